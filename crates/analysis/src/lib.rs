@@ -1,0 +1,1 @@
+//! Laws, verdict, thresholds and the closed forms they are checked against.

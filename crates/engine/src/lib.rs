@@ -1,0 +1,1 @@
+//! Reactor, arrivals, connections, TLS and the load threads.

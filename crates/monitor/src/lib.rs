@@ -1,0 +1,1 @@
+//! What this host and its processes did while the load ran.

@@ -1,0 +1,1 @@
+//! Properties, options and their provenance, resolved into a plan.

@@ -1,0 +1,1 @@
+//! Histogram slots, intervals, counters and their merge.

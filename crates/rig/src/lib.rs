@@ -1,0 +1,1 @@
+//! Where things run: targets, servers started for a run, the run itself.

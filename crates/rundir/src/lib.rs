@@ -1,0 +1,1 @@
+//! The run directory: schema, writer and reader.

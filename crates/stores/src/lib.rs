@@ -1,0 +1,1 @@
+//! Embedded stores: SQLite, redb, fjall.

@@ -1,0 +1,217 @@
+//! How the engine meets a database.
+//!
+//! Two lanes: a [`Driver`] speaks a network protocol without doing any input or output itself (bytes in, bytes
+//! out), one instance per load thread; a [`Store`] is a library that blocks, one [`StoreSession`] per user.
+//!
+//! One operation on the wire is an *exchange*: one or more *commands*, numbered from 0, each sent to one node and
+//! answered by one reply. `begin` says how many commands go out at once; each decoded reply says what follows.
+
+use crate::outcome::Outcome;
+use crate::request::Request;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// A driver or store refuses what it was asked to do, before any load is sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
+/// Where a node listens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Endpoint {
+    /// TCP, with the name it was known by (for TLS).
+    Tcp {
+        /// Host name or address as written.
+        host: String,
+        /// Resolved address.
+        address: SocketAddr,
+    },
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Endpoint::Tcp { host, address } if host.contains(':') => write!(f, "[{host}]:{}", address.port()),
+            Endpoint::Tcp { host, address } => write!(f, "{host}:{}", address.port()),
+            Endpoint::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// What follows a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// Other commands of the exchange are still under way.
+    Wait,
+    /// Send the commands `first .. first + count` next.
+    Send {
+        /// Number of the first command.
+        first: u16,
+        /// How many.
+        count: u16,
+    },
+    /// The exchange has ended.
+    Finish(Outcome),
+    /// Send the same command to another node.
+    Redirect {
+        /// Number of the node, an index into [`Driver::endpoints`].
+        node: u16,
+        /// Whether [`Driver::asking`] must go before it.
+        ask: bool,
+    },
+}
+
+/// Result of looking for one reply at the start of a buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decoded {
+    /// The reply is not complete yet.
+    Need,
+    /// `used` bytes were an unasked message (a push); no reply was consumed.
+    Push {
+        /// Bytes to discard.
+        used: usize,
+    },
+    /// `used` bytes were the reply.
+    Reply {
+        /// Bytes to discard.
+        used: usize,
+        /// What follows.
+        then: Then,
+    },
+    /// The bytes are not of the protocol: the connection must be closed.
+    Broken,
+}
+
+/// Result of looking for a reply of the greeting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hello {
+    /// Not complete yet.
+    Need,
+    /// `used` bytes were a reply; more are expected if `more`.
+    Reply {
+        /// Bytes to discard.
+        used: usize,
+        /// Whether the greeting has further replies to come.
+        more: bool,
+    },
+    /// The server refused the connection, with its words.
+    Refused(Outcome, String),
+}
+
+/// A network protocol without input or output: one instance per load thread.
+pub trait Driver: Send {
+    /// State of one operation in flight. Reused for operation after operation, so that it allocates only at first.
+    type Exchange: Default + Send;
+
+    /// The nodes known so far; the number of a node never changes. At least one.
+    fn endpoints(&self) -> &[Endpoint];
+
+    /// Appends the greeting for a new connection to `node`; false if none is needed.
+    fn hello(&mut self, node: u16, out: &mut Vec<u8>) -> bool;
+
+    /// Looks for the greeting's reply number `reply` at the start of `input`.
+    fn greeted(&mut self, node: u16, reply: u16, input: &[u8]) -> Hello;
+
+    /// Starts an exchange; returns how many commands (0 .. n) are to be sent at once, at least 1.
+    fn begin(&mut self, exchange: &mut Self::Exchange, request: &Request) -> u16;
+
+    /// The node that command number `command` must be sent to.
+    fn route(&mut self, exchange: &Self::Exchange, command: u16) -> u16;
+
+    /// Appends command number `command`.
+    fn encode(&mut self, exchange: &Self::Exchange, command: u16, out: &mut Vec<u8>);
+
+    /// Appends what must precede a command after an ASK redirection; it is answered by one reply of its own.
+    fn asking(&mut self, _out: &mut Vec<u8>) {}
+
+    /// Looks for the reply to `command` at the start of `input`.
+    fn decode(&mut self, exchange: &mut Self::Exchange, command: u16, input: &[u8]) -> Decoded;
+
+    /// Looks for a reply that nobody waits for any more; [`Decoded::Reply`] with any `then` discards it.
+    fn skip(&mut self, input: &[u8]) -> Decoded;
+
+    /// Records the last exchange read or found (a scan's count; 1 for a read).
+    fn records(&self, _exchange: &Self::Exchange) -> u32 {
+        1
+    }
+
+    /// The result of verifying the values read, where the content verifies.
+    fn verified(&self, _exchange: &Self::Exchange) -> Option<Outcome> {
+        None
+    }
+
+    /// A connection to `node` was lost or could not be made.
+    fn lost(&mut self, _node: u16) {}
+
+    /// Whether the driver wants a [`crate::Verb::Topology`] exchange; asked often, must be cheap.
+    fn wants_topology(&self) -> bool {
+        false
+    }
+
+    /// The server's words for the last failed exchange.
+    fn last_error(&self) -> &str {
+        ""
+    }
+}
+
+/// What a blocking request did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Executed {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Records read or found.
+    pub records: u32,
+    /// Result of verifying what was read, where the content verifies.
+    pub verified: Option<Outcome>,
+}
+
+impl Executed {
+    /// An execution that ended with `outcome` and touched `records` records.
+    pub fn new(outcome: Outcome, records: u32) -> Self {
+        Executed { outcome, records, verified: None }
+    }
+}
+
+/// An embedded database: opened once, used by many sessions.
+pub trait Store: Send + Sync {
+    /// Name and version of the engine, for the report.
+    fn engine(&self) -> String;
+
+    /// The durability of a write as set, in words, for the report.
+    fn durability(&self) -> String;
+
+    /// A session for one user.
+    fn session(&self) -> Result<Box<dyn StoreSession>, Refused>;
+
+    /// Number of records stored, where it can be told cheaply.
+    fn count(&self) -> Result<Option<u64>, Refused> {
+        Ok(None)
+    }
+}
+
+/// One user's handle on an embedded store.
+pub trait StoreSession: Send {
+    /// Executes the request and waits for its end.
+    fn execute(&mut self, request: &Request) -> Executed;
+
+    /// Executes several inserts as one transaction, where the engine can; the outcome holds for all of them.
+    fn execute_batch(&mut self, requests: &[Request]) -> Executed {
+        let mut last = Executed::new(Outcome::Ok, 0);
+        for request in requests {
+            let done = self.execute(request);
+            if !done.outcome.is_ok() {
+                return done;
+            }
+            last.records += done.records;
+        }
+        last
+    }
+
+    /// Words for the last failure.
+    fn last_error(&self) -> &str {
+        ""
+    }
+}

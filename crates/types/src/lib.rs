@@ -1,0 +1,17 @@
+//! What every room of dyno shares: units, requests, outcomes, the counter-based generator, the limits, and the
+//! traits by which the engine meets a database.
+//!
+//! Nothing here does input or output, reads a clock or depends on another crate of the workspace.
+
+pub mod content;
+pub mod driver;
+pub mod limits;
+pub mod outcome;
+pub mod request;
+pub mod rng;
+pub mod units;
+
+pub use content::Content;
+pub use driver::{Decoded, Driver, Endpoint, Executed, Hello, Refused, Store, StoreSession, Then};
+pub use outcome::Outcome;
+pub use request::{Fields, Request, Verb};

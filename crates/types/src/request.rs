@@ -1,0 +1,57 @@
+//! One request to a database, bound and ready to be encoded.
+
+/// What a request does to a record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Verb {
+    /// Read one record.
+    #[default]
+    Read,
+    /// Write a record that is expected to be new.
+    Insert,
+    /// Overwrite one or all fields of a record.
+    Update,
+    /// Read up to [`Request::limit`] records from a start key on.
+    Scan,
+    /// Remove a record.
+    Delete,
+    /// The driver's own question for the topology; never recorded.
+    Topology,
+}
+
+impl Verb {
+    /// Whether the request changes data, that is, must go to a primary.
+    pub fn writes(self) -> bool {
+        matches!(self, Verb::Insert | Verb::Update | Verb::Delete)
+    }
+}
+
+/// Which fields of a record a request is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fields {
+    /// All fields, not named one by one.
+    #[default]
+    All,
+    /// All fields, each by its name.
+    Named,
+    /// One field by its number.
+    One(u16),
+}
+
+/// A request: small, copied freely, and enough to render the same bytes again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// What to do.
+    pub verb: Verb,
+    /// Which fields are read or written.
+    pub fields: Fields,
+    /// Index of the metric (operation name) under which the result is recorded.
+    pub metric: u16,
+    /// Position inside a script of several requests (0 for the first).
+    pub step: u8,
+    /// Number of records a scan may return.
+    pub limit: u32,
+    /// Number of the key in the workload's key space.
+    pub key: u64,
+    /// Seed of the values written; equal seeds render equal bytes.
+    pub seed: u64,
+}

@@ -1,0 +1,162 @@
+//! Durations, rates and sizes as a person types and reads them.
+
+use std::fmt;
+
+/// Why a quantity could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not {what}: expected {expected}")]
+pub struct BadUnit {
+    /// What was typed.
+    pub text: String,
+    /// What it should have been.
+    pub what: &'static str,
+    /// Accepted forms.
+    pub expected: &'static str,
+}
+
+fn split(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let at = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
+    let number: f64 = text[..at].replace('_', "").parse().ok()?;
+    Some((number, text[at..].trim()))
+}
+
+/// Reads a duration such as `5ms`, `1.5s`, `2m`, `1h`; a bare number counts in `bare_ns` nanoseconds.
+pub fn parse_duration_ns(text: &str, bare_ns: u64) -> Result<u64, BadUnit> {
+    let bad = || BadUnit {
+        text: text.to_owned(),
+        what: "a duration",
+        expected: "a number with ns, us, ms, s, m or h, such as 500ms",
+    };
+    let (number, unit) = split(text).ok_or_else(bad)?;
+    let scale = match unit {
+        "" => bare_ns,
+        "ns" => 1,
+        "us" | "µs" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" | "min" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        _ => return Err(bad()),
+    };
+    let ns = number * scale as f64;
+    if ns.is_finite() && ns <= u64::MAX as f64 / 4.0 { Ok(ns.round() as u64) } else { Err(bad()) }
+}
+
+/// Reads a count such as `1000`, `10k`, `2.5M`, `1_000_000`.
+pub fn parse_count(text: &str) -> Result<u64, BadUnit> {
+    let bad =
+        || BadUnit { text: text.to_owned(), what: "a count", expected: "a whole number, also 10k, 2.5M or 1G" };
+    let (number, unit) = split(text).ok_or_else(bad)?;
+    let scale = match unit {
+        "" => {
+            // Plain integers keep all 64 bits.
+            if let Ok(n) = text.trim().replace('_', "").parse::<u64>() {
+                return Ok(n);
+            }
+            1.0
+        }
+        "k" | "K" => 1e3,
+        "m" | "M" => 1e6,
+        "g" | "G" => 1e9,
+        _ => return Err(bad()),
+    };
+    let n = number * scale;
+    if n.fract() == 0.0 && n < 2f64.powi(63) { Ok(n as u64) } else { Err(bad()) }
+}
+
+/// Reads a rate in operations per second such as `20000`, `20k`, `0.5`, `20k/s`.
+pub fn parse_rate(text: &str) -> Result<f64, BadUnit> {
+    let bad = || BadUnit {
+        text: text.to_owned(),
+        what: "a rate",
+        expected: "operations per second above 0, such as 20000 or 20k",
+    };
+    let (number, unit) = split(text.trim().trim_end_matches("/s")).ok_or_else(bad)?;
+    let scale = match unit {
+        "" => 1.0,
+        "k" | "K" => 1e3,
+        "m" | "M" => 1e6,
+        _ => return Err(bad()),
+    };
+    let rate = number * scale;
+    if rate > 0.0 && rate <= 1e9 { Ok(rate) } else { Err(bad()) }
+}
+
+/// Nanoseconds for a person: three significant digits and the unit that suits them.
+#[derive(Clone, Copy, Debug)]
+pub struct Latency(pub u64);
+
+impl fmt::Display for Latency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ns = self.0 as f64;
+        let (value, unit) = match self.0 {
+            0..1_000 => return f.pad(&format!("{} ns", self.0)),
+            1_000..999_500 => (ns / 1e3, "us"),
+            999_500..999_500_000 => (ns / 1e6, "ms"),
+            _ => (ns / 1e9, "s"),
+        };
+        let decimals = if value >= 99.95 {
+            0
+        } else if value >= 9.995 {
+            1
+        } else {
+            2
+        };
+        f.pad(&format!("{value:.decimals$} {unit}"))
+    }
+}
+
+/// A count with thin thousands: `1,234,567`.
+#[derive(Clone, Copy, Debug)]
+pub struct Thousands(pub u64);
+
+impl fmt::Display for Thousands {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = self.0.to_string();
+        let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
+        for (i, c) in digits.chars().enumerate() {
+            if i > 0 && (digits.len() - i).is_multiple_of(3) {
+                text.push(',');
+            }
+            text.push(c);
+        }
+        f.pad(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        assert_eq!(parse_duration_ns("5ms", 1), Ok(5_000_000));
+        assert_eq!(parse_duration_ns("1.5 s", 1), Ok(1_500_000_000));
+        assert_eq!(parse_duration_ns("30", 1_000_000_000), Ok(30_000_000_000));
+        assert!(parse_duration_ns("5 parsecs", 1).is_err());
+        assert!(parse_duration_ns("", 1).is_err());
+        assert!(parse_duration_ns("-1s", 1).is_err());
+    }
+
+    #[test]
+    fn counts_and_rates() {
+        assert_eq!(parse_count("18446744073709551615"), Ok(u64::MAX));
+        assert_eq!(parse_count("2.5M"), Ok(2_500_000));
+        assert_eq!(parse_count("1_000"), Ok(1000));
+        assert!(parse_count("1.5").is_err());
+        assert_eq!(parse_rate("20k/s"), Ok(20_000.0));
+        assert!(parse_rate("0").is_err());
+    }
+
+    #[test]
+    fn people_read_these() {
+        assert_eq!(Latency(999).to_string(), "999 ns");
+        assert_eq!(Latency(1_234).to_string(), "1.23 us");
+        assert_eq!(Latency(45_670_000).to_string(), "45.7 ms");
+        assert_eq!(Latency(999_700).to_string(), "1.00 ms");
+        assert_eq!(Latency(12_000_000_000).to_string(), "12.0 s");
+        assert_eq!(Thousands(1_234_567).to_string(), "1,234,567");
+        assert_eq!(Thousands(12).to_string(), "12");
+    }
+}

@@ -1,0 +1,1 @@
+//! Network protocols without input or output: Redis, null and the simulator.

@@ -1,0 +1,57 @@
+//! What is done to the database: keys, values, distributions and mixes.
+//!
+//! The picture: `index -> draw` is pure; `bind` turns a draw into a request and is the only step that may look at the
+//! state of the run (the [`Frontier`] of acknowledged inserts); `next` continues a script of several requests.
+//! Nothing here knows of sockets, clocks or files.
+
+use dyno_types::{Content, Outcome, Request};
+use std::sync::Arc;
+
+/// The pure part of one operation: which kind it is and the random words it may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Draw {
+    /// The index it was drawn for.
+    pub index: u64,
+    /// Kind of operation, an index into [`Workload::metrics`].
+    pub kind: u16,
+    /// For an insert: its rank among all inserts of the run, dense from 0.
+    pub rank: u64,
+    /// Seed of the values.
+    pub seed: u64,
+}
+
+/// A source of operations. One instance is shared by all load threads.
+pub trait Workload: Send + Sync {
+    /// Names of everything the workload records, in the order of [`Request::metric`].
+    fn metrics(&self) -> &[String];
+
+    /// Renders requests as bytes.
+    fn content(&self) -> Arc<dyn Content>;
+
+    /// The pure draw for an index.
+    fn draw(&self, index: u64) -> Draw;
+
+    /// Binds a draw to a request.
+    fn bind(&self, draw: &Draw, frontier: &Frontier) -> Request;
+
+    /// The request that follows `done` inside the same operation (the update of a read-modify-write), if any.
+    fn next(&self, _done: &Request, _outcome: Outcome) -> Option<Request> {
+        None
+    }
+
+    /// The metric that covers a whole script that began with `first` (READ-MODIFY-WRITE), if it has one.
+    fn script(&self, _first: &Request) -> Option<u16> {
+        None
+    }
+
+    /// An operation's request has ended; inserts are acknowledged here, failed ones too (YCSB does the same).
+    fn settled(&self, _request: &Request, _frontier: &Frontier) {}
+
+    /// Whether every request is a function of its index alone.
+    fn is_pure(&self) -> bool;
+
+    /// Records that must exist before this workload makes sense, and the first of their key numbers.
+    fn expects(&self) -> Option<(u64, u64)> {
+        None
+    }
+}
