@@ -1,1 +1,13 @@
-//! Histogram slots, intervals, counters and their merge.
+//! Recording what happened: histogram slots, per-second intervals, counters, and their exact merge.
+//!
+//! Hot part (one per load thread): [`Recorder`] counts into an [`Interval`] and swaps it out once a second. Cold part
+//! (control thread): [`Totals`] adds intervals of all threads. No percentile exists before everything is merged.
+//! No serde, no files, no clock here.
+
+mod histogram;
+mod interval;
+mod totals;
+
+pub use histogram::{Buckets, Histogram, Scale, bucket_high, bucket_low, bucket_of};
+pub use interval::{Interval, Recorder, Sample, Slot};
+pub use totals::{MergedSlot, Totals};

@@ -1,1 +1,91 @@
-//! Embedded stores: SQLite, redb, fjall.
+//! Embedded stores: databases that are libraries and block, one folder each, behind `dyno_types::Store`.
+//!
+//! Here live opening a store by its URI ([`open`]), the stores themselves and what they share: the URI
+//! ([`uri`]), its options ([`options`]), the bytes of a record in a key-value store (`record`) and the checking of
+//! values read (`reading`). Networked databases live in `dyno-wire`; when requests are made and how their latency is
+//! recorded is the engine's affair. Nothing here reads a clock, save the mock's delay in `basic`.
+//!
+//! ```text
+//! open("sqlite:bench.db?journal=wal", content) -> Store --session()--> StoreSession, one per user, on its own thread
+//! ```
+//!
+//! A record is a key and fields (name -> value). All stores agree on what a request means; `tests/stores` holds them
+//! to it. A write returns when it is as durable as [`dyno_types::Store::durability`] says.
+
+pub mod basic;
+pub mod fjall;
+pub mod null;
+pub mod options;
+mod reading;
+mod record;
+pub mod redb;
+pub mod sqlite;
+pub mod uri;
+
+use dyno_types::{Content, Fields, Refused, Request, Store, Verb};
+use options::OptionSpec;
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+use uri::StoreUri;
+
+/// Where the `basic` mock writes its lines.
+pub type Sink = Arc<Mutex<dyn Write + Send>>;
+
+/// A kind of store that [`open`] knows, for help texts and the schema of experiment files.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreKind {
+    /// What stands before the colon of its URI.
+    pub scheme: &'static str,
+    /// The URI without options.
+    pub form: &'static str,
+    /// What it is, in a few words.
+    pub about: &'static str,
+    /// The options its URI accepts.
+    pub options: &'static [OptionSpec],
+}
+
+/// All kinds of stores.
+pub const KINDS: [StoreKind; 5] = [sqlite::KIND, redb::KIND, fjall::KIND, basic::KIND, null::KIND];
+
+/// Opens the store that `uri` names, creating its file or directory if there is none; the table is called
+/// `content.table()`. A `basic:` store opened this way writes its lines nowhere.
+///
+/// URIs are `SCHEME:PATH?name=value&name=value`, for example `sqlite:bench.db?journal=wal&synchronous=full`. Path
+/// and values may be percent-encoded. [`KINDS`] lists schemes and options.
+pub fn open(uri: &str, content: Arc<dyn Content>) -> Result<Arc<dyn Store>, Refused> {
+    open_with_sink(uri, content, None)
+}
+
+/// Opens the store that `uri` names, as [`open`] does; a `basic:` store writes its lines to `sink`.
+pub fn open_with_sink(
+    uri: &str,
+    content: Arc<dyn Content>,
+    sink: Option<Sink>,
+) -> Result<Arc<dyn Store>, Refused> {
+    let uri = StoreUri::parse(uri)?;
+    let Some(kind) = KINDS.iter().find(|kind| kind.scheme == uri.scheme) else {
+        return Err(unknown_scheme(&uri.scheme));
+    };
+    if content.table().is_empty() {
+        return Err(Refused("the workload's table has no name: give it one, such as usertable".to_owned()));
+    }
+    let given = options::Given::check(&uri, kind.options)?;
+    match kind.scheme {
+        "sqlite" => sqlite::open(&uri, &given, content),
+        "redb" => redb::open(&uri, &given, content),
+        "fjall" => fjall::open(&uri, &given, content),
+        "basic" => basic::open(&uri, &given, content, sink),
+        _ => null::open(&uri),
+    }
+}
+
+fn unknown_scheme(scheme: &str) -> Refused {
+    let forms: Vec<&str> = KINDS.iter().map(|kind| kind.form).collect();
+    let hint = options::nearest(scheme, KINDS.iter().map(|kind| kind.scheme));
+    Refused(format!("{scheme:?} is not an embedded store{hint}; accepted: {}", forms.join(", ")))
+}
+
+/// The request that stands for writing a whole record; its fields are the fields of a record.
+pub(crate) fn whole_record() -> Request {
+    Request { verb: Verb::Insert, fields: Fields::All, ..Request::default() }
+}

@@ -49,9 +49,9 @@ pub enum Then {
     /// Send the commands `first .. first + count` next.
     Send {
         /// Number of the first command.
-        first: u16,
+        first: u32,
         /// How many.
-        count: u16,
+        count: u32,
     },
     /// The exchange has ended.
     Finish(Outcome),
@@ -116,19 +116,19 @@ pub trait Driver: Send {
     fn greeted(&mut self, node: u16, reply: u16, input: &[u8]) -> Hello;
 
     /// Starts an exchange; returns how many commands (0 .. n) are to be sent at once, at least 1.
-    fn begin(&mut self, exchange: &mut Self::Exchange, request: &Request) -> u16;
+    fn begin(&mut self, exchange: &mut Self::Exchange, request: &Request) -> u32;
 
     /// The node that command number `command` must be sent to.
-    fn route(&mut self, exchange: &Self::Exchange, command: u16) -> u16;
+    fn route(&mut self, exchange: &Self::Exchange, command: u32) -> u16;
 
     /// Appends command number `command`.
-    fn encode(&mut self, exchange: &Self::Exchange, command: u16, out: &mut Vec<u8>);
+    fn encode(&mut self, exchange: &Self::Exchange, command: u32, out: &mut Vec<u8>);
 
     /// Appends what must precede a command after an ASK redirection; it is answered by one reply of its own.
     fn asking(&mut self, _out: &mut Vec<u8>) {}
 
     /// Looks for the reply to `command` at the start of `input`.
-    fn decode(&mut self, exchange: &mut Self::Exchange, command: u16, input: &[u8]) -> Decoded;
+    fn decode(&mut self, exchange: &mut Self::Exchange, command: u32, input: &[u8]) -> Decoded;
 
     /// Looks for a reply that nobody waits for any more; [`Decoded::Reply`] with any `then` discards it.
     fn skip(&mut self, input: &[u8]) -> Decoded;

@@ -46,6 +46,8 @@ pub struct Request {
     pub fields: Fields,
     /// Index of the metric (operation name) under which the result is recorded.
     pub metric: u16,
+    /// The script of several requests that this one belongs to: 0 for none, else the script's metric plus 1.
+    pub script: u16,
     /// Position inside a script of several requests (0 for the first).
     pub step: u8,
     /// Number of records a scan may return.

@@ -4,6 +4,16 @@
 //! state of the run (the [`Frontier`] of acknowledged inserts); `next` continues a script of several requests.
 //! Nothing here knows of sockets, clocks or files.
 
+pub mod distributions;
+pub mod frontier;
+pub mod keys;
+pub mod mix;
+pub mod permute;
+pub mod values;
+pub mod ycsb;
+
+pub use frontier::Frontier;
+
 use dyno_types::{Content, Outcome, Request};
 use std::sync::Arc;
 
@@ -14,7 +24,8 @@ pub struct Draw {
     pub index: u64,
     /// Kind of operation, an index into [`Workload::metrics`].
     pub kind: u16,
-    /// For an insert: its rank among all inserts of the run, dense from 0.
+    /// For an insert: its rank among all inserts of the run, dense from 0. For anything else: its rank among the
+    /// operations that are no inserts.
     pub rank: u64,
     /// Seed of the values.
     pub seed: u64,
@@ -53,5 +64,10 @@ pub trait Workload: Send + Sync {
     /// Records that must exist before this workload makes sense, and the first of their key numbers.
     fn expects(&self) -> Option<(u64, u64)> {
         None
+    }
+
+    /// The frontier this workload starts from: everything it expects is there, nothing else is.
+    fn frontier(&self) -> Frontier {
+        Frontier::new(self.expects().map_or(0, |(count, first)| first.saturating_add(count)))
     }
 }

@@ -1,0 +1,373 @@
+//! Flat histograms with HdrHistogram's bucket index for three significant digits.
+//!
+//! A value in *units* (64 ns, or whole microseconds for YCSB's reports) below 2048 has a bucket of its own; above, each
+//! doubling is divided into 1024 buckets. The index equals HdrHistogram's `countsArrayIndex`, so a histogram in units
+//! of 64 ns is, count by count, one with `lowestDiscernibleValue` 64. Thread-side counts are u32 (a thread cannot
+//! record 2^32 samples in a second); merged counts are u64.
+
+use dyno_types::limits::HISTOGRAM_BITS;
+
+/// Buckets below the first doubling.
+const LINEAR: u64 = 2048;
+/// Number of buckets of a histogram.
+const LEN: usize = ((HISTOGRAM_BITS - 11) as usize) * 1024 + 2048;
+const MAX_UNITS: u64 = (1 << HISTOGRAM_BITS) - 1;
+
+/// The unit values are counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// 64 nanoseconds: the engine's own.
+    Ns64,
+    /// Whole microseconds, truncated: what YCSB records.
+    Micros,
+}
+
+impl Scale {
+    /// Length of the unit in nanoseconds.
+    pub fn unit_ns(self) -> u64 {
+        match self {
+            Scale::Ns64 => 64,
+            Scale::Micros => 1_000,
+        }
+    }
+
+    /// Nanoseconds to whole units, truncated.
+    #[inline]
+    pub fn units(self, ns: u64) -> u64 {
+        match self {
+            Scale::Ns64 => ns >> 6,
+            Scale::Micros => ns / 1_000,
+        }
+    }
+}
+
+/// The bucket of a value in units (HdrHistogram's `countsArrayIndex` for 2048 sub-buckets).
+#[inline]
+pub fn bucket_of(units: u64) -> usize {
+    if units < LINEAR {
+        return units as usize;
+    }
+    let doubling = 53 - units.leading_zeros() as u64;
+    ((doubling << 10) + (units >> doubling)) as usize
+}
+
+/// The lowest value in units that falls into a bucket.
+pub fn bucket_low(bucket: usize) -> u64 {
+    let bucket = bucket as u64;
+    if bucket < LINEAR {
+        return bucket;
+    }
+    let doubling = (bucket >> 10) - 1;
+    (bucket - (doubling << 10)) << doubling
+}
+
+/// The highest value in units that falls into a bucket ("highest equivalent value").
+pub fn bucket_high(bucket: usize) -> u64 {
+    let doubling = (bucket as u64 >> 10).saturating_sub(1);
+    bucket_low(bucket) + (1 << doubling) - 1
+}
+
+/// A load thread's histogram of one interval.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    counts: Box<[u32]>,
+    scale: Scale,
+    low: usize,
+    high: usize,
+    count: u64,
+    sum_ns: u64,
+    min_ns: u64,
+    max_ns: u64,
+}
+
+impl Histogram {
+    /// An empty histogram: 108 KiB of address space, resident only where touched.
+    pub fn new(scale: Scale) -> Self {
+        Histogram {
+            counts: vec![0; LEN].into_boxed_slice(),
+            scale,
+            low: LEN,
+            high: 0,
+            count: 0,
+            sum_ns: 0,
+            min_ns: u64::MAX,
+            max_ns: 0,
+        }
+    }
+
+    /// Counts one latency in nanoseconds.
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        let bucket = bucket_of(self.scale.units(ns).min(MAX_UNITS));
+        self.counts[bucket] += 1;
+        self.low = self.low.min(bucket);
+        self.high = self.high.max(bucket);
+        self.count += 1;
+        self.sum_ns += ns;
+        self.min_ns = self.min_ns.min(ns);
+        self.max_ns = self.max_ns.max(ns);
+    }
+
+    /// Number of samples.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Forgets everything, touching only what was touched.
+    pub fn reset(&mut self) {
+        if self.count > 0 {
+            self.counts[self.low..=self.high].fill(0);
+        }
+        (self.low, self.high) = (LEN, 0);
+        (self.count, self.sum_ns, self.min_ns, self.max_ns) = (0, 0, u64::MAX, 0);
+    }
+}
+
+/// Merged counts: what travels to logs, reports and percentiles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Buckets {
+    counts: Vec<u64>,
+    scale: Scale,
+    count: u64,
+    sum_ns: u128,
+    min_ns: u64,
+    max_ns: u64,
+}
+
+impl Buckets {
+    /// No samples yet.
+    pub fn new(scale: Scale) -> Self {
+        Buckets { counts: Vec::new(), scale, count: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
+    }
+
+    /// The unit of the buckets.
+    pub fn scale(&self) -> Scale {
+        self.scale
+    }
+
+    /// Adds a thread's histogram of the same scale.
+    pub fn add(&mut self, other: &Histogram) {
+        assert_eq!(self.scale, other.scale, "histograms of one run share their scale");
+        if other.count == 0 {
+            return;
+        }
+        if self.counts.len() <= other.high {
+            self.counts.resize(other.high + 1, 0);
+        }
+        for bucket in other.low..=other.high {
+            self.counts[bucket] += u64::from(other.counts[bucket]);
+        }
+        self.count += other.count;
+        self.sum_ns += u128::from(other.sum_ns);
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// Adds merged counts of the same scale.
+    pub fn merge(&mut self, other: &Buckets) {
+        assert_eq!(self.scale, other.scale, "histograms of one run share their scale");
+        if self.counts.len() < other.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+            *mine += theirs;
+        }
+        self.count += other.count;
+        self.sum_ns += other.sum_ns;
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// Counts one latency in nanoseconds (not for the hot path).
+    pub fn record(&mut self, ns: u64) {
+        self.add_bucket(bucket_of(self.scale.units(ns).min(MAX_UNITS)), 1);
+        self.sum_ns += u128::from(ns);
+        self.min_ns = self.min_ns.min(ns);
+        self.max_ns = self.max_ns.max(ns);
+    }
+
+    /// Adds `count` samples to a bucket, as a reader of a log does; sum and extremes must be set by
+    /// [`Buckets::restore`].
+    pub fn add_bucket(&mut self, bucket: usize, count: u64) {
+        if self.counts.len() <= bucket {
+            self.counts.resize(bucket + 1, 0);
+        }
+        self.counts[bucket] += count;
+        self.count += count;
+    }
+
+    /// Sets sum and extremes (nanoseconds) of counts that were read back from a file.
+    pub fn restore(&mut self, sum_ns: u128, min_ns: u64, max_ns: u64) {
+        (self.sum_ns, self.min_ns, self.max_ns) = (sum_ns, min_ns, max_ns);
+    }
+
+    /// Sets sum and extremes from the buckets alone: each sample counts as its bucket's middle.
+    pub fn restore_from_buckets(&mut self) {
+        let unit = self.scale.unit_ns();
+        let (mut sum, mut min, mut max) = (0u128, u64::MAX, 0);
+        for (bucket, count) in self.iter() {
+            sum += u128::from(count) * u128::from(middle(bucket) * unit);
+            min = min.min(bucket_low(bucket) * unit);
+            max = max.max(bucket_high(bucket) * unit + unit - 1);
+        }
+        self.restore(sum, min, max);
+    }
+
+    /// Number of samples.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Sum of all samples in nanoseconds.
+    pub fn sum_ns(&self) -> u128 {
+        self.sum_ns
+    }
+
+    /// Exact mean in nanoseconds; 0 when empty.
+    pub fn mean_ns(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 }
+    }
+
+    /// Exact minimum in nanoseconds; 0 when empty.
+    pub fn min_ns(&self) -> u64 {
+        if self.count == 0 { 0 } else { self.min_ns }
+    }
+
+    /// Exact maximum in nanoseconds; 0 when empty.
+    pub fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+
+    /// Buckets that hold samples, in ascending order, with their counts.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.counts.iter().copied().enumerate().filter(|&(_, c)| c > 0)
+    }
+
+    /// The bucket in which the `percentile` (0 to 100) lies, by HdrHistogram 2.1.12's rule: the smallest bucket whose
+    /// cumulative count reaches `max(1, ceil(nextDown(p) / 100 * n))`.
+    fn bucket_at(&self, percentile: f64) -> Option<usize> {
+        let wanted = percentile.clamp(0.0, 100.0).next_down().max(0.0) * self.count as f64 / 100.0;
+        let wanted = (wanted.ceil() as u64).clamp(1, self.count.max(1));
+        let mut seen = 0;
+        self.iter().find_map(|(bucket, count)| {
+            seen += count;
+            (seen >= wanted).then_some(bucket)
+        })
+    }
+
+    /// Percentile in units: the highest equivalent value of its bucket; 0 when empty.
+    pub fn percentile_units(&self, percentile: f64) -> u64 {
+        self.bucket_at(percentile).map_or(0, bucket_high)
+    }
+
+    /// Percentile in nanoseconds: the end of its bucket, but never above the exact maximum.
+    pub fn percentile_ns(&self, percentile: f64) -> u64 {
+        let unit = self.scale.unit_ns();
+        self.bucket_at(percentile).map_or(0, |b| (bucket_high(b) * unit + unit - 1).min(self.max_ns))
+    }
+
+    /// HdrHistogram's mean in units: each sample counts as its bucket's median-equivalent value.
+    pub fn hdr_mean_units(&self) -> f64 {
+        if self.count == 0 {
+            return 0.0;
+        }
+        let sum: f64 = self.iter().map(|(bucket, count)| middle(bucket) as f64 * count as f64).sum();
+        sum / self.count as f64
+    }
+
+    /// HdrHistogram's minimum in units: lowest equivalent of the smallest value.
+    pub fn hdr_min_units(&self) -> u64 {
+        self.iter().next().map_or(0, |(bucket, _)| bucket_low(bucket))
+    }
+
+    /// HdrHistogram's maximum in units: highest equivalent of the largest value.
+    pub fn hdr_max_units(&self) -> u64 {
+        self.counts.iter().rposition(|&c| c > 0).map_or(0, bucket_high)
+    }
+}
+
+/// HdrHistogram's median-equivalent value of a bucket, in units.
+fn middle(bucket: usize) -> u64 {
+    let size = bucket_high(bucket) - bucket_low(bucket) + 1;
+    bucket_low(bucket) + (size >> 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn published_example_of_a_bucket() {
+        // 2240512..2242559 us share a bucket and count as 2241536 in the mean.
+        let bucket = bucket_of(2_240_512);
+        assert_eq!(bucket_of(2_242_559), bucket);
+        assert_eq!((bucket_low(bucket), bucket_high(bucket)), (2_240_512, 2_242_559));
+        assert_eq!(middle(bucket), 2_241_536);
+        assert_ne!(bucket_of(2_242_560), bucket);
+    }
+
+    #[test]
+    fn reset_forgets_everything() {
+        let mut h = Histogram::new(Scale::Ns64);
+        for ns in [1, 1_000, 1_000_000, 5_000_000_000, u64::MAX / 4] {
+            h.record(ns);
+        }
+        h.reset();
+        assert!(h.counts.iter().all(|&c| c == 0));
+        assert_eq!(h.count(), 0);
+    }
+
+    #[test]
+    fn too_long_a_latency_is_counted_at_the_top() {
+        let mut b = Buckets::new(Scale::Ns64);
+        b.record(u64::MAX);
+        assert_eq!(b.count(), 1);
+        assert_eq!(b.max_ns(), u64::MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_hdrhistogram_crate(values in prop::collection::vec(0u64..3_600_000_000, 1..400),
+                                              p in 0.0f64..100.0) {
+            let mut ours = Buckets::new(Scale::Micros);
+            let mut theirs = hdrhistogram::Histogram::<u64>::new_with_bounds(1, 3_600_000_000, 3).unwrap();
+            for &us in &values {
+                ours.record(us * 1_000 + us % 1_000);
+                theirs.record(us).unwrap();
+            }
+            prop_assert_eq!(ours.percentile_units(p), theirs.value_at_percentile(p));
+            prop_assert_eq!(ours.hdr_max_units(), theirs.max());
+            prop_assert_eq!(ours.hdr_min_units(), theirs.min());
+            let difference = (ours.hdr_mean_units() - theirs.mean()).abs();
+            prop_assert!(difference <= theirs.mean() * 1e-12 + 1e-9);
+        }
+
+        #[test]
+        fn buckets_cover_every_value_once(units in 0u64..(1 << 36)) {
+            let bucket = bucket_of(units);
+            prop_assert!(bucket < LEN);
+            prop_assert!(bucket_low(bucket) <= units && units <= bucket_high(bucket));
+            prop_assert_eq!(bucket_of(bucket_low(bucket)), bucket);
+            prop_assert_eq!(bucket_of(bucket_high(bucket)), bucket);
+        }
+
+        #[test]
+        fn merging_parts_equals_the_whole(parts in prop::collection::vec(
+                prop::collection::vec(0u64..10_000_000_000, 0..50), 1..6)) {
+            let mut whole = Buckets::new(Scale::Ns64);
+            let mut merged = Buckets::new(Scale::Ns64);
+            for part in &parts {
+                let mut h = Histogram::new(Scale::Ns64);
+                let mut b = Buckets::new(Scale::Ns64);
+                for &ns in part {
+                    whole.record(ns);
+                    h.record(ns);
+                }
+                b.add(&h);
+                merged.merge(&b);
+            }
+            prop_assert_eq!(whole, merged);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! What one load thread counted in one interval, and the recorder that swaps intervals out.
+
+use crate::histogram::{Histogram, Scale};
+use dyno_types::Outcome;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
+
+/// Service and response time of one (metric, ok or failed).
+#[derive(Clone, Debug)]
+pub struct Slot {
+    /// Completion less sending.
+    pub service: Histogram,
+    /// Completion less intended start.
+    pub response: Histogram,
+}
+
+/// One recorded sample, kept only where a report asks for raw data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Metric number.
+    pub metric: u16,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Completion, nanoseconds after the run's epoch.
+    pub done_ns: u64,
+    /// Service time, nanoseconds.
+    pub service_ns: u64,
+    /// Response time, nanoseconds.
+    pub response_ns: u64,
+}
+
+/// Everything one load thread counted between two swaps.
+#[derive(Clone, Debug)]
+pub struct Interval {
+    /// Second since the epoch in which the interval began.
+    pub second: u64,
+    /// Whether it belongs to the warm-up.
+    pub warmup: bool,
+    /// Slots by `metric * 2 + failed`, allocated at first use.
+    pub slots: Vec<Option<Box<Slot>>>,
+    /// Ended requests by metric and outcome.
+    pub outcomes: Vec<[u64; Outcome::COUNT]>,
+    /// Arrivals taken from the schedule (sent or dropped).
+    pub arrivals: u64,
+    /// Ended arrivals by outcome; over a whole run their sum equals `arrivals`.
+    pub ended: [u64; Outcome::COUNT],
+    /// Arrivals of the warm-up that ended after it.
+    pub carried: u64,
+    /// Schedule lag: sending less intended start, of arrivals that did not have to wait for a free connection.
+    pub lag: Histogram,
+    /// Kernel's arrival of a reply to its handling, sampled.
+    pub receive_lag: Histogram,
+    /// Decoding of a reply to the next sending on the same connection (closed loop).
+    pub turnaround: Histogram,
+    /// Dropped arrivals by their intended second.
+    pub drops: Vec<(u64, u64)>,
+    /// Replies that came after their request had timed out.
+    pub late: u64,
+    /// Connections made anew.
+    pub reconnects: u64,
+    /// Redirections followed.
+    pub redirects: u64,
+    /// Longest queue of due arrivals that was seen.
+    pub backlog: u64,
+    /// Nanoseconds the thread did not sleep.
+    pub busy_ns: u64,
+    /// Raw samples, if asked for.
+    pub samples: Vec<Sample>,
+    scale: Scale,
+}
+
+impl Interval {
+    /// An empty interval for `metrics` metrics.
+    pub fn new(metrics: usize, scale: Scale) -> Self {
+        Interval {
+            second: 0,
+            warmup: false,
+            slots: vec![None; metrics * 2],
+            outcomes: vec![[0; Outcome::COUNT]; metrics],
+            arrivals: 0,
+            ended: [0; Outcome::COUNT],
+            carried: 0,
+            lag: Histogram::new(Scale::Ns64),
+            receive_lag: Histogram::new(Scale::Ns64),
+            turnaround: Histogram::new(Scale::Ns64),
+            drops: Vec::new(),
+            late: 0,
+            reconnects: 0,
+            redirects: 0,
+            backlog: 0,
+            busy_ns: 0,
+            samples: Vec::new(),
+            scale,
+        }
+    }
+
+    /// Counts one ended request of `metric`.
+    #[inline]
+    pub fn record(&mut self, metric: u16, outcome: Outcome, service_ns: u64, response_ns: u64) {
+        self.outcomes[metric as usize][outcome as usize] += 1;
+        let slot = &mut self.slots[metric as usize * 2 + usize::from(!outcome.is_ok())];
+        let slot = match slot {
+            Some(slot) => slot,
+            None => fresh(slot, self.scale),
+        };
+        slot.service.record(service_ns);
+        slot.response.record(response_ns);
+    }
+
+    /// Counts a dropped arrival at its intended second.
+    pub fn drop_at(&mut self, second: u64) {
+        self.arrivals += 1;
+        self.ended[Outcome::Dropped as usize] += 1;
+        match self.drops.last_mut() {
+            Some((last, count)) if *last == second => *count += 1,
+            _ => self.drops.push((second, 1)),
+        }
+    }
+
+    /// Forgets everything but the allocations.
+    pub fn reset(&mut self) {
+        for slot in self.slots.iter_mut().flatten() {
+            slot.service.reset();
+            slot.response.reset();
+        }
+        self.outcomes.fill([0; Outcome::COUNT]);
+        self.ended = [0; Outcome::COUNT];
+        for histogram in [&mut self.lag, &mut self.receive_lag, &mut self.turnaround] {
+            histogram.reset();
+        }
+        self.drops.clear();
+        self.samples.clear();
+        (self.arrivals, self.carried, self.late, self.reconnects, self.redirects) = (0, 0, 0, 0, 0);
+        (self.backlog, self.busy_ns) = (0, 0);
+    }
+}
+
+#[cold]
+fn fresh(slot: &mut Option<Box<Slot>>, scale: Scale) -> &mut Slot {
+    slot.insert(Box::new(Slot { service: Histogram::new(scale), response: Histogram::new(scale) }))
+}
+
+/// A load thread's end of the recording: counts into the current interval, hands it over at a swap.
+#[derive(Debug)]
+pub struct Recorder {
+    /// The interval being counted.
+    pub now: Box<Interval>,
+    full: SyncSender<Box<Interval>>,
+    empty: Receiver<Box<Interval>>,
+}
+
+impl Recorder {
+    /// A recorder that sends full intervals to `full` and takes emptied ones back from `empty`.
+    pub fn new(first: Box<Interval>, full: SyncSender<Box<Interval>>, empty: Receiver<Box<Interval>>) -> Self {
+        Recorder { now: first, full, empty }
+    }
+
+    /// Hands the current interval over and begins that of `second`. Where the other side has not emptied an interval
+    /// yet, counting goes on in the old one, which then covers more than a second: nothing is lost.
+    pub fn swap(&mut self, second: u64, warmup: bool) {
+        if let Ok(mut next) = self.empty.try_recv() {
+            next.second = second;
+            next.warmup = warmup;
+            std::mem::swap(&mut self.now, &mut next);
+            match self.full.try_send(next) {
+                Ok(()) | Err(TrySendError::Disconnected(_)) => {}
+                Err(TrySendError::Full(back)) => self.now = merge_back(back, &self.now),
+            }
+        }
+    }
+
+    /// Hands the last interval over, waiting if it must.
+    pub fn finish(self) {
+        // The receiver outlives the load threads; if it is gone, nobody wants the counts.
+        let _ = self.full.send(self.now);
+    }
+}
+
+/// The queue holds as many intervals as there are, so a full queue cannot happen; the fresh interval is still empty.
+#[cold]
+fn merge_back(back: Box<Interval>, fresh: &Interval) -> Box<Interval> {
+    debug_assert_eq!(fresh.arrivals, 0);
+    back
+}

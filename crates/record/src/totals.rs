@@ -1,0 +1,202 @@
+//! Intervals of all threads, added up exactly.
+
+use crate::histogram::{Buckets, Scale};
+use crate::interval::{Interval, Sample};
+use dyno_types::Outcome;
+
+/// Merged service and response time of one (metric, ok or failed).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergedSlot {
+    /// Completion less sending.
+    pub service: Buckets,
+    /// Completion less intended start.
+    pub response: Buckets,
+}
+
+/// Sums over threads and intervals.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Totals {
+    /// Slots by `metric * 2 + failed`; `None` where nothing was recorded.
+    pub slots: Vec<Option<MergedSlot>>,
+    /// Ended requests by metric and outcome.
+    pub outcomes: Vec<[u64; Outcome::COUNT]>,
+    /// Arrivals taken from the schedule.
+    pub arrivals: u64,
+    /// Ended arrivals by outcome.
+    pub ended: [u64; Outcome::COUNT],
+    /// Arrivals of the warm-up that ended after it.
+    pub carried: u64,
+    /// Schedule lag.
+    pub lag: Buckets,
+    /// Kernel's arrival of a reply to its handling, sampled.
+    pub receive_lag: Buckets,
+    /// Decoding of a reply to the next sending.
+    pub turnaround: Buckets,
+    /// Dropped arrivals by intended second.
+    pub drops: Vec<(u64, u64)>,
+    /// Replies after their time-out.
+    pub late: u64,
+    /// Connections made anew.
+    pub reconnects: u64,
+    /// Redirections followed.
+    pub redirects: u64,
+    /// Longest queue of due arrivals.
+    pub backlog: u64,
+    /// Nanoseconds the threads did not sleep, added up.
+    pub busy_ns: u64,
+    /// Raw samples, if asked for.
+    pub samples: Vec<Sample>,
+    scale: Scale,
+}
+
+impl Totals {
+    /// Nothing yet, for `metrics` metrics.
+    pub fn new(metrics: usize, scale: Scale) -> Self {
+        Totals {
+            slots: vec![None; metrics * 2],
+            outcomes: vec![[0; Outcome::COUNT]; metrics],
+            arrivals: 0,
+            ended: [0; Outcome::COUNT],
+            carried: 0,
+            lag: Buckets::new(Scale::Ns64),
+            receive_lag: Buckets::new(Scale::Ns64),
+            turnaround: Buckets::new(Scale::Ns64),
+            drops: Vec::new(),
+            late: 0,
+            reconnects: 0,
+            redirects: 0,
+            backlog: 0,
+            busy_ns: 0,
+            samples: Vec::new(),
+            scale,
+        }
+    }
+
+    /// The unit of the slots.
+    pub fn scale(&self) -> Scale {
+        self.scale
+    }
+
+    fn slot(&mut self, index: usize) -> &mut MergedSlot {
+        let scale = self.scale;
+        self.slots[index]
+            .get_or_insert_with(|| MergedSlot { service: Buckets::new(scale), response: Buckets::new(scale) })
+    }
+
+    /// Adds a thread's interval.
+    pub fn add(&mut self, interval: &Interval) {
+        for (index, slot) in interval.slots.iter().enumerate() {
+            let Some(slot) = slot.as_deref().filter(|s| s.service.count() > 0) else { continue };
+            let mine = self.slot(index);
+            mine.service.add(&slot.service);
+            mine.response.add(&slot.response);
+        }
+        add_counts(&mut self.outcomes, &interval.outcomes);
+        self.lag.add(&interval.lag);
+        self.receive_lag.add(&interval.receive_lag);
+        self.turnaround.add(&interval.turnaround);
+        self.drops.extend_from_slice(&interval.drops);
+        self.samples.extend_from_slice(&interval.samples);
+        for (mine, theirs) in self.ended.iter_mut().zip(interval.ended) {
+            *mine += theirs;
+        }
+        self.arrivals += interval.arrivals;
+        self.carried += interval.carried;
+        self.late += interval.late;
+        self.reconnects += interval.reconnects;
+        self.redirects += interval.redirects;
+        self.backlog = self.backlog.max(interval.backlog);
+        self.busy_ns += interval.busy_ns;
+    }
+
+    /// Adds other totals, except their raw samples, which [`Totals::samples`] alone would let grow without bound.
+    pub fn merge(&mut self, other: &Totals) {
+        for (index, slot) in other.slots.iter().enumerate() {
+            if let Some(slot) = slot {
+                let mine = self.slot(index);
+                mine.service.merge(&slot.service);
+                mine.response.merge(&slot.response);
+            }
+        }
+        add_counts(&mut self.outcomes, &other.outcomes);
+        self.lag.merge(&other.lag);
+        self.receive_lag.merge(&other.receive_lag);
+        self.turnaround.merge(&other.turnaround);
+        for &(second, count) in &other.drops {
+            match self.drops.iter_mut().find(|(s, _)| *s == second) {
+                Some((_, mine)) => *mine += count,
+                None => self.drops.push((second, count)),
+            }
+        }
+        for (mine, theirs) in self.ended.iter_mut().zip(other.ended) {
+            *mine += theirs;
+        }
+        self.arrivals += other.arrivals;
+        self.carried += other.carried;
+        self.late += other.late;
+        self.reconnects += other.reconnects;
+        self.redirects += other.redirects;
+        self.backlog = self.backlog.max(other.backlog);
+        self.busy_ns += other.busy_ns;
+    }
+
+    /// Ended arrivals of any outcome.
+    pub fn ended_total(&self) -> u64 {
+        self.ended.iter().sum()
+    }
+
+    /// Arrivals that ended well.
+    pub fn ok(&self) -> u64 {
+        self.ended[Outcome::Ok as usize]
+    }
+
+    /// Arrivals that ended in any other way.
+    pub fn failed(&self) -> u64 {
+        self.ended_total() - self.ok()
+    }
+
+    /// Service and response time of successful requests of a metric.
+    pub fn ok_slot(&self, metric: usize) -> Option<&MergedSlot> {
+        self.slots.get(metric * 2)?.as_ref()
+    }
+
+    /// Service and response time of failed requests of a metric.
+    pub fn failed_slot(&self, metric: usize) -> Option<&MergedSlot> {
+        self.slots.get(metric * 2 + 1)?.as_ref()
+    }
+}
+
+fn add_counts(mine: &mut [[u64; Outcome::COUNT]], theirs: &[[u64; Outcome::COUNT]]) {
+    for (mine, theirs) in mine.iter_mut().zip(theirs) {
+        for (mine, theirs) in mine.iter_mut().zip(theirs) {
+            *mine += theirs;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_add_up() {
+        let mut all = Totals::new(2, Scale::Ns64);
+        for thread in 0..3u64 {
+            let mut interval = Interval::new(2, Scale::Ns64);
+            for i in 0..10 {
+                interval.arrivals += 1;
+                let outcome = if i == 0 { Outcome::TimedOut } else { Outcome::Ok };
+                interval.ended[outcome as usize] += 1;
+                interval.record((i % 2) as u16, outcome, thread * 1_000 + i, i);
+            }
+            interval.drop_at(7);
+            all.add(&interval);
+        }
+        assert_eq!(all.arrivals, 33);
+        assert_eq!(all.ended_total(), all.arrivals);
+        assert_eq!((all.ok(), all.failed()), (27, 6));
+        assert_eq!(all.ok_slot(0).unwrap().service.count(), 12);
+        assert_eq!(all.failed_slot(0).unwrap().service.count(), 3);
+        assert!(all.failed_slot(1).is_none());
+    }
+}

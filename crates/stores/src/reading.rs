@@ -1,0 +1,119 @@
+//! Reading the fields a request asks for, and checking them: the same for every store. Fetching the bytes is each
+//! store's own affair.
+//!
+//! A read is right if every value asked for is there and is what `Content::verify` expects. Records found by a scan are
+//! read but not verified: a request renders the expected values of its own record only.
+
+use crate::record::{self, RecordError};
+use dyno_types::{Content, Outcome, Request};
+
+/// The check of one record read. It costs nothing where the content cannot verify.
+pub(crate) struct Check<'c> {
+    content: &'c dyn Content,
+    request: &'c Request,
+    active: bool,
+    right: bool,
+}
+
+impl<'c> Check<'c> {
+    /// Starts the check of the record that `request` addresses.
+    pub(crate) fn new(content: &'c dyn Content, request: &'c Request) -> Self {
+        Check { content, request, active: content.verifies(), right: true }
+    }
+
+    /// Takes note of a value read.
+    pub(crate) fn value(&mut self, name: &[u8], value: &[u8]) {
+        if self.active && self.right {
+            self.right = self.content.verify(self.request, name, value);
+        }
+    }
+
+    /// Takes note of a field that was asked for and is not there.
+    pub(crate) fn missing(&mut self) {
+        self.right = false;
+    }
+
+    /// The result, for `Executed::verified`.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        let verdict = if self.right { Outcome::Ok } else { Outcome::Mismatch };
+        self.active.then_some(verdict)
+    }
+}
+
+/// Reads from an encoded record the fields `request` asks for; a whole record has `whole` fields. `name` is a buffer.
+/// `note` sees every value, or `None` for a field that is missing.
+pub(crate) fn read_fields(
+    content: &dyn Content,
+    request: &Request,
+    whole: usize,
+    bytes: &[u8],
+    name: &mut Vec<u8>,
+    mut note: impl FnMut(Option<(&[u8], &[u8])>),
+) -> Result<(), RecordError> {
+    let named = content.fields(request);
+    if named == 0 {
+        let mut found = 0;
+        for field in record::fields(bytes) {
+            note(Some(field?));
+            found += 1;
+        }
+        (found..whole).for_each(|_| note(None));
+        return Ok(());
+    }
+    // Fields are usually named in the order in which they are stored: go on from the last one, then look at all.
+    let mut walk = record::fields(bytes);
+    for field in 0..named {
+        name.clear();
+        content.name(request, field, name);
+        let mut found = find(&mut walk, name)?;
+        if found.is_none() {
+            walk = record::fields(bytes);
+            found = find(&mut walk, name)?;
+        }
+        note(found);
+    }
+    Ok(())
+}
+
+type Found<'r> = Option<(&'r [u8], &'r [u8])>;
+
+fn find<'r>(walk: &mut record::FieldIter<'r>, name: &[u8]) -> Result<Found<'r>, RecordError> {
+    for field in walk {
+        let field = field?;
+        if field.0 == name {
+            return Ok(Some(field));
+        }
+    }
+    Ok(None)
+}
+
+/// Encodes the record that a writing `request` describes.
+pub(crate) fn encode(content: &dyn Content, request: &Request, out: &mut Vec<u8>) -> Result<(), RecordError> {
+    out.clear();
+    for field in 0..content.fields(request) {
+        record::push_with(
+            out,
+            |out| content.name(request, field, out),
+            |out| content.value(request, field, out),
+        )?;
+    }
+    Ok(())
+}
+
+/// Gives the fields that `request` writes their new values in the encoded `record`. `name` and `value` are buffers.
+pub(crate) fn update(
+    content: &dyn Content,
+    request: &Request,
+    record: &mut Vec<u8>,
+    name: &mut Vec<u8>,
+    value: &mut Vec<u8>,
+) -> Result<(), RecordError> {
+    for field in 0..content.fields(request) {
+        name.clear();
+        content.name(request, field, name);
+        value.clear();
+        content.value(request, field, value);
+        record::replace(record, name, value)?;
+    }
+    Ok(())
+}

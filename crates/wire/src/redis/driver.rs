@@ -1,0 +1,445 @@
+//! Requests into commands, replies into outcomes.
+//!
+//! Commands of one exchange: a read, an update and a topology question are one; an insert is the record (0) and its
+//! index entry (1), sent together; a delete likewise; a scan asks the index (0) and then for record i (1 + i), with a
+//! window of records under way.
+
+use super::cluster::{Topology, key_slot};
+use super::errors::classify;
+use super::options::{Index, Layout, ReadFrom, RedisOptions};
+use super::resp::{NotResp, Token, put_array, put_bulk, put_command, put_length, skip, token};
+use dyno_types::limits::SCAN_RECORDS;
+use dyno_types::{Content, Decoded, Driver, Endpoint, Fields, Hello, Outcome, Refused, Request, Then, Verb};
+use std::sync::Arc;
+
+const INDEX_KEY: &[u8] = b"_indices";
+
+/// Java's `String.hashCode` of an ASCII key: the score of its index entry.
+pub fn java_hash(key: &[u8]) -> i32 {
+    key.iter().fold(0i32, |h, &b| h.wrapping_mul(31).wrapping_add(i32::from(b)))
+}
+
+/// State of one operation in flight.
+#[derive(Debug)]
+pub struct Exchange {
+    request: Request,
+    key: Vec<u8>,
+    /// Replies still awaited.
+    waiting: u32,
+    outcome: Outcome,
+    verified: Option<Outcome>,
+    records: u32,
+    /// A scan's keys end to end, and where each ends.
+    keys: Vec<u8>,
+    ends: Vec<u32>,
+    /// The next record of a scan to ask for.
+    asked: u32,
+    removed: bool,
+}
+
+impl Default for Exchange {
+    fn default() -> Self {
+        Exchange {
+            request: Request::default(),
+            key: Vec::new(),
+            waiting: 0,
+            outcome: Outcome::Ok,
+            verified: None,
+            records: 0,
+            keys: Vec::new(),
+            ends: Vec::new(),
+            asked: 0,
+            removed: false,
+        }
+    }
+}
+
+impl Exchange {
+    fn scan_key(&self, record: u32) -> &[u8] {
+        let record = record as usize;
+        let from = if record == 0 { 0 } else { self.ends[record - 1] as usize };
+        &self.keys[from..self.ends[record] as usize]
+    }
+}
+
+/// The Redis protocol of one load thread.
+pub struct RedisDriver {
+    options: Arc<RedisOptions>,
+    content: Arc<dyn Content>,
+    topology: Topology,
+    stale: bool,
+    error: String,
+    scratch: Vec<u8>,
+    index_slot: u16,
+}
+
+impl RedisDriver {
+    /// A driver for one load thread. Refuses a workload that the layout cannot hold; `verbs` are those it will use.
+    pub fn new(
+        options: Arc<RedisOptions>,
+        content: Arc<dyn Content>,
+        topology: Topology,
+        verbs: &[Verb],
+    ) -> Result<Self, Refused> {
+        if options.index == Index::None && verbs.contains(&Verb::Scan) {
+            return Err(Refused(
+                "scans need the index of keys: use index=zset (redis.index=zset), which layout=hash has by default"
+                    .into(),
+            ));
+        }
+        let writes_one = Request { verb: Verb::Update, fields: Fields::One(0), ..Request::default() };
+        let all = Request { verb: Verb::Insert, ..Request::default() };
+        let _ = writes_one;
+        if options.layout == Layout::String && verbs.contains(&Verb::Update) && content.fields(&all) > 1 {
+            return Err(Refused(
+                "layout=string keeps a record as one value: updates need fieldcount=1, or use layout=hash".into(),
+            ));
+        }
+        Ok(RedisDriver {
+            options,
+            content,
+            topology,
+            stale: false,
+            error: String::new(),
+            scratch: Vec::new(),
+            index_slot: key_slot(INDEX_KEY),
+        })
+    }
+
+    fn fail(&mut self, text: &[u8]) -> Outcome {
+        self.error.clear();
+        self.error.push_str(&String::from_utf8_lossy(&text[..text.len().min(400)]));
+        let outcome = classify(text);
+        // A demoted primary and a torn cluster both mean that the map is out of date.
+        self.stale |= self.topology.is_cluster() && matches!(outcome, Outcome::ClusterDown | Outcome::ReadOnly);
+        outcome
+    }
+
+    /// The command's key: the record's, the index's, or a scanned record's.
+    fn key_of<'x>(&self, x: &'x Exchange, command: u32) -> &'x [u8] {
+        match (x.request.verb, command) {
+            (Verb::Scan, 0) | (Verb::Insert | Verb::Delete, 1) => INDEX_KEY,
+            (Verb::Scan, n) => x.scan_key(n - 1),
+            _ => &x.key,
+        }
+    }
+
+    fn put_read(&mut self, request: &Request, key: &[u8], out: &mut Vec<u8>) {
+        if self.options.layout == Layout::String {
+            return put_command(out, &[b"GET", key]);
+        }
+        let fields = self.content.fields(request);
+        if fields == 0 {
+            out.extend_from_slice(b"*2\r\n$7\r\nHGETALL\r\n");
+            return put_bulk(out, key);
+        }
+        put_array(out, 2 + fields);
+        out.extend_from_slice(b"$5\r\nHMGET\r\n");
+        put_bulk(out, key);
+        for field in 0..fields {
+            self.put_name(request, field, out);
+        }
+    }
+
+    fn put_name(&mut self, request: &Request, field: usize, out: &mut Vec<u8>) {
+        self.scratch.clear();
+        self.content.name(request, field, &mut self.scratch);
+        put_bulk(out, &self.scratch);
+    }
+
+    fn put_value(&self, request: &Request, field: usize, out: &mut Vec<u8>) {
+        put_length(out, self.content.value_len(request, field));
+        self.content.value(request, field, out);
+        out.extend_from_slice(b"\r\n");
+    }
+
+    fn put_write(&mut self, request: &Request, key: &[u8], out: &mut Vec<u8>) {
+        let fields = self.content.fields(request);
+        if self.options.layout == Layout::String {
+            out.extend_from_slice(b"*3\r\n$3\r\nSET\r\n");
+            put_bulk(out, key);
+            put_length(out, (0..fields).map(|f| self.content.value_len(request, f)).sum());
+            for field in 0..fields {
+                self.content.value(request, field, out);
+            }
+            return out.extend_from_slice(b"\r\n");
+        }
+        put_array(out, 2 + 2 * fields);
+        out.extend_from_slice(b"$5\r\nHMSET\r\n");
+        put_bulk(out, key);
+        for field in 0..fields {
+            self.put_name(request, field, out);
+            self.put_value(request, field, out);
+        }
+    }
+
+    fn put_scan(&self, x: &Exchange, out: &mut Vec<u8>) {
+        let score = java_hash(&x.key).to_string();
+        let limit = x.request.limit.min(SCAN_RECORDS).to_string();
+        let parts: [&[u8]; 7] =
+            [b"ZRANGEBYSCORE", INDEX_KEY, score.as_bytes(), b"+inf", b"LIMIT", b"0", limit.as_bytes()];
+        put_command(out, &parts);
+    }
+
+    /// A read's reply: found or not, and verified where the content can. Returns the position after it.
+    fn take_record(&mut self, x: &mut Exchange, input: &[u8]) -> Result<Option<(Outcome, usize)>, NotResp> {
+        let Some((head, next)) = token(input, 0)? else { return Ok(None) };
+        let whole = match head {
+            Token::Array(0) | Token::Map(0) | Token::Null => return Ok(Some((Outcome::NotFound, next))),
+            Token::Error(text) => return Ok(Some((self.fail(text), next))),
+            Token::Bulk(_) => return Ok(Some((Outcome::Ok, next))),
+            Token::Array(_) | Token::Map(_) => skip(input, 0)?,
+            _ => return Err(NotResp),
+        };
+        let Some(end) = whole else { return Ok(None) };
+        let fields = self.content.fields(&x.request);
+        let verify = self.content.verifies() && x.request.verb == Verb::Read;
+        if fields == 0 && !verify {
+            return Ok(Some((Outcome::Ok, end)));
+        }
+        let mut at = next;
+        let (mut found, mut number, mut good) = (false, 0, true);
+        while at < end {
+            if fields == 0 || verify {
+                self.scratch.clear();
+            }
+            if fields == 0 {
+                if let Some((Token::Bulk(name), next)) = token(input, at)? {
+                    self.scratch.extend_from_slice(name);
+                    at = next;
+                }
+            } else if verify {
+                self.content.name(&x.request, number, &mut self.scratch);
+            }
+            let Some((value, next)) = token(input, at)? else { return Err(NotResp) };
+            if let Token::Bulk(value) = value {
+                found = true;
+                good &= !verify || self.content.verify(&x.request, &self.scratch, value);
+            } else {
+                good &= !verify;
+            }
+            number += 1;
+            at = next;
+        }
+        if verify && found {
+            x.verified = Some(if good { Outcome::Ok } else { Outcome::Mismatch });
+        }
+        Ok(Some((if found { Outcome::Ok } else { Outcome::NotFound }, end)))
+    }
+
+    /// The index's reply to a scan: keeps the keys and says which records to ask for first.
+    fn take_keys(&mut self, x: &mut Exchange, input: &[u8]) -> Result<Option<(Then, usize)>, NotResp> {
+        let Some(end) = skip(input, 0)? else { return Ok(None) };
+        let (count, mut at) = match token(input, 0)? {
+            Some((Token::Array(n), next)) => (n, next),
+            Some((Token::Error(text), _)) => return Ok(Some((Then::Finish(self.fail(text)), end))),
+            _ => return Err(NotResp),
+        };
+        x.keys.clear();
+        x.ends.clear();
+        for _ in 0..count {
+            let Some((Token::Bulk(key), next)) = token(input, at)? else { return Err(NotResp) };
+            x.keys.extend_from_slice(key);
+            x.ends.push(x.keys.len() as u32);
+            at = next;
+        }
+        let first = (count as u32).min(self.options.scan_window);
+        x.asked = first;
+        x.waiting = first;
+        let then = if first == 0 { Then::Finish(Outcome::Ok) } else { Then::Send { first: 1, count: first } };
+        Ok(Some((then, end)))
+    }
+
+    /// A simple acknowledgement: `+OK` or a number.
+    fn take_ack(&mut self, x: &mut Exchange, input: &[u8]) -> Result<Option<(Outcome, usize)>, NotResp> {
+        let Some((found, next)) = token(input, 0)? else { return Ok(None) };
+        Ok(Some(match found {
+            Token::Simple(_) => (Outcome::Ok, next),
+            Token::Int(n) => {
+                x.removed |= n > 0;
+                (Outcome::Ok, next)
+            }
+            Token::Error(text) => (self.fail(text), next),
+            _ => return Err(NotResp),
+        }))
+    }
+
+    /// One of several replies has come: folds its outcome and says what follows.
+    fn fold(&mut self, x: &mut Exchange, command: u32, outcome: Outcome) -> Then {
+        let scanned = x.request.verb == Verb::Scan && command > 0;
+        match outcome {
+            Outcome::Ok => x.records += u32::from(scanned || x.request.verb == Verb::Read),
+            // A record removed since the index was read is no failure of the scan.
+            Outcome::NotFound if scanned => {}
+            failed if x.outcome.is_ok() => x.outcome = failed,
+            _ => {}
+        }
+        x.waiting -= 1;
+        if scanned && x.asked < x.ends.len() as u32 {
+            x.asked += 1;
+            x.waiting += 1;
+            return Then::Send { first: x.asked, count: 1 };
+        }
+        if x.waiting > 0 {
+            return Then::Wait;
+        }
+        if x.request.verb == Verb::Delete && x.outcome.is_ok() && !x.removed {
+            x.outcome = Outcome::NotFound;
+        }
+        Then::Finish(x.outcome)
+    }
+
+    fn redirect(&mut self, text: &[u8]) -> Option<Then> {
+        let text = std::str::from_utf8(text).ok()?;
+        let (rest, moved) = match text.split_once(' ')? {
+            ("MOVED", rest) => (rest, true),
+            ("ASK", rest) => (rest, false),
+            _ => return None,
+        };
+        let node = self.topology.redirected(rest, 0, moved)?;
+        // One moved slot usually means that others moved with it.
+        self.stale |= moved;
+        Some(Then::Redirect { node, ask: !moved })
+    }
+
+    fn reply(&mut self, x: &mut Exchange, command: u32, input: &[u8]) -> Result<Decoded, NotResp> {
+        match input.first() {
+            None => return Ok(Decoded::Need),
+            Some(b'>') => {
+                return Ok(skip(input, 0)?.map_or(Decoded::Need, |used| Decoded::Push { used }));
+            }
+            Some(b'-') => {
+                if let Some((Token::Error(text), used)) = token(input, 0)? {
+                    if let Some(then) = self.redirect(text) {
+                        return Ok(Decoded::Reply { used, then });
+                    }
+                }
+            }
+            _ => {}
+        }
+        let found = match (x.request.verb, command) {
+            (Verb::Topology, _) => {
+                let Some(used) = skip(input, 0)? else { return Ok(Decoded::Need) };
+                let taken = self.topology.take_slots(&input[..used], 0)?;
+                self.stale = false;
+                let then = Then::Finish(if taken { Outcome::Ok } else { Outcome::ServerError });
+                return Ok(Decoded::Reply { used, then });
+            }
+            (Verb::Scan, 0) => {
+                return Ok(self
+                    .take_keys(x, input)?
+                    .map_or(Decoded::Need, |(then, used)| Decoded::Reply { used, then }));
+            }
+            (Verb::Read | Verb::Scan, _) => self.take_record(x, input)?,
+            _ => self.take_ack(x, input)?,
+        };
+        Ok(match found {
+            None => Decoded::Need,
+            Some((outcome, used)) => Decoded::Reply { used, then: self.fold(x, command, outcome) },
+        })
+    }
+}
+
+impl Driver for RedisDriver {
+    type Exchange = Exchange;
+
+    fn endpoints(&self) -> &[Endpoint] {
+        self.topology.endpoints()
+    }
+
+    fn hello(&mut self, _node: u16, out: &mut Vec<u8>) -> bool {
+        let before = out.len();
+        super::facts::greeting(&self.options, out);
+        out.len() > before
+    }
+
+    fn greeted(&mut self, _node: u16, reply: u16, input: &[u8]) -> Hello {
+        super::facts::greeting_reply(&self.options, reply, input)
+    }
+
+    fn begin(&mut self, x: &mut Exchange, request: &Request) -> u32 {
+        x.request = *request;
+        x.outcome = Outcome::Ok;
+        x.verified = None;
+        x.records = 0;
+        x.removed = false;
+        x.key.clear();
+        if request.verb != Verb::Topology {
+            self.content.key(request, &mut x.key);
+        }
+        let indexed = self.options.index == Index::Zset && matches!(request.verb, Verb::Insert | Verb::Delete);
+        x.waiting = 1 + u32::from(indexed);
+        x.waiting
+    }
+
+    #[inline]
+    fn route(&mut self, x: &Exchange, command: u32) -> u16 {
+        if !self.topology.is_cluster() {
+            return 0;
+        }
+        if x.request.verb == Verb::Topology {
+            return self.topology.any();
+        }
+        let key = self.key_of(x, command);
+        let slot = if key == INDEX_KEY { self.index_slot } else { key_slot(key) };
+        match self.options.reads {
+            _ if x.request.verb.writes() => self.topology.primary_of(slot),
+            ReadFrom::Primary => self.topology.primary_of(slot),
+            reads => self.topology.reader_of(slot, reads == ReadFrom::Any),
+        }
+    }
+
+    fn encode(&mut self, x: &Exchange, command: u32, out: &mut Vec<u8>) {
+        match (x.request.verb, command) {
+            (Verb::Read, _) => self.put_read(&x.request, &x.key, out),
+            (Verb::Scan, 0) => self.put_scan(x, out),
+            (Verb::Scan, n) => self.put_read(&x.request, x.scan_key(n - 1), out),
+            (Verb::Update, _) | (Verb::Insert, 0) => self.put_write(&x.request, &x.key, out),
+            (Verb::Insert, _) => {
+                let score = java_hash(&x.key).to_string();
+                put_command(out, &[b"ZADD", INDEX_KEY, score.as_bytes(), &x.key]);
+            }
+            (Verb::Delete, 0) => put_command(out, &[b"DEL", &x.key]),
+            (Verb::Delete, _) => put_command(out, &[b"ZREM", INDEX_KEY, &x.key]),
+            (Verb::Topology, _) => put_command(out, &[b"CLUSTER", b"SLOTS"]),
+        }
+    }
+
+    fn asking(&mut self, out: &mut Vec<u8>) {
+        put_command(out, &[b"ASKING"]);
+    }
+
+    #[inline]
+    fn decode(&mut self, x: &mut Exchange, command: u32, input: &[u8]) -> Decoded {
+        self.reply(x, command, input).unwrap_or(Decoded::Broken)
+    }
+
+    fn skip(&mut self, input: &[u8]) -> Decoded {
+        match skip(input, 0) {
+            Ok(None) => Decoded::Need,
+            Ok(Some(used)) if input[0] == b'>' => Decoded::Push { used },
+            Ok(Some(used)) => Decoded::Reply { used, then: Then::Wait },
+            Err(NotResp) => Decoded::Broken,
+        }
+    }
+
+    fn records(&self, x: &Exchange) -> u32 {
+        x.records
+    }
+
+    fn verified(&self, x: &Exchange) -> Option<Outcome> {
+        x.verified
+    }
+
+    fn lost(&mut self, _node: u16) {
+        self.stale |= self.topology.is_cluster();
+    }
+
+    fn wants_topology(&self) -> bool {
+        self.stale
+    }
+
+    fn last_error(&self) -> &str {
+        &self.error
+    }
+}

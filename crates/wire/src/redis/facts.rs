@@ -1,0 +1,180 @@
+//! The greeting of a connection, and the questions asked of a server before a run: who it is, and its slots.
+
+use super::cluster::Topology;
+use super::errors::classify;
+use super::options::{ReadFrom, RedisOptions};
+use super::resp::{Token, put_command, skip, token};
+use dyno_types::{Endpoint, Hello, Outcome};
+
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Hello3,
+    Auth,
+    Select,
+    ReadOnly,
+}
+
+fn parts(options: &RedisOptions) -> impl Iterator<Item = Part> {
+    let resp3 = options.protocol == 3;
+    let wanted = [
+        (Part::Hello3, resp3),
+        (Part::Auth, !resp3 && options.password.is_some()),
+        (Part::Select, options.database != 0),
+        (Part::ReadOnly, options.reads != ReadFrom::Primary),
+    ];
+    wanted.into_iter().filter(|(_, wanted)| *wanted).map(|(part, _)| part)
+}
+
+/// Appends the greeting: version, login, database, and leave to read from replicas.
+pub(super) fn greeting(options: &RedisOptions, out: &mut Vec<u8>) {
+    let user = options.user.as_deref();
+    let password = options.password.as_deref().unwrap_or("").as_bytes();
+    for part in parts(options) {
+        match part {
+            Part::Hello3 if options.password.is_some() => {
+                put_command(out, &[b"HELLO", b"3", b"AUTH", user.unwrap_or("default").as_bytes(), password]);
+            }
+            Part::Hello3 => put_command(out, &[b"HELLO", b"3"]),
+            Part::Auth => match user {
+                Some(user) => put_command(out, &[b"AUTH", user.as_bytes(), password]),
+                None => put_command(out, &[b"AUTH", password]),
+            },
+            Part::Select => put_command(out, &[b"SELECT", options.database.to_string().as_bytes()]),
+            Part::ReadOnly => put_command(out, &[b"READONLY"]),
+        }
+    }
+}
+
+/// Reads the greeting's reply number `reply`.
+pub(super) fn greeting_reply(options: &RedisOptions, reply: u16, input: &[u8]) -> Hello {
+    let not_redis = || {
+        let shown: String = String::from_utf8_lossy(&input[..input.len().min(60)]).escape_debug().collect();
+        Hello::Refused(Outcome::Protocol, format!("what answered is not a Redis server: {shown:?}"))
+    };
+    match skip(input, 0) {
+        Err(_) => not_redis(),
+        Ok(None) => Hello::Need,
+        Ok(Some(used)) => match token(input, 0) {
+            Ok(Some((Token::Error(text), _))) => {
+                let words = String::from_utf8_lossy(text).into_owned();
+                Hello::Refused(classify(text), words)
+            }
+            _ => Hello::Reply { used, more: usize::from(reply) + 1 < parts(options).count() },
+        },
+    }
+}
+
+/// What a server says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// `name value` pairs of INFO, in its order.
+    pub info: Vec<(String, String)>,
+    /// Number of primaries, if it is a cluster.
+    pub primaries: Option<usize>,
+}
+
+impl Facts {
+    /// A value of INFO.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.info.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
+    }
+
+    /// Product and version: `Redis 7.0.15`, `Valkey 8.0.1`, `Dragonfly 1.2.3`.
+    pub fn product(&self) -> String {
+        for (key, name) in [("dragonfly_version", "Dragonfly"), ("valkey_version", "Valkey")] {
+            if let Some(version) = self.get(key) {
+                return format!("{name} {}", version.trim_start_matches("df-"));
+            }
+        }
+        format!("Redis {}", self.get("redis_version").unwrap_or("of unknown version"))
+    }
+}
+
+/// What follows in the conversation of [`Facts`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FactsStep {
+    /// More bytes are needed.
+    Need,
+    /// The answer is complete.
+    Done,
+    /// The server refused, with its class and words.
+    Refused(Outcome, String),
+}
+
+impl Facts {
+    /// Appends the questions that follow the greeting.
+    pub fn ask(options: &RedisOptions, out: &mut Vec<u8>) {
+        put_command(out, &[b"INFO"]);
+        if options.cluster {
+            put_command(out, &[b"CLUSTER", b"SLOTS"]);
+        }
+    }
+
+    /// Reads greeting and answers from the start of everything received; fills `topology` for a cluster.
+    pub fn take(
+        options: &RedisOptions,
+        topology: &mut Topology,
+        input: &[u8],
+        facts: &mut Facts,
+    ) -> FactsStep {
+        let mut at = 0;
+        for reply in 0..parts(options).count() {
+            match greeting_reply(options, reply as u16, &input[at..]) {
+                Hello::Need => return FactsStep::Need,
+                Hello::Refused(outcome, words) => return FactsStep::Refused(outcome, words),
+                Hello::Reply { used, .. } => at += used,
+            }
+        }
+        let info = match (skip(input, at), token(input, at)) {
+            (Err(_), _) | (_, Err(_)) => return Self::not_redis(&input[at..]),
+            (Ok(Some(end)), Ok(Some((Token::Bulk(text), _)))) => (String::from_utf8_lossy(text).into_owned(), end),
+            (Ok(Some(end)), Ok(Some((Token::Error(text), _)))) => match classify(text) {
+                // A user without the right to ask for INFO may still run the workload.
+                Outcome::Forbidden if text.starts_with(b"NOPERM") => (String::new(), end),
+                outcome => return FactsStep::Refused(outcome, String::from_utf8_lossy(text).into_owned()),
+            },
+            (Ok(Some(_)), _) => return Self::not_redis(&input[at..]),
+            (Ok(None), _) => return FactsStep::Need,
+        };
+        facts.info = info
+            .0
+            .lines()
+            .filter_map(|line| line.split_once(':'))
+            .map(|(k, v)| (k.to_owned(), v.trim().to_owned()))
+            .collect();
+        if options.cluster { Self::take_slots(topology, &input[info.1..], facts) } else { FactsStep::Done }
+    }
+
+    fn take_slots(topology: &mut Topology, input: &[u8], facts: &mut Facts) -> FactsStep {
+        match skip(input, 0) {
+            Ok(None) => FactsStep::Need,
+            Err(_) => Self::not_redis(input),
+            Ok(Some(end)) => match topology.take_slots(&input[..end], 0) {
+                Ok(true) => {
+                    facts.primaries = Some(topology.primaries());
+                    FactsStep::Done
+                }
+                _ => {
+                    let words = match token(input, 0) {
+                        Ok(Some((Token::Error(text), _))) => String::from_utf8_lossy(text).into_owned(),
+                        _ => "it has no slots assigned".into(),
+                    };
+                    FactsStep::Refused(
+                        Outcome::ClusterDown,
+                        format!("cluster=true, but the server is not a working cluster: {words}"),
+                    )
+                }
+            },
+        }
+    }
+
+    fn not_redis(input: &[u8]) -> FactsStep {
+        let shown: String = String::from_utf8_lossy(&input[..input.len().min(60)]).escape_debug().collect();
+        FactsStep::Refused(Outcome::Protocol, format!("what answered is not a Redis server: \"{shown}\""))
+    }
+
+    /// A topology that knows only the seed.
+    pub fn seed(endpoint: Endpoint) -> Topology {
+        Topology::single(endpoint)
+    }
+}

@@ -1,0 +1,130 @@
+//! A server in virtual time: programmable service time, capacity and stalls.
+//!
+//! First come, first served, by `capacity` servers. Because the service time is known at arrival, the completion is
+//! too: the queue is the time at which each server becomes free, counted in *working time*, which stands still during
+//! a stall.
+
+use dyno_types::rng::{Purpose, draw, unit};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Distribution of the service time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Service {
+    /// Always this many nanoseconds.
+    Constant(u64),
+    /// Exponential with this mean in nanoseconds.
+    Exponential(f64),
+}
+
+/// What the server is like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SimOptions {
+    /// Service time.
+    pub service: Service,
+    /// Requests served at once; `None` is without bound (a delay).
+    pub capacity: Option<u32>,
+    /// Stalls as (begin, length) in nanoseconds of virtual time, ascending, not overlapping.
+    pub stalls: Vec<(u64, u64)>,
+    /// Seed of the service times.
+    pub seed: u64,
+}
+
+impl Default for SimOptions {
+    fn default() -> Self {
+        SimOptions { service: Service::Constant(100_000), capacity: Some(1), stalls: Vec::new(), seed: 1 }
+    }
+}
+
+/// The server.
+#[derive(Clone, Debug)]
+pub struct SimServer {
+    options: SimOptions,
+    /// Working time at which each server becomes free.
+    free: BinaryHeap<Reverse<u64>>,
+    served: u64,
+}
+
+impl SimServer {
+    /// An idle server at time 0.
+    pub fn new(options: SimOptions) -> Self {
+        let free = (0..options.capacity.unwrap_or(0)).map(|_| Reverse(0)).collect();
+        SimServer { options, free, served: 0 }
+    }
+
+    /// Accepts a request that arrives at `now_ns`; returns when its reply leaves. Calls must be in order of time.
+    pub fn arrive(&mut self, now_ns: u64) -> u64 {
+        let service = match self.options.service {
+            Service::Constant(ns) => ns,
+            Service::Exponential(mean) => {
+                let u = unit(draw(self.options.seed, self.served, Purpose::Service));
+                (-(1.0 - u).ln() * mean).round() as u64
+            }
+        };
+        self.served += 1;
+        let now = self.working(now_ns);
+        let begin = match self.free.pop() {
+            Some(Reverse(free)) => free.max(now),
+            None => now,
+        };
+        let end = begin + service;
+        if self.options.capacity.is_some() {
+            self.free.push(Reverse(end));
+        }
+        self.wall(end)
+    }
+
+    /// Wall time to working time.
+    fn working(&self, wall_ns: u64) -> u64 {
+        let lost: u64 = self
+            .options
+            .stalls
+            .iter()
+            .map(|&(begin, length)| wall_ns.saturating_sub(begin).min(length))
+            .sum();
+        wall_ns - lost
+    }
+
+    /// Working time to the first wall time that has it, after any stall that begins there.
+    fn wall(&self, working_ns: u64) -> u64 {
+        let mut wall = working_ns;
+        for &(begin, length) in &self.options.stalls {
+            if wall > begin {
+                wall += length;
+            }
+        }
+        wall
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_server_queues() {
+        let mut s = SimServer::new(SimOptions { service: Service::Constant(10), ..SimOptions::default() });
+        assert_eq!(s.arrive(0), 10);
+        assert_eq!(s.arrive(1), 20);
+        assert_eq!(s.arrive(50), 60);
+    }
+
+    #[test]
+    fn a_stall_stops_the_work() {
+        let options =
+            SimOptions { service: Service::Constant(10), stalls: vec![(100, 1000)], ..SimOptions::default() };
+        let mut s = SimServer::new(options);
+        assert_eq!(s.arrive(80), 90);
+        assert_eq!(s.arrive(95), 1105);
+        assert_eq!(s.arrive(500), 1115);
+        assert_eq!(s.arrive(2000), 2010);
+    }
+
+    #[test]
+    fn without_bound_nobody_waits() {
+        let options =
+            SimOptions { service: Service::Constant(10), capacity: None, ..SimOptions::default() };
+        let mut s = SimServer::new(options);
+        assert_eq!((s.arrive(5), s.arrive(5), s.arrive(6)), (15, 15, 16));
+    }
+}

@@ -1,0 +1,166 @@
+//! Key names as YCSB forms them, byte for byte.
+//!
+//! `key number -> (hash) -> prefix + zero-padded decimal`. The hash is FNV-1a of 64 bits (Fowler, Noll, Vo;
+//! draft-eastlake-fnv) over the eight bytes of the number, least significant first, as a Java `long` made
+//! non-negative.
+
+/// FNV-1a of 64 bits over the eight bytes of `value`, least significant byte first.
+#[inline]
+pub fn fnv1a64(value: u64) -> u64 {
+    value
+        .to_le_bytes()
+        .into_iter()
+        .fold(0xCBF2_9CE4_8422_2325, |hash, octet| (hash ^ u64::from(octet)).wrapping_mul(0x100_0000_01B3))
+}
+
+/// YCSB's hash of a number: [`fnv1a64`] read as a signed number and made non-negative as Java's `Math.abs` does it
+/// (-2^63 stays negative).
+#[inline]
+pub fn ycsb_hash(value: u64) -> i64 {
+    (fnv1a64(value) as i64).wrapping_abs()
+}
+
+/// Java's `String.hashCode`: h = 31 h + c over the UTF-16 code units, in 32 bits.
+pub fn java_hash(text: &str) -> i32 {
+    text.encode_utf16().fold(0, |h: i32, c| h.wrapping_mul(31).wrapping_add(i32::from(c)))
+}
+
+/// The same hash continued over ASCII bytes.
+#[inline]
+pub fn java_hash_ascii(hash: i32, bytes: &[u8]) -> i32 {
+    bytes.iter().fold(hash, |h, &c| h.wrapping_mul(31).wrapping_add(i32::from(c)))
+}
+
+/// Appends `value` in decimal.
+#[inline]
+pub fn push_decimal(value: u64, out: &mut Vec<u8>) {
+    let mut digits = [0u8; 20];
+    let at = decimal(value, &mut digits);
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// Writes `value` in decimal at the end of `digits` and returns where it starts.
+#[inline]
+fn decimal(mut value: u64, digits: &mut [u8; 20]) -> usize {
+    const PAIRS: &[u8; 200] = &pairs();
+    let mut at = digits.len();
+    while value >= 100 {
+        let pair = (value % 100) as usize * 2;
+        value /= 100;
+        at -= 2;
+        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    }
+    if value >= 10 {
+        at -= 2;
+        digits[at..at + 2].copy_from_slice(&PAIRS[value as usize * 2..value as usize * 2 + 2]);
+    } else {
+        at -= 1;
+        digits[at] = b'0' + value as u8;
+    }
+    at
+}
+
+/// "00", "01", ... "99".
+const fn pairs() -> [u8; 200] {
+    let mut pairs = [0u8; 200];
+    let mut i = 0;
+    while i < 100 {
+        pairs[2 * i] = b'0' + (i / 10) as u8;
+        pairs[2 * i + 1] = b'0' + (i % 10) as u8;
+        i += 1;
+    }
+    pairs
+}
+
+/// How key numbers become key names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyNames {
+    /// What every name starts with; YCSB's is `user`.
+    pub prefix: String,
+    /// Least number of digits; shorter numbers get leading zeros. Hashed numbers have up to 19 digits.
+    pub zero_padding: usize,
+    /// Whether the number is hashed first, so that neighbours in time are no neighbours in the database.
+    pub hashed: bool,
+}
+
+impl Default for KeyNames {
+    fn default() -> Self {
+        KeyNames { prefix: "user".into(), zero_padding: 1, hashed: true }
+    }
+}
+
+impl KeyNames {
+    /// Appends the name of key number `keynum`.
+    #[inline]
+    pub fn render(&self, keynum: u64, out: &mut Vec<u8>) {
+        let number = if self.hashed { ycsb_hash(keynum) } else { keynum as i64 };
+        let mut digits = [0u8; 20];
+        let mut at = decimal(number.unsigned_abs(), &mut digits);
+        if number < 0 {
+            // Java writes the sign after the padding, as part of the number.
+            at -= 1;
+            digits[at] = b'-';
+        }
+        let text = &digits[at..];
+        out.extend_from_slice(self.prefix.as_bytes());
+        out.extend(std::iter::repeat_n(b'0', self.zero_padding.saturating_sub(text.len())));
+        out.extend_from_slice(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn name(names: &KeyNames, keynum: u64) -> String {
+        let mut out = Vec::new();
+        names.render(keynum, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn ycsb_key_vectors() {
+        let vectors = [
+            (0, 6_284_781_860_667_377_211),
+            (1, 8_517_097_267_634_966_620),
+            (2, 1_820_151_046_732_198_393),
+            (3, 4_052_466_453_699_787_802),
+            (4, 3_232_700_585_171_816_769),
+            (5, 1_000_385_178_204_227_360),
+            (999, 2_071_219_101_098_386_137),
+            (1_000_000, 1_011_632_231_655_643_464),
+        ];
+        for (keynum, hash) in vectors {
+            assert_eq!(ycsb_hash(keynum), hash);
+            assert_eq!(name(&KeyNames::default(), keynum), format!("user{hash}"));
+        }
+    }
+
+    #[test]
+    fn ordered_and_padded() {
+        let mut names = KeyNames { hashed: false, zero_padding: 8, ..KeyNames::default() };
+        assert_eq!(name(&names, 5), "user00000005");
+        assert_eq!(name(&names, 1_234_567_890), "user1234567890");
+        names.prefix = "k:".into();
+        names.zero_padding = 1;
+        assert_eq!(name(&names, 0), "k:0");
+    }
+
+    #[test]
+    fn java_hash_vectors() {
+        assert_eq!(java_hash("user6284781860667377211"), -594_971_599);
+        assert_eq!(java_hash("user8517097267634966620"), -314_243_905);
+        assert_eq!(java_hash(""), 0);
+        assert_eq!(java_hash_ascii(java_hash("user8517097"), b"267634966620"), -314_243_905);
+    }
+
+    proptest! {
+        #[test]
+        fn decimal_is_decimal(value: u64) {
+            let mut out = Vec::new();
+            push_decimal(value, &mut out);
+            prop_assert_eq!(String::from_utf8(out).unwrap(), value.to_string());
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The bytes of field values: a pure function of (kind, seed, length), always of the exact length asked for.
+//!
+//! The random bits come from one SplitMix64 stream per field, so a retry, a redirect or a replica renders the same
+//! bytes again. Values of the data-integrity mode depend on the key and the field name instead and can be checked.
+
+use crate::keys::java_hash_ascii;
+use dyno_types::rng::{Purpose, Stream};
+
+/// What a value consists of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ValueKind {
+    /// YCSB's printable bytes (32 to 127), six from 32 random bits: entropy coders shrink them to about 2/3.
+    #[default]
+    Random,
+    /// Lower-case letters a to z, nearly uniform.
+    Text,
+    /// Bytes of value 0.
+    Zero,
+    /// One N-th of the value is random over 64 characters, the rest is one repeated character: a compressor without
+    /// entropy coding (snappy, lz4) reaches about N on long values, one with it (zstd, zlib) about 4/3 N.
+    Compressible(u32),
+}
+
+impl ValueKind {
+    /// Appends `len` bytes of the value that `seed` and the field's number choose.
+    #[inline]
+    pub fn render(self, seed: u64, field: u64, len: usize, out: &mut Vec<u8>) {
+        let start = out.len();
+        let mut words = Stream::new(seed, field, Purpose::Value);
+        match self {
+            ValueKind::Random => {
+                out.resize(start + len, 0);
+                fill::<12>(&mut out[start..], || two_groups(words.next_u64()));
+            }
+            ValueKind::Text => {
+                out.resize(start + len, 0);
+                fill::<8>(&mut out[start..], || letters(words.next_u64()));
+            }
+            ValueKind::Zero => out.resize(start + len, 0),
+            ValueKind::Compressible(ratio) => {
+                let random = len.div_ceil(ratio.max(1) as usize);
+                out.resize(start + random, 0);
+                fill::<10>(&mut out[start..], || ten_characters(words.next_u64()));
+                out.resize(start + len, b'.');
+            }
+        }
+    }
+}
+
+/// Fills `dest` with pieces of `N` bytes, the last one cut.
+#[inline]
+fn fill<const N: usize>(dest: &mut [u8], mut next: impl FnMut() -> [u8; N]) {
+    let (pieces, rest) = dest.as_chunks_mut::<N>();
+    for piece in pieces {
+        *piece = next();
+    }
+    if !rest.is_empty() {
+        let last = next();
+        rest.copy_from_slice(&last[..rest.len()]);
+    }
+}
+
+/// Twelve bytes of YCSB's random value: two groups of six, the low 32 bits first.
+#[inline]
+fn two_groups(bits: u64) -> [u8; 12] {
+    let (a, b) = (group(bits as u32), group((bits >> 32) as u32));
+    let mut out = [0u8; 12];
+    out[..8].copy_from_slice(&(a | b << 48).to_le_bytes());
+    out[8..].copy_from_slice(&((b >> 16) as u32).to_le_bytes());
+    out
+}
+
+/// Six bytes of YCSB's random value from 32 bits, the first in the lowest byte.
+///
+/// Bytes 3 to 5 are taken from the bits 15 places further up in the same way as bytes 0 to 2, so both halves are
+/// spread at once: byte 0 holds 5 bits, byte 1 six bits from bit 5, byte 2 the mask 0x5F from bit 10.
+#[inline]
+fn group(r: u32) -> u64 {
+    let r = u64::from(r);
+    let halves = (r & 0x1_FFFF) | ((r >> 15) & 0x1_FFFF) << 24;
+    let spread = (halves & 0x00_001F_0000_1F)
+        | ((halves << 3) & 0x00_3F00_003F_00)
+        | ((halves << 6) & 0x5F_0000_5F00_00);
+    spread + 0x2020_2020_2020
+}
+
+/// Eight letters, each from one byte: floor(byte * 26 / 256).
+#[inline]
+fn letters(bits: u64) -> [u8; 8] {
+    bits.to_le_bytes().map(|b| b'a' + ((u16::from(b) * 26) >> 8) as u8)
+}
+
+/// Ten of 64 characters (`0` to `o` in ASCII order), six bits each.
+#[inline]
+fn ten_characters(bits: u64) -> [u8; 10] {
+    std::array::from_fn(|i| b'0' + ((bits >> (6 * i)) & 63) as u8)
+}
+
+/// Appends `len` bytes of YCSB's data-integrity value, which anybody who knows the key and the field can check.
+///
+/// The text `key:field` is continued by `:` and the decimal Java string hash of all text so far until it is long
+/// enough, then cut. `key` and `field` must be ASCII for YCSB to agree.
+pub fn integrity(key: &[u8], field: &[u8], len: usize, out: &mut Vec<u8>) {
+    let start = out.len();
+    let mut hash = 0;
+    let mut push = |piece: &[u8], out: &mut Vec<u8>| {
+        hash = java_hash_ascii(hash, piece);
+        out.extend_from_slice(piece);
+        hash
+    };
+    push(key, out);
+    push(b":", out);
+    let mut last = push(field, out);
+    while out.len() - start < len {
+        let mut digits = Vec::<u8>::new();
+        if last < 0 {
+            digits.push(b'-');
+        }
+        crate::keys::push_decimal(u64::from(last.unsigned_abs()), &mut digits);
+        push(b":", out);
+        last = push(&digits, out);
+    }
+    out.truncate(start + len);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn integrity_text(key: &str, field: &str, len: usize) -> String {
+        let mut out = Vec::new();
+        integrity(key.as_bytes(), field.as_bytes(), len, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn integrity_vectors() {
+        assert_eq!(
+            integrity_text("user6284781860667377211", "field0", 100),
+            "user6284781860667377211:field0:1106546143:680040890:-1813823343:-1693248218:-1278633925:-150907434:-"
+        );
+        assert_eq!(
+            integrity_text("user8517097267634966620", "field9", 40),
+            "user8517097267634966620:field9:109038018"
+        );
+        assert_eq!(integrity_text("user8517097267634966620", "field9", 6), "user85");
+    }
+
+    /// The six bytes as YCSB's formula states them.
+    fn plain_group(r: u32) -> [u8; 6] {
+        let r = r as i32;
+        let parts = [r & 31, (r >> 5) & 63, (r >> 10) & 95, (r >> 15) & 31, (r >> 20) & 63, (r >> 25) & 95];
+        parts.map(|p| (p + 32) as u8)
+    }
+
+    proptest! {
+        #[test]
+        fn groups_are_ycsbs(bits: u64) {
+            let mut expected = plain_group(bits as u32).to_vec();
+            expected.extend(plain_group((bits >> 32) as u32));
+            prop_assert_eq!(two_groups(bits).to_vec(), expected);
+        }
+
+        #[test]
+        fn lengths_are_exact_and_bytes_are_pure(seed: u64, field in 0u64..100, len in 0usize..300, ratio in 1u32..101) {
+            for kind in [ValueKind::Random, ValueKind::Text, ValueKind::Zero, ValueKind::Compressible(ratio)] {
+                let mut a = b"kept".to_vec();
+                kind.render(seed, field, len, &mut a);
+                prop_assert_eq!(a.len(), 4 + len);
+                prop_assert_eq!(&a[..4], b"kept");
+                prop_assert!(a.is_ascii());
+                let mut b = Vec::new();
+                kind.render(seed, field, len, &mut b);
+                prop_assert_eq!(&a[4..], &b[..]);
+            }
+        }
+    }
+
+    #[test]
+    fn fields_and_seeds_differ() {
+        let value = |seed, field| {
+            let mut out = Vec::new();
+            ValueKind::Random.render(seed, field, 100, &mut out);
+            out
+        };
+        assert_ne!(value(1, 0), value(1, 1));
+        assert_ne!(value(1, 0), value(2, 0));
+        assert!(value(1, 0).iter().all(|b| (32..128).contains(b)));
+    }
+
+    #[test]
+    fn compressible_has_one_random_part() {
+        let mut out = Vec::new();
+        ValueKind::Compressible(10).render(3, 0, 1000, &mut out);
+        assert_eq!(out.iter().filter(|&&b| b == b'.').count(), 900);
+        out.clear();
+        ValueKind::Text.render(3, 0, 1000, &mut out);
+        assert!(out.iter().all(u8::is_ascii_lowercase));
+    }
+}
