@@ -1,1 +1,16 @@
-//! Reactor, arrivals, connections, TLS and the load threads.
+//! The load path: arrivals, reactor, connections, TLS, load threads, and the run that holds them together.
+//!
+//! `arrivals` says when, `claim` hands out indexes, `net` is the kernel (or a virtual clock), `wire_lane` is the load
+//! thread of networked databases, `blocking_lane` that of embedded stores, `run` starts threads and merges seconds.
+
+pub mod affinity;
+pub mod arrivals;
+mod blocking_lane;
+mod claim;
+mod job;
+pub mod net;
+mod run;
+mod wire_lane;
+
+pub use job::{Control, End, Job, Pacing, Queue};
+pub use run::{Finished, RunError, Second, run_blocking, run_null, run_redis, run_virtual};

@@ -31,6 +31,8 @@ pub struct Sample {
 /// Everything one load thread counted between two swaps.
 #[derive(Clone, Debug)]
 pub struct Interval {
+    /// Number of the load thread.
+    pub thread: usize,
     /// Second since the epoch in which the interval began.
     pub second: u64,
     /// Whether it belongs to the warm-up.
@@ -45,6 +47,8 @@ pub struct Interval {
     pub ended: [u64; Outcome::COUNT],
     /// Arrivals of the warm-up that ended after it.
     pub carried: u64,
+    /// Arrivals of the warm-up that were taken from the schedule after it.
+    pub carried_arrivals: u64,
     /// Schedule lag: sending less intended start, of arrivals that did not have to wait for a free connection.
     pub lag: Histogram,
     /// Kernel's arrival of a reply to its handling, sampled.
@@ -72,6 +76,7 @@ impl Interval {
     /// An empty interval for `metrics` metrics.
     pub fn new(metrics: usize, scale: Scale) -> Self {
         Interval {
+            thread: 0,
             second: 0,
             warmup: false,
             slots: vec![None; metrics * 2],
@@ -79,6 +84,7 @@ impl Interval {
             arrivals: 0,
             ended: [0; Outcome::COUNT],
             carried: 0,
+            carried_arrivals: 0,
             lag: Histogram::new(Scale::Ns64),
             receive_lag: Histogram::new(Scale::Ns64),
             turnaround: Histogram::new(Scale::Ns64),
@@ -130,7 +136,7 @@ impl Interval {
         self.drops.clear();
         self.samples.clear();
         (self.arrivals, self.carried, self.late, self.reconnects, self.redirects) = (0, 0, 0, 0, 0);
-        (self.backlog, self.busy_ns) = (0, 0);
+        (self.carried_arrivals, self.backlog, self.busy_ns) = (0, 0, 0);
     }
 }
 

@@ -26,6 +26,8 @@ pub struct Totals {
     pub ended: [u64; Outcome::COUNT],
     /// Arrivals of the warm-up that ended after it.
     pub carried: u64,
+    /// Arrivals of the warm-up that were taken from the schedule after it.
+    pub carried_arrivals: u64,
     /// Schedule lag.
     pub lag: Buckets,
     /// Kernel's arrival of a reply to its handling, sampled.
@@ -58,6 +60,7 @@ impl Totals {
             arrivals: 0,
             ended: [0; Outcome::COUNT],
             carried: 0,
+            carried_arrivals: 0,
             lag: Buckets::new(Scale::Ns64),
             receive_lag: Buckets::new(Scale::Ns64),
             turnaround: Buckets::new(Scale::Ns64),
@@ -102,6 +105,7 @@ impl Totals {
         }
         self.arrivals += interval.arrivals;
         self.carried += interval.carried;
+        self.carried_arrivals += interval.carried_arrivals;
         self.late += interval.late;
         self.reconnects += interval.reconnects;
         self.redirects += interval.redirects;
@@ -133,6 +137,7 @@ impl Totals {
         }
         self.arrivals += other.arrivals;
         self.carried += other.carried;
+        self.carried_arrivals += other.carried_arrivals;
         self.late += other.late;
         self.reconnects += other.reconnects;
         self.redirects += other.redirects;

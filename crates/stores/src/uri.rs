@@ -92,7 +92,8 @@ fn decode(text: &str) -> Result<Vec<u8>, String> {
             continue;
         }
         let digits = after.get(..2).and_then(|two| Some((hex(two[0])?, hex(two[1])?)));
-        let (high, low) = digits.ok_or_else(|| format!("% in {text:?} needs two hexadecimal digits; % is %25"))?;
+        let (high, low) =
+            digits.ok_or_else(|| format!("% in {text:?} needs two hexadecimal digits; % is %25"))?;
         bytes.push(high << 4 | low);
         rest = &after[2..];
     }

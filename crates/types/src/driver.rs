@@ -109,6 +109,11 @@ pub trait Driver: Send {
     /// The nodes known so far; the number of a node never changes. At least one.
     fn endpoints(&self) -> &[Endpoint];
 
+    /// Nodes that every user should be connected to before the run begins.
+    fn wanted(&self) -> Vec<u16> {
+        (0..self.endpoints().len() as u16).collect()
+    }
+
     /// Appends the greeting for a new connection to `node`; false if none is needed.
     fn hello(&mut self, node: u16, out: &mut Vec<u8>) -> bool;
 

@@ -52,7 +52,7 @@ impl Frontier {
         }
         let lap = lap_of(word);
         let bit = 1u64 << (rank % WORD_KEYS);
-        let set = self.slot(word).try_update(SeqCst, SeqCst, |old| match age(old, lap) {
+        let set = self.slot(word).fetch_update(SeqCst, SeqCst, |old| match age(old, lap) {
             Age::Older => Some(u64::from(lap) << 32 | bit),
             Age::Same => Some(old | bit),
             Age::Newer => None,

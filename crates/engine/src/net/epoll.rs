@@ -1,0 +1,105 @@
+//! The kernel's network: non-blocking sockets, one epoll a thread, nanosecond time-outs.
+
+use super::socket::Socket;
+use super::tls::TlsConfig;
+use super::{Net, Ready, Received};
+use dyno_types::Endpoint;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::time::{ClockId, clock_gettime};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// CLOCK_MONOTONIC in nanoseconds.
+#[inline]
+pub fn monotonic_ns() -> u64 {
+    let t = clock_gettime(ClockId::Monotonic);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// One thread's epoll.
+pub struct Epoll {
+    epoll: OwnedFd,
+    events: Vec<epoll::Event>,
+    tls: Option<Arc<TlsConfig>>,
+    spin: bool,
+}
+
+impl Epoll {
+    /// A new epoll; with `spin` it never sleeps.
+    pub fn new(tls: Option<Arc<TlsConfig>>, spin: bool) -> io::Result<Self> {
+        Ok(Epoll { epoll: epoll::create(CreateFlags::CLOEXEC)?, events: Vec::with_capacity(1024), tls, spin })
+    }
+
+    fn poll(&mut self, timeout: &Timespec, ready: &mut Vec<Ready>) -> io::Result<()> {
+        self.events.clear();
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), Some(timeout)) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        for event in &self.events {
+            // Copies, because the event is packed.
+            let (flags, data) = (event.flags, event.data);
+            let failed = flags.intersects(EventFlags::ERR | EventFlags::HUP);
+            ready.push(Ready {
+                token: data.u64() as u32,
+                read: failed || flags.intersects(EventFlags::IN | EventFlags::RDHUP),
+                write: failed || flags.contains(EventFlags::OUT),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Net for Epoll {
+    type Socket = Socket;
+
+    #[inline]
+    fn now(&mut self) -> u64 {
+        monotonic_ns()
+    }
+
+    fn connect(&mut self, to: &Endpoint, token: u32, stamped: bool) -> io::Result<Socket> {
+        let socket = Socket::connect(to, self.tls.as_deref(), stamped)?;
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP;
+        epoll::add(&self.epoll, socket.fd(), EventData::new_u64(u64::from(token)), flags)?;
+        Ok(socket)
+    }
+
+    fn established(&mut self, socket: &mut Socket, token: u32) -> io::Result<bool> {
+        let done = socket.established()?;
+        let wants = !done && socket.wants_write();
+        self.watch_write(socket, token, wants)?;
+        Ok(done)
+    }
+
+    #[inline]
+    fn send(&mut self, socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
+        socket.send(bytes)
+    }
+
+    #[inline]
+    fn recv(&mut self, socket: &mut Socket, into: &mut [u8]) -> io::Result<Received> {
+        socket.recv(into)
+    }
+
+    fn watch_write(&mut self, socket: &mut Socket, token: u32, on: bool) -> io::Result<()> {
+        let write = if on { EventFlags::OUT } else { EventFlags::empty() };
+        let flags = EventFlags::IN | EventFlags::RDHUP | write;
+        Ok(epoll::modify(&self.epoll, socket.fd(), EventData::new_u64(u64::from(token)), flags)?)
+    }
+
+    fn close(&mut self, mut socket: Socket) {
+        socket.say_goodbye();
+        // Closing the descriptor takes it out of the epoll.
+    }
+
+    fn wait(&mut self, now_ns: u64, until_ns: u64, ready: &mut Vec<Ready>) -> io::Result<()> {
+        let left = if self.spin { 0 } else { until_ns.saturating_sub(now_ns) };
+        let timeout =
+            Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as _ };
+        self.poll(&timeout, ready)
+    }
+}

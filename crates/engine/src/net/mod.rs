@@ -1,0 +1,73 @@
+//! Sockets and time, behind a trait so that the same load thread runs on the kernel and on a virtual clock.
+
+mod epoll;
+mod socket;
+mod tls;
+mod virtual_net;
+
+pub use epoll::{Epoll, monotonic_ns};
+pub use tls::{TlsConfig, tls_config};
+pub use virtual_net::{EchoNet, VirtualNet};
+
+use dyno_types::Endpoint;
+use std::io;
+
+/// A socket that has something for us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// The number given at connecting.
+    pub token: u32,
+    /// Data, end of stream or an error can be received.
+    pub read: bool,
+    /// Sending may go on; a connection under way has been decided.
+    pub write: bool,
+}
+
+/// What receiving gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// Nothing more for now.
+    Empty,
+    /// The other side has closed.
+    Closed,
+    /// Bytes were put at the start of the buffer.
+    Bytes {
+        /// How many.
+        n: usize,
+        /// Whether there may be more at once.
+        more: bool,
+        /// Kernel's arrival to now in nanoseconds, on sockets opened as stamped.
+        lag_ns: Option<u64>,
+    },
+}
+
+/// The network and the clock of one load thread.
+pub trait Net {
+    /// A connection.
+    type Socket;
+
+    /// Nanoseconds on a clock that never goes back.
+    fn now(&mut self) -> u64;
+
+    /// Begins to connect; `token` will name the socket in [`Ready`].
+    fn connect(&mut self, to: &Endpoint, token: u32, stamped: bool) -> io::Result<Self::Socket>;
+
+    /// Called when a connection under way becomes writable or readable: true once bytes can be exchanged.
+    fn established(&mut self, socket: &mut Self::Socket, token: u32) -> io::Result<bool>;
+
+    /// Sends what can be sent without waiting; the number of bytes taken, 0 if none.
+    fn send(&mut self, socket: &mut Self::Socket, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Receives what is there.
+    fn recv(&mut self, socket: &mut Self::Socket, into: &mut [u8]) -> io::Result<Received>;
+
+    /// Asks to be told (or no longer) when sending can go on.
+    fn watch_write(&mut self, socket: &mut Self::Socket, token: u32, on: bool) -> io::Result<()>;
+
+    /// Closes a connection.
+    fn close(&mut self, socket: Self::Socket);
+
+    /// Waits for readiness from `now_ns` (a fresh reading of the clock) on, at the latest until `until_ns`; appends to
+    /// `ready`.
+    fn wait(&mut self, now_ns: u64, until_ns: u64, ready: &mut Vec<Ready>) -> io::Result<()>;
+}

@@ -1,0 +1,122 @@
+//! TLS settings made ready for many connections.
+
+use dyno_types::{Endpoint, Refused};
+use dyno_wire::redis::Tls;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A client configuration and the name to verify.
+pub struct TlsConfig {
+    config: Arc<ClientConfig>,
+    server_name: Option<String>,
+}
+
+impl TlsConfig {
+    /// A handshake about to begin.
+    pub fn begin(&self, to: &Endpoint) -> io::Result<ClientConnection> {
+        let host = match (&self.server_name, to) {
+            (Some(name), _) => name.clone(),
+            (None, Endpoint::Tcp { host, .. }) => host.clone(),
+            (None, Endpoint::Unix(_)) => "localhost".into(),
+        };
+        let name = ServerName::try_from(host).map_err(io::Error::other)?;
+        let mut connection = ClientConnection::new(self.config.clone(), name).map_err(io::Error::other)?;
+        // The engine bounds what it hands over; a partial write would only come back to it.
+        connection.set_buffer_limit(None);
+        Ok(connection)
+    }
+}
+
+fn load<T>(path: &Path, what: &str, read: impl Fn(&Path) -> Result<T, String>) -> Result<T, Refused> {
+    read(path).map_err(|why| Refused(format!("{what} {}: {why}", path.display())))
+}
+
+/// Reads certificates and keys. Every refusal names the file.
+pub fn tls_config(tls: &Tls) -> Result<TlsConfig, Refused> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|e| Refused(format!("TLS: {e}")))?;
+    let builder = if tls.insecure {
+        builder.dangerous().with_custom_certificate_verifier(Arc::new(Anyone(provider)))
+    } else {
+        builder.with_root_certificates(roots(tls)?)
+    };
+    let config = match (&tls.cert, &tls.key) {
+        (Some(cert), Some(key)) => {
+            let chain = load(cert, "client certificate", certificates)?;
+            let key = load(key, "client key", |p| PrivateKeyDer::from_pem_file(p).map_err(|e| e.to_string()))?;
+            builder.with_client_auth_cert(chain, key).map_err(|e| Refused(format!("client certificate: {e}")))?
+        }
+        _ => builder.with_no_client_auth(),
+    };
+    Ok(TlsConfig { config: Arc::new(config), server_name: tls.server_name.clone() })
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).map_err(|e| e.to_string())?.collect();
+    let found = found.map_err(|e| e.to_string())?;
+    if found.is_empty() { Err("no certificate in it".into()) } else { Ok(found) }
+}
+
+fn roots(tls: &Tls) -> Result<RootCertStore, Refused> {
+    let mut roots = RootCertStore::empty();
+    match &tls.ca {
+        Some(path) => {
+            for certificate in load(path, "CA file", certificates)? {
+                roots.add(certificate).map_err(|e| Refused(format!("CA file {}: {e}", path.display())))?;
+            }
+        }
+        None => {
+            let (added, _) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            if added == 0 {
+                return Err(Refused("no CA certificates on this system: name one with ca=FILE".into()));
+            }
+        }
+    }
+    Ok(roots)
+}
+
+/// Accepts any certificate: `insecure=true`.
+#[derive(Debug)]
+struct Anyone(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _end: &CertificateDer<'_>,
+        _chain: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,312 @@
+//! One engine run: threads are started and connected, begin together, and their intervals are merged second by second.
+
+use crate::affinity;
+use crate::claim::Claims;
+use crate::job::{Control, Job};
+use crate::net::{EchoNet, Epoll, Net, TlsConfig, VirtualNet, monotonic_ns};
+use crate::wire_lane::{LoadThread, OwnMetrics, Shared};
+use dyno_record::{Interval, Recorder, Totals};
+use dyno_types::{Driver, Outcome, Refused, Store};
+use dyno_wire::null::NullDriver;
+use dyno_wire::redis::RedisDriver;
+use dyno_wire::sim::SimOptions;
+use dyno_workload::Frontier;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::time::SystemTime;
+
+/// Why a run did not begin or could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// What was asked for cannot be done.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The target did not answer, or not as it should.
+    #[error("{words}")]
+    Unreachable {
+        /// Class of the failure.
+        outcome: Outcome,
+        /// What happened, with the node's name.
+        words: String,
+    },
+    /// The operating system refused something.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// A load thread has panicked: an error of dyno itself.
+    #[error("a load thread ended unexpectedly: this is a defect of dyno")]
+    Panicked,
+}
+
+/// One second (or a part, at the end of the warm-up) of all threads together.
+#[derive(Debug)]
+pub struct Second {
+    /// Seconds since the epoch.
+    pub second: u64,
+    /// Whether it belongs to the warm-up.
+    pub warmup: bool,
+    /// What happened.
+    pub totals: Totals,
+}
+
+/// A run that has ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// The first error text of every class.
+    pub errors: Vec<(Outcome, String)>,
+    /// Wall clock at the epoch.
+    pub epoch: SystemTime,
+    /// From the epoch to the end of the last thread, nanoseconds.
+    pub elapsed_ns: u64,
+    /// From the first thread's start to the epoch (connecting), nanoseconds.
+    pub connecting_ns: u64,
+    /// Whether all threads are on the cores they were given.
+    pub pinned: bool,
+}
+
+/// What the control thread tells a load thread that has connected.
+type Go = Option<u64>;
+
+/// What a load thread tells the control thread.
+pub(crate) enum Told {
+    /// Connected and on its core (or not), or not connected.
+    Ready(Result<bool, RunError>),
+    /// Ended.
+    Ended(Result<Vec<(Outcome, String)>, RunError>),
+}
+
+/// Runs `job` over the network against Redis.
+pub fn run_redis(
+    job: Job,
+    control: Arc<Control>,
+    tls: Option<Arc<TlsConfig>>,
+    driver: impl Fn() -> Result<RedisDriver, Refused> + Sync,
+    on_second: &mut dyn FnMut(Second),
+) -> Result<Finished, RunError> {
+    affinity::allow_files(job.users);
+    let spin = job.spin;
+    drive(job, control, None, |_| Ok((driver()?, Epoll::new(tls.clone(), spin)?)), on_second)
+}
+
+/// Runs `job` against nothing: what is measured is the engine.
+pub fn run_null(
+    job: Job,
+    control: Arc<Control>,
+    on_second: &mut dyn FnMut(Second),
+) -> Result<Finished, RunError> {
+    let content = job.workload.content();
+    drive(job, control, None, |_| Ok((NullDriver::new(content.clone()), EchoNet::default())), on_second)
+}
+
+/// Runs `job` in virtual time against a simulated server, one a load thread.
+pub fn run_virtual(
+    job: Job,
+    control: Arc<Control>,
+    server: SimOptions,
+    on_second: &mut dyn FnMut(Second),
+) -> Result<Finished, RunError> {
+    let content = job.workload.content();
+    let make = |_| Ok((NullDriver::new(content.clone()), VirtualNet::new(server.clone())));
+    drive(job, control, Some(0), make, on_second)
+}
+
+/// Runs `job` against an embedded store.
+pub fn run_blocking(
+    job: Job,
+    control: Arc<Control>,
+    store: &dyn Store,
+    on_second: &mut dyn FnMut(Second),
+) -> Result<Finished, RunError> {
+    job.check()?;
+    crate::blocking_lane::run(shared(job, control), store, on_second)
+}
+
+pub(crate) fn shared(job: Job, control: Arc<Control>) -> Arc<Shared> {
+    Arc::new(Shared {
+        claims: Claims::new(job.end.operations, job.cores.len()),
+        frontier: Frontier::new(job.loaded),
+        own: OwnMetrics::find(job.workload.metrics()),
+        control,
+        job,
+    })
+}
+
+/// Channels of one recorder: two intervals circulate.
+pub(crate) fn recorder(
+    shared: &Shared,
+    thread: usize,
+    full: &SyncSender<Box<Interval>>,
+) -> (Recorder, Sender<Box<Interval>>) {
+    let fresh = || {
+        let mut interval = Interval::new(shared.job.workload.metrics().len(), shared.job.scale);
+        interval.thread = thread;
+        Box::new(interval)
+    };
+    let (empty, emptied) = channel();
+    // The receiver is in our hands.
+    let _ = empty.send(fresh());
+    (Recorder::new(fresh(), full.clone(), emptied), empty)
+}
+
+fn drive<D, N, F>(
+    job: Job,
+    control: Arc<Control>,
+    epoch: Option<u64>,
+    make: F,
+    on_second: &mut dyn FnMut(Second),
+) -> Result<Finished, RunError>
+where
+    D: Driver,
+    N: Net,
+    F: Fn(usize) -> Result<(D, N), RunError> + Sync,
+{
+    job.check()?;
+    let threads = job.cores.len();
+    let shared = shared(job, control);
+    let begun = monotonic_ns();
+    let (full, filled) = sync_channel(threads * 2);
+    let (tell, told) = channel();
+    std::thread::scope(|scope| {
+        let mut gos = Vec::new();
+        let mut empties = Vec::new();
+        for thread in 0..threads {
+            let (recorder, empty) = recorder(&shared, thread, &full);
+            let (go, wait) = channel();
+            gos.push(go);
+            empties.push(empty);
+            let (shared, tell, make) = (shared.clone(), tell.clone(), &make);
+            scope.spawn(move || load_thread(shared, thread, make, recorder, &tell, &wait));
+        }
+        drop((tell, full));
+        let pinned = await_ready(&told, threads)?;
+        let connected = monotonic_ns();
+        let start = epoch.unwrap_or(connected + 2_000_000);
+        for go in &gos {
+            // A thread that is gone has told why.
+            let _ = go.send(Some(start));
+        }
+        let wall = SystemTime::now();
+        let errors = Merger::new(&shared, empties).run(&filled, &told, threads, on_second)?;
+        let elapsed_ns = monotonic_ns().saturating_sub(connected);
+        Ok(Finished { errors, epoch: wall, elapsed_ns, connecting_ns: connected - begun, pinned })
+    })
+}
+
+fn load_thread<D: Driver, N: Net>(
+    shared: Arc<Shared>,
+    thread: usize,
+    make: &(dyn Fn(usize) -> Result<(D, N), RunError> + Sync),
+    recorder: Recorder,
+    tell: &Sender<Told>,
+    wait: &Receiver<Go>,
+) {
+    let pinned = affinity::pin(shared.job.cores[thread]);
+    let connected = make(thread).and_then(|(driver, net)| {
+        let mut load = LoadThread::new(shared, thread, driver, net, recorder);
+        match load.connect_all() {
+            Ok(()) => Ok(load),
+            Err((outcome, words)) => Err(RunError::Unreachable { outcome, words }),
+        }
+    });
+    let load = match connected {
+        Ok(load) => load,
+        Err(error) => {
+            let _ = tell.send(Told::Ready(Err(error)));
+            return;
+        }
+    };
+    let _ = tell.send(Told::Ready(Ok(pinned)));
+    // No word means that another thread could not connect.
+    if let Ok(Some(epoch)) = wait.recv() {
+        let ended = load.run(epoch).map_err(RunError::Io);
+        let _ = tell.send(Told::Ended(ended));
+    }
+}
+
+pub(crate) fn await_ready(told: &Receiver<Told>, threads: usize) -> Result<bool, RunError> {
+    let mut pinned = true;
+    for _ in 0..threads {
+        match told.recv() {
+            Ok(Told::Ready(ready)) => pinned &= ready?,
+            _ => return Err(RunError::Panicked),
+        }
+    }
+    Ok(pinned)
+}
+
+/// Adds up intervals of all threads and hands out each second once all threads are past it.
+pub(crate) struct Merger {
+    metrics: usize,
+    scale: dyno_record::Scale,
+    empties: Vec<Sender<Box<Interval>>>,
+    /// By (second, measured): sums so far.
+    open: BTreeMap<(u64, bool), Totals>,
+    /// The second that each thread is counting; `None` when it has ended.
+    at: Vec<Option<(u64, bool)>>,
+}
+
+impl Merger {
+    pub(crate) fn new(shared: &Shared, empties: Vec<Sender<Box<Interval>>>) -> Self {
+        Merger {
+            metrics: shared.job.workload.metrics().len(),
+            scale: shared.job.scale,
+            at: vec![Some((0, false)); empties.len()],
+            empties,
+            open: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn run(
+        mut self,
+        filled: &Receiver<Box<Interval>>,
+        told: &Receiver<Told>,
+        ending: usize,
+        on_second: &mut dyn FnMut(Second),
+    ) -> Result<Vec<(Outcome, String)>, RunError> {
+        // Ends when every recorder has been dropped.
+        while let Ok(interval) = filled.recv() {
+            self.take(interval);
+            self.hand_out(on_second);
+        }
+        self.at.fill(None);
+        self.hand_out(on_second);
+        let mut errors: Vec<(Outcome, String)> = Vec::new();
+        for _ in 0..ending {
+            match told.recv() {
+                Ok(Told::Ended(ended)) => {
+                    for (outcome, text) in ended? {
+                        if errors.iter().all(|(o, _)| *o != outcome) {
+                            errors.push((outcome, text));
+                        }
+                    }
+                }
+                _ => return Err(RunError::Panicked),
+            }
+        }
+        Ok(errors)
+    }
+
+    fn take(&mut self, mut interval: Box<Interval>) {
+        let key = (interval.second, !interval.warmup);
+        let totals = self.open.entry(key).or_insert_with(|| Totals::new(self.metrics, self.scale));
+        totals.add(&interval);
+        // An interval of a second has come: the thread counts a later one now.
+        self.at[interval.thread] = Some((key.0 + u64::from(key.1), !key.1));
+        let thread = interval.thread;
+        interval.reset();
+        // A thread that has ended needs no more intervals.
+        let _ = self.empties[thread].send(interval);
+    }
+
+    fn hand_out(&mut self, on_second: &mut dyn FnMut(Second)) {
+        let safe = self.at.iter().flatten().min().copied().unwrap_or((u64::MAX, true));
+        while let Some(entry) = self.open.first_entry() {
+            let (second, measured) = *entry.key();
+            if (second, measured) >= safe && safe != (u64::MAX, true) {
+                break;
+            }
+            on_second(Second { second, warmup: !measured, totals: entry.remove() });
+        }
+    }
+}

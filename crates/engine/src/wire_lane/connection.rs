@@ -1,0 +1,349 @@
+//! Connections: opening, greeting, losing and flushing them.
+
+use super::{LoadThread, Op};
+use crate::net::{Net, Ready};
+use dyno_types::limits::BACKOFF_NS;
+use dyno_types::{Driver, Outcome};
+use std::collections::VecDeque;
+use std::io;
+
+/// Connections that may be opening at once: a server's accept queue holds 511 by default.
+const OPENING: usize = 128;
+/// One connection in this many is asked for the kernel's arrival times.
+const STAMPED_EVERY: usize = 16;
+/// Longest time for one connection to be opened.
+const OPEN_NS: u64 = 5_000_000_000;
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Not open; another attempt is made at `retry_ns`.
+    Closed {
+        retry_ns: u64,
+    },
+    Opening {
+        since_ns: u64,
+    },
+    /// Awaiting this reply of the greeting.
+    Greeting {
+        reply: u16,
+        since_ns: u64,
+    },
+    Ready,
+}
+
+/// A reply that is awaited.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Awaited {
+    pub op: u32,
+    pub generation: u32,
+    pub command: u32,
+    /// The answer to what preceded a command, not to the command.
+    pub preamble: bool,
+}
+
+pub(super) struct Connection<S> {
+    pub socket: Option<S>,
+    pub state: State,
+    pub lane: u32,
+    pub node: u16,
+    pub awaited: VecDeque<Awaited>,
+    /// How many of the last awaited replies belong to bytes not handed to the socket yet.
+    pub unsent: usize,
+    pub input: Vec<u8>,
+    pub output: Vec<u8>,
+    pub written: usize,
+    pub watching: bool,
+    pub dirty: bool,
+    pub timeouts: u8,
+    pub backoff_ns: u64,
+    pub ever_ready: bool,
+}
+
+impl<D: Driver, N: Net> LoadThread<D, N> {
+    /// Opens every lane's connection to every node that serves something. An error names the node and the reason.
+    pub fn connect_all(&mut self) -> Result<(), (Outcome, String)> {
+        let nodes = self.driver.wanted();
+        let mut wanted: VecDeque<(u32, u16)> =
+            (0..self.lanes.len() as u32).flat_map(|lane| nodes.iter().map(move |&node| (lane, node))).collect();
+        let started = self.net.now();
+        let deadline = started + OPEN_NS + self.lanes.len() as u64 * 1_000_000;
+        while !wanted.is_empty() || self.unsettled > 0 {
+            while self.unsettled < OPENING {
+                let Some((lane, node)) = wanted.pop_front() else { break };
+                self.connection_to(lane, node);
+            }
+            let now = self.net.now();
+            self.net
+                .wait(now, now + 10_000_000, &mut self.ready)
+                .map_err(|e| (Outcome::Unreachable, e.to_string()))?;
+            self.receive_pass().map_err(|e| (Outcome::Unreachable, e.to_string()))?;
+            if let Some((outcome, text)) = self.errors.pop() {
+                return Err((outcome, text));
+            }
+            if self.shared.control.stopping() {
+                return Err((Outcome::Aborted, "interrupted while connecting".into()));
+            }
+            if self.net.now() > deadline {
+                return Err((Outcome::Unreachable, "no answer to the connection attempt in time".into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The lane's connection to a node, opened if it does not exist yet.
+    pub(super) fn connection_to(&mut self, lane: u32, node: u16) -> u32 {
+        let connections = &mut self.lanes[lane as usize].connections;
+        if connections.len() <= node as usize {
+            connections.resize(node as usize + 1, None);
+        }
+        if let Some(id) = connections[node as usize] {
+            return id;
+        }
+        let id = self.connections.len() as u32;
+        connections[node as usize] = Some(id);
+        self.connections.push(Connection {
+            socket: None,
+            state: State::Closed { retry_ns: 0 },
+            lane,
+            node,
+            awaited: VecDeque::new(),
+            unsent: 0,
+            input: Vec::new(),
+            output: Vec::new(),
+            written: 0,
+            watching: true,
+            dirty: false,
+            timeouts: 0,
+            backoff_ns: BACKOFF_NS.0,
+            ever_ready: false,
+        });
+        self.open(id);
+        id
+    }
+
+    /// Begins to open a closed connection.
+    pub(super) fn open(&mut self, id: u32) {
+        let now = self.net.now();
+        let c = &mut self.connections[id as usize];
+        let Some(endpoint) = self.driver.endpoints().get(c.node as usize) else { return };
+        let stamped = (id as usize).is_multiple_of(STAMPED_EVERY);
+        match self.net.connect(endpoint, id, stamped) {
+            Ok(socket) => {
+                c.socket = Some(socket);
+                c.state = State::Opening { since_ns: now };
+                c.watching = true;
+                self.unsettled += 1;
+            }
+            Err(error) => {
+                let text = format!("{endpoint}: {error}");
+                c.state = State::Opening { since_ns: now };
+                self.unsettled += 1;
+                self.lose(id, Outcome::Unreachable, &text);
+            }
+        }
+    }
+
+    /// Something happened to a connection that is being opened.
+    pub(super) fn opening(&mut self, id: u32, _event: Ready) {
+        let c = &mut self.connections[id as usize];
+        let Some(socket) = c.socket.as_mut() else { return };
+        match self.net.established(socket, id) {
+            Ok(false) => {}
+            Ok(true) => {
+                let _ = self.net.watch_write(socket, id, false);
+                c.watching = false;
+                let mut greeting = self.spare.pop().unwrap_or_default();
+                if self.driver.hello(c.node, &mut greeting) {
+                    let since_ns = self.net.now();
+                    let c = &mut self.connections[id as usize];
+                    c.state = State::Greeting { reply: 0, since_ns };
+                    let sent = c.socket.as_mut().map(|s| self.net.send(s, &greeting));
+                    match sent {
+                        Some(Ok(n)) if n == greeting.len() => {}
+                        // A greeting always fits an empty socket buffer.
+                        _ => self.lose(id, Outcome::Unreachable, "the greeting could not be sent"),
+                    }
+                } else {
+                    self.welcome(id);
+                }
+                greeting.clear();
+                self.spare.push(greeting);
+            }
+            Err(error) => {
+                let text = self.naming(id, &error.to_string());
+                self.lose(id, Outcome::Unreachable, &text);
+            }
+        }
+    }
+
+    /// The connection is ready for operations.
+    pub(super) fn welcome(&mut self, id: u32) {
+        let c = &mut self.connections[id as usize];
+        c.state = State::Ready;
+        c.backoff_ns = BACKOFF_NS.0;
+        c.timeouts = 0;
+        self.unsettled -= 1;
+        if c.ever_ready {
+            self.recorder.now.reconnects += 1;
+        }
+        c.ever_ready = true;
+        if !c.output.is_empty() && !c.dirty {
+            c.dirty = true;
+            self.dirty.push(id);
+        }
+    }
+
+    /// `text` with the node's name before it.
+    pub(super) fn naming(&self, id: u32, text: &str) -> String {
+        let node = self.connections[id as usize].node as usize;
+        match self.driver.endpoints().get(node) {
+            Some(endpoint) => format!("{endpoint}: {text}"),
+            None => text.to_owned(),
+        }
+    }
+
+    /// Closes a connection, ends the operations under way on it, and plans the next attempt.
+    pub(super) fn lose(&mut self, id: u32, outcome: Outcome, text: &str) {
+        self.remember(outcome, text);
+        let now = self.net.now();
+        let c = &mut self.connections[id as usize];
+        if let Some(socket) = c.socket.take() {
+            self.net.close(socket);
+        }
+        if matches!(c.state, State::Opening { .. } | State::Greeting { .. }) {
+            self.unsettled -= 1;
+        }
+        let retry_ns = now + c.backoff_ns;
+        c.backoff_ns = (c.backoff_ns * 2).min(BACKOFF_NS.1);
+        c.state = State::Closed { retry_ns };
+        (c.unsent, c.written, c.timeouts) = (0, 0, 0);
+        c.input = Vec::new();
+        c.output.clear();
+        let awaited = std::mem::take(&mut c.awaited);
+        let node = c.node;
+        if !self.retrying.contains(&id) {
+            self.retrying.push(id);
+        }
+        self.next_retry_ns = self.next_retry_ns.min(retry_ns);
+        self.driver.lost(node);
+        for reply in awaited {
+            if self.is_current(reply) {
+                self.finish(reply.op, outcome, now);
+            }
+        }
+    }
+
+    /// Whether the op that a reply belongs to is still the one that asked.
+    pub(super) fn is_current(&self, reply: Awaited) -> bool {
+        let op = &self.ops[reply.op as usize];
+        op.active && op.generation == reply.generation
+    }
+
+    /// Hands every connection's output to its socket.
+    pub(super) fn flush_pass(&mut self) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for id in dirty.drain(..) {
+            self.flush(id);
+        }
+        // Losing a connection while flushing may have made others dirty: they go out in the next turn.
+        if self.dirty.is_empty() {
+            self.dirty = dirty;
+        }
+    }
+
+    fn flush(&mut self, id: u32) {
+        self.connections[id as usize].dirty = false;
+        let c = &self.connections[id as usize];
+        if c.state != State::Ready || c.output.is_empty() {
+            return;
+        }
+        let stamp = self.net.now();
+        self.stamp(id, stamp);
+        let c = &mut self.connections[id as usize];
+        let Some(socket) = c.socket.as_mut() else { return };
+        match self.net.send(socket, &c.output[c.written..]) {
+            Ok(n) => {
+                c.written += n;
+                let blocked = c.written < c.output.len();
+                if !blocked {
+                    let mut done = std::mem::take(&mut c.output);
+                    done.clear();
+                    c.written = 0;
+                    self.spare.push(done);
+                }
+                if blocked != c.watching {
+                    c.watching = blocked;
+                    // If watching fails, the connection is broken and receiving will say so.
+                    let _ = self.net.watch_write(socket, id, blocked);
+                }
+            }
+            Err(error) => {
+                let text = self.naming(id, &error.to_string());
+                self.lose(id, Outcome::Disconnected, &text);
+            }
+        }
+    }
+
+    /// Notes the time of sending in every op whose bytes go out now for the first time.
+    fn stamp(&mut self, id: u32, stamp: u64) {
+        let c = &mut self.connections[id as usize];
+        let from = c.awaited.len() - c.unsent.min(c.awaited.len());
+        c.unsent = 0;
+        let open_loop = self.schedule.is_some();
+        for reply in c.awaited.range(from..) {
+            let op: &mut Op<_> = &mut self.ops[reply.op as usize];
+            if !op.active || op.generation != reply.generation || op.sent_ns != 0 {
+                continue;
+            }
+            op.sent_ns = stamp;
+            let first = op.first_sent_ns == 0;
+            if first {
+                op.first_sent_ns = stamp;
+            }
+            if op.internal || op.warm || !first {
+                continue;
+            }
+            let lag_ns = stamp.saturating_sub(op.intended_ns);
+            if !open_loop {
+                self.recorder.now.turnaround.record(lag_ns);
+            } else if !op.waited {
+                self.recorder.now.lag.record(lag_ns);
+            }
+        }
+    }
+
+    /// Closes everything; one CLEANUP sample per user where the workload has that metric.
+    pub(super) fn clean_up(&mut self) {
+        for lane in 0..self.lanes.len() {
+            let begun = self.net.now();
+            for id in std::mem::take(&mut self.lanes[lane].connections).into_iter().flatten() {
+                if let Some(socket) = self.connections[id as usize].socket.take() {
+                    self.net.close(socket);
+                }
+            }
+            if let Some(metric) = self.shared.own.cleanup {
+                let took = self.net.now() - begun;
+                self.recorder.now.record(metric, Outcome::Ok, took, took);
+            }
+        }
+    }
+
+    /// Attempts that have taken too long are given up.
+    pub(super) fn sweep_openings(&mut self, now: u64) -> io::Result<()> {
+        if self.unsettled == 0 {
+            return Ok(());
+        }
+        for id in 0..self.connections.len() as u32 {
+            let since = match self.connections[id as usize].state {
+                State::Opening { since_ns } | State::Greeting { since_ns, .. } => since_ns,
+                _ => continue,
+            };
+            if now > since + OPEN_NS {
+                let text = self.naming(id, "no answer to the connection attempt");
+                self.lose(id, Outcome::Unreachable, &text);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,384 @@
+//! The dispatch pass: which operation starts now, on which lane, and its commands' way onto connections.
+
+use super::connection::{Awaited, State};
+use super::{LoadThread, Op, SECOND_NS};
+use crate::net::Net;
+use dyno_types::limits::REDIRECTS;
+use dyno_types::{Driver, Outcome, Request};
+use std::cmp::Reverse;
+use std::io;
+
+/// Pause of a user after a lost or refused connection, nanoseconds: first and longest.
+const PENALTY_NS: (u64, u64) = (1_000_000, 100_000_000);
+
+impl<D: Driver, N: Net> LoadThread<D, N> {
+    pub(super) fn dispatch_pass(&mut self) -> io::Result<()> {
+        if self.issued_all {
+            return Ok(());
+        }
+        let now = self.net.now();
+        if self.shared.control.stopping() {
+            return self.stop_issuing(now);
+        }
+        while let Some(&Reverse((at, lane))) = self.resting.peek() {
+            if at > now {
+                break;
+            }
+            self.resting.pop();
+            self.idle.push_back((lane, at));
+        }
+        if self.schedule.is_some() { self.dispatch_open(now) } else { self.dispatch_closed(now) }
+        Ok(())
+    }
+
+    /// Users that are free start their next operation.
+    fn dispatch_closed(&mut self, now: u64) {
+        if now >= self.end_ns {
+            return self.all_issued(now);
+        }
+        // Only those that are idle now: one whose operation ends at once waits for the next turn.
+        for _ in 0..self.idle.len() {
+            let Some((lane, since)) = self.idle.pop_front() else { break };
+            let Some(index) = self.claim(lane) else {
+                self.idle.push_front((lane, since));
+                return self.all_issued(now);
+            };
+            self.start(lane, index, since, now, false);
+        }
+    }
+
+    /// The index of a user's next operation.
+    fn claim(&mut self, lane: u32) -> Option<u64> {
+        let shared = &self.shared;
+        if !shared.job.workload.is_per_user() {
+            return if self.measuring {
+                self.block.measured(&shared.claims)
+            } else {
+                Some(self.block.warm(&shared.claims))
+            };
+        }
+        let job = &shared.job;
+        let user = (0..self.thread).map(|t| job.users_of(t)).sum::<usize>() as u64 + u64::from(lane);
+        let lane = &mut self.lanes[lane as usize];
+        let index = user + lane.position * job.users as u64;
+        lane.position += 1;
+        (index < job.end.operations.unwrap_or(u64::MAX)).then_some(index)
+    }
+
+    /// Arrivals that are due start while there are free places; the rest waits, or is dropped beyond the bounds.
+    fn dispatch_open(&mut self, now: u64) {
+        let limit_ns = self.end_ns.min(now.saturating_add(1));
+        self.count_due(limit_ns);
+        loop {
+            let Some((index, due)) = self.schedule.as_ref().map(|s| s.peek()) else { return };
+            let intended = self.epoch_ns + due;
+            if index >= self.index_end || intended >= self.end_ns {
+                return self.all_issued(now);
+            }
+            if intended > now {
+                return;
+            }
+            if self.beyond_bounds(now, intended) {
+                self.advance();
+                self.drop_arrival(index, intended, Outcome::Dropped);
+                continue;
+            }
+            let Some((lane, _)) = self.idle.pop_front() else {
+                self.starved_ns = now;
+                return;
+            };
+            self.advance();
+            self.start(lane, index, intended, now, intended <= self.starved_ns);
+        }
+    }
+
+    fn beyond_bounds(&self, now: u64, intended: u64) -> bool {
+        let queue = &self.shared.job.queue;
+        let share = (queue.length / self.shared.job.cores.len() as u64).max(1);
+        let waiting = self.backlog.saturating_sub(self.idle.len() as u64);
+        waiting > share || queue.age_ns.is_some_and(|age| now - intended > age)
+    }
+
+    fn advance(&mut self) {
+        if let Some(schedule) = &mut self.schedule {
+            schedule.advance();
+        }
+        self.backlog = self.backlog.saturating_sub(1);
+    }
+
+    /// Runs the second schedule up to now: the queue is the difference of two counters.
+    fn count_due(&mut self, until_ns: u64) {
+        let Some(due) = &mut self.due else { return };
+        loop {
+            let (index, at) = due.peek();
+            if self.epoch_ns + at >= until_ns || index >= self.index_end {
+                break;
+            }
+            due.advance();
+            self.backlog += 1;
+        }
+        self.recorder.now.backlog =
+            self.recorder.now.backlog.max(self.backlog.saturating_sub(self.idle.len() as u64));
+    }
+
+    /// An arrival that will not be sent.
+    fn drop_arrival(&mut self, index: u64, intended: u64, outcome: Outcome) {
+        let interval = &mut self.recorder.now;
+        let kind = self.shared.job.workload.draw(index).kind as usize;
+        if intended < self.measure_ns && self.measuring {
+            // Its warm-up interval is closed: it counts as an arrival of the warm-up that ended late.
+            interval.carried += 1;
+            interval.carried_arrivals += 1;
+            return;
+        }
+        interval.outcomes[kind][outcome as usize] += 1;
+        if outcome == Outcome::Dropped {
+            interval.drop_at((intended - self.epoch_ns) / SECOND_NS);
+        } else {
+            interval.arrivals += 1;
+            interval.ended[outcome as usize] += 1;
+        }
+    }
+
+    /// The run is to end early: due arrivals that were not sent end as aborted.
+    fn stop_issuing(&mut self, now: u64) -> io::Result<()> {
+        if self.schedule.is_some() {
+            self.count_due(self.end_ns.min(now.saturating_add(1)));
+            self.abandon_queue(Outcome::Aborted);
+        }
+        self.all_issued(now);
+        Ok(())
+    }
+
+    /// Ends every arrival that is due and still waits.
+    pub(super) fn abandon_queue(&mut self, outcome: Outcome) {
+        while self.backlog > 0 {
+            let Some((index, due)) = self.schedule.as_ref().map(|s| s.peek()) else { return };
+            self.advance();
+            self.drop_arrival(index, self.epoch_ns + due, outcome);
+        }
+    }
+
+    pub(super) fn all_issued(&mut self, now: u64) {
+        self.issued_all = true;
+        self.drain_until_ns = now.saturating_add(self.shared.job.drain_ns);
+    }
+
+    /// Begins an operation on a lane.
+    fn start(&mut self, lane: u32, index: u64, intended: u64, now: u64, waited: bool) {
+        let workload = &self.shared.job.workload;
+        let request = workload.bind(&workload.draw(index), &self.shared.frontier);
+        let warm = intended < self.measure_ns && (self.schedule.is_some() || !self.measuring);
+        if warm && self.measuring {
+            self.recorder.now.carried_arrivals += 1;
+        } else {
+            self.recorder.now.arrivals += 1;
+        }
+        let id = self.new_op(lane, request);
+        let op = &mut self.ops[id as usize];
+        (op.warm, op.waited, op.internal) = (warm, waited, false);
+        (op.begun_ns, op.intended_ns, op.first_intended_ns) = (now, intended, intended);
+        self.in_flight += 1;
+        self.send_request(id);
+    }
+
+    /// A free slot for an operation, generation kept.
+    pub(super) fn new_op(&mut self, lane: u32, request: Request) -> u32 {
+        let id = self.free_ops.pop().unwrap_or_else(|| {
+            self.ops.push(Op {
+                generation: 0,
+                active: false,
+                internal: false,
+                warm: false,
+                waited: false,
+                hops: 0,
+                lane: 0,
+                connection: 0,
+                first: Request::default(),
+                request: Request::default(),
+                first_outcome: Outcome::Ok,
+                begun_ns: 0,
+                intended_ns: 0,
+                sent_ns: 0,
+                first_intended_ns: 0,
+                first_sent_ns: 0,
+                exchange: D::Exchange::default(),
+            });
+            self.ops.len() as u32 - 1
+        });
+        let op = &mut self.ops[id as usize];
+        (op.active, op.lane, op.first, op.request) = (true, lane, request, request);
+        (op.hops, op.first_outcome, op.sent_ns, op.first_sent_ns) = (0, Outcome::Ok, 0, 0);
+        id
+    }
+
+    /// Sends the current request of an op from its beginning.
+    pub(super) fn send_request(&mut self, id: u32) {
+        let op = &mut self.ops[id as usize];
+        let count = self.driver.begin(&mut op.exchange, &op.request);
+        self.send_commands(id, 0, count);
+    }
+
+    /// Sends commands of an op, each on its lane's connection to its node.
+    pub(super) fn send_commands(&mut self, id: u32, first: u32, count: u32) {
+        let generation = self.ops[id as usize].generation;
+        for command in first..first + count {
+            let op = &self.ops[id as usize];
+            // A refused connection may have ended the op at an earlier command.
+            if !op.active || op.generation != generation {
+                return;
+            }
+            let node = self.driver.route(&op.exchange, command);
+            let lane = op.lane;
+            let connection = self.connection_to(lane, node);
+            self.send_command(id, command, connection, false);
+        }
+    }
+
+    /// Appends one command to a connection's output.
+    pub(super) fn send_command(&mut self, id: u32, command: u32, connection: u32, ask: bool) {
+        let c = &mut self.connections[connection as usize];
+        if matches!(c.state, State::Closed { .. }) {
+            let now = self.net.now();
+            return self.finish(id, Outcome::Unreachable, now);
+        }
+        let op = &mut self.ops[id as usize];
+        op.connection = connection;
+        if c.output.capacity() == 0 {
+            c.output = self.spare.pop().unwrap_or_default();
+        }
+        let awaited = Awaited { op: id, generation: op.generation, command, preamble: false };
+        if ask {
+            self.driver.asking(&mut c.output);
+            c.awaited.push_back(Awaited { preamble: true, ..awaited });
+            c.unsent += 1;
+        }
+        self.driver.encode(&op.exchange, command, &mut c.output);
+        c.awaited.push_back(awaited);
+        c.unsent += 1;
+        if !c.dirty && c.state == State::Ready {
+            c.dirty = true;
+            self.dirty.push(connection);
+        }
+    }
+
+    /// Sends a command again to where the server says it belongs.
+    pub(super) fn redirect(&mut self, id: u32, command: u32, node: u16, ask: bool, now: u64) {
+        self.recorder.now.redirects += 1;
+        let op = &mut self.ops[id as usize];
+        op.hops += 1;
+        if op.hops > REDIRECTS {
+            return self.finish(id, Outcome::Redirects, now);
+        }
+        let lane = op.lane;
+        let connection = self.connection_to(lane, node);
+        self.send_command(id, command, connection, ask);
+    }
+
+    /// A request has ended: it is recorded, and its operation goes on or ends too.
+    pub(super) fn finish(&mut self, id: u32, outcome: Outcome, now: u64) {
+        let op = &mut self.ops[id as usize];
+        op.generation = op.generation.wrapping_add(1);
+        if op.internal {
+            op.active = false;
+            self.free_ops.push(id);
+            return;
+        }
+        let warm_but_late = op.warm && self.measuring;
+        let service_ns = if op.sent_ns == 0 { 0 } else { now.saturating_sub(op.sent_ns) };
+        let response_ns = now.saturating_sub(op.intended_ns);
+        let request = op.request;
+        if op.first_outcome.is_ok() {
+            op.first_outcome = outcome;
+        }
+        if !outcome.is_ok() {
+            let words = self.driver.last_error().to_owned();
+            if self.errors.len() < Outcome::COUNT {
+                self.remember(outcome, &words);
+            }
+        }
+        if !warm_but_late {
+            self.recorder.now.record(request.metric, outcome, service_ns, response_ns);
+            self.record_own(id, outcome, now, service_ns, response_ns);
+        }
+        self.shared.job.workload.settled(&request, &self.shared.frontier);
+        if let Some(next) = self.shared.job.workload.next(&request, outcome) {
+            let op = &mut self.ops[id as usize];
+            (op.request, op.intended_ns, op.begun_ns, op.sent_ns, op.hops) = (next, now, now, 0, 0);
+            return self.send_request(id);
+        }
+        self.end_operation(id, now, warm_but_late);
+    }
+
+    /// Records what the engine derives from a request: verification, a scan's share per record, raw samples.
+    fn record_own(&mut self, id: u32, outcome: Outcome, now: u64, service_ns: u64, response_ns: u64) {
+        let op = &self.ops[id as usize];
+        let interval = &mut self.recorder.now;
+        if let (Some(metric), Some(verified)) = (self.shared.own.verify, self.driver.verified(&op.exchange)) {
+            // Verification happens while decoding: its time is part of the service time.
+            interval.record(metric, verified, 0, 0);
+        }
+        if let (Some(metric), dyno_types::Verb::Scan) = (self.shared.own.scan_per_record, op.request.verb) {
+            let records = u64::from(self.driver.records(&op.exchange));
+            if outcome.is_ok() && records > 0 {
+                interval.record(metric, outcome, service_ns / records, response_ns / records);
+            }
+        }
+        if self.shared.job.raw_samples {
+            interval.samples.push(dyno_record::Sample {
+                metric: op.request.metric,
+                outcome,
+                done_ns: now - self.epoch_ns,
+                service_ns,
+                response_ns,
+            });
+        }
+    }
+
+    /// The operation has ended: its arrival gets its outcome, and its user becomes free.
+    fn end_operation(&mut self, id: u32, now: u64, warm_but_late: bool) {
+        let op = &mut self.ops[id as usize];
+        let outcome = op.first_outcome;
+        let lane = op.lane;
+        op.active = false;
+        let interval = &mut self.recorder.now;
+        if warm_but_late {
+            interval.carried += 1;
+        } else {
+            interval.ended[outcome as usize] += 1;
+            if let Some(metric) = self.shared.job.workload.script(&op.first) {
+                let service_ns = if op.first_sent_ns == 0 { 0 } else { now - op.first_sent_ns };
+                let response_ns = now - op.first_intended_ns;
+                interval.record(metric, outcome, service_ns, response_ns);
+                if self.shared.job.raw_samples {
+                    let done_ns = now - self.epoch_ns;
+                    interval.samples.push(dyno_record::Sample { metric, outcome, done_ns, service_ns, response_ns });
+                }
+            }
+        }
+        self.free_ops.push(id);
+        self.in_flight -= 1;
+        self.release(lane, outcome, now);
+    }
+
+    fn release(&mut self, lane: u32, outcome: Outcome, now: u64) {
+        let think_ns = match self.shared.job.pacing {
+            crate::job::Pacing::Closed { think_ns } => think_ns,
+            // A place on a connection: the schedule alone decides.
+            crate::job::Pacing::Open { .. } => return self.idle.push_back((lane, now)),
+        };
+        let user = &mut self.lanes[lane as usize];
+        let lost = matches!(outcome, Outcome::Unreachable | Outcome::Disconnected);
+        user.penalty_ns = match (lost, user.penalty_ns) {
+            (false, _) => 0,
+            (true, 0) => PENALTY_NS.0,
+            (true, before) => (before * 2).min(PENALTY_NS.1),
+        };
+        let pause = think_ns.max(user.penalty_ns);
+        if pause == 0 {
+            self.idle.push_back((lane, now));
+        } else {
+            self.resting.push(Reverse((now + pause, lane)));
+        }
+    }
+}

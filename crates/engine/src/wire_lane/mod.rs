@@ -1,0 +1,280 @@
+//! The load thread of networked databases: one turn is a receive pass, a dispatch pass, a flush and a sleep.
+//!
+//! Terms: a *lane* is a user's (or an open-loop connection's) set of connections, one to each node it has needed; an
+//! *op* is an operation in flight; a connection keeps its awaited replies in order, each naming its op and the op's
+//! generation, so that a reply to an op that has ended meanwhile is recognised and discarded.
+
+mod connection;
+mod dispatch;
+mod receive;
+mod timers;
+
+use crate::arrivals::Schedule;
+use crate::claim::{Block, Claims};
+use crate::job::{Control, Job, Pacing};
+use crate::net::{Net, Ready};
+use connection::Connection;
+use dyno_record::Recorder;
+use dyno_types::{Driver, Outcome, Request};
+use dyno_workload::Frontier;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io;
+use std::sync::Arc;
+
+/// Bytes received at once; larger replies take several turns of the receive loop.
+const RECEIVE_BYTES: usize = 256 << 10;
+/// Longest sleep, so that a request to stop is seen.
+const NAP_NS: u64 = 50_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// What all load threads of a run share.
+pub struct Shared {
+    /// The run.
+    pub job: Job,
+    /// Indexes of closed-loop operations.
+    pub claims: Claims,
+    /// Acknowledged inserts.
+    pub frontier: Frontier,
+    /// The flag that ends the run early.
+    pub control: Arc<Control>,
+    /// Metrics that the engine records by itself, where the workload has them.
+    pub own: OwnMetrics,
+}
+
+/// Numbers of the metrics that are not requests of their own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OwnMetrics {
+    /// Verification of what was read.
+    pub verify: Option<u16>,
+    /// A scan's time divided by its records.
+    pub scan_per_record: Option<u16>,
+    /// Closing a user's connections.
+    pub cleanup: Option<u16>,
+}
+
+impl OwnMetrics {
+    /// Finds them by YCSB's names.
+    pub fn find(metrics: &[String]) -> Self {
+        let at = |name: &str| metrics.iter().position(|m| m == name).map(|i| i as u16);
+        OwnMetrics {
+            verify: at("VERIFY"),
+            scan_per_record: at("SCAN-LATENCY-PER-RECORD"),
+            cleanup: at("CLEANUP"),
+        }
+    }
+}
+
+/// A user's connections by node.
+#[derive(Debug, Default)]
+struct Lane {
+    connections: Vec<Option<u32>>,
+    /// Pause after a lost or refused connection, nanoseconds; doubles until an operation succeeds.
+    penalty_ns: u64,
+    /// Operations begun by this user (for workloads whose indexes belong to users).
+    position: u64,
+}
+
+/// An operation in flight.
+struct Op<X> {
+    generation: u32,
+    active: bool,
+    /// A question of the driver's own: not recorded.
+    internal: bool,
+    /// Begun in the warm-up.
+    warm: bool,
+    /// Waited for a free connection: says nothing about the schedule lag.
+    waited: bool,
+    hops: u8,
+    lane: u32,
+    connection: u32,
+    first: Request,
+    request: Request,
+    first_outcome: Outcome,
+    begun_ns: u64,
+    intended_ns: u64,
+    sent_ns: u64,
+    first_intended_ns: u64,
+    first_sent_ns: u64,
+    exchange: X,
+}
+
+/// A load thread.
+pub struct LoadThread<D: Driver, N: Net> {
+    shared: Arc<Shared>,
+    thread: usize,
+    driver: D,
+    net: N,
+    recorder: Recorder,
+    lanes: Vec<Lane>,
+    connections: Vec<Connection<N::Socket>>,
+    ops: Vec<Op<D::Exchange>>,
+    free_ops: Vec<u32>,
+    in_flight: usize,
+    /// Users (closed loop: with the time they became ready) or free places on connections (open loop).
+    idle: VecDeque<(u32, u64)>,
+    /// Users that think or are being kept from a dead server: (until, lane).
+    resting: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Arrivals to dispatch, and the same arrivals run ahead to count those that are due.
+    schedule: Option<Schedule>,
+    due: Option<Schedule>,
+    backlog: u64,
+    starved_ns: u64,
+    block: Block,
+    /// First open-loop index beyond the end.
+    index_end: u64,
+    dirty: Vec<u32>,
+    ready: Vec<Ready>,
+    buffer: Vec<u8>,
+    spare: Vec<Vec<u8>>,
+    retrying: Vec<u32>,
+    unsettled: usize,
+    next_retry_ns: u64,
+    next_sweep_ns: u64,
+    next_topology_ns: u64,
+    next_swap_ns: u64,
+    epoch_ns: u64,
+    measure_ns: u64,
+    end_ns: u64,
+    measuring: bool,
+    issued_all: bool,
+    drain_until_ns: u64,
+    errors: Vec<(Outcome, String)>,
+}
+
+impl<D: Driver, N: Net> LoadThread<D, N> {
+    /// A thread that has not connected yet.
+    pub fn new(shared: Arc<Shared>, thread: usize, driver: D, net: N, recorder: Recorder) -> Self {
+        let users = shared.job.users_of(thread);
+        LoadThread {
+            thread,
+            driver,
+            net,
+            recorder,
+            lanes: (0..users).map(|_| Lane::default()).collect(),
+            connections: Vec::with_capacity(users),
+            ops: Vec::new(),
+            free_ops: Vec::new(),
+            in_flight: 0,
+            idle: VecDeque::with_capacity(users * shared.job.pipeline),
+            resting: BinaryHeap::new(),
+            schedule: None,
+            due: None,
+            backlog: 0,
+            starved_ns: 0,
+            block: Block::default(),
+            index_end: u64::MAX,
+            dirty: Vec::new(),
+            ready: Vec::new(),
+            buffer: vec![0; RECEIVE_BYTES],
+            spare: Vec::new(),
+            retrying: Vec::new(),
+            unsettled: 0,
+            next_retry_ns: u64::MAX,
+            next_sweep_ns: u64::MAX,
+            next_topology_ns: 0,
+            next_swap_ns: u64::MAX,
+            epoch_ns: 0,
+            measure_ns: 0,
+            end_ns: u64::MAX,
+            measuring: false,
+            issued_all: false,
+            drain_until_ns: u64::MAX,
+            errors: Vec::new(),
+            shared,
+        }
+    }
+
+    /// Runs from `epoch_ns` on until everything has ended. Returns the errors' words, by class.
+    pub fn run(mut self, epoch_ns: u64) -> io::Result<Vec<(Outcome, String)>> {
+        self.prepare(epoch_ns);
+        let mut now = self.net.now();
+        loop {
+            self.tick(now);
+            self.receive_pass()?;
+            self.dispatch_pass()?;
+            self.flush_pass();
+            if self.finished() {
+                break;
+            }
+            let rest = self.net.now();
+            self.recorder.now.busy_ns += rest.saturating_sub(now);
+            let until = self.wake_ns(rest);
+            self.net.wait(rest, until, &mut self.ready)?;
+            now = self.net.now();
+        }
+        self.clean_up();
+        self.recorder.finish();
+        Ok(self.errors)
+    }
+
+    fn prepare(&mut self, epoch_ns: u64) {
+        let job = &self.shared.job;
+        self.epoch_ns = epoch_ns;
+        self.measure_ns = epoch_ns + job.warmup_ns;
+        self.measuring = job.warmup_ns == 0;
+        self.recorder.now.warmup = !self.measuring;
+        self.end_ns = job.end.duration_ns.map_or(u64::MAX, |d| self.measure_ns + d);
+        self.next_swap_ns = epoch_ns + SECOND_NS;
+        self.next_sweep_ns = epoch_ns;
+        for _ in 0..job.pipeline {
+            self.idle.extend((0..self.lanes.len()).map(|lane| (lane as u32, epoch_ns)));
+        }
+        if let Pacing::Open { profile, process } = &job.pacing {
+            let threads = job.cores.len() as u64;
+            let (stripe, stripes) = job.stripe;
+            let (mine, of) = (stripe * threads + self.thread as u64, stripes * threads);
+            let schedule = Schedule::new(profile.clone(), *process, job.seed, mine, of);
+            self.due = Some(schedule.clone());
+            self.schedule = Some(schedule);
+            if let Some(operations) = job.end.operations {
+                let mut whole = Schedule::new(profile.clone(), *process, job.seed, 0, 1);
+                while whole.peek().1 < job.warmup_ns {
+                    whole.advance();
+                }
+                self.index_end = whole.peek().0 + operations;
+            }
+        }
+    }
+
+    /// When the thread must be awake again at the latest.
+    fn wake_ns(&self, now: u64) -> u64 {
+        let mut until = (now + NAP_NS).min(self.next_swap_ns).min(self.drain_until_ns);
+        if !self.dirty.is_empty() {
+            return now;
+        }
+        if !self.measuring {
+            until = until.min(self.measure_ns);
+        }
+        if let Some(&Reverse((at, _))) = self.resting.peek() {
+            until = until.min(at);
+        }
+        if !self.retrying.is_empty() {
+            until = until.min(self.next_retry_ns);
+        }
+        if self.shared.job.timeout_ns.is_some() && self.in_flight > 0 {
+            until = until.min(self.next_sweep_ns);
+        }
+        if !self.issued_all {
+            match &self.schedule {
+                Some(schedule) if !self.idle.is_empty() => until = until.min(self.epoch_ns + schedule.peek().1),
+                Some(_) => {}
+                None if !self.idle.is_empty() => until = now,
+                None => {}
+            }
+            until = until.min(self.end_ns.max(now));
+        }
+        until
+    }
+
+    fn finished(&self) -> bool {
+        self.issued_all && self.in_flight == 0
+    }
+
+    /// Keeps one text per class of error, the first.
+    fn remember(&mut self, outcome: Outcome, text: &str) {
+        if self.errors.iter().all(|(o, _)| *o != outcome) {
+            self.errors.push((outcome, text.to_owned()));
+        }
+    }
+}

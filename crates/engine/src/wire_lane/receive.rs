@@ -1,0 +1,189 @@
+//! The receive pass: everything that has arrived is stamped and decoded before any new work is done.
+
+use super::LoadThread;
+use super::connection::State;
+use crate::net::{Net, Received};
+use dyno_types::{Decoded, Driver, Hello, Outcome, Then};
+use std::io;
+
+/// What became of a connection's bytes.
+enum Parsed {
+    /// Everything up to here was used.
+    Upto(usize),
+    /// The connection was given up.
+    Lost,
+}
+
+impl<D: Driver, N: Net> LoadThread<D, N> {
+    pub(super) fn receive_pass(&mut self) -> io::Result<()> {
+        let mut ready = std::mem::take(&mut self.ready);
+        for event in ready.drain(..) {
+            let id = event.token;
+            match self.connections[id as usize].state {
+                State::Closed { .. } => {}
+                State::Opening { .. } => self.opening(id, event),
+                State::Greeting { .. } | State::Ready => {
+                    if event.write && self.connections[id as usize].watching {
+                        self.mark_dirty(id);
+                    }
+                    if event.read {
+                        self.receive(id);
+                    }
+                }
+            }
+        }
+        self.ready = ready;
+        Ok(())
+    }
+
+    fn mark_dirty(&mut self, id: u32) {
+        let c = &mut self.connections[id as usize];
+        if !c.dirty {
+            c.dirty = true;
+            self.dirty.push(id);
+        }
+    }
+
+    fn receive(&mut self, id: u32) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        loop {
+            let Some(socket) = self.connections[id as usize].socket.as_mut() else { break };
+            match self.net.recv(socket, &mut buffer) {
+                Ok(Received::Empty) => break,
+                Ok(Received::Bytes { n, more, lag_ns }) => {
+                    let now = self.net.now();
+                    if let Some(lag_ns) = lag_ns {
+                        self.recorder.now.receive_lag.record(lag_ns);
+                    }
+                    self.take(id, &buffer[..n], now);
+                    if !more {
+                        break;
+                    }
+                }
+                Ok(Received::Closed) => {
+                    let text = self.naming(id, "the server closed the connection");
+                    self.lose(id, Outcome::Disconnected, &text);
+                    break;
+                }
+                Err(error) => {
+                    let text = self.naming(id, &error.to_string());
+                    self.lose(id, Outcome::Disconnected, &text);
+                    break;
+                }
+            }
+        }
+        self.buffer = buffer;
+    }
+
+    /// Bytes have arrived on a connection at `now`.
+    fn take(&mut self, id: u32, bytes: &[u8], now: u64) {
+        let mut kept = std::mem::take(&mut self.connections[id as usize].input);
+        let parsed = if kept.is_empty() {
+            self.parse(id, bytes, now)
+        } else {
+            kept.extend_from_slice(bytes);
+            self.parse(id, &kept, now)
+        };
+        let Parsed::Upto(used) = parsed else { return };
+        if kept.is_empty() {
+            if used < bytes.len() {
+                let mut rest = self.spare.pop().unwrap_or_default();
+                rest.extend_from_slice(&bytes[used..]);
+                self.connections[id as usize].input = rest;
+            }
+        } else if used < kept.len() {
+            kept.drain(..used);
+            self.connections[id as usize].input = kept;
+        } else {
+            kept.clear();
+            self.spare.push(kept);
+        }
+    }
+
+    fn parse(&mut self, id: u32, bytes: &[u8], now: u64) -> Parsed {
+        let mut at = 0;
+        while at < bytes.len() {
+            let c = &self.connections[id as usize];
+            let decoded = match (c.state, c.awaited.front()) {
+                (State::Greeting { reply, since_ns }, _) => {
+                    match self.greeting(id, reply, since_ns, &bytes[at..]) {
+                        Some(used) => Decoded::Push { used },
+                        None if matches!(self.connections[id as usize].state, State::Closed { .. }) => {
+                            return Parsed::Lost;
+                        }
+                        None => Decoded::Need,
+                    }
+                }
+                (State::Ready, Some(&reply)) => {
+                    if reply.preamble || !self.is_current(reply) {
+                        self.driver.skip(&bytes[at..])
+                    } else {
+                        let op = &mut self.ops[reply.op as usize];
+                        self.driver.decode(&mut op.exchange, reply.command, &bytes[at..])
+                    }
+                }
+                (State::Ready, None) => match self.driver.skip(&bytes[at..]) {
+                    // A reply that nobody asked for.
+                    Decoded::Reply { .. } => Decoded::Broken,
+                    other => other,
+                },
+                _ => return Parsed::Lost,
+            };
+            match decoded {
+                Decoded::Need => break,
+                Decoded::Push { used } => at += used,
+                Decoded::Reply { used, then } => {
+                    at += used;
+                    self.replied(id, then, now);
+                }
+                Decoded::Broken => {
+                    let text = self.naming(id, "what answered does not speak the protocol");
+                    self.lose(id, Outcome::Protocol, &text);
+                    return Parsed::Lost;
+                }
+            }
+        }
+        Parsed::Upto(at)
+    }
+
+    /// One reply of the greeting; the bytes used, or `None` if it is not complete or the connection was refused.
+    fn greeting(&mut self, id: u32, reply: u16, since_ns: u64, bytes: &[u8]) -> Option<usize> {
+        let node = self.connections[id as usize].node;
+        match self.driver.greeted(node, reply, bytes) {
+            Hello::Need => None,
+            Hello::Reply { used, more } => {
+                if more {
+                    self.connections[id as usize].state = State::Greeting { reply: reply + 1, since_ns };
+                } else {
+                    self.welcome(id);
+                }
+                Some(used)
+            }
+            Hello::Refused(outcome, words) => {
+                let text = self.naming(id, &words);
+                self.lose(id, outcome, &text);
+                None
+            }
+        }
+    }
+
+    /// The reply at the head of a connection's queue has come.
+    fn replied(&mut self, id: u32, then: Then, now: u64) {
+        let c = &mut self.connections[id as usize];
+        let Some(reply) = c.awaited.pop_front() else { return };
+        c.timeouts = 0;
+        if reply.preamble {
+            return;
+        }
+        if !self.is_current(reply) {
+            self.recorder.now.late += 1;
+            return;
+        }
+        match then {
+            Then::Wait => {}
+            Then::Send { first, count } => self.send_commands(reply.op, first, count),
+            Then::Finish(outcome) => self.finish(reply.op, outcome, now),
+            Then::Redirect { node, ask } => self.redirect(reply.op, reply.command, node, ask, now),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What happens by time: the second's swap, the end of the warm-up, time-outs, reconnecting, asking for the topology.
+
+use super::connection::State;
+use super::{LoadThread, SECOND_NS};
+use crate::net::Net;
+use dyno_types::{Driver, Outcome, Request, Verb};
+
+/// Pause between two questions for the topology, nanoseconds.
+const TOPOLOGY_NS: u64 = 100_000_000;
+
+impl<D: Driver, N: Net> LoadThread<D, N> {
+    /// Everything that is due by `now`.
+    pub(super) fn tick(&mut self, now: u64) {
+        if !self.measuring && now >= self.measure_ns {
+            self.measuring = true;
+            let second = (self.measure_ns - self.epoch_ns) / SECOND_NS;
+            self.recorder.swap(second, false);
+        }
+        if now >= self.next_swap_ns {
+            let second = (now - self.epoch_ns) / SECOND_NS;
+            self.recorder.swap(second, !self.measuring);
+            self.next_swap_ns = self.epoch_ns + (second + 1) * SECOND_NS;
+        }
+        if now >= self.next_sweep_ns {
+            self.sweep(now);
+        }
+        if now >= self.next_retry_ns && !self.retrying.is_empty() {
+            self.reconnect(now);
+        }
+        if self.driver.wants_topology() && now >= self.next_topology_ns {
+            self.ask_topology(now);
+        }
+        let late = self.end_ns.saturating_add(self.shared.job.drain_ns);
+        if !self.issued_all && self.schedule.is_some() && now >= late {
+            self.abandon_queue(Outcome::Dropped);
+        }
+        if self.issued_all && (now >= self.drain_until_ns || self.shared.control.aborting()) {
+            self.abandon(now);
+        }
+    }
+
+    /// Ends operations whose time is over. A second time-out on one connection closes it.
+    fn sweep(&mut self, now: u64) {
+        // Openings are looked after here too; a refusal is an outcome, never an error of the run.
+        let _ = self.sweep_openings(now);
+        let Some(timeout_ns) = self.shared.job.timeout_ns else {
+            self.next_sweep_ns = now + 1_000_000_000;
+            return;
+        };
+        self.next_sweep_ns = now + (timeout_ns / 16).clamp(1_000_000, 100_000_000);
+        for id in 0..self.ops.len() as u32 {
+            let op = &self.ops[id as usize];
+            if !op.active || now.saturating_sub(op.begun_ns) < timeout_ns {
+                continue;
+            }
+            let connection = op.connection;
+            let never_sent = op.sent_ns == 0;
+            self.finish(id, Outcome::TimedOut, now);
+            let c = &mut self.connections[connection as usize];
+            if never_sent || c.state != State::Ready {
+                continue;
+            }
+            c.timeouts += 1;
+            if c.timeouts >= 2 {
+                let text = self.naming(connection, "closed after two time-outs");
+                self.lose(connection, Outcome::Disconnected, &text);
+            }
+        }
+    }
+
+    fn reconnect(&mut self, now: u64) {
+        self.next_retry_ns = u64::MAX;
+        let mut waiting = std::mem::take(&mut self.retrying);
+        waiting.retain(|&id| match self.connections[id as usize].state {
+            State::Closed { retry_ns } if retry_ns <= now && !self.issued_all => {
+                self.open(id);
+                false
+            }
+            State::Closed { retry_ns } => {
+                self.next_retry_ns = self.next_retry_ns.min(retry_ns);
+                true
+            }
+            _ => false,
+        });
+        // Opening may fail at once and enlist a connection again.
+        waiting.append(&mut self.retrying);
+        self.retrying = waiting;
+    }
+
+    /// Asks any node that can be asked for the topology.
+    fn ask_topology(&mut self, now: u64) {
+        self.next_topology_ns = now + TOPOLOGY_NS;
+        let n = self.connections.len();
+        let start = (now / TOPOLOGY_NS) as usize;
+        let found = (0..n).map(|i| (start + i) % n).find(|&i| self.connections[i].state == State::Ready);
+        let Some(connection) = found else { return };
+        let lane = self.connections[connection].lane;
+        let id = self.new_op(lane, Request { verb: Verb::Topology, ..Request::default() });
+        let op = &mut self.ops[id as usize];
+        (op.internal, op.begun_ns, op.intended_ns) = (true, now, now);
+        self.driver.begin(&mut op.exchange, &op.request);
+        self.send_command(id, 0, connection as u32, false);
+    }
+
+    /// The drain is over: what is still under way or waiting ends as aborted.
+    fn abandon(&mut self, now: u64) {
+        for id in 0..self.ops.len() as u32 {
+            if self.ops[id as usize].active && !self.ops[id as usize].internal {
+                // A script must not begin its next request.
+                self.ops[id as usize].request.step = u8::MAX;
+                self.finish(id, Outcome::Aborted, now);
+            }
+        }
+    }
+}

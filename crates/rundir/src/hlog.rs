@@ -1,0 +1,164 @@
+//! The histogram log: HdrHistogram's interval log with V2-deflate histograms, one file a run.
+//!
+//! Every line carries a tag `PHASE.METRIC.OUTCOME.KIND` such as `measure.READ.ok.response`; values are in the unit
+//! that the header names (nanoseconds, in steps of 64; microseconds for the YCSB front end). Any HdrHistogram tool
+//! opens it; lines of one tag add up to the whole.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use dyno_record::{Buckets, Scale, Totals, bucket_low, bucket_of};
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The factor from a bucket's unit to the logged value: nanoseconds for the engine's unit, the unit itself for
+/// microseconds.
+fn factor(scale: Scale) -> u64 {
+    match scale {
+        Scale::Ns64 => 64,
+        Scale::Micros => 1,
+    }
+}
+
+/// HdrHistogram's form of merged counts, count by count.
+pub fn to_hdr(buckets: &Buckets) -> Histogram<u64> {
+    let factor = factor(buckets.scale());
+    let top = buckets.iter().last().map_or(2, |(bucket, _)| bucket_low(bucket) + 2).max(4096) * factor * 2;
+    let mut histogram = match Histogram::new_with_bounds(factor, top, 3) {
+        Ok(histogram) => histogram,
+        Err(_) => unreachable!("bounds are positive, and the highest is above twice the lowest"),
+    };
+    for (bucket, count) in buckets.iter() {
+        // In range by construction of `top`.
+        let _ = histogram.record_n(bucket_low(bucket) * factor, count);
+    }
+    histogram
+}
+
+/// Merged counts of HdrHistogram's form; sum and extremes come from the buckets.
+pub fn from_hdr(histogram: &Histogram<u64>, scale: Scale) -> Buckets {
+    let factor = factor(scale);
+    let mut buckets = Buckets::new(scale);
+    for value in histogram.iter_recorded() {
+        let low = histogram.lowest_equivalent(value.value_iterated_to());
+        buckets.add_bucket(bucket_of(low / factor), value.count_at_value());
+    }
+    buckets.restore_from_buckets();
+    buckets
+}
+
+/// The head of a log whose intervals count from `epoch`.
+pub fn header(epoch: SystemTime, scale: Scale) -> String {
+    let since = epoch.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let unit = if scale == Scale::Ns64 { "nanoseconds" } else { "microseconds" };
+    format!(
+        "#[Values in {unit}; Interval_Max in the same unit divided by 1000000]\n\
+         #[Histogram log format version 1.3]\n\
+         #[StartTime: {}.{:03} (seconds since epoch)]\n\
+         \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n",
+        since.as_secs(),
+        since.subsec_millis()
+    )
+}
+
+/// One line of a log: seconds from the epoch, length in seconds.
+pub fn line(tag: Option<&str>, start_s: f64, length_s: f64, histogram: &Histogram<u64>) -> String {
+    let mut bytes = Vec::new();
+    // Writing into memory cannot fail.
+    let _ = V2DeflateSerializer::new().serialize(histogram, &mut bytes);
+    let max = if histogram.is_empty() { 0 } else { histogram.max() };
+    let tag = tag.map_or(String::new(), |t| format!("Tag={t},"));
+    format!("{tag}{start_s:.3},{length_s:.3},{:.3},{}\n", max as f64 / 1e6, STANDARD.encode(bytes))
+}
+
+/// All lines of one interval of a phase.
+pub fn lines(phase: &str, metrics: &[String], start_s: f64, length_s: f64, totals: &Totals) -> String {
+    let mut out = String::new();
+    for (slot, found) in totals.slots.iter().enumerate() {
+        let Some(found) = found else { continue };
+        let outcome = if slot % 2 == 0 { "ok" } else { "failed" };
+        for (kind, buckets) in [("service", &found.service), ("response", &found.response)] {
+            let tag = format!("{phase}.{}.{outcome}.{kind}", metrics[slot / 2]);
+            let _ = write!(out, "{}", line(Some(&tag), start_s, length_s, &to_hdr(buckets)));
+        }
+    }
+    for (name, buckets) in
+        [("schedule", &totals.lag), ("receive", &totals.receive_lag), ("turnaround", &totals.turnaround)]
+    {
+        if buckets.count() > 0 {
+            let tag = format!("{phase}.client.lag.{name}");
+            let _ = write!(out, "{}", line(Some(&tag), start_s, length_s, &to_hdr(buckets)));
+        }
+    }
+    out
+}
+
+/// A line that could not be read: its number and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadLine {
+    /// Number of the line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// Everything a log holds, merged by tag. An unfinished last line (of a killed run) is left out.
+pub fn read(text: &str, scale: Scale) -> Result<BTreeMap<String, Buckets>, BadLine> {
+    let mut merged: BTreeMap<String, Buckets> = BTreeMap::new();
+    let complete = text.rfind('\n').map_or(0, |end| end + 1);
+    for (number, line) in text[..complete].lines().enumerate() {
+        if line.starts_with('#') || line.starts_with('"') || line.is_empty() {
+            continue;
+        }
+        let bad = |why: &str| BadLine { line: number + 1, why: why.to_owned() };
+        let (tag, rest) = match line.strip_prefix("Tag=") {
+            Some(rest) => rest.split_once(',').ok_or_else(|| bad("no comma after the tag"))?,
+            None => ("", line),
+        };
+        let encoded = rest.rsplit(',').next().unwrap_or_default();
+        let bytes = STANDARD.decode(encoded).map_err(|e| bad(&e.to_string()))?;
+        let histogram: Histogram<u64> =
+            Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|e| bad(&e.to_string()))?;
+        // Lags are always in the engine's own unit.
+        let scale = if tag.contains(".client.lag.") { Scale::Ns64 } else { scale };
+        let found = from_hdr(&histogram, scale);
+        match merged.get_mut(tag) {
+            Some(all) => all.merge(&found),
+            None => drop(merged.insert(tag.to_owned(), found)),
+        }
+    }
+    Ok(merged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn counts_survive_the_log(values in prop::collection::vec(0u64..600_000_000_000, 1..200), micros: bool) {
+            let scale = if micros { Scale::Micros } else { Scale::Ns64 };
+            let mut buckets = Buckets::new(scale);
+            for &ns in &values {
+                buckets.record(ns);
+            }
+            let text = line(Some("measure.READ.ok.service"), 0.0, 1.0, &to_hdr(&buckets));
+            let back = read(&text, scale).unwrap().remove("measure.READ.ok.service").unwrap();
+            prop_assert!(back.iter().eq(buckets.iter()));
+            prop_assert_eq!(back.count(), values.len() as u64);
+        }
+    }
+
+    #[test]
+    fn intervals_of_a_tag_add_up_and_a_torn_line_is_left_out() {
+        let mut buckets = Buckets::new(Scale::Ns64);
+        buckets.record(1_000_000);
+        let one = line(Some("a"), 0.0, 1.0, &to_hdr(&buckets));
+        let text = format!("{}{one}{one}{}", header(SystemTime::now(), Scale::Ns64), &one[..one.len() / 2]);
+        assert_eq!(read(&text, Scale::Ns64).unwrap()["a"].count(), 2);
+        assert_eq!(read("Tag=a,0,1,0,@@@\n", Scale::Ns64).unwrap_err().line, 1);
+    }
+}

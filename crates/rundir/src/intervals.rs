@@ -1,0 +1,201 @@
+//! `intervals.jsonl`: the exact counters of every interval. Together with the histogram log they give back the totals
+//! of a run without loss.
+
+use dyno_record::{Buckets, MergedSlot, Totals};
+use dyno_types::Outcome;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Exact sum and extremes of one histogram, nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exact {
+    /// Samples.
+    pub count: u64,
+    /// Sum.
+    pub sum_ns: u64,
+    /// Minimum.
+    pub min_ns: u64,
+    /// Maximum.
+    pub max_ns: u64,
+}
+
+impl Exact {
+    fn of(buckets: &Buckets) -> Self {
+        Exact {
+            count: buckets.count(),
+            sum_ns: buckets.sum_ns().min(u128::from(u64::MAX)) as u64,
+            min_ns: buckets.min_ns(),
+            max_ns: buckets.max_ns(),
+        }
+    }
+
+    fn merge(&mut self, other: &Exact) {
+        self.count += other.count;
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// Gives buckets read from a log their exact sum and extremes, if they are of the same samples.
+    pub fn restore(&self, buckets: &mut Buckets) {
+        if buckets.count() == self.count {
+            buckets.restore(u128::from(self.sum_ns), self.min_ns, self.max_ns);
+        }
+    }
+}
+
+/// One line.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IntervalLine {
+    /// Phase.
+    pub phase: String,
+    /// Second since the phase's epoch.
+    pub second: u64,
+    /// Arrivals taken from the schedule.
+    pub arrivals: u64,
+    /// Arrivals by outcome.
+    pub ended: BTreeMap<String, u64>,
+    /// Requests by metric and outcome.
+    pub outcomes: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Exact figures by the tag of the histogram log, without the phase.
+    pub exact: BTreeMap<String, Exact>,
+    /// Arrivals of the warm-up that ended after it, and those taken after it.
+    pub carried: (u64, u64),
+    /// Late replies, reconnects, redirects.
+    pub links: (u64, u64, u64),
+    /// Longest queue.
+    pub backlog: u64,
+    /// Nanoseconds the load threads did not sleep.
+    pub busy_ns: u64,
+    /// Dropped arrivals by intended second.
+    pub drops: Vec<(u64, u64)>,
+}
+
+fn by_name(counts: &[u64; Outcome::COUNT]) -> BTreeMap<String, u64> {
+    Outcome::ALL
+        .into_iter()
+        .filter(|o| counts[*o as usize] > 0)
+        .map(|o| (o.name().to_owned(), counts[o as usize]))
+        .collect()
+}
+
+fn by_number(counts: &BTreeMap<String, u64>) -> [u64; Outcome::COUNT] {
+    let mut out = [0; Outcome::COUNT];
+    for (name, count) in counts {
+        if let Some(outcome) = Outcome::from_name(name) {
+            out[outcome as usize] += count;
+        }
+    }
+    out
+}
+
+impl IntervalLine {
+    /// The counters of an interval.
+    pub fn of(phase: &str, second: u64, metrics: &[String], totals: &Totals) -> Self {
+        let mut exact = BTreeMap::new();
+        for (number, slot) in totals.slots.iter().enumerate() {
+            let Some(slot) = slot else { continue };
+            let outcome = if number % 2 == 0 { "ok" } else { "failed" };
+            let name = &metrics[number / 2];
+            exact.insert(format!("{name}.{outcome}.service"), Exact::of(&slot.service));
+            exact.insert(format!("{name}.{outcome}.response"), Exact::of(&slot.response));
+        }
+        for (name, lag) in lags(totals) {
+            if lag.count() > 0 {
+                exact.insert(format!("client.lag.{name}"), Exact::of(lag));
+            }
+        }
+        IntervalLine {
+            phase: phase.to_owned(),
+            second,
+            arrivals: totals.arrivals,
+            ended: by_name(&totals.ended),
+            outcomes: metrics
+                .iter()
+                .zip(&totals.outcomes)
+                .map(|(name, counts)| (name.clone(), by_name(counts)))
+                .filter(|(_, counts)| !counts.is_empty())
+                .collect(),
+            exact,
+            carried: (totals.carried, totals.carried_arrivals),
+            links: (totals.late, totals.reconnects, totals.redirects),
+            backlog: totals.backlog,
+            busy_ns: totals.busy_ns,
+            drops: totals.drops.clone(),
+        }
+    }
+
+    /// Adds a later interval of the same phase.
+    pub fn merge(&mut self, other: &IntervalLine) {
+        self.arrivals += other.arrivals;
+        for (name, count) in &other.ended {
+            *self.ended.entry(name.clone()).or_default() += count;
+        }
+        for (metric, counts) in &other.outcomes {
+            let mine = self.outcomes.entry(metric.clone()).or_default();
+            for (name, count) in counts {
+                *mine.entry(name.clone()).or_default() += count;
+            }
+        }
+        for (tag, exact) in &other.exact {
+            self.exact.entry(tag.clone()).and_modify(|mine| mine.merge(exact)).or_insert(*exact);
+        }
+        self.carried = (self.carried.0 + other.carried.0, self.carried.1 + other.carried.1);
+        let (a, b) = (self.links, other.links);
+        self.links = (a.0 + b.0, a.1 + b.1, a.2 + b.2);
+        self.backlog = self.backlog.max(other.backlog);
+        self.busy_ns += other.busy_ns;
+        self.second = self.second.max(other.second);
+        self.drops.extend_from_slice(&other.drops);
+    }
+
+    /// The totals of a phase, from its counters and the merged histograms of its log.
+    pub fn totals(
+        &self,
+        metrics: &[String],
+        scale: dyno_record::Scale,
+        log: &BTreeMap<String, Buckets>,
+    ) -> Totals {
+        let mut totals = Totals::new(metrics.len(), scale);
+        let find = |tag: &str| {
+            let mut buckets = log.get(&format!("{}.{tag}", self.phase))?.clone();
+            if let Some(exact) = self.exact.get(tag) {
+                exact.restore(&mut buckets);
+            }
+            Some(buckets)
+        };
+        for (number, name) in metrics.iter().enumerate() {
+            if let Some(counts) = self.outcomes.get(name) {
+                totals.outcomes[number] = by_number(counts);
+            }
+            for (offset, outcome) in ["ok", "failed"].into_iter().enumerate() {
+                let service = find(&format!("{name}.{outcome}.service"));
+                let response = find(&format!("{name}.{outcome}.response"));
+                if let (Some(service), Some(response)) = (service, response) {
+                    totals.slots[number * 2 + offset] = Some(MergedSlot { service, response });
+                }
+            }
+        }
+        totals.ended = by_number(&self.ended);
+        totals.arrivals = self.arrivals;
+        (totals.carried, totals.carried_arrivals) = self.carried;
+        (totals.late, totals.reconnects, totals.redirects) = self.links;
+        totals.backlog = self.backlog;
+        totals.busy_ns = self.busy_ns;
+        totals.drops = self.drops.clone();
+        for (name, lag) in [
+            ("schedule", &mut totals.lag),
+            ("receive", &mut totals.receive_lag),
+            ("turnaround", &mut totals.turnaround),
+        ] {
+            if let Some(found) = find(&format!("client.lag.{name}")) {
+                *lag = found;
+            }
+        }
+        totals
+    }
+}
+
+fn lags(totals: &Totals) -> [(&'static str, &Buckets); 3] {
+    [("schedule", &totals.lag), ("receive", &totals.receive_lag), ("turnaround", &totals.turnaround)]
+}

@@ -1,0 +1,96 @@
+//! Secrets are masked before anything is written or printed.
+
+/// Property and option names whose values are secret.
+const SECRET: [&str; 7] = ["password", "passwd", "secret", "token", "passphrase", "credential", "pwd"];
+
+/// Whether a value under this name is a secret.
+pub fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET.iter().any(|s| name.contains(s))
+}
+
+/// Replaces the password of every URI in `text` (`scheme://user:password@...`).
+pub fn mask_uris(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (head, tail) = rest.split_at(at + 3);
+        out.push_str(head);
+        let end = tail.find(|c: char| c.is_whitespace() || c == '"' || c == '\'').unwrap_or(tail.len());
+        let place = &tail[..end];
+        // A password may itself hold '@' or '/': everything up to the last '@' before the query is login.
+        let path_end = place.find('?').unwrap_or(place.len());
+        match place[..path_end].rfind('@') {
+            Some(login_end) => {
+                let user = place[..login_end].split(':').next().unwrap_or("");
+                let has_password = place[..login_end].contains(':');
+                out.push_str(user);
+                out.push_str(if has_password { ":***" } else { "" });
+                out.push_str(&place[login_end..]);
+            }
+            None => out.push_str(place),
+        }
+        rest = &tail[end..];
+    }
+    out.push_str(rest);
+    mask_pairs(&out)
+}
+
+/// Replaces the values of `name=value` pairs whose name is secret, up to the next separator.
+fn mask_pairs(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('=') {
+        let (head, tail) = rest.split_at(at + 1);
+        let name_at = head[..at].rfind(|c: char| !(c.is_alphanumeric() || "._-".contains(c))).map_or(0, |i| {
+            i + head[i..].chars().next().map_or(1, char::len_utf8)
+        });
+        out.push_str(head);
+        if is_secret(&head[name_at..at]) {
+            let end = tail.find(['&', ' ', '\n', '"', '\'', ',']).unwrap_or(tail.len());
+            out.push_str(if end > 0 { "***" } else { "" });
+            rest = &tail[end..];
+        } else {
+            rest = tail;
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// A command line with every secret masked.
+pub fn mask_arguments(arguments: &[String]) -> Vec<String> {
+    let mut secret_next = false;
+    arguments
+        .iter()
+        .map(|argument| {
+            let hide = std::mem::replace(&mut secret_next, false);
+            if hide {
+                return "***".to_owned();
+            }
+            if let Some((name, _)) = argument.split_once('=') {
+                if is_secret(name) {
+                    return format!("{name}=***");
+                }
+            }
+            secret_next = argument.starts_with('-') && is_secret(argument);
+            mask_uris(argument)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_disappear() {
+        assert_eq!(mask_uris("redis://bob:hunter2@h:1/0"), "redis://bob:***@h:1/0");
+        assert_eq!(mask_uris("at redis://:p@ss:w/ord@h/0?x=1 now"), "at redis://:***@h/0?x=1 now");
+        assert_eq!(mask_uris("redis://h:6379"), "redis://h:6379");
+        assert_eq!(mask_uris("redis://h?password=abc&db=1"), "redis://h?password=***&db=1");
+        let arguments = ["-p", "redis.password=hunter2", "--password", "hunter2", "-threads", "4"];
+        let masked = mask_arguments(&arguments.map(str::to_owned)).join(" ");
+        assert_eq!(masked, "-p redis.password=*** --password *** -threads 4");
+    }
+}

@@ -1,0 +1,125 @@
+//! Reads a run directory, finished or not.
+
+use crate::hlog;
+use crate::intervals::IntervalLine;
+use crate::schema::{Environment, Run, Summary, VERSION};
+use dyno_record::{Scale, Totals};
+use std::path::{Path, PathBuf};
+
+/// Why a directory could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// A file is missing or unreadable.
+    #[error("{path}: {error}")]
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// The system's words.
+        error: std::io::Error,
+    },
+    /// A file does not hold what it should.
+    #[error("{path}:{line}: {why}")]
+    Content {
+        /// Its path.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// Written by a later version.
+    #[error("{path}: format {found} is newer than this dyno reads ({VERSION}): update dyno")]
+    Newer {
+        /// The directory.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+}
+
+/// A phase as far as it was recorded.
+#[derive(Debug)]
+pub struct RecordedPhase {
+    /// `load`, `warmup` or `measure`.
+    pub name: String,
+    /// Seconds that have begun.
+    pub seconds: u64,
+    /// Everything counted.
+    pub totals: Totals,
+}
+
+/// A run directory's content.
+#[derive(Debug)]
+pub struct RunDir {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What was asked for.
+    pub run: Run,
+    /// The machine.
+    pub environment: Environment,
+    /// The summary, if the run came to its end.
+    pub summary: Option<Summary>,
+    /// Phases as recorded, in order.
+    pub phases: Vec<RecordedPhase>,
+}
+
+fn read(path: &Path) -> Result<String, ReadError> {
+    std::fs::read_to_string(path).map_err(|error| ReadError::File { path: path.to_owned(), error })
+}
+
+fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ReadError> {
+    let text = read(path)?;
+    serde_json::from_str(&text).map_err(|e| ReadError::Content {
+        path: path.to_owned(),
+        line: e.line(),
+        why: e.to_string(),
+    })
+}
+
+impl RunDir {
+    /// Reads everything.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let run: Run = json(&path.join("run.json"))?;
+        if run.version > VERSION {
+            return Err(ReadError::Newer { path: path.to_owned(), found: run.version });
+        }
+        let environment = json(&path.join("environment.json"))?;
+        let summary_path = path.join("summary.json");
+        let summary = summary_path.exists().then(|| json(&summary_path)).transpose()?;
+        let scale = if run.unit_ns == 1_000 { Scale::Micros } else { Scale::Ns64 };
+        let log_path = path.join("latency.hlog");
+        let log = hlog::read(&read(&log_path)?, scale)
+            .map_err(|e| ReadError::Content { path: log_path, line: e.line, why: e.why })?;
+        let lines = Self::lines(&path.join("intervals.jsonl"))?;
+        let mut merged: Vec<IntervalLine> = Vec::new();
+        for line in lines {
+            match merged.iter_mut().find(|m| m.phase == line.phase) {
+                Some(phase) => phase.merge(&line),
+                None => merged.push(line),
+            }
+        }
+        let phases = merged
+            .iter()
+            .map(|line| RecordedPhase {
+                name: line.phase.clone(),
+                seconds: line.second + 1,
+                totals: line.totals(&run.metrics, scale, &log),
+            })
+            .collect();
+        Ok(RunDir { path: path.to_owned(), run, environment, summary, phases })
+    }
+
+    /// Complete lines only: the last one of a killed run may be torn.
+    fn lines(path: &Path) -> Result<Vec<IntervalLine>, ReadError> {
+        let text = read(path)?;
+        let complete = text.rfind('\n').map_or(0, |end| end + 1);
+        let parse = |(number, line): (usize, &str)| {
+            serde_json::from_str(line).map_err(|e| ReadError::Content {
+                path: path.to_owned(),
+                line: number + 1,
+                why: e.to_string(),
+            })
+        };
+        text[..complete].lines().enumerate().map(parse).collect()
+    }
+}

@@ -1,0 +1,271 @@
+//! Every JSON document of a run directory. The JSON Schema in `docs/schema/` is made from these types.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Version of the run directory's format. Readers refuse a higher one.
+pub const VERSION: u32 = 1;
+
+/// How far a run came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Under way, or killed before it could say anything else.
+    Running,
+    /// Ended as planned.
+    Complete,
+    /// Ended early by a signal; what was measured is there.
+    Interrupted,
+    /// Ended by an error.
+    Failed,
+}
+
+/// A setting and where its value came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Setting {
+    /// Name of the setting.
+    pub key: String,
+    /// Value, secrets masked.
+    pub value: String,
+    /// `default`, `option --users`, `file workload.properties:12`, ...
+    pub source: String,
+}
+
+/// `run.json`: what was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Run {
+    /// Version of the format.
+    pub version: u32,
+    /// Version of dyno.
+    pub dyno: String,
+    /// The command line, secrets masked.
+    pub command: Vec<String>,
+    /// Begin, RFC 3339.
+    pub started: String,
+    /// How far it came.
+    pub status: Status,
+    /// The target, secrets masked.
+    pub target: String,
+    /// Product and version of the database, as it says itself.
+    pub database: String,
+    /// Facts about the database: durability, topology, TLS, and what it says of itself.
+    pub facts: BTreeMap<String, String>,
+    /// Every setting with its source.
+    pub settings: Vec<Setting>,
+    /// Names of the metrics, in the order of the engine.
+    pub metrics: Vec<String>,
+    /// Unit of the histograms' values in nanoseconds (64, or 1000 for the YCSB front end).
+    pub unit_ns: u64,
+}
+
+/// `environment.json`: the machine that applied the load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Environment {
+    /// Host name.
+    pub host: String,
+    /// Operating system and kernel.
+    pub kernel: String,
+    /// Processor model.
+    pub cpu: String,
+    /// Cores this process may use.
+    pub cores: Vec<usize>,
+    /// Memory of the host, bytes.
+    pub memory_bytes: u64,
+    /// Frequency governor, transparent huge pages, clock source and the like, as found.
+    pub tuning: BTreeMap<String, String>,
+    /// Median cost of reading the clock, nanoseconds.
+    pub clock_ns: u64,
+    /// Load average over one minute at the start.
+    pub load_average: f64,
+}
+
+/// Latencies of one kind, microseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Latency {
+    /// Samples.
+    pub count: u64,
+    /// Exact mean, microseconds.
+    pub mean_us: f64,
+    /// Exact minimum, microseconds.
+    pub min_us: f64,
+    /// Exact maximum, microseconds.
+    pub max_us: f64,
+    /// Percentiles by name (`p50` ... `p99.99`), microseconds. One that too few samples support is absent; `null` means
+    /// that it lies among dropped arrivals, that is, beyond every measured latency.
+    pub percentiles_us: BTreeMap<String, Option<f64>>,
+}
+
+/// One operation name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Metric {
+    /// Its name.
+    pub name: String,
+    /// Ended requests by outcome; only those that occurred.
+    pub outcomes: BTreeMap<String, u64>,
+    /// Completion less sending, of successful requests.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub service: Option<Latency>,
+    /// Completion less intended start, of successful requests.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub response: Option<Latency>,
+    /// Service time of failed requests.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub failed_service: Option<Latency>,
+    /// Response time of failed requests.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub failed_response: Option<Latency>,
+}
+
+/// What the client itself did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Client {
+    /// Load threads.
+    pub threads: usize,
+    /// Users or connections.
+    pub users: usize,
+    /// Operations under way on one connection.
+    pub pipeline: usize,
+    /// User CPU of the process, seconds.
+    pub user_cpu_s: f64,
+    /// System CPU of the process, seconds.
+    pub system_cpu_s: f64,
+    /// CPU microseconds for one operation.
+    pub cpu_us_per_op: f64,
+    /// Share of the time that load threads did not sleep, 0 to 1; `null` for embedded stores, whose users wait inside.
+    pub busy_share: Option<f64>,
+    /// Largest resident memory of the process, bytes.
+    pub peak_resident_bytes: u64,
+    /// Whether every load thread was on the core it was given.
+    pub pinned: bool,
+    /// Share of the time that the hypervisor took away, 0 to 1.
+    pub steal_share: f64,
+}
+
+/// One phase of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Phase {
+    /// `load`, `warmup` or `measure`.
+    pub name: String,
+    /// Length, seconds.
+    pub seconds: f64,
+    /// Arrivals taken from the schedule.
+    pub arrivals: u64,
+    /// Arrivals by outcome; their sum is `arrivals` (for a warm-up: less those that ended after it).
+    pub outcomes: BTreeMap<String, u64>,
+    /// Successful operations per second.
+    pub throughput: f64,
+    /// Scheduled arrivals per second (open loop).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub offered: Option<f64>,
+    /// By operation name.
+    pub metrics: Vec<Metric>,
+    /// Sending less intended start, of arrivals that did not wait for a free connection (open loop).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub schedule_lag: Option<Latency>,
+    /// Kernel's arrival of a reply to its handling, sampled on one connection in 16.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub receive_lag: Option<Latency>,
+    /// Completion to the next sending of the same user (closed loop).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub turnaround: Option<Latency>,
+    /// Replies that came after their time-out.
+    pub late_replies: u64,
+    /// Connections made anew.
+    pub reconnects: u64,
+    /// Redirections followed.
+    pub redirects: u64,
+    /// Longest queue of due arrivals.
+    pub backlog: u64,
+    /// Dropped arrivals by intended second.
+    pub drops: BTreeMap<u64, u64>,
+    /// The client.
+    pub client: Client,
+    /// First error text of every class.
+    pub errors: BTreeMap<String, String>,
+}
+
+/// How far a result can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Trust {
+    /// Nothing speaks against it.
+    Valid,
+    /// Something does; the reasons say what and what to do.
+    Suspect,
+    /// It must not be used.
+    Invalid,
+}
+
+/// One thing that speaks against a result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Reason {
+    /// Stable name of the check.
+    pub check: String,
+    /// How bad it is.
+    pub trust: Trust,
+    /// What was found, with figures, and what to do about it.
+    pub text: String,
+}
+
+/// The verdict on a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Verdict {
+    /// The worst of all reasons; valid without any.
+    pub trust: Trust,
+    /// What speaks against the result.
+    pub reasons: Vec<Reason>,
+    /// Names of the checks that were made.
+    pub checks: Vec<String>,
+}
+
+/// A threshold and whether it held.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Threshold {
+    /// As written: `p99(read) < 5ms`.
+    pub expression: String,
+    /// What was measured, in the unit of the expression; `null` if it cannot be told.
+    pub measured: Option<f64>,
+    /// Whether it held.
+    pub passed: bool,
+}
+
+/// `summary.json`: the result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    /// Version of the format.
+    pub version: u32,
+    /// Version of dyno.
+    pub dyno: String,
+    /// How far the run came.
+    pub status: Status,
+    /// The target, secrets masked.
+    pub target: String,
+    /// Product and version of the database.
+    pub database: String,
+    /// Begin, RFC 3339.
+    pub started: String,
+    /// What was done, in words.
+    pub title: String,
+    /// How far the result can be trusted.
+    pub verdict: Verdict,
+    /// Thresholds, in the order given.
+    pub thresholds: Vec<Threshold>,
+    /// Phases in order.
+    pub phases: Vec<Phase>,
+}
+
+impl Summary {
+    /// The measured phase.
+    pub fn measured(&self) -> Option<&Phase> {
+        self.phases.iter().find(|p| p.name == "measure").or(self.phases.last())
+    }
+}
+
+/// The JSON Schema of `summary.json`.
+pub fn summary_schema() -> String {
+    let schema = schemars::schema_for!(Summary);
+    let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
+    text.push('\n');
+    text
+}

@@ -1,0 +1,91 @@
+//! `series.csv`: one row for every second, phase and metric. Latencies are in microseconds.
+
+use dyno_record::{Buckets, Totals};
+use dyno_types::Outcome;
+use std::fmt::Write as _;
+
+/// The head line.
+pub const HEADER: &str = "second,phase,metric,ok,failed,dropped,service_mean_us,service_p50_us,service_p99_us,\
+service_p999_us,service_max_us,response_p50_us,response_p99_us,response_p999_us,response_max_us,lag_p99_us,backlog,\
+steal_pct\n";
+
+fn us(ns: u64) -> f64 {
+    ns as f64 / 1e3
+}
+
+fn put(out: &mut String, buckets: Option<&Buckets>, percentiles: &[f64]) {
+    for &p in percentiles {
+        match buckets.filter(|b| b.count() > 0) {
+            Some(b) => {
+                let _ = write!(out, ",{:.1}", us(b.percentile_ns(p)));
+            }
+            None => out.push(','),
+        }
+    }
+    match buckets.filter(|b| b.count() > 0) {
+        Some(b) => {
+            let _ = write!(out, ",{:.1}", us(b.max_ns()));
+        }
+        None => out.push(','),
+    }
+}
+
+/// The rows of one interval: every metric that had requests, then `TOTAL` over arrivals.
+pub fn rows(second: u64, phase: &str, metrics: &[String], totals: &Totals, steal_pct: Option<f64>) -> String {
+    let mut out = String::new();
+    for (number, name) in metrics.iter().enumerate() {
+        let outcomes = &totals.outcomes[number];
+        let ok = outcomes[Outcome::Ok as usize];
+        let dropped = outcomes[Outcome::Dropped as usize];
+        let all: u64 = outcomes.iter().sum();
+        if all == 0 {
+            continue;
+        }
+        let slot = totals.ok_slot(number);
+        let _ = write!(out, "{second},{phase},{name},{ok},{},{dropped}", all - ok - dropped);
+        match slot {
+            Some(s) => {
+                let _ = write!(out, ",{:.1}", s.service.mean_ns() / 1e3);
+            }
+            None => out.push(','),
+        }
+        put(&mut out, slot.map(|s| &s.service), &[50.0, 99.0, 99.9]);
+        put(&mut out, slot.map(|s| &s.response), &[50.0, 99.0, 99.9]);
+        out.push_str(",,,\n");
+    }
+    let dropped = totals.ended[Outcome::Dropped as usize];
+    let _ = write!(
+        out,
+        "{second},{phase},TOTAL,{},{},{dropped},,,,,,,,,,{},{},{}\n",
+        totals.ok(),
+        totals.failed() - dropped,
+        if totals.lag.count() > 0 { format!("{:.1}", us(totals.lag.percentile_ns(99.0))) } else { String::new() },
+        totals.backlog,
+        steal_pct.map_or(String::new(), |s| format!("{s:.1}")),
+    );
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_record::{Interval, Scale};
+
+    #[test]
+    fn every_row_has_every_column() {
+        let mut interval = Interval::new(2, Scale::Ns64);
+        interval.record(0, Outcome::Ok, 1_000, 2_000);
+        interval.record(1, Outcome::TimedOut, 1_000, 2_000);
+        interval.arrivals = 2;
+        interval.ended[0] = 1;
+        interval.ended[Outcome::TimedOut as usize] = 1;
+        let mut totals = Totals::new(2, Scale::Ns64);
+        totals.add(&interval);
+        let text = rows(3, "measure", &["READ".into(), "UPDATE".into()], &totals, Some(1.5));
+        let columns = HEADER.matches(',').count();
+        assert_eq!(text.lines().count(), 3);
+        for line in text.lines() {
+            assert_eq!(line.matches(',').count(), columns, "{line}");
+        }
+    }
+}

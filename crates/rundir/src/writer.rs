@@ -1,0 +1,136 @@
+//! Writes a run directory as the run goes, so that a killed run can still be reported.
+
+use crate::hlog;
+use crate::intervals::IntervalLine;
+use crate::schema::{Environment, Run, Status, Summary};
+use crate::series;
+use dyno_record::{Scale, Totals};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// An open run directory. A failing write (a full disk) is remembered and reported at the end; it never stops the
+/// measurement.
+#[derive(Debug)]
+pub struct Writer {
+    path: PathBuf,
+    run: Run,
+    hlog: File,
+    series: File,
+    intervals: File,
+    events: File,
+    failure: Option<String>,
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().create_new(true).append(true).mode(0o600).open(path);
+    file.map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
+}
+
+impl Writer {
+    /// Creates the directory (mode 0700; it must not exist, or be empty) and writes what is known at the start.
+    pub fn create(path: &Path, run: Run, environment: &Environment, scale: Scale) -> io::Result<Self> {
+        let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
+        if path.exists() {
+            if std::fs::read_dir(path).map_err(named)?.next().is_some() {
+                let text = format!("{}: not empty; a run directory must be new", path.display());
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+            }
+        } else {
+            DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(named)?;
+        }
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(named)?;
+        let mut writer = Writer {
+            hlog: create(&path.join("latency.hlog"))?,
+            series: create(&path.join("series.csv"))?,
+            intervals: create(&path.join("intervals.jsonl"))?,
+            events: create(&path.join("events.jsonl"))?,
+            path: path.to_owned(),
+            run,
+            failure: None,
+        };
+        writer.replace("run.json", &serde_json::to_string_pretty(&writer.run)?)?;
+        writer.replace("environment.json", &serde_json::to_string_pretty(environment)?)?;
+        writer.hlog.write_all(hlog::header(SystemTime::now(), scale).as_bytes())?;
+        writer.series.write_all(series::HEADER.as_bytes())?;
+        Ok(writer)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The first write that failed, in words.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    fn note(&mut self, result: io::Result<()>) {
+        if let (Err(error), None) = (result, &self.failure) {
+            self.failure = Some(format!("{}: {error}", self.path.display()));
+        }
+    }
+
+    /// Writes a file beside its place and moves it there, so that it is whole or not there.
+    fn replace(&self, name: &str, text: &str) -> io::Result<()> {
+        let part = self.path.join(format!(".{name}.part"));
+        let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&part)?;
+        file.write_all(text.as_bytes())?;
+        file.write_all(b"\n")?;
+        file.sync_data()?;
+        std::fs::rename(&part, self.path.join(name))
+    }
+
+    /// Notes something that happened, with the wall clock's time.
+    pub fn event(&mut self, kind: &str, text: &str) {
+        let at = jiff::Timestamp::now().to_string();
+        let line = serde_json::json!({ "at": at, "event": kind, "text": text });
+        let result = writeln!(self.events, "{line}");
+        self.note(result);
+    }
+
+    /// Writes one interval of a phase: histogram log, series and counters. `start_s` counts from the phase's epoch.
+    pub fn interval(
+        &mut self,
+        phase: &str,
+        second: u64,
+        length_s: f64,
+        totals: &Totals,
+        steal_pct: Option<f64>,
+    ) {
+        let start_s = second as f64;
+        let log = hlog::lines(phase, &self.run.metrics, start_s, length_s, totals);
+        let result = self.hlog.write_all(log.as_bytes());
+        self.note(result);
+        let rows = series::rows(second, phase, &self.run.metrics, totals, steal_pct);
+        let result = self.series.write_all(rows.as_bytes());
+        self.note(result);
+        let line = IntervalLine::of(phase, second, &self.run.metrics, totals);
+        let result = serde_json::to_string(&line)
+            .map_err(io::Error::from)
+            .and_then(|text| self.intervals.write_all(format!("{text}\n").as_bytes()));
+        self.note(result);
+    }
+
+    /// Takes over what became known after the start.
+    pub fn update(&mut self, change: impl FnOnce(&mut Run)) {
+        change(&mut self.run);
+        let result = serde_json::to_string_pretty(&self.run)
+            .map_err(io::Error::from)
+            .and_then(|text| self.replace("run.json", &text));
+        self.note(result);
+    }
+
+    /// Writes the summary and how far the run came.
+    pub fn finish(&mut self, summary: &Summary, status: Status) {
+        let result = serde_json::to_string_pretty(summary)
+            .map_err(io::Error::from)
+            .and_then(|text| self.replace("summary.json", &text));
+        self.note(result);
+        self.update(|run| run.status = status);
+    }
+}

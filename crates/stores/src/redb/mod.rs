@@ -1,0 +1,120 @@
+//! redb: one table from key bytes to encoded records, in one file.
+//!
+//! Here live opening a file and its options; `session` executes requests. A request that reads is a read transaction
+//! of its own, one that writes a write transaction of its own; redb has one writer at a time, others wait for it.
+
+mod session;
+
+use crate::options::{self, Given, OptionSpec, SIZE};
+use crate::uri::StoreUri;
+use crate::{StoreKind, whole_record};
+use dyno_types::{Content, Refused, Store, StoreSession};
+use redb::{Builder, Database, Durability, ReadableDatabase, ReadableTableMetadata, TableDefinition};
+use session::Session;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What `redb:` URIs look like.
+pub const KIND: StoreKind = StoreKind {
+    scheme: "redb",
+    form: "redb:PATH",
+    about: "redb, a copy-on-write B-tree in one file",
+    options: &[
+        OptionSpec {
+            name: "durability",
+            values: "immediate|none",
+            default: "immediate",
+            about: "whether a commit is synced to disk before it returns",
+        },
+        OptionSpec {
+            name: "cache",
+            values: SIZE,
+            default: "1GiB",
+            about: "redb's page cache, shared by all sessions",
+        },
+        options::INSERT,
+    ],
+};
+
+/// The table: key bytes to an encoded record.
+type Table<'n> = TableDefinition<'n, &'static [u8], &'static [u8]>;
+
+/// Opens `redb:PATH`.
+pub(crate) fn open(
+    uri: &StoreUri,
+    given: &Given<'_>,
+    content: Arc<dyn Content>,
+) -> Result<Arc<dyn Store>, Refused> {
+    let choices = [("immediate", Durability::Immediate), ("none", Durability::None)];
+    let durability = given.choice("durability", &choices)?;
+    let cache_bytes = given.bytes("cache", 1 << 40)?;
+    let replaces = given.replaces()?;
+    let path = uri.required_path()?;
+    uri.create_file(&path)?;
+    let mut builder = Builder::new();
+    if let Some(bytes) = cache_bytes {
+        builder.set_cache_size(usize::try_from(bytes).unwrap_or(usize::MAX));
+    }
+    let database = builder.create(&path).map_err(|error| uri.cannot_open(&path, &error))?;
+    create_table(&database, content.table())
+        .map_err(|error| Refused(format!("redb: {}: {error}", path.display())))?;
+    let whole = content.fields(&whole_record());
+    let shared = Shared { database, content, durability, replaces, whole };
+    Ok(Arc::new(RedbStore { path, shared: Arc::new(shared) }))
+}
+
+/// Makes sure that the table is there, so that readers always find it.
+fn create_table(database: &Database, name: &str) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    transaction.open_table(Table::new(name))?;
+    Ok(transaction.commit()?)
+}
+
+/// What all sessions share.
+struct Shared {
+    database: Database,
+    content: Arc<dyn Content>,
+    durability: Durability,
+    /// Whether an insert replaces an existing record.
+    replaces: bool,
+    /// Fields of a whole record.
+    whole: usize,
+}
+
+impl Shared {
+    fn table(&self) -> Table<'_> {
+        Table::new(self.content.table())
+    }
+
+    fn count(&self) -> Result<u64, redb::Error> {
+        Ok(self.database.begin_read()?.open_table(self.table())?.len()?)
+    }
+}
+
+struct RedbStore {
+    path: PathBuf,
+    shared: Arc<Shared>,
+}
+
+impl Store for RedbStore {
+    fn engine(&self) -> String {
+        concat!("redb ", env!("DYNO_REDB_VERSION")).to_owned()
+    }
+
+    fn durability(&self) -> String {
+        match self.shared.durability {
+            Durability::Immediate => "durability=immediate: every commit is synced with fdatasync",
+            _ => "durability=none: nothing is synced before the store is closed; a crash of the process loses it",
+        }
+        .to_owned()
+    }
+
+    fn session(&self) -> Result<Box<dyn StoreSession>, Refused> {
+        Ok(Box::new(Session::new(self.shared.clone())))
+    }
+
+    fn count(&self) -> Result<Option<u64>, Refused> {
+        let count = self.shared.count();
+        count.map(Some).map_err(|error| Refused(format!("redb: {}: {error}", self.path.display())))
+    }
+}

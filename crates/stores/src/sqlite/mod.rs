@@ -1,0 +1,239 @@
+//! SQLite: one table per workload, one column per field, one connection per session.
+//!
+//! Here live opening a database file and its options; `schema` holds the statements, `session` executes requests.
+//! Keys and values are BLOBs, so that they compare as bytes. Waiting for SQLite's single writer is SQLite's own busy
+//! handler, which sleeps 1 ms to 100 ms between attempts until `busy_timeout` is over.
+
+mod schema;
+mod session;
+
+use crate::StoreKind;
+use crate::options::{self, DURATION, Given, OptionSpec, SIZE};
+use crate::uri::StoreUri;
+use dyno_types::{Content, Refused, Store, StoreSession};
+use rusqlite::{Connection, OpenFlags};
+use schema::Schema;
+use session::Session;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// What `sqlite:` URIs look like.
+pub const KIND: StoreKind = StoreKind {
+    scheme: "sqlite",
+    form: "sqlite:PATH",
+    about: "SQLite, bundled; one file, one connection per user",
+    options: &[
+        OptionSpec {
+            name: "journal",
+            values: "wal|delete|memory|off",
+            default: "wal",
+            about: "the journal mode (PRAGMA journal_mode)",
+        },
+        OptionSpec {
+            name: "synchronous",
+            values: "full|extra|normal|off",
+            default: "full",
+            about: "when commits are synced to disk (PRAGMA synchronous)",
+        },
+        OptionSpec {
+            name: "cache",
+            values: SIZE,
+            default: "SQLite's own, 2 MB",
+            about: "page cache of each session, in whole KiB (PRAGMA cache_size)",
+        },
+        OptionSpec {
+            name: "mmap",
+            values: SIZE,
+            default: "0",
+            about: "how much of the file is read through a memory map (PRAGMA mmap_size)",
+        },
+        OptionSpec {
+            name: "busy_timeout",
+            values: DURATION,
+            default: "5s",
+            about: "how long a session waits for a lock before the request ends as busy",
+        },
+        options::INSERT,
+    ],
+};
+
+/// Milliseconds a session waits for a lock by default.
+const BUSY_TIMEOUT_MS: u32 = 5_000;
+
+/// Prepared statements kept per session beyond two for each field.
+const STATEMENTS: usize = 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Journal {
+    Wal,
+    Delete,
+    Memory,
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Synchronous {
+    Off = 0,
+    Normal = 1,
+    Full = 2,
+    Extra = 3,
+}
+
+/// What was set by the URI.
+#[derive(Clone, Debug)]
+struct Settings {
+    path: PathBuf,
+    journal: Journal,
+    synchronous: Synchronous,
+    cache_kib: Option<u64>,
+    mmap_bytes: Option<u64>,
+    busy_timeout_ms: u32,
+    replaces: bool,
+}
+
+impl Settings {
+    fn read(uri: &StoreUri, given: &Given<'_>) -> Result<Self, Refused> {
+        use {Journal as J, Synchronous as S};
+        if uri.path.as_os_str() == ":memory:" {
+            let why = "every session would have a database of its own; use a file on a tmpfs, such as /dev/shm/x.db";
+            return Err(Refused(format!("sqlite: :memory: cannot be used: {why}")));
+        }
+        let synchronous = [("full", S::Full), ("extra", S::Extra), ("normal", S::Normal), ("off", S::Off)];
+        Ok(Settings {
+            journal: given.choice(
+                "journal",
+                &[("wal", J::Wal), ("delete", J::Delete), ("memory", J::Memory), ("off", J::Off)],
+            )?,
+            synchronous: given.choice("synchronous", &synchronous)?,
+            cache_kib: given.bytes("cache", 1 << 40)?.map(|bytes| bytes.div_ceil(1024)),
+            mmap_bytes: given.bytes("mmap", 1 << 50)?,
+            busy_timeout_ms: given.milliseconds("busy_timeout", BUSY_TIMEOUT_MS)?,
+            replaces: given.replaces()?,
+            path: uri.required_path()?,
+        })
+    }
+
+    /// A connection with everything set.
+    fn connect(&self, statements: usize) -> Result<Connection, Refused> {
+        let refuse = |error: rusqlite::Error| Refused(format!("sqlite: {}: {error}", self.path.display()));
+        // Without SQLite's own mutex: a connection belongs to one session, and a session to one thread.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.path, flags).map_err(refuse)?;
+        connection.busy_timeout(Duration::from_millis(self.busy_timeout_ms.into())).map_err(refuse)?;
+        connection.set_prepared_statement_cache_capacity(statements);
+        let journal = format!("{:?}", self.journal).to_lowercase();
+        let actual: String = connection
+            .query_row(&format!("PRAGMA journal_mode={journal}"), [], |row| row.get(0))
+            .map_err(refuse)?;
+        if actual != journal {
+            return Err(self.not_granted("journal", &journal, &actual));
+        }
+        connection.pragma_update(None, "synchronous", self.synchronous as i64).map_err(refuse)?;
+        if let Some(kib) = self.cache_kib {
+            connection.pragma_update(None, "cache_size", -kib.cast_signed()).map_err(refuse)?;
+        }
+        if let Some(bytes) = self.mmap_bytes {
+            let actual: i64 = connection
+                .query_row(&format!("PRAGMA mmap_size={bytes}"), [], |row| row.get(0))
+                .map_err(refuse)?;
+            if actual.cast_unsigned() != bytes {
+                return Err(self.not_granted("mmap", &bytes.to_string(), &actual.to_string()));
+            }
+        }
+        Ok(connection)
+    }
+
+    fn not_granted(&self, name: &str, asked: &str, actual: &str) -> Refused {
+        let path = self.path.display();
+        Refused(format!("sqlite: {path}: {name}={asked} was asked for, but SQLite made it {name}={actual}"))
+    }
+
+    fn durability(&self) -> String {
+        use {Journal as J, Synchronous as S};
+        let journal = match self.journal {
+            J::Wal => "WAL",
+            J::Delete => "rollback journal (DELETE)",
+            J::Memory => "rollback journal in MEMORY",
+            J::Off => "no journal (OFF)",
+        };
+        let synchronous = format!("{:?}", self.synchronous).to_uppercase();
+        let synced = match (self.journal, self.synchronous) {
+            (_, S::Off) => {
+                "nothing is ever fsynced: a power loss may lose commits and corrupt the database".to_owned()
+            }
+            (J::Wal, S::Normal) => {
+                "fsynced at checkpoints only: a power loss may lose the latest commits".to_owned()
+            }
+            (J::Delete, S::Extra) => "every commit is fsynced, and the removal of its journal too".to_owned(),
+            (J::Delete, S::Normal) => {
+                "every commit is fsynced, the journal once: a power loss may, rarely, corrupt the database"
+                    .to_owned()
+            }
+            _ => "every commit is fsynced".to_owned(),
+        };
+        let crash = match self.journal {
+            J::Memory | J::Off => "; a crash inside a transaction may corrupt the database",
+            J::Wal | J::Delete => "",
+        };
+        format!("{journal}, synchronous={synchronous}: {synced}{crash}")
+    }
+}
+
+/// Opens `sqlite:PATH`.
+pub(crate) fn open(
+    uri: &StoreUri,
+    given: &Given<'_>,
+    content: Arc<dyn Content>,
+) -> Result<Arc<dyn Store>, Refused> {
+    let settings = Settings::read(uri, given)?;
+    let schema = Schema::new(content.as_ref(), settings.replaces)?;
+    uri.create_file(&settings.path)?;
+    let statements = 2 * schema.fields.len() + STATEMENTS;
+    let connection = settings.connect(statements)?;
+    schema
+        .create(&connection)
+        .map_err(|why| Refused(format!("sqlite: {}: {why}", settings.path.display())))?;
+    Ok(Arc::new(SqliteStore {
+        settings,
+        statements,
+        schema: Arc::new(schema),
+        content,
+        // Kept open so that the end of the last session does not checkpoint and remove the WAL.
+        connection: Mutex::new(connection),
+    }))
+}
+
+struct SqliteStore {
+    settings: Settings,
+    statements: usize,
+    schema: Arc<Schema>,
+    content: Arc<dyn Content>,
+    connection: Mutex<Connection>,
+}
+
+impl Store for SqliteStore {
+    fn engine(&self) -> String {
+        format!("SQLite {}", rusqlite::version())
+    }
+
+    fn durability(&self) -> String {
+        self.settings.durability()
+    }
+
+    fn session(&self) -> Result<Box<dyn StoreSession>, Refused> {
+        let connection = self.settings.connect(self.statements)?;
+        let undo = if self.settings.journal == Journal::Off { "COMMIT" } else { "ROLLBACK" };
+        Ok(Box::new(Session::new(connection, self.schema.clone(), self.content.clone(), undo)))
+    }
+
+    fn count(&self) -> Result<Option<u64>, Refused> {
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let count: i64 = connection
+            .query_row(&self.schema.count, [], |row| row.get(0))
+            .map_err(|error| Refused(format!("sqlite: {}: {error}", self.settings.path.display())))?;
+        Ok(Some(count.cast_unsigned()))
+    }
+}

@@ -1,0 +1,267 @@
+//! Which kind of operation an index is: the mix.
+//!
+//! Stratified (the default): indexes come in blocks of 1,024; a permutation keyed by seed and block shuffles the
+//! places inside a block, and the place decides the kind by exact integer arithmetic. Whole blocks hold every kind in
+//! exactly its share (to within rounding), and every operation knows its rank among its kind at once: ranks of
+//! inserts are unique and dense over all indexes, however many workers share them.
+//!
+//! The arithmetic: with weight w out of a total t, place r is of the first kind exactly when
+//! floor((r + 1) w / t) > floor(r w / t), and then its rank is floor(r w / t). The other places, renumbered without
+//! gaps as r - floor(r w / t), are split among the remaining kinds in the same way.
+//!
+//! Independent (`iid`): every index draws its kind by itself as YCSB does; ranks are not known beforehand.
+
+use crate::permute::feistel;
+use dyno_types::rng::{Purpose, draw, unit};
+
+/// Indexes per block. Workers own whole blocks.
+pub const BLOCK: u64 = 1 << BLOCK_BITS;
+
+const BLOCK_BITS: u32 = 10;
+
+/// Totals of integer weights stay below this, so that products of two of them fit 64 bits.
+const MAX_TOTAL: u64 = 1 << 31;
+
+/// Rank of an insert whose place among the inserts is not known beforehand ([`Mode::Independent`]).
+pub const NO_RANK: u64 = u64::MAX;
+
+/// How kinds are spread over the indexes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Exact shares in every block of [`BLOCK`] indexes, in shuffled order.
+    #[default]
+    Stratified,
+    /// Every index draws by itself.
+    Independent,
+}
+
+/// The kind of an index, and its rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pick {
+    /// Number of the kind, an index into the weights.
+    pub kind: usize,
+    /// For the ranked kind: rank among its own, dense from 0, or [`NO_RANK`]. For all others: rank among the
+    /// operations not of the ranked kind; without a ranked kind, or where ranks are unknown, the index itself.
+    pub rank: u64,
+}
+
+/// One step of the split: `weight` out of `total` go to `kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Split {
+    kind: usize,
+    weight: u64,
+    total: u64,
+}
+
+/// A choice among kinds of operation, weighted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mix {
+    seed: u64,
+    mode: Mode,
+    ranked: Option<usize>,
+    /// Kinds of positive weight, the ranked one first.
+    splits: Vec<Split>,
+}
+
+impl Mix {
+    /// A mix of the kinds `0..weights.len()`; the kind `ranked` (the inserts) is the one whose ranks matter. `None`
+    /// if a weight is negative or not finite, or none is above 0.
+    pub fn new(weights: &[f64], ranked: Option<usize>, mode: Mode, seed: u64) -> Option<Self> {
+        let whole = integer_weights(weights)?;
+        let ranked = ranked.filter(|&k| whole[k] > 0);
+        let mut order: Vec<usize> = (0..whole.len()).filter(|&k| whole[k] > 0).collect();
+        // The ranked kind first, then the greatest weights, so that most draws end early.
+        order.sort_by_key(|&k| (Some(k) != ranked, std::cmp::Reverse(whole[k]), k));
+        let mut total = whole.iter().sum();
+        let mut splits = Vec::new();
+        for kind in order {
+            splits.push(Split { kind, weight: whole[kind], total });
+            total -= whole[kind];
+        }
+        Some(Mix { seed, mode, ranked, splits })
+    }
+
+    /// The kind and rank of `index`.
+    #[inline]
+    pub fn pick(&self, index: u64) -> Pick {
+        if let [only] = self.splits[..] {
+            return Pick { kind: only.kind, rank: index };
+        }
+        match self.mode {
+            Mode::Stratified => self.pick_stratified(index),
+            Mode::Independent => self.pick_independently(index),
+        }
+    }
+
+    #[inline]
+    fn pick_stratified(&self, index: u64) -> Pick {
+        let block = index >> BLOCK_BITS;
+        let key = draw(self.seed, block, Purpose::Block);
+        let slot = feistel(index & (BLOCK - 1), BLOCK_BITS / 2, BLOCK_BITS / 2, key);
+        let mut place = block << BLOCK_BITS | slot;
+        let mut among_others = if self.ranked.is_some() { None } else { Some(index) };
+        let (last, splits) = self.splits.split_last().expect("a mix has at least one kind");
+        for split in splits {
+            let (whole, part) = (place / split.total, place % split.total);
+            let product = part * split.weight;
+            let rank = whole * split.weight + product / split.total;
+            if product % split.total + split.weight >= split.total {
+                return Pick { kind: split.kind, rank: among_others.unwrap_or(rank) };
+            }
+            place -= rank;
+            among_others = among_others.or(Some(place));
+        }
+        Pick { kind: last.kind, rank: among_others.unwrap_or(place) }
+    }
+
+    #[inline]
+    fn pick_independently(&self, index: u64) -> Pick {
+        let mut left = unit(draw(self.seed, index, Purpose::Mix)) * self.splits[0].total as f64;
+        let mut kind = self.splits[0].kind;
+        for split in &self.splits {
+            kind = split.kind;
+            if left < split.weight as f64 {
+                break;
+            }
+            left -= split.weight as f64;
+        }
+        Pick { kind, rank: if Some(kind) == self.ranked { NO_RANK } else { index } }
+    }
+
+    /// Whether the ranks of the ranked kind are known beforehand.
+    pub fn ranks_known(&self) -> bool {
+        self.mode == Mode::Stratified || self.splits.len() == 1
+    }
+
+    /// The share of `kind` among all operations, 0 to 1.
+    pub fn share(&self, kind: usize) -> f64 {
+        let total = self.splits[0].total as f64;
+        self.splits.iter().find(|s| s.kind == kind).map_or(0.0, |s| s.weight as f64 / total)
+    }
+}
+
+/// Whole numbers in the proportions of `weights`: exact for decimals of up to nine places, else to 30 bits.
+fn integer_weights(weights: &[f64]) -> Option<Vec<u64>> {
+    let sum: f64 = weights.iter().sum();
+    if weights.iter().any(|w| !w.is_finite() || *w < 0.0) || !sum.is_finite() || sum <= 0.0 {
+        return None;
+    }
+    for places in 0..=9 {
+        let scale = 10f64.powi(places);
+        let scaled: Vec<f64> = weights.iter().map(|w| w * scale).collect();
+        if scaled.iter().any(|s| *s > 2f64.powi(52) || (s - s.round()).abs() > 1e-9 * s.max(1e-3)) {
+            continue;
+        }
+        let whole: Vec<u64> = scaled.iter().map(|s| s.round() as u64).collect();
+        let divisor = whole.iter().copied().fold(0, gcd);
+        if divisor > 0 && whole.iter().sum::<u64>() / divisor < MAX_TOTAL {
+            return Some(whole.into_iter().map(|w| w / divisor).collect());
+        }
+    }
+    let share = |w: &f64| if *w > 0.0 { ((w / sum * 2f64.powi(30)).round() as u64).max(1) } else { 0 };
+    Some(weights.iter().map(share).collect())
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check_ranks(weights: &[f64], blocks: u64, seed: u64) -> Result<(), TestCaseError> {
+        let mix = Mix::new(weights, Some(0), Mode::Stratified, seed).unwrap();
+        let n = blocks * BLOCK;
+        let mut ranked = Vec::new();
+        let mut others = Vec::new();
+        let mut counts = vec![0f64; weights.len()];
+        for index in 0..n {
+            let pick = mix.pick(index);
+            counts[pick.kind] += 1.0;
+            if pick.kind == 0 { ranked.push(pick.rank) } else { others.push(pick.rank) }
+        }
+        ranked.sort_unstable();
+        prop_assert_eq!(&ranked, &(0..ranked.len() as u64).collect::<Vec<_>>());
+        if !ranked.is_empty() {
+            others.sort_unstable();
+            prop_assert_eq!(&others, &(0..others.len() as u64).collect::<Vec<_>>());
+        }
+        let sum: f64 = weights.iter().sum();
+        for (k, w) in weights.iter().enumerate() {
+            prop_assert!((counts[k] - n as f64 * w / sum).abs() < 2.001, "kind {}: {}", k, counts[k]);
+        }
+        Ok(())
+    }
+
+    fn weight() -> impl Strategy<Value = f64> {
+        prop_oneof![Just(0.0), 0.0..1.0, (0u32..100).prop_map(|w| f64::from(w) / 100.0)]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn ranks_are_dense_and_shares_exact(
+            weights in prop::collection::vec(weight(), 1..6),
+            blocks in 1u64..12,
+            seed: u64,
+        ) {
+            prop_assume!(weights.iter().sum::<f64>() > 0.0);
+            check_ranks(&weights, blocks, seed)?;
+        }
+    }
+
+    #[test]
+    fn stock_weights() {
+        for weights in
+            [[0.05, 0.95, 0.0], [0.5, 0.25, 0.25], [0.000_5, 0.9, 0.1], [1.0, 0.0, 0.0], [1e-12, 1.0, 3.0]]
+        {
+            check_ranks(&weights, 40, 1).unwrap();
+        }
+    }
+
+    #[test]
+    fn high_indexes_do_not_overflow() {
+        let mix = Mix::new(&[0.05, 0.95], Some(0), Mode::Stratified, 1).unwrap();
+        let start = (1u64 << 60) - BLOCK;
+        let mut ranks: Vec<u64> =
+            (start..start + BLOCK).map(|i| mix.pick(i)).filter(|p| p.kind == 0).map(|p| p.rank).collect();
+        ranks.sort_unstable();
+        assert!(ranks.windows(2).all(|w| w[1] == w[0] + 1));
+        assert_eq!(ranks.last(), Some(&((1u64 << 60) / 20 - 1)));
+    }
+
+    #[test]
+    fn kinds_are_shuffled_inside_a_block() {
+        // Runs of equal kinds in a fair mix of two: the expected number is n / 2, give or take sqrt(n) / 2.
+        let mix = Mix::new(&[0.5, 0.5], None, Mode::Stratified, 9).unwrap();
+        let n = 100 * BLOCK;
+        let kinds: Vec<usize> = (0..n).map(|i| mix.pick(i).kind).collect();
+        let runs = kinds.windows(2).filter(|w| w[0] != w[1]).count() as f64;
+        assert!((runs - n as f64 / 2.0).abs() < 4.0 * (n as f64).sqrt() / 2.0, "{runs}");
+        assert_eq!(mix.pick(77).rank, 77, "without a ranked kind the rank is the index");
+    }
+
+    #[test]
+    fn independent_draws_have_their_shares() {
+        let mix = Mix::new(&[0.95, 0.0, 0.05], Some(2), Mode::Independent, 3).unwrap();
+        let n = 200_000;
+        let picks: Vec<Pick> = (0..n).map(|i| mix.pick(i)).collect();
+        let inserts = picks.iter().filter(|p| p.kind == 2).count() as f64;
+        assert!((inserts / n as f64 - 0.05).abs() < 0.002, "{inserts}");
+        assert!(picks.iter().all(|p| p.kind != 1 && (p.kind != 2 || p.rank == NO_RANK)));
+        assert!(!mix.ranks_known());
+        assert!((mix.share(2) - 0.05).abs() < 1e-12);
+    }
+
+    #[test]
+    fn bad_weights_are_refused() {
+        for weights in [&[0.0, 0.0][..], &[-1.0, 2.0], &[f64::NAN], &[f64::INFINITY], &[]] {
+            assert_eq!(Mix::new(weights, None, Mode::Stratified, 1), None);
+        }
+        assert_eq!(integer_weights(&[0.95, 0.05]), Some(vec![19, 1]));
+        assert_eq!(integer_weights(&[95.0, 5.0]), Some(vec![19, 1]));
+        assert_eq!(integer_weights(&[0.333, 0.667]), Some(vec![333, 667]));
+    }
+}

@@ -1,0 +1,296 @@
+//! The core workload: the load phase inserts keys in order, the run phase mixes operations.
+//!
+//! The picture: `draw` decides the kind and the rank of an operation from its index; `bind` draws the key, the field
+//! and the scan length from the draw's own seed. A read-modify-write is a script of two requests, read (step 0) and
+//! update (step 1), each recorded under its own metric and the whole under READ-MODIFY-WRITE.
+//!
+//! Inserts of the run phase get the key numbers from `recordcount` on. Of several clients each takes every n-th, so
+//! that they never collide (in YCSB they do); what another client has inserted is never read here.
+
+use super::config::{CoreConfig, ScanLengths};
+use super::content::CoreContent;
+use super::operations::{MetricOf, Operation, run_metrics};
+use super::properties::BadProperty;
+use super::requests::Chooser;
+use crate::distributions::{THETA, Zipfian};
+use crate::mix::{Mix, NO_RANK};
+use crate::{Draw, Frontier, Workload};
+use dyno_types::rng::{self, Purpose, Stream};
+use dyno_types::{Content, Fields, Outcome, Request, Verb};
+use std::sync::Arc;
+
+/// YCSB's core workload, in one of its two phases.
+#[derive(Debug)]
+pub struct CoreWorkload {
+    metrics: Vec<String>,
+    content: Arc<CoreContent>,
+    seed: u64,
+    phase: Phase,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Load { first: u64 },
+    Run(Box<Run>),
+}
+
+#[derive(Debug)]
+struct Run {
+    mix: Mix,
+    /// Metric of each operation, by its place in [`OPERATIONS`].
+    metric: MetricOf,
+    /// Operation of each metric that is one.
+    operation: Vec<Operation>,
+    chooser: Chooser,
+    field_count: u64,
+    read_all: Fields,
+    read_one: bool,
+    write_one: bool,
+    scan: Scan,
+    first: u64,
+    count: u64,
+    records: u64,
+    client: u64,
+    clients: u64,
+}
+
+#[derive(Debug)]
+enum Scan {
+    Uniform { least: u32, choices: u64 },
+    Zipfian { least: u32, ranks: Zipfian },
+}
+
+impl CoreWorkload {
+    /// The load phase: index i inserts key number `insertstart` + i.
+    pub fn load(config: &CoreConfig) -> Result<Self, BadProperty> {
+        if config.insert_count == 0 {
+            let key = if config.record_count == 0 { "recordcount" } else { "insertcount" };
+            return Err(BadProperty::new(key, 0, "the number of records to load, above 0"));
+        }
+        Ok(CoreWorkload {
+            metrics: vec!["INSERT".into(), "CLEANUP".into()],
+            content: Arc::new(CoreContent::new(config)?),
+            seed: config.seed,
+            phase: Phase::Load { first: config.insert_start },
+        })
+    }
+
+    /// The run phase: index i is an operation of the mix.
+    pub fn run(config: &CoreConfig) -> Result<Self, BadProperty> {
+        let seed = client_seed(config.seed, config.client_id);
+        let weights = config.proportions.weights();
+        let mix =
+            Mix::new(&weights, Some(Operation::Insert as usize), config.mode, seed).ok_or_else(|| {
+                BadProperty::new("readproportion", weights[0], "weights from 0 on, not all of them 0")
+            })?;
+        let (metrics, metric, operation) = run_metrics(&weights, config.data_integrity);
+        let by_name = config.read_all_fields_by_name || config.data_integrity;
+        Ok(CoreWorkload {
+            content: Arc::new(CoreContent::new(config)?),
+            seed,
+            phase: Phase::Run(Box::new(Run {
+                mix,
+                metric,
+                operation,
+                chooser: Chooser::new(config),
+                field_count: u64::from(config.field_count),
+                read_all: if by_name { Fields::Named } else { Fields::All },
+                read_one: !config.read_all_fields,
+                write_one: !config.write_all_fields,
+                scan: Scan::new(config),
+                first: config.insert_start,
+                count: config.insert_count,
+                records: config.record_count,
+                client: config.client_id,
+                clients: config.client_count,
+            })),
+            metrics,
+        })
+    }
+}
+
+/// The seed of one client among several, so that no two make the same draws; client 0 keeps the seed as it is.
+fn client_seed(seed: u64, client: u64) -> u64 {
+    if client == 0 { seed } else { rng::mix(seed ^ rng::mix(client)) }
+}
+
+impl Scan {
+    fn new(config: &CoreConfig) -> Self {
+        let least = config.min_scan;
+        let choices = u64::from(config.max_scan - least) + 1;
+        match config.scan_lengths {
+            ScanLengths::Uniform => Scan::Uniform { least, choices },
+            ScanLengths::Zipfian => Scan::Zipfian { least, ranks: Zipfian::new(choices, THETA) },
+        }
+    }
+
+    #[inline]
+    fn limit(&self, words: &mut Stream) -> u32 {
+        match self {
+            Scan::Uniform { least, choices } => least + words.next_below(*choices) as u32,
+            Scan::Zipfian { least, ranks } => least + ranks.rank(words.next_unit()) as u32,
+        }
+    }
+}
+
+impl Run {
+    /// The key number of a virtual one: own inserts take every n-th key from `recordcount` on.
+    #[inline]
+    fn real(&self, key: u64) -> u64 {
+        match key.checked_sub(self.records) {
+            Some(rank) if self.clients > 1 => {
+                self.records.wrapping_add(rank.wrapping_mul(self.clients)).wrapping_add(self.client)
+            }
+            _ => key,
+        }
+    }
+
+    /// The virtual key of a key number that this client has inserted.
+    #[inline]
+    fn virtual_key(&self, key: u64) -> u64 {
+        key.checked_sub(self.records).map_or(key, |offset| self.records + offset / self.clients)
+    }
+
+    #[inline]
+    fn one_field(&self, words: &mut Stream) -> Fields {
+        Fields::One(words.next_below(self.field_count) as u16)
+    }
+
+    #[inline]
+    fn written(&self, words: &mut Stream) -> Fields {
+        if self.write_one { self.one_field(words) } else { Fields::All }
+    }
+
+    #[inline]
+    fn bind(&self, draw: &Draw, frontier: &Frontier) -> Request {
+        let operation = self.operation[usize::from(draw.kind)];
+        let mut request = Request { metric: draw.kind, seed: draw.seed, ..Request::default() };
+        if operation == Operation::Insert {
+            let key =
+                if draw.rank == NO_RANK { frontier.next_key() } else { self.records.wrapping_add(draw.rank) };
+            request.verb = Verb::Insert;
+            request.key = self.real(key);
+            return request;
+        }
+        let newest = frontier.last().unwrap_or(self.first);
+        let key = self.chooser.choose(&mut Stream::from_bits(draw.seed), draw.rank, newest);
+        request.key = self.real(key);
+        let mut words = Stream::new(draw.seed, 0, Purpose::Choice);
+        match operation {
+            Operation::Read => {
+                request.fields = if self.read_one { self.one_field(&mut words) } else { self.read_all };
+            }
+            Operation::Update => {
+                request.verb = Verb::Update;
+                request.fields = self.written(&mut words);
+            }
+            Operation::Scan => {
+                request.verb = Verb::Scan;
+                request.limit = self.scan.limit(&mut words);
+                request.fields = if self.read_one { self.one_field(&mut words) } else { Fields::All };
+            }
+            Operation::Delete => request.verb = Verb::Delete,
+            Operation::ReadModifyWrite => {
+                request.script = draw.kind + 1;
+                request.metric = self.metric[Operation::Read as usize];
+                request.fields = if self.read_one { self.one_field(&mut words) } else { Fields::All };
+            }
+            Operation::Insert => {}
+        }
+        request
+    }
+
+    /// The update of a read-modify-write whose read is done.
+    fn modify(&self, read: &Request) -> Request {
+        // The first word chose the field that was read.
+        let mut words = Stream::new(read.seed, 0, Purpose::Choice);
+        words.next_u64();
+        Request {
+            verb: Verb::Update,
+            fields: self.written(&mut words),
+            metric: self.metric[Operation::Update as usize],
+            step: 1,
+            ..*read
+        }
+    }
+}
+
+impl Workload for CoreWorkload {
+    fn metrics(&self) -> &[String] {
+        &self.metrics
+    }
+
+    fn content(&self) -> Arc<dyn Content> {
+        Arc::clone(&self.content) as Arc<dyn Content>
+    }
+
+    #[inline]
+    fn draw(&self, index: u64) -> Draw {
+        let seed = rng::draw(self.seed, index, Purpose::Key);
+        match &self.phase {
+            Phase::Load { .. } => Draw { index, kind: 0, rank: index, seed },
+            Phase::Run(run) => {
+                let pick = run.mix.pick(index);
+                Draw { index, kind: run.metric[pick.kind], rank: pick.rank, seed }
+            }
+        }
+    }
+
+    #[inline]
+    fn bind(&self, draw: &Draw, frontier: &Frontier) -> Request {
+        match &self.phase {
+            Phase::Load { first } => Request {
+                verb: Verb::Insert,
+                key: first.wrapping_add(draw.rank),
+                seed: draw.seed,
+                ..Request::default()
+            },
+            Phase::Run(run) => run.bind(draw, frontier),
+        }
+    }
+
+    fn next(&self, done: &Request, outcome: Outcome) -> Option<Request> {
+        let ended = matches!(outcome, Outcome::Dropped | Outcome::Aborted);
+        match &self.phase {
+            // As in YCSB the update follows even if the read has failed.
+            Phase::Run(run) if done.script != 0 && done.step == 0 && !ended => Some(run.modify(done)),
+            _ => None,
+        }
+    }
+
+    fn script(&self, first: &Request) -> Option<u16> {
+        first.script.checked_sub(1)
+    }
+
+    #[inline]
+    fn settled(&self, request: &Request, frontier: &Frontier) {
+        if let (Verb::Insert, Phase::Run(run)) = (request.verb, &self.phase) {
+            frontier.acknowledge(run.virtual_key(request.key));
+        }
+    }
+
+    fn is_pure(&self) -> bool {
+        match &self.phase {
+            Phase::Load { .. } => true,
+            Phase::Run(run) => matches!(run.mix.share(Operation::Insert as usize), 0.0 | 1.0),
+        }
+    }
+
+    fn expects(&self) -> Option<(u64, u64)> {
+        match &self.phase {
+            Phase::Load { .. } => None,
+            Phase::Run(run) => (run.count > 0).then_some((run.count, run.first)),
+        }
+    }
+
+    fn frontier(&self) -> Frontier {
+        match &self.phase {
+            Phase::Load { first } => Frontier::new(*first),
+            Phase::Run(run) => Frontier::new(run.records),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "core_tests.rs"]
+mod tests;

@@ -1,0 +1,57 @@
+//! The kinds of operation and the metrics they are recorded under.
+
+/// Kinds of operation, in the order of their weights ([`super::config::Proportions::weights`]) and metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    Read,
+    Update,
+    Insert,
+    Scan,
+    Delete,
+    ReadModifyWrite,
+}
+
+pub(super) const OPERATIONS: [(Operation, &str); 6] = [
+    (Operation::Read, "READ"),
+    (Operation::Update, "UPDATE"),
+    (Operation::Insert, "INSERT"),
+    (Operation::Scan, "SCAN"),
+    (Operation::Delete, "DELETE"),
+    (Operation::ReadModifyWrite, "READ-MODIFY-WRITE"),
+];
+
+/// Metric of a kind that the mix cannot produce.
+const NO_METRIC: u16 = u16::MAX;
+
+/// Metric of each operation, by its place in [`OPERATIONS`].
+pub(super) type MetricOf = [u16; OPERATIONS.len()];
+
+/// Names of the metrics that a mix of these weights can produce, the metric of each operation, and the operation of
+/// each metric that is one.
+pub(super) fn run_metrics(
+    weights: &[f64; OPERATIONS.len()],
+    verifies: bool,
+) -> (Vec<String>, MetricOf, Vec<Operation>) {
+    let mut used = weights.map(|w| w > 0.0);
+    let modifies = used[Operation::ReadModifyWrite as usize];
+    used[Operation::Read as usize] |= modifies;
+    used[Operation::Update as usize] |= modifies;
+    let mut names = Vec::new();
+    let mut metric = [NO_METRIC; OPERATIONS.len()];
+    let mut operations = Vec::new();
+    for (operation, name) in OPERATIONS {
+        if used[operation as usize] {
+            metric[operation as usize] = names.len() as u16;
+            names.push(name.to_owned());
+            operations.push(operation);
+        }
+    }
+    if verifies && used[Operation::Read as usize] {
+        names.push("VERIFY".into());
+    }
+    if used[Operation::Scan as usize] {
+        names.push("SCAN-LATENCY-PER-RECORD".into());
+    }
+    names.push("CLEANUP".into());
+    (names, metric, operations)
+}

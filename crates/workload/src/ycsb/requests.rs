@@ -1,0 +1,164 @@
+//! Which key a request addresses.
+//!
+//! Key numbers here are *virtual*: below `recordcount` they are the loaded keys; from there on they count this
+//! client's own inserts without gaps. Whatever is drawn must not lie beyond the newest acknowledged key; a draw that
+//! does is repeated, as in YCSB, but not for ever.
+
+use super::config::CoreConfig;
+use super::properties::BadProperty;
+use crate::distributions::{Exponential, Hotspot, Latest, ScrambledZipfian, TrueZipfian, Uniform};
+use dyno_types::limits::REDRAWS;
+use dyno_types::rng::Stream;
+
+/// Which of the two zipfian distributions is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavour {
+    /// YCSB's, whose skew is far below its exponent.
+    Ycsb,
+    /// The distribution itself.
+    True,
+}
+
+/// How keys are chosen, as configured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RequestDistribution {
+    /// Every loaded key equally often.
+    Uniform,
+    /// One loaded key after the other, over and over.
+    Sequential,
+    /// Some keys far more often than others, scattered over the key space.
+    Zipfian {
+        /// YCSB's or the true one.
+        flavour: Flavour,
+        /// Exponent.
+        theta: f64,
+    },
+    /// The newest keys most often.
+    Latest {
+        /// YCSB's approximation or the exact distribution.
+        flavour: Flavour,
+        /// Exponent.
+        theta: f64,
+    },
+    /// A hot set takes a fixed share.
+    Hotspot {
+        /// Share of the keys that are hot.
+        data: f64,
+        /// Share of the operations that address them.
+        operations: f64,
+    },
+    /// New keys more often than old ones, falling off exponentially.
+    Exponential {
+        /// Per cent of the operations that address the newest `fraction` of the records.
+        percentile: f64,
+        /// Fraction of the records, 0 to 1 and beyond.
+        fraction: f64,
+    },
+}
+
+impl RequestDistribution {
+    /// Whether the distribution can work with `keys` keys.
+    pub fn check(&self, keys: u64) -> Result<(), BadProperty> {
+        if let RequestDistribution::Hotspot { data, operations } = *self
+            && keys > 0
+            && Hotspot::new(0, keys, data, operations).is_none()
+        {
+            let expected = format!("a fraction that leaves at least one of the {keys} keys hot and one cold");
+            return Err(BadProperty::new("hotspotdatafraction", data, expected));
+        }
+        Ok(())
+    }
+}
+
+/// Chooses keys. Pure: the same words and the same newest key give the same key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Chooser {
+    /// See [`RequestDistribution::Uniform`].
+    Uniform(Uniform),
+    /// See [`RequestDistribution::Sequential`].
+    Sequential(Uniform),
+    /// See [`Flavour::Ycsb`].
+    Scrambled(ScrambledZipfian),
+    /// See [`Flavour::True`].
+    True(Box<TrueZipfian>),
+    /// See [`RequestDistribution::Latest`].
+    Latest(Box<Latest>),
+    /// See [`RequestDistribution::Hotspot`].
+    Hotspot(Hotspot),
+    /// See [`RequestDistribution::Exponential`].
+    Exponential(Exponential),
+}
+
+impl Chooser {
+    /// The chooser of a checked config.
+    pub fn new(config: &CoreConfig) -> Self {
+        let range = Uniform { first: config.insert_start, items: config.insert_count.max(1) };
+        let grown = range.items.saturating_add(config.expected_new_keys());
+        // YCSB's zipfian range is inclusive, hence the one more; without it all hot keys would differ.
+        let zipfian = match config.requests {
+            RequestDistribution::Zipfian { flavour: Flavour::Ycsb, .. } => grown + 1,
+            _ => grown,
+        };
+        Self::over(config.requests, range, zipfian, config.record_count, config.seed)
+    }
+
+    /// A chooser over `0..items`, where nothing is ever inserted.
+    pub fn fixed(requests: RequestDistribution, items: u64, seed: u64) -> Self {
+        Self::over(requests, Uniform { first: 0, items: items.max(1) }, items, items, seed)
+    }
+
+    fn over(requests: RequestDistribution, range: Uniform, zipfian: u64, records: u64, seed: u64) -> Self {
+        let Uniform { first, items } = range;
+        match requests {
+            RequestDistribution::Uniform => Chooser::Uniform(range),
+            RequestDistribution::Sequential => Chooser::Sequential(range),
+            RequestDistribution::Zipfian { flavour: Flavour::Ycsb, theta } => {
+                Chooser::Scrambled(ScrambledZipfian::with_theta(first, zipfian, theta))
+            }
+            RequestDistribution::Zipfian { flavour: Flavour::True, theta } => {
+                Chooser::True(Box::new(TrueZipfian::new(first, zipfian, theta, seed)))
+            }
+            RequestDistribution::Latest { flavour: Flavour::Ycsb, theta } => {
+                Chooser::Latest(Box::new(Latest::ycsb(theta)))
+            }
+            RequestDistribution::Latest { flavour: Flavour::True, theta } => {
+                Chooser::Latest(Box::new(Latest::exact(theta)))
+            }
+            RequestDistribution::Hotspot { data, operations } => {
+                Hotspot::new(first, items, data, operations).map_or(Chooser::Uniform(range), Chooser::Hotspot)
+            }
+            RequestDistribution::Exponential { percentile, fraction } => {
+                Chooser::Exponential(Exponential::new(percentile, records as f64 * fraction))
+            }
+        }
+    }
+
+    /// One draw for the operation with rank `rank`; `None` if it lies before key 0.
+    #[inline]
+    fn draw(&self, words: &mut Stream, rank: u64, newest: u64) -> Option<u64> {
+        Some(match self {
+            Chooser::Uniform(uniform) => uniform.key(words.next_u64()),
+            Chooser::Sequential(range) => range.first + rank % range.items,
+            Chooser::Scrambled(zipfian) => zipfian.key(words.next_unit()),
+            Chooser::True(zipfian) => zipfian.key(words),
+            Chooser::Latest(latest) => latest.key(newest, words),
+            Chooser::Hotspot(hotspot) => hotspot.key(words),
+            Chooser::Exponential(exponential) => {
+                return newest.checked_sub(exponential.distance(words.next_unit()));
+            }
+        })
+    }
+
+    /// A key not beyond `newest`, the newest acknowledged one, for the operation with rank `rank`. After
+    /// [`REDRAWS`] draws beyond it the newest key itself.
+    #[inline]
+    pub fn choose(&self, words: &mut Stream, rank: u64, newest: u64) -> u64 {
+        for _ in 0..REDRAWS {
+            match self.draw(words, rank, newest) {
+                Some(key) if key <= newest => return key,
+                _ => {}
+            }
+        }
+        newest
+    }
+}

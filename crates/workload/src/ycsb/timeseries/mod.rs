@@ -1,0 +1,146 @@
+//! YCSB's time-series workload: points of many tagged series are written in time order, and queried by key, tags and
+//! time.
+//!
+//! Faults of YCSB's that are mended here: grouping works; updates and queries need no minimum of records; all missing
+//! cardinalities count as 1; deletes can be chosen; run-phase inserts continue where the load ended instead of
+//! writing it again. Queries and updates address loaded points only, so every request is a pure function of its
+//! index. Users own ranges of keys; index i belongs to user i mod users.
+
+mod config;
+mod content;
+mod space;
+
+pub use config::{Downsampling, Grouping, NumberKind, TimeSeriesConfig};
+pub use content::TimeSeriesContent;
+
+use super::operations::{MetricOf, Operation, run_metrics};
+use super::properties::BadProperty;
+use super::requests::Chooser;
+use crate::mix::{Mix, NO_RANK};
+use crate::{Draw, Frontier, Workload};
+use dyno_types::rng::{self, Purpose, Stream};
+use dyno_types::{Content, Fields, Request, Verb};
+use std::sync::Arc;
+
+/// YCSB's time-series workload, in one of its two phases.
+#[derive(Debug)]
+pub struct TimeSeriesWorkload {
+    metrics: Vec<String>,
+    content: Arc<TimeSeriesContent>,
+    run: Option<Run>,
+}
+
+#[derive(Debug)]
+struct Run {
+    mix: Mix,
+    metric: MetricOf,
+    operation: Vec<Operation>,
+    chooser: Chooser,
+}
+
+impl TimeSeriesWorkload {
+    /// The load phase: index i writes the next point of user i mod users.
+    pub fn load(config: &TimeSeriesConfig) -> Self {
+        TimeSeriesWorkload {
+            metrics: vec!["INSERT".into(), "CLEANUP".into()],
+            content: Arc::new(TimeSeriesContent::new(config)),
+            run: None,
+        }
+    }
+
+    /// The run phase: index i is an operation of the mix.
+    pub fn run(config: &TimeSeriesConfig) -> Result<Self, BadProperty> {
+        let weights = config.proportions.weights();
+        let mix = Mix::new(&weights, Some(Operation::Insert as usize), config.mode, config.seed).ok_or_else(
+            || BadProperty::new("readproportion", weights[0], "weights from 0 on, not all of them 0"),
+        )?;
+        let (metrics, metric, operation) = run_metrics(&weights, config.data_integrity);
+        let chooser = Chooser::fixed(config.requests, config.keys, config.seed);
+        Ok(TimeSeriesWorkload {
+            metrics,
+            content: Arc::new(TimeSeriesContent::new(config)),
+            run: Some(Run { mix, metric, operation, chooser }),
+        })
+    }
+
+    /// A point that the load has written.
+    fn existing(&self, run: &Run, draw: &Draw) -> u64 {
+        let space = &self.content.space;
+        let mut words = Stream::from_bits(draw.seed);
+        let key = run.chooser.choose(&mut words, draw.rank, self.content.config.keys - 1);
+        let combination = words.next_below(space.combinations());
+        let offset = words.next_below(space.offsets(key));
+        space.code(key, combination, offset)
+    }
+}
+
+impl Workload for TimeSeriesWorkload {
+    fn metrics(&self) -> &[String] {
+        &self.metrics
+    }
+
+    fn content(&self) -> Arc<dyn Content> {
+        Arc::clone(&self.content) as Arc<dyn Content>
+    }
+
+    fn draw(&self, index: u64) -> Draw {
+        let seed = rng::draw(self.content.config.seed, index, Purpose::Key);
+        match &self.run {
+            None => Draw { index, kind: 0, rank: index, seed },
+            Some(run) => {
+                let pick = run.mix.pick(index);
+                Draw { index, kind: run.metric[pick.kind], rank: pick.rank, seed }
+            }
+        }
+    }
+
+    fn bind(&self, draw: &Draw, frontier: &Frontier) -> Request {
+        let space = &self.content.space;
+        let mut request = Request { metric: draw.kind, seed: draw.seed, ..Request::default() };
+        let Some(run) = &self.run else {
+            request.verb = Verb::Insert;
+            request.key = space.load(draw.rank);
+            return request;
+        };
+        let operation = run.operation[usize::from(draw.kind)];
+        if operation == Operation::Insert {
+            let rank = if draw.rank == NO_RANK { frontier.next_key() } else { draw.rank };
+            request.verb = Verb::Insert;
+            request.key = space.insert(rank);
+            return request;
+        }
+        request.key = self.existing(run, draw);
+        match operation {
+            Operation::Update => request.verb = Verb::Update,
+            Operation::Delete => request.verb = Verb::Delete,
+            Operation::Scan => {
+                let config = &self.content.config;
+                let choices = u64::from(config.max_scan - config.min_scan) + 1;
+                let mut words = Stream::new(draw.seed, 0, Purpose::Choice);
+                request.verb = Verb::Scan;
+                request.limit = config.min_scan + words.next_below(choices) as u32;
+                request.fields = Fields::Named;
+            }
+            _ => request.fields = Fields::Named,
+        }
+        request
+    }
+
+    fn is_pure(&self) -> bool {
+        self.run
+            .as_ref()
+            .is_none_or(|run| run.mix.ranks_known() || run.mix.share(Operation::Insert as usize) == 0.0)
+    }
+
+    fn expects(&self) -> Option<(u64, u64)> {
+        self.run.as_ref().map(|_| (self.content.config.record_count, 0))
+    }
+
+    /// Counts the ranks of inserts where they are not known beforehand; nothing is looked up in it.
+    fn frontier(&self) -> Frontier {
+        Frontier::new(0)
+    }
+}
+
+#[cfg(test)]
+mod tests;
