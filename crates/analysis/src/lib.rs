@@ -1,1 +1,10 @@
-//! Laws, verdict, thresholds and the closed forms they are checked against.
+//! Pure functions of recorded data: summaries, verdicts, thresholds, and the closed forms they are checked against.
+
+pub mod closed_form;
+mod summarise;
+mod thresholds;
+mod verdict;
+
+pub use summarise::{PhaseFacts, latency, phase};
+pub use thresholds::{BadThreshold, Condition};
+pub use verdict::{Evidence, users_by_littles_law, verdict};

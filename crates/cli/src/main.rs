@@ -1,1 +1,39 @@
-fn main() {}
+//! The dyno command: parses, runs, prints, and exits with a code that says how it went.
+
+mod args;
+mod exit;
+mod live;
+mod report;
+mod run;
+mod selftest;
+mod signals;
+mod terminal;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match args::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are answers, not errors.
+            let usage = error.use_stderr();
+            let _ = error.print();
+            return if usage { exit::Exit::Usage.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    let ended = match cli.command {
+        args::Command::Run(options) => run::run(&options),
+        args::Command::Report(options) => report::report(&options),
+        args::Command::Merge(options) => report::merge(&options),
+        args::Command::Selftest(options) => selftest::selftest(&options),
+        args::Command::Schema => report::schema(),
+    };
+    match ended {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            terminal::error(&error.to_string());
+            error.exit().into()
+        }
+    }
+}

@@ -71,8 +71,8 @@ pub(crate) fn run(
         }
         drop(tell);
         scope.spawn(|| users.tick());
-        let errors = Merger::new(&shared, empties).run(&filled, &told, count, on_second)?;
-        let elapsed_ns = monotonic_ns() - connected;
+        let (errors, ended_ns) = Merger::new(&shared, empties).run(&filled, &told, count, on_second)?;
+        let elapsed_ns = ended_ns.saturating_sub(users.epoch_ns);
         let pinned = users.pinned.load(Ordering::Relaxed);
         Ok(Finished { errors, epoch: wall, elapsed_ns, connecting_ns: connected - begun, pinned })
     })
@@ -175,7 +175,7 @@ impl Users {
             self.count(user, |interval| interval.record(metric, Outcome::Ok, took, took));
         }
         // Told before the recorders close, so that the merging finds it.
-        let _ = tell.send(Told::Ended(Ok(errors)));
+        let _ = tell.send(Told::Ended(Ok((errors, begun))));
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             for recorder in &self.recorders {
                 if let Some(recorder) = recorder.lock().unwrap_or_else(PoisonError::into_inner).take() {

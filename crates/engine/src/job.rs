@@ -82,8 +82,6 @@ pub struct Job {
     pub spin: bool,
     /// How long replies are awaited after the last arrival, nanoseconds.
     pub drain_ns: u64,
-    /// Keys that exist before the run: the first number not yet used.
-    pub loaded: u64,
 }
 
 impl Job {

@@ -10,7 +10,6 @@ use dyno_types::{Driver, Outcome, Refused, Store};
 use dyno_wire::null::NullDriver;
 use dyno_wire::redis::RedisDriver;
 use dyno_wire::sim::SimOptions;
-use dyno_workload::Frontier;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -57,7 +56,7 @@ pub struct Finished {
     pub errors: Vec<(Outcome, String)>,
     /// Wall clock at the epoch.
     pub epoch: SystemTime,
-    /// From the epoch to the end of the last thread, nanoseconds.
+    /// From the epoch to the last completion, nanoseconds.
     pub elapsed_ns: u64,
     /// From the first thread's start to the epoch (connecting), nanoseconds.
     pub connecting_ns: u64,
@@ -68,12 +67,15 @@ pub struct Finished {
 /// What the control thread tells a load thread that has connected.
 type Go = Option<u64>;
 
+/// First error text of every class, and the clock's time at the end.
+pub(crate) type Ending = (Vec<(Outcome, String)>, u64);
+
 /// What a load thread tells the control thread.
 pub(crate) enum Told {
     /// Connected and on its core (or not), or not connected.
     Ready(Result<bool, RunError>),
     /// Ended.
-    Ended(Result<Vec<(Outcome, String)>, RunError>),
+    Ended(Result<Ending, RunError>),
 }
 
 /// Runs `job` over the network against Redis.
@@ -125,7 +127,7 @@ pub fn run_blocking(
 pub(crate) fn shared(job: Job, control: Arc<Control>) -> Arc<Shared> {
     Arc::new(Shared {
         claims: Claims::new(job.end.operations, job.cores.len()),
-        frontier: Frontier::new(job.loaded),
+        frontier: job.workload.frontier(),
         own: OwnMetrics::find(job.workload.metrics()),
         control,
         job,
@@ -187,8 +189,8 @@ where
             let _ = go.send(Some(start));
         }
         let wall = SystemTime::now();
-        let errors = Merger::new(&shared, empties).run(&filled, &told, threads, on_second)?;
-        let elapsed_ns = monotonic_ns().saturating_sub(connected);
+        let (errors, ended_ns) = Merger::new(&shared, empties).run(&filled, &told, threads, on_second)?;
+        let elapsed_ns = ended_ns.saturating_sub(start);
         Ok(Finished { errors, epoch: wall, elapsed_ns, connecting_ns: connected - begun, pinned })
     })
 }
@@ -263,7 +265,7 @@ impl Merger {
         told: &Receiver<Told>,
         ending: usize,
         on_second: &mut dyn FnMut(Second),
-    ) -> Result<Vec<(Outcome, String)>, RunError> {
+    ) -> Result<Ending, RunError> {
         // Ends when every recorder has been dropped.
         while let Ok(interval) = filled.recv() {
             self.take(interval);
@@ -272,10 +274,13 @@ impl Merger {
         self.at.fill(None);
         self.hand_out(on_second);
         let mut errors: Vec<(Outcome, String)> = Vec::new();
+        let mut last_ns = 0;
         for _ in 0..ending {
             match told.recv() {
                 Ok(Told::Ended(ended)) => {
-                    for (outcome, text) in ended? {
+                    let (words, ended_ns) = ended?;
+                    last_ns = last_ns.max(ended_ns);
+                    for (outcome, text) in words {
                         if errors.iter().all(|(o, _)| *o != outcome) {
                             errors.push((outcome, text));
                         }
@@ -284,7 +289,7 @@ impl Merger {
                 _ => return Err(RunError::Panicked),
             }
         }
-        Ok(errors)
+        Ok((errors, last_ns))
     }
 
     fn take(&mut self, mut interval: Box<Interval>) {

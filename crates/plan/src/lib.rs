@@ -1,1 +1,24 @@
-//! Properties, options and their provenance, resolved into a plan.
+//! From what a user typed to what a run is told: properties, options and their provenance.
+//!
+//! Here live the grammar of `.properties` files ([`properties`]), the layers of settings ([`settings`]), YCSB's
+//! command line ([`ycsb`]), and the reading of what belongs to a binding ([`bindings`]) and to the client
+//! ([`client`]). What a workload makes of its properties is `dyno-workload`'s affair. Nothing here prints, opens a
+//! connection or touches a file, save that property files are read.
+//!
+//! ```text
+//! arguments, -P files, built-in workloads -> Settings (key -> value, source) -> ClientConfig, BindingTarget, workload
+//! ```
+
+pub mod bindings;
+pub mod client;
+pub mod known;
+pub mod properties;
+pub mod settings;
+pub mod suggest;
+pub mod ycsb;
+
+pub use bindings::{Binding, BindingTarget, Bound};
+pub use client::{Arrivals, ClientConfig};
+pub use settings::{BadSetting, Setting, Settings, Source};
+pub use suggest::nearest;
+pub use ycsb::{Asked, Mode, YcsbCommand, YcsbError};

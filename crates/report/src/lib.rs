@@ -1,1 +1,3 @@
 //! Every output format.
+
+pub mod ycsb;

@@ -1,1 +1,14 @@
-//! Where things run: targets, servers started for a run, the run itself.
+//! Where things run: targets and how they are opened, servers started for a run, and the run of a plan's phases.
+//!
+//! `target` reads a URI, `probe` asks a server what it is, `spawn` starts a temporary one, `session` takes a workload
+//! through its phases (load, warm-up, measure) and fills the run directory.
+
+pub mod oracle;
+mod probe;
+mod session;
+mod spawn;
+mod target;
+
+pub use session::{Ended, Observer, PhasePlan, Progress, Session, SessionPlan, present};
+pub use spawn::{SERVERS, Spawned, find_server, spawn};
+pub use target::{Opened, SCHEMES, Target, TargetError};

@@ -103,7 +103,7 @@ impl RunDir {
             .map(|line| RecordedPhase {
                 name: line.phase.clone(),
                 seconds: line.second + 1,
-                totals: line.totals(&run.metrics, scale, &log),
+                totals: line.totals(run.metrics.get(&line.phase).map_or(&[], Vec::as_slice), scale, &log),
             })
             .collect();
         Ok(RunDir { path: path.to_owned(), run, environment, summary, phases })

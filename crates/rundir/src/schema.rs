@@ -53,8 +53,8 @@ pub struct Run {
     pub facts: BTreeMap<String, String>,
     /// Every setting with its source.
     pub settings: Vec<Setting>,
-    /// Names of the metrics, in the order of the engine.
-    pub metrics: Vec<String>,
+    /// Names of the metrics by phase, in the order of the engine.
+    pub metrics: BTreeMap<String, Vec<String>>,
     /// Unit of the histograms' values in nanoseconds (64, or 1000 for the YCSB front end).
     pub unit_ns: u64,
 }

@@ -102,18 +102,23 @@ impl Writer {
         totals: &Totals,
         steal_pct: Option<f64>,
     ) {
-        let start_s = second as f64;
-        let log = hlog::lines(phase, &self.run.metrics, start_s, length_s, totals);
+        let metrics = self.run.metrics.get(phase).cloned().unwrap_or_default();
+        let log = hlog::lines(phase, &metrics, second as f64, length_s, totals);
         let result = self.hlog.write_all(log.as_bytes());
         self.note(result);
-        let rows = series::rows(second, phase, &self.run.metrics, totals, steal_pct);
+        let rows = series::rows(second, phase, &metrics, totals, steal_pct);
         let result = self.series.write_all(rows.as_bytes());
         self.note(result);
-        let line = IntervalLine::of(phase, second, &self.run.metrics, totals);
+        let line = IntervalLine::of(phase, second, &metrics, totals);
         let result = serde_json::to_string(&line)
             .map_err(io::Error::from)
             .and_then(|text| self.intervals.write_all(format!("{text}\n").as_bytes()));
         self.note(result);
+    }
+
+    /// Names the metrics of a phase; must come before its first interval.
+    pub fn metrics(&mut self, phase: &str, metrics: &[String]) {
+        self.update(|run| drop(run.metrics.insert(phase.to_owned(), metrics.to_vec())));
     }
 
     /// Takes over what became known after the start.

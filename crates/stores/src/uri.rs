@@ -1,5 +1,5 @@
 //! The URI of a store, taken apart: scheme, path, options. What the options mean is `options`' and the stores'
-//! affair; nothing here touches the file system except [`StoreUri::create_file`], which the stores call.
+//! affair; nothing here touches the file system except `StoreUri::create_file`, which the stores call.
 
 use dyno_types::Refused;
 use std::ffi::OsString;

@@ -185,8 +185,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
     }
 
-    /// Runs from `epoch_ns` on until everything has ended. Returns the errors' words, by class.
-    pub fn run(mut self, epoch_ns: u64) -> io::Result<Vec<(Outcome, String)>> {
+    /// Runs from `epoch_ns` on until everything has ended. Returns the errors' words by class, and the time of the end.
+    pub fn run(mut self, epoch_ns: u64) -> io::Result<(Vec<(Outcome, String)>, u64)> {
         self.prepare(epoch_ns);
         let mut now = self.net.now();
         loop {
@@ -203,9 +203,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.net.wait(rest, until, &mut self.ready)?;
             now = self.net.now();
         }
+        let ended_ns = self.net.now();
         self.clean_up();
         self.recorder.finish();
-        Ok(self.errors)
+        Ok((self.errors, ended_ns))
     }
 
     fn prepare(&mut self, epoch_ns: u64) {
@@ -262,7 +263,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 None if !self.idle.is_empty() => until = now,
                 None => {}
             }
-            until = until.min(self.end_ns.max(now));
+            if now < self.end_ns {
+                until = until.min(self.end_ns);
+            }
         }
         until
     }

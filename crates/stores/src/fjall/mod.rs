@@ -1,7 +1,7 @@
 //! fjall: one keyspace from key bytes to encoded records, in a directory of journals and sorted tables.
 //!
 //! Here live opening a directory, its options, and the locks that make reading and writing back one record atomic
-//! ([`Stripes`]); `session` executes requests. fjall itself locks no record: without the stripes two users updating
+//! (`Stripes`); `session` executes requests. fjall itself locks no record: without the stripes two users updating
 //! different fields of one record would lose one of the updates. A stripe is never held while the journal is synced.
 
 mod session;

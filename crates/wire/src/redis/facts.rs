@@ -102,8 +102,9 @@ pub enum FactsStep {
 }
 
 impl Facts {
-    /// Appends the questions that follow the greeting.
-    pub fn ask(options: &RedisOptions, out: &mut Vec<u8>) {
+    /// Appends the greeting and the questions that follow it.
+    pub fn ask_all(options: &RedisOptions, out: &mut Vec<u8>) {
+        greeting(options, out);
         put_command(out, &[b"INFO"]);
         if options.cluster {
             put_command(out, &[b"CLUSTER", b"SLOTS"]);

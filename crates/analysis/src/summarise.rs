@@ -1,0 +1,145 @@
+//! Totals of a phase into the summary's figures. Percentiles are made here, last, from merged histograms.
+
+use dyno_record::{Buckets, Totals};
+use dyno_rundir::schema::{Client, Latency, Metric, Phase};
+use dyno_types::Outcome;
+use std::collections::BTreeMap;
+
+/// Percentiles of a summary.
+const PERCENTILES: [(&str, f64); 7] = [
+    ("p50", 50.0),
+    ("p90", 90.0),
+    ("p95", 95.0),
+    ("p99", 99.0),
+    ("p99.9", 99.9),
+    ("p99.99", 99.99),
+    ("p99.999", 99.999),
+];
+
+/// Samples that must lie beyond a percentile for it to be shown.
+const BEYOND: f64 = 10.0;
+
+/// What is known of a phase beside its totals.
+#[derive(Clone, Debug, Default)]
+pub struct PhaseFacts {
+    /// `load`, `warmup` or `measure`.
+    pub name: String,
+    /// Length, seconds.
+    pub seconds: f64,
+    /// Scheduled arrivals per second (open loop).
+    pub offered: Option<f64>,
+    /// The client.
+    pub client: Client,
+    /// First error text of every class.
+    pub errors: BTreeMap<String, String>,
+}
+
+/// Percentiles of a latency, with `dropped` arrivals counted as longer than any measured one. A percentile is absent
+/// unless at least ten samples lie beyond it (p50 to p95 are always given).
+pub fn latency(buckets: &Buckets, dropped: u64) -> Option<Latency> {
+    if buckets.count() == 0 {
+        return None;
+    }
+    let all = buckets.count() + dropped;
+    let mut percentiles_us = BTreeMap::new();
+    for (name, p) in PERCENTILES {
+        let beyond = all as f64 * (100.0 - p) / 100.0;
+        if p > 95.0 && beyond < BEYOND {
+            continue;
+        }
+        // The rank among all, looked up among those that were measured.
+        let rank = p / 100.0 * all as f64;
+        let value = (rank <= buckets.count() as f64).then(|| {
+            let among_measured = rank / buckets.count() as f64 * 100.0;
+            buckets.percentile_ns(among_measured) as f64 / 1e3
+        });
+        percentiles_us.insert(name.to_owned(), value);
+    }
+    Some(Latency {
+        count: buckets.count(),
+        mean_us: buckets.mean_ns() / 1e3,
+        min_us: buckets.min_ns() as f64 / 1e3,
+        max_us: buckets.max_ns() as f64 / 1e3,
+        percentiles_us,
+    })
+}
+
+fn by_name(counts: &[u64; Outcome::COUNT]) -> BTreeMap<String, u64> {
+    let named = Outcome::ALL.into_iter().map(|o| (o.name().to_owned(), counts[o as usize]));
+    named.filter(|(_, count)| *count > 0).collect()
+}
+
+/// The summary of a phase.
+pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
+    let seconds = facts.seconds.max(1e-9);
+    let metrics = metrics
+        .iter()
+        .enumerate()
+        .filter(|(number, _)| totals.outcomes[*number].iter().any(|&c| c > 0))
+        .map(|(number, name)| {
+            let counts = &totals.outcomes[number];
+            let dropped = counts[Outcome::Dropped as usize];
+            let (ok, failed) = (totals.ok_slot(number), totals.failed_slot(number));
+            Metric {
+                name: name.clone(),
+                outcomes: by_name(counts),
+                service: ok.and_then(|s| latency(&s.service, 0)),
+                response: ok.and_then(|s| latency(&s.response, dropped)),
+                failed_service: failed.and_then(|s| latency(&s.service, 0)),
+                failed_response: failed.and_then(|s| latency(&s.response, 0)),
+            }
+        })
+        .collect();
+    let mut drops = BTreeMap::new();
+    for &(second, count) in &totals.drops {
+        *drops.entry(second).or_insert(0) += count;
+    }
+    Phase {
+        throughput: totals.ok() as f64 / seconds,
+        seconds: facts.seconds,
+        name: facts.name,
+        arrivals: totals.arrivals,
+        outcomes: by_name(&totals.ended),
+        offered: facts.offered,
+        metrics,
+        schedule_lag: latency(&totals.lag, 0),
+        receive_lag: latency(&totals.receive_lag, 0),
+        turnaround: latency(&totals.turnaround, 0),
+        late_replies: totals.late,
+        reconnects: totals.reconnects,
+        redirects: totals.redirects,
+        backlog: totals.backlog,
+        drops,
+        client: facts.client,
+        errors: facts.errors,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_record::Scale;
+
+    fn buckets(n: u64) -> Buckets {
+        let mut b = Buckets::new(Scale::Ns64);
+        for i in 1..=n {
+            b.record(i * 1_000);
+        }
+        b
+    }
+
+    #[test]
+    fn a_percentile_without_samples_is_not_shown() {
+        let shown = latency(&buckets(1_000), 0).unwrap().percentiles_us;
+        assert!(shown.contains_key("p99") && !shown.contains_key("p99.9"));
+        assert!(latency(&buckets(20_000), 0).unwrap().percentiles_us.contains_key("p99.9"));
+        assert!(latency(&buckets(0), 0).is_none());
+    }
+
+    #[test]
+    fn dropped_arrivals_are_beyond_every_latency() {
+        let shown = latency(&buckets(9_000), 1_000).unwrap().percentiles_us;
+        assert_eq!(shown["p95"], None);
+        assert!(shown["p50"].unwrap() > 4_900.0);
+    }
+}

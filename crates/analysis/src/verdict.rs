@@ -1,0 +1,259 @@
+//! How far a result can be trusted: every check with its threshold, what was found and what to do.
+
+use dyno_record::Totals;
+use dyno_rundir::schema::{Phase, Reason, Trust, Verdict};
+use dyno_types::Outcome;
+use dyno_types::units::Latency;
+
+/// What the verdict is made from.
+#[derive(Debug)]
+pub struct Evidence<'a> {
+    /// The measured phase.
+    pub phase: &'a Phase,
+    /// Its totals.
+    pub totals: &'a Totals,
+    /// Think time of the users in nanoseconds; `None` for the open loop.
+    pub think_ns: Option<u64>,
+    /// Whether the engine's own threads apply the load (false for embedded stores).
+    pub wire: bool,
+    /// Median cost of reading the clock, nanoseconds.
+    pub clock_ns: u64,
+    /// Whether the run was ended early by a signal.
+    pub interrupted: bool,
+}
+
+struct Checks {
+    reasons: Vec<Reason>,
+    names: Vec<String>,
+}
+
+impl Checks {
+    fn check(&mut self, name: &str, found: Option<(Trust, String)>) {
+        self.names.push(name.to_owned());
+        if let Some((trust, text)) = found {
+            self.reasons.push(Reason { check: name.to_owned(), trust, text });
+        }
+    }
+}
+
+/// Makes every check.
+pub fn verdict(e: &Evidence<'_>) -> Verdict {
+    let mut checks = Checks { reasons: Vec::new(), names: Vec::new() };
+    checks.check("invariants", invariants(e));
+    checks.check("completed", completed(e));
+    checks.check("samples", samples(e));
+    checks.check("errors", errors(e));
+    checks.check("drops", drops(e));
+    checks.check("offered_rate", offered_rate(e));
+    checks.check("schedule_lag", schedule_lag(e));
+    checks.check("receive_lag", receive_lag(e));
+    checks.check("client_cpu", client_cpu(e));
+    checks.check("littles_law", littles_law(e));
+    checks.check("steal", steal(e));
+    checks.check("pinning", pinning(e));
+    checks.check("clock", clock(e));
+    let trust = checks.reasons.iter().map(|r| r.trust).max().unwrap_or(Trust::Valid);
+    checks.reasons.sort_by(|a, b| b.trust.cmp(&a.trust));
+    Verdict { trust, reasons: checks.reasons, checks: checks.names }
+}
+
+fn invariants(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let (arrivals, ended) = (e.totals.arrivals, e.totals.ended_total());
+    (arrivals != ended).then(|| {
+        (
+            Trust::Invalid,
+            format!("{arrivals} arrivals but {ended} outcomes: the engine lost count; please report this"),
+        )
+    })
+}
+
+fn completed(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let aborted = e.totals.ended[Outcome::Aborted as usize];
+    if e.interrupted {
+        return Some((
+            Trust::Suspect,
+            format!("interrupted after {:.1} s; {aborted} operations had not ended", e.phase.seconds),
+        ));
+    }
+    (aborted > 0).then(|| {
+        (Trust::Suspect, format!("{aborted} operations had no reply when the run ended; see --timeout and --drain"))
+    })
+}
+
+fn samples(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    if e.totals.ok() == 0 {
+        return Some((Trust::Invalid, "no operation succeeded".into()));
+    }
+    let short = e.totals.ok() < 1_000 || e.phase.seconds < 1.0;
+    short.then(|| {
+        (
+            Trust::Suspect,
+            format!(
+                "only {} operations in {:.2} s: too short for percentiles; give --duration 30s or more",
+                e.totals.ok(),
+                e.phase.seconds
+            ),
+        )
+    })
+}
+
+fn errors(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let aborted = e.totals.ended[Outcome::Aborted as usize] + e.totals.ended[Outcome::Dropped as usize];
+    let failed = e.totals.failed() - aborted;
+    if failed == 0 {
+        return None;
+    }
+    let share = failed as f64 / e.totals.ended_total() as f64;
+    let worst = Outcome::ALL
+        .into_iter()
+        .filter(|o| !matches!(o, Outcome::Ok | Outcome::Aborted | Outcome::Dropped))
+        .max_by_key(|o| e.totals.ended[*o as usize])?;
+    let words = e.phase.errors.get(worst.name()).filter(|w| !w.is_empty());
+    let words = words.map_or(String::new(), |w| format!(" (\"{w}\")"));
+    let text = format!(
+        "{failed} operations ({:.3} %) failed, most as {}{words}; latencies above are of successful ones only",
+        share * 100.0,
+        worst.name()
+    );
+    Some((if share > 0.05 { Trust::Invalid } else { Trust::Suspect }, text))
+}
+
+fn drops(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let dropped = e.totals.ended[Outcome::Dropped as usize];
+    let share = dropped as f64 / e.totals.ended_total().max(1) as f64;
+    (dropped > 0).then(|| {
+        (
+            if share > 0.01 { Trust::Invalid } else { Trust::Suspect },
+            format!(
+                "{dropped} arrivals ({:.3} %) were dropped because the queue was full; percentiles count them as \
+                 infinite: lower --rate, or raise --connections or --queue",
+                share * 100.0
+            ),
+        )
+    })
+}
+
+fn offered_rate(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let offered = e.phase.offered?;
+    let ended = e.totals.ended_total() as f64 / e.phase.seconds.max(1e-9);
+    (ended < offered * 0.99).then(|| {
+        (
+            Trust::Suspect,
+            format!(
+                "{offered:.0} operations/s were due but {ended:.0}/s ended: the target or the connections do not keep \
+                 up, so response times grow with the length of the run"
+            ),
+        )
+    })
+}
+
+/// The worst p99 in nanoseconds over the metrics of requests, of service or response time.
+fn p99_ns(e: &Evidence<'_>, service: bool) -> Option<u64> {
+    let slots = e.totals.slots.iter().step_by(2).flatten();
+    slots.map(|s| if service { &s.service } else { &s.response }).map(|b| b.percentile_ns(99.0)).max()
+}
+
+fn schedule_lag(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    if e.totals.lag.count() == 0 {
+        return None;
+    }
+    let lag = e.totals.lag.percentile_ns(99.0);
+    let response = p99_ns(e, false)?;
+    compare_lag(lag, response, "schedule lag", "response time", "use fewer operations per second or more load threads")
+}
+
+fn receive_lag(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    if e.totals.receive_lag.count() == 0 {
+        return None;
+    }
+    let lag = e.totals.receive_lag.percentile_ns(99.0);
+    let advice = "the client handles replies late: use fewer users, more load threads or an open loop below saturation";
+    compare_lag(lag, p99_ns(e, true)?, "receive lag", "service time", advice)
+}
+
+/// A lag is suspect above 10 % of the latency it is part of and invalid above 50 %; below 50 us it is noise.
+fn compare_lag(lag: u64, of: u64, name: &str, of_name: &str, advice: &str) -> Option<(Trust, String)> {
+    if lag < 50_000 || lag * 10 <= of {
+        return None;
+    }
+    let trust = if lag * 2 > of { Trust::Invalid } else { Trust::Suspect };
+    Some((
+        trust,
+        format!("{name} p99 is {} beside a {of_name} p99 of {}: {advice}", Latency(lag), Latency(of)),
+    ))
+}
+
+fn client_cpu(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let share = e.phase.client.busy_share?;
+    (share > 0.85).then(|| {
+        (
+            Trust::Suspect,
+            format!(
+                "load threads were busy {:.0} % of the time: the client may be the bottleneck; add --threads, or \
+                 lower the load",
+                share * 100.0
+            ),
+        )
+    })
+}
+
+/// Users = throughput x (service + turnaround + think), on the engine's own figures.
+fn littles_law(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let think_ns = e.think_ns?;
+    if !e.wire || e.totals.failed() > 0 || e.totals.ok() < 1_000 || e.interrupted {
+        return None;
+    }
+    let users = (e.phase.client.users * e.phase.client.pipeline) as f64;
+    let found = users_by_littles_law(e.totals, think_ns, e.phase.seconds, &e.phase.metrics.iter().map(|m| m.name.as_str()).collect::<Vec<_>>())?;
+    let error = (found - users).abs() / users;
+    (error > 0.02).then(|| {
+        (
+            Trust::Suspect,
+            format!(
+                "Little's law gives {found:.2} users where {users} were: times and throughput do not belong together \
+                 ({:.1} % off)",
+                error * 100.0
+            ),
+        )
+    })
+}
+
+/// The number of users that throughput and times imply. Metrics that cover others (scripts, verification, shares of
+/// scans, closing) are left out by their names.
+pub fn users_by_littles_law(totals: &Totals, think_ns: u64, seconds: f64, names: &[&str]) -> Option<f64> {
+    const DERIVED: [&str; 4] = ["READ-MODIFY-WRITE", "VERIFY", "SCAN-LATENCY-PER-RECORD", "CLEANUP"];
+    if seconds <= 0.0 {
+        return None;
+    }
+    let numbers = (0..totals.outcomes.len()).filter(|&n| totals.outcomes[n].iter().any(|&c| c > 0));
+    let service: u128 = numbers
+        .zip(names)
+        .filter(|(_, name)| !DERIVED.contains(name))
+        .filter_map(|(number, _)| totals.ok_slot(number))
+        .map(|slot| slot.service.sum_ns())
+        .sum();
+    let thinking = u128::from(think_ns) * u128::from(totals.ok());
+    Some((service + totals.turnaround.sum_ns() + thinking) as f64 / (seconds * 1e9))
+}
+
+fn steal(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let share = e.phase.client.steal_share;
+    (share > 0.02).then(|| {
+        (
+            Trust::Suspect,
+            format!("the hypervisor took away {:.1} % of this host's CPU time: tails are not the target's alone", share * 100.0),
+        )
+    })
+}
+
+fn pinning(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    (!e.phase.client.pinned).then(|| {
+        (Trust::Suspect, "load threads could not be pinned to their cores: --no-pin says so on purpose".to_owned())
+    })
+}
+
+fn clock(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    (e.clock_ns > 100).then(|| {
+        (Trust::Suspect, format!("reading the clock takes {} ns on this host: use a kernel clock source such as tsc", e.clock_ns))
+    })
+}

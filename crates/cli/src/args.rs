@@ -1,0 +1,182 @@
+//! What can be typed. Every option names its unit and its default.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// dyno puts a database on the dynamometer.
+#[derive(Debug, Parser)]
+#[command(name = "dyno", version, about, max_term_width = 110, infer_subcommands = false)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure one target: load records, apply a load, print a summary with its verdict
+    Run(Box<RunArgs>),
+    /// Print the summary of a run directory again, from its files alone
+    Report(ReportArgs),
+    /// Merge run directories exactly and print one summary
+    Merge(MergeArgs),
+    /// Check the engine against closed forms of queueing theory, in virtual time
+    Selftest(SelftestArgs),
+    /// Print the JSON Schema of summary.json
+    Schema,
+}
+
+/// How arrivals stand in the open loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Arrivals {
+    /// Poisson process: independent arrivals, as from many people
+    Poisson,
+    /// Evenly spaced
+    Constant,
+}
+
+/// `dyno run`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Targets: redis://[user:password@]host:port[/db] rediss://... unix:///path sqlite:PATH redb:PATH fjall:PATH null:\n\
+sim:?service=100us spawn:redis. Without a target a temporary server is started from PATH (redis-server,\n\
+valkey-server, dragonfly, keydb-server), or SQLite is used where there is none.\n\n\
+Exit codes: 0 valid or suspect, 1 internal error, 2 usage, 3 target unreachable, 4 threshold missed, 5 run invalid,\n\
+130 interrupted.")]
+pub struct RunArgs {
+    /// URI of the target; without it a temporary server is started
+    #[arg(value_name = "TARGET")]
+    pub target: Option<String>,
+
+    /// YCSB workload: a letter (a to f), a built-in name (workloads/workloada) or a properties file
+    #[arg(short, long, default_value = "a", value_name = "a..f|FILE", help_heading = "Workload")]
+    pub workload: String,
+    /// Records in the data set (also 100k, 1M)
+    #[arg(short = 'n', long, default_value = "100k", value_name = "N", help_heading = "Workload")]
+    pub records: String,
+    /// Which keys are asked for: uniform, zipfian (YCSB's), zipfian:THETA (true), latest, hotspot, sequential,
+    /// exponential; default: the workload's
+    #[arg(long, value_name = "NAME", help_heading = "Workload")]
+    pub distribution: Option<String>,
+    /// Fields of a record; default: the workload's, 10
+    #[arg(long, value_name = "N", help_heading = "Workload")]
+    pub fields: Option<u32>,
+    /// Bytes of a field; default: the workload's, 100
+    #[arg(long, value_name = "BYTES", help_heading = "Workload")]
+    pub field_length: Option<u64>,
+    /// A property of the workload; may be given several times
+    #[arg(short = 'p', long = "property", value_name = "KEY=VALUE", help_heading = "Workload")]
+    pub properties: Vec<String>,
+    /// Seed of keys, values, mix and arrivals
+    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Workload")]
+    pub seed: u64,
+
+    /// Measured operations; the run ends at whichever of --ops and --duration comes first
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub ops: Option<String>,
+    /// Measured time, such as 30s or 5m; default 10s unless --ops is given
+    #[arg(short, long, value_name = "DURATION", help_heading = "Load")]
+    pub duration: Option<String>,
+    /// Closed loop: users, each with one operation under way; default 16
+    #[arg(short, long, value_name = "N", conflicts_with = "rate", help_heading = "Load")]
+    pub users: Option<usize>,
+    /// Closed loop: pause of a user between two operations
+    #[arg(long, default_value = "0s", value_name = "DURATION", conflicts_with = "rate", help_heading = "Load")]
+    pub think: String,
+    /// Open loop: operations/s, or ramp:FROM-TO:DURATION, or steps:RATE:DURATION,RATE:DURATION,...
+    #[arg(short, long, value_name = "RATE", help_heading = "Load")]
+    pub rate: Option<String>,
+    /// Open loop: connections, each with one operation under way; default 64
+    #[arg(short, long, value_name = "N", requires = "rate", help_heading = "Load")]
+    pub connections: Option<usize>,
+    /// Open loop: how arrivals stand
+    #[arg(long, value_enum, default_value = "poisson", help_heading = "Load")]
+    pub arrivals: Arrivals,
+    /// Open loop: due arrivals that may wait for a free connection before the oldest is dropped
+    #[arg(long, default_value = "1M", value_name = "N", help_heading = "Load")]
+    pub queue: String,
+    /// Open loop: how long an arrival may wait before it is dropped; default: for ever
+    #[arg(long, value_name = "DURATION", help_heading = "Load")]
+    pub queue_age: Option<String>,
+    /// Unmeasured time at the start; default: a tenth of --duration, at most 5s, none with --ops
+    #[arg(long, value_name = "DURATION", help_heading = "Load")]
+    pub warmup: Option<String>,
+    /// Operations under way on one connection
+    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Load")]
+    pub pipeline: usize,
+    /// Time-out of one operation; 0 waits for ever
+    #[arg(long, default_value = "10s", value_name = "DURATION", help_heading = "Load")]
+    pub timeout: String,
+    /// How long replies are awaited after the last arrival
+    #[arg(long, default_value = "10s", value_name = "DURATION", help_heading = "Load")]
+    pub drain: String,
+
+    /// Do not load records, do not even look for them
+    #[arg(long, conflicts_with = "reload", help_heading = "Records")]
+    pub no_load: bool,
+    /// Load records even if they are there
+    #[arg(long, help_heading = "Records")]
+    pub reload: bool,
+    /// Operations under way on one connection while loading
+    #[arg(long, default_value_t = 16, value_name = "N", help_heading = "Records")]
+    pub load_pipeline: usize,
+
+    /// Load threads; default: one a core, less one where the target is on this host
+    #[arg(short, long, value_name = "N", help_heading = "Client")]
+    pub threads: Option<usize>,
+    /// Cores for the load threads, such as 2,3 or 4-7; default: the last ones this process may use
+    #[arg(long, value_name = "LIST", conflicts_with = "no_pin", help_heading = "Client")]
+    pub cores: Option<String>,
+    /// Do not pin load threads to cores
+    #[arg(long, help_heading = "Client")]
+    pub no_pin: bool,
+    /// Spin instead of sleeping; only where the server cannot use the load threads' cores
+    #[arg(long, help_heading = "Client")]
+    pub spin: bool,
+
+    /// A threshold, such as 'p99(read) < 5ms', 'throughput > 10000' or 'errors < 0.1%'; may be given several times
+    #[arg(long, value_name = "EXPRESSION", help_heading = "Result")]
+    pub require: Vec<String>,
+    /// The run directory; default: dyno-runs/TIME-WORKLOAD
+    #[arg(short, long, value_name = "DIR", help_heading = "Result")]
+    pub out: Option<PathBuf>,
+    /// Write no run directory
+    #[arg(long, conflicts_with = "out", help_heading = "Result")]
+    pub no_out: bool,
+    /// Print summary.json instead of the summary
+    #[arg(long, help_heading = "Result")]
+    pub json: bool,
+    /// Print no progress
+    #[arg(short, long, help_heading = "Result")]
+    pub quiet: bool,
+}
+
+/// `dyno report`.
+#[derive(Clone, Debug, Args)]
+pub struct ReportArgs {
+    /// The run directory
+    pub dir: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `dyno merge`.
+#[derive(Clone, Debug, Args)]
+pub struct MergeArgs {
+    /// The run directories
+    #[arg(required = true, num_args = 2..)]
+    pub dirs: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `dyno selftest`.
+#[derive(Clone, Debug, Args)]
+pub struct SelftestArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}

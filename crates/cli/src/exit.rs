@@ -1,0 +1,99 @@
+//! Exit codes, the same for every front end, and the errors that lead to them. `docs/exit-codes.md` describes them.
+
+use dyno_engine::RunError;
+use dyno_rig::TargetError;
+use dyno_rundir::ReadError;
+use dyno_types::Refused;
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Valid, or suspect with a warning.
+    Ok = 0,
+    /// An error of dyno or of the system.
+    Internal = 1,
+    /// Wrong usage.
+    Usage = 2,
+    /// The target does not answer, or not as it should.
+    Unreachable = 3,
+    /// A threshold was missed.
+    Threshold = 4,
+    /// The run is invalid.
+    Invalid = 5,
+    /// Ended by a signal.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// Why a command could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// Wrong usage.
+    #[error("{0}")]
+    Usage(String),
+    /// The target does not answer.
+    #[error("{0}")]
+    Unreachable(String),
+    /// Anything else.
+    #[error("{0}")]
+    Internal(String),
+    /// Ended by a signal before anything was measured.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Failure {
+    /// The code to exit with.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Failure::Usage(_) => Exit::Usage,
+            Failure::Unreachable(_) => Exit::Unreachable,
+            Failure::Internal(_) => Exit::Internal,
+            Failure::Interrupted => Exit::Interrupted,
+        }
+    }
+}
+
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Self {
+        Failure::Usage(refused.0)
+    }
+}
+
+impl From<TargetError> for Failure {
+    fn from(error: TargetError) -> Self {
+        match error {
+            TargetError::Refused(refused) => refused.into(),
+            TargetError::Unreachable(words) => Failure::Unreachable(format!("target unreachable: {words}")),
+        }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Refused(refused) => refused.into(),
+            RunError::Unreachable { outcome: dyno_types::Outcome::Aborted, .. } => Failure::Interrupted,
+            RunError::Unreachable { words, .. } => Failure::Unreachable(format!("target unreachable: {words}")),
+            RunError::Io(_) | RunError::Panicked => Failure::Internal(error.to_string()),
+        }
+    }
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        Failure::Usage(error.to_string())
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Failure::Internal(error.to_string())
+    }
+}

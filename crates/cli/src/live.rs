@@ -1,0 +1,176 @@
+//! Progress: one tidy view on a terminal, one plain line an interval elsewhere, nothing with `--quiet`.
+
+use crate::terminal;
+use dyno_engine::{Job, Pacing};
+use dyno_record::{Buckets, Scale, Totals};
+use dyno_rig::{Observer, Progress};
+use dyno_rundir::schema::Phase;
+use dyno_types::units::{Latency, Thousands};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::time::{Duration, Instant};
+
+/// Seconds between two plain lines.
+const PLAIN_S: u64 = 5;
+
+/// What shows progress.
+pub enum Live {
+    /// Nothing.
+    Quiet,
+    /// A line now and then.
+    Plain { last: Option<Instant> },
+    /// A view that redraws itself.
+    Terminal { bar: Option<ProgressBar>, metrics: Vec<String> },
+}
+
+impl Live {
+    /// Chooses by the terminal.
+    pub fn new(quiet: bool) -> Self {
+        if quiet {
+            Live::Quiet
+        } else if terminal::live() {
+            Live::Terminal { bar: None, metrics: Vec::new() }
+        } else {
+            Live::Plain { last: None }
+        }
+    }
+}
+
+/// All successful response times of an interval together.
+fn merged(totals: &Totals) -> Buckets {
+    let mut all = Buckets::new(totals.scale());
+    for slot in totals.slots.iter().step_by(2).flatten() {
+        all.merge(&slot.response);
+    }
+    all
+}
+
+fn percentiles(totals: &Totals) -> String {
+    let all = merged(totals);
+    if all.count() == 0 {
+        return "no completed operation".into();
+    }
+    let at = |p| Latency(all.percentile_ns(p)).to_string();
+    format!("p50 {}  p99 {}  p99.9 {}", at(50.0), at(99.0), at(99.9))
+}
+
+fn lag(totals: &Totals) -> String {
+    match totals.lag.count() {
+        0 => String::new(),
+        _ => format!("  lag p99 {}", Latency(totals.lag.percentile_ns(99.0))),
+    }
+}
+
+fn time(seconds: f64) -> String {
+    let s = seconds.round().max(0.0) as u64;
+    match s {
+        0..60 => format!("{s} s"),
+        60..3600 => format!("{} min {:02} s", s / 60, s % 60),
+        _ => format!("{} h {:02} min", s / 3600, s / 60 % 60),
+    }
+}
+
+impl Observer for Live {
+    fn begin(&mut self, phase: &str, job: &Job) {
+        match self {
+            Live::Quiet => {}
+            Live::Plain { last } => {
+                *last = Some(Instant::now());
+                terminal::note(&format!("{phase}: {}", describe(job)));
+            }
+            Live::Terminal { bar, metrics } => {
+                let new = ProgressBar::with_draw_target(Some(1_000), ProgressDrawTarget::stderr_with_hz(10));
+                let style = ProgressStyle::with_template("{prefix:8} {wide_bar} {percent:>3} %\n{msg}");
+                new.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
+                new.set_prefix(phase.to_owned());
+                new.set_message(describe(job));
+                new.enable_steady_tick(Duration::from_millis(200));
+                *metrics = job.workload.metrics().to_vec();
+                *bar = Some(new);
+            }
+        }
+    }
+
+    fn second(&mut self, p: &Progress<'_>) {
+        let left = p.left_s.map_or(String::new(), |s| format!("{} left", time(s)));
+        match self {
+            Live::Quiet => {}
+            Live::Plain { last } => {
+                if last.is_some_and(|l| l.elapsed() < Duration::from_secs(PLAIN_S)) {
+                    return;
+                }
+                *last = Some(Instant::now());
+                terminal::note(&format!(
+                    "{} {:.0} s: {}/s, {}, {} failed{}{}{left}",
+                    p.phase,
+                    p.elapsed_s,
+                    Thousands(p.last.ok()),
+                    percentiles(p.last),
+                    Thousands(p.so_far.failed()),
+                    lag(p.last),
+                    if left.is_empty() { "" } else { ", " },
+                ));
+            }
+            Live::Terminal { bar: Some(bar), .. } => {
+                bar.set_prefix(p.phase.to_owned());
+                if let Some(done) = p.done {
+                    bar.set_position((done * 1_000.0) as u64);
+                }
+                let elapsed = time(p.elapsed_s);
+                let gap = if left.is_empty() { "" } else { ", " };
+                bar.set_message(format!(
+                    "{elapsed}{gap}{left}\n{}/s  {}\n{} ok, {} failed{}",
+                    Thousands(p.last.ok()),
+                    percentiles(p.last),
+                    Thousands(p.so_far.ok()),
+                    Thousands(p.so_far.failed()),
+                    lag(p.last),
+                ));
+            }
+            Live::Terminal { bar: None, .. } => {}
+        }
+    }
+
+    fn end(&mut self, phase: &Phase) {
+        if let Live::Terminal { bar, .. } = self {
+            if let Some(bar) = bar.take() {
+                bar.finish_and_clear();
+            }
+        }
+        if matches!(self, Live::Quiet) {
+            return;
+        }
+        let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
+        terminal::note(&format!(
+            "{}: {} ok, {} failed in {}, {}/s",
+            phase.name,
+            Thousands(ok),
+            Thousands(phase.arrivals.saturating_sub(ok)),
+            time(phase.seconds),
+            Thousands(phase.throughput.round() as u64),
+        ));
+    }
+}
+
+fn describe(job: &Job) -> String {
+    let end = match (job.end.operations, job.end.duration_ns) {
+        (Some(n), None) => format!("{} operations", Thousands(n)),
+        (None, Some(d)) => time(d as f64 / 1e9),
+        (Some(n), Some(d)) => format!("{} operations or {}", Thousands(n), time(d as f64 / 1e9)),
+        (None, None) => String::new(),
+    };
+    let load = match &job.pacing {
+        Pacing::Closed { .. } if job.pipeline > 1 => {
+            format!("{} connections with {} operations each under way", job.users, job.pipeline)
+        }
+        Pacing::Closed { .. } => format!("{} users", job.users),
+        Pacing::Open { profile, .. } => {
+            format!("{:.0}/s on {} connections", profile.rate_at(0), job.users)
+        }
+    };
+    let warmup = match job.warmup_ns {
+        0 => String::new(),
+        ns => format!(" after {} of warm-up", time(ns as f64 / 1e9)),
+    };
+    let unit = if job.scale == Scale::Micros { ", whole microseconds" } else { "" };
+    format!("{end}{warmup}, {load}{unit}")
+}

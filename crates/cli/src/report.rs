@@ -1,0 +1,158 @@
+//! `dyno report`, `dyno merge`, `dyno schema`: from run directories alone.
+
+use crate::args::{MergeArgs, ReportArgs};
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+use dyno_analysis::{Condition, Evidence, PhaseFacts, phase, verdict};
+use dyno_record::Totals;
+use dyno_report::summary::{Style, text};
+use dyno_rundir::RunDir;
+use dyno_rundir::schema::{Client, Phase, Status, Summary, Trust, VERSION, summary_schema};
+
+/// Prints a summary and says how it went.
+pub fn show(summary: &Summary, json: bool) -> Result<(), Failure> {
+    if json {
+        let text = serde_json::to_string_pretty(summary).map_err(|e| Failure::Internal(e.to_string()))?;
+        terminal::out(&format!("{text}\n"));
+    } else {
+        terminal::out(&text(summary, Style { colour: terminal::colour_out() }));
+    }
+    Ok(())
+}
+
+/// The code that a summary leads to.
+pub fn exit_of(summary: &Summary) -> Exit {
+    if summary.status == Status::Interrupted {
+        return Exit::Interrupted;
+    }
+    match summary.verdict.trust {
+        Trust::Invalid => Exit::Invalid,
+        _ if summary.thresholds.iter().any(|t| !t.passed) => Exit::Threshold,
+        _ => Exit::Ok,
+    }
+}
+
+/// `dyno report DIR`.
+pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
+    let dir = RunDir::open(&args.dir)?;
+    let summary = match dir.summary.clone() {
+        Some(summary) => summary,
+        None => rebuild(&dir),
+    };
+    show(&summary, args.json)?;
+    Ok(exit_of(&summary))
+}
+
+/// The summary of a run that never wrote one: everything up to its last complete second.
+fn rebuild(dir: &RunDir) -> Summary {
+    let phases: Vec<(Phase, &Totals)> = dir
+        .phases
+        .iter()
+        .map(|p| (summarise(&p.name, p.seconds as f64, dir.run.metrics.get(&p.name), &p.totals), &p.totals))
+        .collect();
+    let title = dir.run.settings.iter().find(|s| s.key == "title").map_or("run", |s| s.value.as_str());
+    assemble(dir, title.to_owned(), Status::Running, &phases, &[])
+}
+
+fn summarise(name: &str, seconds: f64, metrics: Option<&Vec<String>>, totals: &Totals) -> Phase {
+    let facts = PhaseFacts {
+        name: name.to_owned(),
+        seconds,
+        client: Client { pinned: true, ..Client::default() },
+        ..PhaseFacts::default()
+    };
+    phase(facts, metrics.map_or(&[], Vec::as_slice), totals)
+}
+
+fn assemble(
+    dir: &RunDir,
+    title: String,
+    status: Status,
+    phases: &[(Phase, &Totals)],
+    conditions: &[Condition],
+) -> Summary {
+    let measured = phases.iter().find(|(p, _)| p.name == "measure").or(phases.last());
+    let verdict = match measured {
+        Some((phase, totals)) => verdict(&Evidence {
+            phase,
+            totals,
+            think_ns: None,
+            wire: false,
+            clock_ns: dir.environment.clock_ns,
+            interrupted: status == Status::Running,
+        }),
+        None => dyno_rundir::schema::Verdict { trust: Trust::Invalid, reasons: Vec::new(), checks: Vec::new() },
+    };
+    Summary {
+        version: VERSION,
+        dyno: dir.run.dyno.clone(),
+        status,
+        target: dir.run.target.clone(),
+        database: dir.run.database.clone(),
+        started: dir.run.started.clone(),
+        title,
+        thresholds: measured.map_or(Vec::new(), |(p, _)| conditions.iter().map(|c| c.evaluate(p)).collect()),
+        verdict,
+        phases: phases.iter().map(|(p, _)| p.clone()).collect(),
+    }
+}
+
+/// `dyno merge DIR...`: histograms and counters add up; percentiles are computed once, from the sums. The runs are
+/// taken to have run side by side, so the length of a phase is that of the longest.
+pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
+    let dirs = args.dirs.iter().map(|d| RunDir::open(d)).collect::<Result<Vec<_>, _>>()?;
+    let first = &dirs[0];
+    let mut merged: Vec<(String, Vec<String>, f64, Totals)> = Vec::new();
+    for dir in &dirs {
+        if dir.run.unit_ns != first.run.unit_ns {
+            return Err(Failure::Usage(format!(
+                "{} counts in units of {} ns, {} in units of {} ns: they cannot be merged exactly",
+                first.path.display(),
+                first.run.unit_ns,
+                dir.path.display(),
+                dir.run.unit_ns
+            )));
+        }
+        for part in &dir.phases {
+            let metrics = dir.run.metrics.get(&part.name).cloned().unwrap_or_default();
+            let seconds = dir
+                .summary
+                .as_ref()
+                .and_then(|s| s.phases.iter().find(|p| p.name == part.name))
+                .map_or(part.seconds as f64, |p| p.seconds);
+            match merged.iter_mut().find(|(name, ..)| *name == part.name) {
+                Some((_, known, longest, totals)) if *known == metrics => {
+                    totals.merge(&part.totals);
+                    *longest = longest.max(seconds);
+                }
+                Some((name, known, ..)) => {
+                    return Err(Failure::Usage(format!(
+                        "{}: phase {name} records {}, not {} as {}",
+                        dir.path.display(),
+                        metrics.join(", "),
+                        known.join(", "),
+                        first.path.display()
+                    )));
+                }
+                None => {
+                    let mut totals = Totals::new(metrics.len(), part.totals.scale());
+                    totals.merge(&part.totals);
+                    merged.push((part.name.clone(), metrics, seconds, totals));
+                }
+            }
+        }
+    }
+    let phases: Vec<(Phase, &Totals)> = merged
+        .iter()
+        .map(|(name, metrics, seconds, totals)| (summarise(name, *seconds, Some(metrics), totals), totals))
+        .collect();
+    let summary = assemble(first, format!("{} runs merged", dirs.len()), Status::Complete, &phases, &[]);
+    show(&summary, args.json)?;
+    Ok(exit_of(&summary))
+}
+
+/// `dyno schema`.
+pub fn schema() -> Result<Exit, Failure> {
+    terminal::out(&summary_schema());
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,41 @@
+//! The two streams: results on stdout, everything else on stderr. A closed pipe is no error.
+
+use std::io::{IsTerminal, Write, stderr, stdout};
+
+/// Whether colours may be used on a stream: a terminal, and `NO_COLOR` not set.
+fn colour(terminal: bool) -> bool {
+    terminal && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && std::env::var("TERM").as_deref() != Ok("dumb")
+}
+
+/// Whether results may be coloured.
+pub fn colour_out() -> bool {
+    colour(stdout().is_terminal())
+}
+
+/// Whether progress goes to a terminal that can redraw lines.
+pub fn live() -> bool {
+    stderr().is_terminal() && std::env::var("TERM").as_deref() != Ok("dumb")
+}
+
+/// Writes a result.
+pub fn out(text: &str) {
+    // Whoever closed the pipe has seen enough.
+    let _ = stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush());
+}
+
+/// Writes progress or a note.
+pub fn note(text: &str) {
+    let _ = writeln!(stderr(), "{text}");
+}
+
+/// Writes a warning.
+pub fn warn(text: &str) {
+    let mark = if colour(stderr().is_terminal()) { "\x1b[33mwarning:\x1b[0m" } else { "warning:" };
+    note(&format!("{mark} {text}"));
+}
+
+/// Writes an error.
+pub fn error(text: &str) {
+    let mark = if colour(stderr().is_terminal()) { "\x1b[1;31merror:\x1b[0m" } else { "error:" };
+    note(&format!("{mark} {text}"));
+}

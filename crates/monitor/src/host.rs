@@ -1,0 +1,82 @@
+//! What this host is: recorded with every run.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+/// Facts about the host.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Operating system, kernel and architecture.
+    pub kernel: String,
+    /// Processor model.
+    pub cpu: String,
+    /// Memory, bytes.
+    pub memory_bytes: u64,
+    /// Settings that change latencies, as found.
+    pub tuning: BTreeMap<String, String>,
+    /// Load average over one minute.
+    pub load_average: f64,
+}
+
+const TUNING: [(&str, &str); 7] = [
+    ("governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+    ("transparent_huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled"),
+    ("clock_source", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+    ("swappiness", "/proc/sys/vm/swappiness"),
+    ("somaxconn", "/proc/sys/net/core/somaxconn"),
+    ("smt", "/sys/devices/system/cpu/smt/control"),
+    ("overcommit_memory", "/proc/sys/vm/overcommit_memory"),
+];
+
+/// Reads the facts.
+pub fn host() -> Host {
+    let uname = rustix::system::uname();
+    let text = |s: &std::ffi::CStr| s.to_string_lossy().into_owned();
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let value = |name: &str| {
+        cpuinfo.lines().find(|l| l.starts_with(name)).and_then(|l| l.split_once(':')).map(|(_, v)| v.trim())
+    };
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let memory = meminfo.lines().next().and_then(|l| l.split_whitespace().nth(1)).and_then(|k| k.parse().ok());
+    let tuning = TUNING
+        .iter()
+        .filter_map(|(name, path)| {
+            let found = fs::read_to_string(path).ok()?;
+            Some(((*name).to_owned(), chosen(found.trim()).to_owned()))
+        })
+        .collect();
+    Host {
+        name: text(uname.nodename()),
+        kernel: format!("{} {} {}", text(uname.sysname()), text(uname.release()), text(uname.machine())),
+        cpu: value("model name").or(value("CPU part")).unwrap_or("unknown").to_owned(),
+        memory_bytes: memory.unwrap_or(0u64) * 1024,
+        tuning,
+        load_average: fs::read_to_string("/proc/loadavg")
+            .ok()
+            .and_then(|l| l.split(' ').next().and_then(|v| v.parse().ok()))
+            .unwrap_or(0.0),
+    }
+}
+
+/// `always [madvise] never` means `madvise`.
+fn chosen(text: &str) -> &str {
+    match (text.find('['), text.find(']')) {
+        (Some(open), Some(close)) if open < close => &text[open + 1..close],
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_host_has_a_kernel_and_memory() {
+        let host = host();
+        assert!(host.kernel.starts_with("Linux "));
+        assert!(host.memory_bytes > 1 << 20);
+        assert_eq!(chosen("always [madvise] never"), "madvise");
+    }
+}

@@ -1,0 +1,204 @@
+//! Java's `.properties` files, the grammar of `java.util.Properties.load(InputStream)`, with line numbers.
+//!
+//! ```text
+//! bytes (ISO-8859-1) -> natural lines -> logical lines (continued, no comments) -> key, value -> escapes undone
+//! ```
+//!
+//! Worth knowing: white space before a value is dropped and white space after it is kept; `\` at the end of a line
+//! continues it, but not that of a comment; bytes are never UTF-8. Two cases differ from Java: half a surrogate pair is
+//! refused, because no Rust string can hold it, and a file that consists of one lone `\` has no entry.
+
+use dyno_types::limits::LINE_BYTES;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// Longest property file, bytes: a thousand times any that was seen, and a bound for `-P /dev/zero`.
+pub const FILE_BYTES: u64 = 16 << 20;
+
+/// One property of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its key, case-sensitive.
+    pub key: String,
+    /// Its value; white space at the end is kept.
+    pub value: String,
+    /// The line it starts on, from 1.
+    pub line: u32,
+}
+
+/// A line that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct BadLine {
+    /// The line, from 1.
+    pub line: u32,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// Why a property file could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The operating system's reason.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    /// The file is longer than [`FILE_BYTES`].
+    #[error("longer than {FILE_BYTES} bytes, the most a property file may have")]
+    TooLong,
+    /// A line breaks the grammar.
+    #[error("{0}")]
+    Line(#[from] BadLine),
+}
+
+/// Reads the file at `path`.
+pub fn read_file(path: &Path) -> Result<Vec<Entry>, ReadError> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > FILE_BYTES {
+        return Err(ReadError::TooLong);
+    }
+    Ok(parse(&bytes)?)
+}
+
+/// Reads the properties in `bytes`, in the order of their first appearance. Of a key given twice the last value, with
+/// its line, is returned.
+pub fn parse(bytes: &[u8]) -> Result<Vec<Entry>, BadLine> {
+    let mut lines = Lines { rest: bytes, line: 0 };
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    while let Some((line, text)) = lines.logical()? {
+        let (key, value) = split(&text);
+        let unescape = |part| unescape(part).map_err(|problem| BadLine { line, problem });
+        let entry = Entry { key: unescape(key)?, value: unescape(value)?, line };
+        match places.get(&entry.key) {
+            Some(&place) => entries[place] = entry,
+            None => {
+                places.insert(entry.key.clone(), entries.len());
+                entries.push(entry);
+            }
+        }
+    }
+    Ok(entries)
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\x0c')
+}
+
+fn skip_blanks(text: &[u8]) -> &[u8] {
+    let start = text.iter().position(|&b| !is_blank(b)).unwrap_or(text.len());
+    &text[start..]
+}
+
+/// What is left to read, and how many natural lines have been.
+struct Lines<'a> {
+    rest: &'a [u8],
+    line: u32,
+}
+
+impl<'a> Lines<'a> {
+    /// The next natural line without its end, which is LF, CR or CR LF.
+    fn natural(&mut self) -> Option<&'a [u8]> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let end = self.rest.iter().position(|b| matches!(b, b'\n' | b'\r')).unwrap_or(self.rest.len());
+        let (line, tail) = self.rest.split_at(end);
+        self.rest = match tail {
+            [b'\r', b'\n', rest @ ..] | [_, rest @ ..] => rest,
+            [] => tail,
+        };
+        self.line += 1;
+        Some(line)
+    }
+
+    /// The next logical line, continuations joined, and the number of the natural line it starts on.
+    fn logical(&mut self) -> Result<Option<(u32, Vec<u8>)>, BadLine> {
+        let mut text = Vec::new();
+        let mut first = 0;
+        // A comment can only start a logical line, not continue one.
+        let mut fresh = true;
+        while let Some(natural) = self.natural() {
+            let body = skip_blanks(natural);
+            match body.first() {
+                None if text.is_empty() => fresh = true,
+                None => return Ok(Some((first, text))),
+                Some(b'#' | b'!') if fresh => {}
+                Some(_) => {
+                    fresh = false;
+                    if text.is_empty() {
+                        first = self.line;
+                    }
+                    let backslashes = body.iter().rev().take_while(|&&b| b == b'\\').count();
+                    let continued = backslashes % 2 == 1;
+                    text.extend_from_slice(&body[..body.len() - usize::from(continued)]);
+                    if text.len() > LINE_BYTES {
+                        let problem = format!("longer than {LINE_BYTES} bytes");
+                        return Err(BadLine { line: first, problem });
+                    }
+                    if !continued {
+                        return Ok(Some((first, text)));
+                    }
+                }
+            }
+        }
+        Ok((!text.is_empty()).then_some((first, text)))
+    }
+}
+
+/// Splits a logical line at its separator: blanks, or `=` or `:` with blanks around it.
+fn split(text: &[u8]) -> (&[u8], &[u8]) {
+    let mut escaped = false;
+    let end = text.iter().position(|&b| {
+        let separates = !escaped && (is_blank(b) || matches!(b, b'=' | b':'));
+        escaped = b == b'\\' && !escaped;
+        separates
+    });
+    let (key, rest) = text.split_at(end.unwrap_or(text.len()));
+    let rest = skip_blanks(rest);
+    match rest {
+        [b'=' | b':', value @ ..] => (key, skip_blanks(value)),
+        value => (key, value),
+    }
+}
+
+/// Undoes escapes and decodes ISO-8859-1.
+fn unescape(text: &[u8]) -> Result<String, String> {
+    let mut units: Vec<u16> = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'\\' {
+            units.push(u16::from(byte));
+            continue;
+        }
+        let Some((&escape, after)) = rest.split_first() else { break };
+        rest = after;
+        units.push(match escape {
+            b't' => 0x09,
+            b'n' => 0x0a,
+            b'f' => 0x0c,
+            b'r' => 0x0d,
+            b'u' => {
+                let unit = rest.get(..4).and_then(hex);
+                rest = rest.get(4..).unwrap_or_default();
+                unit.ok_or("\\u without four hexadecimal digits; expected such as \\u00e9 (a backslash is \\\\)")?
+            }
+            other => u16::from(other),
+        });
+    }
+    char::decode_utf16(units).collect::<Result<String, _>>().map_err(|half| {
+        let unit = half.unpaired_surrogate();
+        format!("\\u{unit:04x} is half of a surrogate pair; expected both halves, such as \\ud83d\\ude00")
+    })
+}
+
+fn hex(digits: &[u8]) -> Option<u16> {
+    digits.iter().try_fold(0, |sum: u16, &digit| Some(sum << 4 | char::from(digit).to_digit(16)? as u16))
+}
+
+#[cfg(test)]
+#[path = "properties_tests.rs"]
+mod tests;

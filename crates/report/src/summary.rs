@@ -1,0 +1,198 @@
+//! The summary a person reads at a glance: verdict first, then throughput, latencies and what explains them.
+
+use dyno_rundir::schema::{Latency, Metric, Phase, Status, Summary, Trust};
+use dyno_types::units::{Latency as Ns, Thousands};
+use std::fmt::Write as _;
+
+/// Colours for a terminal, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Whether escape sequences may be used.
+    pub colour: bool,
+}
+
+impl Style {
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    fn trust(self, trust: Trust) -> String {
+        match trust {
+            Trust::Valid => self.paint("1;32", "VALID"),
+            Trust::Suspect => self.paint("1;33", "SUSPECT"),
+            Trust::Invalid => self.paint("1;31", "INVALID"),
+        }
+    }
+}
+
+const COLUMNS: [&str; 5] = ["p50", "p90", "p99", "p99.9", "p99.99"];
+
+fn us(value: f64) -> String {
+    Ns((value * 1e3).round() as u64).to_string()
+}
+
+/// The whole summary.
+pub fn text(summary: &Summary, style: Style) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "{}  {}",
+        style.trust(summary.verdict.trust),
+        style.bold(&format!("{} on {}", summary.title, summary.database))
+    );
+    let _ = writeln!(out, "target {}, {}", summary.target, summary.started);
+    match summary.status {
+        Status::Complete => {}
+        Status::Running => out.push_str("INCOMPLETE: the run was killed or is still under way; this is what it recorded\n"),
+        Status::Interrupted => out.push_str("INTERRUPTED: this is what was measured until then\n"),
+        Status::Failed => out.push_str("FAILED: the run ended by an error\n"),
+    }
+    for reason in &summary.verdict.reasons {
+        let mark = match reason.trust {
+            Trust::Invalid => style.paint("31", "invalid"),
+            _ => style.paint("33", "suspect"),
+        };
+        let _ = writeln!(out, "  {mark} {}: {}", reason.check, reason.text);
+    }
+    for phase in &summary.phases {
+        match phase.name.as_str() {
+            "load" => load_line(&mut out, phase),
+            "warmup" => {}
+            _ => measured(&mut out, phase, style),
+        }
+    }
+    for threshold in &summary.thresholds {
+        let mark = if threshold.passed { style.paint("32", "PASS") } else { style.paint("1;31", "FAIL") };
+        let measured = match threshold.measured {
+            Some(value) => measured_in_unit(&threshold.expression, value),
+            None => "not measurable: too few samples, or among dropped arrivals".into(),
+        };
+        let _ = writeln!(out, "{mark} {} ({measured})", threshold.expression);
+    }
+    out
+}
+
+fn measured_in_unit(expression: &str, value: f64) -> String {
+    if expression.starts_with("throughput") {
+        format!("measured {value:.0}/s")
+    } else if expression.starts_with("errors") {
+        format!("measured {value:.3} %")
+    } else {
+        format!("measured {}", us(value))
+    }
+}
+
+fn load_line(out: &mut String, phase: &Phase) {
+    let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
+    let failed = phase.arrivals.saturating_sub(ok);
+    let _ = write!(out, "\nload     {} records in {:.1} s, {:.0}/s", Thousands(ok), phase.seconds, phase.throughput);
+    if phase.client.pipeline > 1 {
+        let _ = write!(out, " (pipeline {})", phase.client.pipeline);
+    }
+    if failed > 0 {
+        let _ = write!(out, ", {} FAILED", Thousands(failed));
+    }
+    out.push('\n');
+}
+
+fn measured(out: &mut String, phase: &Phase, style: Style) {
+    let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
+    let _ = write!(
+        out,
+        "\n{} {} in {:.1} s, {} failed",
+        style.bold(&format!("measure  {:.0} operations/s:", phase.throughput)),
+        Thousands(ok),
+        phase.seconds,
+        Thousands(phase.arrivals.saturating_sub(ok)),
+    );
+    match phase.offered {
+        Some(offered) => {
+            let _ = writeln!(out, "; {offered:.0}/s were due (open loop, {} connections)", phase.client.users);
+        }
+        None => {
+            let _ = writeln!(out, " (closed loop, {} users)", phase.client.users * phase.client.pipeline);
+        }
+    }
+    if phase.arrivals > ok {
+        let failures: Vec<String> = phase
+            .outcomes
+            .iter()
+            .filter(|(name, _)| *name != "ok")
+            .map(|(name, count)| format!("{name} {}", Thousands(*count)))
+            .collect();
+        let _ = writeln!(out, "         outcomes: {}", failures.join(", "));
+    }
+    table(out, phase, "response time (from the intended start)", |m| m.response.as_ref(), style);
+    table(out, phase, "service time (from sending)", |m| m.service.as_ref(), style);
+    footer(out, phase);
+}
+
+fn table(
+    out: &mut String,
+    phase: &Phase,
+    title: &str,
+    pick: impl Fn(&Metric) -> Option<&Latency>,
+    style: Style,
+) {
+    let rows: Vec<(&str, &Latency)> =
+        phase.metrics.iter().filter_map(|m| pick(m).map(|l| (m.name.as_str(), l))).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0).max(8);
+    let shown: Vec<&str> = COLUMNS
+        .into_iter()
+        .filter(|c| rows.iter().any(|(_, l)| l.percentiles_us.contains_key(*c)))
+        .collect();
+    let _ = writeln!(out, "\n{}", style.bold(title));
+    let _ = write!(out, "{:width$} {:>9}", "", "mean");
+    for column in &shown {
+        let _ = write!(out, " {column:>9}");
+    }
+    let _ = writeln!(out, " {:>9} {:>12}", "max", "count");
+    for (name, latency) in rows {
+        let _ = write!(out, "{name:width$} {:>9}", us(latency.mean_us));
+        for column in &shown {
+            let cell = match latency.percentiles_us.get(*column) {
+                Some(Some(value)) => us(*value),
+                Some(None) => "dropped".into(),
+                None => "-".into(),
+            };
+            let _ = write!(out, " {cell:>9}");
+        }
+        let _ = writeln!(out, " {:>9} {:>12}", us(latency.max_us), Thousands(latency.count));
+    }
+}
+
+fn footer(out: &mut String, phase: &Phase) {
+    let mut parts = Vec::new();
+    let p99 = |l: &Option<Latency>| l.as_ref().and_then(|l| l.percentiles_us.get("p99").copied().flatten());
+    if let Some(lag) = p99(&phase.schedule_lag) {
+        parts.push(format!("schedule lag p99 {}", us(lag)));
+    }
+    if let Some(lag) = p99(&phase.receive_lag) {
+        parts.push(format!("receive lag p99 {}", us(lag)));
+    }
+    let client = &phase.client;
+    parts.push(format!("client CPU {:.1} us/operation", client.cpu_us_per_op));
+    if let Some(busy) = client.busy_share {
+        parts.push(format!("{} load thread(s) {:.0} % busy", client.threads, busy * 100.0));
+    }
+    if client.steal_share > 0.001 {
+        parts.push(format!("steal {:.1} %", client.steal_share * 100.0));
+    }
+    for (count, name) in [
+        (phase.reconnects, "reconnects"),
+        (phase.redirects, "redirects"),
+        (phase.late_replies, "late replies"),
+    ] {
+        if count > 0 {
+            parts.push(format!("{name} {}", Thousands(count)));
+        }
+    }
+    let _ = writeln!(out, "\n{}", parts.join("; "));
+}

@@ -1,0 +1,30 @@
+//! Everything YCSB prints: status lines, the final report in each measurement type and exporter, and its log files.
+//!
+//! Parsers of YCSB's output must not notice that dyno wrote it, so names, order, layout and number formats are
+//! YCSB's (0.18.0-SNAPSHOT of 2026), checked against its real outputs. Nothing is printed here; callers get text or
+//! hand in a writer. The way of a number:
+//!
+//! ```text
+//! Totals --metrics()--> Metrics --report()--> [Line] --Exporter::write()--> standard output or exportfile
+//!                          |--StatusLines::line()--> standard error
+//!                          '--HdrFiles::interval()--> <path><METRIC>.hdr
+//! ```
+
+mod exporter;
+mod forms;
+mod hdrfiles;
+mod java;
+mod metrics;
+mod options;
+mod report;
+mod status;
+
+#[cfg(test)]
+mod golden_tests;
+
+pub use exporter::Exporter;
+pub use hdrfiles::{HdrFileError, HdrFiles};
+pub use metrics::{Metric, Metrics, Point, ReturnCode, metrics};
+pub use options::{BadProperty, Form, Interval, MeasurementOptions};
+pub use report::{Line, Overall, SamplesMissing, Value, raw_notices, report, write_raw};
+pub use status::{Progress, StatusLines, local_zone};

@@ -1,0 +1,120 @@
+//! Asks a server, once and waiting, whether it is there and what it is.
+
+use crate::target::TargetError;
+use dyno_engine::net::{Epoll, Net, Ready, Received, TlsConfig, monotonic_ns};
+use dyno_types::{Endpoint, Outcome};
+use dyno_wire::redis::{Address, Facts, FactsStep, RedisOptions, Topology};
+use std::net::ToSocketAddrs;
+use std::sync::Arc;
+
+/// How long a server may take to answer.
+const PATIENCE_NS: u64 = 5_000_000_000;
+
+/// Tries the seed addresses in order; the first that answers tells facts and topology.
+pub(crate) fn redis(
+    options: &RedisOptions,
+    tls: Option<&Arc<TlsConfig>>,
+) -> Result<(Topology, Facts), TargetError> {
+    let mut failures = Vec::new();
+    for address in &options.addresses {
+        let endpoint = match resolve(address) {
+            Ok(endpoint) => endpoint,
+            Err(why) => {
+                failures.push(why);
+                continue;
+            }
+        };
+        match ask(options, tls, &endpoint) {
+            Ok(found) => return Ok(found),
+            Err(Failure::Final(why)) => return Err(TargetError::Unreachable(format!("{endpoint}: {why}"))),
+            Err(Failure::Absent(why)) => failures.push(format!("{endpoint}: {why}")),
+        }
+    }
+    Err(TargetError::Unreachable(failures.join("; ")))
+}
+
+fn resolve(address: &Address) -> Result<Endpoint, String> {
+    match address {
+        Address::Unix(path) => Ok(Endpoint::Unix(path.clone())),
+        Address::Tcp(host, port) => {
+            let found = (host.as_str(), *port).to_socket_addrs().map_err(|e| format!("{host}: {e}"))?;
+            let mut found: Vec<_> = found.collect();
+            // The order of the resolver, but an address that is likely to be listened on first.
+            found.sort_by_key(|a| !a.is_ipv4());
+            let address = found.first().ok_or_else(|| format!("{host}: the name has no address"))?;
+            Ok(Endpoint::Tcp { host: host.clone(), address: *address })
+        }
+    }
+}
+
+enum Failure {
+    /// Nobody there: another seed may answer.
+    Absent(String),
+    /// Somebody there who will not have us.
+    Final(String),
+}
+
+fn ask(
+    options: &RedisOptions,
+    tls: Option<&Arc<TlsConfig>>,
+    endpoint: &Endpoint,
+) -> Result<(Topology, Facts), Failure> {
+    let absent = |e: std::io::Error| Failure::Absent(explain(&e, tls.is_some()));
+    let mut net = Epoll::new(tls.cloned(), false).map_err(absent)?;
+    let mut socket = net.connect(endpoint, 0, false).map_err(absent)?;
+    let deadline = monotonic_ns() + PATIENCE_NS;
+    let mut ready: Vec<Ready> = Vec::new();
+    let (mut established, mut received) = (false, Vec::new());
+    let mut buffer = vec![0; 64 << 10];
+    let (mut topology, mut facts) = (Topology::single(endpoint.clone()), Facts::default());
+    loop {
+        let now = monotonic_ns();
+        if now >= deadline {
+            return Err(Failure::Absent("no answer within 5 s".into()));
+        }
+        net.wait(now, deadline, &mut ready).map_err(absent)?;
+        ready.clear();
+        if !established {
+            if !net.established(&mut socket, 0).map_err(absent)? {
+                continue;
+            }
+            established = true;
+            let mut questions = Vec::new();
+            Facts::ask_all(options, &mut questions);
+            net.send(&mut socket, &questions).map_err(absent)?;
+        }
+        loop {
+            match net.recv(&mut socket, &mut buffer).map_err(absent)? {
+                Received::Empty => break,
+                Received::Closed => {
+                    let hint = if tls.is_some() { "" } else { " (does it expect TLS? then write rediss://)" };
+                    return Err(Failure::Final(format!("the server closed the connection{hint}")));
+                }
+                Received::Bytes { n, .. } => received.extend_from_slice(&buffer[..n]),
+            }
+        }
+        match Facts::take(options, &mut topology, &received, &mut facts) {
+            FactsStep::Need => {}
+            FactsStep::Done => return Ok((topology, facts)),
+            FactsStep::Refused(outcome, words) => return Err(Failure::Final(advise(outcome, &words))),
+        }
+    }
+}
+
+fn advise(outcome: Outcome, words: &str) -> String {
+    match outcome {
+        Outcome::Forbidden if words.starts_with("NOAUTH") => {
+            format!("{words} (give a password: redis://user:password@host, or redis.password)")
+        }
+        _ => words.to_owned(),
+    }
+}
+
+fn explain(error: &std::io::Error, tls: bool) -> String {
+    match error.kind() {
+        std::io::ErrorKind::ConnectionRefused => "connection refused: nothing listens there".into(),
+        std::io::ErrorKind::NotFound => "no such socket".into(),
+        std::io::ErrorKind::InvalidData if tls => format!("TLS: {error}"),
+        _ => error.to_string(),
+    }
+}

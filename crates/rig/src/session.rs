@@ -1,0 +1,295 @@
+//! A run of several phases on one open target, recorded as it goes.
+
+use crate::target::Opened;
+use dyno_analysis::{Condition, Evidence, PhaseFacts, phase, verdict};
+use dyno_engine::arrivals::Profile;
+use dyno_engine::{Control, End, Finished, Job, Pacing, Queue, RunError, Second};
+use dyno_monitor::{HostCpu, ProcessCpu, peak_resident_bytes};
+use dyno_record::{Scale, Totals};
+use dyno_rundir::Writer;
+use dyno_rundir::schema::{Client, Phase, Status, Summary, Threshold, VERSION, Verdict};
+use dyno_types::{Content, Outcome, Request, Verb};
+use dyno_workload::{Draw, Frontier, Workload};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One phase to run.
+#[derive(Clone)]
+pub struct PhasePlan {
+    /// `load` or `measure`; the warm-up inside a job is recorded as `warmup`.
+    pub name: &'static str,
+    /// What to do.
+    pub job: Job,
+}
+
+/// What a viewer is shown about once a second.
+#[derive(Debug)]
+pub struct Progress<'a> {
+    /// Phase being counted.
+    pub phase: &'a str,
+    /// Seconds since its epoch.
+    pub elapsed_s: f64,
+    /// Share done, 0 to 1, if it can be told.
+    pub done: Option<f64>,
+    /// Seconds left, if it can be told.
+    pub left_s: Option<f64>,
+    /// Everything of the phase so far.
+    pub so_far: &'a Totals,
+    /// The last second alone.
+    pub last: &'a Totals,
+}
+
+/// Who watches a run.
+pub trait Observer {
+    /// A phase begins.
+    fn begin(&mut self, phase: &str, plan: &Job);
+    /// A second has gone by.
+    fn second(&mut self, progress: &Progress<'_>);
+    /// The phase has ended.
+    fn end(&mut self, phase: &Phase);
+}
+
+/// A phase that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its summary.
+    pub phase: Phase,
+    /// Its totals.
+    pub totals: Totals,
+    /// The warm-up's, if there was one.
+    pub warmup: Option<Phase>,
+    /// The engine's own account.
+    pub finished: Finished,
+}
+
+/// Settings of a session that are not a phase's.
+#[derive(Clone, Debug, Default)]
+pub struct SessionPlan {
+    /// What is done, in words.
+    pub title: String,
+    /// Target without secrets.
+    pub target: String,
+    /// Begin, RFC 3339.
+    pub started: String,
+    /// Thresholds.
+    pub conditions: Vec<Condition>,
+    /// Median cost of reading the clock, nanoseconds.
+    pub clock_ns: u64,
+}
+
+/// A run under way.
+pub struct Session<'a> {
+    plan: SessionPlan,
+    opened: &'a Opened,
+    control: Arc<Control>,
+    writer: Option<Writer>,
+    phases: Vec<Phase>,
+}
+
+impl<'a> Session<'a> {
+    /// Nothing has run yet.
+    pub fn new(plan: SessionPlan, opened: &'a Opened, control: Arc<Control>, writer: Option<Writer>) -> Self {
+        Session { plan, opened, control, writer, phases: Vec::new() }
+    }
+
+    /// The run directory.
+    pub fn writer(&mut self) -> Option<&mut Writer> {
+        self.writer.as_mut()
+    }
+
+    /// Runs one phase.
+    pub fn run(&mut self, plan: &PhasePlan, observer: &mut dyn Observer) -> Result<Ended, RunError> {
+        let job = &plan.job;
+        observer.begin(plan.name, job);
+        if let Some(writer) = &mut self.writer {
+            writer.event("phase", plan.name);
+        }
+        let metrics = job.workload.metrics().to_vec();
+        if let Some(writer) = &mut self.writer {
+            writer.metrics(plan.name, &metrics);
+            if job.warmup_ns > 0 {
+                writer.metrics("warmup", &metrics);
+            }
+        }
+        let mut sums = [Totals::new(metrics.len(), job.scale), Totals::new(metrics.len(), job.scale)];
+        let mut steal = HostCpu::start();
+        let (mut total_ticks, mut stolen_ticks) = (0, 0);
+        let before = ProcessCpu::now();
+        let writer = &mut self.writer;
+        let mut on_second = |second: Second| {
+            let lap = steal.lap();
+            if let (Some(lap), false) = (lap, second.warmup) {
+                total_ticks += lap.total;
+                stolen_ticks += lap.steal;
+            }
+            let name = if second.warmup { "warmup" } else { plan.name };
+            if let Some(writer) = writer.as_mut() {
+                let steal_pct = lap.map(|l| l.steal_share() * 100.0);
+                writer.interval(name, second.second, 1.0, &second.totals, steal_pct);
+            }
+            let so_far = &mut sums[usize::from(second.warmup)];
+            so_far.merge(&second.totals);
+            so_far.samples.extend_from_slice(&second.totals.samples);
+            let elapsed_s = second.second as f64 + 1.0;
+            let done = share_done(job, elapsed_s, so_far);
+            let left_s = done.filter(|d| *d > 0.0).map(|d| elapsed_s * (1.0 - d) / d);
+            observer.second(&Progress { phase: name, elapsed_s, done, left_s, so_far, last: &second.totals });
+        };
+        let finished = self.opened.run(job.clone(), self.control.clone(), &mut on_second)?;
+        let cpu = ProcessCpu::now().since(&before);
+        let [totals, warm] = sums;
+        let seconds = finished.elapsed_ns.saturating_sub(job.warmup_ns) as f64 / 1e9;
+        let mut client = client(job, &totals, &finished, &cpu, self.opened.is_wire());
+        client.steal_share = if total_ticks > 0 { stolen_ticks as f64 / total_ticks as f64 } else { 0.0 };
+        let errors: BTreeMap<String, String> =
+            finished.errors.iter().map(|(o, words)| (o.name().to_owned(), words.clone())).collect();
+        let offered = offered(job, &totals, seconds);
+        let facts = PhaseFacts { name: plan.name.into(), seconds, offered, client, errors };
+        let phase_summary = phase(facts, &metrics, &totals);
+        let warmup = (job.warmup_ns > 0).then(|| {
+            let seconds = job.warmup_ns as f64 / 1e9;
+            phase(PhaseFacts { name: "warmup".into(), seconds, ..PhaseFacts::default() }, &metrics, &warm)
+        });
+        self.phases.extend(warmup.clone());
+        self.phases.push(phase_summary.clone());
+        observer.end(&phase_summary);
+        Ok(Ended { phase: phase_summary, totals, warmup, finished })
+    }
+
+    /// The summary with verdict and thresholds on the phase `measured`; written to the run directory.
+    pub fn finish(&mut self, measured: &Ended, pacing: &Pacing, status: Status) -> Summary {
+        let think_ns = match pacing {
+            Pacing::Closed { think_ns } => Some(*think_ns),
+            Pacing::Open { .. } => None,
+        };
+        let evidence = Evidence {
+            phase: &measured.phase,
+            totals: &measured.totals,
+            think_ns,
+            wire: self.opened.is_wire(),
+            clock_ns: if self.opened.is_virtual() { 0 } else { self.plan.clock_ns },
+            interrupted: status == Status::Interrupted,
+        };
+        let verdict = verdict(&evidence);
+        let thresholds = self.plan.conditions.iter().map(|c| c.evaluate(&measured.phase)).collect();
+        self.write_summary(verdict, thresholds, status)
+    }
+
+    fn write_summary(&mut self, verdict: Verdict, thresholds: Vec<Threshold>, status: Status) -> Summary {
+        let summary = Summary {
+            version: VERSION,
+            dyno: env!("CARGO_PKG_VERSION").into(),
+            status,
+            target: self.plan.target.clone(),
+            database: self.opened.database(),
+            started: self.plan.started.clone(),
+            title: self.plan.title.clone(),
+            verdict,
+            thresholds,
+            phases: self.phases.clone(),
+        };
+        if let Some(writer) = &mut self.writer {
+            writer.finish(&summary, status);
+        }
+        summary
+    }
+}
+
+/// The share of a job that is done after `elapsed_s` seconds.
+fn share_done(job: &Job, elapsed_s: f64, so_far: &Totals) -> Option<f64> {
+    let by_time = job.end.duration_ns.map(|d| elapsed_s / ((job.warmup_ns + d) as f64 / 1e9));
+    let by_count = job.end.operations.map(|n| so_far.arrivals as f64 / n.max(1) as f64);
+    by_time.into_iter().chain(by_count).reduce(f64::max).map(|share| share.min(1.0))
+}
+
+fn offered(job: &Job, totals: &Totals, seconds: f64) -> Option<f64> {
+    let Pacing::Open { profile, .. } = &job.pacing else { return None };
+    Some(match (profile, job.end.duration_ns) {
+        (Profile::Constant { rate }, _) => rate / job.stripe.1 as f64,
+        (_, Some(duration)) => totals.arrivals as f64 / (duration as f64 / 1e9),
+        _ => totals.arrivals as f64 / seconds.max(1e-9),
+    })
+}
+
+fn client(job: &Job, totals: &Totals, finished: &Finished, cpu: &ProcessCpu, wire: bool) -> Client {
+    let threads = if wire { job.cores.len() } else { job.users };
+    let measured_ns = finished.elapsed_ns.saturating_sub(job.warmup_ns) as f64;
+    let busy = totals.busy_ns as f64 / (measured_ns * threads as f64).max(1.0);
+    Client {
+        threads,
+        users: job.users,
+        pipeline: job.pipeline,
+        user_cpu_s: cpu.user_s,
+        system_cpu_s: cpu.system_s,
+        cpu_us_per_op: cpu.total_s() * 1e6 / totals.ended_total().max(1) as f64,
+        busy_share: wire.then_some(busy.min(1.0)),
+        peak_resident_bytes: peak_resident_bytes().unwrap_or(0),
+        pinned: finished.pinned,
+        steal_share: 0.0,
+    }
+}
+
+/// Reads of keys spread evenly over the records that must be there.
+struct Presence {
+    metrics: Vec<String>,
+    content: Arc<dyn Content>,
+    first: u64,
+    count: u64,
+    samples: u64,
+}
+
+impl Workload for Presence {
+    fn metrics(&self) -> &[String] {
+        &self.metrics
+    }
+
+    fn content(&self) -> Arc<dyn Content> {
+        self.content.clone()
+    }
+
+    fn draw(&self, index: u64) -> Draw {
+        Draw { index, kind: 0, rank: 0, seed: 0 }
+    }
+
+    fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {
+        let offset = match self.samples {
+            0 | 1 => 0,
+            n => (u128::from(draw.index) * u128::from(self.count - 1) / u128::from(n - 1)) as u64,
+        };
+        Request { verb: Verb::Read, key: self.first + offset, ..Request::default() }
+    }
+
+    fn is_pure(&self) -> bool {
+        true
+    }
+}
+
+/// Whether the records that `workload` expects are there: 100 of them, spread evenly, are read. True only if all are.
+pub fn present(opened: &Opened, workload: &Arc<dyn Workload>) -> Result<bool, RunError> {
+    let Some((count, first)) = workload.expects().filter(|(count, _)| *count > 0) else { return Ok(true) };
+    let samples = count.min(100);
+    let check =
+        Presence { metrics: vec!["READ".into()], content: workload.content(), first, count, samples };
+    let job = Job {
+        workload: Arc::new(check),
+        pacing: Pacing::Closed { think_ns: 0 },
+        end: End { operations: Some(samples), duration_ns: None },
+        warmup_ns: 0,
+        users: 1,
+        pipeline: 1,
+        cores: vec![None],
+        timeout_ns: Some(5_000_000_000),
+        queue: Queue::default(),
+        seed: 0,
+        stripe: (0, 1),
+        scale: Scale::Ns64,
+        raw_samples: false,
+        spin: false,
+        drain_ns: 5_000_000_000,
+    };
+    let mut found = 0;
+    opened.run(job, Arc::new(Control::default()), &mut |second| {
+        found += second.totals.ended[Outcome::Ok as usize];
+    })?;
+    Ok(found == samples)
+}

@@ -1,0 +1,130 @@
+//! A temporary server for one run: started on a free loopback port in a directory of its own, removed afterwards.
+
+use dyno_engine::affinity;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::fs::File;
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Kinds of servers that can be started, and the program of each.
+pub const SERVERS: [(&str, &str); 4] =
+    [("redis", "redis-server"), ("valkey", "valkey-server"), ("dragonfly", "dragonfly"), ("keydb", "keydb-server")];
+
+/// How long a server may take until it listens.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server that runs until this is dropped.
+#[derive(Debug)]
+pub struct Spawned {
+    child: Child,
+    /// Holds its data and its log; removed on drop.
+    _home: tempfile::TempDir,
+    /// `redis`, `valkey`, ...
+    pub kind: String,
+    /// Its loopback port.
+    pub port: u16,
+    /// The core it was pinned to, if there is more than one.
+    pub core: Option<usize>,
+}
+
+impl Spawned {
+    /// Its process number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Spawned {
+    fn drop(&mut self) {
+        // It may have died already; then there is nothing to stop.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The program of a name on PATH.
+fn on_path(program: &str) -> Option<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(|p| p.is_file())
+}
+
+/// The first server that is installed, in the order of [`SERVERS`], or the one of `kind`.
+pub fn find_server(kind: Option<&str>) -> Option<(&'static str, PathBuf)> {
+    SERVERS
+        .iter()
+        .filter(|(name, _)| kind.is_none_or(|k| k == *name))
+        .find_map(|(name, program)| on_path(program).map(|path| (*name, path)))
+}
+
+fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+fn arguments(kind: &str, port: u16, home: &Path) -> Vec<String> {
+    let port = port.to_string();
+    let home = home.display().to_string();
+    let list: Vec<&str> = match kind {
+        "dragonfly" => vec!["--bind", "127.0.0.1", "--port", &port, "--dir", &home, "--dbfilename", "", "--proactor_threads", "1"],
+        _ => vec!["--bind", "127.0.0.1", "--port", &port, "--dir", &home, "--save", "", "--appendonly", "no", "--maxclients", "20000"],
+    };
+    list.into_iter().map(str::to_owned).collect()
+}
+
+/// Starts a server and waits until it accepts connections. Where there are two cores or more it gets the first, and
+/// load threads keep off it.
+pub fn spawn(kind: &'static str, program: &Path) -> io::Result<Spawned> {
+    let home = tempfile::Builder::new().prefix("dyno-server-").tempdir()?;
+    let port = free_port()?;
+    let log = File::create(home.path().join("log"))?;
+    let mut command = match on_path("setpriv") {
+        // Should dyno be killed, the kernel ends the server too.
+        Some(setpriv) => {
+            let mut command = Command::new(setpriv);
+            command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+            command
+        }
+        None => Command::new(program),
+    };
+    command.args(arguments(kind, port, home.path())).current_dir(home.path());
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    let cores = affinity::allowed_cores();
+    let core = if cores.len() > 1 { Some(cores[0]) } else { None };
+    let child = on_core(core, || command.spawn())?;
+    let mut server = Spawned { child, _home: home, kind: kind.to_owned(), port, core };
+    await_listening(&mut server)?;
+    Ok(server)
+}
+
+/// Runs `start` with this thread on `core`, so that a child inherits it.
+fn on_core<T>(core: Option<usize>, start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let Some(core) = core else { return start() };
+    let before = sched_getaffinity(None)?;
+    let mut only = CpuSet::new();
+    only.set(core);
+    sched_setaffinity(None, &only)?;
+    let started = start();
+    sched_setaffinity(None, &before)?;
+    started
+}
+
+fn await_listening(server: &mut Spawned) -> io::Result<()> {
+    let address = SocketAddr::from(([127, 0, 0, 1], server.port));
+    let begun = Instant::now();
+    loop {
+        if TcpStream::connect_timeout(&address, Duration::from_millis(200)).is_ok() {
+            return Ok(());
+        }
+        if let Some(status) = server.child.try_wait()? {
+            let log = std::fs::read_to_string(server._home.path().join("log")).unwrap_or_default();
+            let last: Vec<&str> = log.lines().rev().take(3).collect();
+            let words = last.into_iter().rev().collect::<Vec<_>>().join(" | ");
+            return Err(io::Error::other(format!("{}-server ended at once ({status}): {words}", server.kind)));
+        }
+        if begun.elapsed() > PATIENCE {
+            return Err(io::Error::other(format!("{} does not listen after {PATIENCE:?}", server.kind)));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,251 @@
+//! Targets: from a URI to something a job can run against.
+
+use crate::probe;
+use dyno_engine::net::{TlsConfig, tls_config};
+use dyno_engine::{Control, Finished, Job, RunError, Second, run_blocking, run_null, run_redis, run_virtual};
+use dyno_types::units::parse_duration_ns;
+use dyno_types::{Content, Outcome, Refused, Store, Verb};
+use dyno_wire::redis::{Facts, RedisDriver, RedisOptions, Topology};
+use dyno_wire::sim::{Service, SimOptions};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Schemes of target URIs, with an example each.
+pub const SCHEMES: [(&str, &str); 10] = [
+    ("redis", "redis://[user:password@]host:port[/db]"),
+    ("rediss", "rediss://host:port?ca=FILE"),
+    ("unix", "unix:///run/redis.sock"),
+    ("sqlite", "sqlite:PATH?journal=wal&synchronous=full"),
+    ("redb", "redb:PATH"),
+    ("fjall", "fjall:PATH"),
+    ("basic", "basic:"),
+    ("null", "null:"),
+    ("sim", "sim:?service=100us&capacity=1"),
+    ("spawn", "spawn:redis"),
+];
+
+/// A target as asked for.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// Redis or what speaks its protocol.
+    Redis(RedisOptions),
+    /// An embedded store, by its URI.
+    Store(String),
+    /// The engine alone.
+    Null,
+    /// A simulated server in virtual time.
+    Sim(SimOptions),
+    /// A server to be started: its kind.
+    Spawn(String),
+}
+
+/// Why a target cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// It cannot be meant.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// It does not answer, or not as it should.
+    #[error("{0}")]
+    Unreachable(String),
+}
+
+impl Target {
+    /// Reads a URI.
+    pub fn parse(uri: &str) -> Result<Self, Refused> {
+        let scheme = uri.split(':').next().unwrap_or_default();
+        match scheme {
+            "redis" | "rediss" | "unix" => RedisOptions::from_uri(uri).map(Target::Redis),
+            "sqlite" | "redb" | "fjall" | "basic" => Ok(Target::Store(uri.to_owned())),
+            "null" => Ok(Target::Null),
+            "sim" => sim_options(uri).map(Target::Sim),
+            "spawn" => Ok(Target::Spawn(uri["spawn:".len()..].to_owned())),
+            _ => Err(unknown_scheme(uri, scheme)),
+        }
+    }
+
+    /// The URI without secrets.
+    pub fn redacted(&self) -> String {
+        match self {
+            Target::Redis(options) => options.redacted(),
+            Target::Store(uri) => uri.clone(),
+            Target::Null => "null:".into(),
+            Target::Sim(_) => "sim:".into(),
+            Target::Spawn(kind) => format!("spawn:{kind}"),
+        }
+    }
+
+    /// Connects once (or opens the store) and learns what the target is.
+    pub fn open(&self, content: Arc<dyn Content>) -> Result<Opened, TargetError> {
+        match self {
+            Target::Redis(options) => {
+                let tls = options.tls.as_ref().map(tls_config).transpose()?.map(Arc::new);
+                let (topology, facts) = probe::redis(options, tls.as_ref())?;
+                Ok(Opened::Redis { options: Arc::new(options.clone()), tls, topology, facts, content })
+            }
+            Target::Store(uri) => Ok(Opened::Store(dyno_stores::open(uri, content)?)),
+            Target::Null => Ok(Opened::Null),
+            Target::Sim(options) => Ok(Opened::Sim(options.clone())),
+            Target::Spawn(kind) => Err(Refused(format!("spawn:{kind} must be started first")).into()),
+        }
+    }
+}
+
+fn unknown_scheme(uri: &str, scheme: &str) -> Refused {
+    let near = SCHEMES.iter().map(|(s, _)| *s).find(|s| {
+        s.len().abs_diff(scheme.len()) <= 2 && s.chars().zip(scheme.chars()).filter(|(a, b)| a == b).count() + 2 >= s.len()
+    });
+    let hint = near.map_or(String::new(), |n| format!("; did you mean {n}:?"));
+    let known: Vec<String> = SCHEMES.iter().map(|(s, _)| format!("{s}:")).collect();
+    Refused(format!("unknown target {uri:?}{hint} Known schemes: {}", known.join(" ")))
+}
+
+/// `sim:?service=100us&distribution=exponential&capacity=4&stall=1s@10s&seed=7`
+fn sim_options(uri: &str) -> Result<SimOptions, Refused> {
+    let mut options = SimOptions::default();
+    let (mut service_ns, mut exponential) = (100_000, false);
+    let query = uri.split_once('?').map_or("", |(_, q)| q);
+    for pair in query.split('&').filter(|p| !p.is_empty()) {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let bad = |expected: &str| Refused(format!("sim: option {key}={value}: expected {expected}"));
+        let duration = |v: &str| parse_duration_ns(v, 1_000).map_err(|e| Refused(format!("sim: option {key}: {e}")));
+        match key {
+            "service" => service_ns = duration(value)?,
+            "distribution" => match value {
+                "constant" => exponential = false,
+                "exponential" => exponential = true,
+                _ => return Err(bad("constant or exponential")),
+            },
+            "capacity" => {
+                options.capacity = match value {
+                    "unbounded" => None,
+                    n => Some(n.parse().ok().filter(|&n| n > 0).ok_or_else(|| bad("a number from 1, or unbounded"))?),
+                }
+            }
+            "stall" => {
+                let (length, begin) = value.split_once('@').ok_or_else(|| bad("LENGTH@BEGIN such as 1s@10s"))?;
+                options.stalls.push((duration(begin)?, duration(length)?));
+            }
+            "seed" => options.seed = value.parse().map_err(|_| bad("a whole number"))?,
+            _ => return Err(Refused(format!("sim: unknown option {key:?}; known: service, distribution, capacity, stall, seed"))),
+        }
+    }
+    options.stalls.sort_unstable();
+    options.service = if exponential { Service::Exponential(service_ns as f64) } else { Service::Constant(service_ns) };
+    Ok(options)
+}
+
+/// A target that answers.
+pub enum Opened {
+    /// Redis.
+    Redis {
+        /// As asked for.
+        options: Arc<RedisOptions>,
+        /// TLS made ready.
+        tls: Option<Arc<TlsConfig>>,
+        /// Nodes and slots.
+        topology: Topology,
+        /// What it says of itself.
+        facts: Facts,
+        /// Renders requests.
+        content: Arc<dyn Content>,
+    },
+    /// An embedded store.
+    Store(Arc<dyn Store>),
+    /// The engine alone.
+    Null,
+    /// A simulated server.
+    Sim(SimOptions),
+}
+
+impl Opened {
+    /// Product and version.
+    pub fn database(&self) -> String {
+        match self {
+            Opened::Redis { facts, .. } => facts.product(),
+            Opened::Store(store) => store.engine(),
+            Opened::Null => "null".into(),
+            Opened::Sim(_) => "simulated server (virtual time)".into(),
+        }
+    }
+
+    /// Facts for the report.
+    pub fn facts(&self) -> BTreeMap<String, String> {
+        let mut out = BTreeMap::new();
+        match self {
+            Opened::Redis { options, facts, .. } => {
+                let kept = ["redis_mode", "os", "maxmemory_human", "maxmemory_policy", "aof_enabled", "io_threads_active", "role"];
+                for name in kept {
+                    if let Some(value) = facts.get(name) {
+                        out.insert(name.to_owned(), value.to_owned());
+                    }
+                }
+                let aof = facts.get("aof_enabled") == Some("1");
+                let durability = if aof { "append-only file on (see appendfsync)" } else { "no append-only file: writes live in memory until the next snapshot, if any" };
+                out.insert("durability".into(), durability.into());
+                out.insert("protocol".into(), format!("RESP{}", options.protocol));
+                if let Some(primaries) = facts.primaries {
+                    out.insert("cluster_primaries".into(), primaries.to_string());
+                }
+                if let Some(tls) = &options.tls {
+                    let words = if tls.insecure { "on, certificates NOT verified" } else { "on, certificates verified" };
+                    out.insert("tls".into(), words.into());
+                }
+            }
+            Opened::Store(store) => {
+                out.insert("durability".into(), store.durability());
+            }
+            Opened::Null | Opened::Sim(_) => {}
+        }
+        out
+    }
+
+    /// Whether load threads of the engine apply the load (not users that block inside a store).
+    pub fn is_wire(&self) -> bool {
+        !matches!(self, Opened::Store(_))
+    }
+
+    /// Whether time is virtual.
+    pub fn is_virtual(&self) -> bool {
+        matches!(self, Opened::Sim(_))
+    }
+
+    /// Refuses a workload that the target cannot hold.
+    pub fn check(&self, content: &Arc<dyn Content>, verbs: &[Verb]) -> Result<(), Refused> {
+        match self {
+            Opened::Redis { options, topology, .. } => {
+                RedisDriver::new(options.clone(), content.clone(), topology.clone(), verbs).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs a job.
+    pub fn run(
+        &self,
+        job: Job,
+        control: Arc<Control>,
+        on_second: &mut dyn FnMut(Second),
+    ) -> Result<Finished, RunError> {
+        match self {
+            Opened::Redis { options, tls, topology, .. } => {
+                let content = job.workload.content();
+                let make = || RedisDriver::new(options.clone(), content.clone(), topology.clone(), &[]);
+                run_redis(job, control, tls.clone(), make, on_second)
+            }
+            Opened::Store(store) => run_blocking(job, control, store.as_ref(), on_second),
+            Opened::Null => run_null(job, control, on_second),
+            Opened::Sim(options) => run_virtual(job, control, options.clone(), on_second),
+        }
+    }
+}
+
+impl From<RunError> for TargetError {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Refused(refused) => TargetError::Refused(refused),
+            RunError::Unreachable { outcome: Outcome::Aborted, words } => TargetError::Unreachable(words),
+            other => TargetError::Unreachable(other.to_string()),
+        }
+    }
+}
