@@ -15,7 +15,11 @@ pub const PROPERTIES: [Property; 6] = [
     dyno("dyno.pipeline", "1", "operations in flight per connection, 1 to 10000"),
     dyno("dyno.arrivals", "constant", "gaps between arrivals where target is set: constant or poisson"),
     dyno("dyno.warmup", "0", "duration at the start that does not count, such as 10s"),
-    dyno("dyno.timeout", "", "how long a reply is awaited, such as 500ms; 0 for ever; wins over redis.timeout"),
+    dyno(
+        "dyno.timeout",
+        "",
+        "how long a reply is awaited, such as 500ms; 0 for ever; wins over redis.timeout",
+    ),
     dyno("dyno.load.threads", "auto", "operating-system threads that make the load, 1 to 1024 or auto"),
     dyno("dyno.workers", "auto", "another name of dyno.load.threads"),
 ];
@@ -111,11 +115,11 @@ impl ClientConfig {
     /// Reads the client's properties.
     pub fn from_settings(settings: &Settings) -> Result<ClientConfig, BadSetting> {
         let config = read(settings)?;
-        if let Some(limit_s) = config.max_execution_s {
-            if config.warmup_ns >= limit_s * 1_000_000_000 {
-                let expected = format!("a duration shorter than maxexecutiontime, which is {limit_s} s");
-                return Err(settings.refuse("dyno.warmup", expected));
-            }
+        if let Some(limit_s) = config.max_execution_s
+            && config.warmup_ns >= limit_s * 1_000_000_000
+        {
+            let expected = format!("a duration shorter than maxexecutiontime, which is {limit_s} s");
+            return Err(settings.refuse("dyno.warmup", expected));
         }
         if config.arrivals == Arrivals::Poisson && config.target == 0 {
             let expected = "constant, or a target above 0 (-target N) whose arrivals it spreads";
@@ -291,7 +295,10 @@ mod tests {
         assert!(text(&[("dyno.arrivals", "poisson")]).contains("a target above 0"));
         assert!(text(&[("dyno.arrivals", "uniform")]).contains("constant or poisson"));
         assert!(text(&[("dyno.warmup", "5")]).contains("with its unit"));
-        assert!(text(&[("maxexecutiontime", "5"), ("dyno.warmup", "5s")]).contains("shorter than maxexecutiontime"));
+        assert!(
+            text(&[("maxexecutiontime", "5"), ("dyno.warmup", "5s")])
+                .contains("shorter than maxexecutiontime")
+        );
         assert!(text(&[("dyno.load.threads", "many")]).contains("auto or a whole number"));
         assert!(text(&[("dyno.load.threads", "1"), ("dyno.workers", "2")]).contains("the same as"));
         assert!(text(&[("status", "yes")]).contains("true or false"));

@@ -60,7 +60,9 @@ mod tests {
         let names: HashSet<&str> = all.iter().map(|p| p.name.as_ref()).collect();
         assert_eq!(names.len(), all.len());
         assert!(all.iter().all(|p| !p.doc.is_empty() && !p.doc.contains('\n')));
-        for name in ["fieldcount", "dyno.pipeline", "redis.host", "sqlite.journal", "fjall.path", "basicdb.verbose"] {
+        for name in
+            ["fieldcount", "dyno.pipeline", "redis.host", "sqlite.journal", "fjall.path", "basicdb.verbose"]
+        {
             assert!(names.contains(name), "{name}");
         }
     }

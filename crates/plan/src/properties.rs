@@ -184,7 +184,9 @@ fn unescape(text: &[u8]) -> Result<String, String> {
             b'u' => {
                 let unit = rest.get(..4).and_then(hex);
                 rest = rest.get(4..).unwrap_or_default();
-                unit.ok_or("\\u without four hexadecimal digits; expected such as \\u00e9 (a backslash is \\\\)")?
+                unit.ok_or(
+                    "\\u without four hexadecimal digits; expected such as \\u00e9 (a backslash is \\\\)",
+                )?
             }
             other => u16::from(other),
         });

@@ -221,9 +221,13 @@ fn mask_uri(text: &str) -> String {
 }
 
 /// Where the password of a URI (`scheme://user:password@host`) stands in `text`. It may hold `/` and `@` though it
-/// should not; what follows the last `@` before the query is the host.
+/// should not; what follows the last `@` before the query is the host. Redis targets may be written without `//`.
 pub(crate) fn uri_password(text: &str) -> Option<std::ops::Range<usize>> {
-    let start = text.find("://")? + 3;
+    let redis = || ["redis:", "rediss:", "unix:"].iter().find(|s| text.trim_start().starts_with(**s));
+    let start = match text.find("://") {
+        Some(at) => at + 3,
+        None => text.len() - text.trim_start().len() + redis()?.len(),
+    };
     // A password that holds a bare '?' hides more rather than less.
     let end = match text[start..].find('?').map(|at| at + start) {
         Some(query) if text[start..query].contains('@') => query,
@@ -301,8 +305,7 @@ mod tests {
         s.set("redis.password", "hunter2", Source::CommandLine);
         s.set("redis.host", "h", file(2));
         let list = s.provenance([("redis.host", ""), ("target", "0"), ("label", "")], mask_secret);
-        let text: Vec<String> =
-            list.iter().map(|p| format!("{}={} {}", p.key, p.value, p.source)).collect();
+        let text: Vec<String> = list.iter().map(|p| format!("{}={} {}", p.key, p.value, p.source)).collect();
         assert_eq!(text, ["redis.host=h workloads/workloada:2", "redis.password=*** -p", "target=0 default"]);
     }
 
@@ -328,6 +331,8 @@ mod tests {
             ("redis.uri", "redis://:a?b@h", "redis://:***@h"),
             ("redis.uri", "redis://h:1/2?x=a@b", "redis://h:***@b"),
             ("redis.uri", "redis://bob@h", "redis://bob@h"),
+            ("redis.uri", " redis:bob:x@h", " redis:bob:***@h"),
+            ("redis.uri", "unix:/run/r.sock", "unix:/run/r.sock"),
             ("mongodb.url", "mongodb://u:p@h|mongodb://u:q@h", "mongodb://u:***@h|mongodb://u:***@h"),
             ("label", "a:b@c", "a:b@c"),
         ] {

@@ -170,9 +170,9 @@ fn stall(cases: &mut Vec<Case>) -> Result<(), TargetError> {
     waited.sort_unstable();
     cases.push(Case { name, quantity: "operations", measured: totals.arrivals as f64, expected: 10_000.0, tolerance: 0.0 });
     cases.push(Case { name, quantity: "operations that waited", measured: waited.len() as f64, expected: rate, tolerance: 0.0 });
-    // The i-th of them, in ascending order, waited i milliseconds.
+    // The i-th of them, in ascending order, waited i milliseconds, and up to 16 us for the backlog (4 x 64 ns at a time).
     let worst = waited.iter().enumerate().map(|(i, &ns)| (ns as f64 / 1e6 - (i + 1) as f64).abs()).fold(0.0, f64::max);
-    cases.push(Case { name, quantity: "largest deviation + 1, ms", measured: 1.0 + worst, expected: 1.0, tolerance: 0.001 });
+    cases.push(Case { name, quantity: "largest deviation + 1, ms", measured: 1.0 + worst, expected: 1.0, tolerance: 0.02 });
     Ok(())
 }
 

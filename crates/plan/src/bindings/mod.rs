@@ -141,7 +141,9 @@ pub fn resolve(binding: Binding, settings: &Settings) -> Result<Bound, BadSettin
     let target = match binding {
         Binding::Redis => redis::target(settings, &mut notes)?,
         Binding::Basic | Binding::BasicTs => store(stores::basic_uri(settings, &mut notes)?),
-        Binding::Sqlite | Binding::Redb | Binding::Fjall => store(stores::file_uri(binding.name(), settings)?),
+        Binding::Sqlite | Binding::Redb | Binding::Fjall => {
+            store(stores::file_uri(binding.name(), settings)?)
+        }
         Binding::Null => BindingTarget::Null,
     };
     Ok(Bound { target, notes })
@@ -201,7 +203,10 @@ mod tests {
         assert!(text("reddis").contains("did you mean redis?"));
         assert!(text("site.ycsb.db.RedisCleint").contains("did you mean RedisClient?"));
         let far = text("cassandra-cql");
-        assert!(!far.contains("did you mean") && far.contains("accepted: redis, basic, basicts, sqlite"), "{far}");
+        assert!(
+            !far.contains("did you mean") && far.contains("accepted: redis, basic, basicts, sqlite"),
+            "{far}"
+        );
     }
 
     #[test]
@@ -210,7 +215,9 @@ mod tests {
         let line = Source::File { path: "f".into(), line: 1 };
         settings.set("redis.password", "file", line);
         settings.set("redis.user", "typed", Source::CommandLine);
-        take_environment(&mut settings, |name| Some(format!("from {name}")).filter(|_| !name.ends_with("URI")));
+        take_environment(&mut settings, |name| {
+            Some(format!("from {name}")).filter(|_| !name.ends_with("URI"))
+        });
         assert_eq!(settings.text("redis.password"), Some("from DYNO_REDIS_PASSWORD"));
         assert_eq!(settings.text("redis.user"), Some("typed"));
         assert_eq!(settings.get("redis.password").unwrap().source.to_string(), "$DYNO_REDIS_PASSWORD");

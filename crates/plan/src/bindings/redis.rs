@@ -6,7 +6,7 @@
 use super::BindingTarget;
 use crate::client::duration_ns;
 use crate::known::Known;
-use crate::settings::{BadSetting, MASK, Settings, uri_password};
+use crate::settings::{BadSetting, Settings, mask_secret};
 use dyno_wire::redis::{Address, ReadFrom, RedisOptions};
 use dyno_workload::ycsb::properties::Reader;
 
@@ -19,7 +19,8 @@ const MOST_MS: u64 = 86_400_000;
 /// Name, default, what is accepted, what it does.
 type Row = (&'static str, &'static str, &'static str, &'static str);
 
-const HOST: &str = "a host name or address, such as -p redis.host=127.0.0.1; several for a cluster: a:7000,b:7000";
+const HOST: &str =
+    "a host name or address, such as -p redis.host=127.0.0.1; several for a cluster: a:7000,b:7000";
 
 const ROWS: [Row; 20] = [
     ("redis.host", "", HOST, "where the server is; required unless redis.socket or redis.uri is set"),
@@ -39,9 +40,24 @@ const ROWS: [Row; 20] = [
     ("redis.tls.servername", "", "a host name", "name to verify, if not redis.host"),
     ("redis.protocol", "2", "2 or 3", "version of RESP"),
     ("redis.layout", "hash", "hash or string", "a record is a hash of its fields, or one string"),
-    ("redis.index", "zset", "zset or none", "list keys in the sorted set _indices, which scans need, or nowhere"),
-    ("redis.scan.window", "1", "a whole number from 1", "records a scan asks for at once; YCSB asks one by one"),
-    ("redis.reads", "primary", "primary, replica or any; the last two with redis.cluster=true", "where reads go"),
+    (
+        "redis.index",
+        "zset",
+        "zset or none",
+        "list keys in the sorted set _indices, which scans need, or nowhere",
+    ),
+    (
+        "redis.scan.window",
+        "1",
+        "a whole number from 1",
+        "records a scan asks for at once; YCSB asks one by one",
+    ),
+    (
+        "redis.reads",
+        "primary",
+        "primary, replica or any; the last two with redis.cluster=true",
+        "where reads go",
+    ),
 ];
 
 /// The properties for help.
@@ -103,11 +119,11 @@ fn from_uri(uri: &str, settings: &Settings, notes: &mut Vec<String>) -> Result<R
     if !["redis", "rediss", "unix"].contains(&scheme) {
         return Err(refuse(settings, "redis.uri"));
     }
-    let mut options = RedisOptions::from_uri(uri).map_err(|refused| {
-        // The refusal may quote the URI; what is typed as a password stays out of it.
-        let why = match uri_password(uri) {
-            Some(password) => refused.0.replace(&uri[password], MASK),
-            None => refused.0,
+    let mut options = RedisOptions::from_uri(uri).map_err(|_| {
+        // The refusal may quote the URI: ask again without the password.
+        let why = match RedisOptions::from_uri(&mask_secret("redis.uri", uri)) {
+            Err(refused) => refused.0,
+            Ok(_) => "its password has a % that is not followed by two hex digits".to_owned(),
         };
         settings.refuse("redis.uri", format!("a URI of a Redis target; {why}"))
     })?;
@@ -143,7 +159,12 @@ fn from_properties(settings: &Settings, notes: &mut Vec<String>) -> Result<Redis
     Ok(options)
 }
 
-fn set_plain(options: &mut RedisOptions, settings: &Settings, key: &str, name: &str) -> Result<(), BadSetting> {
+fn set_plain(
+    options: &mut RedisOptions,
+    settings: &Settings,
+    key: &str,
+    name: &str,
+) -> Result<(), BadSetting> {
     match settings.text(key) {
         Some(value) => options.set(name, value.trim()).map_err(|_| refuse(settings, key)),
         None => Ok(()),

@@ -23,8 +23,12 @@ fn kept() -> impl Iterator<Item = &'static StoreKind> {
 /// The properties for help.
 pub(super) fn properties() -> impl Iterator<Item = Known> {
     kept().flat_map(|kind| {
-        let path =
-            Known { group: kind.scheme, name: format!("{}.path", kind.scheme).into(), default: "", doc: PATH.into() };
+        let path = Known {
+            group: kind.scheme,
+            name: format!("{}.path", kind.scheme).into(),
+            default: "",
+            doc: PATH.into(),
+        };
         let options = kind.options.iter().map(|spec| Known {
             group: kind.scheme,
             name: format!("{}.{}", kind.scheme, spec.name).into(),
@@ -89,7 +93,8 @@ pub(super) fn basic_uri(settings: &Settings, notes: &mut Vec<String>) -> Result<
         options.push(("simulatedelay", format!("{delay_ms}ms")));
     }
     if r.flag("basicdb.count", false).map_err(blame)? {
-        notes.push("basicdb.count=true has no effect: this mock does not count operations per key".to_owned());
+        notes
+            .push("basicdb.count=true has no effect: this mock does not count operations per key".to_owned());
     }
     let mut uri = "basic:".to_owned();
     add_options(&mut uri, &options);

@@ -1,0 +1,216 @@
+//! `dyno run`: one target, measured.
+//!
+//! `resolve` turns options into settings, jobs and thresholds without touching anything; `record` prepares the run
+//! directory; here they are carried out in order: target, records, measurement, summary.
+
+mod record;
+mod resolve;
+
+use crate::args::RunArgs;
+use crate::exit::{Exit, Failure};
+use crate::live::Live;
+use crate::report::{exit_of, show};
+use crate::{signals, terminal};
+use dyno_engine::{Control, affinity};
+use dyno_rig::{Ended, Opened, PhasePlan, SCHEMES, Session, SessionPlan, Spawned, Target, find_server, present, spawn};
+use dyno_rundir::schema::{Status, Summary, Trust};
+use resolve::Resolved;
+use std::sync::Arc;
+
+pub use record::{environment, new_directory, now};
+
+/// What the run is to be applied to, and what must be removed afterwards.
+struct Place {
+    target: Target,
+    server: Option<Spawned>,
+    _folder: Option<tempfile::TempDir>,
+}
+
+/// Reads the positional: a URI, later an experiment or a preset.
+fn place(args: &RunArgs) -> Result<Target, Failure> {
+    let Some(text) = &args.target else {
+        return Ok(match find_server(None) {
+            Some((kind, _)) => Target::Spawn(kind.to_owned()),
+            None => Target::Store(String::new()),
+        });
+    };
+    let scheme = text.split(':').next().unwrap_or_default();
+    if text.contains(':') && !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric()) {
+        let target = Target::parse(text)?;
+        if let Target::Redis(options) = &target {
+            if options.password.is_some() {
+                terminal::warn("a password on the command line can be seen by every user of this host");
+            }
+        }
+        return Ok(target);
+    }
+    if std::path::Path::new(text).exists() || text.ends_with(".yaml") || text.ends_with(".yml") {
+        return Err(Failure::Usage(format!(
+            "{text}: experiment files come with a later release; give a target URI such as redis://127.0.0.1:6379"
+        )));
+    }
+    let near = dyno_plan::nearest(text, SCHEMES.iter().map(|(s, _)| *s));
+    let hint = near.map_or(String::new(), |n| format!("; did you mean {n}: ?"));
+    let forms: Vec<&str> = SCHEMES.iter().map(|(_, form)| *form).collect();
+    Err(Failure::Usage(format!("{text:?} is no target URI{hint} Targets: {}", forms.join("  "))))
+}
+
+/// Starts what must be started.
+fn prepare(target: Target) -> Result<Place, Failure> {
+    match target {
+        Target::Spawn(kind) => {
+            let found = find_server(Some(&kind).filter(|k| !k.is_empty()).map(String::as_str));
+            let Some((name, program)) = found else {
+                let known: Vec<String> = dyno_rig::SERVERS.iter().map(|(k, p)| format!("{k} ({p})")).collect();
+                let text = format!("no server of kind {kind:?} on PATH; known kinds: {}", known.join(", "));
+                return Err(Failure::Unreachable(text));
+            };
+            let server = spawn(name, &program).map_err(|e| Failure::Unreachable(format!("{name}: {e}")))?;
+            let target = Target::parse(&format!("redis://127.0.0.1:{}", server.port))?;
+            terminal::note(&format!("started a temporary {name} on port {}; it ends with this run", server.port));
+            Ok(Place { target, server: Some(server), _folder: None })
+        }
+        Target::Store(uri) if uri.is_empty() => {
+            let folder = tempfile::Builder::new().prefix("dyno-store-").tempdir()?;
+            let path = folder.path().join("bench.sqlite");
+            terminal::note("no redis-server, valkey-server, dragonfly or keydb-server on PATH: measuring SQLite instead");
+            let target = Target::Store(format!("sqlite:{}", path.display()));
+            Ok(Place { target, server: None, _folder: Some(folder) })
+        }
+        target => Ok(Place { target, server: None, _folder: None }),
+    }
+}
+
+/// The command.
+pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
+    let target = place(args)?;
+    let mut resolved = Resolved::from_args(args)?;
+    let control = Arc::new(Control::default());
+    signals::listen(&control)?;
+    let place = prepare(target)?;
+    let content = resolved.measure_workload.content();
+    let opened = place.target.open(content.clone())?;
+    opened.check(&content, &resolved.verbs)?;
+    let local = is_local(&place.target);
+    resolved.place_threads(args, &opened, local, place.server.as_ref().and_then(|s| s.core))?;
+    let environment = environment();
+    let plan = SessionPlan {
+        title: resolved.title(&place.target),
+        target: place.target.redacted(),
+        started: now(),
+        conditions: resolved.conditions.clone(),
+        clock_ns: environment.clock_ns,
+    };
+    let writer = record::writer(args, &resolved, &plan, &opened, &environment)?;
+    let mut session = Session::new(plan, &opened, control, writer);
+    let ended = phases(args, &resolved, &opened, &mut session);
+    conclude(args, &resolved, &mut session, ended)
+}
+
+/// Whether the target runs on this host, so that a core must be left to it.
+fn is_local(target: &Target) -> bool {
+    use dyno_wire::redis::Address;
+    match target {
+        Target::Redis(options) => options.addresses.iter().all(|a| match a {
+            Address::Tcp(host, _) => matches!(host.as_str(), "localhost" | "::1") || host.starts_with("127."),
+            Address::Unix(_) => true,
+        }),
+        _ => false,
+    }
+}
+
+fn phases(
+    args: &RunArgs,
+    resolved: &Resolved,
+    opened: &Opened,
+    session: &mut Session<'_>,
+) -> Result<Ended, Failure> {
+    let mut live = Live::new(args.quiet || args.json && !terminal::live());
+    let load = match (args.no_load || opened.is_virtual(), args.reload) {
+        (true, _) => false,
+        (false, true) => true,
+        (false, false) => !present(opened, &resolved.measure_workload)?,
+    };
+    if load && !signals::interrupted() {
+        let loaded = session.run(&PhasePlan { name: "load", job: resolved.load_job(opened) }, &mut live)?;
+        let missing = resolved.records.saturating_sub(loaded.totals.ok());
+        if signals::interrupted() {
+            return Ok(loaded);
+        }
+        if missing > 0 {
+            let first = loaded.finished.errors.first().map_or(String::new(), |(o, w)| format!(": {} {w}", o.name()));
+            terminal::warn(&format!("{missing} of {} records could not be loaded{first}", resolved.records));
+        }
+    } else if !args.no_load && !opened.is_virtual() {
+        terminal::note(&format!("{} records are there already (--reload loads them again)", resolved.records));
+    }
+    if signals::interrupted() {
+        return Err(Failure::Interrupted);
+    }
+    Ok(session.run(&PhasePlan { name: "measure", job: resolved.measure_job(opened) }, &mut live)?)
+}
+
+/// Writes and prints what came out of it.
+fn conclude(
+    args: &RunArgs,
+    resolved: &Resolved,
+    session: &mut Session<'_>,
+    ended: Result<Ended, Failure>,
+) -> Result<Exit, Failure> {
+    let ended = match ended {
+        Ok(ended) => ended,
+        Err(failure) => {
+            if let Some(writer) = session.writer() {
+                writer.event("failed", &failure.to_string());
+                let interrupted = matches!(failure, Failure::Interrupted);
+                writer.update(|run| run.status = if interrupted { Status::Interrupted } else { Status::Failed });
+            }
+            return Err(failure);
+        }
+    };
+    let status = if signals::interrupted() { Status::Interrupted } else { Status::Complete };
+    let summary = session.finish(&ended, &resolved.pacing, status);
+    show(&summary, args.json)?;
+    let mut exit = exit_of(&summary);
+    if let Some(writer) = session.writer() {
+        if !args.json {
+            terminal::out(&format!("\nrun directory: {}\n", writer.path().display()));
+        }
+        if let Some(failure) = writer.failure() {
+            terminal::error(&format!("the run directory is incomplete: {failure}"));
+            exit = if exit == Exit::Ok { Exit::Internal } else { exit };
+        }
+    }
+    warn_if_suspect(&summary);
+    Ok(exit)
+}
+
+/// The verdict goes to stderr too, for whoever reads only the exit code.
+fn warn_if_suspect(summary: &Summary) {
+    let first = summary.verdict.reasons.first();
+    if let (Trust::Suspect | Trust::Invalid, Some(reason)) = (summary.verdict.trust, first) {
+        let word = if summary.verdict.trust == Trust::Invalid { "invalid" } else { "suspect" };
+        terminal::warn(&format!("the run is {word}: {}", reason.text));
+    }
+}
+
+/// Cores for load threads: the last ones that are allowed, but not the server's.
+pub fn choose_cores(
+    wanted: Option<usize>,
+    users: usize,
+    local: bool,
+    taken: Option<usize>,
+) -> Result<Vec<usize>, Failure> {
+    let mut cores = affinity::allowed_cores();
+    if cores.len() > 1 {
+        cores.retain(|core| Some(*core) != taken);
+    }
+    let spare = usize::from(local && taken.is_none() && cores.len() > 1);
+    let most = wanted.unwrap_or(cores.len() - spare).min(users.max(1));
+    if most == 0 {
+        return Err(Failure::Usage("--threads 0: expected 1 or more".into()));
+    }
+    // More threads than cores share cores in turn.
+    let from = cores.len().saturating_sub(most);
+    Ok((0..most).map(|i| cores[(from + i) % cores.len()]).collect())
+}

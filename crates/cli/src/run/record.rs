@@ -1,0 +1,74 @@
+//! The run directory of `dyno run`: where it is and what it says at the start.
+
+use super::resolve::Resolved;
+use crate::args::RunArgs;
+use crate::exit::Failure;
+use dyno_engine::affinity;
+use dyno_record::Scale;
+use dyno_rig::{Opened, SessionPlan};
+use dyno_rundir::Writer;
+use dyno_rundir::mask::mask_arguments;
+use dyno_rundir::schema::{Environment, Run, Setting, Status, VERSION};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Wall clock, RFC 3339 in UTC.
+pub fn now() -> String {
+    let now = jiff::Timestamp::now();
+    now.round(jiff::Unit::Second).unwrap_or(now).to_string()
+}
+
+/// This host.
+pub fn environment() -> Environment {
+    let host = dyno_monitor::host();
+    Environment {
+        host: host.name,
+        kernel: host.kernel,
+        cpu: host.cpu,
+        cores: affinity::allowed_cores(),
+        memory_bytes: host.memory_bytes,
+        tuning: host.tuning,
+        clock_ns: affinity::clock_cost_ns(),
+        load_average: host.load_average,
+    }
+}
+
+/// A directory under `dyno-runs` that does not exist yet.
+pub fn new_directory(name: &str) -> PathBuf {
+    let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S");
+    let base = PathBuf::from("dyno-runs").join(format!("{stamp}-{name}"));
+    let numbered = (2..1_000).map(|n| PathBuf::from(format!("{}-{n}", base.display())));
+    std::iter::once(base.clone()).chain(numbered).find(|path| !path.exists()).unwrap_or(base)
+}
+
+/// Opens the run directory, if one is wanted.
+pub(super) fn writer(
+    args: &RunArgs,
+    resolved: &Resolved,
+    plan: &SessionPlan,
+    opened: &Opened,
+    environment: &Environment,
+) -> Result<Option<Writer>, Failure> {
+    if args.no_out {
+        return Ok(None);
+    }
+    let path = args.out.clone().unwrap_or_else(|| new_directory(&resolved.name));
+    let mut settings = vec![Setting { key: "title".into(), value: plan.title.clone(), source: "derived".into() }];
+    settings.extend(resolved.settings_list());
+    let run = Run {
+        version: VERSION,
+        dyno: env!("CARGO_PKG_VERSION").into(),
+        command: mask_arguments(&std::env::args().collect::<Vec<_>>()),
+        started: plan.started.clone(),
+        status: Status::Running,
+        target: plan.target.clone(),
+        database: opened.database(),
+        facts: opened.facts(),
+        settings,
+        metrics: BTreeMap::new(),
+        unit_ns: Scale::Ns64.unit_ns(),
+    };
+    let writer = Writer::create(&path, run, environment, Scale::Ns64)
+        .map_err(|e| Failure::Usage(format!("cannot write the run directory: {e}")))?;
+    Ok(Some(writer))
+}

@@ -1,0 +1,314 @@
+//! Options into settings, workloads, jobs and thresholds. Nothing here touches the target.
+
+use super::choose_cores;
+use crate::args::{Arrivals, RunArgs};
+use crate::exit::Failure;
+use dyno_analysis::Condition;
+use dyno_engine::arrivals::{Process, Profile};
+use dyno_engine::{End, Job, Pacing, Queue};
+use dyno_plan::{Settings, Source, properties};
+use dyno_record::Scale;
+use dyno_rig::{Opened, Target};
+use dyno_rundir::mask::{is_secret, mask_uris};
+use dyno_rundir::schema::Setting;
+use dyno_types::units::{parse_count, parse_duration_ns};
+use dyno_types::{Refused, Verb};
+use dyno_workload::Workload;
+use dyno_workload::ycsb::{CoreConfig, CoreWorkload, stock, stock_by_letter};
+use std::path::Path;
+use std::sync::Arc;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Everything a run needs to know, checked.
+pub(super) struct Resolved {
+    settings: Settings,
+    /// `workloada`, or the file's name: part of the directory's name.
+    pub name: String,
+    /// Records of the data set.
+    pub records: u64,
+    load_workload: Arc<dyn Workload>,
+    /// The measured workload.
+    pub measure_workload: Arc<dyn Workload>,
+    /// Verbs the measured workload uses.
+    pub verbs: Vec<Verb>,
+    /// Closed or open loop.
+    pub pacing: Pacing,
+    /// Thresholds.
+    pub conditions: Vec<Condition>,
+    users: usize,
+    pipeline: usize,
+    load_pipeline: usize,
+    end: End,
+    warmup_ns: u64,
+    timeout_ns: Option<u64>,
+    drain_ns: u64,
+    queue: Queue,
+    seed: u64,
+    spin: bool,
+    cores: Vec<Option<usize>>,
+    load_cores: Vec<Option<usize>>,
+}
+
+fn usage(option: &str, error: impl std::fmt::Display) -> Failure {
+    Failure::Usage(format!("{option}: {error}"))
+}
+
+fn duration(option: &str, text: &str) -> Result<u64, Failure> {
+    parse_duration_ns(text, SECOND_NS).map_err(|e| usage(option, e))
+}
+
+fn count(option: &str, text: &str) -> Result<u64, Failure> {
+    parse_count(text).map_err(|e| usage(option, e))
+}
+
+impl Resolved {
+    /// Checks everything that can be checked without the target.
+    pub fn from_args(args: &RunArgs) -> Result<Self, Failure> {
+        let (settings, name) = settings(args)?;
+        let mut config = CoreConfig::from_lookup(&mut settings.lookup())
+            .map_err(|bad| Failure::Usage(settings.blame(bad).to_string()))?;
+        if let Some(path) = config.needs_histogram().map(str::to_owned) {
+            let text = std::fs::read_to_string(&path).map_err(|e| usage("fieldlengthhistogram", format!("{path}: {e}")))?;
+            config.set_histogram(&text).map_err(|bad| Failure::Usage(settings.blame(bad).to_string()))?;
+        }
+        let blame = |bad| Failure::Usage(settings.blame(bad).to_string());
+        let load_workload: Arc<dyn Workload> = Arc::new(CoreWorkload::load(&config).map_err(blame)?);
+        let measure_workload: Arc<dyn Workload> = Arc::new(CoreWorkload::run(&config).map_err(blame)?);
+        let conditions = args
+            .require
+            .iter()
+            .map(|text| {
+                let condition = Condition::parse(text)?;
+                condition.check(measure_workload.metrics())?;
+                Ok(condition)
+            })
+            .collect::<Result<_, dyno_analysis::BadThreshold>>()
+            .map_err(|e| usage("--require", e))?;
+        let operations = args.ops.as_deref().map(|o| count("--ops", o)).transpose()?;
+        let duration_ns = match (&args.duration, operations) {
+            (Some(text), _) => Some(duration("--duration", text)?),
+            (None, None) => Some(10 * SECOND_NS),
+            (None, Some(_)) => None,
+        };
+        let warmup_ns = match (&args.warmup, duration_ns) {
+            (Some(text), _) => duration("--warmup", text)?,
+            (None, Some(d)) => (d / 10).min(5 * SECOND_NS),
+            (None, None) => 0,
+        };
+        let timeout_ns = Some(duration("--timeout", &args.timeout)?).filter(|t| *t > 0);
+        let age_ns = args.queue_age.as_deref().map(|t| duration("--queue-age", t)).transpose()?;
+        Ok(Resolved {
+            records: config.insert_count,
+            verbs: verbs(&config),
+            name,
+            load_workload,
+            measure_workload,
+            pacing: pacing(args)?,
+            conditions,
+            users: args.users.or(args.connections).unwrap_or(if args.rate.is_some() { 64 } else { 16 }),
+            pipeline: args.pipeline,
+            load_pipeline: args.load_pipeline,
+            end: End { operations, duration_ns },
+            warmup_ns,
+            timeout_ns,
+            drain_ns: duration("--drain", &args.drain)?,
+            queue: Queue { length: count("--queue", &args.queue)?, age_ns },
+            seed: args.seed,
+            spin: args.spin,
+            settings,
+            cores: vec![None],
+            load_cores: vec![None],
+        })
+    }
+
+    /// Chooses the cores of load threads, now that the target is known.
+    pub fn place_threads(
+        &mut self,
+        args: &RunArgs,
+        opened: &Opened,
+        local: bool,
+        taken: Option<usize>,
+    ) -> Result<(), Failure> {
+        let chosen = match (&args.cores, opened.is_virtual()) {
+            (_, true) => vec![0],
+            (Some(list), _) => core_list(list)?,
+            (None, _) => choose_cores(args.threads, self.users, local, taken)?,
+        };
+        let pinned = !args.no_pin && !opened.is_virtual();
+        self.cores = chosen.iter().map(|core| pinned.then_some(*core)).collect();
+        self.cores.truncate(self.users.max(1));
+        self.load_cores = self.cores.clone();
+        self.measure_job(opened).check().map_err(|Refused(text)| Failure::Usage(text))
+    }
+
+    /// The job of the load phase: closed loop, pipelined, until every record is in.
+    pub fn load_job(&self, opened: &Opened) -> Job {
+        Job {
+            workload: self.load_workload.clone(),
+            pacing: Pacing::Closed { think_ns: 0 },
+            end: End { operations: Some(self.records), duration_ns: None },
+            warmup_ns: 0,
+            users: self.users.clamp(1, 16),
+            pipeline: if opened.is_wire() { self.load_pipeline } else { 1 },
+            cores: self.load_cores.iter().copied().take(self.users.clamp(1, 16)).collect(),
+            ..self.measure_job(opened)
+        }
+    }
+
+    /// The job of the measured phase.
+    pub fn measure_job(&self, opened: &Opened) -> Job {
+        Job {
+            workload: self.measure_workload.clone(),
+            pacing: self.pacing.clone(),
+            end: self.end,
+            warmup_ns: self.warmup_ns,
+            users: self.users,
+            pipeline: self.pipeline,
+            cores: self.cores.clone(),
+            timeout_ns: if opened.is_virtual() { None } else { self.timeout_ns },
+            queue: self.queue,
+            seed: self.seed,
+            stripe: (0, 1),
+            scale: Scale::Ns64,
+            raw_samples: false,
+            spin: self.spin,
+            drain_ns: self.drain_ns,
+        }
+    }
+
+    /// What is done, in words.
+    pub fn title(&self, target: &Target) -> String {
+        let loop_words = match &self.pacing {
+            Pacing::Closed { .. } => format!("{} users", self.users * self.pipeline),
+            Pacing::Open { profile: Profile::Constant { rate }, .. } => format!("{rate:.0}/s"),
+            Pacing::Open { .. } => "varying rate".into(),
+        };
+        let _ = target;
+        format!("{}, {loop_words}", self.name)
+    }
+
+    /// Every setting with its source, secrets masked.
+    pub fn settings_list(&self) -> Vec<Setting> {
+        let defaults = dyno_workload::ycsb::known_properties().iter().map(|p| (p.name, p.default));
+        let mask = |key: &str, value: &str| if is_secret(key) { "***".to_owned() } else { mask_uris(value) };
+        let list = self.settings.provenance(defaults, mask).into_iter();
+        list.map(|p| Setting { key: p.key, value: p.value, source: p.source }).collect()
+    }
+}
+
+fn verbs(config: &CoreConfig) -> Vec<Verb> {
+    let p = &config.proportions;
+    let weighted = [
+        (p.read, Verb::Read),
+        (p.update, Verb::Update),
+        (p.insert, Verb::Insert),
+        (p.scan, Verb::Scan),
+        (p.read_modify_write, Verb::Update),
+        (p.delete, Verb::Delete),
+    ];
+    weighted.into_iter().filter(|(weight, _)| *weight > 0.0).map(|(_, verb)| verb).collect()
+}
+
+fn pacing(args: &RunArgs) -> Result<Pacing, Failure> {
+    let Some(rate) = &args.rate else {
+        return Ok(Pacing::Closed { think_ns: duration("--think", &args.think)? });
+    };
+    let profile = Profile::parse(rate).map_err(|e| usage("--rate", e))?;
+    let process = match args.arrivals {
+        Arrivals::Poisson => Process::Poisson,
+        Arrivals::Constant => Process::Constant,
+    };
+    Ok(Pacing::Open { profile, process })
+}
+
+/// `2,3` or `4-7`.
+fn core_list(text: &str) -> Result<Vec<usize>, Failure> {
+    let bad = || usage("--cores", format!("{text:?}: expected a list such as 2,3 or 4-7"));
+    let mut cores = Vec::new();
+    for part in text.split(',') {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let (from, to): (usize, usize) = (from.trim().parse().map_err(|_| bad())?, to.trim().parse().map_err(|_| bad())?);
+        if from > to || to > 4_095 {
+            return Err(bad());
+        }
+        cores.extend(from..=to);
+    }
+    let allowed = dyno_engine::affinity::allowed_cores();
+    match cores.iter().find(|c| !allowed.contains(c)) {
+        Some(core) => Err(usage("--cores", format!("core {core} is not allowed to this process; allowed: {allowed:?}"))),
+        None => Ok(cores),
+    }
+}
+
+/// Layers: the workload's file or built-in text, then options and `-p`.
+fn settings(args: &RunArgs) -> Result<(Settings, String), Failure> {
+    let mut settings = Settings::new();
+    let name = take_workload(&args.workload, &mut settings)?;
+    let option = |flag: &str| Source::Option { flag: flag.to_owned() };
+    let records = count("--records", &args.records)?;
+    let from_file = settings.get("recordcount").is_some_and(|s| matches!(s.source, Source::File { .. }));
+    // A file's own recordcount stands unless --records is typed; built-in texts say 1000, which nobody means.
+    if !(from_file && args.records == "100k") {
+        settings.set("recordcount", records.to_string(), option("--records"));
+    }
+    settings.set("operationcount", "0", Source::Default);
+    if let Some(fields) = args.fields {
+        settings.set("fieldcount", fields.to_string(), option("--fields"));
+    }
+    if let Some(length) = args.field_length {
+        settings.set("fieldlength", length.to_string(), option("--field-length"));
+    }
+    settings.set("dyno.seed", args.seed.to_string(), option("--seed"));
+    if let Some(distribution) = &args.distribution {
+        let (name, theta) = distribution.split_once(':').unwrap_or((distribution, ""));
+        settings.set("requestdistribution", name, option("--distribution"));
+        if name == "zipfian" && !theta.is_empty() {
+            settings.set("dyno.zipfian", "true", option("--distribution"));
+            settings.set("dyno.zipfian.theta", theta, option("--distribution"));
+        }
+    }
+    for pair in &args.properties {
+        let (key, value) = pair
+            .split_once('=')
+            .ok_or_else(|| usage("-p", format!("{pair:?}: expected KEY=VALUE, such as fieldcount=5")))?;
+        let known = dyno_workload::ycsb::known_properties();
+        if !known.iter().any(|p| p.name == key) {
+            let hint = dyno_plan::suggest::hint(key, known.iter().map(|p| p.name));
+            return Err(usage("-p", format!("unknown property {key:?}{hint}")));
+        }
+        settings.set(key, value, Source::CommandLine);
+    }
+    if let Some(total) = args.ops.as_deref() {
+        settings.set("operationcount", count("--ops", total)?.to_string(), option("--ops"));
+    }
+    Ok((settings, name))
+}
+
+/// A letter, a built-in name, or a file.
+fn take_workload(text: &str, settings: &mut Settings) -> Result<String, Failure> {
+    let path = Path::new(text);
+    if path.is_file() {
+        let entries = properties::read_file(path).map_err(|e| usage("--workload", format!("{text}: {e}")))?;
+        for entry in entries {
+            let source = Source::File { path: text.to_owned(), line: entry.line };
+            settings.set(&entry.key, entry.value, source);
+        }
+        return Ok(path.file_stem().map_or("workload".into(), |s| s.to_string_lossy().into_owned()));
+    }
+    let Some(found) = stock_by_letter(text).or_else(|| stock(text)) else {
+        let names: Vec<&str> = dyno_workload::ycsb::stock::stock_names().collect();
+        let hint = dyno_plan::suggest::hint(text, names.iter().copied());
+        return Err(usage(
+            "--workload",
+            format!("{text:?} is no file and no built-in workload{hint}; expected a to f, a file, or one of {}", names.join(", ")),
+        ));
+    };
+    let name = if text.len() == 1 { format!("workload{}", text.to_ascii_lowercase()) } else { text.to_owned() };
+    let entries = properties::parse(found.as_bytes()).map_err(|e| Failure::Internal(e.to_string()))?;
+    for entry in entries {
+        let source = Source::BuiltIn { name: name.clone(), line: entry.line };
+        settings.set(&entry.key, entry.value, source);
+    }
+    Ok(name.rsplit('/').next().unwrap_or(&name).to_owned())
+}
