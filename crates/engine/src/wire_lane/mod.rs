@@ -247,7 +247,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if !self.measuring {
             until = until.min(self.measure_ns);
         }
-        if let Some(&Reverse((at, _))) = self.resting.peek() {
+        if let (Some(&Reverse((at, _))), false) = (self.resting.peek(), self.issued_all) {
             until = until.min(at);
         }
         if !self.retrying.is_empty() {
