@@ -17,7 +17,7 @@ use dyno_rundir::schema::{Status, Summary, Trust};
 use resolve::Resolved;
 use std::sync::Arc;
 
-pub use record::{environment, new_directory, now};
+pub use record::{environment, now};
 
 /// What the run is to be applied to, and what must be removed afterwards.
 struct Place {

@@ -1,0 +1,33 @@
+# The project's commands. `make demo` and `make test` need nothing but a Rust toolchain and a C compiler; where
+# redis-server is missing they install it on Debian and Ubuntu (as root), or say what is missing.
+
+CARGO ?= cargo
+DYNO := $(or $(CARGO_TARGET_DIR),target)/release/dyno
+
+.PHONY: demo test test-all bench lint build install
+
+build:
+	$(CARGO) build --release --locked -p dyno-cli
+
+demo: build
+	@scripts/need-redis.sh || true
+	$(DYNO) run --workload a --records 100k --rate 10k --connections 32 --duration 10s --require 'errors < 0.1%'
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
+
+test:
+	@scripts/need-redis.sh || true
+	@scripts/test.sh
+
+# What is slow or rare. Nothing beyond `make test` yet: the official driver, engine libraries, browser, notebooks,
+# Kubernetes and chaos come with their features.
+test-all: test
+
+bench:
+	@scripts/need-redis.sh
+	$(CARGO) run --release --locked -p dyno-bench
+
+install: build
+	$(CARGO) install --locked --path crates/cli
