@@ -1,0 +1,151 @@
+//! Servers and clients as child processes on their cores, and the CPU time they took.
+
+use anyhow::{Context, Result, bail};
+use dyno_engine::affinity::allowed_cores;
+use dyno_rig::{Spawned, find_server, spawn};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// What every row needs.
+pub struct Bench {
+    /// The server: pinned to the first core.
+    pub server: Spawned,
+    /// Its core.
+    pub server_core: usize,
+    /// The client's core.
+    pub client_core: usize,
+    /// The dyno binary.
+    pub dyno: PathBuf,
+    /// This binary.
+    me: PathBuf,
+}
+
+/// CPU seconds of a child.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cpu {
+    /// User time.
+    pub user_s: f64,
+    /// System time.
+    pub system_s: f64,
+}
+
+impl Cpu {
+    /// Both.
+    pub fn total_s(&self) -> f64 {
+        self.user_s + self.system_s
+    }
+}
+
+/// Records that GET and SET rows work on.
+pub const RECORDS: u64 = 100_000;
+
+impl Bench {
+    /// Starts the server and fills it.
+    pub fn prepare() -> Result<Self> {
+        let cores = allowed_cores();
+        let (server_core, client_core) = (cores[0], *cores.last().context("no core")?);
+        let Some((kind, program)) = find_server(Some("redis")) else { bail!("redis-server is not installed") };
+        let me = std::env::current_exe()?;
+        let dyno = me.with_file_name("dyno");
+        if !dyno.is_file() {
+            let built = Command::new("cargo").args(["build", "--release", "--locked", "-p", "dyno-cli"]).status()?;
+            if !built.success() {
+                bail!("dyno could not be built");
+            }
+        }
+        let server = spawn(kind, &program)?;
+        let bench = Bench { server, server_core, client_core, dyno, me };
+        bench.dyno_run(&["--ops", "1", "--reload", "--users", "16"], 1)?;
+        Ok(bench)
+    }
+
+    /// The machine.
+    pub fn describe(&self) -> String {
+        let host = dyno_monitor_line();
+        format!("{host}\nserver on core {}, client on core {}", self.server_core, self.client_core)
+    }
+
+    /// Runs a command on the client's core; its standard output and the CPU it took.
+    pub fn timed(&self, program: &str, arguments: &[String]) -> Result<(String, Cpu)> {
+        let before = children_cpu()?;
+        let output = Command::new("taskset")
+            .args(["-c", &self.client_core.to_string(), program])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .with_context(|| format!("taskset {program}"))?;
+        let after = children_cpu()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        if !output.status.success() {
+            bail!("{program} {arguments:?} failed: {}{text}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok((text, Cpu { user_s: after.user_s - before.user_s, system_s: after.system_s - before.system_s }))
+    }
+
+    /// dyno on the GET and SET workload; its summary and the CPU it took.
+    pub fn dyno_run(&self, extra: &[&str], pipeline: usize) -> Result<(serde_json::Value, Cpu)> {
+        let mut arguments = vec![
+            "run".to_owned(),
+            format!("redis://127.0.0.1:{}?layout=string", self.server.port),
+            "--records".into(),
+            RECORDS.to_string(),
+            "--pipeline".into(),
+            pipeline.to_string(),
+        ];
+        for (key, value) in crate::floor::PROPERTIES {
+            arguments.extend(["-p".to_owned(), format!("{key}={value}")]);
+        }
+        arguments.extend(["--threads", "1", "--no-pin", "--no-out", "--json", "--quiet"].map(str::to_owned));
+        arguments.extend(extra.iter().map(|a| (*a).to_owned()));
+        let (text, cpu) = self.timed(&self.dyno.display().to_string(), &arguments)?;
+        Ok((serde_json::from_str(&text).context("dyno's summary")?, cpu))
+    }
+
+    /// The floor.
+    pub fn floor(&self, operations: u64, connections: usize, pipeline: usize) -> Result<Cpu> {
+        let numbers = [u64::from(self.server.port), operations, connections as u64, pipeline as u64, RECORDS];
+        let mut arguments = vec!["floor".to_owned()];
+        arguments.extend(numbers.map(|n| n.to_string()));
+        Ok(self.timed(&self.me.display().to_string(), &arguments)?.1)
+    }
+
+    /// redis-benchmark: half SET, half GET.
+    pub fn redis_benchmark(&self, operations: u64, connections: usize, pipeline: usize) -> Result<Cpu> {
+        let half = (operations / 2).to_string();
+        let (port, c, p, r) =
+            (self.server.port.to_string(), connections.to_string(), pipeline.to_string(), RECORDS.to_string());
+        let arguments = ["-p", &port, "-t", "set,get", "-d", "1000", "-n", &half, "-c", &c, "-P", &p, "-r", &r, "-q"];
+        Ok(self.timed("redis-benchmark", &arguments.map(str::to_owned))?.1)
+    }
+}
+
+/// CPU of all children that have ended so far.
+fn children_cpu() -> Result<Cpu> {
+    let text = std::fs::read_to_string("/proc/self/stat")?;
+    let fields: Vec<f64> = text
+        .rsplit_once(')')
+        .context("/proc/self/stat")?
+        .1
+        .split_whitespace()
+        .skip(13)
+        .take(2)
+        .map(|f| f.parse().unwrap_or(0.0))
+        .collect();
+    // Ticks of 10 ms: rounds last seconds.
+    Ok(Cpu { user_s: fields[0] / 100.0, system_s: fields[1] / 100.0 })
+}
+
+fn dyno_monitor_line() -> String {
+    let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpu.lines().find(|l| l.starts_with("model name")).and_then(|l| l.split_once(':'));
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("{}, kernel {}", model.map_or("unknown CPU", |(_, m)| m.trim()), kernel.trim())
+}
+
+/// Ticks of the host: all, and those the hypervisor took.
+pub fn host_ticks() -> (u64, u64) {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let fields: Vec<u64> =
+        text.lines().next().unwrap_or_default().split_whitespace().skip(1).filter_map(|f| f.parse().ok()).collect();
+    (fields.iter().take(8).sum(), fields.get(7).copied().unwrap_or(0))
+}

@@ -1,0 +1,38 @@
+//! `make bench`: what dyno costs beside a minimal loop and beside redis-benchmark, and what it promises otherwise.
+//!
+//! The server runs on the first core, the client on the last. Pairs alternate; rounds in which the hypervisor took
+//! away more than 2 % are discarded; a row is the median of the ratios of the pairs with their range.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
+
+mod children;
+mod floor;
+mod promises;
+mod rounds;
+
+use anyhow::{Context, Result, bail};
+use children::Bench;
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().map(String::as_str) == Some("floor") {
+        return floor::run(&arguments[1..]);
+    }
+    let pairs = match arguments.first() {
+        Some(n) => n.parse().context("expected the number of pairs, such as 15")?,
+        None => 15,
+    };
+    let bench = Bench::prepare()?;
+    if bench.server_core == bench.client_core {
+        bail!("the benchmark needs two cores: one for the server, one for the client");
+    }
+    println!("{}", bench.describe());
+    for pipeline in [1, 16] {
+        rounds::compare(&bench, pairs, pipeline)?;
+    }
+    promises::load(&bench)?;
+    promises::open_loop(&bench)?;
+    promises::connections(&bench)?;
+    promises::start(&bench)?;
+    Ok(())
+}
