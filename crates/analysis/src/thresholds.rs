@@ -64,7 +64,10 @@ impl Condition {
             }
             None if left == "errors" => {
                 let percent = limit.strip_suffix('%').ok_or_else(|| bad("errors are given in %".into()))?;
-                (Quantity::Errors, percent.trim().parse().map_err(|_| bad(format!("{percent:?} is no number")))?)
+                (
+                    Quantity::Errors,
+                    percent.trim().parse().map_err(|_| bad(format!("{percent:?} is no number")))?,
+                )
             }
             None => return Err(bad(format!("{left:?} is neither throughput, errors nor STATISTIC(METRIC)"))),
             Some((statistic, metric)) => {
@@ -78,9 +81,10 @@ impl Condition {
 
     fn latency(statistic: &str, metric: &str) -> Result<Quantity, String> {
         let known = matches!(statistic, "mean" | "min" | "max")
-            || statistic.strip_prefix('p').and_then(|p| p.parse::<f64>().ok()).is_some_and(|p| {
-                [50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999].contains(&p)
-            });
+            || statistic
+                .strip_prefix('p')
+                .and_then(|p| p.parse::<f64>().ok())
+                .is_some_and(|p| [50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999].contains(&p));
         if !known {
             return Err(format!(
                 "{statistic:?} is no statistic (mean, min, max, p50, p90, p95, p99, p99.9, p99.99, p99.999)"
@@ -102,7 +106,8 @@ impl Condition {
         if metric == "all" || metrics.iter().any(|m| m.eq_ignore_ascii_case(metric)) {
             return Ok(());
         }
-        let why = format!("this workload records {} (or all), not {metric:?}", metrics.join(", ").to_lowercase());
+        let why =
+            format!("this workload records {} (or all), not {metric:?}", metrics.join(", ").to_lowercase());
         Err(BadThreshold { text: self.text.clone(), why })
     }
 
@@ -112,10 +117,12 @@ impl Condition {
             Quantity::Throughput => Some(phase.throughput),
             Quantity::Errors => {
                 let ok = phase.outcomes.get(Outcome::Ok.name()).copied().unwrap_or(0);
-                (phase.arrivals > 0).then(|| (phase.arrivals - ok.min(phase.arrivals)) as f64 * 100.0 / phase.arrivals as f64)
+                (phase.arrivals > 0)
+                    .then(|| (phase.arrivals - ok.min(phase.arrivals)) as f64 * 100.0 / phase.arrivals as f64)
             }
             Quantity::Latency { statistic, metric, service } => {
-                let wanted = phase.metrics.iter().filter(|m| metric == "all" || m.name.eq_ignore_ascii_case(metric));
+                let wanted =
+                    phase.metrics.iter().filter(|m| metric == "all" || m.name.eq_ignore_ascii_case(metric));
                 let found: Option<Vec<f64>> = wanted
                     .filter_map(|m| if *service { m.service.as_ref() } else { m.response.as_ref() })
                     .map(|l| Self::pick(l, statistic))
@@ -149,7 +156,13 @@ mod tests {
 
     #[test]
     fn expressions_are_understood() {
-        for text in ["p99(read) < 5ms", "max(update.service)<=1s", "throughput > 10k", "errors < 0.1%", "p50(all)<1ms"] {
+        for text in [
+            "p99(read) < 5ms",
+            "max(update.service)<=1s",
+            "throughput > 10k",
+            "errors < 0.1%",
+            "p50(all)<1ms",
+        ] {
             Condition::parse(text).unwrap_or_else(|e| panic!("{e}"));
         }
         for (text, word) in [

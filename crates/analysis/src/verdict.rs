@@ -53,7 +53,7 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
     checks.check("pinning", pinning(e));
     checks.check("clock", clock(e));
     let trust = checks.reasons.iter().map(|r| r.trust).max().unwrap_or(Trust::Valid);
-    checks.reasons.sort_by(|a, b| b.trust.cmp(&a.trust));
+    checks.reasons.sort_by_key(|reason| std::cmp::Reverse(reason.trust));
     Verdict { trust, reasons: checks.reasons, checks: checks.names }
 }
 
@@ -76,7 +76,10 @@ fn completed(e: &Evidence<'_>) -> Option<(Trust, String)> {
         ));
     }
     (aborted > 0).then(|| {
-        (Trust::Suspect, format!("{aborted} operations had no reply when the run ended; see --timeout and --drain"))
+        (
+            Trust::Suspect,
+            format!("{aborted} operations had no reply when the run ended; see --timeout and --drain"),
+        )
     })
 }
 
@@ -159,7 +162,13 @@ fn schedule_lag(e: &Evidence<'_>) -> Option<(Trust, String)> {
     }
     let lag = e.totals.lag.percentile_ns(99.0);
     let response = p99_ns(e, false)?;
-    compare_lag(lag, response, "schedule lag", "response time", "use fewer operations per second or more load threads")
+    compare_lag(
+        lag,
+        response,
+        "schedule lag",
+        "response time",
+        "use fewer operations per second or more load threads",
+    )
 }
 
 fn receive_lag(e: &Evidence<'_>) -> Option<(Trust, String)> {
@@ -204,7 +213,12 @@ fn littles_law(e: &Evidence<'_>) -> Option<(Trust, String)> {
         return None;
     }
     let users = (e.phase.client.users * e.phase.client.pipeline) as f64;
-    let found = users_by_littles_law(e.totals, think_ns, e.phase.seconds, &e.phase.metrics.iter().map(|m| m.name.as_str()).collect::<Vec<_>>())?;
+    let found = users_by_littles_law(
+        e.totals,
+        think_ns,
+        e.phase.seconds,
+        &e.phase.metrics.iter().map(|m| m.name.as_str()).collect::<Vec<_>>(),
+    )?;
     let error = (found - users).abs() / users;
     (error > 0.02).then(|| {
         (
@@ -241,19 +255,31 @@ fn steal(e: &Evidence<'_>) -> Option<(Trust, String)> {
     (share > 0.02).then(|| {
         (
             Trust::Suspect,
-            format!("the hypervisor took away {:.1} % of this host's CPU time: tails are not the target's alone", share * 100.0),
+            format!(
+                "the hypervisor took away {:.1} % of this host's CPU time: tails are not the target's alone",
+                share * 100.0
+            ),
         )
     })
 }
 
 fn pinning(e: &Evidence<'_>) -> Option<(Trust, String)> {
     (!e.phase.client.pinned).then(|| {
-        (Trust::Suspect, "load threads could not be pinned to their cores: --no-pin says so on purpose".to_owned())
+        (
+            Trust::Suspect,
+            "load threads could not be pinned to their cores: --no-pin says so on purpose".to_owned(),
+        )
     })
 }
 
 fn clock(e: &Evidence<'_>) -> Option<(Trust, String)> {
     (e.clock_ns > 100).then(|| {
-        (Trust::Suspect, format!("reading the clock takes {} ns on this host: use a kernel clock source such as tsc", e.clock_ns))
+        (
+            Trust::Suspect,
+            format!(
+                "reading the clock takes {} ns on this host: use a kernel clock source such as tsc",
+                e.clock_ns
+            ),
+        )
     })
 }

@@ -44,11 +44,14 @@ impl Bench {
     pub fn prepare() -> Result<Self> {
         let cores = allowed_cores();
         let (server_core, client_core) = (cores[0], *cores.last().context("no core")?);
-        let Some((kind, program)) = find_server(Some("redis")) else { bail!("redis-server is not installed") };
+        let Some((kind, program)) = find_server(Some("redis")) else {
+            bail!("redis-server is not installed")
+        };
         let me = std::env::current_exe()?;
         let dyno = me.with_file_name("dyno");
         if !dyno.is_file() {
-            let built = Command::new("cargo").args(["build", "--release", "--locked", "-p", "dyno-cli"]).status()?;
+            let built =
+                Command::new("cargo").args(["build", "--release", "--locked", "-p", "dyno-cli"]).status()?;
             if !built.success() {
                 bail!("dyno could not be built");
             }
@@ -112,9 +115,14 @@ impl Bench {
     /// redis-benchmark: half SET, half GET.
     pub fn redis_benchmark(&self, operations: u64, connections: usize, pipeline: usize) -> Result<Cpu> {
         let half = (operations / 2).to_string();
-        let (port, c, p, r) =
-            (self.server.port.to_string(), connections.to_string(), pipeline.to_string(), RECORDS.to_string());
-        let arguments = ["-p", &port, "-t", "set,get", "-d", "1000", "-n", &half, "-c", &c, "-P", &p, "-r", &r, "-q"];
+        let (port, c, p, r) = (
+            self.server.port.to_string(),
+            connections.to_string(),
+            pipeline.to_string(),
+            RECORDS.to_string(),
+        );
+        let arguments =
+            ["-p", &port, "-t", "set,get", "-d", "1000", "-n", &half, "-c", &c, "-P", &p, "-r", &r, "-q"];
         Ok(self.timed("redis-benchmark", &arguments.map(str::to_owned))?.1)
     }
 }
@@ -145,7 +153,13 @@ fn dyno_monitor_line() -> String {
 /// Ticks of the host: all, and those the hypervisor took.
 pub fn host_ticks() -> (u64, u64) {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    let fields: Vec<u64> =
-        text.lines().next().unwrap_or_default().split_whitespace().skip(1).filter_map(|f| f.parse().ok()).collect();
+    let fields: Vec<u64> = text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .skip(1)
+        .filter_map(|f| f.parse().ok())
+        .collect();
     (fields.iter().take(8).sum(), fields.get(7).copied().unwrap_or(0))
 }

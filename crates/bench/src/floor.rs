@@ -19,14 +19,17 @@ struct Connection {
 
 /// `floor PORT OPERATIONS CONNECTIONS PIPELINE RECORDS`
 pub fn run(arguments: &[String]) -> Result<()> {
-    let number = |at: usize| -> Result<u64> { arguments.get(at).context("too few arguments")?.parse().context("a number") };
+    let number = |at: usize| -> Result<u64> {
+        arguments.get(at).context("too few arguments")?.parse().context("a number")
+    };
     let (port, operations, connections) = (number(0)? as u16, number(1)?, number(2)? as usize);
     let (pipeline, records) = (number(3)? as usize, number(4)?);
     let workload = workload(records)?;
     let content = workload.content();
     let frontier = workload.frontier();
     let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-    let mut all: Vec<Connection> = (0..connections).map(|i| connect(port, &epoll, i)).collect::<Result<_>>()?;
+    let mut all: Vec<Connection> =
+        (0..connections).map(|i| connect(port, &epoll, i)).collect::<Result<_>>()?;
     let (mut next, mut done) = (0u64, 0u64);
     let (mut out, mut key, mut buffer) = (Vec::new(), Vec::new(), vec![0u8; 256 << 10]);
     let mut events: Vec<epoll::Event> = Vec::with_capacity(1024);

@@ -27,8 +27,23 @@ pub fn load(bench: &Bench) -> Result<()> {
         let server = spawn(kind, &program)?;
         let ceiling = ceiling(bench, server.port)?;
         let target = format!("redis://127.0.0.1:{}", server.port);
-        let arguments = ["run", &target, "--records", "200k", "--reload", "--ops", "1", "--users", "16", "--threads", "1",
-            "--no-pin", "--no-out", "--json", "--quiet"];
+        let arguments = [
+            "run",
+            &target,
+            "--records",
+            "200k",
+            "--reload",
+            "--ops",
+            "1",
+            "--users",
+            "16",
+            "--threads",
+            "1",
+            "--no-pin",
+            "--no-out",
+            "--json",
+            "--quiet",
+        ];
         let (text, _) = bench.timed(&bench.dyno.display().to_string(), &arguments.map(str::to_owned))?;
         let summary: serde_json::Value = serde_json::from_str(&text)?;
         let rate = number(phase(&summary, "load"), "/throughput");
@@ -51,13 +66,20 @@ fn ceiling(bench: &Bench, port: u16) -> Result<f64> {
     let zadd = ["ZADD", "ceiling_index", "__rand_int__", "user__rand_int__"].map(str::to_owned).to_vec();
     let mut seconds_per_record = 0.0;
     for command in [hmset, zadd] {
-        let mut arguments = ["-p", &port.to_string(), "-n", "200000", "-r", "200000", "-P", "64", "-c", "16", "--csv"]
-            .map(str::to_owned)
-            .to_vec();
+        let mut arguments =
+            ["-p", &port.to_string(), "-n", "200000", "-r", "200000", "-P", "64", "-c", "16", "--csv"]
+                .map(str::to_owned)
+                .to_vec();
         arguments.extend(command);
         let (text, _) = bench.timed("redis-benchmark", &arguments)?;
         let last = text.lines().last().context("redis-benchmark printed nothing")?;
-        let rate: f64 = last.rsplit("\",\"").nth(6).or(last.split("\",\"").nth(1)).context("csv")?.trim_matches('"').parse()?;
+        let rate: f64 = last
+            .rsplit("\",\"")
+            .nth(6)
+            .or(last.split("\",\"").nth(1))
+            .context("csv")?
+            .trim_matches('"')
+            .parse()?;
         seconds_per_record += 1.0 / rate;
     }
     Ok(1.0 / seconds_per_record)
@@ -68,7 +90,19 @@ pub fn open_loop(bench: &Bench) -> Result<()> {
     let (mut lags, mut rates, mut discarded) = (Vec::new(), Vec::new(), 0);
     for _ in 0..ROUNDS {
         let before = host_ticks();
-        let extra = ["--no-load", "--rate", "20000", "--arrivals", "constant", "--connections", "64", "--duration", "3s", "--warmup", "0.5s"];
+        let extra = [
+            "--no-load",
+            "--rate",
+            "20000",
+            "--arrivals",
+            "constant",
+            "--connections",
+            "64",
+            "--duration",
+            "3s",
+            "--warmup",
+            "0.5s",
+        ];
         let (summary, _) = bench.dyno_run(&extra, 1)?;
         let after = host_ticks();
         if (after.1 - before.1) as f64 > 0.02 * (after.0 - before.0) as f64 {
@@ -80,7 +114,9 @@ pub fn open_loop(bench: &Bench) -> Result<()> {
         let due = number(measured, "/arrivals") / number(measured, "/seconds");
         rates.push((due / 20_000.0 - 1.0).abs() * 100.0);
     }
-    println!("\nopen loop, 20,000/s evenly, 64 connections, sleeping; {discarded} rounds discarded for steal");
+    println!(
+        "\nopen loop, 20,000/s evenly, 64 connections, sleeping; {discarded} rounds discarded for steal"
+    );
     if !lags.is_empty() {
         println!("  schedule lag p99, us   {}   goal below 50", Spread::of(&lags));
         println!("  rate off by, %         {}   goal 0.1", Spread::of(&rates));
@@ -109,6 +145,9 @@ pub fn start(bench: &Bench) -> Result<()> {
         bench.dyno_run(&["--no-load", "--ops", "1", "--users", "1"], 1)?;
         times.push(begun.elapsed().as_secs_f64() * 1e3);
     }
-    println!("\nstart: process start to exit with one operation done, ms  {}   goal: first operation within 50", Spread::of(&times));
+    println!(
+        "\nstart: process start to exit with one operation done, ms  {}   goal: first operation within 50",
+        Spread::of(&times)
+    );
     Ok(())
 }

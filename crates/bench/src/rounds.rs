@@ -66,7 +66,9 @@ pub fn compare(bench: &Bench, pairs: usize, pipeline: usize) -> Result<()> {
 }
 
 fn print(pipeline: usize, operations: u64, ours: &[Cpu], floors: &[Cpu], peers: &[Cpu], discarded: usize) {
-    println!("\nGET and SET of 1000 bytes 1:1, {CONNECTIONS} connections, pipeline {pipeline}, {operations} operations");
+    println!(
+        "\nGET and SET of 1000 bytes 1:1, {CONNECTIONS} connections, pipeline {pipeline}, {operations} operations"
+    );
     if ours.is_empty() {
         println!("  no round without steal");
         return;

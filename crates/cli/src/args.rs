@@ -82,7 +82,13 @@ pub struct RunArgs {
     #[arg(short, long, value_name = "N", conflicts_with = "rate", help_heading = "Load")]
     pub users: Option<usize>,
     /// Closed loop: pause of a user between two operations
-    #[arg(long, default_value = "0s", value_name = "DURATION", conflicts_with = "rate", help_heading = "Load")]
+    #[arg(
+        long,
+        default_value = "0s",
+        value_name = "DURATION",
+        conflicts_with = "rate",
+        help_heading = "Load"
+    )]
     pub think: String,
     /// Open loop: operations/s, or ramp:FROM-TO:DURATION, or steps:RATE:DURATION,RATE:DURATION,...
     #[arg(short, long, value_name = "RATE", help_heading = "Load")]

@@ -80,7 +80,9 @@ impl From<RunError> for Failure {
         match error {
             RunError::Refused(refused) => refused.into(),
             RunError::Unreachable { outcome: dyno_types::Outcome::Aborted, .. } => Failure::Interrupted,
-            RunError::Unreachable { words, .. } => Failure::Unreachable(format!("target unreachable: {words}")),
+            RunError::Unreachable { words, .. } => {
+                Failure::Unreachable(format!("target unreachable: {words}"))
+            }
             RunError::Io(_) | RunError::Panicked => Failure::Internal(error.to_string()),
         }
     }

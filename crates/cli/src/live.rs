@@ -131,10 +131,10 @@ impl Observer for Live {
     }
 
     fn end(&mut self, phase: &Phase) {
-        if let Live::Terminal { bar, .. } = self {
-            if let Some(bar) = bar.take() {
-                bar.finish_and_clear();
-            }
+        if let Live::Terminal { bar, .. } = self
+            && let Some(bar) = bar.take()
+        {
+            bar.finish_and_clear();
         }
         if matches!(self, Live::Quiet) {
             return;

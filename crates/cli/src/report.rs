@@ -81,7 +81,9 @@ fn assemble(
             clock_ns: dir.environment.clock_ns,
             interrupted: status == Status::Running,
         }),
-        None => dyno_rundir::schema::Verdict { trust: Trust::Invalid, reasons: Vec::new(), checks: Vec::new() },
+        None => {
+            dyno_rundir::schema::Verdict { trust: Trust::Invalid, reasons: Vec::new(), checks: Vec::new() }
+        }
     };
     Summary {
         version: VERSION,

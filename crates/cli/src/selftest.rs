@@ -22,7 +22,11 @@ pub fn selftest(args: &SelftestArgs) -> Result<Exit, Failure> {
         terminal::out(&format!("{text}\n"));
     } else {
         let mut out = String::new();
-        let _ = writeln!(out, "{:<44} {:<26} {:>14} {:>14} {:>9}", "case", "quantity", "measured", "expected", "off by");
+        let _ = writeln!(
+            out,
+            "{:<44} {:<26} {:>14} {:>14} {:>9}",
+            "case", "quantity", "measured", "expected", "off by"
+        );
         for case in &cases {
             let off = if case.expected == 0.0 { 0.0 } else { (case.measured / case.expected - 1.0) * 100.0 };
             let _ = writeln!(

@@ -23,7 +23,9 @@ pub fn listen(control: &Arc<Control>) -> std::io::Result<()> {
             SEEN.store(true, Ordering::Relaxed);
             match nth {
                 0 => {
-                    crate::terminal::note("\ninterrupted: waiting for replies under way (again: do not wait)");
+                    crate::terminal::note(
+                        "\ninterrupted: waiting for replies under way (again: do not wait)",
+                    );
                     control.stop();
                 }
                 1 => control.abort(),

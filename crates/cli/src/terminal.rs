@@ -4,7 +4,9 @@ use std::io::{IsTerminal, Write, stderr, stdout};
 
 /// Whether colours may be used on a stream: a terminal, and `NO_COLOR` not set.
 fn colour(terminal: bool) -> bool {
-    terminal && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && std::env::var("TERM").as_deref() != Ok("dumb")
+    terminal
+        && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+        && std::env::var("TERM").as_deref() != Ok("dumb")
 }
 
 /// Whether results may be coloured.

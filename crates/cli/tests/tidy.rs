@@ -20,7 +20,10 @@ const ALLOWED: [(&str, &[&str]); 15] = [
     ("rundir", &["types", "record"]),
     ("plan", &["types", "workload", "wire", "stores"]),
     ("analysis", &["types", "record", "rundir"]),
-    ("rig", &["types", "record", "rundir", "plan", "analysis", "engine", "monitor"]),
+    (
+        "rig",
+        &["types", "record", "workload", "wire", "stores", "rundir", "plan", "analysis", "engine", "monitor"],
+    ),
     ("report", &["types", "record", "rundir", "analysis"]),
     ("cli", &[ANY]),
     ("bench", &[ANY]),

@@ -134,7 +134,8 @@ pub struct Schedule {
 impl Schedule {
     /// The arrivals whose index is `stripe` modulo `stripes`, from time 0 on.
     pub fn new(profile: Profile, process: Process, seed: u64, stripe: u64, stripes: u64) -> Self {
-        let mut schedule = Schedule { profile, process, seed, stripe, stripes, index: 0, count: 0.0, due_ns: 0 };
+        let mut schedule =
+            Schedule { profile, process, seed, stripe, stripes, index: 0, count: 0.0, due_ns: 0 };
         if process == Process::Poisson {
             schedule.count = schedule.gap(0);
         }
@@ -241,7 +242,9 @@ mod tests {
             Profile::parse("ramp:1k-20k:30s"),
             Ok(Profile::Ramp { from: 1e3, to: 2e4, over_ns: 30_000_000_000 })
         );
-        assert!(matches!(Profile::parse("steps:1k:10s,2k:5s"), Ok(Profile::Steps { steps }) if steps.len() == 2));
+        assert!(
+            matches!(Profile::parse("steps:1k:10s,2k:5s"), Ok(Profile::Steps { steps }) if steps.len() == 2)
+        );
         assert!(Profile::parse("ramp:5").unwrap_err().contains("expected"));
     }
 }

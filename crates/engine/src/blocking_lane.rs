@@ -58,7 +58,8 @@ pub(crate) fn run(
     let sessions: Vec<_> = (0..count).map(|_| store.session()).collect::<Result<_, _>>()?;
     let cores = shared.job.cores.len();
     let (full, filled) = sync_channel(cores * 2);
-    let (recorders, empties): (Vec<_>, Vec<_>) = (0..cores).map(|core| recorder(&shared, core, &full)).unzip();
+    let (recorders, empties): (Vec<_>, Vec<_>) =
+        (0..cores).map(|core| recorder(&shared, core, &full)).unzip();
     drop(full);
     let (tell, told) = channel();
     let connected = monotonic_ns();
@@ -171,8 +172,11 @@ impl Users {
         let begun = monotonic_ns();
         drop(session);
         if let Some(metric) = self.shared.own.cleanup {
-            let took = monotonic_ns() - begun;
-            self.count(user, |interval| interval.record(metric, Outcome::Ok, took, took));
+            let now = monotonic_ns();
+            let (service_ns, done_ns) = (now - begun, now - self.epoch_ns);
+            let sample =
+                Sample { metric, outcome: Outcome::Ok, done_ns, service_ns, response_ns: service_ns };
+            self.count(user, |interval| interval.record_sample(sample, self.shared.job.raw_samples));
         }
         // Told before the recorders close, so that the merging finds it.
         let _ = tell.send(Told::Ended(Ok((errors, begun))));
@@ -230,9 +234,11 @@ impl Users {
             let now = monotonic_ns();
             let age_ns = now.saturating_sub(intended_ns);
             let late = queue.age_ns.is_some_and(|age| age_ns > age) || self.too_many_waiting(age_ns);
-            let gave_up = self.shared.control.stopping() || now > self.end_ns.saturating_add(self.shared.job.drain_ns);
+            let gave_up =
+                self.shared.control.stopping() || now > self.end_ns.saturating_add(self.shared.job.drain_ns);
             if late || gave_up {
-                let outcome = if self.shared.control.stopping() { Outcome::Aborted } else { Outcome::Dropped };
+                let outcome =
+                    if self.shared.control.stopping() { Outcome::Aborted } else { Outcome::Dropped };
                 self.drop_arrival(user, index, intended_ns, warm, outcome);
                 continue;
             }
@@ -334,27 +340,28 @@ impl Users {
                 (true, false) => interval.lag.record(lag_ns),
                 (true, true) => {}
             }
+            let sample = |metric, outcome, service_ns, response_ns| Sample {
+                metric,
+                outcome,
+                done_ns,
+                service_ns,
+                response_ns,
+            };
             for (request, executed, service_ns, response_ns) in parts.iter().flatten() {
-                let (metric, outcome) = (request.metric, executed.outcome);
-                interval.record(metric, outcome, *service_ns, *response_ns);
+                let outcome = executed.outcome;
+                interval.record_sample(sample(request.metric, outcome, *service_ns, *response_ns), raw);
                 if let (Some(verify), Some(verified)) = (own.verify, executed.verified) {
-                    interval.record(verify, verified, 0, 0);
+                    interval.record_sample(sample(verify, verified, 0, 0), raw);
                 }
                 let records = u64::from(executed.records);
                 if let (Some(per), Verb::Scan, true) = (own.scan_per_record, request.verb, records > 0) {
-                    interval.record(per, outcome, service_ns / records, response_ns / records);
-                }
-                if raw {
-                    let (service_ns, response_ns) = (*service_ns, *response_ns);
-                    interval.samples.push(Sample { metric, outcome, done_ns, service_ns, response_ns });
+                    let (service_ns, response_ns) = (service_ns / records, response_ns / records);
+                    interval.record_sample(sample(per, outcome, service_ns, response_ns), raw);
                 }
             }
             if let Some(metric) = self.shared.job.workload.script(first) {
                 let (service_ns, response_ns) = (done - begun, done.saturating_sub(task.intended_ns));
-                interval.record(metric, whole, service_ns, response_ns);
-                if raw {
-                    interval.samples.push(Sample { metric, outcome: whole, done_ns, service_ns, response_ns });
-                }
+                interval.record_sample(sample(metric, whole, service_ns, response_ns), raw);
             }
         });
     }

@@ -39,7 +39,8 @@ pub fn host() -> Host {
         cpuinfo.lines().find(|l| l.starts_with(name)).and_then(|l| l.split_once(':')).map(|(_, v)| v.trim())
     };
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let memory = meminfo.lines().next().and_then(|l| l.split_whitespace().nth(1)).and_then(|k| k.parse().ok());
+    let memory =
+        meminfo.lines().next().and_then(|l| l.split_whitespace().nth(1)).and_then(|k| k.parse().ok());
     let tuning = TUNING
         .iter()
         .filter_map(|(name, path)| {

@@ -112,6 +112,15 @@ impl Interval {
         slot.response.record(response_ns);
     }
 
+    /// Counts one ended request as [`Interval::record`] does and keeps its sample, which ended at `done_ns` after the
+    /// run's epoch, if `keep`.
+    pub fn record_sample(&mut self, sample: Sample, keep: bool) {
+        self.record(sample.metric, sample.outcome, sample.service_ns, sample.response_ns);
+        if keep {
+            self.samples.push(sample);
+        }
+    }
+
     /// Counts a dropped arrival at its intended second.
     pub fn drop_at(&mut self, second: u64) {
         self.arrivals += 1;
@@ -156,7 +165,11 @@ pub struct Recorder {
 
 impl Recorder {
     /// A recorder that sends full intervals to `full` and takes emptied ones back from `empty`.
-    pub fn new(first: Box<Interval>, full: SyncSender<Box<Interval>>, empty: Receiver<Box<Interval>>) -> Self {
+    pub fn new(
+        first: Box<Interval>,
+        full: SyncSender<Box<Interval>>,
+        empty: Receiver<Box<Interval>>,
+    ) -> Self {
         Recorder { now: first, full, empty }
     }
 

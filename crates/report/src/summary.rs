@@ -47,7 +47,9 @@ pub fn text(summary: &Summary, style: Style) -> String {
     let _ = writeln!(out, "target {}, {}", summary.target, summary.started);
     match summary.status {
         Status::Complete => {}
-        Status::Running => out.push_str("INCOMPLETE: the run was killed or is still under way; this is what it recorded\n"),
+        Status::Running => {
+            out.push_str("INCOMPLETE: the run was killed or is still under way; this is what it recorded\n")
+        }
         Status::Interrupted => out.push_str("INTERRUPTED: this is what was measured until then\n"),
         Status::Failed => out.push_str("FAILED: the run ended by an error\n"),
     }
@@ -89,7 +91,13 @@ fn measured_in_unit(expression: &str, value: f64) -> String {
 fn load_line(out: &mut String, phase: &Phase) {
     let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
     let failed = phase.arrivals.saturating_sub(ok);
-    let _ = write!(out, "\nload     {} records in {:.1} s, {:.0}/s", Thousands(ok), phase.seconds, phase.throughput);
+    let _ = write!(
+        out,
+        "\nload     {} records in {:.1} s, {:.0}/s",
+        Thousands(ok),
+        phase.seconds,
+        phase.throughput
+    );
     if phase.client.pipeline > 1 {
         let _ = write!(out, " (pipeline {})", phase.client.pipeline);
     }
@@ -111,7 +119,8 @@ fn measured(out: &mut String, phase: &Phase, style: Style) {
     );
     match phase.offered {
         Some(offered) => {
-            let _ = writeln!(out, "; {offered:.0}/s were due (open loop, {} connections)", phase.client.users);
+            let _ =
+                writeln!(out, "; {offered:.0}/s were due (open loop, {} connections)", phase.client.users);
         }
         None => {
             let _ = writeln!(out, " (closed loop, {} users)", phase.client.users * phase.client.pipeline);
@@ -145,10 +154,8 @@ fn table(
         return;
     }
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0).max(8);
-    let shown: Vec<&str> = COLUMNS
-        .into_iter()
-        .filter(|c| rows.iter().any(|(_, l)| l.percentiles_us.contains_key(*c)))
-        .collect();
+    let shown: Vec<&str> =
+        COLUMNS.into_iter().filter(|c| rows.iter().any(|(_, l)| l.percentiles_us.contains_key(*c))).collect();
     let _ = writeln!(out, "\n{}", style.bold(title));
     let _ = write!(out, "{:width$} {:>9}", "", "mean");
     for column in &shown {

@@ -130,7 +130,13 @@ fn constant(cases: &mut Vec<Case>) -> Result<(), TargetError> {
     let (totals, _) = simulate(job(open(5_000.0, Process::Constant), 8, 1, operations(50_000)), server)?;
     let max = totals.ok_slot(0).map_or(0.0, |s| s.response.max_ns() as f64 / 1e3);
     let name = "constant service 100 us, 5,000/s evenly";
-    cases.push(Case { name, quantity: "mean response, us", measured: mean_us(&totals), expected: 100.0, tolerance: 1e-9 });
+    cases.push(Case {
+        name,
+        quantity: "mean response, us",
+        measured: mean_us(&totals),
+        expected: 100.0,
+        tolerance: 1e-9,
+    });
     cases.push(Case { name, quantity: "max response, us", measured: max, expected: 100.0, tolerance: 1e-9 });
     Ok(())
 }
@@ -138,18 +144,32 @@ fn constant(cases: &mut Vec<Case>) -> Result<(), TargetError> {
 fn queues(cases: &mut Vec<Case>) -> Result<(), TargetError> {
     let (lambda, mu) = (7_000.0, 10_000.0);
     let exponential = SimOptions { service: Service::Exponential(1e9 / mu), ..SimOptions::default() };
-    let (totals, _) = simulate(job(open(lambda, Process::Poisson), 1_000, 1, operations(1_000_000)), exponential)?;
+    let (totals, _) =
+        simulate(job(open(lambda, Process::Poisson), 1_000, 1, operations(1_000_000)), exponential)?;
     let name = "M/M/1, load 0.7";
     let expected = mm1_response(lambda, mu) * 1e6;
-    cases.push(Case { name, quantity: "mean response, us", measured: mean_us(&totals), expected, tolerance: 0.03 });
+    cases.push(Case {
+        name,
+        quantity: "mean response, us",
+        measured: mean_us(&totals),
+        expected,
+        tolerance: 0.03,
+    });
     let p99 = totals.ok_slot(0).map_or(0.0, |s| s.response.percentile_ns(99.0) as f64 / 1e3);
     let expected = mm1_response_quantile(lambda, mu, 0.99) * 1e6;
     cases.push(Case { name, quantity: "p99 response, us", measured: p99, expected, tolerance: 0.05 });
     let constant = SimOptions { service: Service::Constant((1e9 / mu) as u64), ..SimOptions::default() };
-    let (totals, _) = simulate(job(open(lambda, Process::Poisson), 1_000, 1, operations(1_000_000)), constant)?;
+    let (totals, _) =
+        simulate(job(open(lambda, Process::Poisson), 1_000, 1, operations(1_000_000)), constant)?;
     let expected = md1_response(lambda, mu) * 1e6;
     let name = "M/D/1, load 0.7";
-    cases.push(Case { name, quantity: "mean response, us", measured: mean_us(&totals), expected, tolerance: 0.02 });
+    cases.push(Case {
+        name,
+        quantity: "mean response, us",
+        measured: mean_us(&totals),
+        expected,
+        tolerance: 0.02,
+    });
     Ok(())
 }
 
@@ -162,17 +182,41 @@ fn stall(cases: &mut Vec<Case>) -> Result<(), TargetError> {
         ..SimOptions::default()
     };
     let rate = 1_000.0;
-    let mut job = job(open(rate, Process::Constant), 4, 1, End { operations: None, duration_ns: Some(10_000_000_000) });
+    let mut job =
+        job(open(rate, Process::Constant), 4, 1, End { operations: None, duration_ns: Some(10_000_000_000) });
     job.raw_samples = true;
     let (totals, _) = simulate(job, server)?;
     let name = "stall of 1 s at 1,000/s, 4 connections";
-    let mut waited: Vec<u64> = totals.samples.iter().map(|s| s.response_ns).filter(|&ns| ns > 500_000).collect();
+    let mut waited: Vec<u64> =
+        totals.samples.iter().map(|s| s.response_ns).filter(|&ns| ns > 500_000).collect();
     waited.sort_unstable();
-    cases.push(Case { name, quantity: "operations", measured: totals.arrivals as f64, expected: 10_000.0, tolerance: 0.0 });
-    cases.push(Case { name, quantity: "operations that waited", measured: waited.len() as f64, expected: rate, tolerance: 0.0 });
+    cases.push(Case {
+        name,
+        quantity: "operations",
+        measured: totals.arrivals as f64,
+        expected: 10_000.0,
+        tolerance: 0.0,
+    });
+    cases.push(Case {
+        name,
+        quantity: "operations that waited",
+        measured: waited.len() as f64,
+        expected: rate,
+        tolerance: 0.0,
+    });
     // The i-th of them, in ascending order, waited i milliseconds, and up to 16 us for the backlog (4 x 64 ns at a time).
-    let worst = waited.iter().enumerate().map(|(i, &ns)| (ns as f64 / 1e6 - (i + 1) as f64).abs()).fold(0.0, f64::max);
-    cases.push(Case { name, quantity: "largest deviation + 1, ms", measured: 1.0 + worst, expected: 1.0, tolerance: 0.02 });
+    let worst = waited
+        .iter()
+        .enumerate()
+        .map(|(i, &ns)| (ns as f64 / 1e6 - (i + 1) as f64).abs())
+        .fold(0.0, f64::max);
+    cases.push(Case {
+        name,
+        quantity: "largest deviation + 1, ms",
+        measured: 1.0 + worst,
+        expected: 1.0,
+        tolerance: 0.02,
+    });
     Ok(())
 }
 
@@ -183,12 +227,19 @@ fn closed(cases: &mut Vec<Case>) -> Result<(), TargetError> {
         (32, 900_000, "closed loop, 32 users, think 900 us (saturated)"),
     ] {
         let server = SimOptions { service: Service::Constant(service_ns), ..SimOptions::default() };
-        let (totals, seconds) = simulate(job(Pacing::Closed { think_ns }, users, 1, operations(200_000)), server)?;
+        let (totals, seconds) =
+            simulate(job(Pacing::Closed { think_ns }, users, 1, operations(200_000)), server)?;
         let measured = totals.ok() as f64 / seconds;
         let expected = closed_throughput(users as f64, service_ns as f64 / 1e9, think_ns as f64 / 1e9);
         cases.push(Case { name, quantity: "throughput, 1/s", measured, expected, tolerance: 0.001 });
         let found = users_by_littles_law(&totals, think_ns, seconds, &["PING"]).unwrap_or(0.0);
-        cases.push(Case { name, quantity: "users by Little's law", measured: found, expected: users as f64, tolerance: 0.002 });
+        cases.push(Case {
+            name,
+            quantity: "users by Little's law",
+            measured: found,
+            expected: users as f64,
+            tolerance: 0.002,
+        });
     }
     Ok(())
 }
@@ -196,9 +247,12 @@ fn closed(cases: &mut Vec<Case>) -> Result<(), TargetError> {
 /// Four threads apply what one applies: same intended starts, same histogram.
 fn workers(cases: &mut Vec<Case>) -> Result<(), TargetError> {
     let server = SimOptions { service: Service::Constant(250_000), capacity: None, ..SimOptions::default() };
-    let run = |threads| simulate(job(open(3_000.0, Process::Poisson), 4_000, threads, operations(60_000)), server.clone());
+    let run = |threads| {
+        simulate(job(open(3_000.0, Process::Poisson), 4_000, threads, operations(60_000)), server.clone())
+    };
     let ((one, _), (four, _)) = (run(1)?, run(4)?);
-    let equal = one.ok_slot(0).map(|s| &s.response) == four.ok_slot(0).map(|s| &s.response) && one.ended == four.ended;
+    let equal = one.ok_slot(0).map(|s| &s.response) == four.ok_slot(0).map(|s| &s.response)
+        && one.ended == four.ended;
     cases.push(Case {
         name: "four load threads against one, Poisson",
         quantity: "equal histograms",
@@ -215,7 +269,8 @@ mod tests {
 
     #[test]
     fn the_engine_agrees_with_theory() {
-        let parts: [fn(&mut Vec<Case>) -> Result<(), TargetError>; 5] = [constant, queues, stall, closed, workers];
+        let parts: [fn(&mut Vec<Case>) -> Result<(), TargetError>; 5] =
+            [constant, queues, stall, closed, workers];
         for part in parts {
             let mut cases = Vec::new();
             part(&mut cases).unwrap();

@@ -268,8 +268,7 @@ impl Workload for Presence {
 pub fn present(opened: &Opened, workload: &Arc<dyn Workload>) -> Result<bool, RunError> {
     let Some((count, first)) = workload.expects().filter(|(count, _)| *count > 0) else { return Ok(true) };
     let samples = count.min(100);
-    let check =
-        Presence { metrics: vec!["READ".into()], content: workload.content(), first, count, samples };
+    let check = Presence { metrics: vec!["READ".into()], content: workload.content(), first, count, samples };
     let job = Job {
         workload: Arc::new(check),
         pacing: Pacing::Closed { think_ns: 0 },

@@ -10,8 +10,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Kinds of servers that can be started, and the program of each.
-pub const SERVERS: [(&str, &str); 4] =
-    [("redis", "redis-server"), ("valkey", "valkey-server"), ("dragonfly", "dragonfly"), ("keydb", "keydb-server")];
+pub const SERVERS: [(&str, &str); 4] = [
+    ("redis", "redis-server"),
+    ("valkey", "valkey-server"),
+    ("dragonfly", "dragonfly"),
+    ("keydb", "keydb-server"),
+];
 
 /// How long a server may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -66,8 +70,32 @@ fn arguments(kind: &str, port: u16, home: &Path) -> Vec<String> {
     let port = port.to_string();
     let home = home.display().to_string();
     let list: Vec<&str> = match kind {
-        "dragonfly" => vec!["--bind", "127.0.0.1", "--port", &port, "--dir", &home, "--dbfilename", "", "--proactor_threads", "1"],
-        _ => vec!["--bind", "127.0.0.1", "--port", &port, "--dir", &home, "--save", "", "--appendonly", "no", "--maxclients", "20000"],
+        "dragonfly" => vec![
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            &port,
+            "--dir",
+            &home,
+            "--dbfilename",
+            "",
+            "--proactor_threads",
+            "1",
+        ],
+        _ => vec![
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            &port,
+            "--dir",
+            &home,
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--maxclients",
+            "20000",
+        ],
     };
     list.into_iter().map(str::to_owned).collect()
 }
@@ -120,7 +148,10 @@ fn await_listening(server: &mut Spawned) -> io::Result<()> {
             let log = std::fs::read_to_string(server._home.path().join("log")).unwrap_or_default();
             let last: Vec<&str> = log.lines().rev().take(3).collect();
             let words = last.into_iter().rev().collect::<Vec<_>>().join(" | ");
-            return Err(io::Error::other(format!("{}-server ended at once ({status}): {words}", server.kind)));
+            return Err(io::Error::other(format!(
+                "{}-server ended at once ({status}): {words}",
+                server.kind
+            )));
         }
         if begun.elapsed() > PATIENCE {
             return Err(io::Error::other(format!("{} does not listen after {PATIENCE:?}", server.kind)));

@@ -93,7 +93,8 @@ impl Target {
 
 fn unknown_scheme(uri: &str, scheme: &str) -> Refused {
     let near = SCHEMES.iter().map(|(s, _)| *s).find(|s| {
-        s.len().abs_diff(scheme.len()) <= 2 && s.chars().zip(scheme.chars()).filter(|(a, b)| a == b).count() + 2 >= s.len()
+        s.len().abs_diff(scheme.len()) <= 2
+            && s.chars().zip(scheme.chars()).filter(|(a, b)| a == b).count() + 2 >= s.len()
     });
     let hint = near.map_or(String::new(), |n| format!("; did you mean {n}:?"));
     let known: Vec<String> = SCHEMES.iter().map(|(s, _)| format!("{s}:")).collect();
@@ -108,7 +109,8 @@ fn sim_options(uri: &str) -> Result<SimOptions, Refused> {
     for pair in query.split('&').filter(|p| !p.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         let bad = |expected: &str| Refused(format!("sim: option {key}={value}: expected {expected}"));
-        let duration = |v: &str| parse_duration_ns(v, 1_000).map_err(|e| Refused(format!("sim: option {key}: {e}")));
+        let duration =
+            |v: &str| parse_duration_ns(v, 1_000).map_err(|e| Refused(format!("sim: option {key}: {e}")));
         match key {
             "service" => service_ns = duration(value)?,
             "distribution" => match value {
@@ -119,19 +121,30 @@ fn sim_options(uri: &str) -> Result<SimOptions, Refused> {
             "capacity" => {
                 options.capacity = match value {
                     "unbounded" => None,
-                    n => Some(n.parse().ok().filter(|&n| n > 0).ok_or_else(|| bad("a number from 1, or unbounded"))?),
+                    n => Some(
+                        n.parse()
+                            .ok()
+                            .filter(|&n| n > 0)
+                            .ok_or_else(|| bad("a number from 1, or unbounded"))?,
+                    ),
                 }
             }
             "stall" => {
-                let (length, begin) = value.split_once('@').ok_or_else(|| bad("LENGTH@BEGIN such as 1s@10s"))?;
+                let (length, begin) =
+                    value.split_once('@').ok_or_else(|| bad("LENGTH@BEGIN such as 1s@10s"))?;
                 options.stalls.push((duration(begin)?, duration(length)?));
             }
             "seed" => options.seed = value.parse().map_err(|_| bad("a whole number"))?,
-            _ => return Err(Refused(format!("sim: unknown option {key:?}; known: service, distribution, capacity, stall, seed"))),
+            _ => {
+                return Err(Refused(format!(
+                    "sim: unknown option {key:?}; known: service, distribution, capacity, stall, seed"
+                )));
+            }
         }
     }
     options.stalls.sort_unstable();
-    options.service = if exponential { Service::Exponential(service_ns as f64) } else { Service::Constant(service_ns) };
+    options.service =
+        if exponential { Service::Exponential(service_ns as f64) } else { Service::Constant(service_ns) };
     Ok(options)
 }
 
@@ -174,21 +187,37 @@ impl Opened {
         let mut out = BTreeMap::new();
         match self {
             Opened::Redis { options, facts, .. } => {
-                let kept = ["redis_mode", "os", "maxmemory_human", "maxmemory_policy", "aof_enabled", "io_threads_active", "role"];
+                let kept = [
+                    "redis_mode",
+                    "os",
+                    "maxmemory_human",
+                    "maxmemory_policy",
+                    "aof_enabled",
+                    "io_threads_active",
+                    "role",
+                ];
                 for name in kept {
                     if let Some(value) = facts.get(name) {
                         out.insert(name.to_owned(), value.to_owned());
                     }
                 }
                 let aof = facts.get("aof_enabled") == Some("1");
-                let durability = if aof { "append-only file on (see appendfsync)" } else { "no append-only file: writes live in memory until the next snapshot, if any" };
+                let durability = if aof {
+                    "append-only file on (see appendfsync)"
+                } else {
+                    "no append-only file: writes live in memory until the next snapshot, if any"
+                };
                 out.insert("durability".into(), durability.into());
                 out.insert("protocol".into(), format!("RESP{}", options.protocol));
                 if let Some(primaries) = facts.primaries {
                     out.insert("cluster_primaries".into(), primaries.to_string());
                 }
                 if let Some(tls) = &options.tls {
-                    let words = if tls.insecure { "on, certificates NOT verified" } else { "on, certificates verified" };
+                    let words = if tls.insecure {
+                        "on, certificates NOT verified"
+                    } else {
+                        "on, certificates verified"
+                    };
                     out.insert("tls".into(), words.into());
                 }
             }

@@ -42,9 +42,9 @@ fn mask_pairs(text: &str) -> String {
     let mut rest = text;
     while let Some(at) = rest.find('=') {
         let (head, tail) = rest.split_at(at + 1);
-        let name_at = head[..at].rfind(|c: char| !(c.is_alphanumeric() || "._-".contains(c))).map_or(0, |i| {
-            i + head[i..].chars().next().map_or(1, char::len_utf8)
-        });
+        let name_at = head[..at]
+            .rfind(|c: char| !(c.is_alphanumeric() || "._-".contains(c)))
+            .map_or(0, |i| i + head[i..].chars().next().map_or(1, char::len_utf8));
         out.push_str(head);
         if is_secret(&head[name_at..at]) {
             let end = tail.find(['&', ' ', '\n', '"', '\'', ',']).unwrap_or(tail.len());
@@ -68,10 +68,8 @@ pub fn mask_arguments(arguments: &[String]) -> Vec<String> {
             if hide {
                 return "***".to_owned();
             }
-            if let Some((name, _)) = argument.split_once('=') {
-                if is_secret(name) {
-                    return format!("{name}=***");
-                }
+            if let Some((name, _)) = argument.split_once('=').filter(|(name, _)| is_secret(name)) {
+                return format!("{name}=***");
             }
             secret_next = argument.starts_with('-') && is_secret(argument);
             mask_uris(argument)

@@ -88,8 +88,11 @@ impl RunDir {
         let summary = summary_path.exists().then(|| json(&summary_path)).transpose()?;
         let scale = if run.unit_ns == 1_000 { Scale::Micros } else { Scale::Ns64 };
         let log_path = path.join("latency.hlog");
-        let log = hlog::read(&read(&log_path)?, scale)
-            .map_err(|e| ReadError::Content { path: log_path, line: e.line, why: e.why })?;
+        let log = hlog::read(&read(&log_path)?, scale).map_err(|e| ReadError::Content {
+            path: log_path,
+            line: e.line,
+            why: e.why,
+        })?;
         let lines = Self::lines(&path.join("intervals.jsonl"))?;
         let mut merged: Vec<IntervalLine> = Vec::new();
         for line in lines {

@@ -54,12 +54,16 @@ pub fn rows(second: u64, phase: &str, metrics: &[String], totals: &Totals, steal
         out.push_str(",,,\n");
     }
     let dropped = totals.ended[Outcome::Dropped as usize];
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "{second},{phase},TOTAL,{},{},{dropped},,,,,,,,,,{},{},{}\n",
+        "{second},{phase},TOTAL,{},{},{dropped},,,,,,,,,,{},{},{}",
         totals.ok(),
         totals.failed() - dropped,
-        if totals.lag.count() > 0 { format!("{:.1}", us(totals.lag.percentile_ns(99.0))) } else { String::new() },
+        if totals.lag.count() > 0 {
+            format!("{:.1}", us(totals.lag.percentile_ns(99.0)))
+        } else {
+            String::new()
+        },
         totals.backlog,
         steal_pct.map_or(String::new(), |s| format!("{s:.1}")),
     );

@@ -45,8 +45,11 @@ pub fn parse_duration_ns(text: &str, bare_ns: u64) -> Result<u64, BadUnit> {
 
 /// Reads a count such as `1000`, `10k`, `2.5M`, `1_000_000`.
 pub fn parse_count(text: &str) -> Result<u64, BadUnit> {
-    let bad =
-        || BadUnit { text: text.to_owned(), what: "a count", expected: "a whole number, also 10k, 2.5M or 1G" };
+    let bad = || BadUnit {
+        text: text.to_owned(),
+        what: "a count",
+        expected: "a whole number, also 10k, 2.5M or 1G",
+    };
     let (number, unit) = split(text).ok_or_else(bad)?;
     let scale = match unit {
         "" => {

@@ -12,7 +12,9 @@ use crate::live::Live;
 use crate::report::{exit_of, show};
 use crate::{signals, terminal};
 use dyno_engine::{Control, affinity};
-use dyno_rig::{Ended, Opened, PhasePlan, SCHEMES, Session, SessionPlan, Spawned, Target, find_server, present, spawn};
+use dyno_rig::{
+    Ended, Opened, PhasePlan, SCHEMES, Session, SessionPlan, Spawned, Target, find_server, present, spawn,
+};
 use dyno_rundir::schema::{Status, Summary, Trust};
 use resolve::Resolved;
 use std::sync::Arc;
@@ -37,10 +39,10 @@ fn place(args: &RunArgs) -> Result<Target, Failure> {
     let scheme = text.split(':').next().unwrap_or_default();
     if text.contains(':') && !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric()) {
         let target = Target::parse(text)?;
-        if let Target::Redis(options) = &target {
-            if options.password.is_some() {
-                terminal::warn("a password on the command line can be seen by every user of this host");
-            }
+        if let Target::Redis(options) = &target
+            && options.password.is_some()
+        {
+            terminal::warn("a password on the command line can be seen by every user of this host");
         }
         return Ok(target);
     }
@@ -61,19 +63,25 @@ fn prepare(target: Target) -> Result<Place, Failure> {
         Target::Spawn(kind) => {
             let found = find_server(Some(&kind).filter(|k| !k.is_empty()).map(String::as_str));
             let Some((name, program)) = found else {
-                let known: Vec<String> = dyno_rig::SERVERS.iter().map(|(k, p)| format!("{k} ({p})")).collect();
+                let known: Vec<String> =
+                    dyno_rig::SERVERS.iter().map(|(k, p)| format!("{k} ({p})")).collect();
                 let text = format!("no server of kind {kind:?} on PATH; known kinds: {}", known.join(", "));
                 return Err(Failure::Unreachable(text));
             };
             let server = spawn(name, &program).map_err(|e| Failure::Unreachable(format!("{name}: {e}")))?;
             let target = Target::parse(&format!("redis://127.0.0.1:{}", server.port))?;
-            terminal::note(&format!("started a temporary {name} on port {}; it ends with this run", server.port));
+            terminal::note(&format!(
+                "started a temporary {name} on port {}; it ends with this run",
+                server.port
+            ));
             Ok(Place { target, server: Some(server), _folder: None })
         }
         Target::Store(uri) if uri.is_empty() => {
             let folder = tempfile::Builder::new().prefix("dyno-store-").tempdir()?;
             let path = folder.path().join("bench.sqlite");
-            terminal::note("no redis-server, valkey-server, dragonfly or keydb-server on PATH: measuring SQLite instead");
+            terminal::note(
+                "no redis-server, valkey-server, dragonfly or keydb-server on PATH: measuring SQLite instead",
+            );
             let target = Target::Store(format!("sqlite:{}", path.display()));
             Ok(Place { target, server: None, _folder: Some(folder) })
         }
@@ -138,11 +146,15 @@ fn phases(
             return Ok(loaded);
         }
         if missing > 0 {
-            let first = loaded.finished.errors.first().map_or(String::new(), |(o, w)| format!(": {} {w}", o.name()));
+            let first =
+                loaded.finished.errors.first().map_or(String::new(), |(o, w)| format!(": {} {w}", o.name()));
             terminal::warn(&format!("{missing} of {} records could not be loaded{first}", resolved.records));
         }
     } else if !args.no_load && !opened.is_virtual() {
-        terminal::note(&format!("{} records are there already (--reload loads them again)", resolved.records));
+        terminal::note(&format!(
+            "{} records are there already (--reload loads them again)",
+            resolved.records
+        ));
     }
     if signals::interrupted() {
         return Err(Failure::Interrupted);
@@ -163,7 +175,9 @@ fn conclude(
             if let Some(writer) = session.writer() {
                 writer.event("failed", &failure.to_string());
                 let interrupted = matches!(failure, Failure::Interrupted);
-                writer.update(|run| run.status = if interrupted { Status::Interrupted } else { Status::Failed });
+                writer.update(|run| {
+                    run.status = if interrupted { Status::Interrupted } else { Status::Failed }
+                });
             }
             return Err(failure);
         }

@@ -53,7 +53,8 @@ pub(super) fn writer(
         return Ok(None);
     }
     let path = args.out.clone().unwrap_or_else(|| new_directory(&resolved.name));
-    let mut settings = vec![Setting { key: "title".into(), value: plan.title.clone(), source: "derived".into() }];
+    let mut settings =
+        vec![Setting { key: "title".into(), value: plan.title.clone(), source: "derived".into() }];
     settings.extend(resolved.settings_list());
     let run = Run {
         version: VERSION,

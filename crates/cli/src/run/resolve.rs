@@ -69,7 +69,8 @@ impl Resolved {
         let mut config = CoreConfig::from_lookup(&mut settings.lookup())
             .map_err(|bad| Failure::Usage(settings.blame(bad).to_string()))?;
         if let Some(path) = config.needs_histogram().map(str::to_owned) {
-            let text = std::fs::read_to_string(&path).map_err(|e| usage("fieldlengthhistogram", format!("{path}: {e}")))?;
+            let text = std::fs::read_to_string(&path)
+                .map_err(|e| usage("fieldlengthhistogram", format!("{path}: {e}")))?;
             config.set_histogram(&text).map_err(|bad| Failure::Usage(settings.blame(bad).to_string()))?;
         }
         let blame = |bad| Failure::Usage(settings.blame(bad).to_string());
@@ -228,7 +229,8 @@ fn core_list(text: &str) -> Result<Vec<usize>, Failure> {
     let mut cores = Vec::new();
     for part in text.split(',') {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
-        let (from, to): (usize, usize) = (from.trim().parse().map_err(|_| bad())?, to.trim().parse().map_err(|_| bad())?);
+        let (from, to): (usize, usize) =
+            (from.trim().parse().map_err(|_| bad())?, to.trim().parse().map_err(|_| bad())?);
         if from > to || to > 4_095 {
             return Err(bad());
         }
@@ -236,7 +238,9 @@ fn core_list(text: &str) -> Result<Vec<usize>, Failure> {
     }
     let allowed = dyno_engine::affinity::allowed_cores();
     match cores.iter().find(|c| !allowed.contains(c)) {
-        Some(core) => Err(usage("--cores", format!("core {core} is not allowed to this process; allowed: {allowed:?}"))),
+        Some(core) => {
+            Err(usage("--cores", format!("core {core} is not allowed to this process; allowed: {allowed:?}")))
+        }
         None => Ok(cores),
     }
 }
@@ -301,10 +305,14 @@ fn take_workload(text: &str, settings: &mut Settings) -> Result<String, Failure>
         let hint = dyno_plan::suggest::hint(text, names.iter().copied());
         return Err(usage(
             "--workload",
-            format!("{text:?} is no file and no built-in workload{hint}; expected a to f, a file, or one of {}", names.join(", ")),
+            format!(
+                "{text:?} is no file and no built-in workload{hint}; expected a to f, a file, or one of {}",
+                names.join(", ")
+            ),
         ));
     };
-    let name = if text.len() == 1 { format!("workload{}", text.to_ascii_lowercase()) } else { text.to_owned() };
+    let name =
+        if text.len() == 1 { format!("workload{}", text.to_ascii_lowercase()) } else { text.to_owned() };
     let entries = properties::parse(found.as_bytes()).map_err(|e| Failure::Internal(e.to_string()))?;
     for entry in entries {
         let source = Source::BuiltIn { name: name.clone(), line: entry.line };

@@ -50,8 +50,11 @@ pub fn tls_config(tls: &Tls) -> Result<TlsConfig, Refused> {
     let config = match (&tls.cert, &tls.key) {
         (Some(cert), Some(key)) => {
             let chain = load(cert, "client certificate", certificates)?;
-            let key = load(key, "client key", |p| PrivateKeyDer::from_pem_file(p).map_err(|e| e.to_string()))?;
-            builder.with_client_auth_cert(chain, key).map_err(|e| Refused(format!("client certificate: {e}")))?
+            let key =
+                load(key, "client key", |p| PrivateKeyDer::from_pem_file(p).map_err(|e| e.to_string()))?;
+            builder
+                .with_client_auth_cert(chain, key)
+                .map_err(|e| Refused(format!("client certificate: {e}")))?
         }
         _ => builder.with_no_client_auth(),
     };

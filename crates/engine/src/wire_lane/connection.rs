@@ -64,8 +64,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Opens every lane's connection to every node that serves something. An error names the node and the reason.
     pub fn connect_all(&mut self) -> Result<(), (Outcome, String)> {
         let nodes = self.driver.wanted();
-        let mut wanted: VecDeque<(u32, u16)> =
-            (0..self.lanes.len() as u32).flat_map(|lane| nodes.iter().map(move |&node| (lane, node))).collect();
+        let mut wanted: VecDeque<(u32, u16)> = (0..self.lanes.len() as u32)
+            .flat_map(|lane| nodes.iter().map(move |&node| (lane, node)))
+            .collect();
         let started = self.net.now();
         let deadline = started + OPEN_NS + self.lanes.len() as u64 * 1_000_000;
         while !wanted.is_empty() || self.unsettled > 0 {
@@ -323,8 +324,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 }
             }
             if let Some(metric) = self.shared.own.cleanup {
-                let took = self.net.now() - begun;
-                self.recorder.now.record(metric, Outcome::Ok, took, took);
+                let now = self.net.now();
+                let (took, done_ns) = (now - begun, now - self.epoch_ns);
+                let (outcome, service_ns, response_ns) = (Outcome::Ok, took, took);
+                let sample = dyno_record::Sample { metric, outcome, done_ns, service_ns, response_ns };
+                self.recorder.now.record_sample(sample, self.shared.job.raw_samples);
             }
         }
     }

@@ -27,7 +27,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.resting.pop();
             self.idle.push_back((lane, at));
         }
-        if self.schedule.is_some() { self.dispatch_open(now) } else { self.dispatch_closed(now) }
+        if self.schedule.is_some() {
+            self.dispatch_open(now)
+        } else {
+            self.dispatch_closed(now)
+        }
         Ok(())
     }
 
@@ -314,24 +318,29 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     fn record_own(&mut self, id: u32, outcome: Outcome, now: u64, service_ns: u64, response_ns: u64) {
         let op = &self.ops[id as usize];
         let interval = &mut self.recorder.now;
+        let (keep, done_ns) = (self.shared.job.raw_samples, now - self.epoch_ns);
+        let sample = |metric, outcome, service_ns, response_ns| dyno_record::Sample {
+            metric,
+            outcome,
+            done_ns,
+            service_ns,
+            response_ns,
+        };
         if let (Some(metric), Some(verified)) = (self.shared.own.verify, self.driver.verified(&op.exchange)) {
             // Verification happens while decoding: its time is part of the service time.
-            interval.record(metric, verified, 0, 0);
+            interval.record_sample(sample(metric, verified, 0, 0), keep);
         }
         if let (Some(metric), dyno_types::Verb::Scan) = (self.shared.own.scan_per_record, op.request.verb) {
             let records = u64::from(self.driver.records(&op.exchange));
             if outcome.is_ok() && records > 0 {
-                interval.record(metric, outcome, service_ns / records, response_ns / records);
+                interval.record_sample(
+                    sample(metric, outcome, service_ns / records, response_ns / records),
+                    keep,
+                );
             }
         }
-        if self.shared.job.raw_samples {
-            interval.samples.push(dyno_record::Sample {
-                metric: op.request.metric,
-                outcome,
-                done_ns: now - self.epoch_ns,
-                service_ns,
-                response_ns,
-            });
+        if keep {
+            interval.samples.push(sample(op.request.metric, outcome, service_ns, response_ns));
         }
     }
 
@@ -349,11 +358,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             if let Some(metric) = self.shared.job.workload.script(&op.first) {
                 let service_ns = if op.first_sent_ns == 0 { 0 } else { now - op.first_sent_ns };
                 let response_ns = now - op.first_intended_ns;
-                interval.record(metric, outcome, service_ns, response_ns);
-                if self.shared.job.raw_samples {
-                    let done_ns = now - self.epoch_ns;
-                    interval.samples.push(dyno_record::Sample { metric, outcome, done_ns, service_ns, response_ns });
-                }
+                let done_ns = now - self.epoch_ns;
+                let sample = dyno_record::Sample { metric, outcome, done_ns, service_ns, response_ns };
+                interval.record_sample(sample, self.shared.job.raw_samples);
             }
         }
         self.free_ops.push(id);

@@ -258,7 +258,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
         if !self.issued_all {
             match &self.schedule {
-                Some(schedule) if !self.idle.is_empty() => until = until.min(self.epoch_ns + schedule.peek().1),
+                Some(schedule) if !self.idle.is_empty() => {
+                    until = until.min(self.epoch_ns + schedule.peek().1)
+                }
                 Some(_) => {}
                 None if !self.idle.is_empty() => until = now,
                 None => {}

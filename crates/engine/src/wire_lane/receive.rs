@@ -46,8 +46,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     fn receive(&mut self, id: u32) {
         let mut buffer = std::mem::take(&mut self.buffer);
-        loop {
-            let Some(socket) = self.connections[id as usize].socket.as_mut() else { break };
+        while let Some(socket) = self.connections[id as usize].socket.as_mut() {
             match self.net.recv(socket, &mut buffer) {
                 Ok(Received::Empty) => break,
                 Ok(Received::Bytes { n, more, lag_ns }) => {

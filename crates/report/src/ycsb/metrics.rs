@@ -191,7 +191,8 @@ pub fn metrics(
     interval: Interval,
 ) -> Metrics {
     assert_eq!(totals.scale(), Scale::Micros, "YCSB reports microseconds");
-    let recorded: u64 = totals.outcomes.iter().flatten().sum();
+    // What was dropped has an outcome but no latency, and so no sample.
+    let recorded: u64 = totals.slots.iter().flatten().map(|slot| slot.service.count()).sum();
     let samples = totals.samples.len() as u64 == recorded;
     let mut warnings = Vec::new();
     let mut series = Vec::new();

@@ -163,7 +163,9 @@ impl Topology {
         let Some((Token::Array(ranges), mut at)) = token(reply, 0)? else { return Ok(false) };
         for _ in 0..ranges {
             let Some((Token::Array(parts), next)) = token(reply, at)? else { return Ok(false) };
-            let (Some((Token::Int(first), next)), true) = (token(reply, next)?, parts >= 3) else { return Ok(false) };
+            let (Some((Token::Int(first), next)), true) = (token(reply, next)?, parts >= 3) else {
+                return Ok(false);
+            };
             let Some((Token::Int(last), next)) = token(reply, next)? else { return Ok(false) };
             at = next;
             let mut nodes = Vec::with_capacity(parts - 2);
@@ -172,7 +174,9 @@ impl Topology {
                 nodes.extend(node);
                 at = next;
             }
-            let (Ok(first), Ok(last)) = (usize::try_from(first), usize::try_from(last)) else { return Ok(false) };
+            let (Ok(first), Ok(last)) = (usize::try_from(first), usize::try_from(last)) else {
+                return Ok(false);
+            };
             let Some((&head, tail)) = nodes.split_first() else { continue };
             if first <= last && last < SLOTS {
                 primary[first..=last].fill(head);
@@ -224,7 +228,10 @@ mod tests {
     use super::*;
 
     fn start() -> Topology {
-        Topology::single(Endpoint::Tcp { host: "127.0.0.1".into(), address: "127.0.0.1:7000".parse().unwrap() })
+        Topology::single(Endpoint::Tcp {
+            host: "127.0.0.1".into(),
+            address: "127.0.0.1:7000".parse().unwrap(),
+        })
     }
 
     #[test]

@@ -90,7 +90,8 @@ impl RedisDriver {
         let all = Request { verb: Verb::Insert, ..Request::default() };
         if options.layout == Layout::String && verbs.contains(&Verb::Update) && content.fields(&all) > 1 {
             return Err(Refused(
-                "layout=string keeps a record as one value: updates need fieldcount=1, or use layout=hash".into(),
+                "layout=string keeps a record as one value: updates need fieldcount=1, or use layout=hash"
+                    .into(),
             ));
         }
         Ok(RedisDriver {
@@ -109,7 +110,8 @@ impl RedisDriver {
         self.error.push_str(&String::from_utf8_lossy(&text[..text.len().min(400)]));
         let outcome = classify(text);
         // A demoted primary and a torn cluster both mean that the map is out of date.
-        self.stale |= self.topology.is_cluster() && matches!(outcome, Outcome::ClusterDown | Outcome::ReadOnly);
+        self.stale |=
+            self.topology.is_cluster() && matches!(outcome, Outcome::ClusterDown | Outcome::ReadOnly);
         outcome
     }
 
@@ -307,10 +309,10 @@ impl RedisDriver {
                 return Ok(skip(input, 0)?.map_or(Decoded::Need, |used| Decoded::Push { used }));
             }
             Some(b'-') => {
-                if let Some((Token::Error(text), used)) = token(input, 0)? {
-                    if let Some(then) = self.redirect(text) {
-                        return Ok(Decoded::Reply { used, then });
-                    }
+                if let Some((Token::Error(text), used)) = token(input, 0)?
+                    && let Some(then) = self.redirect(text)
+                {
+                    return Ok(Decoded::Reply { used, then });
                 }
             }
             _ => {}
@@ -369,7 +371,8 @@ impl Driver for RedisDriver {
         if request.verb != Verb::Topology {
             self.content.key(request, &mut x.key);
         }
-        let indexed = self.options.index == Index::Zset && matches!(request.verb, Verb::Insert | Verb::Delete);
+        let indexed =
+            self.options.index == Index::Zset && matches!(request.verb, Verb::Insert | Verb::Delete);
         x.waiting = 1 + u32::from(indexed);
         x.waiting
     }

@@ -14,7 +14,9 @@ pub fn classify(text: &[u8]) -> Outcome {
         b"NOAUTH" | b"WRONGPASS" | b"NOPERM" | b"DENIED" => Outcome::Forbidden,
         b"WRONGTYPE" => Outcome::BadRequest,
         b"ERR" if text.starts_with(b"ERR unknown command") => Outcome::NotImplemented,
-        b"ERR" if text.starts_with(b"ERR invalid password") || text.starts_with(b"ERR AUTH") => Outcome::Forbidden,
+        b"ERR" if text.starts_with(b"ERR invalid password") || text.starts_with(b"ERR AUTH") => {
+            Outcome::Forbidden
+        }
         b"ERR" if text.starts_with(b"ERR wrong number of arguments") => Outcome::BadRequest,
         b"ERR" if text.starts_with(b"ERR max number of clients") => Outcome::Unreachable,
         _ => Outcome::ServerError,

@@ -128,7 +128,9 @@ impl Facts {
         }
         let info = match (skip(input, at), token(input, at)) {
             (Err(_), _) | (_, Err(_)) => return Self::not_redis(&input[at..]),
-            (Ok(Some(end)), Ok(Some((Token::Bulk(text), _)))) => (String::from_utf8_lossy(text).into_owned(), end),
+            (Ok(Some(end)), Ok(Some((Token::Bulk(text), _)))) => {
+                (String::from_utf8_lossy(text).into_owned(), end)
+            }
             (Ok(Some(end)), Ok(Some((Token::Error(text), _)))) => match classify(text) {
                 // A user without the right to ask for INFO may still run the workload.
                 Outcome::Forbidden if text.starts_with(b"NOPERM") => (String::new(), end),

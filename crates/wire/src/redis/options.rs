@@ -122,7 +122,8 @@ impl RedisOptions {
     /// `unix://[user[:password]@]/path[?...]` (also `unix:/path`).
     pub fn from_uri(uri: &str) -> Result<Self, Refused> {
         let (scheme, rest) = uri.split_once(':').ok_or_else(|| Refused(format!("{uri:?} has no scheme")))?;
-        let mut options = RedisOptions { tls: (scheme == "rediss").then(Tls::default), ..RedisOptions::default() };
+        let mut options =
+            RedisOptions { tls: (scheme == "rediss").then(Tls::default), ..RedisOptions::default() };
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let rest = rest.strip_prefix("//").unwrap_or(rest);
         let (login, place) = match rest.rsplit_once('@') {
@@ -136,7 +137,9 @@ impl RedisOptions {
         }
         if scheme == "unix" {
             if !place.starts_with('/') {
-                return Err(Refused("a unix: target needs an absolute path, such as unix:///run/redis.sock".into()));
+                return Err(Refused(
+                    "a unix: target needs an absolute path, such as unix:///run/redis.sock".into(),
+                ));
             }
             options.addresses = vec![Address::Unix(PathBuf::from(decode(place)?))];
         } else {
@@ -172,29 +175,62 @@ impl RedisOptions {
             "protocol" => value.parse().ok().filter(|v| [2, 3].contains(v)).map(|v| self.protocol = v),
             "cluster" => truth().map(|v| self.cluster = v),
             "reads" => match value {
-                "primary" => Some(self.reads = ReadFrom::Primary),
-                "replica" => Some(self.reads = ReadFrom::Replica),
-                "any" => Some(self.reads = ReadFrom::Any),
+                "primary" => {
+                    let _: () = self.reads = ReadFrom::Primary;
+                    Some(())
+                }
+                "replica" => {
+                    let _: () = self.reads = ReadFrom::Replica;
+                    Some(())
+                }
+                "any" => {
+                    let _: () = self.reads = ReadFrom::Any;
+                    Some(())
+                }
                 _ => None,
             },
             "layout" => match value {
-                "hash" => Some(self.layout = Layout::Hash),
+                "hash" => {
+                    let _: () = self.layout = Layout::Hash;
+                    Some(())
+                }
                 "string" => Some((self.layout, self.index) = (Layout::String, Index::None)),
                 _ => None,
             },
             "index" => match value {
-                "zset" => Some(self.index = Index::Zset),
-                "none" => Some(self.index = Index::None),
+                "zset" => {
+                    let _: () = self.index = Index::Zset;
+                    Some(())
+                }
+                "none" => {
+                    let _: () = self.index = Index::None;
+                    Some(())
+                }
                 _ => None,
             },
             "scan-window" => value.parse().ok().filter(|&v| v > 0).map(|v| self.scan_window = v),
-            "user" => Some(self.user = Some(value.to_owned())),
+            "user" => {
+                let _: () = self.user = Some(value.to_owned());
+                Some(())
+            }
             "db" => value.parse().ok().map(|v| self.database = v),
-            "ca" => Some(self.tls_mut().ca = Some(value.into())),
-            "cert" => Some(self.tls_mut().cert = Some(value.into())),
-            "key" => Some(self.tls_mut().key = Some(value.into())),
+            "ca" => {
+                let _: () = self.tls_mut().ca = Some(value.into());
+                Some(())
+            }
+            "cert" => {
+                let _: () = self.tls_mut().cert = Some(value.into());
+                Some(())
+            }
+            "key" => {
+                let _: () = self.tls_mut().key = Some(value.into());
+                Some(())
+            }
             "insecure" => truth().map(|v| self.tls_mut().insecure = v),
-            "server-name" => Some(self.tls_mut().server_name = Some(value.to_owned())),
+            "server-name" => {
+                let _: () = self.tls_mut().server_name = Some(value.to_owned());
+                Some(())
+            }
             _ => return Err(unknown(key)),
         };
         let accepted = KEYS.iter().find(|(k, _)| *k == name).map_or("", |(_, accepted)| accepted);
@@ -216,10 +252,10 @@ impl RedisOptions {
         if self.user.is_some() && self.password.is_none() {
             return Err(Refused("a user name without a password: write redis://user:password@host".into()));
         }
-        if let Some(tls) = &self.tls {
-            if tls.cert.is_some() != tls.key.is_some() {
-                return Err(Refused("a client certificate needs both cert=FILE and key=FILE".into()));
-            }
+        if let Some(tls) = &self.tls
+            && tls.cert.is_some() != tls.key.is_some()
+        {
+            return Err(Refused("a client certificate needs both cert=FILE and key=FILE".into()));
         }
         Ok(())
     }
@@ -285,7 +321,9 @@ fn decode(text: &str) -> Result<String, Refused> {
     while at < bytes.len() {
         if bytes[at] == b'%' {
             let hex = text.get(at + 1..at + 3).and_then(|h| u8::from_str_radix(h, 16).ok());
-            out.push(hex.ok_or_else(|| Refused(format!("{text:?} has a % that is not followed by two hex digits")))?);
+            out.push(hex.ok_or_else(|| {
+                Refused(format!("{text:?} has a % that is not followed by two hex digits"))
+            })?);
             at += 3;
         } else {
             out.push(bytes[at]);
@@ -301,8 +339,10 @@ mod tests {
 
     #[test]
     fn uris() {
-        let o = RedisOptions::from_uri("rediss://bob:p%40ss@[::1]:7000,h2/0?cluster=true&ca=/tmp/ca.pem&reads=any")
-            .unwrap();
+        let o = RedisOptions::from_uri(
+            "rediss://bob:p%40ss@[::1]:7000,h2/0?cluster=true&ca=/tmp/ca.pem&reads=any",
+        )
+        .unwrap();
         assert_eq!(o.addresses, [Address::Tcp("::1".into(), 7000), Address::Tcp("h2".into(), 6379)]);
         assert_eq!((o.user.as_deref(), o.password.as_deref()), (Some("bob"), Some("p@ss")));
         assert_eq!(o.tls.as_ref().unwrap().ca, Some("/tmp/ca.pem".into()));
@@ -310,7 +350,10 @@ mod tests {
         assert!(!o.redacted().contains("p@ss"));
         let o = RedisOptions::from_uri("unix:///run/r.sock?db=3").unwrap();
         assert_eq!((o.addresses[0].clone(), o.database), (Address::Unix("/run/r.sock".into()), 3));
-        assert_eq!(RedisOptions::from_uri("redis://:secret@h/2").unwrap().redacted(), "redis://:***@h:6379/2");
+        assert_eq!(
+            RedisOptions::from_uri("redis://:secret@h/2").unwrap().redacted(),
+            "redis://:***@h:6379/2"
+        );
     }
 
     #[test]
