@@ -23,6 +23,9 @@ pub enum Command {
     Merge(MergeArgs),
     /// Check the engine against closed forms of queueing theory, in virtual time
     Selftest(SelftestArgs),
+    /// Drop-in for YCSB: load, run or shell with YCSB's own arguments; `dyno ycsb help` lists them
+    #[command(disable_help_flag = true)]
+    Ycsb(YcsbArgs),
     /// Print the JSON Schema of summary.json
     Schema,
 }
@@ -34,6 +37,17 @@ pub enum Arrivals {
     Poisson,
     /// Evenly spaced
     Constant,
+}
+
+/// How load threads wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Wait {
+    /// Spin where the server is known to be elsewhere, else sleep
+    Auto,
+    /// Sleep
+    Sleep,
+    /// Spin
+    Spin,
 }
 
 /// `dyno run`.
@@ -137,9 +151,10 @@ pub struct RunArgs {
     /// Do not pin load threads to cores
     #[arg(long, help_heading = "Client")]
     pub no_pin: bool,
-    /// Spin instead of sleeping; only where the server cannot use the load threads' cores
-    #[arg(long, help_heading = "Client")]
-    pub spin: bool,
+    /// How load threads wait: sleep; spin (precise, takes whole cores); auto spins only where the server is known to
+    /// be kept off the load threads' cores
+    #[arg(long, value_enum, default_value = "auto", help_heading = "Client")]
+    pub wait: Wait,
 
     /// A threshold, such as 'p99(read) < 5ms', 'throughput > 10000' or 'errors < 0.1%'; may be given several times
     #[arg(long, value_name = "EXPRESSION", help_heading = "Result")]
@@ -185,4 +200,12 @@ pub struct SelftestArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `dyno ycsb`: everything goes to a parser of its own, because YCSB's flags have one dash.
+#[derive(Clone, Debug, Args)]
+pub struct YcsbArgs {
+    /// load|run|shell BINDING [options], as for YCSB
+    #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<String>,
 }

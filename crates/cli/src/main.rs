@@ -8,6 +8,7 @@ mod run;
 mod selftest;
 mod signals;
 mod terminal;
+mod ycsb;
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         args::Command::Report(options) => report::report(&options),
         args::Command::Merge(options) => report::merge(&options),
         args::Command::Selftest(options) => selftest::selftest(&options),
+        args::Command::Ycsb(options) => return ycsb::ycsb(&options.arguments),
         args::Command::Schema => report::schema(),
     };
     match ended {

@@ -1,6 +1,6 @@
 //! The two streams: results on stdout, everything else on stderr. A closed pipe is no error.
 
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write, stderr, stdout};
 
 /// Whether colours may be used on a stream: a terminal, and `NO_COLOR` not set.
 fn colour(terminal: bool) -> bool {
@@ -40,4 +40,31 @@ pub fn warn(text: &str) {
 pub fn error(text: &str) {
     let mark = if colour(stderr().is_terminal()) { "\x1b[1;31merror:\x1b[0m" } else { "error:" };
     note(&format!("{mark} {text}"));
+}
+
+/// Standard output as a buffered writer for results of any length. A closed pipe is no error: whoever closed it has
+/// seen enough.
+pub struct Results(BufWriter<Stdout>);
+
+impl Results {
+    /// With an empty buffer.
+    pub fn new() -> Self {
+        Results(BufWriter::with_capacity(1 << 16, stdout()))
+    }
+}
+
+impl Write for Results {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(bytes.len()),
+            written => written,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.0.flush() {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            flushed => flushed,
+        }
+    }
 }

@@ -15,7 +15,8 @@ use dyno_record::{Interval, Recorder, Sample};
 use dyno_types::{Executed, Outcome, Request, Store, StoreSession, Verb};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::Thread;
 use std::time::{Duration, SystemTime};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -35,6 +36,8 @@ struct Users {
     measuring: AtomicBool,
     pinned: AtomicBool,
     left: AtomicUsize,
+    /// The thread that swaps recorders; woken by the last user.
+    ticker: OnceLock<Thread>,
 }
 
 /// An operation a user is to execute.
@@ -113,6 +116,7 @@ impl Users {
             measuring: AtomicBool::new(warmed),
             pinned: AtomicBool::new(true),
             left: AtomicUsize::new(job.users),
+            ticker: OnceLock::new(),
             shared,
         }
     }
@@ -129,6 +133,8 @@ impl Users {
 
     /// Swaps every recorder at each full second and at the end of the warm-up, until all users have ended.
     fn tick(&self) {
+        // Set once: only this thread does.
+        let _ = self.ticker.set(std::thread::current());
         let mut next = self.epoch_ns + SECOND_NS;
         while self.left.load(Ordering::Acquire) > 0 {
             let now = monotonic_ns();
@@ -144,7 +150,8 @@ impl Users {
                 next = self.epoch_ns + (second + 1) * SECOND_NS;
             }
             let until = if warming { next.min(self.measure_ns) } else { next };
-            sleep_until(until.min(now + NAP_NS));
+            let nap_ns = until.min(now + NAP_NS).saturating_sub(monotonic_ns());
+            std::thread::park_timeout(Duration::from_nanos(nap_ns));
         }
     }
 
@@ -185,6 +192,9 @@ impl Users {
                 if let Some(recorder) = recorder.lock().unwrap_or_else(PoisonError::into_inner).take() {
                     recorder.finish();
                 }
+            }
+            if let Some(ticker) = self.ticker.get() {
+                ticker.unpark();
             }
         }
     }

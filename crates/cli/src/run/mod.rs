@@ -19,7 +19,8 @@ use dyno_rundir::schema::{Status, Summary, Trust};
 use resolve::Resolved;
 use std::sync::Arc;
 
-pub use record::{environment, now};
+pub use record::{create as create_directory, environment, now};
+pub use resolve::{core_config, verbs};
 
 /// What the run is to be applied to, and what must be removed afterwards.
 struct Place {
@@ -116,7 +117,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
 }
 
 /// Whether the target runs on this host, so that a core must be left to it.
-fn is_local(target: &Target) -> bool {
+pub fn is_local(target: &Target) -> bool {
     use dyno_wire::redis::Address;
     match target {
         Target::Redis(options) => options.addresses.iter().all(|a| match a {

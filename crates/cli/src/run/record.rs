@@ -4,13 +4,14 @@ use super::resolve::Resolved;
 use crate::args::RunArgs;
 use crate::exit::Failure;
 use dyno_engine::affinity;
+use dyno_plan::Settings;
 use dyno_record::Scale;
 use dyno_rig::{Opened, SessionPlan};
 use dyno_rundir::Writer;
-use dyno_rundir::mask::mask_arguments;
+use dyno_rundir::mask::{is_secret, mask_arguments, mask_uris};
 use dyno_rundir::schema::{Environment, Run, Setting, Status, VERSION};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Wall clock, RFC 3339 in UTC.
 pub fn now() -> String {
@@ -41,7 +42,15 @@ pub fn new_directory(name: &str) -> PathBuf {
     std::iter::once(base.clone()).chain(numbered).find(|path| !path.exists()).unwrap_or(base)
 }
 
-/// Opens the run directory, if one is wanted.
+/// Every setting with its source, secrets masked.
+pub fn settings_list(settings: &Settings) -> Vec<Setting> {
+    let defaults = dyno_workload::ycsb::known_properties().iter().map(|p| (p.name, p.default));
+    let mask = |key: &str, value: &str| if is_secret(key) { "***".to_owned() } else { mask_uris(value) };
+    let list = settings.provenance(defaults, mask).into_iter();
+    list.map(|p| Setting { key: p.key, value: p.value, source: p.source }).collect()
+}
+
+/// Opens the run directory of `dyno run`, if one is wanted.
 pub(super) fn writer(
     args: &RunArgs,
     resolved: &Resolved,
@@ -53,9 +62,21 @@ pub(super) fn writer(
         return Ok(None);
     }
     let path = args.out.clone().unwrap_or_else(|| new_directory(&resolved.name));
-    let mut settings =
+    create(&path, resolved.settings(), plan, opened, environment, Scale::Ns64).map(Some)
+}
+
+/// Creates a run directory at `path`, whose histograms will be of `scale`.
+pub fn create(
+    path: &Path,
+    settings: &Settings,
+    plan: &SessionPlan,
+    opened: &Opened,
+    environment: &Environment,
+    scale: Scale,
+) -> Result<Writer, Failure> {
+    let mut list =
         vec![Setting { key: "title".into(), value: plan.title.clone(), source: "derived".into() }];
-    settings.extend(resolved.settings_list());
+    list.extend(settings_list(settings));
     let run = Run {
         version: VERSION,
         dyno: env!("CARGO_PKG_VERSION").into(),
@@ -65,11 +86,10 @@ pub(super) fn writer(
         target: plan.target.clone(),
         database: opened.database(),
         facts: opened.facts(),
-        settings,
+        settings: list,
         metrics: BTreeMap::new(),
-        unit_ns: Scale::Ns64.unit_ns(),
+        unit_ns: scale.unit_ns(),
     };
-    let writer = Writer::create(&path, run, environment, Scale::Ns64)
-        .map_err(|e| Failure::Usage(format!("cannot write the run directory: {e}")))?;
-    Ok(Some(writer))
+    Writer::create(path, run, environment, scale)
+        .map_err(|e| Failure::Usage(format!("cannot write the run directory: {e}")))
 }

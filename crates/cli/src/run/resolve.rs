@@ -1,19 +1,19 @@
 //! Options into settings, workloads, jobs and thresholds. Nothing here touches the target.
 
 use super::choose_cores;
-use crate::args::{Arrivals, RunArgs};
+use crate::args::{Arrivals, RunArgs, Wait};
 use crate::exit::Failure;
 use dyno_analysis::Condition;
 use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::{End, Job, Pacing, Queue};
+use dyno_plan::settings::BadSetting;
 use dyno_plan::{Settings, Source, properties};
 use dyno_record::Scale;
 use dyno_rig::{Opened, Target};
-use dyno_rundir::mask::{is_secret, mask_uris};
-use dyno_rundir::schema::Setting;
 use dyno_types::units::{parse_count, parse_duration_ns};
 use dyno_types::{Refused, Verb};
 use dyno_workload::Workload;
+use dyno_workload::ycsb::config::Proportions;
 use dyno_workload::ycsb::{CoreConfig, CoreWorkload, stock, stock_by_letter};
 use std::path::Path;
 use std::sync::Arc;
@@ -66,13 +66,7 @@ impl Resolved {
     /// Checks everything that can be checked without the target.
     pub fn from_args(args: &RunArgs) -> Result<Self, Failure> {
         let (settings, name) = settings(args)?;
-        let mut config = CoreConfig::from_lookup(&mut settings.lookup())
-            .map_err(|bad| Failure::Usage(settings.blame(bad).to_string()))?;
-        if let Some(path) = config.needs_histogram().map(str::to_owned) {
-            let text = std::fs::read_to_string(&path)
-                .map_err(|e| usage("fieldlengthhistogram", format!("{path}: {e}")))?;
-            config.set_histogram(&text).map_err(|bad| Failure::Usage(settings.blame(bad).to_string()))?;
-        }
+        let config = core_config(&settings).map_err(|bad| Failure::Usage(bad.to_string()))?;
         let blame = |bad| Failure::Usage(settings.blame(bad).to_string());
         let load_workload: Arc<dyn Workload> = Arc::new(CoreWorkload::load(&config).map_err(blame)?);
         let measure_workload: Arc<dyn Workload> = Arc::new(CoreWorkload::run(&config).map_err(blame)?);
@@ -101,7 +95,7 @@ impl Resolved {
         let age_ns = args.queue_age.as_deref().map(|t| duration("--queue-age", t)).transpose()?;
         Ok(Resolved {
             records: config.insert_count,
-            verbs: verbs(&config),
+            verbs: verbs(&config.proportions),
             name,
             load_workload,
             measure_workload,
@@ -116,7 +110,7 @@ impl Resolved {
             drain_ns: duration("--drain", &args.drain)?,
             queue: Queue { length: count("--queue", &args.queue)?, age_ns },
             seed: args.seed,
-            spin: args.spin,
+            spin: false,
             settings,
             cores: vec![None],
             load_cores: vec![None],
@@ -137,6 +131,12 @@ impl Resolved {
             (None, _) => choose_cores(args.threads, self.users, local, taken)?,
         };
         let pinned = !args.no_pin && !opened.is_virtual();
+        self.spin = match args.wait {
+            Wait::Spin => true,
+            Wait::Sleep => false,
+            // Only a server that was started here is known to stay on its core.
+            Wait::Auto => pinned && taken.is_some_and(|core| !chosen.contains(&core)),
+        };
         self.cores = chosen.iter().map(|core| pinned.then_some(*core)).collect();
         self.cores.truncate(self.users.max(1));
         self.load_cores = self.cores.clone();
@@ -189,17 +189,26 @@ impl Resolved {
         format!("{}, {loop_words}", self.name)
     }
 
-    /// Every setting with its source, secrets masked.
-    pub fn settings_list(&self) -> Vec<Setting> {
-        let defaults = dyno_workload::ycsb::known_properties().iter().map(|p| (p.name, p.default));
-        let mask = |key: &str, value: &str| if is_secret(key) { "***".to_owned() } else { mask_uris(value) };
-        let list = self.settings.provenance(defaults, mask).into_iter();
-        list.map(|p| Setting { key: p.key, value: p.value, source: p.source }).collect()
+    /// What was set, and by whom.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 }
 
-fn verbs(config: &CoreConfig) -> Vec<Verb> {
-    let p = &config.proportions;
+/// The core workload's properties, with the histogram of field lengths that they name.
+pub fn core_config(settings: &Settings) -> Result<CoreConfig, BadSetting> {
+    let blame = |bad| settings.blame(bad);
+    let mut config = CoreConfig::from_lookup(&mut settings.lookup()).map_err(blame)?;
+    if let Some(path) = config.needs_histogram().map(str::to_owned) {
+        let text = std::fs::read_to_string(&path)
+            .map_err(|e| settings.refuse("fieldlengthhistogram", format!("a file that can be read ({e})")))?;
+        config.set_histogram(&text).map_err(blame)?;
+    }
+    Ok(config)
+}
+
+/// The verbs that operations with these weights need.
+pub fn verbs(p: &Proportions) -> Vec<Verb> {
     let weighted = [
         (p.read, Verb::Read),
         (p.update, Verb::Update),

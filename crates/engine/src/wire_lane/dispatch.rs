@@ -318,7 +318,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     fn record_own(&mut self, id: u32, outcome: Outcome, now: u64, service_ns: u64, response_ns: u64) {
         let op = &self.ops[id as usize];
         let interval = &mut self.recorder.now;
-        let (keep, done_ns) = (self.shared.job.raw_samples, now - self.epoch_ns);
+        let (keep, done_ns) = (self.shared.job.raw_samples, now.saturating_sub(self.epoch_ns));
         let sample = |metric, outcome, service_ns, response_ns| dyno_record::Sample {
             metric,
             outcome,

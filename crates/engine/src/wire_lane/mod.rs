@@ -189,6 +189,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     pub fn run(mut self, epoch_ns: u64) -> io::Result<(Vec<(Outcome, String)>, u64)> {
         self.prepare(epoch_ns);
         let mut now = self.net.now();
+        // All threads begin together, and nothing is sent in a time that does not count.
+        while now < epoch_ns {
+            self.net.wait(now, epoch_ns, &mut self.ready)?;
+            now = self.net.now();
+        }
         loop {
             self.tick(now);
             self.receive_pass()?;

@@ -122,6 +122,13 @@ fn place(source: &Source) -> String {
     }
 }
 
+/// Properties whose faults end YCSB with 0.
+const QUIET: [&str; 4] = ["workload", "measurementtype", "measurement.interval", "redis.host"];
+
+/// Properties whose faults end YCSB with 255: ranges that do not fit, `dataintegrity` with lengths that vary, files
+/// that cannot be written.
+const LOUD: [&str; 4] = ["insertstart", "insertcount", "fieldlengthdistribution", "exportfile"];
+
 /// How YCSB would have refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Original {
@@ -168,7 +175,8 @@ impl YcsbError {
             YcsbError::NoWorkload => {
                 usage("Missing property: workload\nFailed check required properties.".to_owned())
             }
-            YcsbError::Setting(bad) if bad.key == "workload" => silent(0),
+            YcsbError::Setting(bad) if QUIET.contains(&bad.key.as_str()) => silent(0),
+            YcsbError::Setting(bad) if LOUD.contains(&bad.key.as_str()) => silent(255),
             YcsbError::BadLine { .. } | YcsbError::Setting(_) => silent(1),
             YcsbError::OutAndNoOut => silent(0),
         }

@@ -53,11 +53,11 @@ impl Mode {
 pub struct Extras {
     /// Exit as YCSB would, which is with 0 for nearly everything.
     pub compat_exit: bool,
-    /// Where the run directory goes; `None` for the default place.
+    /// Where the run directory goes; `None` for none.
     pub out: Option<PathBuf>,
-    /// No run directory is wanted.
+    /// No run directory is wanted, which is the default.
     pub no_out: bool,
-    /// Results as JSON on standard output.
+    /// `summary.json` instead of the report on standard output.
     pub json: bool,
     /// Nothing on standard error but errors.
     pub quiet: bool,

@@ -1,0 +1,91 @@
+//! `dyno ycsb load|run|shell BINDING ...`: takes YCSB's command lines and prints what YCSB prints, so that scripts
+//! and parsers made for it go on working.
+//!
+//! ```text
+//! arguments --dyno_plan::ycsb--> command --prepare--> job, measurement options --run--> session
+//!                                                        watch: status lines, .hdr files, as it goes
+//!                                                        output: the report, at the end
+//! ```
+//!
+//! `shell` holds the interactive client. Without `--compat-exit` exit codes are dyno's own ([`crate::exit`]).
+
+mod help;
+mod output;
+mod prepare;
+mod run;
+mod watch;
+
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+use dyno_plan::settings::BadSetting;
+use dyno_plan::ycsb::{Asked, Mode, YcsbError, masked, parse, wants_compat_exit};
+use std::process::ExitCode;
+
+/// Why a command could not be carried out.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    /// The command line or a property was refused.
+    #[error(transparent)]
+    Command(#[from] YcsbError),
+    /// Anything later.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+}
+
+impl From<BadSetting> for Trouble {
+    fn from(bad: BadSetting) -> Self {
+        Trouble::Command(YcsbError::Setting(bad))
+    }
+}
+
+/// The command.
+pub fn ycsb(arguments: &[String]) -> ExitCode {
+    let compat = wants_compat_exit(arguments);
+    match carry_out(arguments) {
+        // YCSB ends well whatever became of its operations.
+        Ok(Exit::Invalid | Exit::Threshold) if compat => ExitCode::SUCCESS,
+        Ok(exit) => exit.into(),
+        Err(trouble) => refuse(&trouble, compat),
+    }
+}
+
+fn carry_out(arguments: &[String]) -> Result<Exit, Trouble> {
+    let command = match parse(arguments)? {
+        Asked::Help => {
+            terminal::out(&help::text());
+            return Ok(Exit::Ok);
+        }
+        Asked::Command(command) => *command,
+    };
+    match command.mode {
+        Mode::Load | Mode::Run => run::run(command, &masked(arguments).join(" ")),
+        Mode::Shell => Err(Failure::Usage("no shell yet".into()).into()),
+    }
+}
+
+/// Says what is wrong, in YCSB's words and with its code if `compat`.
+fn refuse(trouble: &Trouble, compat: bool) -> ExitCode {
+    match trouble {
+        Trouble::Command(error) if compat => {
+            let original = error.as_original();
+            match original.message {
+                Some(message) => terminal::out(&format!("{message}\n")),
+                None => terminal::error(&error.to_string()),
+            }
+            ExitCode::from(original.exit)
+        }
+        Trouble::Command(error) => {
+            terminal::error(&error.to_string());
+            Exit::Usage.into()
+        }
+        Trouble::Failed(failure) => {
+            terminal::error(&failure.to_string());
+            match failure {
+                // Threads that cannot connect die of it in YCSB, and the run "succeeds".
+                Failure::Unreachable(_) if compat => ExitCode::SUCCESS,
+                Failure::Usage(_) if compat => Exit::Internal.into(),
+                failure => failure.exit().into(),
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What is left at the end: the report through the chosen exporter, raw samples, and warnings of the verdict.
+
+use super::Trouble;
+use super::prepare::Prepared;
+use crate::exit::Failure;
+use crate::terminal;
+use dyno_plan::settings::BadSetting;
+use dyno_report::ycsb::{Exporter, Metrics, Overall, raw_notices, report, write_raw};
+use dyno_rundir::schema::{Summary, Trust};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// What advice on options of `dyno run` means on YCSB's command line.
+const DIALECT: [(&str, &str); 8] = [
+    ("give --duration 30s or more", "raise operationcount or maxexecutiontime"),
+    ("see --timeout and --drain", "see redis.timeout and dyno.timeout"),
+    ("lower --rate, or raise --connections or --queue", "lower -target or raise -threads"),
+    ("add --threads, or lower the load", "raise dyno.load.threads or lower the load"),
+    ("--no-pin says so on purpose", "fewer dyno.load.threads may help"),
+    ("the connections do not keep up", "the threads do not keep up"),
+    ("use fewer users, more load threads", "use fewer -threads, more dyno.load.threads"),
+    ("or more load threads", "or more dyno.load.threads"),
+];
+
+/// Refuses files that cannot be written, before the run instead of after it.
+pub(super) fn check(prepared: &Prepared) -> Result<(), BadSetting> {
+    let (options, settings) = (&prepared.options, &prepared.settings);
+    let writable = |key: &str, path: &str| {
+        let opened = OpenOptions::new().create(true).append(true).open(path);
+        opened.map(drop).map_err(|e| settings.refuse(key, format!("a file that can be written ({e})")))
+    };
+    if let Some(path) = &options.export_file {
+        writable("exportfile", path)?;
+    }
+    if let Some(path) = &options.raw_file {
+        writable("measurement.raw.output_file", path)?;
+    }
+    if let Some(start) = &options.hdr_files {
+        let folder = Path::new(&format!("{start}x")).parent().map(Path::to_owned).unwrap_or_default();
+        if !folder.as_os_str().is_empty() && !folder.is_dir() {
+            let expected = "the start of file names in a folder that exists, such as /tmp/run1-";
+            return Err(settings.refuse("hdrhistogram.output.path", expected));
+        }
+    }
+    Ok(())
+}
+
+/// Writes the report.
+pub(super) fn write(prepared: &Prepared, overall: &Overall, metrics: &Metrics) -> Result<(), Trouble> {
+    let options = &prepared.options;
+    let internal = |e: &dyn std::fmt::Display| Failure::Internal(e.to_string());
+    for warning in &metrics.warnings {
+        warn(prepared, warning);
+    }
+    for notice in raw_notices(metrics, options) {
+        terminal::out(&format!("{notice}\n"));
+    }
+    let named = |path: &str, e: io::Error| Failure::Internal(format!("{path}: {e}"));
+    match &options.raw_file {
+        Some(path) => {
+            let file = OpenOptions::new().create(true).append(true).open(path).map_err(|e| named(path, e))?;
+            buffered(file, |out| write_raw(metrics, options, out)).map_err(|e| named(path, e))?;
+        }
+        None => {
+            let mut out = terminal::Results::new();
+            write_raw(metrics, options, &mut out).and_then(|()| out.flush()).map_err(|e| internal(&e))?;
+        }
+    }
+    let lines = report(overall, metrics, options, prepared.extras.compat_exit).map_err(|e| internal(&e))?;
+    match &options.export_file {
+        Some(path) => {
+            let file = File::create(path).map_err(|e| named(path, e))?;
+            buffered(file, |out| options.exporter.write(&lines, out)).map_err(|e| named(path, e))?;
+        }
+        None if prepared.extras.json => {}
+        None => {
+            let mut out = terminal::Results::new();
+            let written = options.exporter.write(&lines, &mut out).and_then(|()| out.flush());
+            written.map_err(|e| internal(&e))?;
+        }
+    }
+    Ok(())
+}
+
+fn buffered(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = BufWriter::new(file);
+    write(&mut out)?;
+    out.flush()
+}
+
+/// A warning, unless nothing but errors is wanted.
+pub(super) fn warn(prepared: &Prepared, text: &str) {
+    if !prepared.extras.quiet {
+        terminal::warn(text);
+    }
+}
+
+/// A line of YCSB's own talk on standard error.
+pub(super) fn say(prepared: &Prepared, text: &str) {
+    if !prepared.extras.quiet {
+        terminal::note(text);
+    }
+}
+
+/// YCSB says on standard output that values are verified; beside JSON that would be in the way.
+pub(super) fn say_integrity(prepared: &Prepared) {
+    if !prepared.data_integrity {
+        return;
+    }
+    let text = "Data integrity is enabled.";
+    match prepared.options.exporter {
+        Exporter::Text if !prepared.extras.json => terminal::out(&format!("{text}\n")),
+        _ => say(prepared, text),
+    }
+}
+
+/// Everything that speaks against the result.
+pub(super) fn warn_of(prepared: &Prepared, summary: &Summary) {
+    for reason in &summary.verdict.reasons {
+        let word = if reason.trust == Trust::Invalid { "invalid" } else { "suspect" };
+        warn(prepared, &format!("the run is {word} ({}): {}", reason.check, in_dialect(&reason.text)));
+    }
+}
+
+fn in_dialect(text: &str) -> String {
+    DIALECT.iter().fold(text.to_owned(), |text, (ours, theirs)| text.replace(ours, theirs))
+}

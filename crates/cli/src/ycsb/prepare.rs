@@ -1,0 +1,217 @@
+//! From a command line that was understood to a job: client, workload, binding and measurements, all checked before
+//! anything is sent. Nothing here touches the target.
+
+use crate::run::{core_config, verbs};
+use dyno_engine::arrivals::{Process, Profile};
+use dyno_engine::{End, Job, Pacing, Queue};
+use dyno_plan::bindings::take_environment;
+use dyno_plan::client::Warning;
+use dyno_plan::settings::BadSetting;
+use dyno_plan::ycsb::Extras;
+use dyno_plan::{Arrivals, BindingTarget, ClientConfig, Mode, Settings, YcsbCommand, bindings};
+use dyno_record::Scale;
+use dyno_report::ycsb::{Interval, MeasurementOptions};
+use dyno_types::Verb;
+use dyno_types::limits::DRAIN_NS;
+use dyno_workload::Workload;
+use dyno_workload::ycsb::{
+    BadProperty, ConstantOccupancy, CoreConfig, CoreWorkload, TimeSeriesConfig, TimeSeriesWorkload,
+    WorkloadClass, workload_class,
+};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Length of a run that nothing ends, nanoseconds: 30 years.
+const FOREVER_NS: u64 = 30 * 365 * 86_400 * SECOND_NS;
+
+/// Everything a load or a run needs to know.
+pub(super) struct Prepared {
+    /// Load or run.
+    pub mode: Mode,
+    /// `load redis`, for titles.
+    pub title: String,
+    /// All properties with their sources.
+    pub settings: Settings,
+    /// Our own options.
+    pub extras: Extras,
+    /// Threads, target, counts.
+    pub client: ClientConfig,
+    /// What is measured and how it is shown.
+    pub options: MeasurementOptions,
+    /// Where the load goes.
+    pub target: BindingTarget,
+    /// Operations.
+    pub workload: Arc<dyn Workload>,
+    /// Verbs that the workload uses.
+    pub verbs: Vec<Verb>,
+    /// Whether values are verified.
+    pub data_integrity: bool,
+    /// What is worth saying, a line each.
+    pub warnings: Vec<String>,
+    timeout_ns: Option<u64>,
+    seed: u64,
+}
+
+/// A workload and what must be known about it.
+struct Built {
+    workload: Arc<dyn Workload>,
+    verbs: Vec<Verb>,
+    seed: u64,
+    data_integrity: bool,
+}
+
+impl Prepared {
+    /// Checks everything that can be checked without the target.
+    pub fn new(command: YcsbCommand) -> Result<Self, BadSetting> {
+        let YcsbCommand { mode, binding, mut settings, notes, extras } = command;
+        take_environment(&mut settings, |variable| std::env::var(variable).ok());
+        let mut warnings = notes;
+        let mut client = ClientConfig::from_settings(&settings)?;
+        let options = MeasurementOptions::from_lookup(&mut settings.lookup())
+            .map_err(|bad| settings.blame(BadProperty::new(&bad.key, bad.value, bad.expected)))?;
+        let bound = bindings::resolve(binding, &settings)?;
+        let built = build(&settings, mode, &mut client, &mut warnings)?;
+        warnings.extend(bound.notes);
+        warnings.extend(client.warnings.iter().map(|warning| match warning {
+            // YCSB's own text brings the word along.
+            Warning::MoreThreads => warning.to_string().replacen("Warning: ", "", 1),
+            Warning::Endless => warning.to_string(),
+        }));
+        warnings.extend(options.warnings.iter().cloned());
+        let wire = !matches!(bound.target, BindingTarget::Store { .. });
+        if client.pipeline > 1 && !wire {
+            warnings.push(format!("dyno.pipeline={} has no effect: this store blocks", client.pipeline));
+            client.pipeline = 1;
+        }
+        if mode == Mode::Load && client.warmup_ns > 0 {
+            warnings.push("dyno.warmup has no effect on load: every record counts".to_owned());
+            client.warmup_ns = 0;
+        }
+        let timeout_ns = match &bound.target {
+            BindingTarget::Redis { timeout_ns, .. } => *timeout_ns,
+            BindingTarget::Store { .. } | BindingTarget::Null => client.timeout_ns,
+        };
+        Ok(Prepared {
+            mode,
+            title: format!("ycsb {} {}", mode.name(), binding.name()),
+            settings,
+            extras,
+            client,
+            options,
+            target: bound.target,
+            workload: built.workload,
+            verbs: built.verbs,
+            data_integrity: built.data_integrity,
+            warnings,
+            timeout_ns,
+            seed: built.seed,
+        })
+    }
+
+    /// Which latencies are reported.
+    pub fn interval(&self) -> Interval {
+        self.options.interval(self.client.target > 0, self.extras.compat_exit)
+    }
+
+    /// The job, on load threads with these cores.
+    pub fn job(&self, cores: Vec<Option<usize>>) -> Job {
+        let client = &self.client;
+        let pacing = match (client.target, client.arrivals) {
+            (0, _) => Pacing::Closed { think_ns: 0 },
+            (target, arrivals) => Pacing::Open {
+                profile: Profile::Constant { rate: target as f64 },
+                process: match arrivals {
+                    Arrivals::Constant => Process::Constant,
+                    Arrivals::Poisson => Process::Poisson,
+                },
+            },
+        };
+        let limit_ns = client.max_execution_s.map(|s| s * SECOND_NS - client.warmup_ns);
+        let endless = client.operations.is_none().then_some(FOREVER_NS);
+        Job {
+            workload: self.workload.clone(),
+            pacing,
+            end: End { operations: client.operations, duration_ns: limit_ns.or(endless) },
+            warmup_ns: client.warmup_ns,
+            users: client.threads as usize,
+            pipeline: client.pipeline as usize,
+            cores,
+            timeout_ns: self.timeout_ns,
+            queue: Queue::default(),
+            seed: self.seed,
+            stripe: (0, 1),
+            scale: Scale::Micros,
+            raw_samples: self.options.needs_samples(),
+            spin: client.spin_sleep,
+            drain_ns: self.timeout_ns.map_or(DRAIN_NS, |ns| ns.max(DRAIN_NS)),
+        }
+    }
+}
+
+/// The workload that `workload` names, in the phase of `mode`.
+fn build(
+    settings: &Settings,
+    mode: Mode,
+    client: &mut ClientConfig,
+    warnings: &mut Vec<String>,
+) -> Result<Built, BadSetting> {
+    let blame = |bad| settings.blame(bad);
+    match workload_class(settings.text("workload").unwrap_or("core")).map_err(blame)? {
+        WorkloadClass::Core => core(&core_config(settings)?, mode, warnings).map_err(blame),
+        WorkloadClass::ConstantOccupancy => {
+            let mut histogram = |path: &str| std::fs::read_to_string(path).ok();
+            let sized =
+                ConstantOccupancy::from_lookup(&mut settings.lookup(), &mut histogram).map_err(blame)?;
+            warnings.extend(
+                sized
+                    .ignored
+                    .iter()
+                    .map(|key| format!("{key} has no effect: disksize, occupancy and storageages set it")),
+            );
+            let config = &sized.config;
+            client.set_operations(match mode {
+                Mode::Load => Some(config.load_operations()),
+                _ => config.run_operations(),
+            });
+            core(config, mode, warnings).map_err(blame)
+        }
+        WorkloadClass::TimeSeries => {
+            let users = u64::from(client.threads);
+            let config =
+                TimeSeriesConfig::from_lookup(&mut settings.lookup(), users, now_ms()).map_err(blame)?;
+            let load = mode == Mode::Load;
+            let workload = match load {
+                true => TimeSeriesWorkload::load(&config),
+                false => TimeSeriesWorkload::run(&config).map_err(blame)?,
+            };
+            Ok(Built {
+                workload: Arc::new(workload),
+                verbs: if load { vec![Verb::Insert] } else { verbs(&config.proportions) },
+                seed: config.seed,
+                data_integrity: config.data_integrity,
+            })
+        }
+    }
+}
+
+fn core(config: &CoreConfig, mode: Mode, warnings: &mut Vec<String>) -> Result<Built, BadProperty> {
+    let load = mode == Mode::Load;
+    if load && config.retries.limit > 0 {
+        let text = "core_workload_insertion_retry_limit has no effect: a failed insert is counted, not repeated";
+        warnings.push(text.to_owned());
+    }
+    let workload = if load { CoreWorkload::load(config)? } else { CoreWorkload::run(config)? };
+    Ok(Built {
+        workload: Arc::new(workload),
+        verbs: if load { vec![Verb::Insert] } else { verbs(&config.proportions) },
+        seed: config.seed,
+        data_integrity: config.data_integrity,
+    })
+}
+
+/// Milliseconds since 1970.
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}

@@ -1,0 +1,162 @@
+//! Carries out `load` and `run`: target, job, report, in YCSB's order.
+
+use super::output::{check, say, say_integrity, warn, warn_of, write};
+use super::prepare::Prepared;
+use super::watch::Watch;
+use super::Trouble;
+use crate::exit::{Exit, Failure};
+use crate::run::{choose_cores, create_directory, environment, is_local, now};
+use crate::{report, signals, terminal};
+use dyno_engine::{Control, Job};
+use dyno_plan::{BindingTarget, Mode, YcsbCommand};
+use dyno_record::Scale;
+use dyno_report::ycsb::{Overall, metrics};
+use dyno_rig::{Ended, Opened, PhasePlan, Session, SessionPlan, Target, TargetError};
+use dyno_rundir::schema::{Environment, Status, Summary};
+use dyno_stores::Sink;
+use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// A target that answers, and what belongs to it.
+struct Place {
+    opened: Opened,
+    /// Its URI without secrets.
+    shown: String,
+    /// Whether it runs on this host, so that a core is left to it.
+    local: bool,
+    /// Where the `basic` binding writes its lines.
+    lines: Arc<Mutex<terminal::Results>>,
+}
+
+/// The command; `shown` is its line without secrets.
+pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
+    let prepared = Prepared::new(command)?;
+    check(&prepared)?;
+    for warning in &prepared.warnings {
+        warn(&prepared, warning);
+    }
+    say(&prepared, &format!("Command line: {shown}"));
+    say(&prepared, &format!("YCSB Client 0.17.0 (dyno {})\n", env!("CARGO_PKG_VERSION")));
+    say(&prepared, "Loading workload...");
+    say_integrity(&prepared);
+    let control = Arc::new(Control::default());
+    signals::listen(&control).map_err(Failure::from)?;
+    let place = open(&prepared)?;
+    let wanted = prepared.client.load_threads.map(|n| n as usize);
+    let cores = choose_cores(wanted, prepared.client.threads as usize, place.local, None)?;
+    let job = prepared.job(cores.into_iter().map(Some).collect());
+    job.check().map_err(Failure::from)?;
+    let environment = environment();
+    let mut session = begin(&prepared, &place, control, &environment)?;
+    say(&prepared, "Starting test.");
+    if let Some(limit_s) = prepared.client.max_execution_s {
+        say(&prepared, &format!("Maximum execution time specified as: {limit_s} secs"));
+    }
+    say(&prepared, &prepared.options.wrapper_notice());
+    let mut watch = Watch::new(&prepared);
+    let begun = Instant::now();
+    let name = if prepared.mode == Mode::Load { "load" } else { "measure" };
+    let ended = session.run(&PhasePlan { name, job: job.clone() }, &mut watch);
+    let run_ms = begun.elapsed().as_millis() as u64;
+    let ended = ended.map_err(|error| failed(&mut session, error.into()))?;
+    // Lines of the basic binding stand before the report. A closed pipe is no error; others show as failed requests.
+    let _ = place.lines.lock().unwrap_or_else(PoisonError::into_inner).flush();
+    conclude(&prepared, &mut session, &mut watch, &ended, &job, run_ms)
+}
+
+/// Connects once, or opens the store.
+fn open(prepared: &Prepared) -> Result<Place, Failure> {
+    let content = prepared.workload.content();
+    let lines = Arc::new(Mutex::new(terminal::Results::new()));
+    let (target, opened) = match &prepared.target {
+        BindingTarget::Redis { options, .. } => {
+            let target = Target::Redis(options.as_ref().clone());
+            let opened = target.open(content.clone())?;
+            (target, opened)
+        }
+        BindingTarget::Store { uri } => {
+            let sink: Sink = lines.clone();
+            let store = dyno_stores::open_with_sink(uri, content.clone(), Some(sink));
+            let store = store.map_err(TargetError::from)?;
+            (Target::Store(uri.clone()), Opened::Store(store))
+        }
+        BindingTarget::Null => (Target::Null, Opened::Null),
+    };
+    opened.check(&content, &prepared.verbs)?;
+    Ok(Place { shown: target.redacted(), local: is_local(&target), opened, lines })
+}
+
+/// A session, with a run directory if one is asked for.
+fn begin<'a>(
+    prepared: &Prepared,
+    place: &'a Place,
+    control: Arc<Control>,
+    environment: &Environment,
+) -> Result<Session<'a>, Failure> {
+    let plan = SessionPlan {
+        title: prepared.title.clone(),
+        target: place.shown.clone(),
+        started: now(),
+        conditions: Vec::new(),
+        clock_ns: environment.clock_ns,
+    };
+    let writer = match &prepared.extras.out {
+        Some(path) => {
+            let settings = &prepared.settings;
+            Some(create_directory(path, settings, &plan, &place.opened, environment, Scale::Micros)?)
+        }
+        None => None,
+    };
+    Ok(Session::new(plan, &place.opened, control, writer))
+}
+
+/// Notes a failure in the run directory.
+fn failed(session: &mut Session<'_>, failure: Failure) -> Failure {
+    if let Some(writer) = session.writer() {
+        writer.event("failed", &failure.to_string());
+        writer.update(|run| run.status = Status::Failed);
+    }
+    failure
+}
+
+/// Prints and writes what came out of it.
+fn conclude(
+    prepared: &Prepared,
+    session: &mut Session<'_>,
+    watch: &mut Watch,
+    ended: &Ended,
+    job: &Job,
+    run_ms: u64,
+) -> Result<Exit, Trouble> {
+    let interrupted = signals::interrupted();
+    watch.finish(&ended.totals, interrupted);
+    let status = if interrupted { Status::Interrupted } else { Status::Complete };
+    let summary = session.finish(ended, &job.pacing, status);
+    let interval = prepared.interval();
+    let names = prepared.workload.metrics();
+    let metrics = metrics(names, &ended.totals, ended.finished.epoch, &prepared.options, interval);
+    let warmup_ms = job.warmup_ns / 1_000_000;
+    let ms = |ms: u64| ms.saturating_sub(warmup_ms).max(1);
+    let overall = Overall::of(&ended.totals, ms(run_ms), ms(ended.finished.elapsed_ns / 1_000_000));
+    write(prepared, &overall, &metrics)?;
+    if prepared.extras.json {
+        report::show(&summary, true)?;
+    }
+    warn_of(prepared, &summary);
+    Ok(exit(session, watch, &summary))
+}
+
+fn exit(session: &mut Session<'_>, watch: &Watch, summary: &Summary) -> Exit {
+    let mut exit = report::exit_of(summary);
+    let unwritten = session.writer().and_then(|writer| writer.failure().map(str::to_owned));
+    let lost = [
+        unwritten.map(|why| format!("the run directory is incomplete: {why}")),
+        watch.failure().map(ToString::to_string),
+    ];
+    for text in lost.into_iter().flatten() {
+        terminal::error(&text);
+        exit = if exit == Exit::Ok { Exit::Internal } else { exit };
+    }
+    exit
+}

@@ -1,0 +1,163 @@
+//! Follows a run as it goes: YCSB's status lines on standard error, and its `.hdr` files, one line an interval.
+//!
+//! The engine hands out every second once all load threads are past it; seconds are gathered here into intervals of
+//! `status.interval`. An interval ends when the wall clock says so, so that the part of a second at the end of a run
+//! belongs to the line at the end.
+
+use super::prepare::Prepared;
+use crate::terminal;
+use dyno_engine::Job;
+use dyno_record::{Scale, Totals};
+use dyno_report::ycsb::{
+    HdrFileError, HdrFiles, Interval, MeasurementOptions, Metrics, Progress as Where, StatusLines,
+    local_zone, metrics,
+};
+use dyno_rig::{Observer, Progress};
+use dyno_rundir::schema::Phase;
+use dyno_types::Outcome;
+use jiff::Timestamp;
+use std::time::{Instant, SystemTime};
+
+/// What follows a run.
+pub(super) struct Watch {
+    options: MeasurementOptions,
+    interval: Interval,
+    names: Vec<String>,
+    /// Whether status lines are shown.
+    shown: bool,
+    quiet: bool,
+    operations: Option<u64>,
+    limit_ms: Option<u64>,
+    lines: StatusLines,
+    hdr: HdrFiles,
+    failure: Option<HdrFileError>,
+    begun: Instant,
+    /// Milliseconds after `begun` at which the next line is due.
+    next_ms: u64,
+    /// Operations done in the intervals before.
+    done: u64,
+    /// What the interval under way has recorded, and when it began.
+    pending: Totals,
+    since: SystemTime,
+    told_limit: bool,
+}
+
+/// Operations that ended; what was dropped or aborted was never done.
+fn done(totals: &Totals) -> u64 {
+    totals.ended_total() - totals.ended[Outcome::Dropped as usize] - totals.ended[Outcome::Aborted as usize]
+}
+
+impl Watch {
+    /// Before the run.
+    pub fn new(prepared: &Prepared) -> Self {
+        let options = prepared.options.clone();
+        let names = prepared.workload.metrics().to_vec();
+        Watch {
+            interval: prepared.interval(),
+            shown: options.status && !prepared.extras.quiet,
+            quiet: prepared.extras.quiet,
+            operations: prepared.client.operations,
+            limit_ms: prepared.client.max_execution_s.map(|s| s * 1_000),
+            lines: StatusLines::new(&options, local_zone()),
+            hdr: HdrFiles::new(&options, local_zone()),
+            failure: None,
+            begun: Instant::now(),
+            next_ms: options.status_interval_s * 1_000,
+            done: 0,
+            pending: Totals::new(names.len(), Scale::Micros),
+            since: SystemTime::now(),
+            told_limit: false,
+            options,
+            names,
+        }
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        self.begun.elapsed().as_millis() as u64
+    }
+
+    /// The metrics of the interval under way, which ends.
+    fn take_interval(&mut self) -> Metrics {
+        let pending = std::mem::replace(&mut self.pending, Totals::new(self.names.len(), Scale::Micros));
+        self.done += done(&pending);
+        metrics(&self.names, &pending, self.since, &self.options, self.interval)
+    }
+
+    fn line(&mut self) {
+        let interval = self.take_interval();
+        let now = SystemTime::now();
+        let logged = self.hdr.interval(&interval, self.since, now);
+        self.failure = self.failure.take().or(logged.err());
+        self.since = now;
+        if self.shown {
+            let elapsed_ms = self.elapsed_ms();
+            let todo = self.operations.map_or(0, |all| all.saturating_sub(self.done));
+            let at = Timestamp::now();
+            let line = self.lines.line(at, Where { elapsed_ms, operations: self.done, todo }, &interval);
+            terminal::note(&line);
+            if self.options.status_on_stdout() {
+                terminal::out(&format!("{line}\n"));
+            }
+        }
+    }
+
+    /// YCSB's words when `maxexecutiontime` is over.
+    fn tell_limit(&mut self) {
+        self.told_limit = true;
+        if !self.quiet {
+            terminal::note("Maximum time elapsed. Requesting stop for the workload.");
+            terminal::note("Stop requested for workload. Now Joining!");
+        }
+    }
+
+    /// After the run, whose totals these are: the last line of everything.
+    pub fn finish(&mut self, totals: &Totals, interrupted: bool) {
+        if self.limit_ms.is_some() && !self.told_limit && !interrupted {
+            if self.operations.is_none_or(|all| totals.ended_total() < all) {
+                self.tell_limit();
+            } else if !self.quiet {
+                terminal::note("Could not wait until max specified time, TerminatorThread interrupted.");
+            }
+        }
+        self.line();
+    }
+
+    /// A log file that could not be written.
+    pub fn failure(&self) -> Option<&HdrFileError> {
+        self.failure.as_ref()
+    }
+}
+
+impl Observer for Watch {
+    fn begin(&mut self, _phase: &str, _job: &Job) {
+        (self.begun, self.since) = (Instant::now(), SystemTime::now());
+        if self.shown {
+            let none = self.take_interval();
+            let todo = self.operations.unwrap_or(0);
+            let place = Where { elapsed_ms: 0, operations: 0, todo };
+            let line = self.lines.line(Timestamp::now(), place, &none);
+            terminal::note(&line);
+            if self.options.status_on_stdout() {
+                terminal::out(&format!("{line}\n"));
+            }
+        }
+    }
+
+    fn second(&mut self, progress: &Progress<'_>) {
+        if progress.phase != "warmup" {
+            self.pending.merge(progress.last);
+            self.pending.samples.extend_from_slice(&progress.last.samples);
+        }
+        let elapsed_ms = self.elapsed_ms();
+        if self.limit_ms.is_some_and(|limit| elapsed_ms >= limit) && !self.told_limit {
+            self.tell_limit();
+        }
+        if self.options.status && elapsed_ms >= self.next_ms {
+            let step = self.options.status_interval_s * 1_000;
+            self.next_ms = (elapsed_ms / step + 1) * step;
+            self.line();
+        }
+    }
+
+    fn end(&mut self, _phase: &Phase) {}
+}
