@@ -175,14 +175,19 @@ impl Buffers {
         Ok(Executed { outcome: Outcome::Ok, records: 1, verified: check.outcome() })
     }
 
-    /// Reads the fields `request` asks for from one record found by a scan.
+    /// Reads the fields `request` asks for from the record that a scan has found as number `record`, from 0.
     pub(crate) fn pass(
         &mut self,
         content: &dyn Content,
         request: &Request,
+        record: u32,
         stored: &[u8],
     ) -> Result<(), RecordError> {
+        let watched = content.watches_scans();
         read_fields(content, request, 0, stored, &mut self.name, |field| {
+            if let (true, Some((name, value))) = (watched, field) {
+                content.scanned(record, name, value);
+            }
             std::hint::black_box(field);
         })
     }

@@ -30,6 +30,14 @@ pub trait Content: Send + Sync {
         false
     }
 
+    /// Whether the records that scans find are shown to [`Content::scanned`]. Benchmarks have no use for it.
+    fn watches_scans(&self) -> bool {
+        false
+    }
+
+    /// A field of record number `record`, from 0, that a scan has found.
+    fn scanned(&self, _record: u32, _field: &[u8], _value: &[u8]) {}
+
     /// Whether `value` is what `field` of the record of `request` must hold.
     fn verify(&self, _request: &Request, _field: &[u8], _value: &[u8]) -> bool {
         true

@@ -2,11 +2,12 @@
 
 use super::Trouble;
 use super::prepare::Prepared;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::terminal;
+use dyno_plan::Mode;
 use dyno_plan::settings::BadSetting;
-use dyno_report::ycsb::{Exporter, Metrics, Overall, raw_notices, report, write_raw};
-use dyno_rundir::schema::{Summary, Trust};
+use dyno_report::ycsb::{Exporter, Metrics, Overall, ReturnCode, raw_notices, report, write_raw};
+use dyno_rundir::schema::{Reason, Status, Summary, Trust};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -115,11 +116,43 @@ pub(super) fn say_integrity(prepared: &Prepared) {
     }
 }
 
-/// Everything that speaks against the result.
-pub(super) fn warn_of(prepared: &Prepared, summary: &Summary) {
-    for reason in &summary.verdict.reasons {
+/// Checks of latencies. They say nothing of a load, which only has to bring the records in, and nothing of a run
+/// that is too short for percentiles, which is said instead.
+const TIMING: [&str; 7] =
+    ["offered_rate", "schedule_lag", "receive_lag", "client_cpu", "littles_law", "steal", "clock"];
+
+/// What speaks against the result.
+pub(super) fn reasons(mode: Mode, summary: &Summary) -> Vec<&Reason> {
+    let all = &summary.verdict.reasons;
+    let too_short = |reason: &Reason| reason.check == "samples" && reason.trust == Trust::Suspect;
+    let no_timing = mode == Mode::Load || all.iter().any(too_short);
+    all.iter()
+        .filter(|reason| !(no_timing && TIMING.contains(&reason.check.as_str())))
+        .filter(|reason| !(mode == Mode::Load && too_short(reason)))
+        .collect()
+}
+
+/// Says all that speaks against the result.
+pub(super) fn warn_of(prepared: &Prepared, summary: &Summary, metrics: &Metrics) {
+    let what = prepared.mode.name();
+    for reason in reasons(prepared.mode, summary) {
         let word = if reason.trust == Trust::Invalid { "invalid" } else { "suspect" };
-        warn(prepared, &format!("the run is {word} ({}): {}", reason.check, in_dialect(&reason.text)));
+        warn(prepared, &format!("the {what} is {word} ({}): {}", reason.check, in_dialect(&reason.text)));
+    }
+    let verified = metrics.list.iter().filter(|metric| metric.name == "VERIFY");
+    let wrong = verified.flat_map(|m| &m.returns).filter(|(code, _)| *code != ReturnCode::Ok);
+    let wrong: u64 = wrong.map(|(_, count)| count).sum();
+    if wrong > 0 {
+        warn(prepared, &format!("{wrong} records read do not hold what dataintegrity=true writes (VERIFY)"));
+    }
+}
+
+/// The code to exit with.
+pub(super) fn exit_of(mode: Mode, summary: &Summary) -> Exit {
+    match summary.status {
+        Status::Interrupted => Exit::Interrupted,
+        _ if reasons(mode, summary).iter().any(|reason| reason.trust == Trust::Invalid) => Exit::Invalid,
+        _ => Exit::Ok,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Carries out `load` and `run`: target, job, report, in YCSB's order.
 
-use super::output::{check, say, say_integrity, warn, warn_of, write};
+use super::output::{check, exit_of, say, say_integrity, warn, warn_of, write};
 use super::prepare::Prepared;
 use super::watch::Watch;
 use super::Trouble;
@@ -143,12 +143,12 @@ fn conclude(
     if prepared.extras.json {
         report::show(&summary, true)?;
     }
-    warn_of(prepared, &summary);
-    Ok(exit(session, watch, &summary))
+    warn_of(prepared, &summary, &metrics);
+    Ok(exit(prepared, session, watch, &summary))
 }
 
-fn exit(session: &mut Session<'_>, watch: &Watch, summary: &Summary) -> Exit {
-    let mut exit = report::exit_of(summary);
+fn exit(prepared: &Prepared, session: &mut Session<'_>, watch: &Watch, summary: &Summary) -> Exit {
+    let mut exit = exit_of(prepared.mode, summary);
     let unwritten = session.writer().and_then(|writer| writer.failure().map(str::to_owned));
     let lost = [
         unwritten.map(|why| format!("the run directory is incomplete: {why}")),

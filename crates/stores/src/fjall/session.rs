@@ -67,7 +67,7 @@ impl Session {
         let mut records = 0;
         let found = self.shared.keyspace.range(&self.buffers.key[..]..);
         for entry in found.take(request.limit as usize) {
-            self.buffers.pass(self.shared.content.as_ref(), request, &entry.value()?)?;
+            self.buffers.pass(self.shared.content.as_ref(), request, records, &entry.value()?)?;
             records += 1;
         }
         Ok(Executed::new(Outcome::Ok, records))

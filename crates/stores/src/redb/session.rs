@@ -121,7 +121,7 @@ fn look(
     let mut records = 0;
     let found = table.range(&buffers.key[..]..)?;
     for entry in found.take(request.limit as usize) {
-        buffers.pass(content, request, entry?.1.value())?;
+        buffers.pass(content, request, records, entry?.1.value())?;
         records += 1;
     }
     Ok(Executed::new(Outcome::Ok, records))

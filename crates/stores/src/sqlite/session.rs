@@ -106,10 +106,11 @@ impl Session {
     }
 
     fn scan(&self, request: &Request) -> Result<Executed, Failure> {
-        let (sql, columns) = match self.named[..] {
-            [field] => (&self.schema.scan_one[field], 1),
-            _ => (&self.schema.scan, self.schema.fields.len()),
+        let (sql, columns, alone) = match self.named[..] {
+            [field] => (&self.schema.scan_one[field], 1, true),
+            _ => (&self.schema.scan, self.schema.fields.len(), false),
         };
+        let watched = self.content.watches_scans();
         let mut statement = self.connection.prepare_cached(sql)?;
         statement.raw_bind_parameter(1, &self.key[..])?;
         statement.raw_bind_parameter(2, request.limit)?;
@@ -117,7 +118,11 @@ impl Session {
         let mut records = 0;
         while let Some(row) = rows.next()? {
             for column in 0..columns {
-                black_box(bytes(row, column)?);
+                let value = black_box(bytes(row, column)?);
+                if let (true, Some(value)) = (watched, value) {
+                    let field = if alone { self.named[0] } else { column };
+                    self.content.scanned(records, self.schema.fields[field].as_bytes(), value);
+                }
             }
             records += 1;
         }

@@ -1,0 +1,119 @@
+//! What the documentation says holds: every `$ dyno` command of the README runs, and the published schema is current.
+
+use dyno_rig::{find_server, spawn};
+use std::path::Path;
+use std::process::Command;
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// Splits a command line at blanks; single quotes hold a word together; `#` begins a comment.
+fn words(line: &str) -> Vec<String> {
+    let (mut all, mut word, mut quoted) = (Vec::new(), String::new(), false);
+    for c in line.chars() {
+        match c {
+            '\'' => quoted = !quoted,
+            '#' if !quoted && word.is_empty() => break,
+            c if c.is_whitespace() && !quoted => {
+                if !word.is_empty() {
+                    all.push(std::mem::take(&mut word));
+                }
+            }
+            c => word.push(c),
+        }
+    }
+    all.extend((!word.is_empty()).then_some(word));
+    all
+}
+
+/// Smaller figures, the test's own server and folder instead of the reader's.
+fn adapt(words: &[String], port: u16, folder: &Path) -> Vec<String> {
+    let folder = folder.display().to_string();
+    let mut all: Vec<String> = words
+        .iter()
+        .map(|w| {
+            w.replace("127.0.0.1:6379", &format!("127.0.0.1:{port}"))
+                .replace("/tmp/bench.db", &format!("{folder}/bench.db"))
+                .replace("1M", "2k")
+                .replace("1m", "1s")
+                .replace("recordcount=100000", "recordcount=1000")
+                .replace("operationcount=1000000", "operationcount=2000")
+        })
+        .collect();
+    match all.first().map(String::as_str) {
+        Some("run") => {
+            if !all.iter().any(|w| w == "--duration") {
+                all.extend(["--duration".into(), "1s".into()]);
+            }
+            if !all.iter().any(|w| w == "--records") {
+                all.extend(["--records".into(), "2000".into()]);
+            }
+            // What is tested is that the command runs, not how fast this machine is.
+            for word in &mut all {
+                if word.starts_with("p99(read)") {
+                    *word = "p99(read) < 60s".into();
+                }
+                if word == "20k" {
+                    *word = "500".into();
+                }
+            }
+        }
+        Some("ycsb") => all.extend(["-p".into(), format!("redis.port={port}")]),
+        _ => {}
+    }
+    all
+}
+
+#[test]
+fn every_command_of_the_readme_runs() {
+    let Some((kind, program)) = find_server(Some("redis")) else {
+        eprintln!("SKIPPED: README commands: redis-server is not installed");
+        return;
+    };
+    let server = spawn(kind, &program).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let commands: Vec<Vec<String>> =
+        readme.lines().filter_map(|l| l.strip_prefix("$ dyno ")).map(words).collect();
+    assert!(commands.len() >= 8, "the README has lost its commands");
+    let mut made: Vec<String> = Vec::new();
+    for command in commands {
+        let mut arguments = adapt(&command, server.port, folder.path());
+        let place = |name: &str| folder.path().join(name).display().to_string();
+        match arguments[0].as_str() {
+            "run" => {
+                made.push(place(&format!("run-{}", made.len())));
+                arguments.extend(["--out".into(), made.last().unwrap().clone()]);
+            }
+            "report" => arguments[1] = made[0].clone(),
+            "merge" => arguments[1..].clone_from_slice(&[made[0].clone(), made[0].clone()]),
+            _ => {}
+        }
+        let output = Command::new(env!("CARGO_BIN_EXE_dyno"))
+            .args(&arguments)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        // 5 is a verdict on this machine, not on the command.
+        let code = output.status.code();
+        assert!(
+            matches!(code, Some(0 | 5)),
+            "dyno {}: {code:?}\n{}",
+            arguments.join(" "),
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn the_published_schema_is_current() {
+    let path = root().join("docs/schema/summary.schema.json");
+    let published = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(
+        published,
+        dyno_rundir::schema::summary_schema(),
+        "{}: out of date; write it anew with `dyno schema`",
+        path.display()
+    );
+}
