@@ -137,14 +137,14 @@ fn drops(e: &Evidence<'_>) -> Option<(Trust, String)> {
 }
 
 fn offered_rate(e: &Evidence<'_>) -> Option<(Trust, String)> {
-    let offered = e.phase.offered?;
-    let ended = e.totals.ended_total() as f64 / e.phase.seconds.max(1e-9);
-    (ended < offered * 0.99).then(|| {
+    let offered = e.phase.offered.filter(|o| *o > 0.0)?;
+    let late_s = e.phase.seconds - e.totals.arrivals as f64 / offered;
+    (late_s > 0.1 && late_s > e.phase.seconds * 0.01).then(|| {
         (
             Trust::Suspect,
             format!(
-                "{offered:.0} operations/s were due but {ended:.0}/s ended: the target or the connections do not keep \
-                 up, so response times grow with the length of the run"
+                "{offered:.0} operations/s were due, but the last one ended {late_s:.1} s after the schedule: the target \
+                 or the connections do not keep up, so response times grow with the length of the run"
             ),
         )
     })

@@ -99,7 +99,10 @@ impl Bench {
         for (key, value) in crate::floor::PROPERTIES {
             arguments.extend(["-p".to_owned(), format!("{key}={value}")]);
         }
-        arguments.extend(["--threads", "1", "--no-pin", "--wait", "sleep", "--no-out", "--json", "--quiet"].map(str::to_owned));
+        arguments.extend(
+            ["--threads", "1", "--no-pin", "--wait", "sleep", "--no-out", "--json", "--quiet"]
+                .map(str::to_owned),
+        );
         arguments.extend(extra.iter().map(|a| (*a).to_owned()));
         let (text, cpu) = self.timed(&self.dyno.display().to_string(), &arguments)?;
         Ok((serde_json::from_str(&text).context("dyno's summary")?, cpu))

@@ -22,7 +22,8 @@ fn load_and_run_on_redis() {
     assert_eq!(whole(&found, "INSERT", "Return=OK"), 2_000);
     assert_eq!(whole(&found, "CLEANUP", "Operations"), 4);
     assert!(!found.contains_key(&("CLEANUP".into(), "Return=OK".into())));
-    for measurement in ["MinLatency(us)", "MaxLatency(us)", "50thPercentileLatency(us)", "99thPercentileLatency(us)"]
+    for measurement in
+        ["MinLatency(us)", "MaxLatency(us)", "50thPercentileLatency(us)", "99thPercentileLatency(us)"]
     {
         whole(&found, "INSERT", measurement);
     }
@@ -43,12 +44,16 @@ fn load_and_run_on_redis() {
     assert_eq!(redis.ask(&["ZCARD", "_indices"]), ["2000"]);
     assert_eq!(redis.ask(&["DBSIZE"]), ["2001"]);
 
-    let run = redis.ycsb("run redis -P workloads/workloada -p recordcount=2000 -p operationcount=3000 -threads 3");
+    let run =
+        redis.ycsb("run redis -P workloads/workloada -p recordcount=2000 -p operationcount=3000 -threads 3");
     exited(&run, 0);
     let found = report(&out(&run));
     let (reads, updates) = (whole(&found, "READ", "Return=OK"), whole(&found, "UPDATE", "Return=OK"));
     assert_eq!(reads + updates, 3_000);
-    assert_eq!((whole(&found, "READ", "Operations"), whole(&found, "UPDATE", "Operations")), (reads, updates));
+    assert_eq!(
+        (whole(&found, "READ", "Operations"), whole(&found, "UPDATE", "Operations")),
+        (reads, updates)
+    );
     assert!(!has(&found, "Intended-READ"));
     assert_eq!(redis.ask(&["DBSIZE"]), ["2001"]);
 }
@@ -96,12 +101,14 @@ fn values_are_verified() {
     assert!(out(&run).starts_with("Data integrity is enabled.\n[OVERALL]"));
     assert_eq!(whole(&found, "VERIFY", "Return=OK"), whole(&found, "READ", "Return=OK"));
     assert_eq!(whole(&found, "READ", "Return=OK"), 1_000);
-    let (scripts, updates) = (whole(&found, "READ-MODIFY-WRITE", "Operations"), whole(&found, "UPDATE", "Return=OK"));
+    let (scripts, updates) =
+        (whole(&found, "READ-MODIFY-WRITE", "Operations"), whole(&found, "UPDATE", "Return=OK"));
     assert_eq!(scripts, updates);
     assert!(!found.keys().any(|(_, measurement)| measurement == "Return=UNEXPECTED_STATE"));
     // Somebody else's bytes are noticed, and said.
     redis.ask(&["HSET", KEY_0, "field3", "spoilt"]);
-    let run = redis.ycsb("run redis -P workloads/workloadc -p dataintegrity=true -p requestdistribution=sequential");
+    let run = redis
+        .ycsb("run redis -P workloads/workloadc -p dataintegrity=true -p requestdistribution=sequential");
     assert_eq!(whole(&report(&out(&run)), "VERIFY", "Return=UNEXPECTED_STATE"), 1);
     assert!(err(&run).contains("warning: 1 records read do not hold"), "{}", err(&run));
 }
@@ -132,13 +139,15 @@ fn exporters_and_files() {
     let Some(redis) = Redis::start() else { return };
     exited(&redis.ycsb("load redis -P workloads/workloada"), 0);
     let package = "site.ycsb.measurements.exporter";
-    let json = redis.ycsb(&format!("run redis -P workloads/workloada -p exporter={package}.JSONMeasurementsExporter"));
+    let json = redis
+        .ycsb(&format!("run redis -P workloads/workloada -p exporter={package}.JSONMeasurementsExporter"));
     let objects: Vec<serde_json::Value> =
         serde_json::Deserializer::from_slice(&json.stdout).into_iter().map(|v| v.expect("JSON")).collect();
     assert_eq!(objects[0]["metric"], "OVERALL");
     assert_eq!(objects[0]["measurement"], "RunTime(ms)");
-    let array =
-        redis.ycsb(&format!("run redis -P workloads/workloada -p exporter={package}.JSONArrayMeasurementsExporter"));
+    let array = redis.ycsb(&format!(
+        "run redis -P workloads/workloada -p exporter={package}.JSONArrayMeasurementsExporter"
+    ));
     let list: Vec<serde_json::Value> = serde_json::from_slice(&array.stdout).expect("one array");
     let of = |metric: &str, measurement: &str| {
         let found = list.iter().find(|v| v["metric"] == metric && v["measurement"] == measurement);
@@ -148,14 +157,18 @@ fn exporters_and_files() {
 
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().display();
-    let files = format!("-p hdrhistogram.fileoutput=true -p hdrhistogram.output.path={path}/a- -p exportfile={path}/out");
+    let files = format!(
+        "-p hdrhistogram.fileoutput=true -p hdrhistogram.output.path={path}/a- -p exportfile={path}/out"
+    );
     let run = redis.ycsb(&format!("run redis -P workloads/workloada -s --out {path}/run {files}"));
     exited(&run, 0);
     assert_eq!(out(&run), "");
     let found = report(&std::fs::read_to_string(folder.path().join("out")).expect("exportfile"));
     for metric in ["READ", "UPDATE", "CLEANUP"] {
         let text = std::fs::read_to_string(format!("{path}/a-{metric}.hdr")).expect("a log");
-        assert!(text.starts_with(&format!("#[Logging for: {metric}]\n#[Histogram log format version 1.3]\n")));
+        assert!(
+            text.starts_with(&format!("#[Logging for: {metric}]\n#[Histogram log format version 1.3]\n"))
+        );
         let read = dyno_rundir::hlog::read(&text, Scale::Micros).expect("a histogram log");
         assert_eq!(read[""].count(), whole(&found, metric, "Operations"));
     }
@@ -179,13 +192,16 @@ fn every_measurement_type_reports() {
         ("hdrhistogram+raw", "Raw", "Total Operations"),
     ] {
         let integrity = if name == "raw" { "-p dataintegrity=true -p readproportion=1" } else { "" };
-        let line = format!("run redis -P workloads/workloade -p operationcount=200 -p measurementtype={name} {integrity}");
+        let line = format!(
+            "run redis -P workloads/workloade -p operationcount=200 -p measurementtype={name} {integrity}"
+        );
         let run = redis.ycsb(&format!("{line} -p maxscanlength=5"));
         exited(&run, 0);
         let found = report(&out(&run));
         assert!(whole(&found, &format!("{prefix}SCAN"), count) > 50, "{name}");
         assert!(has(&found, &format!("{prefix}CLEANUP")), "{name}");
-        let lines = out(&run).lines().filter(|line| line.starts_with(&format!("{prefix}SCAN,"))).count() as u64;
+        let lines =
+            out(&run).lines().filter(|line| line.starts_with(&format!("{prefix}SCAN,"))).count() as u64;
         let raw = if name.contains("raw") { whole(&found, &format!("{prefix}SCAN"), count) } else { 0 };
         assert_eq!(lines, raw, "{name}");
     }
@@ -206,8 +222,18 @@ fn refusals_and_their_codes() {
     refused("run redis -P workloada", 2, "redis.host is not set", 0);
     refused("load basic -P workloada -p insertstart=2000", 2, "insertstart=2000: expected at most", 255);
     refused("run basic -P workloada -p measurementtype=x", 2, "measurementtype=x: expected one of", 0);
-    refused("run basic -P workloada -p exportfile=/nowhere/x", 2, "exportfile=/nowhere/x: expected a file", 255);
-    refused("run basic -P workloada -p hdrhistogram.fileoutput=true -p hdrhistogram.output.path=/nowhere/x", 2, "folder", 1);
+    refused(
+        "run basic -P workloada -p exportfile=/nowhere/x",
+        2,
+        "exportfile=/nowhere/x: expected a file",
+        255,
+    );
+    refused(
+        "run basic -P workloada -p hdrhistogram.fileoutput=true -p hdrhistogram.output.path=/nowhere/x",
+        2,
+        "folder",
+        1,
+    );
     refused("run sqlite -P workloada -p sqlite.path=/nowhere/x/y.db", 2, "/nowhere/x/y.db", 1);
     let output = ycsb("run basic --compat-exit");
     assert_eq!(out(&output), "Missing property: workload\nFailed check required properties.\n");
@@ -249,7 +275,8 @@ fn passwords() {
     let wrong = redis.ycsb("load redis -P workloada -p redis.password=hunter3");
     exited(&wrong, 3);
     assert!(err(&wrong).contains("redis.password=***") && err(&wrong).contains("Command line: load"));
-    let right = redis.ycsb(&format!("load redis -P workloada -p redis.password=hunter2 --out {}", place.display()));
+    let right =
+        redis.ycsb(&format!("load redis -P workloada -p redis.password=hunter2 --out {}", place.display()));
     exited(&right, 0);
     let mut seen = vec![err(&wrong), err(&right), out(&right)];
     for entry in std::fs::read_dir(&place).expect("a run directory") {
@@ -273,14 +300,21 @@ fn files_lose_to_the_command_line() {
         std::fs::write(&path, text).expect("written");
         path.display().to_string()
     };
-    let one = file("one", "workload=com.yahoo.ycsb.workloads.CoreWorkload\nrecordcount=7\nfieldcount=1\ntable=one\n");
+    let one = file(
+        "one",
+        "workload=com.yahoo.ycsb.workloads.CoreWorkload\nrecordcount=7\nfieldcount=1\ntable=one\n",
+    );
     let two = file("two", "fieldcount=2\nbasicdb.verbose=true\noperations=9\n");
     let load = run(&words(&format!("load basic -p recordcount=3 -P {one} -P {two} -p fieldlength=4")));
     exited(&load, 0);
     let text = out(&load);
     let lines: Vec<&str> = text.lines().take_while(|line| !line.starts_with('[')).collect();
     assert_eq!(lines.len(), 3, "{text}");
-    assert!(lines.iter().all(|l| l.starts_with("INSERT one user") && l.contains("field1=") && !l.contains("field2=")));
+    assert!(
+        lines
+            .iter()
+            .all(|l| l.starts_with("INSERT one user") && l.contains("field1=") && !l.contains("field2="))
+    );
     assert!(err(&load).contains(&format!("warning: {two}:3: unknown property \"operations\"")));
     assert!(err(&load).contains("did you mean operationcount?"));
     let back = run(&words(&format!("load basic -P {two} -P {one}")));
@@ -289,7 +323,8 @@ fn files_lose_to_the_command_line() {
 
 #[test]
 fn the_mock_writes_its_lines_before_the_report() {
-    let run = ycsb("run basic -P workloads/workloade -p operationcount=300 -p updateproportion=0.5 -threads 3");
+    let run =
+        ycsb("run basic -P workloads/workloade -p operationcount=300 -p updateproportion=0.5 -threads 3");
     exited(&run, 0);
     let text = out(&run);
     let report_at = text.find("[OVERALL]").expect("a report");
@@ -330,7 +365,8 @@ fn an_interrupted_run_reports_what_it_has() {
     exited(&redis.ycsb("load redis -P workloads/workloadc"), 0);
     let mut arguments = words("run redis -P workloads/workloadc -p operationcount=0 -s -p status.interval=1");
     arguments.extend(redis.properties());
-    let mut child = command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("dyno runs");
+    let mut child =
+        command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("dyno runs");
     let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains("current ops/sec; ")));
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
@@ -340,4 +376,75 @@ fn an_interrupted_run_reports_what_it_has() {
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130), "{rest:?}");
     assert!(whole(&report(&out(&output)), "READ", "Return=OK") > 0);
+}
+
+/// What the shell answers to `input`, without the times.
+fn shell(arguments: &[String], input: &str) -> String {
+    let mut command = command(arguments);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("dyno runs");
+    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("sent");
+    let output = child.wait_with_output().expect("it ends");
+    exited(&output, 0);
+    let text = out(&output);
+    let timed = |line: &&str| line.ends_with(" ms") && line.split(' ').count() == 2;
+    text.lines().filter(|line| !timed(line)).map(|line| format!("{line}\n")).collect()
+}
+
+const SHELL: &str = "insert user1 field0=1=2 field1=\ninsert user2 field0=x\nread user1\nread user1 field1\n\
+                     scan user1 9 field0\nupdate user1 field1=new\nread user1 field1\ndelete user2\nread user2\n\
+                     frob\ninsert user3\n";
+
+const ANSWERS: &str = "YCSB Command Line client\nType \"help\" for command line help\n\
+                       Start with \"-help\" for usage info\nConnected.\n\
+                       > Result: OK\n> Result: OK\n> Return code: OK\nfield0=1=2\nfield1=\n\
+                       > Return code: OK\nfield1=\n\
+                       > Result: OK\n--------------------------------\nRecord 0\nfield0=1=2\n\
+                       --------------------------------\nRecord 1\nfield0=x\n--------------------------------\n\
+                       > Result: OK\n> Return code: OK\nfield1=new\n> Return result: OK\n\
+                       > Return code: NOT_FOUND\n> Error: unknown command \"frob\"; \"help\" lists them\n\
+                       > Error: syntax is \"insert keyname name1=value1 [name2=value2 ...]\"\n";
+
+#[test]
+fn the_shell_talks_to_redis() {
+    let Some(redis) = Redis::start() else { return };
+    let mut arguments = words("shell redis");
+    arguments.extend(redis.properties());
+    // The end of the input ends the shell, as quit does.
+    assert_eq!(shell(&arguments, SHELL), format!("{ANSWERS}> \n"));
+    assert_eq!(shell(&arguments, &format!("{SHELL}quit\nread user1\n")), format!("{ANSWERS}> ") + "\n");
+    assert_eq!(redis.ask(&["HGETALL", "user1"]), ["field0", "1=2", "field1", "new"]);
+    assert_eq!(redis.ask(&["ZRANGE", "_indices", "0", "-1"]), ["user1"]);
+}
+
+#[test]
+fn the_shell_talks_to_stores() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for store in ["sqlite", "redb", "fjall"] {
+        let path = folder.path().join(store);
+        let arguments = words(&format!("shell {store} -p {store}.path={}", path.display()));
+        assert_eq!(shell(&arguments, SHELL), format!("{ANSWERS}> \n"), "{store}");
+        // What was written is there again, in its own table.
+        let text = shell(
+            &arguments,
+            "read user1 field1\ntable other\nread user1\ntable\ntable usertable\nread user1\n",
+        );
+        let seen: Vec<&str> = text.lines().skip(4).collect();
+        let expected = [
+            "> Return code: OK",
+            "field1=new",
+            "> Using table \"other\"",
+            "> Return code: NOT_FOUND",
+            "> Using table \"other\"",
+            "> Using table \"usertable\"",
+            "> Return code: OK",
+            "field0=1=2",
+            "field1=new",
+            "> ",
+        ];
+        assert_eq!(seen, expected, "{store}");
+    }
+    let basic = shell(&words("shell basic -table t"), "read k\nscan k 2 f\n");
+    assert!(basic.contains(
+        "> READ t k [ <all fields>]\nReturn code: OK\n> SCAN t k 2 [ f ]\nResult: OK\n0 records\n"
+    ));
 }

@@ -2,7 +2,6 @@
 
 use crate::target::Opened;
 use dyno_analysis::{Condition, Evidence, PhaseFacts, phase, verdict};
-use dyno_engine::arrivals::Profile;
 use dyno_engine::{Control, End, Finished, Job, Pacing, Queue, RunError, Second};
 use dyno_monitor::{HostCpu, ProcessCpu, peak_resident_bytes};
 use dyno_record::{Scale, Totals};
@@ -143,7 +142,7 @@ impl<'a> Session<'a> {
         client.steal_share = if total_ticks > 0 { stolen_ticks as f64 / total_ticks as f64 } else { 0.0 };
         let errors: BTreeMap<String, String> =
             finished.errors.iter().map(|(o, words)| (o.name().to_owned(), words.clone())).collect();
-        let offered = offered(job, &totals, seconds);
+        let offered = offered(job, &totals);
         let facts = PhaseFacts { name: plan.name.into(), seconds, offered, client, errors };
         let phase_summary = phase(facts, &metrics, &totals);
         let warmup = (job.warmup_ns > 0).then(|| {
@@ -202,13 +201,19 @@ fn share_done(job: &Job, elapsed_s: f64, so_far: &Totals) -> Option<f64> {
     by_time.into_iter().chain(by_count).reduce(f64::max).map(|share| share.min(1.0))
 }
 
-fn offered(job: &Job, totals: &Totals, seconds: f64) -> Option<f64> {
+/// Arrivals that the schedule held for the measured phase, per second of the schedule.
+fn offered(job: &Job, totals: &Totals) -> Option<f64> {
     let Pacing::Open { profile, .. } = &job.pacing else { return None };
-    Some(match (profile, job.end.duration_ns) {
-        (Profile::Constant { rate }, _) => rate / job.stripe.1 as f64,
-        (_, Some(duration)) => totals.arrivals as f64 / (duration as f64 / 1e9),
-        _ => totals.arrivals as f64 / seconds.max(1e-9),
-    })
+    let by_count = job.end.operations.map(|n| {
+        // Arrivals of the warm-up come before those that are counted.
+        let mut warm = 0.0;
+        while profile.time_of(warm) < job.warmup_ns as f64 {
+            warm += profile.rate_at(0).max(1.0) / 1_000.0;
+        }
+        profile.time_of(warm + n as f64) - job.warmup_ns as f64
+    });
+    let length_ns = by_count.into_iter().chain(job.end.duration_ns.map(|d| d as f64)).reduce(f64::min)?;
+    Some(totals.arrivals as f64 / (length_ns / 1e9).max(1e-9))
 }
 
 fn client(job: &Job, totals: &Totals, finished: &Finished, cpu: &ProcessCpu, wire: bool) -> Client {

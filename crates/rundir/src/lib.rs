@@ -1,9 +1,8 @@
 //! The run directory: the contract between what measures and what reports.
 //!
-//! `schema` holds every type that is written as JSON, `hlog` the histogram log, `series` the per-second CSV, `intervals` the exact
-//! counters, `writer`
-//! creates a directory and fills it as the run goes, `reader` reads one back, finished or not, `mask` keeps secrets
-//! out of all of it. The format is described in `docs/run-directory.md`.
+//! `schema` holds every type that is written as JSON, `hlog` the histogram log, `series` the per-second CSV,
+//! `intervals` the exact counters, `writer` creates a directory and fills it as the run goes, `reader` reads one back,
+//! finished or not, `mask` keeps secrets out of all of it. The format is described in `docs/run-directory.md`.
 
 pub mod hlog;
 mod intervals;

@@ -74,8 +74,7 @@ pub fn create(
     environment: &Environment,
     scale: Scale,
 ) -> Result<Writer, Failure> {
-    let mut list =
-        vec![Setting { key: "title".into(), value: plan.title.clone(), source: "derived".into() }];
+    let mut list = vec![Setting { key: "title".into(), value: plan.title.clone(), source: "derived".into() }];
     list.extend(settings_list(settings));
     let run = Run {
         version: VERSION,

@@ -13,6 +13,7 @@ mod help;
 mod output;
 mod prepare;
 mod run;
+mod shell;
 mod watch;
 
 use crate::exit::{Exit, Failure};
@@ -59,7 +60,7 @@ fn carry_out(arguments: &[String]) -> Result<Exit, Trouble> {
     };
     match command.mode {
         Mode::Load | Mode::Run => run::run(command, &masked(arguments).join(" ")),
-        Mode::Shell => Err(Failure::Usage("no shell yet".into()).into()),
+        Mode::Shell => shell::shell(command),
     }
 }
 

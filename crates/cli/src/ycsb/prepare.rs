@@ -199,7 +199,8 @@ fn build(
 fn core(config: &CoreConfig, mode: Mode, warnings: &mut Vec<String>) -> Result<Built, BadProperty> {
     let load = mode == Mode::Load;
     if load && config.retries.limit > 0 {
-        let text = "core_workload_insertion_retry_limit has no effect: a failed insert is counted, not repeated";
+        let text =
+            "core_workload_insertion_retry_limit has no effect: a failed insert is counted, not repeated";
         warnings.push(text.to_owned());
     }
     let workload = if load { CoreWorkload::load(config)? } else { CoreWorkload::run(config)? };

@@ -1,9 +1,9 @@
 //! Carries out `load` and `run`: target, job, report, in YCSB's order.
 
+use super::Trouble;
 use super::output::{check, exit_of, say, say_integrity, warn, warn_of, write};
 use super::prepare::Prepared;
 use super::watch::Watch;
-use super::Trouble;
 use crate::exit::{Exit, Failure};
 use crate::run::{choose_cores, create_directory, environment, is_local, now};
 use crate::{report, signals, terminal};
@@ -14,6 +14,7 @@ use dyno_report::ycsb::{Overall, metrics};
 use dyno_rig::{Ended, Opened, PhasePlan, Session, SessionPlan, Target, TargetError};
 use dyno_rundir::schema::{Environment, Status, Summary};
 use dyno_stores::Sink;
+use dyno_types::Content;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -69,7 +70,18 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
 fn open(prepared: &Prepared) -> Result<Place, Failure> {
     let content = prepared.workload.content();
     let lines = Arc::new(Mutex::new(terminal::Results::new()));
-    let (target, opened) = match &prepared.target {
+    let (target, opened) = open_target(&prepared.target, &content, &lines)?;
+    opened.check(&content, &prepared.verbs)?;
+    Ok(Place { shown: target.redacted(), local: is_local(&target), opened, lines })
+}
+
+/// Connects once, or opens the store; the `basic` binding writes to `lines`.
+pub(super) fn open_target(
+    target: &BindingTarget,
+    content: &Arc<dyn Content>,
+    lines: &Arc<Mutex<terminal::Results>>,
+) -> Result<(Target, Opened), Failure> {
+    Ok(match target {
         BindingTarget::Redis { options, .. } => {
             let target = Target::Redis(options.as_ref().clone());
             let opened = target.open(content.clone())?;
@@ -82,9 +94,7 @@ fn open(prepared: &Prepared) -> Result<Place, Failure> {
             (Target::Store(uri.clone()), Opened::Store(store))
         }
         BindingTarget::Null => (Target::Null, Opened::Null),
-    };
-    opened.check(&content, &prepared.verbs)?;
-    Ok(Place { shown: target.redacted(), local: is_local(&target), opened, lines })
+    })
 }
 
 /// A session, with a run directory if one is asked for.

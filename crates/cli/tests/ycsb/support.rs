@@ -24,7 +24,8 @@ impl Redis {
 
     /// `-p redis.host=... -p redis.port=...`
     pub fn properties(&self) -> Vec<String> {
-        ["-p".into(), "redis.host=127.0.0.1".into(), "-p".into(), format!("redis.port={}", self.server.port)].into()
+        ["-p".into(), "redis.host=127.0.0.1".into(), "-p".into(), format!("redis.port={}", self.server.port)]
+            .into()
     }
 
     /// Runs the command with a line of YCSB's, the server's address appended.
@@ -103,7 +104,11 @@ pub fn err(output: &Output) -> String {
 pub fn exited(output: &Output, code: i32) {
     let lag = output.status.code() == Some(5) && code == 0 && err(output).contains("_lag)");
     let all = format!("{}\n{}", out(output), err(output));
-    assert!(lag || output.status.code() == Some(code), "expected {code}, not {:?}\n{all}", output.status.code());
+    assert!(
+        lag || output.status.code() == Some(code),
+        "expected {code}, not {:?}\n{all}",
+        output.status.code()
+    );
 }
 
 /// A report as a map from (metric, measurement) to the value's text.

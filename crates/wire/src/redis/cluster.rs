@@ -258,7 +258,10 @@ mod tests {
     #[test]
     fn a_slots_reply_is_taken_over() {
         let mut t = start();
-        let reply = b"*2\r\n*4\r\n:0\r\n:8191\r\n*3\r\n$9\r\n127.0.0.1\r\n:7000\r\n$2\r\nid\r\n*3\r\n$9\r\n127.0.0.1\r\n:7003\r\n$2\r\nid\r\n*3\r\n:8192\r\n:16383\r\n*4\r\n$9\r\n127.0.0.1\r\n:7001\r\n$2\r\nid\r\n*0\r\n";
+        let reply: &[u8] = b"*2\r\n\
+            *4\r\n:0\r\n:8191\r\n*3\r\n$9\r\n127.0.0.1\r\n:7000\r\n$2\r\nid\r\n\
+            *3\r\n$9\r\n127.0.0.1\r\n:7003\r\n$2\r\nid\r\n\
+            *3\r\n:8192\r\n:16383\r\n*4\r\n$9\r\n127.0.0.1\r\n:7001\r\n$2\r\nid\r\n*0\r\n";
         assert_eq!(t.take_slots(reply, 0), Ok(true));
         assert!(t.is_cluster());
         assert_eq!((t.primary_of(0), t.primary_of(8191), t.primary_of(8192)), (0, 0, 2));

@@ -181,8 +181,14 @@ impl RedisDriver {
         put_command(out, &parts);
     }
 
-    /// A read's reply: found or not, and verified where the content can. Returns the position after it.
-    fn take_record(&mut self, x: &mut Exchange, input: &[u8]) -> Result<Option<(Outcome, usize)>, NotResp> {
+    /// A record read or found by a scan: there or not, and verified where the content can. Returns the position after
+    /// it.
+    fn take_record(
+        &mut self,
+        x: &mut Exchange,
+        command: u32,
+        input: &[u8],
+    ) -> Result<Option<(Outcome, usize)>, NotResp> {
         let Some((head, next)) = token(input, 0)? else { return Ok(None) };
         let whole = match head {
             Token::Array(0) | Token::Map(0) | Token::Null => return Ok(Some((Outcome::NotFound, next))),
@@ -194,13 +200,14 @@ impl RedisDriver {
         let Some(end) = whole else { return Ok(None) };
         let fields = self.content.fields(&x.request);
         let verify = self.content.verifies() && x.request.verb == Verb::Read;
-        if fields == 0 && !verify {
+        let watched = x.request.verb == Verb::Scan && self.content.watches_scans();
+        if fields == 0 && !verify && !watched {
             return Ok(Some((Outcome::Ok, end)));
         }
         let mut at = next;
         let (mut found, mut number, mut good) = (false, 0, true);
         while at < end {
-            if fields == 0 || verify {
+            if fields == 0 || verify || watched {
                 self.scratch.clear();
             }
             if fields == 0 {
@@ -208,13 +215,16 @@ impl RedisDriver {
                     self.scratch.extend_from_slice(name);
                     at = next;
                 }
-            } else if verify {
+            } else if verify || watched {
                 self.content.name(&x.request, number, &mut self.scratch);
             }
             let Some((value, next)) = token(input, at)? else { return Err(NotResp) };
             if let Token::Bulk(value) = value {
                 found = true;
                 good &= !verify || self.content.verify(&x.request, &self.scratch, value);
+                if watched {
+                    self.content.scanned(command - 1, &self.scratch, value);
+                }
             } else {
                 good &= !verify;
             }
@@ -330,7 +340,7 @@ impl RedisDriver {
                     .take_keys(x, input)?
                     .map_or(Decoded::Need, |(then, used)| Decoded::Reply { used, then }));
             }
-            (Verb::Read | Verb::Scan, _) => self.take_record(x, input)?,
+            (Verb::Read | Verb::Scan, _) => self.take_record(x, command, input)?,
             _ => self.take_ack(x, input)?,
         };
         Ok(match found {

@@ -1,0 +1,254 @@
+//! `dyno ycsb shell BINDING`: reads commands from standard input, one a line, and executes each on the database.
+//!
+//! Every command is a run of one operation, so that whatever a load can be applied to (clusters, TLS, stores) can be
+//! talked to as well. Commands and answers are those of YCSB's `CommandLine`; its faults are mended: the end of the
+//! input ends the shell, `table` takes effect, a value may hold `=` or be empty, and what a store has buffered is
+//! written before the shell ends.
+
+mod content;
+
+use super::Trouble;
+use super::run::open_target;
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+use content::{Once, ShellContent, Typed};
+use dyno_engine::{Control, End, Job, Pacing, Queue};
+use dyno_plan::bindings::{resolve, take_environment};
+use dyno_plan::settings::BadSetting;
+use dyno_plan::{BindingTarget, Settings, YcsbCommand};
+use dyno_record::Scale;
+use dyno_report::ycsb::ReturnCode;
+use dyno_rig::Opened;
+use dyno_types::limits::{DRAIN_NS, SCAN_RECORDS};
+use dyno_types::{Content, Outcome, Verb};
+use dyno_workload::ycsb::properties::Reader;
+use std::io::{BufRead, Write, stdin};
+use std::sync::{Arc, Mutex, PoisonError};
+
+const HELP: &str = "\
+Commands:
+  read key [field1 field2 ...] - Read a record
+  scan key recordcount [field1 field2 ...] - Scan starting at key
+  insert key name1=value1 [name2=value2 ...] - Insert a new record
+  update key name1=value1 [name2=value2 ...] - Update a record
+  delete key - Delete a record
+  table [tablename] - Get or [set] the name of the table
+  quit - Quit
+";
+
+/// What stands between the records of a scan.
+const RULE: &str = "--------------------------------\n";
+
+/// A shell that is connected.
+struct Shell {
+    target: BindingTarget,
+    /// Names of a record's fields.
+    layout: Vec<Vec<u8>>,
+    content: Arc<ShellContent>,
+    /// `None` only while a table is changed.
+    opened: Option<Opened>,
+    lines: Arc<Mutex<terminal::Results>>,
+    timeout_ns: Option<u64>,
+}
+
+/// The command.
+pub(super) fn shell(command: YcsbCommand) -> Result<Exit, Trouble> {
+    let YcsbCommand { binding, mut settings, notes, extras, .. } = command;
+    take_environment(&mut settings, |variable| std::env::var(variable).ok());
+    let bound = resolve(binding, &settings)?;
+    if !extras.quiet {
+        notes.iter().chain(&bound.notes).for_each(|note| terminal::warn(note));
+    }
+    let (table, layout) = layout(&settings)?;
+    terminal::out("YCSB Command Line client\nType \"help\" for command line help\n");
+    terminal::out("Start with \"-help\" for usage info\n");
+    let mut shell = Shell::open(bound.target, &table, layout)?;
+    terminal::out("Connected.\n");
+    let mut lines = stdin().lock().lines();
+    loop {
+        terminal::out("> ");
+        let Some(line) = lines.next() else {
+            terminal::out("\n");
+            return Ok(Exit::Ok);
+        };
+        let line = line.map_err(|e| Failure::Usage(format!("standard input: {e}")))?;
+        if !shell.line(&line)? {
+            return Ok(Exit::Ok);
+        }
+    }
+}
+
+/// The table and the names of a record's fields.
+fn layout(settings: &Settings) -> Result<(String, Vec<Vec<u8>>), BadSetting> {
+    let mut lookup = settings.lookup();
+    let mut reader = Reader::new(&mut lookup);
+    let table = reader.text("table", "usertable");
+    let prefix = reader.text("fieldnameprefix", "field");
+    let count = reader.count("fieldcount", 10, 1..=u64::from(u16::MAX)).map_err(|bad| settings.blame(bad))?;
+    Ok((table, (0..count).map(|number| format!("{prefix}{number}").into_bytes()).collect()))
+}
+
+impl Shell {
+    fn open(target: BindingTarget, table: &str, layout: Vec<Vec<u8>>) -> Result<Self, Failure> {
+        let timeout_ns = match &target {
+            BindingTarget::Redis { timeout_ns, .. } => *timeout_ns,
+            BindingTarget::Store { .. } | BindingTarget::Null => None,
+        };
+        let content = Arc::new(ShellContent::new(table, &layout));
+        let lines = Arc::new(Mutex::new(terminal::Results::new()));
+        let shared: Arc<dyn Content> = content.clone();
+        let opened = Some(open_target(&target, &shared, &lines)?.1);
+        Ok(Shell { target, layout, content, opened, lines, timeout_ns })
+    }
+
+    /// Carries out one line; false if it asks for the end.
+    fn line(&mut self, line: &str) -> Result<bool, Failure> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let answer = match words[..] {
+            [] => return Ok(true),
+            ["quit"] => return Ok(false),
+            ["help"] => {
+                terminal::out(HELP);
+                return Ok(true);
+            }
+            ["table"] => Ok(format!("Using table \"{}\"\n", self.content.table())),
+            ["table", name] => self.use_table(name)?,
+            ["table", ..] => Err("syntax is \"table tablename\"".to_owned()),
+            ["read", key, ref fields @ ..] => self.read(key, fields),
+            ["read"] => Err("syntax is \"read keyname [field1 field2 ...]\"".to_owned()),
+            ["scan", key, count, ref fields @ ..] => self.scan(key, count, fields),
+            ["scan", ..] => Err("syntax is \"scan keyname scanlength [field1 field2 ...]\"".to_owned()),
+            ["insert", key, ref pairs @ ..] if !pairs.is_empty() => self.write(Verb::Insert, key, pairs),
+            ["update", key, ref pairs @ ..] if !pairs.is_empty() => self.write(Verb::Update, key, pairs),
+            [verb @ ("insert" | "update"), ..] => {
+                Err(format!("syntax is \"{verb} keyname name1=value1 [name2=value2 ...]\""))
+            }
+            ["delete", key] => self.delete(key),
+            ["delete", ..] => Err("syntax is \"delete keyname\"".to_owned()),
+            [other, ..] => Err(format!("unknown command \"{other}\"; \"help\" lists them")),
+        };
+        match answer {
+            Ok(text) => terminal::out(&text),
+            Err(why) => terminal::out(&format!("Error: {why}\n")),
+        }
+        Ok(true)
+    }
+
+    /// Stores have their table from when they are opened. A table that cannot be had leaves the one before.
+    fn use_table(&mut self, name: &str) -> Result<Result<String, String>, Failure> {
+        let before = self.content.table().to_owned();
+        let Err(why) = self.open_table(name) else {
+            return Ok(Ok(format!("Using table \"{name}\"\n")));
+        };
+        self.open_table(&before)?;
+        Ok(Err(why.to_string()))
+    }
+
+    fn open_table(&mut self, name: &str) -> Result<(), Failure> {
+        // A store's file is locked until it is closed.
+        self.opened = None;
+        self.content = Arc::new(ShellContent::new(name, &self.layout));
+        let shared: Arc<dyn Content> = self.content.clone();
+        self.opened = Some(open_target(&self.target, &shared, &self.lines)?.1);
+        Ok(())
+    }
+
+    fn read(&mut self, key: &str, fields: &[&str]) -> Result<String, String> {
+        let (code, ms) = self.execute(Verb::Read, 0, key, names(fields))?;
+        let mut text = format!("Return code: {code}\n");
+        for (_, name, value) in self.content.seen() {
+            text += &pair(&name, &value);
+        }
+        Ok(format!("{text}{ms} ms\n"))
+    }
+
+    fn scan(&mut self, key: &str, count: &str, fields: &[&str]) -> Result<String, String> {
+        let limit = count.parse().ok().filter(|n| (1..=SCAN_RECORDS).contains(n));
+        let limit = limit.ok_or(format!("{count:?}: expected a number of records, 1 to {SCAN_RECORDS}"))?;
+        let (code, ms) = self.execute(Verb::Scan, limit, key, names(fields))?;
+        let mut text = format!("Result: {code}\n");
+        let seen = self.content.seen();
+        text += if seen.is_empty() { "0 records\n" } else { RULE };
+        for record in seen.chunk_by(|one, next| one.0 == next.0) {
+            text += &format!("Record {}\n", record[0].0);
+            for (_, name, value) in record {
+                text += &pair(name, value);
+            }
+            text += RULE;
+        }
+        Ok(format!("{text}{ms} ms\n"))
+    }
+
+    fn write(&mut self, verb: Verb, key: &str, pairs: &[&str]) -> Result<String, String> {
+        let split = |pair: &&str| {
+            let (name, value) = pair.split_once('=').filter(|(name, _)| !name.is_empty())?;
+            Some((name.as_bytes().to_vec(), value.as_bytes().to_vec()))
+        };
+        let fields: Option<Vec<_>> = pairs.iter().map(split).collect();
+        let fields = fields.ok_or("expected name=value after the key")?;
+        let (code, ms) = self.execute(verb, 0, key, fields)?;
+        Ok(format!("Result: {code}\n{ms} ms\n"))
+    }
+
+    fn delete(&mut self, key: &str) -> Result<String, String> {
+        let (code, ms) = self.execute(Verb::Delete, 0, key, Vec::new())?;
+        Ok(format!("Return result: {code}\n{ms} ms\n"))
+    }
+
+    /// Executes one request: YCSB's name of how it ended, and milliseconds.
+    fn execute(
+        &mut self,
+        verb: Verb,
+        limit: u32,
+        key: &str,
+        fields: Vec<(Vec<u8>, Vec<u8>)>,
+    ) -> Result<(&'static str, u64), String> {
+        let Some(opened) = &self.opened else { return Err("not connected".to_owned()) };
+        self.content.type_in(Typed { key: key.as_bytes().to_vec(), fields });
+        let once = Once::new(self.content.clone(), verb, limit);
+        let mut ended = None;
+        let finished = opened.run(self.job(once), Arc::new(Control::default()), &mut |second| {
+            let outcomes = second.totals.ended;
+            ended = ended.or(Outcome::ALL.into_iter().find(|outcome| outcomes[*outcome as usize] > 0));
+        });
+        // Lines of the basic binding stand before the answer.
+        let _ = self.lines.lock().unwrap_or_else(PoisonError::into_inner).flush();
+        let finished = finished.map_err(|error| error.to_string())?;
+        for (outcome, words) in &finished.errors {
+            if !words.is_empty() && *outcome != Outcome::NotFound {
+                terminal::out(&format!("Error: {} {words}\n", outcome.name()));
+            }
+        }
+        let outcome = ended.unwrap_or(Outcome::Aborted);
+        Ok((ReturnCode::of(outcome).name(), finished.elapsed_ns / 1_000_000))
+    }
+
+    fn job(&self, once: Once) -> Job {
+        Job {
+            workload: Arc::new(once),
+            pacing: Pacing::Closed { think_ns: 0 },
+            end: End { operations: Some(1), duration_ns: None },
+            warmup_ns: 0,
+            users: 1,
+            pipeline: 1,
+            cores: vec![None],
+            timeout_ns: self.timeout_ns,
+            queue: Queue::default(),
+            seed: 0,
+            stripe: (0, 1),
+            scale: Scale::Micros,
+            raw_samples: false,
+            spin: false,
+            drain_ns: DRAIN_NS,
+        }
+    }
+}
+
+/// Fields that are only named.
+fn names(fields: &[&str]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    fields.iter().map(|name| (name.as_bytes().to_vec(), Vec::new())).collect()
+}
+
+fn pair(name: &[u8], value: &[u8]) -> String {
+    format!("{}={}\n", String::from_utf8_lossy(name), String::from_utf8_lossy(value))
+}
