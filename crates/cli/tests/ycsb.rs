@@ -1,5 +1,5 @@
-//! `dyno ycsb` as a process: what YCSB's users type, against a real Redis and the embedded stores, and what their
-//! scripts read of it.
+//! `dyno ycsb` as a process: what YCSB's users type, against a real Redis and the embedded stores, and what
+//! their scripts read of it.
 
 #[path = "ycsb/support.rs"]
 mod support;
@@ -391,7 +391,8 @@ fn shell(arguments: &[String], input: &str) -> String {
 }
 
 const SHELL: &str = "insert user1 field0=1=2 field1=\ninsert user2 field0=x\nread user1\nread user1 field1\n\
-                     scan user1 9 field0\nupdate user1 field1=new\nread user1 field1\ndelete user2\nread user2\n\
+                     scan user1 9 field0\nupdate user1 field1=new\nread user1 field1\n\
+                     delete user2\nread user2\n\
                      frob\ninsert user3\n";
 
 const ANSWERS: &str = "YCSB Command Line client\nType \"help\" for command line help\n\
@@ -399,7 +400,8 @@ const ANSWERS: &str = "YCSB Command Line client\nType \"help\" for command line 
                        > Result: OK\n> Result: OK\n> Return code: OK\nfield0=1=2\nfield1=\n\
                        > Return code: OK\nfield1=\n\
                        > Result: OK\n--------------------------------\nRecord 0\nfield0=1=2\n\
-                       --------------------------------\nRecord 1\nfield0=x\n--------------------------------\n\
+                       --------------------------------\nRecord 1\nfield0=x\n\
+                       --------------------------------\n\
                        > Result: OK\n> Return code: OK\nfield1=new\n> Return result: OK\n\
                        > Return code: NOT_FOUND\n> Error: unknown command \"frob\"; \"help\" lists them\n\
                        > Error: syntax is \"insert keyname name1=value1 [name2=value2 ...]\"\n";

@@ -22,7 +22,7 @@ Options of dyno:
   --out DIR        write a run directory (see dyno report, dyno merge)
   --json           summary.json on standard output instead of the report
   --quiet          nothing on standard error but errors
-  --compat-exit    be exactly YCSB: its exit codes and messages, no lines or metrics of dyno's own in the report
+  --compat-exit    be exactly YCSB: its exit codes and messages, nothing of dyno's own in the report
 
 Exit codes: 0 done, 1 internal error, 2 usage, 3 target unreachable, 5 run invalid, 130 interrupted.
 ";

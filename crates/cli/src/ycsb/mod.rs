@@ -1,5 +1,5 @@
-//! `dyno ycsb load|run|shell BINDING ...`: takes YCSB's command lines and prints what YCSB prints, so that scripts
-//! and parsers made for it go on working.
+//! `dyno ycsb load|run|shell BINDING ...`: takes YCSB's command lines and prints what YCSB prints, so that
+//! scripts and parsers made for it go on working.
 //!
 //! ```text
 //! arguments --dyno_plan::ycsb--> command --prepare--> job, measurement options --run--> session

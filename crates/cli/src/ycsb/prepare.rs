@@ -1,5 +1,5 @@
-//! From a command line that was understood to a job: client, workload, binding and measurements, all checked before
-//! anything is sent. Nothing here touches the target.
+//! From a command line that was understood to a job: client, workload, binding and measurements, all checked
+//! before anything is sent. Nothing here touches the target.
 
 use crate::run::{core_config, verbs};
 use dyno_engine::arrivals::{Process, Profile};

@@ -61,7 +61,8 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
     let ended = session.run(&PhasePlan { name, job: job.clone() }, &mut watch);
     let run_ms = begun.elapsed().as_millis() as u64;
     let ended = ended.map_err(|error| failed(&mut session, error.into()))?;
-    // Lines of the basic binding stand before the report. A closed pipe is no error; others show as failed requests.
+    // Lines of the basic binding stand before the report. A closed pipe is no error; others show as failed
+    // requests.
     let _ = place.lines.lock().unwrap_or_else(PoisonError::into_inner).flush();
     conclude(&prepared, &mut session, &mut watch, &ended, &job, run_ms)
 }

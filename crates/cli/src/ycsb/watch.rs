@@ -1,8 +1,9 @@
-//! Follows a run as it goes: YCSB's status lines on standard error, and its `.hdr` files, one line an interval.
+//! Follows a run as it goes: YCSB's status lines on standard error, and its `.hdr` files, one line an
+//! interval.
 //!
-//! The engine hands out every second once all load threads are past it; seconds are gathered here into intervals of
-//! `status.interval`. An interval ends when the wall clock says so, so that the part of a second at the end of a run
-//! belongs to the line at the end.
+//! The engine hands out every second once all load threads are past it; seconds are gathered here into
+//! intervals of `status.interval`. An interval ends when the wall clock says so, so that the part of a second
+//! at the end of a run belongs to the line at the end.
 
 use super::prepare::Prepared;
 use crate::terminal;

@@ -1,5 +1,5 @@
-//! A Redis server of its own for each test, the command as a process, and a parser of YCSB's report as others wrote
-//! theirs.
+//! A Redis server of its own for each test, the command as a process, and a parser of YCSB's report as others
+//! wrote theirs.
 
 use dyno_rig::{Spawned, find_server, spawn};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ impl Redis {
     /// Starts one; `None`, with a loud word, where there is none to start.
     pub fn start() -> Option<Redis> {
         let Some((name, program)) = find_server(Some("redis")) else {
-            eprintln!("SKIPPED: redis-server is not on PATH");
+            skipped("redis-server is not on PATH");
             return None;
         };
         Some(Redis { server: spawn(name, &program).expect("redis-server starts") })
@@ -45,6 +45,11 @@ impl Redis {
         stream.write_all(text.as_bytes()).expect("sent");
         reply(&mut BufReader::new(stream))
     }
+}
+
+#[allow(clippy::print_stderr)]
+fn skipped(why: &str) {
+    eprintln!("SKIPPED: {why}");
 }
 
 fn reply(from: &mut impl BufRead) -> Vec<String> {
@@ -99,8 +104,8 @@ pub fn err(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Fails with everything the command printed unless it exited with `code`. A run on a busy machine may find its own
-/// latencies worthless, which is no fault here.
+/// Fails with everything the command printed unless it exited with `code`. A run on a busy machine may find
+/// its own latencies worthless, which is no fault here.
 pub fn exited(output: &Output, code: i32) {
     let lag = output.status.code() == Some(5) && code == 0 && err(output).contains("_lag)");
     let all = format!("{}\n{}", out(output), err(output));

@@ -263,6 +263,18 @@ fn whole<'a>(name: &str, metric: usize, totals: &'a Totals) -> Option<Series<'a>
     })
 }
 
+/// The outcomes of a metric, less those of operations that were due but never sent when the run was ended: YCSB's
+/// threads do not know of them.
+fn without_unsent(metric: usize, totals: &Totals) -> [u64; Outcome::COUNT] {
+    let mut counts = totals.outcomes[metric];
+    let failed: u64 = counts.iter().sum::<u64>() - counts[Outcome::Ok as usize];
+    let timed = totals.failed_slot(metric).map_or(0, |slot| slot.service.count());
+    let unsent = failed.saturating_sub(timed).saturating_sub(counts[Outcome::Dropped as usize]);
+    let aborted = &mut counts[Outcome::Aborted as usize];
+    *aborted = aborted.saturating_sub(unsent);
+    counts
+}
+
 /// An operation's metric of successes, and its metrics of failures.
 fn operation<'a>(
     name: &str,
@@ -272,13 +284,15 @@ fn operation<'a>(
     samples: bool,
     warnings: &mut Vec<String>,
 ) -> Vec<Series<'a>> {
-    let counts = &totals.outcomes[metric];
+    let counts = &without_unsent(metric, totals);
     let codes = returns(counts);
     if codes.is_empty() {
         return Vec::new();
     }
     let mut failures: Vec<(String, Vec<Outcome>)> = Vec::new();
-    for outcome in Outcome::ALL.into_iter().filter(|&o| !o.is_ok() && counts[o as usize] > 0) {
+    // What was dropped has a return code but no latency.
+    let timed = |o: Outcome| !matches!(o, Outcome::Ok | Outcome::Dropped);
+    for outcome in Outcome::ALL.into_iter().filter(|&o| timed(o) && counts[o as usize] > 0) {
         let code = ReturnCode::of(outcome).name();
         let apart = options.each_error || options.tracked_errors.iter().any(|tracked| tracked == code);
         let name = format!("{name}-{}", if apart { code } else { "FAILED" });

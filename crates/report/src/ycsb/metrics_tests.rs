@@ -137,3 +137,18 @@ fn samples_become_points_in_order_of_completion() {
     let points: Vec<(u64, u64)> = failed.points.iter().map(|p| (p.done_ms, p.latency_us)).collect();
     assert_eq!(points, [(5_003, 30), (5_004, 40), (5_005, 50)]);
 }
+
+#[test]
+fn what_was_never_sent_has_no_latency() {
+    let (names, mut totals) =
+        totals(&[("READ", Outcome::Ok, 20, 30), ("READ", Outcome::Aborted, 40, 50)], false);
+    totals.outcomes[0][Outcome::Aborted as usize] += 3;
+    let seen =
+        |totals: &Totals| shown(&metrics(&names, totals, UNIX_EPOCH, &options(&[]), Interval::Op)).join("; ");
+    assert_eq!(seen(&totals), "READ 1x20 OK=1 ERROR=1; READ-FAILED 1x40");
+    totals.outcomes[0][Outcome::Dropped as usize] = 2;
+    assert_eq!(seen(&totals), "READ 1x20 OK=1 ERROR=3; READ-FAILED 1x40");
+    totals.outcomes[0][Outcome::Aborted as usize] = 0;
+    totals.slots[1] = None;
+    assert_eq!(seen(&totals), "READ 1x20 OK=1 ERROR=2");
+}

@@ -4,7 +4,8 @@ use dyno_types::{Content, Fields, Outcome, Request, Verb};
 use dyno_workload::{Draw, Frontier, Workload};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Seed of requests that were typed. Others ask for the layout of a record, as stores do when they are opened.
+/// Seed of requests that were typed. Others ask for the layout of a record, as stores do when they are
+/// opened.
 const TYPED: u64 = 1;
 
 /// A field of a record that was read: number of the record, name, value.

@@ -1,9 +1,10 @@
-//! `dyno ycsb shell BINDING`: reads commands from standard input, one a line, and executes each on the database.
+//! `dyno ycsb shell BINDING`: reads commands from standard input, one a line, and executes each on the
+//! database.
 //!
-//! Every command is a run of one operation, so that whatever a load can be applied to (clusters, TLS, stores) can be
-//! talked to as well. Commands and answers are those of YCSB's `CommandLine`; its faults are mended: the end of the
-//! input ends the shell, `table` takes effect, a value may hold `=` or be empty, and what a store has buffered is
-//! written before the shell ends.
+//! Every command is a run of one operation, so that whatever a load can be applied to (clusters, TLS, stores)
+//! can be talked to as well. Commands and answers are those of YCSB's `CommandLine`; its faults are mended:
+//! the end of the input ends the shell, `table` takes effect, a value may hold `=` or be empty, and what a
+//! store has buffered is written before the shell ends.
 
 mod content;
 

@@ -1,0 +1,190 @@
+//! What whole-run tests share: a server of their own, a folder of their own, and the command under test.
+#![allow(dead_code)] // Each test file uses its own part.
+
+use serde_json::Value;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Says on stderr that a test is skipped; `make test` counts and names these lines.
+pub fn skip(what: &str) {
+    eprintln!("SKIPPED: {what}: redis-server is not installed");
+}
+
+/// A redis-server on a free loopback port; killed when dropped.
+pub struct Server {
+    child: Child,
+    pub port: u16,
+    folder: tempfile::TempDir,
+    options: Vec<String>,
+}
+
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn launch(port: u16, folder: &Path, options: &[String]) -> Option<Child> {
+    Command::new("redis-server")
+        .args([
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            &port.to_string(),
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--dir",
+        ])
+        .arg(folder)
+        .args(options)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()
+}
+
+impl Server {
+    /// Starts one with further options; `None` where redis-server is not installed.
+    pub fn start(options: &[&str]) -> Option<Server> {
+        let folder = tempfile::tempdir().unwrap();
+        let port = free_port();
+        let options: Vec<String> = options.iter().map(|o| (*o).to_owned()).collect();
+        let child = launch(port, folder.path(), &options)?;
+        let server = Server { child, port, folder, options };
+        await_port(port);
+        Some(server)
+    }
+
+    pub fn uri(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Starts it again on the same port.
+    pub fn restart(&mut self) {
+        self.child = launch(self.port, self.folder.path(), &self.options).unwrap();
+        await_port(self.port);
+    }
+
+    /// What redis-cli prints for a command.
+    pub fn cli(&self, arguments: &[&str]) -> String {
+        let output =
+            Command::new("redis-cli").args(["-p", &self.port.to_string()]).args(arguments).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // A stopped process must go on to be killed; one that has ended needs nothing.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until something listens, at most 10 s.
+pub fn await_port(port: u16) {
+    let begun = Instant::now();
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "nothing listens on port {port}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Sends a signal.
+pub fn signal(pid: u32, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// The command, in a folder of its own.
+pub struct Dyno {
+    pub folder: tempfile::TempDir,
+}
+
+impl Dyno {
+    pub fn new() -> Self {
+        Dyno { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dyno"));
+        command.args(arguments).current_dir(self.folder.path()).env("NO_COLOR", "1").stdin(Stdio::null());
+        command
+    }
+
+    /// Runs to the end.
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Starts without waiting.
+    pub fn start(&self, arguments: &[&str]) -> Child {
+        self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// A run's summary, read from its directory.
+    pub fn summary(&self, directory: &str) -> Value {
+        let path = self.path(directory).join("summary.json");
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Asserts the exit code, showing what was printed.
+pub fn assert_exit(output: &Output, accepted: &[i32]) {
+    let code = output.status.code().unwrap_or(-1);
+    assert!(
+        accepted.contains(&code),
+        "exit {code}, expected {accepted:?}\n{}\n{}",
+        stdout(output),
+        stderr(output)
+    );
+}
+
+/// The phase of a name.
+pub fn phase<'a>(summary: &'a Value, name: &str) -> &'a Value {
+    let phases = summary["phases"].as_array().unwrap();
+    phases.iter().find(|p| p["name"] == name).unwrap_or_else(|| panic!("no phase {name}"))
+}
+
+/// Arrivals of a phase, after asserting that each has one outcome.
+pub fn arrivals(phase: &Value) -> u64 {
+    let arrivals = phase["arrivals"].as_u64().unwrap();
+    let outcomes: u64 = phase["outcomes"].as_object().unwrap().values().map(|v| v.as_u64().unwrap()).sum();
+    assert_eq!(outcomes, arrivals, "arrivals and outcomes differ: {}", phase["outcomes"]);
+    arrivals
+}
+
+/// Arrivals of a phase that ended as `outcome`.
+pub fn outcome(phase: &Value, outcome: &str) -> u64 {
+    phase["outcomes"][outcome].as_u64().unwrap_or(0)
+}

@@ -1,0 +1,96 @@
+//! Bad input: a clear message and a distinct exit code, before any load is sent; and secrets that stay secret.
+
+mod common;
+
+use common::{Dyno, Server, assert_exit, skip, stderr, stdout};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+#[test]
+fn wrong_usage_is_explained() {
+    let dyno = Dyno::new();
+    std::fs::create_dir(dyno.path("full")).unwrap();
+    std::fs::write(dyno.path("full/file"), "x").unwrap();
+    std::fs::write(dyno.path("bad.properties"), "recordcount=100\nrequestdistribution=zipfain\n").unwrap();
+    let cases: &[(&[&str], &str)] = &[
+        (&["run", "--rekords", "5"], "--records"),
+        (&["runn"], "run"),
+        (&["run", "rediss"], "target"),
+        (&["run", "rdis://h"], "redis"),
+        (&["run", "plan.yaml"], "later release"),
+        (&["run", "null:", "-w", "nosuch"], "a to f"),
+        (&["run", "null:", "-w", "bad.properties"], "bad.properties:2"),
+        (&["run", "null:", "-p", "fieldcoutn=3"], "fieldcount"),
+        (&["run", "null:", "-p", "readproportion=0", "-p", "updateproportion=0"], "weight above 0"),
+        (
+            &["run", "null:", "--distribution", "hotspot", "-p", "hotspotdatafraction=0"],
+            "hotspotdatafraction",
+        ),
+        (&["run", "null:", "-p", "insertstart=200000"], "insertstart"),
+        (&["run", "null:", "--threads", "0"], "--threads"),
+        (&["run", "null:", "--users", "0"], "users"),
+        (&["run", "null:", "--rate", "fast"], "--rate"),
+        (&["run", "null:", "--duration", "5 parsecs"], "--duration"),
+        (&["run", "null:", "--require", "p98(read) < 1ms"], "no statistic"),
+        (&["run", "null:", "--require", "p99(scan) < 1ms"], "records read"),
+        (&["run", "null:", "--out", "full"], "not empty"),
+        (&["run", "null:", "--out", "/proc/nowhere/x"], "/proc/nowhere"),
+        (&["run", "redis://h?clutser=true"], "cluster"),
+        (&["run", "redis://h?reads=any"], "cluster=true"),
+        (&["run", "sqlite:x.db?jurnal=wal"], "journal"),
+        (&["report", "nowhere"], "nowhere"),
+    ];
+    for (arguments, word) in cases {
+        let output = dyno.run(arguments);
+        assert_exit(&output, &[2]);
+        assert!(stderr(&output).contains(word), "{arguments:?} does not say {word:?}:\n{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_target_that_will_not_have_us() {
+    let dyno = Dyno::new();
+    let free = common::free_port();
+    let refused = dyno.run(&["run", &format!("redis://127.0.0.1:{free}"), "--out", "d"]);
+    assert_exit(&refused, &[3]);
+    assert!(stderr(&refused).contains("connection refused"), "{}", stderr(&refused));
+    assert!(!dyno.path("d").exists(), "a run directory was made before the target was known");
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let web = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = [0; 64];
+        let _ = stream.read(&mut request);
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+    });
+    let wrong = dyno.run(&["run", &format!("redis://127.0.0.1:{port}"), "--no-out"]);
+    web.join().unwrap();
+    assert_exit(&wrong, &[3]);
+    assert!(stderr(&wrong).contains("not a Redis server"), "{}", stderr(&wrong));
+}
+
+#[test]
+fn passwords_are_checked_and_never_written() {
+    let secret = "s3cret-hunter2";
+    let Some(server) = Server::start(&["--requirepass", secret]) else { return skip("passwords") };
+    let dyno = Dyno::new();
+    let without = dyno.run(&["run", &server.uri(), "--no-out"]);
+    assert_exit(&without, &[3]);
+    assert!(stderr(&without).contains("NOAUTH"), "{}", stderr(&without));
+    let wrong = dyno.run(&["run", &format!("redis://:wrong-{secret}@127.0.0.1:{}", server.port), "--no-out"]);
+    assert_exit(&wrong, &[3]);
+    assert!(stderr(&wrong).contains("WRONGPASS"), "{}", stderr(&wrong));
+    assert!(!stderr(&wrong).contains(secret));
+    let target = format!("redis://default:{secret}@127.0.0.1:{}", server.port);
+    let output = dyno.run(&["run", &target, "--records", "100", "--ops", "1000", "--out", "d"]);
+    assert_exit(&output, &[0]);
+    assert!(stderr(&output).contains("can be seen by every user"));
+    assert!(!stdout(&output).contains(secret) && !stderr(&output).contains(secret));
+    for file in std::fs::read_dir(dyno.path("d")).unwrap() {
+        let path = file.unwrap().path();
+        let bytes = std::fs::read(&path).unwrap();
+        let found = bytes.windows(secret.len()).any(|w| w == secret.as_bytes());
+        assert!(!found, "the password is in {}", path.display());
+    }
+}

@@ -1,0 +1,132 @@
+//! The load thread on a virtual clock: time-outs, drops, warm-up, and equality over threads and workers. Nothing here
+//! depends on how fast the machine is.
+
+use dyno_engine::arrivals::{Process, Profile};
+use dyno_engine::{Control, End, Job, Pacing, Queue, run_virtual};
+use dyno_record::Totals;
+use dyno_rig::oracle::{job, simulate};
+use dyno_types::Outcome;
+use dyno_wire::sim::{Service, SimOptions};
+use std::sync::Arc;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+fn open(rate: f64) -> Pacing {
+    Pacing::Open { profile: Profile::Constant { rate }, process: Process::Constant }
+}
+
+fn for_seconds(n: u64) -> End {
+    End { operations: None, duration_ns: Some(n * SECOND_NS) }
+}
+
+fn server(service_ns: u64, capacity: Option<u32>) -> SimOptions {
+    SimOptions { service: Service::Constant(service_ns), capacity, ..SimOptions::default() }
+}
+
+/// Totals of the warm-up and of the measured part.
+fn both(job: Job, server: SimOptions) -> (Totals, Totals) {
+    let mut warm = Totals::new(1, job.scale);
+    let mut measured = Totals::new(1, job.scale);
+    run_virtual(job, Arc::new(Control::default()), server, &mut |second| {
+        if second.warmup { &mut warm } else { &mut measured }.merge(&second.totals);
+    })
+    .unwrap();
+    (warm, measured)
+}
+
+#[test]
+fn an_unanswered_operation_times_out_and_its_late_reply_is_counted() {
+    // Unbounded capacity, 300 ms of service, 100 ms of patience: every operation times out, every reply is late.
+    let mut job = job(open(100.0), 50, 1, for_seconds(2));
+    job.timeout_ns = Some(100_000_000);
+    let (totals, _) = simulate(job, server(300_000_000, None)).unwrap();
+    assert_eq!(totals.arrivals, 200);
+    assert_eq!(totals.ended[Outcome::Ok as usize], 0);
+    let lost = totals.ended[Outcome::Disconnected as usize] + totals.ended[Outcome::Unreachable as usize];
+    assert_eq!(totals.ended[Outcome::TimedOut as usize] + lost, 200);
+    assert!(totals.late > 0, "no late reply was seen");
+}
+
+#[test]
+fn a_full_queue_drops_the_oldest_and_counts_every_arrival() {
+    // One server at 100/s, 200/s due, at most 20 may wait.
+    let mut job = job(open(200.0), 1, 1, for_seconds(10));
+    job.queue = Queue { length: 20, age_ns: None };
+    let (totals, _) = simulate(job, server(10_000_000, Some(1))).unwrap();
+    let dropped = totals.ended[Outcome::Dropped as usize];
+    assert_eq!(totals.arrivals, 2_000);
+    assert_eq!(totals.ended_total(), 2_000);
+    assert!((900..=1_000).contains(&dropped), "{dropped} dropped");
+    assert_eq!(totals.drops.iter().map(|(_, n)| n).sum::<u64>(), dropped);
+    // Whoever was served waited for at most 21 others.
+    assert!(totals.ok_slot(0).unwrap().response.max_ns() <= 23 * 10_000_000);
+}
+
+#[test]
+fn an_arrival_that_waits_too_long_is_dropped() {
+    let mut job = job(open(200.0), 1, 1, for_seconds(5));
+    job.queue = Queue { age_ns: Some(50_000_000), ..Queue::default() };
+    let (totals, _) = simulate(job, server(10_000_000, Some(1))).unwrap();
+    assert_eq!(totals.ended_total(), totals.arrivals);
+    assert!(totals.ended[Outcome::Dropped as usize] > 400);
+    assert!(totals.ok_slot(0).unwrap().response.max_ns() <= 70_000_000);
+}
+
+#[test]
+fn the_warm_up_is_counted_apart_and_nothing_is_lost_at_its_end() {
+    // Service of 250 ms: operations of the last quarter second of the warm-up end after it.
+    let mut job = job(open(1_000.0), 500, 1, for_seconds(3));
+    job.warmup_ns = 2 * SECOND_NS;
+    let (warm, measured) = both(job, server(250_000_000, None));
+    assert_eq!(warm.arrivals, 2_000);
+    assert_eq!(measured.arrivals, 3_000);
+    assert_eq!(measured.ended_total(), 3_000);
+    assert_eq!(warm.ended_total() + measured.carried, 2_000);
+    assert!((240..=251).contains(&measured.carried), "{} carried", measured.carried);
+    assert_eq!(measured.ok_slot(0).unwrap().service.count(), 3_000);
+}
+
+#[test]
+fn a_count_of_operations_does_not_include_the_warm_up() {
+    for pacing in [open(1_000.0), Pacing::Closed { think_ns: 1_000_000 }] {
+        let mut job = job(pacing, 8, 2, End { operations: Some(5_000), duration_ns: None });
+        job.warmup_ns = SECOND_NS / 2;
+        let (warm, measured) = both(job, server(100_000, Some(4)));
+        assert!(warm.arrivals > 0);
+        assert_eq!(measured.arrivals, 5_000);
+        assert_eq!(measured.ok(), 5_000);
+    }
+}
+
+#[test]
+fn threads_and_workers_apply_the_same_load() {
+    let poisson = Pacing::Open {
+        profile: Profile::Ramp { from: 500.0, to: 4_000.0, over_ns: 5 * SECOND_NS },
+        process: Process::Poisson,
+    };
+    let apply = |threads: usize, worker: u64, workers: u64| {
+        let mut job = job(poisson.clone(), 4_000, threads, for_seconds(6));
+        job.stripe = (worker, workers);
+        simulate(job, server(300_000, None)).unwrap().0
+    };
+    let one = apply(1, 0, 1);
+    for (threads, workers) in [(3, 1), (1, 2), (2, 3)] {
+        let mut all = Totals::new(1, one.scale());
+        for worker in 0..workers {
+            all.merge(&apply(threads, worker, workers));
+        }
+        assert_eq!(all.arrivals, one.arrivals, "{threads} threads, {workers} workers");
+        assert_eq!(all.slots, one.slots, "{threads} threads, {workers} workers");
+    }
+}
+
+#[test]
+fn a_pipeline_is_that_many_users() {
+    let mut job = job(Pacing::Closed { think_ns: 0 }, 2, 1, End { operations: Some(10_000), duration_ns: None });
+    job.pipeline = 8;
+    let (totals, seconds) = simulate(job, server(1_000_000, Some(4))).unwrap();
+    // 16 users on four servers of 1 ms: 4,000/s, each waiting 4 ms.
+    assert!((totals.ok() as f64 / seconds / 4_000.0 - 1.0).abs() < 0.01);
+    let mean_ms = totals.ok_slot(0).unwrap().response.mean_ns() / 1e6;
+    assert!((mean_ms - 4.0).abs() < 0.05, "{mean_ms} ms");
+}
