@@ -80,6 +80,7 @@ fn assemble(
             wire: false,
             clock_ns: dir.environment.clock_ns,
             interrupted: status == Status::Running,
+            partial: status == Status::Running,
         }),
         None => {
             dyno_rundir::schema::Verdict { trust: Trust::Invalid, reasons: Vec::new(), checks: Vec::new() }

@@ -1,5 +1,7 @@
 //! What the documentation says holds: every `$ dyno` command of the README runs, and the published schema is current.
 
+mod common;
+
 use dyno_rig::{find_server, spawn};
 use std::path::Path;
 use std::process::Command;
@@ -68,8 +70,7 @@ fn adapt(words: &[String], port: u16, folder: &Path) -> Vec<String> {
 #[test]
 fn every_command_of_the_readme_runs() {
     let Some((kind, program)) = find_server(Some("redis")) else {
-        eprintln!("SKIPPED: README commands: redis-server is not installed");
-        return;
+        return common::skip("README commands");
     };
     let server = spawn(kind, &program).unwrap();
     let folder = tempfile::tempdir().unwrap();

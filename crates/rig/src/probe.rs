@@ -83,17 +83,22 @@ fn ask(
             Facts::ask_all(options, &mut questions);
             net.send(&mut socket, &questions).map_err(absent)?;
         }
+        let mut closed = false;
         loop {
             match net.recv(&mut socket, &mut buffer).map_err(absent)? {
                 Received::Empty => break,
                 Received::Closed => {
-                    let hint = if tls.is_some() { "" } else { " (does it expect TLS? then write rediss://)" };
-                    return Err(Failure::Final(format!("the server closed the connection{hint}")));
+                    closed = true;
+                    break;
                 }
                 Received::Bytes { n, .. } => received.extend_from_slice(&buffer[..n]),
             }
         }
         match Facts::take(options, &mut topology, &received, &mut facts) {
+            FactsStep::Need if closed => {
+                let hint = if tls.is_some() { "" } else { " (does it expect TLS? then write rediss://)" };
+                return Err(Failure::Final(format!("the server closed the connection{hint}")));
+            }
             FactsStep::Need => {}
             FactsStep::Done => return Ok((topology, facts)),
             FactsStep::Refused(outcome, words) => return Err(Failure::Final(advise(outcome, &words))),

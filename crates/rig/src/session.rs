@@ -168,6 +168,7 @@ impl<'a> Session<'a> {
             wire: self.opened.is_wire(),
             clock_ns: if self.opened.is_virtual() { 0 } else { self.plan.clock_ns },
             interrupted: status == Status::Interrupted,
+            partial: false,
         };
         let verdict = verdict(&evidence);
         let thresholds = self.plan.conditions.iter().map(|c| c.evaluate(&measured.phase)).collect();

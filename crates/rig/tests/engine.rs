@@ -122,7 +122,8 @@ fn threads_and_workers_apply_the_same_load() {
 
 #[test]
 fn a_pipeline_is_that_many_users() {
-    let mut job = job(Pacing::Closed { think_ns: 0 }, 2, 1, End { operations: Some(10_000), duration_ns: None });
+    let mut job =
+        job(Pacing::Closed { think_ns: 0 }, 2, 1, End { operations: Some(10_000), duration_ns: None });
     job.pipeline = 8;
     let (totals, seconds) = simulate(job, server(1_000_000, Some(4))).unwrap();
     // 16 users on four servers of 1 ms: 4,000/s, each waiting 4 ms.

@@ -9,7 +9,13 @@ use std::time::{Duration, Instant};
 
 /// Says on stderr that a test is skipped; `make test` counts and names these lines.
 pub fn skip(what: &str) {
-    eprintln!("SKIPPED: {what}: redis-server is not installed");
+    skip_because(what, "redis-server is not installed");
+}
+
+/// Says on stderr that a test is skipped, and why.
+#[expect(clippy::print_stderr, reason = "the test script counts these lines")]
+pub fn skip_because(what: &str, why: &str) {
+    eprintln!("SKIPPED: {what}: {why}");
 }
 
 /// A redis-server on a free loopback port; killed when dropped.
