@@ -193,7 +193,7 @@ fn conclude(
         }
         if let Some(failure) = writer.failure() {
             terminal::error(&format!("the run directory is incomplete: {failure}"));
-            exit = if exit == Exit::Ok { Exit::Internal } else { exit };
+            exit = if exit == Exit::Interrupted { exit } else { Exit::Internal };
         }
     }
     warn_if_suspect(&summary);
