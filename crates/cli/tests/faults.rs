@@ -346,3 +346,31 @@ fn a_full_disk_does_not_cost_the_result() {
     assert!(stdout(&output).contains("response time"), "{}", stdout(&output));
     assert!(stderr(&output).contains("No space left"), "{}", stderr(&output));
 }
+
+#[test]
+fn failed_inserts_of_a_ycsb_load_are_tried_again() {
+    // An insert is two commands, HMSET and ZADD: every reply is an error until the retries are used up.
+    let port = canned(b"-BUSY a script is running\r\n-BUSY a script is running\r\n", false);
+    let dyno = Dyno::new();
+    let output = dyno.run(&[
+        "ycsb",
+        "load",
+        "redis",
+        "-P",
+        "workloads/workloada",
+        "-p",
+        "redis.host=127.0.0.1",
+        "-p",
+        &format!("redis.port={port}"),
+        "-p",
+        "recordcount=3",
+        "-p",
+        "core_workload_insertion_retry_limit=2",
+        "-p",
+        "core_workload_insertion_retry_interval=0",
+    ]);
+    assert_exit(&output, &[5]);
+    // Every attempt is measured: 3 records, 3 attempts each.
+    assert!(stdout(&output).contains("[INSERT], Return=SERVICE_UNAVAILABLE, 9"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("[INSERT-FAILED], Operations, 9"), "{}", stdout(&output));
+}

@@ -300,9 +300,16 @@ impl Users {
         let (mut request, mut intended_ns, mut sent) = (first, task.intended_ns, begun);
         let mut whole = Outcome::Ok;
         let mut parts: [Option<(Request, Executed, u64, u64)>; 4] = [None; 4];
+        let mut attempts = 0;
         let done = loop {
             let executed = session.execute(&request);
             let done = monotonic_ns();
+            if self.waits_to_retry(&request, &executed, &mut attempts, done) {
+                let (service_ns, response_ns) = (done - sent, done.saturating_sub(intended_ns));
+                self.count(user, |i| i.record(request.metric, executed.outcome, service_ns, response_ns));
+                sent = monotonic_ns();
+                continue;
+            }
             if !executed.outcome.is_ok() && errors.iter().all(|(o, _)| *o != executed.outcome) {
                 errors.push((executed.outcome, session.last_error().to_owned()));
             }
@@ -320,6 +327,16 @@ impl Users {
             }
         };
         self.record(user, task, &first, whole, &parts, (begun, done));
+    }
+
+    /// Whether a failed insert is to be tried again; the pause before it has gone by then.
+    fn waits_to_retry(&self, request: &Request, executed: &Executed, attempts: &mut u64, done: u64) -> bool {
+        let Some(retry) = self.shared.job.retry.filter(|r| *attempts < r.limit) else { return false };
+        if executed.outcome.is_ok() || request.verb != Verb::Insert {
+            return false;
+        }
+        *attempts += 1;
+        self.sleep_to(done + retry.pause_ns(request.seed, *attempts))
     }
 
     fn record(

@@ -4,6 +4,7 @@ use crate::arrivals::{Process, Profile};
 use dyno_record::Scale;
 use dyno_types::Refused;
 use dyno_types::limits::{BACKLOG, CONNECTIONS, PIPELINE, THREADS};
+use dyno_types::rng::{Purpose, draw, unit};
 use dyno_workload::Workload;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -49,6 +50,23 @@ impl Default for Queue {
     }
 }
 
+/// Failed inserts are tried again with the same bytes (YCSB's insertion retries).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// Further attempts after the first.
+    pub limit: u64,
+    /// Mean pause before an attempt, nanoseconds; the pause itself is uniform from 0.8 to 1.2 of it.
+    pub pause_ns: u64,
+}
+
+impl Retry {
+    /// The pause before attempt number `attempt` of the record with this seed.
+    pub(crate) fn pause_ns(&self, seed: u64, attempt: u64) -> u64 {
+        let spread = 0.8 + 0.4 * unit(draw(seed, attempt, Purpose::Jitter));
+        (self.pause_ns as f64 * spread) as u64
+    }
+}
+
 /// One engine run.
 #[derive(Clone)]
 pub struct Job {
@@ -82,6 +100,8 @@ pub struct Job {
     pub spin: bool,
     /// How long replies are awaited after the last arrival, nanoseconds.
     pub drain_ns: u64,
+    /// What happens to failed inserts.
+    pub retry: Option<Retry>,
 }
 
 impl Job {

@@ -291,6 +291,7 @@ pub fn present(opened: &Opened, workload: &Arc<dyn Workload>) -> Result<bool, Ru
         raw_samples: false,
         spin: false,
         drain_ns: 5_000_000_000,
+        retry: None,
     };
     let mut found = 0;
     opened.run(job, Arc::new(Control::default()), &mut |second| {

@@ -175,6 +175,7 @@ impl Resolved {
             raw_samples: false,
             spin: self.spin,
             drain_ns: self.drain_ns,
+            retry: None,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::run::{core_config, verbs};
 use dyno_engine::arrivals::{Process, Profile};
-use dyno_engine::{End, Job, Pacing, Queue};
+use dyno_engine::{End, Job, Pacing, Queue, Retry};
 use dyno_plan::bindings::take_environment;
 use dyno_plan::client::Warning;
 use dyno_plan::settings::BadSetting;
@@ -48,6 +48,7 @@ pub(super) struct Prepared {
     pub verbs: Vec<Verb>,
     /// Whether values are verified.
     pub data_integrity: bool,
+    retry: Option<Retry>,
     /// What is worth saying, a line each.
     pub warnings: Vec<String>,
     timeout_ns: Option<u64>,
@@ -57,6 +58,7 @@ pub(super) struct Prepared {
 /// A workload and what must be known about it.
 struct Built {
     workload: Arc<dyn Workload>,
+    retry: Option<Retry>,
     verbs: Vec<Verb>,
     seed: u64,
     data_integrity: bool,
@@ -104,6 +106,7 @@ impl Prepared {
             workload: built.workload,
             verbs: built.verbs,
             data_integrity: built.data_integrity,
+            retry: built.retry,
             warnings,
             timeout_ns,
             seed: built.seed,
@@ -146,6 +149,7 @@ impl Prepared {
             raw_samples: self.options.needs_samples(),
             spin: client.spin_sleep,
             drain_ns: self.timeout_ns.map_or(DRAIN_NS, |ns| ns.max(DRAIN_NS)),
+            retry: self.retry,
         }
     }
 }
@@ -159,7 +163,7 @@ fn build(
 ) -> Result<Built, BadSetting> {
     let blame = |bad| settings.blame(bad);
     match workload_class(settings.text("workload").unwrap_or("core")).map_err(blame)? {
-        WorkloadClass::Core => core(&core_config(settings)?, mode, warnings).map_err(blame),
+        WorkloadClass::Core => core(&core_config(settings)?, mode).map_err(blame),
         WorkloadClass::ConstantOccupancy => {
             let mut histogram = |path: &str| std::fs::read_to_string(path).ok();
             let sized =
@@ -175,7 +179,7 @@ fn build(
                 Mode::Load => Some(config.load_operations()),
                 _ => config.run_operations(),
             });
-            core(config, mode, warnings).map_err(blame)
+            core(config, mode).map_err(blame)
         }
         WorkloadClass::TimeSeries => {
             let users = u64::from(client.threads);
@@ -188,6 +192,7 @@ fn build(
             };
             Ok(Built {
                 workload: Arc::new(workload),
+                retry: None,
                 verbs: if load { vec![Verb::Insert] } else { verbs(&config.proportions) },
                 seed: config.seed,
                 data_integrity: config.data_integrity,
@@ -196,16 +201,14 @@ fn build(
     }
 }
 
-fn core(config: &CoreConfig, mode: Mode, warnings: &mut Vec<String>) -> Result<Built, BadProperty> {
+fn core(config: &CoreConfig, mode: Mode) -> Result<Built, BadProperty> {
     let load = mode == Mode::Load;
-    if load && config.retries.limit > 0 {
-        let text =
-            "core_workload_insertion_retry_limit has no effect: a failed insert is counted, not repeated";
-        warnings.push(text.to_owned());
-    }
     let workload = if load { CoreWorkload::load(config)? } else { CoreWorkload::run(config)? };
     Ok(Built {
         workload: Arc::new(workload),
+        // Only the load phase repeats inserts, as in YCSB.
+        retry: Some(Retry { limit: config.retries.limit, pause_ns: config.retries.interval_s * SECOND_NS })
+            .filter(|retry| load && retry.limit > 0),
         verbs: if load { vec![Verb::Insert] } else { verbs(&config.proportions) },
         seed: config.seed,
         data_integrity: config.data_integrity,

@@ -196,6 +196,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 warm: false,
                 waited: false,
                 hops: 0,
+                attempts: 0,
                 lane: 0,
                 connection: 0,
                 first: Request::default(),
@@ -212,7 +213,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         });
         let op = &mut self.ops[id as usize];
         (op.active, op.lane, op.first, op.request) = (true, lane, request, request);
-        (op.hops, op.first_outcome, op.sent_ns, op.first_sent_ns) = (0, Outcome::Ok, 0, 0);
+        (op.hops, op.attempts, op.first_outcome) = (0, 0, Outcome::Ok);
+        (op.sent_ns, op.first_sent_ns) = (0, 0);
         id
     }
 
@@ -295,15 +297,16 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if op.first_outcome.is_ok() {
             op.first_outcome = outcome;
         }
-        if !outcome.is_ok() {
+        if !outcome.is_ok() && self.errors.iter().all(|(o, _)| *o != outcome) {
             let words = self.driver.last_error().to_owned();
-            if self.errors.len() < Outcome::COUNT {
-                self.remember(outcome, &words);
-            }
+            self.remember(outcome, &words);
         }
         if !warm_but_late {
             self.recorder.now.record(request.metric, outcome, service_ns, response_ns);
             self.record_own(id, outcome, now, service_ns, response_ns);
+        }
+        if !outcome.is_ok() && self.try_again(id, outcome, now) {
+            return;
         }
         self.shared.job.workload.settled(&request, &self.shared.frontier);
         if let Some(next) = self.shared.job.workload.next(&request, outcome) {
@@ -312,6 +315,39 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             return self.send_request(id);
         }
         self.end_operation(id, now, warm_but_late);
+    }
+
+    /// Plans another attempt of a failed insert; false if there is none.
+    #[cold]
+    fn try_again(&mut self, id: u32, outcome: Outcome, now: u64) -> bool {
+        let op = &mut self.ops[id as usize];
+        let Some(retry) = self.shared.job.retry.filter(|r| op.attempts < r.limit) else { return false };
+        let over = outcome == Outcome::Aborted || self.shared.control.stopping();
+        if op.request.verb != dyno_types::Verb::Insert || over {
+            return false;
+        }
+        op.attempts += 1;
+        op.first_outcome = Outcome::Ok;
+        let at = now + retry.pause_ns(op.request.seed, op.attempts);
+        // The time-out of the next attempt begins with it.
+        (op.begun_ns, op.sent_ns, op.hops) = (at, 0, 0);
+        self.retries.push(Reverse((at, id)));
+        true
+    }
+
+    /// Sends inserts whose pause is over once more.
+    pub(super) fn retry_pass(&mut self, now: u64) {
+        while let Some(&Reverse((at, id))) = self.retries.peek() {
+            if at > now {
+                break;
+            }
+            self.retries.pop();
+            // An op that was ended meanwhile (or ended and used anew) is not waiting for this.
+            let op = &self.ops[id as usize];
+            if op.active && op.begun_ns == at && op.sent_ns == 0 {
+                self.send_request(id);
+            }
+        }
     }
 
     /// Records what the engine derives from a request: verification, a scan's share per record, raw samples.

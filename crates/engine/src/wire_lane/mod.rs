@@ -86,6 +86,8 @@ struct Op<X> {
     /// Waited for a free connection: says nothing about the schedule lag.
     waited: bool,
     hops: u8,
+    /// Attempts of an insert that have failed.
+    attempts: u64,
     lane: u32,
     connection: u32,
     first: Request,
@@ -115,6 +117,8 @@ pub struct LoadThread<D: Driver, N: Net> {
     idle: VecDeque<(u32, u64)>,
     /// Users that think or are being kept from a dead server: (until, lane).
     resting: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Failed inserts to be tried again: (when, op).
+    retries: BinaryHeap<Reverse<(u64, u32)>>,
     /// Arrivals to dispatch, and the same arrivals run ahead to count those that are due.
     schedule: Option<Schedule>,
     due: Option<Schedule>,
@@ -158,6 +162,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             in_flight: 0,
             idle: VecDeque::with_capacity(users * shared.job.pipeline),
             resting: BinaryHeap::new(),
+            retries: BinaryHeap::new(),
             schedule: None,
             due: None,
             backlog: 0,
@@ -253,6 +258,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             until = until.min(self.measure_ns);
         }
         if let (Some(&Reverse((at, _))), false) = (self.resting.peek(), self.issued_all) {
+            until = until.min(at);
+        }
+        if let Some(&Reverse((at, _))) = self.retries.peek() {
             until = until.min(at);
         }
         if !self.retrying.is_empty() {

@@ -27,6 +27,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if now >= self.next_retry_ns && !self.retrying.is_empty() {
             self.reconnect(now);
         }
+        self.retry_pass(now);
         if self.driver.wants_topology() && now >= self.next_topology_ns {
             self.ask_topology(now);
         }
