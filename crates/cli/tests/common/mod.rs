@@ -1,6 +1,8 @@
 //! What whole-run tests share: a server of their own, a folder of their own, and the command under test.
 #![allow(dead_code)] // Each test file uses its own part.
 
+pub mod cluster;
+
 use serde_json::Value;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
