@@ -1,0 +1,115 @@
+//! The live view in a terminal of 80 x 24, and what is printed where there is none.
+
+mod common;
+
+use common::{Dyno, assert_exit, stderr, stdout};
+use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+use std::io::Read;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+/// Runs dyno in a pseudo-terminal; every screen that was seen, and everything that was written.
+fn watch(dyno: &Dyno, arguments: &[&str], no_color: bool) -> (Vec<String>, Vec<u8>) {
+    let pty =
+        native_pty_system().openpty(PtySize { rows: 24, cols: 80, pixel_width: 0, pixel_height: 0 }).unwrap();
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_dyno"));
+    command.args(arguments);
+    command.cwd(dyno.folder.path());
+    command.env("TERM", "xterm-256color");
+    if no_color {
+        command.env("NO_COLOR", "1");
+    }
+    let mut child = pty.slave.spawn_command(command).unwrap();
+    drop(pty.slave);
+    let mut reader = pty.master.try_clone_reader().unwrap();
+    let (send, chunks) = channel();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(n @ 1..) = reader.read(&mut buffer) {
+            if send.send(buffer[..n].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    let mut parser =
+        vt100::Parser::new(std::num::NonZero::new(24).unwrap(), std::num::NonZero::new(80).unwrap(), 0);
+    let (mut screens, mut bytes) = (Vec::new(), Vec::new());
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(60) {
+        match chunks.recv_timeout(Duration::from_millis(200)) {
+            Ok(chunk) => {
+                parser.process(&chunk);
+                bytes.extend(chunk);
+                screens.push(parser.screen().contents());
+            }
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) if child.try_wait().unwrap().is_none() => {}
+            Err(_) => break,
+        }
+    }
+    assert!(child.wait().unwrap().exit_code() <= 5);
+    (screens, bytes)
+}
+
+#[test]
+fn the_live_view_is_tidy() {
+    let dyno = Dyno::new();
+    // The engine alone: this test needs no server.
+    let arguments = [
+        "run",
+        "null:",
+        "--rate",
+        "2000",
+        "--duration",
+        "4s",
+        "--warmup",
+        "1s",
+        "--records",
+        "1000",
+        "--no-out",
+    ];
+    let (screens, bytes) = watch(&dyno, &arguments, false);
+    let view = screens
+        .iter()
+        // Lags are counted in the measured part only.
+        .find(|s| ["measure ", " left", "p99.9", "lag p99"].iter().all(|w| s.contains(w)))
+        .unwrap_or_else(|| panic!("no live view:\n{}", screens.last().unwrap()));
+    for word in ["%", "/s", "p50", "p99", "p99.9", "ok", "failed", "lag p99"] {
+        assert!(view.contains(word), "{word:?} is missing:\n{view}");
+    }
+    // Three lines: bar, time and rates, counts. A wrapped line would make it more.
+    let lines: Vec<&str> = view.lines().filter(|l| !l.trim().is_empty()).collect();
+    let bar = lines.iter().position(|l| l.starts_with("measure ")).unwrap();
+    assert!(lines.len() - bar <= 4, "the view has wrapped:\n{view}");
+    assert!(screens.iter().any(|s| s.contains("warmup")), "the warm-up is not shown");
+    let last = screens.last().unwrap();
+    assert!(!last.contains("=>"), "the bar was left behind:\n{last}");
+    assert!(bytes.windows(3).any(|w| w == b"\x1b[1"), "no colour on a terminal");
+}
+
+#[test]
+fn no_color_is_obeyed() {
+    let dyno = Dyno::new();
+    let (_, bytes) = watch(&dyno, &["run", "null:", "--ops", "5000", "--no-out"], true);
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    // A colour or weight is ESC [ numbers m; cursor movements end in other letters.
+    let painted = text.split('\x1b').skip(1).any(|rest| {
+        let end = rest.trim_start_matches('[').trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
+        rest.starts_with('[') && end.starts_with('m')
+    });
+    assert!(!painted, "{text:?}");
+}
+
+#[test]
+fn without_a_terminal_lines_are_plain_and_streams_apart() {
+    let dyno = Dyno::new();
+    let output =
+        dyno.run(&["run", "null:", "--rate", "1000", "--duration", "6s", "--warmup", "0", "--no-out"]);
+    assert_exit(&output, &[0, 5]);
+    assert!(!stderr(&output).contains('\x1b') && !stdout(&output).contains('\x1b'));
+    let progress = stderr(&output);
+    assert!(progress.lines().any(|l| l.starts_with("measure 5 s: ") && l.contains("p99.9")), "{progress}");
+    assert!(stdout(&output).contains("response time"));
+    assert!(!stdout(&output).contains("measure 5 s: "));
+    let quiet = dyno.run(&["run", "null:", "--ops", "5000", "--no-out", "--quiet"]);
+    assert!(!stderr(&quiet).contains("measure"), "{}", stderr(&quiet));
+}
