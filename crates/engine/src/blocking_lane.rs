@@ -141,12 +141,14 @@ impl Users {
             let warming = !self.measuring.load(Ordering::Relaxed);
             if warming && now >= self.measure_ns {
                 // Swapped first: whoever sees the measured part begun finds its interval.
-                self.swap((self.measure_ns - self.epoch_ns) / SECOND_NS, false);
+                let second = (self.measure_ns - self.epoch_ns) / SECOND_NS;
+                self.each_recorder(|recorder| recorder.end_warmup(second));
                 self.measuring.store(true, Ordering::Release);
             }
             if now >= next {
                 let second = (now - self.epoch_ns) / SECOND_NS;
-                self.swap(second, !self.measuring.load(Ordering::Relaxed));
+                let warmup = !self.measuring.load(Ordering::Relaxed);
+                self.each_recorder(|recorder| recorder.swap(second, warmup));
                 next = self.epoch_ns + (second + 1) * SECOND_NS;
             }
             let until = if warming { next.min(self.measure_ns) } else { next };
@@ -155,10 +157,10 @@ impl Users {
         }
     }
 
-    fn swap(&self, second: u64, warmup: bool) {
+    fn each_recorder(&self, turn: impl Fn(&mut Recorder)) {
         for user in 0..self.recorders.len() {
             if let Some(recorder) = self.recorder(user).as_mut() {
-                recorder.swap(second, warmup);
+                turn(recorder);
             }
         }
     }

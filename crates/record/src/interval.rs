@@ -131,6 +131,11 @@ impl Interval {
         }
     }
 
+    /// An empty interval for the same metrics and thread.
+    fn sibling(&self) -> Self {
+        Interval { thread: self.thread, ..Interval::new(self.outcomes.len(), self.scale) }
+    }
+
     /// Forgets everything but the allocations.
     pub fn reset(&mut self) {
         for slot in self.slots.iter_mut().flatten() {
@@ -185,6 +190,16 @@ impl Recorder {
                 Err(TrySendError::Full(back)) => self.now = merge_back(back, &self.now),
             }
         }
+    }
+
+    /// Ends the warm-up: as [`Recorder::swap`], but where the other side is behind, an interval is allocated and the
+    /// old one handed over by waiting, because what is measured must not be counted as warm-up.
+    pub fn end_warmup(&mut self, second: u64) {
+        let mut next = self.empty.try_recv().unwrap_or_else(|_| Box::new(self.now.sibling()));
+        (next.second, next.warmup) = (second, false);
+        std::mem::swap(&mut self.now, &mut next);
+        // The receiver outlives the load threads; if it is gone, nobody wants the counts.
+        let _ = self.full.send(next);
     }
 
     /// Hands the last interval over, waiting if it must.

@@ -70,7 +70,8 @@ fn ask(
     loop {
         let now = monotonic_ns();
         if now >= deadline {
-            return Err(Failure::Absent("no answer within 5 s".into()));
+            let hint = if established { "" } else { hint(tls.is_some()) };
+            return Err(Failure::Absent(format!("no answer within 5 s{hint}")));
         }
         net.wait(now, deadline, &mut ready).map_err(absent)?;
         ready.clear();
@@ -96,7 +97,7 @@ fn ask(
         }
         match Facts::take(options, &mut topology, &received, &mut facts) {
             FactsStep::Need if closed => {
-                let hint = if tls.is_some() { "" } else { " (does it expect TLS? then write rediss://)" };
+                let hint = hint(tls.is_some());
                 return Err(Failure::Final(format!("the server closed the connection{hint}")));
             }
             FactsStep::Need => {}
@@ -116,10 +117,29 @@ fn advise(outcome: Outcome, words: &str) -> String {
 }
 
 fn explain(error: &std::io::Error, tls: bool) -> String {
+    use std::io::ErrorKind::{
+        BrokenPipe, ConnectionRefused, ConnectionReset, InvalidData, NotFound, UnexpectedEof,
+    };
     match error.kind() {
-        std::io::ErrorKind::ConnectionRefused => "connection refused: nothing listens there".into(),
-        std::io::ErrorKind::NotFound => "no such socket".into(),
-        std::io::ErrorKind::InvalidData if tls => format!("TLS: {error}"),
+        ConnectionRefused => "connection refused: nothing listens there".into(),
+        NotFound => "no such socket".into(),
+        InvalidData if tls => {
+            let words = error.to_string();
+            let hint =
+                if words.contains("CertificateRequired") { " (give cert=FILE and key=FILE)" } else { "" };
+            format!("TLS: {words}{hint}")
+        }
+        ConnectionReset | BrokenPipe | UnexpectedEof => format!("{error}{}", hint(tls)),
         _ => error.to_string(),
+    }
+}
+
+/// What often lies behind a connection that is cut or stays silent: one side speaks TLS and the other does not, or a
+/// client certificate is missing.
+fn hint(tls: bool) -> &'static str {
+    if tls {
+        " (does it speak TLS, and does it ask for a client certificate? then give cert=FILE and key=FILE)"
+    } else {
+        " (does it expect TLS? then write rediss://)"
     }
 }

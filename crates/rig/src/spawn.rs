@@ -5,6 +5,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fs::File;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -116,6 +117,9 @@ pub fn spawn(kind: &'static str, program: &Path) -> io::Result<Spawned> {
         None => Command::new(program),
     };
     command.args(arguments(kind, port, home.path())).current_dir(home.path());
+    // A group of its own: Ctrl-C in a terminal goes to every process of the foreground group, and the server must
+    // outlive the replies that are still awaited.
+    command.process_group(0);
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     let cores = affinity::allowed_cores();
     let core = if cores.len() > 1 { Some(cores[0]) } else { None };

@@ -79,6 +79,23 @@ impl Outcome {
         self == Outcome::Ok
     }
 
+    /// Whether the database's own words belong to it: an error reply, not the absence of one or of a record.
+    pub fn is_error_reply(self) -> bool {
+        use Outcome::*;
+        matches!(
+            self,
+            NotImplemented
+                | BadRequest
+                | Forbidden
+                | OutOfMemory
+                | Loading
+                | ClusterDown
+                | ReadOnly
+                | Busy
+                | ServerError
+        )
+    }
+
     /// The name used in files and reports.
     pub fn name(self) -> &'static str {
         match self {

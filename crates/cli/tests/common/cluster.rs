@@ -1,9 +1,10 @@
-//! A cluster of three masters and three replicas on loopback, with TLS and an ACL user; removed when dropped.
+//! A cluster of three masters and three replicas on loopback, plain or with TLS and an ACL user; removed when dropped.
 
 use super::await_port;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 pub const USER: &str = "bench";
@@ -85,8 +86,27 @@ impl Certificates {
     }
 }
 
+/// A server; killed when dropped.
+pub struct Process(Child);
+
+impl Process {
+    /// SIGKILL.
+    pub fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have been killed already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A server from a configuration text; `None` where redis-server is not installed.
-pub fn launch(folder: &Path, configuration: &str) -> Option<Child> {
+pub fn launch(folder: &Path, configuration: &str) -> Option<Process> {
     let path = folder.join("redis.conf");
     std::fs::write(&path, configuration).unwrap();
     Command::new("redis-server")
@@ -96,20 +116,26 @@ pub fn launch(folder: &Path, configuration: &str) -> Option<Child> {
         .stderr(Stdio::null())
         .spawn()
         .ok()
+        .map(Process)
 }
 
 pub struct Cluster {
-    nodes: Vec<(u16, Child)>,
-    pub certificates: Certificates,
-    _folder: tempfile::TempDir,
+    nodes: Vec<(u16, Process)>,
+    /// With TLS there is an ACL user too.
+    certificates: Option<Certificates>,
+    folder: tempfile::TempDir,
 }
 
-/// A port whose cluster bus port is free too.
+/// A port whose cluster bus port is free too. Both lie below the range the system takes ports of outgoing connections
+/// from, and where the search begins depends on the process, so that tests beside each other do not meet.
 fn port_pair() -> u16 {
-    for _ in 0..1_000 {
-        let Ok(listener) = TcpListener::bind("127.0.0.1:0") else { continue };
-        let port = listener.local_addr().unwrap().port();
-        if port < 55_000 && TcpListener::bind(("127.0.0.1", port + 10_000)).is_ok() {
+    static TRIED: AtomicU16 = AtomicU16::new(0);
+    for _ in 0..11_000 {
+        let offset =
+            (std::process::id() as u16).wrapping_mul(37).wrapping_add(TRIED.fetch_add(1, Ordering::Relaxed));
+        let port = 11_000 + offset % 11_000;
+        let free = |port| TcpListener::bind(("127.0.0.1", port)).is_ok();
+        if free(port) && free(port + 10_000) {
             return port;
         }
     }
@@ -117,19 +143,16 @@ fn port_pair() -> u16 {
 }
 
 impl Cluster {
-    pub fn start() -> Option<Self> {
-        let certificates = Certificates::make()?;
-        let folder = tempfile::tempdir().unwrap();
-        let mut cluster = Cluster { nodes: Vec::new(), certificates, _folder: folder };
+    /// With certificates there are TLS and an ACL user; `None` where redis-server is not installed.
+    pub fn start(certificates: Option<Certificates>) -> Option<Self> {
+        let mut cluster = Cluster { nodes: Vec::new(), certificates, folder: tempfile::tempdir().unwrap() };
         for _ in 0..6 {
             let port = port_pair();
-            let home = cluster._folder.path().join(port.to_string());
+            let home = cluster.folder.path().join(port.to_string());
             std::fs::create_dir(&home).unwrap();
             let configuration = format!(
-                "bind 127.0.0.1\n{}tls-replication yes\ntls-cluster yes\ncluster-enabled yes\ncluster-node-timeout 2000\n\
-                 dir {}\nsave \"\"\nappendonly no\nmasteruser {USER}\nmasterauth {PASSWORD}\n\
-                 user {USER} on >{PASSWORD} ~* &* +@all\nuser default off\n",
-                cluster.certificates.settings(port, "optional"),
+                "bind 127.0.0.1\n{}cluster-enabled yes\ncluster-node-timeout 2000\ndir {}\nsave \"\"\nappendonly no\n",
+                cluster.access(port),
                 home.display()
             );
             cluster.nodes.push((port, launch(&home, &configuration)?));
@@ -146,24 +169,40 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// redis-cli on one node.
+    /// What a node's configuration says about its port and who may come in.
+    fn access(&self, port: u16) -> String {
+        match &self.certificates {
+            None => format!("port {port}\n"),
+            Some(certificates) => format!(
+                "{}tls-replication yes\ntls-cluster yes\nmasteruser {USER}\nmasterauth {PASSWORD}\n\
+                 user {USER} on >{PASSWORD} ~* &* +@all\nuser default off\n",
+                certificates.settings(port, "optional")
+            ),
+        }
+    }
+
+    /// redis-cli on one node, for at most a minute.
     pub fn cli(&self, node: usize, arguments: &[&str]) -> Output {
-        let mut command = Command::new("redis-cli");
-        command
-            .args(["-p", &self.nodes[node].0.to_string(), "--tls", "--cacert"])
-            .arg(self.certificates.path("ca.pem"));
-        command.args(["--user", USER, "-a", PASSWORD, "--no-auth-warning"]).args(arguments);
-        command.stdin(Stdio::null()).output().unwrap()
+        let mut command = Command::new("timeout");
+        command.args(["-k", "5", "60", "redis-cli", "-p", &self.nodes[node].0.to_string()]);
+        if let Some(certificates) = &self.certificates {
+            command.args(["--tls", "--cacert"]).arg(certificates.path("ca.pem"));
+            command.args(["--user", USER, "-a", PASSWORD, "--no-auth-warning"]);
+        }
+        command.args(arguments).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// What redis-cli prints.
+    pub fn ask(&self, node: usize, arguments: &[&str]) -> String {
+        String::from_utf8_lossy(&self.cli(node, arguments).stdout).trim().to_owned()
     }
 
     /// Waits until every node says that all slots are served and every replica follows.
     fn await_whole(&self) {
         let begun = Instant::now();
         let whole = |node| {
-            let info = String::from_utf8_lossy(&self.cli(node, &["CLUSTER", "INFO"]).stdout).into_owned();
-            let links =
-                String::from_utf8_lossy(&self.cli(node, &["INFO", "replication"]).stdout).into_owned();
-            info.contains("cluster_state:ok") && !links.contains("master_link_status:down")
+            self.ask(node, &["CLUSTER", "INFO"]).contains("cluster_state:ok")
+                && !self.ask(node, &["INFO", "replication"]).contains("master_link_status:down")
         };
         while !(0..6).all(whole) {
             assert!(begun.elapsed() < Duration::from_secs(30), "the cluster does not come up");
@@ -171,32 +210,40 @@ impl Cluster {
         }
     }
 
+    /// Waits until the replicas have confirmed everything that was written to the masters so far.
+    pub fn await_replicas(&self) {
+        let number = |text: &str, name: &str| -> Option<u64> {
+            let tail = text.split(name).nth(1)?;
+            tail.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+        };
+        for node in 0..3 {
+            let replication = || self.ask(node, &["INFO", "replication"]);
+            let goal = number(&replication(), "master_repl_offset:").unwrap();
+            let begun = Instant::now();
+            while number(&replication(), ",offset=").is_none_or(|confirmed| confirmed < goal) {
+                assert!(begun.elapsed() < Duration::from_secs(10), "node {node}'s replica stays behind");
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+    }
+
     pub fn uri(&self, options: &str) -> String {
-        format!(
-            "rediss://{USER}:{PASSWORD}@127.0.0.1:{}?cluster=true&ca={}{options}",
-            self.nodes[0].0,
-            self.certificates.path("ca.pem").display()
-        )
+        let port = self.nodes[0].0;
+        match &self.certificates {
+            None => format!("redis://127.0.0.1:{port}?cluster=true{options}"),
+            Some(certificates) => format!(
+                "rediss://{USER}:{PASSWORD}@127.0.0.1:{port}?cluster=true&ca={}{options}",
+                certificates.path("ca.pem").display()
+            ),
+        }
     }
 
     /// SIGKILL for one node.
     pub fn kill(&mut self, node: usize) {
-        let child = &mut self.nodes[node].1;
-        child.kill().unwrap();
-        child.wait().unwrap();
+        self.nodes[node].1.kill();
     }
 
     pub fn port(&self, node: usize) -> u16 {
         self.nodes[node].0
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        for (_, child) in &mut self.nodes {
-            // One may have been killed already.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }

@@ -81,6 +81,11 @@ impl Net for Epoll {
     }
 
     #[inline]
+    fn has_unsent(&self, socket: &Socket) -> bool {
+        socket.wants_write()
+    }
+
+    #[inline]
     fn recv(&mut self, socket: &mut Socket, into: &mut [u8]) -> io::Result<Received> {
         socket.recv(into)
     }

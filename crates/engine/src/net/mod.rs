@@ -58,6 +58,12 @@ pub trait Net {
     /// Sends what can be sent without waiting; the number of bytes taken, 0 if none.
     fn send(&mut self, socket: &mut Self::Socket, bytes: &[u8]) -> io::Result<usize>;
 
+    /// Whether bytes that were taken are still to be handed to the network (TLS records): sending, even of nothing,
+    /// goes on with them.
+    fn has_unsent(&self, _socket: &Self::Socket) -> bool {
+        false
+    }
+
     /// Receives what is there.
     fn recv(&mut self, socket: &mut Self::Socket, into: &mut [u8]) -> io::Result<Received>;
 

@@ -89,8 +89,14 @@ impl Socket {
             return Ok(false);
         }
         let Some(tls) = &mut self.tls else { return Ok(true) };
-        pump(tls, self.fd.as_fd())?;
-        Ok(!tls.is_handshaking())
+        let open = pump(tls, self.fd.as_fd())?;
+        match (tls.is_handshaking(), open) {
+            (true, false) => Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the server closed the connection during the TLS handshake",
+            )),
+            (handshaking, _) => Ok(!handshaking),
+        }
     }
 
     /// Sends what can be sent.
@@ -161,11 +167,15 @@ fn flush_tls(tls: &mut ClientConnection, fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Moves records both ways as far as the socket lets us.
-fn pump(tls: &mut ClientConnection, fd: BorrowedFd<'_>) -> io::Result<()> {
+/// Moves records both ways as far as the socket lets us; false once the other side has closed.
+fn pump(tls: &mut ClientConnection, fd: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut open = true;
     while tls.wants_read() {
         match tls.read_tls(&mut Raw(fd)) {
-            Ok(0) => break,
+            Ok(0) => {
+                open = false;
+                break;
+            }
             Ok(_) => {
                 tls.process_new_packets().map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
             }
@@ -173,7 +183,8 @@ fn pump(tls: &mut ClientConnection, fd: BorrowedFd<'_>) -> io::Result<()> {
             Err(error) => return Err(error),
         }
     }
-    flush_tls(tls, fd)
+    flush_tls(tls, fd)?;
+    Ok(open)
 }
 
 /// Switches SO_TIMESTAMPNS on; false where the kernel does not offer it.

@@ -256,7 +256,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     fn flush(&mut self, id: u32) {
         self.connections[id as usize].dirty = false;
         let c = &self.connections[id as usize];
-        if c.state != State::Ready || c.output.is_empty() {
+        // Watched: TLS may hold bytes of an output that is empty by now.
+        if c.state != State::Ready || (c.output.is_empty() && !c.watching) {
             return;
         }
         let stamp = self.net.now();
@@ -266,8 +267,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         match self.net.send(socket, &c.output[c.written..]) {
             Ok(n) => {
                 c.written += n;
-                let blocked = c.written < c.output.len();
-                if !blocked {
+                let all_taken = c.written == c.output.len();
+                let blocked = !all_taken || self.net.has_unsent(socket);
+                if all_taken && n > 0 {
                     let mut done = std::mem::take(&mut c.output);
                     done.clear();
                     c.written = 0;

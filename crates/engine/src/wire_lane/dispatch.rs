@@ -297,7 +297,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if op.first_outcome.is_ok() {
             op.first_outcome = outcome;
         }
-        if !outcome.is_ok() && self.errors.iter().all(|(o, _)| *o != outcome) {
+        if outcome.is_error_reply() && self.errors.iter().all(|(o, _)| *o != outcome) {
             let words = self.driver.last_error().to_owned();
             self.remember(outcome, &words);
         }

@@ -14,7 +14,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if !self.measuring && now >= self.measure_ns {
             self.measuring = true;
             let second = (self.measure_ns - self.epoch_ns) / SECOND_NS;
-            self.recorder.swap(second, false);
+            self.recorder.end_warmup(second);
         }
         if now >= self.next_swap_ns {
             let second = (now - self.epoch_ns) / SECOND_NS;
@@ -62,7 +62,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 continue;
             }
             c.timeouts += 1;
-            if c.timeouts >= 2 {
+            let node = c.node;
+            if c.timeouts == 1 {
+                // Silence may be a lost node: somebody else may serve its keys by now.
+                self.driver.lost(node);
+            } else {
                 let text = self.naming(connection, "closed after two time-outs");
                 self.lose(connection, Outcome::Disconnected, &text);
             }
