@@ -15,6 +15,23 @@ fn rows(screen: &vt100::Screen) -> String {
     rows.join("\n").trim_end().to_owned()
 }
 
+/// The row of the bar, which fills it; `None` where the live view is not on the screen.
+fn bar(screen: &str) -> Option<usize> {
+    screen.lines().position(|l| {
+        let of_phase = ["load ", "warmup ", "measure "].iter().any(|phase| l.starts_with(phase));
+        of_phase && l.ends_with(" %") && l.chars().count() == 80
+    })
+}
+
+/// Asserts that no line of the live view is so long that it takes two rows. What follows it is a result.
+fn assert_narrow(screens: &[String]) {
+    for screen in screens {
+        let Some(bar) = bar(screen) else { continue };
+        let long = screen.lines().skip(bar + 1).find(|l| l.chars().count() >= 80);
+        assert_eq!(long, None, "a line fills its row, so it may have wrapped:\n{screen}");
+    }
+}
+
 /// Runs dyno in a pseudo-terminal; every screen that was seen, and everything that was written.
 fn watch(dyno: &Dyno, arguments: &[&str], no_color: bool) -> (Vec<String>, Vec<u8>) {
     let pty =
@@ -85,9 +102,10 @@ fn the_live_view_is_tidy() {
     }
     // Bar, time, rates, counts: a line that is too long would make it more.
     let lines: Vec<&str> = view.lines().collect();
-    let bar = lines.iter().position(|l| l.starts_with("measure ") && l.ends_with('%')).unwrap();
+    let bar = bar(view).unwrap_or_else(|| panic!("no bar:\n{view}"));
     assert_eq!(lines.len() - bar, 4, "the view has wrapped:\n{view}");
     assert!(lines[bar + 1].ends_with(" left") && lines[bar + 3].contains(" failed"), "{view}");
+    assert_narrow(&screens);
     assert!(screens.iter().any(|s| s.contains("warmup")), "the warm-up is not shown");
     let last = screens.last().unwrap();
     assert!(!last.contains("=>"), "the bar was left behind:\n{last}");

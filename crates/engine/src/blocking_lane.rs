@@ -125,10 +125,20 @@ impl Users {
         self.recorders[user % self.recorders.len()].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn count(&self, user: usize, note: impl FnOnce(&mut Interval)) {
+    /// Counts something of the warm-up, or of the measured part.
+    fn count(&self, user: usize, warm: bool, note: impl FnOnce(&mut Interval)) {
         if let Some(recorder) = self.recorder(user).as_mut() {
+            if !warm {
+                // The ticking thread may be late.
+                recorder.end_warmup(self.first_second());
+            }
             note(&mut recorder.now);
         }
+    }
+
+    /// The second in which the measured part begins.
+    fn first_second(&self) -> u64 {
+        (self.measure_ns - self.epoch_ns) / SECOND_NS
     }
 
     /// Swaps every recorder at each full second and at the end of the warm-up, until all users have ended.
@@ -141,8 +151,7 @@ impl Users {
             let warming = !self.measuring.load(Ordering::Relaxed);
             if warming && now >= self.measure_ns {
                 // Swapped first: whoever sees the measured part begun finds its interval.
-                let second = (self.measure_ns - self.epoch_ns) / SECOND_NS;
-                self.each_recorder(|recorder| recorder.end_warmup(second));
+                self.each_recorder(|recorder| recorder.end_warmup(self.first_second()));
                 self.measuring.store(true, Ordering::Release);
             }
             if now >= next {
@@ -185,7 +194,8 @@ impl Users {
             let (service_ns, done_ns) = (now - begun, now - self.epoch_ns);
             let sample =
                 Sample { metric, outcome: Outcome::Ok, done_ns, service_ns, response_ns: service_ns };
-            self.count(user, |interval| interval.record_sample(sample, self.shared.job.raw_samples));
+            let warm = !self.measuring.load(Ordering::Acquire);
+            self.count(user, warm, |interval| interval.record_sample(sample, self.shared.job.raw_samples));
         }
         // Told before the recorders close, so that the merging finds it.
         let _ = tell.send(Told::Ended(Ok((errors, begun))));
@@ -272,7 +282,7 @@ impl Users {
 
     fn drop_arrival(&self, user: usize, index: u64, intended_ns: u64, warm: bool, outcome: Outcome) {
         let kind = self.shared.job.workload.draw(index).kind as usize;
-        self.count(user, |interval| {
+        self.count(user, warm, |interval| {
             if warm && !interval.warmup {
                 interval.carried += 1;
                 interval.carried_arrivals += 1;
@@ -308,7 +318,9 @@ impl Users {
             let done = monotonic_ns();
             if self.waits_to_retry(&request, &executed, &mut attempts, done) {
                 let (service_ns, response_ns) = (done - sent, done.saturating_sub(intended_ns));
-                self.count(user, |i| i.record(request.metric, executed.outcome, service_ns, response_ns));
+                self.count(user, task.warm, |i| {
+                    i.record(request.metric, executed.outcome, service_ns, response_ns)
+                });
                 sent = monotonic_ns();
                 continue;
             }
@@ -354,7 +366,7 @@ impl Users {
         let raw = self.shared.job.raw_samples;
         let open_loop = self.schedule.is_some();
         let done_ns = done - self.epoch_ns;
-        self.count(user, |interval| {
+        self.count(user, task.warm, |interval| {
             if task.warm && !interval.warmup {
                 interval.carried += 1;
                 interval.carried_arrivals += 1;

@@ -192,9 +192,17 @@ impl Recorder {
         }
     }
 
-    /// Ends the warm-up: as [`Recorder::swap`], but where the other side is behind, an interval is allocated and the
-    /// old one handed over by waiting, because what is measured must not be counted as warm-up.
+    /// Ends the warm-up, unless it has ended: as [`Recorder::swap`], but where the other side is behind, an interval is
+    /// allocated and the old one handed over by waiting, because what is measured must not be counted as warm-up.
+    #[inline]
     pub fn end_warmup(&mut self, second: u64) {
+        if self.now.warmup {
+            self.begin_measured(second);
+        }
+    }
+
+    #[cold]
+    fn begin_measured(&mut self, second: u64) {
         let mut next = self.empty.try_recv().unwrap_or_else(|_| Box::new(self.now.sibling()));
         (next.second, next.warmup) = (second, false);
         std::mem::swap(&mut self.now, &mut next);

@@ -10,5 +10,5 @@ mod spawn;
 mod target;
 
 pub use session::{Ended, Observer, PhasePlan, Progress, Session, SessionPlan, present};
-pub use spawn::{SERVERS, Spawned, find_server, spawn};
+pub use spawn::{SERVERS, Spawned, find_server, free_port, spawn};
 pub use target::{Opened, SCHEMES, Target, TargetError};

@@ -1,10 +1,8 @@
 //! A cluster of three masters and three replicas on loopback, plain or with TLS and an ACL user; removed when dropped.
 
 use super::await_port;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 pub const USER: &str = "bench";
@@ -126,20 +124,9 @@ pub struct Cluster {
     folder: tempfile::TempDir,
 }
 
-/// A port whose cluster bus port is free too. Both lie below the range the system takes ports of outgoing connections
-/// from, and where the search begins depends on the process, so that tests beside each other do not meet.
+/// A port whose cluster bus port is free too.
 fn port_pair() -> u16 {
-    static TRIED: AtomicU16 = AtomicU16::new(0);
-    for _ in 0..11_000 {
-        let offset =
-            (std::process::id() as u16).wrapping_mul(37).wrapping_add(TRIED.fetch_add(1, Ordering::Relaxed));
-        let port = 11_000 + offset % 11_000;
-        let free = |port| TcpListener::bind(("127.0.0.1", port)).is_ok();
-        if free(port) && free(port + 10_000) {
-            return port;
-        }
-    }
-    panic!("no free pair of ports");
+    dyno_rig::free_port().unwrap()
 }
 
 impl Cluster {

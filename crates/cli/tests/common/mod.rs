@@ -4,7 +4,7 @@
 pub mod cluster;
 
 use serde_json::Value;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ pub struct Server {
 }
 
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    dyno_rig::free_port().unwrap()
 }
 
 fn launch(port: u16, folder: &Path, options: &[String]) -> Option<Child> {

@@ -58,6 +58,8 @@ pub(super) struct Connection<S> {
     pub timeouts: u8,
     pub backoff_ns: u64,
     pub ever_ready: bool,
+    /// The last attempt to open it failed: until the next one, whatever needs it ends as unreachable.
+    pub refused: bool,
 }
 
 impl<D: Driver, N: Net> LoadThread<D, N> {
@@ -118,6 +120,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             timeouts: 0,
             backoff_ns: BACKOFF_NS.0,
             ever_ready: false,
+            refused: false,
         });
         self.open(id);
         id
@@ -184,6 +187,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         c.state = State::Ready;
         c.backoff_ns = BACKOFF_NS.0;
         c.timeouts = 0;
+        c.refused = false;
         self.unsettled -= 1;
         if c.ever_ready {
             self.recorder.now.reconnects += 1;
@@ -212,7 +216,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if let Some(socket) = c.socket.take() {
             self.net.close(socket);
         }
-        if matches!(c.state, State::Opening { .. } | State::Greeting { .. }) {
+        c.refused = matches!(c.state, State::Opening { .. } | State::Greeting { .. });
+        if c.refused {
             self.unsettled -= 1;
         }
         let retry_ns = now + c.backoff_ns;

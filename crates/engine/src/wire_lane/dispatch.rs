@@ -17,6 +17,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             return Ok(());
         }
         let now = self.net.now();
+        self.end_warmup(now);
         if self.shared.control.stopping() {
             return self.stop_issuing(now);
         }
@@ -172,7 +173,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     fn start(&mut self, lane: u32, index: u64, intended: u64, now: u64, waited: bool) {
         let workload = &self.shared.job.workload;
         let request = workload.bind(&workload.draw(index), &self.shared.frontier);
-        let warm = intended < self.measure_ns && (self.schedule.is_some() || !self.measuring);
+        // Open loop: by the intended start. A user's next operation belongs to where it starts.
+        let warm = if self.schedule.is_some() { intended < self.measure_ns } else { !self.measuring };
         if warm && self.measuring {
             self.recorder.now.carried_arrivals += 1;
         } else {
@@ -243,11 +245,17 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// Appends one command to a connection's output.
     pub(super) fn send_command(&mut self, id: u32, command: u32, connection: u32, ask: bool) {
-        let c = &mut self.connections[connection as usize];
-        if matches!(c.state, State::Closed { .. }) {
-            let now = self.net.now();
-            return self.finish(id, Outcome::Unreachable, now);
+        if !self.is_open(connection) {
+            // Lost, but nobody has refused us: arrivals that wait must not be thrown at the pause before reconnecting.
+            if !self.connections[connection as usize].refused {
+                self.open(connection);
+            }
+            if !self.is_open(connection) {
+                let now = self.net.now();
+                return self.finish(id, Outcome::Unreachable, now);
+            }
         }
+        let c = &mut self.connections[connection as usize];
         let op = &mut self.ops[id as usize];
         op.connection = connection;
         if c.output.capacity() == 0 {
@@ -266,6 +274,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             c.dirty = true;
             self.dirty.push(connection);
         }
+    }
+
+    fn is_open(&self, connection: u32) -> bool {
+        !matches!(self.connections[connection as usize].state, State::Closed { .. })
     }
 
     /// Sends a command again to where the server says it belongs.

@@ -54,8 +54,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                     if let Some(lag_ns) = lag_ns {
                         self.recorder.now.receive_lag.record(lag_ns);
                     }
-                    self.take(id, &buffer[..n], now);
-                    if !more {
+                    if !self.take(id, &buffer[..n], now) || !more {
                         break;
                     }
                 }
@@ -74,8 +73,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.buffer = buffer;
     }
 
-    /// Bytes have arrived on a connection at `now`.
-    fn take(&mut self, id: u32, bytes: &[u8], now: u64) {
+    /// Bytes have arrived on a connection at `now`; false if it was given up.
+    fn take(&mut self, id: u32, bytes: &[u8], now: u64) -> bool {
         let mut kept = std::mem::take(&mut self.connections[id as usize].input);
         let parsed = if kept.is_empty() {
             self.parse(id, bytes, now)
@@ -83,7 +82,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             kept.extend_from_slice(bytes);
             self.parse(id, &kept, now)
         };
-        let Parsed::Upto(used) = parsed else { return };
+        let Parsed::Upto(used) = parsed else { return false };
         if kept.is_empty() {
             if used < bytes.len() {
                 let mut rest = self.spare.pop().unwrap_or_default();
@@ -97,6 +96,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             kept.clear();
             self.spare.push(kept);
         }
+        true
     }
 
     fn parse(&mut self, id: u32, bytes: &[u8], now: u64) -> Parsed {

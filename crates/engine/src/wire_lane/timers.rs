@@ -11,11 +11,7 @@ const TOPOLOGY_NS: u64 = 100_000_000;
 impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Everything that is due by `now`.
     pub(super) fn tick(&mut self, now: u64) {
-        if !self.measuring && now >= self.measure_ns {
-            self.measuring = true;
-            let second = (self.measure_ns - self.epoch_ns) / SECOND_NS;
-            self.recorder.end_warmup(second);
-        }
+        self.end_warmup(now);
         if now >= self.next_swap_ns {
             let second = (now - self.epoch_ns) / SECOND_NS;
             self.recorder.swap(second, !self.measuring);
@@ -37,6 +33,16 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
         if self.issued_all && (now >= self.drain_until_ns || self.shared.control.aborting()) {
             self.abandon(now);
+        }
+    }
+
+    /// Ends the warm-up when it is over. Asked before every dispatch too: an arrival of the measured part must not be
+    /// counted in the warm-up's interval.
+    #[inline]
+    pub(super) fn end_warmup(&mut self, now: u64) {
+        if !self.measuring && now >= self.measure_ns {
+            self.measuring = true;
+            self.recorder.end_warmup((self.measure_ns - self.epoch_ns) / SECOND_NS);
         }
     }
 
