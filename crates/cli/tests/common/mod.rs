@@ -57,13 +57,36 @@ fn launch(port: u16, folder: &Path, options: &[String]) -> Option<Child> {
 impl Server {
     /// Starts one with further options; `None` where redis-server is not installed.
     pub fn start(options: &[&str]) -> Option<Server> {
-        let folder = tempfile::tempdir().unwrap();
-        let port = free_port();
         let options: Vec<String> = options.iter().map(|o| (*o).to_owned()).collect();
-        let child = launch(port, folder.path(), &options)?;
-        let server = Server { child, port, folder, options };
-        await_port(port);
-        Some(server)
+        // Somebody may take a port between the look and the start: then another one is tried.
+        for _ in 0..5 {
+            let folder = tempfile::tempdir().unwrap();
+            let port = free_port();
+            let child = launch(port, folder.path(), &options)?;
+            let mut server = Server { child, port, folder, options: options.clone() };
+            if server.answers() {
+                return Some(server);
+            }
+        }
+        panic!("redis-server does not start");
+    }
+
+    /// Waits, at most 10 s, until this very process answers; false if it has ended.
+    fn answers(&mut self) -> bool {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(10) {
+            if self.child.try_wait().unwrap().is_some() {
+                return false;
+            }
+            let reply = self.cli(&["INFO", "server"]);
+            // A server with a password says so; whoever else listens there has another process number.
+            let ours = format!("process_id:{}\r", self.child.id());
+            if reply.contains(&ours) || reply.contains("NOAUTH") {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        false
     }
 
     pub fn uri(&self) -> String {
@@ -87,7 +110,7 @@ impl Server {
     /// Starts it again on the same port.
     pub fn restart(&mut self) {
         self.child = launch(self.port, self.folder.path(), &self.options).unwrap();
-        await_port(self.port);
+        assert!(self.answers(), "redis-server does not start again");
     }
 
     /// What redis-cli prints for a command.
