@@ -3,6 +3,7 @@
 //! A workload implements [`Content`]; drivers and stores call it while they encode. All methods are pure: the same
 //! request gives the same bytes, so that a retry, a redirect or a verification can render them again.
 
+use crate::document::{Operand, Shape};
 use crate::request::Request;
 
 /// Renders the bytes of a request. Every method appends to `out` and never clears it.
@@ -24,6 +25,31 @@ pub trait Content: Send + Sync {
 
     /// The value of field number `field` of a writing request.
     fn value(&self, request: &Request, field: usize, out: &mut Vec<u8>);
+
+    /// The operations on documents, by [`Request::shape`].
+    fn shapes(&self) -> &[Shape] {
+        &[]
+    }
+
+    /// Appends the name of the collection that a document request addresses.
+    fn collection(&self, _request: &Request, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.table().as_bytes());
+    }
+
+    /// How many documents (insert) or statements (update, delete) a document request carries, at least 1.
+    fn documents(&self, _request: &Request) -> u32 {
+        1
+    }
+
+    /// Appends document number `number` of a document request, whole, as BSON.
+    fn document(&self, _request: &Request, _number: u32, _out: &mut Vec<u8>) {
+        unreachable!("this content has no documents");
+    }
+
+    /// Appends operand `operand` of statement number `number` of a document request, as a BSON element called `name`.
+    fn operand(&self, _request: &Request, _number: u32, _operand: Operand, _name: &str, _out: &mut Vec<u8>) {
+        unreachable!("this content has no operands");
+    }
 
     /// Whether values read back can be checked, that is, whether [`Content::verify`] means anything.
     fn verifies(&self) -> bool {

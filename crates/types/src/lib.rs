@@ -3,7 +3,9 @@
 //!
 //! Nothing here does input or output, reads a clock or depends on another crate of the workspace.
 
+pub mod bson;
 pub mod content;
+pub mod document;
 pub mod driver;
 pub mod limits;
 pub mod outcome;

@@ -14,12 +14,14 @@ pub enum Verb {
     Scan,
     /// Remove a record.
     Delete,
+    /// An operation on documents: [`Request::shape`] says which.
+    Document,
     /// The driver's own question for the topology; never recorded.
     Topology,
 }
 
 impl Verb {
-    /// Whether the request changes data, that is, must go to a primary.
+    /// Whether the request changes data, that is, must go to a primary. Of a document operation its shape says so.
     pub fn writes(self) -> bool {
         matches!(self, Verb::Insert | Verb::Update | Verb::Delete)
     }
@@ -50,8 +52,12 @@ pub struct Request {
     pub script: u16,
     /// Position inside a script of several requests (0 for the first).
     pub step: u8,
-    /// Number of records a scan may return.
+    /// Number of the shape of a document operation.
+    pub shape: u16,
+    /// Number of records a scan may return; a document workload may give it a meaning of its own.
     pub limit: u32,
+    /// Number of the collection, for workloads that have several.
+    pub collection: u32,
     /// Number of the key in the workload's key space.
     pub key: u64,
     /// Seed of the values written; equal seeds render equal bytes.

@@ -41,7 +41,7 @@ impl Session {
         if request.verb.writes() {
             return self.write(std::slice::from_ref(request));
         }
-        if request.verb == Verb::Topology {
+        if matches!(request.verb, Verb::Document | Verb::Topology) {
             return Ok(Executed::new(Outcome::NotImplemented, 0));
         }
         let shared = &self.shared;

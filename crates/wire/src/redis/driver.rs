@@ -94,6 +94,9 @@ impl RedisDriver {
                     .into(),
             ));
         }
+        if let Some(shape) = content.shapes().first() {
+            return Err(Refused(format!("Redis has no documents: it cannot do {:?}", shape.name)));
+        }
         Ok(RedisDriver {
             options,
             content,
@@ -416,6 +419,7 @@ impl Driver for RedisDriver {
             }
             (Verb::Delete, 0) => put_command(out, &[b"DEL", &x.key]),
             (Verb::Delete, _) => put_command(out, &[b"ZREM", INDEX_KEY, &x.key]),
+            (Verb::Document, _) => unreachable!("refused by new"),
             (Verb::Topology, _) => put_command(out, &[b"CLUSTER", b"SLOTS"]),
         }
     }

@@ -1,0 +1,238 @@
+//! Operations on documents, as shapes that a driver or a store compiles once, before the run.
+//!
+//! A workload of documents lists its [`Shape`]s; a [`crate::Request`] with [`crate::Verb::Document`] names one by its
+//! number. What differs from request to request are the *operands*: the shape numbers them, and
+//! [`crate::Content::operand`] renders them as BSON elements. A database that cannot express a shape refuses it before
+//! any load is sent.
+
+/// One named operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shape {
+    /// What the operation is called in messages.
+    pub name: String,
+    /// What it does.
+    pub action: Action,
+}
+
+/// The number by which [`crate::Content::operand`] is asked for a value.
+pub type Operand = u16;
+
+/// What is done. `documents(request)` of the content says how many documents or statements a request carries.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Inserts `documents(request)` documents by one command.
+    Insert {
+        /// Whether the first failure ends the batch.
+        ordered: bool,
+    },
+    /// Reads documents.
+    Find {
+        /// Which.
+        filter: Filter,
+        /// The fields returned; empty for all.
+        fields: Projection,
+        /// Order, by these fields.
+        sort: Vec<(String, Order)>,
+        /// At most so many; 0 for all, `None` for the request's own limit.
+        limit: Option<u32>,
+        /// No cursor: everything in the first reply.
+        single_batch: bool,
+    },
+    /// The sum of a field over the documents found.
+    Sum {
+        /// Which documents.
+        filter: Filter,
+        /// Field added up.
+        field: String,
+        /// Name of the result.
+        result: String,
+    },
+    /// The different values of a field among the documents found.
+    Distinct {
+        /// Which documents.
+        filter: Filter,
+        /// Field.
+        field: String,
+    },
+    /// Any other aggregation, stage by stage.
+    Aggregate {
+        /// The stages, in order.
+        pipeline: Vec<Stage>,
+    },
+    /// Changes documents, `documents(request)` statements in one command.
+    Update {
+        /// Which.
+        filter: Filter,
+        /// How.
+        change: Change,
+        /// All that match, not only the first.
+        many: bool,
+        /// Insert it if none matches.
+        upsert: bool,
+        /// Whether the first failure ends the batch.
+        ordered: bool,
+    },
+    /// Removes documents, `documents(request)` statements in one command.
+    Delete {
+        /// Which.
+        filter: Filter,
+        /// All that match, not only the first.
+        many: bool,
+        /// Whether the first failure ends the batch.
+        ordered: bool,
+    },
+    /// Changes one document and returns it.
+    FindAndModify {
+        /// Which.
+        filter: Filter,
+        /// How.
+        change: Change,
+        /// The fields returned; empty for all.
+        fields: Projection,
+        /// Order in which the first match is found.
+        sort: Vec<(String, Order)>,
+        /// Insert it if none matches.
+        upsert: bool,
+        /// Return the document after the change, not before it.
+        returns_new: bool,
+    },
+}
+
+impl Action {
+    /// Whether it changes data.
+    pub fn writes(&self) -> bool {
+        match self {
+            Action::Find { .. } | Action::Sum { .. } | Action::Distinct { .. } | Action::Aggregate { .. } => {
+                false
+            }
+            Action::Insert { .. }
+            | Action::Update { .. }
+            | Action::Delete { .. }
+            | Action::FindAndModify { .. } => true,
+        }
+    }
+}
+
+/// Which documents are meant: all conditions must hold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filter(pub Vec<Condition>);
+
+impl Filter {
+    /// The documents whose `field` equals an operand.
+    pub fn equal(field: &str, operand: Operand) -> Self {
+        Filter(vec![Condition { field: field.into(), test: Test::Equal(operand) }])
+    }
+
+    /// The documents whose `field` lies between two operands, both included.
+    pub fn between(field: &str, from: Operand, to: Operand) -> Self {
+        let test = Test::Range(vec![(Compare::AtLeast, from), (Compare::AtMost, to)]);
+        Filter(vec![Condition { field: field.into(), test }])
+    }
+}
+
+/// One condition on one field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    /// Dotted name of the field.
+    pub field: String,
+    /// What must hold.
+    pub test: Test,
+}
+
+/// What must hold of a field.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Test {
+    /// It equals the operand.
+    Equal(Operand),
+    /// All these comparisons hold, in this order on the wire.
+    Range(Vec<(Compare, Operand)>),
+    /// It equals one of the operands.
+    In(Vec<Operand>),
+}
+
+/// A comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compare {
+    /// `$gt`
+    Above,
+    /// `$gte`
+    AtLeast,
+    /// `$lt`
+    Below,
+    /// `$lte`
+    AtMost,
+}
+
+impl Compare {
+    /// MongoDB's name.
+    pub fn operator(self) -> &'static str {
+        match self {
+            Compare::Above => "$gt",
+            Compare::AtLeast => "$gte",
+            Compare::Below => "$lt",
+            Compare::AtMost => "$lte",
+        }
+    }
+}
+
+/// Direction of a sort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Smallest first.
+    Ascending,
+    /// Largest first.
+    Descending,
+}
+
+/// The fields that are returned: (name, shown), in this order on the wire; empty for all fields.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Projection(pub Vec<(String, bool)>);
+
+/// How a document is changed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// By operators, in this order on the wire.
+    Fields(Vec<(Modify, String, Operand)>),
+    /// The fields of the document that [`crate::Content::document`] renders are set.
+    SetDocument,
+    /// The whole document is replaced by the one that [`crate::Content::document`] renders.
+    Replace,
+}
+
+/// How one field is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Modify {
+    /// Takes the operand's value.
+    Set,
+    /// The operand is added to it.
+    Increment,
+    /// The operand is appended to the array.
+    Push,
+    /// The field is removed; the operand's value is ignored.
+    Unset,
+}
+
+impl Modify {
+    /// MongoDB's name.
+    pub fn operator(self) -> &'static str {
+        match self {
+            Modify::Set => "$set",
+            Modify::Increment => "$inc",
+            Modify::Push => "$push",
+            Modify::Unset => "$unset",
+        }
+    }
+}
+
+/// One stage of an aggregation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stage {
+    /// `$match`
+    Match(Filter),
+    /// `$sort`
+    Sort(Vec<(String, Order)>),
+    /// `$limit`
+    Limit(u32),
+    /// Any other stage, a BSON document without operands.
+    Raw(Vec<u8>),
+}
