@@ -287,8 +287,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 }
             }
             Err(error) => {
-                let text = self.naming(id, &error.to_string());
-                self.lose(id, Outcome::Disconnected, &text);
+                // What was answered before the connection broke has been answered.
+                self.receive(id);
+                if self.connections[id as usize].state == State::Ready {
+                    let text = self.naming(id, &error.to_string());
+                    self.lose(id, Outcome::Disconnected, &text);
+                }
             }
         }
     }

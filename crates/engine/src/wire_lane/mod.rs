@@ -4,6 +4,7 @@
 //! *op* is an operation in flight; a connection keeps its awaited replies in order, each naming its op and the op's
 //! generation, so that a reply to an op that has ended meanwhile is recognised and discarded.
 
+mod alarm;
 mod connection;
 mod dispatch;
 mod receive;
@@ -13,6 +14,7 @@ use crate::arrivals::Schedule;
 use crate::claim::{Block, Claims};
 use crate::job::{Control, Job, Pacing};
 use crate::net::{Net, Ready};
+use alarm::Alarm;
 use connection::Connection;
 use dyno_record::Recorder;
 use dyno_types::{Driver, Outcome, Request};
@@ -127,6 +129,7 @@ pub struct LoadThread<D: Driver, N: Net> {
     block: Block,
     /// First open-loop index beyond the end.
     index_end: u64,
+    alarm: Alarm,
     dirty: Vec<u32>,
     ready: Vec<Ready>,
     buffer: Vec<u8>,
@@ -169,6 +172,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             starved_ns: 0,
             block: Block::default(),
             index_end: u64::MAX,
+            alarm: Alarm::default(),
             dirty: Vec::new(),
             ready: Vec::new(),
             buffer: vec![0; RECEIVE_BYTES],
@@ -209,9 +213,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             }
             let rest = self.net.now();
             self.recorder.now.busy_ns += rest.saturating_sub(now);
-            let until = self.wake_ns(rest);
-            self.net.wait(rest, until, &mut self.ready)?;
-            now = self.net.now();
+            now = self.sleep(rest)?;
         }
         let ended_ns = self.net.now();
         self.clean_up();
@@ -246,6 +248,27 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 self.index_end = whole.peek().0 + operations;
             }
         }
+    }
+
+    /// Waits until something is ready or due; returns the time.
+    fn sleep(&mut self, now: u64) -> io::Result<u64> {
+        let until = self.wake_ns(now);
+        let for_arrival = self.schedule.as_ref().is_some_and(|s| until == self.epoch_ns + s.peek().1);
+        if !for_arrival {
+            self.net.wait(now, until, &mut self.ready)?;
+            return Ok(self.net.now());
+        }
+        let asked = self.alarm.ask(until);
+        self.net.wait(now, asked, &mut self.ready)?;
+        let mut woken = self.net.now();
+        if asked > now && self.ready.is_empty() {
+            self.alarm.woke(asked, woken);
+        }
+        while woken < until && self.ready.is_empty() {
+            self.net.wait(woken, woken, &mut self.ready)?;
+            woken = self.net.now();
+        }
+        Ok(woken)
     }
 
     /// When the thread must be awake again at the latest.

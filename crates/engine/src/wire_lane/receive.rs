@@ -44,7 +44,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
     }
 
-    fn receive(&mut self, id: u32) {
+    pub(super) fn receive(&mut self, id: u32) {
         let mut buffer = std::mem::take(&mut self.buffer);
         while let Some(socket) = self.connections[id as usize].socket.as_mut() {
             match self.net.recv(socket, &mut buffer) {
