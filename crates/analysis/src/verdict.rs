@@ -222,7 +222,8 @@ fn littles_law(e: &Evidence<'_>) -> Option<(Trust, String)> {
     if !e.wire || e.totals.failed() > 0 || e.totals.ok() < 1_000 || e.interrupted {
         return None;
     }
-    let users = (e.phase.client.users * e.phase.client.pipeline) as f64;
+    let client = &e.phase.client;
+    let users = (client.users * client.pipeline * client.batch) as f64;
     let found = users_by_littles_law(
         e.totals,
         think_ns,

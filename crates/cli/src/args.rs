@@ -138,9 +138,12 @@ pub struct RunArgs {
     /// Load records even if they are there
     #[arg(long, help_heading = "Records")]
     pub reload: bool,
-    /// Operations under way on one connection while loading
-    #[arg(long, default_value_t = 16, value_name = "N", help_heading = "Records")]
+    /// Operations (or batches) under way on one connection while loading
+    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Records")]
     pub load_pipeline: usize,
+    /// Records that go out as one batch while loading
+    #[arg(long, default_value_t = 64, value_name = "N", help_heading = "Records")]
+    pub load_batch: usize,
 
     /// Load threads; default: one a core, less one where the target is on this host
     #[arg(short, long, value_name = "N", help_heading = "Client")]

@@ -47,6 +47,8 @@ struct Task {
     warm: bool,
     /// Was due before the user was free.
     waited: bool,
+    /// Is executed in a batch with another that stands for the time they take.
+    rides: bool,
 }
 
 /// Runs a job on a store.
@@ -183,8 +185,18 @@ impl Users {
         let mut block = Block::default();
         let mut position = 0;
         let mut free_ns = self.epoch_ns;
+        let job = &self.shared.job;
+        let batch = if job.workload.only_inserts() { job.batch } else { 1 };
+        let (mut tasks, mut requests) = (Vec::new(), Vec::new());
         while let Some(task) = self.next_task(user, &mut block, &mut position, free_ns) {
-            self.operate(user, session.as_mut(), &task, &mut errors);
+            if batch > 1 {
+                tasks.clear();
+                tasks.push(task);
+                self.fill(user, &mut block, &mut position, free_ns, &mut tasks, batch);
+                self.operate_batch(user, session.as_mut(), &tasks, &mut requests, &mut errors);
+            } else {
+                self.operate(user, session.as_mut(), &task, &mut errors);
+            }
             free_ns = monotonic_ns();
         }
         let begun = monotonic_ns();
@@ -235,7 +247,7 @@ impl Users {
         } else {
             block.measured(&self.shared.claims)?
         };
-        Some(Task { index, intended_ns, warm, waited: false })
+        Some(Task { index, intended_ns, warm, waited: false, rides: false })
     }
 
     fn next_arrival(&self, user: usize, schedule: &Mutex<Schedule>, free_ns: u64) -> Option<Task> {
@@ -268,7 +280,7 @@ impl Users {
                 self.drop_arrival(user, index, intended_ns, warm, Outcome::Aborted);
                 return None;
             }
-            return Some(Task { index, intended_ns, warm, waited: intended_ns < free_ns });
+            return Some(Task { index, intended_ns, warm, waited: intended_ns < free_ns, rides: false });
         }
     }
 
@@ -343,6 +355,62 @@ impl Users {
         self.record(user, task, &first, whole, &parts, (begun, done));
     }
 
+    /// Adds the operations that make the batch of the first one full: a user's next, or arrivals that are due as well.
+    fn fill(
+        &self,
+        user: usize,
+        block: &mut Block,
+        position: &mut u64,
+        free_ns: u64,
+        tasks: &mut Vec<Task>,
+        batch: usize,
+    ) {
+        while tasks.len() < batch {
+            let task = match &self.schedule {
+                None => self.next_closed(user, block, position, free_ns),
+                Some(schedule) => {
+                    let due = schedule.lock().unwrap_or_else(PoisonError::into_inner).peek().1;
+                    if self.epoch_ns + due > monotonic_ns() {
+                        return;
+                    }
+                    self.next_arrival(user, schedule, free_ns)
+                }
+            };
+            let Some(task) = task else { return };
+            tasks.push(Task { rides: true, ..task });
+        }
+    }
+
+    /// Executes several inserts as one; each is recorded with the whole time, because it is done when the batch is.
+    fn operate_batch(
+        &self,
+        user: usize,
+        session: &mut dyn StoreSession,
+        tasks: &[Task],
+        requests: &mut Vec<Request>,
+        errors: &mut Vec<(Outcome, String)>,
+    ) {
+        let workload = &self.shared.job.workload;
+        requests.clear();
+        requests.extend(tasks.iter().map(|t| workload.bind(&workload.draw(t.index), &self.shared.frontier)));
+        let begun = monotonic_ns();
+        let executed = session.execute_batch(requests);
+        let done = monotonic_ns();
+        if !executed.outcome.is_ok() && self.shared.job.retry.is_some() {
+            // Each is tried again by itself.
+            return tasks.iter().for_each(|task| self.operate(user, session, task, errors));
+        }
+        if !executed.outcome.is_ok() && errors.iter().all(|(o, _)| *o != executed.outcome) {
+            errors.push((executed.outcome, session.last_error().to_owned()));
+        }
+        let one = Executed { records: 0, ..executed };
+        for (task, request) in tasks.iter().zip(requests.iter()) {
+            workload.settled(request, &self.shared.frontier);
+            let part = (*request, one, done - begun, done.saturating_sub(task.intended_ns));
+            self.record(user, task, request, executed.outcome, &[Some(part)], (begun, done));
+        }
+    }
+
     /// Whether a failed insert is to be tried again; the pause before it has gone by then.
     fn waits_to_retry(&self, request: &Request, executed: &Executed, attempts: &mut u64, done: u64) -> bool {
         let Some(retry) = self.shared.job.retry.filter(|r| *attempts < r.limit) else { return false };
@@ -374,7 +442,7 @@ impl Users {
             }
             interval.arrivals += 1;
             interval.ended[whole as usize] += 1;
-            interval.busy_ns += done - begun;
+            interval.busy_ns += if task.rides { 0 } else { done - begun };
             let lag_ns = begun.saturating_sub(task.intended_ns);
             match (open_loop, task.waited) {
                 (false, _) => interval.turnaround.record(lag_ns),

@@ -3,7 +3,7 @@
 use crate::arrivals::{Process, Profile};
 use dyno_record::Scale;
 use dyno_types::Refused;
-use dyno_types::limits::{BACKLOG, CONNECTIONS, PIPELINE, THREADS};
+use dyno_types::limits::{BACKLOG, BATCH, CONNECTIONS, PIPELINE, THREADS};
 use dyno_types::rng::{Purpose, draw, unit};
 use dyno_workload::Workload;
 use std::sync::Arc;
@@ -82,6 +82,8 @@ pub struct Job {
     pub users: usize,
     /// Operations under way on one connection.
     pub pipeline: usize,
+    /// Inserts that go out as one batch, where the workload only inserts and the database has batches.
+    pub batch: usize,
     /// Load threads; each is pinned to its core where one is given.
     pub cores: Vec<Option<usize>>,
     /// Time-out of one operation, nanoseconds; `None` waits for ever.
@@ -116,6 +118,9 @@ impl Job {
         }
         if self.pipeline == 0 || self.pipeline > PIPELINE {
             return refuse(format!("pipeline {}: expected 1 to {PIPELINE}", self.pipeline));
+        }
+        if self.batch == 0 || self.batch > BATCH {
+            return refuse(format!("batch {}: expected 1 to {BATCH}", self.batch));
         }
         if self.cores.is_empty() || self.cores.len() > THREADS {
             return refuse(format!("{} load threads: expected 1 to {THREADS}", self.cores.len()));

@@ -4,15 +4,21 @@
 //! what we add to them under `dyno.`. How the counts of records relate to each other is the workload's affair.
 
 use crate::settings::{BadSetting, Settings};
-use dyno_types::limits::{CONNECTIONS, PIPELINE, THREADS};
+use dyno_types::limits::{BATCH, CONNECTIONS, PIPELINE, THREADS};
 use dyno_types::units::parse_duration_ns;
 use dyno_workload::ycsb::properties::{MAX_COUNT, Reader};
 use dyno_workload::ycsb::{BadProperty, Property, Scope, WorkloadClass, workload_class};
 use std::fmt;
 
 /// The properties that are read here beyond those of `dyno_workload::ycsb::known_properties`.
-pub const PROPERTIES: [Property; 6] = [
+pub const PROPERTIES: [Property; 7] = [
     dyno("dyno.pipeline", "1", "operations in flight per connection, 1 to 10000"),
+    Property {
+        name: "batchsize",
+        default: "1",
+        doc: "inserts that go out as one batch while loading, 1 to 100000; also mongodb.batchsize",
+        scope: Scope::Client,
+    },
     dyno("dyno.arrivals", "constant", "gaps between arrivals where target is set: constant or poisson"),
     dyno("dyno.warmup", "0", "duration at the start that does not count, such as 10s"),
     dyno(
@@ -76,6 +82,8 @@ pub struct ClientConfig {
     pub spin_sleep: bool,
     /// Operations in flight per connection.
     pub pipeline: u32,
+    /// Inserts that go out as one batch in phases that only insert.
+    pub batch: u32,
     /// How arrivals are spread where a target is set.
     pub arrivals: Arrivals,
     /// Duration at the start that does not count, nanoseconds.
@@ -161,6 +169,8 @@ fn read(settings: &Settings) -> Result<ClientConfig, BadSetting> {
     let operations = count("operationcount", 0, 0..=MAX_COUNT)?;
     let status_interval_s = count("status.interval", 10, 1..=MOST_S)?;
     let pipeline = count("dyno.pipeline", 1, 1..=PIPELINE as u64)? as u32;
+    let batch_key = if settings.text("batchsize").is_some() { "batchsize" } else { "mongodb.batchsize" };
+    let batch = count(batch_key, 1, 1..=BATCH as u64)? as u32;
     let do_transactions = r.flag("dotransactions", true).map_err(blame)?;
     let arrivals = [("constant", Arrivals::Constant), ("poisson", Arrivals::Poisson)];
     let mut config = ClientConfig {
@@ -177,6 +187,7 @@ fn read(settings: &Settings) -> Result<ClientConfig, BadSetting> {
         do_transactions,
         spin_sleep: r.flag("spin.sleep", false).map_err(blame)?,
         pipeline,
+        batch,
         arrivals: r.choice("dyno.arrivals", "constant", &arrivals).map_err(blame)?,
         warmup_ns: duration_ns(settings, "dyno.warmup")?,
         timeout_ns: Some(duration_ns(settings, "dyno.timeout")?).filter(|&ns| ns > 0),

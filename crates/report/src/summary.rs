@@ -98,8 +98,10 @@ fn load_line(out: &mut String, phase: &Phase) {
         phase.seconds,
         phase.throughput
     );
-    if phase.client.pipeline > 1 {
-        let _ = write!(out, " (pipeline {})", phase.client.pipeline);
+    let ways = [("pipeline", phase.client.pipeline), ("batches of", phase.client.batch)];
+    let ways: Vec<_> = ways.iter().filter(|(_, n)| *n > 1).map(|(name, n)| format!("{name} {n}")).collect();
+    if !ways.is_empty() {
+        let _ = write!(out, " ({})", ways.join(", "));
     }
     if failed > 0 {
         let _ = write!(out, ", {} FAILED", Thousands(failed));

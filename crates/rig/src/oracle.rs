@@ -89,6 +89,7 @@ pub fn job(pacing: Pacing, users: usize, threads: usize, end: End) -> Job {
         raw_samples: false,
         spin: false,
         drain_ns: u64::MAX / 4,
+        batch: 1,
         retry: None,
     }
 }

@@ -138,7 +138,7 @@ impl<'a> Session<'a> {
         let cpu = ProcessCpu::now().since(&before);
         let [totals, warm] = sums;
         let seconds = finished.elapsed_ns.saturating_sub(job.warmup_ns) as f64 / 1e9;
-        let mut client = client(job, &totals, &finished, &cpu, self.opened.is_wire());
+        let mut client = client(job, &totals, &finished, &cpu, self.opened);
         client.steal_share = if total_ticks > 0 { stolen_ticks as f64 / total_ticks as f64 } else { 0.0 };
         let errors: BTreeMap<String, String> =
             finished.errors.iter().map(|(o, words)| (o.name().to_owned(), words.clone())).collect();
@@ -217,7 +217,9 @@ fn offered(job: &Job, totals: &Totals) -> Option<f64> {
     Some(totals.arrivals as f64 / (length_ns / 1e9).max(1e-9))
 }
 
-fn client(job: &Job, totals: &Totals, finished: &Finished, cpu: &ProcessCpu, wire: bool) -> Client {
+fn client(job: &Job, totals: &Totals, finished: &Finished, cpu: &ProcessCpu, opened: &Opened) -> Client {
+    let wire = opened.is_wire();
+    let batches = opened.batches() && job.workload.only_inserts();
     let threads = if wire { job.cores.len() } else { job.users };
     let measured_ns = finished.elapsed_ns.saturating_sub(job.warmup_ns) as f64;
     let busy = totals.busy_ns as f64 / (measured_ns * threads as f64).max(1.0);
@@ -225,6 +227,7 @@ fn client(job: &Job, totals: &Totals, finished: &Finished, cpu: &ProcessCpu, wir
         threads,
         users: job.users,
         pipeline: job.pipeline,
+        batch: if batches { job.batch } else { 1 },
         user_cpu_s: cpu.user_s,
         system_cpu_s: cpu.system_s,
         cpu_us_per_op: cpu.total_s() * 1e6 / totals.ended_total().max(1) as f64,
@@ -291,6 +294,7 @@ pub fn present(opened: &Opened, workload: &Arc<dyn Workload>) -> Result<bool, Ru
         raw_samples: false,
         spin: false,
         drain_ns: 5_000_000_000,
+        batch: 1,
         retry: None,
     };
     let mut found = 0;

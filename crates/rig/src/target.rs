@@ -234,6 +234,11 @@ impl Opened {
         !matches!(self, Opened::Store(_))
     }
 
+    /// Whether several inserts can go out as one batch.
+    pub fn batches(&self) -> bool {
+        matches!(self, Opened::Redis { .. } | Opened::Store(_))
+    }
+
     /// Whether time is virtual.
     pub fn is_virtual(&self) -> bool {
         matches!(self, Opened::Sim(_))

@@ -117,6 +117,11 @@ pub struct Metric {
     pub failed_response: Option<Latency>,
 }
 
+/// What a summary written before there were batches means.
+fn one() -> usize {
+    1
+}
+
 /// What the client itself did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Client {
@@ -126,6 +131,9 @@ pub struct Client {
     pub users: usize,
     /// Operations under way on one connection.
     pub pipeline: usize,
+    /// Inserts that went out as one batch.
+    #[serde(default = "one")]
+    pub batch: usize,
     /// User CPU of the process, seconds.
     pub user_cpu_s: f64,
     /// System CPU of the process, seconds.

@@ -123,6 +123,21 @@ pub trait Driver: Send {
     /// Starts an exchange; returns how many commands (0 .. n) are to be sent at once, at least 1.
     fn begin(&mut self, exchange: &mut Self::Exchange, request: &Request) -> u32;
 
+    /// Whether [`Driver::begin_batch`] is offered.
+    fn batches(&self) -> bool {
+        false
+    }
+
+    /// Starts an exchange for several inserts at once; returns how many commands are to be sent at once, at least 1.
+    fn begin_batch(&mut self, _exchange: &mut Self::Exchange, _requests: &[Request]) -> u32 {
+        unreachable!("this driver has no batches");
+    }
+
+    /// The outcome of request number `number` of a batch whose exchange has ended with `outcome`.
+    fn batch_outcome(&self, _exchange: &Self::Exchange, _number: u32, outcome: Outcome) -> Outcome {
+        outcome
+    }
+
     /// The node that command number `command` must be sent to.
     fn route(&mut self, exchange: &Self::Exchange, command: u32) -> u16;
 

@@ -17,6 +17,9 @@ pub const CONNECTIONS: usize = 100_000;
 /// Operations in flight on one connection.
 pub const PIPELINE: usize = 10_000;
 
+/// Inserts of one batch: MongoDB's own limit of writes in one command.
+pub const BATCH: usize = 100_000;
+
 /// Load threads of one process.
 pub const THREADS: usize = 1_024;
 

@@ -1,10 +1,11 @@
 //! How an arrival ended. Every arrival ends as exactly one of these.
 
 /// The end of one arrival (or of one request inside it).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Outcome {
     /// The database did what was asked.
+    #[default]
     Ok,
     /// The record was not there.
     NotFound,

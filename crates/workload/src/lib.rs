@@ -63,6 +63,11 @@ pub trait Workload: Send + Sync {
         false
     }
 
+    /// Whether every operation is one insert: only these may go out in batches.
+    fn only_inserts(&self) -> bool {
+        false
+    }
+
     /// Whether every request is a function of its index alone.
     fn is_pure(&self) -> bool;
 

@@ -39,6 +39,7 @@ pub(super) struct Resolved {
     users: usize,
     pipeline: usize,
     load_pipeline: usize,
+    load_batch: usize,
     end: End,
     warmup_ns: u64,
     timeout_ns: Option<u64>,
@@ -104,6 +105,7 @@ impl Resolved {
             users: args.users.or(args.connections).unwrap_or(if args.rate.is_some() { 64 } else { 16 }),
             pipeline: args.pipeline,
             load_pipeline: args.load_pipeline,
+            load_batch: args.load_batch,
             end: End { operations, duration_ns },
             warmup_ns,
             timeout_ns,
@@ -152,6 +154,7 @@ impl Resolved {
             warmup_ns: 0,
             users: self.users.clamp(1, 16),
             pipeline: if opened.is_wire() { self.load_pipeline } else { 1 },
+            batch: self.load_batch,
             cores: self.load_cores.iter().copied().take(self.users.clamp(1, 16)).collect(),
             ..self.measure_job(opened)
         }
@@ -175,6 +178,7 @@ impl Resolved {
             raw_samples: false,
             spin: self.spin,
             drain_ns: self.drain_ns,
+            batch: 1,
             retry: None,
         }
     }

@@ -140,6 +140,7 @@ impl Prepared {
             warmup_ns: client.warmup_ns,
             users: client.threads as usize,
             pipeline: client.pipeline as usize,
+            batch: client.batch as usize,
             cores,
             timeout_ns: self.timeout_ns,
             queue: Queue::default(),

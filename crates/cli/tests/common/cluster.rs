@@ -132,16 +132,39 @@ fn port_pair() -> u16 {
 impl Cluster {
     /// With certificates there are TLS and an ACL user; `None` where redis-server is not installed.
     pub fn start(certificates: Option<Certificates>) -> Option<Self> {
+        Self::start_with(certificates, None)
+    }
+
+    /// As `start`, but every node is known by a port at which it does not listen itself: `front` is told that port and
+    /// the node's own, which takes plain connections, and must listen at the first.
+    pub fn behind(certificates: Certificates, front: &mut dyn FnMut(u16, u16)) -> Option<Self> {
+        Self::start_with(Some(certificates), Some(front))
+    }
+
+    fn start_with(
+        certificates: Option<Certificates>,
+        mut front: Option<&mut dyn FnMut(u16, u16)>,
+    ) -> Option<Self> {
         let mut cluster = Cluster { nodes: Vec::new(), certificates, folder: tempfile::tempdir().unwrap() };
         for _ in 0..6 {
             let port = port_pair();
             let home = cluster.folder.path().join(port.to_string());
             std::fs::create_dir(&home).unwrap();
-            let configuration = format!(
+            let mut configuration = format!(
                 "bind 127.0.0.1\n{}cluster-enabled yes\ncluster-node-timeout 2000\ndir {}\nsave \"\"\nappendonly no\n",
                 cluster.access(port),
                 home.display()
             );
+            if let Some(front) = &mut front {
+                let own = port_pair();
+                // What comes later in a configuration counts.
+                configuration += &format!(
+                    "port {own}\ntls-port 0\ncluster-port {}\ncluster-announce-port {port}\n\
+                     cluster-announce-tls-port {port}\n",
+                    port + 10_000
+                );
+                front(port, own);
+            }
             cluster.nodes.push((port, launch(&home, &configuration)?));
             await_port(port);
         }
@@ -228,6 +251,11 @@ impl Cluster {
     /// SIGKILL for one node.
     pub fn kill(&mut self, node: usize) {
         self.nodes[node].1.kill();
+    }
+
+    /// Any other signal.
+    pub fn signal(&self, node: usize, name: &str) {
+        super::signal(self.nodes[node].1.0.id(), name);
     }
 
     pub fn port(&self, node: usize) -> u16 {

@@ -316,12 +316,17 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             if op.internal || op.warm || !first {
                 continue;
             }
-            let lag_ns = stamp.saturating_sub(op.intended_ns);
-            if !open_loop {
-                self.recorder.now.turnaround.record(lag_ns);
-            } else if !op.waited {
-                self.recorder.now.lag.record(lag_ns);
+            let passengers = std::mem::take(&mut self.ops[reply.op as usize].passengers);
+            for id in [reply.op].iter().chain(&passengers) {
+                let op = &self.ops[*id as usize];
+                let lag_ns = stamp.saturating_sub(op.intended_ns);
+                if !open_loop {
+                    self.recorder.now.turnaround.record(lag_ns);
+                } else if !op.waited {
+                    self.recorder.now.lag.record(lag_ns);
+                }
             }
+            self.ops[reply.op as usize].passengers = passengers;
         }
     }
 

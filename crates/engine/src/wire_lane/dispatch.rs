@@ -48,12 +48,14 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 self.idle.push_front((lane, since));
                 return self.all_issued(now);
             };
-            self.start(lane, index, since, now, false);
+            let id = self.begin(lane, index, since, now, false);
+            self.fill_closed(id, lane, since, now);
+            self.send_request(id);
         }
     }
 
     /// The index of a user's next operation.
-    fn claim(&mut self, lane: u32) -> Option<u64> {
+    pub(super) fn claim(&mut self, lane: u32) -> Option<u64> {
         let shared = &self.shared;
         if !shared.job.workload.is_per_user() {
             return if self.measuring {
@@ -93,7 +95,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 return;
             };
             self.advance();
-            self.start(lane, index, intended, now, intended <= self.starved_ns);
+            let id = self.begin(lane, index, intended, now, intended <= self.starved_ns);
+            self.fill_open(id, lane, now);
+            self.send_request(id);
         }
     }
 
@@ -104,7 +108,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         waiting > share || queue.age_ns.is_some_and(|age| now - intended > age)
     }
 
-    fn advance(&mut self) {
+    pub(super) fn advance(&mut self) {
         if let Some(schedule) = &mut self.schedule {
             schedule.advance();
         }
@@ -169,8 +173,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.drain_until_ns = now.saturating_add(self.shared.job.drain_ns);
     }
 
-    /// Begins an operation on a lane.
-    fn start(&mut self, lane: u32, index: u64, intended: u64, now: u64, waited: bool) {
+    /// Begins an operation on a lane; nothing is sent yet.
+    pub(super) fn begin(&mut self, lane: u32, index: u64, intended: u64, now: u64, waited: bool) -> u32 {
         let workload = &self.shared.job.workload;
         let request = workload.bind(&workload.draw(index), &self.shared.frontier);
         // Open loop: by the intended start. A user's next operation belongs to where it starts.
@@ -185,7 +189,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         (op.warm, op.waited, op.internal) = (warm, waited, false);
         (op.begun_ns, op.intended_ns, op.first_intended_ns) = (now, intended, intended);
         self.in_flight += 1;
-        self.send_request(id);
+        id
     }
 
     /// A free slot for an operation, generation kept.
@@ -197,6 +201,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 internal: false,
                 warm: false,
                 waited: false,
+                holds_place: true,
                 hops: 0,
                 attempts: 0,
                 lane: 0,
@@ -209,12 +214,14 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 sent_ns: 0,
                 first_intended_ns: 0,
                 first_sent_ns: 0,
+                passengers: Vec::new(),
                 exchange: D::Exchange::default(),
             });
             self.ops.len() as u32 - 1
         });
         let op = &mut self.ops[id as usize];
         (op.active, op.lane, op.first, op.request) = (true, lane, request, request);
+        op.holds_place = true;
         (op.hops, op.attempts, op.first_outcome) = (0, 0, Outcome::Ok);
         (op.sent_ns, op.first_sent_ns) = (0, 0);
         id
@@ -222,8 +229,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// Sends the current request of an op from its beginning.
     pub(super) fn send_request(&mut self, id: u32) {
-        let op = &mut self.ops[id as usize];
-        let count = self.driver.begin(&mut op.exchange, &op.request);
+        let count = self.begin_exchange(id);
         self.send_commands(id, 0, count);
     }
 
@@ -294,7 +300,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     }
 
     /// A request has ended: it is recorded, and its operation goes on or ends too.
-    pub(super) fn finish(&mut self, id: u32, outcome: Outcome, now: u64) {
+    pub(super) fn conclude(&mut self, id: u32, outcome: Outcome, now: u64) {
         let op = &mut self.ops[id as usize];
         op.generation = op.generation.wrapping_add(1);
         if op.internal {
@@ -396,7 +402,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     fn end_operation(&mut self, id: u32, now: u64, warm_but_late: bool) {
         let op = &mut self.ops[id as usize];
         let outcome = op.first_outcome;
-        let lane = op.lane;
+        let (lane, holds_place) = (op.lane, op.holds_place);
         op.active = false;
         let interval = &mut self.recorder.now;
         if warm_but_late {
@@ -413,7 +419,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
         self.free_ops.push(id);
         self.in_flight -= 1;
-        self.release(lane, outcome, now);
+        if holds_place {
+            self.release(lane, outcome, now);
+        }
     }
 
     fn release(&mut self, lane: u32, outcome: Outcome, now: u64) {

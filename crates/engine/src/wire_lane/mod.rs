@@ -5,6 +5,7 @@
 //! generation, so that a reply to an op that has ended meanwhile is recognised and discarded.
 
 mod alarm;
+mod batch;
 mod connection;
 mod dispatch;
 mod receive;
@@ -87,6 +88,8 @@ struct Op<X> {
     warm: bool,
     /// Waited for a free connection: says nothing about the schedule lag.
     waited: bool,
+    /// Its end frees its user; not so for passengers of a batch.
+    holds_place: bool,
     hops: u8,
     /// Attempts of an insert that have failed.
     attempts: u64,
@@ -100,6 +103,8 @@ struct Op<X> {
     sent_ns: u64,
     first_intended_ns: u64,
     first_sent_ns: u64,
+    /// The other operations of the batch that this one leads.
+    passengers: Vec<u32>,
     exchange: X,
 }
 
@@ -130,6 +135,9 @@ pub struct LoadThread<D: Driver, N: Net> {
     /// First open-loop index beyond the end.
     index_end: u64,
     alarm: Alarm,
+    /// Operations that share one exchange.
+    batch: usize,
+    batch_requests: Vec<Request>,
     dirty: Vec<u32>,
     ready: Vec<Ready>,
     buffer: Vec<u8>,
@@ -153,6 +161,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// A thread that has not connected yet.
     pub fn new(shared: Arc<Shared>, thread: usize, driver: D, net: N, recorder: Recorder) -> Self {
         let users = shared.job.users_of(thread);
+        let batches = shared.job.workload.only_inserts() && driver.batches();
         LoadThread {
             thread,
             driver,
@@ -173,6 +182,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             block: Block::default(),
             index_end: u64::MAX,
             alarm: Alarm::default(),
+            batch: if batches { shared.job.batch } else { 1 },
+            batch_requests: Vec::new(),
             dirty: Vec::new(),
             ready: Vec::new(),
             buffer: vec![0; RECEIVE_BYTES],

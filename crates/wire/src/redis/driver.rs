@@ -4,6 +4,7 @@
 //! index entry (1), sent together; a delete likewise; a scan asks the index (0) and then for record i (1 + i), with a
 //! window of records under way.
 
+use super::batch::{Batch, put_score};
 use super::cluster::{Topology, key_slot};
 use super::errors::classify;
 use super::options::{Index, Layout, ReadFrom, RedisOptions};
@@ -12,7 +13,7 @@ use dyno_types::limits::SCAN_RECORDS;
 use dyno_types::{Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb};
 use std::sync::Arc;
 
-const INDEX_KEY: &[u8] = b"_indices";
+pub(super) const INDEX_KEY: &[u8] = b"_indices";
 
 /// Java's `String.hashCode` of an ASCII key: the score of its index entry.
 pub fn java_hash(key: &[u8]) -> i32 {
@@ -20,7 +21,7 @@ pub fn java_hash(key: &[u8]) -> i32 {
 }
 
 /// State of one operation in flight.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Exchange {
     request: Request,
     key: Vec<u8>,
@@ -35,23 +36,8 @@ pub struct Exchange {
     /// The next record of a scan to ask for.
     asked: u32,
     removed: bool,
-}
-
-impl Default for Exchange {
-    fn default() -> Self {
-        Exchange {
-            request: Request::default(),
-            key: Vec::new(),
-            waiting: 0,
-            outcome: Outcome::Ok,
-            verified: None,
-            records: 0,
-            keys: Vec::new(),
-            ends: Vec::new(),
-            asked: 0,
-            removed: false,
-        }
-    }
+    /// The inserts of a batch; empty for a single operation.
+    pub(super) batch: Batch,
 }
 
 impl Exchange {
@@ -65,12 +51,13 @@ impl Exchange {
 /// The Redis protocol of one load thread.
 pub struct RedisDriver {
     options: Arc<RedisOptions>,
-    content: Arc<dyn Content>,
+    pub(super) content: Arc<dyn Content>,
     topology: Topology,
     stale: bool,
     error: String,
     scratch: Vec<u8>,
-    index_slot: u16,
+    pub(super) batch_key: Vec<u8>,
+    pub(super) index_slot: u16,
 }
 
 impl RedisDriver {
@@ -104,6 +91,7 @@ impl RedisDriver {
             stale: false,
             error: String::new(),
             scratch: Vec::new(),
+            batch_key: Vec::new(),
             index_slot: key_slot(INDEX_KEY),
         })
     }
@@ -118,8 +106,17 @@ impl RedisDriver {
         outcome
     }
 
+    /// The slot of the command's key.
+    fn slot_of(&mut self, x: &Exchange, command: u32) -> u16 {
+        if !x.batch.is_empty() {
+            return self.batched_slot(x, command);
+        }
+        let key = Self::key_of(x, command);
+        if key == INDEX_KEY { self.index_slot } else { key_slot(key) }
+    }
+
     /// The command's key: the record's, the index's, or a scanned record's.
-    fn key_of<'x>(&self, x: &'x Exchange, command: u32) -> &'x [u8] {
+    fn key_of(x: &Exchange, command: u32) -> &[u8] {
         match (x.request.verb, command) {
             (Verb::Scan, 0) | (Verb::Insert | Verb::Delete, 1) => INDEX_KEY,
             (Verb::Scan, n) => x.scan_key(n - 1),
@@ -156,7 +153,7 @@ impl RedisDriver {
         out.extend_from_slice(b"\r\n");
     }
 
-    fn put_write(&mut self, request: &Request, key: &[u8], out: &mut Vec<u8>) {
+    pub(super) fn put_write(&mut self, request: &Request, key: &[u8], out: &mut Vec<u8>) {
         let fields = self.content.fields(request);
         if self.options.layout == Layout::String {
             out.extend_from_slice(b"*3\r\n$3\r\nSET\r\n");
@@ -280,6 +277,9 @@ impl RedisDriver {
     /// One of several replies has come: folds its outcome and says what follows.
     fn fold(&mut self, x: &mut Exchange, command: u32, outcome: Outcome) -> Then {
         let scanned = x.request.verb == Verb::Scan && command > 0;
+        if !outcome.is_ok() {
+            x.batch.fail(command, outcome);
+        }
         match outcome {
             Outcome::Ok => x.records += u32::from(scanned || x.request.verb == Verb::Read),
             // A record removed since the index was read is no failure of the scan.
@@ -380,6 +380,7 @@ impl Driver for RedisDriver {
         x.verified = None;
         x.records = 0;
         x.removed = false;
+        x.batch.clear();
         x.key.clear();
         if request.verb != Verb::Topology {
             self.content.key(request, &mut x.key);
@@ -390,6 +391,23 @@ impl Driver for RedisDriver {
         x.waiting
     }
 
+    fn batches(&self) -> bool {
+        true
+    }
+
+    fn begin_batch(&mut self, x: &mut Exchange, requests: &[Request]) -> u32 {
+        let count = self.begin(x, &requests[0]);
+        x.batch.begin(requests);
+        // Each record by itself, the index (where there is one) for all.
+        x.waiting = requests.len() as u32 + count - 1;
+        x.waiting
+    }
+
+    fn batch_outcome(&self, x: &Exchange, number: u32, outcome: Outcome) -> Outcome {
+        // Answered to the end: each has its own. Cut short: nobody knows which were done.
+        if x.waiting == 0 { x.batch.outcome(number) } else { outcome }
+    }
+
     #[inline]
     fn route(&mut self, x: &Exchange, command: u32) -> u16 {
         if !self.topology.is_cluster() {
@@ -398,8 +416,7 @@ impl Driver for RedisDriver {
         if x.request.verb == Verb::Topology {
             return self.topology.any();
         }
-        let key = self.key_of(x, command);
-        let slot = if key == INDEX_KEY { self.index_slot } else { key_slot(key) };
+        let slot = self.slot_of(x, command);
         match self.options.reads {
             _ if x.request.verb.writes() => self.topology.primary_of(slot),
             ReadFrom::Primary => self.topology.primary_of(slot),
@@ -409,13 +426,16 @@ impl Driver for RedisDriver {
 
     fn encode(&mut self, x: &Exchange, command: u32, out: &mut Vec<u8>) {
         match (x.request.verb, command) {
+            _ if !x.batch.is_empty() => self.put_batched(x, command, out),
             (Verb::Read, _) => self.put_read(&x.request, &x.key, out),
             (Verb::Scan, 0) => self.put_scan(x, out),
             (Verb::Scan, n) => self.put_read(&x.request, x.scan_key(n - 1), out),
             (Verb::Update, _) | (Verb::Insert, 0) => self.put_write(&x.request, &x.key, out),
             (Verb::Insert, _) => {
-                let score = java_hash(&x.key).to_string();
-                put_command(out, &[b"ZADD", INDEX_KEY, score.as_bytes(), &x.key]);
+                out.extend_from_slice(b"*4\r\n$4\r\nZADD\r\n");
+                put_bulk(out, INDEX_KEY);
+                put_score(out, &x.key);
+                put_bulk(out, &x.key);
             }
             (Verb::Delete, 0) => put_command(out, &[b"DEL", &x.key]),
             (Verb::Delete, _) => put_command(out, &[b"ZREM", INDEX_KEY, &x.key]),

@@ -6,6 +6,7 @@
 //! The data model is that of YCSB's Redis binding: a record is a hash `key -> field -> value`, and the sorted set
 //! `_indices` holds every key with the Java hash of the key as its score.
 
+mod batch;
 mod cluster;
 mod driver;
 mod errors;

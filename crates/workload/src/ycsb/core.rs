@@ -269,6 +269,13 @@ impl Workload for CoreWorkload {
         }
     }
 
+    fn only_inserts(&self) -> bool {
+        match &self.phase {
+            Phase::Load { .. } => true,
+            Phase::Run(run) => run.mix.share(Operation::Insert as usize) == 1.0,
+        }
+    }
+
     fn is_pure(&self) -> bool {
         match &self.phase {
             Phase::Load { .. } => true,

@@ -241,6 +241,7 @@ impl Shell {
             raw_samples: false,
             spin: false,
             drain_ns: DRAIN_NS,
+            batch: 1,
             retry: None,
         }
     }
