@@ -450,3 +450,36 @@ fn the_shell_talks_to_stores() {
         "> READ t k [ <all fields>]\nReturn code: OK\n> SCAN t k 2 [ f ]\nResult: OK\n0 records\n"
     ));
 }
+
+#[test]
+fn the_closed_economy_keeps_its_money_where_one_user_works_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("economy.db").display().to_string();
+    let redis = Redis::start();
+    let economy = "-p workload=site.ycsb.workloads.ClosedEconomyWorkload -p recordcount=50 -p totalcash=5000";
+    let mix = "-p operationcount=2000 -p readproportion=1 -p updateproportion=1 -p insertproportion=0.2 \
+               -p readmodifywriteproportion=2";
+    let check = |load: std::process::Output, run: std::process::Output| {
+        exited(&load, 0);
+        assert_eq!(whole(&report(&out(&load)), "INSERT", "Operations"), 50);
+        exited(&run, 0);
+        let text = out(&run);
+        assert!(text.contains("[VALIDATE], STATUS, PASSED"), "{text}");
+        assert!(text.contains("[VALIDATE], ANOMALY SCORE, 0.0"), "{text}");
+        let lines: Vec<&str> = text.lines().filter(|l| l.starts_with("[VALIDATE]")).collect();
+        assert!(lines.contains(&"[VALIDATE], TOTAL CASH, 5000"), "{lines:?}");
+        assert!(lines.contains(&"[VALIDATE], COUNTED CASH, 5000"), "{lines:?}");
+        assert!(text.contains("[TX-READMODIFYWRITE], Return=OK, "), "{text}");
+    };
+    let sqlite = format!("-p sqlite.path={file}");
+    check(
+        ycsb(&format!("load sqlite {economy} {sqlite}")),
+        ycsb(&format!("run sqlite {economy} {mix} {sqlite}")),
+    );
+    if let Some(redis) = redis {
+        check(
+            redis.ycsb(&format!("load redis {economy}")),
+            redis.ycsb(&format!("run redis {economy} {mix}")),
+        );
+    }
+}

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 /// A property as help describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// What reads it: `client`, `core`, `dyno`, `occupancy`, `timeseries`, or the name of a binding.
+    /// What reads it: `client`, `core`, `dyno`, `occupancy`, `timeseries`, `closedeconomy`, or the name of a binding.
     pub group: &'static str,
     /// Its name, case-sensitive.
     pub name: Cow<'static, str>,
@@ -30,6 +30,7 @@ pub fn all() -> Vec<Known> {
             Scope::Dyno => "dyno",
             Scope::Occupancy => "occupancy",
             Scope::TimeSeries => "timeseries",
+            Scope::Economy => "closedeconomy",
         },
         name: p.name.into(),
         default: p.default,

@@ -9,6 +9,7 @@
 //!
 //! `shell` holds the interactive client. Without `--compat-exit` exit codes are dyno's own ([`crate::exit`]).
 
+mod audit;
 mod help;
 mod output;
 mod prepare;

@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::terminal;
 use dyno_plan::Mode;
 use dyno_plan::settings::BadSetting;
-use dyno_report::ycsb::{Exporter, Metrics, Overall, ReturnCode, raw_notices, report, write_raw};
+use dyno_report::ycsb::{Exporter, Line, Metrics, Overall, ReturnCode, raw_notices, report, write_raw};
 use dyno_rundir::schema::{Reason, Status, Summary, Trust};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -47,8 +47,13 @@ pub(super) fn check(prepared: &Prepared) -> Result<(), BadSetting> {
     Ok(())
 }
 
-/// Writes the report.
-pub(super) fn write(prepared: &Prepared, overall: &Overall, metrics: &Metrics) -> Result<(), Trouble> {
+/// Writes the report and further lines after it.
+pub(super) fn write(
+    prepared: &Prepared,
+    overall: &Overall,
+    metrics: &Metrics,
+    further: Vec<Line>,
+) -> Result<(), Trouble> {
     let options = &prepared.options;
     let internal = |e: &dyn std::fmt::Display| Failure::Internal(e.to_string());
     for warning in &metrics.warnings {
@@ -68,7 +73,9 @@ pub(super) fn write(prepared: &Prepared, overall: &Overall, metrics: &Metrics) -
             write_raw(metrics, options, &mut out).and_then(|()| out.flush()).map_err(|e| internal(&e))?;
         }
     }
-    let lines = report(overall, metrics, options, prepared.extras.compat_exit).map_err(|e| internal(&e))?;
+    let mut lines =
+        report(overall, metrics, options, prepared.extras.compat_exit).map_err(|e| internal(&e))?;
+    lines.extend(further);
     match &options.export_file {
         Some(path) => {
             let file = File::create(path).map_err(|e| named(path, e))?;

@@ -15,8 +15,8 @@ use dyno_types::Verb;
 use dyno_types::limits::DRAIN_NS;
 use dyno_workload::Workload;
 use dyno_workload::ycsb::{
-    BadProperty, ConstantOccupancy, CoreConfig, CoreWorkload, TimeSeriesConfig, TimeSeriesWorkload,
-    WorkloadClass, workload_class,
+    BadProperty, ConstantOccupancy, CoreConfig, CoreWorkload, EconomyConfig, EconomyWorkload,
+    TimeSeriesConfig, TimeSeriesWorkload, WorkloadClass, workload_class,
 };
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -48,6 +48,8 @@ pub(super) struct Prepared {
     pub verbs: Vec<Verb>,
     /// Whether values are verified.
     pub data_integrity: bool,
+    /// The closed economy whose money is counted after the run.
+    pub economy: Option<Arc<EconomyWorkload>>,
     retry: Option<Retry>,
     /// What is worth saying, a line each.
     pub warnings: Vec<String>,
@@ -62,6 +64,7 @@ struct Built {
     verbs: Vec<Verb>,
     seed: u64,
     data_integrity: bool,
+    economy: Option<Arc<EconomyWorkload>>,
 }
 
 impl Prepared {
@@ -107,6 +110,7 @@ impl Prepared {
             verbs: built.verbs,
             data_integrity: built.data_integrity,
             retry: built.retry,
+            economy: built.economy,
             warnings,
             timeout_ns,
             seed: built.seed,
@@ -182,6 +186,7 @@ fn build(
             });
             core(config, mode).map_err(blame)
         }
+        WorkloadClass::ClosedEconomy => economy(settings, mode, warnings),
         WorkloadClass::TimeSeries => {
             let users = u64::from(client.threads);
             let config =
@@ -197,6 +202,7 @@ fn build(
                 verbs: if load { vec![Verb::Insert] } else { verbs(&config.proportions) },
                 seed: config.seed,
                 data_integrity: config.data_integrity,
+                economy: None,
             })
         }
     }
@@ -213,6 +219,27 @@ fn core(config: &CoreConfig, mode: Mode) -> Result<Built, BadProperty> {
         verbs: if load { vec![Verb::Insert] } else { verbs(&config.proportions) },
         seed: config.seed,
         data_integrity: config.data_integrity,
+        economy: None,
+    })
+}
+
+fn economy(settings: &Settings, mode: Mode, warnings: &mut Vec<String>) -> Result<Built, BadSetting> {
+    let blame = |bad| settings.blame(bad);
+    let config = EconomyConfig::from_lookup(&mut settings.lookup()).map_err(blame)?;
+    warnings.extend(config.warnings.iter().cloned());
+    let load = mode == Mode::Load;
+    let workload = match load {
+        true => EconomyWorkload::load(&config),
+        false => EconomyWorkload::run(&config).map_err(blame)?,
+    };
+    let workload = Arc::new(workload);
+    Ok(Built {
+        economy: (!load).then(|| workload.clone()),
+        workload,
+        retry: None,
+        verbs: if load { vec![Verb::Insert] } else { verbs(&config.core.proportions) },
+        seed: config.core.seed,
+        data_integrity: false,
     })
 }
 

@@ -1,6 +1,7 @@
 //! Carries out `load` and `run`: target, job, report, in YCSB's order.
 
 use super::Trouble;
+use super::audit;
 use super::output::{check, exit_of, say, say_integrity, warn, warn_of, write};
 use super::prepare::Prepared;
 use super::watch::Watch;
@@ -15,6 +16,7 @@ use dyno_rig::{Ended, Opened, PhasePlan, Session, SessionPlan, Target, TargetErr
 use dyno_rundir::schema::{Environment, Status, Summary};
 use dyno_stores::Sink;
 use dyno_types::Content;
+use dyno_workload::ycsb::Audit;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -64,7 +66,9 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
     // Lines of the basic binding stand before the report. A closed pipe is no error; others show as failed
     // requests.
     let _ = place.lines.lock().unwrap_or_else(PoisonError::into_inner).flush();
-    conclude(&prepared, &mut session, &mut watch, &ended, &job, run_ms)
+    let audit =
+        audit::take(&prepared, &place.opened, &job, &ended).map_err(|error| failed(&mut session, error))?;
+    conclude(&prepared, &mut session, &mut watch, &ended, (&job, run_ms), audit.as_ref())
 }
 
 /// Connects once, or opens the store.
@@ -137,8 +141,8 @@ fn conclude(
     session: &mut Session<'_>,
     watch: &mut Watch,
     ended: &Ended,
-    job: &Job,
-    run_ms: u64,
+    (job, run_ms): (&Job, u64),
+    audit: Option<&Audit>,
 ) -> Result<Exit, Trouble> {
     let interrupted = signals::interrupted();
     watch.finish(&ended.totals, interrupted);
@@ -150,11 +154,14 @@ fn conclude(
     let warmup_ms = job.warmup_ns / 1_000_000;
     let ms = |ms: u64| ms.saturating_sub(warmup_ms).max(1);
     let overall = Overall::of(&ended.totals, ms(run_ms), ms(ended.finished.elapsed_ns / 1_000_000));
-    write(prepared, &overall, &metrics)?;
+    write(prepared, &overall, &metrics, audit.map(audit::lines).unwrap_or_default())?;
     if prepared.extras.json {
         report::show(&summary, true)?;
     }
     warn_of(prepared, &summary, &metrics);
+    if let Some(text) = audit.and_then(audit::complaint) {
+        warn(prepared, &text);
+    }
     Ok(exit(prepared, session, watch, &summary))
 }
 

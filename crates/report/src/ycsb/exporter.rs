@@ -59,8 +59,9 @@ impl Exporter {
 
 /// Jackson's pretty print of one call: numbers that JSON does not have become strings.
 fn object(line: &Line) -> String {
-    let value = match line.value {
-        Value::Double(x) if !x.is_finite() => format!("\"{}\"", java::double(x)),
+    let value = match &line.value {
+        Value::Double(x) if !x.is_finite() => format!("\"{}\"", java::double(*x)),
+        Value::Text(word) => format!("\"{word}\""),
         value => value.to_string(),
     };
     let text = |t: &str| serde_json::Value::from(t).to_string();

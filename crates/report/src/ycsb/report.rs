@@ -10,12 +10,14 @@ use std::fmt;
 use std::io::{self, Write};
 
 /// A number of the report.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A whole number.
     Int(i64),
     /// A Java double.
     Double(f64),
+    /// A word.
+    Text(&'static str),
 }
 
 impl fmt::Display for Value {
@@ -23,6 +25,7 @@ impl fmt::Display for Value {
         match self {
             Value::Int(n) => write!(f, "{n}"),
             Value::Double(x) => f.write_str(&java::double(*x)),
+            Value::Text(word) => f.write_str(word),
         }
     }
 }

@@ -9,6 +9,7 @@
 pub mod config;
 pub mod content;
 pub mod core;
+pub mod economy;
 pub mod occupancy;
 mod operations;
 pub mod properties;
@@ -19,6 +20,7 @@ pub mod timeseries;
 
 pub use self::config::CoreConfig;
 pub use self::core::CoreWorkload;
+pub use self::economy::{Audit, EconomyConfig, EconomyWorkload};
 pub use self::occupancy::ConstantOccupancy;
 pub use self::properties::BadProperty;
 pub use self::stock::{WorkloadClass, stock, stock_by_letter, workload_class};

@@ -14,12 +14,15 @@ pub enum WorkloadClass {
     ConstantOccupancy,
     /// Time series.
     TimeSeries,
+    /// YCSB+T's closed economy.
+    ClosedEconomy,
 }
 
-const CLASSES: [(&str, WorkloadClass); 3] = [
+const CLASSES: [(&str, WorkloadClass); 4] = [
     ("CoreWorkload", WorkloadClass::Core),
     ("ConstantOccupancyWorkload", WorkloadClass::ConstantOccupancy),
     ("TimeSeriesWorkload", WorkloadClass::TimeSeries),
+    ("ClosedEconomyWorkload", WorkloadClass::ClosedEconomy),
 ];
 
 /// The workload that `workload=name` asks for: a class of `site.ycsb.workloads` or `com.yahoo.ycsb.workloads`, the

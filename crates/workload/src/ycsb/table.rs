@@ -16,6 +16,8 @@ pub enum Scope {
     Occupancy,
     /// The time-series workload.
     TimeSeries,
+    /// The closed economy.
+    Economy,
 }
 
 /// One property.
@@ -54,6 +56,10 @@ const fn occupancy(name: &'static str, default: &'static str, doc: &'static str)
 
 const fn series(name: &'static str, default: &'static str, doc: &'static str) -> Property {
     Property { name, default, doc, scope: Scope::TimeSeries }
+}
+
+const fn economy(name: &'static str, default: &'static str, doc: &'static str) -> Property {
+    Property { name, default, doc, scope: Scope::Economy }
 }
 
 const PROPERTIES: &[Property] = &[
@@ -197,6 +203,10 @@ const PROPERTIES: &[Property] = &[
     series("downsamplingkey", "YCSBDS", "name under which the downsampling is passed"),
     series("downsamplingfunction", "", "downsampling function; none if empty"),
     series("downsamplinginterval", "0", "units per downsampled point"),
+    economy("totalcash", "1000000", "money in all accounts together; also totalCash"),
+    economy("totalCash", "1000000", "another spelling of totalcash"),
+    economy("validatebyquery", "true", "accepted; accounts are always read one by one; also validateByQuery"),
+    economy("validateByQuery", "true", "another spelling of validatebyquery"),
 ];
 
 #[cfg(test)]

@@ -1,0 +1,79 @@
+//! The closed economy's validation: when the run has ended, every account is read once and the money counted.
+
+use super::output::say;
+use super::prepare::Prepared;
+use crate::exit::Failure;
+use crate::signals;
+use dyno_engine::{Control, End, Job, Pacing};
+use dyno_report::ycsb::{Line, Value};
+use dyno_rig::{Ended, Opened};
+use dyno_types::Outcome;
+use dyno_workload::ycsb::Audit;
+use std::sync::Arc;
+
+/// Counts the money, if the workload has any and the run was not interrupted.
+pub(super) fn take(
+    prepared: &Prepared,
+    opened: &Opened,
+    job: &Job,
+    ended: &Ended,
+) -> Result<Option<Audit>, Failure> {
+    let Some(economy) = prepared.economy.as_ref().filter(|_| !signals::interrupted()) else {
+        return Ok(None);
+    };
+    say(prepared, "Validating: reading every account...");
+    let count = economy.count();
+    let job = Job {
+        end: End { operations: Some(count.accounts()), duration_ns: None },
+        workload: count,
+        pacing: Pacing::Closed { think_ns: 0 },
+        warmup_ns: 0,
+        raw_samples: false,
+        retry: None,
+        batch: 1,
+        ..job.clone()
+    };
+    let mut failed = 0;
+    let counting = opened.run(job, Arc::new(Control::default()), &mut |second| {
+        let ended = &second.totals.ended;
+        let found = ended[Outcome::Ok as usize] + ended[Outcome::NotFound as usize];
+        failed += ended.iter().sum::<u64>() - found;
+    });
+    counting.map_err(Failure::from)?;
+    if failed > 0 {
+        return Err(Failure::Internal(format!(
+            "{failed} accounts could not be read: the money is not counted"
+        )));
+    }
+    Ok(Some(economy.audit(ended.totals.ended_total())))
+}
+
+/// The report's lines about it.
+pub(super) fn lines(audit: &Audit) -> Vec<Line> {
+    let line = |name: &str, value| Line::new("VALIDATE", name, value);
+    vec![
+        line("STATUS", Value::Text(if audit.passed() { "PASSED" } else { "FAILED" })),
+        line("TOTAL CASH", Value::Int(audit.total as i64)),
+        line("COUNTED CASH", Value::Int(audit.counted)),
+        line("ACTUAL OPERATIONS", Value::Int(audit.operations as i64)),
+        line("ANOMALY SCORE", Value::Double(audit.anomaly_score())),
+    ]
+}
+
+/// What there is to complain of.
+pub(super) fn complaint(audit: &Audit) -> Option<String> {
+    let changed = audit.counted - audit.total as i64;
+    let what = if changed < 0 { "vanished" } else { "appeared" };
+    let unreadable = match audit.unreadable {
+        0 => String::new(),
+        n => format!("; {n} accounts hold no number"),
+    };
+    (!audit.passed()).then(|| {
+        format!(
+            "the closed economy is not consistent: {} of {} {what} (anomaly score {:.6}){unreadable}",
+            changed.abs(),
+            audit.total,
+            audit.anomaly_score()
+        )
+    })
+}
