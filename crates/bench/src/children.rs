@@ -5,11 +5,12 @@ use dyno_engine::affinity::allowed_cores;
 use dyno_rig::{Spawned, find_server, spawn};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 /// What every row needs.
 pub struct Bench {
     /// The server: pinned to the first core.
-    pub server: Spawned,
+    pub server: Arc<Spawned>,
     /// Its core.
     pub server_core: usize,
     /// The client's core.
@@ -18,6 +19,10 @@ pub struct Bench {
     pub dyno: PathBuf,
     /// This binary.
     me: PathBuf,
+    /// Whether strace counts the system calls of clients.
+    trace: bool,
+    /// What values consist of: `zero` (constant, as redis-benchmark's are) or `random` (YCSB's).
+    pub value: &'static str,
 }
 
 /// CPU seconds of a child.
@@ -34,6 +39,11 @@ impl Cpu {
     pub fn total_s(&self) -> f64 {
         self.user_s + self.system_s
     }
+}
+
+/// Where strace writes its table.
+fn trace_file() -> PathBuf {
+    std::env::temp_dir().join(format!("dyno-bench-{}.strace", std::process::id()))
 }
 
 /// Records that GET and SET rows work on.
@@ -57,7 +67,15 @@ impl Bench {
             }
         }
         let server = spawn(kind, &program)?;
-        let bench = Bench { server, server_core, client_core, dyno, me };
+        let bench = Bench {
+            server: Arc::new(server),
+            server_core,
+            client_core,
+            dyno,
+            me,
+            trace: false,
+            value: "zero",
+        };
         bench.dyno_run(&["--ops", "1", "--reload", "--users", "16"], 1)?;
         Ok(bench)
     }
@@ -71,8 +89,15 @@ impl Bench {
     /// Runs a command on the client's core; its standard output and the CPU it took.
     pub fn timed(&self, program: &str, arguments: &[String]) -> Result<(String, Cpu)> {
         let before = children_cpu()?;
+        let core = self.client_core.to_string();
+        let trace = trace_file().display().to_string();
+        let mut pinned = vec!["-c", &core];
+        if self.trace {
+            pinned.extend(["strace", "-f", "-c", "-U", "calls", "-o", &trace]);
+        }
+        pinned.push(program);
         let output = Command::new("taskset")
-            .args(["-c", &self.client_core.to_string(), program])
+            .args(pinned)
             .args(arguments)
             .stdin(Stdio::null())
             .output()
@@ -84,6 +109,31 @@ impl Bench {
             bail!("{program} {arguments:?} failed: {}", String::from_utf8_lossy(&output.stderr));
         }
         Ok((text, Cpu { user_s: after.user_s - before.user_s, system_s: after.system_s - before.system_s }))
+    }
+
+    /// Whether strace is installed.
+    pub fn can_trace(&self) -> bool {
+        Command::new("strace").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+    }
+
+    /// The same with strace before every client.
+    pub fn tracing(&self) -> Bench {
+        Bench {
+            trace: true,
+            server: self.server.clone(),
+            dyno: self.dyno.clone(),
+            me: self.me.clone(),
+            ..*self
+        }
+    }
+
+    /// How many system calls the clients make that `run` starts; the bench must be a tracing one.
+    pub fn traced(&self, run: impl FnOnce(&Bench) -> Result<()>) -> Result<u64> {
+        run(self)?;
+        let text = std::fs::read_to_string(trace_file()).context("strace's table")?;
+        std::fs::remove_file(trace_file())?;
+        let total = text.lines().rfind(|l| l.trim_end().ends_with("total")).context("strace's table")?;
+        Ok(total.split_whitespace().next().context("strace's total")?.parse()?)
     }
 
     /// dyno on the GET and SET workload; its summary and the CPU it took.
@@ -99,6 +149,7 @@ impl Bench {
         for (key, value) in crate::floor::PROPERTIES {
             arguments.extend(["-p".to_owned(), format!("{key}={value}")]);
         }
+        arguments.extend(["-p".to_owned(), format!("dyno.value={}", self.value)]);
         arguments.extend(
             ["--threads", "1", "--no-pin", "--wait", "sleep", "--no-out", "--json", "--quiet"]
                 .map(str::to_owned),
@@ -113,6 +164,7 @@ impl Bench {
         let numbers = [u64::from(self.server.port), operations, connections as u64, pipeline as u64, RECORDS];
         let mut arguments = vec!["floor".to_owned()];
         arguments.extend(numbers.map(|n| n.to_string()));
+        arguments.push(self.value.to_owned());
         Ok(self.timed(&self.me.display().to_string(), &arguments)?.1)
     }
 

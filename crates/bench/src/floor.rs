@@ -17,14 +17,14 @@ struct Connection {
     got: usize,
 }
 
-/// `floor PORT OPERATIONS CONNECTIONS PIPELINE RECORDS`
+/// `floor PORT OPERATIONS CONNECTIONS PIPELINE RECORDS VALUE`
 pub fn run(arguments: &[String]) -> Result<()> {
     let number = |at: usize| -> Result<u64> {
         arguments.get(at).context("too few arguments")?.parse().context("a number")
     };
     let (port, operations, connections) = (number(0)? as u16, number(1)?, number(2)? as usize);
     let (pipeline, records) = (number(3)? as usize, number(4)?);
-    let workload = workload(records)?;
+    let workload = workload(records, arguments.get(5).context("too few arguments")?)?;
     let content = workload.content();
     let frontier = workload.frontier();
     let epoll = epoll::create(CreateFlags::CLOEXEC)?;
@@ -84,9 +84,10 @@ pub const PROPERTIES: [(&str, &str); 5] = [
     ("requestdistribution", "uniform"),
 ];
 
-fn workload(records: u64) -> Result<CoreWorkload> {
+fn workload(records: u64, value: &str) -> Result<CoreWorkload> {
     let mut lookup = |key: &str| match key {
         "recordcount" => Some(records.to_string()),
+        "dyno.value" => Some(value.to_owned()),
         _ => PROPERTIES.iter().find(|(k, _)| *k == key).map(|(_, v)| (*v).to_owned()),
     };
     let config = CoreConfig::from_lookup(&mut lookup).context("the benchmark's workload")?;

@@ -22,13 +22,15 @@ fn main() -> Result<()> {
         Some(n) => n.parse().context("expected the number of pairs, such as 15")?,
         None => 15,
     };
-    let bench = Bench::prepare()?;
+    let mut bench = Bench::prepare()?;
     if bench.server_core == bench.client_core {
         bail!("the benchmark needs two cores: one for the server, one for the client");
     }
     println!("{}", bench.describe());
-    for pipeline in if pairs == 0 { &[][..] } else { &[1, 16] } {
-        rounds::compare(&bench, pairs, *pipeline)?;
+    let rows = [(1, "zero"), (16, "zero"), (16, "random")];
+    for (pipeline, value) in rows.into_iter().filter(|_| pairs > 0) {
+        bench.value = value;
+        rounds::compare(&bench, pairs, pipeline)?;
     }
     promises::load(&bench)?;
     promises::open_loop(&bench)?;

@@ -61,14 +61,46 @@ pub fn compare(bench: &Bench, pairs: usize, pipeline: usize) -> Result<()> {
         floors.push(floor);
         peers.push(peer);
     }
+    let values = if bench.value == "zero" {
+        "constant values"
+    } else {
+        "YCSB's random values (not redis-benchmark's)"
+    };
+    println!(
+        "\nGET and SET of 1000 bytes 1:1, {values}, {CONNECTIONS} connections, pipeline {pipeline}, {operations} operations"
+    );
     print(pipeline, operations, &ours, &floors, &peers, discarded);
+    system_calls(bench, pipeline)
+}
+
+/// System calls per operation: what a long run makes more than a short one, divided by its further operations. They are
+/// counted by strace, which slows the client down, so that it finds more replies at once than it otherwise would.
+fn system_calls(bench: &Bench, pipeline: usize) -> Result<()> {
+    if !bench.can_trace() {
+        println!("  system calls per operation: strace is not installed");
+        return Ok(());
+    }
+    let (few, many) = (50_000u64, 150_000u64);
+    let per_op = |count: &dyn Fn(u64) -> Result<u64>| -> Result<f64> {
+        Ok((count(many)? as f64 - count(few)? as f64) / (many - few) as f64)
+    };
+    let tracing = bench.tracing();
+    let connections = CONNECTIONS.to_string();
+    let ours = per_op(&|n| {
+        let count = n.to_string();
+        let extra = ["--no-load", "--ops", &count, "--users", &connections, "--timeout", "10s"];
+        tracing.traced(|bench| bench.dyno_run(&extra, pipeline).map(drop))
+    })?;
+    let floor = per_op(&|n| tracing.traced(|bench| bench.floor(n, CONNECTIONS, pipeline).map(drop)))?;
+    let peer =
+        per_op(&|n| tracing.traced(|bench| bench.redis_benchmark(n, CONNECTIONS, pipeline).map(drop)))?;
+    println!(
+        "  system calls per operation (strace): dyno {ours:.3}, floor {floor:.3}, redis-benchmark {peer:.3}"
+    );
     Ok(())
 }
 
 fn print(pipeline: usize, operations: u64, ours: &[Cpu], floors: &[Cpu], peers: &[Cpu], discarded: usize) {
-    println!(
-        "\nGET and SET of 1000 bytes 1:1, {CONNECTIONS} connections, pipeline {pipeline}, {operations} operations"
-    );
     if ours.is_empty() {
         println!("  no round without steal");
         return;

@@ -69,6 +69,34 @@ fn time(seconds: f64) -> String {
     }
 }
 
+/// Breaks lines at spaces so that none is wider than the terminal: the view counts its lines to redraw itself.
+fn folded(text: &str, width: usize) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    for line in text.lines() {
+        let mut column = 0;
+        for word in line.split_inclusive(' ') {
+            let length = word.trim_end().chars().count();
+            if column > 0 && column + length >= width {
+                out.push('\n');
+                column = 0;
+            }
+            out.push_str(word);
+            column += word.chars().count();
+        }
+        out.push('\n');
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
+/// Columns of the terminal; 80 where it does not say.
+fn columns() -> usize {
+    match rustix::termios::tcgetwinsize(std::io::stderr()) {
+        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
+        _ => 80,
+    }
+}
+
 impl Observer for Live {
     fn begin(&mut self, phase: &str, job: &Job) {
         match self {
@@ -82,7 +110,7 @@ impl Observer for Live {
                 let style = ProgressStyle::with_template("{prefix:8} {wide_bar} {percent:>3} %\n{msg}");
                 new.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
                 new.set_prefix(phase.to_owned());
-                new.set_message(describe(job));
+                new.set_message(folded(&describe(job), columns()));
                 new.enable_steady_tick(Duration::from_millis(200));
                 *metrics = job.workload.metrics().to_vec();
                 *bar = Some(new);
@@ -117,14 +145,15 @@ impl Observer for Live {
                 }
                 let elapsed = time(p.elapsed_s);
                 let gap = if left.is_empty() { "" } else { ", " };
-                bar.set_message(format!(
+                let message = format!(
                     "{elapsed}{gap}{left}\n{}/s  {}\n{} ok, {} failed{}",
                     Thousands(p.last.ok()),
                     percentiles(p.last),
                     Thousands(p.so_far.ok()),
                     Thousands(p.so_far.failed()),
                     lag(p.last),
-                ));
+                );
+                bar.set_message(folded(&message, columns()));
             }
             Live::Terminal { bar: None, .. } => {}
         }

@@ -113,6 +113,34 @@ fn the_live_view_is_tidy() {
 }
 
 #[test]
+fn long_words_and_large_numbers_do_not_wrap() {
+    let dyno = Dyno::new();
+    let arguments = [
+        "run",
+        "null:",
+        "--ops",
+        "100M",
+        "--duration",
+        "3s",
+        "--warmup",
+        "1s",
+        "--rate",
+        "ramp:900000-1000000:60s",
+        "--connections",
+        "10000",
+        "--records",
+        "1000",
+        "--queue",
+        "1000",
+        "--no-out",
+    ];
+    let (screens, _) = watch(&dyno, &arguments, false);
+    let described = |s: &&String| bar(s).is_some() && s.contains("900000/s on");
+    assert!(screens.iter().any(|s| described(&s)), "the load is not described");
+    assert_narrow(&screens);
+}
+
+#[test]
 fn no_color_is_obeyed() {
     let dyno = Dyno::new();
     let (_, bytes) = watch(&dyno, &["run", "null:", "--ops", "5000", "--no-out"], true);

@@ -64,7 +64,8 @@ impl Exponential {
     }
 
     /// The distance for `u` in [0, 1), rounded down.
-    #[inline]
+    // Inlined, its logarithm would be taken for every draw of every distribution.
+    #[inline(never)]
     pub fn distance(&self, u: f64) -> u64 {
         // 1 - u lies in (0, 1], so the logarithm is finite.
         (-(1.0 - u).ln() * self.mean) as u64
