@@ -19,6 +19,7 @@ lint:
 
 test:
 	@scripts/need-redis.sh || true
+	@scripts/need-mongo.sh || true
 	@scripts/test.sh
 
 # What is slow or rare. Nothing beyond `make test` yet: the official driver, engine libraries, browser, notebooks,

@@ -13,4 +13,4 @@ mod run;
 mod wire_lane;
 
 pub use job::{Control, End, Job, Pacing, Queue, Retry};
-pub use run::{Finished, RunError, Second, run_blocking, run_null, run_redis, run_virtual};
+pub use run::{Finished, RunError, Second, run_blocking, run_mongodb, run_null, run_redis, run_virtual};

@@ -7,6 +7,7 @@ use crate::net::{EchoNet, Epoll, Net, TlsConfig, VirtualNet, monotonic_ns};
 use crate::wire_lane::{LoadThread, OwnMetrics, Shared};
 use dyno_record::{Interval, Recorder, Totals};
 use dyno_types::{Driver, Outcome, Refused, Store};
+use dyno_wire::mongodb::MongoDriver;
 use dyno_wire::null::NullDriver;
 use dyno_wire::redis::RedisDriver;
 use dyno_wire::sim::SimOptions;
@@ -84,6 +85,19 @@ pub fn run_redis(
     control: Arc<Control>,
     tls: Option<Arc<TlsConfig>>,
     driver: impl Fn() -> Result<RedisDriver, Refused> + Sync,
+    on_second: &mut dyn FnMut(Second),
+) -> Result<Finished, RunError> {
+    affinity::allow_files(job.users);
+    let spin = job.spin;
+    drive(job, control, None, |_| Ok((driver()?, Epoll::new(tls.clone(), spin)?)), on_second)
+}
+
+/// Runs `job` over the network against MongoDB.
+pub fn run_mongodb(
+    job: Job,
+    control: Arc<Control>,
+    tls: Option<Arc<TlsConfig>>,
+    driver: impl Fn() -> Result<MongoDriver, Refused> + Sync,
     on_second: &mut dyn FnMut(Second),
 ) -> Result<Finished, RunError> {
     affinity::allow_files(job.users);

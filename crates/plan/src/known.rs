@@ -18,7 +18,7 @@ pub struct Known {
 }
 
 /// Prefixes of properties that other programs or later releases read; they pass without a note.
-const FOREIGN: [&str; 2] = ["mongodb.", "htrace."];
+const FOREIGN: [&str; 1] = ["htrace."];
 
 /// All properties: the client's, the workloads', ours, and those of each binding.
 pub fn all() -> Vec<Known> {

@@ -3,6 +3,7 @@
 //! `target` reads a URI, `probe` asks a server what it is, `spawn` starts a temporary one, `session` takes a workload
 //! through its phases (load, warm-up, measure) and fills the run directory.
 
+mod mongo;
 pub mod oracle;
 mod probe;
 mod session;

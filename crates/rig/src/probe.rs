@@ -3,7 +3,8 @@
 use crate::target::TargetError;
 use dyno_engine::net::{Epoll, Net, Ready, Received, TlsConfig, monotonic_ns};
 use dyno_types::{Endpoint, Outcome};
-use dyno_wire::redis::{Address, Facts, FactsStep, RedisOptions, Topology};
+use dyno_wire::place::Address;
+use dyno_wire::redis::{Facts, FactsStep, RedisOptions, Topology};
 use std::net::ToSocketAddrs;
 use std::sync::Arc;
 
@@ -15,8 +16,31 @@ pub(crate) fn redis(
     options: &RedisOptions,
     tls: Option<&Arc<TlsConfig>>,
 ) -> Result<(Topology, Facts), TargetError> {
+    first_that_answers(&options.addresses, |endpoint| {
+        let (mut topology, mut facts) = (Topology::single(endpoint.clone()), Facts::default());
+        let mut questions = Vec::new();
+        Facts::ask_all(options, &mut questions);
+        converse(tls, endpoint, questions, &mut |received, _| match Facts::take(
+            options,
+            &mut topology,
+            received,
+            &mut facts,
+        ) {
+            FactsStep::Need => Heard::Need,
+            FactsStep::Done => Heard::Done,
+            FactsStep::Refused(outcome, words) => Heard::Refused(advise(outcome, &words)),
+        })?;
+        Ok((topology, facts))
+    })
+}
+
+/// Asks each address in turn until one answers.
+pub(crate) fn first_that_answers<T>(
+    addresses: &[Address],
+    ask: impl Fn(&Endpoint) -> Result<T, Failure>,
+) -> Result<T, TargetError> {
     let mut failures = Vec::new();
-    for address in &options.addresses {
+    for address in addresses {
         let endpoint = match resolve(address) {
             Ok(endpoint) => endpoint,
             Err(why) => {
@@ -24,7 +48,7 @@ pub(crate) fn redis(
                 continue;
             }
         };
-        match ask(options, tls, &endpoint) {
+        match ask(&endpoint) {
             Ok(found) => return Ok(found),
             Err(Failure::Final(why)) => return Err(TargetError::Unreachable(format!("{endpoint}: {why}"))),
             Err(Failure::Absent(why)) => failures.push(format!("{endpoint}: {why}")),
@@ -33,7 +57,7 @@ pub(crate) fn redis(
     Err(TargetError::Unreachable(failures.join("; ")))
 }
 
-fn resolve(address: &Address) -> Result<Endpoint, String> {
+pub(crate) fn resolve(address: &Address) -> Result<Endpoint, String> {
     match address {
         Address::Unix(path) => Ok(Endpoint::Unix(path.clone())),
         Address::Tcp(host, port) => {
@@ -47,26 +71,39 @@ fn resolve(address: &Address) -> Result<Endpoint, String> {
     }
 }
 
-enum Failure {
+/// Why a server was not found.
+pub(crate) enum Failure {
     /// Nobody there: another seed may answer.
     Absent(String),
     /// Somebody there who will not have us.
     Final(String),
 }
 
-fn ask(
-    options: &RedisOptions,
+/// What has been heard.
+pub(crate) enum Heard {
+    /// More must come.
+    Need,
+    /// All there is to know.
+    Done,
+    /// The server will not have us, in its words.
+    Refused(String),
+}
+
+/// Connects, says `opening`, and hands all that is received to `hear` until it has heard enough. `hear` takes away what
+/// it has used and appends what is to be said next.
+pub(crate) fn converse(
     tls: Option<&Arc<TlsConfig>>,
     endpoint: &Endpoint,
-) -> Result<(Topology, Facts), Failure> {
+    opening: Vec<u8>,
+    hear: &mut dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> Heard,
+) -> Result<(), Failure> {
     let absent = |e: std::io::Error| Failure::Absent(explain(&e, tls.is_some()));
     let mut net = Epoll::new(tls.cloned(), false).map_err(absent)?;
     let mut socket = net.connect(endpoint, 0, false).map_err(absent)?;
     let deadline = monotonic_ns() + PATIENCE_NS;
     let mut ready: Vec<Ready> = Vec::new();
-    let (mut established, mut received) = (false, Vec::new());
+    let (mut established, mut received, mut words) = (false, Vec::new(), opening);
     let mut buffer = vec![0; 64 << 10];
-    let (mut topology, mut facts) = (Topology::single(endpoint.clone()), Facts::default());
     loop {
         let now = monotonic_ns();
         if now >= deadline {
@@ -80,9 +117,8 @@ fn ask(
                 continue;
             }
             established = true;
-            let mut questions = Vec::new();
-            Facts::ask_all(options, &mut questions);
-            net.send(&mut socket, &questions).map_err(absent)?;
+            net.send(&mut socket, &words).map_err(absent)?;
+            words.clear();
         }
         let mut closed = false;
         loop {
@@ -95,14 +131,19 @@ fn ask(
                 Received::Bytes { n, .. } => received.extend_from_slice(&buffer[..n]),
             }
         }
-        match Facts::take(options, &mut topology, &received, &mut facts) {
-            FactsStep::Need if closed => {
+        let heard = hear(&mut received, &mut words);
+        if !words.is_empty() {
+            net.send(&mut socket, &words).map_err(absent)?;
+            words.clear();
+        }
+        match heard {
+            Heard::Need if closed => {
                 let hint = hint(tls.is_some());
                 return Err(Failure::Final(format!("the server closed the connection{hint}")));
             }
-            FactsStep::Need => {}
-            FactsStep::Done => return Ok((topology, facts)),
-            FactsStep::Refused(outcome, words) => return Err(Failure::Final(advise(outcome, &words))),
+            Heard::Need => {}
+            Heard::Done => return Ok(()),
+            Heard::Refused(words) => return Err(Failure::Final(words)),
         }
     }
 }
@@ -140,6 +181,6 @@ fn hint(tls: bool) -> &'static str {
     if tls {
         " (does it speak TLS, and does it ask for a client certificate? then give cert=FILE and key=FILE)"
     } else {
-        " (does it expect TLS? then write rediss://)"
+        " (does it expect TLS? then write rediss://, or tls=true for mongodb://)"
     }
 }

@@ -1,20 +1,26 @@
 //! Targets: from a URI to something a job can run against.
 
-use crate::probe;
+use crate::{mongo, probe};
 use dyno_engine::net::{TlsConfig, tls_config};
-use dyno_engine::{Control, Finished, Job, RunError, Second, run_blocking, run_null, run_redis, run_virtual};
+use dyno_engine::{
+    Control, Finished, Job, RunError, Second, run_blocking, run_mongodb, run_null, run_redis, run_virtual,
+};
 use dyno_types::units::parse_duration_ns;
 use dyno_types::{Content, Outcome, Refused, Store, Verb};
+use dyno_wire::mongodb::{Deployment, MongoDriver, MongoOptions};
+use dyno_wire::place::Tls;
 use dyno_wire::redis::{Facts, RedisDriver, RedisOptions, Topology};
 use dyno_wire::sim::{Service, SimOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Schemes of target URIs, with an example each.
-pub const SCHEMES: [(&str, &str); 10] = [
+pub const SCHEMES: [(&str, &str); 12] = [
     ("redis", "redis://[user:password@]host:port[/db]"),
     ("rediss", "rediss://host:port?ca=FILE"),
     ("unix", "unix:///run/redis.sock"),
+    ("mongodb", "mongodb://[user:password@]host:port/[database][?options]"),
+    ("mongodb+srv", "mongodb+srv://host/"),
     ("sqlite", "sqlite:PATH?journal=wal&synchronous=full"),
     ("redb", "redb:PATH"),
     ("fjall", "fjall:PATH"),
@@ -29,6 +35,8 @@ pub const SCHEMES: [(&str, &str); 10] = [
 pub enum Target {
     /// Redis or what speaks its protocol.
     Redis(RedisOptions),
+    /// MongoDB or what speaks its protocol.
+    Mongo(Box<MongoOptions>),
     /// An embedded store, by its URI.
     Store(String),
     /// The engine alone.
@@ -56,6 +64,9 @@ impl Target {
         let scheme = uri.split(':').next().unwrap_or_default();
         match scheme {
             "redis" | "rediss" | "unix" => RedisOptions::from_uri(uri).map(Target::Redis),
+            "mongodb" | "mongodb+srv" => {
+                MongoOptions::from_uri(uri).map(|options| Target::Mongo(Box::new(options)))
+            }
             "sqlite" | "redb" | "fjall" | "basic" => Ok(Target::Store(uri.to_owned())),
             "null" => Ok(Target::Null),
             "sim" => sim_options(uri).map(Target::Sim),
@@ -68,6 +79,7 @@ impl Target {
     pub fn redacted(&self) -> String {
         match self {
             Target::Redis(options) => options.redacted(),
+            Target::Mongo(options) => options.redacted(),
             Target::Store(uri) => uri.clone(),
             Target::Null => "null:".into(),
             Target::Sim(_) => "sim:".into(),
@@ -83,12 +95,22 @@ impl Target {
                 let (topology, facts) = probe::redis(options, tls.as_ref())?;
                 Ok(Opened::Redis { options: Arc::new(options.clone()), tls, topology, facts, content })
             }
+            Target::Mongo(options) => {
+                let tls = options.tls.as_ref().map(tls_config).transpose()?.map(Arc::new);
+                let options = Arc::new(options.as_ref().clone());
+                let (deployment, facts) = mongo::probe(&options, tls.as_ref())?;
+                Ok(Opened::Mongo { options, tls, deployment, facts, content })
+            }
             Target::Store(uri) => Ok(Opened::Store(dyno_stores::open(uri, content)?)),
             Target::Null => Ok(Opened::Null),
             Target::Sim(options) => Ok(Opened::Sim(options.clone())),
             Target::Spawn(kind) => Err(Refused(format!("spawn:{kind} must be started first")).into()),
         }
     }
+}
+
+fn tls_words(tls: &Tls) -> &'static str {
+    if tls.insecure { "on, certificates NOT verified" } else { "on, certificates verified" }
 }
 
 fn unknown_scheme(uri: &str, scheme: &str) -> Refused {
@@ -163,6 +185,19 @@ pub enum Opened {
         /// Renders requests.
         content: Arc<dyn Content>,
     },
+    /// MongoDB.
+    Mongo {
+        /// As asked for.
+        options: Arc<MongoOptions>,
+        /// TLS made ready.
+        tls: Option<Arc<TlsConfig>>,
+        /// Nodes and roles.
+        deployment: Deployment,
+        /// What it says of itself.
+        facts: dyno_wire::mongodb::Facts,
+        /// Renders requests.
+        content: Arc<dyn Content>,
+    },
     /// An embedded store.
     Store(Arc<dyn Store>),
     /// The engine alone.
@@ -176,6 +211,7 @@ impl Opened {
     pub fn database(&self) -> String {
         match self {
             Opened::Redis { facts, .. } => facts.product(),
+            Opened::Mongo { facts, .. } => facts.product(),
             Opened::Store(store) => store.engine(),
             Opened::Null => "null".into(),
             Opened::Sim(_) => "simulated server (virtual time)".into(),
@@ -213,12 +249,22 @@ impl Opened {
                     out.insert("cluster_primaries".into(), primaries.to_string());
                 }
                 if let Some(tls) = &options.tls {
-                    let words = if tls.insecure {
-                        "on, certificates NOT verified"
-                    } else {
-                        "on, certificates verified"
-                    };
-                    out.insert("tls".into(), words.into());
+                    out.insert("tls".into(), tls_words(tls).into());
+                }
+            }
+            Opened::Mongo { options, deployment, facts, .. } => {
+                out.extend(facts.all.clone());
+                let concern = &options.write_concern;
+                let w = concern
+                    .w
+                    .as_deref()
+                    .or(facts.get("default_write_concern"))
+                    .unwrap_or("the server's default");
+                let journal = concern.journal.map_or(String::new(), |j| format!(", journal {j}"));
+                out.insert("durability".into(), format!("write concern w: {w}{journal}"));
+                out.insert("nodes".into(), deployment.endpoints.len().to_string());
+                if let Some(tls) = &options.tls {
+                    out.insert("tls".into(), tls_words(tls).into());
                 }
             }
             Opened::Store(store) => {
@@ -236,7 +282,7 @@ impl Opened {
 
     /// Whether several inserts can go out as one batch.
     pub fn batches(&self) -> bool {
-        matches!(self, Opened::Redis { .. } | Opened::Store(_))
+        matches!(self, Opened::Redis { .. } | Opened::Mongo { .. } | Opened::Store(_))
     }
 
     /// Whether time is virtual.
@@ -249,6 +295,9 @@ impl Opened {
         match self {
             Opened::Redis { options, topology, .. } => {
                 RedisDriver::new(options.clone(), content.clone(), topology.clone(), verbs).map(drop)
+            }
+            Opened::Mongo { options, deployment, .. } => {
+                MongoDriver::new(options.clone(), content.clone(), deployment.clone()).map(drop)
             }
             _ => Ok(()),
         }
@@ -266,6 +315,11 @@ impl Opened {
                 let content = job.workload.content();
                 let make = || RedisDriver::new(options.clone(), content.clone(), topology.clone(), &[]);
                 run_redis(job, control, tls.clone(), make, on_second)
+            }
+            Opened::Mongo { options, tls, deployment, .. } => {
+                let content = job.workload.content();
+                let make = || MongoDriver::new(options.clone(), content.clone(), deployment.clone());
+                run_mongodb(job, control, tls.clone(), make, on_second)
             }
             Opened::Store(store) => run_blocking(job, control, store.as_ref(), on_second),
             Opened::Null => run_null(job, control, on_second),

@@ -115,10 +115,11 @@ pub trait Driver: Send {
     }
 
     /// Appends the greeting for a new connection to `node`; false if none is needed.
-    fn hello(&mut self, node: u16, out: &mut Vec<u8>) -> bool;
+    fn hello(&mut self, node: u16, connection: u32, out: &mut Vec<u8>) -> bool;
 
-    /// Looks for the greeting's reply number `reply` at the start of `input`.
-    fn greeted(&mut self, node: u16, reply: u16, input: &[u8]) -> Hello;
+    /// Looks for the greeting's reply number `reply` at the start of `input`; what is to be said next is appended to
+    /// `out`. `connection` tells apart the conversations that a driver has at the same time.
+    fn greeted(&mut self, node: u16, connection: u32, reply: u16, input: &[u8], out: &mut Vec<u8>) -> Hello;
 
     /// Starts an exchange; returns how many commands (0 .. n) are to be sent at once, at least 1.
     fn begin(&mut self, exchange: &mut Self::Exchange, request: &Request) -> u32;

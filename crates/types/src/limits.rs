@@ -29,6 +29,9 @@ pub const REDIRECTS: u8 = 16;
 /// Longest reply the wire decoders accept, in bytes: Redis' own bulk limit.
 pub const REPLY_BYTES: usize = 512 << 20;
 
+/// Longest message of MongoDB's wire protocol, bytes: what servers announce as `maxMessageSizeBytes`, and some room.
+pub const MESSAGE_BYTES: usize = 49 << 20;
+
 /// Nesting of aggregates in a RESP reply.
 pub const REPLY_DEPTH: usize = 16;
 

@@ -29,6 +29,8 @@ pub enum Outcome {
     ReadOnly,
     /// A lock, a conflict or a running script was in the way (`BUSY`, `SQLITE_BUSY`).
     Busy,
+    /// A record with this key (or unique index value) is there already.
+    Duplicate,
     /// Any other error reply of the database.
     ServerError,
     /// Bytes that do not belong to the protocol.
@@ -49,7 +51,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// All outcomes, in the order of their numbers.
-    pub const ALL: [Outcome; 20] = [
+    pub const ALL: [Outcome; 21] = [
         Outcome::Ok,
         Outcome::NotFound,
         Outcome::Mismatch,
@@ -62,6 +64,7 @@ impl Outcome {
         Outcome::ClusterDown,
         Outcome::ReadOnly,
         Outcome::Busy,
+        Outcome::Duplicate,
         Outcome::ServerError,
         Outcome::Protocol,
         Outcome::Redirects,
@@ -93,6 +96,7 @@ impl Outcome {
                 | ClusterDown
                 | ReadOnly
                 | Busy
+                | Duplicate
                 | ServerError
         )
     }
@@ -112,6 +116,7 @@ impl Outcome {
             Outcome::ClusterDown => "cluster_down",
             Outcome::ReadOnly => "read_only",
             Outcome::Busy => "busy",
+            Outcome::Duplicate => "duplicate",
             Outcome::ServerError => "server_error",
             Outcome::Protocol => "protocol",
             Outcome::Redirects => "redirects",

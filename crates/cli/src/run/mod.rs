@@ -38,7 +38,10 @@ fn place(args: &RunArgs) -> Result<Target, Failure> {
         });
     };
     let scheme = text.split(':').next().unwrap_or_default();
-    if text.contains(':') && !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric()) {
+    if text.contains(':')
+        && !scheme.is_empty()
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || c == '+')
+    {
         let target = Target::parse(text)?;
         if let Target::Redis(options) = &target
             && options.password.is_some()
@@ -118,12 +121,14 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
 
 /// Whether the target runs on this host, so that a core must be left to it.
 pub fn is_local(target: &Target) -> bool {
-    use dyno_wire::redis::Address;
+    use dyno_wire::place::Address;
+    let here = |address: &Address| match address {
+        Address::Tcp(host, _) => matches!(host.as_str(), "localhost" | "::1") || host.starts_with("127."),
+        Address::Unix(_) => true,
+    };
     match target {
-        Target::Redis(options) => options.addresses.iter().all(|a| match a {
-            Address::Tcp(host, _) => matches!(host.as_str(), "localhost" | "::1") || host.starts_with("127."),
-            Address::Unix(_) => true,
-        }),
+        Target::Redis(options) => options.addresses.iter().all(here),
+        Target::Mongo(options) => options.addresses.iter().all(here),
         _ => false,
     }
 }

@@ -95,7 +95,7 @@ impl Prepared {
             client.warmup_ns = 0;
         }
         let timeout_ns = match &bound.target {
-            BindingTarget::Redis { timeout_ns, .. } => *timeout_ns,
+            BindingTarget::Redis { timeout_ns, .. } | BindingTarget::Mongo { timeout_ns, .. } => *timeout_ns,
             BindingTarget::Store { .. } | BindingTarget::Null => client.timeout_ns,
         };
         Ok(Prepared {

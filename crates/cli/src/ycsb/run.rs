@@ -92,6 +92,11 @@ pub(super) fn open_target(
             let opened = target.open(content.clone())?;
             (target, opened)
         }
+        BindingTarget::Mongo { options, .. } => {
+            let target = Target::Mongo(options.clone());
+            let opened = target.open(content.clone())?;
+            (target, opened)
+        }
         BindingTarget::Store { uri } => {
             let sink: Sink = lines.clone();
             let store = dyno_stores::open_with_sink(uri, content.clone(), Some(sink));

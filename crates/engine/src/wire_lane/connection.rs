@@ -158,7 +158,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 let _ = self.net.watch_write(socket, id, false);
                 c.watching = false;
                 let mut greeting = self.spare.pop().unwrap_or_default();
-                if self.driver.hello(c.node, &mut greeting) {
+                if self.driver.hello(c.node, id, &mut greeting) {
                     let since_ns = self.net.now();
                     let c = &mut self.connections[id as usize];
                     c.state = State::Greeting { reply: 0, since_ns };

@@ -148,7 +148,15 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// One reply of the greeting; the bytes used, or `None` if it is not complete or the connection was refused.
     fn greeting(&mut self, id: u32, reply: u16, since_ns: u64, bytes: &[u8]) -> Option<usize> {
         let node = self.connections[id as usize].node;
-        match self.driver.greeted(node, reply, bytes) {
+        let mut words = self.spare.pop().unwrap_or_default();
+        let heard = self.driver.greeted(node, id, reply, bytes, &mut words);
+        let said = self.say(id, &mut words);
+        self.spare.push(words);
+        if !said {
+            self.lose(id, Outcome::Unreachable, "the greeting could not be sent");
+            return None;
+        }
+        match heard {
             Hello::Need => None,
             Hello::Reply { used, more } => {
                 if more {
@@ -164,6 +172,15 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 None
             }
         }
+    }
+
+    /// Sends what a driver says during the greeting; false if the connection does not take it.
+    fn say(&mut self, id: u32, words: &mut Vec<u8>) -> bool {
+        let Some(socket) = self.connections[id as usize].socket.as_mut() else { return true };
+        // It always fits a socket buffer that holds nothing else.
+        let said = words.is_empty() || self.net.send(socket, words).is_ok_and(|n| n == words.len());
+        words.clear();
+        said
     }
 
     /// The reply at the head of a connection's queue has come.

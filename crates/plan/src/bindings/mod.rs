@@ -4,12 +4,14 @@
 //! [`BindingTarget`], with every value checked. `redis` reads the properties of Redis, `stores` those of the
 //! embedded stores and the mock, whose target is a URI for `dyno-stores`.
 
+mod mongodb;
 mod redis;
 mod stores;
 
 use crate::known::Known;
 use crate::settings::{BadSetting, Settings, Source};
 use crate::suggest;
+use dyno_wire::mongodb::MongoOptions;
 use dyno_wire::redis::RedisOptions;
 
 /// The databases that can be named on YCSB's command line.
@@ -17,6 +19,10 @@ use dyno_wire::redis::RedisOptions;
 pub enum Binding {
     /// Redis and what speaks its protocol.
     Redis,
+    /// MongoDB and what speaks its protocol.
+    Mongo,
+    /// The same under the name of YCSB's other binding.
+    MongoAsync,
     /// YCSB's mock.
     Basic,
     /// YCSB's mock for time series.
@@ -32,8 +38,10 @@ pub enum Binding {
 }
 
 /// Each binding with its name and the class that `-db` knows it by.
-const BINDINGS: [(Binding, &str, &str); 7] = [
+const BINDINGS: [(Binding, &str, &str); 9] = [
     (Binding::Redis, "redis", "site.ycsb.db.RedisClient"),
+    (Binding::Mongo, "mongodb", "site.ycsb.db.MongoDbClient"),
+    (Binding::MongoAsync, "mongodb-async", "site.ycsb.db.AsyncMongoDbClient"),
     (Binding::Basic, "basic", "site.ycsb.BasicDB"),
     (Binding::BasicTs, "basicts", "site.ycsb.BasicTSDB"),
     (Binding::Sqlite, "sqlite", "sqlite"),
@@ -42,15 +50,9 @@ const BINDINGS: [(Binding, &str, &str); 7] = [
     (Binding::Null, "null", "null"),
 ];
 
-/// Names and classes that a later release will know.
-const LATER: [&str; 4] = ["mongodb", "mongodb-async", "MongoDbClient", "AsyncMongoDbClient"];
-
 /// A binding that is not offered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoBinding {
-    /// It is planned.
-    #[error("binding {0:?} comes with a later release; accepted: {list}", list = Binding::names())]
-    Later(String),
     /// Nobody knows it.
     #[error(
         "unknown binding {0:?}{hint}; accepted: {list}",
@@ -88,9 +90,6 @@ impl Binding {
     /// `com.yahoo.ycsb`.
     pub fn from_name(text: &str) -> Result<Binding, NoBinding> {
         let name = class_alone(text.trim());
-        if LATER.contains(&name) {
-            return Err(NoBinding::Later(text.to_owned()));
-        }
         let found = BINDINGS.iter().find(|(_, short, class)| *short == name || class_alone(class) == name);
         found.map(|&(binding, ..)| binding).ok_or_else(|| NoBinding::Unknown(text.to_owned()))
     }
@@ -114,6 +113,13 @@ pub enum BindingTarget {
         /// Everything about the target.
         options: Box<RedisOptions>,
         /// How long a reply is awaited, nanoseconds; `None` for ever. `dyno.timeout` wins over `redis.timeout`.
+        timeout_ns: Option<u64>,
+    },
+    /// A server that speaks MongoDB's protocol.
+    Mongo {
+        /// Everything about the target.
+        options: Box<MongoOptions>,
+        /// How long a reply is awaited, nanoseconds; `None` for ever.
         timeout_ns: Option<u64>,
     },
     /// An embedded store or a mock, for `dyno_stores::open`.
@@ -140,6 +146,7 @@ pub fn resolve(binding: Binding, settings: &Settings) -> Result<Bound, BadSettin
     let store = |uri| BindingTarget::Store { uri };
     let target = match binding {
         Binding::Redis => redis::target(settings, &mut notes)?,
+        Binding::Mongo | Binding::MongoAsync => mongodb::target(settings, &mut notes)?,
         Binding::Basic | Binding::BasicTs => store(stores::basic_uri(settings, &mut notes)?),
         Binding::Sqlite | Binding::Redb | Binding::Fjall => {
             store(stores::file_uri(binding.name(), settings)?)
@@ -151,11 +158,12 @@ pub fn resolve(binding: Binding, settings: &Settings) -> Result<Bound, BadSettin
 
 /// The properties of all bindings, save the mock's `basicdb.*`, which YCSB counts among the client's.
 pub fn properties() -> Vec<Known> {
-    redis::properties().chain(stores::properties()).collect()
+    redis::properties().chain(mongodb::properties()).chain(stores::properties()).collect()
 }
 
 /// Environment variables that stand for a property, so that a password need not be typed where all can see it.
-pub const ENVIRONMENT: [(&str, &str); 3] = [
+pub const ENVIRONMENT: [(&str, &str); 4] = [
+    ("DYNO_MONGODB_URL", "mongodb.url"),
     ("DYNO_REDIS_PASSWORD", "redis.password"),
     ("DYNO_REDIS_USER", "redis.user"),
     ("DYNO_REDIS_URI", "redis.uri"),
@@ -181,6 +189,8 @@ mod tests {
             ("redis", Binding::Redis),
             ("site.ycsb.db.RedisClient", Binding::Redis),
             ("com.yahoo.ycsb.db.RedisClient ", Binding::Redis),
+            ("mongodb", Binding::Mongo),
+            ("site.ycsb.db.AsyncMongoDbClient", Binding::MongoAsync),
             ("site.ycsb.BasicDB", Binding::Basic),
             ("com.yahoo.ycsb.BasicDB", Binding::Basic),
             ("BasicTSDB", Binding::BasicTs),
@@ -198,13 +208,11 @@ mod tests {
     #[test]
     fn refusals() {
         let text = |name: &str| Binding::from_name(name).unwrap_err().to_string();
-        assert!(text("mongodb").contains("comes with a later release"));
-        assert!(text("site.ycsb.db.AsyncMongoDbClient").contains("comes with a later release"));
         assert!(text("reddis").contains("did you mean redis?"));
         assert!(text("site.ycsb.db.RedisCleint").contains("did you mean RedisClient?"));
         let far = text("cassandra-cql");
         assert!(
-            !far.contains("did you mean") && far.contains("accepted: redis, basic, basicts, sqlite"),
+            !far.contains("did you mean") && far.contains("accepted: redis, mongodb, mongodb-async, basic"),
             "{far}"
         );
     }
@@ -216,7 +224,7 @@ mod tests {
         settings.set("redis.password", "file", line);
         settings.set("redis.user", "typed", Source::CommandLine);
         take_environment(&mut settings, |name| {
-            Some(format!("from {name}")).filter(|_| !name.ends_with("URI"))
+            Some(format!("from {name}")).filter(|_| !name.ends_with("URI") && !name.ends_with("URL"))
         });
         assert_eq!(settings.text("redis.password"), Some("from DYNO_REDIS_PASSWORD"));
         assert_eq!(settings.text("redis.user"), Some("typed"));

@@ -60,6 +60,7 @@ impl ReturnCode {
             | Outcome::ReadOnly
             | Outcome::Busy => ReturnCode::ServiceUnavailable,
             Outcome::NotYet
+            | Outcome::Duplicate
             | Outcome::ServerError
             | Outcome::Protocol
             | Outcome::Redirects

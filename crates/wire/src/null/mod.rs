@@ -32,11 +32,18 @@ impl Driver for NullDriver {
         &self.endpoints
     }
 
-    fn hello(&mut self, _node: u16, _out: &mut Vec<u8>) -> bool {
+    fn hello(&mut self, _node: u16, _connection: u32, _out: &mut Vec<u8>) -> bool {
         false
     }
 
-    fn greeted(&mut self, _node: u16, _reply: u16, _input: &[u8]) -> Hello {
+    fn greeted(
+        &mut self,
+        _node: u16,
+        _connection: u32,
+        _reply: u16,
+        _input: &[u8],
+        _out: &mut Vec<u8>,
+    ) -> Hello {
         Hello::Need
     }
 

@@ -364,13 +364,20 @@ impl Driver for RedisDriver {
         self.topology.serving(self.options.reads != ReadFrom::Primary)
     }
 
-    fn hello(&mut self, _node: u16, out: &mut Vec<u8>) -> bool {
+    fn hello(&mut self, _node: u16, _connection: u32, out: &mut Vec<u8>) -> bool {
         let before = out.len();
         super::facts::greeting(&self.options, out);
         out.len() > before
     }
 
-    fn greeted(&mut self, _node: u16, reply: u16, input: &[u8]) -> Hello {
+    fn greeted(
+        &mut self,
+        _node: u16,
+        _connection: u32,
+        reply: u16,
+        input: &[u8],
+        _out: &mut Vec<u8>,
+    ) -> Hello {
         super::facts::greeting_reply(&self.options, reply, input)
     }
 

@@ -14,8 +14,9 @@ mod facts;
 mod options;
 pub mod resp;
 
+pub use crate::place::{Address, Tls};
 pub use cluster::{SLOTS, Topology, key_slot};
 pub use driver::{Exchange, RedisDriver, java_hash};
 pub use errors::classify;
 pub use facts::{Facts, FactsStep};
-pub use options::{Address, Index, Layout, ReadFrom, RedisOptions, Tls};
+pub use options::{Index, Layout, ReadFrom, RedisOptions};

@@ -1,5 +1,6 @@
 //! Everything a user can set about a Redis target, and its URI.
 
+use crate::place::{Address, Tls, percent_decode as decode};
 use dyno_types::Refused;
 use std::path::PathBuf;
 
@@ -30,30 +31,6 @@ pub enum ReadFrom {
     Replica,
     /// To primary and replicas in turn.
     Any,
-}
-
-/// TLS settings; files are PEM.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tls {
-    /// Certificates to trust instead of the system's.
-    pub ca: Option<PathBuf>,
-    /// Client certificate chain.
-    pub cert: Option<PathBuf>,
-    /// Client key.
-    pub key: Option<PathBuf>,
-    /// Accept any certificate. The report says so.
-    pub insecure: bool,
-    /// Name to verify and to send as SNI, if not the host.
-    pub server_name: Option<String>,
-}
-
-/// Where the first connection goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// Host and port.
-    Tcp(String, u16),
-    /// A Unix socket.
-    Unix(PathBuf),
 }
 
 /// A Redis target.
@@ -311,26 +288,6 @@ fn unknown(key: &str) -> Refused {
     let near = near.filter(|n| strsim::jaro(n, key) > 0.7);
     let hint = near.map_or(String::new(), |n| format!("; did you mean {n}?"));
     Refused(format!("unknown option {key:?} of the Redis target{hint} Accepted: {}", names.join(", ")))
-}
-
-/// Undoes percent-encoding.
-fn decode(text: &str) -> Result<String, Refused> {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        if bytes[at] == b'%' {
-            let hex = text.get(at + 1..at + 3).and_then(|h| u8::from_str_radix(h, 16).ok());
-            out.push(hex.ok_or_else(|| {
-                Refused(format!("{text:?} has a % that is not followed by two hex digits"))
-            })?);
-            at += 3;
-        } else {
-            out.push(bytes[at]);
-            at += 1;
-        }
-    }
-    String::from_utf8(out).map_err(|_| Refused(format!("{text:?} is not UTF-8 after decoding")))
 }
 
 #[cfg(test)]

@@ -1,0 +1,108 @@
+//! Servers that speak MongoDB's protocol: FerretDB and mongo-java-server from the user's cache (see
+//! `scripts/need-mongo.sh`), and `mongod` where it is on PATH.
+
+use super::free_port;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+fn cache() -> PathBuf {
+    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
+    base.unwrap_or_else(home).join("dyno-mongo")
+}
+
+/// A server on a free loopback port; killed when dropped.
+pub struct Mongo {
+    child: Child,
+    pub port: u16,
+    _folder: tempfile::TempDir,
+}
+
+impl Mongo {
+    fn start(make: impl Fn(u16, &tempfile::TempDir) -> Option<Command>) -> Option<Mongo> {
+        for _ in 0..5 {
+            let folder = tempfile::tempdir().unwrap();
+            let port = free_port();
+            let mut command = make(port, &folder)?;
+            command
+                .current_dir(folder.path())
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+            let mut child = command.spawn().ok()?;
+            let begun = std::time::Instant::now();
+            while child.try_wait().unwrap().is_none() && begun.elapsed().as_secs() < 20 {
+                if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                    return Some(Mongo { child, port, _folder: folder });
+                }
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            // Whoever took the port, or a server that never came up, is left behind.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        panic!("the server does not start");
+    }
+
+    /// FerretDB, with further options; `None` where it has not been built.
+    pub fn ferretdb(options: &[&str]) -> Option<Mongo> {
+        let program = cache().join("ferretdb-1.24.2");
+        program.is_file().then_some(())?;
+        Mongo::start(|port, folder| {
+            let (data, state) = (folder.path().join("data"), folder.path().join("state"));
+            std::fs::create_dir_all(&data).unwrap();
+            std::fs::create_dir_all(&state).unwrap();
+            let mut command = Command::new(&program);
+            command
+                .args(["--handler=sqlite", "--debug-addr=-", "--telemetry=disable", "--log-level=ERROR"])
+                .arg(format!("--sqlite-url=file:{}/", data.display()))
+                .arg(format!("--state-dir={}", state.display()))
+                .arg(format!("--listen-addr=127.0.0.1:{port}"))
+                .args(options);
+            Some(command)
+        })
+    }
+
+    /// mongo-java-server in memory; `None` where it or Java is missing.
+    pub fn java() -> Option<Mongo> {
+        let folder = cache().join("mongo-java-server-1.47.0");
+        folder.is_dir().then_some(())?;
+        Mongo::start(|port, _| {
+            let mut command = Command::new("java");
+            let path = format!("{0}:{0}/*", folder.display());
+            command.args(["-Xmx256m", "-cp", &path, "Serve", &port.to_string()]);
+            Some(command)
+        })
+    }
+
+    /// `mongod` from PATH.
+    pub fn mongod() -> Option<Mongo> {
+        Command::new("mongod").arg("--version").stdout(Stdio::null()).status().ok()?;
+        Mongo::start(|port, folder| {
+            let mut command = Command::new("mongod");
+            command
+                .args(["--bind_ip", "127.0.0.1", "--port", &port.to_string(), "--dbpath"])
+                .arg(folder.path());
+            Some(command)
+        })
+    }
+
+    /// The target in a database of its own.
+    pub fn uri(&self, database: &str) -> String {
+        format!("mongodb://127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Mongo {
+    fn drop(&mut self) {
+        // One that has ended needs nothing.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

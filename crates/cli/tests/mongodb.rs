@@ -1,0 +1,154 @@
+//! MongoDB's protocol against real servers: FerretDB, mongo-java-server, and `mongod` where it is installed.
+
+mod common;
+
+use common::mongo::Mongo;
+use common::{Dyno, arrivals, assert_exit, outcome, phase, skip_because, stderr, stdout};
+
+/// 5 is a verdict on a short or noisy run, not on the command.
+const RAN: &[i32] = &[0, 5];
+
+fn missing(what: &str) {
+    skip_because(what, "no server that speaks MongoDB's protocol is there (see scripts/need-mongo.sh)");
+}
+
+/// Every server there is, by name.
+fn servers() -> Vec<(&'static str, Mongo)> {
+    let all = [
+        ("FerretDB", Mongo::ferretdb(&[])),
+        ("mongo-java-server", Mongo::java()),
+        ("mongod", Mongo::mongod()),
+    ];
+    all.into_iter().filter_map(|(name, server)| Some((name, server?))).collect()
+}
+
+#[test]
+fn run_loads_measures_and_names_the_server() {
+    let servers = servers();
+    if servers.is_empty() {
+        return missing("dyno run on MongoDB");
+    }
+    for (name, server) in &servers {
+        let dyno = Dyno::new();
+        let uri = server.uri("t1");
+        let arguments =
+            ["run", &uri, "--records", "200", "--load-batch", "30", "--ops", "400", "--users", "4"];
+        let run = dyno.run(&[&arguments[..], &["--out", "d"]].concat());
+        assert_exit(&run, RAN);
+        let summary = dyno.summary("d");
+        let loaded = phase(&summary, "load");
+        assert_eq!((arrivals(loaded), outcome(loaded, "ok")), (200, 200), "{name}");
+        let measured = phase(&summary, "measure");
+        assert_eq!(outcome(measured, "ok"), 400, "{name}: {}", measured["outcomes"]);
+        if *name == "FerretDB" {
+            assert!(
+                summary["database"].as_str().unwrap().starts_with("FerretDB 1."),
+                "{}",
+                summary["database"]
+            );
+        }
+        // The records are found, not loaded again.
+        let again = dyno.run(&["run", &uri, "--records", "200", "--ops", "10", "--no-out"]);
+        assert_exit(&again, RAN);
+        assert!(stderr(&again).contains("are there already"), "{}", stderr(&again));
+    }
+}
+
+#[test]
+fn ycsb_reads_back_what_it_has_written() {
+    let servers = servers();
+    if servers.is_empty() {
+        return missing("YCSB on MongoDB");
+    }
+    for (name, server) in &servers {
+        let dyno = Dyno::new();
+        let url = format!("mongodb.url={}", server.uri("t2"));
+        let ycsb = |mode: &str, binding: &str, extra: &[&str]| {
+            let common = ["-P", "workloads/workloada", "-p", &url, "-p", "recordcount=150", "-threads", "4"];
+            let check = ["-p", "dataintegrity=true", "-p", "operationcount=300"];
+            dyno.run(&[&["ycsb", mode, binding][..], &common, &check, extra].concat())
+        };
+        // 150 is no multiple of 40: the last batch is a partial one.
+        let load = ycsb("load", "mongodb", &["-p", "mongodb.batchsize=40"]);
+        assert_exit(&load, &[0]);
+        assert!(stdout(&load).contains("[INSERT], Return=OK, 150"), "{name}: {}", stdout(&load));
+        let mix = "readproportion=0.3 updateproportion=0.2 scanproportion=0.2 insertproportion=0.1 \
+                   readmodifywriteproportion=0.2 maxscanlength=120";
+        let mix: Vec<&str> = mix.split_whitespace().flat_map(|pair| ["-p", pair]).collect();
+        let run = ycsb("run", "mongodb-async", &mix);
+        assert_exit(&run, RAN);
+        let text = stdout(&run);
+        for metric in ["READ", "UPDATE", "SCAN", "INSERT", "VERIFY"] {
+            assert!(text.contains(&format!("[{metric}], Return=OK, ")), "{name}: {metric}: {text}");
+        }
+        for failed in ["UNEXPECTED_STATE", "NOT_FOUND", "ERROR"] {
+            assert!(!text.contains(failed), "{name}: {text}\n{}", stderr(&run));
+        }
+        // Loading again meets records that are there: counted, neither fatal nor silent.
+        let again = ycsb("load", "mongodb", &["-p", "batchsize=50"]);
+        assert_exit(&again, &[5]);
+        assert!(stdout(&again).contains("[INSERT-FAILED], Operations, 150"), "{name}: {}", stdout(&again));
+        let upsert = ycsb("load", "mongodb", &["-p", "mongodb.upsert=true"]);
+        assert_exit(&upsert, &[0]);
+    }
+}
+
+#[test]
+fn passwords_are_proved_and_never_shown() {
+    let options =
+        ["--test-enable-new-auth", "--setup-database=lab", "--setup-username=u", "--setup-password=p%w"];
+    let Some(server) = Mongo::ferretdb(&options) else { return missing("authentication") };
+    let dyno = Dyno::new();
+    let run = |login: &str, query: &str| {
+        let uri = format!("mongodb://{login}127.0.0.1:{}/lab{query}", server.port);
+        let run = dyno.run(&["run", &uri, "--records", "20", "--ops", "50", "--no-out"]);
+        let shown = stdout(&run) + &stderr(&run);
+        assert!(!shown.contains("p%25w") && !shown.contains("p%w"), "{shown}");
+        run
+    };
+    for query in ["", "?authMechanism=SCRAM-SHA-1", "?authMechanism=SCRAM-SHA-256"] {
+        assert_exit(&run("u:p%25w@", query), RAN);
+    }
+    let wrong = run("u:wrong@", "");
+    assert_exit(&wrong, &[3]);
+    assert!(stderr(&wrong).contains("AuthenticationFailed"), "{}", stderr(&wrong));
+    assert_exit(&run("u@", ""), &[2]);
+}
+
+#[test]
+fn a_server_that_dies_in_a_bulk_leaves_exact_counts() {
+    let Some(mut server) = Mongo::java() else { return missing("a server that dies") };
+    let dyno = Dyno::new();
+    let uri = server.uri("t3");
+    let arguments = ["run", &uri, "--records", "3M", "--users", "4", "--load-batch", "500", "--ops", "10"];
+    let run = dyno.start(&[&arguments[..], &["--out", "d"]].concat());
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    server.kill();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    common::signal(run.id(), "INT");
+    assert_exit(&run.wait_with_output().unwrap(), &[130]);
+    let summary = dyno.summary("d");
+    let loaded = phase(&summary, "load");
+    let sum: u64 = loaded["outcomes"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+    assert_eq!(sum, arrivals(loaded));
+    assert!(outcome(loaded, "ok") > 0 && outcome(loaded, "disconnected") > 0, "{}", loaded["outcomes"]);
+}
+
+#[test]
+fn what_cannot_be_reached_or_meant_is_said_before_any_load() {
+    let dyno = Dyno::new();
+    for (uri, code, words) in [
+        ("mongodb://127.0.0.1:1/", 3, "nothing listens there"),
+        ("mongodb://127.0.0.1:1/?w=0", 2, "use w=1"),
+        ("mongodb://h/?readPreference=best", 2, "nearest"),
+        ("mongodb+srv://h/", 2, "DNS"),
+    ] {
+        let run = dyno.run(&["run", uri, "--no-out"]);
+        assert_exit(&run, &[code]);
+        assert!(stderr(&run).contains(words), "{uri}: {}", stderr(&run));
+    }
+    let ycsb =
+        dyno.run(&["ycsb", "run", "mongodb", "-P", "workloads/workloada", "-p", "mongodb.writeConcern=none"]);
+    assert_exit(&ycsb, &[2]);
+    assert!(stderr(&ycsb).contains("replica_acknowledged"), "{}", stderr(&ycsb));
+}

@@ -1,0 +1,485 @@
+//! Requests into commands: one OP_MSG each, written straight into the connection's output.
+//!
+//! Documents of inserts and statements of updates and deletes travel in a section of kind 1 after the command's own
+//! document, as drivers send them; so nothing is copied and no length is known beforehand.
+
+use super::driver::Exchange;
+use super::message;
+use super::options::{MongoOptions, ReadPreference};
+use dyno_types::bson::{self, kind};
+use dyno_types::document::{Action, Change, Filter, Order, Projection, Stage, Test};
+use dyno_types::{Content, Request, Verb};
+
+/// What every command needs.
+pub(super) struct Writer<'a> {
+    pub options: &'a MongoOptions,
+    pub content: &'a dyn Content,
+    /// Where the name of the collection is rendered.
+    pub name: &'a mut Vec<u8>,
+}
+
+/// A name as text; names are rendered as UTF-8 by every content.
+fn text(name: &[u8]) -> &str {
+    std::str::from_utf8(name).unwrap_or_default()
+}
+
+impl Writer<'_> {
+    /// Appends command number `command` of an exchange.
+    pub fn put(&mut self, x: &Exchange, command: u32, id: i32, out: &mut Vec<u8>) {
+        let at = message::begin(out, id);
+        let request = &x.request;
+        self.name.clear();
+        match request.verb {
+            Verb::Document => self.content.collection(request, self.name),
+            _ => self.name.extend_from_slice(self.content.table().as_bytes()),
+        }
+        if command > 0 {
+            self.get_more(x, out);
+        } else if !x.batch.is_empty() {
+            self.insert(&x.batch, false, out);
+        } else {
+            match request.verb {
+                Verb::Read => self.read(request, out),
+                Verb::Scan => self.scan(request, out),
+                Verb::Insert if self.options.upsert => self.upsert(request, out),
+                Verb::Insert => self.insert(std::slice::from_ref(request), true, out),
+                Verb::Update => self.update(request, out),
+                Verb::Delete => self.delete(request, out),
+                Verb::Document => self.document(request, out),
+                Verb::Topology => hello(out),
+            }
+        }
+        message::end(out, at);
+    }
+
+    fn begin(&self, command: &str, out: &mut Vec<u8>) -> usize {
+        let body = bson::open(out);
+        bson::string(out, command, text(self.name));
+        body
+    }
+
+    /// Appends what all commands end with, and ends the command's document.
+    fn end(&self, writes: bool, body: usize, out: &mut Vec<u8>) {
+        let options = self.options;
+        let concern = &options.write_concern;
+        if writes && !concern.is_default() {
+            bson::head(out, kind::DOCUMENT, "writeConcern");
+            let inner = bson::open(out);
+            match concern.w.as_deref().map(|w| (w, w.parse::<i32>())) {
+                Some((_, Ok(members))) => bson::int32(out, "w", members),
+                Some((tag, Err(_))) => bson::string(out, "w", tag),
+                None => {}
+            }
+            if let Some(journal) = concern.journal {
+                bson::boolean(out, "j", journal);
+            }
+            if let Some(ms) = concern.timeout_ms {
+                bson::int64(out, "wtimeout", ms as i64);
+            }
+            bson::close(out, inner);
+        }
+        if let (false, Some(level)) = (writes, &options.read_concern) {
+            bson::head(out, kind::DOCUMENT, "readConcern");
+            let inner = bson::open(out);
+            bson::string(out, "level", level);
+            bson::close(out, inner);
+        }
+        bson::string(out, "$db", &options.database);
+        if !writes && options.read_preference != ReadPreference::Primary {
+            bson::head(out, kind::DOCUMENT, "$readPreference");
+            let inner = bson::open(out);
+            bson::string(out, "mode", options.read_preference.name());
+            bson::close(out, inner);
+        }
+        bson::close(out, body);
+    }
+
+    fn get_more(&self, x: &Exchange, out: &mut Vec<u8>) {
+        let body = bson::open(out);
+        bson::int64(out, "getMore", x.cursor);
+        bson::string(out, "collection", text(self.name));
+        bson::string(out, "$db", &self.options.database);
+        bson::close(out, body);
+    }
+
+    /// Appends the key as the element `name`.
+    fn key(&self, request: &Request, name: &str, out: &mut Vec<u8>) {
+        bson::head(out, kind::STRING, name);
+        let at = out.len();
+        out.extend_from_slice(&[0; 4]);
+        self.content.key(request, out);
+        out.push(0);
+        let bytes = (out.len() - at - 4) as i32;
+        out[at..at + 4].copy_from_slice(&bytes.to_le_bytes());
+    }
+
+    fn by_key(&self, request: &Request, name: &str, out: &mut Vec<u8>) {
+        bson::head(out, kind::DOCUMENT, name);
+        let filter = bson::open(out);
+        self.key(request, "_id", out);
+        bson::close(out, filter);
+    }
+
+    /// Appends the fields written, each as bytes of the generic subtype.
+    fn fields(&self, request: &Request, out: &mut Vec<u8>) {
+        for field in 0..self.content.fields(request) {
+            out.push(kind::BINARY);
+            self.content.name(request, field, out);
+            out.push(0);
+            out.extend_from_slice(&(self.content.value_len(request, field) as i32).to_le_bytes());
+            out.push(0);
+            self.content.value(request, field, out);
+        }
+    }
+
+    /// Appends the projection of a read that names fields.
+    fn projected(&self, request: &Request, out: &mut Vec<u8>) {
+        let fields = self.content.fields(request);
+        if fields == 0 {
+            return;
+        }
+        bson::head(out, kind::DOCUMENT, "projection");
+        let inner = bson::open(out);
+        for field in 0..fields {
+            out.push(kind::INT32);
+            self.content.name(request, field, out);
+            out.extend_from_slice(&[0, 1, 0, 0, 0]);
+        }
+        bson::close(out, inner);
+    }
+
+    fn read(&self, request: &Request, out: &mut Vec<u8>) {
+        let body = self.begin("find", out);
+        self.by_key(request, "filter", out);
+        self.projected(request, out);
+        bson::int32(out, "limit", 1);
+        bson::boolean(out, "singleBatch", true);
+        self.end(false, body, out);
+    }
+
+    fn scan(&self, request: &Request, out: &mut Vec<u8>) {
+        let body = self.begin("find", out);
+        bson::head(out, kind::DOCUMENT, "filter");
+        let filter = bson::open(out);
+        bson::head(out, kind::DOCUMENT, "_id");
+        let range = bson::open(out);
+        self.key(request, "$gte", out);
+        bson::close(out, range);
+        bson::close(out, filter);
+        self.projected(request, out);
+        sort(&[("_id".to_owned(), Order::Ascending)], out);
+        bson::int64(out, "limit", i64::from(request.limit));
+        self.end(false, body, out);
+    }
+
+    fn insert(&self, requests: &[Request], ordered: bool, out: &mut Vec<u8>) {
+        let body = self.begin("insert", out);
+        bson::boolean(out, "ordered", ordered);
+        self.end(true, body, out);
+        let sequence = message::begin_sequence(out, "documents");
+        for request in requests {
+            if request.verb == Verb::Document {
+                self.content.document(request, 0, out);
+                continue;
+            }
+            let document = bson::open(out);
+            self.key(request, "_id", out);
+            self.fields(request, out);
+            bson::close(out, document);
+        }
+        message::end(out, sequence);
+    }
+
+    fn upsert(&self, request: &Request, out: &mut Vec<u8>) {
+        self.statement("update", "updates", true, out, |out| {
+            self.by_key(request, "q", out);
+            bson::head(out, kind::DOCUMENT, "u");
+            let document = bson::open(out);
+            self.key(request, "_id", out);
+            self.fields(request, out);
+            bson::close(out, document);
+            bson::boolean(out, "upsert", true);
+        });
+    }
+
+    fn update(&self, request: &Request, out: &mut Vec<u8>) {
+        self.statement("update", "updates", true, out, |out| {
+            self.by_key(request, "q", out);
+            bson::head(out, kind::DOCUMENT, "u");
+            let change = bson::open(out);
+            bson::head(out, kind::DOCUMENT, "$set");
+            let set = bson::open(out);
+            self.fields(request, out);
+            bson::close(out, set);
+            bson::close(out, change);
+        });
+    }
+
+    fn delete(&self, request: &Request, out: &mut Vec<u8>) {
+        self.statement("delete", "deletes", true, out, |out| {
+            self.by_key(request, "q", out);
+            bson::int32(out, "limit", 1);
+        });
+    }
+
+    /// A writing command with one statement.
+    fn statement(
+        &self,
+        command: &str,
+        sequence: &str,
+        ordered: bool,
+        out: &mut Vec<u8>,
+        statement: impl Fn(&mut Vec<u8>),
+    ) {
+        self.statements(command, sequence, ordered, 1, out, |_, out| statement(out));
+    }
+
+    /// A writing command with `count` statements.
+    fn statements(
+        &self,
+        command: &str,
+        sequence: &str,
+        ordered: bool,
+        count: u32,
+        out: &mut Vec<u8>,
+        statement: impl Fn(u32, &mut Vec<u8>),
+    ) {
+        let body = self.begin(command, out);
+        bson::boolean(out, "ordered", ordered);
+        self.end(true, body, out);
+        let at = message::begin_sequence(out, sequence);
+        for number in 0..count {
+            let document = bson::open(out);
+            statement(number, out);
+            bson::close(out, document);
+        }
+        message::end(out, at);
+    }
+
+    /// An operation on documents.
+    fn document(&self, request: &Request, out: &mut Vec<u8>) {
+        let count = self.content.documents(request);
+        match &self.content.shapes()[usize::from(request.shape)].action {
+            Action::Insert { ordered } => {
+                let body = self.begin("insert", out);
+                bson::boolean(out, "ordered", *ordered);
+                self.end(true, body, out);
+                let sequence = message::begin_sequence(out, "documents");
+                for number in 0..count {
+                    self.content.document(request, number, out);
+                }
+                message::end(out, sequence);
+            }
+            Action::Find { filter, fields, sort: by, limit, single_batch } => {
+                let body = self.begin("find", out);
+                self.filter("filter", filter, request, 0, out);
+                projection("projection", fields, out);
+                sort(by, out);
+                let limit = limit.unwrap_or(request.limit);
+                if limit > 0 {
+                    bson::int32(out, "limit", limit.min(i32::MAX as u32) as i32);
+                }
+                if *single_batch {
+                    bson::boolean(out, "singleBatch", true);
+                }
+                self.end(false, body, out);
+            }
+            Action::Sum { filter, field, result } => self.sum(filter, field, result, request, out),
+            Action::Distinct { filter, field } => {
+                let body = self.begin("distinct", out);
+                bson::string(out, "key", field);
+                self.filter("query", filter, request, 0, out);
+                self.end(false, body, out);
+            }
+            Action::Aggregate { pipeline } => self.aggregate(pipeline, request, out),
+            Action::Update { filter, change, many, upsert, ordered } => {
+                self.statements("update", "updates", *ordered, count, out, |number, out| {
+                    self.filter("q", filter, request, number, out);
+                    self.change("u", change, request, number, out);
+                    if *many {
+                        bson::boolean(out, "multi", true);
+                    }
+                    if *upsert {
+                        bson::boolean(out, "upsert", true);
+                    }
+                });
+            }
+            Action::Delete { filter, many, ordered } => {
+                self.statements("delete", "deletes", *ordered, count, out, |number, out| {
+                    self.filter("q", filter, request, number, out);
+                    bson::int32(out, "limit", i32::from(!*many));
+                });
+            }
+            Action::FindAndModify { filter, change, fields, sort: by, upsert, returns_new } => {
+                let body = self.begin("findAndModify", out);
+                self.filter("query", filter, request, 0, out);
+                sort(by, out);
+                self.change("update", change, request, 0, out);
+                projection("fields", fields, out);
+                if *upsert {
+                    bson::boolean(out, "upsert", true);
+                }
+                if *returns_new {
+                    bson::boolean(out, "new", true);
+                }
+                self.end(true, body, out);
+            }
+        }
+    }
+
+    fn filter(&self, name: &str, filter: &Filter, request: &Request, number: u32, out: &mut Vec<u8>) {
+        bson::head(out, kind::DOCUMENT, name);
+        let at = bson::open(out);
+        for condition in &filter.0 {
+            match &condition.test {
+                Test::Equal(operand) => {
+                    self.content.operand(request, number, *operand, &condition.field, out);
+                }
+                Test::Range(comparisons) => {
+                    bson::head(out, kind::DOCUMENT, &condition.field);
+                    let range = bson::open(out);
+                    for (compare, operand) in comparisons {
+                        self.content.operand(request, number, *operand, compare.operator(), out);
+                    }
+                    bson::close(out, range);
+                }
+                Test::In(operands) => {
+                    bson::head(out, kind::DOCUMENT, &condition.field);
+                    let any = bson::open(out);
+                    bson::head(out, kind::ARRAY, "$in");
+                    let list = bson::open(out);
+                    for (index, operand) in operands.iter().enumerate() {
+                        // Lists are short: no name is longer than this.
+                        let mut digits = Vec::new();
+                        bson::decimal(&mut digits, index as u32);
+                        self.content.operand(request, number, *operand, text(&digits), out);
+                    }
+                    bson::close(out, list);
+                    bson::close(out, any);
+                }
+            }
+        }
+        bson::close(out, at);
+    }
+
+    fn change(&self, name: &str, change: &Change, request: &Request, number: u32, out: &mut Vec<u8>) {
+        bson::head(out, kind::DOCUMENT, name);
+        let Change::Fields(changes) = change else {
+            if *change == Change::Replace {
+                return self.content.document(request, number, out);
+            }
+            let at = bson::open(out);
+            bson::head(out, kind::DOCUMENT, "$set");
+            self.content.document(request, number, out);
+            return bson::close(out, at);
+        };
+        let at = bson::open(out);
+        for (index, (modify, ..)) in changes.iter().enumerate() {
+            // Each operator once, where it first appears.
+            if changes[..index].iter().any(|(earlier, ..)| earlier == modify) {
+                continue;
+            }
+            bson::head(out, kind::DOCUMENT, modify.operator());
+            let inner = bson::open(out);
+            for (_, field, operand) in changes[index..].iter().filter(|(other, ..)| other == modify) {
+                self.content.operand(request, number, *operand, field, out);
+            }
+            bson::close(out, inner);
+        }
+        bson::close(out, at);
+    }
+
+    fn sum(&self, filter: &Filter, field: &str, result: &str, request: &Request, out: &mut Vec<u8>) {
+        self.pipeline(out, |out| {
+            stage(0, out, |out| self.filter("$match", filter, request, 0, out));
+            stage(1, out, |out| {
+                projection(
+                    "$project",
+                    &Projection(vec![(field.to_owned(), true), ("_id".to_owned(), false)]),
+                    out,
+                );
+            });
+            stage(2, out, |out| {
+                bson::head(out, kind::DOCUMENT, "$group");
+                let group = bson::open(out);
+                bson::null(out, "_id");
+                bson::head(out, kind::DOCUMENT, result);
+                let sum = bson::open(out);
+                bson::string(out, "$sum", &format!("${field}"));
+                bson::close(out, sum);
+                bson::close(out, group);
+            });
+        });
+    }
+
+    fn aggregate(&self, pipeline: &[Stage], request: &Request, out: &mut Vec<u8>) {
+        self.pipeline(out, |out| {
+            for (index, one) in pipeline.iter().enumerate() {
+                if let Stage::Raw(document) = one {
+                    bson::item(out, kind::DOCUMENT, index as u32);
+                    out.extend_from_slice(document);
+                    continue;
+                }
+                stage(index as u32, out, |out| match one {
+                    Stage::Match(filter) => self.filter("$match", filter, request, 0, out),
+                    Stage::Sort(by) => sort_as("$sort", by, out),
+                    Stage::Limit(limit) => bson::int64(out, "$limit", i64::from(*limit)),
+                    Stage::Raw(_) => {}
+                });
+            }
+        });
+    }
+
+    fn pipeline(&self, out: &mut Vec<u8>, stages: impl Fn(&mut Vec<u8>)) {
+        let body = self.begin("aggregate", out);
+        bson::head(out, kind::ARRAY, "pipeline");
+        let list = bson::open(out);
+        stages(out);
+        bson::close(out, list);
+        bson::head(out, kind::DOCUMENT, "cursor");
+        let cursor = bson::open(out);
+        bson::close(out, cursor);
+        self.end(false, body, out);
+    }
+}
+
+fn stage(index: u32, out: &mut Vec<u8>, fields: impl Fn(&mut Vec<u8>)) {
+    bson::item(out, kind::DOCUMENT, index);
+    let at = bson::open(out);
+    fields(out);
+    bson::close(out, at);
+}
+
+fn projection(name: &str, fields: &Projection, out: &mut Vec<u8>) {
+    if fields.0.is_empty() {
+        return;
+    }
+    bson::head(out, kind::DOCUMENT, name);
+    let at = bson::open(out);
+    for (field, shown) in &fields.0 {
+        bson::int32(out, field, i32::from(*shown));
+    }
+    bson::close(out, at);
+}
+
+fn sort(by: &[(String, Order)], out: &mut Vec<u8>) {
+    if !by.is_empty() {
+        sort_as("sort", by, out);
+    }
+}
+
+fn sort_as(name: &str, by: &[(String, Order)], out: &mut Vec<u8>) {
+    bson::head(out, kind::DOCUMENT, name);
+    let at = bson::open(out);
+    for (field, order) in by {
+        bson::int32(out, field, if *order == Order::Ascending { 1 } else { -1 });
+    }
+    bson::close(out, at);
+}
+
+fn hello(out: &mut Vec<u8>) {
+    let body = bson::open(out);
+    bson::int32(out, "hello", 1);
+    bson::string(out, "$db", "admin");
+    bson::close(out, body);
+}

@@ -1,0 +1,56 @@
+//! What a server's error means.
+
+use dyno_types::Outcome;
+use dyno_types::bson::{self, Element};
+
+/// The outcome of an error code (`error_codes.yml` of the server).
+pub fn classify(code: i64) -> Outcome {
+    match code {
+        11_000 | 11_001 | 12_582 => Outcome::Duplicate,
+        // Unauthorized, AuthenticationFailed.
+        13 | 18 => Outcome::Forbidden,
+        // NotWritablePrimary, NotPrimaryNoSecondaryOk, NotPrimaryOrSecondary, PrimarySteppedDown, the ends of a server.
+        10_107 | 13_435 | 13_436 | 189 | 91 | 11_600 | 11_602 => Outcome::ReadOnly,
+        // WriteConflict, LockTimeout, LockBusy.
+        112 | 24 | 46 => Outcome::Busy,
+        // CommandNotFound, CommandNotSupported, NotImplemented.
+        59 | 115 | 238 => Outcome::NotImplemented,
+        // BadValue, FailedToParse, TypeMismatch, InvalidOptions, IDLFailedToParse, unknown field.
+        2 | 9 | 14 | 72 | 40_414 | 40_415 => Outcome::BadRequest,
+        // ExceededMemoryLimit, OutOfDiskSpace.
+        146 | 14_031 => Outcome::OutOfMemory,
+        _ => Outcome::ServerError,
+    }
+}
+
+/// Code and words of an error document (a failed reply, a write error, a write-concern error).
+pub fn describe(document: &[u8]) -> (i64, String) {
+    let code = bson::find(document, "code").and_then(|e| e.as_i64()).unwrap_or(0);
+    let words = bson::find(document, "errmsg").and_then(|e| e.as_str()).unwrap_or("no words");
+    let name = bson::find(document, "codeName").and_then(|e| e.as_str());
+    let text = match name {
+        Some(name) => format!("{name} ({code}): {words}"),
+        None => format!("{code}: {words}"),
+    };
+    (code, text)
+}
+
+/// Whether a reply says that its command was done.
+pub fn is_ok(ok: Option<Element<'_>>) -> bool {
+    ok.is_some_and(|e| e.is_true())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes() {
+        assert_eq!(classify(11_000), Outcome::Duplicate);
+        assert_eq!(classify(18), Outcome::Forbidden);
+        assert_eq!(classify(10_107), Outcome::ReadOnly);
+        assert_eq!(classify(112), Outcome::Busy);
+        assert_eq!(classify(59), Outcome::NotImplemented);
+        assert_eq!(classify(50), Outcome::ServerError);
+    }
+}

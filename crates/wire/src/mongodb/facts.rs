@@ -1,0 +1,122 @@
+//! What a server says of itself. A command that it does not know leaves its facts out; nothing is taken for zero.
+
+use super::driver::Deployment;
+use super::errors::is_ok;
+use super::greeting;
+use super::message::{self, HEADER, NotMessage};
+use dyno_types::bson::{self, Element};
+use std::collections::BTreeMap;
+
+/// The questions, in order: command, database (the run's own where empty).
+pub const QUESTIONS: [(&str, &str); 7] = [
+    ("hello", "admin"),
+    ("isMaster", "admin"),
+    ("buildInfo", "admin"),
+    ("hostInfo", "admin"),
+    ("getCmdLineOpts", "admin"),
+    ("serverStatus", "admin"),
+    ("replSetGetStatus", "admin"),
+];
+
+/// What is kept of each answer: its command, a dotted path, and the name of the fact.
+const KEPT: [(&str, &str, &str); 22] = [
+    ("isMaster", "setName", "replica_set"),
+    ("isMaster", "msg", "msg"),
+    ("isMaster", "primary", "primary"),
+    ("isMaster", "maxWireVersion", "max_wire_version"),
+    ("hello", "setName", "replica_set"),
+    ("hello", "msg", "msg"),
+    ("hello", "primary", "primary"),
+    ("hello", "maxWireVersion", "max_wire_version"),
+    ("buildInfo", "version", "version"),
+    ("buildInfo", "ferretdbVersion", "ferretdb_version"),
+    ("buildInfo", "storageEngines", "storage_engines"),
+    ("hostInfo", "os.name", "os"),
+    ("hostInfo", "system.memLimitMB", "memory_limit_mib"),
+    ("hostInfo", "system.numCores", "cores"),
+    ("getCmdLineOpts", "parsed.storage.engine", "configured_engine"),
+    ("getCmdLineOpts", "parsed.storage.wiredTiger.engineConfig.cacheSizeGB", "configured_cache_gib"),
+    ("serverStatus", "process", "process"),
+    ("serverStatus", "storageEngine.name", "engine"),
+    ("serverStatus", "storageEngine.persistent", "persistent"),
+    ("serverStatus", "wiredTiger.cache.maximum bytes configured", "cache_bytes"),
+    ("serverStatus", "defaultRWConcern.defaultWriteConcern.w", "default_write_concern"),
+    ("replSetGetStatus", "set", "replica_set"),
+];
+
+/// Facts by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Name and value.
+    pub all: BTreeMap<String, String>,
+    /// Members of the replica set, `host:port`.
+    pub hosts: Vec<String>,
+}
+
+impl Facts {
+    /// Appends question number `number`.
+    pub fn ask(number: usize, out: &mut Vec<u8>) {
+        let (command, database) = QUESTIONS[number];
+        greeting::command(out, number as i32, database, |out| bson::int32(out, command, 1));
+    }
+
+    /// Looks for the answer to question number `number` at the start of `input`; returns the bytes used.
+    pub fn take(&mut self, number: usize, input: &[u8]) -> Result<Option<usize>, NotMessage> {
+        let Some(header) = message::frame(input)? else { return Ok(None) };
+        let reply = message::document(header.code, &input[HEADER..header.bytes])?;
+        let command = QUESTIONS[number].0;
+        if is_ok(bson::find(reply, "ok")) {
+            for (_, path, name) in KEPT.iter().filter(|(asked, ..)| *asked == command) {
+                if let Some(value) = bson::path(reply, path).and_then(shown) {
+                    self.all.insert((*name).to_owned(), value);
+                }
+            }
+            if let Some(hosts) = bson::find(reply, "hosts").and_then(|e| e.as_document()) {
+                let hosts = bson::elements(hosts).map_err(|_| NotMessage)?;
+                self.hosts = hosts.flatten().filter_map(|e| e.as_str().map(str::to_owned)).collect();
+            }
+        }
+        Ok(Some(header.bytes))
+    }
+
+    /// A fact.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.all.get(name).map(String::as_str)
+    }
+
+    /// Product and version.
+    pub fn product(&self) -> String {
+        match (self.get("ferretdb_version"), self.get("version")) {
+            (Some(version), _) => format!("FerretDB {}", version.trim_start_matches('v')),
+            (None, Some(version)) => format!("MongoDB {version}"),
+            (None, None) => "MongoDB of unknown version".into(),
+        }
+    }
+
+    /// Whether what answered is a router of a sharded cluster.
+    pub fn is_router(&self) -> bool {
+        self.get("msg") == Some("isdbgrid")
+    }
+}
+
+/// A value in words; documents and the like are left out.
+fn shown(element: Element<'_>) -> Option<String> {
+    if let Some(text) = element.as_str() {
+        return Some(text.to_owned());
+    }
+    if let Some(list) = element.as_document() {
+        let words: Vec<&str> = bson::elements(list).ok()?.flatten().filter_map(|e| e.as_str()).collect();
+        return Some(words.join(", ")).filter(|words| !words.is_empty());
+    }
+    match element.as_i64() {
+        Some(number) => Some(number.to_string()),
+        None => element.as_f64().map(|number| number.to_string()),
+    }
+}
+
+impl Deployment {
+    /// One server.
+    pub fn single(endpoint: dyno_types::Endpoint) -> Self {
+        Deployment { endpoints: vec![endpoint], primary: Some(0) }
+    }
+}

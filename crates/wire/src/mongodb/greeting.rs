@@ -1,0 +1,251 @@
+//! The conversation on a new connection: hello, then the login.
+
+use super::compress::Compressor;
+use super::errors::{classify, describe, is_ok};
+use super::message::{self, HEADER, NotMessage};
+use super::options::{Auth, MongoOptions};
+use super::scram::{Conversation, Login, Mechanism};
+use dyno_types::bson::{self, kind};
+use dyno_types::{Hello, Outcome, Refused};
+use std::sync::{Arc, OnceLock};
+
+/// Least wire version that knows OP_MSG (MongoDB 3.6).
+const LEAST_WIRE: i64 = 6;
+
+/// What all connections of a run share: the logins, made once.
+#[derive(Debug)]
+pub(super) struct Credentials {
+    sha1: OnceLock<Arc<Login>>,
+    sha256: OnceLock<Arc<Login>>,
+}
+
+impl Credentials {
+    pub fn new() -> Self {
+        Credentials { sha1: OnceLock::new(), sha256: OnceLock::new() }
+    }
+
+    fn login(&self, mechanism: Mechanism, user: &str, password: &str) -> Result<Arc<Login>, Refused> {
+        let place = if mechanism == Mechanism::Sha1 { &self.sha1 } else { &self.sha256 };
+        if let Some(login) = place.get() {
+            return Ok(login.clone());
+        }
+        let login = Arc::new(Login::new(mechanism, user, password)?);
+        Ok(place.get_or_init(|| login).clone())
+    }
+}
+
+/// Where one connection's conversation stands.
+#[derive(Debug)]
+pub(super) enum Talk {
+    /// The answer to hello is awaited.
+    Hello,
+    /// The server's first message.
+    First(Arc<Login>, Conversation),
+    /// The server's final message.
+    Final(Conversation),
+    /// An empty exchange that ends a conversation with older servers, or the answer to X.509.
+    Last,
+}
+
+/// Appends the hello, in the form that every server understands.
+pub(super) fn hello(options: &MongoOptions, id: i32, out: &mut Vec<u8>) {
+    let at = message::begin_query(out, id);
+    hello_document(options, out);
+    message::end(out, at);
+}
+
+fn hello_document(options: &MongoOptions, out: &mut Vec<u8>) {
+    let body = bson::open(out);
+    bson::int32(out, "isMaster", 1);
+    bson::boolean(out, "helloOk", true);
+    bson::head(out, kind::DOCUMENT, "client");
+    let client = bson::open(out);
+    for (name, fields) in [
+        ("application", &[("name", options.app_name.as_str())][..]),
+        ("driver", &[("name", "dyno"), ("version", env!("CARGO_PKG_VERSION"))]),
+        ("os", &[("type", std::env::consts::OS), ("architecture", std::env::consts::ARCH)]),
+    ] {
+        bson::head(out, kind::DOCUMENT, name);
+        let inner = bson::open(out);
+        for (key, value) in fields {
+            bson::string(out, key, value);
+        }
+        bson::close(out, inner);
+    }
+    bson::close(out, client);
+    bson::head(out, kind::ARRAY, "compression");
+    let list = bson::open(out);
+    for (index, compressor) in options.compressors.iter().enumerate() {
+        bson::item(out, kind::STRING, index as u32);
+        bson::text(out, compressor.name().as_bytes());
+    }
+    bson::close(out, list);
+    if let Some(Auth::Scram { mechanism: None, user, .. }) = &options.auth {
+        bson::string(out, "saslSupportedMechs", &format!("{}.{user}", options.auth_source));
+    }
+    bson::close(out, body);
+}
+
+/// One reply of the conversation. Returns the compressor that was agreed on when hello is answered.
+pub(super) fn heard(
+    options: &MongoOptions,
+    credentials: &Credentials,
+    talk: &mut Talk,
+    input: &[u8],
+    id: i32,
+    out: &mut Vec<u8>,
+) -> (Hello, Option<Option<Compressor>>) {
+    let (used, reply) = match split(input) {
+        Ok(None) => return (Hello::Need, None),
+        Ok(Some(found)) => found,
+        Err(NotMessage) => return (not_mongodb(input), None),
+    };
+    if !is_ok(bson::find(reply, "ok")) {
+        let (code, words) = describe(reply);
+        return (Hello::Refused(classify(code), words), None);
+    }
+    if matches!(talk, Talk::Hello) {
+        let (hello, compressor) = greeted(options, credentials, talk, reply, used, id, out);
+        return (hello, Some(compressor));
+    }
+    (logged_in(options, talk, reply, used, id, out), None)
+}
+
+fn split(input: &[u8]) -> Result<Option<(usize, &[u8])>, NotMessage> {
+    let Some(header) = message::frame(input)? else { return Ok(None) };
+    Ok(Some((header.bytes, message::document(header.code, &input[HEADER..header.bytes])?)))
+}
+
+fn not_mongodb(input: &[u8]) -> Hello {
+    let shown: String = String::from_utf8_lossy(&input[..input.len().min(60)]).escape_debug().collect();
+    Hello::Refused(Outcome::Protocol, format!("what answered does not speak MongoDB's protocol: {shown:?}"))
+}
+
+fn greeted(
+    options: &MongoOptions,
+    credentials: &Credentials,
+    talk: &mut Talk,
+    reply: &[u8],
+    used: usize,
+    id: i32,
+    out: &mut Vec<u8>,
+) -> (Hello, Option<Compressor>) {
+    let number = |name: &str| bson::find(reply, name).and_then(|e| e.as_i64()).unwrap_or(0);
+    if number("maxWireVersion") < LEAST_WIRE {
+        let words = format!(
+            "the server is too old: wire version {} (MongoDB 3.6 or later has {LEAST_WIRE} and more)",
+            number("maxWireVersion")
+        );
+        return (Hello::Refused(Outcome::NotImplemented, words), None);
+    }
+    let offered = bson::find(reply, "compression").and_then(|e| e.as_document());
+    let compressor =
+        options.compressors.iter().copied().find(|c| offered.is_some_and(|o| names(o, c.name())));
+    let more = match begin_login(options, credentials, talk, reply, id, out) {
+        Ok(more) => more,
+        Err(words) => return (Hello::Refused(Outcome::Forbidden, words), None),
+    };
+    (Hello::Reply { used, more }, compressor)
+}
+
+fn names(array: &[u8], name: &str) -> bool {
+    bson::elements(array).is_ok_and(|mut all| all.any(|e| e.is_ok_and(|e| e.as_str() == Some(name))))
+}
+
+/// Appends the first message of the login; false if there is none.
+fn begin_login(
+    options: &MongoOptions,
+    credentials: &Credentials,
+    talk: &mut Talk,
+    reply: &[u8],
+    id: i32,
+    out: &mut Vec<u8>,
+) -> Result<bool, String> {
+    match &options.auth {
+        None => Ok(false),
+        Some(Auth::X509 { user }) => {
+            command(out, id, "$external", |out| {
+                bson::int32(out, "authenticate", 1);
+                bson::string(out, "mechanism", "MONGODB-X509");
+                if let Some(user) = user {
+                    bson::string(out, "user", user);
+                }
+            });
+            *talk = Talk::Last;
+            Ok(true)
+        }
+        Some(Auth::Scram { mechanism, user, password }) => {
+            let offered = bson::find(reply, "saslSupportedMechs").and_then(|e| e.as_document());
+            // Where the server does not say, SCRAM-SHA-1 is the one that all have.
+            let best = if offered.is_some_and(|o| names(o, "SCRAM-SHA-256")) {
+                Mechanism::Sha256
+            } else {
+                Mechanism::Sha1
+            };
+            let mechanism = mechanism.unwrap_or(best);
+            let login = credentials.login(mechanism, user, password).map_err(|refused| refused.0)?;
+            let (conversation, first) = Conversation::begin(&login)?;
+            command(out, id, &options.auth_source, |out| {
+                bson::int32(out, "saslStart", 1);
+                bson::string(out, "mechanism", login.mechanism().name());
+                bson::binary(out, "payload", first.as_bytes());
+                bson::head(out, kind::DOCUMENT, "options");
+                let inner = bson::open(out);
+                bson::boolean(out, "skipEmptyExchange", true);
+                bson::close(out, inner);
+            });
+            *talk = Talk::First(login, conversation);
+            Ok(true)
+        }
+    }
+}
+
+fn logged_in(
+    options: &MongoOptions,
+    talk: &mut Talk,
+    reply: &[u8],
+    used: usize,
+    id: i32,
+    out: &mut Vec<u8>,
+) -> Hello {
+    let payload = bson::find(reply, "payload").and_then(|e| e.as_bytes()).unwrap_or_default();
+    let payload = String::from_utf8_lossy(payload).into_owned();
+    let conversation_id = bson::find(reply, "conversationId").and_then(|e| e.as_i64()).unwrap_or(1) as i32;
+    let done = bson::find(reply, "done").is_some_and(|e| e.is_true());
+    let go_on = |payload: &[u8], out: &mut Vec<u8>| {
+        command(out, id, &options.auth_source, |out| {
+            bson::int32(out, "saslContinue", 1);
+            bson::int32(out, "conversationId", conversation_id);
+            bson::binary(out, "payload", payload);
+        });
+    };
+    match std::mem::replace(talk, Talk::Last) {
+        Talk::First(login, mut conversation) => match conversation.prove(&login, &payload) {
+            Ok(proof) => {
+                go_on(proof.as_bytes(), out);
+                *talk = Talk::Final(conversation);
+                Hello::Reply { used, more: true }
+            }
+            Err(words) => Hello::Refused(Outcome::Forbidden, words),
+        },
+        Talk::Final(conversation) => match conversation.check(&payload) {
+            Ok(()) if done => Hello::Reply { used, more: false },
+            Ok(()) => {
+                go_on(b"", out);
+                Hello::Reply { used, more: true }
+            }
+            Err(words) => Hello::Refused(Outcome::Forbidden, words),
+        },
+        Talk::Last | Talk::Hello => Hello::Reply { used, more: false },
+    }
+}
+
+/// Appends a command whose fields `fields` writes, for `database`.
+pub(super) fn command(out: &mut Vec<u8>, id: i32, database: &str, fields: impl FnOnce(&mut Vec<u8>)) {
+    let at = message::begin(out, id);
+    let body = bson::open(out);
+    fields(out);
+    bson::string(out, "$db", database);
+    bson::close(out, body);
+    message::end(out, at);
+}

@@ -1,0 +1,22 @@
+//! MongoDB and what speaks its protocol.
+//!
+//! `message` frames, `compress` packs, `options` holds everything a URI can set, `scram` proves passwords, `greeting`
+//! is the conversation on a new connection, `command` turns requests into commands, `reply` turns replies into
+//! outcomes, `driver` ties them together, `facts` asks a server what it is.
+
+mod command;
+pub mod compress;
+mod driver;
+mod errors;
+mod facts;
+mod greeting;
+pub mod message;
+mod options;
+mod reply;
+mod scram;
+
+pub use driver::{Deployment, Exchange, MongoDriver};
+pub use errors::classify;
+pub use facts::{Facts, QUESTIONS};
+pub use options::{Auth, MongoOptions, ReadPreference, WriteConcern};
+pub use scram::Mechanism;

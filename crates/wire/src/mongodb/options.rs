@@ -1,0 +1,428 @@
+//! Everything a connection string can say (MongoDB's "Connection String" and "URI Options" specifications).
+
+use super::compress::Compressor;
+use super::scram::Mechanism;
+use crate::place::{Address, Tls, percent_decode};
+use dyno_types::Refused;
+use std::path::PathBuf;
+
+/// How many members must have a write before it is acknowledged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WriteConcern {
+    /// `w`: a number of members, or `majority` or a tag. `None` leaves it to the server.
+    pub w: Option<String>,
+    /// `j`: whether it must be in the journal.
+    pub journal: Option<bool>,
+    /// `wtimeout`, milliseconds.
+    pub timeout_ms: Option<u64>,
+}
+
+impl WriteConcern {
+    /// Whether the server's default is left alone.
+    pub fn is_default(&self) -> bool {
+        *self == WriteConcern::default()
+    }
+}
+
+/// Which members of a replica set are read from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadPreference {
+    /// The primary alone.
+    #[default]
+    Primary,
+    /// The primary, or a secondary where there is none.
+    PrimaryPreferred,
+    /// Secondaries alone.
+    Secondary,
+    /// Secondaries, or the primary where there is none.
+    SecondaryPreferred,
+    /// Any member.
+    Nearest,
+}
+
+impl ReadPreference {
+    const NAMES: [(&str, ReadPreference); 5] = [
+        ("primary", ReadPreference::Primary),
+        ("primaryPreferred", ReadPreference::PrimaryPreferred),
+        ("secondary", ReadPreference::Secondary),
+        ("secondaryPreferred", ReadPreference::SecondaryPreferred),
+        ("nearest", ReadPreference::Nearest),
+    ];
+
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, mode)| *mode == self).map_or("primary", |(name, _)| name)
+    }
+}
+
+/// Who logs in, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Auth {
+    /// By a password.
+    Scram {
+        /// `None` takes the best that the server offers.
+        mechanism: Option<Mechanism>,
+        /// The user.
+        user: String,
+        /// The password.
+        password: String,
+    },
+    /// By the client's certificate.
+    X509 {
+        /// The certificate's subject; the server takes it from the certificate where it is not given.
+        user: Option<String>,
+    },
+}
+
+/// A target that speaks MongoDB's protocol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MongoOptions {
+    /// Seeds.
+    pub addresses: Vec<Address>,
+    /// Database of the records.
+    pub database: String,
+    /// Login.
+    pub auth: Option<Auth>,
+    /// Database that knows the user.
+    pub auth_source: String,
+    /// TLS.
+    pub tls: Option<Tls>,
+    /// Name of the replica set, if one is expected.
+    pub replica_set: Option<String>,
+    /// Only the seed itself is spoken to.
+    pub direct: bool,
+    /// Write concern.
+    pub write_concern: WriteConcern,
+    /// Read concern.
+    pub read_concern: Option<String>,
+    /// Which members are read from.
+    pub read_preference: ReadPreference,
+    /// Compressors offered, in order of preference.
+    pub compressors: Vec<Compressor>,
+    /// Level of zlib, -1 for its own choice.
+    pub zlib_level: i8,
+    /// Name of the application in the server's log.
+    pub app_name: String,
+    /// Inserts replace a record that is there (YCSB's `mongodb.upsert`).
+    pub upsert: bool,
+    /// Options that were given and change nothing here.
+    pub unused: Vec<String>,
+}
+
+/// Options of drivers that have no counterpart here: connections follow users, and the run's own time-outs count.
+const UNUSED: [&str; 17] = [
+    "maxpoolsize",
+    "minpoolsize",
+    "maxidletimems",
+    "maxconnecting",
+    "waitqueuetimeoutms",
+    "waitqueuemultiple",
+    "connecttimeoutms",
+    "sockettimeoutms",
+    "serverselectiontimeoutms",
+    "serverselectiontryonce",
+    "heartbeatfrequencyms",
+    "localthresholdms",
+    "retryreads",
+    "retrywrites",
+    "timeoutms",
+    "uuidrepresentation",
+    "servermonitoringmode",
+];
+
+const KNOWN: &str = "appName, authMechanism, authSource, compressors, directConnection, journal, readConcernLevel, \
+    readPreference, replicaSet, tls, tlsAllowInvalidCertificates, tlsCAFile, tlsCertificateKeyFile, tlsInsecure, w, \
+    wTimeoutMS, zlibCompressionLevel";
+
+impl Default for MongoOptions {
+    fn default() -> Self {
+        MongoOptions {
+            addresses: vec![Address::Tcp("localhost".into(), 27017)],
+            database: "ycsb".into(),
+            auth: None,
+            auth_source: "admin".into(),
+            tls: None,
+            replica_set: None,
+            direct: false,
+            write_concern: WriteConcern::default(),
+            read_concern: None,
+            read_preference: ReadPreference::Primary,
+            compressors: Vec::new(),
+            zlib_level: -1,
+            app_name: "dyno".into(),
+            upsert: false,
+            unused: Vec::new(),
+        }
+    }
+}
+
+/// What the options say about the login, until all of them are known.
+#[derive(Default)]
+struct Pending {
+    user: Option<String>,
+    password: Option<String>,
+    mechanism: Option<String>,
+    source: Option<String>,
+}
+
+impl MongoOptions {
+    /// Reads `mongodb://[user:password@]host[:port][,...]/[database][?options]`.
+    pub fn from_uri(uri: &str) -> Result<Self, Refused> {
+        if uri.starts_with("mongodb+srv://") {
+            return Err(Refused(
+                "mongodb+srv:// asks DNS for the hosts, which is not offered yet: write mongodb://host1,host2/?tls=true \
+                 with the hosts and options that the records name"
+                    .into(),
+            ));
+        }
+        let rest =
+            uri.strip_prefix("mongodb://").ok_or_else(|| Refused("expected mongodb://host:port/".into()))?;
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (place, database) = place.split_once('/').unwrap_or((place, ""));
+        let (login, hosts) = match place.rsplit_once('@') {
+            Some((login, hosts)) => (Some(login), hosts),
+            None => (None, place),
+        };
+        let mut options = MongoOptions { addresses: addresses(hosts)?, ..MongoOptions::default() };
+        let mut pending = Pending::default();
+        if let Some(login) = login {
+            let (user, password) = login.split_once(':').map_or((login, None), |(u, p)| (u, Some(p)));
+            let hidden =
+                |_| Refused("the user or password has a % that is not followed by two hex digits".into());
+            pending.user = Some(percent_decode(user).map_err(hidden)?).filter(|u| !u.is_empty());
+            pending.password = password.map(percent_decode).transpose().map_err(hidden)?;
+        }
+        let database = percent_decode(database)?;
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) =
+                pair.split_once('=').ok_or_else(|| Refused(format!("option {pair:?} has no value")))?;
+            options.set(key, &percent_decode(value)?, &mut pending)?;
+        }
+        options.auth_source = match &pending.source {
+            Some(source) => source.clone(),
+            None if database.is_empty() => "admin".into(),
+            None => database.clone(),
+        };
+        if !database.is_empty() {
+            check_database(&database)?;
+            options.database = database;
+        }
+        options.auth = auth(pending)?;
+        options.check()?;
+        Ok(options)
+    }
+
+    fn set(&mut self, key: &str, value: &str, pending: &mut Pending) -> Result<(), Refused> {
+        let refuse = |expected: &str| Refused(format!("option {key}={value}: expected {expected}"));
+        let flag = || match value {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err(refuse("true or false")),
+        };
+        match key.to_ascii_lowercase().as_str() {
+            "authsource" => pending.source = Some(value.into()),
+            "authmechanism" => pending.mechanism = Some(value.into()),
+            "authmechanismproperties" => {
+                return Err(refuse("no such option: these mechanisms are not offered"));
+            }
+            "replicaset" => self.replica_set = Some(value.into()).filter(|name: &String| !name.is_empty()),
+            "directconnection" => self.direct = flag()?,
+            "loadbalanced" if flag()? => return Err(refuse("false: load balancers are not offered")),
+            "loadbalanced" => {}
+            "w" => self.write_concern.w = Some(value.into()),
+            "journal" | "j" => self.write_concern.journal = Some(flag()?),
+            "wtimeoutms" | "wtimeout" => {
+                self.write_concern.timeout_ms = Some(value.parse().map_err(|_| refuse("milliseconds"))?);
+            }
+            "readconcernlevel" => self.read_concern = Some(value.into()),
+            "readpreference" => {
+                let found = ReadPreference::NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(value));
+                let names = ReadPreference::NAMES.map(|(name, _)| name).join(", ");
+                self.read_preference = found.ok_or_else(|| refuse(&names))?.1;
+            }
+            "readpreferencetags" | "maxstalenessseconds" => {
+                return Err(refuse("no such option: members are chosen by readPreference alone"));
+            }
+            "tls" | "ssl" if flag()? => drop(self.tls.get_or_insert_default()),
+            "tls" | "ssl" if self.tls.is_some() => return Err(refuse("true beside other tls options")),
+            "tls" | "ssl" => {}
+            "tlscafile" => self.tls.get_or_insert_default().ca = Some(PathBuf::from(value)),
+            "tlscertificatekeyfile" => {
+                let tls = self.tls.get_or_insert_default();
+                (tls.cert, tls.key) = (Some(PathBuf::from(value)), Some(PathBuf::from(value)));
+            }
+            "tlsinsecure" | "tlsallowinvalidcertificates" if flag()? => {
+                self.tls.get_or_insert_default().insecure = true;
+            }
+            "tlsinsecure" | "tlsallowinvalidcertificates" => {}
+            "compressors" => {
+                self.compressors = compressors(value).ok_or_else(|| refuse("snappy, zlib, zstd"))?
+            }
+            "zlibcompressionlevel" => {
+                let level = value.parse().ok().filter(|n| (-1..=9).contains(n));
+                self.zlib_level = level.ok_or_else(|| refuse("-1 to 9"))?;
+            }
+            "appname" => self.app_name = value.into(),
+            known if UNUSED.contains(&known) => self.unused.push(key.into()),
+            _ => return Err(Refused(format!("unknown option {key:?} in the URI; known: {KNOWN}"))),
+        }
+        Ok(())
+    }
+
+    /// Refuses what contradicts itself or cannot be done.
+    pub fn check(&self) -> Result<(), Refused> {
+        let refuse = |text: &str| Err(Refused(text.into()));
+        if self.write_concern.w.as_deref() == Some("0") {
+            return refuse(
+                "w=0 (unacknowledged writes) is not offered: without replies there is nothing to measure; use w=1",
+            );
+        }
+        if self.direct && self.addresses.len() > 1 {
+            return refuse("directConnection=true needs one host");
+        }
+        if self.app_name.len() > 128 {
+            return refuse("appName: at most 128 bytes");
+        }
+        if matches!(self.auth, Some(Auth::X509 { .. })) && self.tls.as_ref().is_none_or(|t| t.cert.is_none())
+        {
+            return refuse("authMechanism=MONGODB-X509 needs tlsCertificateKeyFile=FILE");
+        }
+        Ok(())
+    }
+
+    /// The URI without secrets.
+    pub fn redacted(&self) -> String {
+        let user = match &self.auth {
+            Some(Auth::Scram { user, .. }) => format!("{user}:***@"),
+            Some(Auth::X509 { .. }) | None => String::new(),
+        };
+        let hosts: Vec<String> = self
+            .addresses
+            .iter()
+            .map(|address| match address {
+                Address::Tcp(host, port) if host.contains(':') => format!("[{host}]:{port}"),
+                Address::Tcp(host, port) => format!("{host}:{port}"),
+                Address::Unix(path) => path.display().to_string(),
+            })
+            .collect();
+        format!("mongodb://{user}{}/{}", hosts.join(","), self.database)
+    }
+}
+
+fn addresses(hosts: &str) -> Result<Vec<Address>, Refused> {
+    hosts
+        .split(',')
+        .map(|host| {
+            let bad = |why: &str| Refused(format!("host {host:?}: {why}"));
+            if host.ends_with(".sock") {
+                return percent_decode(host).map(|path| Address::Unix(path.into()));
+            }
+            let port = |text: &str| {
+                text.parse().ok().filter(|&p: &u16| p > 0).ok_or_else(|| bad("a port is 1 to 65535"))
+            };
+            let (name, port) = match (host.strip_prefix('['), host.split_once(':')) {
+                (Some(rest), _) => {
+                    let (name, tail) = rest.split_once(']').ok_or_else(|| bad("no ] after the address"))?;
+                    (name, tail.strip_prefix(':').map_or(Ok(27017), port)?)
+                }
+                (None, Some((name, number))) => (name, port(number)?),
+                (None, None) => (host, 27017),
+            };
+            if name.is_empty() {
+                return Err(bad("a name or address is missing"));
+            }
+            Ok(Address::Tcp(name.into(), port))
+        })
+        .collect()
+}
+
+fn check_database(name: &str) -> Result<(), Refused> {
+    if name.len() > 63 || name.contains(['/', '\\', ' ', '"', '$', '.', '\0']) {
+        return Err(Refused(format!(
+            "database {name:?}: a name of up to 63 bytes without / \\ . \" $ and space"
+        )));
+    }
+    Ok(())
+}
+
+fn compressors(value: &str) -> Option<Vec<Compressor>> {
+    value.split(',').map(|name| Compressor::from_name(name.trim())).collect()
+}
+
+fn auth(pending: Pending) -> Result<Option<Auth>, Refused> {
+    let mechanism = match pending.mechanism.as_deref() {
+        None => None,
+        Some("SCRAM-SHA-1") => Some(Mechanism::Sha1),
+        Some("SCRAM-SHA-256") => Some(Mechanism::Sha256),
+        Some("MONGODB-X509") => return Ok(Some(Auth::X509 { user: pending.user })),
+        Some(other) => {
+            return Err(Refused(format!(
+                "option authMechanism={other}: expected SCRAM-SHA-1, SCRAM-SHA-256 or MONGODB-X509"
+            )));
+        }
+    };
+    match (pending.user, pending.password) {
+        (None, None) if mechanism.is_none() => Ok(None),
+        (Some(user), Some(password)) => Ok(Some(Auth::Scram { mechanism, user, password })),
+        (Some(_), None) => Err(Refused("the URI names a user but no password".into())),
+        (None, _) => Err(Refused("the URI names no user to log in".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(uri: &str) -> String {
+        MongoOptions::from_uri(uri).unwrap_err().0
+    }
+
+    #[test]
+    fn a_whole_uri() {
+        let uri = "mongodb://us%40er:p%3Ass@a:1,[::1]:2,c/db?replicaSet=rs0&w=majority&journal=true&readPreference=\
+                   secondaryPreferred&compressors=zstd,snappy&tlsCAFile=/ca.pem&maxPoolSize=7&authSource=users";
+        let options = MongoOptions::from_uri(uri).unwrap();
+        let tcp = |host: &str, port| Address::Tcp(host.into(), port);
+        assert_eq!(options.addresses, [tcp("a", 1), tcp("::1", 2), tcp("c", 27017)]);
+        let auth = Auth::Scram { mechanism: None, user: "us@er".into(), password: "p:ss".into() };
+        assert_eq!(options.auth, Some(auth));
+        assert_eq!((options.database.as_str(), options.auth_source.as_str()), ("db", "users"));
+        assert_eq!(options.write_concern.w.as_deref(), Some("majority"));
+        assert_eq!(options.read_preference, ReadPreference::SecondaryPreferred);
+        assert_eq!(options.compressors, [Compressor::Zstd, Compressor::Snappy]);
+        assert_eq!(options.unused, ["maxPoolSize"]);
+        assert!(options.tls.is_some());
+        assert_eq!(options.redacted(), "mongodb://us@er:***@a:1,[::1]:2,c:27017/db");
+    }
+
+    #[test]
+    fn defaults() {
+        let options = MongoOptions::from_uri("mongodb://localhost").unwrap();
+        assert_eq!(options, MongoOptions::default());
+        let with_login = MongoOptions::from_uri("mongodb://u:p@h/x").unwrap();
+        assert_eq!(with_login.auth_source, "x");
+        assert_eq!(MongoOptions::from_uri("mongodb://u:p@h").unwrap().auth_source, "admin");
+    }
+
+    #[test]
+    fn refusals_name_option_and_accepted_values_and_no_password() {
+        for (uri, words) in [
+            ("mongodb+srv://h", "DNS"),
+            ("mongodb://h:0", "1 to 65535"),
+            ("mongodb://", "missing"),
+            ("mongodb://u@h", "no password"),
+            ("mongodb://h/?w=0", "use w=1"),
+            ("mongodb://h/?readPreference=best", "nearest"),
+            ("mongodb://h/?colour=red", "unknown option"),
+            ("mongodb://h/?tls=maybe", "true or false"),
+            ("mongodb://h/a.b", "63 bytes"),
+            ("mongodb://h/?authMechanism=GSSAPI", "MONGODB-X509"),
+            ("mongodb://h/?authMechanism=MONGODB-X509", "tlsCertificateKeyFile"),
+            ("mongodb://a,b/?directConnection=true", "one host"),
+            ("mongodb://h/?compressors=lz4", "zstd"),
+        ] {
+            assert!(refused(uri).contains(words), "{uri}: {}", refused(uri));
+        }
+        assert!(!refused("mongodb://u:sec%ret@h").contains("sec"));
+    }
+}

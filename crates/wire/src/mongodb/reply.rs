@@ -1,0 +1,189 @@
+//! Replies into outcomes. Nothing is copied; lengths are believed as far as the reply reaches.
+
+use super::driver::Exchange;
+use super::errors::{classify, describe, is_ok};
+use dyno_types::bson::{self, Element, NotBson, kind};
+use dyno_types::document::Action;
+use dyno_types::{Content, Outcome, Then, Verb};
+
+/// The parts of a reply that matter.
+#[derive(Default)]
+struct Parts<'a> {
+    ok: Option<Element<'a>>,
+    n: Option<i64>,
+    cursor: Option<&'a [u8]>,
+    values: Option<&'a [u8]>,
+    value: Option<Element<'a>>,
+    write_errors: Option<&'a [u8]>,
+    concern_error: Option<&'a [u8]>,
+    upserted: bool,
+}
+
+fn parts(reply: &[u8]) -> Result<Parts<'_>, NotBson> {
+    let mut found = Parts::default();
+    for element in bson::elements(reply)? {
+        let element = element?;
+        match element.name {
+            b"ok" => found.ok = Some(element),
+            b"n" => found.n = element.as_i64(),
+            b"cursor" => found.cursor = element.as_document(),
+            b"values" => found.values = element.as_document(),
+            b"value" => found.value = Some(element),
+            b"writeErrors" => found.write_errors = element.as_document(),
+            b"writeConcernError" => found.concern_error = element.as_document(),
+            b"upserted" => found.upserted = true,
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// What a reply means for its exchange. `error` receives the server's words where it failed.
+pub(super) fn take(
+    content: &dyn Content,
+    x: &mut Exchange,
+    command: u32,
+    reply: &[u8],
+    error: &mut String,
+) -> Result<Then, NotBson> {
+    let parts = parts(reply)?;
+    if !is_ok(parts.ok) {
+        return Ok(Then::Finish(fail(reply, error)));
+    }
+    if let Some(errors) = parts.write_errors {
+        return write_errors(x, errors, parts.n.unwrap_or(0), error).map(Then::Finish);
+    }
+    if let Some(concern) = parts.concern_error {
+        return Ok(Then::Finish(fail(concern, error)));
+    }
+    let one = Ok(Then::Finish(Outcome::Ok));
+    let n = parts.n.unwrap_or(0).max(0) as u32;
+    let found = |there: bool| Ok(Then::Finish(if there { Outcome::Ok } else { Outcome::NotFound }));
+    match x.request.verb {
+        Verb::Topology => one,
+        Verb::Insert => {
+            x.records = n;
+            one
+        }
+        Verb::Update | Verb::Delete => {
+            x.records = n;
+            found(n > 0 || parts.upserted)
+        }
+        Verb::Read | Verb::Scan => cursor(content, x, command, &parts),
+        Verb::Document => match &content.shapes()[usize::from(x.request.shape)].action {
+            Action::Insert { .. } => {
+                x.records = n;
+                one
+            }
+            Action::Update { .. } | Action::Delete { .. } => {
+                x.records = n;
+                found(n > 0 || parts.upserted)
+            }
+            Action::FindAndModify { .. } => {
+                let there = parts.value.is_some_and(|v| v.kind != kind::NULL);
+                x.records = u32::from(there);
+                found(there || parts.upserted)
+            }
+            Action::Distinct { .. } => {
+                x.records = count(parts.values.ok_or(NotBson)?)?;
+                one
+            }
+            Action::Find { .. } | Action::Sum { .. } | Action::Aggregate { .. } => {
+                cursor(content, x, command, &parts)
+            }
+        },
+    }
+}
+
+pub(super) fn fail(document: &[u8], error: &mut String) -> Outcome {
+    let (code, words) = describe(document);
+    error.clear();
+    error.extend(words.chars().take(400));
+    classify(code)
+}
+
+/// Some statements of a bulk have failed. The outcome is that of the first; a batch keeps one for each.
+fn write_errors(x: &mut Exchange, errors: &[u8], n: i64, error: &mut String) -> Result<Outcome, NotBson> {
+    let mut first = Outcome::ServerError;
+    x.records = n.max(0) as u32;
+    for (number, element) in bson::elements(errors)?.enumerate() {
+        let document = element?.as_document().ok_or(NotBson)?;
+        let outcome = if number == 0 {
+            first = fail(document, error);
+            first
+        } else {
+            classify(describe(document).0)
+        };
+        let index = bson::find(document, "index").and_then(|e| e.as_i64()).ok_or(NotBson)?;
+        x.failed.push((u32::try_from(index).map_err(|_| NotBson)?, outcome));
+    }
+    Ok(first)
+}
+
+fn count(array: &[u8]) -> Result<u32, NotBson> {
+    let mut n = 0;
+    for element in bson::elements(array)? {
+        element?;
+        n += 1;
+    }
+    Ok(n)
+}
+
+/// A batch of documents: counted, verified where the content can, and the next one asked for.
+fn cursor(content: &dyn Content, x: &mut Exchange, command: u32, parts: &Parts<'_>) -> Result<Then, NotBson> {
+    let (mut id, mut batch) = (0, None);
+    for element in bson::elements(parts.cursor.ok_or(NotBson)?)? {
+        let element = element?;
+        match element.name {
+            b"id" => id = element.as_i64().ok_or(NotBson)?,
+            b"firstBatch" | b"nextBatch" => batch = element.as_document(),
+            _ => {}
+        }
+    }
+    let verb = x.request.verb;
+    let verify = content.verifies() && verb == Verb::Read;
+    let watched = verb == Verb::Scan && content.watches_scans();
+    for element in bson::elements(batch.ok_or(NotBson)?)? {
+        let document = element?.as_document().ok_or(NotBson)?;
+        if verify || watched {
+            look(content, x, document, watched)?;
+        }
+        x.records += 1;
+    }
+    if id != 0 {
+        x.cursor = id;
+        return Ok(Then::Send { first: command + 1, count: 1 });
+    }
+    let must_find = match verb {
+        Verb::Document => matches!(
+            &content.shapes()[usize::from(x.request.shape)].action,
+            Action::Find { limit: Some(1), .. }
+        ),
+        _ => verb == Verb::Read,
+    };
+    Ok(Then::Finish(if must_find && x.records == 0 { Outcome::NotFound } else { Outcome::Ok }))
+}
+
+/// Shows a document's fields to the content.
+fn look(content: &dyn Content, x: &mut Exchange, document: &[u8], watched: bool) -> Result<(), NotBson> {
+    let (mut good, mut fields) = (true, 0);
+    for element in bson::elements(document)? {
+        let element = element?;
+        if element.name == b"_id" {
+            continue;
+        }
+        fields += 1;
+        let value = element.as_bytes().or_else(|| element.as_str().map(str::as_bytes)).unwrap_or_default();
+        if watched {
+            content.scanned(x.records, element.name, value);
+        } else {
+            good &= content.verify(&x.request, element.name, value);
+        }
+    }
+    if !watched {
+        // A field that is missing holds nothing right.
+        good &= fields >= content.fields(&x.request).max(1);
+        x.verified = Some(if good { Outcome::Ok } else { Outcome::Mismatch });
+    }
+    Ok(())
+}
