@@ -2,6 +2,7 @@
 #![allow(dead_code)] // Each test file uses its own part.
 
 pub mod cluster;
+pub mod fake_mongo;
 pub mod mongo;
 
 use serde_json::Value;

@@ -9,6 +9,7 @@ use super::greeting::{self, Credentials, Talk};
 use super::message::{self, HEADER, NotMessage, code};
 use super::options::{MongoOptions, ReadPreference};
 use super::reply;
+use dyno_types::bson;
 use dyno_types::{Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,6 +38,14 @@ pub struct Deployment {
     pub endpoints: Vec<Endpoint>,
     /// The node that takes writes; several routers (`mongos`) take turns where there is none.
     pub primary: Option<u16>,
+}
+
+impl Deployment {
+    /// The node that a member's hello names as primary.
+    fn named(&self, hello: &[u8]) -> Option<u16> {
+        let primary = bson::find(hello, "primary")?.as_str()?;
+        self.endpoints.iter().position(|endpoint| endpoint.to_string() == primary).map(|at| at as u16)
+    }
 }
 
 /// The driver.
@@ -134,11 +143,8 @@ impl Driver for MongoDriver {
     }
 
     fn wanted(&self) -> Vec<u16> {
-        let all = 0..self.deployment.endpoints.len() as u16;
-        match (self.deployment.primary, self.options.read_preference) {
-            (Some(primary), ReadPreference::Primary | ReadPreference::PrimaryPreferred) => vec![primary],
-            _ => all.collect(),
-        }
+        // All of them: when the primary is lost, another member must be there to be asked who follows it.
+        (0..self.deployment.endpoints.len() as u16).collect()
     }
 
     fn hello(&mut self, _node: u16, connection: u32, out: &mut Vec<u8>) -> bool {
@@ -219,6 +225,14 @@ impl Driver for MongoDriver {
             Ok(Some(found)) => found,
             Err(NotMessage) => return Decoded::Broken,
         };
+        if x.request.verb == Verb::Topology {
+            if let Some(primary) = self.deployment.named(document) {
+                // A member that does not know of the change yet names the old one, which says no once more.
+                self.deployment.primary = Some(primary);
+                self.stale = false;
+            }
+            return Decoded::Reply { used, then: Then::Finish(Outcome::Ok) };
+        }
         match reply::take(self.content.as_ref(), x, command, document, &mut self.error) {
             Ok(then) => {
                 if let Then::Finish(outcome) = then {
@@ -246,6 +260,14 @@ impl Driver for MongoDriver {
 
     fn verified(&self, x: &Exchange) -> Option<Outcome> {
         x.verified
+    }
+
+    fn lost(&mut self, node: u16) {
+        self.stale |= self.deployment.primary == Some(node);
+    }
+
+    fn wants_topology(&self) -> bool {
+        self.stale && self.deployment.primary.is_some() && self.deployment.endpoints.len() > 1
     }
 
     fn last_error(&self) -> &str {
