@@ -49,6 +49,9 @@ struct Task {
     waited: bool,
 }
 
+/// A request of an operation: how it ended, its service time and its response time in nanoseconds.
+type Part = (Request, Executed, u64, u64);
+
 /// Runs a job on a store.
 pub(crate) fn run(
     shared: Arc<Shared>,
@@ -183,9 +186,10 @@ impl Users {
         let mut block = Block::default();
         let mut position = 0;
         let mut free_ns = self.epoch_ns;
+        let mut parts = Vec::new();
         while let Some(task) = self.next_task(user, &mut block, &mut position, free_ns) {
-            self.operate(user, session.as_mut(), &task, &mut errors);
-            free_ns = monotonic_ns();
+            let first = self.operate(user, session.as_mut(), &task, &mut errors, &mut parts);
+            free_ns = self.shared.job.workload.resume_ns(&first, monotonic_ns());
         }
         let begun = monotonic_ns();
         drop(session);
@@ -221,7 +225,8 @@ impl Users {
     fn next_closed(&self, user: usize, block: &mut Block, position: &mut u64, free_ns: u64) -> Option<Task> {
         let job = &self.shared.job;
         let Pacing::Closed { think_ns } = job.pacing else { return None };
-        let intended_ns = free_ns + if free_ns == self.epoch_ns { 0 } else { think_ns };
+        let intended_ns = free_ns.saturating_add(if free_ns == self.epoch_ns { 0 } else { think_ns });
+        let intended_ns = intended_ns.min(self.end_ns);
         if !self.sleep_to(intended_ns) || monotonic_ns() >= self.end_ns {
             return None;
         }
@@ -298,20 +303,21 @@ impl Users {
         });
     }
 
-    /// Executes one operation: its request and all that its script adds.
+    /// Executes one operation: its request, which is returned, and all that its script adds.
     fn operate(
         &self,
         user: usize,
         session: &mut dyn StoreSession,
         task: &Task,
         errors: &mut Vec<(Outcome, String)>,
-    ) {
+        parts: &mut Vec<Part>,
+    ) -> Request {
         let workload = &self.shared.job.workload;
         let first = workload.bind(&workload.draw(task.index), &self.shared.frontier);
         let begun = monotonic_ns();
         let (mut request, mut intended_ns, mut sent) = (first, task.intended_ns, begun);
         let mut whole = Outcome::Ok;
-        let mut parts: [Option<(Request, Executed, u64, u64)>; 4] = [None; 4];
+        parts.clear();
         let mut attempts = 0;
         let done = loop {
             let executed = session.execute(&request);
@@ -330,17 +336,15 @@ impl Users {
             if whole.is_ok() {
                 whole = executed.outcome;
             }
-            let part = Some((request, executed, done - sent, done.saturating_sub(intended_ns)));
-            if let Some(free) = parts.iter_mut().find(|p| p.is_none()) {
-                *free = part;
-            }
+            parts.push((request, executed, done - sent, done.saturating_sub(intended_ns)));
             workload.settled(&request, &self.shared.frontier);
             match workload.next(&request, executed.outcome) {
                 Some(next) => (request, intended_ns, sent) = (next, done, done),
                 None => break done,
             }
         };
-        self.record(user, task, &first, whole, &parts, (begun, done));
+        self.record(user, task, &first, whole, parts, (begun, done));
+        first
     }
 
     /// Whether a failed insert is to be tried again; the pause before it has gone by then.
@@ -359,7 +363,7 @@ impl Users {
         task: &Task,
         first: &Request,
         whole: Outcome,
-        parts: &[Option<(Request, Executed, u64, u64)>],
+        parts: &[Part],
         (begun, done): (u64, u64),
     ) {
         let own = &self.shared.own;
@@ -388,7 +392,7 @@ impl Users {
                 service_ns,
                 response_ns,
             };
-            for (request, executed, service_ns, response_ns) in parts.iter().flatten() {
+            for (request, executed, service_ns, response_ns) in parts {
                 let outcome = executed.outcome;
                 interval.record_sample(sample(request.metric, outcome, *service_ns, *response_ns), raw);
                 if let (Some(verify), Some(verified)) = (own.verify, executed.verified) {
