@@ -113,6 +113,45 @@ impl Action {
     }
 }
 
+impl Action {
+    /// Whether documents are rendered for it: to be inserted, or as a change.
+    pub fn renders_documents(&self) -> bool {
+        match self {
+            Action::Insert { .. } => true,
+            Action::Update { change, .. } | Action::FindAndModify { change, .. } => {
+                matches!(change, Change::SetDocument | Change::Replace)
+            }
+            _ => false,
+        }
+    }
+
+    /// The operands that are rendered for it, of the filter first.
+    pub fn operands(&self) -> Vec<Operand> {
+        let mut operands = Vec::new();
+        match self {
+            Action::Insert { .. } => {}
+            Action::Find { filter, .. }
+            | Action::Sum { filter, .. }
+            | Action::Distinct { filter, .. }
+            | Action::Delete { filter, .. } => filter.operands(&mut operands),
+            Action::Aggregate { pipeline } => {
+                for stage in pipeline {
+                    if let Stage::Match(filter) = stage {
+                        filter.operands(&mut operands);
+                    }
+                }
+            }
+            Action::Update { filter, change, .. } | Action::FindAndModify { filter, change, .. } => {
+                filter.operands(&mut operands);
+                if let Change::Fields(fields) = change {
+                    operands.extend(fields.iter().map(|(_, _, operand)| *operand));
+                }
+            }
+        }
+        operands
+    }
+}
+
 /// Which documents are meant: all conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter(pub Vec<Condition>);
@@ -127,6 +166,16 @@ impl Filter {
     pub fn between(field: &str, from: Operand, to: Operand) -> Self {
         let test = Test::Range(vec![(Compare::AtLeast, from), (Compare::AtMost, to)]);
         Filter(vec![Condition { field: field.into(), test }])
+    }
+
+    fn operands(&self, out: &mut Vec<Operand>) {
+        for condition in &self.0 {
+            match &condition.test {
+                Test::Equal(operand) => out.push(*operand),
+                Test::Range(tests) => out.extend(tests.iter().map(|(_, operand)| *operand)),
+                Test::In(operands) => out.extend_from_slice(operands),
+            }
+        }
     }
 }
 

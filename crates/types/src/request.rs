@@ -51,7 +51,7 @@ pub struct Request {
     /// The script of several requests that this one belongs to: 0 for none, else the script's metric plus 1.
     pub script: u16,
     /// Position inside a script of several requests (0 for the first).
-    pub step: u8,
+    pub step: u16,
     /// Number of the shape of a document operation.
     pub shape: u16,
     /// Number of records a scan may return; a document workload may give it a meaning of its own.

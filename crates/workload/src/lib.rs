@@ -6,9 +6,12 @@
 
 pub mod distributions;
 pub mod frontier;
+pub mod java_random;
 pub mod keys;
 pub mod mix;
+pub mod pace;
 pub mod permute;
+pub mod sysbench_mongodb;
 pub mod values;
 pub mod ycsb;
 
@@ -66,6 +69,12 @@ pub trait Workload: Send + Sync {
     /// Whether every operation is one insert: only these may go out in batches.
     fn only_inserts(&self) -> bool {
         false
+    }
+
+    /// When the user whose operation began with `first` and ended at `now_ns` may begin its next one, on the engine's
+    /// clock; `u64::MAX` if never. Asked once for each operation of a closed loop.
+    fn resume_ns(&self, _first: &Request, now_ns: u64) -> u64 {
+        now_ns
     }
 
     /// Whether every request is a function of its index alone.

@@ -94,3 +94,47 @@ fn values() {
     });
     println!("ten fields of 100 bytes: {ns:.1} ns");
 }
+
+/// Documents of sysbench-mongodb, handed out and written as the loader does.
+#[test]
+#[ignore = "measures"]
+fn sysbench_documents() {
+    use dyno_workload::sysbench_mongodb::{SysbenchConfig, SysbenchLoad, SysbenchRun};
+    let config = SysbenchConfig { documents: 1_000_000_000, ..SysbenchConfig::default() };
+    let load = SysbenchLoad::new(&config).unwrap();
+    let (content, frontier) = (load.content(), load.frontier());
+    let mut out = Vec::with_capacity(1 << 20);
+    let batch = best_ns(200, |index| {
+        out.clear();
+        let request = load.bind(&load.draw(index), &frontier);
+        for number in 0..content.documents(&request) {
+            content.document(&request, number, &mut out);
+        }
+        black_box(&out);
+    });
+    let scan = best_ns(200, |index| {
+        black_box(load.bind(&load.draw(index), &frontier));
+    });
+    println!(
+        "documents: {:.0} a second, {:.0} ns of {:.0} in the scan",
+        1e12 / batch,
+        scan / 1e3,
+        batch / 1e3
+    );
+    assert!(1e12 / batch > 600_000.0);
+
+    let run = SysbenchRun::new(&config).unwrap();
+    let content = run.content();
+    let ns = best_ns(20_000, |index| {
+        let mut next = Some(run.bind(&run.draw(index), &frontier));
+        while let Some(request) = next {
+            if content.shapes()[usize::from(request.shape)].action.renders_documents() {
+                out.clear();
+                content.document(&request, 0, &mut out);
+            }
+            next = run.next(&request, dyno_types::Outcome::Ok);
+        }
+        black_box(&out);
+    });
+    println!("transaction of 18 commands: {ns:.0} ns");
+}

@@ -401,7 +401,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// The operation has ended: its arrival gets its outcome, and its user becomes free.
     fn end_operation(&mut self, id: u32, now: u64, warm_but_late: bool) {
         let op = &mut self.ops[id as usize];
-        let outcome = op.first_outcome;
+        let (outcome, first) = (op.first_outcome, op.first);
         let (lane, holds_place) = (op.lane, op.holds_place);
         op.active = false;
         let interval = &mut self.recorder.now;
@@ -409,7 +409,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             interval.carried += 1;
         } else {
             interval.ended[outcome as usize] += 1;
-            if let Some(metric) = self.shared.job.workload.script(&op.first) {
+            if let Some(metric) = self.shared.job.workload.script(&first) {
                 let service_ns = if op.first_sent_ns == 0 { 0 } else { now - op.first_sent_ns };
                 let response_ns = now - op.first_intended_ns;
                 let done_ns = now - self.epoch_ns;
@@ -420,11 +420,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.free_ops.push(id);
         self.in_flight -= 1;
         if holds_place {
-            self.release(lane, outcome, now);
+            self.release(lane, &first, outcome, now);
         }
     }
 
-    fn release(&mut self, lane: u32, outcome: Outcome, now: u64) {
+    fn release(&mut self, lane: u32, first: &Request, outcome: Outcome, now: u64) {
         let think_ns = match self.shared.job.pacing {
             crate::job::Pacing::Closed { think_ns } => think_ns,
             // A place on a connection: the schedule alone decides.
@@ -437,11 +437,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             (true, 0) => PENALTY_NS.0,
             (true, before) => (before * 2).min(PENALTY_NS.1),
         };
-        let pause = think_ns.max(user.penalty_ns);
-        if pause == 0 {
+        let until = self.shared.job.workload.resume_ns(first, now).max(now + think_ns.max(user.penalty_ns));
+        if until == now {
             self.idle.push_back((lane, now));
         } else {
-            self.resting.push(Reverse((now + pause, lane)));
+            self.resting.push(Reverse((until, lane)));
         }
     }
 }

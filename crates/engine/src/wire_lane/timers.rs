@@ -118,7 +118,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         for id in 0..self.ops.len() as u32 {
             if self.ops[id as usize].active && !self.ops[id as usize].internal {
                 // A script must not begin its next request.
-                self.ops[id as usize].request.step = u8::MAX;
+                self.ops[id as usize].request.step = u16::MAX;
                 self.finish(id, Outcome::Aborted, now);
             }
         }

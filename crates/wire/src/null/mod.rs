@@ -3,20 +3,38 @@
 //! It renders keys and values as a real driver would, so that generating is measured too, and answers from the
 //! bytes that the engine's echo network hands back: one byte a request.
 
-use dyno_types::{Content, Decoded, Driver, Endpoint, Hello, Outcome, Request, Then};
+use dyno_types::document::Operand;
+use dyno_types::{Content, Decoded, Driver, Endpoint, Hello, Outcome, Request, Then, Verb};
 use std::sync::Arc;
 
 /// A protocol of one byte each way.
 pub struct NullDriver {
     endpoints: [Endpoint; 1],
     content: Arc<dyn Content>,
+    /// Of each shape: whether it renders documents, and its operands.
+    shapes: Vec<(bool, Vec<Operand>)>,
     scratch: Vec<u8>,
 }
 
 impl NullDriver {
     /// Renders with `content`.
     pub fn new(content: Arc<dyn Content>) -> Self {
-        NullDriver { endpoints: [nowhere()], content, scratch: Vec::new() }
+        let shapes = content.shapes().iter().map(|s| (s.action.renders_documents(), s.action.operands()));
+        NullDriver { endpoints: [nowhere()], shapes: shapes.collect(), content, scratch: Vec::new() }
+    }
+
+    fn render_documents(&mut self, request: &Request) {
+        let (content, out) = (self.content.as_ref(), &mut self.scratch);
+        content.collection(request, out);
+        let Some((documents, operands)) = self.shapes.get(usize::from(request.shape)) else { return };
+        for number in 0..content.documents(request) {
+            if *documents {
+                content.document(request, number, out);
+            }
+            for &operand in operands {
+                content.operand(request, number, operand, "x", out);
+            }
+        }
     }
 }
 
@@ -58,6 +76,10 @@ impl Driver for NullDriver {
 
     fn encode(&mut self, request: &Request, _command: u32, out: &mut Vec<u8>) {
         self.scratch.clear();
+        if request.verb == Verb::Document {
+            self.render_documents(request);
+            return out.push(1);
+        }
         self.content.key(request, &mut self.scratch);
         if request.verb.writes() {
             for field in 0..self.content.fields(request) {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Step of a request that counts.
-const COUNTING: u8 = 200;
+const COUNTING: u16 = 200;
 
 /// An operation under way: its accounts, and their balances once they have been read.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,6 +4,8 @@
 //! recorder for each of 64 users would be 166 MiB. The open loop's schedule is shared by all users: whoever is free
 //! takes the next arrival and sleeps until it is due.
 
+mod batch;
+
 use crate::affinity;
 use crate::arrivals::Schedule;
 use crate::claim::Block;
@@ -50,6 +52,9 @@ struct Task {
     /// Is executed in a batch with another that stands for the time they take.
     rides: bool,
 }
+
+/// A request of an operation: how it ended, its service time and its response time in nanoseconds.
+type Part = (Request, Executed, u64, u64);
 
 /// Runs a job on a store.
 pub(crate) fn run(
@@ -187,17 +192,18 @@ impl Users {
         let mut free_ns = self.epoch_ns;
         let job = &self.shared.job;
         let batch = if job.workload.only_inserts() { job.batch } else { 1 };
-        let (mut tasks, mut requests) = (Vec::new(), Vec::new());
+        let (mut tasks, mut requests, mut parts) = (Vec::new(), Vec::new(), Vec::new());
         while let Some(task) = self.next_task(user, &mut block, &mut position, free_ns) {
-            if batch > 1 {
+            free_ns = if batch > 1 {
                 tasks.clear();
                 tasks.push(task);
                 self.fill(user, &mut block, &mut position, free_ns, &mut tasks, batch);
                 self.operate_batch(user, session.as_mut(), &tasks, &mut requests, &mut errors);
+                monotonic_ns()
             } else {
-                self.operate(user, session.as_mut(), &task, &mut errors);
-            }
-            free_ns = monotonic_ns();
+                let first = self.operate(user, session.as_mut(), &task, &mut errors, &mut parts);
+                job.workload.resume_ns(&first, monotonic_ns())
+            };
         }
         let begun = monotonic_ns();
         drop(session);
@@ -233,7 +239,8 @@ impl Users {
     fn next_closed(&self, user: usize, block: &mut Block, position: &mut u64, free_ns: u64) -> Option<Task> {
         let job = &self.shared.job;
         let Pacing::Closed { think_ns } = job.pacing else { return None };
-        let intended_ns = free_ns + if free_ns == self.epoch_ns { 0 } else { think_ns };
+        let intended_ns = free_ns.saturating_add(if free_ns == self.epoch_ns { 0 } else { think_ns });
+        let intended_ns = intended_ns.min(self.end_ns);
         if !self.sleep_to(intended_ns) || monotonic_ns() >= self.end_ns {
             return None;
         }
@@ -310,20 +317,21 @@ impl Users {
         });
     }
 
-    /// Executes one operation: its request and all that its script adds.
+    /// Executes one operation: its request, which is returned, and all that its script adds.
     fn operate(
         &self,
         user: usize,
         session: &mut dyn StoreSession,
         task: &Task,
         errors: &mut Vec<(Outcome, String)>,
-    ) {
+        parts: &mut Vec<Part>,
+    ) -> Request {
         let workload = &self.shared.job.workload;
         let first = workload.bind(&workload.draw(task.index), &self.shared.frontier);
         let begun = monotonic_ns();
         let (mut request, mut intended_ns, mut sent) = (first, task.intended_ns, begun);
         let mut whole = Outcome::Ok;
-        let mut parts: [Option<(Request, Executed, u64, u64)>; 4] = [None; 4];
+        parts.clear();
         let mut attempts = 0;
         let done = loop {
             let executed = session.execute(&request);
@@ -342,73 +350,15 @@ impl Users {
             if whole.is_ok() {
                 whole = executed.outcome;
             }
-            let part = Some((request, executed, done - sent, done.saturating_sub(intended_ns)));
-            if let Some(free) = parts.iter_mut().find(|p| p.is_none()) {
-                *free = part;
-            }
+            parts.push((request, executed, done - sent, done.saturating_sub(intended_ns)));
             workload.settled(&request, &self.shared.frontier);
             match workload.next(&request, executed.outcome) {
                 Some(next) => (request, intended_ns, sent) = (next, done, done),
                 None => break done,
             }
         };
-        self.record(user, task, &first, whole, &parts, (begun, done));
-    }
-
-    /// Adds the operations that make the batch of the first one full: a user's next, or arrivals that are due as well.
-    fn fill(
-        &self,
-        user: usize,
-        block: &mut Block,
-        position: &mut u64,
-        free_ns: u64,
-        tasks: &mut Vec<Task>,
-        batch: usize,
-    ) {
-        while tasks.len() < batch {
-            let task = match &self.schedule {
-                None => self.next_closed(user, block, position, free_ns),
-                Some(schedule) => {
-                    let due = schedule.lock().unwrap_or_else(PoisonError::into_inner).peek().1;
-                    if self.epoch_ns + due > monotonic_ns() {
-                        return;
-                    }
-                    self.next_arrival(user, schedule, free_ns)
-                }
-            };
-            let Some(task) = task else { return };
-            tasks.push(Task { rides: true, ..task });
-        }
-    }
-
-    /// Executes several inserts as one; each is recorded with the whole time, because it is done when the batch is.
-    fn operate_batch(
-        &self,
-        user: usize,
-        session: &mut dyn StoreSession,
-        tasks: &[Task],
-        requests: &mut Vec<Request>,
-        errors: &mut Vec<(Outcome, String)>,
-    ) {
-        let workload = &self.shared.job.workload;
-        requests.clear();
-        requests.extend(tasks.iter().map(|t| workload.bind(&workload.draw(t.index), &self.shared.frontier)));
-        let begun = monotonic_ns();
-        let executed = session.execute_batch(requests);
-        let done = monotonic_ns();
-        if !executed.outcome.is_ok() && self.shared.job.retry.is_some() {
-            // Each is tried again by itself.
-            return tasks.iter().for_each(|task| self.operate(user, session, task, errors));
-        }
-        if !executed.outcome.is_ok() && errors.iter().all(|(o, _)| *o != executed.outcome) {
-            errors.push((executed.outcome, session.last_error().to_owned()));
-        }
-        let one = Executed { records: 0, ..executed };
-        for (task, request) in tasks.iter().zip(requests.iter()) {
-            workload.settled(request, &self.shared.frontier);
-            let part = (*request, one, done - begun, done.saturating_sub(task.intended_ns));
-            self.record(user, task, request, executed.outcome, &[Some(part)], (begun, done));
-        }
+        self.record(user, task, &first, whole, parts, (begun, done));
+        first
     }
 
     /// Whether a failed insert is to be tried again; the pause before it has gone by then.
@@ -427,7 +377,7 @@ impl Users {
         task: &Task,
         first: &Request,
         whole: Outcome,
-        parts: &[Option<(Request, Executed, u64, u64)>],
+        parts: &[Part],
         (begun, done): (u64, u64),
     ) {
         let own = &self.shared.own;
@@ -456,7 +406,7 @@ impl Users {
                 service_ns,
                 response_ns,
             };
-            for (request, executed, service_ns, response_ns) in parts.iter().flatten() {
+            for (request, executed, service_ns, response_ns) in parts {
                 let outcome = executed.outcome;
                 interval.record_sample(sample(request.metric, outcome, *service_ns, *response_ns), raw);
                 if let (Some(verify), Some(verified)) = (own.verify, executed.verified) {

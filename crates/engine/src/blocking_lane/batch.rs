@@ -1,0 +1,69 @@
+//! Batches: several inserts executed as one transaction, each an arrival with an outcome of its own.
+
+use super::{Task, Users};
+use crate::claim::Block;
+use crate::net::monotonic_ns;
+use dyno_types::{Executed, Outcome, Request, StoreSession};
+use std::sync::PoisonError;
+
+impl Users {
+    /// Adds the operations that make the batch of the first one full: a user's next, or arrivals that are due as well.
+    pub(super) fn fill(
+        &self,
+        user: usize,
+        block: &mut Block,
+        position: &mut u64,
+        free_ns: u64,
+        tasks: &mut Vec<Task>,
+        batch: usize,
+    ) {
+        while tasks.len() < batch {
+            let task = match &self.schedule {
+                None => self.next_closed(user, block, position, free_ns),
+                Some(schedule) => {
+                    let due = schedule.lock().unwrap_or_else(PoisonError::into_inner).peek().1;
+                    if self.epoch_ns + due > monotonic_ns() {
+                        return;
+                    }
+                    self.next_arrival(user, schedule, free_ns)
+                }
+            };
+            let Some(task) = task else { return };
+            tasks.push(Task { rides: true, ..task });
+        }
+    }
+
+    /// Executes several inserts as one; each is recorded with the whole time, because it is done when the batch is.
+    pub(super) fn operate_batch(
+        &self,
+        user: usize,
+        session: &mut dyn StoreSession,
+        tasks: &[Task],
+        requests: &mut Vec<Request>,
+        errors: &mut Vec<(Outcome, String)>,
+    ) {
+        let workload = &self.shared.job.workload;
+        requests.clear();
+        requests.extend(tasks.iter().map(|t| workload.bind(&workload.draw(t.index), &self.shared.frontier)));
+        let begun = monotonic_ns();
+        let executed = session.execute_batch(requests);
+        let done = monotonic_ns();
+        if !executed.outcome.is_ok() && self.shared.job.retry.is_some() {
+            // Each is tried again by itself.
+            let mut parts = Vec::new();
+            for task in tasks {
+                self.operate(user, session, task, errors, &mut parts);
+            }
+            return;
+        }
+        if !executed.outcome.is_ok() && errors.iter().all(|(o, _)| *o != executed.outcome) {
+            errors.push((executed.outcome, session.last_error().to_owned()));
+        }
+        let one = Executed { records: 0, ..executed };
+        for (task, request) in tasks.iter().zip(requests.iter()) {
+            workload.settled(request, &self.shared.frontier);
+            let part = (*request, one, done - begun, done.saturating_sub(task.intended_ns));
+            self.record(user, task, request, executed.outcome, &[part], (begun, done));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Renders requests: documents from a generator's state, operands from the `_id`.
+//!
+//! What a request means: `collection` from 0, `key` the (first) `_id`, `seed` the generator's state before the request's
+//! own draws; `limit` is the number of documents of a batch or the user of a transaction.
+
+use super::config::{Dialect, SysbenchConfig};
+use super::generator::{Generator, IdKind};
+use super::shapes::{self, C, Command, ID, LAST, ONE};
+use crate::java_random::JavaRandom;
+use dyno_types::document::{Operand, Shape};
+use dyno_types::{Content, Request, bson};
+use std::cell::Cell;
+
+/// What collections are called, less their number.
+const TABLE: &str = "sbtest";
+
+/// How far this thread has come in a batch, so that each document begins where the one before it has ended.
+#[derive(Clone, Copy)]
+struct Place {
+    bound: u32,
+    batch: u64,
+    number: u32,
+    random: JavaRandom,
+}
+
+thread_local! {
+    static PLACE: Cell<Option<Place>> = const { Cell::new(None) };
+}
+
+/// Content of both phases.
+#[derive(Debug)]
+pub struct SysbenchContent {
+    pub(super) generator: Generator,
+    loader_ids: IdKind,
+    range_size: u32,
+    shapes: Vec<Shape>,
+}
+
+impl SysbenchContent {
+    /// For a checked config.
+    pub fn new(config: &SysbenchConfig) -> Self {
+        SysbenchContent {
+            generator: Generator::new(config.documents),
+            loader_ids: match config.dialect {
+                Dialect::Y2015 => IdKind::Int32,
+                Dialect::Head => IdKind::Int64,
+            },
+            range_size: config.range_size,
+            shapes: shapes::shapes(),
+        }
+    }
+
+    /// The generator as document `number` of a batch finds it.
+    fn at(&self, request: &Request, number: u32) -> JavaRandom {
+        let bound = self.generator.bound().count();
+        let known = PLACE.get().filter(|p| (p.bound, p.batch, p.number) == (bound, request.seed, number));
+        if let Some(place) = known {
+            return place.random;
+        }
+        let mut random = JavaRandom::from_state(request.seed);
+        for _ in 0..number {
+            self.generator.skip_document(&mut random);
+        }
+        random
+    }
+
+    /// The generator's state after all draws of a transaction's request.
+    pub(super) fn after(&self, request: &Request) -> JavaRandom {
+        let mut random = JavaRandom::from_state(request.seed);
+        match Command::of(request.shape) {
+            Command::Insert => self.generator.skip_document(&mut random),
+            Command::NonIndexUpdate => {
+                self.generator.id(&mut random);
+                Generator::skip_c(&mut random);
+            }
+            _ => {
+                self.generator.id(&mut random);
+            }
+        }
+        random
+    }
+}
+
+impl Content for SysbenchContent {
+    fn table(&self) -> &str {
+        TABLE
+    }
+
+    fn key(&self, request: &Request, out: &mut Vec<u8>) {
+        bson::decimal(out, request.key as u32);
+    }
+
+    fn fields(&self, _request: &Request) -> usize {
+        0
+    }
+
+    fn name(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
+
+    fn value_len(&self, _request: &Request, _field: usize) -> usize {
+        0
+    }
+
+    fn value(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
+
+    fn shapes(&self) -> &[Shape] {
+        &self.shapes
+    }
+
+    fn collection(&self, request: &Request, out: &mut Vec<u8>) {
+        out.extend_from_slice(TABLE.as_bytes());
+        bson::decimal(out, request.collection + 1);
+    }
+
+    fn documents(&self, request: &Request) -> u32 {
+        if Command::of(request.shape) == Command::Load { request.limit } else { 1 }
+    }
+
+    fn document(&self, request: &Request, number: u32, out: &mut Vec<u8>) {
+        if Command::of(request.shape) != Command::Load {
+            let mut random = JavaRandom::from_state(request.seed);
+            return self.generator.document(&mut random, request.key as i32, IdKind::Int32, out);
+        }
+        let mut random = self.at(request, number);
+        let id = request.key as i32 + number as i32;
+        self.generator.document(&mut random, id, self.loader_ids, out);
+        let bound = self.generator.bound().count();
+        PLACE.set(Some(Place { bound, batch: request.seed, number: number + 1, random }));
+    }
+
+    fn operand(&self, request: &Request, _number: u32, operand: Operand, name: &str, out: &mut Vec<u8>) {
+        let id = request.key as i32;
+        match operand {
+            ID => bson::int32(out, name, id),
+            LAST => bson::int32(out, name, id + self.range_size as i32 - 1),
+            ONE => bson::int32(out, name, 1),
+            C => {
+                let mut random = JavaRandom::from_state(request.seed);
+                self.generator.id(&mut random);
+                Generator::c(&mut random, name, out);
+            }
+            other => unreachable!("operand {other} stands in no shape"),
+        }
+    }
+}
