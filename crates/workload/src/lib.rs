@@ -11,6 +11,7 @@ pub mod keys;
 pub mod mix;
 pub mod pace;
 pub mod permute;
+pub mod pocdriver;
 pub mod sysbench_mongodb;
 pub mod values;
 pub mod ycsb;
@@ -60,6 +61,9 @@ pub trait Workload: Send + Sync {
 
     /// An operation's request has ended; inserts are acknowledged here, failed ones too (YCSB does the same).
     fn settled(&self, _request: &Request, _frontier: &Frontier) {}
+
+    /// A request has been answered (or given up) with `outcome`; `records` documents were found or written.
+    fn answered(&self, _request: &Request, _outcome: Outcome, _records: u32) {}
 
     /// Whether index i belongs to user i modulo the number of users (streams that are defined per thread).
     fn is_per_user(&self) -> bool {

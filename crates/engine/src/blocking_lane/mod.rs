@@ -351,6 +351,7 @@ impl Users {
                 whole = executed.outcome;
             }
             parts.push((request, executed, done - sent, done.saturating_sub(intended_ns)));
+            workload.answered(&request, executed.outcome, executed.records);
             workload.settled(&request, &self.shared.frontier);
             match workload.next(&request, executed.outcome) {
                 Some(next) => (request, intended_ns, sent) = (next, done, done),

@@ -326,6 +326,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if !outcome.is_ok() && self.try_again(id, outcome, now) {
             return;
         }
+        let records = self.driver.records(&self.ops[id as usize].exchange);
+        self.shared.job.workload.answered(&request, outcome, records);
         self.shared.job.workload.settled(&request, &self.shared.frontier);
         if let Some(next) = self.shared.job.workload.next(&request, outcome) {
             let op = &mut self.ops[id as usize];

@@ -1,0 +1,205 @@
+//! Shapes of the commands, and the bytes of requests.
+//!
+//! What a request means: `seed` is the number of the user, `collection` the collection. Inserts: `key` is the first
+//! sequence number and `limit` the number of documents. Queued updates: `key` is the place of the first among the
+//! worker's, `limit` their number. Queries and single updates: `key` is the sequence number, `limit` a random value.
+
+use super::config::PocConfig;
+use super::template::Template;
+use super::worker::Workers;
+use dyno_types::document::{
+    Action, Change, Compare, Condition, Filter, Modify, Operand, Projection, Shape, Test,
+};
+use dyno_types::rng::mix;
+use dyno_types::{Content, Request, bson};
+use std::sync::Arc;
+
+/// Numbers of the shapes.
+pub(super) mod shape {
+    pub const INSERT: u16 = 0;
+    pub const KEY_QUERY: u16 = 1;
+    pub const RANGE_QUERY: u16 = 2;
+    /// The three below also as single find-and-modify commands, [`MODIFY`] further on.
+    pub const UPDATE: u16 = 3;
+    pub const ARRAY_UPDATE: u16 = 4;
+    pub const INCREMENT: u16 = 5;
+    pub const MODIFY: u16 = 3;
+}
+
+const ID: Operand = 0;
+const END: Operand = 1;
+const ONE: Operand = 2;
+/// From here on: a new value of leaf 0, 1, ...
+const LEAF: Operand = 16;
+
+/// Content of the workload.
+#[derive(Debug)]
+pub struct PocContent {
+    template: Template,
+    shapes: Vec<Shape>,
+    first_worker: u32,
+    seed: u64,
+    collection: String,
+    collections: u32,
+    single_field: bool,
+    pub(super) workers: Arc<Workers>,
+}
+
+impl PocContent {
+    pub(super) fn new(config: &PocConfig, workers: Arc<Workers>) -> Self {
+        let template = Template::new(config);
+        PocContent {
+            shapes: shapes(config, template.leaves()),
+            template,
+            first_worker: config.first_worker,
+            seed: config.seed,
+            collection: config.collection.clone(),
+            collections: config.collections,
+            single_field: config.update_fields == 1,
+            workers,
+        }
+    }
+
+    /// The document.
+    pub fn template(&self) -> &Template {
+        &self.template
+    }
+
+    /// Names of the collections.
+    pub fn collections(&self) -> Vec<String> {
+        match self.collections {
+            1 => vec![self.collection.clone()],
+            n => (0..n).map(|number| format!("coll{number}")).collect(),
+        }
+    }
+
+    /// Sequence number and random value of a statement.
+    fn target(&self, request: &Request, number: u32) -> (u64, u32) {
+        let queued = (shape::UPDATE..shape::UPDATE + shape::MODIFY).contains(&request.shape);
+        if queued {
+            self.workers.update(request.seed, request.key + u64::from(number))
+        } else {
+            (request.key, request.limit)
+        }
+    }
+
+    fn worker(&self, request: &Request) -> u32 {
+        self.first_worker + request.seed as u32
+    }
+}
+
+fn shapes(config: &PocConfig, leaves: &[String]) -> Vec<Shape> {
+    let by_id = || Filter::equal("_id", ID);
+    let shown = leaves.iter().take(config.project_fields as usize).map(|leaf| (leaf.clone(), true)).collect();
+    let fields = Projection(shown);
+    let range = Test::Range(vec![(Compare::Above, ID), (Compare::Below, END)]);
+    let set = (0..config.update_fields)
+        .map(|leaf| (Modify::Set, leaves[leaf as usize].clone(), LEAF + leaf as u16))
+        .collect();
+    let changes = [
+        ("update", Change::Fields(set)),
+        ("array update", Change::Fields(vec![(Modify::Increment, "arr.0.0".into(), ONE)])),
+        ("increment", Change::Fields(vec![(Modify::Increment, leaves[0].clone(), ONE)])),
+    ];
+    let find = |filter, limit, single_batch| Action::Find {
+        filter,
+        fields: fields.clone(),
+        sort: Vec::new(),
+        limit: Some(limit),
+        single_batch,
+    };
+    let mut shapes = vec![
+        Shape { name: "insert".into(), action: Action::Insert { ordered: config.ordered } },
+        Shape { name: "key query".into(), action: find(by_id(), 1, true) },
+        Shape {
+            name: "range query".into(),
+            action: find(
+                Filter(vec![Condition { field: "_id".into(), test: range }]),
+                config.range_documents,
+                false,
+            ),
+        },
+    ];
+    shapes.extend(changes.iter().map(|(name, change)| Shape {
+        name: (*name).into(),
+        action: Action::Update {
+            filter: by_id(),
+            change: change.clone(),
+            many: true,
+            upsert: false,
+            ordered: config.ordered,
+        },
+    }));
+    shapes.extend(changes.into_iter().map(|(name, change)| Shape {
+        name: format!("{name} (find and modify)"),
+        action: Action::FindAndModify {
+            filter: by_id(),
+            change,
+            fields: Projection::default(),
+            sort: Vec::new(),
+            upsert: false,
+            returns_new: false,
+        },
+    }));
+    shapes
+}
+
+impl Content for PocContent {
+    fn table(&self) -> &str {
+        &self.collection
+    }
+
+    fn key(&self, request: &Request, out: &mut Vec<u8>) {
+        out.extend_from_slice(format!("{}:{}", self.worker(request), request.key).as_bytes());
+    }
+
+    fn fields(&self, _request: &Request) -> usize {
+        0
+    }
+
+    fn name(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
+
+    fn value_len(&self, _request: &Request, _field: usize) -> usize {
+        0
+    }
+
+    fn value(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
+
+    fn shapes(&self) -> &[Shape] {
+        &self.shapes
+    }
+
+    fn collection(&self, request: &Request, out: &mut Vec<u8>) {
+        if self.collections == 1 {
+            return out.extend_from_slice(self.collection.as_bytes());
+        }
+        out.extend_from_slice(b"coll");
+        bson::decimal(out, request.collection);
+    }
+
+    fn documents(&self, request: &Request) -> u32 {
+        let bulk = request.shape == shape::INSERT
+            || (shape::UPDATE..shape::UPDATE + shape::MODIFY).contains(&request.shape);
+        if bulk { request.limit } else { 1 }
+    }
+
+    fn document(&self, request: &Request, number: u32, out: &mut Vec<u8>) {
+        self.template.render(self.seed, self.worker(request), request.key + u64::from(number), out);
+    }
+
+    fn operand(&self, request: &Request, number: u32, operand: Operand, name: &str, out: &mut Vec<u8>) {
+        match operand {
+            ONE => bson::int32(out, name, 1),
+            // No sequence number is as large: the range ends with the worker's last document.
+            END => Template::id(self.worker(request), i32::MAX as u64, name, out),
+            ID => Template::id(self.worker(request), self.target(request, number).0, name, out),
+            _ if self.single_field => bson::int32(out, name, self.target(request, number).1 as i32),
+            leaf => {
+                let leaf = leaf - LEAF;
+                let (key, value) = self.target(request, number);
+                let bits = mix(mix(u64::from(value) << 16 ^ u64::from(leaf)) ^ key);
+                self.template.leaf(u32::from(leaf), bits, name, out);
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+use super::*;
+use crate::Workload;
+use dyno_types::bson::{self, kind};
+use dyno_types::{Outcome, Request, Verb};
+use std::collections::BTreeMap;
+
+fn config(change: impl FnOnce(&mut PocConfig)) -> PocConfig {
+    let mut config = PocConfig::default();
+    change(&mut config);
+    config
+}
+
+/// Mean and range of the size of documents.
+fn sizes(config: &PocConfig) -> (f64, usize, usize) {
+    let template = Template::new(config);
+    let n = 2_000;
+    let (mut sum, mut least, mut most) = (0, usize::MAX, 0);
+    for sequence in 0..n {
+        let mut out = Vec::new();
+        template.render(config.seed, 1, sequence, &mut out);
+        bson::check(&out).unwrap();
+        (sum, least, most) = (sum + out.len(), least.min(out.len()), most.max(out.len()));
+    }
+    (sum as f64 / n as f64, least, most)
+}
+
+#[test]
+fn documents_have_the_sizes_of_the_original() {
+    for (fields, arrays, depth, mean) in [
+        (10, (0, 0), 0, 294.8),
+        (25, (5, 5), 2, 1027.3),
+        (234, (20, 20), 2, 10_265.7),
+        (1692, (10, 10), 2, 51_211.8),
+    ] {
+        let config = config(|c| (c.fields, c.arrays, c.depth) = (fields, arrays, depth));
+        let (found, least, most) = sizes(&config);
+        assert!(
+            (found / mean - 1.0).abs() < if fields == 10 { 0.003 } else { 0.001 },
+            "{fields} fields: {found} bytes, not {mean} ({least}-{most})"
+        );
+    }
+}
+
+#[test]
+fn types_and_indexed_fields_are_those_of_the_original() {
+    let config = config(|c| (c.fields, c.arrays, c.depth) = (25, (5, 5), 2));
+    let template = Template::new(&config);
+    let expected =
+        ["node0.node0.fld0", "node0.node0.fld1", "node0.node0.fld2", "node0.node0.fld3", "node0.node1.fld4"];
+    assert_eq!(&template.leaves()[..5], expected);
+    assert_eq!((template.leaves().len(), template.leaves()[24].as_str()), (25, "fld24"));
+    let mut out = Vec::new();
+    template.render(1, 1, 12_345_678, &mut out);
+    for (path, code) in [
+        ("_id.w", kind::INT32),
+        ("_id.i", kind::INT32),
+        ("node0.node0.fld0", kind::INT64),
+        ("node0.node0.fld1", kind::DATE),
+        ("node0.node0.fld2", kind::STRING),
+        ("node0.node0.fld3", kind::STRING),
+        ("fld24", kind::INT64),
+        ("arr.4.4", kind::INT32),
+        ("bin", kind::BINARY),
+    ] {
+        assert_eq!(bson::path(&out, path).unwrap().kind, code, "{path}");
+    }
+    assert_eq!(bson::path(&out, "_id.i").unwrap().as_i64(), Some(12_345_678));
+    let mut other = Vec::new();
+    template.render(1, 1, 12_345_679, &mut other);
+    assert_ne!(out[60..], other[60..]);
+}
+
+/// Runs arrivals of one user; returns requests by shape with their counts.
+fn play(workload: &PocWorkload, arrivals: u64, users: u64) -> Vec<Request> {
+    let frontier = workload.frontier();
+    let mut all = Vec::new();
+    for index in 0..arrivals {
+        let mut request = workload.bind(&workload.draw(index * users), &frontier);
+        loop {
+            let records = workload.content().documents(&request);
+            workload.answered(&request, Outcome::Ok, records);
+            all.push(request);
+            match workload.next(&request, Outcome::Ok) {
+                Some(next) => request = next,
+                None => break,
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn inserts_go_out_in_whole_bulks_and_the_rest_at_the_end() {
+    let config = config(|c| (c.workers, c.bulk) = (2, 100));
+    let workload = PocWorkload::new(&config, &[0, 50]).unwrap();
+    let sent = play(&workload, 3, 2);
+    let runs: Vec<(u64, u32)> = sent.iter().map(|r| (r.key, r.limit)).collect();
+    assert_eq!(runs, [(0, 100), (100, 100), (200, 100)]);
+    assert_eq!(workload.counted().all(), [300, 0, 0, 0]);
+    assert_eq!(workload.rest().1, 0);
+}
+
+#[test]
+fn a_mix_keeps_its_weights_and_leaves_nothing_queued() {
+    let config = config(|c| {
+        (c.workers, c.bulk, c.arrays) = (1, 50, (3, 3));
+        c.weights =
+            Weights { inserts: 40, key_queries: 30, range_queries: 10, updates: 15, array_updates: 5 };
+    });
+    let workload = PocWorkload::new(&config, &[]).unwrap();
+    let sent = play(&workload, 20_000, 1);
+    let mut by_metric: BTreeMap<&str, u64> = BTreeMap::new();
+    for request in &sent {
+        let n = u64::from(workload.content().documents(request));
+        *by_metric.entry(workload.metrics()[usize::from(request.metric)].as_str()).or_default() += n;
+    }
+    let total: u64 = by_metric.values().sum();
+    for (name, share) in
+        [("INSERT", 0.40), ("KEYQUERY", 0.30), ("RANGEQUERY", 0.10), ("UPDATE", 0.15), ("ARRAYUPDATE", 0.05)]
+    {
+        let found = by_metric[name] as f64 / total as f64;
+        assert!((found - share).abs() < 0.01, "{name}: {found} of {share}");
+    }
+    // Keys that are asked for exist, or wait in the queue.
+    let newest = sent.iter().filter(|r| r.shape == 0).map(|r| r.key + u64::from(r.limit)).max().unwrap();
+    assert!(sent.iter().filter(|r| r.metric == 1).all(|r| r.key <= newest + 50));
+    let (rest, bulks) = workload.rest();
+    assert!(bulks <= 1);
+    if bulks == 1 {
+        play(&rest, 1, 1);
+        assert_eq!(workload.rest().1, 0);
+    }
+    let acknowledged = workload.counted().all()[0];
+    assert!(acknowledged >= sent.iter().filter(|r| r.shape == 0).map(|r| u64::from(r.limit)).sum::<u64>());
+}
+
+#[test]
+fn workflows_follow_their_letters() {
+    let steps: Vec<Step> = "iKuIpk".chars().map(|c| Step::from_letter(c).unwrap()).collect();
+    let config = config(|c| (c.workers, c.bulk, c.workflow, c.find_and_modify) = (1, 6, steps, true));
+    let workload = PocWorkload::new(&config, &[]).unwrap();
+    let sent = play(&workload, 8, 1);
+    let shapes: Vec<u16> = sent.iter().map(|r| r.shape).collect();
+    // Update and increment at once, the query, then the bulk with the insert.
+    assert_eq!(shapes, [6, 8, 1, 0, 6, 8, 1, 0]);
+    assert!(PocWorkload::new(&PocConfig { workflow: vec![Step::Pop], ..config }, &[]).is_err());
+}
+
+#[test]
+fn operands_name_the_documents_that_were_meant() {
+    let config = config(|c| {
+        (c.workers, c.bulk, c.first_worker, c.update_fields) = (1, 10, 7, 3);
+        c.weights = Weights { inserts: 1, updates: 1, ..Weights::default() };
+    });
+    let workload = PocWorkload::new(&config, &[100]).unwrap();
+    let content = workload.content();
+    let sent = play(&workload, 4, 1);
+    let updates: Vec<&Request> = sent.iter().filter(|r| r.shape == 3).collect();
+    assert!(!updates.is_empty());
+    let mut out = Vec::new();
+    let last = updates[updates.len() - 1];
+    assert_eq!(last.verb, Verb::Document);
+    let at = bson::open(&mut out);
+    content.operand(last, 0, 0, "_id", &mut out);
+    content.operand(last, 0, 16, "fld0", &mut out);
+    content.operand(last, 0, 17, "fld1", &mut out);
+    bson::close(&mut out, at);
+    assert_eq!(bson::path(&out, "_id.w").unwrap().as_i64(), Some(7));
+    let key = bson::path(&out, "_id.i").unwrap().as_i64().unwrap();
+    assert!((0..140).contains(&key));
+    assert_eq!(bson::find(&out, "fld0").unwrap().kind, kind::INT64);
+    assert_eq!(bson::find(&out, "fld1").unwrap().kind, kind::DATE);
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_by_its_flag() {
+    for (change, flag) in [
+        (Box::new(|c: &mut PocConfig| c.text_chars = 10) as Box<dyn Fn(&mut PocConfig)>, "--textfieldsize"),
+        (Box::new(|c: &mut PocConfig| c.indexes = 11), "--indexes"),
+        (Box::new(|c: &mut PocConfig| c.weights.array_updates = 1), "--arrayupdates"),
+        (Box::new(|c: &mut PocConfig| c.weights = Weights::default()), "--inserts"),
+        (Box::new(|c: &mut PocConfig| c.bulk = 0), "--bulksize"),
+        (Box::new(|c: &mut PocConfig| c.working_set = 0), "--workingset"),
+    ] {
+        let error = config(change).check().unwrap_err().to_string();
+        assert!(error.starts_with(flag), "{error}");
+    }
+}

@@ -1,0 +1,423 @@
+//! What each worker does next, and what has been done.
+//!
+//! A worker is touched by one load thread at a time; its lock is free whenever it is taken.
+
+use super::config::{Choice, PocConfig, Step};
+use super::content::{PocContent, shape};
+use crate::distributions::{THETA, Zipfian};
+use crate::pace::{Pace, Pacer};
+use crate::ycsb::BadProperty;
+use crate::{Draw, Frontier, Workload};
+use dyno_types::rng::{Purpose, Stream};
+use dyno_types::{Content, Outcome, Request, Verb};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Metrics, in the order of the numbers below.
+const METRICS: [&str; 7] = ["INSERT", "KEYQUERY", "RANGEQUERY", "UPDATE", "ARRAYUPDATE", "INCREMENT", "BULK"];
+const KEY_QUERY: u16 = 1;
+const RANGE_QUERY: u16 = 2;
+const BULK: u16 = 6;
+
+/// Largest sequence number: an int32.
+const LAST_SEQUENCE: u64 = i32::MAX as u64 - 1;
+
+/// A write that waits for its bulk.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Queued {
+    Insert(u64),
+    /// Shape, sequence number, random value.
+    Update(u16, u64, u32),
+}
+
+/// Commands of a bulk: shape, first, how many, collection.
+type Run = (u16, u64, u32, u32);
+
+#[derive(Debug)]
+struct Worker {
+    iteration: u64,
+    /// The next sequence number.
+    sequence: u64,
+    flush_due: bool,
+    queue: Vec<Queued>,
+    /// Targets of the updates of the bulk under way.
+    updates: Vec<(u64, u32)>,
+    runs: Vec<Run>,
+    stack: Vec<u64>,
+    words: Stream,
+    /// Iterations of the last arrival.
+    units: u64,
+}
+
+/// All workers of this process.
+#[derive(Debug)]
+pub struct Workers(Vec<Mutex<Worker>>);
+
+impl Workers {
+    fn get(&self, user: u64) -> MutexGuard<'_, Worker> {
+        self.0[user as usize].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn update(&self, user: u64, place: u64) -> (u64, u32) {
+        self.get(user).updates[place as usize]
+    }
+}
+
+/// What the server has acknowledged.
+#[derive(Debug, Default)]
+pub struct Counted {
+    /// Documents inserted.
+    pub inserts: AtomicU64,
+    /// Key queries that found their document.
+    pub key_queries: AtomicU64,
+    /// Range queries.
+    pub range_queries: AtomicU64,
+    /// Documents updated, arrays included.
+    pub updates: AtomicU64,
+}
+
+impl Counted {
+    /// Inserts, key queries, updates, range queries: the order of the original's reports.
+    pub fn all(&self) -> [u64; 4] {
+        [&self.inserts, &self.key_queries, &self.updates, &self.range_queries]
+            .map(|n| n.load(Ordering::Relaxed))
+    }
+}
+
+/// The workload.
+#[derive(Debug)]
+pub struct PocWorkload {
+    metrics: Vec<String>,
+    config: PocConfig,
+    content: Arc<PocContent>,
+    zipfian: Option<Zipfian>,
+    pace: Pace,
+    pacers: Vec<Pacer>,
+    counted: Arc<Counted>,
+    /// Only what is still queued is sent, by these workers.
+    rest: Option<Vec<u64>>,
+}
+
+impl PocWorkload {
+    /// `next` is the first free sequence number of each worker: 0 in an empty collection.
+    pub fn new(config: &PocConfig, next: &[u64]) -> Result<Self, BadProperty> {
+        config.check()?;
+        let finds = |step: &Step| matches!(step, Step::Insert | Step::KeyQuery);
+        if !config.workflow.is_empty() && !config.workflow.iter().any(finds) {
+            return Err(BadProperty::new(
+                "--workflow",
+                "no i and no k",
+                "a workflow that inserts (i) or queries (k)",
+            ));
+        }
+        let worker = |user: u32| Worker {
+            iteration: 0,
+            sequence: next.get(user as usize).copied().unwrap_or(0),
+            flush_due: false,
+            queue: Vec::new(),
+            updates: Vec::new(),
+            runs: Vec::new(),
+            stack: Vec::new(),
+            words: Stream::new(config.seed, u64::from(config.first_worker + user), Purpose::Mix),
+            units: 0,
+        };
+        let workers = Arc::new(Workers((0..config.workers).map(|user| Mutex::new(worker(user))).collect()));
+        Ok(PocWorkload {
+            metrics: METRICS.map(str::to_owned).to_vec(),
+            content: Arc::new(PocContent::new(config, workers)),
+            zipfian: match config.choice {
+                Choice::Zipfian(n) => Some(Zipfian::new(n.max(1), THETA)),
+                _ => None,
+            },
+            pace: Pace::even(config.per_second, u64::from(config.workers)),
+            pacers: (0..config.workers).map(|_| Pacer::default()).collect(),
+            counted: Arc::default(),
+            config: config.clone(),
+            rest: None,
+        })
+    }
+
+    /// What has been acknowledged so far.
+    pub fn counted(&self) -> &Arc<Counted> {
+        &self.counted
+    }
+
+    /// Shapes, documents, names.
+    pub fn poc_content(&self) -> &PocContent {
+        &self.content
+    }
+
+    /// What is still queued when the run has ended, and how many bulks that is.
+    pub fn rest(&self) -> (PocWorkload, u64) {
+        let waiting = |user: &u64| !self.content.workers.get(*user).queue.is_empty();
+        let users: Vec<u64> = (0..u64::from(self.config.workers)).filter(waiting).collect();
+        let bulks = users.len() as u64;
+        let rest = PocWorkload {
+            metrics: self.metrics.clone(),
+            config: self.config.clone(),
+            content: self.content.clone(),
+            zipfian: None,
+            pace: Pace::Free,
+            pacers: Vec::new(),
+            counted: self.counted.clone(),
+            rest: Some(users),
+        };
+        (rest, bulks)
+    }
+
+    /// The collection of a sequence number: as many in a row as a bulk holds.
+    fn collection_of(&self, sequence: u64) -> u32 {
+        (sequence / u64::from(self.config.bulk) % u64::from(self.config.collections)) as u32
+    }
+
+    /// A number below `n`.
+    fn below(&self, worker: &mut Worker, n: u64) -> u64 {
+        if self.config.choice == Choice::Clock {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+            return now.as_millis() as u64 % n;
+        }
+        worker.words.next_below(n)
+    }
+
+    /// One of the worker's newest documents.
+    fn key(&self, worker: &mut Worker) -> u64 {
+        let range = (worker.sequence * u64::from(self.config.working_set) / 100).max(1);
+        let value = match &self.zipfian {
+            Some(zipfian) => zipfian.rank(worker.words.next_unit()) % range,
+            None => self.below(worker, range),
+        };
+        worker.sequence.saturating_sub(range) + value
+    }
+
+    /// What the next iteration is, if it does anything.
+    fn choose(&self, worker: &mut Worker) -> Option<Step> {
+        if !self.config.workflow.is_empty() {
+            let at = (worker.iteration % self.config.workflow.len() as u64) as usize;
+            if at == 0 {
+                worker.stack.clear();
+            }
+            return Some(self.config.workflow[at]);
+        }
+        None
+    }
+
+    /// Goes on to the next thing that must be sent.
+    fn advance(&self, user: u64, worker: &mut Worker) -> Request {
+        let begun = worker.iteration;
+        loop {
+            if worker.flush_due {
+                worker.flush_due = false;
+                if !worker.queue.is_empty() {
+                    worker.units = worker.iteration - begun;
+                    return self.flush(user, worker);
+                }
+            }
+            let request = match self.choose(worker) {
+                Some(step) => self.step(user, worker, step),
+                None => self.weighted(user, worker),
+            };
+            worker.iteration += 1;
+            worker.flush_due = worker.iteration.is_multiple_of(u64::from(self.config.bulk));
+            if let Some(request) = request {
+                worker.units = worker.iteration - begun;
+                return request;
+            }
+        }
+    }
+
+    fn weighted(&self, user: u64, worker: &mut Worker) -> Option<Request> {
+        let weights = self.config.weights.all();
+        let mut left = self.below(worker, weights.iter().map(|w| u64::from(*w)).sum());
+        let kind = weights.iter().position(|&w| {
+            let here = left < u64::from(w);
+            left = left.wrapping_sub(if here { 0 } else { u64::from(w) });
+            here
+        });
+        match kind {
+            Some(0) => self.insert(worker),
+            Some(1) => Some(self.query(user, worker)),
+            Some(2) => {
+                let key = self.key(worker);
+                Some(self.single(user, shape::RANGE_QUERY, RANGE_QUERY, key, 0))
+            }
+            Some(4) => self.update(user, worker, shape::ARRAY_UPDATE, None),
+            _ => self.update(user, worker, shape::UPDATE, None),
+        }
+    }
+
+    fn step(&self, user: u64, worker: &mut Worker, step: Step) -> Option<Request> {
+        match step {
+            Step::Insert => {
+                worker.stack.push(worker.sequence);
+                self.insert(worker)
+            }
+            Step::Update | Step::Increment => {
+                let shape = if step == Step::Update { shape::UPDATE } else { shape::INCREMENT };
+                let top = *worker.stack.last()?;
+                self.update(user, worker, shape, Some(top))
+            }
+            Step::KeyQuery => Some(self.query(user, worker)),
+            Step::PushKey => {
+                let key = self.key(worker);
+                worker.stack.push(key);
+                None
+            }
+            Step::Pop => {
+                worker.stack.pop();
+                None
+            }
+        }
+    }
+
+    fn insert(&self, worker: &mut Worker) -> Option<Request> {
+        worker.queue.push(Queued::Insert(worker.sequence));
+        worker.sequence = (worker.sequence + 1).min(LAST_SEQUENCE);
+        None
+    }
+
+    fn query(&self, user: u64, worker: &mut Worker) -> Request {
+        let key = self.key(worker);
+        self.single(user, shape::KEY_QUERY, KEY_QUERY, key, 0)
+    }
+
+    fn update(&self, user: u64, worker: &mut Worker, shape: u16, key: Option<u64>) -> Option<Request> {
+        let key = key.unwrap_or_else(|| self.key(worker));
+        let value = self.below(worker, 1_000_000) as u32;
+        if self.config.find_and_modify {
+            return Some(self.single(user, shape + shape::MODIFY, shape, key, value));
+        }
+        worker.queue.push(Queued::Update(shape, key, value));
+        None
+    }
+
+    fn single(&self, user: u64, shape: u16, metric: u16, key: u64, value: u32) -> Request {
+        Request {
+            verb: Verb::Document,
+            shape,
+            metric,
+            key,
+            limit: value,
+            seed: user,
+            collection: self.collection_of(key),
+            ..Request::default()
+        }
+    }
+
+    /// Turns the queue into runs and begins with the first.
+    fn flush(&self, user: u64, worker: &mut Worker) -> Request {
+        worker.runs.clear();
+        worker.updates.clear();
+        let mut queue = std::mem::take(&mut worker.queue);
+        if !self.config.ordered {
+            // As drivers do: where order does not matter, one command for each kind.
+            queue.sort_by_key(|write| match write {
+                Queued::Insert(_) => 0,
+                Queued::Update(shape, ..) => *shape,
+            });
+        }
+        for write in queue.drain(..) {
+            let (shape, place, collection) = match write {
+                Queued::Insert(sequence) => (shape::INSERT, sequence, self.collection_of(sequence)),
+                Queued::Update(shape, key, value) => {
+                    worker.updates.push((key, value));
+                    (shape, worker.updates.len() as u64 - 1, self.collection_of(key))
+                }
+            };
+            match worker.runs.last_mut() {
+                Some((s, first, count, c))
+                    if *s == shape && *c == collection && *first + u64::from(*count) == place =>
+                {
+                    *count += 1;
+                }
+                _ => worker.runs.push((shape, place, 1, collection)),
+            }
+        }
+        worker.queue = queue;
+        self.run(user, worker, 0)
+    }
+
+    fn run(&self, user: u64, worker: &Worker, step: u16) -> Request {
+        let (shape, key, limit, collection) = worker.runs[usize::from(step)];
+        Request {
+            verb: Verb::Document,
+            shape,
+            metric: if shape == shape::INSERT { 0 } else { shape },
+            script: BULK + 1,
+            step,
+            key,
+            limit,
+            collection,
+            seed: user,
+            ..Request::default()
+        }
+    }
+}
+
+impl Workload for PocWorkload {
+    fn metrics(&self) -> &[String] {
+        &self.metrics
+    }
+
+    fn content(&self) -> Arc<dyn Content> {
+        self.content.clone()
+    }
+
+    fn draw(&self, index: u64) -> Draw {
+        Draw { index, kind: BULK, rank: index, seed: 0 }
+    }
+
+    fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {
+        if let Some(rest) = &self.rest {
+            let user = rest[draw.index as usize % rest.len()];
+            return self.flush(user, &mut self.content.workers.get(user));
+        }
+        let user = draw.index % u64::from(self.config.workers);
+        self.advance(user, &mut self.content.workers.get(user))
+    }
+
+    fn next(&self, done: &Request, outcome: Outcome) -> Option<Request> {
+        let mut worker = self.content.workers.get(done.seed);
+        if done.script == 0 {
+            if done.shape == shape::KEY_QUERY && outcome.is_ok() && !self.config.workflow.is_empty() {
+                worker.stack.push(done.key);
+            }
+            return None;
+        }
+        let failed = !matches!(outcome, Outcome::Ok | Outcome::NotFound);
+        let more = usize::from(done.step) + 1 < worker.runs.len() && !(failed && self.config.ordered);
+        more.then(|| self.run(done.seed, &worker, done.step + 1))
+    }
+
+    fn script(&self, first: &Request) -> Option<u16> {
+        first.script.checked_sub(1)
+    }
+
+    fn answered(&self, request: &Request, outcome: Outcome, records: u32) {
+        let counted = match request.shape {
+            shape::INSERT => &self.counted.inserts,
+            shape::KEY_QUERY => &self.counted.key_queries,
+            shape::RANGE_QUERY => &self.counted.range_queries,
+            _ => &self.counted.updates,
+        };
+        let found = outcome.is_ok();
+        let n = match request.shape {
+            shape::KEY_QUERY | shape::RANGE_QUERY => u64::from(found),
+            _ => u64::from(records),
+        };
+        counted.fetch_add(n, Ordering::Relaxed);
+    }
+
+    fn is_per_user(&self) -> bool {
+        self.rest.is_none()
+    }
+
+    fn resume_ns(&self, first: &Request, now_ns: u64) -> u64 {
+        let Some(pacer) = self.pacers.get(first.seed as usize) else { return now_ns };
+        let units = self.content.workers.get(first.seed).units;
+        pacer.resume_ns(&self.pace, units, now_ns)
+    }
+
+    fn is_pure(&self) -> bool {
+        false
+    }
+}
