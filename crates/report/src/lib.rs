@@ -1,6 +1,7 @@
 //! Every output format. Nothing here prints: texts go to whoever asked for them.
 //!
-//! `summary` is what a person reads after a run, `ycsb` is what YCSB prints.
+//! `summary` is what a person reads after a run, `ycsb` and `sysbench_mongodb` are what these programs print.
 
 pub mod summary;
+pub mod sysbench_mongodb;
 pub mod ycsb;

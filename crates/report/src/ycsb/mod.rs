@@ -13,7 +13,7 @@
 mod exporter;
 mod forms;
 mod hdrfiles;
-mod java;
+pub(crate) mod java;
 mod metrics;
 mod options;
 mod report;

@@ -1,0 +1,89 @@
+//! The average that published results are quoted with: the mean rate of the second hour.
+
+/// A part of a run, seconds since its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Lines later than this count.
+    pub after_s: u64,
+    /// Lines up to this count.
+    pub to_s: u64,
+}
+
+impl Window {
+    /// 3600 < t <= 7200.
+    pub const SECOND_HOUR: Window = Window { after_s: 3_600, to_s: 7_200 };
+}
+
+/// An average of a table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Average {
+    /// Mean of the lines' rates, per second.
+    pub mean: f64,
+    /// How many lines.
+    pub lines: usize,
+}
+
+impl Average {
+    /// As quoted: cut off after the point, not rounded.
+    pub fn truncated(&self) -> u64 {
+        self.mean as u64
+    }
+}
+
+/// A table that is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadTable {
+    /// A column is missing.
+    #[error("line 1: expected columns elap_secs and int_tps or int_ips, found {0:?}")]
+    Header(String),
+    /// A value is no number.
+    #[error("line {line}: expected a number in column {column}, found {value:?}")]
+    Value {
+        /// Line, from 1.
+        line: usize,
+        /// Its column.
+        column: &'static str,
+        /// What stands there.
+        value: String,
+    },
+    /// No line lies in the window.
+    #[error("no line lies after {from} s and up to {to} s: the last is of {last_s} s", from = window.after_s, to = window.to_s)]
+    Empty {
+        /// The window.
+        window: Window,
+        /// Time of the last line, seconds.
+        last_s: u64,
+    },
+}
+
+/// The mean rate of the lines of a table, of either version and either phase, that lie in `window`.
+pub fn average(table: &str, window: Window) -> Result<Average, BadTable> {
+    let mut lines = table.lines();
+    let header = lines.next().unwrap_or_default();
+    let columns: Vec<&str> = header.split('\t').collect();
+    let place = |name: &str| columns.iter().position(|column| *column == name);
+    let time = place("elap_secs");
+    let rate =
+        place("int_tps").map(|at| (at, "int_tps")).or_else(|| place("int_ips").map(|at| (at, "int_ips")));
+    let (Some(time), Some((rate, rate_name))) = (time, rate) else {
+        return Err(BadTable::Header(header.to_owned()));
+    };
+    let (mut sum, mut count, mut last) = (0.0, 0, 0);
+    for (number, line) in lines.enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let values: Vec<&str> = line.split('\t').collect();
+        let value = |at: usize, column| {
+            let text = values.get(at).copied().unwrap_or_default();
+            let bad = || BadTable::Value { line: number + 2, column, value: text.to_owned() };
+            text.trim().parse::<f64>().ok().filter(|x| x.is_finite()).ok_or_else(bad)
+        };
+        last = value(time, "elap_secs")? as u64;
+        if (window.after_s + 1..=window.to_s).contains(&last) {
+            sum += value(rate, rate_name)?;
+            count += 1;
+        }
+    }
+    if count == 0 {
+        return Err(BadTable::Empty { window, last_s: last });
+    }
+    Ok(Average { mean: sum / count as f64, lines: count })
+}
