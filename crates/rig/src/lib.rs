@@ -10,6 +10,7 @@ mod session;
 mod spawn;
 mod target;
 
+pub use mongo::MongoAdmin;
 pub use session::{Ended, Observer, PhasePlan, Progress, Session, SessionPlan, present};
 pub use spawn::{SERVERS, Spawned, find_server, free_port, spawn};
 pub use target::{Opened, SCHEMES, Target, TargetError};

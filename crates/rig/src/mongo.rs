@@ -3,8 +3,11 @@
 use crate::probe::{Failure, Heard, converse, first_that_answers, resolve};
 use crate::target::TargetError;
 use dyno_engine::net::TlsConfig;
+use dyno_types::bson::{self, kind};
 use dyno_types::{Content, Driver, Endpoint, Hello, Request};
-use dyno_wire::mongodb::{Deployment, Facts, MongoDriver, MongoOptions, QUESTIONS};
+use dyno_wire::mongodb::{
+    Deployment, Facts, MongoDriver, MongoOptions, QUESTIONS, describe, is_ok, put_command, take_document,
+};
 use dyno_wire::place::Address;
 use std::sync::Arc;
 
@@ -85,6 +88,121 @@ fn replica_set(
 fn address(text: &str) -> Address {
     let (host, port) = text.rsplit_once(':').unwrap_or((text, "27017"));
     Address::Tcp(host.trim_matches(['[', ']']).to_owned(), port.parse().unwrap_or(27017))
+}
+
+/// Commands that prepare a workload or look after it: indexes, counts, drops. Each has a connection of its own, to the
+/// primary (or the first router).
+pub struct MongoAdmin {
+    options: Arc<MongoOptions>,
+    tls: Option<Arc<TlsConfig>>,
+    endpoint: Endpoint,
+    deployment: Deployment,
+}
+
+impl MongoAdmin {
+    /// For a deployment that has been probed.
+    pub(crate) fn new(
+        options: &Arc<MongoOptions>,
+        tls: Option<&Arc<TlsConfig>>,
+        deployment: &Deployment,
+    ) -> Self {
+        let at = usize::from(deployment.primary.unwrap_or(0));
+        MongoAdmin {
+            options: options.clone(),
+            tls: tls.cloned(),
+            endpoint: deployment.endpoints[at].clone(),
+            deployment: Deployment::single(deployment.endpoints[at].clone()),
+        }
+    }
+
+    /// Runs one command on the run's database; `fields` appends its elements. Returns the reply, or the server's words.
+    pub fn run(&self, fields: &dyn Fn(&mut Vec<u8>)) -> Result<Vec<u8>, String> {
+        let driver = MongoDriver::new(self.options.clone(), Arc::new(Nothing), self.deployment.clone());
+        let mut driver = driver.map_err(|refused| refused.0)?;
+        let (mut opening, mut answer) = (Vec::new(), Vec::new());
+        driver.hello(0, 0, &mut opening);
+        let mut greeted = Some(0u16);
+        let talk = converse(self.tls.as_ref(), &self.endpoint, opening, &mut |received, out| {
+            loop {
+                let Some(reply) = greeted else {
+                    return match take_document(received) {
+                        Ok(None) => Heard::Need,
+                        Ok(Some(document)) => {
+                            answer = document;
+                            Heard::Done
+                        }
+                        Err(_) => Heard::Refused("what answered does not speak MongoDB's protocol".into()),
+                    };
+                };
+                match driver.greeted(0, 0, reply, received, out) {
+                    Hello::Need => return Heard::Need,
+                    Hello::Refused(_, words) => return Heard::Refused(words),
+                    Hello::Reply { used, more } => {
+                        received.drain(..used);
+                        greeted = more.then_some(reply + 1);
+                        if !more {
+                            put_command(out, &self.options.database, fields);
+                        }
+                    }
+                }
+            }
+        });
+        match talk {
+            Ok(()) if is_ok(bson::find(&answer, "ok")) => Ok(answer),
+            Ok(()) => Err(describe(&answer).1),
+            Err(Failure::Absent(why) | Failure::Final(why)) => Err(format!("{}: {why}", self.endpoint)),
+        }
+    }
+
+    /// Creates an ascending index on one field where it is not there yet.
+    pub fn create_index(&self, collection: &str, name: &str, field: &str) -> Result<(), String> {
+        let made = self.run(&|out| {
+            bson::string(out, "createIndexes", collection);
+            bson::head(out, kind::ARRAY, "indexes");
+            let list = bson::open(out);
+            bson::item(out, kind::DOCUMENT, 0);
+            let index = bson::open(out);
+            bson::head(out, kind::DOCUMENT, "key");
+            let key = bson::open(out);
+            bson::int32(out, field, 1);
+            bson::close(out, key);
+            bson::string(out, "name", name);
+            bson::close(out, index);
+            bson::close(out, list);
+        });
+        made.map(drop)
+    }
+
+    /// Drops a collection; one that is not there is no error.
+    pub fn drop_collection(&self, collection: &str) -> Result<(), String> {
+        match self.run(&|out| bson::string(out, "drop", collection)) {
+            Err(words) if !words.contains("(26)") && !words.contains("ns not found") => Err(words),
+            _ => Ok(()),
+        }
+    }
+
+    /// How many documents a collection has, by its metadata.
+    pub fn count(&self, collection: &str) -> Result<u64, String> {
+        let reply = self.run(&|out| bson::string(out, "count", collection))?;
+        let n = bson::find(&reply, "n").and_then(|e| e.as_i64());
+        n.and_then(|n| u64::try_from(n).ok()).ok_or_else(|| "the server's count is no number".to_owned())
+    }
+
+    /// The first document of a find whose elements beside `find` are appended by `fields`.
+    pub fn find_one(
+        &self,
+        collection: &str,
+        fields: &dyn Fn(&mut Vec<u8>),
+    ) -> Result<Option<Vec<u8>>, String> {
+        let reply = self.run(&|out| {
+            bson::string(out, "find", collection);
+            fields(out);
+            bson::int32(out, "limit", 1);
+            bson::boolean(out, "singleBatch", true);
+        })?;
+        let first = bson::path(&reply, "cursor.firstBatch.0");
+        Ok(first.and_then(|e| e.as_document()).map(<[u8]>::to_vec))
+    }
 }
 
 /// Greets one server and asks all questions, one after the other.

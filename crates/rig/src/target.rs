@@ -1,6 +1,7 @@
 //! Targets: from a URI to something a job can run against.
 
-use crate::{mongo, probe};
+use crate::mongo::{self, MongoAdmin};
+use crate::probe;
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{
     Control, Finished, Job, RunError, Second, run_blocking, run_mongodb, run_null, run_redis, run_virtual,
@@ -283,6 +284,16 @@ impl Opened {
     /// Whether several inserts can go out as one batch.
     pub fn batches(&self) -> bool {
         matches!(self, Opened::Redis { .. } | Opened::Mongo { .. } | Opened::Store(_))
+    }
+
+    /// Commands beside the load, where the target is MongoDB.
+    pub fn mongo_admin(&self) -> Option<MongoAdmin> {
+        match self {
+            Opened::Mongo { options, tls, deployment, .. } => {
+                Some(MongoAdmin::new(options, tls.as_ref(), deployment))
+            }
+            _ => None,
+        }
     }
 
     /// Whether time is virtual.

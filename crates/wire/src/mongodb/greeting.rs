@@ -240,6 +240,19 @@ fn logged_in(
     }
 }
 
+/// Appends a command for `database` whose elements `fields` appends.
+pub fn put_command(out: &mut Vec<u8>, database: &str, fields: &dyn Fn(&mut Vec<u8>)) {
+    command(out, 0, database, fields);
+}
+
+/// Takes the reply at the start of `received` away; `None` while it is not complete.
+pub fn take_document(received: &mut Vec<u8>) -> Result<Option<Vec<u8>>, NotMessage> {
+    let Some((used, document)) = split(received)? else { return Ok(None) };
+    let document = document.to_vec();
+    received.drain(..used);
+    Ok(Some(document))
+}
+
 /// Appends a command whose fields `fields` writes, for `database`.
 pub(super) fn command(out: &mut Vec<u8>, id: i32, database: &str, fields: impl FnOnce(&mut Vec<u8>)) {
     let at = message::begin(out, id);

@@ -16,7 +16,8 @@ mod reply;
 mod scram;
 
 pub use driver::{Deployment, Exchange, MongoDriver};
-pub use errors::classify;
+pub use errors::{classify, describe, is_ok};
 pub use facts::{Facts, QUESTIONS};
+pub use greeting::{put_command, take_document};
 pub use options::{Auth, MongoOptions, ReadPreference, WriteConcern};
 pub use scram::Mechanism;
