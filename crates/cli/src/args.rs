@@ -26,6 +26,8 @@ pub enum Command {
     /// Drop-in for YCSB: load, run or shell with YCSB's own arguments; `dyno ycsb help` lists them
     #[command(disable_help_flag = true)]
     Ycsb(YcsbArgs),
+    /// Drop-in for POCDriver: a proof of ingest rate with POCDriver's own flags
+    Pocdriver(Box<crate::pocdriver::PocArgs>),
     /// Print the JSON Schema of summary.json
     Schema,
 }

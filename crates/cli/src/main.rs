@@ -3,6 +3,7 @@
 mod args;
 mod exit;
 mod live;
+mod pocdriver;
 mod report;
 mod run;
 mod selftest;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         args::Command::Report(options) => report::report(&options),
         args::Command::Merge(options) => report::merge(&options),
         args::Command::Selftest(options) => selftest::selftest(&options),
+        args::Command::Pocdriver(options) => pocdriver::pocdriver(&options),
         args::Command::Ycsb(options) => return ycsb::ycsb(&options.arguments),
         args::Command::Schema => report::schema(),
     };

@@ -96,6 +96,10 @@ impl Driver for NullDriver {
         }
     }
 
+    fn records(&self, request: &Request) -> u32 {
+        if request.verb == Verb::Document { self.content.documents(request) } else { 1 }
+    }
+
     fn skip(&mut self, input: &[u8]) -> Decoded {
         if input.is_empty() { Decoded::Need } else { Decoded::Reply { used: 1, then: Then::Wait } }
     }

@@ -38,6 +38,8 @@ struct Worker {
     iteration: u64,
     /// The next sequence number.
     sequence: u64,
+    /// The first sequence number that has not been sent yet.
+    unsent: u64,
     flush_due: bool,
     queue: Vec<Queued>,
     /// Targets of the updates of the bulk under way.
@@ -110,9 +112,11 @@ impl PocWorkload {
                 "a workflow that inserts (i) or queries (k)",
             ));
         }
+        let first = |user: u32| next.get(user as usize).copied().unwrap_or(0);
         let worker = |user: u32| Worker {
             iteration: 0,
-            sequence: next.get(user as usize).copied().unwrap_or(0),
+            sequence: first(user),
+            unsent: first(user),
             flush_due: false,
             queue: Vec::new(),
             updates: Vec::new(),
@@ -179,14 +183,14 @@ impl PocWorkload {
         worker.words.next_below(n)
     }
 
-    /// One of the worker's newest documents.
+    /// One of the worker's newest documents, of those that do not wait for a bulk.
     fn key(&self, worker: &mut Worker) -> u64 {
-        let range = (worker.sequence * u64::from(self.config.working_set) / 100).max(1);
+        let range = (worker.unsent * u64::from(self.config.working_set) / 100).max(1);
         let value = match &self.zipfian {
             Some(zipfian) => zipfian.rank(worker.words.next_unit()) % range,
             None => self.below(worker, range),
         };
-        worker.sequence.saturating_sub(range) + value
+        worker.unsent.saturating_sub(range) + value
     }
 
     /// What the next iteration is, if it does anything.
@@ -307,6 +311,7 @@ impl PocWorkload {
     fn flush(&self, user: u64, worker: &mut Worker) -> Request {
         worker.runs.clear();
         worker.updates.clear();
+        worker.unsent = worker.sequence;
         let mut queue = std::mem::take(&mut worker.queue);
         if !self.config.ordered {
             // As drivers do: where order does not matter, one command for each kind.

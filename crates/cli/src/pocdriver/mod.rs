@@ -1,0 +1,164 @@
+//! `dyno pocdriver FLAGS`: takes POCDriver's command line and prints what POCDriver prints.
+//!
+//! ```text
+//! flags --args--> PocConfig --> sample (-p)
+//!                           '-> setup (drop, indexes, first sequence numbers) --> session --> what is still queued
+//!                                                                    watch: a report every ten seconds
+//! ```
+
+mod args;
+mod sample;
+mod setup;
+mod watch;
+
+pub use args::PocArgs;
+
+use crate::exit::{Exit, Failure};
+use crate::run::{choose_cores, create_directory, environment, is_local, now};
+use crate::{signals, terminal};
+use dyno_engine::{Control, End, Job, Pacing, Queue};
+use dyno_plan::Settings;
+use dyno_record::Scale;
+use dyno_rig::{Opened, PhasePlan, Session, SessionPlan, Target};
+use dyno_rundir::schema::{Status, Summary, Trust};
+use dyno_types::limits::DRAIN_NS;
+use dyno_workload::Workload;
+use dyno_workload::pocdriver::{PocConfig, PocWorkload};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use watch::Watch;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// The command.
+pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
+    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as i64;
+    let config = args.config(now_ms)?;
+    if args.print {
+        terminal::out(&sample::print(&config));
+        return Ok(Exit::Ok);
+    }
+    let (target, opened) = open(args, &config)?;
+    let control = Arc::new(Control::default());
+    signals::listen(&control).map_err(Failure::from)?;
+    let ready = setup::prepare(args, &config, &opened)?;
+    let workload = Arc::new(PocWorkload::new(&config, &ready.next).map_err(refused)?);
+    let job = job(args, &config, workload.clone(), &target)?;
+    job.check().map_err(Failure::from)?;
+    let environment = environment();
+    let plan = SessionPlan {
+        title: format!("pocdriver, {} workers", config.workers),
+        target: target.redacted(),
+        started: now(),
+        conditions: Vec::new(),
+        clock_ns: environment.clock_ns,
+    };
+    let writer = match &args.out {
+        Some(path) => {
+            Some(create_directory(path, &Settings::new(), &plan, &opened, &environment, Scale::Ns64)?)
+        }
+        None => None,
+    };
+    let mut session = Session::new(plan, &opened, control, writer);
+    let mut watch = Watch::new(args, &config, workload.clone(), ready.before)?;
+    let ended =
+        session.run(&PhasePlan { name: "measure", job: job.clone() }, &mut watch).map_err(Failure::from)?;
+    let left = send_the_rest(&workload, &opened, &job)?;
+    let status = if signals::interrupted() { Status::Interrupted } else { Status::Complete };
+    let summary = session.finish(&ended, &job.pacing, status);
+    watch.finish(&ended.totals);
+    if left > 0 {
+        terminal::warn(&format!("{left} bulks that were queued at the end could not be sent"));
+    }
+    Ok(exit(args, &summary))
+}
+
+fn refused(bad: dyno_workload::ycsb::BadProperty) -> Failure {
+    Failure::Usage(format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
+}
+
+fn open(args: &PocArgs, config: &PocConfig) -> Result<(Target, Opened), Failure> {
+    let mut target = Target::parse(&args.host).map_err(Failure::from)?;
+    if let Target::Mongo(options) = &mut target {
+        options.database = args.names()?.0.to_owned();
+    }
+    let probe = PocWorkload::new(config, &[]).map_err(refused)?;
+    let opened = target.open(probe.content())?;
+    opened.check(&probe.content(), &[])?;
+    Ok((target, opened))
+}
+
+fn job(
+    args: &PocArgs,
+    config: &PocConfig,
+    workload: Arc<PocWorkload>,
+    target: &Target,
+) -> Result<Job, Failure> {
+    let users = config.workers as usize;
+    let cores = choose_cores(args.load_threads, users, is_local(target), None)?;
+    Ok(Job {
+        workload,
+        pacing: Pacing::Closed { think_ns: 0 },
+        end: End { operations: None, duration_ns: Some(args.duration * SECOND_NS) },
+        warmup_ns: 0,
+        users,
+        pipeline: 1,
+        batch: 1,
+        cores: cores.into_iter().map(Some).collect(),
+        timeout_ns: None,
+        queue: Queue::default(),
+        seed: config.seed,
+        stripe: (0, 1),
+        scale: Scale::Ns64,
+        raw_samples: false,
+        spin: false,
+        drain_ns: DRAIN_NS,
+        retry: None,
+    })
+}
+
+/// Sends what the workers had queued when the time was over; returns the number of bulks that failed.
+fn send_the_rest(workload: &PocWorkload, opened: &Opened, job: &Job) -> Result<u64, Failure> {
+    let (rest, bulks) = workload.rest();
+    if bulks == 0 || signals::interrupted() {
+        return Ok(bulks);
+    }
+    let job = Job {
+        workload: Arc::new(rest),
+        end: End { operations: Some(bulks), duration_ns: None },
+        users: bulks as usize,
+        ..job.clone()
+    };
+    let mut sent = 0;
+    opened
+        .run(job, Arc::new(Control::default()), &mut |second| sent += second.totals.ok())
+        .map_err(Failure::from)?;
+    Ok(bulks - sent.min(bulks))
+}
+
+/// Whether nothing failed but searches for documents that are not there: an update of a document whose insert still
+/// waits for its bulk finds nothing, and that is how this load works.
+fn only_misses(summary: &Summary) -> bool {
+    let measured = summary.phases.iter().filter(|phase| phase.name == "measure");
+    measured
+        .flat_map(|phase| &phase.outcomes)
+        .all(|(name, count)| *count == 0 || name == "ok" || name == "not_found")
+}
+
+fn exit(args: &PocArgs, summary: &Summary) -> Exit {
+    let reasons = || summary.verdict.reasons.iter().filter(|r| r.check != "errors" || !only_misses(summary));
+    for reason in reasons() {
+        // A proof of ingest is about a rate, not about tails.
+        let matters = matches!(reason.check.as_str(), "errors" | "invariant" | "drops" | "interrupted");
+        if matters || reason.trust == Trust::Invalid {
+            let word = if reason.trust == Trust::Invalid { "invalid" } else { "suspect" };
+            terminal::warn(&format!("the run is {word} ({}): {}", reason.check, reason.text));
+        }
+    }
+    let invalid = reasons().any(|reason| reason.trust == Trust::Invalid);
+    match summary.status {
+        Status::Interrupted => Exit::Interrupted,
+        _ if invalid && !args.compat_exit => Exit::Invalid,
+        _ => Exit::Ok,
+    }
+}

@@ -1,0 +1,90 @@
+//! What is done before the load: drops, indexes, and where each worker's sequence goes on.
+
+use super::PocArgs;
+use crate::exit::Failure;
+use crate::terminal;
+use dyno_rig::{MongoAdmin, Opened};
+use dyno_types::bson::{self, kind};
+use dyno_workload::pocdriver::{PocConfig, PocWorkload, Template};
+
+/// What the load begins with.
+#[derive(Debug, Default)]
+pub struct Ready {
+    /// The first free sequence number of each worker.
+    pub next: Vec<u64>,
+    /// Documents that are there already.
+    pub before: u64,
+}
+
+/// Prepares the collections, where the target is MongoDB.
+pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Ready, Failure> {
+    let Some(admin) = opened.mongo_admin() else { return Ok(Ready::default()) };
+    let failed = |words: String| Failure::Unreachable(words);
+    if opened.facts().get("msg").is_some_and(|m| m == "isdbgrid")
+        && !args.nosharding
+        && config.collections == 1
+    {
+        terminal::warn(
+            "sharding the collection is left to you: sh.shardCollection(namespace, {_id: 1}), or give -w",
+        );
+    }
+    let workload = PocWorkload::new(config, &[]).map_err(super::refused)?;
+    let content = workload.poc_content();
+    let mut ready = Ready { next: vec![0; config.workers as usize], before: 0 };
+    for collection in content.collections() {
+        if args.empty {
+            admin.drop_collection(&collection).map_err(failed)?;
+        }
+        for leaf in content.template().leaves().iter().take(config.indexes as usize) {
+            admin.create_index(&collection, &format!("{leaf}_1"), leaf).map_err(failed)?;
+        }
+        if args.fulltext {
+            text_index(&admin, &collection).map_err(failed)?;
+        }
+        ready.before += admin.count(&collection).map_err(failed)?;
+        for (user, next) in ready.next.iter_mut().enumerate() {
+            let worker = config.first_worker + user as u32;
+            *next = (*next).max(first_free(&admin, &collection, worker).map_err(failed)?);
+        }
+    }
+    Ok(ready)
+}
+
+/// One more than the worker's highest sequence number.
+fn first_free(admin: &MongoAdmin, collection: &str, worker: u32) -> Result<u64, String> {
+    let newest = admin.find_one(collection, &|out| {
+        bson::head(out, kind::DOCUMENT, "filter");
+        let filter = bson::open(out);
+        bson::head(out, kind::DOCUMENT, "_id");
+        let range = bson::open(out);
+        Template::id(worker, 0, "$gte", out);
+        Template::id(worker, i32::MAX as u64, "$lt", out);
+        bson::close(out, range);
+        bson::close(out, filter);
+        bson::head(out, kind::DOCUMENT, "sort");
+        let sort = bson::open(out);
+        bson::int32(out, "_id", -1);
+        bson::close(out, sort);
+    })?;
+    let sequence =
+        newest.as_deref().and_then(|document| bson::path(document, "_id.i")).and_then(|e| e.as_i64());
+    Ok(sequence.and_then(|i| u64::try_from(i + 1).ok()).unwrap_or(0))
+}
+
+fn text_index(admin: &MongoAdmin, collection: &str) -> Result<(), String> {
+    let made = admin.run(&|out| {
+        bson::string(out, "createIndexes", collection);
+        bson::head(out, kind::ARRAY, "indexes");
+        let list = bson::open(out);
+        bson::item(out, kind::DOCUMENT, 0);
+        let index = bson::open(out);
+        bson::head(out, kind::DOCUMENT, "key");
+        let key = bson::open(out);
+        bson::string(out, "$**", "text");
+        bson::close(out, key);
+        bson::string(out, "name", "$**_text");
+        bson::close(out, index);
+        bson::close(out, list);
+    });
+    made.map(drop)
+}

@@ -1,0 +1,122 @@
+//! `dyno pocdriver` as its users type it: sizes, reports, exact counts, resuming, refusals.
+
+mod common;
+
+use common::mongo::Mongo;
+use common::{Dyno, assert_exit, skip_because, stderr, stdout};
+
+/// The number after `After N seconds, ` in the last summary, and the collection's total.
+fn inserted(text: &str) -> (u64, u64) {
+    let line = text.lines().rfind(|l| l.contains(" new documents inserted - collection has ")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let after = |word: &str, offset: usize| {
+        let at = words.iter().position(|w| *w == word).unwrap();
+        words[at + offset].replace(',', "").parse().unwrap()
+    };
+    (after("seconds,", 1), after("has", 1))
+}
+
+fn count(dyno: &Dyno, server: &Mongo, database: &str) -> u64 {
+    // A run of no inserts tells how many documents are there.
+    let uri = server.uri("");
+    let namespace = format!("{database}.c");
+    let run =
+        dyno.run(&["pocdriver", "-c", &uri, "-n", &namespace, "-i", "0", "-r", "1", "-d", "1", "-t", "1"]);
+    inserted(&stdout(&run)).1
+}
+
+#[test]
+fn the_three_shapes_have_their_sizes() {
+    let dyno = Dyno::new();
+    for (flags, size) in [
+        ("-f 25 -a 5:5 --depth 2 -x 3", 1.003),
+        ("-f 234 -a 20:20 --depth 2 -x 6", 10.03),
+        ("-f 1692 -a 10:10 --depth 2 -x 8", 50.01),
+    ] {
+        let arguments: Vec<&str> = ["pocdriver", "-p"].into_iter().chain(flags.split(' ')).collect();
+        let printed = dyno.run(&arguments);
+        assert_exit(&printed, &[0]);
+        let text = stdout(&printed);
+        let last = text.lines().last().unwrap();
+        let found: f64 = last.split(' ').nth(2).unwrap().parse().unwrap();
+        // One document; means are checked where many are made.
+        assert!((found / size - 1.0).abs() < 0.03, "{flags}: {last}");
+        assert!(text.starts_with("{\n  \"_id\": {\n    \"w\": 1,\n    \"i\": 12345678\n  },"), "{text}");
+    }
+}
+
+#[test]
+fn the_summary_equals_what_the_server_holds_and_the_next_run_goes_on() {
+    let Some(server) = Mongo::java() else {
+        return skip_because("dyno pocdriver", "mongo-java-server is not there (see scripts/need-mongo.sh)");
+    };
+    let dyno = Dyno::new();
+    let uri = server.uri("");
+    let run = |more: &[&str]| {
+        let common =
+            ["pocdriver", "-c", &uri, "-n", "poc.c", "-d", "2", "--interval", "1", "-b", "37", "-t", "3"];
+        dyno.run(&[&common[..], &["-f", "25", "-a", "5:5", "--depth", "2", "-x", "3"], more].concat())
+    };
+    let first = run(&["-e", "-k", "20", "-u", "20", "-g", "5", "-r", "1", "-o", "log.csv"]);
+    assert_exit(&first, &[0]);
+    let (new, total) = inserted(&stdout(&first));
+    assert!(new > 0 && new == total, "{}", stdout(&first));
+    // 37 divides no number of iterations: what was queued at the end has been sent too.
+    assert_eq!(count(&dyno, &server, "poc"), total);
+    for word in
+        ["keyqueries per second on average", "rangequeries per second since last report", "\t100.00 % in"]
+    {
+        assert!(stdout(&first).contains(word), "{}", stdout(&first));
+    }
+    let log = std::fs::read_to_string(dyno.path("log.csv")).unwrap();
+    assert!(log.starts_with("time,seconds,inserts,inserts_per_s,inserts_under_50ms_pct,"), "{log}");
+    // Without -e the sequences go on, and nothing collides.
+    let second = run(&["--workflow", "iukIp"]);
+    assert_exit(&second, &[0]);
+    let (more, sum) = inserted(&stdout(&second));
+    assert_eq!((sum, count(&dyno, &server, "poc")), (total + more, total + more));
+    // Another client with workers of its own.
+    let third = run(&["--threadIdStart", "3", "-q", "2000"]);
+    let (paced, _) = inserted(&stdout(&third));
+    assert!((3_000..=4_300).contains(&paced), "2,000/s for 2 s gave {paced}");
+    assert_eq!(count(&dyno, &server, "poc"), sum + paced);
+}
+
+#[test]
+fn a_client_with_the_same_workers_collides_and_ends() {
+    let Some(server) = Mongo::ferretdb(&[]) else {
+        return skip_because("duplicate keys", "FerretDB is not there (see scripts/need-mongo.sh)");
+    };
+    let dyno = Dyno::new();
+    let uri = server.uri("");
+    let arguments = ["pocdriver", "-c", &uri, "-n", "d.c", "-d", "2", "-b", "20", "-t", "1", "-q", "40"];
+    // Both ask for the first free number before either has written.
+    let (one, two) = (dyno.start(&arguments), dyno.start(&arguments));
+    let (one, two) = (one.wait_with_output().unwrap(), two.wait_with_output().unwrap());
+    let words = stderr(&one) + &stderr(&two);
+    assert!(words.contains("duplicate"), "{words}");
+    assert!(words.contains("the run is invalid"), "{words}");
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_by_its_flag() {
+    let dyno = Dyno::new();
+    for (flags, words) in [
+        ("-n nodot", "exactly one dot"),
+        ("-l 9", "11 or more"),
+        ("-x 11", "at most the 10 leaf fields"),
+        ("-g 5", "--arrays x:y"),
+        ("-i 0", "a weight above 0"),
+        ("-v pK", "inserts (i) or queries (k)"),
+        ("-v x", "letters of i u I k K p"),
+        ("-a 5", "X:Y"),
+        ("--faithful-clock -z 10", "exclude each other"),
+        ("-c mongodb://127.0.0.1:1", "nothing listens there"),
+    ] {
+        let arguments: Vec<&str> = ["pocdriver"].into_iter().chain(flags.split(' ')).collect();
+        let refused = dyno.run(&arguments);
+        let code = if flags.starts_with("-c") { 3 } else { 2 };
+        assert_exit(&refused, &[code]);
+        assert!(stderr(&refused).contains(words), "{flags}: {}", stderr(&refused));
+    }
+}
