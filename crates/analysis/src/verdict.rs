@@ -246,14 +246,15 @@ fn littles_law(e: &Evidence<'_>) -> Option<(Trust, String)> {
 /// The number of users that throughput and times imply. Metrics that cover others (scripts, verification, shares of
 /// scans, closing) are left out by their names.
 pub fn users_by_littles_law(totals: &Totals, think_ns: u64, seconds: f64, names: &[&str]) -> Option<f64> {
-    const DERIVED: [&str; 4] = ["READ-MODIFY-WRITE", "VERIFY", "SCAN-LATENCY-PER-RECORD", "CLEANUP"];
+    const DERIVED: [&str; 6] =
+        ["READ-MODIFY-WRITE", "VERIFY", "SCAN-LATENCY-PER-RECORD", "CLEANUP", "TRANSACTION", "BULK"];
     if seconds <= 0.0 {
         return None;
     }
     let numbers = (0..totals.outcomes.len()).filter(|&n| totals.outcomes[n].iter().any(|&c| c > 0));
     let service: u128 = numbers
         .zip(names)
-        .filter(|(_, name)| !DERIVED.contains(name))
+        .filter(|(_, name)| !DERIVED.contains(name) && !name.starts_with("TX-"))
         .filter_map(|(number, _)| totals.ok_slot(number))
         .map(|slot| slot.service.sum_ns())
         .sum();

@@ -28,6 +28,8 @@ pub enum Command {
     Ycsb(YcsbArgs),
     /// Drop-in for POCDriver: a proof of ingest rate with POCDriver's own flags
     Pocdriver(Box<crate::pocdriver::PocArgs>),
+    /// Drop-in for sysbench-mongodb: its configuration, its data, its transaction
+    SysbenchMongodb(Box<crate::sysbench_mongodb::SysbenchArgs>),
     /// Print the JSON Schema of summary.json
     Schema,
 }

@@ -8,6 +8,7 @@ mod report;
 mod run;
 mod selftest;
 mod signals;
+mod sysbench_mongodb;
 mod terminal;
 mod ycsb;
 
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         args::Command::Merge(options) => report::merge(&options),
         args::Command::Selftest(options) => selftest::selftest(&options),
         args::Command::Pocdriver(options) => pocdriver::pocdriver(&options),
+        args::Command::SysbenchMongodb(options) => sysbench_mongodb::sysbench_mongodb(&options),
         args::Command::Ycsb(options) => return ycsb::ycsb(&options.arguments),
         args::Command::Schema => report::schema(),
     };

@@ -1,0 +1,288 @@
+//! `dyno sysbench-mongodb [CONFIG] [OVERRIDES] [NAME=VALUE]`: loads and runs transactions as sysbench-mongodb does, prints
+//! and writes what it prints and writes, and adds latencies of each command.
+//!
+//! ```text
+//! words --dyno_plan--> SysbenchPlan --> collections and index k_1 --> load: batches in parallel --> transactions
+//!                                                                      log: a line each ten seconds
+//! ```
+
+mod args;
+mod log;
+
+pub use args::SysbenchArgs;
+
+use crate::exit::{Exit, Failure};
+use crate::run::{choose_cores, create_directory, environment, is_local, now};
+use crate::{report, signals, terminal};
+use dyno_engine::{Control, End, Job, Pacing, Queue};
+use dyno_plan::Settings;
+use dyno_plan::settings::Source;
+use dyno_plan::sysbench_mongodb::{Phase, SysbenchPlan, parse};
+use dyno_record::Scale;
+use dyno_report::sysbench_mongodb::{
+    ExecuteHeader, LoadHeader, Reporter, Stage, Wording, finish, thread_line,
+};
+use dyno_rig::{Ended, Opened, PhasePlan, Session, SessionPlan, Target};
+use dyno_rundir::schema::{Status, Summary, Trust};
+use dyno_types::limits::DRAIN_NS;
+use dyno_workload::Workload;
+use dyno_workload::sysbench_mongodb::{Dialect, INDEX, SysbenchLoad, SysbenchRun};
+use log::{Layout, Log};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// What all phases need.
+struct Bench<'a> {
+    args: &'a SysbenchArgs,
+    plan: SysbenchPlan,
+    target: Target,
+    opened: Opened,
+    control: Arc<Control>,
+}
+
+/// The command.
+pub fn sysbench_mongodb(args: &SysbenchArgs) -> Result<Exit, Failure> {
+    let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let mut plan = parse(&args.words, &args.wishes(), now_s).map_err(|e| Failure::Usage(e.to_string()))?;
+    plan.config.first_writer = args.first_writer;
+    plan.notes.iter().for_each(|note| terminal::warn(note));
+    let mut target = Target::parse(args.target.as_deref().unwrap_or(&plan.uri)).map_err(Failure::from)?;
+    if let Target::Mongo(options) = &mut target {
+        options.database.clone_from(&plan.database);
+    }
+    let run = Arc::new(SysbenchRun::new(&plan.config).map_err(refused)?);
+    let control = Arc::new(Control::default());
+    signals::listen(&control).map_err(Failure::from)?;
+    let opened = target.open(run.content())?;
+    opened.check(&run.content(), &[])?;
+    let bench = Bench { args, plan, target, opened, control };
+    let mut failed = 0;
+    if bench.plan.load {
+        failed = bench.load()?;
+    }
+    if signals::interrupted() {
+        return Ok(Exit::Interrupted);
+    }
+    match bench.plan.query {
+        true => bench.execute(run),
+        false if failed > 0 => Ok(Exit::Invalid),
+        false => Ok(Exit::Ok),
+    }
+}
+
+fn refused(bad: dyno_workload::ycsb::BadProperty) -> Failure {
+    Failure::Usage(format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
+}
+
+impl Bench<'_> {
+    fn wording(&self) -> Wording {
+        if self.plan.config.dialect == Dialect::Y2015 { Wording::Y2015 } else { Wording::Head }
+    }
+
+    fn job(&self, workload: Arc<dyn Workload>, users: u32, end: End) -> Result<Job, Failure> {
+        let cores = choose_cores(self.args.load_threads, users as usize, is_local(&self.target), None)?;
+        let job = Job {
+            workload,
+            pacing: Pacing::Closed { think_ns: 0 },
+            end,
+            warmup_ns: 0,
+            users: users as usize,
+            pipeline: 1,
+            batch: 1,
+            cores: cores.into_iter().map(Some).collect(),
+            timeout_ns: None,
+            queue: Queue::default(),
+            seed: self.plan.config.seed as u64,
+            stripe: (0, 1),
+            scale: Scale::Ns64,
+            raw_samples: false,
+            spin: false,
+            drain_ns: DRAIN_NS,
+            retry: None,
+        };
+        job.check().map_err(Failure::from)?;
+        Ok(job)
+    }
+
+    fn log(
+        &self,
+        stage: Stage,
+        workload: &dyn Workload,
+        load: Option<Arc<SysbenchLoad>>,
+    ) -> Result<Log, Failure> {
+        let config = &self.plan.config;
+        let (phase, users) = match stage {
+            Stage::Load => (Phase::Load, config.loaders),
+            Stage::Execute => (Phase::Execute, config.writers),
+        };
+        let layout = Layout {
+            reporter: Reporter::new(self.wording(), stage, u64::from(users), config.faithful),
+            stage,
+            path: &self.args.logs.join(self.plan.log_name(phase)),
+            every_s: self.plan.feedback_seconds,
+            every_documents: self.plan.feedback_inserts.filter(|_| stage == Stage::Load),
+        };
+        Log::new(layout, &log::metrics(workload), load)
+    }
+
+    fn session_plan(&self, title: &str) -> SessionPlan {
+        SessionPlan {
+            title: title.to_owned(),
+            target: self.target.redacted(),
+            started: now(),
+            conditions: Vec::new(),
+            clock_ns: environment().clock_ns,
+        }
+    }
+
+    /// Loads; returns the number of batches that failed.
+    fn load(&self) -> Result<u64, Failure> {
+        let (plan, config) = (&self.plan, &self.plan.config);
+        let workload = Arc::new(SysbenchLoad::new(config).map_err(refused)?);
+        let mut log = self.log(Stage::Load, workload.as_ref(), Some(workload.clone()))?;
+        log.say(&self.load_header());
+        if let Some(admin) = self.opened.mongo_admin() {
+            for number in 1..=config.collections {
+                let name = format!("sbtest{number}");
+                log.say(&thread_line(
+                    "Thread-1",
+                    &format!("Writer thread 0 : creating collection {name} secondary index"),
+                ));
+                admin.create_index(&name, INDEX.0, INDEX.1).map_err(Failure::Unreachable)?;
+            }
+        }
+        let end = End { operations: Some(workload.operations()), duration_ns: None };
+        let job = self.job(workload, config.loaders, end)?;
+        let begun = Instant::now();
+        let mut session = Session::new(
+            self.session_plan("sysbench-mongodb load"),
+            &self.opened,
+            self.control.clone(),
+            None,
+        );
+        let ended = session.run(&PhasePlan { name: "load", job }, &mut log).map_err(Failure::from)?;
+        log.finish(&ended.totals);
+        log.say(&thread_line("main", "Done!"));
+        terminal::out(&finish(Stage::Load, &date(), begun.elapsed().as_secs()));
+        self.complain(&ended);
+        let _ = plan;
+        Ok(ended.totals.failed())
+    }
+
+    /// Batches that failed, with the server's words.
+    fn complain(&self, ended: &Ended) {
+        let failed = ended.totals.failed();
+        if failed > 0 {
+            let words: Vec<&str> = ended.phase.errors.values().map(String::as_str).collect();
+            terminal::warn(&format!(
+                "{failed} of {} inserts failed: {}",
+                ended.totals.ended_total(),
+                words.first().unwrap_or(&"no words")
+            ));
+        }
+    }
+
+    fn execute(&self, workload: Arc<SysbenchRun>) -> Result<Exit, Failure> {
+        let config = &self.plan.config;
+        let mut log = self.log(Stage::Execute, workload.as_ref(), None)?;
+        log.say(&self.execute_header());
+        for writer in 0..config.writers {
+            log.say(&thread_line(&format!("Thread-{writer}"), &format!("Writer thread {writer} : started")));
+        }
+        let end = End { operations: None, duration_ns: Some(self.plan.run_seconds * SECOND_NS) };
+        let job = self.job(workload, config.writers, end)?;
+        let plan = self.session_plan("sysbench-mongodb");
+        let writer = match &self.args.out {
+            Some(path) => {
+                let mut settings = Settings::new();
+                for one in &self.plan.provenance {
+                    settings.set(&one.key, &one.value, Source::Option { flag: one.source.clone() });
+                }
+                Some(create_directory(path, &settings, &plan, &self.opened, &environment(), Scale::Ns64)?)
+            }
+            None => None,
+        };
+        let mut session = Session::new(plan, &self.opened, self.control.clone(), writer);
+        let begun = Instant::now();
+        let ended =
+            session.run(&PhasePlan { name: "measure", job: job.clone() }, &mut log).map_err(Failure::from)?;
+        log.say(&thread_line("main", "Done!"));
+        terminal::out(&finish(Stage::Execute, &date(), begun.elapsed().as_secs()));
+        let status = if signals::interrupted() { Status::Interrupted } else { Status::Complete };
+        let summary = session.finish(&ended, &job.pacing, status);
+        if self.args.json || !config.faithful {
+            report::show(&summary, self.args.json)?;
+        }
+        Ok(exit(&summary))
+    }
+
+    fn load_header(&self) -> String {
+        let (plan, config) = (&self.plan, &self.plan.config);
+        LoadHeader {
+            wording: self.wording(),
+            collections: config.collections,
+            database: plan.database.clone(),
+            loaders: config.loaders,
+            documents: config.documents,
+            batch: config.batch,
+            feedback_seconds: plan.feedback_seconds.map_or(-1, |s| s as i64),
+            feedback_inserts: plan.feedback_inserts.map_or(-1, |n| n as i64),
+            table: format!("{}.tsv", plan.log_name(Phase::Load)),
+            old: [plan.write_concern.clone(), plan.server.clone(), plan.user.clone()],
+            uri: self.target.redacted(),
+        }
+        .text()
+    }
+
+    fn execute_header(&self) -> String {
+        let (plan, config) = (&self.plan, &self.plan.config);
+        let c = &config.counts;
+        let each = config.max_tps / config.writers + u32::from(config.dialect == Dialect::Y2015);
+        ExecuteHeader {
+            wording: self.wording(),
+            collections: config.collections,
+            database: plan.database.clone(),
+            writers: config.writers,
+            documents: config.documents,
+            feedback_seconds: plan.feedback_seconds.map_or(-1, |s| s as i64),
+            table: format!("{}.tsv", plan.log_name(Phase::Execute)),
+            run_seconds: plan.run_seconds,
+            counts: [
+                config.range_size,
+                c.point_selects,
+                c.simple_ranges,
+                c.sum_ranges,
+                c.order_ranges,
+                c.distinct_ranges,
+                c.index_updates,
+                c.non_index_updates,
+                c.inserts,
+            ],
+            tps: [config.max_tps, each],
+            seed: config.seed,
+            old: [
+                plan.auto_commit.clone(),
+                plan.write_concern.clone(),
+                plan.server.clone(),
+                plan.user.clone(),
+            ],
+            uri: self.target.redacted(),
+        }
+        .text()
+    }
+}
+
+/// As `date` prints it.
+fn date() -> String {
+    jiff::Zoned::now().strftime("%a %b %e %H:%M:%S %Z %Y").to_string()
+}
+
+fn exit(summary: &Summary) -> Exit {
+    match (summary.status, summary.verdict.trust) {
+        (Status::Interrupted, _) => Exit::Interrupted,
+        (_, Trust::Invalid) => Exit::Invalid,
+        _ => Exit::Ok,
+    }
+}

@@ -1,0 +1,130 @@
+//! `dyno sysbench-mongodb` as its users type it: data, transaction, lines, tables, refusals.
+
+mod common;
+
+use common::mongo::Mongo;
+use common::{Dyno, assert_exit, skip_because, stderr, stdout};
+use dyno_rig::{MongoAdmin, Target};
+use dyno_types::bson::{self, kind};
+use dyno_workload::Workload;
+use dyno_workload::sysbench_mongodb::{SysbenchConfig, SysbenchRun};
+use serde_json::Value;
+
+// One user: two could meet between the delete and the insert of one document.
+const SMALL: [&str; 7] = [
+    "NUM_COLLECTIONS=2",
+    "NUM_DOCUMENTS_PER_INSERT=70",
+    "NUM_LOADER_THREADS=2",
+    "NUM_WRITER_THREADS=1",
+    "NUM_SECONDS_PER_FEEDBACK=1",
+    "DB_NAME=sbtest",
+    "SEED=1",
+];
+
+fn servers() -> Vec<(&'static str, Mongo)> {
+    let all = [
+        ("FerretDB", Mongo::ferretdb(&[])),
+        ("mongo-java-server", Mongo::java()),
+        ("mongod", Mongo::mongod()),
+    ];
+    all.into_iter().filter_map(|(name, server)| Some((name, server?))).collect()
+}
+
+fn admin(server: &Mongo) -> MongoAdmin {
+    let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
+    let opened = Target::parse(&server.uri("sbtest")).unwrap().open(content).unwrap();
+    opened.mongo_admin().unwrap()
+}
+
+fn bench(dyno: &Dyno, server: &Mongo, more: &[&str]) -> std::process::Output {
+    let uri = format!("URI={}", server.uri(""));
+    let mut arguments = vec!["sysbench-mongodb", uri.as_str()];
+    arguments.extend(SMALL);
+    arguments.extend(more);
+    dyno.run(&arguments)
+}
+
+#[test]
+fn data_and_transactions_are_those_of_the_original() {
+    let servers = servers();
+    if servers.is_empty() {
+        return skip_because("dyno sysbench-mongodb", "no server is there (see scripts/need-mongo.sh)");
+    }
+    for (name, server) in &servers {
+        let dyno = Dyno::new();
+        // 200 is no multiple of 70: the rest of a collection is loaded too.
+        let more = ["NUM_DOCUMENTS_PER_COLLECTION=200", "RUN_TIME_SECONDS=3", "--out", "d"];
+        let ran = bench(&dyno, server, &more);
+        assert_exit(&ran, &[0, 5]);
+        let text = stdout(&ran);
+        let admin = admin(server);
+        for collection in ["sbtest1", "sbtest2"] {
+            assert_eq!(admin.count(collection).unwrap(), 200, "{name}: {text}");
+        }
+        let second = admin.find_one("sbtest2", &|out| {
+            bson::head(out, kind::DOCUMENT, "filter");
+            let at = bson::open(out);
+            bson::int32(out, "_id", 7);
+            bson::close(out, at);
+        });
+        let document = second.unwrap().expect("document 7");
+        assert_eq!(bson::find(&document, "c").unwrap().as_str().unwrap().len(), 119);
+        assert_eq!(bson::find(&document, "pad").unwrap().as_str().unwrap().len(), 59);
+        // Loading the same again meets duplicate keys, says so and goes on.
+        let again = bench(&dyno, server, &["NUM_DOCUMENTS_PER_COLLECTION=200", "DOQUERY=no"]);
+        assert_exit(&again, &[5]);
+        assert!(stderr(&again).contains("inserts failed"), "{}", stderr(&again));
+        check_run(&dyno, name, &text);
+    }
+}
+
+/// Lines, tables and counts of the transactions.
+fn check_run(dyno: &Dyno, name: &str, text: &str) {
+    assert!(text.contains("Thread[Thread-0,5,main]400 inserts : "), "{name}: {text}");
+    assert!(text.contains("Thread[main,5,main]Done!"), "{name}");
+    assert!(text.contains(" : cum excp=0 : int excpt=0 : writers=1 : int lat="), "{name}: {text}");
+    let table = std::fs::read_to_string(dyno.path("mongoSysbenchExecute-2-200-1.txt.tsv")).unwrap();
+    assert!(
+        table.starts_with("elap_secs\tcum_tps\tint_tps\tcum_ips\tint_ips\tcum_excp\tint_excp\tint_lat\n1\t"),
+        "{table}"
+    );
+    let summary: Value = dyno.summary("d");
+    let measured = common::phase(&summary, "measure");
+    let count = |metric: &str| {
+        let all = measured["metrics"].as_array().unwrap();
+        all.iter().find(|m| m["name"] == metric).map_or(0, |m| m["service"]["count"].as_u64().unwrap())
+    };
+    let transactions = count("TRANSACTION");
+    assert!(transactions > 0, "{name}: {measured}");
+    assert_eq!(count("POINT-SELECT"), 10 * transactions, "{name}");
+    for command in ["SIMPLE-RANGE", "SUM-RANGE", "ORDER-RANGE", "DISTINCT-RANGE", "DELETE", "INSERT"] {
+        assert_eq!(count(command), transactions, "{name}: {command}");
+    }
+}
+
+#[test]
+fn configurations_are_read_and_what_is_wrong_in_them_is_named() {
+    let dyno = Dyno::new();
+    let null = |words: &[&str]| dyno.run(&[&["sysbench-mongodb", "--target", "null:"], words].concat());
+    std::fs::write(
+        dyno.path("config.bash"),
+        "#!/bin/bash\n# small\nexport NUM_COLLECTIONS=3\nexport NUM_DOCUMENTS_PER_COLLECTION=$[5*100]\n\
+         export NUM_WRITER_THREADS=2\nRUN_TIME_SECONDS=1\nexport RUN_TIME_SECONDS\nexport DB_NAME=\"db_${NUM_COLLECTIONS}\"\n",
+    )
+    .unwrap();
+    let ran = null(&[]);
+    assert_exit(&ran, &[0, 5]);
+    let text = stdout(&ran);
+    assert!(text.contains("database name            = db_3") && text.contains("1,500 inserts"), "{text}");
+    std::fs::write(dyno.path("bad.bash"), "export NUM_COLLECTIONS=1\nrm -rf /tmp/x\n").unwrap();
+    for (words, expected) in [
+        (&["bad.bash"][..], "bad.bash:2:"),
+        (&["nowhere.bash"], "nowhere.bash"),
+        (&["NUM_COLECTIONS=1"], "NUM_COLLECTIONS"),
+        (&["NUM_WRITER_THREADS=none"], "NUM_WRITER_THREADS=none"),
+    ] {
+        let refused = null(words);
+        assert_exit(&refused, &[2]);
+        assert!(stderr(&refused).contains(expected), "{words:?}: {}", stderr(&refused));
+    }
+}
