@@ -28,7 +28,7 @@ test-all: test
 
 bench:
 	@scripts/need-redis.sh
-	$(CARGO) run --release --locked -p dyno-bench
+	$(CARGO) run --release --locked -p dyno-bench --features official
 
 install: build
 	$(CARGO) install --locked --path crates/cli

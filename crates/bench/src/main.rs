@@ -7,7 +7,10 @@
 
 mod children;
 mod floor;
+mod mongo;
+mod official;
 mod promises;
+mod responder;
 mod rounds;
 
 use anyhow::{Context, Result, bail};
@@ -18,6 +21,11 @@ fn main() -> Result<()> {
     if arguments.first().map(String::as_str) == Some("floor") {
         return floor::run(&arguments[1..]);
     }
+    match arguments.first().map(String::as_str) {
+        Some("responder") => return responder::run(),
+        Some("official") => return official::run(&arguments[1..]),
+        _ => {}
+    }
     let pairs = match arguments.first() {
         Some(n) => n.parse().context("expected the number of pairs, such as 15")?,
         None => 15,
@@ -27,10 +35,17 @@ fn main() -> Result<()> {
         bail!("the benchmark needs two cores: one for the server, one for the client");
     }
     println!("{}", bench.describe());
+    // `dyno-bench 15 mongodb`: this row alone.
+    if arguments.get(1).map(String::as_str) == Some("mongodb") {
+        return mongo::row(&bench, pairs);
+    }
     let rows = [(1, "zero"), (16, "zero"), (16, "random")];
     for (pipeline, value) in rows.into_iter().filter(|_| pairs > 0) {
         bench.value = value;
         rounds::compare(&bench, pairs, pipeline)?;
+    }
+    if pairs > 0 {
+        mongo::row(&bench, pairs)?;
     }
     promises::load(&bench)?;
     promises::open_loop(&bench)?;

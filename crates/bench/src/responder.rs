@@ -1,0 +1,140 @@
+//! A server of MongoDB's protocol that answers every command at once, so that the client is what is measured.
+
+use anyhow::{Context, Result};
+use dyno_types::bson::{self, kind};
+use dyno_wire::mongodb::message::{self, HEADER, code};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::net::{RecvFlags, SendFlags};
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+
+struct Client {
+    stream: TcpStream,
+    input: Vec<u8>,
+}
+
+/// `responder`: listens on a free port, prints it, and serves until it is killed.
+pub fn run() -> Result<()> {
+    let listener = TcpListener::bind(("127.0.0.1", 0))?;
+    println!("{}", listener.local_addr()?.port());
+    std::io::stdout().flush()?;
+    let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+    epoll::add(&epoll, &listener, EventData::new_u64(u64::MAX), EventFlags::IN)?;
+    let mut clients: Vec<Option<Client>> = Vec::new();
+    let mut events: Vec<epoll::Event> = Vec::with_capacity(1024);
+    let (mut buffer, mut out) = (vec![0u8; 256 << 10], Vec::new());
+    let record = record();
+    loop {
+        events.clear();
+        epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), None)?;
+        for event in &events {
+            let data = event.data;
+            if data.u64() == u64::MAX {
+                let (stream, _) = listener.accept()?;
+                stream.set_nodelay(true)?;
+                epoll::add(&epoll, &stream, EventData::new_u64(clients.len() as u64), EventFlags::IN)?;
+                clients.push(Some(Client { stream, input: Vec::new() }));
+                continue;
+            }
+            let place = &mut clients[data.u64() as usize];
+            let Some(client) = place else { continue };
+            let n = rustix::net::recv(client.stream.as_fd(), &mut buffer, RecvFlags::empty())
+                .map_or(0, |(n, _)| n);
+            if n == 0 {
+                *place = None;
+                continue;
+            }
+            client.input.extend_from_slice(&buffer[..n]);
+            out.clear();
+            let used = answer_all(&client.input, &record, &mut out)?;
+            client.input.drain(..used);
+            let mut sent = 0;
+            while sent < out.len() {
+                sent += rustix::net::send(client.stream.as_fd(), &out[sent..], SendFlags::NOSIGNAL)?;
+            }
+        }
+    }
+}
+
+/// A record as YCSB writes it: ten fields of 100 bytes.
+fn record() -> Vec<u8> {
+    let mut out = Vec::new();
+    let at = bson::open(&mut out);
+    bson::string(&mut out, "_id", "user6284781860667377211");
+    for field in 0..10 {
+        bson::binary(&mut out, &format!("field{field}"), &[b'x'; 100]);
+    }
+    bson::close(&mut out, at);
+    out
+}
+
+fn int(bytes: &[u8], at: usize) -> i32 {
+    bytes.get(at..).and_then(|b| b.first_chunk::<4>()).map_or(0, |b| i32::from_le_bytes(*b))
+}
+
+/// Answers all whole messages; returns the bytes used.
+fn answer_all(input: &[u8], record: &[u8], out: &mut Vec<u8>) -> Result<usize> {
+    let mut at = 0;
+    while input.len() - at >= HEADER {
+        let bytes = int(input, at) as usize;
+        if input.len() - at < bytes {
+            break;
+        }
+        answer(&input[at..at + bytes], record, out)?;
+        at += bytes;
+    }
+    Ok(at)
+}
+
+fn answer(whole: &[u8], record: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let (id, old) = (int(whole, 4), int(whole, 12) == code::QUERY);
+    let from = HEADER + if old { 4 + "admin.$cmd".len() + 1 + 8 } else { 5 };
+    let command = whole.get(from..).context("a command")?;
+    let name = command.get(5..).and_then(|c| c.split(|b| *b == 0).next()).context("a command's name")?;
+    let at = out.len();
+    if old {
+        out.extend_from_slice(&[0; 8]);
+        out.extend_from_slice(&id.to_le_bytes());
+        out.extend_from_slice(&code::REPLY.to_le_bytes());
+        out.extend_from_slice(&[0; 16]);
+        out.extend_from_slice(&1i32.to_le_bytes());
+    } else {
+        message::begin(out, 1);
+        out[at + 8..at + 12].copy_from_slice(&id.to_le_bytes());
+    }
+    let body = bson::open(out);
+    match name {
+        b"find" => {
+            bson::head(out, kind::DOCUMENT, "cursor");
+            let cursor = bson::open(out);
+            bson::head(out, kind::ARRAY, "firstBatch");
+            let batch = bson::open(out);
+            bson::item(out, kind::DOCUMENT, 0);
+            out.extend_from_slice(record);
+            bson::close(out, batch);
+            bson::int64(out, "id", 0);
+            bson::string(out, "ns", "ycsb.usertable");
+            bson::close(out, cursor);
+        }
+        b"update" | b"insert" | b"delete" => {
+            bson::int32(out, "n", 1);
+            bson::int32(out, "nModified", 1);
+        }
+        b"hello" | b"isMaster" | b"ismaster" => {
+            bson::boolean(out, "ismaster", true);
+            bson::boolean(out, "isWritablePrimary", true);
+            bson::boolean(out, "helloOk", true);
+            bson::int32(out, "maxBsonObjectSize", 16 << 20);
+            bson::int32(out, "maxMessageSizeBytes", 48_000_000);
+            bson::int32(out, "maxWriteBatchSize", 100_000);
+            bson::int32(out, "minWireVersion", 0);
+            bson::int32(out, "maxWireVersion", 21);
+        }
+        _ => {}
+    }
+    bson::double(out, "ok", 1.0);
+    bson::close(out, body);
+    message::end(&mut out[at..], 0);
+    Ok(())
+}
