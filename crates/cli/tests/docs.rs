@@ -62,10 +62,26 @@ fn adapt(words: &[String], port: u16, folder: &Path) -> Vec<String> {
                 }
             }
         }
-        Some("ycsb") => all.extend(["-p".into(), format!("redis.port={port}")]),
+        Some("ycsb") if words.get(2).is_some_and(|w| w == "redis") => {
+            all.extend(["-p".into(), format!("redis.port={port}")]);
+        }
+        Some("ycsb") => all.extend(["-p".into(), "operationcount=200".into()]),
+        Some("pocdriver" | "sysbench-mongodb") => {
+            for word in &mut all {
+                *word = word.replace("RUN_TIME_SECONDS=10", "RUN_TIME_SECONDS=2");
+                if word == "10" {
+                    *word = "2".into();
+                }
+            }
+        }
         _ => {}
     }
     all
+}
+
+/// Whether a command of the README wants MongoDB.
+fn wants_mongodb(command: &[String]) -> bool {
+    command.iter().any(|word| word.contains("mongodb:"))
 }
 
 #[test]
@@ -80,7 +96,19 @@ fn every_command_of_the_readme_runs() {
         readme.lines().filter_map(|l| l.strip_prefix("$ dyno ")).map(words).collect();
     assert!(commands.len() >= 8, "the README has lost its commands");
     let mut made: Vec<String> = Vec::new();
-    for command in commands {
+    let mongo = common::mongo::Mongo::ferretdb(&[]);
+    if mongo.is_none() {
+        common::skip_because(
+            "README commands for MongoDB",
+            "FerretDB is not there (see scripts/need-mongo.sh)",
+        );
+    }
+    for mut command in commands {
+        if wants_mongodb(&command) {
+            let Some(mongo) = &mongo else { continue };
+            let there = format!("127.0.0.1:{}", mongo.port);
+            command.iter_mut().for_each(|word| *word = word.replace("127.0.0.1:27017", &there));
+        }
         let mut arguments = adapt(&command, server.port, folder.path());
         let place = |name: &str| folder.path().join(name).display().to_string();
         match arguments[0].as_str() {
