@@ -27,6 +27,7 @@ pub enum Command {
     #[command(disable_help_flag = true)]
     Ycsb(YcsbArgs),
     /// Drop-in for POCDriver: a proof of ingest rate with POCDriver's own flags
+    #[command(infer_long_args = true)]
     Pocdriver(Box<crate::pocdriver::PocArgs>),
     /// Drop-in for sysbench-mongodb: its configuration, its data, its transaction
     SysbenchMongodb(Box<crate::sysbench_mongodb::SysbenchArgs>),

@@ -16,7 +16,7 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = match args::Cli::try_parse() {
+    let cli = match args::Cli::try_parse_from(pocdriver::normal(std::env::args_os().collect())) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are answers, not errors.

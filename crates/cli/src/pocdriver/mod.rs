@@ -7,11 +7,13 @@
 //! ```
 
 mod args;
+mod forms;
 mod sample;
 mod setup;
 mod watch;
 
 pub use args::PocArgs;
+pub use forms::normal;
 
 use crate::exit::{Exit, Failure};
 use crate::run::{choose_cores, create_directory, environment, is_local, now};
