@@ -117,6 +117,11 @@ impl MongoAdmin {
 
     /// Runs one command on the run's database; `fields` appends its elements. Returns the reply, or the server's words.
     pub fn run(&self, fields: &dyn Fn(&mut Vec<u8>)) -> Result<Vec<u8>, String> {
+        self.run_on(&self.options.database, fields)
+    }
+
+    /// The same on another database, such as `admin`.
+    pub fn run_on(&self, database: &str, fields: &dyn Fn(&mut Vec<u8>)) -> Result<Vec<u8>, String> {
         let driver = MongoDriver::new(self.options.clone(), Arc::new(Nothing), self.deployment.clone());
         let mut driver = driver.map_err(|refused| refused.0)?;
         let (mut opening, mut answer) = (Vec::new(), Vec::new());
@@ -141,7 +146,7 @@ impl MongoAdmin {
                         received.drain(..used);
                         greeted = more.then_some(reply + 1);
                         if !more {
-                            put_command(out, &self.options.database, fields);
+                            put_command(out, database, fields);
                         }
                     }
                 }
@@ -171,6 +176,23 @@ impl MongoAdmin {
             bson::close(out, list);
         });
         made.map(drop)
+    }
+
+    /// Shards a collection of the run's database by `_id`; one that is sharded so already is no error.
+    pub fn shard(&self, collection: &str) -> Result<(), String> {
+        let database = &self.options.database;
+        let already = |made: Result<Vec<u8>, String>| match made {
+            Err(words) if !words.contains("already") => Err(words),
+            _ => Ok(()),
+        };
+        already(self.run_on("admin", &|out| bson::string(out, "enableSharding", database)))?;
+        already(self.run_on("admin", &|out| {
+            bson::string(out, "shardCollection", &format!("{database}.{collection}"));
+            bson::head(out, kind::DOCUMENT, "key");
+            let key = bson::open(out);
+            bson::int32(out, "_id", 1);
+            bson::close(out, key);
+        }))
     }
 
     /// Drops a collection; one that is not there is no error.

@@ -2,7 +2,6 @@
 
 use super::PocArgs;
 use crate::exit::Failure;
-use crate::terminal;
 use dyno_rig::{MongoAdmin, Opened};
 use dyno_types::bson::{self, kind};
 use dyno_workload::pocdriver::{PocConfig, PocWorkload, Template};
@@ -20,20 +19,17 @@ pub struct Ready {
 pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Ready, Failure> {
     let Some(admin) = opened.mongo_admin() else { return Ok(Ready::default()) };
     let failed = |words: String| Failure::Unreachable(words);
-    if opened.facts().get("msg").is_some_and(|m| m == "isdbgrid")
-        && !args.nosharding
-        && config.collections == 1
-    {
-        terminal::warn(
-            "sharding the collection is left to you: sh.shardCollection(namespace, {_id: 1}), or give -w",
-        );
-    }
+    let sharded = opened.facts().get("msg").is_some_and(|m| m == "isdbgrid");
     let workload = PocWorkload::new(config, &[]).map_err(super::refused)?;
     let content = workload.poc_content();
     let mut ready = Ready { next: vec![0; config.workers as usize], before: 0 };
     for collection in content.collections() {
         if args.empty {
             admin.drop_collection(&collection).map_err(failed)?;
+        }
+        // The balancer stays as it is: the original turns it off for good.
+        if sharded && !args.nosharding && config.collections == 1 {
+            admin.shard(&collection).map_err(failed)?;
         }
         for leaf in content.template().leaves().iter().take(config.indexes as usize) {
             admin.create_index(&collection, &format!("{leaf}_1"), leaf).map_err(failed)?;
