@@ -1,7 +1,8 @@
 //! From what a user typed to what a run is told: properties, options and their provenance.
 //!
 //! Here live the grammar of `.properties` files ([`properties`]), the layers of settings ([`settings`]), YCSB's
-//! command line ([`ycsb`]), sysbench-mongodb's configurations ([`sysbench_mongodb`]), and the reading of what belongs to a binding ([`bindings`]) and to the client
+//! command line ([`ycsb`]), sysbench-mongodb's configurations
+//! ([`sysbench_mongodb`]), and the reading of what belongs to a binding ([`bindings`]) and to the client
 //! ([`client`]). What a workload makes of its properties is `dyno-workload`'s affair. Nothing here prints, opens a
 //! connection or touches a file, save that property files are read.
 //!
