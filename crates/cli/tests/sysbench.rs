@@ -103,6 +103,35 @@ fn check_run(dyno: &Dyno, name: &str, text: &str) {
 }
 
 #[test]
+fn sqlite_holds_the_same_data_and_does_the_same_transactions() {
+    let dyno = Dyno::new();
+    let sqlite = |more: &[&str]| {
+        let mut arguments = vec!["sysbench-mongodb", "--target", "sqlite:a.db?synchronous=off"];
+        arguments.extend(SMALL);
+        arguments.extend(["NUM_DOCUMENTS_PER_COLLECTION=200", "RUN_TIME_SECONDS=2", "--out", "d"]);
+        arguments.extend(more);
+        dyno.run(&arguments)
+    };
+    let ran = sqlite(&[]);
+    assert_exit(&ran, &[0, 5]);
+    check_run(&dyno, "SQLite", &stdout(&ran));
+    std::fs::remove_dir_all(dyno.path("d")).unwrap();
+    // The records are there: a second load collides, document by document.
+    let again = sqlite(&["DOQUERY=no"]);
+    assert_exit(&again, &[5]);
+    assert!(stderr(&again).contains("UNIQUE constraint failed"), "{}", stderr(&again));
+    for (target, words) in
+        [("redb:b.redb", "has no documents"), ("redis://127.0.0.1:1", "nothing listens there")]
+    {
+        let refused = dyno.run(&["sysbench-mongodb", "--target", target]);
+        assert!(!refused.status.success() && stderr(&refused).contains(words), "{}", stderr(&refused));
+    }
+    let refused = dyno.run(&["pocdriver", "-c", "sqlite:p.db", "-d", "1"]);
+    assert_exit(&refused, &[2]);
+    assert!(stderr(&refused).contains("a table has no field called"), "{}", stderr(&refused));
+}
+
+#[test]
 fn configurations_are_read_and_what_is_wrong_in_them_is_named() {
     let dyno = Dyno::new();
     let null = |words: &[&str]| dyno.run(&[&["sysbench-mongodb", "--target", "null:"], words].concat());

@@ -69,6 +69,10 @@ pub fn open_with_sink(
     if content.table().is_empty() {
         return Err(Refused("the workload's table has no name: give it one, such as usertable".to_owned()));
     }
+    if let (Some(shape), false) = (content.shapes().first(), matches!(kind.scheme, "sqlite" | "null")) {
+        let why = format!("{}: it has no documents and cannot do {:?}; sqlite: can", kind.scheme, shape.name);
+        return Err(Refused(why));
+    }
     let given = options::Given::check(&uri, kind.options)?;
     match kind.scheme {
         "sqlite" => sqlite::open(&uri, &given, content),

@@ -31,6 +31,11 @@ pub trait Content: Send + Sync {
         &[]
     }
 
+    /// Secondary indexes of every collection, which are there before the first insert: name and field.
+    fn indexes(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
     /// Appends the name of the collection that a document request addresses.
     fn collection(&self, _request: &Request, out: &mut Vec<u8>) {
         out.extend_from_slice(self.table().as_bytes());

@@ -1,9 +1,11 @@
 //! SQLite: one table per workload, one column per field, one connection per session.
 //!
-//! Here live opening a database file and its options; `schema` holds the statements, `session` executes requests.
+//! Here live opening a database file and its options; `schema` holds the statements, `session` executes requests,
+//! `documents` those of workloads of documents.
 //! Keys and values are BLOBs, so that they compare as bytes. Waiting for SQLite's single writer is SQLite's own busy
 //! handler, which sleeps 1 ms to 100 ms between attempts until `busy_timeout` is over.
 
+mod documents;
 mod schema;
 mod session;
 
@@ -63,6 +65,9 @@ const BUSY_TIMEOUT_MS: u32 = 5_000;
 
 /// Prepared statements kept per session beyond two for each field.
 const STATEMENTS: usize = 16;
+
+/// The same of workloads of documents: so many shapes times collections.
+const DOCUMENT_STATEMENTS: usize = 1_024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Journal {
@@ -189,17 +194,21 @@ pub(crate) fn open(
     content: Arc<dyn Content>,
 ) -> Result<Arc<dyn Store>, Refused> {
     let settings = Settings::read(uri, given)?;
-    let schema = Schema::new(content.as_ref(), settings.replaces)?;
+    documents::check(content.shapes())?;
+    // Workloads of documents bring their own tables along.
+    let records = content.shapes().is_empty();
+    let schema = if records { Some(Schema::new(content.as_ref(), settings.replaces)?) } else { None };
     uri.create_file(&settings.path)?;
-    let statements = 2 * schema.fields.len() + STATEMENTS;
+    let statements = schema.as_ref().map_or(DOCUMENT_STATEMENTS, |s| 2 * s.fields.len() + STATEMENTS);
     let connection = settings.connect(statements)?;
-    schema
-        .create(&connection)
-        .map_err(|why| Refused(format!("sqlite: {}: {why}", settings.path.display())))?;
+    if let Some(schema) = &schema {
+        let made = schema.create(&connection);
+        made.map_err(|why| Refused(format!("sqlite: {}: {why}", settings.path.display())))?;
+    }
     Ok(Arc::new(SqliteStore {
         settings,
         statements,
-        schema: Arc::new(schema),
+        schema: schema.map(Arc::new),
         content,
         // Kept open so that the end of the last session does not checkpoint and remove the WAL.
         connection: Mutex::new(connection),
@@ -209,7 +218,7 @@ pub(crate) fn open(
 struct SqliteStore {
     settings: Settings,
     statements: usize,
-    schema: Arc<Schema>,
+    schema: Option<Arc<Schema>>,
     content: Arc<dyn Content>,
     connection: Mutex<Connection>,
 }
@@ -225,14 +234,18 @@ impl Store for SqliteStore {
 
     fn session(&self) -> Result<Box<dyn StoreSession>, Refused> {
         let connection = self.settings.connect(self.statements)?;
+        let Some(schema) = &self.schema else {
+            return Ok(Box::new(documents::DocumentSession::new(connection, self.content.clone())));
+        };
         let undo = if self.settings.journal == Journal::Off { "COMMIT" } else { "ROLLBACK" };
-        Ok(Box::new(Session::new(connection, self.schema.clone(), self.content.clone(), undo)))
+        Ok(Box::new(Session::new(connection, schema.clone(), self.content.clone(), undo)))
     }
 
     fn count(&self) -> Result<Option<u64>, Refused> {
+        let Some(schema) = &self.schema else { return Ok(None) };
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let count: i64 = connection
-            .query_row(&self.schema.count, [], |row| row.get(0))
+            .query_row(&schema.count, [], |row| row.get(0))
             .map_err(|error| Refused(format!("sqlite: {}: {error}", self.settings.path.display())))?;
         Ok(Some(count.cast_unsigned()))
     }

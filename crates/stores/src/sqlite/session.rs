@@ -254,8 +254,9 @@ fn found(changed: usize) -> Executed {
 }
 
 /// The class of an error of SQLite.
-fn outcome(error: &Error) -> Outcome {
+pub(super) fn outcome(error: &Error) -> Outcome {
     match error.sqlite_error_code() {
+        Some(ErrorCode::ConstraintViolation) => Outcome::Duplicate,
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Outcome::Busy,
         Some(ErrorCode::OutOfMemory) => Outcome::OutOfMemory,
         Some(ErrorCode::ReadOnly) => Outcome::ReadOnly,

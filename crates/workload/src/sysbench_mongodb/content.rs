@@ -102,6 +102,10 @@ impl Content for SysbenchContent {
 
     fn value(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
 
+    fn indexes(&self) -> Vec<(String, String)> {
+        vec![(super::INDEX.0.into(), super::INDEX.1.into())]
+    }
+
     fn shapes(&self) -> &[Shape] {
         &self.shapes
     }

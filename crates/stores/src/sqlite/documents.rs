@@ -1,0 +1,351 @@
+//! Operations on documents as SQL: a collection is a table, a field is a column, `_id` the primary key.
+//!
+//! Every shape is a prepared statement for each collection, executed in autocommit; an insert of several documents and an
+//! update of several statements are one transaction. Tables have no nested fields: shapes that need them are refused
+//! when the store is opened. A table is made when its first document is inserted, with the columns of that document
+//! and the indexes that the content asks for.
+
+use super::session::outcome;
+use dyno_types::bson::{self, Element, kind};
+use dyno_types::document::{
+    Action, Change, Compare, Filter, Modify, Operand, Order, Projection, Shape, Test,
+};
+use dyno_types::{Content, Executed, Outcome, Refused, Request, StoreSession, Verb};
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+use rusqlite::{CachedStatement, Connection, Error};
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// A user's connection for documents.
+pub(super) struct DocumentSession {
+    connection: Connection,
+    content: Arc<dyn Content>,
+    /// Statements by shape and collection.
+    sql: HashMap<(u16, u32), String>,
+    collection: Vec<u8>,
+    bytes: Vec<u8>,
+    error: String,
+}
+
+/// Refuses shapes that tables cannot express.
+pub(super) fn check(shapes: &[Shape]) -> Result<(), Refused> {
+    for shape in shapes {
+        // The number of a collection makes no difference to what can be expressed.
+        if let Err(why) = statement(&shape.action, "t") {
+            return Err(Refused(format!("sqlite: {:?} cannot be done: {why}", shape.name)));
+        }
+    }
+    Ok(())
+}
+
+fn quoted(name: &str) -> Result<String, String> {
+    match name.contains(['.', '"']) {
+        true => Err(format!("a table has no field called {name:?}")),
+        false => Ok(format!("\"{name}\"")),
+    }
+}
+
+/// The statement of a shape; parameters stand in the order of [`operands`]. Inserts depend on their documents.
+fn statement(action: &Action, table: &str) -> Result<Option<String>, String> {
+    let sorted = |by: &[(String, Order)]| -> Result<String, String> {
+        let mut out = String::new();
+        for (number, (field, order)) in by.iter().enumerate() {
+            let word = if number == 0 { " ORDER BY " } else { ", " };
+            let direction = if *order == Order::Ascending { "" } else { " DESC" };
+            let _ = write!(out, "{word}{}{direction}", quoted(field)?);
+        }
+        Ok(out)
+    };
+    Ok(Some(match action {
+        Action::Insert { .. } => return Ok(None),
+        Action::Find { filter, fields, sort, limit, .. } => {
+            let limit = match limit {
+                Some(0) => String::new(),
+                Some(n) => format!(" LIMIT {n}"),
+                None => return Err("the limit of a request is no parameter here".into()),
+            };
+            format!("SELECT {} FROM {table}{}{}{limit}", columns(fields)?, condition(filter)?, sorted(sort)?)
+        }
+        Action::Sum { filter, field, .. } => {
+            format!("SELECT sum({}) FROM {table}{}", quoted(field)?, condition(filter)?)
+        }
+        Action::Distinct { filter, field } => {
+            format!("SELECT DISTINCT {} FROM {table}{}", quoted(field)?, condition(filter)?)
+        }
+        Action::Update { filter, change: Change::Fields(changes), many, upsert: false, .. } => {
+            whole(filter, *many)?;
+            format!("UPDATE {table} SET {}{}", changed(changes)?, condition(filter)?)
+        }
+        Action::Delete { filter, many, .. } => {
+            whole(filter, *many)?;
+            format!("DELETE FROM {table}{}", condition(filter)?)
+        }
+        Action::Update { .. } => return Err("only changes of single fields, without upsert".into()),
+        Action::Aggregate { .. } => return Err("aggregations other than a sum".into()),
+        Action::FindAndModify { .. } => return Err("find-and-modify".into()),
+    }))
+}
+
+/// A statement for one document must name it.
+fn whole(filter: &Filter, many: bool) -> Result<(), String> {
+    let named = filter.0.iter().any(|c| c.field == "_id" && matches!(c.test, Test::Equal(_)));
+    if many || named { Ok(()) } else { Err("a change of one of several documents".into()) }
+}
+
+fn columns(fields: &Projection) -> Result<String, String> {
+    let shown: Result<Vec<String>, String> =
+        fields.0.iter().filter(|(_, shown)| *shown).map(|(field, _)| quoted(field)).collect();
+    let shown = shown?;
+    Ok(if shown.is_empty() { "*".into() } else { shown.join(", ") })
+}
+
+fn condition(filter: &Filter) -> Result<String, String> {
+    let mut out = String::new();
+    for condition in &filter.0 {
+        let field = quoted(&condition.field)?;
+        let tests: Vec<String> = match &condition.test {
+            Test::Equal(_) => vec![format!("{field} = ?")],
+            Test::Range(all) => all
+                .iter()
+                .map(|(compare, _)| {
+                    let sign = match compare {
+                        Compare::Above => ">",
+                        Compare::AtLeast => ">=",
+                        Compare::Below => "<",
+                        Compare::AtMost => "<=",
+                    };
+                    format!("{field} {sign} ?")
+                })
+                .collect(),
+            Test::In(all) => vec![format!("{field} IN ({})", vec!["?"; all.len()].join(", "))],
+        };
+        for test in tests {
+            let word = if out.is_empty() { " WHERE " } else { " AND " };
+            let _ = write!(out, "{word}{test}");
+        }
+    }
+    Ok(out)
+}
+
+fn changed(changes: &[(Modify, String, Operand)]) -> Result<String, String> {
+    let one = |(modify, field, _): &(Modify, String, Operand)| {
+        let field = quoted(field)?;
+        match modify {
+            Modify::Set => Ok(format!("{field} = ?")),
+            Modify::Increment => Ok(format!("{field} = {field} + ?")),
+            Modify::Push | Modify::Unset => Err("arrays and missing fields".to_owned()),
+        }
+    };
+    changes.iter().map(one).collect::<Result<Vec<_>, _>>().map(|all| all.join(", "))
+}
+
+/// The operands in the order of a statement's parameters.
+fn operands(action: &Action) -> Vec<Operand> {
+    // In SQL the changes stand before the condition.
+    match action {
+        Action::Update { change: Change::Fields(changes), .. } => {
+            let mut all = action.operands();
+            all.rotate_right(changes.len());
+            all
+        }
+        _ => action.operands(),
+    }
+}
+
+/// A BSON value as SQLite has it.
+fn value<'a>(element: &Element<'a>) -> Result<ToSqlOutput<'a>, String> {
+    Ok(match element.kind {
+        kind::STRING => {
+            ToSqlOutput::Borrowed(ValueRef::Text(element.as_str().unwrap_or_default().as_bytes()))
+        }
+        kind::BINARY => ToSqlOutput::Borrowed(ValueRef::Blob(element.as_bytes().unwrap_or_default())),
+        kind::DOUBLE => ToSqlOutput::Owned(Value::Real(element.as_f64().unwrap_or_default())),
+        kind::NULL => ToSqlOutput::Owned(Value::Null),
+        _ => match element.as_i64() {
+            Some(number) => ToSqlOutput::Owned(Value::Integer(number)),
+            None => return Err("a column holds no documents, arrays and the like".into()),
+        },
+    })
+}
+
+/// A failed request.
+enum Failure {
+    Sqlite(Error),
+    /// What a table cannot hold.
+    Shape(String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Sqlite(error)
+    }
+}
+
+impl DocumentSession {
+    pub(super) fn new(connection: Connection, content: Arc<dyn Content>) -> Self {
+        let (sql, collection, bytes, error) = Default::default();
+        DocumentSession { connection, content, sql, collection, bytes, error }
+    }
+
+    fn table(&mut self, request: &Request) -> String {
+        self.collection.clear();
+        self.content.collection(request, &mut self.collection);
+        format!("\"{}\"", String::from_utf8_lossy(&self.collection).replace('"', ""))
+    }
+
+    fn try_execute(&mut self, request: &Request) -> Result<Executed, Failure> {
+        let content = self.content.clone();
+        let action = &content.shapes()[usize::from(request.shape)].action;
+        if let Action::Insert { .. } = action {
+            return self.insert(request);
+        }
+        let at = (request.shape, request.collection);
+        if !self.sql.contains_key(&at) {
+            let table = self.table(request);
+            let sql = statement(action, &table).map_err(Failure::Shape)?.unwrap_or_default();
+            self.sql.insert(at, sql);
+        }
+        let (writes, count) = (action.writes(), content.documents(request));
+        let together = writes && count > 1;
+        if together {
+            self.connection.execute_batch("BEGIN IMMEDIATE")?;
+        }
+        let done = self.statements(action, request, if writes { count } else { 1 });
+        if together {
+            let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
+            self.connection.execute_batch(end)?;
+        }
+        done
+    }
+
+    fn statements(&mut self, action: &Action, request: &Request, count: u32) -> Result<Executed, Failure> {
+        let mut prepared = self.connection.prepare_cached(&self.sql[&(request.shape, request.collection)])?;
+        let operands = operands(action);
+        let mut records = 0;
+        for number in 0..count {
+            for (place, &operand) in operands.iter().enumerate() {
+                self.bytes.clear();
+                let at = bson::open(&mut self.bytes);
+                self.content.operand(request, number, operand, "v", &mut self.bytes);
+                bson::close(&mut self.bytes, at);
+                let element =
+                    bson::find(&self.bytes, "v").ok_or_else(|| Failure::Shape("no operand".into()))?;
+                prepared.raw_bind_parameter(place + 1, value(&element).map_err(Failure::Shape)?)?;
+            }
+            records += if action.writes() { prepared.raw_execute()? as u32 } else { rows(&mut prepared)? };
+        }
+        let must_find = action.writes() || matches!(action, Action::Find { limit: Some(1), .. });
+        let outcome = if must_find && records == 0 { Outcome::NotFound } else { Outcome::Ok };
+        Ok(Executed::new(outcome, records))
+    }
+
+    fn insert(&mut self, request: &Request) -> Result<Executed, Failure> {
+        let count = self.content.documents(request);
+        if count > 1 {
+            self.connection.execute_batch("BEGIN IMMEDIATE")?;
+        }
+        let mut done = self.insert_all(request, count);
+        if matches!(&done, Err(Failure::Sqlite(error)) if error.to_string().contains("no such table")) {
+            self.create(request)?;
+            done = self.insert_all(request, count);
+        }
+        if count > 1 {
+            self.connection.execute_batch(if done.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        }
+        done.map(|()| Executed::new(Outcome::Ok, count))
+    }
+
+    fn insert_all(&mut self, request: &Request, count: u32) -> Result<(), Failure> {
+        for number in 0..count {
+            self.bytes.clear();
+            self.content.document(request, number, &mut self.bytes);
+            let at = (request.shape, request.collection);
+            if !self.sql.contains_key(&at) {
+                let sql = self.insertion(request).map_err(Failure::Shape)?;
+                self.sql.insert(at, sql);
+            }
+            let mut prepared = self.connection.prepare_cached(&self.sql[&at])?;
+            for (place, element) in elements(&self.bytes).enumerate() {
+                prepared.raw_bind_parameter(place + 1, value(&element).map_err(Failure::Shape)?)?;
+            }
+            prepared.raw_execute()?;
+        }
+        Ok(())
+    }
+
+    /// The insert of the document just rendered.
+    fn insertion(&mut self, request: &Request) -> Result<String, String> {
+        let table = self.table(request);
+        let names: Result<Vec<String>, String> = elements(&self.bytes).map(|e| quoted(name(&e))).collect();
+        let names = names?;
+        let places = vec!["?"; names.len()].join(", ");
+        Ok(format!("INSERT INTO {table}({}) VALUES({places})", names.join(", ")))
+    }
+
+    /// Makes the table of the document just rendered, and its indexes.
+    fn create(&mut self, request: &Request) -> Result<(), Failure> {
+        let table = self.table(request);
+        let mut sql = format!("CREATE TABLE IF NOT EXISTS {table}(");
+        for (number, element) in elements(&self.bytes).enumerate() {
+            let word = match element.kind {
+                kind::STRING => "TEXT",
+                kind::BINARY => "BLOB",
+                kind::DOUBLE => "REAL",
+                _ => "INTEGER",
+            };
+            let key = if element.name == b"_id" { " PRIMARY KEY" } else { "" };
+            let comma = if number == 0 { "" } else { ", " };
+            let column = quoted(name(&element)).map_err(Failure::Shape)?;
+            let _ = write!(sql, "{comma}{column} {word}{key}");
+        }
+        sql.push_str(");");
+        for (index, field) in self.content.indexes() {
+            let column = quoted(&field).map_err(Failure::Shape)?;
+            let index = format!("\"{}_{index}\"", table.trim_matches('"'));
+            let _ = write!(sql, "CREATE INDEX IF NOT EXISTS {index} ON {table}({column});");
+        }
+        Ok(self.connection.execute_batch(&sql)?)
+    }
+}
+
+fn elements(document: &[u8]) -> impl Iterator<Item = Element<'_>> {
+    bson::elements(document).into_iter().flatten().flatten()
+}
+
+fn name<'a>(element: &Element<'a>) -> &'a str {
+    std::str::from_utf8(element.name).unwrap_or_default()
+}
+
+/// Reads all rows of a prepared query, every column of them.
+fn rows(prepared: &mut CachedStatement<'_>) -> Result<u32, Error> {
+    let columns = prepared.column_count();
+    let (mut rows, mut found) = (prepared.raw_query(), 0);
+    while let Some(row) = rows.next()? {
+        for column in 0..columns {
+            std::hint::black_box(row.get_ref(column)?);
+        }
+        found += 1;
+    }
+    Ok(found)
+}
+
+impl StoreSession for DocumentSession {
+    fn execute(&mut self, request: &Request) -> Executed {
+        if request.verb != Verb::Document {
+            return Executed::new(Outcome::NotImplemented, 0);
+        }
+        self.try_execute(request).unwrap_or_else(|failure| {
+            let (outcome, words) = match failure {
+                Failure::Sqlite(error) => (outcome(&error), error.to_string()),
+                Failure::Shape(why) => (Outcome::BadRequest, why),
+            };
+            self.error = words;
+            Executed::new(outcome, 0)
+        })
+    }
+
+    fn last_error(&self) -> &str {
+        &self.error
+    }
+}
