@@ -155,8 +155,10 @@ impl Cluster {
                 cluster.access(port),
                 home.display()
             );
+            let mut listens = port;
             if let Some(front) = &mut front {
                 let own = port_pair();
+                listens = own;
                 // What comes later in a configuration counts.
                 configuration += &format!(
                     "port {own}\ntls-port 0\ncluster-port {}\ncluster-announce-port {port}\n\
@@ -166,7 +168,8 @@ impl Cluster {
                 front(port, own);
             }
             cluster.nodes.push((port, launch(&home, &configuration)?));
-            await_port(port);
+            // Not the front: that one listens already, with nobody behind it.
+            await_port(listens);
         }
         let addresses: Vec<String> =
             cluster.nodes.iter().map(|(port, _)| format!("127.0.0.1:{port}")).collect();
@@ -174,7 +177,8 @@ impl Cluster {
         arguments.extend(addresses.iter().map(String::as_str));
         arguments.extend(["--cluster-replicas", "1", "--cluster-yes"]);
         let made = cluster.cli(0, &arguments);
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
+        let said = [made.stdout, made.stderr].concat();
+        assert!(made.status.success(), "{}: {}", made.status, String::from_utf8_lossy(&said));
         cluster.await_whole();
         Some(cluster)
     }
