@@ -38,7 +38,7 @@ pub struct Shared {
     /// Indexes of closed-loop operations.
     pub claims: Claims,
     /// Acknowledged inserts.
-    pub frontier: Frontier,
+    pub frontier: Arc<Frontier>,
     /// The flag that ends the run early.
     pub control: Arc<Control>,
     /// Metrics that the engine records by itself, where the workload has them.
