@@ -31,6 +31,8 @@ pub enum Command {
     Pocdriver(Box<crate::pocdriver::PocArgs>),
     /// Drop-in for sysbench-mongodb: its configuration, its data, its transaction
     SysbenchMongodb(Box<crate::sysbench_mongodb::SysbenchArgs>),
+    /// Print documents of a workload of one's own (YAML) and their size; nothing is sent
+    Sample(SampleArgs),
     /// Print the JSON Schema of summary.json
     Schema,
 }
@@ -55,6 +57,17 @@ pub enum Wait {
     Spin,
 }
 
+/// `dyno sample`.
+#[derive(Clone, Debug, Args)]
+pub struct SampleArgs {
+    /// The workload
+    #[arg(value_name = "FILE.yaml")]
+    pub file: String,
+    /// Documents of each collection
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
+    pub documents: u32,
+}
+
 /// `dyno run`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
@@ -68,7 +81,8 @@ pub struct RunArgs {
     #[arg(value_name = "TARGET")]
     pub target: Option<String>,
 
-    /// YCSB workload: a letter (a to f), a built-in name (workloads/workloada) or a properties file
+    /// YCSB workload: a letter (a to f), a built-in name (workloads/workloada) or a properties file; or documents and
+    /// operations of one's own: a file that ends in .yaml
     #[arg(short, long, default_value = "a", value_name = "a..f|FILE", help_heading = "Workload")]
     pub workload: String,
     /// Records in the data set (also 100k, 1M)

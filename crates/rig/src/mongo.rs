@@ -161,6 +161,16 @@ impl MongoAdmin {
 
     /// Creates an ascending index on one field where it is not there yet.
     pub fn create_index(&self, collection: &str, name: &str, field: &str) -> Result<(), String> {
+        self.create_compound_index(collection, name, &[(field.to_owned(), 1)])
+    }
+
+    /// Creates an index on several fields, each ascending (1) or descending (-1), where it is not there yet.
+    pub fn create_compound_index(
+        &self,
+        collection: &str,
+        name: &str,
+        fields: &[(String, i32)],
+    ) -> Result<(), String> {
         let made = self.run(&|out| {
             bson::string(out, "createIndexes", collection);
             bson::head(out, kind::ARRAY, "indexes");
@@ -169,7 +179,7 @@ impl MongoAdmin {
             let index = bson::open(out);
             bson::head(out, kind::DOCUMENT, "key");
             let key = bson::open(out);
-            bson::int32(out, field, 1);
+            fields.iter().for_each(|(field, way)| bson::int32(out, field, *way));
             bson::close(out, key);
             bson::string(out, "name", name);
             bson::close(out, index);

@@ -3,6 +3,7 @@
 //! `resolve` turns options into settings, jobs and thresholds without touching anything; `record` prepares the run
 //! directory; here they are carried out in order: target, records, measurement, summary.
 
+mod documents;
 mod record;
 mod resolve;
 
@@ -19,6 +20,7 @@ use dyno_rundir::schema::{Status, Summary, Trust};
 use resolve::Resolved;
 use std::sync::Arc;
 
+pub use documents::read_template;
 pub use record::{create as create_directory, environment, now};
 pub use resolve::{core_config, verbs};
 
@@ -114,6 +116,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         clock_ns: environment.clock_ns,
     };
     let writer = record::writer(args, &resolved, &plan, &opened, &environment)?;
+    resolved.prepare(args, &opened)?;
     let mut session = Session::new(plan, &opened, control, writer);
     let ended = phases(args, &resolved, &opened, &mut session);
     conclude(args, &resolved, &mut session, ended)
@@ -143,7 +146,10 @@ fn phases(
     let load = match (args.no_load || opened.is_virtual(), args.reload) {
         (true, _) => false,
         (false, true) => true,
-        (false, false) => !present(opened, &resolved.measure_workload)?,
+        (false, false) => match resolved.must_load {
+            Some(load) => load,
+            None => !present(opened, &resolved.measure_workload)?,
+        },
     };
     if load && !signals::interrupted() {
         let loaded = session.run(&PhasePlan { name: "load", job: resolved.load_job(opened) }, &mut live)?;
@@ -154,9 +160,10 @@ fn phases(
         if missing > 0 {
             let first =
                 loaded.finished.errors.first().map_or(String::new(), |(o, w)| format!(": {} {w}", o.name()));
-            terminal::warn(&format!("{missing} of {} records could not be loaded{first}", resolved.records));
+            let (all, what) = (resolved.records, resolved.unit());
+            terminal::warn(&format!("{missing} of {all} {what} could not be loaded{first}"));
         }
-    } else if !args.no_load && !opened.is_virtual() {
+    } else if !args.no_load && !opened.is_virtual() && resolved.must_load.is_none() {
         terminal::note(&format!(
             "{} records are there already (--reload loads them again)",
             resolved.records
