@@ -31,7 +31,13 @@ struct Place {
 
 /// Reads the positional: a URI, later an experiment or a preset.
 fn place(args: &RunArgs) -> Result<Target, Failure> {
+    let client = dyno_rig::Client::from(args.client);
     let Some(text) = &args.target else {
+        if client == dyno_rig::Client::Official {
+            return Err(Failure::Usage(
+                "--client official: expected a target, such as mongodb://host".into(),
+            ));
+        }
         return Ok(match find_server(None) {
             Some((kind, _)) => Target::Spawn(kind.to_owned()),
             None => Target::Store(String::new()),
@@ -42,7 +48,7 @@ fn place(args: &RunArgs) -> Result<Target, Failure> {
         && !scheme.is_empty()
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || c == '+')
     {
-        let target = Target::parse(text)?;
+        let target = Target::parse_for(text, client)?;
         if let Target::Redis(options) = &target
             && options.password.is_some()
         {
@@ -129,6 +135,7 @@ pub fn is_local(target: &Target) -> bool {
     match target {
         Target::Redis(options) => options.addresses.iter().all(here),
         Target::Mongo(options) => options.addresses.iter().all(here),
+        Target::Official(official) => official.is_local(),
         _ => false,
     }
 }

@@ -170,8 +170,8 @@ impl MongoOptions {
     pub fn from_uri(uri: &str) -> Result<Self, Refused> {
         if uri.starts_with("mongodb+srv://") {
             return Err(Refused(
-                "mongodb+srv:// asks DNS for the hosts, which is not offered yet: write mongodb://host1,host2/?tls=true \
-                 with the hosts and options that the records name"
+                "mongodb+srv:// asks DNS for the hosts, which only the official driver does here: --client official, or write \
+                 mongodb://host1,host2/?tls=true with the hosts and options that the records name"
                     .into(),
             ));
         }
