@@ -26,4 +26,4 @@ pub use options::OfficialOptions;
 pub use store::OfficialStore;
 
 /// The driver and its version, for the report.
-pub const DRIVER: &str = concat!("official (mongodb ", env!("DYNO_MONGODB_VERSION"), ")");
+pub const DRIVER: &str = concat!("official, mongodb ", env!("DYNO_MONGODB_VERSION"));

@@ -125,7 +125,7 @@ fn one() -> usize {
 /// What the client itself did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Client {
-    /// Who spoke to the database, where there is a choice: `wire` or `official (mongodb VERSION)`.
+    /// Who spoke to the database, where there is a choice: `wire` or `official, mongodb VERSION`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub driver: Option<String>,
     /// Load threads.

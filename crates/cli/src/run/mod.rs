@@ -6,7 +6,7 @@
 mod record;
 mod resolve;
 
-use crate::args::RunArgs;
+use crate::args::{ClientArg, RunArgs};
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
 use crate::report::{exit_of, show};
@@ -152,6 +152,9 @@ fn phases(
         (false, true) => true,
         (false, false) => !present(opened, &resolved.measure_workload)?,
     };
+    if load && args.load_batch > 1 && args.client == ClientArg::Official {
+        terminal::note(&format!("records are loaded one by one: {}", dyno_rig::NO_BATCHES));
+    }
     if load && !signals::interrupted() {
         let loaded = session.run(&PhasePlan { name: "load", job: resolved.load_job(opened) }, &mut live)?;
         let missing = resolved.records.saturating_sub(loaded.totals.ok());

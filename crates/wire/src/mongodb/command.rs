@@ -1,5 +1,6 @@
 //! Requests into commands: one OP_MSG each, written straight into the connection's output.
 //!
+//! Elements stand in the order, and are of the types, in which the official Rust driver sends them: a test compares them.
 //! Documents of inserts and statements of updates and deletes travel in a section of kind 1 after the command's own
 //! document, as drivers send them; so nothing is copied and no length is known beforehand.
 
@@ -62,20 +63,11 @@ impl Writer<'_> {
     fn end(&self, writes: bool, body: usize, out: &mut Vec<u8>) {
         let options = self.options;
         let concern = &options.write_concern;
-        if writes && !concern.is_default() {
-            bson::head(out, kind::DOCUMENT, "writeConcern");
+        bson::string(out, "$db", &options.database);
+        if !writes && options.read_preference != ReadPreference::Primary {
+            bson::head(out, kind::DOCUMENT, "$readPreference");
             let inner = bson::open(out);
-            match concern.w.as_deref().map(|w| (w, w.parse::<i32>())) {
-                Some((_, Ok(members))) => bson::int32(out, "w", members),
-                Some((tag, Err(_))) => bson::string(out, "w", tag),
-                None => {}
-            }
-            if let Some(journal) = concern.journal {
-                bson::boolean(out, "j", journal);
-            }
-            if let Some(ms) = concern.timeout_ms {
-                bson::int64(out, "wtimeout", ms as i64);
-            }
+            bson::string(out, "mode", options.read_preference.name());
             bson::close(out, inner);
         }
         if let (false, Some(level)) = (writes, &options.read_concern) {
@@ -84,11 +76,22 @@ impl Writer<'_> {
             bson::string(out, "level", level);
             bson::close(out, inner);
         }
-        bson::string(out, "$db", &options.database);
-        if !writes && options.read_preference != ReadPreference::Primary {
-            bson::head(out, kind::DOCUMENT, "$readPreference");
+        if writes && !concern.is_default() {
+            bson::head(out, kind::DOCUMENT, "writeConcern");
             let inner = bson::open(out);
-            bson::string(out, "mode", options.read_preference.name());
+            match concern.w.as_deref().map(|w| (w, w.parse::<i32>())) {
+                Some((_, Ok(members))) => bson::int32(out, "w", members),
+                Some((tag, Err(_))) => bson::string(out, "w", tag),
+                None => {}
+            }
+            match concern.timeout_ms.map(|ms| (i32::try_from(ms), ms)) {
+                Some((Ok(ms), _)) => bson::int32(out, "wtimeout", ms),
+                Some((Err(_), ms)) => bson::int64(out, "wtimeout", ms as i64),
+                None => {}
+            }
+            if let Some(journal) = concern.journal {
+                bson::boolean(out, "j", journal);
+            }
             bson::close(out, inner);
         }
         bson::close(out, body);
@@ -150,15 +153,18 @@ impl Writer<'_> {
 
     fn read(&self, request: &Request, out: &mut Vec<u8>) {
         let body = self.begin("find", out);
-        self.by_key(request, "filter", out);
-        self.projected(request, out);
-        bson::int32(out, "limit", 1);
         bson::boolean(out, "singleBatch", true);
+        bson::int64(out, "limit", 1);
+        self.projected(request, out);
+        self.by_key(request, "filter", out);
         self.end(false, body, out);
     }
 
     fn scan(&self, request: &Request, out: &mut Vec<u8>) {
         let body = self.begin("find", out);
+        bson::int64(out, "limit", i64::from(request.limit));
+        self.projected(request, out);
+        sort(&[("_id".to_owned(), Order::Ascending)], out);
         bson::head(out, kind::DOCUMENT, "filter");
         let filter = bson::open(out);
         bson::head(out, kind::DOCUMENT, "_id");
@@ -166,9 +172,6 @@ impl Writer<'_> {
         self.key(request, "$gte", out);
         bson::close(out, range);
         bson::close(out, filter);
-        self.projected(request, out);
-        sort(&[("_id".to_owned(), Order::Ascending)], out);
-        bson::int64(out, "limit", i64::from(request.limit));
         self.end(false, body, out);
     }
 
@@ -272,16 +275,16 @@ impl Writer<'_> {
             }
             Action::Find { filter, fields, sort: by, limit, single_batch } => {
                 let body = self.begin("find", out);
-                self.filter("filter", filter, request, 0, out);
-                projection("projection", fields, out);
-                sort(by, out);
-                let limit = limit.unwrap_or(request.limit);
-                if limit > 0 {
-                    bson::int32(out, "limit", limit.min(i32::MAX as u32) as i32);
-                }
                 if *single_batch {
                     bson::boolean(out, "singleBatch", true);
                 }
+                let limit = limit.unwrap_or(request.limit);
+                if limit > 0 {
+                    bson::int64(out, "limit", i64::from(limit));
+                }
+                projection("projection", fields, out);
+                sort(by, out);
+                self.filter("filter", filter, request, 0, out);
                 self.end(false, body, out);
             }
             Action::Sum { filter, field, result } => self.sum(filter, field, result, request, out),
@@ -296,11 +299,11 @@ impl Writer<'_> {
                 self.statements("update", "updates", *ordered, count, out, |number, out| {
                     self.filter("q", filter, request, number, out);
                     self.change("u", change, request, number, out);
-                    if *many {
-                        bson::boolean(out, "multi", true);
-                    }
                     if *upsert {
                         bson::boolean(out, "upsert", true);
+                    }
+                    if *many {
+                        bson::boolean(out, "multi", true);
                     }
                 });
             }
@@ -313,15 +316,15 @@ impl Writer<'_> {
             Action::FindAndModify { filter, change, fields, sort: by, upsert, returns_new } => {
                 let body = self.begin("findAndModify", out);
                 self.filter("query", filter, request, 0, out);
-                sort(by, out);
                 self.change("update", change, request, 0, out);
-                projection("fields", fields, out);
-                if *upsert {
-                    bson::boolean(out, "upsert", true);
-                }
+                sort(by, out);
                 if *returns_new {
                     bson::boolean(out, "new", true);
                 }
+                if *upsert {
+                    bson::boolean(out, "upsert", true);
+                }
+                projection("fields", fields, out);
                 self.end(true, body, out);
             }
         }
