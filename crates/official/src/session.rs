@@ -168,6 +168,7 @@ impl StoreSession for Session {
                 }
             }
         });
+        self.error.clear();
         done.unwrap_or_else(|failure| {
             self.error = failure.words;
             Executed::new(failure.outcome, failure.records)

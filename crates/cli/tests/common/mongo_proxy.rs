@@ -1,7 +1,8 @@
 //! A proxy before a server that speaks MongoDB's protocol: it writes down every message of the clients.
 //!
-//! It also raises a wire version of 8 to 9 in answers to hello: mongo-java-server 1.47.0 reports 8, which the official
-//! driver refuses to speak to, although everything used here works.
+//! It also changes two answers, so that the official driver speaks to servers of tests. A wire version of 8 becomes 9:
+//! mongo-java-server 1.47.0 reports 8, which the driver refuses, although everything used here works. The answer that
+//! ends SCRAM says that it does: FerretDB 1.24.2 wants an empty exchange after it, which the driver does not offer.
 
 use dyno_types::bson::{self, kind};
 use std::io::{Read, Write};
@@ -79,7 +80,7 @@ fn accept(listener: &TcpListener, server: u16, shared: &Arc<Shared>) {
                 kept.push(message.clone());
             });
         }));
-        threads.push(std::thread::spawn(move || pass(server, client, |message| raise_version(message))));
+        threads.push(std::thread::spawn(move || pass(server, client, |message| mend(message))));
     }
     for stream in shared.streams.lock().unwrap().drain(..) {
         let _ = stream.shutdown(Shutdown::Both);
@@ -108,7 +109,12 @@ fn pass(mut from: TcpStream, mut to: TcpStream, see: impl Fn(&mut Vec<u8>)) {
     let _ = (to.shutdown(Shutdown::Both), from.shutdown(Shutdown::Both));
 }
 
-fn raise_version(message: &mut [u8]) {
+fn mend(message: &mut [u8]) {
+    let not_done = b"\x08done\0\0";
+    let at = message.windows(not_done.len()).position(|window| window == not_done);
+    if let (Some(at), true) = (at, message.windows(2).any(|window| window == b"v=")) {
+        message[at + not_done.len() - 1] = 1;
+    }
     let name = b"\x10maxWireVersion\0";
     if let Some(at) = message.windows(name.len()).position(|window| window == name) {
         let value = &mut message[at + name.len()..][..4];
