@@ -55,7 +55,7 @@ impl OfficialOptions {
         let user = user.map_or(String::new(), |user| format!("{user}:***@"));
         let (scheme, hosts, local) = match &parsed.host_info {
             HostInfo::HostIdentifiers(all) => {
-                let hosts: Vec<String> = all.iter().map(ToString::to_string).collect();
+                let hosts: Vec<String> = all.iter().map(shown).collect();
                 ("mongodb", hosts.join(","), all.iter().all(is_local))
             }
             HostInfo::DnsRecord(name) => ("mongodb+srv", name.clone(), false),
@@ -83,6 +83,15 @@ impl OfficialOptions {
     /// Whether all hosts are this one.
     pub fn is_local(&self) -> bool {
         self.local
+    }
+}
+
+fn shown(address: &ServerAddress) -> String {
+    match address {
+        ServerAddress::Tcp { host, port } if host.contains(':') => {
+            format!("[{host}]:{}", port.unwrap_or(27017))
+        }
+        address => address.to_string(),
     }
 }
 

@@ -99,7 +99,7 @@ enum Way {
     /// Each on a connection of its own, to the primary (or the first router).
     Wire(Box<Direct>),
     /// By the official driver.
-    Official(OfficialDeployment),
+    Official(Arc<OfficialDeployment>),
 }
 
 struct Direct {
@@ -126,7 +126,7 @@ impl MongoAdmin {
     }
 
     /// By the official driver.
-    pub(crate) fn official(deployment: &OfficialDeployment) -> Self {
+    pub(crate) fn official(deployment: &Arc<OfficialDeployment>) -> Self {
         MongoAdmin(Way::Official(deployment.clone()))
     }
 

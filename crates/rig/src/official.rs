@@ -42,18 +42,17 @@ impl OfficialTarget {
     }
 
     /// Connects once, and asks the server what it is.
-    pub(crate) fn open(&self) -> Result<OfficialDeployment, TargetError> {
+    pub(crate) fn open(&self) -> Result<Arc<OfficialDeployment>, TargetError> {
         let opened = Official::open(&self.0);
         let official = opened.map_err(|failure| match failure.outcome {
             Outcome::BadRequest => TargetError::Refused(Refused(failure.words)),
             _ => TargetError::Unreachable(format!("{}: {}", self.redacted(), failure.words)),
         })?;
-        Ok(OfficialDeployment { official: Arc::new(official), database: self.0.database.clone() })
+        Ok(Arc::new(OfficialDeployment { official: Arc::new(official), database: self.0.database.clone() }))
     }
 }
 
 /// A deployment that answers the official driver.
-#[derive(Clone)]
 pub struct OfficialDeployment {
     official: Arc<Official>,
     database: String,

@@ -232,7 +232,7 @@ pub enum Opened {
         content: Arc<dyn Content>,
     },
     /// MongoDB by the official driver.
-    Official(OfficialDeployment),
+    Official(Arc<OfficialDeployment>),
     /// An embedded store.
     Store(Arc<dyn Store>),
     /// The engine alone.

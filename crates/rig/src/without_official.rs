@@ -40,13 +40,12 @@ impl OfficialTarget {
         match *self {}
     }
 
-    pub(crate) fn open(&self) -> Result<OfficialDeployment, TargetError> {
+    pub(crate) fn open(&self) -> Result<Arc<OfficialDeployment>, TargetError> {
         match *self {}
     }
 }
 
 /// There is none.
-#[derive(Clone)]
 pub enum OfficialDeployment {}
 
 impl OfficialDeployment {
