@@ -7,6 +7,7 @@
 use super::driver::Exchange;
 use super::message;
 use super::options::{MongoOptions, ReadPreference};
+use super::session::Session;
 use dyno_types::bson::{self, kind};
 use dyno_types::document::{Action, Change, Filter, Order, Projection, Stage, Test};
 use dyno_types::{Content, Request, Verb};
@@ -17,6 +18,10 @@ pub(super) struct Writer<'a> {
     pub content: &'a dyn Content,
     /// Where the name of the collection is rendered.
     pub name: &'a mut Vec<u8>,
+    /// The session, where the server expects one.
+    pub session: Option<&'a Session>,
+    /// Whether the command is a retryable write, whose number is told.
+    pub numbered: bool,
 }
 
 /// A name as text; names are rendered as UTF-8 by every content.
@@ -63,12 +68,15 @@ impl Writer<'_> {
     fn end(&self, writes: bool, body: usize, out: &mut Vec<u8>) {
         let options = self.options;
         let concern = &options.write_concern;
-        bson::string(out, "$db", &options.database);
+        self.database(out);
         if !writes && options.read_preference != ReadPreference::Primary {
             bson::head(out, kind::DOCUMENT, "$readPreference");
             let inner = bson::open(out);
             bson::string(out, "mode", options.read_preference.name());
             bson::close(out, inner);
+        }
+        if let (true, Some(session)) = (self.numbered, self.session) {
+            session.put_number(out);
         }
         if let (false, Some(level)) = (writes, &options.read_concern) {
             bson::head(out, kind::DOCUMENT, "readConcern");
@@ -77,22 +85,7 @@ impl Writer<'_> {
             bson::close(out, inner);
         }
         if writes && !concern.is_default() {
-            bson::head(out, kind::DOCUMENT, "writeConcern");
-            let inner = bson::open(out);
-            match concern.w.as_deref().map(|w| (w, w.parse::<i32>())) {
-                Some((_, Ok(members))) => bson::int32(out, "w", members),
-                Some((tag, Err(_))) => bson::string(out, "w", tag),
-                None => {}
-            }
-            match concern.timeout_ms.map(|ms| (i32::try_from(ms), ms)) {
-                Some((Ok(ms), _)) => bson::int32(out, "wtimeout", ms),
-                Some((Err(_), ms)) => bson::int64(out, "wtimeout", ms as i64),
-                None => {}
-            }
-            if let Some(journal) = concern.journal {
-                bson::boolean(out, "j", journal);
-            }
-            bson::close(out, inner);
+            concern.put(out);
         }
         bson::close(out, body);
     }
@@ -101,8 +94,15 @@ impl Writer<'_> {
         let body = bson::open(out);
         bson::int64(out, "getMore", x.cursor);
         bson::string(out, "collection", text(self.name));
-        bson::string(out, "$db", &self.options.database);
+        self.database(out);
         bson::close(out, body);
+    }
+
+    fn database(&self, out: &mut Vec<u8>) {
+        bson::string(out, "$db", &self.options.database);
+        if let Some(session) = self.session {
+            session.put_id(out);
+        }
     }
 
     /// Appends the key as the element `name`.
