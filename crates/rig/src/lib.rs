@@ -8,6 +8,7 @@ mod mongo;
 #[cfg_attr(not(feature = "official"), path = "without_official.rs")]
 mod official;
 pub mod oracle;
+mod parts;
 mod probe;
 mod session;
 mod spawn;

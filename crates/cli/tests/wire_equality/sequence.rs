@@ -295,6 +295,7 @@ pub fn run(opened: &Opened) -> Vec<Ended> {
         queue: Queue::default(),
         seed: 0,
         stripe: (0, 1),
+        team: None,
         scale: Scale::Ns64,
         raw_samples: false,
         spin: false,
