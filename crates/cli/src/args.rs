@@ -46,6 +46,24 @@ pub enum Arrivals {
     Constant,
 }
 
+/// Who speaks to MongoDB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ClientArg {
+    /// dyno's own codec
+    Wire,
+    /// The official driver, as applications use it; needs a build with --features official
+    Official,
+}
+
+impl From<ClientArg> for dyno_rig::Client {
+    fn from(client: ClientArg) -> Self {
+        match client {
+            ClientArg::Wire => dyno_rig::Client::Wire,
+            ClientArg::Official => dyno_rig::Client::Official,
+        }
+    }
+}
+
 /// How load threads wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Wait {
@@ -164,6 +182,9 @@ pub struct RunArgs {
     #[arg(long, default_value_t = 64, value_name = "N", help_heading = "Records")]
     pub load_batch: usize,
 
+    /// Who speaks to MongoDB
+    #[arg(long, value_enum, default_value = "wire", help_heading = "Client")]
+    pub client: ClientArg,
     /// Load threads; default: one a core, less one where the target is on this host
     #[arg(short, long, value_name = "N", help_heading = "Client")]
     pub threads: Option<usize>,

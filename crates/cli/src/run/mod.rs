@@ -7,7 +7,7 @@ mod documents;
 mod record;
 mod resolve;
 
-use crate::args::RunArgs;
+use crate::args::{ClientArg, RunArgs};
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
 use crate::report::{exit_of, show};
@@ -33,7 +33,13 @@ struct Place {
 
 /// Reads the positional: a URI, later an experiment or a preset.
 fn place(args: &RunArgs) -> Result<Target, Failure> {
+    let client = dyno_rig::Client::from(args.client);
     let Some(text) = &args.target else {
+        if client == dyno_rig::Client::Official {
+            return Err(Failure::Usage(
+                "--client official: expected a target, such as mongodb://host".into(),
+            ));
+        }
         return Ok(match find_server(None) {
             Some((kind, _)) => Target::Spawn(kind.to_owned()),
             None => Target::Store(String::new()),
@@ -44,7 +50,7 @@ fn place(args: &RunArgs) -> Result<Target, Failure> {
         && !scheme.is_empty()
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || c == '+')
     {
-        let target = Target::parse(text)?;
+        let target = Target::parse_for(text, client)?;
         if let Target::Redis(options) = &target
             && options.password.is_some()
         {
@@ -132,6 +138,7 @@ pub fn is_local(target: &Target) -> bool {
     match target {
         Target::Redis(options) => options.addresses.iter().all(here),
         Target::Mongo(options) => options.addresses.iter().all(here),
+        Target::Official(official) => official.is_local(),
         _ => false,
     }
 }
@@ -151,6 +158,9 @@ fn phases(
             None => !present(opened, &resolved.measure_workload)?,
         },
     };
+    if load && args.load_batch > 1 && args.client == ClientArg::Official {
+        terminal::note(&format!("records are loaded one by one: {}", dyno_rig::NO_BATCHES));
+    }
     if load && !signals::interrupted() {
         let loaded = session.run(&PhasePlan { name: "load", job: resolved.load_job(opened) }, &mut live)?;
         let missing = resolved.records.saturating_sub(loaded.totals.ok());

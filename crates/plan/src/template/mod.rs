@@ -12,7 +12,7 @@ mod operations;
 mod values;
 mod yaml;
 
-use dyno_workload::template::{Collection, Template, Value};
+use dyno_workload::template::{Collection, Index, Template, Value};
 use fields::{Bad, Fields, bad, count, whole};
 use std::fmt;
 use values::Names;
@@ -93,7 +93,7 @@ fn collection(name: &str, node: &Node, names: &Names) -> Result<Collection, Bad>
 }
 
 /// Names of fields, or mappings of fields to 1 and -1.
-fn indexes(node: &Node) -> Result<Vec<(String, Vec<(String, i32)>)>, Bad> {
+fn indexes(node: &Node) -> Result<Vec<Index>, Bad> {
     let Yaml::List(all) = node.value() else {
         return bad(
             node,

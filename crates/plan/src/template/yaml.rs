@@ -29,7 +29,7 @@ impl Node {
 
     /// Its line, from 1.
     pub fn line(&self) -> u64 {
-        u64::from(self.0.referenced.line())
+        self.0.referenced.line()
     }
 
     /// What it is, in words.

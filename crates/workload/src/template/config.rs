@@ -5,6 +5,9 @@ use crate::ycsb::BadProperty;
 use dyno_types::document::Action;
 use dyno_types::limits::METRICS;
 
+/// An index: its name, and its fields, ascending (1) or descending (-1).
+pub type Index = (String, Vec<(String, i32)>);
+
 /// A collection and its documents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collection {
@@ -16,8 +19,8 @@ pub struct Collection {
     pub id: Value,
     /// The other fields, in order.
     pub fields: Vec<(String, Value)>,
-    /// Indexes: name, and fields with +1 or -1.
-    pub indexes: Vec<(String, Vec<(String, i32)>)>,
+    /// Indexes.
+    pub indexes: Vec<Index>,
 }
 
 /// What an operation does.

@@ -111,7 +111,7 @@ impl Content for TemplateContent {
     }
 
     fn indexes(&self) -> Vec<(String, String)> {
-        let single = |(name, fields): &(String, Vec<(String, i32)>)| match &fields[..] {
+        let single = |(name, fields): &super::Index| match &fields[..] {
             [(field, _)] => Some((name.clone(), field.clone())),
             _ => None,
         };
