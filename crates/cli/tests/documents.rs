@@ -86,6 +86,10 @@ operations:
   young: { find: users, filter: { age: { $lt: 20 } }, sort: { age: 1 } }
   grow: { update: users, filter: { _id: { $key: users } }, change: { $inc: { age: 1 } } }
   add: { insert: users }
+  pair:
+    transaction:
+      - { name: take, update: users, filter: { _id: { $key: users } }, change: { $inc: { age: -1 } } }
+      - { name: note, insert: users, documents: 2 }
 ";
     std::fs::write(dyno.path("flat.yaml"), flat).unwrap();
     let ran = dyno.run(&[
@@ -100,5 +104,8 @@ operations:
         "2",
     ]);
     assert_exit(&ran, &[0]);
-    assert!(stdout(&ran).contains("grow"), "{}", stdout(&ran));
+    let text = stdout(&ran);
+    for metric in ["grow", "pair", "pair.take", "pair.note", "pair.commit"] {
+        assert!(text.contains(metric), "{metric}: {text}");
+    }
 }

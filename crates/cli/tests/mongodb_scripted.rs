@@ -303,3 +303,90 @@ fn pocdriver_shards_its_collection_through_a_router() {
     assert_exit(&dyno.run(&[&["pocdriver", "-w", "-c", &uri][..], &flags].concat()), RAN);
     assert!(seen.lock().unwrap().is_empty());
 }
+
+const PAIR: &str = "
+collections:
+  a: { count: 5, document: { n: 1 } }
+operations:
+  pair:
+    transaction:
+      - { name: take, update: a, filter: { _id: { $key: a } }, change: { $inc: { n: -1 } } }
+      - { name: note, insert: a }
+";
+
+#[test]
+fn a_transaction_is_one_session_one_number_and_one_end() {
+    // Every third insert meets a conflict.
+    let heard: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
+    let inserts = Arc::new(AtomicU64::new(0));
+    let (ears, count) = (heard.clone(), inserts.clone());
+    let server = serve(|me| -> Script {
+        Arc::new(move |command, out| match command.name().as_str() {
+            "hello" | "isMaster" => {
+                bson::boolean(out, "ismaster", true);
+                bson::string(out, "setName", "rs");
+                bson::string(out, "primary", &me);
+                bson::string(out, "me", &me);
+                bson::head(out, bson::kind::ARRAY, "hosts");
+                let hosts = bson::open(out);
+                bson::string(out, "0", &me);
+                bson::close(out, hosts);
+                bson::int32(out, "logicalSessionTimeoutMinutes", 30);
+                bson::int32(out, "maxWireVersion", 21);
+                bson::double(out, "ok", 1.0);
+            }
+            "commitTransaction" | "abortTransaction" => {
+                ears.lock().unwrap().push(command.document.clone());
+                bson::double(out, "ok", 1.0);
+            }
+            name @ ("insert" | "update") => {
+                ears.lock().unwrap().push(command.document.clone());
+                if name == "insert" && count.fetch_add(1, Ordering::Relaxed) % 3 == 2 {
+                    return error(112, "WriteConflict", out);
+                }
+                bson::int32(out, "n", 1);
+                bson::double(out, "ok", 1.0);
+            }
+            "count" => {
+                bson::int32(out, "n", 0);
+                bson::double(out, "ok", 1.0);
+            }
+            name => error(59, &format!("no such command: {name}"), out),
+        })
+    });
+    let dyno = Dyno::new();
+    std::fs::write(dyno.path("pair.yaml"), PAIR).unwrap();
+    let uri = format!("mongodb://{server}/t?replicaSet=rs&w=majority");
+    let arguments = ["--no-load", "--workload", "pair.yaml", "--ops", "30", "--users", "1", "--out", "d"];
+    assert_exit(&dyno.run(&[&["run", &uri][..], &arguments].concat()), RAN);
+    let summary = dyno.summary("d");
+    let measured = phase(&summary, "measure");
+    assert_eq!((outcome(measured, "ok"), outcome(measured, "busy")), (20, 10), "{measured}");
+    let heard = heard.lock().unwrap();
+    assert_eq!(heard.len(), 90, "three commands a transaction");
+    for (number, transaction) in heard.chunks(3).enumerate() {
+        let field = |command: usize, path: &str| bson::path(&transaction[command], path);
+        for command in 0..3 {
+            let at = |path| field(command, path).map(|e| e.value.to_vec());
+            assert_eq!(at("lsid.id"), field(0, "lsid.id").map(|e| e.value.to_vec()));
+            assert_eq!(field(command, "txnNumber").unwrap().as_i64(), Some(number as i64 + 1));
+            assert!(!field(command, "autocommit").unwrap().is_true());
+            assert_eq!(field(command, "startTransaction").is_some(), command == 0);
+            // Only the end has a write concern.
+            assert_eq!(field(command, "writeConcern").is_some(), command == 2, "{number}");
+        }
+        let end = if number % 3 == 2 { "abortTransaction" } else { "commitTransaction" };
+        assert!(field(2, end).is_some() && field(2, "$db").unwrap().as_str() == Some("admin"), "{number}");
+    }
+    // A single server has no transactions, and that is said before anything is sent.
+    let alone = serve(|me| -> Script {
+        Arc::new(move |command, out| match is_hello(command) {
+            true => hello(&me, &[], &me, out),
+            false => obedient(command, out),
+        })
+    });
+    let uri = format!("mongodb://{alone}/t");
+    let refused = dyno.run(&["run", &uri, "--no-load", "--workload", "pair.yaml", "--no-out"]);
+    assert_exit(&refused, &[2]);
+    assert!(stderr(&refused).contains("need a replica set or a router"), "{}", stderr(&refused));
+}

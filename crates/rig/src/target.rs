@@ -356,7 +356,12 @@ impl Opened {
             Opened::Redis { options, topology, .. } => {
                 RedisDriver::new(options.clone(), content.clone(), topology.clone(), verbs).map(drop)
             }
-            Opened::Mongo { options, deployment, .. } => {
+            Opened::Mongo { options, deployment, facts, .. } => {
+                let transaction = content.shapes().iter().find(|shape| shape.action.ends_transaction());
+                if let (Some(_), None, false) = (transaction, facts.get("replica_set"), facts.is_router()) {
+                    let why = "transactions of several documents need a replica set or a router; this is a single server";
+                    return Err(Refused(why.into()));
+                }
                 MongoDriver::new(options.clone(), content.clone(), deployment.clone()).map(drop)
             }
             Opened::Official(official) => official.check(content.as_ref()),

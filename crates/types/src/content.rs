@@ -46,6 +46,12 @@ pub trait Content: Send + Sync {
         1
     }
 
+    /// Whether the request belongs to a transaction: the requests of its operation's script, of which the one at step 0
+    /// begins it and one with [`crate::document::Action::Commit`] or `Abort` ends it.
+    fn in_transaction(&self, _request: &Request) -> bool {
+        false
+    }
+
     /// Appends document number `number` of a document request, whole, as BSON.
     fn document(&self, _request: &Request, _number: u32, _out: &mut Vec<u8>) {
         unreachable!("this content has no documents");

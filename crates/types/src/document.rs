@@ -96,6 +96,11 @@ pub enum Action {
         /// Return the document after the change, not before it.
         returns_new: bool,
     },
+    /// Makes what the requests before it in the same transaction did permanent: see
+    /// [`crate::Content::in_transaction`].
+    Commit,
+    /// Undoes it.
+    Abort,
 }
 
 impl Action {
@@ -108,8 +113,15 @@ impl Action {
             Action::Insert { .. }
             | Action::Update { .. }
             | Action::Delete { .. }
-            | Action::FindAndModify { .. } => true,
+            | Action::FindAndModify { .. }
+            | Action::Commit
+            | Action::Abort => true,
         }
+    }
+
+    /// Whether it ends a transaction.
+    pub fn ends_transaction(&self) -> bool {
+        matches!(self, Action::Commit | Action::Abort)
     }
 }
 
@@ -123,7 +135,9 @@ impl Action {
             Action::Insert { .. }
             | Action::Sum { .. }
             | Action::Distinct { .. }
-            | Action::Aggregate { .. } => false,
+            | Action::Aggregate { .. }
+            | Action::Commit
+            | Action::Abort => false,
         }
     }
 
@@ -142,7 +156,7 @@ impl Action {
     pub fn operands(&self) -> Vec<Operand> {
         let mut operands = Vec::new();
         match self {
-            Action::Insert { .. } => {}
+            Action::Insert { .. } | Action::Commit | Action::Abort => {}
             Action::Find { filter, .. }
             | Action::Sum { filter, .. }
             | Action::Distinct { filter, .. }

@@ -7,10 +7,10 @@ use dyno_types::bson;
 use dyno_types::document::{
     Action, Change, Compare, Condition, Filter, Modify, Operand, Order, Projection, Stage, Test,
 };
-use dyno_workload::template::{Kind, Operation, Value};
+use dyno_workload::template::{Kind, Operation, Step, Value};
 
 /// What an operation may be, by the key that names its collection.
-const VERBS: [&str; 12] = [
+const VERBS: [&str; 11] = [
     "findOne",
     "find",
     "distinct",
@@ -22,7 +22,6 @@ const VERBS: [&str; 12] = [
     "delete",
     "deleteMany",
     "findAndModify",
-    "transaction",
 ];
 
 /// All operations.
@@ -52,14 +51,32 @@ fn operation(name: &str, node: &Node, names: &Names) -> Result<Operation, Bad> {
     if weight < 0.0 {
         return bad(node, format!("{name}: weight {weight}: expected 0 or more"));
     }
+    let transaction = fields.take("transaction");
+    let steps = match transaction.map(|list| (list, list.value())) {
+        None => vec![step(name, fields, node, names)?],
+        Some((_, Yaml::List(all))) if !all.is_empty() => {
+            fields.end(&["weight", "transaction"])?;
+            let one = |(number, node): (usize, &Node)| {
+                let mut fields = Fields::of(node, "a step")?;
+                let numbered = format!("{}", number + 1);
+                let name = fields.take("name").map_or(Ok(numbered.as_str()), text)?;
+                step(name, fields, node, names)
+            };
+            all.iter().enumerate().map(one).collect::<Result<_, _>>()?
+        }
+        Some((list, _)) => {
+            return bad(list, format!("{name}: transaction: {}: expected a list of operations", list.word()));
+        }
+    };
+    Ok(Operation { name: name.to_owned(), weight, steps, transaction: transaction.is_some() })
+}
+
+fn step(name: &str, mut fields: Fields<'_>, node: &Node, names: &Names) -> Result<Step, Bad> {
     let found: Vec<(&str, &Node)> =
         VERBS.iter().filter_map(|verb| Some((*verb, fields.take(verb)?))).collect();
     let [(verb, of)] = found[..] else {
         return bad(node, format!("{name}: expected exactly one of {}", VERBS.join(", ")));
     };
-    if verb == "transaction" {
-        return bad(of, "transactions of several documents are not there yet: give single operations");
-    }
     let collection = names.find(of, text(of)?)?;
     let mut operands = Operands { names, values: Vec::new() };
     let kind = match verb {
@@ -70,7 +87,7 @@ fn operation(name: &str, node: &Node, names: &Names) -> Result<Operation, Bad> {
         }
         _ => Kind::Action(Box::new(action(verb, fields, node, &mut operands)?)),
     };
-    Ok(Operation { name: name.to_owned(), weight, collection, kind, values: operands.values })
+    Ok(Step { name: name.to_owned(), collection, kind, values: operands.values })
 }
 
 fn action(

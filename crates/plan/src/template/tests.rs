@@ -36,7 +36,7 @@ fn a_template_is_read() {
     );
     let weights: Vec<f64> = template.operations.iter().map(|o| o.weight).collect();
     assert_eq!(weights, [3.0, 1.0, 1.0, 1.0, 1.0]);
-    let action = |number: usize| match &template.operations[number].kind {
+    let action = |number: usize| match &template.operations[number].steps[0].kind {
         Kind::Action(action) => (**action).clone(),
         Kind::Insert(_) => panic!("an insert"),
     };
@@ -44,10 +44,10 @@ fn a_template_is_read() {
     let Action::Find { filter, limit: Some(5), .. } = action(1) else { panic!("{:?}", action(1)) };
     assert!(matches!(&filter.0[0].test, Test::Range(two) if two.len() == 2));
     assert!(matches!(&filter.0[1].test, Test::In(two) if two[..] == [2, 3]));
-    assert_eq!(template.operations[1].values.len(), 4);
+    assert_eq!(template.operations[1].steps[0].values.len(), 4);
     let Action::Update { change: Change::Fields(fields), upsert: true, .. } = action(2) else { panic!() };
     assert_eq!(fields[1], (Modify::Increment, "n".to_owned(), 2));
-    assert_eq!(template.operations[3].kind, Kind::Insert(5));
+    assert_eq!(template.operations[3].steps[0].kind, Kind::Insert(5));
     let Action::Aggregate { pipeline } = action(4) else { panic!() };
     assert!(matches!(&pipeline[..], [Stage::Match(_), Stage::Raw(_), Stage::Limit(2)]));
 }
@@ -91,7 +91,7 @@ fn what_is_wrong_is_named_with_its_line() {
         ),
         ("operations:", "operation:", "operations is missing: what is done with them"),
         ("add: { insert", "one: { insert", "duplicate"),
-        ("documents: 5 }", "transaction: [] }", "add: expected exactly one of"),
+        ("documents: 5 }", "transaction: [] }", "add: transaction: a list: expected a list of operations"),
     ] {
         let words = with(from, to);
         assert!(words.contains(expected), "{from} -> {to}: {words}");

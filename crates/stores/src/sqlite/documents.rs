@@ -58,7 +58,7 @@ fn statement(action: &Action, table: &str) -> Result<Option<String>, String> {
         Ok(out)
     };
     Ok(Some(match action {
-        Action::Insert { .. } => return Ok(None),
+        Action::Insert { .. } | Action::Commit | Action::Abort => return Ok(None),
         Action::Find { filter, fields, sort, limit, .. } => {
             let limit = match limit {
                 Some(0) => String::new(),
@@ -197,6 +197,21 @@ impl DocumentSession {
     fn try_execute(&mut self, request: &Request) -> Result<Executed, Failure> {
         let content = self.content.clone();
         let action = &content.shapes()[usize::from(request.shape)].action;
+        let open = !self.connection.is_autocommit();
+        if action.ends_transaction() {
+            let end = if *action == Action::Commit { "COMMIT" } else { "ROLLBACK" };
+            // There is nothing to undo where the transaction could not begin.
+            if open {
+                self.connection.execute_batch(end)?;
+            }
+            return Ok(Executed::new(Outcome::Ok, 0));
+        }
+        if content.in_transaction(request) && request.step == 0 {
+            if open {
+                self.connection.execute_batch("ROLLBACK")?;
+            }
+            self.connection.execute_batch("BEGIN IMMEDIATE")?;
+        }
         if let Action::Insert { .. } = action {
             return self.insert(request);
         }
@@ -207,7 +222,7 @@ impl DocumentSession {
             self.sql.insert(at, sql);
         }
         let (writes, count) = (action.writes(), content.documents(request));
-        let together = writes && count > 1;
+        let together = writes && count > 1 && self.connection.is_autocommit();
         if together {
             self.connection.execute_batch("BEGIN IMMEDIATE")?;
         }
@@ -241,7 +256,8 @@ impl DocumentSession {
 
     fn insert(&mut self, request: &Request) -> Result<Executed, Failure> {
         let count = self.content.documents(request);
-        if count > 1 {
+        let together = count > 1 && self.connection.is_autocommit();
+        if together {
             self.connection.execute_batch("BEGIN IMMEDIATE")?;
         }
         let mut done = self.insert_all(request, count);
@@ -249,7 +265,7 @@ impl DocumentSession {
             self.create(request)?;
             done = self.insert_all(request, count);
         }
-        if count > 1 {
+        if together {
             self.connection.execute_batch(if done.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
         }
         done.map(|()| Executed::new(Outcome::Ok, count))

@@ -7,7 +7,7 @@
 use super::driver::Exchange;
 use super::message;
 use super::options::{MongoOptions, ReadPreference};
-use super::session::Session;
+use super::session::{self, Session};
 use dyno_types::bson::{self, kind};
 use dyno_types::document::{Action, Change, Filter, Order, Projection, Stage, Test};
 use dyno_types::{Content, Request, Verb};
@@ -22,6 +22,8 @@ pub(super) struct Writer<'a> {
     pub session: Option<&'a Session>,
     /// Whether the command is a retryable write, whose number is told.
     pub numbered: bool,
+    /// Whether the command belongs to a transaction, and whether it begins it.
+    pub transaction: Option<bool>,
 }
 
 /// A name as text; names are rendered as UTF-8 by every content.
@@ -69,22 +71,27 @@ impl Writer<'_> {
         let options = self.options;
         let concern = &options.write_concern;
         self.database(out);
-        if !writes && options.read_preference != ReadPreference::Primary {
+        if !writes && self.transaction.is_none() && options.read_preference != ReadPreference::Primary {
             bson::head(out, kind::DOCUMENT, "$readPreference");
             let inner = bson::open(out);
             bson::string(out, "mode", options.read_preference.name());
             bson::close(out, inner);
         }
-        if let (true, Some(session)) = (self.numbered, self.session) {
-            session.put_number(out);
+        // A transaction's concerns are those of its first command and of its end.
+        let in_transaction = self.transaction.is_some();
+        match (self.transaction, self.numbered, self.session) {
+            (Some(first), _, Some(session)) => session.put_transaction(first, out),
+            (None, true, Some(session)) => session.put_number(out),
+            _ => {}
         }
-        if let (false, Some(level)) = (writes, &options.read_concern) {
+        let reads = if in_transaction { self.transaction == Some(true) } else { !writes };
+        if let (true, Some(level)) = (reads, &options.read_concern) {
             bson::head(out, kind::DOCUMENT, "readConcern");
             let inner = bson::open(out);
             bson::string(out, "level", level);
             bson::close(out, inner);
         }
-        if writes && !concern.is_default() {
+        if writes && !in_transaction && !concern.is_default() {
             concern.put(out);
         }
         bson::close(out, body);
@@ -95,6 +102,9 @@ impl Writer<'_> {
         bson::int64(out, "getMore", x.cursor);
         bson::string(out, "collection", text(self.name));
         self.database(out);
+        if let (Some(_), Some(session)) = (self.transaction, self.session) {
+            session.put_transaction(false, out);
+        }
         bson::close(out, body);
     }
 
@@ -295,6 +305,9 @@ impl Writer<'_> {
                 self.end(false, body, out);
             }
             Action::Aggregate { pipeline } => self.aggregate(pipeline, request, out),
+            action @ (Action::Commit | Action::Abort) => {
+                session::put_end(action, self.session, &self.options.write_concern, out);
+            }
             Action::Update { filter, change, many, upsert, ordered } => {
                 self.statements("update", "updates", *ordered, count, out, |number, out| {
                     self.filter("q", filter, request, number, out);

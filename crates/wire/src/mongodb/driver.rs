@@ -113,6 +113,7 @@ impl MongoDriver {
             Verb::Document => self.content.shapes()[usize::from(request.shape)].action.writes(),
             verb => verb.writes(),
         };
+        let writes = writes || self.content.in_transaction(request);
         self.turn = (self.turn + 1) % nodes.max(1);
         match (self.deployment.primary, self.options.read_preference) {
             // Routers take turns.
@@ -190,10 +191,12 @@ impl Driver for MongoDriver {
         if self.sessions && x.session.is_none() {
             x.session = Session::begin();
         }
+        let in_transaction = self.content.in_transaction(request);
         x.numbered = self.options.retry_writes
+            && !in_transaction
             && self.sessions
             && session::is_retryable(self.content.as_ref(), request);
-        if let (true, Some(session)) = (x.numbered, &mut x.session) {
+        if let (true, Some(session)) = (x.numbered || (in_transaction && request.step == 0), &mut x.session) {
             session.next_write();
         }
         x.retried = false;
@@ -201,7 +204,9 @@ impl Driver for MongoDriver {
         x.batch.clear();
         x.failed.clear();
         (x.cursor, x.records, x.verified, x.answered) = (0, 0, None, false);
-        x.node = self.choose(request);
+        if !in_transaction || request.step == 0 {
+            x.node = self.choose(request);
+        }
         1
     }
 
@@ -235,6 +240,7 @@ impl Driver for MongoDriver {
             name: &mut name,
             session: x.session.as_ref(),
             numbered: x.numbered,
+            transaction: self.content.in_transaction(&x.request).then_some(x.request.step == 0),
         };
         match (self.compressor, self.codec.as_mut()) {
             (Some(by), Some(codec)) => {

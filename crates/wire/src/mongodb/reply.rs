@@ -88,6 +88,7 @@ pub(super) fn take(
                 x.records = count(parts.values.ok_or(NotBson)?)?;
                 one
             }
+            Action::Commit | Action::Abort => one,
             Action::Find { .. } | Action::Sum { .. } | Action::Aggregate { .. } => {
                 cursor(content, x, command, &parts)
             }

@@ -3,6 +3,7 @@
 //! A session belongs to an exchange: exchanges are used again for operation after operation and hold one at a time, so
 //! there are as many sessions as operations that can be under way, and none is used twice at once.
 
+use super::options::WriteConcern;
 use dyno_types::bson::{self, kind};
 use dyno_types::document::Action;
 use dyno_types::{Content, Request, Verb};
@@ -33,6 +34,15 @@ impl Session {
         self.number += 1;
     }
 
+    /// Appends what a command in a transaction carries beside `lsid`; the first begins it.
+    pub fn put_transaction(&self, first: bool, out: &mut Vec<u8>) {
+        self.put_number(out);
+        if first {
+            bson::boolean(out, "startTransaction", true);
+        }
+        bson::boolean(out, "autocommit", false);
+    }
+
     /// Appends `lsid`.
     pub fn put_id(&self, out: &mut Vec<u8>) {
         bson::head(out, kind::DOCUMENT, "lsid");
@@ -48,6 +58,22 @@ impl Session {
     pub fn put_number(&self, out: &mut Vec<u8>) {
         bson::int64(out, "txnNumber", self.number);
     }
+}
+
+/// What ends a transaction: a command to the database `admin`.
+pub(super) fn put_end(action: &Action, session: Option<&Session>, concern: &WriteConcern, out: &mut Vec<u8>) {
+    let body = bson::open(out);
+    let name = if *action == Action::Commit { "commitTransaction" } else { "abortTransaction" };
+    bson::int32(out, name, 1);
+    bson::string(out, "$db", "admin");
+    if let Some(session) = session {
+        session.put_id(out);
+        session.put_transaction(false, out);
+    }
+    if !concern.is_default() {
+        concern.put(out);
+    }
+    bson::close(out, body);
 }
 
 /// Whether a request is a write of single documents, which servers do at most once however often it is sent.

@@ -39,12 +39,41 @@ pub struct Operation {
     pub name: String,
     /// Its weight among all.
     pub weight: f64,
+    /// What it does: one request, or those of a transaction.
+    pub steps: Vec<Step>,
+    /// Whether the steps are one transaction.
+    pub transaction: bool,
+}
+
+/// One request of an operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// Its name within a transaction.
+    pub name: String,
     /// Number of the collection it works on.
     pub collection: usize,
     /// What it does.
     pub kind: Kind,
     /// Its operands.
     pub values: Vec<Value>,
+}
+
+impl Operation {
+    /// Documents that its steps before number `step` insert.
+    pub(super) fn inserts_before(&self, step: usize) -> u64 {
+        let count = |step: &Step| if let Kind::Insert(count) = step.kind { u64::from(count) } else { 0 };
+        self.steps[..step].iter().map(count).sum()
+    }
+
+    /// Names under which it is measured: its own, and those of a transaction's requests.
+    pub(super) fn metrics(&self) -> Vec<String> {
+        let mut all = vec![self.name.clone()];
+        if self.transaction {
+            let steps = self.steps.iter().map(|step| step.name.as_str()).chain(["commit", "abort"]);
+            all.extend(steps.map(|step| format!("{}.{step}", self.name)));
+        }
+        all
+    }
 }
 
 /// A workload of one's own.
@@ -69,17 +98,18 @@ impl Template {
         if self.collections.is_empty() {
             return bad("collections", &"none", "at least one collection".into());
         }
-        if self.operations.is_empty() || self.operations.len() > METRICS - 2 {
-            let expected = format!("1 to {} operations", METRICS - 2);
-            return bad("operations", &self.operations.len(), expected);
+        let names: Vec<String> = self.operations.iter().flat_map(Operation::metrics).collect();
+        if names.is_empty() || names.len() > METRICS - 2 {
+            let expected = format!("1 to {} names of operations and steps", METRICS - 2);
+            return bad("operations", &names.len(), expected);
         }
         let sum: f64 = self.operations.iter().map(|o| o.weight).sum();
         if !sum.is_finite() || sum <= 0.0 || self.operations.iter().any(|o| o.weight < 0.0) {
             return bad("weight", &sum, "weights from 0 on, not all of them 0".into());
         }
-        for (number, operation) in self.operations.iter().enumerate() {
-            if self.operations[..number].iter().any(|other| other.name == operation.name) {
-                return bad("name", &operation.name, "names that differ".into());
+        for (number, name) in names.iter().enumerate() {
+            if names[..number].contains(name) {
+                return bad("name", name, "names that differ".into());
             }
         }
         for collection in &self.collections {

@@ -1,6 +1,6 @@
 //! Requests into documents and operands.
 
-use super::config::{Kind, Template};
+use super::config::{Kind, Step, Template};
 use super::value::{Keys, Place, Source, fields_of};
 use crate::permute::Permutation;
 use dyno_types::bson;
@@ -8,11 +8,14 @@ use dyno_types::document::{Action, Operand, Shape};
 use dyno_types::rng::{self, Purpose, Stream};
 use dyno_types::{Content, Request};
 
-/// Renders documents and parameters. Shapes: the insert of the load (number 0), then the operations in order.
+/// Renders documents and parameters. Shapes: the insert of the load (number 0), then the steps of all operations in
+/// order, then what ends a transaction, if there is any.
 #[derive(Debug)]
 pub struct TemplateContent {
     template: Template,
     shapes: Vec<Shape>,
+    /// Operation and step of each shape from number 1 on.
+    steps: Vec<(usize, usize)>,
     /// Scatters popular documents over each collection.
     scatter: Vec<Permutation>,
 }
@@ -21,15 +24,27 @@ impl TemplateContent {
     /// Of a checked template.
     pub fn new(template: &Template) -> Self {
         let insert = |name: &str| Shape { name: name.into(), action: Action::Insert { ordered: false } };
-        let operation = |operation: &super::Operation| match &operation.kind {
-            Kind::Insert(_) => insert(&operation.name),
-            Kind::Action(action) => Shape { name: operation.name.clone(), action: (**action).clone() },
-        };
+        let mut shapes = vec![insert("LOAD")];
+        let mut steps = Vec::new();
+        for (number, operation) in template.operations.iter().enumerate() {
+            for (place, step) in operation.steps.iter().enumerate() {
+                steps.push((number, place));
+                shapes.push(match &step.kind {
+                    Kind::Insert(_) => insert(&operation.name),
+                    Kind::Action(action) => {
+                        Shape { name: operation.name.clone(), action: (**action).clone() }
+                    }
+                });
+            }
+        }
+        if template.operations.iter().any(|o| o.transaction) {
+            shapes.push(Shape { name: "commit".into(), action: Action::Commit });
+            shapes.push(Shape { name: "abort".into(), action: Action::Abort });
+        }
         let key = |number: usize| rng::draw(template.seed, number as u64, Purpose::Key);
         TemplateContent {
-            shapes: std::iter::once(insert("LOAD"))
-                .chain(template.operations.iter().map(operation))
-                .collect(),
+            shapes,
+            steps,
             scatter: template
                 .collections
                 .iter()
@@ -38,6 +53,26 @@ impl TemplateContent {
                 .collect(),
             template: template.clone(),
         }
+    }
+
+    /// The shape of a step.
+    pub(super) fn shape_of(&self, operation: usize, step: usize) -> u16 {
+        self.steps.iter().position(|at| *at == (operation, step)).map_or(0, |at| at as u16 + 1)
+    }
+
+    /// The shape that ends a transaction.
+    pub(super) fn end_of(&self, commit: bool) -> u16 {
+        (self.steps.len() + if commit { 1 } else { 2 }) as u16
+    }
+
+    /// Operation and step of a request, unless it ends a transaction.
+    pub(super) fn place_of(&self, request: &Request) -> Option<(usize, usize)> {
+        self.steps.get(usize::from(request.shape).checked_sub(1)?).copied()
+    }
+
+    fn step(&self, request: &Request) -> Option<&Step> {
+        let (operation, step) = self.place_of(request)?;
+        Some(&self.template.operations[operation].steps[step])
     }
 
     /// The template.
@@ -122,6 +157,10 @@ impl Content for TemplateContent {
         out.extend_from_slice(self.template.collections[request.collection as usize].name.as_bytes());
     }
 
+    fn in_transaction(&self, request: &Request) -> bool {
+        request.script != 0
+    }
+
     fn documents(&self, request: &Request) -> u32 {
         request.limit.max(1)
     }
@@ -131,10 +170,12 @@ impl Content for TemplateContent {
     }
 
     fn operand(&self, request: &Request, _number: u32, operand: Operand, name: &str, out: &mut Vec<u8>) {
-        let operation = &self.template.operations[usize::from(request.shape) - 1];
+        // Only steps have operands.
+        let Some(step) = self.step(request) else { return };
         let salt = rng::mix(request.seed);
         let place = Place { number: request.key, salt, source: self };
-        let mut words = Stream::new(request.seed, u64::from(operand), Purpose::Choice);
-        operation.values[usize::from(operand)].render(name, place, &mut words, out);
+        let number = u64::from(request.step) << 32 | u64::from(operand);
+        let mut words = Stream::new(request.seed, number, Purpose::Choice);
+        step.values[usize::from(operand)].render(name, place, &mut words, out);
     }
 }

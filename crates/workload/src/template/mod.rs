@@ -15,7 +15,7 @@ mod load;
 mod run;
 mod value;
 
-pub use config::{Collection, Index, Kind, Operation, Template};
+pub use config::{Collection, Index, Kind, Operation, Step, Template};
 pub use content::TemplateContent;
 pub use load::TemplateLoad;
 pub use run::TemplateRun;

@@ -6,7 +6,7 @@ use crate::mix::{Mix, Mode};
 use crate::ycsb::BadProperty;
 use crate::{Draw, Frontier, Hooks, Workload};
 use dyno_types::rng::{Keyed, Purpose};
-use dyno_types::{Content, Request, Verb};
+use dyno_types::{Content, Outcome, Request, Verb};
 use std::sync::Arc;
 
 /// Indexes of a warm-up have this bit set; what they insert lies beyond everything that is measured.
@@ -22,6 +22,10 @@ pub struct TemplateRun {
     seeds: Keyed,
     /// Of each collection: the first number of a new document.
     fresh: Vec<u64>,
+    /// Of each operation: its metric.
+    first_metric: Vec<u16>,
+    /// Most documents that one operation inserts.
+    width: u64,
 }
 
 impl TemplateRun {
@@ -34,13 +38,55 @@ impl TemplateRun {
         let first = |(number, collection): (usize, &super::Collection)| {
             fresh.get(number).copied().unwrap_or(0).max(collection.count)
         };
+        let (mut metrics, mut first_metric) = (Vec::new(), Vec::new());
+        for operation in &template.operations {
+            first_metric.push(metrics.len() as u16);
+            metrics.extend(operation.metrics());
+        }
         Ok(TemplateRun {
-            metrics: template.operations.iter().map(|o| o.name.clone()).collect(),
+            metrics,
+            first_metric,
             content: Arc::new(TemplateContent::new(template)),
             mix,
             seeds: Keyed::new(template.seed, Purpose::Key),
             fresh: template.collections.iter().enumerate().map(first).collect(),
+            width: template.operations.iter().map(|o| o.inserts_before(o.steps.len())).max().unwrap_or(0),
         })
+    }
+
+    /// The request of a step; `place` is the operation's own number.
+    fn request(&self, number: usize, step: usize, place: u64, seed: u64) -> Request {
+        let operation = &self.content.template().operations[number];
+        let what = &operation.steps[step];
+        let (key, limit) = match what.kind {
+            Kind::Insert(count) => {
+                let inserted = place * self.width + operation.inserts_before(step);
+                (self.fresh[what.collection] + inserted, count)
+            }
+            Kind::Action(_) => (place, 1),
+        };
+        let metric = self.first_metric[number];
+        Request {
+            verb: Verb::Document,
+            metric: if operation.transaction { metric + 1 + step as u16 } else { metric },
+            script: if operation.transaction { metric + 1 } else { 0 },
+            step: step as u16,
+            shape: self.content.shape_of(number, step),
+            collection: what.collection as u32,
+            seed,
+            key,
+            limit,
+            ..Request::default()
+        }
+    }
+
+    /// The operation's own number, back from a request of it.
+    fn place(&self, number: usize, step: usize, request: &Request) -> u64 {
+        let operation = &self.content.template().operations[number];
+        match operation.steps[step].kind {
+            Kind::Insert(_) => (request.key - self.fresh[operation.steps[step].collection]) / self.width,
+            Kind::Action(_) => request.key,
+        }
     }
 }
 
@@ -55,31 +101,51 @@ impl Workload for TemplateRun {
 
     fn draw(&self, index: u64) -> Draw {
         let pick = self.mix.pick(index);
-        Draw { index, kind: pick.kind as u16, rank: pick.rank, seed: self.seeds.draw(index) }
-    }
-
-    fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {
-        let operation = &self.content.template().operations[usize::from(draw.kind)];
-        let place =
-            if draw.index & WARMUP == 0 { draw.index } else { WARMUP_OFFSET + (draw.index & !WARMUP) };
-        let (key, limit) = match operation.kind {
-            Kind::Insert(count) => (self.fresh[operation.collection] + place * u64::from(count), count),
-            Kind::Action(_) => (place, 1),
-        };
-        Request {
-            verb: Verb::Document,
-            metric: draw.kind,
-            shape: draw.kind + 1,
-            collection: operation.collection as u32,
-            seed: draw.seed,
-            key,
-            limit,
-            ..Request::default()
+        Draw {
+            index,
+            kind: self.first_metric[pick.kind],
+            rank: pick.kind as u64,
+            seed: self.seeds.draw(index),
         }
     }
 
+    fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {
+        let place = match draw.index & WARMUP {
+            0 => draw.index,
+            _ => WARMUP_OFFSET + (draw.index & !WARMUP),
+        };
+        self.request(draw.rank as usize, 0, place, draw.seed)
+    }
+
     fn hooks(&self) -> Hooks {
-        Hooks { scripts: false, settled: false, answered: false, resume: false }
+        let scripts = self.content.template().operations.iter().any(|o| o.transaction);
+        Hooks { scripts, settled: false, answered: false, resume: false }
+    }
+
+    /// The next step of a transaction, its commit after the last one, or its end where the server has refused a step. Where
+    /// no answer came, the server gives it up by itself.
+    fn next(&self, done: &Request, outcome: Outcome) -> Option<Request> {
+        let (number, step) = self.content.place_of(done).filter(|_| done.script != 0)?;
+        let steps = self.content.template().operations[number].steps.len();
+        let end = |commit: bool| Request {
+            metric: done.script + steps as u16 + u16::from(!commit),
+            shape: self.content.end_of(commit),
+            step: steps as u16,
+            ..*done
+        };
+        match outcome {
+            Outcome::Ok | Outcome::NotFound if step + 1 < steps => {
+                let place = self.place(number, step, done);
+                Some(self.request(number, step + 1, place, done.seed))
+            }
+            Outcome::Ok | Outcome::NotFound => Some(end(true)),
+            refused if refused.is_error_reply() => Some(end(false)),
+            _ => None,
+        }
+    }
+
+    fn script(&self, first: &Request) -> Option<u16> {
+        first.script.checked_sub(1)
     }
 
     fn is_pure(&self) -> bool {

@@ -20,9 +20,8 @@ fn template() -> Template {
     let operation = |name: &str, weight: f64, kind: Kind, values: Vec<Value>| Operation {
         name: name.into(),
         weight,
-        collection: 0,
-        kind,
-        values,
+        steps: vec![Step { name: name.into(), collection: 0, kind, values }],
+        transaction: false,
     };
     Template {
         collections: vec![
