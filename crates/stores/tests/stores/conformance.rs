@@ -246,12 +246,12 @@ fn inserts_of_existing_keys_can_fail() {
         let mut session = store.session().unwrap();
         insert(&mut *session, [1]);
         let again = Request { seed: 1, ..request(Verb::Insert, 1) };
-        assert_eq!(session.execute(&again).outcome, Outcome::ServerError, "{form}");
+        assert_eq!(session.execute(&again).outcome, Outcome::Duplicate, "{form}");
         assert!(!session.last_error().is_empty(), "{form}");
         let batch = [request(Verb::Insert, 2), request(Verb::Insert, 1)];
-        assert_eq!(session.execute_batch(&batch).outcome, Outcome::ServerError, "{form}");
+        assert_eq!(session.execute_batch(&batch).outcome, Outcome::Duplicate, "{form}");
         let twice = [request(Verb::Insert, 3), request(Verb::Insert, 3)];
-        assert_eq!(session.execute_batch(&twice).outcome, Outcome::ServerError, "{form}");
+        assert_eq!(session.execute_batch(&twice).outcome, Outcome::Duplicate, "{form}");
         assert_eq!(read(&mut *session, 1), ok(1, RIGHT), "{form}");
         assert_eq!(store.count(), Ok(Some(1)), "{form}");
     }
