@@ -16,6 +16,7 @@ pub mod basic;
 pub mod fjall;
 pub mod null;
 pub mod options;
+mod ordered;
 mod reading;
 mod record;
 pub mod redb;
@@ -69,8 +70,11 @@ pub fn open_with_sink(
     if content.table().is_empty() {
         return Err(Refused("the workload's table has no name: give it one, such as usertable".to_owned()));
     }
-    if let (Some(shape), false) = (content.shapes().first(), matches!(kind.scheme, "sqlite" | "null")) {
-        let why = format!("{}: it has no documents and cannot do {:?}; sqlite: can", kind.scheme, shape.name);
+    if let (Some(shape), false) = (content.shapes().first(), kind.scheme != "basic") {
+        let why = format!(
+            "{}: it has no documents and cannot do {:?}; sqlite: and redb: can",
+            kind.scheme, shape.name
+        );
         return Err(Refused(why));
     }
     let given = options::Given::check(&uri, kind.options)?;
