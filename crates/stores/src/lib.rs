@@ -14,6 +14,7 @@
 
 pub mod basic;
 pub mod fjall;
+pub mod lmdb;
 pub mod null;
 pub mod options;
 mod ordered;
@@ -43,10 +44,13 @@ pub struct StoreKind {
     pub about: &'static str,
     /// The options its URI accepts.
     pub options: &'static [OptionSpec],
+    /// Whether this build has it: some need a library and a feature of cargo.
+    pub built: bool,
 }
 
 /// All kinds of stores.
-pub const KINDS: [StoreKind; 5] = [sqlite::KIND, redb::KIND, fjall::KIND, basic::KIND, null::KIND];
+pub const KINDS: [StoreKind; 6] =
+    [sqlite::KIND, redb::KIND, fjall::KIND, lmdb::KIND, basic::KIND, null::KIND];
 
 /// Opens the store that `uri` names, creating its file or directory if there is none; the table is called
 /// `content.table()`. A `basic:` store opened this way writes its lines nowhere.
@@ -67,6 +71,12 @@ pub fn open_with_sink(
     let Some(kind) = KINDS.iter().find(|kind| kind.scheme == uri.scheme) else {
         return Err(unknown_scheme(&uri.scheme));
     };
+    if !kind.built {
+        let name = kind.about.split(',').next().unwrap_or_default();
+        let scheme = kind.scheme;
+        let why = format!("this build has no {name}: build with --features {scheme} (lib{scheme}-dev)");
+        return Err(Refused(format!("{scheme}: {why}")));
+    }
     if content.table().is_empty() {
         return Err(Refused("the workload's table has no name: give it one, such as usertable".to_owned()));
     }
@@ -82,6 +92,8 @@ pub fn open_with_sink(
         "sqlite" => sqlite::open(&uri, &given, content),
         "redb" => redb::open(&uri, &given, content),
         "fjall" => fjall::open(&uri, &given, content),
+        #[cfg(feature = "lmdb")]
+        "lmdb" => lmdb::open(&uri, &given, content),
         "basic" => basic::open(&uri, &given, content, sink),
         _ => null::open(&uri),
     }

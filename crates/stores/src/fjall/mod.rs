@@ -37,6 +37,7 @@ pub const KIND: StoreKind = StoreKind {
         },
         options::INSERT,
     ],
+    built: true,
 };
 
 /// Locks over all keys: enough for 128 users to seldom meet, and 10 KiB.

@@ -11,9 +11,13 @@ mod documents;
 mod key;
 mod query;
 mod reads;
+#[cfg(any(feature = "lmdb", feature = "rocksdb", feature = "wiredtiger"))]
+mod records;
 mod writes;
 
 pub(crate) use documents::{DocumentStore, check};
+#[cfg(any(feature = "lmdb", feature = "rocksdb", feature = "wiredtiger"))]
+pub(crate) use records::store;
 
 use crate::record::RecordError;
 use dyno_types::document::Order;
@@ -27,8 +31,8 @@ pub(crate) enum Failure {
     /// An encoded record is none, or cannot be one.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// A document has an `_id` that is there.
-    #[error("duplicate key: a document with this _id is there already")]
+    /// The key, or the `_id`, is there.
+    #[error("duplicate key: it is there already")]
     Duplicate,
     /// The request asks for what is not offered.
     #[error("{0}")]

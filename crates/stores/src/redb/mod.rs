@@ -37,6 +37,7 @@ pub const KIND: StoreKind = StoreKind {
         },
         options::INSERT,
     ],
+    built: true,
 };
 
 /// The table: key bytes to an encoded record.

@@ -11,7 +11,16 @@ use std::sync::{Arc, Mutex};
 
 /// Every store of documents, with the options that change how requests are executed.
 pub fn stores() -> Vec<&'static str> {
-    vec!["redb:{}/db?durability=none", "fjall:{}/db?durability=none"]
+    vec![
+        "redb:{}/db?durability=none",
+        "fjall:{}/db?durability=none",
+        #[cfg(feature = "lmdb")]
+        "lmdb:{}/db?sync=none&map=1GiB",
+        #[cfg(feature = "rocksdb")]
+        "rocksdb:{}/db?wal=nosync",
+        #[cfg(feature = "wiredtiger")]
+        "wiredtiger:{}/db?journal=nosync",
+    ]
 }
 
 /// A workload whose next request is set by hand.
