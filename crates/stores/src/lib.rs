@@ -23,6 +23,7 @@ mod record;
 pub mod redb;
 pub mod sqlite;
 pub mod uri;
+pub mod wiredtiger;
 
 use dyno_types::{Content, Fields, Refused, Request, Store, Verb};
 use options::OptionSpec;
@@ -49,8 +50,8 @@ pub struct StoreKind {
 }
 
 /// All kinds of stores.
-pub const KINDS: [StoreKind; 6] =
-    [sqlite::KIND, redb::KIND, fjall::KIND, lmdb::KIND, basic::KIND, null::KIND];
+pub const KINDS: [StoreKind; 7] =
+    [sqlite::KIND, redb::KIND, fjall::KIND, lmdb::KIND, wiredtiger::KIND, basic::KIND, null::KIND];
 
 /// Opens the store that `uri` names, creating its file or directory if there is none; the table is called
 /// `content.table()`. A `basic:` store opened this way writes its lines nowhere.
@@ -94,6 +95,8 @@ pub fn open_with_sink(
         "fjall" => fjall::open(&uri, &given, content),
         #[cfg(feature = "lmdb")]
         "lmdb" => lmdb::open(&uri, &given, content),
+        #[cfg(feature = "wiredtiger")]
+        "wiredtiger" => wiredtiger::open(&uri, &given, content),
         "basic" => basic::open(&uri, &given, content, sink),
         _ => null::open(&uri),
     }

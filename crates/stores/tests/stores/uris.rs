@@ -125,8 +125,8 @@ fn defaults_and_values_told_are_accepted() {
             let first = option.values.split([' ', '|']).next().unwrap();
             for value in option.values.split(" (").next().unwrap().split('|') {
                 let value = match first {
-                    "SIZE" => "64KiB",
-                    "DURATION" => "5ms",
+                    "SIZE" => "64MiB",
+                    "DURATION" => "5s",
                     _ => value,
                 };
                 let directory = tempfile::tempdir().unwrap();
