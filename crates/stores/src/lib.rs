@@ -21,6 +21,7 @@ mod ordered;
 mod reading;
 mod record;
 pub mod redb;
+pub mod rocksdb;
 pub mod sqlite;
 pub mod uri;
 pub mod wiredtiger;
@@ -50,8 +51,16 @@ pub struct StoreKind {
 }
 
 /// All kinds of stores.
-pub const KINDS: [StoreKind; 7] =
-    [sqlite::KIND, redb::KIND, fjall::KIND, lmdb::KIND, wiredtiger::KIND, basic::KIND, null::KIND];
+pub const KINDS: [StoreKind; 8] = [
+    sqlite::KIND,
+    redb::KIND,
+    fjall::KIND,
+    lmdb::KIND,
+    rocksdb::KIND,
+    wiredtiger::KIND,
+    basic::KIND,
+    null::KIND,
+];
 
 /// Opens the store that `uri` names, creating its file or directory if there is none; the table is called
 /// `content.table()`. A `basic:` store opened this way writes its lines nowhere.
@@ -95,6 +104,8 @@ pub fn open_with_sink(
         "fjall" => fjall::open(&uri, &given, content),
         #[cfg(feature = "lmdb")]
         "lmdb" => lmdb::open(&uri, &given, content),
+        #[cfg(feature = "rocksdb")]
+        "rocksdb" => rocksdb::open(&uri, &given, content),
         #[cfg(feature = "wiredtiger")]
         "wiredtiger" => wiredtiger::open(&uri, &given, content),
         "basic" => basic::open(&uri, &given, content, sink),

@@ -1,8 +1,9 @@
 //! fjall: one keyspace from key bytes to encoded records, in a directory of journals and sorted tables.
 //!
 //! Here live opening a directory, its options, and the locks that make reading and writing back one record atomic
-//! (`Stripes`); `session` executes requests on records, `documents` is the engine of those on documents. fjall itself locks no record: without the stripes two users updating
-//! different fields of one record would lose one of the updates. A stripe is never held while the journal is synced.
+//! (`Stripes`); `session` executes requests on records, `documents` is the engine of those on documents. fjall itself
+//! locks no record: without the stripes two users updating different fields of one record would lose one of the
+//! updates. A stripe is never held while the journal is synced.
 
 mod documents;
 mod session;

@@ -40,6 +40,10 @@ pub(crate) enum Failure {
     /// Another transaction was in the way: this one has changed nothing.
     #[error("{0}")]
     Conflict(String),
+    /// A lock was waited for in vain: this transaction has changed nothing.
+    #[cfg(feature = "rocksdb")]
+    #[error("{0}")]
+    Locked(String),
     /// The engine's own words.
     #[error("{0}")]
     Engine(String),
@@ -52,6 +56,8 @@ impl Failure {
             Failure::Record(RecordError::TooLong) | Failure::Request(_) => Outcome::BadRequest,
             Failure::Duplicate => Outcome::Duplicate,
             Failure::Conflict(_) => Outcome::Busy,
+            #[cfg(feature = "rocksdb")]
+            Failure::Locked(_) => Outcome::Busy,
             Failure::Record(RecordError::Malformed) | Failure::Engine(_) => Outcome::ServerError,
         }
     }

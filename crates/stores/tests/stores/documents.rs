@@ -409,3 +409,20 @@ fn what_cannot_be_done_is_refused() {
         assert_eq!(ask(&hand, &mut *session, 0, insert(vec![numbered(1, 1)])).0, Outcome::Ok, "{form}");
     }
 }
+
+#[test]
+fn engines_tell_their_statistics() {
+    for form in stores().into_iter().filter(|form| !form.starts_with("redb")) {
+        let directory = tempfile::tempdir().unwrap();
+        let hand = Hand::new(vec![Action::Insert { ordered: true }]);
+        let store = open(form, directory.path(), &hand);
+        let documents = (0..50).map(|id| numbered(id, id)).collect();
+        ask(&hand, &mut *store.session().unwrap(), 0, Given { documents, ..Given::default() });
+        let facts = store.facts();
+        let scheme = form.split(':').next().unwrap();
+        assert!(facts.iter().all(|(name, _)| name.starts_with(&format!("{scheme}."))), "{facts:?}");
+        let counts =
+            facts.iter().filter(|(_, value)| value.parse::<u64>().is_ok_and(|value| value > 0)).count();
+        assert!(counts > 0, "{form}: {facts:?}");
+    }
+}
