@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Indexes of the warm-up have this bit set: they are draws of their own and use up none of the measured ones.
 pub const WARMUP: u64 = 1 << 63;
 
+/// Indexes in a row that belong to one worker.
+const BLOCK: u64 = 16;
+
 /// The counters that all load threads of a closed-loop run share.
 #[derive(Debug)]
 pub struct Claims {
@@ -12,16 +15,35 @@ pub struct Claims {
     warm: AtomicU64,
     limit: u64,
     threads: u64,
+    /// Number of this worker, and how many there are.
+    stripe: (u64, u64),
 }
 
 impl Claims {
-    /// Up to `limit` measured operations for `threads` load threads.
-    pub fn new(limit: Option<u64>, threads: usize) -> Self {
+    /// Worker `stripe.0` of `stripe.1` with `threads` load threads: of `limit` measured operations it gets those in every
+    /// n-th block.
+    pub fn new(limit: Option<u64>, threads: usize, stripe: (u64, u64)) -> Self {
+        let (number, workers) = stripe;
+        let own = |all: u64| {
+            let (blocks, rest) = (all / BLOCK, all % BLOCK);
+            let whole = blocks / workers + u64::from(number < blocks % workers);
+            whole * BLOCK + if blocks % workers == number { rest } else { 0 }
+        };
         Claims {
             next: AtomicU64::new(0),
             warm: AtomicU64::new(0),
-            limit: limit.unwrap_or(WARMUP - 1),
+            limit: limit.map_or((WARMUP - 1) / workers, own),
             threads: threads as u64,
+            stripe,
+        }
+    }
+
+    /// The index of this worker's operation number `own`.
+    #[inline]
+    fn global(&self, own: u64) -> u64 {
+        match self.stripe {
+            (_, 1) => own,
+            (number, workers) => (own / BLOCK * workers + number) * BLOCK + own % BLOCK,
         }
     }
 
@@ -53,13 +75,13 @@ impl Block {
             return None;
         }
         self.next += 1;
-        Some(self.next - 1)
+        Some(claims.global(self.next - 1))
     }
 
     /// The next index of the warm-up.
     #[inline]
     pub fn warm(&mut self, claims: &Claims) -> u64 {
-        WARMUP | claims.warm.fetch_add(1, Ordering::Relaxed)
+        WARMUP | claims.global(claims.warm.fetch_add(1, Ordering::Relaxed))
     }
 }
 
@@ -69,7 +91,7 @@ mod tests {
 
     #[test]
     fn every_index_is_handed_out_once() {
-        let claims = Claims::new(Some(10_001), 4);
+        let claims = Claims::new(Some(10_001), 4, (0, 1));
         let mut seen: Vec<u64> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4)
                 .map(|_| {
@@ -83,5 +105,23 @@ mod tests {
         });
         seen.sort_unstable();
         assert_eq!(seen, (0..10_001).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn workers_share_the_indexes() {
+        for (limit, workers) in [(10_001, 3), (5, 4), (64, 2), (47, 3), (48, 3), (49, 3)] {
+            let mut seen = Vec::new();
+            for number in 0..workers {
+                let claims = Claims::new(Some(limit), 2, (number, workers));
+                let mut block = Block::default();
+                let own: Vec<u64> = std::iter::from_fn(|| block.measured(&claims)).collect();
+                assert!(own.len() as u64 <= limit / workers + 2 * BLOCK, "{limit} {workers}");
+                seen.extend(own);
+                let warm = block.warm(&claims);
+                assert!(warm >= WARMUP);
+            }
+            seen.sort_unstable();
+            assert_eq!(seen, (0..limit).collect::<Vec<_>>(), "{workers} workers");
+        }
     }
 }

@@ -5,9 +5,10 @@ use dyno_record::Scale;
 use dyno_types::Refused;
 use dyno_types::limits::{BACKLOG, BATCH, CONNECTIONS, PIPELINE, THREADS};
 use dyno_types::rng::{Purpose, draw, unit};
-use dyno_workload::Workload;
-use std::sync::Arc;
+use dyno_workload::{Frontier, Workload};
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Who decides when the next operation starts.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +30,8 @@ pub enum Pacing {
 /// When the measured part ends, whichever comes first. At least one must be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct End {
-    /// Operations (arrivals) of the measured part.
+    /// Operations (arrivals) of the measured part, of all stripes together; where indexes belong to users: below which
+    /// index.
     pub operations: Option<u64>,
     /// Length of the measured part, nanoseconds.
     pub duration_ns: Option<u64>,
@@ -92,8 +94,11 @@ pub struct Job {
     pub queue: Queue,
     /// Seed of arrivals.
     pub seed: u64,
-    /// This process' share of open-loop arrivals: (number, of how many).
+    /// This worker's share of the operations: (number, of how many). Open loop: every n-th arrival. Closed loop: every
+    /// n-th block of 16 indexes.
     pub stripe: (u64, u64),
+    /// What the workers of one process share.
+    pub team: Option<Arc<Team>>,
     /// Unit of the histograms.
     pub scale: Scale,
     /// Keep every sample (for reports that list raw data).
@@ -128,10 +133,77 @@ impl Job {
         Ok(())
     }
 
+    /// The job divided among `workers`, each with its share of users, load threads and operations; together they do
+    /// exactly what the whole does. Not for workloads whose indexes belong to users: their front ends know how.
+    pub fn divide(&self, workers: usize) -> Result<Vec<Job>, Refused> {
+        if workers == 0 || workers > self.users {
+            return Err(Refused(format!(
+                "{workers} workers: expected 1 to {}, the number of users",
+                self.users
+            )));
+        }
+        if workers > 1 && self.workload.is_per_user() {
+            return Err(Refused(format!(
+                "{workers} workers: the operations of this workload belong to users"
+            )));
+        }
+        if workers == 1 {
+            return Ok(vec![self.clone()]);
+        }
+        let team = Team::new(workers, self.workload.frontier());
+        let part = |number: usize| Job {
+            users: self.users / workers + usize::from(number < self.users % workers),
+            stripe: (self.stripe.0 * workers as u64 + number as u64, self.stripe.1 * workers as u64),
+            cores: share(&self.cores, number, workers),
+            team: Some(team.clone()),
+            queue: Queue { length: (self.queue.length / workers as u64).max(1), ..self.queue },
+            ..self.clone()
+        };
+        Ok((0..workers).map(part).collect())
+    }
+
     /// The users of load thread `thread`: they are dealt out as evenly as can be.
     pub fn users_of(&self, thread: usize) -> usize {
         let threads = self.cores.len();
         self.users / threads + usize::from(thread < self.users % threads)
+    }
+}
+
+/// What a worker has of a list: every n-th, at least one.
+pub fn share<T: Clone>(all: &[T], number: usize, workers: usize) -> Vec<T> {
+    match all.len() >= workers {
+        true => all.iter().skip(number).step_by(workers).cloned().collect(),
+        false => vec![all[number % all.len()].clone()],
+    }
+}
+
+/// What several workers of one process share: they begin together, and the inserts of each are known to all.
+#[derive(Debug)]
+pub struct Team {
+    pub(crate) frontier: Arc<Frontier>,
+    workers: usize,
+    /// Those that have connected, and the latest of the beginnings they propose.
+    met: Mutex<(usize, u64)>,
+    all_met: Condvar,
+}
+
+impl Team {
+    /// A team of `workers` that begins behind `frontier`.
+    pub fn new(workers: usize, frontier: Frontier) -> Arc<Self> {
+        let (met, all_met) = (Mutex::new((0, 0)), Condvar::new());
+        Arc::new(Team { frontier: Arc::new(frontier), workers, met, all_met })
+    }
+
+    /// Waits for the others, unless the run is given up; returns when all begin.
+    pub(crate) fn meet(&self, proposed_ns: u64, control: &Control) -> u64 {
+        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        *met = (met.0 + 1, met.1.max(proposed_ns));
+        self.all_met.notify_all();
+        while met.0 < self.workers && !control.stopping() {
+            let waited = self.all_met.wait_timeout(met, Duration::from_millis(20));
+            met = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        met.1
     }
 }
 

@@ -140,8 +140,11 @@ pub fn run_blocking(
 
 pub(crate) fn shared(job: Job, control: Arc<Control>) -> Arc<Shared> {
     Arc::new(Shared {
-        claims: Claims::new(job.end.operations, job.cores.len()),
-        frontier: job.workload.frontier(),
+        claims: Claims::new(job.end.operations, job.cores.len(), job.stripe),
+        frontier: match &job.team {
+            Some(team) => team.frontier.clone(),
+            None => Arc::new(job.workload.frontier()),
+        },
         own: OwnMetrics::find(job.workload.metrics()),
         control,
         job,
@@ -197,7 +200,8 @@ where
         drop((tell, full));
         let pinned = await_ready(&told, threads)?;
         let connected = monotonic_ns();
-        let start = epoch.unwrap_or(connected + 2_000_000);
+        let proposed = epoch.unwrap_or(connected + 2_000_000);
+        let start = shared.job.team.as_ref().map_or(proposed, |team| team.meet(proposed, &shared.control));
         for go in &gos {
             // A thread that is gone has told why.
             let _ = go.send(Some(start));

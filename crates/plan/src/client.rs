@@ -27,7 +27,7 @@ pub const PROPERTIES: [Property; 7] = [
         "how long a reply is awaited, such as 500ms; 0 for ever; wins over redis.timeout",
     ),
     dyno("dyno.load.threads", "auto", "operating-system threads that make the load, 1 to 1024 or auto"),
-    dyno("dyno.workers", "auto", "another name of dyno.load.threads"),
+    dyno("dyno.workers", "1", "workers that share the load, each with its own users and records, 1 to 1024"),
 ];
 
 const fn dyno(name: &'static str, default: &'static str, doc: &'static str) -> Property {
@@ -93,6 +93,8 @@ pub struct ClientConfig {
     pub timeout_ns: Option<u64>,
     /// Operating-system threads that make the load; `None` for as many as suits.
     pub load_threads: Option<u32>,
+    /// Workers among which users and operations are divided.
+    pub workers: u32,
     /// What is worth saying.
     pub warnings: Vec<Warning>,
     threads_set: u32,
@@ -169,6 +171,7 @@ fn read(settings: &Settings) -> Result<ClientConfig, BadSetting> {
     let operations = count("operationcount", 0, 0..=MAX_COUNT)?;
     let status_interval_s = count("status.interval", 10, 1..=MOST_S)?;
     let pipeline = count("dyno.pipeline", 1, 1..=PIPELINE as u64)? as u32;
+    let workers = count("dyno.workers", 1, 1..=THREADS as u64)? as u32;
     let batch_key = if settings.text("batchsize").is_some() { "batchsize" } else { "mongodb.batchsize" };
     let batch = count(batch_key, 1, 1..=BATCH as u64)? as u32;
     let do_transactions = r.flag("dotransactions", true).map_err(blame)?;
@@ -192,6 +195,7 @@ fn read(settings: &Settings) -> Result<ClientConfig, BadSetting> {
         warmup_ns: duration_ns(settings, "dyno.warmup")?,
         timeout_ns: Some(duration_ns(settings, "dyno.timeout")?).filter(|&ns| ns > 0),
         load_threads: load_threads(settings)?,
+        workers,
         warnings: Vec::new(),
         threads_set: threads,
     };
@@ -211,20 +215,15 @@ pub(crate) fn duration_ns(settings: &Settings, key: &str) -> Result<u64, BadSett
 }
 
 fn load_threads(settings: &Settings) -> Result<Option<u32>, BadSetting> {
+    const KEY: &str = "dyno.load.threads";
     let mut lookup = settings.lookup();
     let mut r = Reader::new(&mut lookup);
-    let mut read = |key: &str| match r.word(key, "auto").as_str() {
+    match r.word(KEY, "auto").as_str() {
         "auto" => Ok(None),
         _ => r
-            .count_if_set(key, 1..=THREADS as u64)
+            .count_if_set(KEY, 1..=THREADS as u64)
             .map(|n| n.map(|n| n as u32))
-            .map_err(|_| settings.refuse(key, format!("auto or a whole number, 1 to {THREADS}"))),
-    };
-    match (read("dyno.load.threads")?, read("dyno.workers")?) {
-        (Some(a), Some(b)) if a != b => {
-            Err(settings.refuse("dyno.workers", format!("the same as dyno.load.threads, which is {a}")))
-        }
-        (a, b) => Ok(a.or(b)),
+            .map_err(|_| settings.refuse(KEY, format!("auto or a whole number, 1 to {THREADS}"))),
     }
 }
 
@@ -285,13 +284,15 @@ mod tests {
             ("dyno.arrivals", "poisson"),
             ("dyno.warmup", "1.5s"),
             ("dyno.timeout", "50 ms"),
-            ("dyno.workers", "2"),
+            ("dyno.workers", "3"),
+            ("dyno.load.threads", "2"),
             ("maxexecutiontime", "60 "),
         ];
         let config = read(&pairs).unwrap();
         assert_eq!((config.target, config.arrivals), (20_000, Arrivals::Poisson));
         assert_eq!((config.warmup_ns, config.timeout_ns), (1_500_000_000, Some(50_000_000)));
         assert_eq!((config.load_threads, config.max_execution_s), (Some(2), Some(60)));
+        assert_eq!(config.workers, 3);
         assert_eq!(config.warnings, []);
     }
 
@@ -311,7 +312,7 @@ mod tests {
                 .contains("shorter than maxexecutiontime")
         );
         assert!(text(&[("dyno.load.threads", "many")]).contains("auto or a whole number"));
-        assert!(text(&[("dyno.load.threads", "1"), ("dyno.workers", "2")]).contains("the same as"));
+        assert!(text(&[("dyno.workers", "0")]).contains("1 to 1024"));
         assert!(text(&[("status", "yes")]).contains("true or false"));
     }
 }

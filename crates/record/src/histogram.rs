@@ -72,10 +72,8 @@ pub fn bucket_high(bucket: usize) -> u64 {
 pub struct Histogram {
     counts: Box<[u32]>,
     scale: Scale,
-    low: usize,
-    high: usize,
-    count: u64,
     sum_ns: u64,
+    /// Above the greatest if there are no samples. The number of samples is the sum of the counts.
     min_ns: u64,
     max_ns: u64,
 }
@@ -83,43 +81,44 @@ pub struct Histogram {
 impl Histogram {
     /// An empty histogram: 108 KiB of address space, resident only where touched.
     pub fn new(scale: Scale) -> Self {
-        Histogram {
-            counts: vec![0; LEN].into_boxed_slice(),
-            scale,
-            low: LEN,
-            high: 0,
-            count: 0,
-            sum_ns: 0,
-            min_ns: u64::MAX,
-            max_ns: 0,
-        }
+        Histogram { counts: vec![0; LEN].into_boxed_slice(), scale, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 
     /// Counts one latency in nanoseconds.
     #[inline]
     pub fn record(&mut self, ns: u64) {
-        let bucket = bucket_of(self.scale.units(ns).min(MAX_UNITS));
+        let bucket = self.bucket(ns);
         self.counts[bucket] += 1;
-        self.low = self.low.min(bucket);
-        self.high = self.high.max(bucket);
-        self.count += 1;
         self.sum_ns += ns;
         self.min_ns = self.min_ns.min(ns);
         self.max_ns = self.max_ns.max(ns);
     }
 
-    /// Number of samples.
+    #[inline]
+    fn bucket(&self, ns: u64) -> usize {
+        bucket_of(self.scale.units(ns).min(MAX_UNITS))
+    }
+
+    /// The buckets that may hold something.
+    fn touched(&self) -> std::ops::Range<usize> {
+        if self.is_empty() { 0..0 } else { self.bucket(self.min_ns)..self.bucket(self.max_ns) + 1 }
+    }
+
+    /// Whether nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        self.min_ns > self.max_ns
+    }
+
+    /// Number of samples, added up.
     pub fn count(&self) -> u64 {
-        self.count
+        self.counts[self.touched()].iter().map(|n| u64::from(*n)).sum()
     }
 
     /// Forgets everything, touching only what was touched.
     pub fn reset(&mut self) {
-        if self.count > 0 {
-            self.counts[self.low..=self.high].fill(0);
-        }
-        (self.low, self.high) = (LEN, 0);
-        (self.count, self.sum_ns, self.min_ns, self.max_ns) = (0, 0, u64::MAX, 0);
+        let touched = self.touched();
+        self.counts[touched].fill(0);
+        (self.sum_ns, self.min_ns, self.max_ns) = (0, u64::MAX, 0);
     }
 }
 
@@ -148,16 +147,17 @@ impl Buckets {
     /// Adds a thread's histogram of the same scale.
     pub fn add(&mut self, other: &Histogram) {
         assert_eq!(self.scale, other.scale, "histograms of one run share their scale");
-        if other.count == 0 {
+        if other.is_empty() {
             return;
         }
-        if self.counts.len() <= other.high {
-            self.counts.resize(other.high + 1, 0);
+        let touched = other.touched();
+        if self.counts.len() < touched.end {
+            self.counts.resize(touched.end, 0);
         }
-        for bucket in other.low..=other.high {
+        for bucket in touched {
             self.counts[bucket] += u64::from(other.counts[bucket]);
+            self.count += u64::from(other.counts[bucket]);
         }
-        self.count += other.count;
         self.sum_ns += u128::from(other.sum_ns);
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);

@@ -89,7 +89,7 @@ impl Totals {
     /// Adds a thread's interval.
     pub fn add(&mut self, interval: &Interval) {
         for (index, slot) in interval.slots.iter().enumerate() {
-            let Some(slot) = slot.as_deref().filter(|s| s.service.count() > 0) else { continue };
+            let Some(slot) = slot.as_deref().filter(|s| !s.service.is_empty()) else { continue };
             let mine = self.slot(index);
             mine.service.add(&slot.service);
             mine.response.add(&slot.response);

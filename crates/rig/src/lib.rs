@@ -5,6 +5,7 @@
 
 mod mongo;
 pub mod oracle;
+mod parts;
 mod probe;
 mod session;
 mod spawn;

@@ -85,6 +85,7 @@ pub fn job(pacing: Pacing, users: usize, threads: usize, end: End) -> Job {
         queue: Queue::default(),
         seed: 42,
         stripe: (0, 1),
+        team: None,
         scale: Scale::Ns64,
         raw_samples: false,
         spin: false,

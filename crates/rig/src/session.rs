@@ -1,5 +1,6 @@
 //! A run of several phases on one open target, recorded as it goes.
 
+use crate::parts;
 use crate::target::Opened;
 use dyno_analysis::{Condition, Evidence, PhaseFacts, phase, verdict};
 use dyno_engine::{Control, End, Finished, Job, Pacing, Queue, RunError, Second};
@@ -7,7 +8,7 @@ use dyno_monitor::{HostCpu, ProcessCpu, peak_resident_bytes};
 use dyno_record::{Scale, Totals};
 use dyno_rundir::Writer;
 use dyno_rundir::schema::{Client, Phase, Status, Summary, Threshold, VERSION, Verdict};
-use dyno_types::{Content, Outcome, Request, Verb};
+use dyno_types::{Content, Outcome, Refused, Request, Verb};
 use dyno_workload::{Draw, Frontier, Workload};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -98,14 +99,26 @@ impl<'a> Session<'a> {
 
     /// Runs one phase.
     pub fn run(&mut self, plan: &PhasePlan, observer: &mut dyn Observer) -> Result<Ended, RunError> {
-        let job = &plan.job;
-        observer.begin(plan.name, job);
+        self.run_workers(plan.name, std::slice::from_ref(&plan.job), observer)
+    }
+
+    /// Runs one phase that is divided among several workers of this process, each with its own job: see
+    /// [`Job::divide`].
+    pub fn run_workers(
+        &mut self,
+        name: &'static str,
+        jobs: &[Job],
+        observer: &mut dyn Observer,
+    ) -> Result<Ended, RunError> {
+        let whole = parts::together(jobs).ok_or_else(|| Refused("a phase without workers".into()))?;
+        let job = &whole;
+        observer.begin(name, job);
         if let Some(writer) = &mut self.writer {
-            writer.event("phase", plan.name);
+            writer.event("phase", name);
         }
         let metrics = job.workload.metrics().to_vec();
         if let Some(writer) = &mut self.writer {
-            writer.metrics(plan.name, &metrics);
+            writer.metrics(name, &metrics);
             if job.warmup_ns > 0 {
                 writer.metrics("warmup", &metrics);
             }
@@ -121,10 +134,10 @@ impl<'a> Session<'a> {
                 total_ticks += lap.total;
                 stolen_ticks += lap.steal;
             }
-            let name = if second.warmup { "warmup" } else { plan.name };
+            let phase = if second.warmup { "warmup" } else { name };
             if let Some(writer) = writer.as_mut() {
                 let steal_pct = lap.map(|l| l.steal_share() * 100.0);
-                writer.interval(name, second.second, 1.0, &second.totals, steal_pct);
+                writer.interval(phase, second.second, 1.0, &second.totals, steal_pct);
             }
             let so_far = &mut sums[usize::from(second.warmup)];
             so_far.merge(&second.totals);
@@ -132,9 +145,9 @@ impl<'a> Session<'a> {
             let elapsed_s = second.second as f64 + 1.0;
             let done = share_done(job, elapsed_s, so_far);
             let left_s = done.filter(|d| *d > 0.0).map(|d| elapsed_s * (1.0 - d) / d);
-            observer.second(&Progress { phase: name, elapsed_s, done, left_s, so_far, last: &second.totals });
+            observer.second(&Progress { phase, elapsed_s, done, left_s, so_far, last: &second.totals });
         };
-        let finished = self.opened.run(job.clone(), self.control.clone(), &mut on_second)?;
+        let finished = parts::run(self.opened, jobs, &self.control, &mut on_second)?;
         let cpu = ProcessCpu::now().since(&before);
         let [totals, warm] = sums;
         let seconds = finished.elapsed_ns.saturating_sub(job.warmup_ns) as f64 / 1e9;
@@ -143,7 +156,7 @@ impl<'a> Session<'a> {
         let errors: BTreeMap<String, String> =
             finished.errors.iter().map(|(o, words)| (o.name().to_owned(), words.clone())).collect();
         let offered = offered(job, &totals);
-        let facts = PhaseFacts { name: plan.name.into(), seconds, offered, client, errors };
+        let facts = PhaseFacts { name: name.into(), seconds, offered, client, errors };
         let phase_summary = phase(facts, &metrics, &totals);
         let warmup = (job.warmup_ns > 0).then(|| {
             let seconds = job.warmup_ns as f64 / 1e9;
@@ -290,6 +303,7 @@ pub fn present(opened: &Opened, workload: &Arc<dyn Workload>) -> Result<bool, Ru
         queue: Queue::default(),
         seed: 0,
         stripe: (0, 1),
+        team: None,
         scale: Scale::Ns64,
         raw_samples: false,
         spin: false,

@@ -38,8 +38,25 @@ pub fn mix(mut x: u64) -> u64 {
 /// A 64-bit draw for `index`.
 #[inline]
 pub fn draw(seed: u64, index: u64, purpose: Purpose) -> u64 {
-    let keyed = mix(seed ^ (purpose as u64).wrapping_mul(0xD6E8_FEB8_6659_FD93));
-    mix(keyed.wrapping_add(index.wrapping_mul(GOLDEN)))
+    Keyed::new(seed, purpose).draw(index)
+}
+
+/// The draws of one seed and purpose: [`draw`] with half of its work done once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keyed(u64);
+
+impl Keyed {
+    /// The draws of `seed` for `purpose`.
+    #[inline]
+    pub fn new(seed: u64, purpose: Purpose) -> Self {
+        Keyed(mix(seed ^ (purpose as u64).wrapping_mul(0xD6E8_FEB8_6659_FD93)))
+    }
+
+    /// The 64-bit draw for `index`.
+    #[inline]
+    pub fn draw(self, index: u64) -> u64 {
+        mix(self.0.wrapping_add(index.wrapping_mul(GOLDEN)))
+    }
 }
 
 /// Maps 64 random bits to [0, 1) with 53 bits of resolution.

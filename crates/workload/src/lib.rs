@@ -35,6 +35,25 @@ pub struct Draw {
     pub seed: u64,
 }
 
+/// Which of a workload's methods do anything. The engine calls no others on its way through an operation: a call that
+/// does nothing costs as much as a histogram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hooks {
+    /// [`Workload::next`] and [`Workload::script`].
+    pub scripts: bool,
+    /// [`Workload::settled`].
+    pub settled: bool,
+    /// [`Workload::answered`].
+    pub answered: bool,
+    /// [`Workload::resume_ns`].
+    pub resume: bool,
+}
+
+impl Hooks {
+    /// All of them.
+    pub const ALL: Hooks = Hooks { scripts: true, settled: true, answered: true, resume: true };
+}
+
 /// A source of operations. One instance is shared by all load threads.
 pub trait Workload: Send + Sync {
     /// Names of everything the workload records, in the order of [`Request::metric`].
@@ -48,6 +67,16 @@ pub trait Workload: Send + Sync {
 
     /// Binds a draw to a request.
     fn bind(&self, draw: &Draw, frontier: &Frontier) -> Request;
+
+    /// The request for an index: drawn and bound.
+    fn request(&self, index: u64, frontier: &Frontier) -> Request {
+        self.bind(&self.draw(index), frontier)
+    }
+
+    /// Which of the methods below do anything; asked once.
+    fn hooks(&self) -> Hooks {
+        Hooks::ALL
+    }
 
     /// The request that follows `done` inside the same operation (the update of a read-modify-write), if any.
     fn next(&self, _done: &Request, _outcome: Outcome) -> Option<Request> {

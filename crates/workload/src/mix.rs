@@ -11,13 +11,13 @@
 //!
 //! Independent (`iid`): every index draws its kind by itself as YCSB does; ranks are not known beforehand.
 
-use crate::permute::feistel;
-use dyno_types::rng::{Purpose, draw, unit};
+use crate::permute::shuffle_block;
+use dyno_types::rng::{Keyed, Purpose, unit};
 
 /// Indexes per block. Workers own whole blocks.
 pub const BLOCK: u64 = 1 << BLOCK_BITS;
 
-const BLOCK_BITS: u32 = 10;
+const BLOCK_BITS: u32 = crate::permute::BLOCK_BITS;
 
 /// Totals of integer weights stay below this, so that products of two of them fit 64 bits.
 const MAX_TOTAL: u64 = 1 << 31;
@@ -50,13 +50,44 @@ pub struct Pick {
 struct Split {
     kind: usize,
     weight: u64,
-    total: u64,
+    total: Divisor,
+}
+
+/// A number that many others are divided by: multiplication by its reciprocal takes a third of the time (Granlund and
+/// Montgomery, "Division by invariant integers using multiplication", PLDI 1994).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Divisor {
+    value: u64,
+    reciprocal: u64,
+    shift: u32,
+}
+
+impl Divisor {
+    /// A divisor from 2 to 2^31; 1 is never needed, for a mix with one kind divides nothing.
+    fn new(value: u64) -> Self {
+        debug_assert!((1..=MAX_TOTAL).contains(&value));
+        // Smallest s with 2^s >= value; exact for all dividends below 2^63.
+        let shift = value.max(2).next_power_of_two().trailing_zeros();
+        let reciprocal = ((1u128 << (63 + shift)) / u128::from(value.max(2)) + 1) as u64;
+        Divisor { value, reciprocal, shift: shift - 1 }
+    }
+
+    /// Quotient and remainder.
+    #[inline]
+    fn divide(self, x: u64) -> (u64, u64) {
+        if x >> 63 != 0 || self.value < 2 {
+            return (x / self.value, x % self.value);
+        }
+        let quotient = ((u128::from(x) * u128::from(self.reciprocal)) >> 64) as u64 >> self.shift;
+        (quotient, x - quotient * self.value)
+    }
 }
 
 /// A choice among kinds of operation, weighted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mix {
-    seed: u64,
+    blocks: Keyed,
+    independent: Keyed,
     mode: Mode,
     ranked: Option<usize>,
     /// Kinds of positive weight, the ranked one first.
@@ -75,10 +106,11 @@ impl Mix {
         let mut total = whole.iter().sum();
         let mut splits = Vec::new();
         for kind in order {
-            splits.push(Split { kind, weight: whole[kind], total });
+            splits.push(Split { kind, weight: whole[kind], total: Divisor::new(total) });
             total -= whole[kind];
         }
-        Some(Mix { seed, mode, ranked, splits })
+        let (blocks, independent) = (Keyed::new(seed, Purpose::Block), Keyed::new(seed, Purpose::Mix));
+        Some(Mix { blocks, independent, mode, ranked, splits })
     }
 
     /// The kind and rank of `index`.
@@ -96,16 +128,15 @@ impl Mix {
     #[inline]
     fn pick_stratified(&self, index: u64) -> Pick {
         let block = index >> BLOCK_BITS;
-        let key = draw(self.seed, block, Purpose::Block);
-        let slot = feistel(index & (BLOCK - 1), BLOCK_BITS / 2, BLOCK_BITS / 2, key);
+        let slot = shuffle_block(index & (BLOCK - 1), self.blocks.draw(block));
         let mut place = block << BLOCK_BITS | slot;
         let mut among_others = if self.ranked.is_some() { None } else { Some(index) };
         let (last, splits) = self.splits.split_last().expect("a mix has at least one kind");
         for split in splits {
-            let (whole, part) = (place / split.total, place % split.total);
-            let product = part * split.weight;
-            let rank = whole * split.weight + product / split.total;
-            if product % split.total + split.weight >= split.total {
+            let (whole, part) = split.total.divide(place);
+            let (more, rest) = split.total.divide(part * split.weight);
+            let rank = whole * split.weight + more;
+            if rest + split.weight >= split.total.value {
                 return Pick { kind: split.kind, rank: among_others.unwrap_or(rank) };
             }
             place -= rank;
@@ -116,7 +147,7 @@ impl Mix {
 
     #[inline]
     fn pick_independently(&self, index: u64) -> Pick {
-        let mut left = unit(draw(self.seed, index, Purpose::Mix)) * self.splits[0].total as f64;
+        let mut left = unit(self.independent.draw(index)) * self.splits[0].total.value as f64;
         let mut kind = self.splits[0].kind;
         for split in &self.splits {
             kind = split.kind;
@@ -135,7 +166,7 @@ impl Mix {
 
     /// The share of `kind` among all operations, 0 to 1.
     pub fn share(&self, kind: usize) -> f64 {
-        let total = self.splits[0].total as f64;
+        let total = self.splits[0].total.value as f64;
         self.splits.iter().find(|s| s.kind == kind).map_or(0.0, |s| s.weight as f64 / total)
     }
 }
@@ -218,6 +249,17 @@ mod tests {
             [[0.05, 0.95, 0.0], [0.5, 0.25, 0.25], [0.000_5, 0.9, 0.1], [1.0, 0.0, 0.0], [1e-12, 1.0, 3.0]]
         {
             check_ranks(&weights, 40, 1).unwrap();
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn divisions_are_exact(value in 1..=MAX_TOTAL, x: u64, down in 0u32..64) {
+            let (x, divisor) = (x >> down, Divisor::new(value));
+            prop_assert_eq!(divisor.divide(x), (x / value, x % value));
+            let multiple = x / value * value;
+            prop_assert_eq!(divisor.divide(multiple), (x / value, 0));
+            prop_assert_eq!(divisor.divide(multiple.saturating_sub(1)).0, multiple.saturating_sub(1) / value);
         }
     }
 

@@ -10,6 +10,9 @@ use dyno_types::rng::mix;
 /// leave visible patterns when the halves have only five bits, as the tests show; three do not.
 const ROUNDS: u32 = 3;
 
+/// Bits of a place that [`shuffle_block`] permutes.
+pub const BLOCK_BITS: u32 = 10;
+
 /// A permutation of `0..n`, chosen by a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permutation {
@@ -41,9 +44,23 @@ impl Permutation {
     }
 }
 
+/// Permutes `0..1024` in a third of the time of [`feistel`]: four rounds of an odd factor, an addend and a shifted
+/// exclusive or, each a bijection of ten bits. Shifts and rounds are the fewest that the tests find no pattern in.
+#[inline]
+pub fn shuffle_block(x: u64, key: u64) -> u64 {
+    const PLACES: u32 = (1 << BLOCK_BITS) - 1;
+    let mut x = x as u32;
+    for (turn, shift) in [(0, 5), (13, 4), (26, 3), (39, 5)] {
+        let key = key.rotate_right(turn);
+        x = x.wrapping_mul(key as u32 | 1).wrapping_add((key >> 32) as u32) & PLACES;
+        x ^= x >> shift;
+    }
+    u64::from(x)
+}
+
 /// Permutes `0 .. 2^(low_bits + high_bits)`; both at least 1, together at most 64.
 #[inline]
-pub fn feistel(x: u64, low_bits: u32, high_bits: u32, key: u64) -> u64 {
+fn feistel(x: u64, low_bits: u32, high_bits: u32, key: u64) -> u64 {
     let mut low = x & (u64::MAX >> (64 - low_bits));
     let mut high = x >> low_bits;
     for round in 0..ROUNDS {
@@ -97,6 +114,53 @@ mod tests {
         assert!(chi2(&place, keys as f64 / 1024.0) < 1200.0);
         assert_eq!(gap[0], 0.0);
         assert!(chi2(&gap[1..], keys as f64 / 1023.0) < 1250.0, "{}", chi2(&gap[1..], keys as f64 / 1023.0));
+    }
+
+    #[test]
+    fn blocks_are_permuted() {
+        for key in 0..200 {
+            let mut seen = [false; 1024];
+            for x in 0..1024 {
+                let y = shuffle_block(x, mix(key)) as usize;
+                assert!(!seen[y]);
+                seen[y] = true;
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_show_no_pattern() {
+        // Where a place goes, and how two lie to each other afterwards (difference, exclusive or), over 64 Ki keys; pairs
+        // that differ in one bit, in several, at both ends. The bound is the one above; the keys are fixed.
+        let pairs = [
+            (0, 1),
+            (0, 2),
+            (0, 32),
+            (0, 512),
+            (5, 37),
+            (3, 515),
+            (31, 32),
+            (511, 512),
+            (0, 1023),
+            (17, 900),
+        ];
+        let keys = 1u64 << 16;
+        let chi2 = |counts: &[f64]| -> f64 {
+            let expected = keys as f64 / counts.len() as f64;
+            counts.iter().map(|c| (c - expected).powi(2) / expected).sum()
+        };
+        for (i, j) in pairs {
+            let [mut place, mut gap, mut bits] = [[0f64; 1024]; 3];
+            for key in 0..keys {
+                let (a, b) = (shuffle_block(i, mix(key)), shuffle_block(j, mix(key)));
+                place[a as usize] += 1.0;
+                gap[(b.wrapping_sub(a) & 1023) as usize] += 1.0;
+                bits[(a ^ b) as usize] += 1.0;
+            }
+            for (what, counts) in [("place", &place[..]), ("gap", &gap[1..]), ("bits", &bits[1..])] {
+                assert!(chi2(counts) < 1250.0, "{what} of {i} and {j}: {}", chi2(counts));
+            }
+        }
     }
 
     #[test]

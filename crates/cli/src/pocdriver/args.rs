@@ -135,6 +135,9 @@ pub struct PocArgs {
     /// Seed of documents and choices
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Added by dyno")]
     pub seed: u64,
+    /// Processes' worth of workers: they divide the --threads among themselves, each with its own connections
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Added by dyno")]
+    pub workers: u32,
     /// Load threads; default: one a core, less one where the target is on this host
     #[arg(long = "load-threads", value_name = "N", help_heading = "Added by dyno")]
     pub load_threads: Option<usize>,

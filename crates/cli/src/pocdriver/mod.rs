@@ -18,14 +18,14 @@ pub use forms::normal;
 use crate::exit::{Exit, Failure};
 use crate::run::{choose_cores, create_directory, environment, is_local, now};
 use crate::{signals, terminal};
-use dyno_engine::{Control, End, Job, Pacing, Queue};
+use dyno_engine::{Control, End, Job, Pacing, Queue, Team, share};
 use dyno_plan::Settings;
 use dyno_record::Scale;
-use dyno_rig::{Opened, PhasePlan, Session, SessionPlan, Target};
+use dyno_rig::{Opened, Session, SessionPlan, Target};
 use dyno_rundir::schema::{Status, Summary, Trust};
 use dyno_types::limits::DRAIN_NS;
-use dyno_workload::Workload;
 use dyno_workload::pocdriver::{PocConfig, PocWorkload};
+use dyno_workload::{Frontier, Workload};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use watch::Watch;
@@ -44,9 +44,9 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
     let ready = setup::prepare(args, &config, &opened)?;
-    let workload = Arc::new(PocWorkload::new(&config, &ready.next).map_err(refused)?);
-    let job = job(args, &config, workload.clone(), &target)?;
-    job.check().map_err(Failure::from)?;
+    let jobs = jobs(args, &config, &ready.next, &target)?;
+    let workloads: Vec<Arc<PocWorkload>> = jobs.iter().map(|(workload, _)| workload.clone()).collect();
+    let jobs: Vec<Job> = jobs.into_iter().map(|(_, job)| job).collect();
     let environment = environment();
     let plan = SessionPlan {
         title: format!("pocdriver, {} workers", config.workers),
@@ -62,12 +62,14 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
         None => None,
     };
     let mut session = Session::new(plan, &opened, control, writer);
-    let mut watch = Watch::new(args, &config, workload.clone(), ready.before)?;
-    let ended =
-        session.run(&PhasePlan { name: "measure", job: job.clone() }, &mut watch).map_err(Failure::from)?;
-    let left = send_the_rest(&workload, &opened, &job)?;
+    let mut watch = Watch::new(args, workloads.clone(), ready.before)?;
+    let ended = session.run_workers("measure", &jobs, &mut watch).map_err(Failure::from)?;
+    let mut left = 0;
+    for (workload, job) in workloads.iter().zip(&jobs) {
+        left += send_the_rest(workload, &opened, job)?;
+    }
     let status = if signals::interrupted() { Status::Interrupted } else { Status::Complete };
-    let summary = session.finish(&ended, &job.pacing, status);
+    let summary = session.finish(&ended, &Pacing::Closed { think_ns: 0 }, status);
     watch.finish(&ended.totals);
     if left > 0 {
         terminal::warn(&format!("{left} bulks that were queued at the end could not be sent"));
@@ -90,33 +92,71 @@ fn open(args: &PocArgs, config: &PocConfig) -> Result<(Target, Opened), Failure>
     Ok((target, opened))
 }
 
-fn job(
+/// A job for each worker, with its share of the threads, which are numbered on from the worker before.
+fn jobs(
     args: &PocArgs,
     config: &PocConfig,
-    workload: Arc<PocWorkload>,
+    next: &[u64],
     target: &Target,
-) -> Result<Job, Failure> {
-    let users = config.workers as usize;
-    let cores = choose_cores(args.load_threads, users, is_local(target), None)?;
-    Ok(Job {
+) -> Result<Vec<(Arc<PocWorkload>, Job)>, Failure> {
+    let (workers, threads) = (args.workers, config.workers);
+    if workers == 0 || workers > threads {
+        let expected = format!("expected 1 to {threads}, the number of --threads");
+        return Err(Failure::Usage(format!("--workers {workers}: {expected}")));
+    }
+    let cores = choose_cores(args.load_threads, threads as usize, is_local(target), None)?;
+    let cores: Vec<Option<usize>> = cores.into_iter().map(Some).collect();
+    let team = (workers > 1).then(|| Team::new(workers as usize, Frontier::new(0)));
+    let mut first = 0;
+    let part = |number: u32| {
+        let own = threads / workers + u32::from(number < threads % workers);
+        let mine = PocConfig {
+            workers: own,
+            first_worker: config.first_worker + first,
+            per_second: part_of_rate(config.per_second, u64::from(first), u64::from(own), u64::from(threads)),
+            ..config.clone()
+        };
+        let next = next.get(first as usize..(first + own) as usize).unwrap_or_default();
+        let workload = Arc::new(PocWorkload::new(&mine, next).map_err(refused)?);
+        first += own;
+        let job = Job {
+            cores: share(&cores, number as usize, workers as usize),
+            team: team.clone(),
+            ..job(args, &mine, workload.clone())
+        };
+        job.check().map_err(Failure::from)?;
+        Ok((workload, job))
+    };
+    (0..workers).map(part).collect()
+}
+
+/// The share of a cap of `own` threads from number `first` on: the shares of all add up to the cap; 0 is no cap.
+fn part_of_rate(cap: u64, first: u64, own: u64, threads: u64) -> u64 {
+    let upto = |thread: u64| (u128::from(cap) * u128::from(thread) / u128::from(threads.max(1))) as u64;
+    if cap == 0 { 0 } else { (upto(first + own) - upto(first)).max(1) }
+}
+
+fn job(args: &PocArgs, config: &PocConfig, workload: Arc<PocWorkload>) -> Job {
+    Job {
         workload,
         pacing: Pacing::Closed { think_ns: 0 },
         end: End { operations: None, duration_ns: Some(args.duration * SECOND_NS) },
         warmup_ns: 0,
-        users,
+        users: config.workers as usize,
         pipeline: 1,
         batch: 1,
-        cores: cores.into_iter().map(Some).collect(),
+        cores: Vec::new(),
         timeout_ns: None,
         queue: Queue::default(),
         seed: config.seed,
         stripe: (0, 1),
+        team: None,
         scale: Scale::Ns64,
         raw_samples: false,
         spin: false,
         drain_ns: DRAIN_NS,
         retry: None,
-    })
+    }
 }
 
 /// Sends what the workers had queued when the time was over; returns the number of bulks that failed.
@@ -129,6 +169,7 @@ fn send_the_rest(workload: &PocWorkload, opened: &Opened, job: &Job) -> Result<u
         workload: Arc::new(rest),
         end: End { operations: Some(bulks), duration_ns: None },
         users: bulks as usize,
+        team: None,
         ..job.clone()
     };
     let mut sent = 0;

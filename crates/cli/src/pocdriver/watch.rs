@@ -8,7 +8,7 @@ use dyno_record::Totals;
 use dyno_report::pocdriver::{Tick, csv, csv_head, interval, original_csv, summary};
 use dyno_rig::{Observer, Progress};
 use dyno_rundir::schema::Phase;
-use dyno_workload::pocdriver::{PocConfig, PocWorkload};
+use dyno_workload::pocdriver::PocWorkload;
 use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
@@ -19,7 +19,8 @@ const METRICS: [&[usize]; 4] = [&[0], &[1], &[3, 4, 5], &[2]];
 
 /// Watches a run.
 pub struct Watch {
-    workload: Arc<PocWorkload>,
+    /// One for each worker.
+    workloads: Vec<Arc<PocWorkload>>,
     before: u64,
     begun: Instant,
     thresholds_ms: Vec<u64>,
@@ -32,12 +33,7 @@ pub struct Watch {
 
 impl Watch {
     /// Opens the log file, if there is to be one.
-    pub fn new(
-        args: &PocArgs,
-        _config: &PocConfig,
-        workload: Arc<PocWorkload>,
-        before: u64,
-    ) -> Result<Self, Failure> {
+    pub fn new(args: &PocArgs, workloads: Vec<Arc<PocWorkload>>, before: u64) -> Result<Self, Failure> {
         let log = match &args.logfile {
             None => None,
             Some(path) => {
@@ -53,7 +49,7 @@ impl Watch {
             }
         };
         Ok(Watch {
-            workload,
+            workloads,
             before,
             begun: Instant::now(),
             thresholds_ms: args.slowthreshold.clone(),
@@ -66,7 +62,11 @@ impl Watch {
     }
 
     fn tick(&mut self, totals: &Totals) -> Tick {
-        let (counts, elapsed_ms) = (self.workload.counted().all(), self.begun.elapsed().as_millis() as u64);
+        let elapsed_ms = self.begun.elapsed().as_millis() as u64;
+        let mut counts = [0; 4];
+        for workload in &self.workloads {
+            counts.iter_mut().zip(workload.counted().all()).for_each(|(all, own)| *all += own);
+        }
         let mut since = counts;
         since.iter_mut().zip(self.last.0).for_each(|(now, before)| *now -= before.min(*now));
         let now = jiff::Zoned::now();

@@ -174,6 +174,7 @@ impl Resolved {
             queue: self.queue,
             seed: self.seed,
             stripe: (0, 1),
+            team: None,
             scale: Scale::Ns64,
             raw_samples: false,
             spin: self.spin,

@@ -39,6 +39,9 @@ pub struct SysbenchArgs {
     /// Number of the first user, where several clients share the work
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub first_writer: u32,
+    /// Workers that share the users, each with its own generators and connections
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub workers: u32,
     /// Load threads; default: one a core, less one where the target is on this host
     #[arg(long, value_name = "N")]
     pub load_threads: Option<usize>,

@@ -14,7 +14,7 @@ pub use args::SysbenchArgs;
 use crate::exit::{Exit, Failure};
 use crate::run::{choose_cores, create_directory, environment, is_local, now};
 use crate::{report, signals, terminal};
-use dyno_engine::{Control, End, Job, Pacing, Queue};
+use dyno_engine::{Control, End, Job, Pacing, Queue, Team, share};
 use dyno_plan::Settings;
 use dyno_plan::settings::Source;
 use dyno_plan::sysbench_mongodb::{Phase, SysbenchPlan, parse};
@@ -22,11 +22,11 @@ use dyno_record::Scale;
 use dyno_report::sysbench_mongodb::{
     ExecuteHeader, LoadHeader, Reporter, Stage, Wording, finish, thread_line,
 };
-use dyno_rig::{Ended, Opened, PhasePlan, Session, SessionPlan, Target};
+use dyno_rig::{Ended, Opened, Session, SessionPlan, Target};
 use dyno_rundir::schema::{Status, Summary, Trust};
 use dyno_types::limits::DRAIN_NS;
 use dyno_workload::Workload;
-use dyno_workload::sysbench_mongodb::{Dialect, INDEX, SysbenchLoad, SysbenchRun};
+use dyno_workload::sysbench_mongodb::{Dialect, INDEX, SysbenchConfig, SysbenchLoad, SysbenchRun};
 use log::{Layout, Log};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -96,6 +96,7 @@ impl Bench<'_> {
             queue: Queue::default(),
             seed: self.plan.config.seed as u64,
             stripe: (0, 1),
+            team: None,
             scale: Scale::Ns64,
             raw_samples: false,
             spin: false,
@@ -104,6 +105,35 @@ impl Bench<'_> {
         };
         job.check().map_err(Failure::from)?;
         Ok(job)
+    }
+
+    /// The jobs of all workers: each has its share of the users, numbered on from the worker before.
+    fn workers(&self, job: &Job) -> Result<Vec<Job>, Failure> {
+        let (workers, users) = (self.args.workers, job.users as u32);
+        if workers == 0 || workers > users {
+            let expected = format!("expected 1 to {users}, the number of users");
+            return Err(Failure::Usage(format!("--workers {workers}: {expected}")));
+        }
+        if workers == 1 {
+            return Ok(vec![job.clone()]);
+        }
+        let team = Team::new(workers as usize, job.workload.frontier());
+        let mut first = self.plan.config.first_writer;
+        let part = |number: u32| {
+            let own = users / workers + u32::from(number < users % workers);
+            let all_writers = self.plan.config.writers;
+            let config =
+                SysbenchConfig { writers: own, first_writer: first, all_writers, ..self.plan.config.clone() };
+            first += own;
+            Ok(Job {
+                workload: Arc::new(SysbenchRun::new(&config).map_err(refused)?),
+                users: own as usize,
+                cores: share(&job.cores, number as usize, workers as usize),
+                team: Some(team.clone()),
+                ..job.clone()
+            })
+        };
+        (0..workers).map(part).collect()
     }
 
     fn log(
@@ -139,7 +169,7 @@ impl Bench<'_> {
 
     /// Loads; returns the number of batches that failed.
     fn load(&self) -> Result<u64, Failure> {
-        let (plan, config) = (&self.plan, &self.plan.config);
+        let config = &self.plan.config;
         let workload = Arc::new(SysbenchLoad::new(config).map_err(refused)?);
         let mut log = self.log(Stage::Load, workload.as_ref(), Some(workload.clone()))?;
         log.say(&self.load_header());
@@ -162,12 +192,14 @@ impl Bench<'_> {
             self.control.clone(),
             None,
         );
-        let ended = session.run(&PhasePlan { name: "load", job }, &mut log).map_err(Failure::from)?;
+        // Workers share the collections' batches: any of them may load the next one.
+        let workers = (self.args.workers as usize).min(job.users);
+        let jobs = job.divide(workers).map_err(Failure::from)?;
+        let ended = session.run_workers("load", &jobs, &mut log).map_err(Failure::from)?;
         log.finish(&ended.totals);
         log.say(&thread_line("main", "Done!"));
         terminal::out(&finish(Stage::Load, &date(), begun.elapsed().as_secs()));
         self.complain(&ended);
-        let _ = plan;
         Ok(ended.totals.failed())
     }
 
@@ -206,8 +238,7 @@ impl Bench<'_> {
         };
         let mut session = Session::new(plan, &self.opened, self.control.clone(), writer);
         let begun = Instant::now();
-        let ended =
-            session.run(&PhasePlan { name: "measure", job: job.clone() }, &mut log).map_err(Failure::from)?;
+        let ended = session.run_workers("measure", &self.workers(&job)?, &mut log).map_err(Failure::from)?;
         log.say(&thread_line("main", "Done!"));
         terminal::out(&finish(Stage::Execute, &date(), begun.elapsed().as_secs()));
         let status = if signals::interrupted() { Status::Interrupted } else { Status::Complete };

@@ -150,6 +150,7 @@ impl Prepared {
             queue: Queue::default(),
             seed: self.seed,
             stripe: (0, 1),
+            team: None,
             scale: Scale::Micros,
             raw_samples: self.options.needs_samples(),
             spin: client.spin_sleep,

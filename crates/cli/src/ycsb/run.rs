@@ -12,7 +12,7 @@ use dyno_engine::{Control, Job};
 use dyno_plan::{BindingTarget, Mode, YcsbCommand};
 use dyno_record::Scale;
 use dyno_report::ycsb::{Overall, metrics};
-use dyno_rig::{Ended, Opened, PhasePlan, Session, SessionPlan, Target, TargetError};
+use dyno_rig::{Ended, Opened, Session, SessionPlan, Target, TargetError};
 use dyno_rundir::schema::{Environment, Status, Summary};
 use dyno_stores::Sink;
 use dyno_types::Content;
@@ -50,6 +50,7 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
     let cores = choose_cores(wanted, prepared.client.threads as usize, place.local, None)?;
     let job = prepared.job(cores.into_iter().map(Some).collect());
     job.check().map_err(Failure::from)?;
+    let jobs = job.divide(prepared.client.workers as usize).map_err(Failure::from)?;
     let environment = environment();
     let mut session = begin(&prepared, &place, control, &environment)?;
     say(&prepared, "Starting test.");
@@ -60,7 +61,7 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
     let mut watch = Watch::new(&prepared);
     let begun = Instant::now();
     let name = if prepared.mode == Mode::Load { "load" } else { "measure" };
-    let ended = session.run(&PhasePlan { name, job: job.clone() }, &mut watch);
+    let ended = session.run_workers(name, &jobs, &mut watch);
     let run_ms = begun.elapsed().as_millis() as u64;
     let ended = ended.map_err(|error| failed(&mut session, error.into()))?;
     // Lines of the basic binding stand before the report. A closed pipe is no error; others show as failed

@@ -74,7 +74,9 @@ pub(crate) fn run(
     let (tell, told) = channel();
     let connected = monotonic_ns();
     let wall = SystemTime::now();
-    let users = Users::new(shared.clone(), connected + 1_000_000, recorders);
+    let proposed = connected + 1_000_000;
+    let start = shared.job.team.as_ref().map_or(proposed, |team| team.meet(proposed, &shared.control));
+    let users = Users::new(shared.clone(), start, recorders);
     std::thread::scope(|scope| {
         for (user, session) in sessions.into_iter().enumerate() {
             let (users, tell) = (&users, tell.clone());

@@ -11,6 +11,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+/// What is always watched. Edges, not levels: with levels the kernel asks every socket once more, in the next wait, whether
+/// what was received was all. A receive that does not fill the buffer was all, as epoll(7) says, unless the other side
+/// has closed.
+const WATCHED: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
+
 /// CLOCK_MONOTONIC in nanoseconds.
 #[inline]
 pub fn monotonic_ns() -> u64 {
@@ -47,6 +52,7 @@ impl Epoll {
                 token: data.u64() as u32,
                 read: failed || flags.intersects(EventFlags::IN | EventFlags::RDHUP),
                 write: failed || flags.contains(EventFlags::OUT),
+                last: failed || flags.contains(EventFlags::RDHUP),
             });
         }
         Ok(())
@@ -63,7 +69,7 @@ impl Net for Epoll {
 
     fn connect(&mut self, to: &Endpoint, token: u32, stamped: bool) -> io::Result<Socket> {
         let socket = Socket::connect(to, self.tls.as_deref(), stamped)?;
-        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP;
+        let flags = WATCHED | EventFlags::OUT;
         epoll::add(&self.epoll, socket.fd(), EventData::new_u64(u64::from(token)), flags)?;
         Ok(socket)
     }
@@ -92,8 +98,7 @@ impl Net for Epoll {
 
     fn watch_write(&mut self, socket: &mut Socket, token: u32, on: bool) -> io::Result<()> {
         let write = if on { EventFlags::OUT } else { EventFlags::empty() };
-        let flags = EventFlags::IN | EventFlags::RDHUP | write;
-        Ok(epoll::modify(&self.epoll, socket.fd(), EventData::new_u64(u64::from(token)), flags)?)
+        Ok(epoll::modify(&self.epoll, socket.fd(), EventData::new_u64(u64::from(token)), WATCHED | write)?)
     }
 
     fn close(&mut self, mut socket: Socket) {

@@ -21,6 +21,8 @@ pub struct Ready {
     pub read: bool,
     /// Sending may go on; a connection under way has been decided.
     pub write: bool,
+    /// The other side has closed or the socket has failed: everything is to be received, for nothing more will be told.
+    pub last: bool,
 }
 
 /// What receiving gave.

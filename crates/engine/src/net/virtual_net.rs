@@ -83,7 +83,12 @@ impl Net for VirtualNet {
     fn wait(&mut self, now_ns: u64, until_ns: u64, ready: &mut Vec<Ready>) -> io::Result<()> {
         debug_assert_eq!(now_ns, self.now_ns);
         if !self.opened.is_empty() {
-            ready.extend(self.opened.drain(..).map(|token| Ready { token, read: false, write: true }));
+            ready.extend(self.opened.drain(..).map(|token| Ready {
+                token,
+                read: false,
+                write: true,
+                last: false,
+            }));
             return Ok(());
         }
         let next = self.replies.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
@@ -94,7 +99,7 @@ impl Net for VirtualNet {
             }
             self.replies.pop();
             self.arrived[token as usize] += 1;
-            ready.push(Ready { token, read: true, write: false });
+            ready.push(Ready { token, read: true, write: false, last: false });
         }
         Ok(())
     }
@@ -118,7 +123,7 @@ impl Net for EchoNet {
         if self.waiting.len() <= token as usize {
             self.waiting.resize(token as usize + 1, 0);
         }
-        self.pending.push(Ready { token, read: false, write: true });
+        self.pending.push(Ready { token, read: false, write: true, last: false });
         Ok(InProcess { token })
     }
 
@@ -128,7 +133,7 @@ impl Net for EchoNet {
 
     fn send(&mut self, socket: &mut InProcess, bytes: &[u8]) -> io::Result<usize> {
         self.waiting[socket.token as usize] += bytes.len();
-        self.pending.push(Ready { token: socket.token, read: true, write: false });
+        self.pending.push(Ready { token: socket.token, read: true, write: false, last: false });
         Ok(bytes.len())
     }
 

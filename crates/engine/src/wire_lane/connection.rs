@@ -288,7 +288,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             }
             Err(error) => {
                 // What was answered before the connection broke has been answered.
-                self.receive(id);
+                self.receive(id, true);
                 if self.connections[id as usize].state == State::Ready {
                     let text = self.naming(id, &error.to_string());
                     self.lose(id, Outcome::Disconnected, &text);
@@ -316,17 +316,21 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             if op.internal || op.warm || !first {
                 continue;
             }
-            let passengers = std::mem::take(&mut self.ops[reply.op as usize].passengers);
-            for id in [reply.op].iter().chain(&passengers) {
-                let op = &self.ops[*id as usize];
-                let lag_ns = stamp.saturating_sub(op.intended_ns);
+            let interval = &mut self.recorder.now;
+            let mut note = |intended_ns: u64, waited: bool| {
+                let lag_ns = stamp.saturating_sub(intended_ns);
                 if !open_loop {
-                    self.recorder.now.turnaround.record(lag_ns);
-                } else if !op.waited {
-                    self.recorder.now.lag.record(lag_ns);
+                    interval.turnaround.record(lag_ns);
+                } else if !waited {
+                    interval.lag.record(lag_ns);
                 }
+            };
+            note(op.intended_ns, op.waited);
+            let op = &self.ops[reply.op as usize];
+            for passenger in &op.passengers {
+                let op = &self.ops[*passenger as usize];
+                note(op.intended_ns, op.waited);
             }
-            self.ops[reply.op as usize].passengers = passengers;
         }
     }
 

@@ -57,7 +57,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// The index of a user's next operation.
     pub(super) fn claim(&mut self, lane: u32) -> Option<u64> {
         let shared = &self.shared;
-        if !shared.job.workload.is_per_user() {
+        if !self.per_user {
             return if self.measuring {
                 self.block.measured(&shared.claims)
             } else {
@@ -175,8 +175,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// Begins an operation on a lane; nothing is sent yet.
     pub(super) fn begin(&mut self, lane: u32, index: u64, intended: u64, now: u64, waited: bool) -> u32 {
-        let workload = &self.shared.job.workload;
-        let request = workload.bind(&workload.draw(index), &self.shared.frontier);
+        let request = self.shared.job.workload.request(index, &self.shared.frontier);
         // Open loop: by the intended start. A user's next operation belongs to where it starts.
         let warm = if self.schedule.is_some() { intended < self.measure_ns } else { !self.measuring };
         if warm && self.measuring {
@@ -326,10 +325,16 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if !outcome.is_ok() && self.try_again(id, outcome, now) {
             return;
         }
-        let records = self.driver.records(&self.ops[id as usize].exchange);
-        self.shared.job.workload.answered(&request, outcome, records);
-        self.shared.job.workload.settled(&request, &self.shared.frontier);
-        if let Some(next) = self.shared.job.workload.next(&request, outcome) {
+        if self.hooks.answered {
+            let records = self.driver.records(&self.ops[id as usize].exchange);
+            self.shared.job.workload.answered(&request, outcome, records);
+        }
+        if self.hooks.settled {
+            self.shared.job.workload.settled(&request, &self.shared.frontier);
+        }
+        if self.hooks.scripts
+            && let Some(next) = self.shared.job.workload.next(&request, outcome)
+        {
             let op = &mut self.ops[id as usize];
             (op.request, op.intended_ns, op.begun_ns, op.sent_ns, op.hops) = (next, now, now, 0, 0);
             return self.send_request(id);
@@ -411,7 +416,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             interval.carried += 1;
         } else {
             interval.ended[outcome as usize] += 1;
-            if let Some(metric) = self.shared.job.workload.script(&first) {
+            if self.hooks.scripts
+                && let Some(metric) = self.shared.job.workload.script(&first)
+            {
                 let service_ns = if op.first_sent_ns == 0 { 0 } else { now - op.first_sent_ns };
                 let response_ns = now - op.first_intended_ns;
                 let done_ns = now - self.epoch_ns;
@@ -439,7 +446,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             (true, 0) => PENALTY_NS.0,
             (true, before) => (before * 2).min(PENALTY_NS.1),
         };
-        let until = self.shared.job.workload.resume_ns(first, now).max(now + think_ns.max(user.penalty_ns));
+        let resume = if self.hooks.resume { self.shared.job.workload.resume_ns(first, now) } else { now };
+        let until = resume.max(now + think_ns.max(user.penalty_ns));
         if until == now {
             self.idle.push_back((lane, now));
         } else {

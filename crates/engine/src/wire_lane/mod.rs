@@ -19,7 +19,7 @@ use alarm::Alarm;
 use connection::Connection;
 use dyno_record::Recorder;
 use dyno_types::{Driver, Outcome, Request};
-use dyno_workload::Frontier;
+use dyno_workload::{Frontier, Hooks};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
@@ -38,7 +38,7 @@ pub struct Shared {
     /// Indexes of closed-loop operations.
     pub claims: Claims,
     /// Acknowledged inserts.
-    pub frontier: Frontier,
+    pub frontier: Arc<Frontier>,
     /// The flag that ends the run early.
     pub control: Arc<Control>,
     /// Metrics that the engine records by itself, where the workload has them.
@@ -112,6 +112,8 @@ struct Op<X> {
 pub struct LoadThread<D: Driver, N: Net> {
     shared: Arc<Shared>,
     thread: usize,
+    hooks: Hooks,
+    per_user: bool,
     driver: D,
     net: N,
     recorder: Recorder,
@@ -164,6 +166,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let batches = shared.job.workload.only_inserts() && driver.batches();
         LoadThread {
             thread,
+            hooks: shared.job.workload.hooks(),
+            per_user: shared.job.workload.is_per_user(),
             driver,
             net,
             recorder,

@@ -27,7 +27,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                         self.mark_dirty(id);
                     }
                     if event.read {
-                        self.receive(id);
+                        self.receive(id, event.last);
                     }
                 }
             }
@@ -44,7 +44,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
     }
 
-    pub(super) fn receive(&mut self, id: u32) {
+    /// Takes what has arrived on a connection; with `all` until nothing more comes.
+    pub(super) fn receive(&mut self, id: u32, all: bool) {
         let mut buffer = std::mem::take(&mut self.buffer);
         while let Some(socket) = self.connections[id as usize].socket.as_mut() {
             match self.net.recv(socket, &mut buffer) {
@@ -54,7 +55,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                     if let Some(lag_ns) = lag_ns {
                         self.recorder.now.receive_lag.record(lag_ns);
                     }
-                    if !self.take(id, &buffer[..n], now) || !more {
+                    if !self.take(id, &buffer[..n], now) || !(more || all) {
                         break;
                     }
                 }

@@ -195,6 +195,7 @@ impl Reader {
             loaders: self.count("NUM_LOADER_THREADS", 1, CONNECTIONS)?,
             writers: self.count("NUM_WRITER_THREADS", 1, CONNECTIONS)?,
             first_writer: 0,
+            all_writers: 0,
             range_size: positive("SYSBENCH_RANGE_SIZE")?,
             counts,
             seed: self.whole(SEED, i64::MIN, i64::MAX)?,

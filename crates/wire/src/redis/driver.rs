@@ -262,6 +262,10 @@ impl RedisDriver {
 
     /// A simple acknowledgement: `+OK` or a number.
     fn take_ack(&mut self, x: &mut Exchange, input: &[u8]) -> Result<Option<(Outcome, usize)>, NotResp> {
+        const OK: &[u8] = b"+OK\r\n";
+        if input.starts_with(OK) {
+            return Ok(Some((Outcome::Ok, OK.len())));
+        }
         let Some((found, next)) = token(input, 0)? else { return Ok(None) };
         Ok(Some(match found {
             Token::Simple(_) => (Outcome::Ok, next),
@@ -315,6 +319,7 @@ impl RedisDriver {
         Some(Then::Redirect { node, ask: !moved })
     }
 
+    #[inline(always)]
     fn reply(&mut self, x: &mut Exchange, command: u32, input: &[u8]) -> Result<Decoded, NotResp> {
         match input.first() {
             None => return Ok(Decoded::Need),

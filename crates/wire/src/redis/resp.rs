@@ -50,16 +50,19 @@ fn integer(text: &[u8]) -> Result<i64, NotResp> {
     if digits.is_empty() || digits.len() > 19 {
         return Err(NotResp);
     }
-    let mut n: i64 = 0;
+    // 19 digits always fit 64 bits without a sign.
+    let mut n: u64 = 0;
     for &d in digits {
         if !d.is_ascii_digit() {
             return Err(NotResp);
         }
-        n = n.checked_mul(10).and_then(|n| n.checked_add(i64::from(d - b'0'))).ok_or(NotResp)?;
+        n = n * 10 + u64::from(d - b'0');
     }
+    let n = i64::try_from(n).map_err(|_| NotResp)?;
     Ok(if negative { -n } else { n })
 }
 
+#[inline]
 fn length(text: &[u8], limit: usize) -> Result<Option<usize>, NotResp> {
     match integer(text)? {
         -1 => Ok(None),
@@ -72,7 +75,23 @@ fn length(text: &[u8], limit: usize) -> Result<Option<usize>, NotResp> {
 #[inline]
 pub fn token(input: &[u8], at: usize) -> Found<'_> {
     let Some(&kind) = input.get(at) else { return Ok(None) };
-    if !b"+-:$*_%>~,#!=(|".contains(&kind) {
+    if !matches!(
+        kind,
+        b'+' | b'-'
+            | b':'
+            | b'$'
+            | b'*'
+            | b'_'
+            | b'%'
+            | b'>'
+            | b'~'
+            | b','
+            | b'#'
+            | b'!'
+            | b'='
+            | b'('
+            | b'|'
+    ) {
         return Err(NotResp);
     }
     let Some((text, next)) = line(input, at + 1) else {
@@ -161,20 +180,35 @@ pub fn put_number(out: &mut Vec<u8>, n: u64) {
     out.extend_from_slice(&digits[at..]);
 }
 
+/// Appends a mark, `n` in decimal and the end of the line. Short ones are arrays of known size: no call for a copy.
+#[inline]
+fn put_head(out: &mut Vec<u8>, mark: u8, n: usize) {
+    let digit = |unit: usize| b'0' + (n / unit % 10) as u8;
+    match n {
+        0..10 => out.extend_from_slice(&[mark, digit(1), b'\r', b'\n']),
+        10..100 => out.extend_from_slice(&[mark, digit(10), digit(1), b'\r', b'\n']),
+        1000..10_000 => {
+            let digits = [digit(1000), digit(100), digit(10), digit(1)];
+            out.extend_from_slice(&[mark, digits[0], digits[1], digits[2], digits[3], b'\r', b'\n']);
+        }
+        _ => {
+            out.push(mark);
+            put_number(out, n as u64);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
 /// Appends the head of a command of `n` parts.
 #[inline]
 pub fn put_array(out: &mut Vec<u8>, n: usize) {
-    out.push(b'*');
-    put_number(out, n as u64);
-    out.extend_from_slice(b"\r\n");
+    put_head(out, b'*', n);
 }
 
 /// Appends the head of a bulk string of `n` bytes.
 #[inline]
 pub fn put_length(out: &mut Vec<u8>, n: usize) {
-    out.push(b'$');
-    put_number(out, n as u64);
-    out.extend_from_slice(b"\r\n");
+    put_head(out, b'$', n);
 }
 
 /// Appends a bulk string.

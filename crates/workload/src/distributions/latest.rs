@@ -29,8 +29,9 @@ impl Latest {
         Latest::Exact(RejectionInversion::new(theta))
     }
 
-    /// A key number up to `newest`.
-    #[inline]
+    /// A key number up to `newest`. Never inlined: its logarithm of `newest`, which has no effects, would be computed for
+    /// every draw of every other distribution too.
+    #[inline(never)]
     pub fn key(&self, newest: u64, words: &mut Stream) -> u64 {
         newest
             - match self {

@@ -94,8 +94,10 @@ pub struct SysbenchConfig {
     pub loaders: u32,
     /// Users of the run phase.
     pub writers: u32,
-    /// Number of the first user, where several processes share the work.
+    /// Number of the first user, where several workers share the work.
     pub first_writer: u32,
+    /// Users of all workers together, who share the cap; fewer than `writers` mean this worker alone.
+    pub all_writers: u32,
     /// `_id`s of a range.
     pub range_size: u32,
     /// The transaction.
@@ -121,6 +123,7 @@ impl Default for SysbenchConfig {
             loaders: 10,
             writers: 10,
             first_writer: 0,
+            all_writers: 0,
             range_size: 100,
             counts: Counts::default(),
             seed: 1,
@@ -175,7 +178,7 @@ impl SysbenchConfig {
 
     /// How a user keeps to its share of the cap.
     pub fn pace(&self) -> Pace {
-        let (cap, users) = (u64::from(self.max_tps), u64::from(self.writers));
+        let (cap, users) = (u64::from(self.max_tps), u64::from(self.writers.max(self.all_writers)));
         match (self.max_tps >= UNLIMITED_TPS, self.faithful, self.dialect) {
             (true, ..) => Pace::Free,
             (_, false, _) => Pace::even(cap, users),

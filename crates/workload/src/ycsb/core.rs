@@ -14,8 +14,8 @@ use super::properties::BadProperty;
 use super::requests::Chooser;
 use crate::distributions::{THETA, Zipfian};
 use crate::mix::{Mix, NO_RANK};
-use crate::{Draw, Frontier, Workload};
-use dyno_types::rng::{self, Purpose, Stream};
+use crate::{Draw, Frontier, Hooks, Workload};
+use dyno_types::rng::{self, Keyed, Purpose, Stream};
 use dyno_types::{Content, Fields, Outcome, Request, Verb};
 use std::sync::Arc;
 
@@ -24,7 +24,8 @@ use std::sync::Arc;
 pub struct CoreWorkload {
     metrics: Vec<String>,
     content: Arc<CoreContent>,
-    seed: u64,
+    /// The draws that become seeds.
+    keys: Keyed,
     phase: Phase,
 }
 
@@ -70,7 +71,7 @@ impl CoreWorkload {
         Ok(CoreWorkload {
             metrics: vec!["INSERT".into(), "CLEANUP".into()],
             content: Arc::new(CoreContent::new(config)?),
-            seed: config.seed,
+            keys: Keyed::new(config.seed, Purpose::Key),
             phase: Phase::Load { first: config.insert_start },
         })
     }
@@ -87,7 +88,7 @@ impl CoreWorkload {
         let by_name = config.read_all_fields_by_name || config.data_integrity;
         Ok(CoreWorkload {
             content: Arc::new(CoreContent::new(config)?),
-            seed,
+            keys: Keyed::new(seed, Purpose::Key),
             phase: Phase::Run(Box::new(Run {
                 mix,
                 metric,
@@ -175,16 +176,17 @@ impl Run {
         let newest = frontier.last().unwrap_or(self.first);
         let key = self.chooser.choose(&mut Stream::from_bits(draw.seed), draw.rank, newest);
         request.key = self.real(key);
-        let mut words = Stream::new(draw.seed, 0, Purpose::Choice);
+        let words = || Stream::new(draw.seed, 0, Purpose::Choice);
         match operation {
             Operation::Read => {
-                request.fields = if self.read_one { self.one_field(&mut words) } else { self.read_all };
+                request.fields = if self.read_one { self.one_field(&mut words()) } else { self.read_all };
             }
             Operation::Update => {
                 request.verb = Verb::Update;
-                request.fields = self.written(&mut words);
+                request.fields = if self.write_one { self.one_field(&mut words()) } else { Fields::All };
             }
             Operation::Scan => {
+                let mut words = words();
                 request.verb = Verb::Scan;
                 request.limit = self.scan.limit(&mut words);
                 request.fields = if self.read_one { self.one_field(&mut words) } else { Fields::All };
@@ -193,7 +195,7 @@ impl Run {
             Operation::ReadModifyWrite => {
                 request.script = draw.kind + 1;
                 request.metric = self.metric[Operation::Read as usize];
-                request.fields = if self.read_one { self.one_field(&mut words) } else { Fields::All };
+                request.fields = if self.read_one { self.one_field(&mut words()) } else { Fields::All };
             }
             Operation::Insert => {}
         }
@@ -226,7 +228,7 @@ impl Workload for CoreWorkload {
 
     #[inline]
     fn draw(&self, index: u64) -> Draw {
-        let seed = rng::draw(self.seed, index, Purpose::Key);
+        let seed = self.keys.draw(index);
         match &self.phase {
             Phase::Load { .. } => Draw { index, kind: 0, rank: index, seed },
             Phase::Run(run) => {
@@ -247,6 +249,17 @@ impl Workload for CoreWorkload {
             },
             Phase::Run(run) => run.bind(draw, frontier),
         }
+    }
+
+    fn hooks(&self) -> Hooks {
+        let (scripts, settled) = match &self.phase {
+            Phase::Load { .. } => (false, false),
+            Phase::Run(run) => {
+                let has = |operation| run.mix.share(operation as usize) > 0.0;
+                (has(Operation::ReadModifyWrite), has(Operation::Insert))
+            }
+        };
+        Hooks { scripts, settled, answered: false, resume: false }
     }
 
     fn next(&self, done: &Request, outcome: Outcome) -> Option<Request> {

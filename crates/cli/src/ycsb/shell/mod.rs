@@ -237,6 +237,7 @@ impl Shell {
             queue: Queue::default(),
             seed: 0,
             stripe: (0, 1),
+            team: None,
             scale: Scale::Micros,
             raw_samples: false,
             spin: false,

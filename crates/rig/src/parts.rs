@@ -1,0 +1,123 @@
+//! Several engine runs side by side, as one: the workers of one process.
+//!
+//! Each has its own users and its own workload; their seconds are added up, each handed out once all workers are past
+//! it.
+
+use crate::target::Opened;
+use dyno_engine::{Control, Finished, Job, RunError, Second};
+use dyno_record::Totals;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+
+/// A second of one worker, or how it ended.
+enum Told {
+    Second(usize, Box<Second>),
+    Ended(usize, Result<Finished, RunError>),
+}
+
+/// One job that stands for all: their users and threads together.
+pub(crate) fn together(jobs: &[Job]) -> Option<Job> {
+    let first = jobs.first()?;
+    Some(Job {
+        users: jobs.iter().map(|job| job.users).sum(),
+        cores: jobs.iter().flat_map(|job| job.cores.iter().copied()).collect(),
+        ..first.clone()
+    })
+}
+
+/// Runs all jobs at the same time.
+pub(crate) fn run(
+    opened: &Opened,
+    jobs: &[Job],
+    control: &Arc<Control>,
+    on_second: &mut dyn FnMut(Second),
+) -> Result<Finished, RunError> {
+    if let [job] = jobs {
+        return opened.run(job.clone(), control.clone(), on_second);
+    }
+    let (tell, told) = channel();
+    std::thread::scope(|scope| {
+        for (worker, job) in jobs.iter().enumerate() {
+            let tell = tell.clone();
+            scope.spawn(move || {
+                // The receiver outlives the workers.
+                let mut seconds = |second| drop(tell.send(Told::Second(worker, Box::new(second))));
+                let ended = opened.run(job.clone(), control.clone(), &mut seconds);
+                if ended.is_err() {
+                    control.abort();
+                }
+                drop(tell.send(Told::Ended(worker, ended)));
+            });
+        }
+        drop(tell);
+        merge(jobs, &told, on_second)
+    })
+}
+
+fn merge(
+    jobs: &[Job],
+    told: &Receiver<Told>,
+    on_second: &mut dyn FnMut(Second),
+) -> Result<Finished, RunError> {
+    // By (second, measured).
+    let mut open: BTreeMap<(u64, bool), Totals> = BTreeMap::new();
+    let mut at = vec![Some((0, false)); jobs.len()];
+    let mut finished: Option<Finished> = None;
+    let mut failed = None;
+    while let Ok(word) = told.recv() {
+        match word {
+            Told::Second(worker, second) => {
+                let key = (second.second, !second.warmup);
+                at[worker] = Some((key.0 + u64::from(key.1), !key.1));
+                match open.get_mut(&key) {
+                    Some(totals) => {
+                        totals.merge(&second.totals);
+                        totals.samples.extend(second.totals.samples);
+                    }
+                    None => drop(open.insert(key, second.totals)),
+                }
+            }
+            Told::Ended(worker, Ok(ended)) => {
+                at[worker] = None;
+                finished = Some(match finished.take() {
+                    None => ended,
+                    Some(others) => both(others, ended),
+                });
+            }
+            Told::Ended(worker, Err(error)) => {
+                at[worker] = None;
+                failed.get_or_insert(error);
+            }
+        }
+        let safe = at.iter().flatten().min().copied();
+        while let Some(entry) = open.first_entry() {
+            let (second, measured) = *entry.key();
+            if safe.is_some_and(|safe| (second, measured) >= safe) {
+                break;
+            }
+            on_second(Second { second, warmup: !measured, totals: entry.remove() });
+        }
+    }
+    match (failed, finished) {
+        (Some(error), _) => Err(error),
+        (None, Some(finished)) => Ok(finished),
+        (None, None) => Err(RunError::Panicked),
+    }
+}
+
+/// Two workers' endings as one.
+fn both(mut one: Finished, other: Finished) -> Finished {
+    for (outcome, words) in other.errors {
+        if one.errors.iter().all(|(known, _)| *known != outcome) {
+            one.errors.push((outcome, words));
+        }
+    }
+    Finished {
+        errors: one.errors,
+        epoch: one.epoch.min(other.epoch),
+        elapsed_ns: one.elapsed_ns.max(other.elapsed_ns),
+        connecting_ns: one.connecting_ns.max(other.connecting_ns),
+        pinned: one.pinned && other.pinned,
+    }
+}
