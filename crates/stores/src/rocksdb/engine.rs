@@ -31,38 +31,6 @@ const TOLD: [&CStr; 5] = [
     c"rocksdb.num-snapshots",
 ];
 
-/// The text at `text`, which is freed.
-///
-/// # Safety
-/// RocksDB has handed it out to be freed.
-unsafe fn taken(text: *mut c_char) -> String {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let words = CStr::from_ptr(text).to_string_lossy().into_owned();
-        rocksdb_free(text.cast());
-        words
-    }
-}
-
-/// Makes a call that may leave an error.
-fn call<T>(make: impl FnOnce(Err) -> T) -> Result<T, Failure> {
-    let mut error = null_mut();
-    let made = make(&raw mut error);
-    if error.is_null() {
-        return Ok(made);
-    }
-    // SAFETY: an error is a text to be freed.
-    let words = unsafe { taken(error) };
-    // The text of a status begins with its code.
-    Err(if words.starts_with("Operation timed out") {
-        Failure::Locked(words)
-    } else if words.starts_with("Resource busy") || words.contains("Try again") {
-        Failure::Conflict(words)
-    } else {
-        Failure::Engine(words)
-    })
-}
-
 /// A database, open.
 struct Database {
     db: *mut Db,

@@ -2,7 +2,8 @@
 //! opaque, a type each so that they are not taken for one another.
 #![expect(unsafe_code, reason = "RocksDB is reached through its C interface")]
 
-use std::ffi::{c_char, c_int, c_uchar, c_void};
+use crate::ordered::Failure;
+use std::ffi::{CStr, c_char, c_int, c_uchar, c_void};
 
 macro_rules! opaque {
     ($($name:ident),*) => { $( #[repr(C)] pub(super) struct $name { _opaque: [u8; 0] } )* };
@@ -137,4 +138,36 @@ unsafe extern "C" {
     pub(super) fn rocksdb_iter_key(iter: *const Iter, bytes: *mut usize) -> Bytes;
     pub(super) fn rocksdb_iter_value(iter: *const Iter, bytes: *mut usize) -> Bytes;
     pub(super) fn rocksdb_iter_get_error(iter: *const Iter, error: Err);
+}
+
+/// The text at `text`, which is freed.
+///
+/// # Safety
+/// RocksDB has handed it out to be freed.
+pub(super) unsafe fn taken(text: *mut c_char) -> String {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let words = CStr::from_ptr(text).to_string_lossy().into_owned();
+        rocksdb_free(text.cast());
+        words
+    }
+}
+
+/// Makes a call that may leave an error.
+pub(super) fn call<T>(make: impl FnOnce(Err) -> T) -> Result<T, Failure> {
+    let mut error = std::ptr::null_mut();
+    let made = make(&raw mut error);
+    if error.is_null() {
+        return Ok(made);
+    }
+    // SAFETY: an error is a text to be freed.
+    let words = unsafe { taken(error) };
+    // The text of a status begins with its code.
+    Err(if words.starts_with("Operation timed out") {
+        Failure::Locked(words)
+    } else if words.starts_with("Resource busy") || words.contains("Try again") {
+        Failure::Conflict(words)
+    } else {
+        Failure::Engine(words)
+    })
 }
