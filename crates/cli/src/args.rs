@@ -31,6 +31,8 @@ pub enum Command {
     Pocdriver(Box<crate::pocdriver::PocArgs>),
     /// Drop-in for sysbench-mongodb: its configuration, its data, its transaction
     SysbenchMongodb(Box<crate::sysbench_mongodb::SysbenchArgs>),
+    /// Print documents of a workload of one's own (YAML) and their size; nothing is sent
+    Sample(SampleArgs),
     /// Print the JSON Schema of summary.json
     Schema,
 }
@@ -44,6 +46,24 @@ pub enum Arrivals {
     Constant,
 }
 
+/// Who speaks to MongoDB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ClientArg {
+    /// dyno's own codec
+    Wire,
+    /// The official driver, as applications use it; needs a build with --features official
+    Official,
+}
+
+impl From<ClientArg> for dyno_rig::Client {
+    fn from(client: ClientArg) -> Self {
+        match client {
+            ClientArg::Wire => dyno_rig::Client::Wire,
+            ClientArg::Official => dyno_rig::Client::Official,
+        }
+    }
+}
+
 /// How load threads wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Wait {
@@ -53,6 +73,17 @@ pub enum Wait {
     Sleep,
     /// Spin
     Spin,
+}
+
+/// `dyno sample`.
+#[derive(Clone, Debug, Args)]
+pub struct SampleArgs {
+    /// The workload
+    #[arg(value_name = "FILE.yaml")]
+    pub file: String,
+    /// Documents of each collection
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
+    pub documents: u32,
 }
 
 /// `dyno run`.
@@ -68,7 +99,8 @@ pub struct RunArgs {
     #[arg(value_name = "TARGET")]
     pub target: Option<String>,
 
-    /// YCSB workload: a letter (a to f), a built-in name (workloads/workloada) or a properties file
+    /// YCSB workload: a letter (a to f), a built-in name (workloads/workloada) or a properties file; or documents and
+    /// operations of one's own: a file that ends in .yaml
     #[arg(short, long, default_value = "a", value_name = "a..f|FILE", help_heading = "Workload")]
     pub workload: String,
     /// Records in the data set (also 100k, 1M)
@@ -150,6 +182,9 @@ pub struct RunArgs {
     #[arg(long, default_value_t = 64, value_name = "N", help_heading = "Records")]
     pub load_batch: usize,
 
+    /// Who speaks to MongoDB
+    #[arg(long, value_enum, default_value = "wire", help_heading = "Client")]
+    pub client: ClientArg,
     /// Load threads; default: one a core, less one where the target is on this host
     #[arg(short, long, value_name = "N", help_heading = "Client")]
     pub threads: Option<usize>,

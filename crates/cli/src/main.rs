@@ -2,10 +2,12 @@
 
 mod args;
 mod exit;
+mod json;
 mod live;
 mod pocdriver;
 mod report;
 mod run;
+mod sample;
 mod selftest;
 mod signals;
 mod sysbench_mongodb;
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
         args::Command::Run(options) => run::run(&options),
         args::Command::Report(options) => report::report(&options),
         args::Command::Merge(options) => report::merge(&options),
+        args::Command::Sample(options) => sample::sample(&options),
         args::Command::Selftest(options) => selftest::selftest(&options),
         args::Command::Pocdriver(options) => pocdriver::pocdriver(&options),
         args::Command::SysbenchMongodb(options) => sysbench_mongodb::sysbench_mongodb(&options),

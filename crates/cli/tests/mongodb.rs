@@ -141,7 +141,7 @@ fn what_cannot_be_reached_or_meant_is_said_before_any_load() {
         ("mongodb://127.0.0.1:1/", 3, "nothing listens there"),
         ("mongodb://127.0.0.1:1/?w=0", 2, "use w=1"),
         ("mongodb://h/?readPreference=best", 2, "nearest"),
-        ("mongodb+srv://h/", 2, "DNS"),
+        ("mongodb+srv://h/", 2, "--client official"),
     ] {
         let run = dyno.run(&["run", uri, "--no-out"]);
         assert_exit(&run, &[code]);
@@ -151,4 +151,35 @@ fn what_cannot_be_reached_or_meant_is_said_before_any_load() {
         dyno.run(&["ycsb", "run", "mongodb", "-P", "workloads/workloada", "-p", "mongodb.writeConcern=none"]);
     assert_exit(&ycsb, &[2]);
     assert!(stderr(&ycsb).contains("replica_acknowledged"), "{}", stderr(&ycsb));
+}
+
+#[cfg(not(feature = "official"))]
+#[test]
+fn a_build_without_the_official_driver_says_so() {
+    let dyno = Dyno::new();
+    let uri = "mongodb://127.0.0.1:1";
+    let url = format!("mongodb.url={uri}");
+    let ycsb = ["ycsb", "run", "mongodb", "-P", "workloads/workloada", "-p", &url];
+    for arguments in [
+        &["run", uri, "--client", "official"][..],
+        &["pocdriver", "-c", uri, "--client", "official"],
+        &["sysbench-mongodb", "--target", uri, "--client", "official"],
+        &[&ycsb[..], &["--client", "official"]].concat(),
+        &[&ycsb[..], &["-p", "dyno.client=official"]].concat(),
+    ] {
+        let refused = dyno.run(arguments);
+        assert_exit(&refused, &[2]);
+        let words = "this build has no official driver: build with --features official";
+        assert!(stderr(&refused).contains(words), "{arguments:?}: {}", stderr(&refused));
+    }
+}
+
+#[test]
+fn another_database_has_no_choice_of_client() {
+    let dyno = Dyno::new();
+    let common = ["-P", "workloads/workloada", "-p", "redis.host=127.0.0.1", "-p", "dyno.client=official"];
+    let refused = dyno.run(&[&["ycsb", "run", "redis"][..], &common].concat());
+    assert_exit(&refused, &[2]);
+    assert!(stderr(&refused).contains("the official driver is MongoDB's"), "{}", stderr(&refused));
+    assert_exit(&dyno.run(&["run", "--client", "official", "--no-out"]), &[2]);
 }

@@ -234,7 +234,7 @@ fn thresholds_decide_the_exit_code() {
             "--records",
             "500",
             "--ops",
-            "2000",
+            "3000",
             "--no-out",
             "--require",
             expression,

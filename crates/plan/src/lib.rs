@@ -2,7 +2,8 @@
 //!
 //! Here live the grammar of `.properties` files ([`properties`]), the layers of settings ([`settings`]), YCSB's
 //! command line ([`ycsb`]), sysbench-mongodb's configurations
-//! ([`sysbench_mongodb`]), and the reading of what belongs to a binding ([`bindings`]) and to the client
+//! ([`sysbench_mongodb`]), document workloads of one's own in YAML ([`template`]), and the reading of what belongs
+//! to a binding ([`bindings`]) and to the client
 //! ([`client`]). What a workload makes of its properties is `dyno-workload`'s affair. Nothing here prints, opens a
 //! connection or touches a file, save that property files are read.
 //!
@@ -17,6 +18,7 @@ pub mod properties;
 pub mod settings;
 pub mod suggest;
 pub mod sysbench_mongodb;
+pub mod template;
 pub mod ycsb;
 
 pub use bindings::{Binding, BindingTarget, Bound};

@@ -188,7 +188,8 @@ fn footer(out: &mut String, phase: &Phase) {
         parts.push(format!("receive lag p99 {}", us(lag)));
     }
     let client = &phase.client;
-    parts.push(format!("client CPU {:.1} us/operation", client.cpu_us_per_op));
+    let driver = client.driver.as_ref().map_or(String::new(), |driver| format!(" ({driver})"));
+    parts.push(format!("client{driver} CPU {:.1} us/operation", client.cpu_us_per_op));
     if let Some(busy) = client.busy_share {
         parts.push(format!("{} load thread(s) {:.0} % busy", client.threads, busy * 100.0));
     }

@@ -1,5 +1,6 @@
 //! What there is to know of a MongoDB deployment before a run: who its nodes are, and what they say of themselves.
 
+use crate::official::OfficialDeployment;
 use crate::probe::{Failure, Heard, converse, first_that_answers, resolve};
 use crate::target::TargetError;
 use dyno_engine::net::TlsConfig;
@@ -90,9 +91,18 @@ fn address(text: &str) -> Address {
     Address::Tcp(host.trim_matches(['[', ']']).to_owned(), port.parse().unwrap_or(27017))
 }
 
-/// Commands that prepare a workload or look after it: indexes, counts, drops. Each has a connection of its own, to the
-/// primary (or the first router).
-pub struct MongoAdmin {
+/// Commands that prepare a workload or look after it: indexes, counts, drops.
+pub struct MongoAdmin(Way);
+
+/// How they are sent.
+enum Way {
+    /// Each on a connection of its own, to the primary (or the first router).
+    Wire(Box<Direct>),
+    /// By the official driver.
+    Official(Arc<OfficialDeployment>),
+}
+
+struct Direct {
     options: Arc<MongoOptions>,
     tls: Option<Arc<TlsConfig>>,
     endpoint: Endpoint,
@@ -107,60 +117,56 @@ impl MongoAdmin {
         deployment: &Deployment,
     ) -> Self {
         let at = usize::from(deployment.primary.unwrap_or(0));
-        MongoAdmin {
+        MongoAdmin(Way::Wire(Box::new(Direct {
             options: options.clone(),
             tls: tls.cloned(),
             endpoint: deployment.endpoints[at].clone(),
             deployment: Deployment::single(deployment.endpoints[at].clone()),
+        })))
+    }
+
+    /// By the official driver.
+    pub(crate) fn official(deployment: &Arc<OfficialDeployment>) -> Self {
+        MongoAdmin(Way::Official(deployment.clone()))
+    }
+
+    fn database(&self) -> &str {
+        match &self.0 {
+            Way::Wire(direct) => &direct.options.database,
+            Way::Official(official) => official.database(),
         }
     }
 
     /// Runs one command on the run's database; `fields` appends its elements. Returns the reply, or the server's words.
     pub fn run(&self, fields: &dyn Fn(&mut Vec<u8>)) -> Result<Vec<u8>, String> {
-        self.run_on(&self.options.database, fields)
+        self.run_on(self.database(), fields)
     }
 
     /// The same on another database, such as `admin`.
     pub fn run_on(&self, database: &str, fields: &dyn Fn(&mut Vec<u8>)) -> Result<Vec<u8>, String> {
-        let driver = MongoDriver::new(self.options.clone(), Arc::new(Nothing), self.deployment.clone());
-        let mut driver = driver.map_err(|refused| refused.0)?;
-        let (mut opening, mut answer) = (Vec::new(), Vec::new());
-        driver.hello(0, 0, &mut opening);
-        let mut greeted = Some(0u16);
-        let talk = converse(self.tls.as_ref(), &self.endpoint, opening, &mut |received, out| {
-            loop {
-                let Some(reply) = greeted else {
-                    return match take_document(received) {
-                        Ok(None) => Heard::Need,
-                        Ok(Some(document)) => {
-                            answer = document;
-                            Heard::Done
-                        }
-                        Err(_) => Heard::Refused("what answered does not speak MongoDB's protocol".into()),
-                    };
-                };
-                match driver.greeted(0, 0, reply, received, out) {
-                    Hello::Need => return Heard::Need,
-                    Hello::Refused(_, words) => return Heard::Refused(words),
-                    Hello::Reply { used, more } => {
-                        received.drain(..used);
-                        greeted = more.then_some(reply + 1);
-                        if !more {
-                            put_command(out, database, fields);
-                        }
-                    }
-                }
+        match &self.0 {
+            Way::Wire(direct) => direct.run_on(database, fields),
+            Way::Official(official) => {
+                let mut command = Vec::new();
+                let at = bson::open(&mut command);
+                fields(&mut command);
+                bson::close(&mut command, at);
+                official.command(database, &command)
             }
-        });
-        match talk {
-            Ok(()) if is_ok(bson::find(&answer, "ok")) => Ok(answer),
-            Ok(()) => Err(describe(&answer).1),
-            Err(Failure::Absent(why) | Failure::Final(why)) => Err(format!("{}: {why}", self.endpoint)),
         }
     }
-
     /// Creates an ascending index on one field where it is not there yet.
     pub fn create_index(&self, collection: &str, name: &str, field: &str) -> Result<(), String> {
+        self.create_compound_index(collection, name, &[(field.to_owned(), 1)])
+    }
+
+    /// Creates an index on several fields, each ascending (1) or descending (-1), where it is not there yet.
+    pub fn create_compound_index(
+        &self,
+        collection: &str,
+        name: &str,
+        fields: &[(String, i32)],
+    ) -> Result<(), String> {
         let made = self.run(&|out| {
             bson::string(out, "createIndexes", collection);
             bson::head(out, kind::ARRAY, "indexes");
@@ -169,7 +175,7 @@ impl MongoAdmin {
             let index = bson::open(out);
             bson::head(out, kind::DOCUMENT, "key");
             let key = bson::open(out);
-            bson::int32(out, field, 1);
+            fields.iter().for_each(|(field, way)| bson::int32(out, field, *way));
             bson::close(out, key);
             bson::string(out, "name", name);
             bson::close(out, index);
@@ -180,7 +186,7 @@ impl MongoAdmin {
 
     /// Shards a collection of the run's database by `_id`; one that is sharded so already is no error.
     pub fn shard(&self, collection: &str) -> Result<(), String> {
-        let database = &self.options.database;
+        let database = self.database();
         let already = |made: Result<Vec<u8>, String>| match made {
             Err(words) if !words.contains("already") => Err(words),
             _ => Ok(()),
@@ -224,6 +230,46 @@ impl MongoAdmin {
         })?;
         let first = bson::path(&reply, "cursor.firstBatch.0");
         Ok(first.and_then(|e| e.as_document()).map(<[u8]>::to_vec))
+    }
+}
+
+impl Direct {
+    fn run_on(&self, database: &str, fields: &dyn Fn(&mut Vec<u8>)) -> Result<Vec<u8>, String> {
+        let driver = MongoDriver::new(self.options.clone(), Arc::new(Nothing), self.deployment.clone());
+        let mut driver = driver.map_err(|refused| refused.0)?;
+        let (mut opening, mut answer) = (Vec::new(), Vec::new());
+        driver.hello(0, 0, &mut opening);
+        let mut greeted = Some(0u16);
+        let talk = converse(self.tls.as_ref(), &self.endpoint, opening, &mut |received, out| {
+            loop {
+                let Some(reply) = greeted else {
+                    return match take_document(received) {
+                        Ok(None) => Heard::Need,
+                        Ok(Some(document)) => {
+                            answer = document;
+                            Heard::Done
+                        }
+                        Err(_) => Heard::Refused("what answered does not speak MongoDB's protocol".into()),
+                    };
+                };
+                match driver.greeted(0, 0, reply, received, out) {
+                    Hello::Need => return Heard::Need,
+                    Hello::Refused(_, words) => return Heard::Refused(words),
+                    Hello::Reply { used, more } => {
+                        received.drain(..used);
+                        greeted = more.then_some(reply + 1);
+                        if !more {
+                            put_command(out, database, fields);
+                        }
+                    }
+                }
+            }
+        });
+        match talk {
+            Ok(()) if is_ok(bson::find(&answer, "ok")) => Ok(answer),
+            Ok(()) => Err(describe(&answer).1),
+            Err(Failure::Absent(why) | Failure::Final(why)) => Err(format!("{}: {why}", self.endpoint)),
+        }
     }
 }
 

@@ -237,6 +237,7 @@ fn client(job: &Job, totals: &Totals, finished: &Finished, cpu: &ProcessCpu, ope
     let measured_ns = finished.elapsed_ns.saturating_sub(job.warmup_ns) as f64;
     let busy = totals.busy_ns as f64 / (measured_ns * threads as f64).max(1.0);
     Client {
+        driver: opened.driver().map(str::to_owned),
         threads,
         users: job.users,
         pipeline: job.pipeline,

@@ -1,6 +1,7 @@
 //! Targets: from a URI to something a job can run against.
 
 use crate::mongo::{self, MongoAdmin};
+use crate::official::{OfficialDeployment, OfficialTarget};
 use crate::probe;
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{
@@ -31,6 +32,16 @@ pub const SCHEMES: [(&str, &str); 12] = [
     ("spawn", "spawn:redis"),
 ];
 
+/// Who speaks to MongoDB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Client {
+    /// dyno's own codec.
+    #[default]
+    Wire,
+    /// The official driver.
+    Official,
+}
+
 /// A target as asked for.
 #[derive(Clone, Debug)]
 pub enum Target {
@@ -38,6 +49,8 @@ pub enum Target {
     Redis(RedisOptions),
     /// MongoDB or what speaks its protocol.
     Mongo(Box<MongoOptions>),
+    /// The same by the official driver.
+    Official(OfficialTarget),
     /// An embedded store, by its URI.
     Store(String),
     /// The engine alone.
@@ -76,11 +89,29 @@ impl Target {
         }
     }
 
+    /// Reads a URI for a client.
+    pub fn parse_for(uri: &str, client: Client) -> Result<Self, Refused> {
+        match client {
+            Client::Wire => Target::parse(uri),
+            Client::Official => OfficialTarget::parse(uri).map(Target::Official),
+        }
+    }
+
+    /// Chooses the database, where the target is MongoDB.
+    pub fn set_database(&mut self, database: &str) {
+        match self {
+            Target::Mongo(options) => options.database = database.to_owned(),
+            Target::Official(official) => official.set_database(database),
+            _ => {}
+        }
+    }
+
     /// The URI without secrets.
     pub fn redacted(&self) -> String {
         match self {
             Target::Redis(options) => options.redacted(),
             Target::Mongo(options) => options.redacted(),
+            Target::Official(official) => official.redacted(),
             Target::Store(uri) => uri.clone(),
             Target::Null => "null:".into(),
             Target::Sim(_) => "sim:".into(),
@@ -102,6 +133,7 @@ impl Target {
                 let (deployment, facts) = mongo::probe(&options, tls.as_ref())?;
                 Ok(Opened::Mongo { options, tls, deployment, facts, content })
             }
+            Target::Official(official) => Ok(Opened::Official(official.open()?)),
             Target::Store(uri) => Ok(Opened::Store(dyno_stores::open(uri, content)?)),
             Target::Null => Ok(Opened::Null),
             Target::Sim(options) => Ok(Opened::Sim(options.clone())),
@@ -199,6 +231,8 @@ pub enum Opened {
         /// Renders requests.
         content: Arc<dyn Content>,
     },
+    /// MongoDB by the official driver.
+    Official(Arc<OfficialDeployment>),
     /// An embedded store.
     Store(Arc<dyn Store>),
     /// The engine alone.
@@ -213,9 +247,19 @@ impl Opened {
         match self {
             Opened::Redis { facts, .. } => facts.product(),
             Opened::Mongo { facts, .. } => facts.product(),
+            Opened::Official(official) => official.product(),
             Opened::Store(store) => store.engine(),
             Opened::Null => "null".into(),
             Opened::Sim(_) => "simulated server (virtual time)".into(),
+        }
+    }
+
+    /// Who speaks to the database, where there is a choice.
+    pub fn driver(&self) -> Option<&'static str> {
+        match self {
+            Opened::Mongo { .. } => Some("wire"),
+            Opened::Official(official) => Some(official.driver()),
+            _ => None,
         }
     }
 
@@ -268,17 +312,21 @@ impl Opened {
                     out.insert("tls".into(), tls_words(tls).into());
                 }
             }
+            Opened::Official(official) => out = official.facts(),
             Opened::Store(store) => {
                 out.insert("durability".into(), store.durability());
             }
             Opened::Null | Opened::Sim(_) => {}
+        }
+        if let Some(driver) = self.driver() {
+            out.insert("client".into(), driver.into());
         }
         out
     }
 
     /// Whether load threads of the engine apply the load (not users that block inside a store).
     pub fn is_wire(&self) -> bool {
-        !matches!(self, Opened::Store(_))
+        !matches!(self, Opened::Store(_) | Opened::Official(_))
     }
 
     /// Whether several inserts can go out as one batch.
@@ -292,6 +340,7 @@ impl Opened {
             Opened::Mongo { options, tls, deployment, .. } => {
                 Some(MongoAdmin::new(options, tls.as_ref(), deployment))
             }
+            Opened::Official(official) => Some(MongoAdmin::official(official)),
             _ => None,
         }
     }
@@ -310,6 +359,7 @@ impl Opened {
             Opened::Mongo { options, deployment, .. } => {
                 MongoDriver::new(options.clone(), content.clone(), deployment.clone()).map(drop)
             }
+            Opened::Official(official) => official.check(content.as_ref()),
             _ => Ok(()),
         }
     }
@@ -332,6 +382,7 @@ impl Opened {
                 let make = || MongoDriver::new(options.clone(), content.clone(), deployment.clone());
                 run_mongodb(job, control, tls.clone(), make, on_second)
             }
+            Opened::Official(official) => official.run(job, control, on_second),
             Opened::Store(store) => run_blocking(job, control, store.as_ref(), on_second),
             Opened::Null => run_null(job, control, on_second),
             Opened::Sim(options) => run_virtual(job, control, options.clone(), on_second),

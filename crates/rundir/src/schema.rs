@@ -125,6 +125,9 @@ fn one() -> usize {
 /// What the client itself did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Client {
+    /// Who spoke to the database, where there is a choice: `wire` or `official, mongodb VERSION`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub driver: Option<String>,
     /// Load threads.
     pub threads: usize,
     /// Users or connections.

@@ -114,6 +114,19 @@ impl Action {
 }
 
 impl Action {
+    /// Whether one document is meant, so that finding none is worth telling: a search of many may well find nothing.
+    pub fn means_one(&self) -> bool {
+        match self {
+            Action::Find { limit, .. } => *limit == Some(1),
+            Action::Update { many, .. } | Action::Delete { many, .. } => !many,
+            Action::FindAndModify { .. } => true,
+            Action::Insert { .. }
+            | Action::Sum { .. }
+            | Action::Distinct { .. }
+            | Action::Aggregate { .. } => false,
+        }
+    }
+
     /// Whether documents are rendered for it: to be inserted, or as a change.
     pub fn renders_documents(&self) -> bool {
         match self {

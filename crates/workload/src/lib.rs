@@ -13,6 +13,7 @@ pub mod pace;
 pub mod permute;
 pub mod pocdriver;
 pub mod sysbench_mongodb;
+pub mod template;
 pub mod values;
 pub mod ycsb;
 

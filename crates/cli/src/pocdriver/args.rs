@@ -1,5 +1,6 @@
 //! POCDriver's flags, as the original takes them, and what dyno adds.
 
+use crate::args::ClientArg;
 use crate::exit::Failure;
 use clap::Args;
 use dyno_workload::pocdriver::{Choice, PocConfig, Step, Weights};
@@ -141,6 +142,9 @@ pub struct PocArgs {
     /// Load threads; default: one a core, less one where the target is on this host
     #[arg(long = "load-threads", value_name = "N", help_heading = "Added by dyno")]
     pub load_threads: Option<usize>,
+    /// Who speaks to MongoDB
+    #[arg(long, value_enum, default_value = "wire", help_heading = "Added by dyno")]
+    pub client: ClientArg,
     /// Run directory; none is kept without it
     #[arg(long, value_name = "DIR", help_heading = "Added by dyno")]
     pub out: Option<PathBuf>,

@@ -82,10 +82,8 @@ fn refused(bad: dyno_workload::ycsb::BadProperty) -> Failure {
 }
 
 fn open(args: &PocArgs, config: &PocConfig) -> Result<(Target, Opened), Failure> {
-    let mut target = Target::parse(&args.host).map_err(Failure::from)?;
-    if let Target::Mongo(options) = &mut target {
-        options.database = args.names()?.0.to_owned();
-    }
+    let mut target = Target::parse_for(&args.host, args.client.into()).map_err(Failure::from)?;
+    target.set_database(args.names()?.0);
     let probe = PocWorkload::new(config, &[]).map_err(refused)?;
     let opened = target.open(probe.content())?;
     opened.check(&probe.content(), &[])?;

@@ -3,10 +3,11 @@
 //! `resolve` turns options into settings, jobs and thresholds without touching anything; `record` prepares the run
 //! directory; here they are carried out in order: target, records, measurement, summary.
 
+mod documents;
 mod record;
 mod resolve;
 
-use crate::args::RunArgs;
+use crate::args::{ClientArg, RunArgs};
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
 use crate::report::{exit_of, show};
@@ -19,6 +20,7 @@ use dyno_rundir::schema::{Status, Summary, Trust};
 use resolve::Resolved;
 use std::sync::Arc;
 
+pub use documents::read_template;
 pub use record::{create as create_directory, environment, now};
 pub use resolve::{core_config, verbs};
 
@@ -31,7 +33,13 @@ struct Place {
 
 /// Reads the positional: a URI, later an experiment or a preset.
 fn place(args: &RunArgs) -> Result<Target, Failure> {
+    let client = dyno_rig::Client::from(args.client);
     let Some(text) = &args.target else {
+        if client == dyno_rig::Client::Official {
+            return Err(Failure::Usage(
+                "--client official: expected a target, such as mongodb://host".into(),
+            ));
+        }
         return Ok(match find_server(None) {
             Some((kind, _)) => Target::Spawn(kind.to_owned()),
             None => Target::Store(String::new()),
@@ -42,7 +50,7 @@ fn place(args: &RunArgs) -> Result<Target, Failure> {
         && !scheme.is_empty()
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || c == '+')
     {
-        let target = Target::parse(text)?;
+        let target = Target::parse_for(text, client)?;
         if let Target::Redis(options) = &target
             && options.password.is_some()
         {
@@ -114,6 +122,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         clock_ns: environment.clock_ns,
     };
     let writer = record::writer(args, &resolved, &plan, &opened, &environment)?;
+    resolved.prepare(args, &opened)?;
     let mut session = Session::new(plan, &opened, control, writer);
     let ended = phases(args, &resolved, &opened, &mut session);
     conclude(args, &resolved, &mut session, ended)
@@ -129,6 +138,7 @@ pub fn is_local(target: &Target) -> bool {
     match target {
         Target::Redis(options) => options.addresses.iter().all(here),
         Target::Mongo(options) => options.addresses.iter().all(here),
+        Target::Official(official) => official.is_local(),
         _ => false,
     }
 }
@@ -143,8 +153,14 @@ fn phases(
     let load = match (args.no_load || opened.is_virtual(), args.reload) {
         (true, _) => false,
         (false, true) => true,
-        (false, false) => !present(opened, &resolved.measure_workload)?,
+        (false, false) => match resolved.must_load {
+            Some(load) => load,
+            None => !present(opened, &resolved.measure_workload)?,
+        },
     };
+    if load && args.load_batch > 1 && args.client == ClientArg::Official {
+        terminal::note(&format!("records are loaded one by one: {}", dyno_rig::NO_BATCHES));
+    }
     if load && !signals::interrupted() {
         let loaded = session.run(&PhasePlan { name: "load", job: resolved.load_job(opened) }, &mut live)?;
         let missing = resolved.records.saturating_sub(loaded.totals.ok());
@@ -154,9 +170,10 @@ fn phases(
         if missing > 0 {
             let first =
                 loaded.finished.errors.first().map_or(String::new(), |(o, w)| format!(": {} {w}", o.name()));
-            terminal::warn(&format!("{missing} of {} records could not be loaded{first}", resolved.records));
+            let (all, what) = (resolved.records, resolved.unit());
+            terminal::warn(&format!("{missing} of {all} {what} could not be loaded{first}"));
         }
-    } else if !args.no_load && !opened.is_virtual() {
+    } else if !args.no_load && !opened.is_virtual() && resolved.must_load.is_none() {
         terminal::note(&format!(
             "{} records are there already (--reload loads them again)",
             resolved.records

@@ -1,6 +1,6 @@
 //! Options into settings, workloads, jobs and thresholds. Nothing here touches the target.
 
-use super::choose_cores;
+use super::{choose_cores, documents};
 use crate::args::{Arrivals, RunArgs, Wait};
 use crate::exit::Failure;
 use dyno_analysis::Condition;
@@ -13,6 +13,7 @@ use dyno_rig::{Opened, Target};
 use dyno_types::units::{parse_count, parse_duration_ns};
 use dyno_types::{Refused, Verb};
 use dyno_workload::Workload;
+use dyno_workload::template::{Template, TemplateLoad, TemplateRun};
 use dyno_workload::ycsb::config::Proportions;
 use dyno_workload::ycsb::{CoreConfig, CoreWorkload, stock, stock_by_letter};
 use std::path::Path;
@@ -27,6 +28,10 @@ pub(super) struct Resolved {
     pub name: String,
     /// Records of the data set.
     pub records: u64,
+    /// Documents of one's own.
+    template: Option<Template>,
+    /// Whether they must be loaded, once that is known.
+    pub must_load: Option<bool>,
     load_workload: Arc<dyn Workload>,
     /// The measured workload.
     pub measure_workload: Arc<dyn Workload>,
@@ -51,7 +56,58 @@ pub(super) struct Resolved {
     load_cores: Vec<Option<usize>>,
 }
 
-fn usage(option: &str, error: impl std::fmt::Display) -> Failure {
+/// A workload, read: YCSB's or documents of one's own.
+struct Wanted {
+    settings: Settings,
+    name: String,
+    template: Option<Template>,
+    records: u64,
+    verbs: Vec<Verb>,
+    load: Arc<dyn Workload>,
+    measure: Arc<dyn Workload>,
+}
+
+fn bad(bad: dyno_workload::ycsb::BadProperty) -> Failure {
+    Failure::Usage(format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
+}
+
+impl Wanted {
+    fn read(args: &RunArgs) -> Result<Self, Failure> {
+        if documents::is_template(&args.workload) {
+            return Self::documents(args);
+        }
+        let (settings, name) = settings(args)?;
+        let config = core_config(&settings).map_err(|bad| Failure::Usage(bad.to_string()))?;
+        let blame = |bad| Failure::Usage(settings.blame(bad).to_string());
+        let load = Arc::new(CoreWorkload::load(&config).map_err(blame)?);
+        let measure = Arc::new(CoreWorkload::run(&config).map_err(blame)?);
+        let (records, verbs) = (config.insert_count, verbs(&config.proportions));
+        Ok(Wanted { settings, name, template: None, records, verbs, load, measure })
+    }
+
+    fn documents(args: &RunArgs) -> Result<Self, Failure> {
+        documents::refuse_options(args)?;
+        let template = documents::read_template(&args.workload, (args.seed != 1).then_some(args.seed))?;
+        let load = TemplateLoad::new(&template).map_err(bad)?;
+        let measure = Arc::new(TemplateRun::new(&template, &[]).map_err(bad)?);
+        let mut settings = Settings::new();
+        let option = |flag: &str| Source::Option { flag: flag.to_owned() };
+        settings.set("dyno.template", args.workload.as_str(), option("--workload"));
+        settings.set("dyno.seed", template.seed.to_string(), option("--seed"));
+        let name = Path::new(&args.workload).file_stem();
+        Ok(Wanted {
+            settings,
+            name: name.map_or("documents".into(), |stem| stem.to_string_lossy().into_owned()),
+            records: load.operations(),
+            verbs: Vec::new(),
+            load: Arc::new(load),
+            measure,
+            template: Some(template),
+        })
+    }
+}
+
+pub(super) fn usage(option: &str, error: impl std::fmt::Display) -> Failure {
     Failure::Usage(format!("{option}: {error}"))
 }
 
@@ -66,11 +122,15 @@ fn count(option: &str, text: &str) -> Result<u64, Failure> {
 impl Resolved {
     /// Checks everything that can be checked without the target.
     pub fn from_args(args: &RunArgs) -> Result<Self, Failure> {
-        let (settings, name) = settings(args)?;
-        let config = core_config(&settings).map_err(|bad| Failure::Usage(bad.to_string()))?;
-        let blame = |bad| Failure::Usage(settings.blame(bad).to_string());
-        let load_workload: Arc<dyn Workload> = Arc::new(CoreWorkload::load(&config).map_err(blame)?);
-        let measure_workload: Arc<dyn Workload> = Arc::new(CoreWorkload::run(&config).map_err(blame)?);
+        let Wanted {
+            settings,
+            name,
+            template,
+            records,
+            verbs,
+            load: load_workload,
+            measure: measure_workload,
+        } = Wanted::read(args)?;
         let conditions = args
             .require
             .iter()
@@ -95,9 +155,11 @@ impl Resolved {
         let timeout_ns = Some(duration("--timeout", &args.timeout)?).filter(|t| *t > 0);
         let age_ns = args.queue_age.as_deref().map(|t| duration("--queue-age", t)).transpose()?;
         Ok(Resolved {
-            records: config.insert_count,
-            verbs: verbs(&config.proportions),
+            records,
+            verbs,
             name,
+            template,
+            must_load: None,
             load_workload,
             measure_workload,
             pacing: pacing(args)?,
@@ -117,6 +179,20 @@ impl Resolved {
             cores: vec![None],
             load_cores: vec![None],
         })
+    }
+
+    /// Prepares collections of one's own.
+    pub fn prepare(&mut self, args: &RunArgs, opened: &Opened) -> Result<(), Failure> {
+        let Some(template) = &self.template else { return Ok(()) };
+        let ready = documents::prepare(args, template, opened)?;
+        self.must_load = Some(ready.load);
+        self.measure_workload = Arc::new(TemplateRun::new(template, &ready.fresh).map_err(bad)?);
+        Ok(())
+    }
+
+    /// What the load counts, in words.
+    pub fn unit(&self) -> &'static str {
+        if self.template.is_some() { "inserts" } else { "records" }
     }
 
     /// Chooses the cores of load threads, now that the target is known.

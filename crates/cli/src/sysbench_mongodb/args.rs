@@ -1,5 +1,6 @@
 //! What can be typed after `dyno sysbench-mongodb`.
 
+use crate::args::ClientArg;
 use clap::{Args, ValueEnum};
 use dyno_plan::sysbench_mongodb::Wishes;
 use dyno_workload::sysbench_mongodb::Dialect;
@@ -36,6 +37,9 @@ pub struct SysbenchArgs {
     /// Target instead of the configuration's, such as mongodb://host or null:
     #[arg(long, value_name = "URI")]
     pub target: Option<String>,
+    /// Who speaks to MongoDB
+    #[arg(long, value_enum, default_value = "wire")]
+    pub client: ClientArg,
     /// Number of the first user, where several clients share the work
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub first_writer: u32,

@@ -48,10 +48,9 @@ pub fn sysbench_mongodb(args: &SysbenchArgs) -> Result<Exit, Failure> {
     let mut plan = parse(&args.words, &args.wishes(), now_s).map_err(|e| Failure::Usage(e.to_string()))?;
     plan.config.first_writer = args.first_writer;
     plan.notes.iter().for_each(|note| terminal::warn(note));
-    let mut target = Target::parse(args.target.as_deref().unwrap_or(&plan.uri)).map_err(Failure::from)?;
-    if let Target::Mongo(options) = &mut target {
-        options.database.clone_from(&plan.database);
-    }
+    let uri = args.target.as_deref().unwrap_or(&plan.uri);
+    let mut target = Target::parse_for(uri, args.client.into()).map_err(Failure::from)?;
+    target.set_database(&plan.database);
     let run = Arc::new(SysbenchRun::new(&plan.config).map_err(refused)?);
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;

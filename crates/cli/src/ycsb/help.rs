@@ -19,6 +19,7 @@ Options of YCSB, values in the next argument:
   -db CLASS        the binding by its class, such as site.ycsb.db.RedisClient
   -table NAME      shell only: the table
 Options of dyno:
+  --client NAME    MongoDB: wire (dyno's own codec) or official (the official driver, where this build has it)
   --out DIR        write a run directory (see dyno report, dyno merge)
   --json           summary.json on standard output instead of the report
   --quiet          nothing on standard error but errors

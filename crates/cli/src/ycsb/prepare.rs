@@ -85,17 +85,24 @@ impl Prepared {
             Warning::Endless => warning.to_string(),
         }));
         warnings.extend(options.warnings.iter().cloned());
-        let wire = !matches!(bound.target, BindingTarget::Store { .. });
+        let official = matches!(bound.target, BindingTarget::Official { .. });
+        let wire = !official && !matches!(bound.target, BindingTarget::Store { .. });
         if client.pipeline > 1 && !wire {
-            warnings.push(format!("dyno.pipeline={} has no effect: this store blocks", client.pipeline));
+            warnings.push(format!("dyno.pipeline={} has no effect: users block", client.pipeline));
             client.pipeline = 1;
+        }
+        if client.batch > 1 && official {
+            warnings.push(format!("batchsize={} has no effect: {}", client.batch, dyno_rig::NO_BATCHES));
+            client.batch = 1;
         }
         if mode == Mode::Load && client.warmup_ns > 0 {
             warnings.push("dyno.warmup has no effect on load: every record counts".to_owned());
             client.warmup_ns = 0;
         }
         let timeout_ns = match &bound.target {
-            BindingTarget::Redis { timeout_ns, .. } | BindingTarget::Mongo { timeout_ns, .. } => *timeout_ns,
+            BindingTarget::Redis { timeout_ns, .. }
+            | BindingTarget::Mongo { timeout_ns, .. }
+            | BindingTarget::Official { timeout_ns, .. } => *timeout_ns,
             BindingTarget::Store { .. } | BindingTarget::Null => client.timeout_ns,
         };
         Ok(Prepared {

@@ -12,7 +12,7 @@ use dyno_engine::{Control, Job};
 use dyno_plan::{BindingTarget, Mode, YcsbCommand};
 use dyno_record::Scale;
 use dyno_report::ycsb::{Overall, metrics};
-use dyno_rig::{Ended, Opened, Session, SessionPlan, Target, TargetError};
+use dyno_rig::{Ended, OfficialTarget, Opened, Session, SessionPlan, Target, TargetError};
 use dyno_rundir::schema::{Environment, Status, Summary};
 use dyno_stores::Sink;
 use dyno_types::Content;
@@ -95,6 +95,16 @@ pub(super) fn open_target(
         }
         BindingTarget::Mongo { options, .. } => {
             let target = Target::Mongo(options.clone());
+            let opened = target.open(content.clone())?;
+            (target, opened)
+        }
+        BindingTarget::Official { uri, database, upsert, .. } => {
+            let mut official = OfficialTarget::parse(uri).map_err(TargetError::from)?;
+            if let Some(database) = database {
+                official.set_database(database);
+            }
+            official.set_upsert(*upsert);
+            let target = Target::Official(official);
             let opened = target.open(content.clone())?;
             (target, opened)
         }

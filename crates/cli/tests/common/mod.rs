@@ -4,6 +4,7 @@
 pub mod cluster;
 pub mod fake_mongo;
 pub mod mongo;
+pub mod mongo_proxy;
 
 use serde_json::Value;
 use std::net::TcpStream;

@@ -122,6 +122,17 @@ pub enum BindingTarget {
         /// How long a reply is awaited, nanoseconds; `None` for ever.
         timeout_ns: Option<u64>,
     },
+    /// A server that speaks MongoDB's protocol, by the official driver.
+    Official {
+        /// The URI, with its secrets.
+        uri: String,
+        /// Database, where the URI's own is not meant.
+        database: Option<String>,
+        /// Inserts replace a record that is there.
+        upsert: bool,
+        /// How long a reply is awaited, nanoseconds; `None` for ever.
+        timeout_ns: Option<u64>,
+    },
     /// An embedded store or a mock, for `dyno_stores::open`.
     Store {
         /// Its URI.
@@ -144,6 +155,9 @@ pub struct Bound {
 pub fn resolve(binding: Binding, settings: &Settings) -> Result<Bound, BadSetting> {
     let mut notes = Vec::new();
     let store = |uri| BindingTarget::Store { uri };
+    if !matches!(binding, Binding::Mongo | Binding::MongoAsync) && mongodb::wants_official(settings)? {
+        return Err(settings.refuse("dyno.client", "wire: the official driver is MongoDB's"));
+    }
     let target = match binding {
         Binding::Redis => redis::target(settings, &mut notes)?,
         Binding::Mongo | Binding::MongoAsync => mongodb::target(settings, &mut notes)?,

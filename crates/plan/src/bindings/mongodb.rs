@@ -13,7 +13,7 @@ use dyno_workload::ycsb::properties::Reader;
 const URL: &str = "mongodb://[user:password@]host:port/[database][?options]";
 
 /// Name, default, what it does.
-const ROWS: [(&str, &str, &str); 8] = [
+const ROWS: [(&str, &str, &str); 9] = [
     (
         "mongodb.url",
         "mongodb://localhost:27017/ycsb?w=1",
@@ -38,6 +38,11 @@ const ROWS: [(&str, &str, &str); 8] = [
         "accepted: no thread waits for a connection",
     ),
     ("mongodb.database", "", "database, where mongodb.url names none"),
+    (
+        "dyno.client",
+        "wire",
+        "wire (dyno's own codec) or official (the official driver, where this build has it)",
+    ),
 ];
 
 /// The properties for help.
@@ -51,8 +56,78 @@ pub(super) fn properties() -> impl Iterator<Item = Known> {
     })
 }
 
+/// Whether the official driver is asked for.
+pub(super) fn wants_official(settings: &Settings) -> Result<bool, BadSetting> {
+    match settings.text("dyno.client").map_or("wire", str::trim) {
+        "wire" => Ok(false),
+        "official" => Ok(true),
+        _ => Err(settings.refuse("dyno.client", "wire or official")),
+    }
+}
+
+/// The options that a URI sets, in lower case.
+fn uri_options(uri: &str) -> Vec<String> {
+    let query = uri.split_once('?').map_or("", |(_, query)| query);
+    query.split('&').filter_map(|pair| Some(pair.split_once('=')?.0.to_ascii_lowercase())).collect()
+}
+
+/// The URI with one more option.
+fn with_option(uri: &str, name: &str, value: &str) -> String {
+    let place = uri.split_once("://").map_or(uri, |(_, rest)| rest);
+    let mark = match (uri.contains('?'), place.contains('/')) {
+        (true, _) => "&",
+        (false, true) => "?",
+        (false, false) => "/?",
+    };
+    format!("{uri}{mark}{name}={value}")
+}
+
+/// Reads the target of the official driver, which reads the URI by itself: what properties say becomes options of it.
+fn official(settings: &Settings, notes: &mut Vec<String>) -> Result<BindingTarget, BadSetting> {
+    let own = settings.text("mongodb.url").map(str::trim);
+    let mut uri = own.unwrap_or("mongodb://localhost:27017/ycsb").to_owned();
+    let set = uri_options(&uri);
+    let sets = |names: &[&str]| set.iter().any(|option| names.contains(&option.as_str()));
+    match (named_concern(settings)?, sets(&["w", "j", "journal"])) {
+        (Some((name, _)), true) => {
+            notes
+                .push(format!("mongodb.url sets a write concern: mongodb.writeConcern={name} has no effect"));
+        }
+        (Some((_, concern)), false) => {
+            if let Some(w) = &concern.w {
+                uri = with_option(&uri, "w", w);
+            }
+            if let Some(journal) = concern.journal {
+                uri = with_option(&uri, "journal", &journal.to_string());
+            }
+        }
+        (None, false) if own.is_none() => uri = with_option(&uri, "w", "1"),
+        (None, _) => {}
+    }
+    if let (Some(mode), false) = (named_preference(settings)?, sets(&["readpreference"])) {
+        uri = with_option(&uri, "readPreference", mode.name());
+    }
+    let place = uri.split_once("://").map_or("", |(_, rest)| rest);
+    let place = place.split('?').next().unwrap_or_default();
+    let named =
+        place.rsplit_once('@').map_or(place, |(_, hosts)| hosts).split_once('/').map_or("", |(_, d)| d);
+    let database = settings.text("mongodb.database").filter(|name| !name.is_empty());
+    let database = match database.unwrap_or(named) {
+        "admin" => Some("ycsb".to_owned()),
+        _ => database.map(str::to_owned),
+    };
+    let upsert = Reader::new(&mut settings.lookup())
+        .flag("mongodb.upsert", false)
+        .map_err(|bad| settings.blame(bad))?;
+    let ns = duration_ns(settings, "dyno.timeout")?;
+    Ok(BindingTarget::Official { uri, database, upsert, timeout_ns: (ns > 0).then_some(ns) })
+}
+
 /// Reads the target.
 pub(super) fn target(settings: &Settings, notes: &mut Vec<String>) -> Result<BindingTarget, BadSetting> {
+    if wants_official(settings)? {
+        return official(settings, notes);
+    }
     let uri = settings.text("mongodb.url").map_or("mongodb://localhost:27017/ycsb?w=1", str::trim);
     let mut options = MongoOptions::from_uri(uri).map_err(|refused| {
         // The refusal may quote the URI: ask again without the password.
@@ -88,8 +163,19 @@ fn take_write_concern(
     own_url: bool,
     notes: &mut Vec<String>,
 ) -> Result<(), BadSetting> {
+    let Some((name, concern)) = named_concern(settings)? else { return Ok(()) };
+    if own_url && !options.write_concern.is_default() && options.write_concern != concern {
+        notes.push(format!("mongodb.url sets a write concern: mongodb.writeConcern={name} has no effect"));
+    } else {
+        options.write_concern = concern;
+    }
+    Ok(())
+}
+
+/// `mongodb.writeConcern`: its name and what it means.
+fn named_concern(settings: &Settings) -> Result<Option<(&str, WriteConcern)>, BadSetting> {
     let Some(name) = settings.text("mongodb.writeConcern").map(str::trim).filter(|n| !n.is_empty()) else {
-        return Ok(());
+        return Ok(None);
     };
     let of = |w: &str, journal| WriteConcern { w: Some(w.into()), journal, timeout_ms: None };
     let concern = match name {
@@ -107,17 +193,21 @@ fn take_write_concern(
             return Err(settings.refuse("mongodb.writeConcern", expected));
         }
     };
-    if own_url && !options.write_concern.is_default() && options.write_concern != concern {
-        notes.push(format!("mongodb.url sets a write concern: mongodb.writeConcern={name} has no effect"));
-    } else {
-        options.write_concern = concern;
+    Ok(Some((name, concern)))
+}
+
+fn take_read_preference(options: &mut MongoOptions, settings: &Settings) -> Result<(), BadSetting> {
+    let Some(mode) = named_preference(settings)? else { return Ok(()) };
+    if options.read_preference == ReadPreference::Primary {
+        options.read_preference = mode;
     }
     Ok(())
 }
 
-fn take_read_preference(options: &mut MongoOptions, settings: &Settings) -> Result<(), BadSetting> {
+/// `mongodb.readPreference`.
+fn named_preference(settings: &Settings) -> Result<Option<ReadPreference>, BadSetting> {
     let Some(name) = settings.text("mongodb.readPreference").map(str::trim).filter(|n| !n.is_empty()) else {
-        return Ok(());
+        return Ok(None);
     };
     let mode = match name {
         "primary" => ReadPreference::Primary,
@@ -130,10 +220,7 @@ fn take_read_preference(options: &mut MongoOptions, settings: &Settings) -> Resu
             return Err(settings.refuse("mongodb.readPreference", expected));
         }
     };
-    if options.read_preference == ReadPreference::Primary {
-        options.read_preference = mode;
-    }
-    Ok(())
+    Ok(Some(mode))
 }
 
 #[cfg(test)]
@@ -166,10 +253,38 @@ mod tests {
     }
 
     #[test]
+    fn the_official_driver_gets_a_uri() {
+        let resolve = |pairs: &[(&str, &str)]| {
+            let mut settings = Settings::new();
+            settings.set("dyno.client", "official", Source::CommandLine);
+            for (key, value) in pairs {
+                settings.set(key, *value, Source::CommandLine);
+            }
+            let mut notes = Vec::new();
+            match target(&settings, &mut notes).unwrap() {
+                BindingTarget::Official { uri, database, .. } => (uri, database, notes.len()),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(resolve(&[]), ("mongodb://localhost:27017/ycsb?w=1".into(), None, 0));
+        let all = [
+            ("mongodb.url", "mongodb+srv://u:p@h"),
+            ("mongodb.writeConcern", "journaled"),
+            ("mongodb.readPreference", "nearest"),
+            ("mongodb.database", "d"),
+        ];
+        let uri = "mongodb+srv://u:p@h/?journal=true&readPreference=nearest";
+        assert_eq!(resolve(&all), (uri.into(), Some("d".into()), 0));
+        let both = [("mongodb.url", "mongodb://h/admin?w=2"), ("mongodb.writeConcern", "majority")];
+        assert_eq!(resolve(&both), ("mongodb://h/admin?w=2".into(), Some("ycsb".into()), 1));
+    }
+
+    #[test]
     fn refusals_name_the_property_and_hide_the_password() {
         let text = |key: &str, value: &str| resolved(&[(key, value)]).unwrap_err().to_string();
         assert!(text("mongodb.writeConcern", "unacknowledged").contains("journaled"));
         assert!(text("mongodb.readPreference", "best").contains("nearest"));
+        assert!(text("dyno.client", "java").contains("wire or official"));
         let bad = text("mongodb.url", "mongodb://u:secret@h/?colour=red");
         assert!(bad.contains("mongodb.url") && !bad.contains("secret"), "{bad}");
     }

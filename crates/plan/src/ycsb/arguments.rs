@@ -26,7 +26,7 @@ const fn any(name: &'static str, value: &'static str) -> Flag {
 }
 
 /// All flags, those for help aside.
-pub(super) const FLAGS: [Flag; 17] = [
+pub(super) const FLAGS: [Flag; 18] = [
     any("-P", "a property file or a built-in workload, such as workloads/workloada"),
     any("-p", "key=value, such as -p operationcount=99999"),
     any("-db", "a class or name of a binding, such as site.ycsb.db.RedisClient"),
@@ -40,6 +40,7 @@ pub(super) const FLAGS: [Flag; 17] = [
     any("-cp", "a class path, which is ignored"),
     any("-jvm-args", "arguments of a JVM, which are ignored"),
     any("--compat-exit", ""),
+    any("--client", "wire or official"),
     run("--out", "a directory for the run's files"),
     run("--no-out", ""),
     run("--json", ""),
@@ -140,6 +141,7 @@ impl Taken {
                 self.settings.set("threadcount", threads, source);
             }
             "-target" => self.settings.set("target", number(name, value, 0, 1_000_000_000)?, source),
+            "--client" => self.settings.set("dyno.client", value, source),
             "--out" if value.is_empty() => return Err(YcsbError::NoValue { flag: name }),
             "--out" => self.extras.out = Some(value.into()),
             _ => self.notes.push(format!("{name} is ignored: there is no Java here")),

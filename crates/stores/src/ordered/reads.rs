@@ -19,7 +19,7 @@ pub(super) fn execute(job: &Job<'_>, reader: &mut impl Reader) -> Result<Execute
         Action::Find { filter, fields, sort, limit, .. } => {
             let records =
                 find(job, reader, (Some(filter), sort, limit.unwrap_or(job.request.limit)), fields)?;
-            if *limit == Some(1) && records == 0 {
+            if job.action.means_one() && records == 0 {
                 return Ok(Executed::new(Outcome::NotFound, 0));
             }
             records

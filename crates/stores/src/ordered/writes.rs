@@ -46,7 +46,7 @@ pub(super) fn execute(job: &Job<'_>, mut writer: impl Writer) -> Result<Executed
     }
     match failure {
         Some(failure) => Err(failure),
-        None if records == 0 => Ok(Executed::new(Outcome::NotFound, 0)),
+        None if records == 0 && job.action.means_one() => Ok(Executed::new(Outcome::NotFound, 0)),
         None => Ok(Executed::new(Outcome::Ok, records)),
     }
 }

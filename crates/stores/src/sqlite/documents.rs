@@ -235,8 +235,7 @@ impl DocumentSession {
             }
             records += if action.writes() { prepared.raw_execute()? as u32 } else { rows(&mut prepared)? };
         }
-        let must_find = action.writes() || matches!(action, Action::Find { limit: Some(1), .. });
-        let outcome = if must_find && records == 0 { Outcome::NotFound } else { Outcome::Ok };
+        let outcome = if action.means_one() && records == 0 { Outcome::NotFound } else { Outcome::Ok };
         Ok(Executed::new(outcome, records))
     }
 
@@ -301,6 +300,10 @@ impl DocumentSession {
         }
         sql.push_str(");");
         for (index, field) in self.content.indexes() {
+            // Indexes of other collections are on fields that these documents do not have.
+            if bson::find(&self.bytes, &field).is_none() {
+                continue;
+            }
             let column = quoted(&field).map_err(Failure::Shape)?;
             let index = format!("\"{}_{index}\"", table.trim_matches('"'));
             let _ = write!(sql, "CREATE INDEX IF NOT EXISTS {index} ON {table}({column});");

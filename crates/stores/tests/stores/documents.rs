@@ -271,7 +271,7 @@ fn random_requests_have_the_answers_of_the_model() {
                         }
                         Ok((count, documents)) => {
                             let all = matches!(action, Action::Insert { ordered: false });
-                            let missed = !all && count == 0 && action.writes();
+                            let missed = !all && count == 0 && action.means_one();
                             if outcome != Outcome::Duplicate || !all {
                                 let expected = if missed { Outcome::NotFound } else { Outcome::Ok };
                                 assert_eq!((outcome, records), (expected, count), "{what}: {words}");

@@ -1,11 +1,13 @@
 //! Requests into commands: one OP_MSG each, written straight into the connection's output.
 //!
+//! Elements stand in the order, and are of the types, in which the official Rust driver sends them: a test compares them.
 //! Documents of inserts and statements of updates and deletes travel in a section of kind 1 after the command's own
 //! document, as drivers send them; so nothing is copied and no length is known beforehand.
 
 use super::driver::Exchange;
 use super::message;
 use super::options::{MongoOptions, ReadPreference};
+use super::session::Session;
 use dyno_types::bson::{self, kind};
 use dyno_types::document::{Action, Change, Filter, Order, Projection, Stage, Test};
 use dyno_types::{Content, Request, Verb};
@@ -16,6 +18,10 @@ pub(super) struct Writer<'a> {
     pub content: &'a dyn Content,
     /// Where the name of the collection is rendered.
     pub name: &'a mut Vec<u8>,
+    /// The session, where the server expects one.
+    pub session: Option<&'a Session>,
+    /// Whether the command is a retryable write, whose number is told.
+    pub numbered: bool,
 }
 
 /// A name as text; names are rendered as UTF-8 by every content.
@@ -62,21 +68,15 @@ impl Writer<'_> {
     fn end(&self, writes: bool, body: usize, out: &mut Vec<u8>) {
         let options = self.options;
         let concern = &options.write_concern;
-        if writes && !concern.is_default() {
-            bson::head(out, kind::DOCUMENT, "writeConcern");
+        self.database(out);
+        if !writes && options.read_preference != ReadPreference::Primary {
+            bson::head(out, kind::DOCUMENT, "$readPreference");
             let inner = bson::open(out);
-            match concern.w.as_deref().map(|w| (w, w.parse::<i32>())) {
-                Some((_, Ok(members))) => bson::int32(out, "w", members),
-                Some((tag, Err(_))) => bson::string(out, "w", tag),
-                None => {}
-            }
-            if let Some(journal) = concern.journal {
-                bson::boolean(out, "j", journal);
-            }
-            if let Some(ms) = concern.timeout_ms {
-                bson::int64(out, "wtimeout", ms as i64);
-            }
+            bson::string(out, "mode", options.read_preference.name());
             bson::close(out, inner);
+        }
+        if let (true, Some(session)) = (self.numbered, self.session) {
+            session.put_number(out);
         }
         if let (false, Some(level)) = (writes, &options.read_concern) {
             bson::head(out, kind::DOCUMENT, "readConcern");
@@ -84,12 +84,8 @@ impl Writer<'_> {
             bson::string(out, "level", level);
             bson::close(out, inner);
         }
-        bson::string(out, "$db", &options.database);
-        if !writes && options.read_preference != ReadPreference::Primary {
-            bson::head(out, kind::DOCUMENT, "$readPreference");
-            let inner = bson::open(out);
-            bson::string(out, "mode", options.read_preference.name());
-            bson::close(out, inner);
+        if writes && !concern.is_default() {
+            concern.put(out);
         }
         bson::close(out, body);
     }
@@ -98,8 +94,15 @@ impl Writer<'_> {
         let body = bson::open(out);
         bson::int64(out, "getMore", x.cursor);
         bson::string(out, "collection", text(self.name));
-        bson::string(out, "$db", &self.options.database);
+        self.database(out);
         bson::close(out, body);
+    }
+
+    fn database(&self, out: &mut Vec<u8>) {
+        bson::string(out, "$db", &self.options.database);
+        if let Some(session) = self.session {
+            session.put_id(out);
+        }
     }
 
     /// Appends the key as the element `name`.
@@ -150,15 +153,18 @@ impl Writer<'_> {
 
     fn read(&self, request: &Request, out: &mut Vec<u8>) {
         let body = self.begin("find", out);
-        self.by_key(request, "filter", out);
-        self.projected(request, out);
-        bson::int32(out, "limit", 1);
         bson::boolean(out, "singleBatch", true);
+        bson::int64(out, "limit", 1);
+        self.projected(request, out);
+        self.by_key(request, "filter", out);
         self.end(false, body, out);
     }
 
     fn scan(&self, request: &Request, out: &mut Vec<u8>) {
         let body = self.begin("find", out);
+        bson::int64(out, "limit", i64::from(request.limit));
+        self.projected(request, out);
+        sort(&[("_id".to_owned(), Order::Ascending)], out);
         bson::head(out, kind::DOCUMENT, "filter");
         let filter = bson::open(out);
         bson::head(out, kind::DOCUMENT, "_id");
@@ -166,9 +172,6 @@ impl Writer<'_> {
         self.key(request, "$gte", out);
         bson::close(out, range);
         bson::close(out, filter);
-        self.projected(request, out);
-        sort(&[("_id".to_owned(), Order::Ascending)], out);
-        bson::int64(out, "limit", i64::from(request.limit));
         self.end(false, body, out);
     }
 
@@ -272,16 +275,16 @@ impl Writer<'_> {
             }
             Action::Find { filter, fields, sort: by, limit, single_batch } => {
                 let body = self.begin("find", out);
-                self.filter("filter", filter, request, 0, out);
-                projection("projection", fields, out);
-                sort(by, out);
-                let limit = limit.unwrap_or(request.limit);
-                if limit > 0 {
-                    bson::int32(out, "limit", limit.min(i32::MAX as u32) as i32);
-                }
                 if *single_batch {
                     bson::boolean(out, "singleBatch", true);
                 }
+                let limit = limit.unwrap_or(request.limit);
+                if limit > 0 {
+                    bson::int64(out, "limit", i64::from(limit));
+                }
+                projection("projection", fields, out);
+                sort(by, out);
+                self.filter("filter", filter, request, 0, out);
                 self.end(false, body, out);
             }
             Action::Sum { filter, field, result } => self.sum(filter, field, result, request, out),
@@ -296,11 +299,11 @@ impl Writer<'_> {
                 self.statements("update", "updates", *ordered, count, out, |number, out| {
                     self.filter("q", filter, request, number, out);
                     self.change("u", change, request, number, out);
-                    if *many {
-                        bson::boolean(out, "multi", true);
-                    }
                     if *upsert {
                         bson::boolean(out, "upsert", true);
+                    }
+                    if *many {
+                        bson::boolean(out, "multi", true);
                     }
                 });
             }
@@ -313,15 +316,15 @@ impl Writer<'_> {
             Action::FindAndModify { filter, change, fields, sort: by, upsert, returns_new } => {
                 let body = self.begin("findAndModify", out);
                 self.filter("query", filter, request, 0, out);
-                sort(by, out);
                 self.change("update", change, request, 0, out);
-                projection("fields", fields, out);
-                if *upsert {
-                    bson::boolean(out, "upsert", true);
-                }
+                sort(by, out);
                 if *returns_new {
                     bson::boolean(out, "new", true);
                 }
+                if *upsert {
+                    bson::boolean(out, "upsert", true);
+                }
+                projection("fields", fields, out);
                 self.end(true, body, out);
             }
         }

@@ -9,6 +9,7 @@ use super::greeting::{self, Credentials, Talk};
 use super::message::{self, HEADER, NotMessage, code};
 use super::options::{MongoOptions, ReadPreference};
 use super::reply;
+use super::session::{self, Session};
 use dyno_types::bson;
 use dyno_types::{Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb};
 use std::collections::HashMap;
@@ -29,6 +30,11 @@ pub struct Exchange {
     pub(super) failed: Vec<(u32, Outcome)>,
     /// The reply has been read to its end.
     answered: bool,
+    /// Kept from operation to operation, where the server expects one.
+    session: Option<Session>,
+    /// A retryable write, and whether it has been sent again.
+    numbered: bool,
+    retried: bool,
 }
 
 /// The nodes of a deployment, and which does what.
@@ -59,6 +65,7 @@ pub struct MongoDriver {
     turn: u16,
     stale: bool,
     compressor: Option<Compressor>,
+    sessions: bool,
     codec: Option<Box<Codec>>,
     plain: Vec<u8>,
     packed: Vec<u8>,
@@ -85,6 +92,7 @@ impl MongoDriver {
             turn: 0,
             stale: false,
             compressor: None,
+            sessions: false,
             codec,
             plain: Vec::new(),
             packed: Vec::new(),
@@ -165,8 +173,8 @@ impl Driver for MongoDriver {
         let id = self.next_id();
         let talk = self.talks.entry(connection).or_insert(Talk::Hello);
         let (heard, agreed) = greeting::heard(&self.options, &self.credentials, talk, input, id, out);
-        if let Some(compressor) = agreed {
-            self.compressor = compressor;
+        if let Some(agreed) = agreed {
+            (self.compressor, self.sessions) = (agreed.compressor, agreed.sessions);
         }
         if !matches!(heard, Hello::Need | Hello::Reply { more: true, .. }) {
             self.talks.remove(&connection);
@@ -175,6 +183,20 @@ impl Driver for MongoDriver {
     }
 
     fn begin(&mut self, x: &mut Exchange, request: &Request) -> u32 {
+        // An operation that was given up may go on at the server: its session is not used again.
+        if !x.answered || !self.sessions {
+            x.session = None;
+        }
+        if self.sessions && x.session.is_none() {
+            x.session = Session::begin();
+        }
+        x.numbered = self.options.retry_writes
+            && self.sessions
+            && session::is_retryable(self.content.as_ref(), request);
+        if let (true, Some(session)) = (x.numbered, &mut x.session) {
+            session.next_write();
+        }
+        x.retried = false;
         x.request = *request;
         x.batch.clear();
         x.failed.clear();
@@ -207,7 +229,13 @@ impl Driver for MongoDriver {
     fn encode(&mut self, x: &Exchange, command: u32, out: &mut Vec<u8>) {
         let id = self.next_id();
         let mut name = std::mem::take(&mut self.name);
-        let mut writer = Writer { options: &self.options, content: self.content.as_ref(), name: &mut name };
+        let mut writer = Writer {
+            options: &self.options,
+            content: self.content.as_ref(),
+            name: &mut name,
+            session: x.session.as_ref(),
+            numbered: x.numbered,
+        };
         match (self.compressor, self.codec.as_mut()) {
             (Some(by), Some(codec)) => {
                 self.plain.clear();
@@ -239,6 +267,14 @@ impl Driver for MongoDriver {
                     x.answered = true;
                     // A primary that has stepped down: somebody else takes writes now.
                     self.stale |= outcome == Outcome::ReadOnly;
+                    let again = x.numbered && !x.retried && x.session.is_some() && !outcome.is_ok();
+                    if again && session::may_retry(document) {
+                        // The same number: a server that has done it already only answers again.
+                        (x.retried, x.answered, x.records) = (true, false, 0);
+                        x.failed.clear();
+                        x.node = self.choose(&x.request);
+                        return Decoded::Reply { used, then: Then::Redirect { node: x.node, ask: false } };
+                    }
                 }
                 Decoded::Reply { used, then }
             }

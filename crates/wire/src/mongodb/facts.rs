@@ -63,7 +63,12 @@ impl Facts {
     /// Looks for the answer to question number `number` at the start of `input`; returns the bytes used.
     pub fn take(&mut self, number: usize, input: &[u8]) -> Result<Option<usize>, NotMessage> {
         let Some(header) = message::frame(input)? else { return Ok(None) };
-        let reply = message::document(header.code, &input[HEADER..header.bytes])?;
+        self.learn(number, message::document(header.code, &input[HEADER..header.bytes])?)?;
+        Ok(Some(header.bytes))
+    }
+
+    /// Takes what the answer to question number `number`, a document, says.
+    pub fn learn(&mut self, number: usize, reply: &[u8]) -> Result<(), NotMessage> {
         let command = QUESTIONS[number].0;
         if is_ok(bson::find(reply, "ok")) {
             for (_, path, name) in KEPT.iter().filter(|(asked, ..)| *asked == command) {
@@ -76,7 +81,7 @@ impl Facts {
                 self.hosts = hosts.flatten().filter_map(|e| e.as_str().map(str::to_owned)).collect();
             }
         }
-        Ok(Some(header.bytes))
+        Ok(())
     }
 
     /// A fact.

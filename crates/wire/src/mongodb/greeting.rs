@@ -5,6 +5,7 @@ use super::errors::{classify, describe, is_ok};
 use super::message::{self, HEADER, NotMessage};
 use super::options::{Auth, MongoOptions};
 use super::scram::{Conversation, Login, Mechanism};
+use super::session;
 use dyno_types::bson::{self, kind};
 use dyno_types::{Hello, Outcome, Refused};
 use std::sync::{Arc, OnceLock};
@@ -32,6 +33,15 @@ impl Credentials {
         let login = Arc::new(Login::new(mechanism, user, password)?);
         Ok(place.get_or_init(|| login).clone())
     }
+}
+
+/// What hello and its answer agree on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Agreed {
+    /// How commands are packed.
+    pub compressor: Option<Compressor>,
+    /// Whether commands carry a session.
+    pub sessions: bool,
 }
 
 /// Where one connection's conversation stands.
@@ -86,7 +96,7 @@ fn hello_document(options: &MongoOptions, out: &mut Vec<u8>) {
     bson::close(out, body);
 }
 
-/// One reply of the conversation. Returns the compressor that was agreed on when hello is answered.
+/// One reply of the conversation. Returns what was agreed on when hello is answered.
 pub(super) fn heard(
     options: &MongoOptions,
     credentials: &Credentials,
@@ -94,7 +104,7 @@ pub(super) fn heard(
     input: &[u8],
     id: i32,
     out: &mut Vec<u8>,
-) -> (Hello, Option<Option<Compressor>>) {
+) -> (Hello, Option<Agreed>) {
     let (used, reply) = match split(input) {
         Ok(None) => return (Hello::Need, None),
         Ok(Some(found)) => found,
@@ -105,8 +115,9 @@ pub(super) fn heard(
         return (Hello::Refused(classify(code), words), None);
     }
     if matches!(talk, Talk::Hello) {
+        let sessions = session::expected(reply);
         let (hello, compressor) = greeted(options, credentials, talk, reply, used, id, out);
-        return (hello, Some(compressor));
+        return (hello, Some(Agreed { compressor, sessions }));
     }
     (logged_in(options, talk, reply, used, id, out), None)
 }

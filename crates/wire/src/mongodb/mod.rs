@@ -2,7 +2,7 @@
 //!
 //! `message` frames, `compress` packs, `options` holds everything a URI can set, `scram` proves passwords, `greeting`
 //! is the conversation on a new connection, `command` turns requests into commands, `reply` turns replies into
-//! outcomes, `driver` ties them together, `facts` asks a server what it is.
+//! outcomes, `session` numbers writes, `driver` ties them together, `facts` asks a server what it is.
 
 mod command;
 pub mod compress;
@@ -14,6 +14,7 @@ pub mod message;
 mod options;
 mod reply;
 mod scram;
+mod session;
 
 pub use driver::{Deployment, Exchange, MongoDriver};
 pub use errors::{classify, describe, is_ok};

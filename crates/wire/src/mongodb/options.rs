@@ -4,6 +4,7 @@ use super::compress::Compressor;
 use super::scram::Mechanism;
 use crate::place::{Address, Tls, percent_decode};
 use dyno_types::Refused;
+use dyno_types::bson::{self, kind};
 use std::path::PathBuf;
 
 /// How many members must have a write before it is acknowledged.
@@ -21,6 +22,26 @@ impl WriteConcern {
     /// Whether the server's default is left alone.
     pub fn is_default(&self) -> bool {
         *self == WriteConcern::default()
+    }
+
+    /// Appends it as an element.
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        bson::head(out, kind::DOCUMENT, "writeConcern");
+        let inner = bson::open(out);
+        match self.w.as_deref().map(|w| (w, w.parse::<i32>())) {
+            Some((_, Ok(members))) => bson::int32(out, "w", members),
+            Some((tag, Err(_))) => bson::string(out, "w", tag),
+            None => {}
+        }
+        match self.timeout_ms.map(|ms| (i32::try_from(ms), ms)) {
+            Some((Ok(ms), _)) => bson::int32(out, "wtimeout", ms),
+            Some((Err(_), ms)) => bson::int64(out, "wtimeout", ms as i64),
+            None => {}
+        }
+        if let Some(journal) = self.journal {
+            bson::boolean(out, "j", journal);
+        }
+        bson::close(out, inner);
     }
 }
 
@@ -105,12 +126,14 @@ pub struct MongoOptions {
     pub app_name: String,
     /// Inserts replace a record that is there (YCSB's `mongodb.upsert`).
     pub upsert: bool,
+    /// Writes of single documents are numbered and sent once more where the server says that they may be.
+    pub retry_writes: bool,
     /// Options that were given and change nothing here.
     pub unused: Vec<String>,
 }
 
 /// Options of drivers that have no counterpart here: connections follow users, and the run's own time-outs count.
-const UNUSED: [&str; 17] = [
+const UNUSED: [&str; 16] = [
     "maxpoolsize",
     "minpoolsize",
     "maxidletimems",
@@ -124,14 +147,13 @@ const UNUSED: [&str; 17] = [
     "heartbeatfrequencyms",
     "localthresholdms",
     "retryreads",
-    "retrywrites",
     "timeoutms",
     "uuidrepresentation",
     "servermonitoringmode",
 ];
 
 const KNOWN: &str = "appName, authMechanism, authSource, compressors, directConnection, journal, readConcernLevel, \
-    readPreference, replicaSet, tls, tlsAllowInvalidCertificates, tlsCAFile, tlsCertificateKeyFile, tlsInsecure, w, \
+    readPreference, replicaSet, retryWrites, tls, tlsAllowInvalidCertificates, tlsCAFile, tlsCertificateKeyFile, tlsInsecure, w, \
     wTimeoutMS, zlibCompressionLevel";
 
 impl Default for MongoOptions {
@@ -151,6 +173,7 @@ impl Default for MongoOptions {
             zlib_level: -1,
             app_name: "dyno".into(),
             upsert: false,
+            retry_writes: false,
             unused: Vec::new(),
         }
     }
@@ -170,8 +193,8 @@ impl MongoOptions {
     pub fn from_uri(uri: &str) -> Result<Self, Refused> {
         if uri.starts_with("mongodb+srv://") {
             return Err(Refused(
-                "mongodb+srv:// asks DNS for the hosts, which is not offered yet: write mongodb://host1,host2/?tls=true \
-                 with the hosts and options that the records name"
+                "mongodb+srv:// asks DNS for the hosts, which only the official driver does here: --client official, or write \
+                 mongodb://host1,host2/?tls=true with the hosts and options that the records name"
                     .into(),
             ));
         }
@@ -226,6 +249,7 @@ impl MongoOptions {
                 return Err(refuse("no such option: these mechanisms are not offered"));
             }
             "replicaset" => self.replica_set = Some(value.into()).filter(|name: &String| !name.is_empty()),
+            "retrywrites" => self.retry_writes = flag()?,
             "directconnection" => self.direct = flag()?,
             "loadbalanced" if flag()? => return Err(refuse("false: load balancers are not offered")),
             "loadbalanced" => {}

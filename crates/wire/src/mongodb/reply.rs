@@ -75,9 +75,9 @@ pub(super) fn take(
                 x.records = n;
                 one
             }
-            Action::Update { .. } | Action::Delete { .. } => {
+            action @ (Action::Update { .. } | Action::Delete { .. }) => {
                 x.records = n;
-                found(n > 0 || parts.upserted)
+                found(n > 0 || parts.upserted || !action.means_one())
             }
             Action::FindAndModify { .. } => {
                 let there = parts.value.is_some_and(|v| v.kind != kind::NULL);
@@ -155,10 +155,7 @@ fn cursor(content: &dyn Content, x: &mut Exchange, command: u32, parts: &Parts<'
         return Ok(Then::Send { first: command + 1, count: 1 });
     }
     let must_find = match verb {
-        Verb::Document => matches!(
-            &content.shapes()[usize::from(x.request.shape)].action,
-            Action::Find { limit: Some(1), .. }
-        ),
+        Verb::Document => content.shapes()[usize::from(x.request.shape)].action.means_one(),
         _ => verb == Verb::Read,
     };
     Ok(Then::Finish(if must_find && x.records == 0 { Outcome::NotFound } else { Outcome::Ok }))

@@ -92,7 +92,9 @@ fn layout(settings: &Settings) -> Result<(String, Vec<Vec<u8>>), BadSetting> {
 impl Shell {
     fn open(target: BindingTarget, table: &str, layout: Vec<Vec<u8>>) -> Result<Self, Failure> {
         let timeout_ns = match &target {
-            BindingTarget::Redis { timeout_ns, .. } | BindingTarget::Mongo { timeout_ns, .. } => *timeout_ns,
+            BindingTarget::Redis { timeout_ns, .. }
+            | BindingTarget::Mongo { timeout_ns, .. }
+            | BindingTarget::Official { timeout_ns, .. } => *timeout_ns,
             BindingTarget::Store { .. } | BindingTarget::Null => None,
         };
         let content = Arc::new(ShellContent::new(table, &layout));

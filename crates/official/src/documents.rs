@@ -1,0 +1,270 @@
+//! Operations on documents, by the interface that applications use. What it has no form for goes out as a command:
+//! several statements of update or delete in one (`Client::bulk_write` needs MongoDB 8).
+
+use crate::errors::Failure;
+use crate::render::{Statement, projection, sort_option};
+use crate::session::{Session, drain, found, number};
+use dyno_types::document::{Action, Change, Filter, Order, Projection, Shape};
+use dyno_types::{Executed, Outcome, Refused, Request};
+use mongodb::Collection;
+use mongodb::bson::{Bson, Document, RawDocumentBuf, doc, to_document};
+use mongodb::error::ErrorKind;
+use mongodb::options::{ReturnDocument, UpdateModifications};
+use mongodb::results::UpdateResult;
+
+/// Refuses shapes that the driver has no form for.
+pub(crate) fn check(shapes: &[Shape]) -> Result<(), Refused> {
+    for shape in shapes {
+        let why = match &shape.action {
+            Action::Find { limit: Some(0), single_batch: true, .. } => "one batch without a limit",
+            Action::Update { change: Change::Replace, many: true, .. } => "a replacement of many documents",
+            _ => continue,
+        };
+        return Err(Refused(format!("{:?}: the official driver's interface has no {why}", shape.name)));
+    }
+    Ok(())
+}
+
+/// What a find needs beside its filter.
+struct Finding<'a> {
+    filter: &'a Filter,
+    fields: &'a Projection,
+    sort: &'a [(String, Order)],
+    limit: u32,
+    single_batch: bool,
+    must_find: bool,
+}
+
+/// What findAndModify needs.
+struct Modifying<'a> {
+    filter: &'a Filter,
+    change: &'a Change,
+    fields: &'a Projection,
+    sort: &'a [(String, Order)],
+    upsert: bool,
+    returns_new: bool,
+}
+
+/// Documents are decoded, as an application decodes them, and looked at no further.
+fn see(_number: u32, document: &Document) {
+    std::hint::black_box(document);
+}
+
+impl Session {
+    fn statement<'a>(&'a self, request: &'a Request, number: u32) -> Statement<'a> {
+        Statement { content: self.content.as_ref(), request, number }
+    }
+
+    /// The collection that a request addresses, of documents as `T`.
+    fn collection<T: Send + Sync>(&self, request: &Request) -> Result<Collection<T>, Failure> {
+        let mut name = Vec::new();
+        self.content.collection(request, &mut name);
+        let name = String::from_utf8(name).map_err(|_| Failure::malformed("a name is not UTF-8"))?;
+        Ok(self.database.collection(&name))
+    }
+
+    pub(crate) async fn document(&self, request: &Request) -> Result<Executed, Failure> {
+        let first = self.statement(request, 0);
+        match &self.content.shapes()[usize::from(request.shape)].action {
+            Action::Insert { ordered } => self.insert_documents(request, *ordered).await,
+            Action::Find { filter, fields, sort, limit, single_batch } => {
+                let must_find = *limit == Some(1);
+                let (limit, single_batch) = (limit.unwrap_or(request.limit), *single_batch);
+                self.find(request, &Finding { filter, fields, sort, limit, single_batch, must_find }).await
+            }
+            Action::Sum { filter, field, result } => {
+                self.aggregate(request, first.sum(filter, field, result)?).await
+            }
+            Action::Distinct { filter, field } => {
+                let collection: Collection<Document> = self.collection(request)?;
+                let values = collection.distinct(field, first.filter(filter)?).await?;
+                Ok(Executed::new(Outcome::Ok, values.len() as u32))
+            }
+            Action::Aggregate { pipeline } => self.aggregate(request, first.pipeline(pipeline)?).await,
+            Action::Update { filter, change, many, upsert, ordered } => {
+                if self.content.documents(request) == 1 {
+                    return self.update(request, filter, change, *many, *upsert).await;
+                }
+                self.bulk(request, "update", "updates", *ordered, |one| {
+                    let change = match change {
+                        Change::Replace => to_document(&one.document()?).map_err(of_bson)?,
+                        change => one.change(change)?,
+                    };
+                    let mut statement = doc! { "q": one.filter(filter)?, "u": change };
+                    if *upsert {
+                        statement.insert("upsert", true);
+                    }
+                    if *many {
+                        statement.insert("multi", true);
+                    }
+                    Ok(statement)
+                })
+                .await
+            }
+            Action::Delete { filter, many, ordered } => {
+                if self.content.documents(request) == 1 {
+                    return self.delete(request, filter, *many).await;
+                }
+                self.bulk(request, "delete", "deletes", *ordered, |one| {
+                    Ok(doc! { "q": one.filter(filter)?, "limit": i32::from(!*many) })
+                })
+                .await
+            }
+            Action::FindAndModify { filter, change, fields, sort, upsert, returns_new } => {
+                let (upsert, returns_new) = (*upsert, *returns_new);
+                let modifying = Modifying { filter, change, fields, sort, upsert, returns_new };
+                self.find_and_modify(request, &modifying).await
+            }
+        }
+    }
+
+    async fn insert_documents(&self, request: &Request, ordered: bool) -> Result<Executed, Failure> {
+        let count = self.content.documents(request);
+        let documents: Result<Vec<RawDocumentBuf>, Failure> =
+            (0..count).map(|number| self.statement(request, number).document()).collect();
+        let collection: Collection<RawDocumentBuf> = self.collection(request)?;
+        match collection.insert_many(documents?).ordered(ordered).await {
+            Ok(done) => Ok(Executed::new(Outcome::Ok, done.inserted_ids.len() as u32)),
+            Err(error) => {
+                let mut records = 0;
+                if let ErrorKind::InsertMany(failed) = &*error.kind {
+                    let errors = failed.write_errors.as_deref().unwrap_or_default();
+                    records = match (errors.first(), ordered) {
+                        // The first failure ends it.
+                        (Some(first), true) => first.index as u32,
+                        _ => count - (errors.len() as u32).min(count),
+                    };
+                }
+                Err(Failure { records, ..Failure::from(error) })
+            }
+        }
+    }
+
+    async fn find(&self, request: &Request, wanted: &Finding<'_>) -> Result<Executed, Failure> {
+        let collection: Collection<Document> = self.collection(request)?;
+        let mut find = collection.find(self.statement(request, 0).filter(wanted.filter)?);
+        if let Some(fields) = projection(wanted.fields) {
+            find = find.projection(fields);
+        }
+        if let Some(order) = sort_option(wanted.sort) {
+            find = find.sort(order);
+        }
+        if wanted.limit > 0 {
+            // The driver's sign for one batch.
+            let limit = i64::from(wanted.limit);
+            find = find.limit(if wanted.single_batch { -limit } else { limit });
+        }
+        let records = drain(find.await?, see).await?;
+        let missing = wanted.must_find && records == 0;
+        Ok(Executed::new(if missing { Outcome::NotFound } else { Outcome::Ok }, records))
+    }
+
+    async fn aggregate(&self, request: &Request, pipeline: Vec<Document>) -> Result<Executed, Failure> {
+        let collection: Collection<Document> = self.collection(request)?;
+        let cursor = collection.aggregate(pipeline).await?;
+        let records = drain(cursor, see).await?;
+        Ok(Executed::new(Outcome::Ok, records))
+    }
+
+    async fn update(
+        &self,
+        request: &Request,
+        filter: &Filter,
+        change: &Change,
+        many: bool,
+        upsert: bool,
+    ) -> Result<Executed, Failure> {
+        let one = self.statement(request, 0);
+        let filter = one.filter(filter)?;
+        let upsert = upsert.then_some(true);
+        let done: UpdateResult = if *change == Change::Replace {
+            let collection: Collection<RawDocumentBuf> = self.collection(request)?;
+            let replace = collection.replace_one(filter, one.document()?);
+            if upsert.is_some() { replace.upsert(true).await? } else { replace.await? }
+        } else {
+            let collection: Collection<Document> = self.collection(request)?;
+            let change = UpdateModifications::Document(one.change(change)?);
+            let update = if many {
+                collection.update_many(filter, change)
+            } else {
+                collection.update_one(filter, change)
+            };
+            if upsert.is_some() { update.upsert(true).await? } else { update.await? }
+        };
+        Ok(found(done.matched_count + u64::from(done.upserted_id.is_some())))
+    }
+
+    async fn delete(&self, request: &Request, filter: &Filter, many: bool) -> Result<Executed, Failure> {
+        let collection: Collection<Document> = self.collection(request)?;
+        let filter = self.statement(request, 0).filter(filter)?;
+        let delete = if many { collection.delete_many(filter) } else { collection.delete_one(filter) };
+        Ok(found(delete.await?.deleted_count))
+    }
+
+    async fn find_and_modify(&self, request: &Request, wanted: &Modifying<'_>) -> Result<Executed, Failure> {
+        let one = self.statement(request, 0);
+        let filter = one.filter(wanted.filter)?;
+        let returned = wanted.returns_new.then_some(ReturnDocument::After);
+        let value: Option<Document> = if *wanted.change == Change::Replace {
+            let collection: Collection<Document> = self.collection(request)?;
+            let document = to_document(&one.document()?).map_err(of_bson)?;
+            let mut options = mongodb::options::FindOneAndReplaceOptions::default();
+            options.upsert = wanted.upsert.then_some(true);
+            options.return_document = returned;
+            options.projection = projection(wanted.fields);
+            options.sort = sort_option(wanted.sort);
+            collection.find_one_and_replace(filter, document).with_options(options).await?
+        } else {
+            let collection: Collection<Document> = self.collection(request)?;
+            let mut options = mongodb::options::FindOneAndUpdateOptions::default();
+            options.upsert = wanted.upsert.then_some(true);
+            options.return_document = returned;
+            options.projection = projection(wanted.fields);
+            options.sort = sort_option(wanted.sort);
+            collection.find_one_and_update(filter, one.change(wanted.change)?).with_options(options).await?
+        };
+        Ok(found(value.is_some().into()))
+    }
+
+    /// Several statements in one command.
+    async fn bulk(
+        &self,
+        request: &Request,
+        command: &str,
+        list: &str,
+        ordered: bool,
+        statement: impl Fn(&Statement<'_>) -> Result<Document, Failure>,
+    ) -> Result<Executed, Failure> {
+        let collection: Collection<Document> = self.collection(request)?;
+        let count = self.content.documents(request);
+        let statements: Result<Vec<Document>, Failure> =
+            (0..count).map(|number| statement(&self.statement(request, number))).collect();
+        let mut whole = doc! { command: collection.name(), list: statements?, "ordered": ordered };
+        // Commands do not inherit it.
+        if let Some(concern) = collection.write_concern() {
+            whole.insert("writeConcern", to_document(concern).map_err(of_bson)?);
+        }
+        let reply = self.database.run_command(whole).await?;
+        let n = number(reply.get("n")).unwrap_or(0).max(0);
+        if let Some(failure) = failure_of(&reply) {
+            return Err(Failure { records: n as u32, ..failure });
+        }
+        Ok(found(n as u64))
+    }
+}
+
+fn of_bson(error: impl std::fmt::Display) -> Failure {
+    Failure::malformed(error.to_string())
+}
+
+/// The first write error of a reply, else its write-concern error.
+fn failure_of(reply: &Document) -> Option<Failure> {
+    let failed = |error: &Document| {
+        let words = error.get_str("errmsg").unwrap_or("no words");
+        Failure::of_code(number(error.get("code")).unwrap_or(0), error.get_str("codeName").ok(), words)
+    };
+    if let Some(Bson::Document(first)) = reply.get_array("writeErrors").ok().and_then(|all| all.first()) {
+        return Some(failed(first));
+    }
+    reply.get_document("writeConcernError").ok().map(failed)
+}

@@ -1,0 +1,107 @@
+//! YAML as it is written: values with their lines, maps in order.
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::Spanned;
+use std::fmt;
+
+/// A value and where it stands.
+#[derive(Debug, Deserialize)]
+pub(super) struct Node(Spanned<Yaml>);
+
+/// A value.
+#[derive(Debug)]
+pub(super) enum Yaml {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<(String, Node)>),
+}
+
+impl Node {
+    /// The value.
+    pub fn value(&self) -> &Yaml {
+        &self.0.value
+    }
+
+    /// Its line, from 1.
+    pub fn line(&self) -> u64 {
+        self.0.referenced.line()
+    }
+
+    /// What it is, in words.
+    pub fn word(&self) -> String {
+        match self.value() {
+            Yaml::Null => "nothing".into(),
+            Yaml::Bool(b) => b.to_string(),
+            Yaml::Int(n) => n.to_string(),
+            Yaml::Float(n) => n.to_string(),
+            Yaml::Text(text) => format!("{text:?}"),
+            Yaml::List(_) => "a list".into(),
+            Yaml::Map(_) => "a mapping".into(),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Yaml {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+struct Reader;
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Yaml;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value, a list or a mapping")
+    }
+
+    fn visit_unit<E>(self) -> Result<Yaml, E> {
+        Ok(Yaml::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Yaml, E> {
+        Ok(Yaml::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Yaml, E> {
+        Ok(Yaml::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Yaml, E> {
+        Ok(Yaml::Int(value))
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Yaml, E> {
+        i64::try_from(value).map(Yaml::Int).map_err(|_| E::custom(format!("{value} is above {}", i64::MAX)))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Yaml, E> {
+        Ok(Yaml::Float(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Yaml, E> {
+        Ok(Yaml::Text(value.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Yaml, A::Error> {
+        let mut all = Vec::new();
+        while let Some(one) = list.next_element()? {
+            all.push(one);
+        }
+        Ok(Yaml::List(all))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Yaml, A::Error> {
+        let mut all = Vec::new();
+        while let Some(one) = map.next_entry()? {
+            all.push(one);
+        }
+        Ok(Yaml::Map(all))
+    }
+}

@@ -1,0 +1,143 @@
+//! Logical sessions and retryable writes (MongoDB's "Driver Sessions" and "Retryable Writes" specifications).
+//!
+//! A session belongs to an exchange: exchanges are used again for operation after operation and hold one at a time, so
+//! there are as many sessions as operations that can be under way, and none is used twice at once.
+
+use dyno_types::bson::{self, kind};
+use dyno_types::document::Action;
+use dyno_types::{Content, Request, Verb};
+
+/// What servers that give no label say when a write may be sent again.
+const RETRYABLE: [i64; 12] = [6, 7, 89, 91, 134, 189, 262, 9_001, 10_107, 11_600, 11_602, 13_435];
+
+/// A session: its random id, and the number of its last retryable write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Session {
+    id: [u8; 16],
+    number: i64,
+}
+
+impl Session {
+    /// A session with a fresh id; `None` where the system has no random bytes.
+    pub fn begin() -> Option<Self> {
+        let mut id = [0; 16];
+        getrandom::fill(&mut id).ok()?;
+        // A UUID of version 4.
+        id[6] = id[6] & 0x0F | 0x40;
+        id[8] = id[8] & 0x3F | 0x80;
+        Some(Session { id, number: 0 })
+    }
+
+    /// A retryable write begins; a retry of it has the same number.
+    pub fn next_write(&mut self) {
+        self.number += 1;
+    }
+
+    /// Appends `lsid`.
+    pub fn put_id(&self, out: &mut Vec<u8>) {
+        bson::head(out, kind::DOCUMENT, "lsid");
+        let at = bson::open(out);
+        bson::head(out, kind::BINARY, "id");
+        out.extend_from_slice(&16i32.to_le_bytes());
+        out.push(4);
+        out.extend_from_slice(&self.id);
+        bson::close(out, at);
+    }
+
+    /// Appends `txnNumber`.
+    pub fn put_number(&self, out: &mut Vec<u8>) {
+        bson::int64(out, "txnNumber", self.number);
+    }
+}
+
+/// Whether a request is a write of single documents, which servers do at most once however often it is sent.
+pub(super) fn is_retryable(content: &dyn Content, request: &Request) -> bool {
+    match request.verb {
+        Verb::Insert | Verb::Update | Verb::Delete => true,
+        Verb::Document => match &content.shapes()[usize::from(request.shape)].action {
+            Action::Insert { .. } | Action::FindAndModify { .. } => true,
+            Action::Update { many, .. } | Action::Delete { many, .. } => !many,
+            _ => false,
+        },
+        Verb::Read | Verb::Scan | Verb::Topology => false,
+    }
+}
+
+/// Whether a server that says what its sessions are expects them: members of replica sets and routers do.
+pub(super) fn expected(hello: &[u8]) -> bool {
+    let has = |name: &str| bson::find(hello, name);
+    let routes = has("msg").and_then(|e| e.as_str()) == Some("isdbgrid");
+    has("logicalSessionTimeoutMinutes").and_then(|e| e.as_i64()).is_some()
+        && (routes || has("setName").is_some())
+}
+
+/// Whether a failed reply says that the write may be sent again.
+pub(super) fn may_retry(reply: &[u8]) -> bool {
+    let of = |document: &[u8]| {
+        let labels = bson::find(document, "errorLabels").and_then(|e| e.as_document());
+        let labelled = labels.is_some_and(|list| {
+            let mut all = bson::elements(list).into_iter().flatten().flatten();
+            all.any(|label| label.as_str() == Some("RetryableWriteError"))
+        });
+        let code = bson::find(document, "code").and_then(|e| e.as_i64());
+        labelled || code.is_some_and(|code| RETRYABLE.contains(&code))
+    };
+    let concern = bson::find(reply, "writeConcernError").and_then(|e| e.as_document());
+    of(reply) || concern.is_some_and(of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(fields: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
+        let mut out = Vec::new();
+        let at = bson::open(&mut out);
+        fields(&mut out);
+        bson::close(&mut out, at);
+        out
+    }
+
+    #[test]
+    fn ids_are_uuids_of_their_own() {
+        let (one, two) = (Session::begin().unwrap(), Session::begin().unwrap());
+        assert_ne!(one, two);
+        let out = document(|out| one.put_id(out));
+        let id = bson::path(&out, "lsid.id").unwrap();
+        assert_eq!((id.kind, id.value.len(), id.value[4]), (kind::BINARY, 21, 4));
+        assert_eq!((id.value[11] >> 4, id.value[13] >> 6), (4, 2));
+    }
+
+    #[test]
+    fn servers_that_expect_sessions() {
+        let minutes = |out: &mut Vec<u8>| bson::int32(out, "logicalSessionTimeoutMinutes", 30);
+        assert!(!expected(&document(minutes)));
+        assert!(!expected(&document(|out| bson::string(out, "setName", "rs"))));
+        for (name, value) in [("setName", "rs"), ("msg", "isdbgrid")] {
+            assert!(expected(&document(|out| {
+                minutes(out);
+                bson::string(out, name, value);
+            })));
+        }
+    }
+
+    #[test]
+    fn labels_and_codes() {
+        let labelled = document(|out| {
+            bson::head(out, kind::ARRAY, "errorLabels");
+            let list = bson::open(out);
+            bson::item(out, kind::STRING, 0);
+            bson::text(out, b"RetryableWriteError");
+            bson::close(out, list);
+        });
+        assert!(may_retry(&labelled));
+        assert!(may_retry(&document(|out| bson::int32(out, "code", 11_602))));
+        assert!(!may_retry(&document(|out| bson::int32(out, "code", 11_000))));
+        assert!(may_retry(&document(|out| {
+            bson::head(out, kind::DOCUMENT, "writeConcernError");
+            let at = bson::open(out);
+            bson::int32(out, "code", 91);
+            bson::close(out, at);
+        })));
+    }
+}

@@ -1,0 +1,25 @@
+//! Document workloads of one's own: the shape of documents, and a weighted mix of operations on them.
+//!
+//! `value` makes values and documents, `config` is the workload as described, `content` renders requests, `load` inserts
+//! the documents, `run` mixes the operations. Everything is a pure function of the seed and the number of the document
+//! or operation; so an operation can ask for a value that a document has without looking at the database.
+//!
+//! ```text
+//! YAML --dyno_plan::template--> Template --> TemplateLoad: batches of documents 0 .. count of each collection
+//!                                       '-> TemplateRun: index -> operation -> operands from its own stream
+//! ```
+
+mod config;
+mod content;
+mod load;
+mod run;
+mod value;
+
+pub use config::{Collection, Index, Kind, Operation, Template};
+pub use content::TemplateContent;
+pub use load::TemplateLoad;
+pub use run::TemplateRun;
+pub use value::{Keys, Place, Spread, Value};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,290 @@
+//! Values of documents and of operations' parameters.
+
+use crate::distributions::RejectionInversion;
+use dyno_types::bson::{self, kind};
+use dyno_types::rng::{self, Purpose, Stream};
+
+/// How a number out of `0..n` is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Spread {
+    /// All equally often.
+    #[default]
+    Uniform,
+    /// The first ones most often: the true zipfian distribution of this exponent, any number from 0 on.
+    Zipfian(RejectionInversion),
+    /// A share `operations` of the draws falls on the first `data` of the numbers, both from 0 to 1.
+    Hotspot {
+        /// Share of the numbers that is hot.
+        data: f64,
+        /// Share of the draws that it takes.
+        operations: f64,
+    },
+}
+
+impl Spread {
+    /// The zipfian distribution with this exponent.
+    pub fn zipfian(theta: f64) -> Self {
+        Spread::Zipfian(RejectionInversion::new(theta))
+    }
+
+    /// A number of `0..n`; `n` of 0 counts as 1.
+    pub fn draw(&self, n: u64, words: &mut Stream) -> u64 {
+        let n = n.max(1);
+        match self {
+            Spread::Uniform => words.next_below(n),
+            Spread::Zipfian(zipf) => zipf.rank(n, words),
+            Spread::Hotspot { data, operations } => {
+                let hot = ((n as f64 * data) as u64).clamp(1, n);
+                match words.next_unit() < *operations || hot == n {
+                    true => words.next_below(hot),
+                    false => hot + words.next_below(n - hot),
+                }
+            }
+        }
+    }
+}
+
+/// Documents of a collection that may be addressed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Keys {
+    /// Number of the collection.
+    pub collection: usize,
+    /// How its documents are chosen. Popular ones are scattered over the collection.
+    pub spread: Spread,
+}
+
+/// A value, or how it is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Always the same: the type and the bytes of a BSON element.
+    Constant(u8, Vec<u8>),
+    /// The document's number, 64 bits.
+    Sequence,
+    /// A whole number from `min` to `max`, 64 bits if `wide`, else 32.
+    Int {
+        /// Least.
+        min: i64,
+        /// Greatest.
+        max: i64,
+        /// How it is drawn.
+        spread: Spread,
+        /// Whether it takes 64 bits.
+        wide: bool,
+    },
+    /// A number from `min` up to `max`, with `decimals` places if given.
+    Double {
+        /// Least.
+        min: f64,
+        /// Upper end.
+        max: f64,
+        /// Places behind the point.
+        decimals: Option<u32>,
+    },
+    /// True with this probability.
+    Bool(f64),
+    /// Letters and digits.
+    Text {
+        /// Least and greatest length, bytes.
+        length: (u32, u32),
+        /// Different values; `None` for as many as there are draws.
+        distinct: Option<u64>,
+        /// How a distinct value is chosen.
+        spread: Spread,
+        /// About so many times smaller when compressed.
+        ratio: u32,
+    },
+    /// Bytes.
+    Binary {
+        /// Least and greatest length, bytes.
+        length: (u32, u32),
+        /// About so many times smaller when compressed.
+        ratio: u32,
+    },
+    /// A time, milliseconds since 1970, from the first up to the second.
+    Date(i64, i64),
+    /// Twelve bytes that follow from the document's number.
+    ObjectId,
+    /// One of several, by weight: (sum of the weights up to and with it, value).
+    OneOf(Vec<(f64, Value)>),
+    /// An array of so many values, least and greatest.
+    Array((u32, u32), Box<Value>),
+    /// An array of just these values.
+    List(Vec<Value>),
+    /// An embedded document.
+    Document(Vec<(String, Value)>),
+    /// The `_id` of a document that was loaded.
+    Key(Keys),
+    /// The value that a field of a loaded document has: its dotted name.
+    Of(Keys, String),
+}
+
+/// Where a value stands: what it may depend on beside its stream.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    /// Number of the document; of an operation: its index.
+    pub number: u64,
+    /// What is chosen among distinct texts differs from field to field.
+    pub salt: u64,
+    /// Documents of other collections.
+    pub source: &'a dyn Source,
+}
+
+/// What there is beside the value itself.
+pub trait Source {
+    /// The number of a document out of `keys`, drawn.
+    fn choose(&self, keys: &Keys, words: &mut Stream) -> u64;
+
+    /// Appends the `_id` of a document as an element.
+    fn id(&self, collection: usize, number: u64, name: &str, out: &mut Vec<u8>);
+
+    /// Appends a field of a document as an element; null if it has none.
+    fn field(&self, collection: usize, number: u64, path: &str, name: &str, out: &mut Vec<u8>);
+}
+
+impl Value {
+    /// Appends the value as an element called `name`.
+    pub fn render(&self, name: &str, place: Place<'_>, words: &mut Stream, out: &mut Vec<u8>) {
+        match self {
+            Value::Constant(kind, bytes) => {
+                bson::head(out, *kind, name);
+                out.extend_from_slice(bytes);
+            }
+            Value::Sequence => bson::int64(out, name, place.number as i64),
+            Value::Int { min, max, spread, wide } => {
+                let choices = (max.wrapping_sub(*min) as u64).saturating_add(1);
+                let value = min.wrapping_add(spread.draw(choices, words) as i64);
+                match wide {
+                    true => bson::int64(out, name, value),
+                    false => bson::int32(out, name, value as i32),
+                }
+            }
+            Value::Double { min, max, decimals } => {
+                let value = min + words.next_unit() * (max - min);
+                let rounded = decimals.map_or(value, |places| {
+                    let unit = 10f64.powi(places as i32);
+                    (value * unit).round() / unit
+                });
+                bson::double(out, name, rounded);
+            }
+            Value::Bool(probability) => bson::boolean(out, name, words.next_unit() < *probability),
+            Value::Text { length, distinct, spread, ratio } => {
+                let mut own = match distinct {
+                    // The same number gives the same text wherever the field occurs.
+                    Some(n) => Stream::new(place.salt, spread.draw(*n, words), Purpose::Value),
+                    None => Stream::from_bits(words.next_u64()),
+                };
+                bson::head(out, kind::STRING, name);
+                let bytes = between(*length, &mut own);
+                out.extend_from_slice(&(bytes as i32 + 1).to_le_bytes());
+                letters(bytes, *ratio, &mut own, out);
+                out.push(0);
+            }
+            Value::Binary { length, ratio } => {
+                bson::head(out, kind::BINARY, name);
+                let bytes = between(*length, words);
+                out.extend_from_slice(&(bytes as i32).to_le_bytes());
+                out.push(0);
+                noise(bytes, *ratio, words, out);
+            }
+            Value::Date(from, to) => {
+                let span = to.saturating_sub(*from).max(1) as u64;
+                bson::date(out, name, from + words.next_below(span) as i64);
+            }
+            Value::ObjectId => {
+                bson::head(out, kind::OBJECT_ID, name);
+                let first = rng::mix(place.salt ^ rng::mix(place.number));
+                out.extend_from_slice(&first.to_be_bytes());
+                out.extend_from_slice(&(rng::mix(first ^ place.number) as u32).to_be_bytes());
+            }
+            Value::OneOf(choices) => {
+                let all = choices.last().map_or(0.0, |(sum, _)| *sum);
+                let at = words.next_unit() * all;
+                let chosen = choices.iter().find(|(sum, _)| at < *sum).or(choices.last());
+                if let Some((_, value)) = chosen {
+                    value.render(name, place, words, out);
+                }
+            }
+            Value::Key(keys) => {
+                let number = place.source.choose(keys, words);
+                place.source.id(keys.collection, number, name, out);
+            }
+            Value::Of(keys, path) => {
+                let number = place.source.choose(keys, words);
+                place.source.field(keys.collection, number, path, name, out);
+            }
+            Value::Array(..) | Value::List(_) | Value::Document(_) => self.nested(name, place, words, out),
+        }
+    }
+
+    fn nested(&self, name: &str, place: Place<'_>, words: &mut Stream, out: &mut Vec<u8>) {
+        let is_document = matches!(self, Value::Document(_));
+        bson::head(out, if is_document { kind::DOCUMENT } else { kind::ARRAY }, name);
+        let at = bson::open(out);
+        match self {
+            Value::Document(fields) => fields_of(fields, place, words, out),
+            Value::Array(length, value) => {
+                for index in 0..between(*length, words) {
+                    value.render(&index.to_string(), place, words, out);
+                }
+            }
+            Value::List(values) => {
+                for (index, value) in values.iter().enumerate() {
+                    value.render(&index.to_string(), place, words, out);
+                }
+            }
+            _ => {}
+        }
+        bson::close(out, at);
+    }
+
+    /// Whether it depends on documents, its own included: these may not be what a document is found by.
+    pub fn refers(&self) -> bool {
+        match self {
+            Value::Key(_) | Value::Of(..) => true,
+            Value::OneOf(choices) => choices.iter().any(|(_, value)| value.refers()),
+            Value::Array(_, value) => value.refers(),
+            Value::List(values) => values.iter().any(Value::refers),
+            Value::Document(fields) => fields.iter().any(|(_, value)| value.refers()),
+            _ => false,
+        }
+    }
+}
+
+/// Appends the fields of a document; each draws from a stream of its own, so that none shifts the others.
+pub(super) fn fields_of(fields: &[(String, Value)], place: Place<'_>, words: &mut Stream, out: &mut Vec<u8>) {
+    for (number, (name, value)) in fields.iter().enumerate() {
+        let mut own = Stream::from_bits(words.next_u64());
+        let salt = rng::mix(place.salt.wrapping_add(number as u64 + 1));
+        value.render(name, Place { salt, ..place }, &mut own, out);
+    }
+}
+
+fn between((least, most): (u32, u32), words: &mut Stream) -> u32 {
+    least + words.next_below(u64::from(most.saturating_sub(least)) + 1) as u32
+}
+
+/// One part in `ratio` random, the rest a repetition of one character.
+fn letters(bytes: u32, ratio: u32, words: &mut Stream, out: &mut Vec<u8>) {
+    const LETTERS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 -";
+    let end = out.len() + bytes as usize;
+    let mut random = bytes.div_ceil(ratio.max(1));
+    while random > 0 {
+        let bits = words.next_u64();
+        let count = random.min(10);
+        let ten: [u8; 10] = std::array::from_fn(|i| LETTERS[(bits >> (6 * i)) as usize & 63]);
+        out.extend_from_slice(&ten[..count as usize]);
+        random -= count;
+    }
+    out.resize(end, b'.');
+}
+
+fn noise(bytes: u32, ratio: u32, words: &mut Stream, out: &mut Vec<u8>) {
+    let end = out.len() + bytes as usize;
+    let mut random = bytes.div_ceil(ratio.max(1));
+    while random > 0 {
+        let count = random.min(8);
+        out.extend_from_slice(&words.next_u64().to_le_bytes()[..count as usize]);
+        random -= count;
+    }
+    out.resize(end, 0);
+}
