@@ -22,9 +22,10 @@ test:
 	@scripts/need-mongo.sh || true
 	@scripts/test.sh
 
-# What is slow or rare. Nothing beyond `make test` yet: the official driver, engine libraries, browser, notebooks,
-# Kubernetes and chaos come with their features.
+# What is slow or rare: `make test`, then the embedded stores that need a library (LMDB, RocksDB, WiredTiger). The official
+# driver, browser, notebooks, Kubernetes and chaos come with their features.
 test-all: test
+	@scripts/test-all.sh
 
 bench:
 	@scripts/need-redis.sh

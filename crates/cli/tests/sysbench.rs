@@ -102,33 +102,57 @@ fn check_run(dyno: &Dyno, name: &str, text: &str) {
     }
 }
 
+/// Embedded stores of documents, with what tells a duplicate key there.
+const EMBEDDED: [(&str, &str, &str); 3] = [
+    ("SQLite", "sqlite:a.db?synchronous=off", "UNIQUE constraint failed"),
+    ("redb", "redb:a.redb?durability=none", "duplicate key"),
+    ("fjall", "fjall:a.fjall?durability=none", "duplicate key"),
+];
+
 #[test]
-fn sqlite_holds_the_same_data_and_does_the_same_transactions() {
+fn embedded_stores_hold_the_same_data_and_do_the_same_transactions() {
+    for (name, target, duplicate) in EMBEDDED {
+        let dyno = Dyno::new();
+        let bench = |more: &[&str]| {
+            let mut arguments = vec!["sysbench-mongodb", "--target", target];
+            arguments.extend(SMALL);
+            arguments.extend(["NUM_DOCUMENTS_PER_COLLECTION=200", "RUN_TIME_SECONDS=2", "--out", "d"]);
+            arguments.extend(more);
+            dyno.run(&arguments)
+        };
+        let ran = bench(&[]);
+        assert_exit(&ran, &[0, 5]);
+        check_run(&dyno, name, &stdout(&ran));
+        std::fs::remove_dir_all(dyno.path("d")).unwrap();
+        // The records are there: a second load collides, document by document.
+        let again = bench(&["DOQUERY=no"]);
+        assert_exit(&again, &[5]);
+        assert!(stderr(&again).contains(duplicate), "{name}: {}", stderr(&again));
+    }
+}
+
+#[test]
+fn pocdrivers_documents_fit_where_documents_do() {
+    for (name, target, _) in &EMBEDDED[1..] {
+        let dyno = Dyno::new();
+        let words = ["-c", target, "-t", "1", "-d", "2", "-i", "10", "-k", "20", "-u", "10", "-m", "-r", "2"];
+        let ran = dyno.run(&[&["pocdriver"][..], &words, &["--out", "d"]].concat());
+        assert_exit(&ran, &[0, 5]);
+        let summary: Value = dyno.summary("d");
+        let measured = common::phase(&summary, "measure");
+        let metrics = measured["metrics"].as_array().unwrap();
+        let busy = metrics.iter().filter(|m| m["service"]["count"].as_u64() > Some(0)).count();
+        assert!(busy >= 4, "{name}: {metrics:?}");
+    }
     let dyno = Dyno::new();
-    let sqlite = |more: &[&str]| {
-        let mut arguments = vec!["sysbench-mongodb", "--target", "sqlite:a.db?synchronous=off"];
-        arguments.extend(SMALL);
-        arguments.extend(["NUM_DOCUMENTS_PER_COLLECTION=200", "RUN_TIME_SECONDS=2", "--out", "d"]);
-        arguments.extend(more);
-        dyno.run(&arguments)
-    };
-    let ran = sqlite(&[]);
-    assert_exit(&ran, &[0, 5]);
-    check_run(&dyno, "SQLite", &stdout(&ran));
-    std::fs::remove_dir_all(dyno.path("d")).unwrap();
-    // The records are there: a second load collides, document by document.
-    let again = sqlite(&["DOQUERY=no"]);
-    assert_exit(&again, &[5]);
-    assert!(stderr(&again).contains("UNIQUE constraint failed"), "{}", stderr(&again));
-    for (target, words) in
-        [("redb:b.redb", "has no documents"), ("redis://127.0.0.1:1", "nothing listens there")]
+    let refused = dyno.run(&["pocdriver", "-c", "sqlite:p.db", "-d", "1"]);
+    assert_exit(&refused, &[2]);
+    assert!(stderr(&refused).contains("a table has no field called"), "{}", stderr(&refused));
+    for (target, words) in [("basic:", "has no documents"), ("redis://127.0.0.1:1", "nothing listens there")]
     {
         let refused = dyno.run(&["sysbench-mongodb", "--target", target]);
         assert!(!refused.status.success() && stderr(&refused).contains(words), "{}", stderr(&refused));
     }
-    let refused = dyno.run(&["pocdriver", "-c", "sqlite:p.db", "-d", "1"]);
-    assert_exit(&refused, &[2]);
-    assert!(stderr(&refused).contains("a table has no field called"), "{}", stderr(&refused));
 }
 
 #[test]

@@ -36,7 +36,14 @@ const ALLOWED: [(&str, &[&str]); 15] = [
 const ANY: &str = "all";
 
 /// Files that may switch the compiler's checks off, each with a reason beside the code.
-const UNCHECKED: [&str; 1] = ["crates/engine/src/net/socket.rs"];
+const UNCHECKED: [&str; 6] = [
+    "crates/engine/src/net/socket.rs",
+    "crates/stores/src/lmdb/engine.rs",
+    "crates/stores/src/rocksdb/engine.rs",
+    "crates/stores/src/rocksdb/sys.rs",
+    "crates/stores/src/wiredtiger/engine.rs",
+    "crates/stores/src/wiredtiger/sys.rs",
+];
 
 /// Longest source file, lines.
 const FILE_LINES: usize = 500;

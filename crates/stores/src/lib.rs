@@ -14,13 +14,17 @@
 
 pub mod basic;
 pub mod fjall;
+pub mod lmdb;
 pub mod null;
 pub mod options;
+mod ordered;
 mod reading;
 mod record;
 pub mod redb;
+pub mod rocksdb;
 pub mod sqlite;
 pub mod uri;
+pub mod wiredtiger;
 
 use dyno_types::{Content, Fields, Refused, Request, Store, Verb};
 use options::OptionSpec;
@@ -42,10 +46,21 @@ pub struct StoreKind {
     pub about: &'static str,
     /// The options its URI accepts.
     pub options: &'static [OptionSpec],
+    /// Whether this build has it: some need a library and a feature of cargo.
+    pub built: bool,
 }
 
 /// All kinds of stores.
-pub const KINDS: [StoreKind; 5] = [sqlite::KIND, redb::KIND, fjall::KIND, basic::KIND, null::KIND];
+pub const KINDS: [StoreKind; 8] = [
+    sqlite::KIND,
+    redb::KIND,
+    fjall::KIND,
+    lmdb::KIND,
+    rocksdb::KIND,
+    wiredtiger::KIND,
+    basic::KIND,
+    null::KIND,
+];
 
 /// Opens the store that `uri` names, creating its file or directory if there is none; the table is called
 /// `content.table()`. A `basic:` store opened this way writes its lines nowhere.
@@ -66,11 +81,20 @@ pub fn open_with_sink(
     let Some(kind) = KINDS.iter().find(|kind| kind.scheme == uri.scheme) else {
         return Err(unknown_scheme(&uri.scheme));
     };
+    if !kind.built {
+        let name = kind.about.split(',').next().unwrap_or_default();
+        let scheme = kind.scheme;
+        let why = format!("this build has no {name}: build with --features {scheme} (lib{scheme}-dev)");
+        return Err(Refused(format!("{scheme}: {why}")));
+    }
     if content.table().is_empty() {
         return Err(Refused("the workload's table has no name: give it one, such as usertable".to_owned()));
     }
-    if let (Some(shape), false) = (content.shapes().first(), matches!(kind.scheme, "sqlite" | "null")) {
-        let why = format!("{}: it has no documents and cannot do {:?}; sqlite: can", kind.scheme, shape.name);
+    if let (Some(shape), false) = (content.shapes().first(), kind.scheme != "basic") {
+        let why = format!(
+            "{}: it has no documents and cannot do {:?}; sqlite: and redb: can",
+            kind.scheme, shape.name
+        );
         return Err(Refused(why));
     }
     let given = options::Given::check(&uri, kind.options)?;
@@ -78,6 +102,12 @@ pub fn open_with_sink(
         "sqlite" => sqlite::open(&uri, &given, content),
         "redb" => redb::open(&uri, &given, content),
         "fjall" => fjall::open(&uri, &given, content),
+        #[cfg(feature = "lmdb")]
+        "lmdb" => lmdb::open(&uri, &given, content),
+        #[cfg(feature = "rocksdb")]
+        "rocksdb" => rocksdb::open(&uri, &given, content),
+        #[cfg(feature = "wiredtiger")]
+        "wiredtiger" => wiredtiger::open(&uri, &given, content),
         "basic" => basic::open(&uri, &given, content, sink),
         _ => null::open(&uri),
     }

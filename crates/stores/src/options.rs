@@ -31,7 +31,7 @@ pub(crate) const INSERT: OptionSpec = OptionSpec {
     name: "insert",
     values: "replace|fail",
     default: "replace",
-    about: "what an insert does when its key exists already: replace the record, or fail as server_error",
+    about: "what an insert does when its key exists already: replace the record, or fail as duplicate",
 };
 
 /// The options given in a URI, checked to be known and given once.

@@ -204,6 +204,11 @@ pub trait Store: Send + Sync {
     /// The durability of a write as set, in words, for the report.
     fn durability(&self) -> String;
 
+    /// What the engine tells of itself now, settings and statistics, by name.
+    fn facts(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
     /// A session for one user.
     fn session(&self) -> Result<Box<dyn StoreSession>, Refused>;
 

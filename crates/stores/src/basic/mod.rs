@@ -45,6 +45,7 @@ pub const KIND: StoreKind = StoreKind {
             about: "whether the delay is drawn uniformly from 0 ms up to, not including, simulatedelay",
         },
     ],
+    built: true,
 };
 
 /// Opens `basic:`.

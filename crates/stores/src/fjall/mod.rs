@@ -1,16 +1,19 @@
 //! fjall: one keyspace from key bytes to encoded records, in a directory of journals and sorted tables.
 //!
 //! Here live opening a directory, its options, and the locks that make reading and writing back one record atomic
-//! (`Stripes`); `session` executes requests. fjall itself locks no record: without the stripes two users updating
-//! different fields of one record would lose one of the updates. A stripe is never held while the journal is synced.
+//! (`Stripes`); `session` executes requests on records, `documents` is the engine of those on documents. fjall itself
+//! locks no record: without the stripes two users updating different fields of one record would lose one of the
+//! updates. A stripe is never held while the journal is synced.
 
+mod documents;
 mod session;
 
 use crate::options::{self, Given, OptionSpec, SIZE};
+use crate::ordered::{self, DocumentStore, Patience};
 use crate::uri::StoreUri;
 use crate::{StoreKind, whole_record};
 use dyno_types::{Content, Refused, Store, StoreSession};
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, SingleWriterTxDatabase};
 use session::Session;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,6 +38,7 @@ pub const KIND: StoreKind = StoreKind {
         },
         options::INSERT,
     ],
+    built: true,
 };
 
 /// Locks over all keys: enough for 128 users to seldom meet, and 10 KiB.
@@ -67,12 +71,19 @@ pub(crate) fn open(
     let cache_bytes = given.bytes("cache", 1 << 40)?;
     let replaces = given.replaces()?;
     if content.table().len() > NAME_BYTES {
-        return Err(Refused(format!(
-            "fjall: the table's name has {} bytes; at most {NAME_BYTES}",
-            content.table().len()
-        )));
+        return Err(Refused(name_words(content.table())));
     }
     let path = uri.required_path()?;
+    if !content.shapes().is_empty() {
+        ordered::check("fjall", content.shapes())?;
+        let mut builder = SingleWriterTxDatabase::builder(&path);
+        if let Some(bytes) = cache_bytes {
+            builder = builder.cache_size(bytes);
+        }
+        let database = Arc::new(builder.open().map_err(|error| uri.cannot_open(&path, &error))?);
+        let engine = documents::Documents { database, mode };
+        return Ok(Arc::new(DocumentStore::new(engine, content, Patience::none())));
+    }
     let mut builder = Database::builder(&path);
     if let Some(bytes) = cache_bytes {
         builder = builder.cache_size(bytes);
@@ -123,6 +134,28 @@ impl Stripes {
     }
 }
 
+/// Name and version.
+fn name() -> String {
+    concat!("fjall ", env!("DYNO_FJALL_VERSION")).to_owned()
+}
+
+/// Why a keyspace cannot be called `name`.
+fn name_words(name: &str) -> String {
+    format!("fjall: the table's name has {} bytes; at most {NAME_BYTES}", name.len())
+}
+
+fn durability_in_words(mode: PersistMode) -> String {
+    match mode {
+        PersistMode::SyncAll => "durability=fsync: the journal is fsynced after every write",
+        PersistMode::SyncData => "durability=fdatasync: the journal is synced with fdatasync after every write",
+        PersistMode::Buffer => {
+            "durability=none, fjall's own default: nothing is synced, the journal is handed to the operating system \
+             after every write; a power loss may lose the latest writes"
+        }
+    }
+    .to_owned()
+}
+
 struct FjallStore {
     path: PathBuf,
     shared: Arc<Shared>,
@@ -130,19 +163,11 @@ struct FjallStore {
 
 impl Store for FjallStore {
     fn engine(&self) -> String {
-        concat!("fjall ", env!("DYNO_FJALL_VERSION")).to_owned()
+        name()
     }
 
     fn durability(&self) -> String {
-        match self.shared.mode {
-            PersistMode::SyncAll => "durability=fsync: the journal is fsynced after every write",
-            PersistMode::SyncData => "durability=fdatasync: the journal is synced with fdatasync after every write",
-            PersistMode::Buffer => {
-                "durability=none, fjall's own default: nothing is synced, the journal is handed to the operating system \
-                 after every write; a power loss may lose the latest writes"
-            }
-        }
-        .to_owned()
+        durability_in_words(self.shared.mode)
     }
 
     fn session(&self) -> Result<Box<dyn StoreSession>, Refused> {

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 /// Longest key, in bytes: fjall panics beyond, and on an empty one.
-const KEY_BYTES: usize = 65_535;
+pub(super) const KEY_BYTES: usize = 65_535;
 
 /// See the module.
 pub(super) struct Session {
@@ -28,8 +28,13 @@ enum Failure {
     Fjall(#[from] fjall::Error),
     #[error("the key exists already (insert=fail)")]
     Exists,
-    #[error("fjall's keys have 1 to {KEY_BYTES} bytes, this one has {0}")]
+    #[error("{}", key_words(*.0))]
     Key(usize),
+}
+
+/// Why a key of so many bytes is none.
+pub(super) fn key_words(bytes: usize) -> String {
+    format!("fjall's keys have 1 to {KEY_BYTES} bytes, this one has {bytes}")
 }
 
 impl Session {
@@ -148,6 +153,7 @@ impl Session {
         let _ = write!(self.error, "{failure}");
         let outcome = match failure {
             Failure::Record(RecordError::TooLong) | Failure::Key(_) => Outcome::BadRequest,
+            Failure::Exists => Outcome::Duplicate,
             Failure::Fjall(fjall::Error::Locked) => Outcome::Busy,
             _ => Outcome::ServerError,
         };

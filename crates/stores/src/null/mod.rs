@@ -12,6 +12,7 @@ pub const KIND: StoreKind = StoreKind {
     form: "null:",
     about: "does nothing; the ceiling of the engine for stores that block",
     options: &[],
+    built: true,
 };
 
 /// The store that does nothing.

@@ -1,11 +1,14 @@
 //! redb: one table from key bytes to encoded records, in one file.
 //!
-//! Here live opening a file and its options; `session` executes requests. A request that reads is a read transaction
+//! Here live opening a file and its options; `session` executes requests on records, `documents` is the engine of those
+//! on documents. A request that reads is a read transaction
 //! of its own, one that writes a write transaction of its own; redb has one writer at a time, others wait for it.
 
+mod documents;
 mod session;
 
 use crate::options::{self, Given, OptionSpec, SIZE};
+use crate::ordered::{self, DocumentStore, Patience};
 use crate::uri::StoreUri;
 use crate::{StoreKind, whole_record};
 use dyno_types::{Content, Refused, Store, StoreSession};
@@ -34,6 +37,7 @@ pub const KIND: StoreKind = StoreKind {
         },
         options::INSERT,
     ],
+    built: true,
 };
 
 /// The table: key bytes to an encoded record.
@@ -50,16 +54,24 @@ pub(crate) fn open(
     let cache_bytes = given.bytes("cache", 1 << 40)?;
     let replaces = given.replaces()?;
     let path = uri.required_path()?;
+    ordered::check("redb", content.shapes())?;
     uri.create_file(&path)?;
     let mut builder = Builder::new();
     if let Some(bytes) = cache_bytes {
         builder.set_cache_size(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
     let database = builder.create(&path).map_err(|error| uri.cannot_open(&path, &error))?;
-    create_table(&database, content.table())
-        .map_err(|error| Refused(format!("redb: {}: {error}", path.display())))?;
-    let whole = content.fields(&whole_record());
-    let shared = Shared { database, content, durability, replaces, whole };
+    let records = content.shapes().is_empty();
+    if records {
+        create_table(&database, content.table())
+            .map_err(|error| Refused(format!("redb: {}: {error}", path.display())))?;
+    }
+    let whole = if records { content.fields(&whole_record()) } else { 0 };
+    let shared = Shared { database, content: content.clone(), durability, replaces, whole };
+    if !records {
+        let engine = documents::Documents(Arc::new(shared));
+        return Ok(Arc::new(DocumentStore::new(engine, content, Patience::none())));
+    }
     Ok(Arc::new(RedbStore { path, shared: Arc::new(shared) }))
 }
 
@@ -86,9 +98,22 @@ impl Shared {
         Table::new(self.content.table())
     }
 
+    fn durability_in_words(&self) -> String {
+        match self.durability {
+            Durability::Immediate => "durability=immediate: every commit is synced with fdatasync",
+            _ => "durability=none: nothing is synced before the store is closed; a crash of the process loses it",
+        }
+        .to_owned()
+    }
+
     fn count(&self) -> Result<u64, redb::Error> {
         Ok(self.database.begin_read()?.open_table(self.table())?.len()?)
     }
+}
+
+/// Name and version.
+fn name() -> String {
+    concat!("redb ", env!("DYNO_REDB_VERSION")).to_owned()
 }
 
 struct RedbStore {
@@ -98,15 +123,11 @@ struct RedbStore {
 
 impl Store for RedbStore {
     fn engine(&self) -> String {
-        concat!("redb ", env!("DYNO_REDB_VERSION")).to_owned()
+        name()
     }
 
     fn durability(&self) -> String {
-        match self.shared.durability {
-            Durability::Immediate => "durability=immediate: every commit is synced with fdatasync",
-            _ => "durability=none: nothing is synced before the store is closed; a crash of the process loses it",
-        }
-        .to_owned()
+        self.shared.durability_in_words()
     }
 
     fn session(&self) -> Result<Box<dyn StoreSession>, Refused> {

@@ -79,6 +79,7 @@ impl Session {
         let _ = write!(self.error, "{failure}");
         let outcome = match failure {
             Failure::Record(RecordError::TooLong) => Outcome::BadRequest,
+            Failure::Exists => Outcome::Duplicate,
             Failure::Redb(error) if matches!(**error, redb::Error::ValueTooLarge(_)) => Outcome::BadRequest,
             _ => Outcome::ServerError,
         };

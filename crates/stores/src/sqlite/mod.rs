@@ -58,6 +58,7 @@ pub const KIND: StoreKind = StoreKind {
         },
         options::INSERT,
     ],
+    built: true,
 };
 
 /// Milliseconds a session waits for a lock by default.

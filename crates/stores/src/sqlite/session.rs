@@ -7,7 +7,7 @@ use super::schema::Schema;
 use crate::reading::Check;
 use dyno_types::{Content, Executed, Outcome, Request, StoreSession, Verb};
 use rusqlite::types::{Null, ValueRef};
-use rusqlite::{CachedStatement, Connection, Error, ErrorCode, Row};
+use rusqlite::{CachedStatement, Connection, Error, ErrorCode, Row, ffi};
 use std::fmt::Write;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -256,7 +256,15 @@ fn found(changed: usize) -> Executed {
 /// The class of an error of SQLite.
 pub(super) fn outcome(error: &Error) -> Outcome {
     match error.sqlite_error_code() {
-        Some(ErrorCode::ConstraintViolation) => Outcome::Duplicate,
+        Some(ErrorCode::ConstraintViolation) => match error.sqlite_extended_error_code() {
+            // What a trigger or a check refuses is no duplicate.
+            Some(
+                ffi::SQLITE_CONSTRAINT_PRIMARYKEY
+                | ffi::SQLITE_CONSTRAINT_UNIQUE
+                | ffi::SQLITE_CONSTRAINT_ROWID,
+            ) => Outcome::Duplicate,
+            _ => Outcome::ServerError,
+        },
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Outcome::Busy,
         Some(ErrorCode::OutOfMemory) => Outcome::OutOfMemory,
         Some(ErrorCode::ReadOnly) => Outcome::ReadOnly,
@@ -269,7 +277,6 @@ pub(super) fn outcome(error: &Error) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rusqlite::ffi;
 
     #[test]
     fn errors_have_their_class() {
@@ -282,6 +289,8 @@ mod tests {
             (ffi::SQLITE_IOERR, Outcome::ServerError),
             (ffi::SQLITE_READONLY, Outcome::ReadOnly),
             (ffi::SQLITE_TOOBIG, Outcome::BadRequest),
+            (ffi::SQLITE_CONSTRAINT_PRIMARYKEY, Outcome::Duplicate),
+            (ffi::SQLITE_CONSTRAINT_TRIGGER, Outcome::ServerError),
         ] {
             assert_eq!(outcome(&Error::SqliteFailure(ffi::Error::new(code), None)), expected, "{code}");
         }

@@ -1,0 +1,197 @@
+//! fjall as an engine for documents: a keyspace for each collection and index, and transactions of one writer at a
+//! time, so that there are no conflicts. The journal is synced after the next writer may have begun.
+
+use crate::ordered::{Engine, Failure, Handle, Reader, Visit, Writer};
+use dyno_types::Refused;
+use dyno_types::document::Order;
+use fjall::{
+    Iter, KeyspaceCreateOptions, PersistMode, Readable, SingleWriterTxDatabase, SingleWriterTxKeyspace,
+    SingleWriterWriteTx, Snapshot,
+};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// The engine.
+pub(super) struct Documents {
+    pub(super) database: Arc<SingleWriterTxDatabase>,
+    pub(super) mode: PersistMode,
+}
+
+/// One user's way to it.
+pub(super) struct User {
+    database: Arc<SingleWriterTxDatabase>,
+    mode: PersistMode,
+    tables: Vec<(String, SingleWriterTxKeyspace)>,
+}
+
+/// A snapshot.
+pub(super) struct Reading<'h> {
+    snapshot: Snapshot,
+    user: &'h User,
+}
+
+/// A transaction.
+pub(super) struct Writing<'h> {
+    transaction: SingleWriterWriteTx<'h>,
+    user: &'h User,
+}
+
+fn failed(error: fjall::Error) -> Failure {
+    match error {
+        fjall::Error::Locked => Failure::Conflict(error.to_string()),
+        error => Failure::Engine(error.to_string()),
+    }
+}
+
+/// fjall panics on keys beyond its limits.
+fn checked(key: &[u8]) -> Result<(), Failure> {
+    match key.len() {
+        1..=super::session::KEY_BYTES => Ok(()),
+        other => Err(Failure::Request(super::session::key_words(other))),
+    }
+}
+
+impl Engine for Documents {
+    type Handle = User;
+
+    fn handle(&self) -> Result<User, Refused> {
+        Ok(User { database: self.database.clone(), mode: self.mode, tables: Vec::new() })
+    }
+
+    fn name(&self) -> String {
+        super::name()
+    }
+
+    fn durability(&self) -> String {
+        super::durability_in_words(self.mode)
+    }
+
+    fn facts(&self) -> Vec<(String, String)> {
+        let database = &self.database;
+        let mut facts = vec![
+            ("fjall.journals".to_owned(), database.journal_count().to_string()),
+            ("fjall.write_buffer_bytes".to_owned(), database.write_buffer_size().to_string()),
+        ];
+        if let Ok(bytes) = database.disk_space() {
+            facts.push(("fjall.disk_bytes".to_owned(), bytes.to_string()));
+        }
+        facts
+    }
+}
+
+impl Handle for User {
+    type Read<'h> = Reading<'h>;
+    type Write<'h> = Writing<'h>;
+
+    fn table(&mut self, name: &str) -> Result<usize, Failure> {
+        if let Some(known) = self.tables.iter().position(|(known, _)| known == name) {
+            return Ok(known);
+        }
+        if name.len() > super::NAME_BYTES {
+            return Err(Failure::Request(super::name_words(name)));
+        }
+        let keyspace = self.database.keyspace(name, KeyspaceCreateOptions::default).map_err(failed)?;
+        self.tables.push((name.to_owned(), keyspace));
+        Ok(self.tables.len() - 1)
+    }
+
+    fn read(&mut self) -> Result<Reading<'_>, Failure> {
+        Ok(Reading { snapshot: self.database.read_tx(), user: self })
+    }
+
+    fn write(&mut self) -> Result<Writing<'_>, Failure> {
+        let transaction = self.database.write_tx().durability(Some(PersistMode::Buffer));
+        Ok(Writing { transaction, user: self })
+    }
+}
+
+fn show<T>(
+    reader: &impl Readable,
+    table: &SingleWriterTxKeyspace,
+    key: &[u8],
+    show: impl FnOnce(&[u8]) -> T,
+) -> Result<Option<T>, Failure> {
+    checked(key)?;
+    Ok(reader.get(table, key).map_err(failed)?.map(|stored| show(&stored)))
+}
+
+fn bounds<'k>(low: &'k [u8], high: &'k [u8]) -> (Bound<&'k [u8]>, Bound<&'k [u8]>) {
+    let end = if high.is_empty() { Bound::Unbounded } else { Bound::Excluded(high) };
+    (Bound::Included(low), end)
+}
+
+fn walk(mut range: Iter, order: Order, visit: &mut Visit<'_>) -> Result<(), Failure> {
+    loop {
+        let next = if order == Order::Ascending { range.next() } else { range.next_back() };
+        let Some(entry) = next else { return Ok(()) };
+        let (key, value) = entry.into_inner().map_err(failed)?;
+        if !visit(&key, &value)? {
+            return Ok(());
+        }
+    }
+}
+
+impl Reader for Reading<'_> {
+    fn get<T>(
+        &mut self,
+        table: usize,
+        key: &[u8],
+        look: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>, Failure> {
+        show(&self.snapshot, &self.user.tables[table].1, key, look)
+    }
+
+    fn range(
+        &mut self,
+        table: usize,
+        low: &[u8],
+        high: &[u8],
+        order: Order,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), Failure> {
+        walk(self.snapshot.range::<&[u8], _>(&self.user.tables[table].1, bounds(low, high)), order, visit)
+    }
+}
+
+impl Reader for Writing<'_> {
+    fn get<T>(
+        &mut self,
+        table: usize,
+        key: &[u8],
+        look: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>, Failure> {
+        show(&self.transaction, &self.user.tables[table].1, key, look)
+    }
+
+    fn range(
+        &mut self,
+        table: usize,
+        low: &[u8],
+        high: &[u8],
+        order: Order,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), Failure> {
+        walk(self.transaction.range::<&[u8], _>(&self.user.tables[table].1, bounds(low, high)), order, visit)
+    }
+}
+
+impl Writer for Writing<'_> {
+    fn put(&mut self, table: usize, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        checked(key)?;
+        self.transaction.insert(&self.user.tables[table].1, key, value);
+        Ok(())
+    }
+
+    fn delete(&mut self, table: usize, key: &[u8]) -> Result<(), Failure> {
+        self.transaction.remove(&self.user.tables[table].1, key);
+        Ok(())
+    }
+
+    fn commit(self) -> Result<(), Failure> {
+        self.transaction.commit().map_err(failed)?;
+        if self.user.mode != PersistMode::Buffer {
+            self.user.database.persist(self.user.mode).map_err(failed)?;
+        }
+        Ok(())
+    }
+}

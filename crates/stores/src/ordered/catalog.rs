@@ -1,0 +1,76 @@
+//! Which indexes a collection has. An index is entered in the transaction that fills it, so that it is there whole or
+//! not at all, and it is kept up by every later user of the collection, whether its workload asks for it or not.
+
+use super::documents::{Collection, Index, index_entry};
+use super::{Failure, Handle, Reader, Writer, key};
+use dyno_types::document::Order;
+
+/// The table of all indexes: collection, 0, name of the index -> field.
+const CATALOG: &str = "dyno.catalog";
+
+/// Opens the collection called `name` with the indexes it has, and makes those of `wanted` (name, field) that it lacks.
+pub(super) fn collection<H: Handle>(
+    handle: &mut H,
+    name: &str,
+    wanted: &[(String, String)],
+) -> Result<Collection, Failure> {
+    if name.is_empty() || name.contains('\0') || name == CATALOG {
+        return Err(Failure::Request(format!("{name:?} cannot be the name of a collection")));
+    }
+    let catalog = handle.table(CATALOG)?;
+    let documents = handle.table(name)?;
+    let mut prefix = name.as_bytes().to_vec();
+    prefix.push(0);
+    let mut known: Vec<(String, String)> = Vec::new();
+    handle.read()?.range(catalog, &prefix, &key::after(&prefix), Order::Ascending, &mut |entry, field| {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        known.push((text(&entry[prefix.len()..]), text(field)));
+        Ok(true)
+    })?;
+    let mut indexes = Vec::new();
+    for (index, field) in &known {
+        indexes.push(Index { field: field.clone(), table: handle.table(&table_of(name, index))? });
+    }
+    for (index, field) in wanted {
+        match known.iter().find(|(there, _)| there == index) {
+            Some((_, there)) if there == field => {}
+            Some((_, there)) => {
+                let why = format!("{name}: index {index} is there already, on {there} instead of {field}");
+                return Err(Failure::Request(why));
+            }
+            None => {
+                let made = Index { field: field.clone(), table: handle.table(&table_of(name, index))? };
+                let mut entry = prefix.clone();
+                entry.extend_from_slice(index.as_bytes());
+                fill(handle.write()?, documents, &made, (catalog, &entry))?;
+                indexes.push(made);
+            }
+        }
+    }
+    Ok(Collection { documents, indexes })
+}
+
+fn table_of(collection: &str, index: &str) -> String {
+    format!("{collection}.{index}")
+}
+
+/// Enters an index in the catalog and the documents that are there in the index.
+fn fill(
+    mut writer: impl Writer,
+    documents: usize,
+    index: &Index,
+    (catalog, entry): (usize, &[u8]),
+) -> Result<(), Failure> {
+    let mut entries = Vec::new();
+    writer.range(documents, &[], &[], Order::Ascending, &mut |id, document| {
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        index_entry(index, document, id, &mut key, &mut value).map_err(Failure::Request)?;
+        entries.push((key, value));
+        Ok(true)
+    })?;
+    for (key, value) in &entries {
+        writer.put(index.table, key, value)?;
+    }
+    writer.put(catalog, entry, index.field.as_bytes())?;
+    writer.commit()
+}

@@ -1,0 +1,273 @@
+//! Changes of a document: operators on single fields, fields set together, replacement.
+//!
+//! A change renders a new document from the old one. As in MongoDB, `_id` never changes, a number grows into a wider
+//! type where it must, and a path leads into documents and, by a number, into arrays.
+
+use dyno_types::bson::{self, Element, NotBson, kind};
+use dyno_types::document::Modify;
+
+/// What happens to the element at a path.
+#[derive(Clone, Copy)]
+pub(super) struct Edit<'a> {
+    pub(super) modify: Modify,
+    pub(super) path: &'a str,
+    /// The operand.
+    pub(super) value: Element<'a>,
+}
+
+/// Items that an array may be filled up to by setting one beyond its end.
+const FILL: u32 = 1_500_000;
+
+/// Appends `document` changed by `edit`.
+pub(super) fn apply(document: &[u8], edit: &Edit<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+    if edit.path == "_id" || edit.path.starts_with("_id.") {
+        return match bson::find(document, "_id") {
+            Some(id) if edit.path == "_id" && (id.kind, id.value) == (edit.value.kind, edit.value.value) => {
+                out.extend_from_slice(document);
+                Ok(())
+            }
+            _ => Err("the field _id cannot be changed".into()),
+        };
+    }
+    walk(document, edit.path, false, edit, out)
+}
+
+fn broken(error: NotBson) -> String {
+    error.to_string()
+}
+
+/// Appends an element under another name.
+pub(super) fn element(out: &mut Vec<u8>, name: &[u8], from: &Element<'_>) {
+    out.push(from.kind);
+    out.extend_from_slice(name);
+    out.push(0);
+    out.extend_from_slice(from.value);
+}
+
+fn walk(document: &[u8], path: &str, array: bool, edit: &Edit<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+    let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
+    let at = bson::open(out);
+    let (mut found, mut items) = (false, 0);
+    for member in bson::elements(document).map_err(broken)? {
+        let member = member.map_err(broken)?;
+        items += 1;
+        if found || member.name != name.as_bytes() {
+            element(out, member.name, &member);
+            continue;
+        }
+        found = true;
+        match rest {
+            None => one(Some(&member), name, array, edit, out)?,
+            Some(rest) => match member.as_document() {
+                Some(inner) => {
+                    bson::head(out, member.kind, name);
+                    walk(inner, rest, member.kind == kind::ARRAY, edit, out)?;
+                }
+                None if edit.modify == Modify::Unset => element(out, member.name, &member),
+                None => return Err(format!("{name:?} is neither document nor array: it has no {rest:?}")),
+            },
+        }
+    }
+    if !found && edit.modify != Modify::Unset {
+        if array {
+            fill(name, items, out)?;
+        }
+        match rest {
+            None => one(None, name, array, edit, out)?,
+            Some(rest) => {
+                bson::head(out, kind::DOCUMENT, name);
+                walk(&[5, 0, 0, 0, 0], rest, false, edit, out)?;
+            }
+        }
+    }
+    bson::close(out, at);
+    Ok(())
+}
+
+/// Appends nulls up to the item called `name`.
+fn fill(name: &str, items: u32, out: &mut Vec<u8>) -> Result<(), String> {
+    let number: u32 = name.parse().map_err(|_| format!("an array has no field {name:?}"))?;
+    if number.saturating_sub(items) > FILL {
+        return Err(format!("item {number} is too far beyond the end of the array"));
+    }
+    (items..number).for_each(|item| bson::item(out, kind::NULL, item));
+    Ok(())
+}
+
+fn one(
+    old: Option<&Element<'_>>,
+    name: &str,
+    array: bool,
+    edit: &Edit<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), String> {
+    match (edit.modify, old) {
+        (Modify::Set, _) | (Modify::Increment, None) => {
+            if edit.modify == Modify::Increment && !is_number(&edit.value) {
+                return Err("what is added must be a number".into());
+            }
+            element(out, name.as_bytes(), &edit.value);
+        }
+        (Modify::Increment, Some(old)) => add(old, &edit.value, name, out)?,
+        (Modify::Push, None) => {
+            bson::head(out, kind::ARRAY, name);
+            push(&[5, 0, 0, 0, 0], &edit.value, out)?;
+        }
+        (Modify::Push, Some(old)) if old.kind == kind::ARRAY => {
+            bson::head(out, kind::ARRAY, name);
+            push(old.value, &edit.value, out)?;
+        }
+        (Modify::Push, Some(_)) => return Err(format!("{name:?} is no array")),
+        // An item of an array leaves a null, so that the others keep their numbers.
+        (Modify::Unset, _) if array => bson::null(out, name),
+        (Modify::Unset, _) => {}
+    }
+    Ok(())
+}
+
+fn push(array: &[u8], value: &Element<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+    let at = bson::open(out);
+    let items = bson::elements(array).map_err(broken)?.count() as u32;
+    out.extend_from_slice(&array[4..array.len() - 1]);
+    bson::item(out, value.kind, items);
+    out.extend_from_slice(value.value);
+    bson::close(out, at);
+    Ok(())
+}
+
+pub(super) fn is_number(element: &Element<'_>) -> bool {
+    matches!(element.kind, kind::INT32 | kind::INT64 | kind::DOUBLE)
+}
+
+fn add(old: &Element<'_>, by: &Element<'_>, name: &str, out: &mut Vec<u8>) -> Result<(), String> {
+    if !is_number(old) || !is_number(by) {
+        return Err(format!("{name:?} and what is added to it must be numbers"));
+    }
+    if old.kind == kind::DOUBLE || by.kind == kind::DOUBLE {
+        bson::double(out, name, old.as_f64().unwrap_or_default() + by.as_f64().unwrap_or_default());
+        return Ok(());
+    }
+    let (a, b) = (old.as_i64().unwrap_or_default(), by.as_i64().unwrap_or_default());
+    let sum = a.checked_add(b).ok_or_else(|| format!("{name:?} would exceed 64 bits"))?;
+    match i32::try_from(sum) {
+        Ok(small) if old.kind == kind::INT32 && by.kind == kind::INT32 => bson::int32(out, name, small),
+        _ => bson::int64(out, name, sum),
+    }
+    Ok(())
+}
+
+/// Appends `document` with each field of `fields` set.
+pub(super) fn set_all(document: &[u8], fields: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    let (mut old, mut new) = (document.to_vec(), Vec::new());
+    for value in bson::elements(fields).map_err(broken)? {
+        let value = value.map_err(broken)?;
+        let path = std::str::from_utf8(value.name).map_err(|error| error.to_string())?;
+        new.clear();
+        apply(&old, &Edit { modify: Modify::Set, path, value }, &mut new)?;
+        std::mem::swap(&mut old, &mut new);
+    }
+    out.extend_from_slice(&old);
+    Ok(())
+}
+
+/// Appends `by` as the document that takes the place of `document`: the `_id` stays, and comes first.
+pub(super) fn replace(document: &[u8], by: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    let (old, new) = (bson::find(document, "_id"), bson::find(by, "_id"));
+    match (&old, &new) {
+        (Some(old), Some(new)) if (old.kind, old.value) != (new.kind, new.value) => {
+            return Err("the field _id cannot be changed".into());
+        }
+        _ => {}
+    }
+    let at = bson::open(out);
+    if let Some(id) = old.or(new) {
+        element(out, b"_id", &id);
+    }
+    for value in bson::elements(by).map_err(broken)? {
+        let value = value.map_err(broken)?;
+        if value.name != b"_id" {
+            element(out, value.name, &value);
+        }
+    }
+    bson::close(out, at);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        let mut out = Vec::new();
+        let at = bson::open(&mut out);
+        write(&mut out);
+        bson::close(&mut out, at);
+        out
+    }
+
+    fn sample() -> Vec<u8> {
+        document(|out| {
+            bson::int32(out, "_id", 1);
+            bson::int32(out, "n", i32::MAX);
+            bson::head(out, kind::ARRAY, "arr");
+            let arr = bson::open(out);
+            bson::item(out, kind::INT32, 0);
+            out.extend_from_slice(&3i32.to_le_bytes());
+            bson::close(out, arr);
+            bson::string(out, "s", "text");
+        })
+    }
+
+    fn changed(modify: Modify, path: &str, write: impl FnOnce(&mut Vec<u8>)) -> Result<Vec<u8>, String> {
+        let operand = document(write);
+        let value = bson::find(&operand, "v").unwrap();
+        let mut out = Vec::new();
+        apply(&sample(), &Edit { modify, path, value }, &mut out)?;
+        bson::check(&out).unwrap();
+        Ok(out)
+    }
+
+    #[test]
+    fn numbers_grow_where_they_must() {
+        let wide = changed(Modify::Increment, "n", |out| bson::int32(out, "v", 1)).unwrap();
+        let n = bson::find(&wide, "n").unwrap();
+        assert_eq!((n.kind, n.as_i64()), (kind::INT64, Some(i64::from(i32::MAX) + 1)));
+        let same = changed(Modify::Increment, "n", |out| bson::int32(out, "v", -1)).unwrap();
+        assert_eq!(bson::find(&same, "n").unwrap().kind, kind::INT32);
+        let double = changed(Modify::Increment, "n", |out| bson::double(out, "v", 0.5)).unwrap();
+        assert_eq!(bson::find(&double, "n").unwrap().as_f64(), Some(2_147_483_647.5));
+        let item = changed(Modify::Increment, "arr.0", |out| bson::int32(out, "v", 1)).unwrap();
+        assert_eq!(bson::path(&item, "arr.0").unwrap().as_i64(), Some(4));
+        let fresh = changed(Modify::Increment, "new.deep", |out| bson::int64(out, "v", 9)).unwrap();
+        assert_eq!(bson::path(&fresh, "new.deep").unwrap().as_i64(), Some(9));
+        assert!(changed(Modify::Increment, "s", |out| bson::int32(out, "v", 1)).is_err());
+        assert!(changed(Modify::Increment, "n", |out| bson::int64(out, "v", i64::MAX)).is_err());
+    }
+
+    #[test]
+    fn fields_are_set_pushed_and_removed() {
+        let set = changed(Modify::Set, "arr.3", |out| bson::int32(out, "v", 7)).unwrap();
+        assert_eq!(bson::path(&set, "arr.3").unwrap().as_i64(), Some(7));
+        assert_eq!(bson::path(&set, "arr.2").unwrap().kind, kind::NULL);
+        assert!(changed(Modify::Set, "arr.x", |out| bson::int32(out, "v", 7)).is_err());
+        assert!(changed(Modify::Set, "s.t", |out| bson::int32(out, "v", 7)).is_err());
+        let pushed = changed(Modify::Push, "arr", |out| bson::string(out, "v", "x")).unwrap();
+        assert_eq!(bson::path(&pushed, "arr.1").unwrap().as_str(), Some("x"));
+        assert!(changed(Modify::Push, "s", |out| bson::int32(out, "v", 7)).is_err());
+        let gone = changed(Modify::Unset, "s", |out| bson::null(out, "v")).unwrap();
+        assert!(bson::find(&gone, "s").is_none());
+        assert_eq!(changed(Modify::Unset, "x.y", |out| bson::null(out, "v")).unwrap(), sample());
+        assert!(changed(Modify::Set, "_id", |out| bson::int32(out, "v", 2)).is_err());
+        assert_eq!(changed(Modify::Set, "_id", |out| bson::int32(out, "v", 1)).unwrap(), sample());
+    }
+
+    #[test]
+    fn a_replacement_keeps_the_id() {
+        let mut out = Vec::new();
+        replace(&sample(), &document(|out| bson::int32(out, "z", 5)), &mut out).unwrap();
+        assert_eq!(bson::find(&out, "_id").unwrap().as_i64(), Some(1));
+        assert_eq!(bson::elements(&out).unwrap().count(), 2);
+        let other = document(|out| bson::int32(out, "_id", 5));
+        assert!(replace(&sample(), &other, &mut Vec::new()).is_err());
+    }
+}

@@ -1,0 +1,187 @@
+//! What databases of ordered keys have in common, and operations on documents above it.
+//!
+//! An engine is met as a [`Handle`] for each user, which opens tables by name and begins transactions. Above stand two
+//! layers: `records` (YCSB's records, for engines without a session of their own for them) and `documents` (collections
+//! as tables from the key of `_id` to BSON, indexes as tables, `catalog` says which). `key` makes values into keys,
+//! `query` plans and tests filters, `change` applies updates.
+
+mod catalog;
+mod change;
+mod documents;
+mod key;
+mod query;
+mod reads;
+#[cfg(any(feature = "lmdb", feature = "rocksdb", feature = "wiredtiger"))]
+mod records;
+mod writes;
+
+pub(crate) use documents::{DocumentStore, check};
+#[cfg(any(feature = "lmdb", feature = "rocksdb", feature = "wiredtiger"))]
+pub(crate) use records::store;
+
+use crate::record::RecordError;
+use dyno_types::document::Order;
+use dyno_types::{Executed, Outcome, Refused};
+use std::fmt::Write;
+use std::time::Duration;
+
+/// A failed request.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// An encoded record is none, or cannot be one.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The key, or the `_id`, is there.
+    #[error("duplicate key: it is there already")]
+    Duplicate,
+    /// The request asks for what is not offered.
+    #[error("{0}")]
+    Request(String),
+    /// Another transaction was in the way: this one has changed nothing.
+    #[error("{0}")]
+    Conflict(String),
+    /// A lock was waited for in vain: this transaction has changed nothing.
+    #[cfg(feature = "rocksdb")]
+    #[error("{0}")]
+    Locked(String),
+    /// The engine's own words.
+    #[error("{0}")]
+    Engine(String),
+}
+
+impl Failure {
+    /// The class of the failure.
+    fn outcome(&self) -> Outcome {
+        match self {
+            Failure::Record(RecordError::TooLong) | Failure::Request(_) => Outcome::BadRequest,
+            Failure::Duplicate => Outcome::Duplicate,
+            Failure::Conflict(_) => Outcome::Busy,
+            #[cfg(feature = "rocksdb")]
+            Failure::Locked(_) => Outcome::Busy,
+            Failure::Record(RecordError::Malformed) | Failure::Engine(_) => Outcome::ServerError,
+        }
+    }
+
+    /// Whether the transaction can go on and be committed.
+    fn is_one_statements(&self) -> bool {
+        matches!(self, Failure::Duplicate | Failure::Request(_))
+    }
+
+    /// The end of a request that failed thus, and its words.
+    fn executed(&self, words: &mut String) -> Executed {
+        words.clear();
+        let _ = write!(words, "{self}");
+        Executed::new(self.outcome(), 0)
+    }
+}
+
+/// Sees a key and its value; false ends the walk.
+pub(crate) type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<bool, Failure> + 'v;
+
+/// Reads tables, each known by the number that [`Handle::table`] gave it, as of one moment.
+pub(crate) trait Reader {
+    /// Shows the value of `key`, if there is one. Inside a writing transaction the key is locked where the engine
+    /// locks.
+    fn get<T>(
+        &mut self,
+        table: usize,
+        key: &[u8],
+        show: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>, Failure>;
+
+    /// Walks over the keys from `low` on and below `high`; an empty `high` is beyond all keys.
+    fn range(
+        &mut self,
+        table: usize,
+        low: &[u8],
+        high: &[u8],
+        order: Order,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), Failure>;
+}
+
+/// A transaction that sees its own changes; it is rolled back where it is dropped.
+pub(crate) trait Writer: Reader {
+    /// Gives `key` a value.
+    fn put(&mut self, table: usize, key: &[u8], value: &[u8]) -> Result<(), Failure>;
+
+    /// Removes `key`, which is there.
+    fn delete(&mut self, table: usize, key: &[u8]) -> Result<(), Failure>;
+
+    /// Makes the changes durable, as the engine is set.
+    fn commit(self) -> Result<(), Failure>;
+}
+
+/// One user's way to an engine.
+pub(crate) trait Handle: Send + 'static {
+    /// A transaction that reads.
+    type Read<'h>: Reader
+    where
+        Self: 'h;
+    /// A transaction that writes.
+    type Write<'h>: Writer
+    where
+        Self: 'h;
+
+    /// The number of the table called `name`, which is created if there is none. Not called inside a transaction.
+    fn table(&mut self, name: &str) -> Result<usize, Failure>;
+
+    /// Begins to read.
+    fn read(&mut self) -> Result<Self::Read<'_>, Failure>;
+
+    /// Begins to write.
+    fn write(&mut self) -> Result<Self::Write<'_>, Failure>;
+}
+
+/// An engine, open.
+pub(crate) trait Engine: Send + Sync + 'static {
+    /// One user's way to it.
+    type Handle: Handle;
+
+    /// For one more user.
+    fn handle(&self) -> Result<Self::Handle, Refused>;
+
+    /// Name and version.
+    fn name(&self) -> String;
+
+    /// See [`dyno_types::Store::durability`].
+    fn durability(&self) -> String;
+
+    /// See [`dyno_types::Store::facts`].
+    fn facts(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+}
+
+/// How long transactions that met a conflict are tried again, in all; the pauses between are added up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    left: Duration,
+    pause: Duration,
+}
+
+impl Patience {
+    /// For `left` in all.
+    pub(crate) fn new(left: Duration) -> Self {
+        Patience { left, pause: Duration::from_micros(20) }
+    }
+
+    /// Of engines that have no conflicts.
+    pub(crate) fn none() -> Self {
+        Patience::new(Duration::ZERO)
+    }
+
+    /// Calls `attempt` until it ends otherwise than by a conflict.
+    fn run<T>(mut self, mut attempt: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
+        loop {
+            match attempt() {
+                Err(Failure::Conflict(_)) if !self.left.is_zero() => {}
+                other => return other,
+            }
+            let pause = self.pause.min(self.left);
+            std::thread::sleep(pause);
+            self.left -= pause;
+            self.pause = (self.pause * 2).min(Duration::from_millis(2));
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! redb as an engine for documents: a table of redb for each collection and index. A write transaction waits for the
+//! one before it, so that there are no conflicts.
+
+use super::{Shared, Table};
+use crate::ordered::{Engine, Failure, Handle, Reader, Visit, Writer};
+use dyno_types::Refused;
+use dyno_types::document::Order;
+use redb::{ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, TableError, WriteTransaction};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// The engine.
+pub(super) struct Documents(pub(super) Arc<Shared>);
+
+/// One user's way to it.
+pub(super) struct User {
+    shared: Arc<Shared>,
+    names: Vec<String>,
+}
+
+/// A read transaction, with the tables it has opened.
+pub(super) struct Reading<'h> {
+    transaction: ReadTransaction,
+    names: &'h [String],
+    tables: Vec<Option<ReadOnlyTable<&'static [u8], &'static [u8]>>>,
+}
+
+/// A write transaction.
+pub(super) struct Writing<'h> {
+    transaction: WriteTransaction,
+    names: &'h [String],
+}
+
+fn failed(error: impl Into<redb::Error>) -> Failure {
+    match error.into() {
+        error @ redb::Error::ValueTooLarge(_) => Failure::Request(error.to_string()),
+        error => Failure::Engine(error.to_string()),
+    }
+}
+
+impl Engine for Documents {
+    type Handle = User;
+
+    fn handle(&self) -> Result<User, Refused> {
+        Ok(User { shared: self.0.clone(), names: Vec::new() })
+    }
+
+    fn name(&self) -> String {
+        super::name()
+    }
+
+    fn durability(&self) -> String {
+        self.0.durability_in_words()
+    }
+}
+
+impl Handle for User {
+    type Read<'h> = Reading<'h>;
+    type Write<'h> = Writing<'h>;
+
+    fn table(&mut self, name: &str) -> Result<usize, Failure> {
+        if let Some(known) = self.names.iter().position(|known| known == name) {
+            return Ok(known);
+        }
+        let there = self.shared.database.begin_read().map_err(failed)?.open_table(Table::new(name));
+        match there {
+            Ok(_) => {}
+            Err(TableError::TableDoesNotExist(_)) => {
+                super::create_table(&self.shared.database, name).map_err(failed)?;
+            }
+            Err(error) => return Err(failed(error)),
+        }
+        self.names.push(name.to_owned());
+        Ok(self.names.len() - 1)
+    }
+
+    fn read(&mut self) -> Result<Reading<'_>, Failure> {
+        let transaction = self.shared.database.begin_read().map_err(failed)?;
+        let tables = self.names.iter().map(|_| None).collect();
+        Ok(Reading { transaction, names: &self.names, tables })
+    }
+
+    fn write(&mut self) -> Result<Writing<'_>, Failure> {
+        let mut transaction = self.shared.database.begin_write().map_err(failed)?;
+        transaction.set_durability(self.shared.durability).map_err(failed)?;
+        Ok(Writing { transaction, names: &self.names })
+    }
+}
+
+fn show<T>(
+    table: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    key: &[u8],
+    show: impl FnOnce(&[u8]) -> T,
+) -> Result<Option<T>, Failure> {
+    Ok(table.get(key).map_err(failed)?.map(|stored| show(stored.value())))
+}
+
+fn walk(
+    table: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    low: &[u8],
+    high: &[u8],
+    order: Order,
+    visit: &mut Visit<'_>,
+) -> Result<(), Failure> {
+    let end = if high.is_empty() { Bound::Unbounded } else { Bound::Excluded(high) };
+    let mut range = table.range::<&[u8]>((Bound::Included(low), end)).map_err(failed)?;
+    loop {
+        let next = if order == Order::Ascending { range.next() } else { range.next_back() };
+        let Some(entry) = next else { return Ok(()) };
+        let (key, value) = entry.map_err(failed)?;
+        if !visit(key.value(), value.value())? {
+            return Ok(());
+        }
+    }
+}
+
+impl Reading<'_> {
+    fn table(&mut self, number: usize) -> Result<&ReadOnlyTable<&'static [u8], &'static [u8]>, Failure> {
+        let place = &mut self.tables[number];
+        match place {
+            Some(table) => Ok(table),
+            None => {
+                let table = self.transaction.open_table(Table::new(&self.names[number])).map_err(failed)?;
+                Ok(place.insert(table))
+            }
+        }
+    }
+}
+
+impl Reader for Reading<'_> {
+    fn get<T>(
+        &mut self,
+        table: usize,
+        key: &[u8],
+        look: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>, Failure> {
+        show(self.table(table)?, key, look)
+    }
+
+    fn range(
+        &mut self,
+        table: usize,
+        low: &[u8],
+        high: &[u8],
+        order: Order,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), Failure> {
+        walk(self.table(table)?, low, high, order, visit)
+    }
+}
+
+impl Writing<'_> {
+    fn table(&self, number: usize) -> Result<redb::Table<'_, &'static [u8], &'static [u8]>, Failure> {
+        self.transaction.open_table(Table::new(&self.names[number])).map_err(failed)
+    }
+}
+
+impl Reader for Writing<'_> {
+    fn get<T>(
+        &mut self,
+        table: usize,
+        key: &[u8],
+        look: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>, Failure> {
+        show(&self.table(table)?, key, look)
+    }
+
+    fn range(
+        &mut self,
+        table: usize,
+        low: &[u8],
+        high: &[u8],
+        order: Order,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), Failure> {
+        walk(&self.table(table)?, low, high, order, visit)
+    }
+}
+
+impl Writer for Writing<'_> {
+    fn put(&mut self, table: usize, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        self.table(table)?.insert(key, value).map_err(failed)?;
+        Ok(())
+    }
+
+    fn delete(&mut self, table: usize, key: &[u8]) -> Result<(), Failure> {
+        self.table(table)?.remove(key).map_err(failed)?;
+        Ok(())
+    }
+
+    fn commit(self) -> Result<(), Failure> {
+        self.transaction.commit().map_err(failed)
+    }
+}

@@ -1,0 +1,52 @@
+//! WiredTiger: the engine of MongoDB, B-trees with a cache, a journal and checkpoints in a directory. Behind the feature
+//! `wiredtiger`; needs `libwiredtiger`.
+//!
+//! Here live the options; `engine` speaks to the library (`sys`). Transactions have snapshot isolation; one that meets
+//! a change made since its snapshot is begun again, as MongoDB does, until `busy_timeout` is over.
+
+#[cfg(feature = "wiredtiger")]
+mod engine;
+#[cfg(feature = "wiredtiger")]
+mod sys;
+
+use crate::StoreKind;
+use crate::options::{self, DURATION, OptionSpec, SIZE};
+
+/// What `wiredtiger:` URIs look like.
+pub const KIND: StoreKind = StoreKind {
+    scheme: "wiredtiger",
+    form: "wiredtiger:PATH",
+    about: "WiredTiger, MongoDB's engine: B-trees, journal and checkpoints in one directory",
+    options: &[
+        OptionSpec { name: "cache", values: SIZE, default: "1GiB", about: "WiredTiger's cache of pages" },
+        OptionSpec {
+            name: "compression",
+            values: "snappy|zlib|none",
+            default: "snappy",
+            about: "how blocks of tables made from now on are compressed",
+        },
+        OptionSpec {
+            name: "journal",
+            values: "sync|nosync|off",
+            default: "sync",
+            about: "whether commits are written to a journal, and synced with it before they return",
+        },
+        OptionSpec {
+            name: "checkpoint",
+            values: DURATION,
+            default: "60s",
+            about: "pause between checkpoints, whole seconds",
+        },
+        OptionSpec {
+            name: "busy_timeout",
+            values: DURATION,
+            default: "5s",
+            about: "how long a transaction that meets conflicts is tried again before it fails as busy",
+        },
+        options::INSERT,
+    ],
+    built: cfg!(feature = "wiredtiger"),
+};
+
+#[cfg(feature = "wiredtiger")]
+pub(crate) use engine::open;
