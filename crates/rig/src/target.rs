@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Schemes of target URIs, with an example each.
-pub const SCHEMES: [(&str, &str); 12] = [
+pub const SCHEMES: [(&str, &str); 15] = [
     ("redis", "redis://[user:password@]host:port[/db]"),
     ("rediss", "rediss://host:port?ca=FILE"),
     ("unix", "unix:///run/redis.sock"),
@@ -26,6 +26,9 @@ pub const SCHEMES: [(&str, &str); 12] = [
     ("sqlite", "sqlite:PATH?journal=wal&synchronous=full"),
     ("redb", "redb:PATH"),
     ("fjall", "fjall:PATH"),
+    ("lmdb", "lmdb:PATH"),
+    ("rocksdb", "rocksdb:PATH"),
+    ("wiredtiger", "wiredtiger:PATH"),
     ("basic", "basic:"),
     ("null", "null:"),
     ("sim", "sim:?service=100us&capacity=1"),
@@ -81,7 +84,9 @@ impl Target {
             "mongodb" | "mongodb+srv" => {
                 MongoOptions::from_uri(uri).map(|options| Target::Mongo(Box::new(options)))
             }
-            "sqlite" | "redb" | "fjall" | "basic" => Ok(Target::Store(uri.to_owned())),
+            "sqlite" | "redb" | "fjall" | "lmdb" | "rocksdb" | "wiredtiger" | "basic" => {
+                Ok(Target::Store(uri.to_owned()))
+            }
             "null" => Ok(Target::Null),
             "sim" => sim_options(uri).map(Target::Sim),
             "spawn" => Ok(Target::Spawn(uri["spawn:".len()..].to_owned())),
@@ -314,6 +319,7 @@ impl Opened {
             }
             Opened::Official(official) => out = official.facts(),
             Opened::Store(store) => {
+                out.extend(store.facts());
                 out.insert("durability".into(), store.durability());
             }
             Opened::Null | Opened::Sim(_) => {}
