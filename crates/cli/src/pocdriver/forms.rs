@@ -1,50 +1,243 @@
-//! The forms in which POCDriver's parser takes flags: a long name may follow a single dash (`-threads 4`), and its unique
-//! beginning is enough.
+//! The forms in which POCDriver's parser (commons-cli) takes flags, brought into one: `--name=value`.
+//!
+//! A long name may follow one dash or two, its beginning is enough where only one flag begins so, and it comes before
+//! letters: `-em` is `--empty`, not `-e -m`. A value stands behind a blank, behind `=`, or behind its letter or name at
+//! once (`-k20`, `-keyqueries20`). Of a flag that is given twice the first counts. Flags that dyno adds take no beginning
+//! away from the original's.
 
 use super::PocArgs;
+use crate::terminal;
 use clap::{Args, Command};
 use std::ffi::OsString;
 
-/// Arguments of the whole command line, those behind `pocdriver` with long names behind two dashes.
+/// Arguments of the whole command line, those behind `pocdriver` in one form.
 pub fn normal(arguments: Vec<OsString>) -> Vec<OsString> {
     if arguments.get(1).is_none_or(|command| command != "pocdriver") {
         return arguments;
     }
-    let flags = PocArgs::augment_args(Command::new("pocdriver"));
-    let longs: Vec<&str> = flags.get_arguments().filter_map(|flag| flag.get_long()).collect();
-    arguments.into_iter().map(|argument| two_dashes(&longs, argument)).collect()
+    let (words, notes) = rewritten(arguments);
+    notes.iter().for_each(|note| terminal::warn(note));
+    words
 }
 
-fn two_dashes(longs: &[&str], argument: OsString) -> OsString {
-    let Some(text) = argument.to_str() else { return argument };
-    let Some(rest) = text.strip_prefix('-').filter(|rest| !rest.starts_with('-')) else { return argument };
-    let name = rest.split('=').next().unwrap_or(rest);
-    // One letter is a short flag, and digits behind a letter are its value.
-    let is_word = name.len() > 2 && name.chars().all(|c| c.is_ascii_alphabetic());
-    let exact = longs.contains(&name);
-    let unique = longs.iter().filter(|long| long.starts_with(name)).count() == 1;
-    if is_word && (exact || unique) { format!("-{text}").into() } else { argument }
+struct Flag {
+    letter: Option<char>,
+    /// The name that the parser knows, and others for it.
+    names: Vec<String>,
+    has_value: bool,
+    /// Whether the original has it under its first name.
+    original: bool,
+}
+
+/// All flags.
+fn flags() -> Vec<Flag> {
+    let command = PocArgs::augment_args(Command::new("pocdriver"));
+    let mut all: Vec<Flag> = command
+        .get_arguments()
+        .filter_map(|flag| {
+            let mut names = vec![flag.get_long()?.to_owned()];
+            names.extend(flag.get_all_aliases().into_iter().flatten().map(str::to_owned));
+            Some(Flag {
+                letter: flag.get_short(),
+                has_value: flag.get_action().takes_values(),
+                // The original's text speaks of opsratio, its parser of opratio only.
+                original: flag.get_help_heading().is_none() && names[0] != "opsratio",
+                names,
+            })
+        })
+        .collect();
+    all.push(Flag { letter: Some('h'), names: vec!["help".into()], has_value: false, original: true });
+    all
+}
+
+/// The only flag with a name that is `word` or, failing that, begins with it.
+fn by_name<'a>(flags: &'a [Flag], word: &str) -> Vec<&'a Flag> {
+    let of = |is: &dyn Fn(&Flag, &str) -> bool| -> Vec<&'a Flag> {
+        flags.iter().filter(|flag| flag.names.iter().any(|name| is(flag, name))).collect()
+    };
+    let exact = of(&|_, name| name == word);
+    if !exact.is_empty() {
+        return exact;
+    }
+    let originals = of(&|flag, name| flag.original && name.starts_with(word));
+    if originals.is_empty() { of(&|_, name| name.starts_with(word)) } else { originals }
+}
+
+/// What one argument says.
+enum Said<'a> {
+    /// Flags, the last of them with a value if there is one behind it.
+    Flags(Vec<&'a Flag>, Option<String>),
+    /// Nothing that is known: left for the parser to refuse.
+    Other(String),
+}
+
+fn read<'a>(flags: &'a [Flag], argument: &str) -> Said<'a> {
+    let other = || Said::Other(argument.to_owned());
+    let Some(rest) = argument.strip_prefix('-').filter(|rest| !rest.is_empty()) else { return other() };
+    let long = rest.strip_prefix('-').unwrap_or(rest);
+    let (word, value) = match long.split_once('=') {
+        Some((word, value)) => (word, Some(value.to_owned())),
+        None => (long, None),
+    };
+    let single = long.len() == rest.len();
+    let letter = |c: char| flags.iter().find(|flag| flag.letter == Some(c));
+    let mut letters = word.chars();
+    if let (true, Some(c), None) = (single, letters.next(), letters.next()) {
+        return letter(c).map_or_else(other, |flag| Said::Flags(vec![flag], value));
+    }
+    match by_name(flags, word)[..] {
+        [flag] if !word.is_empty() => return Said::Flags(vec![flag], value),
+        [] => {}
+        // Several: behind two dashes the parser names them.
+        _ => return Said::Other(format!("--{long}")),
+    }
+    if !single {
+        return other();
+    }
+    // A whole name and its value.
+    let named = |flag: &'a Flag| {
+        let name = flag.names.iter().find(|name| long.starts_with(name.as_str()))?;
+        (flag.has_value).then(|| Said::Flags(vec![flag], Some(long[name.len()..].to_owned())))
+    };
+    flags.iter().find_map(named).or_else(|| together(long, &letter)).unwrap_or_else(other)
+}
+
+/// Letters in a row; what stands behind the first one that takes a value is its value.
+fn together<'a>(text: &str, letter: &dyn Fn(char) -> Option<&'a Flag>) -> Option<Said<'a>> {
+    let mut found = Vec::new();
+    for (at, c) in text.char_indices() {
+        let flag = letter(c)?;
+        found.push(flag);
+        let behind = &text[at + c.len_utf8()..];
+        if flag.has_value && !behind.is_empty() {
+            let value = behind.strip_prefix('=').unwrap_or(behind);
+            return Some(Said::Flags(found, Some(value.to_owned())));
+        }
+    }
+    Some(Said::Flags(found, None))
+}
+
+/// Whether an argument may be the value of the flag before it: no flag, or a negative number.
+fn is_value(flags: &[Flag], argument: &str) -> bool {
+    argument.parse::<f64>().is_ok()
+        || !argument.starts_with('-')
+        || matches!(read(flags, argument), Said::Other(_))
+}
+
+fn rewritten(arguments: Vec<OsString>) -> (Vec<OsString>, Vec<String>) {
+    let flags = flags();
+    let (mut out, mut notes): (Vec<OsString>, Vec<String>) = (Vec::new(), Vec::new());
+    let mut seen: Vec<(&str, Option<String>)> = Vec::new();
+    let mut rest = arguments.into_iter();
+    out.extend(rest.by_ref().take(2));
+    let mut rest = rest.peekable();
+    while let Some(argument) = rest.next() {
+        let said = argument.to_str().map(|text| read(&flags, text));
+        let Some(Said::Flags(found, mut value)) = said else {
+            out.push(match said {
+                Some(Said::Other(text)) => text.into(),
+                _ => argument,
+            });
+            continue;
+        };
+        let last = found.len() - 1;
+        for (at, flag) in found.into_iter().enumerate() {
+            let name = flag.names[0].as_str();
+            let mut own = if at == last { value.take() } else { None };
+            if own.is_none() && flag.has_value && at == last {
+                let next = rest.next_if(|next| next.to_str().is_some_and(|next| is_value(&flags, next)));
+                own = next.and_then(|next| next.into_string().ok());
+            }
+            match seen.iter().find(|(earlier, _)| *earlier == name) {
+                None => {
+                    out.push(
+                        own.as_ref().map_or(format!("--{name}"), |own| format!("--{name}={own}")).into(),
+                    );
+                    seen.push((name, own));
+                }
+                Some((_, first)) if *first != own => {
+                    let first = first.as_deref().unwrap_or_default();
+                    notes
+                        .push(format!("--{name} is given twice: the first counts, {first}, as in POCDriver"));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    (out, notes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn line(text: &str) -> (String, Vec<String>) {
+        let typed = format!("dyno pocdriver {text}");
+        let (words, notes) = rewritten(typed.split(' ').map(OsString::from).collect());
+        let words: Vec<&str> = words[2..].iter().map(|word| word.to_str().unwrap()).collect();
+        (words.join(" "), notes)
+    }
+
     #[test]
-    fn single_dashes_before_long_names() {
-        let line = |text: &str| {
-            let words = normal(text.split(' ').map(OsString::from).collect());
-            words.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ")
-        };
-        for (typed, expected) in [
-            ("dyno pocdriver -threads 4 -i5 -k 20", "dyno pocdriver --threads 4 -i5 -k 20"),
-            ("dyno pocdriver -threadIdStart=3 -e", "dyno pocdriver --threadIdStart=3 -e"),
-            ("dyno pocdriver -rangeq 3", "dyno pocdriver --rangeq 3"),
-            // Letters together, and a value behind its letter.
-            ("dyno pocdriver -ew -viuk", "dyno pocdriver -ew -viuk"),
-            ("dyno run -threads 4", "dyno run -threads 4"),
+    fn every_form_of_a_flag_is_the_same() {
+        for form in [
+            "-k20",
+            "-k=20",
+            "-k 20",
+            "--keyqueries=20",
+            "--keyqueries 20",
+            "-keyqueries 20",
+            "-keyqueries=20",
         ] {
-            assert_eq!(line(typed), expected);
+            assert_eq!(line(form).0, "--keyqueries=20", "{form}");
         }
+        for (typed, expected) in [
+            ("-keyqueries20 -key 3", "--keyqueries=20"),
+            ("-threads 4 -i5 -u 20", "--threads=4 --inserts=5 --updates=20"),
+            ("-threadIdStart=3 -e", "--threadIdStart=3 --empty"),
+            ("-rangeq 3 --ranged 4", "--rangequeries=3 --rangedocs=4"),
+            ("-cmongodb://h/?w=1 -c=x", "--host=mongodb://h/?w=1"),
+            ("-c=mongodb://h/?w=1", "--host=mongodb://h/?w=1"),
+            // Letters together, the last with a value; but names come first.
+            ("-ew -viuk", "--empty --nosharding --workflow=iuk"),
+            ("-em -pi20", "--empty --print --inserts=20"),
+            ("-wt 7", "--nosharding --threads=7"),
+            // Beginnings that are unique in the original stay so beside dyno's own flags.
+            ("--s 50 --fu --ops 9 --opr", "--slowthreshold=50 --fulltext --opsPerSecond=9 --opsratio"),
+            ("--opsratio --se 4 -seed=5", "--opsratio --seed=4"),
+            // No values where flags follow; numbers may be negative.
+            ("-t -e -i -1", "--threads --empty --inserts=-1"),
+            // What nobody knows is left to be refused.
+            ("--insrts 3 stray -", "--insrts 3 stray -"),
+            ("-th 3 --in 4", "--th 3 --in 4"),
+            ("-h", "--help"),
+        ] {
+            assert_eq!(line(typed).0, expected, "{typed}");
+        }
+    }
+
+    #[test]
+    fn the_first_of_a_repeated_flag_counts_and_the_user_is_told() {
+        let (words, notes) = line("-t 7 -threads=8 -e -e");
+        assert_eq!(words, "--threads=7 --empty");
+        assert_eq!(notes, ["--threads is given twice: the first counts, 7, as in POCDriver"]);
+        assert!(line("-t 7 -t 7").1.is_empty());
+    }
+
+    #[test]
+    fn all_37_flags_of_the_original_are_there() {
+        let flags = flags();
+        let of_the_original: Vec<&Flag> = flags.iter().filter(|flag| flag.original).collect();
+        // And opratio, the other name of opsratio.
+        assert_eq!(of_the_original.len() + 1, 37);
+        assert!(flags.iter().any(|flag| flag.names.contains(&"opratio".to_owned())));
+        let letters: String = of_the_original.iter().filter_map(|flag| flag.letter).collect();
+        assert_eq!(letters.len(), 26, "{letters}");
+    }
+
+    #[test]
+    fn other_commands_are_left_alone() {
+        let words: Vec<OsString> = "dyno run -threads 4 -k=2".split(' ').map(OsString::from).collect();
+        assert_eq!(normal(words.clone()), words);
     }
 }
