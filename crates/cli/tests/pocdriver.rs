@@ -99,6 +99,23 @@ fn a_client_with_the_same_workers_collides_and_ends() {
 }
 
 #[test]
+fn forms_of_flags_as_they_are_typed() {
+    let dyno = Dyno::new();
+    let shown = |flags: &str| {
+        let arguments: Vec<&str> = ["pocdriver", "-p"].into_iter().chain(flags.split(' ')).collect();
+        let printed = dyno.run(&arguments);
+        assert_exit(&printed, &[0]);
+        (stdout(&printed).matches("\"fld").count(), stderr(&printed))
+    };
+    for form in ["-f20", "-f=20", "-f 20", "--numfields=20", "--numfields 20", "-numfields 20", "-numf=20"] {
+        assert_eq!(shown(form).0, 20, "{form}");
+    }
+    let (fields, words) = shown("-f 20 -numfields 30");
+    assert_eq!(fields, 20);
+    assert!(words.contains("--numfields is given twice: the first counts, 20"), "{words}");
+}
+
+#[test]
 fn what_cannot_be_done_is_refused_by_its_flag() {
     let dyno = Dyno::new();
     for (flags, words) in [
@@ -110,6 +127,14 @@ fn what_cannot_be_done_is_refused_by_its_flag() {
         ("-v pK", "inserts (i) or queries (k)"),
         ("-v x", "letters of i u I k K p"),
         ("-a 5", "X:Y"),
+        ("--insrts 3", "--inserts"),
+        ("--thread 3", "'--threads'"),
+        ("-in 3", "--in"),
+        ("-t -e", "a value is required for '--threads"),
+        ("-k=x", "invalid value 'x' for '--keyqueries"),
+        ("--ordered maybe", "true, false"),
+        ("stray", "unexpected argument 'stray'"),
+        ("--binary 16384", "at most 16777216 bytes"),
         ("--faithful-clock -z 10", "exclude each other"),
         ("-c mongodb://127.0.0.1:1", "nothing listens there"),
     ] {

@@ -201,6 +201,70 @@ impl MongoAdmin {
         }))
     }
 
+    /// Names of the shards behind a router.
+    pub fn shards(&self) -> Result<Vec<String>, String> {
+        let reply = self.run_on("admin", &|out| bson::int32(out, "listShards", 1))?;
+        let list = bson::find(&reply, "shards").and_then(|e| e.as_document().map(<[u8]>::to_vec));
+        let list = list.ok_or_else(|| "the router's list of shards is no list".to_owned())?;
+        let shards = bson::elements(&list).map_err(|e| e.to_string())?.flatten();
+        let name = |shard: bson::Element<'_>| {
+            let name = bson::find(shard.as_document()?, "_id")?;
+            name.as_str().map(str::to_owned)
+        };
+        shards.map(|shard| name(shard).ok_or_else(|| "a shard has no name".to_owned())).collect()
+    }
+
+    /// Splits a sharded collection's chunk at an `_id`, which `id` appends; a boundary that is there is no error.
+    pub fn split(&self, collection: &str, id: &dyn Fn(&mut Vec<u8>)) -> Result<(), String> {
+        let split = self.run_on("admin", &|out| {
+            bson::string(out, "split", &format!("{}.{collection}", self.database()));
+            bson::head(out, kind::DOCUMENT, "middle");
+            let middle = bson::open(out);
+            id(out);
+            bson::close(out, middle);
+        });
+        match split {
+            Err(words) if !words.contains("boundary key") => Err(words),
+            _ => Ok(()),
+        }
+    }
+
+    /// Moves the chunk that holds an `_id` to a shard, waits for a majority there and for the documents' removal where they
+    /// were; a chunk that is there already is no error.
+    pub fn move_chunk(&self, collection: &str, id: &dyn Fn(&mut Vec<u8>), shard: &str) -> Result<(), String> {
+        let moved = self.run_on("admin", &|out| {
+            bson::string(out, "moveChunk", &format!("{}.{collection}", self.database()));
+            bson::head(out, kind::DOCUMENT, "find");
+            let find = bson::open(out);
+            id(out);
+            bson::close(out, find);
+            bson::string(out, "to", shard);
+            bson::boolean(out, "_secondaryThrottle", true);
+            bson::head(out, kind::DOCUMENT, "writeConcern");
+            let concern = bson::open(out);
+            bson::string(out, "w", "majority");
+            bson::close(out, concern);
+            bson::boolean(out, "_waitForDelete", true);
+        });
+        match moved {
+            Err(words) if !words.contains("already on that shard") => Err(words),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the balancer is on.
+    pub fn balances(&self) -> Result<bool, String> {
+        let reply = self.run_on("admin", &|out| bson::int32(out, "balancerStatus", 1))?;
+        let mode = bson::find(&reply, "mode").and_then(|mode| mode.as_str().map(str::to_owned));
+        mode.map(|mode| mode != "off").ok_or_else(|| "the balancer's status has no mode".to_owned())
+    }
+
+    /// Turns the balancer on or off.
+    pub fn balance(&self, on: bool) -> Result<(), String> {
+        let command = if on { "balancerStart" } else { "balancerStop" };
+        self.run_on("admin", &|out| bson::int32(out, command, 1)).map(drop)
+    }
+
     /// Drops a collection; one that is not there is no error.
     pub fn drop_collection(&self, collection: &str) -> Result<(), String> {
         match self.run(&|out| bson::string(out, "drop", collection)) {

@@ -1,5 +1,6 @@
 //! POCDriver's flags, as the original takes them, and what dyno adds.
 
+use super::locations;
 use crate::args::ClientArg;
 use crate::exit::Failure;
 use clap::Args;
@@ -102,10 +103,10 @@ pub struct PocArgs {
     /// Size of the binary field, KB
     #[arg(long, value_name = "KB", default_value_t = 0)]
     pub binary: u32,
-    /// Field `location`, drawn from a list A,B,C or from a built-in one (random)
+    /// Field `location`, drawn from a list A,B,C or from the codes of all countries (random)
     #[arg(long, value_name = "LIST|random")]
     pub location: Option<String>,
-    /// Collections coll0, coll1 ...
+    /// Collections: the namespace's with a number behind its name; not sharded
     #[arg(short = 'y', long, value_name = "N", default_value_t = 1)]
     pub collections: u32,
     /// Do not shard
@@ -133,6 +134,9 @@ pub struct PocArgs {
     /// Write the log file as the original does: glued fields, no head, no rates
     #[arg(long, help_heading = "Added by dyno")]
     pub faithful_csv: bool,
+    /// Turn a sharded cluster's balancer off while this runs; the original turns it off for good
+    #[arg(long, help_heading = "Added by dyno")]
+    pub stop_balancer: bool,
     /// Seed of documents and choices
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Added by dyno")]
     pub seed: u64,
@@ -152,12 +156,6 @@ pub struct PocArgs {
     #[arg(long, help_heading = "Added by dyno")]
     pub compat_exit: bool,
 }
-
-/// ISO 3166-2 codes that `--location random` draws from.
-const LOCATIONS: [&str; 12] = [
-    "US-CA", "US-NY", "US-TX", "GB-LND", "IE-D", "DE-BE", "FR-75", "ES-MD", "IN-MH", "CN-SH", "JP-13",
-    "BR-SP",
-];
 
 impl PocArgs {
     /// Database and collection.
@@ -226,10 +224,11 @@ impl PocArgs {
             binary_bytes: self.binary.saturating_mul(1024),
             locations: match self.location.as_deref() {
                 None => Vec::new(),
-                Some("random") => LOCATIONS.map(str::to_owned).to_vec(),
+                Some("random") => locations::countries(),
                 Some(list) => list.split(',').map(str::to_owned).collect(),
             },
             collections: self.collections,
+            thresholds_ms: self.slowthreshold.clone(),
             collection: self.names()?.1.to_owned(),
             indexes: self.indexes,
             seed: self.seed,

@@ -8,8 +8,10 @@
 
 mod args;
 mod forms;
+mod locations;
 mod sample;
 mod setup;
+mod shards;
 mod watch;
 
 pub use args::PocArgs;
@@ -70,7 +72,7 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     }
     let status = if signals::interrupted() { Status::Interrupted } else { Status::Complete };
     let summary = session.finish(&ended, &Pacing::Closed { think_ns: 0 }, status);
-    watch.finish(&ended.totals);
+    watch.finish();
     if left > 0 {
         terminal::warn(&format!("{left} bulks that were queued at the end could not be sent"));
     }

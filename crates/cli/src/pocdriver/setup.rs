@@ -1,18 +1,21 @@
 //! What is done before the load: drops, indexes, and where each worker's sequence goes on.
 
 use super::PocArgs;
+use super::shards::{self, Balancer};
 use crate::exit::Failure;
 use dyno_rig::{MongoAdmin, Opened};
 use dyno_types::bson::{self, kind};
 use dyno_workload::pocdriver::{PocConfig, PocWorkload, Template};
 
 /// What the load begins with.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Ready {
     /// The first free sequence number of each worker.
     pub next: Vec<u64>,
     /// Documents that are there already.
     pub before: u64,
+    /// Turned on again after the load, if it has been turned off.
+    pub balancer: Option<Balancer>,
 }
 
 /// Prepares the collections, where the target is MongoDB.
@@ -22,13 +25,21 @@ pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Re
     let sharded = opened.facts().get("msg").is_some_and(|m| m == "isdbgrid");
     let workload = PocWorkload::new(config, &[]).map_err(super::refused)?;
     let content = workload.poc_content();
-    let mut ready = Ready { next: vec![0; config.workers as usize], before: 0 };
+    let mut ready = Ready { next: vec![0; config.workers as usize], before: 0, balancer: None };
+    let sharded = sharded && !args.nosharding && config.collections == 1;
+    if args.stop_balancer && !sharded {
+        let words = "--stop-balancer: the target is no sharded cluster, or --nosharding or --collections leaves it alone";
+        return Err(Failure::Usage(words.into()));
+    }
+    if args.stop_balancer {
+        ready.balancer = opened.mongo_admin().map(Balancer::stop).transpose()?;
+    }
     for collection in content.collections() {
         if args.empty {
             admin.drop_collection(&collection).map_err(failed)?;
         }
-        // The balancer stays as it is: the original turns it off for good.
-        if sharded && !args.nosharding && config.collections == 1 {
+        // The balancer stays as it is without --stop-balancer: the original turns it off for good.
+        if sharded {
             admin.shard(&collection).map_err(failed)?;
         }
         for leaf in content.template().leaves().iter().take(config.indexes as usize) {
@@ -41,6 +52,9 @@ pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Re
         for (user, next) in ready.next.iter_mut().enumerate() {
             let worker = config.first_worker + user as u32;
             *next = (*next).max(first_free(&admin, &collection, worker).map_err(failed)?);
+        }
+        if sharded {
+            shards::distribute(&admin, &collection, config, &ready)?;
         }
     }
     Ok(ready)

@@ -4,7 +4,6 @@ use super::PocArgs;
 use crate::exit::Failure;
 use crate::terminal;
 use dyno_engine::Job;
-use dyno_record::Totals;
 use dyno_report::pocdriver::{Tick, csv, csv_head, interval, original_csv, summary};
 use dyno_rig::{Observer, Progress};
 use dyno_rundir::schema::Phase;
@@ -13,9 +12,6 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Instant;
-
-/// Metrics behind each operation of the reports, by their numbers.
-const METRICS: [&[usize]; 4] = [&[0], &[1], &[3, 4, 5], &[2]];
 
 /// Watches a run.
 pub struct Watch {
@@ -61,11 +57,14 @@ impl Watch {
         })
     }
 
-    fn tick(&mut self, totals: &Totals) -> Tick {
+    fn tick(&mut self) -> Tick {
         let elapsed_ms = self.begun.elapsed().as_millis() as u64;
-        let mut counts = [0; 4];
+        let add = |sum: &mut [u64; 4], own: [u64; 4]| sum.iter_mut().zip(own).for_each(|(all, n)| *all += n);
+        let (mut counts, mut slow) = ([0; 4], vec![[0; 4]; self.thresholds_ms.len()]);
         for workload in &self.workloads {
-            counts.iter_mut().zip(workload.counted().all()).for_each(|(all, own)| *all += own);
+            // Slow ones first: what is slow has been counted.
+            slow.iter_mut().zip(workload.counted().slow()).for_each(|(sum, own)| add(sum, own));
+            add(&mut counts, workload.counted().all());
         }
         let mut since = counts;
         since.iter_mut().zip(self.last.0).for_each(|(now, before)| *now -= before.min(*now));
@@ -76,30 +75,17 @@ impl Watch {
             counts,
             last: (since, elapsed_ms - self.last.1),
             before: self.before,
-            slow: METRICS
-                .map(|metrics| self.thresholds_ms.iter().map(|ms| slow(totals, metrics, *ms)).collect()),
+            slow: [0, 1, 2, 3].map(|at| slow.iter().map(|slow| (slow[at], counts[at])).collect()),
         };
         self.last = (counts, elapsed_ms);
         tick
     }
 
     /// The summary.
-    pub fn finish(&mut self, totals: &Totals) {
-        let tick = self.tick(totals);
+    pub fn finish(&mut self) {
+        let tick = self.tick();
         terminal::out(&summary(&tick));
     }
-}
-
-/// Commands of these metrics that took longer than a threshold, and all of them.
-fn slow(totals: &Totals, metrics: &[usize], threshold_ms: u64) -> (u64, u64) {
-    let (mut slow, mut all) = (0, 0);
-    for slot in metrics.iter().filter_map(|metric| totals.ok_slot(*metric)) {
-        let limit = slot.service.scale().units(threshold_ms * 1_000_000);
-        all += slot.service.count();
-        let above = slot.service.iter().filter(|(bucket, _)| dyno_record::bucket_low(*bucket) > limit);
-        slow += above.map(|(_, count)| count).sum::<u64>();
-    }
-    (slow, all)
 }
 
 impl Observer for Watch {
@@ -107,12 +93,12 @@ impl Observer for Watch {
         self.begun = Instant::now();
     }
 
-    fn second(&mut self, progress: &Progress<'_>) {
+    fn second(&mut self, _progress: &Progress<'_>) {
         if self.begun.elapsed().as_secs() < self.next_s {
             return;
         }
         self.next_s = (self.begun.elapsed().as_secs() / self.interval_s + 1) * self.interval_s;
-        let tick = self.tick(progress.so_far);
+        let tick = self.tick();
         terminal::out(&interval(&tick, &self.thresholds_ms));
         let line = if self.faithful_csv { original_csv(&tick) } else { csv(&tick) };
         if let Some(Err(error)) = self.log.as_mut().map(|file| file.write_all(line.as_bytes())) {

@@ -1,7 +1,6 @@
 //! What POCDriver prints: a report each ten seconds, a final summary, and its log file.
 //!
-//! Lines and number formats are those of the original, checked against real outputs. Where the original weighs a slow bulk
-//! by the operations in it, the shares here are those of commands, which differ only where bulks differ in size.
+//! Lines and number formats are those of the original, checked against real outputs.
 
 use std::fmt::Write;
 
@@ -121,50 +120,4 @@ pub fn csv(tick: &Tick) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The first report of a real run of the original, and its log line.
-    fn first() -> Tick {
-        Tick {
-            seconds: 10,
-            clock: ("03:32:05".into(), "2026-11-21T03:32:05".into()),
-            counts: [4_017, 5_842, 21_900, 236],
-            last: ([4_017, 5_842, 21_900, 236], 10_480),
-            before: 0,
-            slow: [vec![(92, 10_000)], vec![(3, 10_000)], vec![(18, 10_000)], vec![(0, 236)]],
-        }
-    }
-
-    #[test]
-    fn reports_are_the_originals() {
-        let expected = "------------------------\n\
-            After 10 seconds (03:32:05), 4,017 new documents inserted - collection has 4,017 in total \n\
-            383 inserts per second since last report \n\t99.08 % in under 50 milliseconds\n\
-            557 keyqueries per second since last report \n\t99.97 % in under 50 milliseconds\n\
-            2,089 updates per second since last report \n\t99.82 % in under 50 milliseconds\n\
-            22 rangequeries per second since last report \n\t100.00 % in under 50 milliseconds\n\n";
-        assert_eq!(interval(&first(), &[50]), expected);
-        let expected = "10,40172026-11-21T03:32:05,10,4017,99.08,2026-11-21T03:32:05,10,4017,99.97,\
-            2026-11-21T03:32:05,10,4017,99.82,2026-11-21T03:32:05,10,4017,100.00,\n";
-        assert_eq!(original_csv(&first()), expected);
-    }
-
-    #[test]
-    fn the_summary_is_the_originals() {
-        let tick = Tick { seconds: 24, counts: [13_976, 39_624, 69_480, 600], ..Tick::default() };
-        let expected = "------------------------\n\
-            After 24 seconds, 13976 new documents inserted - collection has 13976 in total \n\
-            582 inserts per second on average\n1651 keyqueries per second on average\n\
-            2895 updates per second on average\n25 rangequeries per second on average\n\n";
-        assert_eq!(summary(&tick), expected);
-    }
-
-    #[test]
-    fn the_readable_log_has_a_head_of_the_same_width() {
-        let (head, line) =
-            (csv_head(&[50, 100]), csv(&Tick { slow: [0; 4].map(|_| vec![(1, 4), (0, 0)]), ..first() }));
-        assert_eq!(head.matches(',').count(), line.matches(',').count());
-        assert!(line.starts_with("2026-11-21T03:32:05,10,4017,383.3,75.00,100.00,5842,"), "{line}");
-    }
-}
+mod golden_tests;

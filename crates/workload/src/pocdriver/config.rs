@@ -109,10 +109,12 @@ pub struct PocConfig {
     pub binary_bytes: u32,
     /// Names that `location` is drawn from; empty for no such field.
     pub locations: Vec<String>,
-    /// Collections: one as the namespace says, or so many called `coll0` and so on.
+    /// Collections: one as the namespace says, or so many with a number behind that name.
     pub collections: u32,
-    /// Name of the only collection.
+    /// Name of the only collection, or what the names of several begin with.
     pub collection: String,
+    /// Operations that take longer than so many milliseconds are counted as slow, for each of these.
+    pub thresholds_ms: Vec<u64>,
     /// Indexes on the first leaf fields.
     pub indexes: u32,
     /// Seed.
@@ -145,6 +147,7 @@ impl Default for PocConfig {
             locations: Vec::new(),
             collections: 1,
             collection: "POCCOLL".into(),
+            thresholds_ms: vec![50],
             indexes: 0,
             seed: 1,
             now_ms: 1_700_000_000_000,

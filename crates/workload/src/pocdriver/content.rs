@@ -69,7 +69,7 @@ impl PocContent {
     pub fn collections(&self) -> Vec<String> {
         match self.collections {
             1 => vec![self.collection.clone()],
-            n => (0..n).map(|number| format!("coll{number}")).collect(),
+            n => (0..n).map(|number| format!("{}{number}", self.collection)).collect(),
         }
     }
 
@@ -170,11 +170,10 @@ impl Content for PocContent {
     }
 
     fn collection(&self, request: &Request, out: &mut Vec<u8>) {
-        if self.collections == 1 {
-            return out.extend_from_slice(self.collection.as_bytes());
+        out.extend_from_slice(self.collection.as_bytes());
+        if self.collections > 1 {
+            bson::decimal(out, request.collection);
         }
-        out.extend_from_slice(b"coll");
-        bson::decimal(out, request.collection);
     }
 
     fn documents(&self, request: &Request) -> u32 {

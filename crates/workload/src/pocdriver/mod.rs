@@ -14,14 +14,16 @@
 
 mod config;
 mod content;
+mod counted;
 mod template;
 mod text;
 mod worker;
 
 pub use config::{Choice, PocConfig, Step, Weights};
 pub use content::PocContent;
+pub use counted::Counted;
 pub use template::{FieldKind, Template};
-pub use worker::{Counted, PocWorkload};
+pub use worker::PocWorkload;
 
 #[cfg(test)]
 mod tests;

@@ -101,6 +101,15 @@ impl Template {
         }
     }
 
+    /// Bytes that no document exceeds.
+    pub fn most_bytes(&self) -> usize {
+        let mut one = Vec::new();
+        self.render(1, 1, 0, &mut one);
+        let texts = self.parts.iter().filter(|part| matches!(part, Part::Field(FieldKind::Text, _))).count();
+        let place = self.locations.iter().map(String::len).max().unwrap_or(0);
+        one.len() + texts * self.texts.longest() + place
+    }
+
     /// Dotted names of the leaf fields, in the order of indexes.
     pub fn leaves(&self) -> &[String] {
         &self.leaves

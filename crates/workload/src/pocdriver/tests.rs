@@ -186,3 +186,127 @@ fn what_cannot_be_done_is_refused_by_its_flag() {
         assert!(error.starts_with(flag), "{error}");
     }
 }
+
+/// Names of the collections that requests go to.
+fn collections(workload: &PocWorkload, sent: &[Request]) -> BTreeMap<String, u64> {
+    let mut names = BTreeMap::new();
+    for request in sent {
+        let mut name = Vec::new();
+        workload.content().collection(request, &mut name);
+        *names.entry(String::from_utf8(name).unwrap()).or_default() += 1;
+    }
+    names
+}
+
+#[test]
+fn several_collections_are_numbered_and_documents_found_where_they_went() {
+    let config = config(|c| {
+        (c.workers, c.bulk, c.collections, c.collection) = (1, 20, 3, "COLL".into());
+        c.weights = Weights { inserts: 4, key_queries: 2, updates: 2, ..Weights::default() };
+    });
+    let workload = PocWorkload::new(&config, &[]).unwrap();
+    assert_eq!(workload.poc_content().collections(), ["COLL0", "COLL1", "COLL2"]);
+    let sent = play(&workload, 2_000, 1);
+    let names = collections(&workload, &sent);
+    assert_eq!(names.keys().collect::<Vec<_>>(), ["COLL0", "COLL1", "COLL2"]);
+    let mut home = BTreeMap::new();
+    for request in sent.iter().filter(|r| r.shape == 0) {
+        (request.key..request.key + u64::from(request.limit)).for_each(|key| {
+            home.insert(key, request.collection);
+        });
+    }
+    let asked: Vec<&Request> = sent.iter().filter(|r| r.shape == 1 && home.contains_key(&r.key)).collect();
+    assert!(asked.len() > 500 && asked.iter().all(|r| home[&r.key] == r.collection));
+}
+
+#[test]
+fn large_documents_are_divided_among_commands_that_fit() {
+    let large = config(|c| (c.workers, c.bulk, c.binary_bytes) = (1, 100, 1 << 20));
+    let workload = PocWorkload::new(&large, &[]).unwrap();
+    let counts: Vec<u32> = play(&workload, 1, 1).iter().map(|r| r.limit).collect();
+    assert_eq!(counts, [45, 45, 10]);
+    // The largest of the three shapes of the proof of ingest goes out in one command.
+    let proof = config(|c| (c.workers, c.fields, c.arrays, c.depth) = (1, 1_692, (10, 10), 2));
+    let counts: Vec<u32> =
+        play(&PocWorkload::new(&proof, &[]).unwrap(), 1, 1).iter().map(|r| r.limit).collect();
+    assert_eq!(counts, [512]);
+    let refused =
+        PocWorkload::new(&PocConfig { binary_bytes: 16 << 20, ..large }, &[]).unwrap_err().to_string();
+    assert!(refused.starts_with("--binary 16384") || refused.contains("16777216"), "{refused}");
+}
+
+#[test]
+fn a_slow_bulk_makes_all_its_writes_slow() {
+    let config = config(|c| {
+        (c.workers, c.bulk, c.thresholds_ms) = (1, 40, vec![5, 100_000]);
+        c.weights = Weights { inserts: 1, updates: 1, ..Weights::default() };
+    });
+    let workload = PocWorkload::new(&config, &[100]).unwrap();
+    // A quick bulk, then one whose first command takes long and whose other ones are quick.
+    for slow in [false, true] {
+        let mut request = workload.bind(&workload.draw(0), &workload.frontier());
+        std::thread::sleep(std::time::Duration::from_millis(if slow { 10 } else { 0 }));
+        let (mut inserts, mut updates) = (0, 0);
+        loop {
+            let n = workload.content().documents(&request);
+            *(if request.shape == 0 { &mut inserts } else { &mut updates }) += u64::from(n);
+            workload.answered(&request, Outcome::Ok, n);
+            match workload.next(&request, Outcome::Ok) {
+                Some(next) => request = next,
+                None => break,
+            }
+        }
+        assert!(inserts > 0 && updates > 0 && inserts + updates == 40);
+        if slow {
+            assert_eq!(workload.counted().slow(), [[inserts, 0, updates, 0], [0; 4]]);
+        }
+    }
+}
+
+#[test]
+fn a_bulk_that_fails_half_way_counts_what_was_written() {
+    let config = config(|c| (c.workers, c.bulk, c.thresholds_ms) = (1, 40, vec![0]));
+    let workload = PocWorkload::new(&config, &[]).unwrap();
+    let request = workload.bind(&workload.draw(0), &workload.frontier());
+    workload.answered(&request, Outcome::Duplicate, 7);
+    assert!(workload.next(&request, Outcome::Duplicate).is_none());
+    assert_eq!((workload.counted().all()[0], workload.counted().slow()[0][0]), (7, 7));
+}
+
+#[test]
+fn a_range_without_documents_is_a_query_too_but_a_miss_of_a_key_is_none() {
+    for (weights, place, counted) in [
+        (Weights { range_queries: 1, ..Weights::default() }, 3, 1),
+        (Weights { key_queries: 1, ..Weights::default() }, 1, 0),
+    ] {
+        let config = config(|c| (c.workers, c.weights) = (1, weights));
+        let workload = PocWorkload::new(&config, &[]).unwrap();
+        let request = workload.bind(&workload.draw(0), &workload.frontier());
+        workload.answered(&request, Outcome::NotFound, 0);
+        assert_eq!(workload.counted().all()[place], counted);
+        workload.answered(&request, Outcome::ServerError, 0);
+        assert_eq!(workload.counted().all()[place], counted);
+    }
+}
+
+#[test]
+fn working_set_and_zipfian_choose_among_the_documents_that_are_there() {
+    let keys = |change: &dyn Fn(&mut PocConfig)| -> Vec<u64> {
+        let mut config =
+            config(|c| (c.workers, c.weights) = (1, Weights { key_queries: 1, ..Weights::default() }));
+        change(&mut config);
+        // Above 21.4 million a worker the original's share of the working set overflows.
+        let workload = PocWorkload::new(&config, &[2_000_000_000]).unwrap();
+        play(&workload, 5_000, 1).iter().map(|r| r.key).collect()
+    };
+    let newest = keys(&|c| c.working_set = 10);
+    assert!(newest.iter().all(|k| (1_800_000_000..2_000_000_000).contains(k)));
+    assert!(newest.iter().any(|k| *k < 1_801_000_000) && newest.iter().any(|k| *k > 1_999_000_000));
+    let hot = keys(&|c| c.choice = Choice::Zipfian(1_000));
+    let first = hot.iter().filter(|k| **k == 0).count() as f64 / hot.len() as f64;
+    assert!((0.11..0.15).contains(&first), "{first}");
+    // By the clock all keys of a millisecond are one.
+    let walk = keys(&|c| c.choice = Choice::Clock);
+    let different: std::collections::BTreeSet<&u64> = walk.iter().collect();
+    assert!(different.len() < 500, "{}", different.len());
+}

@@ -35,6 +35,11 @@ impl Texts {
         Texts { long, pieces }
     }
 
+    /// Length of the longest text.
+    pub fn longest(&self) -> usize {
+        self.pieces.iter().map(|(_, bytes)| *bytes as usize).max().unwrap_or(0)
+    }
+
     /// The text for 64 random bits.
     #[inline]
     pub fn pick(&self, bits: u64) -> &[u8] {

@@ -4,20 +4,25 @@
 
 use super::config::{Choice, PocConfig, Step};
 use super::content::{PocContent, shape};
+use super::counted::{Counted, INSERTS, KEY_QUERIES, RANGE_QUERIES, UPDATES};
 use crate::distributions::{THETA, Zipfian};
 use crate::pace::{Pace, Pacer};
 use crate::ycsb::BadProperty;
 use crate::{Draw, Frontier, Workload};
 use dyno_types::rng::{Purpose, Stream};
 use dyno_types::{Content, Outcome, Request, Verb};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// Metrics, in the order of the numbers below.
 const METRICS: [&str; 7] = ["INSERT", "KEYQUERY", "RANGEQUERY", "UPDATE", "ARRAYUPDATE", "INCREMENT", "BULK"];
 const KEY_QUERY: u16 = 1;
 const RANGE_QUERY: u16 = 2;
 const BULK: u16 = 6;
+
+/// Bytes that documents of one command may have, and one document: MongoDB's limits, less room for what is around them.
+const MAX_COMMAND: usize = 46 << 20;
+const MAX_DOCUMENT: usize = 16 << 20;
 
 /// Largest sequence number: an int32.
 const LAST_SEQUENCE: u64 = i32::MAX as u64 - 1;
@@ -49,6 +54,9 @@ struct Worker {
     words: Stream,
     /// Iterations of the last arrival.
     units: u64,
+    /// When the last arrival began, and the documents that its bulk has inserted and updated.
+    begun: Instant,
+    written: [u64; 2],
 }
 
 /// All workers of this process.
@@ -65,27 +73,6 @@ impl Workers {
     }
 }
 
-/// What the server has acknowledged.
-#[derive(Debug, Default)]
-pub struct Counted {
-    /// Documents inserted.
-    pub inserts: AtomicU64,
-    /// Key queries that found their document.
-    pub key_queries: AtomicU64,
-    /// Range queries.
-    pub range_queries: AtomicU64,
-    /// Documents updated, arrays included.
-    pub updates: AtomicU64,
-}
-
-impl Counted {
-    /// Inserts, key queries, updates, range queries: the order of the original's reports.
-    pub fn all(&self) -> [u64; 4] {
-        [&self.inserts, &self.key_queries, &self.updates, &self.range_queries]
-            .map(|n| n.load(Ordering::Relaxed))
-    }
-}
-
 /// The workload.
 #[derive(Debug)]
 pub struct PocWorkload {
@@ -96,6 +83,8 @@ pub struct PocWorkload {
     pace: Pace,
     pacers: Vec<Pacer>,
     counted: Arc<Counted>,
+    /// Documents that fit into one command.
+    per_command: u32,
     /// Only what is still queued is sent, by these workers.
     rest: Option<Vec<u64>>,
 }
@@ -124,18 +113,27 @@ impl PocWorkload {
             stack: Vec::new(),
             words: Stream::new(config.seed, u64::from(config.first_worker + user), Purpose::Mix),
             units: 0,
+            begun: Instant::now(),
+            written: [0; 2],
         };
         let workers = Arc::new(Workers((0..config.workers).map(|user| Mutex::new(worker(user))).collect()));
+        let content = Arc::new(PocContent::new(config, workers));
+        let size = content.template().most_bytes();
+        if size > MAX_DOCUMENT {
+            let expected = format!("documents of at most {MAX_DOCUMENT} bytes (these have up to {size})");
+            return Err(BadProperty::new("--binary", config.binary_bytes / 1024, expected));
+        }
         Ok(PocWorkload {
             metrics: METRICS.map(str::to_owned).to_vec(),
-            content: Arc::new(PocContent::new(config, workers)),
+            content,
+            per_command: (MAX_COMMAND / size) as u32,
             zipfian: match config.choice {
                 Choice::Zipfian(n) => Some(Zipfian::new(n.max(1), THETA)),
                 _ => None,
             },
             pace: Pace::even(config.per_second, u64::from(config.workers)),
             pacers: (0..config.workers).map(|_| Pacer::default()).collect(),
-            counted: Arc::default(),
+            counted: Arc::new(Counted::new(&config.thresholds_ms)),
             config: config.clone(),
             rest: None,
         })
@@ -164,6 +162,7 @@ impl PocWorkload {
             pace: Pace::Free,
             pacers: Vec::new(),
             counted: self.counted.clone(),
+            per_command: self.per_command,
             rest: Some(users),
         };
         (rest, bulks)
@@ -311,6 +310,7 @@ impl PocWorkload {
     fn flush(&self, user: u64, worker: &mut Worker) -> Request {
         worker.runs.clear();
         worker.updates.clear();
+        worker.written = [0; 2];
         worker.unsent = worker.sequence;
         let mut queue = std::mem::take(&mut worker.queue);
         if !self.config.ordered {
@@ -330,7 +330,10 @@ impl PocWorkload {
             };
             match worker.runs.last_mut() {
                 Some((s, first, count, c))
-                    if *s == shape && *c == collection && *first + u64::from(*count) == place =>
+                    if *s == shape
+                        && *c == collection
+                        && *count < self.per_command
+                        && *first + u64::from(*count) == place =>
                 {
                     *count += 1;
                 }
@@ -358,6 +361,14 @@ impl PocWorkload {
     }
 }
 
+impl PocWorkload {
+    /// Whether a bulk has commands left to send after `done`.
+    fn goes_on(&self, worker: &Worker, done: &Request, outcome: Outcome) -> bool {
+        let failed = !matches!(outcome, Outcome::Ok | Outcome::NotFound);
+        usize::from(done.step) + 1 < worker.runs.len() && !(failed && self.config.ordered)
+    }
+}
+
 impl Workload for PocWorkload {
     fn metrics(&self) -> &[String] {
         &self.metrics
@@ -374,10 +385,15 @@ impl Workload for PocWorkload {
     fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {
         if let Some(rest) = &self.rest {
             let user = rest[draw.index as usize % rest.len()];
-            return self.flush(user, &mut self.content.workers.get(user));
+            let mut worker = self.content.workers.get(user);
+            worker.begun = Instant::now();
+            return self.flush(user, &mut worker);
         }
         let user = draw.index % u64::from(self.config.workers);
-        self.advance(user, &mut self.content.workers.get(user))
+        let mut worker = self.content.workers.get(user);
+        let request = self.advance(user, &mut worker);
+        worker.begun = Instant::now();
+        request
     }
 
     fn next(&self, done: &Request, outcome: Outcome) -> Option<Request> {
@@ -388,9 +404,7 @@ impl Workload for PocWorkload {
             }
             return None;
         }
-        let failed = !matches!(outcome, Outcome::Ok | Outcome::NotFound);
-        let more = usize::from(done.step) + 1 < worker.runs.len() && !(failed && self.config.ordered);
-        more.then(|| self.run(done.seed, &worker, done.step + 1))
+        self.goes_on(&worker, done, outcome).then(|| self.run(done.seed, &worker, done.step + 1))
     }
 
     fn script(&self, first: &Request) -> Option<u16> {
@@ -398,18 +412,29 @@ impl Workload for PocWorkload {
     }
 
     fn answered(&self, request: &Request, outcome: Outcome, records: u32) {
-        let counted = match request.shape {
-            shape::INSERT => &self.counted.inserts,
-            shape::KEY_QUERY => &self.counted.key_queries,
-            shape::RANGE_QUERY => &self.counted.range_queries,
-            _ => &self.counted.updates,
+        let operation = match request.shape {
+            shape::INSERT => INSERTS,
+            shape::KEY_QUERY => KEY_QUERIES,
+            shape::RANGE_QUERY => RANGE_QUERIES,
+            _ => UPDATES,
         };
-        let found = outcome.is_ok();
-        let n = match request.shape {
-            shape::KEY_QUERY | shape::RANGE_QUERY => u64::from(found),
+        let n = match operation {
+            KEY_QUERIES => u64::from(outcome.is_ok()),
+            // One that finds nothing has been done too.
+            RANGE_QUERIES => u64::from(matches!(outcome, Outcome::Ok | Outcome::NotFound)),
             _ => u64::from(records),
         };
-        counted.fetch_add(n, Ordering::Relaxed);
+        self.counted.done(operation, n);
+        let mut worker = self.content.workers.get(request.seed);
+        let took = worker.begun.elapsed();
+        if request.script == 0 {
+            return self.counted.took(operation, n, took);
+        }
+        worker.written[usize::from(operation == UPDATES)] += n;
+        if !self.goes_on(&worker, request, outcome) {
+            self.counted.took(INSERTS, worker.written[0], took);
+            self.counted.took(UPDATES, worker.written[1], took);
+        }
     }
 
     fn is_per_user(&self) -> bool {
