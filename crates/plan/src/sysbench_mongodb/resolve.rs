@@ -4,8 +4,11 @@ use super::Layers;
 use super::variables::{Known, SEED, VARIABLES, names, variable};
 use crate::settings::{BadSetting, Provenance, Source, mask_secret};
 use dyno_types::limits::CONNECTIONS;
-use dyno_workload::sysbench_mongodb::{Counts, Dialect, Streams, SysbenchConfig};
+use dyno_workload::sysbench_mongodb::{Counts, Dialect, Sharding, Streams, SysbenchConfig};
 use dyno_workload::ycsb::BadProperty;
+
+/// Documents that MongoDB takes in one insert.
+const INSERT: usize = 100_000;
 
 /// What is asked for by options of our own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,11 +81,6 @@ impl SysbenchPlan {
 pub(super) fn resolve(layers: Layers, wishes: &Wishes, now_s: u64) -> Result<SysbenchPlan, BadSetting> {
     let mut reader = Reader { dialect: dialect(&layers, wishes)?, layers, now: now_s.to_string() };
     let config = reader.config(wishes)?;
-    let sharded = reader.text("SHARDED");
-    if !matches!(sharded.as_str(), "" | "no") {
-        let why = "no: shard the collections beforehand and run against mongos";
-        return Err(reader.refuse("SHARDED", why));
-    }
     let run_seconds = reader.run_seconds()?;
     let uri = reader.uri(wishes)?;
     let feedback = |reader: &Reader, key| match reader.whole(key, -1, i64::from(i32::MAX))? {
@@ -187,11 +185,19 @@ impl Reader {
         if self.dialect == Dialect::Y2015 && self.yes("SYSBENCH_READ_ONLY")? {
             counts = Counts { index_updates: 0, non_index_updates: 0, inserts: 0, ..counts };
         }
+        let sharding = self.sharding()?;
         let config = SysbenchConfig {
             dialect: self.dialect,
+            sharding,
             collections: positive("NUM_COLLECTIONS")?,
-            documents: positive("NUM_DOCUMENTS_PER_COLLECTION")?,
-            batch: positive("NUM_DOCUMENTS_PER_INSERT")?,
+            documents: match sharding {
+                Some(Sharding { keys, each }) => keys * each,
+                None => positive("NUM_DOCUMENTS_PER_COLLECTION")?,
+            },
+            batch: match sharding {
+                Some(sharding) => sharding.each,
+                None => positive("NUM_DOCUMENTS_PER_INSERT")?,
+            },
             loaders: self.count("NUM_LOADER_THREADS", 1, CONNECTIONS)?,
             writers: self.count("NUM_WRITER_THREADS", 1, CONNECTIONS)?,
             first_writer: 0,
@@ -205,6 +211,20 @@ impl Reader {
         };
         config.check().map_err(|bad| self.layers.settings.blame(bad))?;
         Ok(config)
+    }
+
+    /// MAX_SHARD_KEY by DOCS_PER_SHARD documents, each shard key's in one insert.
+    fn sharding(&self) -> Result<Option<Sharding>, BadSetting> {
+        let is_set = !self.text("SHARDED").is_empty();
+        if !is_set || !self.yes("SHARDED")? {
+            return Ok(None);
+        }
+        let keys = self.count("MAX_SHARD_KEY", 1, usize::MAX / 2)?;
+        let each = self.count("DOCS_PER_SHARD", 1, INSERT)?;
+        let product = keys.checked_mul(each).filter(|n| i32::try_from(*n).is_ok());
+        let expected = "a number whose product with DOCS_PER_SHARD is below 2147483648";
+        product.ok_or_else(|| self.refuse("MAX_SHARD_KEY", expected))?;
+        Ok(Some(Sharding { keys, each }))
     }
 
     /// RUN_TIME_SECONDS, unless RUN_TIME_MINUTES was set after it.
@@ -296,9 +316,13 @@ impl Reader {
         if self.text("SYSBENCH_AUTO_COMMIT").eq_ignore_ascii_case("n") {
             note("SYSBENCH_AUTO_COMMIT", "it is TokuMX's; a transaction is 18 commands of their own");
         }
-        for name in ["MAX_SHARD_KEY", "DOCS_PER_SHARD"] {
-            note(name, "it belongs to SHARDED=yes");
-        }
+        let (idle, why) = if self.text("SHARDED").is_empty() || !self.yes("SHARDED").unwrap_or(false) {
+            (["MAX_SHARD_KEY", "DOCS_PER_SHARD"], "it belongs to SHARDED=yes")
+        } else {
+            let why = "with SHARDED=yes there are MAX_SHARD_KEY by DOCS_PER_SHARD documents, an insert for each key";
+            (["NUM_DOCUMENTS_PER_COLLECTION", "NUM_DOCUMENTS_PER_INSERT"], why)
+        };
+        idle.into_iter().for_each(|name| note(name, why));
         if self.layers.get("TRUST_STORE").is_some_and(|s| !s.value.is_empty()) {
             note("TRUST_STORE", "the original does not use it either; give tlsCAFile=FILE in URI");
         }

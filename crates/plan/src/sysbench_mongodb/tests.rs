@@ -165,7 +165,9 @@ fn refusals_name_file_line_and_what_is_accepted() {
         ("SEED=1", &["MAX_TPS=0"], "command line: MAX_TPS=0: expected"),
         ("URI=<replace-with-proper-URI>", &[], "expected mongodb://"),
         ("URI=mongodb://h\nMONGO_SERVER=h", &[], "not both"),
-        ("SHARDED=yes", &[], "expected no"),
+        ("SHARDED=yes", &[], "MAX_SHARD_KEY= (default): expected a whole number"),
+        ("SHARDED=yes\nMAX_SHARD_KEY=70000\nDOCS_PER_SHARD=70000", &[], "below 2147483648"),
+        ("SHARDED=perhaps", &[], "expected yes or no"),
         ("DOLOAD=perhaps", &[], "expected yes or no"),
         ("MONGO_PORT=70000", &[], "1 to 65535"),
         ("MONGO_PORT=1\nWRITE_CONCERN=MAYBE", &[], "REPLICAS_SAFE"),
@@ -196,4 +198,21 @@ fn every_variable_is_listed_once() {
     names.dedup();
     assert_eq!((names.len(), count), (40, 40));
     assert!(VARIABLES.iter().all(|v| !v.meaning.is_empty()));
+}
+
+#[test]
+fn sharded_collections_are_a_product() {
+    let words = ["SHARDED=yes", "MAX_SHARD_KEY=40", "DOCS_PER_SHARD=250", "NUM_DOCUMENTS_PER_INSERT=7"];
+    let plan = plan(HEAD, &words, Wishes::default()).unwrap();
+    let sharding = plan.config.sharding.unwrap();
+    assert_eq!(
+        (sharding.keys, sharding.each, plan.config.documents, plan.config.batch),
+        (40, 250, 10_000, 250)
+    );
+    assert!(
+        plan.notes.iter().any(|note| note.contains("NUM_DOCUMENTS_PER_INSERT has no effect")),
+        "{:?}",
+        plan.notes
+    );
+    assert!(plan.log_name(Phase::Load).contains("-10-10000-"));
 }

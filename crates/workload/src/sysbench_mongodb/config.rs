@@ -79,6 +79,22 @@ impl Counts {
     }
 }
 
+/// SHARDED=yes: collections are sharded by `shardKey` and `orderId`, and a transaction keeps to one `shardKey`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sharding {
+    /// Values of `shardKey`, from 0.
+    pub keys: u32,
+    /// Documents of each, `orderId` from 1.
+    pub each: u32,
+}
+
+impl Sharding {
+    /// `shardKey` and `orderId` of an `_id`.
+    pub fn place(self, id: u32) -> (u32, u32) {
+        ((id - 1) / self.each, (id - 1) % self.each + 1)
+    }
+}
+
 /// The workload as configured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SysbenchConfig {
@@ -88,6 +104,8 @@ pub struct SysbenchConfig {
     pub collections: u32,
     /// Documents of each collection, `_id` 1 to N.
     pub documents: u32,
+    /// How documents are spread over shards; the product is `documents`.
+    pub sharding: Option<Sharding>,
     /// Documents of one insert of the loader.
     pub batch: u32,
     /// Loader threads; so many collections are loaded at a time.
@@ -119,6 +137,7 @@ impl Default for SysbenchConfig {
             dialect: Dialect::Head,
             collections: 1,
             documents: 1_000_000,
+            sharding: None,
             batch: 1_000,
             loaders: 10,
             writers: 10,
@@ -151,6 +170,12 @@ impl SysbenchConfig {
             if value == 0 || value > most {
                 return Err(BadProperty::new(key, value, whole));
             }
+        }
+        if let Some(Sharding { keys, each }) = self.sharding
+            && (keys == 0 || each == 0 || keys.checked_mul(each) != Some(self.documents))
+        {
+            let expected = format!("such that MAX_SHARD_KEY by {each} DOCS_PER_SHARD is {}", self.documents);
+            return Err(BadProperty::new("MAX_SHARD_KEY", keys, expected));
         }
         if self.documents.checked_add(self.range_size).is_none_or(|last| last > most) {
             let expected = "a range that ends below 2147483648 with NUM_DOCUMENTS_PER_COLLECTION added";

@@ -3,9 +3,9 @@
 //! What a request means: `collection` from 0, `key` the (first) `_id`, `seed` the generator's state before the request's
 //! own draws; `limit` is the number of documents of a batch or the user of a transaction.
 
-use super::config::{Dialect, SysbenchConfig};
+use super::config::{Dialect, Sharding, SysbenchConfig};
 use super::generator::{Generator, IdKind};
-use super::shapes::{self, C, Command, ID, LAST, ONE};
+use super::shapes::{self, C, Command, ID, LAST, ONE, SHARD};
 use crate::java_random::JavaRandom;
 use dyno_types::document::{Operand, Shape};
 use dyno_types::{Content, Request, bson};
@@ -32,22 +32,38 @@ thread_local! {
 pub struct SysbenchContent {
     pub(super) generator: Generator,
     loader_ids: IdKind,
+    sharding: Option<Sharding>,
     range_size: u32,
     shapes: Vec<Shape>,
 }
 
 impl SysbenchContent {
-    /// For a checked config.
+    /// For the load phase of a checked config.
     pub fn new(config: &SysbenchConfig) -> Self {
+        Self::drawing(config, config.documents)
+    }
+
+    /// For the run phase, whose numbers are those of a `shardKey` where there is one.
+    pub(super) fn of_run(config: &SysbenchConfig) -> Self {
+        Self::drawing(config, config.sharding.map_or(config.documents, |sharding| sharding.each))
+    }
+
+    fn drawing(config: &SysbenchConfig, bound: u32) -> Self {
         SysbenchContent {
-            generator: Generator::new(config.documents),
+            generator: Generator::new(bound, config.sharding),
+            sharding: config.sharding,
             loader_ids: match config.dialect {
                 Dialect::Y2015 => IdKind::Int32,
                 Dialect::Head => IdKind::Int64,
             },
             range_size: config.range_size,
-            shapes: shapes::shapes(),
+            shapes: shapes::shapes(config.sharding.is_some()),
         }
+    }
+
+    /// The sharded program inserts the `_id` that it has found, the other one a number of its own.
+    fn run_ids(&self) -> IdKind {
+        if self.sharding.is_some() { self.loader_ids } else { IdKind::Int32 }
     }
 
     /// The generator as document `number` of a batch finds it.
@@ -122,7 +138,7 @@ impl Content for SysbenchContent {
     fn document(&self, request: &Request, number: u32, out: &mut Vec<u8>) {
         if Command::of(request.shape) != Command::Load {
             let mut random = JavaRandom::from_state(request.seed);
-            return self.generator.document(&mut random, request.key as i32, IdKind::Int32, out);
+            return self.generator.document(&mut random, request.key as i32, self.run_ids(), out);
         }
         let mut random = self.at(request, number);
         let id = request.key as i32 + number as i32;
@@ -132,8 +148,13 @@ impl Content for SysbenchContent {
     }
 
     fn operand(&self, request: &Request, _number: u32, operand: Operand, name: &str, out: &mut Vec<u8>) {
-        let id = request.key as i32;
+        let (shard, id) = match &self.sharding {
+            Some(sharding) => sharding.place(request.key as u32),
+            None => (0, request.key as u32),
+        };
+        let id = id as i32;
         match operand {
+            SHARD => bson::int32(out, name, shard as i32),
             ID => bson::int32(out, name, id),
             LAST => bson::int32(out, name, id + self.range_size as i32 - 1),
             ONE => bson::int32(out, name, 1),

@@ -1,7 +1,9 @@
-//! Documents of sysbench: `_id`, `k`, `c` and `pad`, in this order and always of the same size.
+//! Documents of sysbench: `_id`, `k`, `c` and `pad`, in this order and always of the same size; where they are sharded, `shardKey`
+//! and `orderId` stand behind `_id`.
 //!
 //! Draws of a document, in order: k (of 1 to N), the 110 digits of c, the 55 digits of pad.
 
+use super::config::Sharding;
 use crate::java_random::{Bound, JavaRandom};
 use dyno_types::bson;
 
@@ -31,13 +33,15 @@ pub enum IdKind {
 struct Skeleton {
     bytes: Vec<u8>,
     id: usize,
+    /// Of `shardKey` and `orderId`.
+    shard: Option<[usize; 2]>,
     k: usize,
     c: usize,
     pad: usize,
 }
 
 impl Skeleton {
-    fn new(ids: IdKind) -> Self {
+    fn new(ids: IdKind, sharded: bool) -> Self {
         let mut out = Vec::new();
         let at = bson::open(&mut out);
         match ids {
@@ -45,6 +49,12 @@ impl Skeleton {
             IdKind::Int64 => bson::int64(&mut out, "_id", 0),
         }
         let id = out.len() - if ids == IdKind::Int32 { 4 } else { 8 };
+        let shard = sharded.then(|| {
+            ["shardKey", "orderId"].map(|name| {
+                bson::int32(&mut out, name, 0);
+                out.len() - 4
+            })
+        });
         bson::int32(&mut out, "k", 0);
         let k = out.len() - 4;
         // Not a letter stays: they mark where the digits go.
@@ -53,7 +63,7 @@ impl Skeleton {
         bson::string(&mut out, "pad", &"-".repeat(PAD_LEN));
         let pad = out.len() - 1 - PAD_LEN;
         bson::close(&mut out, at);
-        Skeleton { bytes: out, id, k, c, pad }
+        Skeleton { bytes: out, id, shard, k, c, pad }
     }
 }
 
@@ -61,17 +71,19 @@ impl Skeleton {
 #[derive(Debug)]
 pub struct Generator {
     bound: Bound,
+    sharding: Option<Sharding>,
     int32: Skeleton,
     int64: Skeleton,
 }
 
 impl Generator {
-    /// For collections of `n` documents.
-    pub fn new(n: u32) -> Self {
+    /// For numbers from 1 to `n`.
+    pub fn new(n: u32, sharding: Option<Sharding>) -> Self {
         Generator {
             bound: Bound::new(n),
-            int32: Skeleton::new(IdKind::Int32),
-            int64: Skeleton::new(IdKind::Int64),
+            sharding,
+            int32: Skeleton::new(IdKind::Int32, sharding.is_some()),
+            int64: Skeleton::new(IdKind::Int64, sharding.is_some()),
         }
     }
 
@@ -108,6 +120,11 @@ impl Generator {
         match ids {
             IdKind::Int32 => bytes[skeleton.id..][..4].copy_from_slice(&id.to_le_bytes()),
             IdKind::Int64 => bytes[skeleton.id..][..8].copy_from_slice(&i64::from(id).to_le_bytes()),
+        }
+        if let (Some([key, order]), Some(sharding)) = (skeleton.shard, &self.sharding) {
+            let place = sharding.place(id as u32);
+            bytes[key..][..4].copy_from_slice(&place.0.to_le_bytes());
+            bytes[order..][..4].copy_from_slice(&place.1.to_le_bytes());
         }
         bytes[skeleton.k..][..4].copy_from_slice(&k.to_le_bytes());
         place(&digits[..C_DIGITS], &mut bytes[skeleton.c..][..C_LEN]);

@@ -17,7 +17,7 @@ mod load;
 mod run;
 mod shapes;
 
-pub use config::{Counts, Dialect, Streams, SysbenchConfig, UNLIMITED_TPS};
+pub use config::{Counts, Dialect, Sharding, Streams, SysbenchConfig, UNLIMITED_TPS};
 pub use content::SysbenchContent;
 pub use generator::{Generator, IdKind};
 pub use load::SysbenchLoad;

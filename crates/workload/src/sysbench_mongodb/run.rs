@@ -1,6 +1,6 @@
 //! The run phase: transactions, each a script of commands on one collection.
 //!
-//! Draws of a transaction, in order: the collection, then for each command its `_id` and its content, just before it is
+//! Draws of a transaction, in order: the collection, the `shardKey` where there is one, then for each command its `_id` and its content, just before it is
 //! sent; the insert takes the `_id` of the delete before it. A command that fails ends the transaction, and the user's
 //! generator goes on from there, as the original's does.
 
@@ -38,6 +38,8 @@ pub struct SysbenchRun {
     metric: [u16; Command::ALL.len()],
     transaction: u16,
     collections: Bound,
+    /// Values of `shardKey`, and documents of each.
+    shards: Option<(Bound, u64)>,
     seed: u64,
     streams: Streams,
     pace: Pace,
@@ -71,11 +73,12 @@ impl SysbenchRun {
         };
         Ok(SysbenchRun {
             metrics,
-            content: Arc::new(SysbenchContent::new(config)),
+            content: Arc::new(SysbenchContent::of_run(config)),
             script,
             metric,
             transaction,
             collections: Bound::new(config.collections),
+            shards: config.sharding.map(|s| (Bound::new(s.keys), u64::from(s.each))),
             seed: config.seed as u64 ^ rng::mix(u64::from(config.first_writer)),
             streams: config.streams,
             pace: config.pace(),
@@ -88,12 +91,18 @@ impl SysbenchRun {
         &self.users[request.limit as usize % self.users.len()]
     }
 
+    /// How many `_id`s precede those of an `_id`'s `shardKey`.
+    fn first_of_shard(&self, id: u64) -> u64 {
+        self.shards.map_or(0, |(_, each)| id.saturating_sub(1) / each * each)
+    }
+
     /// The request at `step`, whose draws begin at `random`; `before` is the request that precedes it.
     fn command(&self, step: u16, random: JavaRandom, before: &Request) -> Request {
         let command = self.script[usize::from(step)];
         let key = match command {
             Command::Insert => before.key,
-            _ => self.content.generator.id(&mut { random }) as u64,
+            // Of the transaction's shardKey.
+            _ => self.first_of_shard(before.key) + self.content.generator.id(&mut { random }) as u64,
         };
         Request {
             verb: Verb::Document,
@@ -150,7 +159,9 @@ impl Workload for SysbenchRun {
             Streams::Transactions => draw.seed,
         });
         let collection = random.below(self.collections);
-        let nothing = Request { collection, limit: user, ..Request::default() };
+        // The first _id of the shardKey stands for it.
+        let key = self.shards.map_or(0, |(keys, each)| u64::from(random.below(keys)) * each + 1);
+        let nothing = Request { collection, limit: user, key, ..Request::default() };
         self.command(0, random, &nothing)
     }
 

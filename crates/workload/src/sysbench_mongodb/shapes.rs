@@ -37,6 +37,9 @@ pub(super) const ONE: Operand = 2;
 /// Operand: a new `c`.
 pub(super) const C: Operand = 3;
 
+/// Operand: the `shardKey`; `ID` and `LAST` are `orderId`s where there is one.
+pub(super) const SHARD: Operand = 4;
+
 impl Command {
     /// All commands by number.
     pub const ALL: [Command; 10] = [
@@ -73,9 +76,15 @@ impl Command {
         }
     }
 
-    fn action(self) -> Action {
+    fn action(self, sharded: bool) -> Action {
+        let of_shard = |filter: Filter| match sharded {
+            true => Filter([Filter::equal("shardKey", SHARD).0, filter.0].concat()),
+            false => filter,
+        };
+        let field = if sharded { "orderId" } else { "_id" };
+        let one = || of_shard(Filter::equal(field, ID));
         let only_c = || Projection(vec![("c".into(), true), ("_id".into(), false)]);
-        let range = || Filter::between("_id", ID, LAST);
+        let range = || of_shard(Filter::between(field, ID, LAST));
         let find = |filter, sort, limit, single_batch| Action::Find {
             filter,
             fields: only_c(),
@@ -84,31 +93,31 @@ impl Command {
             single_batch,
         };
         let update = |modify, field: &str, operand| Action::Update {
-            filter: Filter::equal("_id", ID),
+            filter: one(),
             change: Change::Fields(vec![(modify, field.into(), operand)]),
             many: false,
             upsert: false,
             ordered: true,
         };
         match self {
-            Command::PointSelect => find(Filter::equal("_id", ID), Vec::new(), Some(1), true),
+            Command::PointSelect => find(one(), Vec::new(), Some(1), true),
             Command::SimpleRange => find(range(), Vec::new(), Some(0), false),
             Command::SumRange => Action::Sum { filter: range(), field: "k".into(), result: "average".into() },
             Command::OrderRange => find(range(), vec![("c".into(), Order::Ascending)], Some(0), false),
             Command::DistinctRange => Action::Distinct { filter: range(), field: "c".into() },
             Command::IndexUpdate => update(Modify::Increment, "k", ONE),
             Command::NonIndexUpdate => update(Modify::Set, "c", C),
-            Command::Delete => Action::Delete { filter: Filter::equal("_id", ID), many: true, ordered: true },
+            Command::Delete => Action::Delete { filter: one(), many: true, ordered: true },
             Command::Insert | Command::Load => Action::Insert { ordered: true },
         }
     }
 }
 
 /// The shapes by number.
-pub(super) fn shapes() -> Vec<Shape> {
+pub(super) fn shapes(sharded: bool) -> Vec<Shape> {
     let shape = |command: Command| {
         let name = if command == Command::Load { "LOAD" } else { command.metric() };
-        Shape { name: name.into(), action: command.action() }
+        Shape { name: name.into(), action: command.action(sharded) }
     };
     Command::ALL.into_iter().map(shape).collect()
 }

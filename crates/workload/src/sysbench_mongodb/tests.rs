@@ -288,3 +288,64 @@ proptest! {
         }
     }
 }
+
+/// A loaded document as numbers: `_id`, `shardKey`, `orderId`, `k`.
+fn numbers(document: &[u8]) -> [i64; 4] {
+    bson::check(document).unwrap();
+    ["_id", "shardKey", "orderId", "k"].map(|name| bson::find(document, name).unwrap().as_i64().unwrap())
+}
+
+#[test]
+fn sharded_documents_and_transactions_keep_to_their_shard_key() {
+    let sharding = Sharding { keys: 40, each: 250 };
+    let config = SysbenchConfig { sharding: Some(sharding), batch: 250, seed: 9, ..config(10_000, 3) };
+    let load = SysbenchLoad::new(&config).unwrap();
+    let batches: Vec<Request> =
+        (0..=6).map(|index| load.bind(&load.draw(index), &Frontier::new(0))).collect();
+    let request = batches[6];
+    let mut last = Vec::new();
+    load.content().document(&request, 249, &mut last);
+    let names: Vec<_> = bson::elements(&last).unwrap().map(|e| e.unwrap().name.to_vec()).collect();
+    assert_eq!(names, [&b"_id"[..], b"shardKey", b"orderId", b"k", b"c", b"pad"]);
+    // The third shard key of the first collection.
+    assert_eq!(numbers(&last)[..3], [750, 2, 250]);
+    assert_eq!(bson::find(&last, "_id").unwrap().kind, bson::kind::INT64);
+    // Values are those of a collection that is not sharded.
+    let plain = rows(&SysbenchConfig { sharding: None, ..config.clone() }, 1, 750);
+    assert_eq!(k(&plain[749]), numbers(&last)[3].to_string());
+
+    let run = SysbenchRun::new(&config).unwrap();
+    let content = run.content();
+    let mut random = crate::java_random::JavaRandom::new(9);
+    let below =
+        |random: &mut crate::java_random::JavaRandom, n| random.below(crate::java_random::Bound::new(n));
+    assert_eq!(run.bind(&run.draw(0), &Frontier::new(0)).collection, below(&mut random, 3));
+    let shard = u64::from(below(&mut random, 40));
+    let first = u64::from(below(&mut random, 250)) + 1;
+    let requests = transaction(&run, 0, ok);
+    assert_eq!((requests.len(), requests[0].key), (18, shard * 250 + first));
+    let x = |request: &Request, number| {
+        bson::find(&operand(content.as_ref(), request, number), "x").unwrap().as_i64().unwrap() as u64
+    };
+    for request in &requests {
+        assert_eq!(x(request, 4), shard);
+        assert!((1..=250).contains(&x(request, 0)));
+        assert_eq!((request.key - 1) / 250, shard);
+    }
+    assert_eq!(x(&requests[10], 1), x(&requests[10], 0) + 99);
+    let mut new = Vec::new();
+    content.document(&requests[17], 0, &mut new);
+    let [id, key, order, k] = numbers(&new);
+    assert_eq!((id, key, order), (requests[16].key as i64, shard as i64, x(&requests[16], 0) as i64));
+    assert!((1..=250).contains(&k) && bson::find(&new, "_id").unwrap().kind == bson::kind::INT64);
+    // Commands ask by both fields.
+    for shape in content.shapes().iter().take(8) {
+        let text = format!("{:?}", shape.action);
+        assert!(
+            text.contains("shardKey") && text.contains("orderId") && !text.contains("\"_id\", test"),
+            "{text}"
+        );
+    }
+    let wrong = SysbenchConfig { documents: 9_999, ..config };
+    assert!(wrong.check().unwrap_err().to_string().starts_with("MAX_SHARD_KEY"));
+}
