@@ -42,6 +42,7 @@ pub struct PocContent {
     collection: String,
     collections: u32,
     single_field: bool,
+    indexes: u32,
     pub(super) workers: Arc<Workers>,
 }
 
@@ -56,6 +57,7 @@ impl PocContent {
             collection: config.collection.clone(),
             collections: config.collections,
             single_field: config.update_fields == 1,
+            indexes: config.indexes,
             workers,
         }
     }
@@ -164,6 +166,11 @@ impl Content for PocContent {
     }
 
     fn value(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
+
+    fn indexes(&self) -> Vec<(String, String)> {
+        let leaves = self.template.leaves().iter().take(self.indexes as usize);
+        leaves.map(|leaf| (format!("{leaf}_1"), leaf.clone())).collect()
+    }
 
     fn shapes(&self) -> &[Shape] {
         &self.shapes
