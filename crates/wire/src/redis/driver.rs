@@ -6,10 +6,10 @@
 
 use super::batch::{Batch, put_score};
 use super::cluster::{Topology, key_slot};
+use super::documents;
 use super::errors::classify;
 use super::options::{Index, Layout, ReadFrom, RedisOptions};
-use super::resp::{NotResp, Token, put_array, put_bulk, put_command, put_length, skip, token};
-use dyno_types::limits::SCAN_RECORDS;
+use super::resp::{NotResp, Token, put_bulk, put_command, skip, token};
 use dyno_types::{Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb};
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub fn java_hash(key: &[u8]) -> i32 {
 #[derive(Debug, Default)]
 pub struct Exchange {
     request: Request,
-    key: Vec<u8>,
+    pub(super) key: Vec<u8>,
     /// Replies still awaited.
     waiting: u32,
     outcome: Outcome,
@@ -41,6 +41,15 @@ pub struct Exchange {
 }
 
 impl Exchange {
+    pub(super) fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// A document more was found or written.
+    pub(super) fn count(&mut self) {
+        self.records += 1;
+    }
+
     fn scan_key(&self, record: u32) -> &[u8] {
         let record = record as usize;
         let from = if record == 0 { 0 } else { self.ends[record - 1] as usize };
@@ -50,12 +59,12 @@ impl Exchange {
 
 /// The Redis protocol of one load thread.
 pub struct RedisDriver {
-    options: Arc<RedisOptions>,
+    pub(super) options: Arc<RedisOptions>,
     pub(super) content: Arc<dyn Content>,
     topology: Topology,
     stale: bool,
     error: String,
-    scratch: Vec<u8>,
+    pub(super) scratch: Vec<u8>,
     pub(super) batch_key: Vec<u8>,
     pub(super) index_slot: u16,
 }
@@ -81,9 +90,7 @@ impl RedisDriver {
                     .into(),
             ));
         }
-        if let Some(shape) = content.shapes().first() {
-            return Err(Refused(format!("Redis has no documents: it cannot do {:?}", shape.name)));
-        }
+        documents::check(content.as_ref())?;
         Ok(RedisDriver {
             options,
             content,
@@ -96,7 +103,13 @@ impl RedisDriver {
         })
     }
 
-    fn fail(&mut self, text: &[u8]) -> Outcome {
+    /// What went wrong, in our own words.
+    pub(super) fn say(&mut self, words: &str) {
+        self.error.clear();
+        self.error.push_str(words);
+    }
+
+    pub(super) fn fail(&mut self, text: &[u8]) -> Outcome {
         self.error.clear();
         self.error.push_str(&String::from_utf8_lossy(&text[..text.len().min(400)]));
         let outcome = classify(text);
@@ -111,6 +124,9 @@ impl RedisDriver {
         if !x.batch.is_empty() {
             return self.batched_slot(x, command);
         }
+        if x.request.verb == Verb::Document {
+            return self.document_slot(&x.request, command);
+        }
         let key = Self::key_of(x, command);
         if key == INDEX_KEY { self.index_slot } else { key_slot(key) }
     }
@@ -122,63 +138,6 @@ impl RedisDriver {
             (Verb::Scan, n) => x.scan_key(n - 1),
             _ => &x.key,
         }
-    }
-
-    fn put_read(&mut self, request: &Request, key: &[u8], out: &mut Vec<u8>) {
-        if self.options.layout == Layout::String {
-            return put_command(out, &[b"GET", key]);
-        }
-        let fields = self.content.fields(request);
-        if fields == 0 {
-            out.extend_from_slice(b"*2\r\n$7\r\nHGETALL\r\n");
-            return put_bulk(out, key);
-        }
-        put_array(out, 2 + fields);
-        out.extend_from_slice(b"$5\r\nHMGET\r\n");
-        put_bulk(out, key);
-        for field in 0..fields {
-            self.put_name(request, field, out);
-        }
-    }
-
-    fn put_name(&mut self, request: &Request, field: usize, out: &mut Vec<u8>) {
-        self.scratch.clear();
-        self.content.name(request, field, &mut self.scratch);
-        put_bulk(out, &self.scratch);
-    }
-
-    fn put_value(&self, request: &Request, field: usize, out: &mut Vec<u8>) {
-        put_length(out, self.content.value_len(request, field));
-        self.content.value(request, field, out);
-        out.extend_from_slice(b"\r\n");
-    }
-
-    pub(super) fn put_write(&mut self, request: &Request, key: &[u8], out: &mut Vec<u8>) {
-        let fields = self.content.fields(request);
-        if self.options.layout == Layout::String {
-            out.extend_from_slice(b"*3\r\n$3\r\nSET\r\n");
-            put_bulk(out, key);
-            put_length(out, (0..fields).map(|f| self.content.value_len(request, f)).sum());
-            for field in 0..fields {
-                self.content.value(request, field, out);
-            }
-            return out.extend_from_slice(b"\r\n");
-        }
-        put_array(out, 2 + 2 * fields);
-        out.extend_from_slice(b"$5\r\nHMSET\r\n");
-        put_bulk(out, key);
-        for field in 0..fields {
-            self.put_name(request, field, out);
-            self.put_value(request, field, out);
-        }
-    }
-
-    fn put_scan(&self, x: &Exchange, out: &mut Vec<u8>) {
-        let score = java_hash(&x.key).to_string();
-        let limit = x.request.limit.min(SCAN_RECORDS).to_string();
-        let parts: [&[u8]; 7] =
-            [b"ZRANGEBYSCORE", INDEX_KEY, score.as_bytes(), b"+inf", b"LIMIT", b"0", limit.as_bytes()];
-        put_command(out, &parts);
     }
 
     /// A record read or found by a scan: there or not, and verified where the content can. Returns the position after
@@ -348,6 +307,7 @@ impl RedisDriver {
                     .take_keys(x, input)?
                     .map_or(Decoded::Need, |(then, used)| Decoded::Reply { used, then }));
             }
+            (Verb::Document, _) => self.take_document(x, input)?,
             (Verb::Read | Verb::Scan, _) => self.take_record(x, command, input)?,
             _ => self.take_ack(x, input)?,
         };
@@ -394,8 +354,13 @@ impl Driver for RedisDriver {
         x.removed = false;
         x.batch.clear();
         x.key.clear();
-        if request.verb != Verb::Topology {
-            self.content.key(request, &mut x.key);
+        match request.verb {
+            Verb::Topology => {}
+            Verb::Document => {
+                x.waiting = self.document_commands(request);
+                return x.waiting;
+            }
+            _ => self.content.key(request, &mut x.key),
         }
         let indexed =
             self.options.index == Index::Zset && matches!(request.verb, Verb::Insert | Verb::Delete);
@@ -451,7 +416,7 @@ impl Driver for RedisDriver {
             }
             (Verb::Delete, 0) => put_command(out, &[b"DEL", &x.key]),
             (Verb::Delete, _) => put_command(out, &[b"ZREM", INDEX_KEY, &x.key]),
-            (Verb::Document, _) => unreachable!("refused by new"),
+            (Verb::Document, _) => self.put_document(&x.request, command, out),
             (Verb::Topology, _) => put_command(out, &[b"CLUSTER", b"SLOTS"]),
         }
     }
