@@ -20,6 +20,7 @@ lint:
 test:
 	@scripts/need-redis.sh || true
 	@scripts/need-mongo.sh || true
+	@scripts/need-ycsb.sh || true
 	@scripts/test.sh
 
 # What is slow or rare: `make test`, then the embedded stores that need a library (LMDB, RocksDB, WiredTiger). The official
