@@ -191,7 +191,6 @@ impl Cluster {
             }
             let log = std::fs::read_to_string(home.join("log")).unwrap_or_default();
             assert!(attempts < 20, "a node does not start: {log}");
-            eprintln!("a node did not start: {log}");
         }
         let addresses: Vec<String> =
             cluster.nodes.iter().map(|(port, _)| format!("127.0.0.1:{port}")).collect();
