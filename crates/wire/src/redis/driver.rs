@@ -24,19 +24,27 @@ pub fn java_hash(key: &[u8]) -> i32 {
 #[derive(Debug, Default)]
 pub struct Exchange {
     request: Request,
-    pub(super) key: Vec<u8>,
     /// Replies still awaited.
     waiting: u32,
     outcome: Outcome,
     verified: Option<Outcome>,
     records: u32,
+    removed: bool,
+    /// Whether it is a batch of inserts.
+    pub(super) batched: bool,
+    /// Apart, so that what all operations touch fills few cache lines.
+    pub(super) more: Box<More>,
+}
+
+/// What only scans and batches need.
+#[derive(Debug, Default)]
+pub(super) struct More {
     /// A scan's keys end to end, and where each ends.
     keys: Vec<u8>,
     ends: Vec<u32>,
     /// The next record of a scan to ask for.
     asked: u32,
-    removed: bool,
-    /// The inserts of a batch; empty for a single operation.
+    /// The inserts of a batch.
     pub(super) batch: Batch,
 }
 
@@ -52,8 +60,8 @@ impl Exchange {
 
     fn scan_key(&self, record: u32) -> &[u8] {
         let record = record as usize;
-        let from = if record == 0 { 0 } else { self.ends[record - 1] as usize };
-        &self.keys[from..self.ends[record] as usize]
+        let from = if record == 0 { 0 } else { self.more.ends[record - 1] as usize };
+        &self.more.keys[from..self.more.ends[record] as usize]
     }
 }
 
@@ -121,22 +129,38 @@ impl RedisDriver {
 
     /// The slot of the command's key.
     fn slot_of(&mut self, x: &Exchange, command: u32) -> u16 {
-        if !x.batch.is_empty() {
+        if x.batched {
             return self.batched_slot(x, command);
         }
         if x.request.verb == Verb::Document {
             return self.document_slot(&x.request, command);
         }
-        let key = Self::key_of(x, command);
-        if key == INDEX_KEY { self.index_slot } else { key_slot(key) }
+        // The record's key, the index's, or a scanned record's.
+        match (x.request.verb, command) {
+            (Verb::Scan, 0) | (Verb::Insert | Verb::Delete, 1) => self.index_slot,
+            (Verb::Scan, n) => key_slot(x.scan_key(n - 1)),
+            _ => {
+                self.batch_key.clear();
+                self.content.key(&x.request, &mut self.batch_key);
+                key_slot(&self.batch_key)
+            }
+        }
     }
 
-    /// The command's key: the record's, the index's, or a scanned record's.
-    fn key_of(x: &Exchange, command: u32) -> &[u8] {
+    /// A command about one record, whose key is `key`.
+    fn put_record(&mut self, x: &Exchange, command: u32, key: &[u8], out: &mut Vec<u8>) {
         match (x.request.verb, command) {
-            (Verb::Scan, 0) | (Verb::Insert | Verb::Delete, 1) => INDEX_KEY,
-            (Verb::Scan, n) => x.scan_key(n - 1),
-            _ => &x.key,
+            (Verb::Read, _) => self.put_read(&x.request, key, out),
+            (Verb::Scan, _) => self.put_scan(&x.request, key, out),
+            (Verb::Update, _) | (Verb::Insert, 0) => self.put_write(&x.request, key, out),
+            (Verb::Delete, 0) => put_command(out, &[b"DEL", key]),
+            (Verb::Delete, _) => put_command(out, &[b"ZREM", INDEX_KEY, key]),
+            _ => {
+                out.extend_from_slice(b"*4\r\n$4\r\nZADD\r\n");
+                put_bulk(out, INDEX_KEY);
+                put_score(out, key);
+                put_bulk(out, key);
+            }
         }
     }
 
@@ -204,16 +228,16 @@ impl RedisDriver {
             Some((Token::Error(text), _)) => return Ok(Some((Then::Finish(self.fail(text)), end))),
             _ => return Err(NotResp),
         };
-        x.keys.clear();
-        x.ends.clear();
+        x.more.keys.clear();
+        x.more.ends.clear();
         for _ in 0..count {
             let Some((Token::Bulk(key), next)) = token(input, at)? else { return Err(NotResp) };
-            x.keys.extend_from_slice(key);
-            x.ends.push(x.keys.len() as u32);
+            x.more.keys.extend_from_slice(key);
+            x.more.ends.push(x.more.keys.len() as u32);
             at = next;
         }
         let first = (count as u32).min(self.options.scan_window);
-        x.asked = first;
+        x.more.asked = first;
         x.waiting = first;
         let then = if first == 0 { Then::Finish(Outcome::Ok) } else { Then::Send { first: 1, count: first } };
         Ok(Some((then, end)))
@@ -241,7 +265,9 @@ impl RedisDriver {
     fn fold(&mut self, x: &mut Exchange, command: u32, outcome: Outcome) -> Then {
         let scanned = x.request.verb == Verb::Scan && command > 0;
         if !outcome.is_ok() {
-            x.batch.fail(command, outcome);
+            if x.batched {
+                x.more.batch.fail(command, outcome);
+            }
         }
         match outcome {
             Outcome::Ok => x.records += u32::from(scanned || x.request.verb == Verb::Read),
@@ -251,10 +277,10 @@ impl RedisDriver {
             _ => {}
         }
         x.waiting -= 1;
-        if scanned && x.asked < x.ends.len() as u32 {
-            x.asked += 1;
+        if scanned && x.more.asked < x.more.ends.len() as u32 {
+            x.more.asked += 1;
             x.waiting += 1;
-            return Then::Send { first: x.asked, count: 1 };
+            return Then::Send { first: x.more.asked, count: 1 };
         }
         if x.waiting > 0 {
             return Then::Wait;
@@ -352,15 +378,14 @@ impl Driver for RedisDriver {
         x.verified = None;
         x.records = 0;
         x.removed = false;
-        x.batch.clear();
-        x.key.clear();
+        x.batched = false;
         match request.verb {
             Verb::Topology => {}
             Verb::Document => {
                 x.waiting = self.document_commands(request);
                 return x.waiting;
             }
-            _ => self.content.key(request, &mut x.key),
+            _ => {}
         }
         let indexed =
             self.options.index == Index::Zset && matches!(request.verb, Verb::Insert | Verb::Delete);
@@ -374,7 +399,8 @@ impl Driver for RedisDriver {
 
     fn begin_batch(&mut self, x: &mut Exchange, requests: &[Request]) -> u32 {
         let count = self.begin(x, &requests[0]);
-        x.batch.begin(requests);
+        x.batched = true;
+        x.more.batch.begin(requests);
         // Each record by itself, the index (where there is one) for all.
         x.waiting = requests.len() as u32 + count - 1;
         x.waiting
@@ -382,7 +408,7 @@ impl Driver for RedisDriver {
 
     fn batch_outcome(&self, x: &Exchange, number: u32, outcome: Outcome) -> Outcome {
         // Answered to the end: each has its own. Cut short: nobody knows which were done.
-        if x.waiting == 0 { x.batch.outcome(number) } else { outcome }
+        if x.waiting == 0 { x.more.batch.outcome(number) } else { outcome }
     }
 
     #[inline]
@@ -403,21 +429,18 @@ impl Driver for RedisDriver {
 
     fn encode(&mut self, x: &Exchange, command: u32, out: &mut Vec<u8>) {
         match (x.request.verb, command) {
-            _ if !x.batch.is_empty() => self.put_batched(x, command, out),
-            (Verb::Read, _) => self.put_read(&x.request, &x.key, out),
-            (Verb::Scan, 0) => self.put_scan(x, out),
-            (Verb::Scan, n) => self.put_read(&x.request, x.scan_key(n - 1), out),
-            (Verb::Update, _) | (Verb::Insert, 0) => self.put_write(&x.request, &x.key, out),
-            (Verb::Insert, _) => {
-                out.extend_from_slice(b"*4\r\n$4\r\nZADD\r\n");
-                put_bulk(out, INDEX_KEY);
-                put_score(out, &x.key);
-                put_bulk(out, &x.key);
-            }
-            (Verb::Delete, 0) => put_command(out, &[b"DEL", &x.key]),
-            (Verb::Delete, _) => put_command(out, &[b"ZREM", INDEX_KEY, &x.key]),
+            _ if x.batched => self.put_batched(x, command, out),
+            (Verb::Scan, n) if n > 0 => self.put_read(&x.request, x.scan_key(n - 1), out),
             (Verb::Document, _) => self.put_document(&x.request, command, out),
             (Verb::Topology, _) => put_command(out, &[b"CLUSTER", b"SLOTS"]),
+            _ => {
+                // Rendered where it is needed: kept in every operation it would cost a cache line.
+                let mut key = std::mem::take(&mut self.batch_key);
+                key.clear();
+                self.content.key(&x.request, &mut key);
+                self.put_record(x, command, &key, out);
+                self.batch_key = key;
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! YCSB's records as commands: a hash or a string each, and the index of keys.
 
-use super::driver::{Exchange, INDEX_KEY, RedisDriver, java_hash};
+use super::driver::{INDEX_KEY, RedisDriver, java_hash};
 use super::options::Layout;
 use super::resp::{put_array, put_bulk, put_command, put_length};
 use dyno_types::Request;
@@ -56,9 +56,9 @@ impl RedisDriver {
         }
     }
 
-    pub(super) fn put_scan(&self, x: &Exchange, out: &mut Vec<u8>) {
-        let score = java_hash(&x.key).to_string();
-        let limit = x.request().limit.min(SCAN_RECORDS).to_string();
+    pub(super) fn put_scan(&self, request: &Request, key: &[u8], out: &mut Vec<u8>) {
+        let score = java_hash(key).to_string();
+        let limit = request.limit.min(SCAN_RECORDS).to_string();
         let parts: [&[u8]; 7] =
             [b"ZRANGEBYSCORE", INDEX_KEY, score.as_bytes(), b"+inf", b"LIMIT", b"0", limit.as_bytes()];
         put_command(out, &parts);
