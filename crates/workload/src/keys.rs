@@ -68,8 +68,8 @@ pub fn push_signed(value: i64, out: &mut Vec<u8>) {
     push_decimal(value.unsigned_abs(), out);
 }
 
-/// The eight decimal digits of a number below 10^8, the first in the lowest byte: halved three times, the parts side by side in one word. Divisions
-/// are multiplications by reciprocals that are exact for so few digits.
+/// The eight decimal digits of a number below 10^8, the first in the lowest byte: halved three times, the parts side by
+/// side in one word. Divisions are multiplications by reciprocals that are exact for so few digits.
 #[inline]
 fn eight_digits(value: u32) -> u64 {
     let value = u64::from(value);

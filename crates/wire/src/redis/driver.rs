@@ -264,10 +264,8 @@ impl RedisDriver {
     /// One of several replies has come: folds its outcome and says what follows.
     fn fold(&mut self, x: &mut Exchange, command: u32, outcome: Outcome) -> Then {
         let scanned = x.request.verb == Verb::Scan && command > 0;
-        if !outcome.is_ok() {
-            if x.batched {
-                x.more.batch.fail(command, outcome);
-            }
+        if x.batched && !outcome.is_ok() {
+            x.more.batch.fail(command, outcome);
         }
         match outcome {
             Outcome::Ok => x.records += u32::from(scanned || x.request.verb == Verb::Read),
