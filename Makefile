@@ -20,12 +20,14 @@ lint:
 test:
 	@scripts/need-redis.sh || true
 	@scripts/need-mongo.sh || true
+	@scripts/need-ycsb.sh || true
 	@scripts/test.sh
 
-# What is slow or rare: `make test`, then the embedded stores that need a library (LMDB, RocksDB, WiredTiger). The official
-# driver, browser, notebooks, Kubernetes and chaos come with their features.
+# What is slow or rare: `make test`, then the embedded stores that need a library (LMDB, RocksDB, WiredTiger) and the official
+# MongoDB driver. Browser, notebooks, Kubernetes and chaos come with their features.
 test-all: test
 	@scripts/test-all.sh
+	@scripts/test-official.sh
 
 bench:
 	@scripts/need-redis.sh

@@ -2,8 +2,9 @@
 
 mod common;
 
+use common::cluster::Cluster;
 use common::mongo::Mongo;
-use common::{Dyno, assert_exit, skip_because, stderr, stdout};
+use common::{Dyno, Server, assert_exit, outcome, phase, skip, skip_because, stderr, stdout};
 
 /// The example of the documentation.
 const SHOP: &str = include_str!("../../../docs/examples/shop.yaml");
@@ -107,5 +108,54 @@ operations:
     let text = stdout(&ran);
     for metric in ["grow", "pair", "pair.take", "pair.note", "pair.commit"] {
         assert!(text.contains(metric), "{metric}: {text}");
+    }
+}
+
+#[test]
+fn redis_keeps_documents_by_their_id_and_refuses_the_rest() {
+    let (Some(server), Some(cluster)) = (Server::start(&[]), Cluster::start(None)) else {
+        return skip("documents in Redis");
+    };
+    let dyno = Dyno::new();
+    let file = "
+collections:
+  users: { count: 900, document: { _id: { $objectId: }, name: { $string: 9 }, age: { $int: [1, 99] } } }
+operations:
+  one: { weight: 8, findOne: users, filter: { _id: { $key: users } } }
+  add: { weight: 2, insert: users, documents: 3 }
+";
+    std::fs::write(dyno.path("kv.yaml"), file).unwrap();
+    for uri in [server.uri(), cluster.uri("")] {
+        let run = |more: &[&str]| {
+            let common =
+                ["run", &uri, "--workload", "kv.yaml", "--ops", "2048", "--warmup", "0", "--out", "d"];
+            dyno.run(&[&common[..], more].concat())
+        };
+        assert_exit(&run(&[]), &[0]);
+        let summary = dyno.summary("d");
+        assert_eq!(outcome(phase(&summary, "load"), "ok"), 1, "one insert of 900 documents");
+        assert_eq!(outcome(phase(&summary, "measure"), "ok"), 2_048);
+        std::fs::remove_dir_all(dyno.path("d")).unwrap();
+        // The same documents once more: all of them are there, and so are those of the run.
+        let again = run(&[]);
+        assert_exit(&again, &[0, 5]);
+        let summary = dyno.summary("d");
+        assert_eq!(outcome(phase(&summary, "load"), "duplicate"), 1);
+        let measured = phase(&summary, "measure");
+        assert!(outcome(measured, "duplicate") >= 400 && outcome(measured, "ok") >= 1_600, "{measured}");
+        std::fs::remove_dir_all(dyno.path("d")).unwrap();
+    }
+    let poc = dyno.run(&["pocdriver", "-c", &server.uri(), "-d", "1", "-t", "2", "-k", "20", "-b", "16"]);
+    assert_exit(&poc, &[0]);
+    assert!(stdout(&poc).contains("keyqueries per second on average"), "{}", stdout(&poc));
+    let uri = server.uri();
+    for (arguments, words) in [
+        (&["pocdriver", "-c", &uri, "-u", "5"][..], "cannot do \"update\" (changes of single fields)"),
+        (&["pocdriver", "-c", &uri, "-r", "5"], "(searches of a range or a list)"),
+        (&["sysbench-mongodb", "--target", &uri], "(single fields of a document)"),
+    ] {
+        let refused = dyno.run(arguments);
+        assert_exit(&refused, &[2]);
+        assert!(stderr(&refused).contains(words), "{arguments:?}: {}", stderr(&refused));
     }
 }

@@ -390,3 +390,34 @@ fn a_transaction_is_one_session_one_number_and_one_end() {
     assert_exit(&refused, &[2]);
     assert!(stderr(&refused).contains("need a replica set or a router"), "{}", stderr(&refused));
 }
+
+#[test]
+fn a_servers_errors_are_outcomes_and_none_is_lost() {
+    let count = Arc::new(AtomicU64::new(0));
+    let server = serve(|me| -> Script {
+        let count = count.clone();
+        Arc::new(move |command, out| match command.name().as_str() {
+            "hello" | "isMaster" => hello(&me, &[], &me, out),
+            "find" => match count.fetch_add(1, Ordering::Relaxed) % 5 {
+                0 => cursor(0, "firstBatch", 1, out),
+                1 => error(50, "operation exceeded time limit", out),
+                // Its getMore finds the cursor killed.
+                2 => cursor(9, "firstBatch", 1, out),
+                3 => error(13, "not authorized", out),
+                _ => error(112, "WriteConflict", out),
+            },
+            "getMore" => error(43, "cursor id 9 not found", out),
+            _ => obedient(command, out),
+        })
+    });
+    let dyno = Dyno::new();
+    let uri = format!("mongodb://{server}/t");
+    assert_exit(&run(&dyno, &uri, &["--workload", "c", "--ops", "500", "--users", "3"]), RAN);
+    let summary = dyno.summary("d");
+    let measured = phase(&summary, "measure");
+    let counts = ["ok", "server_error", "forbidden", "busy"].map(|name| outcome(measured, name));
+    assert_eq!(counts, [100, 200, 100, 100], "{measured}");
+    assert_eq!(arrivals(measured), 500);
+    let words = measured["errors"].to_string();
+    assert!(words.contains("not authorized") && words.contains("WriteConflict"), "{words}");
+}

@@ -187,3 +187,29 @@ fn configurations_are_read_and_what_is_wrong_in_them_is_named() {
         assert!(stderr(&refused).contains(expected), "{words:?}: {}", stderr(&refused));
     }
 }
+
+#[test]
+fn default_batches_are_taken() {
+    let Some(server) = Mongo::java() else {
+        return skip_because("default batches", "mongo-java-server is not there (see scripts/need-mongo.sh)");
+    };
+    let dyno = Dyno::new();
+    let uri = format!("URI={}", server.uri(""));
+    // 1,000 documents an insert, and POCDriver's 512 writes a bulk.
+    let loaded = dyno.run(&[
+        "sysbench-mongodb",
+        &uri,
+        "NUM_COLLECTIONS=2",
+        "NUM_DOCUMENTS_PER_COLLECTION=3500",
+        "DB_NAME=sbtest",
+        "DOQUERY=no",
+    ]);
+    assert_exit(&loaded, &[0]);
+    for collection in ["sbtest1", "sbtest2"] {
+        assert_eq!(admin(&server).count(collection).unwrap(), 3_500);
+    }
+    let poc =
+        dyno.run(&["pocdriver", "-c", &server.uri(""), "-n", "poc.c", "-d", "2", "-u", "20", "-t", "2"]);
+    assert_exit(&poc, &[0]);
+    assert!(stdout(&poc).contains("new documents inserted"), "{}", stdout(&poc));
+}

@@ -92,8 +92,7 @@ fn values_are_verified() {
     let Some(redis) = Redis::start() else { return };
     let integrity = "-P workloads/workloadf -p dataintegrity=true -threads 2";
     exited(&redis.ycsb(&format!("load redis {integrity}")), 0);
-    let expected = "user6284781860667377211:field0:1106546143:680040890:-1813823343:-1693248218:-1278633925:\
-                    -150907434:-";
+    let expected = "user6284781860667377211:field0:-56807877:2032869390:-165488160:1762371712:-169193395:-1039977118:-10";
     assert_eq!(redis.ask(&["HGET", KEY_0, "field0"]), [expected]);
     let run = redis.ycsb(&format!("run redis {integrity}"));
     exited(&run, 0);

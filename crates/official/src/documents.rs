@@ -18,6 +18,7 @@ pub(crate) fn check(shapes: &[Shape]) -> Result<(), Refused> {
         let why = match &shape.action {
             Action::Find { limit: Some(0), single_batch: true, .. } => "one batch without a limit",
             Action::Update { change: Change::Replace, many: true, .. } => "a replacement of many documents",
+            action if action.ends_transaction() => "transactions here (the wire client has them)",
             _ => continue,
         };
         return Err(Refused(format!("{:?}: the official driver's interface has no {why}", shape.name)));
@@ -115,6 +116,8 @@ impl Session {
                 let modifying = Modifying { filter, change, fields, sort, upsert, returns_new };
                 self.find_and_modify(request, &modifying).await
             }
+            // Refused by `check`.
+            Action::Commit | Action::Abort => Ok(Executed::new(Outcome::NotImplemented, 0)),
         }
     }
 

@@ -31,6 +31,11 @@ pub trait Content: Send + Sync {
         &[]
     }
 
+    /// Whether a shape occurs: what does not need not be possible.
+    fn uses(&self, _shape: u16) -> bool {
+        true
+    }
+
     /// Secondary indexes of every collection, which are there before the first insert: name and field.
     fn indexes(&self) -> Vec<(String, String)> {
         Vec::new()

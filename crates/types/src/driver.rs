@@ -6,11 +6,13 @@
 //! One operation on the wire is an *exchange*: one or more *commands*, numbered from 0, each sent to one node and
 //! answered by one reply. `begin` says how many commands go out at once; each decoded reply says what follows.
 
+use crate::content::Content;
 use crate::outcome::Outcome;
 use crate::request::Request;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A driver or store refuses what it was asked to do, before any load is sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -211,6 +213,12 @@ pub trait Store: Send + Sync {
 
     /// A session for one user.
     fn session(&self) -> Result<Box<dyn StoreSession>, Refused>;
+
+    /// A session for one user whose requests are rendered by `content`: like the store's own, with what its workload
+    /// remembers. Records are functions of their keys: for them the store's own does.
+    fn session_of(&self, _content: Arc<dyn Content>) -> Result<Box<dyn StoreSession>, Refused> {
+        self.session()
+    }
 
     /// Number of records stored, where it can be told cheaply.
     fn count(&self) -> Result<Option<u64>, Refused> {

@@ -31,55 +31,47 @@ pub fn java_hash_ascii(hash: i32, bytes: &[u8]) -> i32 {
     bytes.iter().fold(hash, |h, &c| h.wrapping_mul(31).wrapping_add(i32::from(c)))
 }
 
-/// Appends `value` in decimal.
+/// Appends `value` in decimal. Eight digits are made at a time, each group independently of the others, and written where
+/// they stay: nothing just stored is loaded again.
 #[inline]
 pub fn push_decimal(value: u64, out: &mut Vec<u8>) {
-    let mut digits = [0u8; 20];
-    let at = decimal(value, &mut digits);
-    out.extend_from_slice(&digits[at..]);
+    const GROUP: u64 = 100_000_000;
+    let (upper, low) = (value / GROUP, value % GROUP);
+    if upper == 0 {
+        return push_leading(low as u32, out);
+    }
+    let (high, middle) = (upper / GROUP, upper % GROUP);
+    if high == 0 {
+        push_leading(middle as u32, out);
+    } else {
+        push_leading(high as u32, out);
+        out.extend_from_slice(&eight_digits(middle as u32).to_le_bytes());
+    }
+    out.extend_from_slice(&eight_digits(low as u32).to_le_bytes());
+}
+
+/// Appends a number below 10^8 without leading zeros.
+#[inline]
+fn push_leading(value: u32, out: &mut Vec<u8>) {
+    let used = value.checked_ilog10().map_or(1, |log| log as usize + 1);
+    // As many bytes behind them as are taken off again: copies of a known size need no call.
+    out.extend_from_slice(&(eight_digits(value) >> (8 * (8 - used))).to_le_bytes());
+    out.truncate(out.len() + used - 8);
 }
 
 /// Appends `value` in decimal, with a sign if it is negative.
 #[inline]
 pub fn push_signed(value: i64, out: &mut Vec<u8>) {
-    let mut digits = [0u8; 20];
-    let at = signed_decimal(value, &mut digits);
-    out.extend_from_slice(&digits[at..]);
-}
-
-/// Writes `value` in decimal at the end of `digits` and returns where it starts.
-#[inline]
-fn signed_decimal(value: i64, digits: &mut [u8; 20]) -> usize {
-    let mut at = decimal(value.unsigned_abs(), digits);
     if value < 0 {
-        at -= 1;
-        digits[at] = b'-';
+        out.push(b'-');
     }
-    at
+    push_decimal(value.unsigned_abs(), out);
 }
 
-/// Writes `value` in decimal at the end of `digits` and returns where it starts. Eight digits are made at a time,
-/// each group independently of the others, which is twice as fast as one long chain of divisions.
+/// The eight decimal digits of a number below 10^8, the first in the lowest byte: halved three times, the parts side by
+/// side in one word. Divisions are multiplications by reciprocals that are exact for so few digits.
 #[inline]
-fn decimal(mut value: u64, digits: &mut [u8; 20]) -> usize {
-    const GROUP: u64 = 100_000_000;
-    let mut at = digits.len();
-    while value >= GROUP {
-        at -= 8;
-        digits[at..at + 8].copy_from_slice(&eight_digits((value % GROUP) as u32));
-        value /= GROUP;
-    }
-    let group = eight_digits(value as u32);
-    let used = (value as u32).checked_ilog10().map_or(1, |log| log as usize + 1);
-    at -= used;
-    digits[at..at + used].copy_from_slice(&group[8 - used..]);
-    at
-}
-
-/// The eight decimal digits of a number below 10^8: halved three times, the parts side by side in one word. Divisions
-/// are multiplications by reciprocals that are exact for so few digits.
-#[inline]
-fn eight_digits(value: u32) -> [u8; 8] {
+fn eight_digits(value: u32) -> u64 {
     let value = u64::from(value);
     // Two numbers of four digits, in lanes of 32 bits, the first in the lowest.
     let fours = (value / 10_000) | ((value % 10_000) << 32);
@@ -87,7 +79,7 @@ fn eight_digits(value: u32) -> [u8; 8] {
     let twos = hundreds | ((fours - hundreds * 100) << 16);
     let tens = ((twos * 103) >> 10) & 0x000F_000F_000F_000F;
     let ones = tens | ((twos - tens * 10) << 8);
-    (ones | 0x3030_3030_3030_3030).to_le_bytes()
+    ones | 0x3030_3030_3030_3030
 }
 
 /// How key numbers become key names.
@@ -112,21 +104,18 @@ impl KeyNames {
     #[inline]
     pub fn render(&self, keynum: u64, out: &mut Vec<u8>) {
         let number = if self.hashed { ycsb_hash(keynum) } else { keynum as i64 };
-        // Copies of a known size need no call: YCSB's prefix, and the digits with as many bytes behind them as are
-        // taken off again.
-        let mut digits = [0u8; 40];
-        // Java writes a sign after the padding, as part of the number.
-        let at = signed_decimal(number, (&mut digits[..20]).try_into().expect("20 bytes"));
+        // A copy of a known size needs no call: YCSB's own prefix has four bytes.
         match <&[u8; 4]>::try_from(self.prefix.as_bytes()) {
             Ok(four) => out.extend_from_slice(four),
             Err(_) => out.extend_from_slice(self.prefix.as_bytes()),
         }
         if self.zero_padding > 1 {
-            out.extend(std::iter::repeat_n(b'0', self.zero_padding.saturating_sub(20 - at)));
+            // Java writes a sign after the padding, as part of the number.
+            let digits = number.unsigned_abs().checked_ilog10().map_or(1, |log| log as usize + 1);
+            let length = digits + usize::from(number < 0);
+            out.extend(std::iter::repeat_n(b'0', self.zero_padding.saturating_sub(length)));
         }
-        let digits: &[u8; 20] = digits[at..at + 20].try_into().expect("20 bytes");
-        out.extend_from_slice(digits);
-        out.truncate(out.len() - at);
+        push_signed(number, out);
     }
 }
 

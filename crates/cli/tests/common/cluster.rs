@@ -1,6 +1,6 @@
 //! A cluster of three masters and three replicas on loopback, plain or with TLS and an ACL user; removed when dropped.
 
-use super::await_port;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -88,6 +88,18 @@ impl Certificates {
 pub struct Process(Child);
 
 impl Process {
+    /// Waits until this very process (or the one that it is) listens; false if it has ended instead.
+    pub fn listens(&mut self, port: u16) -> bool {
+        let begun = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if self.0.try_wait().unwrap().is_some() || begun.elapsed() > Duration::from_secs(30) {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        true
+    }
+
     /// SIGKILL.
     pub fn kill(&mut self) {
         self.0.kill().unwrap();
@@ -107,10 +119,11 @@ impl Drop for Process {
 pub fn launch(folder: &Path, configuration: &str) -> Option<Process> {
     let path = folder.join("redis.conf");
     std::fs::write(&path, configuration).unwrap();
+    let log = std::fs::File::create(folder.join("log")).unwrap();
     Command::new("redis-server")
         .arg(&path)
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdout(log)
         .stderr(Stdio::null())
         .spawn()
         .ok()
@@ -146,7 +159,10 @@ impl Cluster {
         mut front: Option<&mut dyn FnMut(u16, u16)>,
     ) -> Option<Self> {
         let mut cluster = Cluster { nodes: Vec::new(), certificates, folder: tempfile::tempdir().unwrap() };
-        for _ in 0..6 {
+        // A port may be taken by somebody else between the look and the server's start: then with other ports once more.
+        let mut attempts = 0;
+        while cluster.nodes.len() < 6 {
+            attempts += 1;
             let port = port_pair();
             let home = cluster.folder.path().join(port.to_string());
             std::fs::create_dir(&home).unwrap();
@@ -167,9 +183,14 @@ impl Cluster {
                 );
                 front(port, own);
             }
-            cluster.nodes.push((port, launch(&home, &configuration)?));
+            let mut process = launch(&home, &configuration)?;
             // Not the front: that one listens already, with nobody behind it.
-            await_port(listens);
+            if process.listens(listens) {
+                cluster.nodes.push((port, process));
+                continue;
+            }
+            let log = std::fs::read_to_string(home.join("log")).unwrap_or_default();
+            assert!(attempts < 20, "a node does not start: {log}");
         }
         let addresses: Vec<String> =
             cluster.nodes.iter().map(|(port, _)| format!("127.0.0.1:{port}")).collect();

@@ -87,6 +87,26 @@ impl Mongo {
         })
     }
 
+    /// A member of the replica set `dyno`, not initiated yet: `mongod` from PATH.
+    pub fn member() -> Option<Mongo> {
+        Command::new("mongod").arg("--version").stdout(Stdio::null()).status().ok()?;
+        Mongo::start(|port, folder| {
+            let mut command = Command::new("mongod");
+            command
+                .args([
+                    "--bind_ip",
+                    "127.0.0.1",
+                    "--port",
+                    &port.to_string(),
+                    "--replSet",
+                    "dyno",
+                    "--dbpath",
+                ])
+                .arg(folder.path());
+            Some(command)
+        })
+    }
+
     /// The target in a database of its own.
     pub fn uri(&self, database: &str) -> String {
         format!("mongodb://127.0.0.1:{}/{database}", self.port)

@@ -65,7 +65,8 @@ pub(crate) fn run(
     let begun = monotonic_ns();
     let count = shared.job.users;
     // Opened before any thread is pinned: the store's own threads inherit neither core nor slack.
-    let sessions: Vec<_> = (0..count).map(|_| store.session()).collect::<Result<_, _>>()?;
+    let sessions: Vec<_> =
+        (0..count).map(|_| store.session_of(shared.job.workload.content())).collect::<Result<_, _>>()?;
     let cores = shared.job.cores.len();
     let (full, filled) = sync_channel(cores * 2);
     let (recorders, empties): (Vec<_>, Vec<_>) =

@@ -219,7 +219,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.ops.len() as u32 - 1
         });
         let op = &mut self.ops[id as usize];
-        (op.active, op.lane, op.first, op.request) = (true, lane, request, request);
+        (op.active, op.lane, op.request) = (true, lane, request);
+        if self.hooks.scripts || self.hooks.resume {
+            op.first = request;
+        }
         op.holds_place = true;
         (op.hops, op.attempts, op.first_outcome) = (0, 0, Outcome::Ok);
         (op.sent_ns, op.first_sent_ns) = (0, 0);
@@ -408,7 +411,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// The operation has ended: its arrival gets its outcome, and its user becomes free.
     fn end_operation(&mut self, id: u32, now: u64, warm_but_late: bool) {
         let op = &mut self.ops[id as usize];
-        let (outcome, first) = (op.first_outcome, op.first);
+        let seen_again = self.hooks.scripts || self.hooks.resume;
+        let (outcome, first) = (op.first_outcome, if seen_again { op.first } else { op.request });
         let (lane, holds_place) = (op.lane, op.holds_place);
         op.active = false;
         let interval = &mut self.recorder.now;

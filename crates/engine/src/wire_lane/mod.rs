@@ -78,9 +78,13 @@ struct Lane {
     position: u64,
 }
 
-/// An operation in flight.
+/// An operation in flight. What every operation touches comes first, so that it fills few cache lines: with many under way
+/// they do not fit the first cache.
+#[repr(C)]
 struct Op<X> {
     generation: u32,
+    lane: u32,
+    connection: u32,
     active: bool,
     /// A question of the driver's own: not recorded.
     internal: bool,
@@ -91,21 +95,20 @@ struct Op<X> {
     /// Its end frees its user; not so for passengers of a batch.
     holds_place: bool,
     hops: u8,
-    /// Attempts of an insert that have failed.
-    attempts: u64,
-    lane: u32,
-    connection: u32,
-    first: Request,
-    request: Request,
     first_outcome: Outcome,
     begun_ns: u64,
     intended_ns: u64,
     sent_ns: u64,
     first_intended_ns: u64,
     first_sent_ns: u64,
+    request: Request,
     /// The other operations of the batch that this one leads.
     passengers: Vec<u32>,
+    /// Attempts of an insert that have failed.
+    attempts: u64,
     exchange: X,
+    /// The first request of a script, where the workload has scripts or wants to see it again.
+    first: Request,
 }
 
 /// A load thread.

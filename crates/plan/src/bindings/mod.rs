@@ -33,12 +33,18 @@ pub enum Binding {
     Redb,
     /// fjall.
     Fjall,
+    /// LMDB.
+    Lmdb,
+    /// RocksDB.
+    Rocksdb,
+    /// WiredTiger.
+    Wiredtiger,
     /// Nothing: the ceiling of the engine.
     Null,
 }
 
 /// Each binding with its name and the class that `-db` knows it by.
-const BINDINGS: [(Binding, &str, &str); 9] = [
+const BINDINGS: [(Binding, &str, &str); 12] = [
     (Binding::Redis, "redis", "site.ycsb.db.RedisClient"),
     (Binding::Mongo, "mongodb", "site.ycsb.db.MongoDbClient"),
     (Binding::MongoAsync, "mongodb-async", "site.ycsb.db.AsyncMongoDbClient"),
@@ -47,6 +53,9 @@ const BINDINGS: [(Binding, &str, &str); 9] = [
     (Binding::Sqlite, "sqlite", "sqlite"),
     (Binding::Redb, "redb", "redb"),
     (Binding::Fjall, "fjall", "fjall"),
+    (Binding::Lmdb, "lmdb", "lmdb"),
+    (Binding::Rocksdb, "rocksdb", "site.ycsb.db.rocksdb.RocksDBClient"),
+    (Binding::Wiredtiger, "wiredtiger", "wiredtiger"),
     (Binding::Null, "null", "null"),
 ];
 
@@ -162,9 +171,12 @@ pub fn resolve(binding: Binding, settings: &Settings) -> Result<Bound, BadSettin
         Binding::Redis => redis::target(settings, &mut notes)?,
         Binding::Mongo | Binding::MongoAsync => mongodb::target(settings, &mut notes)?,
         Binding::Basic | Binding::BasicTs => store(stores::basic_uri(settings, &mut notes)?),
-        Binding::Sqlite | Binding::Redb | Binding::Fjall => {
-            store(stores::file_uri(binding.name(), settings)?)
-        }
+        Binding::Sqlite
+        | Binding::Redb
+        | Binding::Fjall
+        | Binding::Lmdb
+        | Binding::Rocksdb
+        | Binding::Wiredtiger => store(stores::file_uri(binding.name(), settings)?),
         Binding::Null => BindingTarget::Null,
     };
     Ok(Bound { target, notes })

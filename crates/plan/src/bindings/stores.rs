@@ -15,6 +15,9 @@ use std::fmt::Write;
 /// What the path of a store is.
 const PATH: &str = "the store's file or directory, created if there is none";
 
+/// What YCSB's own binding calls the path.
+const ROCKSDB_DIR: &str = "rocksdb.dir";
+
 /// The kinds of store that keep something, and so have a path.
 fn kept() -> impl Iterator<Item = &'static StoreKind> {
     KINDS.iter().filter(|kind| kind.form.ends_with("PATH"))
@@ -22,27 +25,35 @@ fn kept() -> impl Iterator<Item = &'static StoreKind> {
 
 /// The properties for help.
 pub(super) fn properties() -> impl Iterator<Item = Known> {
-    kept().flat_map(|kind| {
-        let path = Known {
-            group: kind.scheme,
-            name: format!("{}.path", kind.scheme).into(),
+    kept()
+        .flat_map(|kind| {
+            let path = Known {
+                group: kind.scheme,
+                name: format!("{}.path", kind.scheme).into(),
+                default: "",
+                doc: PATH.into(),
+            };
+            let options = kind.options.iter().map(|spec| Known {
+                group: kind.scheme,
+                name: format!("{}.{}", kind.scheme, spec.name).into(),
+                default: spec.default,
+                doc: format!("{} ({})", spec.about, spec.values).into(),
+            });
+            std::iter::once(path).chain(options)
+        })
+        .chain([Known {
+            group: "rocksdb",
+            name: ROCKSDB_DIR.into(),
             default: "",
-            doc: PATH.into(),
-        };
-        let options = kind.options.iter().map(|spec| Known {
-            group: kind.scheme,
-            name: format!("{}.{}", kind.scheme, spec.name).into(),
-            default: spec.default,
-            doc: format!("{} ({})", spec.about, spec.values).into(),
-        });
-        std::iter::once(path).chain(options)
-    })
+            doc: "YCSB's name of rocksdb.path".into(),
+        }])
 }
 
 /// The URI of the store with this scheme.
 pub(super) fn file_uri(scheme: &str, settings: &Settings) -> Result<String, BadSetting> {
     let key = format!("{scheme}.path");
-    let path = settings.text(&key).filter(|path| !path.trim().is_empty());
+    let other = if scheme == "rocksdb" { settings.text(ROCKSDB_DIR) } else { None };
+    let path = settings.text(&key).or(other).filter(|path| !path.trim().is_empty());
     let expected = || format!("{PATH}, such as -p {key}=/tmp/bench.{scheme}");
     let path = path.ok_or_else(|| settings.refuse(&key, expected()))?;
     if path.contains('\0') {
@@ -161,6 +172,10 @@ mod tests {
         assert_eq!(uri(Binding::Redb, &[("redb.path", "/tmp/x")]), "redb:/tmp/x");
         let pairs = [("fjall.path", "x"), ("fjall.durability", "fdatasync")];
         assert_eq!(uri(Binding::Fjall, &pairs), "fjall:x?durability=fdatasync");
+        assert_eq!(
+            uri(Binding::Rocksdb, &[("rocksdb.dir", "/d"), ("rocksdb.wal", "off")]),
+            "rocksdb:/d?wal=off"
+        );
         let pairs = [("sqlite.path", "x"), ("sqlite.busy_timeout", "500ms")];
         assert_eq!(uri(Binding::Sqlite, &pairs), "sqlite:x?busy_timeout=500ms");
     }

@@ -53,7 +53,8 @@ After 20 seconds (03:32:15), 11,004 new documents inserted - collection has 11,0
 fn shares_of_nothing_are_whole() {
     let tick = Tick { slow: [0; 4].map(|_| vec![(0, 0), (1, 3)]), ..Tick::default() };
     let text = interval(&tick, &[50, 100]);
-    let pair = "0 updates per second since last report \n\t100.00 % in under 50 milliseconds\n\t66.67 % in under 100 milliseconds\n";
+    let pair = "0 updates per second since last report \n\t100.00 % in under 50 milliseconds\n\
+                \t66.67 % in under 100 milliseconds\n";
     assert!(text.contains(pair), "{text}");
 }
 

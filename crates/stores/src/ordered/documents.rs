@@ -27,8 +27,12 @@ pub(super) struct Index {
 /// Refuses shapes that are not offered.
 pub(crate) fn check(scheme: &str, shapes: &[Shape]) -> Result<(), Refused> {
     for shape in shapes {
-        let Action::Aggregate { pipeline } = &shape.action else { continue };
-        if let Err(why) = stages(pipeline) {
+        let possible = match &shape.action {
+            Action::Aggregate { pipeline } => stages(pipeline).map(drop),
+            action if action.ends_transaction() => Err("transactions of several requests".to_owned()),
+            _ => Ok(()),
+        };
+        if let Err(why) = possible {
             return Err(Refused(format!("{scheme}: {:?} cannot be done: {why}", shape.name)));
         }
     }
@@ -55,12 +59,12 @@ pub(super) fn stages(pipeline: &[Stage]) -> Result<Stages<'_>, String> {
 /// A store of documents in an engine.
 pub(crate) struct DocumentStore<E: Engine> {
     engine: E,
+    content: Arc<dyn Content>,
     common: Arc<Common>,
 }
 
 /// What all sessions share.
 struct Common {
-    content: Arc<dyn Content>,
     patience: Patience,
     /// Held while a collection is opened and its indexes are made.
     making: Mutex<()>,
@@ -68,7 +72,7 @@ struct Common {
 
 impl<E: Engine> DocumentStore<E> {
     pub(crate) fn new(engine: E, content: Arc<dyn Content>, patience: Patience) -> Self {
-        DocumentStore { engine, common: Arc::new(Common { content, patience, making: Mutex::new(()) }) }
+        DocumentStore { engine, content, common: Arc::new(Common { patience, making: Mutex::new(()) }) }
     }
 }
 
@@ -86,14 +90,20 @@ impl<E: Engine> Store for DocumentStore<E> {
     }
 
     fn session(&self) -> Result<Box<dyn StoreSession>, Refused> {
+        self.session_of(self.content.clone())
+    }
+
+    fn session_of(&self, content: Arc<dyn Content>) -> Result<Box<dyn StoreSession>, Refused> {
         let (handle, common) = (self.engine.handle()?, self.common.clone());
-        Ok(Box::new(DocumentSession { handle, common, collections: HashMap::new(), error: String::new() }))
+        let (collections, error) = (HashMap::new(), String::new());
+        Ok(Box::new(DocumentSession { handle, content, common, collections, error }))
     }
 }
 
 /// One user's session.
 struct DocumentSession<H> {
     handle: H,
+    content: Arc<dyn Content>,
     common: Arc<Common>,
     collections: HashMap<u32, Collection>,
     error: String,
@@ -101,8 +111,8 @@ struct DocumentSession<H> {
 
 impl<H: Handle> DocumentSession<H> {
     fn try_execute(&mut self, request: &Request) -> Result<Executed, Failure> {
-        let common = self.common.clone();
-        let content = common.content.as_ref();
+        let (common, content) = (self.common.clone(), self.content.clone());
+        let content = content.as_ref();
         if !self.collections.contains_key(&request.collection) {
             let mut name = Vec::new();
             content.collection(request, &mut name);

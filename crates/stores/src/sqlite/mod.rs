@@ -234,12 +234,16 @@ impl Store for SqliteStore {
     }
 
     fn session(&self) -> Result<Box<dyn StoreSession>, Refused> {
+        self.session_of(self.content.clone())
+    }
+
+    fn session_of(&self, content: Arc<dyn Content>) -> Result<Box<dyn StoreSession>, Refused> {
         let connection = self.settings.connect(self.statements)?;
         let Some(schema) = &self.schema else {
-            return Ok(Box::new(documents::DocumentSession::new(connection, self.content.clone())));
+            return Ok(Box::new(documents::DocumentSession::new(connection, content)));
         };
         let undo = if self.settings.journal == Journal::Off { "COMMIT" } else { "ROLLBACK" };
-        Ok(Box::new(Session::new(connection, schema.clone(), self.content.clone(), undo)))
+        Ok(Box::new(Session::new(connection, schema.clone(), content, undo)))
     }
 
     fn count(&self) -> Result<Option<u64>, Refused> {

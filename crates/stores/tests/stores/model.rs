@@ -299,6 +299,9 @@ impl Model {
                 }
                 Ok((count, Vec::new()))
             }
+            Action::Commit | Action::Abort => {
+                unreachable!("these stores refuse transactions of several requests")
+            }
             Action::FindAndModify { filter, change: how, fields, sort, upsert, returns_new } => {
                 let mut all = found(&self.0, filter);
                 sorted(&mut all, sort);

@@ -60,14 +60,14 @@ impl Writer<'_> {
         message::end(out, at);
     }
 
-    fn begin(&self, command: &str, out: &mut Vec<u8>) -> usize {
+    pub(super) fn begin(&self, command: &str, out: &mut Vec<u8>) -> usize {
         let body = bson::open(out);
         bson::string(out, command, text(self.name));
         body
     }
 
     /// Appends what all commands end with, and ends the command's document.
-    fn end(&self, writes: bool, body: usize, out: &mut Vec<u8>) {
+    pub(super) fn end(&self, writes: bool, body: usize, out: &mut Vec<u8>) {
         let options = self.options;
         let concern = &options.write_concern;
         self.database(out);
@@ -115,128 +115,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Appends the key as the element `name`.
-    fn key(&self, request: &Request, name: &str, out: &mut Vec<u8>) {
-        bson::head(out, kind::STRING, name);
-        let at = out.len();
-        out.extend_from_slice(&[0; 4]);
-        self.content.key(request, out);
-        out.push(0);
-        let bytes = (out.len() - at - 4) as i32;
-        out[at..at + 4].copy_from_slice(&bytes.to_le_bytes());
-    }
-
-    fn by_key(&self, request: &Request, name: &str, out: &mut Vec<u8>) {
-        bson::head(out, kind::DOCUMENT, name);
-        let filter = bson::open(out);
-        self.key(request, "_id", out);
-        bson::close(out, filter);
-    }
-
-    /// Appends the fields written, each as bytes of the generic subtype.
-    fn fields(&self, request: &Request, out: &mut Vec<u8>) {
-        for field in 0..self.content.fields(request) {
-            out.push(kind::BINARY);
-            self.content.name(request, field, out);
-            out.push(0);
-            out.extend_from_slice(&(self.content.value_len(request, field) as i32).to_le_bytes());
-            out.push(0);
-            self.content.value(request, field, out);
-        }
-    }
-
-    /// Appends the projection of a read that names fields.
-    fn projected(&self, request: &Request, out: &mut Vec<u8>) {
-        let fields = self.content.fields(request);
-        if fields == 0 {
-            return;
-        }
-        bson::head(out, kind::DOCUMENT, "projection");
-        let inner = bson::open(out);
-        for field in 0..fields {
-            out.push(kind::INT32);
-            self.content.name(request, field, out);
-            out.extend_from_slice(&[0, 1, 0, 0, 0]);
-        }
-        bson::close(out, inner);
-    }
-
-    fn read(&self, request: &Request, out: &mut Vec<u8>) {
-        let body = self.begin("find", out);
-        bson::boolean(out, "singleBatch", true);
-        bson::int64(out, "limit", 1);
-        self.projected(request, out);
-        self.by_key(request, "filter", out);
-        self.end(false, body, out);
-    }
-
-    fn scan(&self, request: &Request, out: &mut Vec<u8>) {
-        let body = self.begin("find", out);
-        bson::int64(out, "limit", i64::from(request.limit));
-        self.projected(request, out);
-        sort(&[("_id".to_owned(), Order::Ascending)], out);
-        bson::head(out, kind::DOCUMENT, "filter");
-        let filter = bson::open(out);
-        bson::head(out, kind::DOCUMENT, "_id");
-        let range = bson::open(out);
-        self.key(request, "$gte", out);
-        bson::close(out, range);
-        bson::close(out, filter);
-        self.end(false, body, out);
-    }
-
-    fn insert(&self, requests: &[Request], ordered: bool, out: &mut Vec<u8>) {
-        let body = self.begin("insert", out);
-        bson::boolean(out, "ordered", ordered);
-        self.end(true, body, out);
-        let sequence = message::begin_sequence(out, "documents");
-        for request in requests {
-            if request.verb == Verb::Document {
-                self.content.document(request, 0, out);
-                continue;
-            }
-            let document = bson::open(out);
-            self.key(request, "_id", out);
-            self.fields(request, out);
-            bson::close(out, document);
-        }
-        message::end(out, sequence);
-    }
-
-    fn upsert(&self, request: &Request, out: &mut Vec<u8>) {
-        self.statement("update", "updates", true, out, |out| {
-            self.by_key(request, "q", out);
-            bson::head(out, kind::DOCUMENT, "u");
-            let document = bson::open(out);
-            self.key(request, "_id", out);
-            self.fields(request, out);
-            bson::close(out, document);
-            bson::boolean(out, "upsert", true);
-        });
-    }
-
-    fn update(&self, request: &Request, out: &mut Vec<u8>) {
-        self.statement("update", "updates", true, out, |out| {
-            self.by_key(request, "q", out);
-            bson::head(out, kind::DOCUMENT, "u");
-            let change = bson::open(out);
-            bson::head(out, kind::DOCUMENT, "$set");
-            let set = bson::open(out);
-            self.fields(request, out);
-            bson::close(out, set);
-            bson::close(out, change);
-        });
-    }
-
-    fn delete(&self, request: &Request, out: &mut Vec<u8>) {
-        self.statement("delete", "deletes", true, out, |out| {
-            self.by_key(request, "q", out);
-            bson::int32(out, "limit", 1);
-        });
-    }
-
     /// A writing command with one statement.
-    fn statement(
+    pub(super) fn statement(
         &self,
         command: &str,
         sequence: &str,
@@ -248,7 +128,7 @@ impl Writer<'_> {
     }
 
     /// A writing command with `count` statements.
-    fn statements(
+    pub(super) fn statements(
         &self,
         command: &str,
         sequence: &str,
@@ -478,7 +358,7 @@ fn projection(name: &str, fields: &Projection, out: &mut Vec<u8>) {
     bson::close(out, at);
 }
 
-fn sort(by: &[(String, Order)], out: &mut Vec<u8>) {
+pub(super) fn sort(by: &[(String, Order)], out: &mut Vec<u8>) {
     if !by.is_empty() {
         sort_as("sort", by, out);
     }

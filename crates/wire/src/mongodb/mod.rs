@@ -1,7 +1,8 @@
 //! MongoDB and what speaks its protocol.
 //!
 //! `message` frames, `compress` packs, `options` holds everything a URI can set, `scram` proves passwords, `greeting`
-//! is the conversation on a new connection, `command` turns requests into commands, `reply` turns replies into
+//! is the conversation on a new connection, `command` turns requests into commands (`records`:
+//! those of YCSB), `reply` turns replies into
 //! outcomes, `session` numbers writes, `driver` ties them together, `facts` asks a server what it is.
 
 mod command;
@@ -12,6 +13,7 @@ mod facts;
 mod greeting;
 pub mod message;
 mod options;
+mod records;
 mod reply;
 mod scram;
 mod session;

@@ -19,14 +19,6 @@ impl Batch {
         self.requests.extend(requests.iter().map(|request| (*request, Outcome::Ok)));
     }
 
-    pub fn clear(&mut self) {
-        self.requests.clear();
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.requests.is_empty()
-    }
-
     /// The record that a command inserts; `None` for the index entries.
     pub fn record(&self, command: u32) -> Option<&Request> {
         self.requests.get(command as usize).map(|(request, _)| request)
@@ -59,7 +51,7 @@ pub(super) fn put_score(out: &mut Vec<u8>, key: &[u8]) {
 impl RedisDriver {
     /// The slot of a command's key.
     pub(super) fn batched_slot(&mut self, x: &Exchange, command: u32) -> u16 {
-        let Some(request) = x.batch.record(command) else { return self.index_slot };
+        let Some(request) = x.more.batch.record(command) else { return self.index_slot };
         self.batch_key.clear();
         self.content.key(request, &mut self.batch_key);
         key_slot(&self.batch_key)
@@ -68,15 +60,15 @@ impl RedisDriver {
     /// A command of a batch: one of its records, or after them all its index entries.
     pub(super) fn put_batched(&mut self, x: &Exchange, command: u32, out: &mut Vec<u8>) {
         let mut key = std::mem::take(&mut self.batch_key);
-        if let Some(request) = x.batch.record(command) {
+        if let Some(request) = x.more.batch.record(command) {
             key.clear();
             self.content.key(request, &mut key);
             self.put_write(request, &key, out);
         } else {
-            put_array(out, 2 + 2 * x.batch.requests.len());
+            put_array(out, 2 + 2 * x.more.batch.requests.len());
             out.extend_from_slice(b"$4\r\nZADD\r\n");
             put_bulk(out, INDEX_KEY);
-            for (request, _) in &x.batch.requests {
+            for (request, _) in &x.more.batch.requests {
                 key.clear();
                 self.content.key(request, &mut key);
                 put_score(out, &key);

@@ -6,10 +6,10 @@
 
 use super::batch::{Batch, put_score};
 use super::cluster::{Topology, key_slot};
+use super::documents;
 use super::errors::classify;
 use super::options::{Index, Layout, ReadFrom, RedisOptions};
-use super::resp::{NotResp, Token, put_array, put_bulk, put_command, put_length, skip, token};
-use dyno_types::limits::SCAN_RECORDS;
+use super::resp::{NotResp, Token, put_bulk, put_command, skip, token};
 use dyno_types::{Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb};
 use std::sync::Arc;
 
@@ -24,38 +24,55 @@ pub fn java_hash(key: &[u8]) -> i32 {
 #[derive(Debug, Default)]
 pub struct Exchange {
     request: Request,
-    key: Vec<u8>,
     /// Replies still awaited.
     waiting: u32,
     outcome: Outcome,
     verified: Option<Outcome>,
     records: u32,
+    removed: bool,
+    /// Whether it is a batch of inserts.
+    pub(super) batched: bool,
+    /// Apart, so that what all operations touch fills few cache lines.
+    pub(super) more: Box<More>,
+}
+
+/// What only scans and batches need.
+#[derive(Debug, Default)]
+pub(super) struct More {
     /// A scan's keys end to end, and where each ends.
     keys: Vec<u8>,
     ends: Vec<u32>,
     /// The next record of a scan to ask for.
     asked: u32,
-    removed: bool,
-    /// The inserts of a batch; empty for a single operation.
+    /// The inserts of a batch.
     pub(super) batch: Batch,
 }
 
 impl Exchange {
+    pub(super) fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// A document more was found or written.
+    pub(super) fn count(&mut self) {
+        self.records += 1;
+    }
+
     fn scan_key(&self, record: u32) -> &[u8] {
         let record = record as usize;
-        let from = if record == 0 { 0 } else { self.ends[record - 1] as usize };
-        &self.keys[from..self.ends[record] as usize]
+        let from = if record == 0 { 0 } else { self.more.ends[record - 1] as usize };
+        &self.more.keys[from..self.more.ends[record] as usize]
     }
 }
 
 /// The Redis protocol of one load thread.
 pub struct RedisDriver {
-    options: Arc<RedisOptions>,
+    pub(super) options: Arc<RedisOptions>,
     pub(super) content: Arc<dyn Content>,
     topology: Topology,
     stale: bool,
     error: String,
-    scratch: Vec<u8>,
+    pub(super) scratch: Vec<u8>,
     pub(super) batch_key: Vec<u8>,
     pub(super) index_slot: u16,
 }
@@ -81,9 +98,7 @@ impl RedisDriver {
                     .into(),
             ));
         }
-        if let Some(shape) = content.shapes().first() {
-            return Err(Refused(format!("Redis has no documents: it cannot do {:?}", shape.name)));
-        }
+        documents::check(content.as_ref())?;
         Ok(RedisDriver {
             options,
             content,
@@ -96,7 +111,13 @@ impl RedisDriver {
         })
     }
 
-    fn fail(&mut self, text: &[u8]) -> Outcome {
+    /// What went wrong, in our own words.
+    pub(super) fn say(&mut self, words: &str) {
+        self.error.clear();
+        self.error.push_str(words);
+    }
+
+    pub(super) fn fail(&mut self, text: &[u8]) -> Outcome {
         self.error.clear();
         self.error.push_str(&String::from_utf8_lossy(&text[..text.len().min(400)]));
         let outcome = classify(text);
@@ -108,77 +129,39 @@ impl RedisDriver {
 
     /// The slot of the command's key.
     fn slot_of(&mut self, x: &Exchange, command: u32) -> u16 {
-        if !x.batch.is_empty() {
+        if x.batched {
             return self.batched_slot(x, command);
         }
-        let key = Self::key_of(x, command);
-        if key == INDEX_KEY { self.index_slot } else { key_slot(key) }
-    }
-
-    /// The command's key: the record's, the index's, or a scanned record's.
-    fn key_of(x: &Exchange, command: u32) -> &[u8] {
+        if x.request.verb == Verb::Document {
+            return self.document_slot(&x.request, command);
+        }
+        // The record's key, the index's, or a scanned record's.
         match (x.request.verb, command) {
-            (Verb::Scan, 0) | (Verb::Insert | Verb::Delete, 1) => INDEX_KEY,
-            (Verb::Scan, n) => x.scan_key(n - 1),
-            _ => &x.key,
-        }
-    }
-
-    fn put_read(&mut self, request: &Request, key: &[u8], out: &mut Vec<u8>) {
-        if self.options.layout == Layout::String {
-            return put_command(out, &[b"GET", key]);
-        }
-        let fields = self.content.fields(request);
-        if fields == 0 {
-            out.extend_from_slice(b"*2\r\n$7\r\nHGETALL\r\n");
-            return put_bulk(out, key);
-        }
-        put_array(out, 2 + fields);
-        out.extend_from_slice(b"$5\r\nHMGET\r\n");
-        put_bulk(out, key);
-        for field in 0..fields {
-            self.put_name(request, field, out);
-        }
-    }
-
-    fn put_name(&mut self, request: &Request, field: usize, out: &mut Vec<u8>) {
-        self.scratch.clear();
-        self.content.name(request, field, &mut self.scratch);
-        put_bulk(out, &self.scratch);
-    }
-
-    fn put_value(&self, request: &Request, field: usize, out: &mut Vec<u8>) {
-        put_length(out, self.content.value_len(request, field));
-        self.content.value(request, field, out);
-        out.extend_from_slice(b"\r\n");
-    }
-
-    pub(super) fn put_write(&mut self, request: &Request, key: &[u8], out: &mut Vec<u8>) {
-        let fields = self.content.fields(request);
-        if self.options.layout == Layout::String {
-            out.extend_from_slice(b"*3\r\n$3\r\nSET\r\n");
-            put_bulk(out, key);
-            put_length(out, (0..fields).map(|f| self.content.value_len(request, f)).sum());
-            for field in 0..fields {
-                self.content.value(request, field, out);
+            (Verb::Scan, 0) | (Verb::Insert | Verb::Delete, 1) => self.index_slot,
+            (Verb::Scan, n) => key_slot(x.scan_key(n - 1)),
+            _ => {
+                self.batch_key.clear();
+                self.content.key(&x.request, &mut self.batch_key);
+                key_slot(&self.batch_key)
             }
-            return out.extend_from_slice(b"\r\n");
-        }
-        put_array(out, 2 + 2 * fields);
-        out.extend_from_slice(b"$5\r\nHMSET\r\n");
-        put_bulk(out, key);
-        for field in 0..fields {
-            self.put_name(request, field, out);
-            self.put_value(request, field, out);
         }
     }
 
-    fn put_scan(&self, x: &Exchange, out: &mut Vec<u8>) {
-        let score = java_hash(&x.key).to_string();
-        let limit = x.request.limit.min(SCAN_RECORDS).to_string();
-        let parts: [&[u8]; 7] =
-            [b"ZRANGEBYSCORE", INDEX_KEY, score.as_bytes(), b"+inf", b"LIMIT", b"0", limit.as_bytes()];
-        put_command(out, &parts);
+    /// A command about one record, whose key is `key`.
+    fn put_record(&mut self, x: &Exchange, command: u32, key: &[u8], out: &mut Vec<u8>) {
+        match (x.request.verb, command) {
+            (Verb::Read, _) => self.put_read(&x.request, key, out),
+            (Verb::Scan, _) => self.put_scan(&x.request, key, out),
+            (Verb::Update, _) | (Verb::Insert, 0) => self.put_write(&x.request, key, out),
+            (Verb::Delete, 0) => put_command(out, &[b"DEL", key]),
+            (Verb::Delete, _) => put_command(out, &[b"ZREM", INDEX_KEY, key]),
+            _ => {
+                out.extend_from_slice(b"*4\r\n$4\r\nZADD\r\n");
+                put_bulk(out, INDEX_KEY);
+                put_score(out, key);
+                put_bulk(out, key);
+            }
+        }
     }
 
     /// A record read or found by a scan: there or not, and verified where the content can. Returns the position after
@@ -245,16 +228,16 @@ impl RedisDriver {
             Some((Token::Error(text), _)) => return Ok(Some((Then::Finish(self.fail(text)), end))),
             _ => return Err(NotResp),
         };
-        x.keys.clear();
-        x.ends.clear();
+        x.more.keys.clear();
+        x.more.ends.clear();
         for _ in 0..count {
             let Some((Token::Bulk(key), next)) = token(input, at)? else { return Err(NotResp) };
-            x.keys.extend_from_slice(key);
-            x.ends.push(x.keys.len() as u32);
+            x.more.keys.extend_from_slice(key);
+            x.more.ends.push(x.more.keys.len() as u32);
             at = next;
         }
         let first = (count as u32).min(self.options.scan_window);
-        x.asked = first;
+        x.more.asked = first;
         x.waiting = first;
         let then = if first == 0 { Then::Finish(Outcome::Ok) } else { Then::Send { first: 1, count: first } };
         Ok(Some((then, end)))
@@ -281,8 +264,8 @@ impl RedisDriver {
     /// One of several replies has come: folds its outcome and says what follows.
     fn fold(&mut self, x: &mut Exchange, command: u32, outcome: Outcome) -> Then {
         let scanned = x.request.verb == Verb::Scan && command > 0;
-        if !outcome.is_ok() {
-            x.batch.fail(command, outcome);
+        if x.batched && !outcome.is_ok() {
+            x.more.batch.fail(command, outcome);
         }
         match outcome {
             Outcome::Ok => x.records += u32::from(scanned || x.request.verb == Verb::Read),
@@ -292,10 +275,10 @@ impl RedisDriver {
             _ => {}
         }
         x.waiting -= 1;
-        if scanned && x.asked < x.ends.len() as u32 {
-            x.asked += 1;
+        if scanned && x.more.asked < x.more.ends.len() as u32 {
+            x.more.asked += 1;
             x.waiting += 1;
-            return Then::Send { first: x.asked, count: 1 };
+            return Then::Send { first: x.more.asked, count: 1 };
         }
         if x.waiting > 0 {
             return Then::Wait;
@@ -348,6 +331,7 @@ impl RedisDriver {
                     .take_keys(x, input)?
                     .map_or(Decoded::Need, |(then, used)| Decoded::Reply { used, then }));
             }
+            (Verb::Document, _) => self.take_document(x, input)?,
             (Verb::Read | Verb::Scan, _) => self.take_record(x, command, input)?,
             _ => self.take_ack(x, input)?,
         };
@@ -392,10 +376,14 @@ impl Driver for RedisDriver {
         x.verified = None;
         x.records = 0;
         x.removed = false;
-        x.batch.clear();
-        x.key.clear();
-        if request.verb != Verb::Topology {
-            self.content.key(request, &mut x.key);
+        x.batched = false;
+        match request.verb {
+            Verb::Topology => {}
+            Verb::Document => {
+                x.waiting = self.document_commands(request);
+                return x.waiting;
+            }
+            _ => {}
         }
         let indexed =
             self.options.index == Index::Zset && matches!(request.verb, Verb::Insert | Verb::Delete);
@@ -409,7 +397,8 @@ impl Driver for RedisDriver {
 
     fn begin_batch(&mut self, x: &mut Exchange, requests: &[Request]) -> u32 {
         let count = self.begin(x, &requests[0]);
-        x.batch.begin(requests);
+        x.batched = true;
+        x.more.batch.begin(requests);
         // Each record by itself, the index (where there is one) for all.
         x.waiting = requests.len() as u32 + count - 1;
         x.waiting
@@ -417,7 +406,7 @@ impl Driver for RedisDriver {
 
     fn batch_outcome(&self, x: &Exchange, number: u32, outcome: Outcome) -> Outcome {
         // Answered to the end: each has its own. Cut short: nobody knows which were done.
-        if x.waiting == 0 { x.batch.outcome(number) } else { outcome }
+        if x.waiting == 0 { x.more.batch.outcome(number) } else { outcome }
     }
 
     #[inline]
@@ -438,21 +427,18 @@ impl Driver for RedisDriver {
 
     fn encode(&mut self, x: &Exchange, command: u32, out: &mut Vec<u8>) {
         match (x.request.verb, command) {
-            _ if !x.batch.is_empty() => self.put_batched(x, command, out),
-            (Verb::Read, _) => self.put_read(&x.request, &x.key, out),
-            (Verb::Scan, 0) => self.put_scan(x, out),
-            (Verb::Scan, n) => self.put_read(&x.request, x.scan_key(n - 1), out),
-            (Verb::Update, _) | (Verb::Insert, 0) => self.put_write(&x.request, &x.key, out),
-            (Verb::Insert, _) => {
-                out.extend_from_slice(b"*4\r\n$4\r\nZADD\r\n");
-                put_bulk(out, INDEX_KEY);
-                put_score(out, &x.key);
-                put_bulk(out, &x.key);
-            }
-            (Verb::Delete, 0) => put_command(out, &[b"DEL", &x.key]),
-            (Verb::Delete, _) => put_command(out, &[b"ZREM", INDEX_KEY, &x.key]),
-            (Verb::Document, _) => unreachable!("refused by new"),
+            _ if x.batched => self.put_batched(x, command, out),
+            (Verb::Scan, n) if n > 0 => self.put_read(&x.request, x.scan_key(n - 1), out),
+            (Verb::Document, _) => self.put_document(&x.request, command, out),
             (Verb::Topology, _) => put_command(out, &[b"CLUSTER", b"SLOTS"]),
+            _ => {
+                // Rendered where it is needed: kept in every operation it would cost a cache line.
+                let mut key = std::mem::take(&mut self.batch_key);
+                key.clear();
+                self.content.key(&x.request, &mut key);
+                self.put_record(x, command, &key, out);
+                self.batch_key = key;
+            }
         }
     }
 

@@ -8,10 +8,12 @@
 
 mod batch;
 mod cluster;
+mod documents;
 mod driver;
 mod errors;
 mod facts;
 mod options;
+mod records;
 pub mod resp;
 
 pub use crate::place::{Address, Tls};

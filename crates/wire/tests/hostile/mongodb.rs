@@ -251,7 +251,9 @@ proptest! {
     }
 
     #[test]
-    fn lies_about_sizes_cost_no_memory(which in 0..8u8, documents in 0..12u32, form in 3..6u8, size in any::<i32>(), by in any::<u8>()) {
+    fn lies_about_sizes_cost_no_memory(
+        which in 0..8u8, documents in 0..12u32, form in 3..6u8, size in any::<i32>(), by in any::<u8>(),
+    ) {
         let mut bytes = whole(which, documents, form);
         let honest = bytes[HEADER + 4..HEADER + 8].to_vec();
         bytes[HEADER + 4..HEADER + 8].copy_from_slice(&size.to_le_bytes());

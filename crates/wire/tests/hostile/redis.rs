@@ -76,7 +76,9 @@ proptest! {
     }
 
     #[test]
-    fn a_good_reply_is_waited_for_to_its_last_byte(request in requests(), bytes in messages(), cut in any::<prop::sample::Index>()) {
+    fn a_good_reply_is_waited_for_to_its_last_byte(
+        request in requests(), bytes in messages(), cut in any::<prop::sample::Index>(),
+    ) {
         prop_assert_eq!(resp::skip(&bytes, 0), Ok(Some(bytes.len())));
         let cut = cut.index(bytes.len());
         prop_assert_eq!(resp::skip(&bytes[..cut], 0), Ok(None));

@@ -4,7 +4,7 @@
 //! sequence number and `limit` the number of documents. Queued updates: `key` is the place of the first among the
 //! worker's, `limit` their number. Queries and single updates: `key` is the sequence number, `limit` a random value.
 
-use super::config::PocConfig;
+use super::config::{PocConfig, Step};
 use super::template::Template;
 use super::worker::Workers;
 use dyno_types::document::{
@@ -42,6 +42,8 @@ pub struct PocContent {
     collection: String,
     collections: u32,
     single_field: bool,
+    indexes: u32,
+    used: Vec<u16>,
     pub(super) workers: Arc<Workers>,
 }
 
@@ -56,6 +58,8 @@ impl PocContent {
             collection: config.collection.clone(),
             collections: config.collections,
             single_field: config.update_fields == 1,
+            indexes: config.indexes,
+            used: used(config),
             workers,
         }
     }
@@ -86,6 +90,27 @@ impl PocContent {
     fn worker(&self, request: &Request) -> u32 {
         self.first_worker + request.seed as u32
     }
+}
+
+/// The shapes that weights or the workflow ask for.
+fn used(config: &PocConfig) -> Vec<u16> {
+    let weights = &config.weights;
+    let has = |step: Step| config.workflow.contains(&step);
+    let (insert, query, update) = (has(Step::Insert), has(Step::KeyQuery), has(Step::Update));
+    let weighted = [
+        (shape::INSERT, weights.inserts > 0, insert),
+        (shape::KEY_QUERY, weights.key_queries > 0, query),
+        (shape::RANGE_QUERY, weights.range_queries > 0, false),
+        (shape::UPDATE, weights.updates > 0, update),
+        (shape::ARRAY_UPDATE, weights.array_updates > 0, false),
+        (shape::INCREMENT, false, has(Step::Increment)),
+    ];
+    let asked = weighted.into_iter().filter(|(_, weight, step)| match config.workflow.is_empty() {
+        true => *weight,
+        false => *step,
+    });
+    let modify = |shape: u16| config.find_and_modify && shape >= shape::UPDATE;
+    asked.map(|(shape, ..)| if modify(shape) { shape + shape::MODIFY } else { shape }).collect()
 }
 
 fn shapes(config: &PocConfig, leaves: &[String]) -> Vec<Shape> {
@@ -164,6 +189,15 @@ impl Content for PocContent {
     }
 
     fn value(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
+
+    fn uses(&self, shape: u16) -> bool {
+        self.used.contains(&shape)
+    }
+
+    fn indexes(&self) -> Vec<(String, String)> {
+        let leaves = self.template.leaves().iter().take(self.indexes as usize);
+        leaves.map(|leaf| (format!("{leaf}_1"), leaf.clone())).collect()
+    }
 
     fn shapes(&self) -> &[Shape] {
         &self.shapes

@@ -1,5 +1,5 @@
-//! Documents of sysbench: `_id`, `k`, `c` and `pad`, in this order and always of the same size; where they are sharded, `shardKey`
-//! and `orderId` stand behind `_id`.
+//! Documents of sysbench: `_id`, `k`, `c` and `pad`, in this order and always of the same size; where they are sharded,
+//! `shardKey` and `orderId` stand behind `_id`.
 //!
 //! Draws of a document, in order: k (of 1 to N), the 110 digits of c, the 55 digits of pad.
 

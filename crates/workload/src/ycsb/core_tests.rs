@@ -241,7 +241,7 @@ fn integrity_is_checked_by_anybody() {
     let (_, fields) = text(&workload, &update);
     assert_eq!(
         fields[0].1,
-        "user6284781860667377211:field0:1106546143:680040890:-1813823343:-1693248218:-1278633925:-150907434:-"
+        "user6284781860667377211:field0:-56807877:2032869390:-165488160:1762371712:-169193395:-1039977118:-10"
     );
     let read = Request { key: 0, seed: 99, ..Request::default() };
     assert!(content.verify(&read, b"field0", fields[0].1.as_bytes()));

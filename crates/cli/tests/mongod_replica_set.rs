@@ -1,0 +1,84 @@
+//! A replica set of three real `mongod`s, where `mongod` is on PATH: elections, sessions, transactions.
+
+mod common;
+
+use common::mongo::Mongo;
+use common::{Dyno, arrivals, assert_exit, outcome, phase, skip_because};
+use dyno_rig::{MongoAdmin, Target};
+use dyno_types::bson::{self, kind};
+use dyno_workload::Workload;
+use dyno_workload::sysbench_mongodb::{SysbenchConfig, SysbenchRun};
+use std::time::{Duration, Instant};
+
+fn admin(uri: &str) -> Result<MongoAdmin, String> {
+    let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
+    let opened = Target::parse(uri).unwrap().open(content).map_err(|error| error.to_string())?;
+    Ok(opened.mongo_admin().unwrap())
+}
+
+/// Three members with a primary, and the URI that names them all.
+fn replica_set() -> Option<(Vec<Mongo>, String)> {
+    let members: Vec<Mongo> = (0..3).map(|_| Mongo::member()).collect::<Option<_>>()?;
+    let hosts: Vec<String> = members.iter().map(|m| format!("127.0.0.1:{}", m.port)).collect();
+    let first = admin(&format!("mongodb://{}/t?directConnection=true", hosts[0])).unwrap();
+    let initiated = first.run_on("admin", &|out| {
+        bson::head(out, kind::DOCUMENT, "replSetInitiate");
+        let config = bson::open(out);
+        bson::string(out, "_id", "dyno");
+        bson::head(out, kind::ARRAY, "members");
+        let list = bson::open(out);
+        for (number, host) in hosts.iter().enumerate() {
+            bson::item(out, kind::DOCUMENT, number as u32);
+            let member = bson::open(out);
+            bson::int32(out, "_id", number as i32);
+            bson::string(out, "host", host);
+            bson::close(out, member);
+        }
+        bson::close(out, list);
+        bson::close(out, config);
+    });
+    initiated.unwrap();
+    let uri = format!("mongodb://{}/t?replicaSet=dyno&w=majority", hosts.join(","));
+    let begun = Instant::now();
+    while let Err(why) = admin(&uri) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no primary: {why}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    Some((members, uri))
+}
+
+#[test]
+fn a_primary_that_dies_is_replaced_and_transactions_commit() {
+    let Some((mut members, uri)) = replica_set() else {
+        return skip_because("a replica set of mongod", "mongod is not on PATH");
+    };
+    let dyno = Dyno::new();
+    let file = "
+collections:
+  a: { count: 500, document: { n: 1 } }
+operations:
+  pair:
+    transaction:
+      - { name: take, update: a, filter: { _id: { $key: a } }, change: { $inc: { n: -1 } } }
+      - { name: note, insert: a }
+";
+    std::fs::write(dyno.path("pair.yaml"), file).unwrap();
+    let ran =
+        dyno.run(&["run", &uri, "--workload", "pair.yaml", "--ops", "500", "--users", "1", "--out", "p"]);
+    assert_exit(&ran, &[0, 5]);
+    assert_eq!(outcome(phase(&dyno.summary("p"), "measure"), "ok"), 500);
+    assert_eq!(admin(&uri).unwrap().count("a").unwrap(), 1_000);
+
+    let arguments =
+        ["--records", "2000", "--rate", "500", "--duration", "20s", "--warmup", "0", "--out", "d"];
+    let run = dyno.start(&[&["run", &uri][..], &arguments].concat());
+    std::thread::sleep(Duration::from_secs(8));
+    // The member that was initiated first is the primary.
+    members[0].kill();
+    assert_exit(&run.wait_with_output().unwrap(), &[0, 5]);
+    let summary = dyno.summary("d");
+    let measured = phase(&summary, "measure");
+    let sum: u64 = measured["outcomes"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+    assert_eq!(sum, arrivals(measured));
+    assert!(outcome(measured, "ok") > 2_000, "{measured}");
+}

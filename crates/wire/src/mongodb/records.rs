@@ -1,0 +1,129 @@
+//! YCSB's records as commands: `_id` is the key, fields are bytes.
+
+use super::command::{Writer, sort};
+use super::message;
+use dyno_types::bson::{self, kind};
+use dyno_types::document::Order;
+use dyno_types::{Request, Verb};
+
+impl Writer<'_> {
+    /// Appends the key as the element `name`.
+    fn key(&self, request: &Request, name: &str, out: &mut Vec<u8>) {
+        bson::head(out, kind::STRING, name);
+        let at = out.len();
+        out.extend_from_slice(&[0; 4]);
+        self.content.key(request, out);
+        out.push(0);
+        let bytes = (out.len() - at - 4) as i32;
+        out[at..at + 4].copy_from_slice(&bytes.to_le_bytes());
+    }
+
+    fn by_key(&self, request: &Request, name: &str, out: &mut Vec<u8>) {
+        bson::head(out, kind::DOCUMENT, name);
+        let filter = bson::open(out);
+        self.key(request, "_id", out);
+        bson::close(out, filter);
+    }
+
+    /// Appends the fields written, each as bytes of the generic subtype.
+    fn fields(&self, request: &Request, out: &mut Vec<u8>) {
+        for field in 0..self.content.fields(request) {
+            out.push(kind::BINARY);
+            self.content.name(request, field, out);
+            out.push(0);
+            out.extend_from_slice(&(self.content.value_len(request, field) as i32).to_le_bytes());
+            out.push(0);
+            self.content.value(request, field, out);
+        }
+    }
+
+    /// Appends the projection of a read that names fields.
+    fn projected(&self, request: &Request, out: &mut Vec<u8>) {
+        let fields = self.content.fields(request);
+        if fields == 0 {
+            return;
+        }
+        bson::head(out, kind::DOCUMENT, "projection");
+        let inner = bson::open(out);
+        for field in 0..fields {
+            out.push(kind::INT32);
+            self.content.name(request, field, out);
+            out.extend_from_slice(&[0, 1, 0, 0, 0]);
+        }
+        bson::close(out, inner);
+    }
+
+    pub(super) fn read(&self, request: &Request, out: &mut Vec<u8>) {
+        let body = self.begin("find", out);
+        bson::boolean(out, "singleBatch", true);
+        bson::int64(out, "limit", 1);
+        self.projected(request, out);
+        self.by_key(request, "filter", out);
+        self.end(false, body, out);
+    }
+
+    pub(super) fn scan(&self, request: &Request, out: &mut Vec<u8>) {
+        let body = self.begin("find", out);
+        bson::int64(out, "limit", i64::from(request.limit));
+        self.projected(request, out);
+        sort(&[("_id".to_owned(), Order::Ascending)], out);
+        bson::head(out, kind::DOCUMENT, "filter");
+        let filter = bson::open(out);
+        bson::head(out, kind::DOCUMENT, "_id");
+        let range = bson::open(out);
+        self.key(request, "$gte", out);
+        bson::close(out, range);
+        bson::close(out, filter);
+        self.end(false, body, out);
+    }
+
+    pub(super) fn insert(&self, requests: &[Request], ordered: bool, out: &mut Vec<u8>) {
+        let body = self.begin("insert", out);
+        bson::boolean(out, "ordered", ordered);
+        self.end(true, body, out);
+        let sequence = message::begin_sequence(out, "documents");
+        for request in requests {
+            if request.verb == Verb::Document {
+                self.content.document(request, 0, out);
+                continue;
+            }
+            let document = bson::open(out);
+            self.key(request, "_id", out);
+            self.fields(request, out);
+            bson::close(out, document);
+        }
+        message::end(out, sequence);
+    }
+
+    pub(super) fn upsert(&self, request: &Request, out: &mut Vec<u8>) {
+        self.statement("update", "updates", true, out, |out| {
+            self.by_key(request, "q", out);
+            bson::head(out, kind::DOCUMENT, "u");
+            let document = bson::open(out);
+            self.key(request, "_id", out);
+            self.fields(request, out);
+            bson::close(out, document);
+            bson::boolean(out, "upsert", true);
+        });
+    }
+
+    pub(super) fn update(&self, request: &Request, out: &mut Vec<u8>) {
+        self.statement("update", "updates", true, out, |out| {
+            self.by_key(request, "q", out);
+            bson::head(out, kind::DOCUMENT, "u");
+            let change = bson::open(out);
+            bson::head(out, kind::DOCUMENT, "$set");
+            let set = bson::open(out);
+            self.fields(request, out);
+            bson::close(out, set);
+            bson::close(out, change);
+        });
+    }
+
+    pub(super) fn delete(&self, request: &Request, out: &mut Vec<u8>) {
+        self.statement("delete", "deletes", true, out, |out| {
+            self.by_key(request, "q", out);
+            bson::int32(out, "limit", 1);
+        });
+    }
+}

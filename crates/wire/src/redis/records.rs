@@ -1,0 +1,66 @@
+//! YCSB's records as commands: a hash or a string each, and the index of keys.
+
+use super::driver::{INDEX_KEY, RedisDriver, java_hash};
+use super::options::Layout;
+use super::resp::{put_array, put_bulk, put_command, put_length};
+use dyno_types::Request;
+use dyno_types::limits::SCAN_RECORDS;
+
+impl RedisDriver {
+    pub(super) fn put_read(&mut self, request: &Request, key: &[u8], out: &mut Vec<u8>) {
+        if self.options.layout == Layout::String {
+            return put_command(out, &[b"GET", key]);
+        }
+        let fields = self.content.fields(request);
+        if fields == 0 {
+            out.extend_from_slice(b"*2\r\n$7\r\nHGETALL\r\n");
+            return put_bulk(out, key);
+        }
+        put_array(out, 2 + fields);
+        out.extend_from_slice(b"$5\r\nHMGET\r\n");
+        put_bulk(out, key);
+        for field in 0..fields {
+            self.put_name(request, field, out);
+        }
+    }
+
+    fn put_name(&mut self, request: &Request, field: usize, out: &mut Vec<u8>) {
+        self.scratch.clear();
+        self.content.name(request, field, &mut self.scratch);
+        put_bulk(out, &self.scratch);
+    }
+
+    fn put_value(&self, request: &Request, field: usize, out: &mut Vec<u8>) {
+        put_length(out, self.content.value_len(request, field));
+        self.content.value(request, field, out);
+        out.extend_from_slice(b"\r\n");
+    }
+
+    pub(super) fn put_write(&mut self, request: &Request, key: &[u8], out: &mut Vec<u8>) {
+        let fields = self.content.fields(request);
+        if self.options.layout == Layout::String {
+            out.extend_from_slice(b"*3\r\n$3\r\nSET\r\n");
+            put_bulk(out, key);
+            put_length(out, (0..fields).map(|f| self.content.value_len(request, f)).sum());
+            for field in 0..fields {
+                self.content.value(request, field, out);
+            }
+            return out.extend_from_slice(b"\r\n");
+        }
+        put_array(out, 2 + 2 * fields);
+        out.extend_from_slice(b"$5\r\nHMSET\r\n");
+        put_bulk(out, key);
+        for field in 0..fields {
+            self.put_name(request, field, out);
+            self.put_value(request, field, out);
+        }
+    }
+
+    pub(super) fn put_scan(&self, request: &Request, key: &[u8], out: &mut Vec<u8>) {
+        let score = java_hash(key).to_string();
+        let limit = request.limit.min(SCAN_RECORDS).to_string();
+        let parts: [&[u8]; 7] =
+            [b"ZRANGEBYSCORE", INDEX_KEY, score.as_bytes(), b"+inf", b"LIMIT", b"0", limit.as_bytes()];
+        put_command(out, &parts);
+    }
+}
