@@ -1,9 +1,8 @@
 //! The run phase: transactions, each a script of commands on one collection.
 //!
 //! Draws of a transaction, in order: the collection, the `shardKey` where there is one, then for each command its `_id`
-//! and its content, just before it is
-//! sent; the insert takes the `_id` of the delete before it. A command that fails ends the transaction, and the user's
-//! generator goes on from there, as the original's does.
+//! and its content, just before it is sent; the insert takes the `_id` of the delete before it. A command that fails
+//! ends the transaction, and the user's generator goes on from there, as the original's does.
 
 use super::TRANSACTION;
 use super::config::{Dialect, Streams, SysbenchConfig};
