@@ -213,3 +213,19 @@ fn default_batches_are_taken() {
     assert_exit(&poc, &[0]);
     assert!(stdout(&poc).contains("new documents inserted"), "{}", stdout(&poc));
 }
+
+#[test]
+fn sharded_collections_are_loaded_and_asked_by_their_shard_key() {
+    let Some(server) = Mongo::java() else {
+        return skip_because("SHARDED=yes", "mongo-java-server is not there (see scripts/need-mongo.sh)");
+    };
+    let dyno = Dyno::new();
+    let uri = format!("URI={}", server.uri(""));
+    let words = "SHARDED=yes MAX_SHARD_KEY=8 DOCS_PER_SHARD=50 NUM_COLLECTIONS=1 NUM_WRITER_THREADS=1 \
+                 RUN_TIME_SECONDS=2 NUM_SECONDS_PER_FEEDBACK=1 SEED=3";
+    let run = dyno.run(&[&["sysbench-mongodb", &uri][..], &words.split(' ').collect::<Vec<_>>()].concat());
+    assert_exit(&run, &[0]);
+    assert!(stdout(&run).contains("400 inserts"), "{}", stdout(&run));
+    // One user alone finds everything: every insert finds its _id free.
+    assert!(stdout(&run).contains("cum excp=0 "), "{}", stdout(&run));
+}
