@@ -26,7 +26,7 @@ pub(super) fn is_template(workload: &str) -> bool {
 /// Reads a file; a seed that was typed counts more than the file's.
 pub fn read_template(path: &str, seed: Option<u64>) -> Result<Template, Failure> {
     let text =
-        std::fs::read_to_string(Path::new(path)).map_err(|e| usage("--workload", format!("{path}: {e}")))?;
+        std::fs::read_to_string(Path::new(path)).map_err(|e| Failure::Usage(format!("{path}: {e}")))?;
     let mut template = dyno_plan::template::parse(&text, path).map_err(|e| Failure::Usage(e.to_string()))?;
     template.seed = seed.unwrap_or(template.seed);
     Ok(template)
