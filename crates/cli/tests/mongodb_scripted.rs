@@ -261,49 +261,6 @@ fn servers_that_are_too_old_or_cut_their_replies_are_refused() {
     assert!(outcome(phase(&summary, "measure"), "protocol") > 0, "{summary}");
 }
 
-#[test]
-fn pocdriver_shards_its_collection_through_a_router() {
-    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
-    let log = seen.clone();
-    let router = serve(|_| -> Script {
-        Arc::new(move |command, out| match command.name().as_str() {
-            "hello" | "isMaster" => {
-                bson::boolean(out, "ismaster", true);
-                bson::string(out, "msg", "isdbgrid");
-                bson::int32(out, "maxWireVersion", 21);
-                bson::double(out, "ok", 1.0);
-            }
-            name @ ("enableSharding" | "shardCollection") => {
-                let what = bson::find(&command.document, name).unwrap().as_str().unwrap().to_owned();
-                let database = bson::find(&command.document, "$db").unwrap().as_str().unwrap().to_owned();
-                log.lock().unwrap().push(format!("{name} {what} {database}"));
-                bson::double(out, "ok", 1.0);
-            }
-            "createIndexes" => bson::double(out, "ok", 1.0),
-            "count" => {
-                bson::int32(out, "n", 0);
-                bson::double(out, "ok", 1.0);
-            }
-            "find" => cursor(0, "firstBatch", 0, out),
-            "insert" => {
-                let documents = command.sequences.windows(5).filter(|w| w == b"_id\0\x1b").count() as i32;
-                bson::int32(out, "n", documents);
-                bson::double(out, "ok", 1.0);
-            }
-            _ => obedient(command, out),
-        })
-    });
-    let dyno = Dyno::new();
-    let uri = format!("mongodb://{router}/");
-    let flags = ["-n", "poc.c", "-d", "1", "-t", "2", "-b", "10", "-x", "1", "-q", "200"];
-    assert_exit(&dyno.run(&[&["pocdriver", "-c", &uri][..], &flags].concat()), RAN);
-    let expected = ["enableSharding poc admin", "shardCollection poc.c admin"];
-    assert_eq!(*seen.lock().unwrap(), expected);
-    seen.lock().unwrap().clear();
-    assert_exit(&dyno.run(&[&["pocdriver", "-w", "-c", &uri][..], &flags].concat()), RAN);
-    assert!(seen.lock().unwrap().is_empty());
-}
-
 const PAIR: &str = "
 collections:
   a: { count: 5, document: { n: 1 } }
