@@ -29,7 +29,7 @@ test-all: test
 	@scripts/test-all.sh
 	@scripts/test-official.sh
 
-bench:
+bench: build
 	@scripts/need-redis.sh
 	$(CARGO) run --release --locked -p dyno-bench --features official
 
