@@ -19,6 +19,7 @@ pub mod settings;
 pub mod suggest;
 pub mod sysbench_mongodb;
 pub mod template;
+pub mod values;
 pub mod ycsb;
 
 pub use bindings::{Binding, BindingTarget, Bound};

@@ -68,6 +68,31 @@ pub fn parse_count(text: &str) -> Result<u64, BadUnit> {
     if n.fract() == 0.0 && n < 2f64.powi(63) { Ok(n as u64) } else { Err(bad()) }
 }
 
+/// Reads a size such as `4096`, `512MiB`, `8GiB`, `10 GB`: `k`, `M`, `G`, `T` (also with `B`) are powers of 1000, `Ki`,
+/// `Mi`, `Gi`, `Ti` of 1024.
+pub fn parse_bytes(text: &str) -> Result<u64, BadUnit> {
+    let bad = || BadUnit {
+        text: text.to_owned(),
+        what: "a size",
+        expected: "bytes, or a number with KiB, MiB, GiB, TiB (1024) or kB, MB, GB, TB (1000)",
+    };
+    let (number, unit) = split(text).ok_or_else(bad)?;
+    let scale = match unit.to_ascii_lowercase().trim_end_matches('b') {
+        "" => 1.0,
+        "k" => 1e3,
+        "m" => 1e6,
+        "g" => 1e9,
+        "t" => 1e12,
+        "ki" => 1024.0,
+        "mi" => 1024f64.powi(2),
+        "gi" => 1024f64.powi(3),
+        "ti" => 1024f64.powi(4),
+        _ => return Err(bad()),
+    };
+    let bytes = number * scale;
+    if bytes < 2f64.powi(63) { Ok(bytes.round() as u64) } else { Err(bad()) }
+}
+
 /// Reads a rate in operations per second such as `20000`, `20k`, `0.5`, `20k/s`.
 pub fn parse_rate(text: &str) -> Result<f64, BadUnit> {
     let bad = || BadUnit {

@@ -1,0 +1,201 @@
+//! Values of experiment files: sizes, durations, counts and lists of cores, as people write them.
+//!
+//! Each is read from a number or a text, written back as it was meant, and described in the JSON Schema with its unit.
+
+use dyno_types::units::{parse_bytes, parse_count, parse_duration_ns};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
+use std::fmt;
+
+/// Reads a number or a text.
+struct Words<T>(fn(&str) -> Result<T, String>, &'static str);
+
+impl<T> Visitor<'_> for Words<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.1)
+    }
+
+    fn visit_u64<E: Error>(self, n: u64) -> Result<T, E> {
+        (self.0)(&n.to_string()).map_err(|_| E::invalid_value(Unexpected::Unsigned(n), &self))
+    }
+
+    fn visit_i64<E: Error>(self, n: i64) -> Result<T, E> {
+        (self.0)(&n.to_string()).map_err(|_| E::invalid_value(Unexpected::Signed(n), &self))
+    }
+
+    fn visit_f64<E: Error>(self, n: f64) -> Result<T, E> {
+        (self.0)(&n.to_string()).map_err(|_| E::invalid_value(Unexpected::Float(n), &self))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        (self.0)(text).map_err(|_| E::invalid_value(Unexpected::Str(text), &self))
+    }
+}
+
+macro_rules! quantity {
+    ($(#[$doc:meta])* $name:ident($inner:ty), $read:expr, $write:expr, $unit:literal, $expects:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, PartialOrd)]
+        pub struct $name(pub $inner);
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_any(Words($read, $expects)).map($name)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let write: fn(&$inner) -> String = $write;
+                f.pad(&write(&self.0))
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.to_string())
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({
+                    "type": ["string", "number"],
+                    "description": concat!("Expected ", $expects, "."),
+                    "x-unit": $unit,
+                })
+            }
+        }
+    };
+}
+
+quantity!(
+    /// A size in bytes. A bare number counts bytes; `k`, `M`, `G` are powers of 1000, `KiB`, `MiB`, `GiB` of 1024.
+    Bytes(u64),
+    |text| parse_bytes(text).map_err(|e| e.to_string()),
+    |bytes| written_bytes(*bytes),
+    "bytes",
+    "a size such as 512MiB or 8GiB"
+);
+
+quantity!(
+    /// A duration in nanoseconds. A bare number counts seconds.
+    Span(u64),
+    |text| parse_duration_ns(text, 1_000_000_000).map_err(|e| e.to_string()),
+    |ns| written_span(*ns),
+    "duration; a bare number counts seconds",
+    "a duration such as 500ms, 30s or 2h"
+);
+
+quantity!(
+    /// A count such as `1000`, `100k` or `2.5M`.
+    Count(u64),
+    |text| parse_count(text).map_err(|e| e.to_string()),
+    |n| n.to_string(),
+    "count",
+    "a whole number, also 10k, 2.5M or 1G"
+);
+
+quantity!(
+    /// Numbers of cores or of memory nodes, such as `0-3,8`.
+    Cores(Vec<usize>),
+    |text| parse_cores(text),
+    |cores| written_cores(cores),
+    "numbers",
+    "a list of numbers such as 0-3,8"
+);
+
+fn written_bytes(bytes: u64) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.iter().find(|(size, _)| bytes > 0 && bytes % size == 0) {
+        Some((size, unit)) => format!("{}{unit}", bytes / size),
+        None => bytes.to_string(),
+    }
+}
+
+fn written_span(ns: u64) -> String {
+    let units =
+        [(3_600_000_000_000, "h"), (60_000_000_000, "m"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    match units.iter().find(|(size, _)| ns > 0 && ns % size == 0) {
+        Some((size, unit)) => format!("{}{unit}", ns / size),
+        None if ns == 0 => "0s".into(),
+        None => format!("{ns}ns"),
+    }
+}
+
+/// Reads `0-3,8`; numbers are kept in their order.
+pub fn parse_cores(text: &str) -> Result<Vec<usize>, String> {
+    let bad = || format!("{text:?}: expected a list of numbers such as 0-3,8");
+    let mut cores = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let from: usize = from.trim().parse().map_err(|_| bad())?;
+        let to: usize = to.trim().parse().map_err(|_| bad())?;
+        if from > to || to > 65_535 {
+            return Err(bad());
+        }
+        cores.extend(from..=to);
+    }
+    Ok(cores)
+}
+
+fn written_cores(cores: &[usize]) -> String {
+    let mut out = String::new();
+    let mut at = 0;
+    while at < cores.len() {
+        let mut end = at;
+        while end + 1 < cores.len() && cores[end + 1] == cores[end] + 1 {
+            end += 1;
+        }
+        if !out.is_empty() {
+            out.push(',');
+        }
+        match end - at {
+            0 => out.push_str(&cores[at].to_string()),
+            _ => out.push_str(&format!("{}-{}", cores[at], cores[end])),
+        }
+        at = end + 1;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_written_as_they_are_read() {
+        for text in ["8GiB", "512MiB", "100", "3KiB"] {
+            let bytes: Bytes = serde_json::from_value(text.into()).unwrap();
+            assert_eq!(bytes.to_string(), text);
+        }
+        for text in ["30s", "2h", "500ms", "1us", "90s", "0s"] {
+            let span: Span = serde_json::from_value(text.into()).unwrap();
+            assert_eq!(span.to_string(), text);
+        }
+        for text in ["0-3,8", "5", "1,3,5-7"] {
+            let cores: Cores = serde_json::from_value(text.into()).unwrap();
+            assert_eq!(cores.to_string(), text);
+        }
+        assert_eq!(serde_json::from_value::<Count>("2.5M".into()).unwrap(), Count(2_500_000));
+        assert_eq!(serde_json::from_value::<Span>(30.into()).unwrap(), Span(30_000_000_000));
+        assert_eq!(serde_json::from_value::<Cores>(2.into()).unwrap(), Cores(vec![2]));
+    }
+
+    #[test]
+    fn refusals_say_what_is_accepted() {
+        let wrong = serde_json::from_value::<Bytes>("many".into()).unwrap_err().to_string();
+        assert!(wrong.contains("\"many\"") && wrong.contains("512MiB"), "{wrong}");
+        assert!(serde_json::from_value::<Cores>("3-1".into()).is_err());
+        assert!(serde_json::from_value::<Count>((-1).into()).is_err());
+        assert!(serde_json::from_value::<Span>(true.into()).is_err());
+    }
+}
