@@ -107,7 +107,7 @@ quantity!(
 quantity!(
     /// Numbers of cores or of memory nodes, such as `0-3,8`.
     Cores(Vec<usize>),
-    |text| parse_cores(text),
+    parse_cores,
     |cores| written_cores(cores),
     "numbers",
     "a list of numbers such as 0-3,8"
@@ -115,16 +115,21 @@ quantity!(
 
 fn written_bytes(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    match units.iter().find(|(size, _)| bytes > 0 && bytes % size == 0) {
+    match units.iter().find(|(size, _)| bytes > 0 && bytes.is_multiple_of(*size)) {
         Some((size, unit)) => format!("{}{unit}", bytes / size),
         None => bytes.to_string(),
     }
 }
 
 fn written_span(ns: u64) -> String {
-    let units =
-        [(3_600_000_000_000, "h"), (60_000_000_000, "m"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
-    match units.iter().find(|(size, _)| ns > 0 && ns % size == 0) {
+    let units = [
+        (3_600_000_000_000, "h"),
+        (60_000_000_000, "m"),
+        (1_000_000_000, "s"),
+        (1_000_000, "ms"),
+        (1_000, "us"),
+    ];
+    match units.iter().find(|(size, _)| ns > 0 && ns.is_multiple_of(*size)) {
         Some((size, unit)) => format!("{}{unit}", ns / size),
         None if ns == 0 => "0s".into(),
         None => format!("{ns}ns"),
