@@ -4,6 +4,8 @@
 //! through its phases (load, warm-up, measure) and fills the run directory. `official` is MongoDB by the official driver;
 //! a build without that feature has `without_official`, which refuses such targets and holds nothing.
 
+mod apparatus;
+mod cores;
 mod mongo;
 #[cfg_attr(not(feature = "official"), path = "without_official.rs")]
 mod official;
@@ -13,7 +15,11 @@ mod probe;
 mod session;
 mod spawn;
 mod target;
+pub mod work;
+pub mod worker;
 
+pub use apparatus::{Apparatus, Applied, Nature};
+pub use cores::choose_cores;
 pub use mongo::MongoAdmin;
 pub use official::{NO_BATCHES, OfficialDeployment, OfficialTarget};
 pub use session::{Ended, Observer, PhasePlan, Progress, Session, SessionPlan, present};

@@ -12,7 +12,7 @@ use crate::exit::{Exit, Failure};
 use crate::live::Live;
 use crate::report::{exit_of, show};
 use crate::{signals, terminal};
-use dyno_engine::{Control, affinity};
+use dyno_engine::Control;
 use dyno_rig::{
     Ended, Opened, PhasePlan, SCHEMES, Session, SessionPlan, Spawned, Target, find_server, present, spawn,
 };
@@ -22,7 +22,6 @@ use std::sync::Arc;
 
 pub use documents::read_template;
 pub use record::{create as create_directory, environment, now};
-pub use resolve::{core_config, verbs};
 
 /// What the run is to be applied to, and what must be removed afterwards.
 struct Place {
@@ -238,16 +237,5 @@ pub fn choose_cores(
     local: bool,
     taken: Option<usize>,
 ) -> Result<Vec<usize>, Failure> {
-    let mut cores = affinity::allowed_cores();
-    if cores.len() > 1 {
-        cores.retain(|core| Some(*core) != taken);
-    }
-    let spare = usize::from(local && taken.is_none() && cores.len() > 1);
-    let most = wanted.unwrap_or(cores.len() - spare).min(users.max(1));
-    if most == 0 {
-        return Err(Failure::Usage("--threads 0: expected 1 or more".into()));
-    }
-    // More threads than cores share cores in turn.
-    let from = cores.len().saturating_sub(most);
-    Ok((0..most).map(|i| cores[(from + i) % cores.len()]).collect())
+    Ok(dyno_rig::choose_cores(wanted, users, local, taken)?)
 }
