@@ -15,6 +15,7 @@ pub mod bindings;
 pub mod client;
 pub mod known;
 pub mod properties;
+pub mod server;
 pub mod settings;
 pub mod suggest;
 pub mod sysbench_mongodb;
