@@ -5,6 +5,7 @@
 
 mod cpu;
 mod host;
+pub mod topology;
 
 pub use cpu::{CpuTimes, HostCpu, ProcessCpu, peak_resident_bytes};
 pub use host::{Host, host};

@@ -16,6 +16,7 @@ pub mod client;
 pub mod experiment;
 pub mod known;
 pub mod properties;
+pub mod server;
 pub mod settings;
 pub mod suggest;
 pub mod sysbench_mongodb;
