@@ -6,6 +6,7 @@
 
 mod apparatus;
 mod cores;
+pub mod experiment;
 mod mongo;
 #[cfg_attr(not(feature = "official"), path = "without_official.rs")]
 mod official;
