@@ -116,7 +116,7 @@ impl Group {
         group.writes = limits.write_bytes_per_s.is_some() || limits.write_iops.is_some();
         let wanted = wanted(limits, devices)?;
         let made = wanted.iter().try_for_each(|controller| group.add(&offer, controller, name, journal));
-        let made = made.and_then(|()| group.set(limits, devices));
+        let made = made.and_then(|()| group.set(limits, devices, swaps(machine)));
         match made {
             Ok(()) => Ok(group),
             Err(error) => {
@@ -140,7 +140,9 @@ impl Group {
             return Err(refused(controller, format!("{}: there is no such group", parent.display())));
         }
         let above = parent.join("dyno");
-        self.make_folder(&above, controller, journal)?;
+        if !above.is_dir() {
+            self.make_folder(&above, controller, journal)?;
+        }
         if *version == Version::V2 {
             // Must be on from the parent's level down to ours.
             for folder in [parent, &above] {
@@ -167,23 +169,23 @@ impl Group {
         controller: &str,
         journal: &mut Journal,
     ) -> Result<(), LocalError> {
-        if folder.is_dir() {
-            return Ok(());
+        if folder.is_dir() && fs::remove_dir(folder).is_err() {
+            return Err(refused(controller, format!("{}: is in use", folder.display())));
         }
         self.undo.push(journal.add(Undo::Cgroup { path: folder.to_owned() })?);
         match fs::create_dir(folder) {
-            // Another run of dyno was quicker.
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            // Another run of dyno was quicker with the folder above the groups.
+            Err(e) if folder.ends_with("dyno") && e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             Err(e) => Err(refused(controller, format!("{}: {e}", folder.display()))),
             Ok(()) => Ok(()),
         }
     }
 
-    fn set(&self, limits: &Limits, devices: &[String]) -> Result<(), LocalError> {
+    fn set(&self, limits: &Limits, devices: &[String], swaps: bool) -> Result<(), LocalError> {
         for (version, controller, folder) in &self.folders {
             let lines = match version {
                 Version::V2 => unified_lines(limits, devices),
-                Version::V1 => split_lines(limits, devices, controller),
+                Version::V1 => split_lines(limits, devices, controller, swaps),
             };
             for (file, text, needed) in lines {
                 let path = folder.join(&file);
@@ -244,6 +246,7 @@ impl Group {
                     "memory.usage_in_bytes",
                     "memory.max_usage_in_bytes",
                     "memory.failcnt",
+                    "memory.memsw.failcnt",
                     "memory.oom_control",
                     "memory.stat",
                 ],
@@ -311,6 +314,12 @@ fn wanted(limits: &Limits, devices: &[String]) -> Result<Vec<&'static str>, Loca
     Ok(wanted)
 }
 
+/// Whether the host has swap; taken for granted where it cannot be told.
+fn swaps(machine: &Machine) -> bool {
+    let text = fs::read_to_string(machine.proc.join("swaps"));
+    text.map_or(true, |text| text.lines().count() > 1)
+}
+
 /// Length of a period in which processor time is shared out, microseconds.
 const PERIOD_US: u64 = 100_000;
 
@@ -349,16 +358,19 @@ fn unified_lines(limits: &Limits, devices: &[String]) -> Lines {
     lines
 }
 
-fn split_lines(limits: &Limits, devices: &[String], controller: &str) -> Lines {
+fn split_lines(limits: &Limits, devices: &[String], controller: &str, swaps: bool) -> Lines {
     let mut lines = Lines::new();
     match controller {
         "memory" => {
             if let Some(memory) = &limits.memory {
                 let swap = limits.swap.as_ref().map_or(0, |swap| swap.0);
                 lines.push(("memory.limit_in_bytes".into(), memory.0.to_string(), true));
-                // Memory and swap together; may only be set to no less than the limit of memory, hence after it.
-                let both = memory.0.saturating_add(swap).to_string();
-                lines.push(("memory.memsw.limit_in_bytes".into(), both, swap > 0));
+                // Memory and swap together; may only be set to no less than the limit of memory, hence after it. It is
+                // asked first, and then its failcnt counts and not that of memory: without swap it is left out.
+                if swaps || swap > 0 {
+                    let both = memory.0.saturating_add(swap).to_string();
+                    lines.push(("memory.memsw.limit_in_bytes".into(), both, swap > 0));
+                }
             }
         }
         "cpu" => {

@@ -127,6 +127,14 @@ fn what_is_missing_is_said_and_nothing_stays() {
 }
 
 #[test]
+fn without_swap_the_counter_of_memory_alone_is_asked() {
+    let lines = split_lines(&limits(r#"{"memory": "1MiB"}"#), &[], "memory", false);
+    assert_eq!(lines.iter().map(|line| line.0.as_str()).collect::<Vec<_>>(), ["memory.limit_in_bytes"]);
+    let lines = split_lines(&limits(r#"{"memory": "1MiB", "swap": "1MiB"}"#), &[], "memory", false);
+    assert_eq!(lines[1], ("memory.memsw.limit_in_bytes".into(), (2u64 << 20).to_string(), true));
+}
+
+#[test]
 fn a_share_of_processor_time_is_at_least_what_the_kernel_takes() {
     assert_eq!((quota(0.01), quota(0.5), quota(2.0)), (1_000, 50_000, 200_000));
 }

@@ -19,6 +19,7 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Enters the groups whose number comes first, and becomes the rest.
 const ENTER: &str = r#"n=$1; shift
@@ -137,7 +138,9 @@ impl Confinement {
         let mut lost = Vec::new();
         let prefix = prefix_or_less(&plan, &topology, machine, go_on, &mut lost)?;
         let mut journal = Journal::open(home, machine)?;
-        let name = format!("worker-{}-{index}", std::process::id());
+        // Unique among all groups of this process.
+        static GROUPS: AtomicU64 = AtomicU64::new(0);
+        let name = format!("worker-{}-{}", std::process::id(), GROUPS.fetch_add(1, Ordering::Relaxed));
         let group = group_or_none(machine, &name, limits, data, &mut journal, go_on, &mut lost)?;
         Ok(Confinement { plan, prefix, group, journal, machine: machine.clone(), lost })
     }

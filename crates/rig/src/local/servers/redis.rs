@@ -55,13 +55,13 @@ pub(super) fn tell(spec: &ServerSpec, node: &Node) -> Result<Told, LocalError> {
         if key.is_empty() || key.contains(char::is_whitespace) {
             return Err(LocalError::Refused(format!("options.{key:?}: is no name of a setting")));
         }
-        // A list such as that of `save` is several arguments; only an empty text or odd characters need quotes.
+        // As it would stand in redis.conf, where `60 1` is two arguments; a password is one, whatever is in it.
         let word = redis_word(value);
         if word.contains(['\n', '\r']) {
             return Err(LocalError::Refused(format!("options.{key}: a value is one line")));
         }
-        let plain = !word.is_empty() && !word.contains(['"', '\\', '\'', '#']);
-        text += &format!("{key} {}\n", if plain { word } else { quoted(&word) });
+        let whole = word.is_empty() || ["requirepass", "masterauth"].contains(&key.as_str());
+        text += &format!("{key} {}\n", if whole { quoted(&word) } else { word });
     }
     let file = node.home.join("redis.conf").display().to_string();
     Ok(Told { configuration: Some(("redis.conf", text)), arguments: vec![file] })
