@@ -13,6 +13,7 @@
 
 pub mod bindings;
 pub mod client;
+pub mod experiment;
 pub mod known;
 pub mod properties;
 pub mod server;
@@ -20,7 +21,9 @@ pub mod settings;
 pub mod suggest;
 pub mod sysbench_mongodb;
 pub mod template;
+pub mod tree;
 pub mod values;
+mod yaml;
 pub mod ycsb;
 
 pub use bindings::{Binding, BindingTarget, Bound};

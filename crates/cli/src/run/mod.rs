@@ -11,8 +11,8 @@ use crate::args::{ClientArg, RunArgs};
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
 use crate::report::{exit_of, show};
-use crate::{signals, terminal};
-use dyno_engine::{Control, affinity};
+use crate::{experiment, signals, terminal};
+use dyno_engine::Control;
 use dyno_rig::{
     Ended, Opened, PhasePlan, SCHEMES, Session, SessionPlan, Spawned, Target, find_server, present, spawn,
 };
@@ -21,8 +21,7 @@ use resolve::Resolved;
 use std::sync::Arc;
 
 pub use documents::read_template;
-pub use record::{create as create_directory, environment, now};
-pub use resolve::{core_config, verbs};
+pub use record::{create as create_directory, environment, new_directory, now};
 
 /// What the run is to be applied to, and what must be removed afterwards.
 struct Place {
@@ -31,7 +30,7 @@ struct Place {
     _folder: Option<tempfile::TempDir>,
 }
 
-/// Reads the positional: a URI, later an experiment or a preset.
+/// Reads the positional: a URI.
 fn place(args: &RunArgs) -> Result<Target, Failure> {
     let client = dyno_rig::Client::from(args.client);
     let Some(text) = &args.target else {
@@ -57,11 +56,6 @@ fn place(args: &RunArgs) -> Result<Target, Failure> {
             terminal::warn("a password on the command line can be seen by every user of this host");
         }
         return Ok(target);
-    }
-    if std::path::Path::new(text).exists() || text.ends_with(".yaml") || text.ends_with(".yml") {
-        return Err(Failure::Usage(format!(
-            "{text}: experiment files come with a later release; give a target URI such as redis://127.0.0.1:6379"
-        )));
     }
     let near = dyno_plan::nearest(text, SCHEMES.iter().map(|(s, _)| *s));
     let hint = near.map_or(String::new(), |n| format!("; did you mean {n}: ?"));
@@ -103,6 +97,12 @@ fn prepare(target: Target) -> Result<Place, Failure> {
 
 /// The command.
 pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
+    if let Some(name) = args.target.as_deref().filter(|name| experiment::is_experiment(name)) {
+        return experiment::run(args, name);
+    }
+    if let Some(set) = args.sets.first() {
+        return Err(Failure::Usage(format!("--set {set}: goes with an experiment, a .yaml file")));
+    }
     let target = place(args)?;
     let mut resolved = Resolved::from_args(args)?;
     let control = Arc::new(Control::default());
@@ -111,7 +111,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let content = resolved.measure_workload.content();
     let opened = place.target.open(content.clone())?;
     opened.check(&content, &resolved.verbs)?;
-    let local = is_local(&place.target);
+    let local = place.target.is_local();
     resolved.place_threads(args, &opened, local, place.server.as_ref().and_then(|s| s.core))?;
     let environment = environment();
     let plan = SessionPlan {
@@ -126,21 +126,6 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let mut session = Session::new(plan, &opened, control, writer);
     let ended = phases(args, &resolved, &opened, &mut session);
     conclude(args, &resolved, &mut session, ended)
-}
-
-/// Whether the target runs on this host, so that a core must be left to it.
-pub fn is_local(target: &Target) -> bool {
-    use dyno_wire::place::Address;
-    let here = |address: &Address| match address {
-        Address::Tcp(host, _) => matches!(host.as_str(), "localhost" | "::1") || host.starts_with("127."),
-        Address::Unix(_) => true,
-    };
-    match target {
-        Target::Redis(options) => options.addresses.iter().all(here),
-        Target::Mongo(options) => options.addresses.iter().all(here),
-        Target::Official(official) => official.is_local(),
-        _ => false,
-    }
 }
 
 fn phases(
@@ -238,16 +223,5 @@ pub fn choose_cores(
     local: bool,
     taken: Option<usize>,
 ) -> Result<Vec<usize>, Failure> {
-    let mut cores = affinity::allowed_cores();
-    if cores.len() > 1 {
-        cores.retain(|core| Some(*core) != taken);
-    }
-    let spare = usize::from(local && taken.is_none() && cores.len() > 1);
-    let most = wanted.unwrap_or(cores.len() - spare).min(users.max(1));
-    if most == 0 {
-        return Err(Failure::Usage("--threads 0: expected 1 or more".into()));
-    }
-    // More threads than cores share cores in turn.
-    let from = cores.len().saturating_sub(most);
-    Ok((0..most).map(|i| cores[(from + i) % cores.len()]).collect())
+    Ok(dyno_rig::choose_cores(wanted, users, local, taken)?)
 }

@@ -14,6 +14,7 @@ mod cluster;
 mod error;
 mod launch;
 mod machine;
+mod needs;
 pub mod placement;
 mod process;
 mod resp;
