@@ -2,7 +2,8 @@
 //!
 //! `target` reads a URI, `probe` asks a server what it is, `spawn` starts a temporary one, `session` takes a workload
 //! through its phases (load, warm-up, measure) and fills the run directory. `local` starts the servers of an
-//! experiment. `official` is MongoDB by the official driver; a build without that feature has `without_official`, which refuses such targets and holds nothing.
+//! experiment. `official` is MongoDB by the official driver; a build without that feature has `without_official`, which
+//! refuses such targets and holds nothing.
 
 mod apparatus;
 mod cores;

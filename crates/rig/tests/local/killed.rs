@@ -25,6 +25,7 @@ fn machine(folder: &Path) -> Machine {
 
 #[test]
 #[ignore = "is started, and killed, by the test below"]
+#[expect(clippy::print_stdout, reason = "the test below reads these lines")]
 fn a_dyno_that_will_be_killed() {
     let home = PathBuf::from(std::env::var_os(HOME).expect("the test below sets it"));
     let json = r#"{"kind": "redis", "instances": 2, "placement": {"cores": 0}, "if_not_permitted": "continue",
