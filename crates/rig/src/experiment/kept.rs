@@ -22,13 +22,26 @@ fn key(spec: &Experiment) -> String {
 /// The copy that a run can begin with.
 pub(super) fn find(spec: &Experiment, below: &Path) -> Option<PathBuf> {
     let wanted = key(spec);
-    let entries = std::fs::read_dir(below).ok()?;
-    let folders = entries.flatten().map(|entry| entry.path());
     // The key is written last: a copy that was cut off has none.
-    folders
-        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("data-")))
+    folders(below)
+        .into_iter()
         .find(|path| std::fs::read_to_string(path.join(KEY)).is_ok_and(|key| key == wanted))
         .map(|path| path.join(DATA))
+}
+
+fn folders(below: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(below) else { return Vec::new() };
+    let mut all: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    all.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("data-")));
+    all
+}
+
+/// Removes all copies: the experiment needs them no more.
+pub(super) fn remove(below: &Path) {
+    for folder in folders(below) {
+        // What cannot be removed is in nobody's way.
+        let _ = std::fs::remove_dir_all(folder);
+    }
 }
 
 /// Copies a folder; blocks are shared where the filesystem can.

@@ -124,6 +124,9 @@ pub fn conduct(
         hooks::run("after_experiment", &base.hooks.after_experiment, &base.hooks.timeout, &after, &told);
     let ending = ending?;
     ended?;
+    if ending != Ending::Interrupted {
+        kept::remove(&after);
+    }
     let status = if ending == Ending::Interrupted { "interrupted" } else { "complete" };
     directory.note(Entry::End { status: status.into() })?;
     done.map_err(DirectoryError::Refused)?;

@@ -301,7 +301,8 @@ impl Bench<'_> {
         }
         let (ended, series) = made?;
         let died = self.place.died();
-        let facts = self.place.facts();
+        // A worker that was lost says nothing any more.
+        let facts = self.facts(&crew).unwrap_or_else(|_| self.place.facts());
         if let Some(writer) = session.writer() {
             died.iter().for_each(|words| writer.event("server", words));
             // Counters of limits say most at the end.
