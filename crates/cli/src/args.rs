@@ -35,6 +35,8 @@ pub enum Command {
     Sample(SampleArgs),
     /// Print cells, order and duration of an experiment; nothing is touched
     Plan(PlanArgs),
+    /// List presets, or print one as an experiment file
+    Presets(PresetsArgs),
     /// Go on with an experiment that was interrupted or cut off
     Resume(ResumeArgs),
     /// List experiments and how far they are
@@ -71,9 +73,12 @@ pub struct SchemaArgs {
 /// `dyno plan`.
 #[derive(Clone, Debug, Args)]
 pub struct PlanArgs {
-    /// The experiment
-    #[arg(value_name = "FILE")]
+    /// The experiment, or a preset
+    #[arg(value_name = "FILE|PRESET")]
     pub experiment: String,
+    /// Presets: divide data, cache and limits
+    #[arg(long, value_name = "N")]
+    pub scale: Option<u32>,
     /// Replace a value of the file, or the levels of a factor; may be given several times
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
@@ -83,6 +88,16 @@ pub struct PlanArgs {
     /// Print JSON, with every setting and its source
     #[arg(long)]
     pub json: bool,
+}
+
+/// `dyno presets`.
+#[derive(Clone, Debug, Args)]
+pub struct PresetsArgs {
+    /// The preset
+    pub name: Option<String>,
+    /// Divide data, cache and limits, where the preset can be scaled
+    #[arg(long, value_name = "N")]
+    pub scale: Option<u32>,
 }
 
 /// `dyno resume`.
@@ -189,12 +204,15 @@ valkey-server, dragonfly, keydb-server), or SQLite is used where there is none.\
 Exit codes: 0 valid or suspect, 1 internal error, 2 usage, 3 target unreachable, 4 threshold missed, 5 run invalid,\n\
 130 interrupted.")]
 pub struct RunArgs {
-    /// URI of the target, or an experiment (a .yaml file); without it a temporary server is started
-    #[arg(value_name = "TARGET|FILE")]
+    /// URI of the target, an experiment (a .yaml file) or a preset; without it a temporary server is started
+    #[arg(value_name = "TARGET|FILE|PRESET")]
     pub target: Option<String>,
     /// Experiments: replace a value of the file, or the levels of a factor; may be given several times
     #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Experiment")]
     pub sets: Vec<String>,
+    /// Presets: divide data, cache and limits, where the preset can be scaled
+    #[arg(long, value_name = "N", help_heading = "Experiment")]
+    pub scale: Option<u32>,
 
     /// YCSB workload: a letter (a to f), a built-in name (workloads/workloada) or a properties file; or documents and
     /// operations of one's own: a file that ends in .yaml

@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         args::Command::SysbenchMongodb(options) => sysbench_mongodb::sysbench_mongodb(&options),
         args::Command::Ycsb(options) => return ycsb::ycsb(&options.arguments),
         args::Command::Plan(options) => experiment::plan(&options),
+        args::Command::Presets(options) => experiment::list_presets(&options),
         args::Command::Resume(options) => experiment::resume(&options),
         args::Command::List(options) => experiment::list(&options),
         args::Command::Status(options) => experiment::status(&options),

@@ -15,6 +15,7 @@ pub mod bindings;
 pub mod client;
 pub mod experiment;
 pub mod known;
+pub mod presets;
 pub mod properties;
 pub mod server;
 pub mod settings;

@@ -6,7 +6,7 @@ mod table;
 mod watch;
 
 pub use manage::{list, status, stop};
-pub use preview::plan;
+pub use preview::{plan, presets as list_presets};
 
 use crate::args::{ResumeArgs, RunArgs};
 use crate::exit::{Exit, Failure};
@@ -15,6 +15,7 @@ use crate::run::{environment, new_directory};
 use crate::{signals, terminal};
 use dyno_engine::Control;
 use dyno_plan::experiment::{self, Plan};
+use dyno_plan::presets;
 use dyno_rig::experiment::{Directory, DirectoryError, Ending, Means, RunStatus, check, clean_up, conduct};
 use std::path::Path;
 use std::sync::Arc;
@@ -29,14 +30,26 @@ impl From<DirectoryError> for Failure {
     }
 }
 
-/// Whether the positional of `dyno run` and `dyno plan` names an experiment.
+/// Whether the positional of `dyno run` names an experiment or a preset.
 pub fn is_experiment(text: &str) -> bool {
-    text.ends_with(".yaml") || text.ends_with(".yml") || !text.contains(':') && Path::new(text).is_file()
+    presets::find(text).is_some()
+        || text.ends_with(".yaml")
+        || text.ends_with(".yml")
+        || !text.contains(':') && Path::new(text).is_file()
 }
 
 /// Reads an experiment's text: a file, or a preset by its name.
-fn text_of(name: &str) -> Result<String, Failure> {
-    std::fs::read_to_string(name).map_err(|e| Failure::Usage(format!("{name}: {e}")))
+fn text_of(name: &str, scale: Option<u32>) -> Result<String, Failure> {
+    if let Some(preset) = presets::find(name).filter(|_| !Path::new(name).is_file()) {
+        return preset.text(scale).map_err(Failure::Usage);
+    }
+    if let Some(scale) = scale {
+        return Err(Failure::Usage(format!("--scale {scale}: goes with a preset that has scales")));
+    }
+    std::fs::read_to_string(name).map_err(|e| {
+        let hint = dyno_plan::suggest::hint(name, presets::PRESETS.iter().map(|preset| preset.name));
+        Failure::Usage(format!("{name}: {e}{hint}"))
+    })
 }
 
 /// A plan that has been checked as far as that goes without touching anything.
@@ -49,7 +62,7 @@ fn planned(text: &str, name: &str, sets: &[String]) -> Result<Plan, Failure> {
 /// `dyno run FILE`.
 pub fn run(args: &RunArgs, name: &str) -> Result<Exit, Failure> {
     refuse_options(args)?;
-    let text = text_of(name)?;
+    let text = text_of(name, args.scale)?;
     let plan = planned(&text, name, &args.sets)?;
     let path = args.out.clone().unwrap_or_else(|| new_directory(&plan.name));
     let control = Arc::new(Control::default());

@@ -2,7 +2,7 @@
 
 use super::watch::time;
 use super::{planned, text_of};
-use crate::args::PlanArgs;
+use crate::args::{PlanArgs, PresetsArgs};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use dyno_plan::experiment::{Plan, estimate};
@@ -13,7 +13,7 @@ const SHOWN: usize = 40;
 
 /// The command.
 pub fn plan(args: &PlanArgs) -> Result<Exit, Failure> {
-    let text = text_of(&args.experiment)?;
+    let text = text_of(&args.experiment, args.scale)?;
     let plan = planned(&text, &args.experiment, &args.sets)?;
     match args.json {
         true => terminal::out(&json(&plan)?),
@@ -84,4 +84,29 @@ fn json(plan: &Plan) -> Result<String, Failure> {
     });
     let text = serde_json::to_string_pretty(&all).map_err(|e| Failure::Internal(e.to_string()))?;
     Ok(format!("{text}\n"))
+}
+
+/// `dyno presets [NAME]`.
+pub fn presets(args: &PresetsArgs) -> Result<Exit, Failure> {
+    let all = &dyno_plan::presets::PRESETS;
+    let Some(name) = &args.name else {
+        let wide = all.iter().map(|preset| preset.name.len()).max().unwrap_or(0);
+        for preset in all {
+            let scales: Vec<String> = preset.scales.iter().map(u32::to_string).collect();
+            let scaled =
+                if scales.is_empty() { String::new() } else { format!(" (--scale {})", scales.join("|")) };
+            terminal::out(&format!("{:<wide$}  {}{scaled}\n", preset.name, preset.about));
+        }
+        terminal::note(
+            "`dyno presets NAME` prints one as a file, `dyno plan NAME` its cells, `dyno run NAME` runs it",
+        );
+        return Ok(Exit::Ok);
+    };
+    let Some(preset) = dyno_plan::presets::find(name) else {
+        let hint = dyno_plan::suggest::hint(name, all.iter().map(|preset| preset.name));
+        let known: Vec<&str> = all.iter().map(|preset| preset.name).collect();
+        return Err(Failure::Usage(format!("{name:?} is no preset{hint}; presets: {}", known.join(", "))));
+    };
+    terminal::out(&preset.text(args.scale).map_err(Failure::Usage)?);
+    Ok(Exit::Ok)
 }

@@ -237,6 +237,26 @@ pub(super) fn product(factors: &[Factor], most: usize) -> Result<Vec<Vec<&Level>
     Ok(rows)
 }
 
+/// Puts the values of `variables` in place of `{NAME}` in every text.
+pub(super) fn fill_in(tree: &mut Node) -> Result<(), TreeError> {
+    let Some(all) = tree.get("variables").and_then(Node::entries) else { return Ok(()) };
+    let mut values = Vec::new();
+    for (name, value) in all {
+        if name == "dir" {
+            return Err(value.error("variables.dir", "{dir} stands for a directory of the run already"));
+        }
+        values.push((format!("{{{name}}}"), value.label()));
+    }
+    tree.each_text(&mut |text| {
+        for (name, value) in &values {
+            if text.contains(name) {
+                *text = text.replace(name, value);
+            }
+        }
+    });
+    Ok(())
+}
+
 /// Levels that a cell must have.
 #[derive(Clone, Debug)]
 pub(super) struct Filter(Vec<(String, Vec<String>)>);

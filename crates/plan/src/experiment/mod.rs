@@ -122,6 +122,7 @@ fn plan_of(mut tree: Node, stem: &str) -> Result<Plan, TreeError> {
                 own.set(path, value.clone());
             }
         }
+        factors::fill_in(&mut own)?;
         let spec: Experiment = own.read()?;
         check(&own, &spec)?;
         cells.push(Cell { number: cells.len() + 1, levels: names, tree: own, spec });

@@ -16,6 +16,8 @@ pub struct Experiment {
     /// What it is about, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// Values by name for `{NAME}` in any text of this file, so that one factor can set several at once. Default: none.
+    pub variables: BTreeMap<String, String>,
     /// URI of a target that exists, or of an embedded store; `{dir}` in it stands for a fresh directory of the run.
     /// Default: a temporary server, as `dyno run` starts it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,6 +74,7 @@ impl Default for Experiment {
         Experiment {
             name: None,
             description: None,
+            variables: BTreeMap::new(),
             target: None,
             server: None,
             server_lifetime: Lifetime::default(),

@@ -204,10 +204,18 @@ impl Node {
         Some(all.remove(at).1)
     }
 
-    /// Puts a value at a path of keys with dots between them; mappings on the way are made. A value on the way that is
-    /// no mapping is replaced by one.
+    /// Puts a value at a path of keys with dots between them; mappings on the way are made. The items of a list are keys
+    /// too, from 0. Another value on the way is replaced by a mapping.
     pub fn set(&mut self, path: &str, value: Node) {
         let (key, rest) = path.split_once('.').map_or((path, None), |(key, rest)| (key, Some(rest)));
+        if let (Value::List(all), Ok(at)) = (&mut self.value, key.parse::<usize>())
+            && at < all.len()
+        {
+            return match rest {
+                Some(rest) => all[at].set(rest, value),
+                None => all[at] = value,
+            };
+        }
         if !matches!(self.value, Value::Map(_)) {
             self.value = Value::Map(Vec::new());
         }
@@ -219,6 +227,16 @@ impl Node {
         match rest {
             Some(rest) => all[at].1.set(rest, value),
             None => all[at].1 = value,
+        }
+    }
+
+    /// Lets every text be changed.
+    pub fn each_text(&mut self, change: &mut dyn FnMut(&mut String)) {
+        match &mut self.value {
+            Value::Text(text) => change(text),
+            Value::List(all) => all.iter_mut().for_each(|one| one.each_text(change)),
+            Value::Map(all) => all.iter_mut().for_each(|(_, one)| one.each_text(change)),
+            _ => {}
         }
     }
 

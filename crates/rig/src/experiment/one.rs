@@ -14,8 +14,8 @@ use crate::work::{Prepared, Work};
 use crate::worker::{Assignment, Crew, CrewError, LEASE_MS, ReadWork, Recruit};
 use dyno_analysis::Condition;
 use dyno_engine::{Control, End, Job, affinity, share};
-use dyno_plan::experiment::{Cell, Experiment, Phases, When};
-use dyno_plan::server::IfNotPermitted;
+use dyno_plan::experiment::{Cell, Client, Experiment, Phases, When};
+use dyno_plan::server::{IfNotPermitted, Limits};
 use dyno_plan::tree::{Node, Origin};
 use dyno_record::Scale;
 use dyno_rundir::Writer;
@@ -227,9 +227,19 @@ impl Bench<'_> {
         logs: &Path,
         observer: &mut dyn Observer,
     ) -> Result<(Summary, Option<f64>), Failed> {
-        let mut prepared = self.enlist(spec, logs)?;
-        if kept::wanted(spec) && prepared.iter().any(|one| one.load) {
+        let keeps = kept::wanted(spec) && spec.phases.load.when != When::Never;
+        let mut prepared = match keeps {
+            // The load is not what the limits are about.
+            true => {
+                let client = Client { limits: Limits::default(), ..spec.client.clone() };
+                self.enlist(&Experiment { client, ..spec.clone() }, logs)?
+            }
+            false => self.enlist(spec, logs)?,
+        };
+        if keeps && prepared.iter().any(|one| one.load) {
             self.load_and_keep(spec, logs, &prepared, observer)?;
+        }
+        if keeps {
             let loaded = Experiment { phases: loaded(&spec.phases), ..spec.clone() };
             prepared = self.enlist(&loaded, logs)?;
         }

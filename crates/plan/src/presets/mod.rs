@@ -1,0 +1,158 @@
+//! Presets: experiments of the systems that dyno replaces, as files that can be printed, changed and run.
+//!
+//! A preset is text in the format of experiment files; some are made for a scale, the divisor of data, cache and limits.
+
+mod ingest;
+mod percona;
+
+/// An experiment that comes along.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// What `dyno run` and `dyno presets` call it.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub about: &'static str,
+    /// Divisors that it can be scaled by, the first being the default; none if it cannot.
+    pub scales: &'static [u32],
+    make: fn(u32) -> String,
+}
+
+const LAB: &str = include_str!("lab.yaml");
+
+/// All presets.
+pub const PRESETS: [Preset; 10] = [
+    Preset {
+        name: "bexhoma/dragonfly-1",
+        about: "bexhoma's single-host Dragonfly: load by 8 workers, then workload A at 65,536/s",
+        scales: &[],
+        make: |_| include_str!("bexhoma-dragonfly-1.yaml").into(),
+    },
+    Preset {
+        name: "ingest/small",
+        about: "proof of ingest rate: 1 KB documents, 3 indexes, 20,000 documents/s claimed",
+        scales: &[],
+        make: |_| ingest::text(&ingest::SMALL),
+    },
+    Preset {
+        name: "ingest/medium",
+        about: "proof of ingest rate: 10 KB documents, 6 indexes, 3,500 documents/s claimed",
+        scales: &[],
+        make: |_| ingest::text(&ingest::MEDIUM),
+    },
+    Preset {
+        name: "ingest/large",
+        about: "proof of ingest rate: 50 KB documents, 8 indexes, 460 documents/s claimed",
+        scales: &[],
+        make: |_| ingest::text(&ingest::LARGE),
+    },
+    Preset {
+        name: "lab/operational-laws",
+        about: "the performance lab: X_max, targets 100-5000, users 1-100, one-hour run, on the server's own disk",
+        scales: &[],
+        make: |_| LAB.into(),
+    },
+    Preset {
+        name: "lab/operational-laws-xfs",
+        about: "the same with data on an XFS image",
+        scales: &[],
+        make: |_| format!("{LAB}  data: {{image: {{filesystem: xfs, size: 10GB}}}}\n"),
+    },
+    Preset {
+        name: "lab/operational-laws-ext4",
+        about: "the same with data on an EXT4 image",
+        scales: &[],
+        make: |_| format!("{LAB}  data: {{image: {{filesystem: ext4, size: 10GB}}}}\n"),
+    },
+    Preset {
+        name: "lab/operational-laws-raid0",
+        about: "the same with data on XFS striped over four images (RAID-0)",
+        scales: &[],
+        make: |_| format!("{LAB}  data: {{image: {{filesystem: xfs, size: 10GB, members: 4}}}}\n"),
+    },
+    Preset {
+        name: "percona/storage-engines",
+        about: "Percona's matrix: mongod's engines x memory, sysbench-mongodb (needs binaries of those engines)",
+        scales: &percona::SCALES,
+        make: percona::storage_engines,
+    },
+    Preset {
+        name: "percona/engines-embedded",
+        about: "the same transaction, matrix and limits on embedded engines; runs anywhere",
+        scales: &percona::SCALES,
+        make: percona::engines_embedded,
+    },
+];
+
+/// Finds a preset by its name.
+pub fn find(name: &str) -> Option<&'static Preset> {
+    PRESETS.iter().find(|preset| preset.name == name)
+}
+
+impl Preset {
+    /// Its text at a scale; `None` is its default.
+    pub fn text(&self, scale: Option<u32>) -> Result<String, String> {
+        match (self.scales.first(), scale) {
+            (Some(first), None) => Ok((self.make)(*first)),
+            (None, None) => Ok((self.make)(1)),
+            (_, Some(scale)) if self.scales.contains(&scale) => Ok((self.make)(scale)),
+            (None, Some(_)) => Err(format!("{} has no scale", self.name)),
+            (Some(_), Some(scale)) => {
+                let known: Vec<String> = self.scales.iter().map(u32::to_string).collect();
+                Err(format!("--scale {scale}: {} is made for {}", self.name, known.join(", ")))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::plan;
+
+    #[test]
+    fn every_preset_is_a_plan_at_every_scale() {
+        for preset in &PRESETS {
+            let scales = preset.scales.iter().map(|scale| Some(*scale)).chain([None]);
+            for scale in scales {
+                let text = preset.text(scale).unwrap();
+                let plan =
+                    plan(&text, preset.name, &[]).unwrap_or_else(|e| panic!("{}: {e}\n{text}", preset.name));
+                assert!(plan.base.description.is_some(), "{}", preset.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_lab_is_the_labs() {
+        let plan = plan(&find("lab/operational-laws").unwrap().text(None).unwrap(), "lab", &[]).unwrap();
+        assert_eq!(plan.cells.len(), 20);
+        let label = |n: usize| plan.cells[n].levels[0].1.as_str();
+        assert_eq!(
+            (label(0), label(8), label(18), label(19)),
+            ("x-max", "target-5000", "users-100", "long-run")
+        );
+        let measure = |n: usize| &plan.cells[n].spec.phases.measure;
+        assert_eq!(measure(8).rate.as_deref(), Some("5000"));
+        assert_eq!((measure(8).users, measure(18).users), (Some(16), Some(100)));
+        assert_eq!(measure(19).duration.as_ref().unwrap().to_string(), "1h");
+        let short =
+            super::super::experiment::plan(LAB, "lab", &["overrides.0.set.duration=1m".into()]).unwrap();
+        assert_eq!(short.cells[19].spec.phases.measure.duration.as_ref().unwrap().to_string(), "1m");
+    }
+
+    #[test]
+    fn perconas_matrix_has_nine_cells_of_constant_ratio() {
+        let preset = find("percona/storage-engines").unwrap();
+        for scale in [1u64, 16, 32] {
+            let plan = plan(&preset.text(Some(scale as u32)).unwrap(), "percona", &[]).unwrap();
+            assert_eq!(plan.cells.len(), 9);
+            let server = plan.cells[0].spec.server.as_ref().unwrap();
+            assert_eq!(server.cache.as_ref().unwrap().0 * scale, 8 << 30);
+            assert_eq!(server.limits.memory.as_ref().unwrap().0 * scale, 16 << 30);
+            let sysbench = plan.cells[0].spec.workload.sysbench.as_ref().unwrap();
+            assert_eq!(sysbench["NUM_COLLECTIONS"].parse::<u64>().unwrap() * scale, 640);
+        }
+        assert!(preset.text(Some(7)).unwrap_err().contains("is made for 16, 32, 1"));
+        assert!(find("ingest/small").unwrap().text(Some(16)).is_err());
+    }
+}

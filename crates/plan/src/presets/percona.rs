@@ -1,0 +1,115 @@
+//! Percona's comparison of storage engines: 640 collections of a million documents, cache and memory of 8/16, 16/32 and
+//! 32/48 GiB, 64 writers; faithful or with everything divided by a scale.
+
+use std::fmt::Write as _;
+
+/// Divisors; 512 is for trying it out.
+pub(super) const SCALES: [u32; 4] = [16, 32, 1, 512];
+
+/// Bytes of a GiB.
+const GIB: u64 = 1 << 30;
+
+/// Collections, documents of each, and how long a cell and its window last.
+struct Scaled {
+    collections: u32,
+    documents: u32,
+    duration: &'static str,
+    window: (&'static str, &'static str),
+}
+
+fn scaled(scale: u32) -> Scaled {
+    match scale {
+        // 1.25 million documents; fewer collections would not be spread over.
+        512 => Scaled { collections: 5, documents: 250_000, duration: "2m", window: ("1m", "2m") },
+        _ => Scaled { collections: 640 / scale, documents: 1_000_000, duration: "2h", window: ("1h", "2h") },
+    }
+}
+
+fn size(gib: u64, scale: u32) -> String {
+    let bytes = gib * GIB / u64::from(scale);
+    if bytes.is_multiple_of(GIB) { format!("{}GiB", bytes / GIB) } else { format!("{}MiB", bytes >> 20) }
+}
+
+/// The three levels of memory: `set` says which keys take cache and total.
+fn memory(scale: u32, cache: &str, total: &str) -> String {
+    let mut out = String::from("  memory:\n");
+    for (own, all) in [(8, 16), (16, 32), (32, 48)] {
+        let (own_size, all_size) = (size(own, scale), size(all, scale));
+        let _ = writeln!(out, "    - {{label: {own}/{all}, {cache}: {own_size}, {total}: {all_size}}}");
+    }
+    out
+}
+
+fn head(scale: u32, what: &str) -> String {
+    let Scaled { collections, documents, duration, window: (from, to) } = scaled(scale);
+    let divided =
+        if scale == 1 { "as published".into() } else { format!("data, cache and memory divided by {scale}") };
+    format!(
+        "\
+description: >
+  {what}, {divided}.
+  Labels of memory are the published ones: cache/total in GiB.
+  The table shows the mean of the 10-second rates of the window {from} to {to}.
+workload:
+  sysbench:
+    NUM_COLLECTIONS: {collections}
+    NUM_DOCUMENTS_PER_COLLECTION: {documents}
+    NUM_LOADER_THREADS: 24
+    NUM_WRITER_THREADS: 64
+phases:
+  load: {{keep: true}}
+  measure: {{duration: {duration}, timeout: 0s}}
+window: {{from: {from}, to: {to}, interval: 10s}}
+repetitions: 1
+"
+    )
+}
+
+/// Engines of mongod. One that the binary does not have fails with its own words.
+pub(super) fn storage_engines(scale: u32) -> String {
+    // WiredTiger takes no cache below 256 MiB.
+    let scale_of_memory = scale.min(32);
+    format!(
+        "\
+{}server_lifetime: shared
+server:
+  kind: mongod
+  journal_compressor: none
+  drop_caches: true
+  data: {{snapshot: true}}
+factors:
+  engine:
+    - {{label: mmapv1, server.engine: mmapv1}}
+    - {{label: wiredTiger, server.engine: wiredTiger}}
+    - {{label: rocksdb, server.engine: rocksdb}}
+{}",
+        head(scale, "sysbench-mongodb on mongod's storage engines under limits of memory"),
+        memory(scale_of_memory, "server.cache", "server.limits.memory")
+    )
+}
+
+/// Engines that need a cache option, and their URIs.
+const EMBEDDED: [(&str, &str); 6] = [
+    ("sqlite", "sqlite:{dir}/bench.sqlite?cache={cache}"),
+    ("redb", "redb:{dir}/bench.redb?cache={cache}"),
+    ("fjall", "fjall:{dir}/bench?cache={cache}"),
+    ("lmdb", "lmdb:{dir}/bench"),
+    ("rocksdb", "rocksdb:{dir}/bench?cache={cache}"),
+    ("wiredtiger", "wiredtiger:{dir}/bench?cache={cache}"),
+];
+
+/// Embedded engines that this build has.
+pub(super) fn engines_embedded(scale: u32) -> String {
+    let built = |name: &str| dyno_stores::KINDS.iter().any(|kind| kind.scheme == name && kind.built);
+    let mut engines = String::from("factors:\n  engine:\n");
+    for (name, uri) in EMBEDDED.iter().filter(|(name, _)| built(name)) {
+        let _ = writeln!(engines, "    - {{label: {name}, target: \"{uri}\"}}");
+    }
+    format!(
+        "\
+{}client: {{if_not_permitted: fail}}
+{engines}{}",
+        head(scale, "sysbench-mongodb's transaction on embedded storage engines under limits of memory"),
+        memory(scale, "variables.cache", "client.limits.memory")
+    )
+}
