@@ -122,8 +122,13 @@ fn written_bytes(bytes: u64) -> String {
 }
 
 fn written_span(ns: u64) -> String {
-    let units =
-        [(3_600_000_000_000, "h"), (60_000_000_000, "m"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    let units = [
+        (3_600_000_000_000, "h"),
+        (60_000_000_000, "m"),
+        (1_000_000_000, "s"),
+        (1_000_000, "ms"),
+        (1_000, "us"),
+    ];
     match units.iter().find(|(size, _)| ns > 0 && ns % size == 0) {
         Some((size, unit)) => format!("{}{unit}", ns / size),
         None if ns == 0 => "0s".into(),
