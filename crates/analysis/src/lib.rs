@@ -1,10 +1,12 @@
 //! Pure functions of recorded data: summaries, verdicts, thresholds, and the closed forms they are checked against.
 
 pub mod closed_form;
+mod monitored;
 mod summarise;
 mod thresholds;
 mod verdict;
 
+pub use monitored::{is_summarised, monitored};
 pub use summarise::{PhaseFacts, latency, phase};
 pub use thresholds::{BadThreshold, Condition};
 pub use verdict::{Evidence, users_by_littles_law, verdict};
