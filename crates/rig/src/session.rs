@@ -1,10 +1,12 @@
 //! A run of several phases on one open target, recorded as it goes.
 
+use crate::edges::Edges;
 use crate::parts;
 use crate::target::Opened;
+use crate::watch::{ServerNow, Watch};
 use dyno_analysis::{Condition, Evidence, PhaseFacts, phase, verdict};
 use dyno_engine::{Control, End, Finished, Job, Pacing, Queue, RunError, Second};
-use dyno_monitor::{HostCpu, ProcessCpu, peak_resident_bytes};
+use dyno_monitor::{Cost, HostCpu, ProcessCpu, peak_resident_bytes};
 use dyno_record::{Scale, Totals};
 use dyno_rundir::Writer;
 use dyno_rundir::schema::{Client, Phase, Status, Summary, Threshold, VERSION, Verdict};
@@ -37,6 +39,8 @@ pub struct Progress<'a> {
     pub so_far: &'a Totals,
     /// The last second alone.
     pub last: &'a Totals,
+    /// What the database says of itself, where monitors ask it.
+    pub server: Option<ServerNow>,
 }
 
 /// Who watches a run.
@@ -83,18 +87,29 @@ pub struct Session<'a> {
     opened: &'a Opened,
     control: Arc<Control>,
     writer: Option<Writer>,
+    watch: Option<Watch>,
     phases: Vec<Phase>,
 }
 
 impl<'a> Session<'a> {
     /// Nothing has run yet.
     pub fn new(plan: SessionPlan, opened: &'a Opened, control: Arc<Control>, writer: Option<Writer>) -> Self {
-        Session { plan, opened, control, writer, phases: Vec::new() }
+        Session { plan, opened, control, writer, watch: None, phases: Vec::new() }
     }
 
     /// The run directory.
     pub fn writer(&mut self) -> Option<&mut Writer> {
         self.writer.as_mut()
+    }
+
+    /// Has monitors look on from now on.
+    pub fn watch(&mut self, watch: Watch) {
+        self.watch = Some(watch);
+    }
+
+    /// Ends the monitors, if there are any: what they have cost, and the first write that failed.
+    pub fn unwatch(&mut self) -> Option<(Cost, Option<String>)> {
+        self.watch.take().map(Watch::finish)
     }
 
     /// Runs one phase.
@@ -124,6 +139,8 @@ impl<'a> Session<'a> {
             }
         }
         let mut sums = [Totals::new(metrics.len(), job.scale), Totals::new(metrics.len(), job.scale)];
+        let watch = self.watch.as_ref();
+        let mut edges = Edges::expect(name, job.warmup_ns, watch, &self.control);
         let mut steal = HostCpu::start();
         let (mut total_ticks, mut stolen_ticks) = (0, 0);
         let before = ProcessCpu::now();
@@ -135,6 +152,7 @@ impl<'a> Session<'a> {
                 stolen_ticks += lap.steal;
             }
             let phase = if second.warmup { "warmup" } else { name };
+            edges.second(second.warmup, writer.as_mut());
             if let Some(writer) = writer.as_mut() {
                 let steal_pct = lap.map(|l| l.steal_share() * 100.0);
                 writer.interval(phase, second.second, 1.0, &second.totals, steal_pct);
@@ -145,7 +163,16 @@ impl<'a> Session<'a> {
             let elapsed_s = second.second as f64 + 1.0;
             let done = share_done(job, elapsed_s, so_far);
             let left_s = done.filter(|d| *d > 0.0).map(|d| elapsed_s * (1.0 - d) / d);
-            observer.second(&Progress { phase, elapsed_s, done, left_s, so_far, last: &second.totals });
+            let server = watch.and_then(Watch::now);
+            observer.second(&Progress {
+                phase,
+                elapsed_s,
+                done,
+                left_s,
+                so_far,
+                last: &second.totals,
+                server,
+            });
         };
         let finished = parts::run(self.opened, jobs, &self.control, &mut on_second)?;
         let cpu = ProcessCpu::now().since(&before);
@@ -157,11 +184,12 @@ impl<'a> Session<'a> {
             finished.errors.iter().map(|(o, words)| (o.name().to_owned(), words.clone())).collect();
         let offered = offered(job, &totals);
         let facts = PhaseFacts { name: name.into(), seconds, offered, client, errors };
-        let phase_summary = phase(facts, &metrics, &totals);
-        let warmup = (job.warmup_ns > 0).then(|| {
+        let mut phase_summary = phase(facts, &metrics, &totals);
+        let mut warmup = (job.warmup_ns > 0).then(|| {
             let seconds = job.warmup_ns as f64 / 1e9;
             phase(PhaseFacts { name: "warmup".into(), seconds, ..PhaseFacts::default() }, &metrics, &warm)
         });
+        edges.end(&finished, &mut phase_summary, warmup.as_mut(), self.writer.as_mut());
         self.phases.extend(warmup.clone());
         self.phases.push(phase_summary.clone());
         observer.end(&phase_summary);
