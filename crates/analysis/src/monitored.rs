@@ -3,8 +3,11 @@
 use dyno_rundir::monitor::{Kind, Recording};
 use dyno_rundir::schema::{DatabaseUse, DiskUse, HostUse, Monitored, ProcessUse};
 
-/// Sources whose figures are those of the database begin with this.
+/// What the names of nodes begin with.
 const DATABASE: &str = "database";
+
+/// What the names of servers' processes begin with.
+const SERVER: &str = "server";
 
 /// States of the host's CPU that are neither idle nor given to somebody else.
 const BUSY: [&str; 5] = ["user", "nice", "system", "irq", "softirq"];
@@ -99,17 +102,24 @@ impl Window<'_> {
         })
     }
 
-    fn process(&self, source: &str) -> Option<ProcessUse> {
+    fn sources(&self, prefix: &str) -> Vec<&str> {
+        self.recording.sources().filter(|s| s.starts_with(prefix)).collect()
+    }
+
+    /// All servers together.
+    fn servers(&self) -> Option<ProcessUse> {
+        let servers = self.sources(SERVER);
+        let cpu = |server: &str| Some(self.rate(server, "cpu.user_s")? + self.rate(server, "cpu.system_s")?);
         Some(ProcessUse {
-            cpu_cores: self.rate(source, "cpu.user_s")? + self.rate(source, "cpu.system_s")?,
-            resident_bytes: self.max(source, "resident_bytes"),
-            major_faults_per_s: self.rate(source, "major_faults"),
-            throttled_share: self.rate(source, "cgroup.throttled_s"),
+            cpu_cores: all(&servers, cpu)?,
+            resident_bytes: all(&servers, |server| self.max(server, "resident_bytes")),
+            major_faults_per_s: all(&servers, |server| self.rate(server, "major_faults")),
+            throttled_share: all(&servers, |server| self.rate(server, "cgroup.throttled_s")),
         })
     }
 
     fn database(&self) -> Option<DatabaseUse> {
-        let nodes: Vec<&str> = self.recording.sources().filter(|s| s.starts_with(DATABASE)).collect();
+        let nodes = self.sources(DATABASE);
         let answered = |source: &&&str| {
             ["operations", "connections"].iter().any(|name| {
                 let series = self.recording.series(source, name);
@@ -120,18 +130,19 @@ impl Window<'_> {
             })
         };
         let answering: Vec<&str> = nodes.iter().filter(answered).copied().collect();
-        // A sum over some of the nodes would be too small: then it is not known.
-        let all = |of: &dyn Fn(&str) -> Option<f64>| -> Option<f64> {
-            let values: Option<Vec<f64>> = nodes.iter().map(|node| of(node)).collect();
-            values.map(|v| v.iter().sum())
-        };
         (!answering.is_empty()).then(|| DatabaseUse {
             nodes: answering.len(),
-            operations_per_s: all(&|node| self.rate(node, "operations")),
-            connections: all(&|node| self.max(node, "connections")),
-            memory_bytes: all(&|node| self.max(node, "memory_bytes")),
+            operations_per_s: all(&nodes, |node| self.rate(node, "operations")),
+            connections: all(&nodes, |node| self.max(node, "connections")),
+            memory_bytes: all(&nodes, |node| self.max(node, "memory_bytes")),
         })
     }
+}
+
+/// The sum over all sources. A sum over some of them would be too small: then it is not known.
+fn all(sources: &[&str], of: impl Fn(&str) -> Option<f64>) -> Option<f64> {
+    let values: Option<Vec<f64>> = sources.iter().map(|source| of(source)).collect();
+    values.filter(|v| !v.is_empty()).map(|v| v.iter().sum())
 }
 
 /// What monitors saw between two times (Unix, milliseconds).
@@ -139,7 +150,7 @@ pub fn monitored(recording: &Recording, from_ms: f64, to_ms: f64) -> Monitored {
     let window = Window { recording, from_ms, to_ms };
     Monitored {
         host: window.host(),
-        server: window.process("server"),
+        server: window.servers(),
         database: window.database(),
         cost_share: window.rate("monitor", "cpu_s"),
     }

@@ -22,6 +22,8 @@ pub struct Evidence<'a> {
     pub interrupted: bool,
     /// Whether the record ends before the run does: operations may be under way.
     pub partial: bool,
+    /// Workers that were lost on the way, in words.
+    pub lost: Vec<String>,
 }
 
 struct Checks {
@@ -43,6 +45,7 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
     let mut checks = Checks { reasons: Vec::new(), names: Vec::new() };
     checks.check("invariants", invariants(e));
     checks.check("completed", completed(e));
+    checks.check("workers", workers(e));
     checks.check("samples", samples(e));
     checks.check("errors", errors(e));
     checks.check("drops", drops(e));
@@ -63,13 +66,19 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
 
 fn invariants(e: &Evidence<'_>) -> Option<(Trust, String)> {
     let (arrivals, ended) = (e.totals.arrivals, e.totals.ended_total());
-    let lost = if e.partial { arrivals < ended } else { arrivals != ended };
+    let lost = if e.partial || !e.lost.is_empty() { arrivals < ended } else { arrivals != ended };
     lost.then(|| {
         (
             Trust::Invalid,
             format!("{arrivals} arrivals but {ended} outcomes: the engine lost count; please report this"),
         )
     })
+}
+
+fn workers(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let first = e.lost.first()?;
+    let others = if e.lost.len() > 1 { format!(" (and {} more)", e.lost.len() - 1) } else { String::new() };
+    Some((Trust::Invalid, format!("{first}{others}: what it did since its last second is missing")))
 }
 
 fn completed(e: &Evidence<'_>) -> Option<(Trust, String)> {

@@ -81,6 +81,7 @@ fn assemble(
             clock_ns: dir.environment.clock_ns,
             interrupted: status == Status::Running,
             partial: status == Status::Running,
+            lost: Vec::new(),
         }),
         None => {
             dyno_rundir::schema::Verdict { trust: Trust::Invalid, reasons: Vec::new(), checks: Vec::new() }

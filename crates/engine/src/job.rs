@@ -187,13 +187,63 @@ pub struct Team {
     /// Those that have connected, and the latest of the beginnings they propose.
     met: Mutex<(usize, u64)>,
     all_met: Condvar,
+    gate: Option<Arc<Gate>>,
+}
+
+/// Holds a run back between its connecting and its beginning, until somebody outside says when it begins.
+#[derive(Debug, Default)]
+pub struct Gate {
+    /// Whether all have connected, and the beginning on the monotonic clock, nanoseconds.
+    state: Mutex<(bool, Option<u64>)>,
+    changed: Condvar,
+}
+
+impl Gate {
+    /// Lets the run begin at `begin_ns` of the monotonic clock.
+    pub fn open(&self, begin_ns: u64) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(begin_ns);
+        self.changed.notify_all();
+    }
+
+    /// Waits until the run has connected; false if it has not after `patience`.
+    pub fn connected(&self, patience: Duration) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(state, patience, |state| !state.0);
+        waited.unwrap_or_else(PoisonError::into_inner).0.0
+    }
+
+    /// Waits for the beginning, unless the run is given up.
+    fn pass(&self, proposed_ns: u64, control: &Control) -> u64 {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.0 = true;
+        self.changed.notify_all();
+        loop {
+            match state.1 {
+                Some(begin_ns) => return begin_ns,
+                None if control.stopping() => return proposed_ns,
+                None => {
+                    let waited = self.changed.wait_timeout(state, Duration::from_millis(20));
+                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
+            }
+        }
+    }
 }
 
 impl Team {
     /// A team of `workers` that begins behind `frontier`.
     pub fn new(workers: usize, frontier: Frontier) -> Arc<Self> {
+        Self::with_gate(workers, frontier, None)
+    }
+
+    /// The same, held back by a gate.
+    pub fn gated(workers: usize, frontier: Frontier, gate: Arc<Gate>) -> Arc<Self> {
+        Self::with_gate(workers, frontier, Some(gate))
+    }
+
+    fn with_gate(workers: usize, frontier: Frontier, gate: Option<Arc<Gate>>) -> Arc<Self> {
         let (met, all_met) = (Mutex::new((0, 0)), Condvar::new());
-        Arc::new(Team { frontier: Arc::new(frontier), workers, met, all_met })
+        Arc::new(Team { frontier: Arc::new(frontier), workers, met, all_met, gate })
     }
 
     /// Waits for the others, unless the run is given up; returns when all begin.
@@ -205,7 +255,9 @@ impl Team {
             let waited = self.all_met.wait_timeout(met, Duration::from_millis(20));
             met = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        met.1
+        let begin_ns = met.1;
+        drop(met);
+        self.gate.as_ref().map_or(begin_ns, |gate| gate.pass(begin_ns, control))
     }
 }
 
@@ -239,10 +291,15 @@ impl Control {
             Some(ahead) => wall + Duration::from_nanos(ahead),
             None => wall - Duration::from_nanos(now - epoch_ns),
         };
+        self.announce(epoch);
+        epoch
+    }
+
+    /// Tells whoever waits for it that a run begins at `epoch`.
+    pub fn announce(&self, epoch: SystemTime) {
         if let Some(tell) = self.on_begin.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
             tell(epoch);
         }
-        epoch
     }
 
     /// Start nothing new; wait for replies under way.

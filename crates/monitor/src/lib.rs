@@ -15,6 +15,7 @@ mod process;
 pub mod prometheus;
 mod roots;
 mod sample;
+pub mod topology;
 
 pub use cgroup::Cgroup;
 pub use cpu::{CpuTimes, HostCpu, ProcessCpu, peak_resident_bytes};

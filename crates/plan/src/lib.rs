@@ -13,13 +13,17 @@
 
 pub mod bindings;
 pub mod client;
+pub mod experiment;
 pub mod known;
 pub mod properties;
+pub mod server;
 pub mod settings;
 pub mod suggest;
 pub mod sysbench_mongodb;
 pub mod template;
+pub mod tree;
 pub mod values;
+mod yaml;
 pub mod ycsb;
 
 pub use bindings::{Binding, BindingTarget, Bound};

@@ -107,7 +107,7 @@ quantity!(
 quantity!(
     /// Numbers of cores or of memory nodes, such as `0-3,8`.
     Cores(Vec<usize>),
-    |text| parse_cores(text),
+    parse_cores,
     |cores| written_cores(cores),
     "numbers",
     "a list of numbers such as 0-3,8"
@@ -115,7 +115,7 @@ quantity!(
 
 fn written_bytes(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    match units.iter().find(|(size, _)| bytes > 0 && bytes % size == 0) {
+    match units.iter().find(|(size, _)| bytes > 0 && bytes.is_multiple_of(*size)) {
         Some((size, unit)) => format!("{}{unit}", bytes / size),
         None => bytes.to_string(),
     }
@@ -129,7 +129,7 @@ fn written_span(ns: u64) -> String {
         (1_000_000, "ms"),
         (1_000, "us"),
     ];
-    match units.iter().find(|(size, _)| ns > 0 && ns % size == 0) {
+    match units.iter().find(|(size, _)| ns > 0 && ns.is_multiple_of(*size)) {
         Some((size, unit)) => format!("{}{unit}", ns / size),
         None if ns == 0 => "0s".into(),
         None => format!("{ns}ns"),

@@ -4,6 +4,7 @@
 //! (control thread): [`Totals`] adds intervals of all threads. No percentile exists before everything is merged.
 //! No serde, no files, no clock here.
 
+pub mod codec;
 mod histogram;
 mod interval;
 mod totals;

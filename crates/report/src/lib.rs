@@ -2,6 +2,7 @@
 //!
 //! `summary` is what a person reads after a run, `ycsb` and `sysbench_mongodb` are what these programs print.
 
+mod monitored;
 pub mod pocdriver;
 pub mod summary;
 pub mod sysbench_mongodb;

@@ -1,9 +1,12 @@
 //! Where things run: targets and how they are opened, servers started for a run, and the run of a plan's phases.
 //!
 //! `target` reads a URI, `probe` asks a server what it is, `spawn` starts a temporary one, `session` takes a workload
-//! through its phases (load, warm-up, measure) and fills the run directory, `watch` has monitors look on. `official` is MongoDB by the official driver;
+//! through its phases (load, warm-up, measure) and fills the run directory, `watch` has monitors look on.
+//! `official` is MongoDB by the official driver;
 //! a build without that feature has `without_official`, which refuses such targets and holds nothing.
 
+mod apparatus;
+mod cores;
 mod edges;
 mod mongo;
 #[cfg_attr(not(feature = "official"), path = "without_official.rs")]
@@ -15,7 +18,11 @@ mod session;
 mod spawn;
 mod target;
 mod watch;
+pub mod work;
+pub mod worker;
 
+pub use apparatus::{Apparatus, Applied, Nature};
+pub use cores::choose_cores;
 pub use mongo::MongoAdmin;
 pub use official::{NO_BATCHES, OfficialDeployment, OfficialTarget};
 pub use session::{Ended, Observer, PhasePlan, Progress, Session, SessionPlan, present};

@@ -60,44 +60,25 @@ fn merge(
     told: &Receiver<Told>,
     on_second: &mut dyn FnMut(Second),
 ) -> Result<Finished, RunError> {
-    // By (second, measured).
-    let mut open: BTreeMap<(u64, bool), Totals> = BTreeMap::new();
-    let mut at = vec![Some((0, false)); jobs.len()];
+    let mut seconds = Seconds::new(jobs.len());
     let mut finished: Option<Finished> = None;
     let mut failed = None;
     while let Ok(word) = told.recv() {
         match word {
-            Told::Second(worker, second) => {
-                let key = (second.second, !second.warmup);
-                at[worker] = Some((key.0 + u64::from(key.1), !key.1));
-                match open.get_mut(&key) {
-                    Some(totals) => {
-                        totals.merge(&second.totals);
-                        totals.samples.extend(second.totals.samples);
-                    }
-                    None => drop(open.insert(key, second.totals)),
-                }
-            }
+            Told::Second(worker, second) => seconds.take(worker, *second),
             Told::Ended(worker, Ok(ended)) => {
-                at[worker] = None;
+                seconds.ended(worker);
                 finished = Some(match finished.take() {
                     None => ended,
                     Some(others) => both(others, ended),
                 });
             }
             Told::Ended(worker, Err(error)) => {
-                at[worker] = None;
+                seconds.ended(worker);
                 failed.get_or_insert(error);
             }
         }
-        let safe = at.iter().flatten().min().copied();
-        while let Some(entry) = open.first_entry() {
-            let (second, measured) = *entry.key();
-            if safe.is_some_and(|safe| (second, measured) >= safe) {
-                break;
-            }
-            on_second(Second { second, warmup: !measured, totals: entry.remove() });
-        }
+        seconds.hand_out(on_second);
     }
     match (failed, finished) {
         (Some(error), _) => Err(error),
@@ -106,8 +87,51 @@ fn merge(
     }
 }
 
+/// Seconds of several workers, added up; each is handed out once all workers are past it.
+pub(crate) struct Seconds {
+    /// By (second, measured).
+    open: BTreeMap<(u64, bool), Totals>,
+    /// What each worker is counting; `None` when it has ended.
+    at: Vec<Option<(u64, bool)>>,
+}
+
+impl Seconds {
+    pub(crate) fn new(workers: usize) -> Self {
+        Seconds { open: BTreeMap::new(), at: vec![Some((0, false)); workers] }
+    }
+
+    /// A worker's second.
+    pub(crate) fn take(&mut self, worker: usize, second: Second) {
+        let key = (second.second, !second.warmup);
+        self.at[worker] = Some((key.0 + u64::from(key.1), !key.1));
+        match self.open.get_mut(&key) {
+            Some(totals) => {
+                totals.merge(&second.totals);
+                totals.samples.extend(second.totals.samples);
+            }
+            None => drop(self.open.insert(key, second.totals)),
+        }
+    }
+
+    /// A worker has no more seconds.
+    pub(crate) fn ended(&mut self, worker: usize) {
+        self.at[worker] = None;
+    }
+
+    pub(crate) fn hand_out(&mut self, on_second: &mut dyn FnMut(Second)) {
+        let safe = self.at.iter().flatten().min().copied();
+        while let Some(entry) = self.open.first_entry() {
+            let (second, measured) = *entry.key();
+            if safe.is_some_and(|safe| (second, measured) >= safe) {
+                break;
+            }
+            on_second(Second { second, warmup: !measured, totals: entry.remove() });
+        }
+    }
+}
+
 /// Two workers' endings as one.
-fn both(mut one: Finished, other: Finished) -> Finished {
+pub(crate) fn both(mut one: Finished, other: Finished) -> Finished {
     for (outcome, words) in other.errors {
         if one.errors.iter().all(|(known, _)| *known != outcome) {
             one.errors.push((outcome, words));

@@ -1,12 +1,13 @@
 //! A run of several phases on one open target, recorded as it goes.
 
+use crate::apparatus::{Apparatus, Applied, Nature};
 use crate::edges::Edges;
 use crate::parts;
 use crate::target::Opened;
 use crate::watch::{ServerNow, Watch};
 use dyno_analysis::{Condition, Evidence, PhaseFacts, phase, verdict};
 use dyno_engine::{Control, End, Finished, Job, Pacing, Queue, RunError, Second};
-use dyno_monitor::{Cost, HostCpu, ProcessCpu, peak_resident_bytes};
+use dyno_monitor::{Cost, HostCpu};
 use dyno_record::{Scale, Totals};
 use dyno_rundir::Writer;
 use dyno_rundir::schema::{Client, Phase, Status, Summary, Threshold, VERSION, Verdict};
@@ -84,7 +85,7 @@ pub struct SessionPlan {
 /// A run under way.
 pub struct Session<'a> {
     plan: SessionPlan,
-    opened: &'a Opened,
+    apparatus: &'a dyn Apparatus,
     control: Arc<Control>,
     writer: Option<Writer>,
     watch: Option<Watch>,
@@ -93,8 +94,13 @@ pub struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// Nothing has run yet.
-    pub fn new(plan: SessionPlan, opened: &'a Opened, control: Arc<Control>, writer: Option<Writer>) -> Self {
-        Session { plan, opened, control, writer, watch: None, phases: Vec::new() }
+    pub fn new(
+        plan: SessionPlan,
+        apparatus: &'a dyn Apparatus,
+        control: Arc<Control>,
+        writer: Option<Writer>,
+    ) -> Self {
+        Session { plan, apparatus, control, writer, watch: None, phases: Vec::new() }
     }
 
     /// The run directory.
@@ -143,7 +149,6 @@ impl<'a> Session<'a> {
         let mut edges = Edges::expect(name, job.warmup_ns, watch, &self.control);
         let mut steal = HostCpu::start();
         let (mut total_ticks, mut stolen_ticks) = (0, 0);
-        let before = ProcessCpu::now();
         let writer = &mut self.writer;
         let mut on_second = |second: Second| {
             let lap = steal.lap();
@@ -174,11 +179,11 @@ impl<'a> Session<'a> {
                 server,
             });
         };
-        let finished = parts::run(self.opened, jobs, &self.control, &mut on_second)?;
-        let cpu = ProcessCpu::now().since(&before);
+        let applied = self.apparatus.run(name, jobs, &self.control, &mut on_second)?;
         let [totals, warm] = sums;
+        let finished = &applied.finished;
         let seconds = finished.elapsed_ns.saturating_sub(job.warmup_ns) as f64 / 1e9;
-        let mut client = client(job, &totals, &finished, &cpu, self.opened);
+        let mut client = client(job, &totals, &applied, &self.apparatus.nature());
         client.steal_share = if total_ticks > 0 { stolen_ticks as f64 / total_ticks as f64 } else { 0.0 };
         let errors: BTreeMap<String, String> =
             finished.errors.iter().map(|(o, words)| (o.name().to_owned(), words.clone())).collect();
@@ -189,11 +194,11 @@ impl<'a> Session<'a> {
             let seconds = job.warmup_ns as f64 / 1e9;
             phase(PhaseFacts { name: "warmup".into(), seconds, ..PhaseFacts::default() }, &metrics, &warm)
         });
-        edges.end(&finished, &mut phase_summary, warmup.as_mut(), self.writer.as_mut());
+        edges.end(finished, &mut phase_summary, warmup.as_mut(), self.writer.as_mut());
         self.phases.extend(warmup.clone());
         self.phases.push(phase_summary.clone());
         observer.end(&phase_summary);
-        Ok(Ended { phase: phase_summary, totals, warmup, finished })
+        Ok(Ended { phase: phase_summary, totals, warmup, finished: applied.finished })
     }
 
     /// The summary with verdict and thresholds on the phase `measured`; written to the run directory.
@@ -206,10 +211,11 @@ impl<'a> Session<'a> {
             phase: &measured.phase,
             totals: &measured.totals,
             think_ns,
-            wire: self.opened.is_wire(),
-            clock_ns: if self.opened.is_virtual() { 0 } else { self.plan.clock_ns },
+            wire: self.apparatus.nature().wire,
+            clock_ns: if self.apparatus.nature().virtual_time { 0 } else { self.plan.clock_ns },
             interrupted: status == Status::Interrupted,
             partial: false,
+            lost: self.apparatus.lost(),
         };
         let verdict = verdict(&evidence);
         let thresholds = self.plan.conditions.iter().map(|c| c.evaluate(&measured.phase)).collect();
@@ -222,7 +228,7 @@ impl<'a> Session<'a> {
             dyno: env!("CARGO_PKG_VERSION").into(),
             status,
             target: self.plan.target.clone(),
-            database: self.opened.database(),
+            database: self.apparatus.nature().database,
             started: self.plan.started.clone(),
             title: self.plan.title.clone(),
             verdict,
@@ -258,24 +264,23 @@ fn offered(job: &Job, totals: &Totals) -> Option<f64> {
     Some(totals.arrivals as f64 / (length_ns / 1e9).max(1e-9))
 }
 
-fn client(job: &Job, totals: &Totals, finished: &Finished, cpu: &ProcessCpu, opened: &Opened) -> Client {
-    let wire = opened.is_wire();
-    let batches = opened.batches() && job.workload.only_inserts();
-    let threads = if wire { job.cores.len() } else { job.users };
-    let measured_ns = finished.elapsed_ns.saturating_sub(job.warmup_ns) as f64;
+fn client(job: &Job, totals: &Totals, applied: &Applied, nature: &Nature) -> Client {
+    let batches = nature.batches && job.workload.only_inserts();
+    let threads = applied.threads.unwrap_or(if nature.wire { job.cores.len() } else { job.users });
+    let measured_ns = applied.finished.elapsed_ns.saturating_sub(job.warmup_ns) as f64;
     let busy = totals.busy_ns as f64 / (measured_ns * threads as f64).max(1.0);
     Client {
-        driver: opened.driver().map(str::to_owned),
+        driver: nature.driver.clone(),
         threads,
         users: job.users,
         pipeline: job.pipeline,
         batch: if batches { job.batch } else { 1 },
-        user_cpu_s: cpu.user_s,
-        system_cpu_s: cpu.system_s,
-        cpu_us_per_op: cpu.total_s() * 1e6 / totals.ended_total().max(1) as f64,
-        busy_share: wire.then_some(busy.min(1.0)),
-        peak_resident_bytes: peak_resident_bytes().unwrap_or(0),
-        pinned: finished.pinned,
+        user_cpu_s: applied.user_s,
+        system_cpu_s: applied.system_s,
+        cpu_us_per_op: (applied.user_s + applied.system_s) * 1e6 / totals.ended_total().max(1) as f64,
+        busy_share: nature.wire.then_some(busy.min(1.0)),
+        peak_resident_bytes: applied.peak_resident_bytes,
+        pinned: applied.finished.pinned,
         steal_share: 0.0,
     }
 }

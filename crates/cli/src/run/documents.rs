@@ -4,19 +4,11 @@ use super::resolve::usage;
 use crate::args::RunArgs;
 use crate::exit::Failure;
 use crate::terminal;
-use dyno_rig::{MongoAdmin, Opened};
-use dyno_types::bson::{self, kind};
-use dyno_workload::template::{Template, Value};
+use dyno_plan::experiment::When;
+use dyno_rig::Opened;
+use dyno_rig::work::{Prepared, prepare_documents};
+use dyno_workload::template::Template;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
-
-/// What the load and the run begin with.
-pub(super) struct Ready {
-    /// Whether the documents must be loaded.
-    pub load: bool,
-    /// The first free number of each collection, as far as that is known.
-    pub fresh: Vec<u64>,
-}
 
 /// Whether `--workload` names such a file.
 pub(super) fn is_template(workload: &str) -> bool {
@@ -50,52 +42,16 @@ pub(super) fn refuse_options(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Indexes are created, what is there is counted.
-pub(super) fn prepare(args: &RunArgs, template: &Template, opened: &Opened) -> Result<Ready, Failure> {
-    let failed = |words: String| Failure::Unreachable(words);
-    let mut ready = Ready { load: !args.no_load && !opened.is_virtual(), fresh: Vec::new() };
-    let Some(admin) = opened.mongo_admin() else { return Ok(ready) };
-    let mut there = 0;
-    for collection in &template.collections {
-        if args.reload {
-            admin.drop_collection(&collection.name).map_err(failed)?;
-        }
-        for (name, fields) in &collection.indexes {
-            admin.create_compound_index(&collection.name, name, fields).map_err(failed)?;
-        }
-        let count = admin.count(&collection.name).map_err(failed)?;
-        there += u64::from(count >= collection.count);
-        if count > 0 && count < collection.count && ready.load {
-            return Err(Failure::Usage(format!(
-                "{} holds {count} documents, not {}: --reload drops it and loads it again, --no-load takes it as it is",
-                collection.name, collection.count
-            )));
-        }
-        let first = match count {
-            0 => collection.count,
-            _ => first_free(&admin, &collection.name, &collection.id).map_err(failed)?,
-        };
-        ready.fresh.push(first);
-    }
-    if ready.load && there == template.collections.len() as u64 {
-        terminal::note("all documents are there already (--reload loads them again)");
-        ready.load = false;
+pub(super) fn prepare(args: &RunArgs, template: &Template, opened: &Opened) -> Result<Prepared, Failure> {
+    let when = match (args.no_load, args.reload) {
+        (true, _) => When::Never,
+        (false, true) => When::Always,
+        (false, false) => When::Missing,
+    };
+    let hint = "--reload drops it and loads it again, --no-load takes it as it is";
+    let ready = prepare_documents(template, opened, when, hint)?;
+    for note in &ready.notes {
+        terminal::note(&format!("{note} (--reload loads them again)"));
     }
     Ok(ready)
-}
-
-/// One more than the highest `_id`, where it is a sequence. Other `_id`s follow from numbers that cannot be read back:
-/// those of this second are new.
-fn first_free(admin: &MongoAdmin, collection: &str, id: &Value) -> Result<u64, String> {
-    if *id != Value::Sequence {
-        let second = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        return Ok(second << 20);
-    }
-    let newest = admin.find_one(collection, &|out| {
-        bson::head(out, kind::DOCUMENT, "sort");
-        let sort = bson::open(out);
-        bson::int32(out, "_id", -1);
-        bson::close(out, sort);
-    })?;
-    let highest = newest.as_deref().and_then(|document| bson::find(document, "_id")).and_then(|e| e.as_i64());
-    Ok(highest.and_then(|id| u64::try_from(id + 1).ok()).unwrap_or(0))
 }

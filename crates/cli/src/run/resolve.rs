@@ -6,16 +6,15 @@ use crate::exit::Failure;
 use dyno_analysis::Condition;
 use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::{End, Job, Pacing, Queue};
-use dyno_plan::settings::BadSetting;
 use dyno_plan::{Settings, Source, properties};
 use dyno_record::Scale;
+use dyno_rig::work::{core_config, verbs};
 use dyno_rig::{Opened, Target};
 use dyno_types::units::{parse_count, parse_duration_ns};
 use dyno_types::{Refused, Verb};
 use dyno_workload::Workload;
 use dyno_workload::template::{Template, TemplateLoad, TemplateRun};
-use dyno_workload::ycsb::config::Proportions;
-use dyno_workload::ycsb::{CoreConfig, CoreWorkload, stock, stock_by_letter};
+use dyno_workload::ycsb::{CoreWorkload, stock, stock_by_letter};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -271,35 +270,15 @@ impl Resolved {
         format!("{}, {loop_words}", self.name)
     }
 
+    /// Cores that load threads are pinned to.
+    pub fn busy_cores(&self) -> Vec<usize> {
+        self.cores.iter().chain(&self.load_cores).copied().flatten().collect()
+    }
+
     /// What was set, and by whom.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
-}
-
-/// The core workload's properties, with the histogram of field lengths that they name.
-pub fn core_config(settings: &Settings) -> Result<CoreConfig, BadSetting> {
-    let blame = |bad| settings.blame(bad);
-    let mut config = CoreConfig::from_lookup(&mut settings.lookup()).map_err(blame)?;
-    if let Some(path) = config.needs_histogram().map(str::to_owned) {
-        let text = std::fs::read_to_string(&path)
-            .map_err(|e| settings.refuse("fieldlengthhistogram", format!("a file that can be read ({e})")))?;
-        config.set_histogram(&text).map_err(blame)?;
-    }
-    Ok(config)
-}
-
-/// The verbs that operations with these weights need.
-pub fn verbs(p: &Proportions) -> Vec<Verb> {
-    let weighted = [
-        (p.read, Verb::Read),
-        (p.update, Verb::Update),
-        (p.insert, Verb::Insert),
-        (p.scan, Verb::Scan),
-        (p.read_modify_write, Verb::Update),
-        (p.delete, Verb::Delete),
-    ];
-    weighted.into_iter().filter(|(weight, _)| *weight > 0.0).map(|(_, verb)| verb).collect()
 }
 
 fn pacing(args: &RunArgs) -> Result<Pacing, Failure> {

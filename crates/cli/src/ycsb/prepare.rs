@@ -1,7 +1,6 @@
 //! From a command line that was understood to a job: client, workload, binding and measurements, all checked
 //! before anything is sent. Nothing here touches the target.
 
-use crate::run::{core_config, verbs};
 use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::{End, Job, Pacing, Queue, Retry};
 use dyno_plan::bindings::take_environment;
@@ -11,6 +10,7 @@ use dyno_plan::ycsb::Extras;
 use dyno_plan::{Arrivals, BindingTarget, ClientConfig, Mode, Settings, YcsbCommand, bindings};
 use dyno_record::Scale;
 use dyno_report::ycsb::{Interval, MeasurementOptions};
+use dyno_rig::work::{core_config, verbs};
 use dyno_types::Verb;
 use dyno_types::limits::DRAIN_NS;
 use dyno_workload::Workload;

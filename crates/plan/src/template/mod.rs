@@ -10,13 +10,12 @@
 mod fields;
 mod operations;
 mod values;
-mod yaml;
 
+use crate::yaml::{Node, Yaml};
 use dyno_workload::template::{Collection, Index, Template, Value};
 use fields::{Bad, Fields, bad, count, whole};
 use std::fmt;
 use values::Names;
-use yaml::{Node, Yaml};
 
 /// What is wrong with a file, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

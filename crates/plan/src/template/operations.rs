@@ -2,7 +2,7 @@
 
 use super::fields::{Bad, Fields, bad, flag, number, text, whole};
 use super::values::{Names, element, value};
-use super::yaml::{Node, Yaml};
+use crate::yaml::{Node, Yaml};
 use dyno_types::bson;
 use dyno_types::document::{
     Action, Change, Compare, Condition, Filter, Modify, Operand, Order, Projection, Stage, Test,

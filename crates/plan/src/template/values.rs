@@ -1,8 +1,8 @@
 //! How values are drawn: a mapping whose only key begins with `$`; anything else is meant as it stands.
 
 use super::fields::{Bad, Fields, bad, count, number, range, text, whole};
-use super::yaml::{Node, Yaml};
 use crate::suggest::hint;
+use crate::yaml::{Node, Yaml};
 use dyno_types::bson::{self, kind};
 use dyno_workload::template::{Keys, Spread, Value};
 

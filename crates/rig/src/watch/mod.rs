@@ -23,8 +23,8 @@ use std::time::{Duration, SystemTime};
 pub struct WatchPlan {
     /// Time between two ticks.
     pub interval: Duration,
-    /// The server's process, where it runs on this host.
-    pub server: Option<u32>,
+    /// Further processes of this host by name: those called `server`, `server-1` and so on are the database's.
+    pub processes: Vec<(String, u32)>,
     /// Exporters by name.
     pub exporters: Vec<(String, Url)>,
     /// Cores for the monitors: not those of the load threads. None means any.
@@ -46,8 +46,8 @@ impl Watch {
             Box::new(HostSource::new(roots.clone())),
             Box::new(ProcessSource::new("dyno", roots.clone(), own)),
         ];
-        if let Some(pid) = plan.server {
-            sources.push(Box::new(ProcessSource::new("server", roots, pid)));
+        for (name, pid) in &plan.processes {
+            sources.push(Box::new(ProcessSource::new(name, roots.clone(), *pid)));
         }
         sources.extend(watch(opened));
         for (name, url) in &plan.exporters {

@@ -7,11 +7,11 @@ use std::fmt;
 
 /// A value and where it stands.
 #[derive(Debug, Deserialize)]
-pub(super) struct Node(Spanned<Yaml>);
+pub(crate) struct Node(Spanned<Yaml>);
 
 /// A value.
 #[derive(Debug)]
-pub(super) enum Yaml {
+pub(crate) enum Yaml {
     Null,
     Bool(bool),
     Int(i64),
@@ -30,6 +30,11 @@ impl Node {
     /// Its line, from 1.
     pub fn line(&self) -> u64 {
         self.0.referenced.line()
+    }
+
+    /// Its column, from 1.
+    pub fn column(&self) -> u64 {
+        self.0.referenced.column()
     }
 
     /// What it is, in words.

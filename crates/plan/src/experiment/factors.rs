@@ -1,0 +1,289 @@
+//! What is varied: factors, their levels, and the cells that are left out or changed.
+//!
+//! A factor is a key of the experiment with several values, or a name of one's own whose levels set several keys together.
+
+use crate::tree::{Node, Origin, TreeError, Value};
+
+/// Short names of keys that are varied often.
+pub const ALIASES: [(&str, &str); 9] = [
+    ("users", "phases.measure.users"),
+    ("rate", "phases.measure.rate"),
+    ("duration", "phases.measure.duration"),
+    ("warmup", "phases.measure.warmup"),
+    ("think", "phases.measure.think"),
+    ("pipeline", "phases.measure.pipeline"),
+    ("operations", "phases.measure.operations"),
+    ("records", "workload.ycsb.records"),
+    ("ycsb", "workload.ycsb.workload"),
+];
+
+/// The key that a short name stands for, or the name itself.
+pub(super) fn full_path(name: &str) -> &str {
+    ALIASES.iter().find(|(short, _)| *short == name).map_or(name, |(_, path)| path)
+}
+
+/// One value of a factor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Level {
+    /// What tables call it.
+    pub label: String,
+    /// What it sets: keys and values.
+    pub set: Vec<(String, Node)>,
+}
+
+/// What is varied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Factor {
+    /// Its name.
+    pub name: String,
+    /// Its values.
+    pub levels: Vec<Level>,
+}
+
+/// A single value as a list of one; a list or a range as it is.
+pub(super) fn as_levels(node: Node) -> Node {
+    match node.value {
+        Value::List(_) | Value::Map(_) => node,
+        _ => Node { origin: node.origin.clone(), value: Value::List(vec![node]) },
+    }
+}
+
+/// Reads `factors:`.
+pub(super) fn read(node: &Node) -> Result<Vec<Factor>, TreeError> {
+    let Some(all) = node.entries() else {
+        return Err(node.error("factors", "expected a mapping such as `users: [1, 2, 4]`"));
+    };
+    let mut factors: Vec<Factor> = Vec::new();
+    let mut taken: Vec<(String, String)> = Vec::new();
+    for (name, values) in all {
+        let factor = factor(name, values)?;
+        for (path, _) in &factor.levels[0].set {
+            if let Some((_, other)) = taken.iter().find(|(known, _)| known == path) {
+                return Err(
+                    values.error(&format!("factors.{name}"), format!("{path} is varied by {other} already"))
+                );
+            }
+            taken.push((path.clone(), name.clone()));
+        }
+        factors.push(factor);
+    }
+    Ok(factors)
+}
+
+fn factor(name: &str, values: &Node) -> Result<Factor, TreeError> {
+    let path = format!("factors.{name}");
+    let list = match (&values.value, values.items()) {
+        (_, Some(all)) => all.to_vec(),
+        (Value::Map(_), _) if values.get("path").is_some() => return named(name, values),
+        (Value::Map(_), _) => range(values, &path)?,
+        _ => {
+            return Err(
+                values.error(&path, "expected a list, or a range such as {from: 1, to: 64, times: 2}")
+            );
+        }
+    };
+    levels(name, full_path(name), &list, values)
+}
+
+/// `{path: KEY, values: [...]}`: a factor whose name is not its key.
+fn named(name: &str, node: &Node) -> Result<Factor, TreeError> {
+    let path = format!("factors.{name}");
+    let key = node.get("path").map(Node::label).unwrap_or_default();
+    let Some(values) = node.get("values") else { return Err(node.error(&path, "key \"values\" is missing")) };
+    let list = match values.items() {
+        Some(all) => all.to_vec(),
+        None => range(values, &path)?,
+    };
+    levels(name, full_path(&key), &list, values)
+}
+
+fn levels(name: &str, key: &str, list: &[Node], at: &Node) -> Result<Factor, TreeError> {
+    let path = format!("factors.{name}");
+    if list.is_empty() {
+        return Err(at.error(&path, "an empty list leaves no cell of the matrix"));
+    }
+    let mut levels: Vec<Level> = Vec::new();
+    for value in list {
+        let level = match value.entries() {
+            // Keys that are set together.
+            Some(pairs) => Level {
+                label: value.label(),
+                set: pairs
+                    .iter()
+                    .filter(|(key, _)| key != "label")
+                    .map(|(key, value)| (full_path(key).to_owned(), value.clone()))
+                    .collect(),
+            },
+            None => Level { label: value.label(), set: vec![(key.to_owned(), value.clone())] },
+        };
+        if levels.iter().any(|known| known.label == level.label) {
+            return Err(value.error(&path, format!("{} stands here twice", level.label)));
+        }
+        levels.push(level);
+    }
+    Ok(Factor { name: name.to_owned(), levels })
+}
+
+/// Most levels of a range.
+const LEVELS: usize = 10_000;
+
+/// `{from, to, step}`, `{from, to, times}` or `{from, to, count}`; downwards too.
+fn range(node: &Node, path: &str) -> Result<Vec<Node>, TreeError> {
+    let known = ["from", "to", "step", "times", "count"];
+    for (key, value) in node.entries().unwrap_or_default() {
+        if !known.contains(&key.as_str()) {
+            let text = format!("unknown key {key:?} of a range; known keys: {}", known.join(", "));
+            return Err(value.error(path, text));
+        }
+    }
+    let number = |key: &str| match node.get(key).map(|n| (&n.value, n)) {
+        None => Ok(None),
+        Some((Value::Int(n), _)) => Ok(Some(*n as f64)),
+        Some((Value::Float(n), _)) => Ok(Some(*n)),
+        Some((_, at)) => {
+            Err(at.error(&format!("{path}.{key}"), format!("{:?}: expected a number", at.label())))
+        }
+    };
+    let need = |key: &str, value: Option<f64>| {
+        value.ok_or_else(|| node.error(path, format!("a range needs {key:?}")))
+    };
+    let (from, to) = (need("from", number("from")?)?, need("to", number("to")?)?);
+    let values = match (number("step")?, number("times")?, number("count")?) {
+        (Some(step), None, None) => arithmetic(from, to, step),
+        (None, Some(times), None) => geometric(from, to, times),
+        (None, None, Some(count)) if count >= 2.0 && count.fract() == 0.0 && count <= LEVELS as f64 => {
+            Some((0..count as usize).map(|i| from + (to - from) * i as f64 / (count - 1.0)).collect())
+        }
+        (None, None, None) => arithmetic(from, to, if to >= from { 1.0 } else { -1.0 }),
+        _ => None,
+    };
+    let Some(values) = values.filter(|all: &Vec<f64>| all.len() <= LEVELS) else {
+        let text = format!(
+            "expected one of step (not 0, towards `to`), times (above 0, not 1, towards `to`) and count (2 or more), \
+             and at most {LEVELS} values"
+        );
+        return Err(node.error(path, text));
+    };
+    Ok(values.into_iter().map(|n| written(n, &node.origin)).collect())
+}
+
+fn written(n: f64, origin: &Origin) -> Node {
+    let rounded = (n * 1e9).round() / 1e9;
+    let whole = rounded.fract() == 0.0 && rounded.abs() < 9e15;
+    let value = if whole { Value::Int(rounded as i64) } else { Value::Float(rounded) };
+    Node { value, origin: origin.clone() }
+}
+
+/// Slack for sums of steps that are no binary fractions.
+const SLACK: f64 = 1e-9;
+
+fn arithmetic(from: f64, to: f64, step: f64) -> Option<Vec<f64>> {
+    if step == 0.0 || (to - from) * step < 0.0 {
+        return None;
+    }
+    let steps = ((to - from) / step + SLACK).floor();
+    (steps <= LEVELS as f64).then(|| (0..=steps as usize).map(|i| from + step * i as f64).collect())
+}
+
+fn geometric(from: f64, to: f64, times: f64) -> Option<Vec<f64>> {
+    let towards = times > 0.0 && from > 0.0 && to > 0.0 && (times > 1.0) == (to >= from) && times != 1.0;
+    if !towards {
+        return None;
+    }
+    let steps = ((to / from).ln() / times.ln() + SLACK).floor();
+    (steps <= LEVELS as f64).then(|| (0..=steps as usize).map(|i| from * times.powi(i as i32)).collect())
+}
+
+/// Every combination of levels; the last factor varies fastest.
+pub(super) fn product(factors: &[Factor], most: usize) -> Result<Vec<Vec<&Level>>, String> {
+    let count = factors.iter().try_fold(1usize, |n, factor| n.checked_mul(factor.levels.len()));
+    if count.is_none_or(|n| n > most) {
+        return Err(format!("more than {most} cells"));
+    }
+    let mut rows: Vec<Vec<&Level>> = vec![Vec::new()];
+    for factor in factors {
+        rows = rows
+            .iter()
+            .flat_map(|row| {
+                factor.levels.iter().map(move |level| {
+                    let mut longer = row.clone();
+                    longer.push(level);
+                    longer
+                })
+            })
+            .collect();
+    }
+    Ok(rows)
+}
+
+/// Levels that a cell must have.
+#[derive(Clone, Debug)]
+pub(super) struct Filter(Vec<(String, Vec<String>)>);
+
+impl Filter {
+    pub(super) fn read_all(node: &Node, factors: &[Factor]) -> Result<Vec<Filter>, TreeError> {
+        let Some(all) = node.items() else {
+            return Err(node.error("exclude", "expected a list such as [{users: 1, ycsb: e}]"));
+        };
+        all.iter().map(|one| Filter::read(one, "exclude", factors)).collect()
+    }
+
+    fn read(node: &Node, path: &str, factors: &[Factor]) -> Result<Filter, TreeError> {
+        let Some(all) = node.entries().filter(|all| !all.is_empty()) else {
+            return Err(node.error(path, "expected a mapping of factors to levels"));
+        };
+        let mut wanted = Vec::new();
+        for (name, value) in all {
+            let Some(factor) = factors.iter().find(|factor| factor.name == *name) else {
+                let names: Vec<&str> = factors.iter().map(|f| f.name.as_str()).collect();
+                let hint = crate::suggest::hint(name, names.iter().copied());
+                let text = format!("{name:?} is no factor{hint}; factors: {}", names.join(", "));
+                return Err(value.error(path, text));
+            };
+            let labels: Vec<String> = match value.items() {
+                Some(all) => all.iter().map(Node::label).collect(),
+                None => vec![value.label()],
+            };
+            if let Some(label) = labels.iter().find(|l| factor.levels.iter().all(|level| level.label != **l))
+            {
+                let known: Vec<&str> = factor.levels.iter().map(|l| l.label.as_str()).collect();
+                let text = format!("{name} has no level {label:?}; levels: {}", known.join(", "));
+                return Err(value.error(path, text));
+            }
+            wanted.push((name.clone(), labels));
+        }
+        Ok(Filter(wanted))
+    }
+
+    pub(super) fn matches(&self, levels: &[(String, String)]) -> bool {
+        let holds = |(name, labels): &(String, Vec<String>)| {
+            levels.iter().any(|(factor, label)| factor == name && labels.contains(label))
+        };
+        self.0.iter().all(holds)
+    }
+}
+
+/// Values for some cells.
+#[derive(Clone, Debug)]
+pub(super) struct Override {
+    pub when: Filter,
+    pub set: Vec<(String, Node)>,
+}
+
+impl Override {
+    pub(super) fn read_all(node: &Node, factors: &[Factor]) -> Result<Vec<Override>, TreeError> {
+        let bad = |at: &Node| {
+            at.error("overrides", "expected a list of {when: {FACTOR: LEVEL}, set: {KEY: VALUE}}")
+        };
+        let Some(all) = node.items() else { return Err(bad(node)) };
+        all.iter()
+            .map(|one| {
+                let (Some(when), Some(set)) = (one.get("when"), one.get("set")) else { return Err(bad(one)) };
+                let Some(pairs) = set.entries() else { return Err(bad(set)) };
+                let set =
+                    pairs.iter().map(|(key, value)| (full_path(key).to_owned(), value.clone())).collect();
+                Ok(Override { when: Filter::read(when, "overrides.when", factors)?, set })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,181 @@
+//! Experiment files: from YAML to a plan of runs. Pure: nothing is started, opened or asked.
+//!
+//! `spec` is what can be said, `factors` what is varied, `order` in which order runs are made, `estimate` how long that takes.
+//!
+//! ```text
+//! text -> tree -- --set --> tree -- factors, overrides --> a tree for each cell --> Experiment for each cell
+//!                                                          cells x repetitions, ordered --> runs
+//! ```
+
+mod estimate;
+mod factors;
+mod order;
+mod spec;
+
+pub use estimate::{Estimate, estimate};
+pub use factors::{ALIASES, Factor, Level};
+pub use spec::*;
+
+use crate::tree::{Node, TreeError};
+use factors::{Filter, Override};
+
+/// Most runs of one experiment: what a year of ten-minute runs comes to, so that a slip of a digit is caught.
+pub const RUNS: usize = 50_000;
+
+/// One cell of the matrix.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// From 1.
+    pub number: usize,
+    /// The level of each factor: (factor, label).
+    pub levels: Vec<(String, String)>,
+    /// Everything that is said about it, with its origin.
+    pub tree: Node,
+    /// The same, typed.
+    pub spec: Experiment,
+}
+
+impl Cell {
+    /// Its levels in words: `users=4 workload=a`; `all` where nothing is varied.
+    pub fn label(&self) -> String {
+        let words: Vec<String> = self.levels.iter().map(|(name, label)| format!("{name}={label}")).collect();
+        if words.is_empty() { "all".into() } else { words.join(" ") }
+    }
+}
+
+/// One run to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedRun {
+    /// Its place in the order, from 1.
+    pub number: usize,
+    /// Index of its cell.
+    pub cell: usize,
+    /// From 1.
+    pub repetition: u32,
+}
+
+/// An experiment, resolved.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Part of the directory's name.
+    pub name: String,
+    /// What holds for the whole experiment (the first cell's values where a factor varies them).
+    pub base: Experiment,
+    /// What is varied.
+    pub factors: Vec<Factor>,
+    /// The matrix.
+    pub cells: Vec<Cell>,
+    /// Runs in their order.
+    pub runs: Vec<PlannedRun>,
+}
+
+/// Reads an experiment; `path` is what messages call the text, `sets` are `--set`'s `KEY=VALUE`.
+pub fn plan(text: &str, path: &str, sets: &[String]) -> Result<Plan, TreeError> {
+    let mut tree = Node::parse(text, path)?;
+    if tree.entries().is_none() {
+        return Err(tree.error("", "expected a mapping such as `target: redis://127.0.0.1:6379`"));
+    }
+    for set in sets {
+        apply(&mut tree, set)?;
+    }
+    let stem = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".yaml").trim_end_matches(".yml");
+    plan_of(tree, stem)
+}
+
+/// `--set KEY=VALUE`.
+fn apply(tree: &mut Node, set: &str) -> Result<(), TreeError> {
+    let node = Node::from_option(set, "--set");
+    let Some((key, _)) = set.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+        return Err(node.error("", "expected KEY=VALUE, such as --set phases.measure.users=8"));
+    };
+    // A factor of that name is replaced by the one value, or by the list.
+    let whole = factors::full_path(key);
+    let varied = tree.get("factors").is_some_and(|all| all.get(key).is_some());
+    match varied {
+        true => tree.set(&format!("factors.{key}"), factors::as_levels(node)),
+        false => tree.set(whole, node),
+    }
+    Ok(())
+}
+
+fn plan_of(mut tree: Node, stem: &str) -> Result<Plan, TreeError> {
+    let factors = match tree.take("factors") {
+        Some(node) => factors::read(&node)?,
+        None => Vec::new(),
+    };
+    let exclude = tree.take("exclude").map_or(Ok(Vec::new()), |node| Filter::read_all(&node, &factors))?;
+    let overrides =
+        tree.take("overrides").map_or(Ok(Vec::new()), |node| Override::read_all(&node, &factors))?;
+    let mut cells = Vec::new();
+    for levels in factors::product(&factors, RUNS).map_err(|text| tree.error("factors", text))? {
+        let names: Vec<(String, String)> =
+            factors.iter().zip(&levels).map(|(f, level)| (f.name.clone(), level.label.clone())).collect();
+        if exclude.iter().any(|filter| filter.matches(&names)) {
+            continue;
+        }
+        let mut own = tree.clone();
+        for (path, value) in levels.iter().flat_map(|level| &level.set) {
+            own.set(path, value.clone());
+        }
+        for change in overrides.iter().filter(|change| change.when.matches(&names)) {
+            for (path, value) in &change.set {
+                own.set(path, value.clone());
+            }
+        }
+        let spec: Experiment = own.read()?;
+        check(&own, &spec)?;
+        cells.push(Cell { number: cells.len() + 1, levels: names, tree: own, spec });
+    }
+    let Some(base) = cells.first().map(|cell| cell.spec.clone()) else {
+        return Err(tree.error("exclude", "leaves no cell of the matrix"));
+    };
+    let runs = order::order(cells.len(), base.repetitions, base.order, base.seed);
+    if runs.len() > RUNS {
+        return Err(tree.error("repetitions", format!("{} runs: expected at most {RUNS}", runs.len())));
+    }
+    Ok(Plan { name: base.name.clone().unwrap_or_else(|| stem.to_owned()), base, factors, cells, runs })
+}
+
+/// What the types cannot say.
+fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
+    let refuse = |path: &str, text: &str| {
+        let node = tree.find(path).unwrap_or(tree);
+        Err(node.error(path, text))
+    };
+    let work = &spec.workload;
+    let kinds =
+        [work.ycsb.is_some(), work.documents.is_some(), work.sysbench.is_some(), work.pocdriver.is_some()];
+    if kinds.iter().filter(|there| **there).count() > 1 {
+        return refuse("workload", "expected one of ycsb, documents, sysbench, pocdriver");
+    }
+    if spec.repetitions == 0 {
+        return refuse("repetitions", "0: expected 1 or more");
+    }
+    if spec.client.workers == 0 {
+        return refuse("client.workers", "0: expected 1 or more");
+    }
+    let measure = &spec.phases.measure;
+    if measure.rate.is_some() && measure.think.is_some() {
+        return refuse("phases.measure.think", "users think in a closed loop only: remove think or rate");
+    }
+    if spec.monitors.interval.0 < 10_000_000 {
+        return refuse("monitors.interval", "expected 10ms or more");
+    }
+    if let (Some(from), Some(to)) = (&spec.window.from, &spec.window.to)
+        && from >= to
+    {
+        return refuse("window.to", "expected a time after window.from");
+    }
+    Ok(())
+}
+
+/// The JSON Schema of experiment files.
+pub fn schema() -> String {
+    let schema = schemars::schema_for!(Experiment);
+    let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,445 @@
+//! What an experiment file can say, typed. The doc comments are the descriptions of the published JSON Schema.
+
+use crate::values::{Cores, Count, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// An experiment: one target, one workload, the phases of a run, and what is varied.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Experiment {
+    /// Its name: part of the experiment directory's name. Default: the file's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it is about, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// URI of a target that exists, or of an embedded store; `{dir}` in it stands for a fresh directory of the run.
+    /// Default: a temporary server, as `dyno run` starts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// The load's side.
+    pub client: Client,
+    /// What is done.
+    pub workload: Workload,
+    /// How it is done: load, pause, warm-up, measurement.
+    pub phases: Phases,
+    /// What is varied: a mapping of names to values, see docs/experiments.md. Default: nothing, one cell.
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub factors: Option<serde_json::Value>,
+    /// Cells that are left out: each entry names levels of factors; a cell that has all of them is not run.
+    #[schemars(with = "Vec<BTreeMap<String, String>>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exclude: Option<serde_json::Value>,
+    /// Values for some cells: each entry has `when` (levels of factors) and `set` (keys and their values).
+    #[schemars(with = "Vec<BTreeMap<String, serde_json::Value>>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overrides: Option<serde_json::Value>,
+    /// How often every cell is run. Default: 1.
+    pub repetitions: u32,
+    /// In which order runs are made. Default: random.
+    pub order: Order,
+    /// Seed of the order, of arrivals and of the workload. Default: 1. Every repetition has the same seed for all cells.
+    pub seed: u64,
+    /// A search instead of the grid. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Strategy>,
+    /// Commands around experiment, cell and phase.
+    pub hooks: Hooks,
+    /// Thresholds of every run, such as `p99(read) < 5ms`; one that is missed makes the exit code 4. Default: none.
+    pub require: Vec<String>,
+    /// What is watched while the load runs.
+    pub monitors: Monitors,
+    /// The part of the measured phase that the table shows.
+    pub window: Window,
+    /// What happens when a run fails: the rest goes on, or the experiment ends. Default: continue.
+    pub on_failure: OnFailure,
+}
+
+impl Default for Experiment {
+    fn default() -> Self {
+        Experiment {
+            name: None,
+            description: None,
+            target: None,
+            client: Client::default(),
+            workload: Workload::default(),
+            phases: Phases::default(),
+            factors: None,
+            exclude: None,
+            overrides: None,
+            repetitions: 1,
+            order: Order::default(),
+            seed: 1,
+            strategy: None,
+            hooks: Hooks::default(),
+            require: Vec::new(),
+            monitors: Monitors::default(),
+            window: Window::default(),
+            on_failure: OnFailure::default(),
+        }
+    }
+}
+
+/// The load's side: who speaks to the target, from where.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Client {
+    /// Who speaks to MongoDB: dyno's own codec or the official driver. Default: wire.
+    pub driver: Driver,
+    /// Worker processes among which users and operations are divided. Default: 1. Unit: processes.
+    pub workers: u32,
+    /// Load threads of each worker. Default: one a core, less one where the target is on this host. Unit: threads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
+    /// Cores of the load threads, such as `2-5`. Default: the last ones that may be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cores: Option<Cores>,
+    /// Whether load threads are pinned to their cores. Default: true.
+    pub pin: bool,
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Client { driver: Driver::Wire, workers: 1, threads: None, cores: None, pin: true }
+    }
+}
+
+/// Who speaks to MongoDB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Driver {
+    /// dyno's own codec.
+    #[default]
+    Wire,
+    /// The official driver.
+    Official,
+}
+
+/// What is done: exactly one of the four kinds; `ycsb` with workload a if nothing is said.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Workload {
+    /// YCSB's core workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ycsb: Option<Ycsb>,
+    /// Documents and operations of one's own: path of a YAML file, see docs/documents.md.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub documents: Option<String>,
+    /// sysbench-mongodb: its variables, such as `NUM_COLLECTIONS: 4`; `CONFIG` names a configuration file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sysbench: Option<BTreeMap<String, String>>,
+    /// POCDriver: its flags as one text, such as `-i 100 -k 20`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pocdriver: Option<String>,
+}
+
+/// YCSB's core workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ycsb {
+    /// A letter (a to f), a built-in name such as `workloads/workloada`, or a properties file. Default: a.
+    pub workload: String,
+    /// Records of the data set. Default: 100k, or the file's recordcount. Unit: records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub records: Option<Count>,
+    /// Properties of the workload by name, such as `fieldlength: 100`.
+    pub properties: BTreeMap<String, String>,
+}
+
+impl Default for Ycsb {
+    fn default() -> Self {
+        Ycsb { workload: "a".into(), records: None, properties: BTreeMap::new() }
+    }
+}
+
+/// The phases of a run, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Phases {
+    /// Records are put in.
+    pub load: Load,
+    /// Pause between load and measurement. Default: 0s. Unit: duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Span>,
+    /// The measured phase and its warm-up.
+    pub measure: Measure,
+}
+
+/// When records are loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// Unless they are there.
+    #[default]
+    Missing,
+    /// In every run.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+/// The load phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Load {
+    /// Whether records are loaded. Default: missing.
+    pub when: When,
+    /// Users. Default: 16. Unit: users.
+    pub users: usize,
+    /// Inserts under way on one connection. Default: 1. Unit: operations.
+    pub pipeline: usize,
+    /// Inserts that go out as one batch. Default: 64. Unit: operations.
+    pub batch: usize,
+    /// Rate of all users together. Default: as fast as it goes. Unit: operations per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<String>,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Load { when: When::Missing, users: 16, pipeline: 1, batch: 64, rate: None }
+    }
+}
+
+/// How arrivals stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrivals {
+    /// Independent, as from many people.
+    #[default]
+    Poisson,
+    /// Evenly spaced.
+    Constant,
+}
+
+/// The measured phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Measure {
+    /// Closed loop: users; open loop: connections. Default: 16, with a rate 64. Unit: users.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub users: Option<usize>,
+    /// Open loop: operations per second, or `ramp:FROM-TO:DURATION`, or `steps:RATE:DURATION,...`. Default: closed loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<String>,
+    /// Open loop: how arrivals stand. Default: poisson.
+    pub arrivals: Arrivals,
+    /// Closed loop: pause of a user between two operations. Default: 0s. Unit: duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub think: Option<Span>,
+    /// Measured time. Default: 10s unless `operations` is given. Unit: duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Span>,
+    /// Measured operations; the phase ends at whichever of duration and operations comes first. Unit: operations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operations: Option<Count>,
+    /// Unmeasured time at the start. Default: a tenth of the duration, at most 5s. Unit: duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<Span>,
+    /// Operations under way on one connection. Default: 1. Unit: operations.
+    pub pipeline: usize,
+    /// Time-out of one operation; 0 waits for ever. Default: 10s. Unit: duration.
+    pub timeout: Span,
+    /// How long replies are awaited after the last arrival. Default: 10s. Unit: duration.
+    pub drain: Span,
+    /// Open loop: due arrivals that may wait before the oldest is dropped. Default: 1M. Unit: arrivals.
+    pub queue: Count,
+}
+
+impl Default for Measure {
+    fn default() -> Self {
+        let ten = Span(10_000_000_000);
+        Measure {
+            users: None,
+            rate: None,
+            arrivals: Arrivals::Poisson,
+            think: None,
+            duration: None,
+            operations: None,
+            warmup: None,
+            pipeline: 1,
+            timeout: ten.clone(),
+            drain: ten,
+            queue: Count(1_000_000),
+        }
+    }
+}
+
+/// In which order runs are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Every repetition is a block that holds each cell once, shuffled by the seed: drift of the machine meets all cells.
+    #[default]
+    Random,
+    /// Every repetition is a block in the file's order.
+    File,
+    /// All repetitions of a cell one after the other, in the file's order.
+    Sequential,
+}
+
+/// What happens when a run fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    /// The run is noted as failed; the rest goes on.
+    #[default]
+    Continue,
+    /// The experiment ends.
+    Stop,
+}
+
+/// Commands, each a list of words (nothing is put through a shell). A command that fails ends the run it belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Hooks {
+    /// Before the first run.
+    pub before_experiment: Vec<Vec<String>>,
+    /// After the last run, also after a failure or Ctrl-C.
+    pub after_experiment: Vec<Vec<String>>,
+    /// Before every run, before its server is started.
+    pub before_run: Vec<Vec<String>>,
+    /// After every run, also after a failure.
+    pub after_run: Vec<Vec<String>>,
+    /// Before the load phase of every run.
+    pub before_load: Vec<Vec<String>>,
+    /// After the load phase.
+    pub after_load: Vec<Vec<String>>,
+    /// Before the warm-up of every run.
+    pub before_measure: Vec<Vec<String>>,
+    /// After the measured phase.
+    pub after_measure: Vec<Vec<String>>,
+    /// How long a command may take. Default: 5m. Unit: duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Span>,
+}
+
+/// What is watched while the load runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Monitors {
+    /// Whether host, processes and database are watched. Default: true.
+    pub enabled: bool,
+    /// Time between samples. Default: 1s. Unit: duration.
+    pub interval: Span,
+    /// Prometheus exporters to read, by name: `node: http://127.0.0.1:9100/metrics`.
+    pub prometheus: BTreeMap<String, String>,
+}
+
+impl Default for Monitors {
+    fn default() -> Self {
+        Monitors { enabled: true, interval: Span(1_000_000_000), prometheus: BTreeMap::new() }
+    }
+}
+
+/// How one figure is made of the intervals of a window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Estimator {
+    /// Mean of the intervals' throughputs.
+    #[default]
+    Mean,
+    /// The same without its fraction, as sysbench-mongodb's authors print it.
+    TruncatedMean,
+    /// Median of the intervals' throughputs.
+    Median,
+}
+
+/// The part of the measured phase that the table shows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Window {
+    /// Its begin, from the end of the warm-up. Default: 0s. Unit: duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Span>,
+    /// Its end. Default: the end of the phase. Unit: duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Span>,
+    /// Length of an interval. Default: 1s. Unit: duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Span>,
+    /// How one figure is made of them. Default: mean.
+    pub estimator: Estimator,
+}
+
+/// A search instead of the grid; every cell of the factors is searched by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Strategy {
+    /// More and more users until throughput no longer grows.
+    Ladder(Ladder),
+    /// The highest rate that keeps objectives.
+    HighestRate(HighestRate),
+    /// Repeats until the confidence interval of the throughput is narrow enough.
+    RepeatUntil(RepeatUntil),
+}
+
+/// More and more users.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ladder {
+    /// First number of users. Default: 1. Unit: users.
+    pub from: usize,
+    /// Last number of users. Default: 1024. Unit: users.
+    pub to: usize,
+    /// Growth from step to step. Default: 2. Unit: factor.
+    pub times: f64,
+    /// The ladder ends when two steps in a row add less than this to the best throughput. Default: 0.02. Unit: share.
+    pub gain: f64,
+}
+
+impl Default for Ladder {
+    fn default() -> Self {
+        Ladder { from: 1, to: 1_024, times: 2.0, gain: 0.02 }
+    }
+}
+
+/// The highest rate that keeps objectives.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HighestRate {
+    /// What must hold, such as `p99(read) < 5ms`. Achieved rate within 1 % of the offered one is always an objective.
+    pub objectives: Vec<String>,
+    /// Lowest rate tried. Default: 1000. Unit: operations per second.
+    #[serde(default = "first_rate")]
+    pub from: f64,
+    /// Highest rate tried. Default: 10 million. Unit: operations per second.
+    #[serde(default = "last_rate")]
+    pub to: f64,
+    /// The search ends when it knows the rate this well. Default: 0.05. Unit: share.
+    #[serde(default = "precision")]
+    pub precision: f64,
+}
+
+fn first_rate() -> f64 {
+    1_000.0
+}
+
+fn last_rate() -> f64 {
+    10_000_000.0
+}
+
+fn precision() -> f64 {
+    0.05
+}
+
+/// Repeats until the confidence interval is narrow enough.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RepeatUntil {
+    /// Half width of the 95 % interval of the mean throughput over repetitions. Default: 0.02. Unit: share of the mean.
+    pub half_width: f64,
+    /// Fewest repetitions. Default: 3. Unit: runs.
+    pub at_least: u32,
+    /// Most repetitions. Default: 30. Unit: runs.
+    pub at_most: u32,
+}
+
+impl Default for RepeatUntil {
+    fn default() -> Self {
+        RepeatUntil { half_width: 0.02, at_least: 3, at_most: 30 }
+    }
+}

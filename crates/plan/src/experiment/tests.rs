@@ -1,0 +1,141 @@
+use super::*;
+
+const LADDER: &str = "\
+target: redis://127.0.0.1:6379
+workload: {ycsb: {workload: b, records: 10k}}
+phases: {measure: {duration: 20s, warmup: 5s}}
+factors:
+  users: {from: 1, to: 8, times: 2}
+  memory: [{phases.measure.pipeline: 1, label: small}, {phases.measure.pipeline: 4, phases.load.batch: 8, label: large}]
+repetitions: 3
+";
+
+fn error(text: &str) -> String {
+    plan(text, "x.yaml", &[]).unwrap_err().to_string()
+}
+
+#[test]
+fn cells_are_every_combination() {
+    let plan = plan(LADDER, "dir/ladder.yaml", &[]).unwrap();
+    assert_eq!((plan.name.as_str(), plan.cells.len(), plan.runs.len()), ("ladder", 8, 24));
+    let labels: Vec<String> = plan.cells.iter().map(Cell::label).collect();
+    assert_eq!(labels[..3], ["users=1 memory=small", "users=1 memory=large", "users=2 memory=small"]);
+    let large = &plan.cells[1].spec;
+    assert_eq!((large.phases.measure.pipeline, large.phases.load.batch), (4, 8));
+    assert_eq!(large.phases.measure.users, Some(1));
+    assert_eq!(plan.cells[0].spec.phases.load.batch, 64);
+    assert!((estimate(&plan).seconds - 24.0 * 27.0).abs() < 1e-6 && estimate(&plan).loads);
+}
+
+#[test]
+fn random_blocks_hold_every_cell_once() {
+    let runs = plan(LADDER, "x.yaml", &[]).unwrap().runs;
+    for block in runs.chunks(8) {
+        let mut cells: Vec<usize> = block.iter().map(|run| run.cell).collect();
+        assert!(block.iter().all(|run| run.repetition == block[0].repetition));
+        cells.sort_unstable();
+        assert_eq!(cells, (0..8).collect::<Vec<_>>());
+    }
+    let again = plan(LADDER, "x.yaml", &[]).unwrap().runs;
+    assert_eq!(runs, again);
+    let other = plan(LADDER, "x.yaml", &["seed=2".into()]).unwrap().runs;
+    assert_ne!(runs, other);
+    let file = plan(LADDER, "x.yaml", &["order=file".into()]).unwrap().runs;
+    assert_eq!(file.iter().map(|run| run.cell).collect::<Vec<_>>()[..9], [0, 1, 2, 3, 4, 5, 6, 7, 0]);
+    let sequential = plan(LADDER, "x.yaml", &["order=sequential".into()]).unwrap().runs;
+    assert_eq!(sequential[..4].iter().map(|run| run.cell).collect::<Vec<_>>(), [0, 0, 0, 1]);
+}
+
+#[test]
+fn options_replace_values_and_factors() {
+    let plan = plan(LADDER, "x.yaml", &["users=[3, 5]".into(), "duration=1m".into()]).unwrap();
+    assert_eq!(plan.cells.len(), 4);
+    assert_eq!(plan.cells[2].label(), "users=5 memory=small");
+    assert_eq!(plan.cells[0].spec.phases.measure.duration.as_ref().unwrap().0, 60_000_000_000);
+    let tree = &plan.cells[0].tree;
+    let leaves = tree.leaves();
+    let (_, _, origin) = leaves.iter().find(|(path, _, _)| path == "phases.measure.duration").unwrap();
+    assert_eq!(origin.to_string(), "--set duration=1m");
+    let one = super::plan(LADDER, "x.yaml", &["users=7".into()]).unwrap();
+    assert_eq!(one.cells.len(), 2);
+}
+
+#[test]
+fn ranges_go_up_and_down() {
+    let users = |range: &str| {
+        let text = format!("factors: {{users: {range}}}\n");
+        let plan = plan(&text, "x.yaml", &[])?;
+        Ok::<_, TreeError>(plan.cells.iter().map(|c| c.levels[0].1.clone()).collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(users("{from: 1, to: 10, step: 3}").unwrap(), "1 4 7 10");
+    assert_eq!(users("{from: 8, to: 2, step: -2}").unwrap(), "8 6 4 2");
+    assert_eq!(users("{from: 1, to: 100, times: 10}").unwrap(), "1 10 100");
+    assert_eq!(users("{from: 64, to: 8, times: 0.5}").unwrap(), "64 32 16 8");
+    assert_eq!(users("{from: 10, to: 50, count: 5}").unwrap(), "10 20 30 40 50");
+    assert_eq!(users("{from: 3, to: 1}").unwrap(), "3 2 1");
+    for wrong in ["{from: 1, to: 9, step: 0}", "{from: 1, to: 9, step: -1}", "{from: 1, to: 9, times: 1}"] {
+        assert!(users(wrong).is_err(), "{wrong}");
+    }
+    assert!(users("{from: 1, to: 9, steps: 1}").unwrap_err().to_string().contains("unknown key \"steps\""));
+    assert!(users("{from: 1, to: 1000000000, step: 1}").is_err());
+}
+
+#[test]
+fn cells_can_be_left_out_and_changed() {
+    let text = format!(
+        "{LADDER}exclude: [{{users: [1, 2], memory: large}}]\n\
+         overrides: [{{when: {{memory: large}}, set: {{duration: 3h}}}}]\n"
+    );
+    let plan = plan(&text, "x.yaml", &[]).unwrap();
+    assert_eq!(plan.cells.len(), 6);
+    let long = |cell: &&Cell| cell.spec.phases.measure.duration.as_ref().unwrap().to_string() == "3h";
+    assert_eq!(plan.cells.iter().filter(long).count(), 2);
+    let wrong = error("factors: {users: [1]}\nexclude: [{usres: 1}]\n");
+    assert!(
+        wrong.starts_with("x.yaml:2:19: exclude: \"usres\" is no factor; did you mean users?"),
+        "{wrong}"
+    );
+    assert!(error("factors: {users: [1]}\nexclude: [{users: 2}]\n").contains("levels: 1"));
+    assert!(error("factors: {users: [1]}\nexclude: [{users: 1}]\n").contains("leaves no cell"));
+}
+
+#[test]
+fn refusals_name_the_place() {
+    assert!(error("factors:\n  users: []\n").starts_with("x.yaml:2:10: factors.users: an empty list"));
+    let unknown = error("factors:\n  phases.measure.usres: [1]\n");
+    assert!(unknown.contains("unknown key \"usres\"; did you mean users?"), "{unknown}");
+    assert!(unknown.starts_with("x.yaml:2:26: phases.measure"), "{unknown}");
+    assert!(
+        error("factors: {users: [1], phases.measure.users: [2]}\n").contains("is varied by users already")
+    );
+    assert!(error("factors: {users: [1, 1]}\n").contains("stands here twice"));
+    assert!(error("repetitions: 0\n").contains("expected 1 or more"));
+    assert!(error("workload: {ycsb: {}, documents: x.yaml}\n").contains("expected one of ycsb"));
+    assert!(error("just words\n").contains("expected a mapping"));
+    assert!(error("window: {from: 10s, to: 5s}\n").contains("after window.from"));
+    let many = "factors: {users: {from: 1, to: 9999}, records: {from: 1, to: 9999}}\n";
+    assert!(error(many).contains("more than 50000 cells"));
+    assert!(plan("a: 1\n", "x.yaml", &["nothing".into()]).unwrap_err().to_string().contains("KEY=VALUE"));
+}
+
+#[test]
+fn every_key_of_the_schema_is_described() {
+    let schema: serde_json::Value = serde_json::from_str(&schema()).unwrap();
+    let mut missing = Vec::new();
+    fn walk(path: &str, value: &serde_json::Value, missing: &mut Vec<String>) {
+        if let Some(all) = value.get("properties").and_then(|p| p.as_object()) {
+            for (key, property) in all {
+                if property.get("description").is_none() {
+                    missing.push(format!("{path}.{key}"));
+                }
+            }
+        }
+        if let Some(all) = value.get("$defs").and_then(|d| d.as_object()) {
+            for (name, definition) in all {
+                walk(name, definition, missing);
+            }
+        }
+    }
+    walk("", &schema, &mut missing);
+    assert!(missing.is_empty(), "without description: {missing:?}");
+}

@@ -1,0 +1,134 @@
+//! Where data lie.
+
+use crate::values::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// One folder or several.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Paths {
+    /// The same for all processes.
+    One(PathBuf),
+    /// Process i uses the one of number i modulo their number.
+    Several(Vec<PathBuf>),
+}
+
+impl Paths {
+    /// The folder of a process.
+    pub fn of(&self, process: usize) -> &Path {
+        match self {
+            Paths::One(path) => path,
+            Paths::Several(paths) => &paths[process % paths.len()],
+        }
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[PathBuf] {
+        match self {
+            Paths::One(path) => std::slice::from_ref(path),
+            Paths::Several(paths) => paths,
+        }
+    }
+}
+
+/// A filesystem that dyno can make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Filesystem {
+    /// XFS.
+    Xfs,
+    /// EXT4.
+    Ext4,
+    /// btrfs.
+    Btrfs,
+}
+
+impl Filesystem {
+    /// As mount and mkfs call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Filesystem::Xfs => "xfs",
+            Filesystem::Ext4 => "ext4",
+            Filesystem::Btrfs => "btrfs",
+        }
+    }
+
+    /// Smallest image that mkfs accepts and that holds anything, bytes.
+    pub fn smallest(self) -> u64 {
+        match self {
+            Filesystem::Xfs => 300 << 20,
+            Filesystem::Ext4 => 16 << 20,
+            Filesystem::Btrfs => 128 << 20,
+        }
+    }
+}
+
+/// A filesystem in a file, mounted for the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImageSpec {
+    /// xfs, ext4 or btrfs.
+    pub filesystem: Filesystem,
+    /// Size of each image file, bytes; the file is sparse.
+    pub size: Bytes,
+    /// Image files; with several the filesystem is striped over them (RAID-0): btrfs by itself, the others by md.
+    /// Default: 1.
+    #[serde(default = "one")]
+    pub members: u32,
+    /// Options of mount. Default: noatime.
+    #[serde(default = "noatime")]
+    pub mount_options: Vec<String>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn noatime() -> Vec<String> {
+    vec!["noatime".into()]
+}
+
+/// Where data lie.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DataSpec {
+    /// Folder, or list of folders (process i uses number i modulo their number), in which dyno makes folders of its own
+    /// for data, or the images. Default: the run directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Paths>,
+    /// A filesystem in a file, mounted for the run (needs root). Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageSpec>,
+    /// Whether a copy of the loaded data is kept and put back before every cell. Default: false.
+    #[serde(default)]
+    pub snapshot: bool,
+}
+
+impl DataSpec {
+    /// Says what cannot be meant; a complaint begins with the key.
+    pub fn check(&self) -> Result<(), String> {
+        if let Some(paths) = &self.path {
+            if paths.all().is_empty() {
+                return Err("path: the list is empty".into());
+            }
+            if self.image.is_some() && paths.all().len() > 1 {
+                return Err("path: the images need one folder, not several".into());
+            }
+        }
+        let Some(image) = &self.image else { return Ok(()) };
+        let least = Bytes(image.filesystem.smallest());
+        if image.size.0 < least.0 {
+            let name = image.filesystem.name();
+            return Err(format!("image.size: {} is too small for {name}, at least {least}", image.size));
+        }
+        if image.members == 0 || image.members > 16 {
+            return Err(format!("image.members: {}: expected 1 to 16", image.members));
+        }
+        match image.mount_options.iter().find(|option| option.is_empty() || option.contains([',', ' '])) {
+            Some(bad) => Err(format!("image.mount_options: {bad:?}: expected one option in each entry")),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! The part of an experiment file that describes servers started on this host: what, where, how large, on which storage.
+//!
+//! Here are only the words and what can be told wrong without looking at a machine ([`ServerSpec::check`]); `dyno-rig`
+//! compares them with the host and starts the servers.
+
+mod data;
+mod placement;
+mod tuning;
+
+#[cfg(test)]
+mod tests;
+
+pub use data::{DataSpec, Filesystem, ImageSpec, Paths};
+pub use placement::{Limits, Placement, Policy};
+pub use tuning::{HostTuning, Rps, RpsWord};
+
+use crate::values::{Bytes, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+/// What kind of server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ServerKind {
+    /// redis-server.
+    Redis,
+    /// valkey-server.
+    Valkey,
+    /// keydb-server.
+    KeyDb,
+    /// Dragonfly.
+    Dragonfly,
+    /// mongod.
+    Mongod,
+    /// FerretDB 1.x with its SQLite backend.
+    FerretDb,
+}
+
+impl ServerKind {
+    /// The program's usual name.
+    pub fn program(self) -> &'static str {
+        match self {
+            ServerKind::Redis => "redis-server",
+            ServerKind::Valkey => "valkey-server",
+            ServerKind::KeyDb => "keydb-server",
+            ServerKind::Dragonfly => "dragonfly",
+            ServerKind::Mongod => "mongod",
+            ServerKind::FerretDb => "ferretdb",
+        }
+    }
+
+    /// Whether it speaks Redis' protocol (the others speak MongoDB's).
+    pub fn speaks_redis(self) -> bool {
+        !matches!(self, ServerKind::Mongod | ServerKind::FerretDb)
+    }
+
+    /// Whether it is Redis or a fork that takes Redis' configuration file.
+    pub fn is_redis_like(self) -> bool {
+        matches!(self, ServerKind::Redis | ServerKind::Valkey | ServerKind::KeyDb)
+    }
+}
+
+impl fmt::Display for ServerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            ServerKind::Redis => "redis",
+            ServerKind::Valkey => "valkey",
+            ServerKind::KeyDb => "keydb",
+            ServerKind::Dragonfly => "dragonfly",
+            ServerKind::Mongod => "mongod",
+            ServerKind::FerretDb => "ferretdb",
+        })
+    }
+}
+
+/// How the processes of one instance belong together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Topology {
+    /// One process.
+    #[default]
+    Single,
+    /// A replica set of `members` (mongod).
+    ReplicaSet,
+    /// A cluster of `members` primaries with `replicas` replicas each (Redis, Valkey, KeyDB).
+    Cluster,
+}
+
+/// What to do without leave for cgroups, mounts or host settings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum IfNotPermitted {
+    /// Stop and say what is lost.
+    #[default]
+    Fail,
+    /// Go on without; the loss is recorded with the run.
+    Continue,
+}
+
+/// The value of one of a server's own settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Setting {
+    /// `true` or `false`.
+    Switch(bool),
+    /// A whole number.
+    Whole(i64),
+    /// Another number.
+    Number(f64),
+    /// A text.
+    Text(String),
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Setting::Switch(on) => on.fmt(f),
+            Setting::Whole(n) => n.fmt(f),
+            Setting::Number(n) => n.fmt(f),
+            Setting::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// A server started on this host for the run: one or several instances of one kind, each a process, a replica set or a
+/// cluster. Everything about it ends with the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServerSpec {
+    /// What kind of server.
+    pub kind: ServerKind,
+    /// The program; default: the kind's usual name (redis-server, mongod, ...), looked for on PATH.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<PathBuf>,
+    /// The server's own settings: lines of redis.conf, dotted keys of mongod.conf, flags of Dragonfly and FerretDB. They
+    /// override what dyno writes. Default: none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, Setting>,
+    /// Further arguments of the command line, as they are. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<String>,
+    /// Independent instances, for as many clients. Default: 1.
+    #[serde(default = "one")]
+    pub instances: u32,
+    /// Port of the first process; the others follow one by one. Default: a free range.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// How the processes of an instance belong together. Default: single.
+    #[serde(default)]
+    pub topology: Topology,
+    /// Members of each replica set, or primaries of each cluster. Default: 3; of `single`: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub members: Option<u32>,
+    /// Replicas of each primary of a cluster. Default: 0.
+    #[serde(default)]
+    pub replicas: u32,
+    /// Which cores and memory nodes each process gets. Default: no policy.
+    #[serde(default)]
+    pub placement: Placement,
+    /// Limits of each process, by a cgroup in which it is started. Default: none.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Cache of each process: `maxmemory` of Redis and its kin and of Dragonfly, WiredTiger's cache of mongod (at least
+    /// 256MiB). Default: the server's own, which for mongod is half of the memory, for every instance anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Bytes>,
+    /// Whether writes are journaled: Redis' append-only file, mongod's journal (mandatory from 6.1). Default: not for
+    /// Redis and its kin, the server's own for mongod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal: Option<bool>,
+    /// mongod: compressor of collections: none, snappy, zlib or zstd. Default: the server's own (snappy).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compressor: Option<String>,
+    /// mongod: compressor of the journal: none, snappy, zlib or zstd. Default: the server's own (snappy).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal_compressor: Option<String>,
+    /// mongod: time between checkpoints, whole seconds. Default: the server's own (60s).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sync_delay: Option<Span>,
+    /// mongod: storage engine, such as wiredTiger, inMemory, or mmapv1 and rocksdb of old versions. Default: the server's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+    /// Where data lie. Default: in the run directory; removed at the end in any case.
+    #[serde(default)]
+    pub data: DataSpec,
+    /// Whether the kernel's page cache is dropped before each start (needs root). Default: false.
+    #[serde(default)]
+    pub drop_caches: bool,
+    /// What to do without leave for something asked for here. Default: fail.
+    #[serde(default)]
+    pub if_not_permitted: IfNotPermitted,
+    /// How long a process may take until it answers. Default: 60s.
+    #[serde(default = "a_minute")]
+    pub ready_within: Span,
+    /// How long a process may take to end when asked to, before it is killed. Default: 60s.
+    #[serde(default = "a_minute")]
+    pub stop_within: Span,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn a_minute() -> Span {
+    Span(60_000_000_000)
+}
+
+/// Most processes that one specification may start.
+pub const MAX_PROCESSES: u32 = 512;
+
+impl ServerSpec {
+    /// A single instance with nothing but defaults.
+    pub fn of(kind: ServerKind) -> Self {
+        ServerSpec {
+            kind,
+            program: None,
+            options: BTreeMap::new(),
+            arguments: Vec::new(),
+            instances: 1,
+            port: None,
+            topology: Topology::Single,
+            members: None,
+            replicas: 0,
+            placement: Placement::default(),
+            limits: Limits::default(),
+            cache: None,
+            journal: None,
+            compressor: None,
+            journal_compressor: None,
+            sync_delay: None,
+            engine: None,
+            data: DataSpec::default(),
+            drop_caches: false,
+            if_not_permitted: IfNotPermitted::Fail,
+            ready_within: a_minute(),
+            stop_within: a_minute(),
+        }
+    }
+
+    /// Members of a replica set or primaries of a cluster; 1 for a single process.
+    pub fn primaries(&self) -> u32 {
+        match self.topology {
+            Topology::Single => 1,
+            _ => self.members.unwrap_or(3),
+        }
+    }
+
+    /// Processes of one instance.
+    pub fn processes_each(&self) -> u32 {
+        self.primaries().saturating_mul(self.replicas.saturating_add(1))
+    }
+
+    /// Processes of all instances.
+    pub fn processes(&self) -> u32 {
+        self.processes_each().saturating_mul(self.instances)
+    }
+
+    /// Least memory that one process needs, bytes: below it the server does not start or is killed at once.
+    pub fn memory_needed(&self) -> u64 {
+        const MIB: u64 = 1 << 20;
+        let cache = self.cache.as_ref().map_or(0, |cache| cache.0);
+        match self.kind {
+            ServerKind::Redis | ServerKind::Valkey | ServerKind::KeyDb => cache + 8 * MIB,
+            ServerKind::Dragonfly => cache.max(256 * MIB) + 64 * MIB,
+            ServerKind::Mongod => cache.max(256 * MIB) + 128 * MIB,
+            ServerKind::FerretDb => 48 * MIB,
+        }
+    }
+
+    /// Says what cannot be meant, without looking at the machine; each complaint begins with the key.
+    pub fn check(&self) -> Result<(), String> {
+        self.check_shape()?;
+        self.check_engine()?;
+        self.placement.check().map_err(|why| format!("placement.{why}"))?;
+        self.limits.check().map_err(|why| format!("limits.{why}"))?;
+        self.data.check().map_err(|why| format!("data.{why}"))?;
+        if let Some(limit) = &self.limits.memory
+            && limit.0 < self.memory_needed()
+        {
+            let cache =
+                self.cache.as_ref().map_or(String::new(), |cache| format!(" with a cache of {cache}"));
+            return Err(format!(
+                "limits.memory: {limit} is less than {}{cache} needs, at least {}",
+                self.kind,
+                Bytes(self.memory_needed())
+            ));
+        }
+        if self.ready_within.0 == 0 {
+            return Err("ready_within: expected a duration above 0s".into());
+        }
+        Ok(())
+    }
+
+    fn check_shape(&self) -> Result<(), String> {
+        if self.instances == 0 {
+            return Err("instances: expected a whole number from 1".into());
+        }
+        match (self.topology, self.kind) {
+            (Topology::ReplicaSet, ServerKind::Mongod) => {}
+            (Topology::ReplicaSet, kind) => {
+                return Err(format!("topology: replica_set is mongod's, not {kind}'s"));
+            }
+            (Topology::Cluster, kind) if !kind.is_redis_like() => {
+                return Err(format!("topology: cluster is for redis, valkey and keydb, not {kind}"));
+            }
+            _ => {}
+        }
+        match (self.topology, self.members) {
+            (Topology::Single, Some(n)) if n != 1 => {
+                return Err(format!("members: a single server has one, not {n}; see topology"));
+            }
+            (Topology::ReplicaSet, Some(n)) if n == 0 || n > 7 => {
+                return Err(format!("members: a replica set has 1 to 7 that vote, not {n}"));
+            }
+            (Topology::Cluster, Some(n)) if n < 3 => {
+                return Err(format!("members: a cluster needs 3 primaries or more, not {n}"));
+            }
+            _ => {}
+        }
+        if self.replicas > 0 && self.topology != Topology::Cluster {
+            return Err("replicas: only primaries of a cluster have them; a replica set has members".into());
+        }
+        if self.processes() > MAX_PROCESSES {
+            return Err(format!(
+                "instances: {} processes in all, at most {MAX_PROCESSES}",
+                u64::from(self.processes_each()) * u64::from(self.instances)
+            ));
+        }
+        if let Some(port) = self.port {
+            // A Redis cluster's bus listens 10,000 higher.
+            let above = if self.topology == Topology::Cluster { 10_000 } else { 0 };
+            if port == 0 || u32::from(port) + self.processes() - 1 + above > 65_535 {
+                return Err(format!(
+                    "port: {port} and the {} that follow are not all ports",
+                    self.processes() - 1
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_engine(&self) -> Result<(), String> {
+        let mongod = self.kind == ServerKind::Mongod;
+        let own = [
+            ("compressor", self.compressor.is_some()),
+            ("journal_compressor", self.journal_compressor.is_some()),
+            ("sync_delay", self.sync_delay.is_some()),
+            ("engine", self.engine.is_some()),
+        ];
+        if let Some((key, _)) = own.iter().find(|(_, set)| *set && !mongod) {
+            return Err(format!("{key}: is mongod's, not {}'s", self.kind));
+        }
+        for (key, value) in
+            [("compressor", &self.compressor), ("journal_compressor", &self.journal_compressor)]
+        {
+            if let Some(name) = value
+                && !["none", "snappy", "zlib", "zstd"].contains(&name.as_str())
+            {
+                return Err(format!("{key}: {name:?}: expected none, snappy, zlib or zstd"));
+            }
+        }
+        if let Some(delay) = &self.sync_delay
+            && (delay.0 == 0 || delay.0 % 1_000_000_000 != 0)
+        {
+            return Err(format!("sync_delay: {delay}: expected whole seconds from 1s"));
+        }
+        if self.kind == ServerKind::FerretDb && (self.cache.is_some() || self.journal.is_some()) {
+            return Err("cache, journal: FerretDB has no such settings".into());
+        }
+        if self.kind == ServerKind::Dragonfly && self.journal == Some(true) {
+            return Err("journal: Dragonfly has no append-only file".into());
+        }
+        match &self.cache {
+            Some(cache) if mongod && cache.0 < 256 << 20 => {
+                Err(format!("cache: {cache}: WiredTiger's is at least 256MiB"))
+            }
+            Some(cache) if cache.0 == 0 => Err("cache: expected a size above 0".into()),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Totals as bytes, for frames between worker and controller.
+//!
+//! Numbers are LEB128: seven bits a byte, lowest first. A histogram is its samples' number (nothing follows none), sum,
+//! minimum, maximum, the number of its buckets, and for each the distance to the one before and the count. Raw samples do
+//! not travel.
+
+use crate::histogram::{Buckets, Scale, bucket_of};
+use crate::totals::{MergedSlot, Totals};
+use dyno_types::Outcome;
+use dyno_types::limits::{HISTOGRAM_BITS, METRICS};
+
+/// The bytes are no totals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("these bytes are no totals: {0}")]
+pub struct Malformed(pub &'static str);
+
+/// Most entries of a list that is not a histogram's.
+const LIST: u64 = 1 << 20;
+
+fn put(out: &mut Vec<u8>, mut n: u128) {
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+/// Appends the totals to `out`.
+pub fn encode(totals: &Totals, out: &mut Vec<u8>) {
+    let int = |out: &mut Vec<u8>, n: u64| put(out, u128::from(n));
+    int(out, totals.outcomes.len() as u64);
+    out.push(u8::from(totals.scale() == Scale::Micros));
+    for slot in &totals.slots {
+        out.push(u8::from(slot.is_some()));
+        if let Some(slot) = slot {
+            histogram(&slot.service, out);
+            histogram(&slot.response, out);
+        }
+    }
+    for counts in totals.outcomes.iter().chain([&totals.ended]) {
+        counts.iter().for_each(|n| int(out, *n));
+    }
+    let numbers = [
+        totals.arrivals,
+        totals.carried,
+        totals.carried_arrivals,
+        totals.late,
+        totals.reconnects,
+        totals.redirects,
+        totals.backlog,
+        totals.busy_ns,
+    ];
+    numbers.into_iter().for_each(|n| int(out, n));
+    [&totals.lag, &totals.receive_lag, &totals.turnaround].into_iter().for_each(|h| histogram(h, out));
+    int(out, totals.drops.len() as u64);
+    for (second, count) in &totals.drops {
+        int(out, *second);
+        int(out, *count);
+    }
+}
+
+fn histogram(buckets: &Buckets, out: &mut Vec<u8>) {
+    put(out, u128::from(buckets.count()));
+    if buckets.count() == 0 {
+        return;
+    }
+    put(out, buckets.sum_ns());
+    put(out, u128::from(buckets.min_ns()));
+    put(out, u128::from(buckets.max_ns()));
+    put(out, buckets.iter().count() as u128);
+    let mut last = 0;
+    for (bucket, count) in buckets.iter() {
+        put(out, (bucket - last) as u128);
+        put(out, u128::from(count));
+        last = bucket;
+    }
+}
+
+/// Reads what [`encode`] has written, and nothing else.
+pub fn decode(bytes: &[u8]) -> Result<Totals, Malformed> {
+    let mut from = Bytes(bytes);
+    let metrics = from.below(METRICS as u64 + 1, "too many metrics")? as usize;
+    let scale = if from.flag()? { Scale::Micros } else { Scale::Ns64 };
+    let mut totals = Totals::new(metrics, scale);
+    for slot in &mut totals.slots {
+        if from.flag()? {
+            *slot = Some(MergedSlot { service: from.histogram(scale)?, response: from.histogram(scale)? });
+        }
+    }
+    for metric in 0..metrics {
+        totals.outcomes[metric] = from.counts()?;
+    }
+    totals.ended = from.counts()?;
+    for number in [
+        &mut totals.arrivals,
+        &mut totals.carried,
+        &mut totals.carried_arrivals,
+        &mut totals.late,
+        &mut totals.reconnects,
+        &mut totals.redirects,
+        &mut totals.backlog,
+        &mut totals.busy_ns,
+    ] {
+        *number = from.number()?;
+    }
+    totals.lag = from.histogram(Scale::Ns64)?;
+    totals.receive_lag = from.histogram(Scale::Ns64)?;
+    totals.turnaround = from.histogram(Scale::Ns64)?;
+    for _ in 0..from.below(LIST, "too many seconds with drops")? {
+        totals.drops.push((from.number()?, from.number()?));
+    }
+    if from.0.is_empty() { Ok(totals) } else { Err(Malformed("more bytes than totals")) }
+}
+
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn byte(&mut self) -> Result<u8, Malformed> {
+        let (first, rest) = self.0.split_first().ok_or(Malformed("too few bytes"))?;
+        self.0 = rest;
+        Ok(*first)
+    }
+
+    fn flag(&mut self) -> Result<bool, Malformed> {
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Malformed("a flag above 1")),
+        }
+    }
+
+    fn wide(&mut self) -> Result<u128, Malformed> {
+        let mut n = 0u128;
+        for shift in (0..126).step_by(7) {
+            let byte = self.byte()?;
+            n |= u128::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(n);
+            }
+        }
+        Err(Malformed("a number without end"))
+    }
+
+    fn number(&mut self) -> Result<u64, Malformed> {
+        u64::try_from(self.wide()?).map_err(|_| Malformed("a number beyond 64 bits"))
+    }
+
+    fn below(&mut self, end: u64, why: &'static str) -> Result<u64, Malformed> {
+        Some(self.number()?).filter(|n| *n < end).ok_or(Malformed(why))
+    }
+
+    fn counts(&mut self) -> Result<[u64; Outcome::COUNT], Malformed> {
+        let mut counts = [0; Outcome::COUNT];
+        for count in &mut counts {
+            *count = self.number()?;
+        }
+        Ok(counts)
+    }
+
+    fn histogram(&mut self, scale: Scale) -> Result<Buckets, Malformed> {
+        let mut buckets = Buckets::new(scale);
+        let count = self.number()?;
+        if count == 0 {
+            return Ok(buckets);
+        }
+        let (sum, min, max) = (self.wide()?, self.number()?, self.number()?);
+        let end = bucket_of((1 << HISTOGRAM_BITS) - 1) as u64 + 1;
+        let held = self.below(end + 1, "too many buckets")?;
+        let mut at = 0u64;
+        for _ in 0..held {
+            at = at.saturating_add(self.below(end, "a bucket beyond the last")?);
+            let samples = self.number()?;
+            if at >= end || samples > count {
+                return Err(Malformed("a bucket beyond the last, or beyond the count"));
+            }
+            buckets.add_bucket(at as usize, samples);
+        }
+        if buckets.count() != count || min > max {
+            return Err(Malformed("buckets that are not the count"));
+        }
+        buckets.restore(sum, min, max);
+        Ok(buckets)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Interval;
+    use proptest::prelude::*;
+
+    fn some(latencies: &[u64]) -> Totals {
+        let mut interval = Interval::new(3, Scale::Ns64);
+        for (number, ns) in latencies.iter().enumerate() {
+            let outcome = if number % 7 == 0 { Outcome::TimedOut } else { Outcome::Ok };
+            interval.record((number % 3) as u16, outcome, *ns, ns * 2);
+            interval.lag.record(ns / 2);
+            interval.arrivals += 1;
+            interval.ended[outcome as usize] += 1;
+        }
+        interval.drop_at(7);
+        let mut totals = Totals::new(3, Scale::Ns64);
+        totals.add(&interval);
+        totals.busy_ns = u64::MAX;
+        totals
+    }
+
+    proptest! {
+        #[test]
+        fn totals_come_back(latencies in prop::collection::vec(0u64..200_000_000_000, 0..200)) {
+            let totals = some(&latencies);
+            let mut bytes = Vec::new();
+            encode(&totals, &mut bytes);
+            prop_assert_eq!(decode(&bytes).unwrap(), totals);
+            for cut in (0..bytes.len()).step_by(1 + bytes.len() / 40) {
+                prop_assert!(decode(&bytes[..cut]).is_err());
+            }
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = decode(&bytes);
+        }
+
+        #[test]
+        fn no_change_panics(latencies in prop::collection::vec(0u64..2_000_000, 1..50), at: prop::sample::Index, to: u8) {
+            let mut bytes = Vec::new();
+            encode(&some(&latencies), &mut bytes);
+            let at = at.index(bytes.len());
+            bytes[at] = to;
+            let _ = decode(&bytes);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Documents and operations of one's own as work.
+
+use super::{Prepared, Work, shape};
+use crate::mongo::MongoAdmin;
+use crate::target::Opened;
+use dyno_engine::Job;
+use dyno_plan::experiment::{Experiment, When};
+use dyno_types::bson::{self, kind};
+use dyno_types::{Content, Refused};
+use dyno_workload::Workload;
+use dyno_workload::template::{Template, TemplateLoad, TemplateRun, Value};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A template and what is known of its collections.
+pub(super) struct Documents {
+    spec: Experiment,
+    name: String,
+    template: Template,
+    run: Arc<TemplateRun>,
+    must_load: bool,
+}
+
+fn refused(words: impl std::fmt::Display) -> Refused {
+    Refused(words.to_string())
+}
+
+fn bad(bad: dyno_workload::ycsb::BadProperty) -> Refused {
+    Refused(format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
+}
+
+impl Documents {
+    pub(super) fn read(spec: &Experiment, path: &str) -> Result<Self, Refused> {
+        let text =
+            std::fs::read_to_string(path).map_err(|e| Refused(format!("workload.documents: {path}: {e}")))?;
+        let mut template = dyno_plan::template::parse(&text, path).map_err(refused)?;
+        if spec.seed != 1 {
+            template.seed = spec.seed;
+        }
+        let stem =
+            Path::new(path).file_stem().map_or("documents".into(), |s| s.to_string_lossy().into_owned());
+        let must_load = spec.phases.load.when == When::Always;
+        let run = Arc::new(TemplateRun::new(&template, &[]).map_err(bad)?);
+        Ok(Documents { spec: spec.clone(), name: stem, template, run, must_load })
+    }
+}
+
+impl Work for Documents {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn content(&self) -> Arc<dyn Content> {
+        self.run.content()
+    }
+
+    fn prepare(&mut self, opened: &Opened) -> Result<Prepared, Refused> {
+        let hint = "phases.load.when: `always` drops it and loads it again, `never` takes it as it is";
+        prepare_documents(&self.template, opened, self.spec.phases.load.when, hint)
+    }
+
+    fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused> {
+        self.must_load = prepared.load;
+        self.run = Arc::new(TemplateRun::new(&self.template, &prepared.fresh).map_err(bad)?);
+        Ok(())
+    }
+
+    fn load(&self) -> Result<Option<Job>, Refused> {
+        if !self.must_load {
+            return Ok(None);
+        }
+        let load = TemplateLoad::new(&self.template).map_err(bad)?;
+        let operations = load.operations();
+        shape::load(&self.spec, Arc::new(load), operations).map(Some)
+    }
+
+    fn measure(&self) -> Result<Job, Refused> {
+        shape::measure(&self.spec, self.run.clone())
+    }
+}
+
+/// Makes indexes and counts what is there; a collection that holds some of its documents is refused with `hint`.
+pub fn prepare_documents(
+    template: &Template,
+    opened: &Opened,
+    when: When,
+    hint: &str,
+) -> Result<Prepared, Refused> {
+    let wanted = when != When::Never && !opened.is_virtual();
+    let mut ready = Prepared { load: wanted, ..Prepared::default() };
+    let Some(admin) = opened.mongo_admin() else { return Ok(ready) };
+    let mut there = 0;
+    for collection in &template.collections {
+        let name = &collection.name;
+        if when == When::Always {
+            admin.drop_collection(name).map_err(Refused)?;
+        }
+        for (index, fields) in &collection.indexes {
+            admin.create_compound_index(name, index, fields).map_err(Refused)?;
+        }
+        let count = admin.count(name).map_err(Refused)?;
+        there += u64::from(count >= collection.count);
+        if count > 0 && count < collection.count && wanted {
+            return Err(Refused(format!("{name} holds {count} documents, not {}: {hint}", collection.count)));
+        }
+        let first = match count {
+            0 => collection.count,
+            _ => first_free(&admin, name, &collection.id).map_err(Refused)?,
+        };
+        ready.fresh.push(first);
+    }
+    if wanted && there == template.collections.len() as u64 {
+        ready.notes.push("all documents are there already".into());
+        ready.load = false;
+    }
+    Ok(ready)
+}
+
+/// One more than the highest `_id`, where it is a sequence. Other `_id`s follow from numbers that cannot be read back:
+/// those of this second are new.
+fn first_free(admin: &MongoAdmin, collection: &str, id: &Value) -> Result<u64, String> {
+    if *id != Value::Sequence {
+        let second = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        return Ok(second << 20);
+    }
+    let newest = admin.find_one(collection, &|out| {
+        bson::head(out, kind::DOCUMENT, "sort");
+        let sort = bson::open(out);
+        bson::int32(out, "_id", -1);
+        bson::close(out, sort);
+    })?;
+    let highest = newest.as_deref().and_then(|document| bson::find(document, "_id")).and_then(|e| e.as_i64());
+    Ok(highest.and_then(|id| u64::try_from(id + 1).ok()).unwrap_or(0))
+}

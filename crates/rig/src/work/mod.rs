@@ -1,0 +1,86 @@
+//! Work: what an experiment's `workload` and `phases` ask for, as jobs of the engine.
+//!
+//! Controller and workers read the same text and come to the same jobs; a worker then takes its part. One file for each
+//! kind of workload; `shape` is what they share.
+//!
+//! ```text
+//! Experiment --read--> Work --prepare(opened)--> Prepared (to the other workers) --load, measure--> Job --part--> Job
+//! ```
+
+mod documents;
+mod shape;
+mod ycsb;
+
+pub use documents::prepare_documents;
+pub use ycsb::{core_config, verbs};
+
+use crate::target::Opened;
+use dyno_engine::Job;
+use dyno_plan::experiment::Experiment;
+use dyno_types::{Content, Refused, Verb};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What the first worker of a target has found or made there, for all workers of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prepared {
+    /// Whether records must be loaded.
+    pub load: bool,
+    /// The first free number of each collection or sequence, where there is such a thing.
+    pub fresh: Vec<u64>,
+    /// What is worth saying.
+    pub notes: Vec<String>,
+}
+
+/// A workload of an experiment. Time is in nanoseconds, as everywhere in jobs.
+pub trait Work: Send {
+    /// What tables and directories call it.
+    fn name(&self) -> String;
+
+    /// How its requests are rendered.
+    fn content(&self) -> Arc<dyn Content>;
+
+    /// The verbs of its requests, for the driver to check.
+    fn verbs(&self) -> Vec<Verb> {
+        Vec::new()
+    }
+
+    /// The database it wants, where the target is MongoDB and the URI names none.
+    fn database(&self) -> Option<String> {
+        None
+    }
+
+    /// Collections and indexes are made, records are looked for.
+    fn prepare(&mut self, opened: &Opened) -> Result<Prepared, Refused>;
+
+    /// Takes over what [`Work::prepare`] has found, here or in another worker.
+    fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused>;
+
+    /// The job of the load phase: all workers of a target together.
+    fn load(&self) -> Result<Option<Job>, Refused>;
+
+    /// The job of the measured phase: all workers of a target together.
+    fn measure(&self) -> Result<Job, Refused>;
+
+    /// What worker `number` of `of` does of a job.
+    fn part(&self, job: &Job, number: usize, of: usize) -> Result<Job, Refused> {
+        match of {
+            1 => Ok(job.clone()),
+            _ => Ok(job.divide(of)?.swap_remove(number)),
+        }
+    }
+
+    /// Every setting of the workload with its source, for the run directory.
+    fn settings(&self) -> dyno_plan::Settings {
+        dyno_plan::Settings::new()
+    }
+}
+
+/// Reads the work of an experiment.
+pub fn read(spec: &Experiment) -> Result<Box<dyn Work>, Refused> {
+    let workload = &spec.workload;
+    if let Some(path) = &workload.documents {
+        return Ok(Box::new(documents::Documents::read(spec, path)?));
+    }
+    Ok(Box::new(ycsb::Records::read(spec)?))
+}

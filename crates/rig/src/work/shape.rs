@@ -1,0 +1,97 @@
+//! What jobs of all kinds take from `phases` and `client`.
+
+use dyno_engine::arrivals::{Process, Profile};
+use dyno_engine::{End, Job, Pacing, Queue};
+use dyno_plan::experiment::{Arrivals, Experiment};
+use dyno_record::Scale;
+use dyno_types::Refused;
+use dyno_workload::Workload;
+use std::sync::Arc;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// The measured job of `workload`.
+pub(super) fn measure(spec: &Experiment, workload: Arc<dyn Workload>) -> Result<Job, Refused> {
+    let measure = &spec.phases.measure;
+    let operations = measure.operations.as_ref().map(|n| n.0);
+    let duration_ns = match (&measure.duration, operations) {
+        (Some(span), _) => Some(span.0),
+        (None, None) => Some(10 * SECOND_NS),
+        (None, Some(_)) => None,
+    };
+    let warmup_ns = match (&measure.warmup, duration_ns) {
+        (Some(span), _) => span.0,
+        (None, Some(ns)) => (ns / 10).min(5 * SECOND_NS),
+        (None, None) => 0,
+    };
+    let job = Job {
+        workload,
+        pacing: pacing(spec)?,
+        end: End { operations, duration_ns },
+        warmup_ns,
+        users: measure.users.unwrap_or(if measure.rate.is_some() { 64 } else { 16 }),
+        pipeline: measure.pipeline,
+        batch: 1,
+        cores: cores(spec),
+        timeout_ns: Some(measure.timeout.0).filter(|ns| *ns > 0),
+        queue: Queue { length: measure.queue.0, age_ns: None },
+        seed: spec.seed,
+        stripe: (0, 1),
+        team: None,
+        scale: Scale::Ns64,
+        raw_samples: false,
+        spin: false,
+        drain_ns: measure.drain.0,
+        retry: None,
+    };
+    job.check()?;
+    Ok(job)
+}
+
+/// The load job of `workload`: closed loop unless a rate is given, until `operations` are done.
+pub(super) fn load(spec: &Experiment, workload: Arc<dyn Workload>, operations: u64) -> Result<Job, Refused> {
+    let load = &spec.phases.load;
+    let pacing = match &load.rate {
+        Some(rate) => {
+            let profile = Profile::parse(rate).map_err(|e| Refused(format!("phases.load.rate: {e}")))?;
+            Pacing::Open { profile, process: Process::Constant }
+        }
+        None => Pacing::Closed { think_ns: 0 },
+    };
+    let job = Job {
+        pacing,
+        end: End { operations: Some(operations), duration_ns: None },
+        warmup_ns: 0,
+        users: load.users,
+        pipeline: load.pipeline,
+        batch: load.batch,
+        ..measure(spec, workload)?
+    };
+    job.check()?;
+    Ok(job)
+}
+
+fn pacing(spec: &Experiment) -> Result<Pacing, Refused> {
+    let measure = &spec.phases.measure;
+    let Some(rate) = &measure.rate else {
+        return Ok(Pacing::Closed { think_ns: measure.think.as_ref().map_or(0, |span| span.0) });
+    };
+    let profile = Profile::parse(rate).map_err(|e| Refused(format!("phases.measure.rate: {e}")))?;
+    let process = match measure.arrivals {
+        Arrivals::Poisson => Process::Poisson,
+        Arrivals::Constant => Process::Constant,
+    };
+    Ok(Pacing::Open { profile, process })
+}
+
+/// Load threads as far as the file says; a worker fills in what it does not.
+fn cores(spec: &Experiment) -> Vec<Option<usize>> {
+    let pinned = |core: usize| spec.client.pin.then_some(core);
+    match (&spec.client.cores, spec.client.threads) {
+        (Some(cores), Some(threads)) => {
+            cores.0.iter().cycle().take(threads).map(|core| pinned(*core)).collect()
+        }
+        (Some(cores), None) => cores.0.iter().map(|core| pinned(*core)).collect(),
+        (None, threads) => vec![None; threads.unwrap_or(1).max(1)],
+    }
+}

@@ -1,0 +1,480 @@
+//! The controller's end: workers are started, told what to do, begin together, and their seconds are added up.
+
+use super::frame::{Frame, read_frame, write_frame};
+use super::serve::unix_ns;
+use super::{Assignment, Done, FromWorker, PROTOCOL, Stage, ToWorker};
+use crate::apparatus::{Apparatus, Applied, Nature};
+use crate::parts::Seconds;
+use crate::work::Prepared;
+use dyno_engine::{Control, Finished, Job, RunError, Second};
+use dyno_record::Totals;
+use dyno_types::{Outcome, Refused};
+use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+/// How long a worker may take to open its target.
+const READY: Duration = Duration::from_secs(60);
+/// How long it may take to connect its users.
+const CONNECT: Duration = Duration::from_secs(120);
+/// How long it may take to make collections and indexes and to look for records.
+const PREPARE: Duration = Duration::from_secs(600);
+/// From the last worker's connecting to the common beginning.
+const AHEAD_NS: u64 = 20_000_000;
+
+/// A worker to be started.
+#[derive(Debug)]
+pub struct Recruit {
+    /// The program and its surroundings; standard input and output are taken.
+    pub command: Command,
+    /// What it is to do.
+    pub assignment: Assignment,
+}
+
+/// Why workers could not be brought to work.
+#[derive(Debug, thiserror::Error)]
+pub enum CrewError {
+    /// The request is wrong.
+    #[error("{0}")]
+    Refused(String),
+    /// The target does not answer, or not as it should.
+    #[error("{0}")]
+    Unreachable(String),
+    /// A worker could not be started, or died.
+    #[error("{0}")]
+    Worker(String),
+}
+
+impl From<CrewError> for RunError {
+    fn from(error: CrewError) -> Self {
+        match error {
+            CrewError::Refused(words) => RunError::Refused(Refused(words)),
+            CrewError::Unreachable(words) => RunError::Unreachable { outcome: Outcome::Unreachable, words },
+            CrewError::Worker(words) => RunError::Io(std::io::Error::other(words)),
+        }
+    }
+}
+
+enum Told {
+    Message(FromWorker),
+    Second(Box<Second>),
+    Lost(String),
+}
+
+struct Member {
+    child: Mutex<Child>,
+    input: Arc<Mutex<Option<ChildStdin>>>,
+    /// Which target it works on.
+    instance: usize,
+    number: usize,
+    pid: u32,
+}
+
+/// What one target's workers did in the last phase.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// Number of the target, from 0.
+    pub instance: usize,
+    /// Everything measured.
+    pub totals: Totals,
+    /// Length without the warm-up, nanoseconds.
+    pub measured_ns: u64,
+}
+
+/// Workers that are ready.
+pub struct Crew {
+    members: Vec<Member>,
+    told: Mutex<Receiver<(usize, Told)>>,
+    ending: Arc<AtomicBool>,
+    nature: Nature,
+    /// Facts about the target, as the first worker found them.
+    pub facts: BTreeMap<String, String>,
+    /// Targets without secrets, by instance.
+    pub shown: Vec<String>,
+    prepared: Mutex<Vec<Prepared>>,
+    parts: Mutex<Vec<Part>>,
+    lost: Mutex<Vec<String>>,
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Crew {
+    /// Starts the workers and waits until each has opened its target.
+    pub fn start(recruits: Vec<Recruit>) -> Result<Crew, CrewError> {
+        let (tell, told) = channel();
+        let mut members = Vec::new();
+        for recruit in recruits {
+            members.push(enlist(recruit, members.len(), &tell)?);
+        }
+        let instances = members.iter().map(|m: &Member| m.instance + 1).max().unwrap_or(0);
+        let mut crew = Crew {
+            members,
+            told: Mutex::new(told),
+            ending: Arc::new(AtomicBool::new(false)),
+            nature: Nature::default(),
+            facts: BTreeMap::new(),
+            shown: vec![String::new(); instances],
+            prepared: Mutex::new(vec![Prepared::default(); instances]),
+            parts: Mutex::new(Vec::new()),
+            lost: Mutex::new(Vec::new()),
+        };
+        crew.keep_alive()?;
+        let all: Vec<usize> = (0..crew.members.len()).collect();
+        for (worker, word) in
+            crew.answers(&all, READY, "open its target", |w| matches!(w, FromWorker::Ready { .. }))?
+        {
+            let FromWorker::Ready { nature, facts, shown, .. } = word else { continue };
+            crew.shown[crew.members[worker].instance] = shown;
+            if worker == 0 {
+                (crew.nature, crew.facts) = (nature, facts);
+            }
+        }
+        Ok(crew)
+    }
+
+    /// A sign of life five times a second, so that workers whose controller is gone stop.
+    fn keep_alive(&self) -> Result<(), CrewError> {
+        let inputs: Vec<_> = self.members.iter().map(|member| member.input.clone()).collect();
+        let ending = self.ending.clone();
+        let alive = move || {
+            while !ending.load(Ordering::Relaxed) {
+                for input in &inputs {
+                    if let Some(pipe) = held(input).as_mut() {
+                        // A worker that is gone shows at the other end.
+                        let _ = write_frame(pipe, &Frame::Message(&ToWorker::Ping));
+                    }
+                }
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        };
+        let started = std::thread::Builder::new().name("alive".into()).spawn(alive);
+        started.map(drop).map_err(|e| CrewError::Worker(e.to_string()))
+    }
+
+    /// Lets the first worker of every target make collections and look for records; returns what each has found.
+    pub fn prepare(&self) -> Result<Vec<Prepared>, CrewError> {
+        let firsts: Vec<usize> =
+            self.members.iter().enumerate().filter(|(_, m)| m.number == 0).map(|(at, _)| at).collect();
+        firsts.iter().for_each(|at| self.say(*at, &ToWorker::Prepare));
+        let mut found = held(&self.prepared).clone();
+        for (worker, word) in
+            self.answers(&firsts, PREPARE, "prepare its target", |w| matches!(w, FromWorker::Prepared(_)))?
+        {
+            if let FromWorker::Prepared(prepared) = word {
+                found[self.members[worker].instance] = prepared;
+            }
+        }
+        *held(&self.prepared) = found.clone();
+        Ok(found)
+    }
+
+    /// Process numbers of the workers.
+    pub fn pids(&self) -> Vec<u32> {
+        self.members.iter().map(|member| member.pid).collect()
+    }
+
+    /// What each target's workers did in the last phase.
+    pub fn parts(&self) -> Vec<Part> {
+        held(&self.parts).clone()
+    }
+
+    /// Workers that were lost, in words.
+    pub fn lost(&self) -> Vec<String> {
+        held(&self.lost).clone()
+    }
+
+    fn say(&self, worker: usize, message: &ToWorker) {
+        if let Some(pipe) = held(&self.members[worker].input).as_mut() {
+            // A worker that is gone shows at the other end.
+            let _ = write_frame(pipe, &Frame::Message(message));
+        }
+    }
+
+    fn say_all(&self, message: &ToWorker) {
+        (0..self.members.len()).for_each(|worker| self.say(worker, message));
+    }
+
+    /// One answer of each of `workers` that `is` it.
+    fn answers(
+        &self,
+        workers: &[usize],
+        patience: Duration,
+        what: &str,
+        is: impl Fn(&FromWorker) -> bool,
+    ) -> Result<Vec<(usize, FromWorker)>, CrewError> {
+        let end = Instant::now() + patience;
+        let told = held(&self.told);
+        let mut answers: Vec<(usize, FromWorker)> = Vec::new();
+        while answers.len() < workers.len() {
+            let left = end.saturating_duration_since(Instant::now());
+            match told.recv_timeout(left) {
+                Ok((worker, Told::Message(word))) if is(&word) => answers.push((worker, word)),
+                Ok((worker, Told::Message(FromWorker::Failed { unreachable, words }))) => {
+                    return Err(self.failed(worker, unreachable, words));
+                }
+                Ok((worker, Told::Lost(words))) => {
+                    return Err(CrewError::Worker(format!("{} was lost: {words}", self.name(worker))));
+                }
+                Ok(_) => {}
+                Err(_) => {
+                    let text = format!("a worker did not {what} within {} s", patience.as_secs());
+                    return Err(CrewError::Worker(text));
+                }
+            }
+        }
+        Ok(answers)
+    }
+
+    fn failed(&self, worker: usize, unreachable: bool, words: String) -> CrewError {
+        let words = match self.members.len() {
+            1 => words,
+            _ => format!("{}: {words}", self.name(worker)),
+        };
+        if unreachable { CrewError::Unreachable(words) } else { CrewError::Refused(words) }
+    }
+
+    fn name(&self, worker: usize) -> String {
+        format!("worker {} (process {})", worker + 1, self.members[worker].pid)
+    }
+
+    /// Connects all and lets them begin at the same instant. True if they have begun.
+    fn begin(&self, stage: Stage, control: &Control) -> Result<bool, CrewError> {
+        let prepared = held(&self.prepared).clone();
+        for (worker, member) in self.members.iter().enumerate() {
+            let prepared = prepared[member.instance].clone();
+            self.say(worker, &ToWorker::Start { stage, prepared });
+        }
+        let end = Instant::now() + CONNECT;
+        let mut connected = 0;
+        while connected < self.members.len() {
+            let told = held(&self.told).recv_timeout(Duration::from_millis(50));
+            match told {
+                Ok((_, Told::Message(FromWorker::Connected))) => connected += 1,
+                Ok((worker, Told::Message(FromWorker::Failed { unreachable, words }))) => {
+                    self.say_all(&ToWorker::Abort);
+                    return Err(self.failed(worker, unreachable, words));
+                }
+                Ok((worker, Told::Lost(words))) => {
+                    self.say_all(&ToWorker::Abort);
+                    return Err(CrewError::Worker(format!("{} was lost: {words}", self.name(worker))));
+                }
+                _ if control.stopping() => {
+                    self.say_all(&ToWorker::Abort);
+                    return Ok(false);
+                }
+                _ if Instant::now() > end => {
+                    self.say_all(&ToWorker::Abort);
+                    let text = format!("a worker did not connect its users within {} s", CONNECT.as_secs());
+                    return Err(CrewError::Unreachable(text));
+                }
+                _ => {}
+            }
+        }
+        let at_ns = unix_ns() + AHEAD_NS;
+        self.say_all(&ToWorker::Begin { at_ns });
+        control.announce(UNIX_EPOCH + Duration::from_nanos(at_ns));
+        Ok(true)
+    }
+
+    /// Takes seconds until every worker has ended.
+    fn gather(
+        &self,
+        whole: Option<&Job>,
+        control: &Control,
+        on_second: &mut dyn FnMut(Second),
+    ) -> Result<Vec<Option<Done>>, CrewError> {
+        let mut seconds = Seconds::new(self.members.len());
+        let mut done: Vec<Option<Done>> = vec![None; self.members.len()];
+        let mut open = self.members.len();
+        let mut own: Vec<Option<Totals>> = vec![None; self.members.len()];
+        let (mut said_stop, mut said_abort) = (false, false);
+        while open > 0 {
+            match held(&self.told).recv_timeout(Duration::from_millis(50)) {
+                Ok((worker, Told::Second(second))) => {
+                    if !second.warmup {
+                        match &mut own[worker] {
+                            Some(totals) => totals.merge(&second.totals),
+                            None => own[worker] = Some(second.totals.clone()),
+                        }
+                    }
+                    seconds.take(worker, *second);
+                }
+                Ok((worker, Told::Message(FromWorker::Done(ended)))) => {
+                    seconds.ended(worker);
+                    if let Some(why) = &ended.ended_early {
+                        held(&self.lost).push(format!("{} ended early: {why}", self.name(worker)));
+                    }
+                    done[worker] = Some(ended);
+                    open -= 1;
+                }
+                Ok((worker, Told::Message(FromWorker::Failed { unreachable, words }))) => {
+                    self.say_all(&ToWorker::Abort);
+                    return Err(self.failed(worker, unreachable, words));
+                }
+                Ok((worker, Told::Lost(words))) => {
+                    // What has arrived is kept; the others end as if told to.
+                    held(&self.lost).push(format!("{} was lost: {words}", self.name(worker)));
+                    seconds.ended(worker);
+                    open -= 1;
+                    self.say_all(&ToWorker::Stop);
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+                _ => {}
+            }
+            if control.stopping() && !said_stop {
+                said_stop = true;
+                self.say_all(&ToWorker::Stop);
+            }
+            if control.aborting() && !said_abort {
+                said_abort = true;
+                self.say_all(&ToWorker::Abort);
+            }
+            seconds.hand_out(on_second);
+        }
+        seconds.hand_out(on_second);
+        self.keep_parts(&own, &done, whole.map_or(0, |job| job.warmup_ns));
+        Ok(done)
+    }
+
+    fn keep_parts(&self, own: &[Option<Totals>], done: &[Option<Done>], warmup_ns: u64) {
+        let mut parts: Vec<Part> = Vec::new();
+        for ((member, totals), done) in self.members.iter().zip(own).zip(done) {
+            let Some(totals) = totals else { continue };
+            let measured_ns = done.as_ref().map_or(0, |done| done.elapsed_ns.saturating_sub(warmup_ns));
+            match parts.iter_mut().find(|part| part.instance == member.instance) {
+                Some(part) => {
+                    part.totals.merge(totals);
+                    part.measured_ns = part.measured_ns.max(measured_ns);
+                }
+                None => parts.push(Part { instance: member.instance, totals: totals.clone(), measured_ns }),
+            }
+        }
+        *held(&self.parts) = parts;
+    }
+}
+
+/// Starts a worker and says the first words.
+fn enlist(recruit: Recruit, at: usize, tell: &Sender<(usize, Told)>) -> Result<Member, CrewError> {
+    let Recruit { mut command, assignment } = recruit;
+    let trouble = |words: String| CrewError::Worker(format!("worker {}: {words}", at + 1));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    // Ctrl-C in a terminal goes to the foreground group; workers are told by the controller.
+    command.process_group(0);
+    let mut child = command.spawn().map_err(|e| {
+        let program = command.get_program().to_string_lossy().into_owned();
+        trouble(format!("{program} could not be started: {e}"))
+    })?;
+    let (Some(mut input), Some(mut output)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err(trouble("no pipe".into()));
+    };
+    let (instance, number, pid) = (assignment.instance, assignment.number, child.id());
+    let hello = ToWorker::Hello { protocol: PROTOCOL, now_ns: unix_ns() };
+    let said = write_frame(&mut input, &Frame::Message(&hello))
+        .and_then(|()| write_frame(&mut input, &Frame::Message(&ToWorker::Assign(Box::new(assignment)))));
+    if let Err(error) = said {
+        let status = child.wait().map_or(String::new(), |status| format!(" ({status})"));
+        return Err(trouble(format!("it ended at once{status}: {error}")));
+    }
+    let tell = tell.clone();
+    let listen = move || {
+        loop {
+            let told = match read_frame(&mut output) {
+                Ok(Frame::Message(word)) => Told::Message(word),
+                Ok(Frame::Second(second)) => Told::Second(second),
+                Err(error) => {
+                    drop(tell.send((at, Told::Lost(error.to_string()))));
+                    return;
+                }
+            };
+            if tell.send((at, told)).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name(format!("worker-{}", at + 1))
+        .spawn(listen)
+        .map_err(|e| trouble(e.to_string()))?;
+    let input = Arc::new(Mutex::new(Some(input)));
+    Ok(Member { child: Mutex::new(child), input, instance, number, pid })
+}
+
+impl Apparatus for Crew {
+    fn nature(&self) -> Nature {
+        self.nature.clone()
+    }
+
+    fn run(
+        &self,
+        phase: &str,
+        jobs: &[Job],
+        control: &Arc<Control>,
+        on_second: &mut dyn FnMut(Second),
+    ) -> Result<Applied, RunError> {
+        let stage = if phase == Stage::Load.name() { Stage::Load } else { Stage::Measure };
+        if !self.begin(stage, control)? {
+            let words = "interrupted while connecting".into();
+            return Err(RunError::Unreachable { outcome: Outcome::Aborted, words });
+        }
+        let done = self.gather(jobs.first(), control, on_second)?;
+        let there: Vec<&Done> = done.iter().flatten().collect();
+        let Some(first) = there.first() else {
+            return Err(CrewError::Worker(held(&self.lost).join("; ")).into());
+        };
+        let mut errors: Vec<(Outcome, String)> = Vec::new();
+        for (name, words) in there.iter().flat_map(|done| &done.errors) {
+            if let Some(outcome) = Outcome::from_name(name)
+                && errors.iter().all(|(known, _)| *known != outcome)
+            {
+                errors.push((outcome, words.clone()));
+            }
+        }
+        let finished = Finished {
+            errors,
+            epoch: UNIX_EPOCH
+                + Duration::from_nanos(there.iter().map(|d| d.epoch_ns).min().unwrap_or(first.epoch_ns)),
+            elapsed_ns: there.iter().map(|d| d.elapsed_ns).max().unwrap_or(0),
+            connecting_ns: there.iter().map(|d| d.connecting_ns).max().unwrap_or(0),
+            pinned: there.iter().all(|d| d.pinned),
+        };
+        Ok(Applied {
+            finished,
+            user_s: there.iter().map(|d| d.user_s).sum(),
+            system_s: there.iter().map(|d| d.system_s).sum(),
+            peak_resident_bytes: there.iter().map(|d| d.peak_resident_bytes).sum(),
+            threads: Some(there.iter().map(|d| d.threads).sum()),
+        })
+    }
+
+    fn lost(&self) -> Vec<String> {
+        Crew::lost(self)
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.ending.store(true, Ordering::Relaxed);
+        for member in &self.members {
+            if let Some(mut pipe) = held(&member.input).take() {
+                // Closing the pipe says the same.
+                let _ = write_frame(&mut pipe, &Frame::Message(&ToWorker::Bye));
+            }
+        }
+        let end = Instant::now() + Duration::from_secs(5);
+        for member in &self.members {
+            let mut child = held(&member.child);
+            while matches!(child.try_wait(), Ok(None)) && Instant::now() < end {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

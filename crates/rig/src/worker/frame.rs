@@ -1,0 +1,141 @@
+//! Frames: a length of four bytes (little-endian), a byte that says what follows, and the bytes themselves.
+
+use dyno_engine::Second;
+use dyno_record::codec;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{self, Read, Write};
+
+/// Longest frame: a second with all its histograms full is below 8 MiB.
+pub const FRAME_BYTES: usize = 32 << 20;
+
+const MESSAGE: u8 = 1;
+const SECOND: u8 = 2;
+
+/// Why a frame could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    /// The other end has closed between two frames.
+    #[error("the other end has closed")]
+    Closed,
+    /// The pipe failed, or ended within a frame.
+    #[error("the pipe failed: {0}")]
+    Pipe(#[from] io::Error),
+    /// The bytes are no frame of this protocol.
+    #[error("{0}")]
+    Malformed(String),
+}
+
+/// What a frame holds.
+#[derive(Debug)]
+pub enum Frame<M> {
+    /// A message.
+    Message(M),
+    /// A second of load.
+    Second(Box<Second>),
+}
+
+/// Writes one frame whole.
+pub fn write_frame<M: Serialize>(to: &mut dyn Write, frame: &Frame<&M>) -> io::Result<()> {
+    let mut bytes = vec![0; 4];
+    match frame {
+        Frame::Message(message) => {
+            bytes.push(MESSAGE);
+            serde_json::to_writer(&mut bytes, message)?;
+        }
+        Frame::Second(second) => {
+            bytes.push(SECOND);
+            bytes.extend_from_slice(&second.second.to_le_bytes());
+            bytes.push(u8::from(second.warmup));
+            codec::encode(&second.totals, &mut bytes);
+        }
+    }
+    let length = bytes.len() - 4;
+    if length > FRAME_BYTES {
+        return Err(io::Error::other(format!("a frame of {length} bytes: at most {FRAME_BYTES}")));
+    }
+    bytes[..4].copy_from_slice(&(length as u32).to_le_bytes());
+    to.write_all(&bytes)?;
+    to.flush()
+}
+
+/// Reads one frame whole.
+pub fn read_frame<M: DeserializeOwned>(from: &mut dyn Read) -> Result<Frame<M>, FrameError> {
+    let mut head = [0; 4];
+    let mut got = 0;
+    while got < head.len() {
+        match from.read(&mut head[got..]) {
+            Ok(0) if got == 0 => return Err(FrameError::Closed),
+            Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+            Ok(n) => got += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let length = u32::from_le_bytes(head) as usize;
+    if length == 0 || length > FRAME_BYTES {
+        let text = format!("a frame of {length} bytes: expected 1 to {FRAME_BYTES}; is the other end dyno?");
+        return Err(FrameError::Malformed(text));
+    }
+    let mut bytes = vec![0; length];
+    from.read_exact(&mut bytes)?;
+    match bytes[0] {
+        MESSAGE => serde_json::from_slice(&bytes[1..])
+            .map(Frame::Message)
+            .map_err(|error| FrameError::Malformed(format!("a message that is none: {error}"))),
+        SECOND => second(&bytes[1..]).map(|second| Frame::Second(Box::new(second))),
+        kind => Err(FrameError::Malformed(format!("a frame of unknown kind {kind}"))),
+    }
+}
+
+fn second(bytes: &[u8]) -> Result<Second, FrameError> {
+    let Some((head, rest)) = bytes.split_at_checked(9) else {
+        return Err(FrameError::Malformed("a second of too few bytes".into()));
+    };
+    let mut number = [0; 8];
+    number.copy_from_slice(&head[..8]);
+    let totals = codec::decode(rest).map_err(|error| FrameError::Malformed(error.to_string()))?;
+    Ok(Second { second: u64::from_le_bytes(number), warmup: head[8] != 0, totals })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_record::{Scale, Totals};
+
+    #[test]
+    fn frames_come_back_whole_or_not_at_all() {
+        let mut bytes = Vec::new();
+        write_frame(&mut bytes, &Frame::Message(&"hello".to_owned())).unwrap();
+        let mut totals = Totals::new(2, Scale::Ns64);
+        totals.arrivals = 7;
+        let second = Second { second: 3, warmup: true, totals };
+        write_frame::<String>(&mut bytes, &Frame::Second(Box::new(second))).unwrap();
+        let mut from = bytes.as_slice();
+        assert!(matches!(read_frame::<String>(&mut from), Ok(Frame::Message(text)) if text == "hello"));
+        match read_frame::<String>(&mut from).unwrap() {
+            Frame::Second(second) => {
+                assert_eq!((second.second, second.warmup, second.totals.arrivals), (3, true, 7))
+            }
+            Frame::Message(_) => panic!("a message"),
+        }
+        assert!(matches!(read_frame::<String>(&mut from), Err(FrameError::Closed)));
+        for cut in 1..bytes.len() {
+            let mut from = &bytes[..cut];
+            while let Ok(frame) = read_frame::<String>(&mut from) {
+                drop(frame);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_frame_is_refused() {
+        for bytes in
+            [&b"HTTP/1.1 200 OK\r\n\r\n"[..], &[0, 0, 0, 0, 1], &[1, 0, 0, 0, 9], &[2, 0, 0, 0, 1, b'x']]
+        {
+            let mut from = bytes;
+            let read = read_frame::<String>(&mut from);
+            assert!(matches!(read, Err(FrameError::Malformed(_))), "{bytes:?}: {read:?}");
+        }
+    }
+}

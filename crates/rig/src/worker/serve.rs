@@ -1,0 +1,329 @@
+//! The worker's end: does what the pipe says, and stops when the pipe falls silent.
+//!
+//! One thread reads the pipe and acts at once on what cannot wait (begin, stop, abort); one watches the lease; the
+//! caller's thread opens the target and runs phases.
+
+use super::frame::{Frame, FrameError, read_frame, write_frame};
+use super::{Assignment, Done, FromWorker, PROTOCOL, Stage, ToWorker};
+use crate::apparatus::Apparatus;
+use crate::cores::choose_cores;
+use crate::target::{Client, Opened, Target, TargetError};
+use crate::work::{Prepared, Work};
+use dyno_engine::net::monotonic_ns;
+use dyno_engine::{Control, Gate, Job, RunError, Team};
+use dyno_plan::experiment::{Driver, Experiment};
+use dyno_types::Refused;
+use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Reads the work of an experiment.
+pub type ReadWork<'a> = &'a dyn Fn(&Experiment) -> Result<Box<dyn Work>, Refused>;
+
+/// Why a worker could not go on: told to the controller.
+struct Trouble {
+    unreachable: bool,
+    words: String,
+}
+
+impl From<Refused> for Trouble {
+    fn from(refused: Refused) -> Self {
+        Trouble { unreachable: false, words: refused.0 }
+    }
+}
+
+impl From<TargetError> for Trouble {
+    fn from(error: TargetError) -> Self {
+        Trouble { unreachable: matches!(error, TargetError::Unreachable(_)), words: error.to_string() }
+    }
+}
+
+impl From<RunError> for Trouble {
+    fn from(error: RunError) -> Self {
+        Trouble { unreachable: matches!(error, RunError::Unreachable { .. }), words: error.to_string() }
+    }
+}
+
+/// What the threads share.
+struct Shared {
+    /// When the controller was last heard, monotonic nanoseconds.
+    heard_ns: AtomicU64,
+    /// How long a worker goes on without a word, nanoseconds.
+    lease_ns: AtomicU64,
+    /// Whether the lease has run out.
+    lapsed: AtomicBool,
+    /// The phase under way.
+    phase: Mutex<Option<(Arc<Control>, Arc<Gate>)>>,
+    /// Set once the pipe has closed.
+    closed: AtomicBool,
+}
+
+impl Shared {
+    fn phase(&self) -> MutexGuard<'_, Option<(Arc<Control>, Arc<Gate>)>> {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) fn unix_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
+}
+
+/// Serves one controller until it says goodbye or closes the pipe. `output` must be a stream that nothing else writes to.
+pub fn serve(
+    mut input: impl Read + Send + 'static,
+    mut output: impl Write + Send,
+    read_work: ReadWork<'_>,
+) -> Result<(), FrameError> {
+    greet(&mut input, &mut output)?;
+    let shared = Arc::new(Shared {
+        heard_ns: AtomicU64::new(monotonic_ns()),
+        lease_ns: AtomicU64::new(u64::MAX),
+        lapsed: AtomicBool::new(false),
+        phase: Mutex::new(None),
+        closed: AtomicBool::new(false),
+    });
+    let (tell, told) = channel();
+    let listening = shared.clone();
+    std::thread::Builder::new().name("pipe".into()).spawn(move || listen(input, &listening, &tell))?;
+    let watching = shared.clone();
+    std::thread::Builder::new().name("lease".into()).spawn(move || watch(&watching))?;
+    let mut worker = Worker { output: Mutex::new(&mut output), shared, told, read_work };
+    worker.run()
+}
+
+/// The first words, on both sides.
+fn greet(input: &mut dyn Read, output: &mut dyn Write) -> Result<(), FrameError> {
+    let Frame::Message(ToWorker::Hello { protocol, now_ns }) = read_frame(input)? else {
+        return Err(FrameError::Malformed("the first word must be hello".into()));
+    };
+    let hello = FromWorker::Hello {
+        protocol: PROTOCOL,
+        dyno: env!("CARGO_PKG_VERSION").into(),
+        pid: std::process::id(),
+        heard_ns: now_ns,
+        now_ns: unix_ns(),
+    };
+    write_frame(output, &Frame::Message(&hello))?;
+    if protocol != PROTOCOL {
+        let text =
+            format!("the controller speaks protocol {protocol}, this worker {PROTOCOL}: use the same dyno");
+        return Err(FrameError::Malformed(text));
+    }
+    Ok(())
+}
+
+/// Reads the pipe to its end.
+fn listen(mut input: impl Read, shared: &Shared, tell: &Sender<ToWorker>) {
+    while let Ok(Frame::Message(message)) = read_frame::<ToWorker>(&mut input) {
+        shared.heard_ns.store(monotonic_ns(), Ordering::Relaxed);
+        match message {
+            ToWorker::Ping => {}
+            ToWorker::Begin { at_ns } => {
+                if let Some((_, gate)) = shared.phase().as_ref() {
+                    gate.open(monotonic_ns() + at_ns.saturating_sub(unix_ns()));
+                }
+            }
+            ToWorker::Stop => {
+                if let Some((control, _)) = shared.phase().as_ref() {
+                    control.stop();
+                }
+            }
+            ToWorker::Abort => {
+                if let Some((control, _)) = shared.phase().as_ref() {
+                    control.abort();
+                }
+            }
+            other => {
+                if tell.send(other).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+    // The controller has gone: nobody is there to hear of further load.
+    shared.closed.store(true, Ordering::Relaxed);
+    if let Some((control, _)) = shared.phase().as_ref() {
+        control.abort();
+    }
+}
+
+/// Ends the load when the lease runs out.
+fn watch(shared: &Shared) {
+    while !shared.closed.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(50));
+        let silent_ns = monotonic_ns().saturating_sub(shared.heard_ns.load(Ordering::Relaxed));
+        if silent_ns > shared.lease_ns.load(Ordering::Relaxed)
+            && let Some((control, _)) = shared.phase().as_ref()
+            && !control.stopping()
+        {
+            shared.lapsed.store(true, Ordering::Relaxed);
+            control.stop();
+        }
+    }
+}
+
+struct Worker<'a, W: Write + Send> {
+    output: Mutex<&'a mut W>,
+    shared: Arc<Shared>,
+    told: Receiver<ToWorker>,
+    read_work: ReadWork<'a>,
+}
+
+/// A target that is open, and what is done with it.
+struct Place {
+    assignment: Assignment,
+    opened: Opened,
+    work: Box<dyn Work>,
+    cores: Vec<usize>,
+}
+
+impl<W: Write + Send> Worker<'_, W> {
+    fn run(&mut self) -> Result<(), FrameError> {
+        let mut place = None;
+        while let Ok(message) = self.told.recv() {
+            let answer = match message {
+                ToWorker::Assign(assignment) => self.assign(*assignment).map(|(ready, opened)| {
+                    place = Some(opened);
+                    ready
+                }),
+                ToWorker::Prepare => match &mut place {
+                    Some(place) => prepare(place).map(FromWorker::Prepared),
+                    None => Err(early()),
+                },
+                ToWorker::Start { stage, prepared } => match &mut place {
+                    Some(place) => self.stage(place, stage, &prepared).map(FromWorker::Done),
+                    None => Err(early()),
+                },
+                ToWorker::Bye => return Ok(()),
+                _ => continue,
+            };
+            let answer =
+                answer.unwrap_or_else(|t| FromWorker::Failed { unreachable: t.unreachable, words: t.words });
+            say(&self.output, &answer)?;
+        }
+        Ok(())
+    }
+
+    fn assign(&self, assignment: Assignment) -> Result<(FromWorker, Place), Trouble> {
+        self.shared.lease_ns.store(assignment.lease_ms * 1_000_000, Ordering::Relaxed);
+        let spec = &assignment.spec;
+        let work = (self.read_work)(spec)?;
+        let client = match spec.client.driver {
+            Driver::Wire => Client::Wire,
+            Driver::Official => Client::Official,
+        };
+        let mut target = Target::parse_for(&assignment.target, client)?;
+        if let Some(database) = work.database() {
+            target.set_database(&database);
+        }
+        let opened = target.open(work.content())?;
+        opened.check(&work.content(), &work.verbs())?;
+        let cores = match (&spec.client.cores, assignment.cores.as_slice()) {
+            (Some(cores), _) => cores.0.clone(),
+            (None, []) => choose_cores(spec.client.threads, usize::MAX, assignment.local, None)?,
+            (None, given) => given.iter().copied().take(spec.client.threads.unwrap_or(usize::MAX)).collect(),
+        };
+        let ready = FromWorker::Ready {
+            nature: opened.nature(),
+            facts: opened.facts(),
+            shown: target.redacted(),
+            cores: cores.clone(),
+        };
+        Ok((ready, Place { assignment, opened, work, cores }))
+    }
+
+    fn stage(&self, place: &mut Place, stage: Stage, prepared: &Prepared) -> Result<Done, Trouble> {
+        place.work.adopt(prepared)?;
+        let whole = match stage {
+            Stage::Load => place.work.load()?.ok_or_else(|| Refused("there is nothing to load".into()))?,
+            Stage::Measure => place.work.measure()?,
+        };
+        let (control, gate) = (Arc::new(Control::default()), Arc::new(Gate::default()));
+        let job = place.job(whole, &gate)?;
+        let threads = if place.opened.is_wire() { job.cores.len() } else { job.users };
+        *self.shared.phase() = Some((control.clone(), gate.clone()));
+        self.shared.lapsed.store(false, Ordering::Relaxed);
+        if self.shared.closed.load(Ordering::Relaxed) {
+            control.abort();
+        }
+        let mut pipe = Ok(());
+        let pipes = &self.output;
+        let applied = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !gate.connected(Duration::from_millis(20)) {
+                    if control.stopping() {
+                        return;
+                    }
+                }
+                // A pipe that fails shows with the first second.
+                let _ = say(pipes, &FromWorker::Connected);
+            });
+            let applied = place.opened.run_jobs(&[job], &control, &mut |second| {
+                let mut output = pipes.lock().unwrap_or_else(PoisonError::into_inner);
+                let written = write_frame::<FromWorker>(*output, &Frame::Second(Box::new(second)));
+                if written.is_err() {
+                    control.abort();
+                    pipe = written;
+                }
+            });
+            // Lets go of the thread above where the run never came to connecting.
+            control.stop();
+            applied
+        });
+        *self.shared.phase() = None;
+        pipe.map_err(|error| Trouble { unreachable: false, words: format!("the pipe failed: {error}") })?;
+        let applied = applied?;
+        let finished = applied.finished;
+        let lapsed = self.shared.lapsed.load(Ordering::Relaxed);
+        Ok(Done {
+            errors: finished.errors.into_iter().map(|(o, words)| (o.name().to_owned(), words)).collect(),
+            epoch_ns: finished.epoch.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64,
+            elapsed_ns: finished.elapsed_ns,
+            connecting_ns: finished.connecting_ns,
+            pinned: finished.pinned,
+            user_s: applied.user_s,
+            system_s: applied.system_s,
+            peak_resident_bytes: applied.peak_resident_bytes,
+            threads,
+            ended_early: lapsed.then(|| "the controller was silent for longer than the lease".into()),
+        })
+    }
+}
+
+fn say<W: Write>(output: &Mutex<&mut W>, message: &FromWorker) -> io::Result<()> {
+    let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+    write_frame(*output, &Frame::Message(message))
+}
+
+fn early() -> Trouble {
+    Trouble { unreachable: false, words: "a word that comes before the assignment".into() }
+}
+
+fn prepare(place: &mut Place) -> Result<Prepared, Trouble> {
+    Ok(place.work.prepare(&place.opened)?)
+}
+
+impl Place {
+    /// This worker's part of a job, on its cores, behind the gate.
+    fn job(&self, whole: Job, gate: &Arc<Gate>) -> Result<Job, Refused> {
+        let (assignment, spec) = (&self.assignment, &self.assignment.spec);
+        let mut job = whole;
+        let pinned = spec.client.pin && !self.opened.is_virtual();
+        job.cores = self.cores.iter().map(|core| pinned.then_some(*core)).collect();
+        job.cores.truncate(job.users.max(1));
+        if self.opened.is_virtual() {
+            job.cores = vec![None];
+            job.timeout_ns = None;
+        }
+        if !self.opened.is_wire() {
+            job.pipeline = 1;
+        }
+        job.spin = assignment.spin && pinned;
+        let mut part = self.work.part(&job, assignment.number, assignment.of)?;
+        part.team = Some(Team::gated(1, part.workload.frontier(), gate.clone()));
+        part.check()?;
+        Ok(part)
+    }
+}
