@@ -20,9 +20,13 @@ fn bytes(bytes: f64) -> String {
     format!("{value:.1} TiB")
 }
 
-/// A rate of single events: whole numbers where they are large.
-fn rate(value: f64) -> String {
-    if value < 10.0 { format!("{value:.1}/s") } else { format!("{}/s", Thousands(value.round() as u64)) }
+/// Single events per second: whole numbers where there are many.
+fn events(value: f64, what: &str) -> String {
+    if value < 10.0 {
+        format!("{value:.1} {what}/s")
+    } else {
+        format!("{} {what}/s", Thousands(value.round() as u64))
+    }
 }
 
 fn us(value: f64) -> String {
@@ -45,7 +49,7 @@ fn database(out: &mut String, seen: &DatabaseUse) {
 }
 
 fn server(out: &mut String, seen: &ProcessUse) {
-    let faults = seen.major_faults_per_s.filter(|n| *n > 0.0).map(|n| format!("{} major faults", rate(n)));
+    let faults = seen.major_faults_per_s.filter(|n| *n > 0.0).map(|n| events(n, "major faults"));
     let throttled = seen.throttled_share.filter(|s| *s > 0.0).map(|s| format!("throttled {}", percent(s)));
     let cpu = Some(format!("CPU {:.2} cores", seen.cpu_cores));
     row(
@@ -69,7 +73,7 @@ fn host(out: &mut String, seen: &HostUse) {
     if let Some(disk) = &seen.disk {
         let each = |name: &str, count: f64, volume: f64, time: Option<f64>| {
             let time = time.map_or(String::new(), |t| format!(" of {}", us(t)));
-            (count > 0.0).then(|| format!("{} {name}{time}, {}/s", rate(count), bytes(volume)))
+            (count > 0.0).then(|| format!("{}{time}, {}/s", events(count, name), bytes(volume)))
         };
         let reads = each("reads", disk.reads_per_s, disk.read_bytes_per_s, disk.read_us);
         let writes = each("writes", disk.writes_per_s, disk.written_bytes_per_s, disk.write_us);
@@ -138,7 +142,7 @@ mod tests {
             database 101,234 commands/s, 17 connections, 1.5 KiB\n\
             server   CPU 0.98 cores, 47.7 MiB resident\n\
             host     CPU 71.3 % busy, 2.0 % iowait, 0.0 % steal, network 4.8 MiB/s in, 0 B/s out\n\
-            disk     vda busy 25.0 %, 1,234/s writes of 120.0 us, 8.1 MiB/s\n\
+            disk     vda busy 25.0 %, 1,234 writes/s of 120 us, 8.1 MiB/s\n\
             monitors 0.31 % of one core\n";
         assert_eq!(out, expected);
         out.clear();
