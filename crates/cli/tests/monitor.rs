@@ -215,7 +215,8 @@ fn prometheus_scrapes_a_run() {
     let mut child = Ended(child);
     let metrics = announced(&mut child.0);
     let config = format!(
-        "global:\n  scrape_interval: 1s\nscrape_configs:\n  - job_name: dyno\n    static_configs:\n      - targets: ['127.0.0.1:{metrics}']\n"
+        "global: {{scrape_interval: 1s}}\nscrape_configs:\n  - job_name: dyno\n    static_configs:\n      \
+         - targets: ['127.0.0.1:{metrics}']\n"
     );
     std::fs::write(dyno.path("prometheus.yml"), config).unwrap();
     let arguments = [

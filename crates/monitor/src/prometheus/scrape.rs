@@ -59,7 +59,8 @@ impl Url {
         let deadline = Instant::now() + PATIENCE;
         let mut stream = self.connect(deadline)?;
         let request = format!(
-            "GET {} HTTP/1.1\r\nHost: {}:{}\r\nUser-Agent: dyno/{}\r\nAccept: text/plain;version=0.0.4\r\nConnection: close\r\n\r\n",
+            "GET {} HTTP/1.1\r\nHost: {}:{}\r\nUser-Agent: dyno/{}\r\nAccept: text/plain;version=0.0.4\r\n\
+             Connection: close\r\n\r\n",
             self.path,
             self.host,
             self.port,

@@ -20,7 +20,8 @@ fn rows_are_read_as_they_were_written() {
     assert_eq!(writer.failure(), None);
     let folder = run.path().join("monitor");
     let text = std::fs::read_to_string(folder.join("s.csv")).unwrap();
-    let expected = "time_ms,\"a_total{x=\"\"1\"\",y=\"\"2\"\"}\",b\n1001.234,1000000000000000,-0.125\n2000.000,,\n3000.000,,0.1\n";
+    let header = "time_ms,\"a_total{x=\"\"1\"\",y=\"\"2\"\"}\",b\n";
+    let expected = format!("{header}1001.234,1000000000000000,-0.125\n2000.000,,\n3000.000,,0.1\n");
     assert_eq!(text, expected);
     assert!(folder.join("s.2.csv").is_file());
     assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
