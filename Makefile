@@ -20,6 +20,7 @@ lint:
 test:
 	@scripts/need-redis.sh || true
 	@scripts/need-mongo.sh || true
+	@scripts/need-storage.sh || true
 	@scripts/need-ycsb.sh || true
 	@scripts/need-prometheus.sh || true
 	@scripts/test.sh

@@ -1,6 +1,7 @@
 //! Pure functions of recorded data: summaries, verdicts, thresholds, and the closed forms they are checked against.
 
 pub mod closed_form;
+pub mod interval;
 mod monitored;
 mod summarise;
 mod thresholds;

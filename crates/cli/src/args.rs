@@ -15,7 +15,7 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure one target: load records, apply a load, print a summary with its verdict
+    /// Measure one target, or carry out an experiment: load records, apply a load, print a summary with its verdict
     Run(Box<RunArgs>),
     /// Print the summary of a run directory again, from its files alone
     Report(ReportArgs),
@@ -35,8 +35,102 @@ pub enum Command {
     SysbenchMongodb(Box<crate::sysbench_mongodb::SysbenchArgs>),
     /// Print documents of a workload of one's own (YAML) and their size; nothing is sent
     Sample(SampleArgs),
-    /// Print the JSON Schema of summary.json
-    Schema,
+    /// Print cells, order and duration of an experiment; nothing is touched
+    Plan(PlanArgs),
+    /// Go on with an experiment that was interrupted or cut off
+    Resume(ResumeArgs),
+    /// List experiments and how far they are
+    List(ListArgs),
+    /// How far an experiment is, and its table
+    Status(StatusArgs),
+    /// End an experiment that runs, as Ctrl-C does; after a crash, remove what it left behind
+    Stop(StopArgs),
+    /// Apply load for an experiment; started by dyno itself
+    #[command(hide = true)]
+    Worker(WorkerArgs),
+    /// Print a JSON Schema
+    Schema(SchemaArgs),
+}
+
+/// What a schema describes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum SchemaOf {
+    /// summary.json of a run directory
+    #[default]
+    Summary,
+    /// Experiment files
+    Experiment,
+}
+
+/// `dyno schema`.
+#[derive(Clone, Debug, Args)]
+pub struct SchemaArgs {
+    /// Of what
+    #[arg(value_enum, default_value = "summary")]
+    pub of: SchemaOf,
+}
+
+/// `dyno plan`.
+#[derive(Clone, Debug, Args)]
+pub struct PlanArgs {
+    /// The experiment
+    #[arg(value_name = "FILE")]
+    pub experiment: String,
+    /// Replace a value of the file, or the levels of a factor; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// List every run
+    #[arg(long)]
+    pub all: bool,
+    /// Print JSON, with every setting and its source
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `dyno resume`.
+#[derive(Clone, Debug, Args)]
+pub struct ResumeArgs {
+    /// The experiment's directory
+    pub dir: PathBuf,
+    /// Print the table as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Print no progress
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// `dyno list`.
+#[derive(Clone, Debug, Args)]
+pub struct ListArgs {
+    /// Where to look
+    #[arg(default_value = "dyno-runs")]
+    pub folder: PathBuf,
+}
+
+/// `dyno status`.
+#[derive(Clone, Debug, Args)]
+pub struct StatusArgs {
+    /// The experiment's directory
+    pub dir: PathBuf,
+    /// Print the table as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `dyno stop`.
+#[derive(Clone, Debug, Args)]
+pub struct StopArgs {
+    /// The experiment's directory
+    pub dir: PathBuf,
+}
+
+/// `dyno worker`.
+#[derive(Clone, Debug, Args)]
+pub struct WorkerArgs {
+    /// Speak frames through standard input and output
+    #[arg(long, required = true)]
+    pub stdio: bool,
 }
 
 /// How arrivals stand in the open loop.
@@ -97,9 +191,12 @@ valkey-server, dragonfly, keydb-server), or SQLite is used where there is none.\
 Exit codes: 0 valid or suspect, 1 internal error, 2 usage, 3 target unreachable, 4 threshold missed, 5 run invalid,\n\
 130 interrupted.")]
 pub struct RunArgs {
-    /// URI of the target; without it a temporary server is started
-    #[arg(value_name = "TARGET")]
+    /// URI of the target, or an experiment (a .yaml file); without it a temporary server is started
+    #[arg(value_name = "TARGET|FILE")]
     pub target: Option<String>,
+    /// Experiments: replace a value of the file, or the levels of a factor; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Experiment")]
+    pub sets: Vec<String>,
 
     /// YCSB workload: a letter (a to f), a built-in name (workloads/workloada) or a properties file; or documents and
     /// operations of one's own: a file that ends in .yaml

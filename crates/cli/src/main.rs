@@ -2,6 +2,7 @@
 
 mod args;
 mod exit;
+mod experiment;
 mod json;
 mod live;
 mod metrics;
@@ -14,6 +15,7 @@ mod signals;
 mod sysbench_mongodb;
 mod terminal;
 mod top;
+mod worker;
 mod ycsb;
 
 use clap::Parser;
@@ -39,7 +41,13 @@ fn main() -> ExitCode {
         args::Command::Pocdriver(options) => pocdriver::pocdriver(&options),
         args::Command::SysbenchMongodb(options) => sysbench_mongodb::sysbench_mongodb(&options),
         args::Command::Ycsb(options) => return ycsb::ycsb(&options.arguments),
-        args::Command::Schema => report::schema(),
+        args::Command::Plan(options) => experiment::plan(&options),
+        args::Command::Resume(options) => experiment::resume(&options),
+        args::Command::List(options) => experiment::list(&options),
+        args::Command::Status(options) => experiment::status(&options),
+        args::Command::Stop(options) => experiment::stop(&options),
+        args::Command::Worker(_) => worker::worker(),
+        args::Command::Schema(options) => report::schema(&options),
     };
     match ended {
         Ok(exit) => exit.into(),

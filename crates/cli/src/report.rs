@@ -1,6 +1,6 @@
 //! `dyno report`, `dyno merge`, `dyno schema`: from run directories alone.
 
-use crate::args::{MergeArgs, ReportArgs};
+use crate::args::{MergeArgs, ReportArgs, SchemaArgs, SchemaOf};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use dyno_analysis::{Condition, Evidence, PhaseFacts, monitored, phase, verdict};
@@ -164,7 +164,10 @@ pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
 }
 
 /// `dyno schema`.
-pub fn schema() -> Result<Exit, Failure> {
-    terminal::out(&summary_schema());
+pub fn schema(args: &SchemaArgs) -> Result<Exit, Failure> {
+    terminal::out(&match args.of {
+        SchemaOf::Summary => summary_schema(),
+        SchemaOf::Experiment => dyno_plan::experiment::schema(),
+    });
     Ok(Exit::Ok)
 }

@@ -42,6 +42,18 @@ impl Spawned {
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
+
+    /// How it ended, with the last lines of its log, if it has.
+    pub fn died(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok()??;
+        Some(format!("{} ended ({status}): {}", self.kind, self.last_words()))
+    }
+
+    fn last_words(&self) -> String {
+        let log = std::fs::read_to_string(self._home.path().join("log")).unwrap_or_default();
+        let last: Vec<&str> = log.lines().rev().take(3).collect();
+        last.into_iter().rev().collect::<Vec<_>>().join(" | ")
+    }
 }
 
 impl Drop for Spawned {
@@ -165,9 +177,7 @@ fn await_listening(server: &mut Spawned) -> io::Result<()> {
             return Ok(());
         }
         if let Some(status) = server.child.try_wait()? {
-            let log = std::fs::read_to_string(server._home.path().join("log")).unwrap_or_default();
-            let last: Vec<&str> = log.lines().rev().take(3).collect();
-            let words = last.into_iter().rev().collect::<Vec<_>>().join(" | ");
+            let words = server.last_words();
             return Err(io::Error::other(format!(
                 "{}-server ended at once ({status}): {words}",
                 server.kind

@@ -10,7 +10,7 @@ use dyno_engine::{
 use dyno_types::units::parse_duration_ns;
 use dyno_types::{Content, Outcome, Refused, Store, Verb};
 use dyno_wire::mongodb::{Deployment, MongoDriver, MongoOptions};
-use dyno_wire::place::Tls;
+use dyno_wire::place::{Address, Tls};
 use dyno_wire::redis::{Facts, RedisDriver, RedisOptions, Topology};
 use dyno_wire::sim::{Service, SimOptions};
 use std::collections::BTreeMap;
@@ -108,6 +108,20 @@ impl Target {
             Target::Mongo(options) => options.database = database.to_owned(),
             Target::Official(official) => official.set_database(database),
             _ => {}
+        }
+    }
+
+    /// Whether it runs on this host, so that a core must be left to it.
+    pub fn is_local(&self) -> bool {
+        let here = |address: &Address| match address {
+            Address::Tcp(host, _) => matches!(host.as_str(), "localhost" | "::1") || host.starts_with("127."),
+            Address::Unix(_) => true,
+        };
+        match self {
+            Target::Redis(options) => options.addresses.iter().all(here),
+            Target::Mongo(options) => options.addresses.iter().all(here),
+            Target::Official(official) => official.is_local(),
+            _ => false,
         }
     }
 

@@ -13,12 +13,14 @@ mod sample;
 mod setup;
 mod shards;
 mod watch;
+mod work;
 
 pub use args::PocArgs;
 pub use forms::normal;
+pub use work::read as read_work;
 
 use crate::exit::{Exit, Failure};
-use crate::run::{choose_cores, create_directory, environment, is_local, now};
+use crate::run::{choose_cores, create_directory, environment, now};
 use crate::{signals, terminal};
 use dyno_engine::{Control, End, Job, Pacing, Queue, Team, share};
 use dyno_plan::Settings;
@@ -104,7 +106,7 @@ fn jobs(
         let expected = format!("expected 1 to {threads}, the number of --threads");
         return Err(Failure::Usage(format!("--workers {workers}: {expected}")));
     }
-    let cores = choose_cores(args.load_threads, threads as usize, is_local(target), None)?;
+    let cores = choose_cores(args.load_threads, threads as usize, target.is_local(), None)?;
     let cores: Vec<Option<usize>> = cores.into_iter().map(Some).collect();
     let team = (workers > 1).then(|| Team::new(workers as usize, Frontier::new(0)));
     let mut first = 0;

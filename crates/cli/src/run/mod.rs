@@ -13,7 +13,7 @@ use crate::exit::{Exit, Failure};
 use crate::live::Live;
 use crate::metrics::{Both, Metrics};
 use crate::report::{exit_of, show};
-use crate::{signals, terminal};
+use crate::{experiment, signals, terminal};
 use dyno_engine::Control;
 use dyno_rig::{
     Ended, Opened, PhasePlan, SCHEMES, Session, SessionPlan, Spawned, Target, find_server, present, spawn,
@@ -24,7 +24,7 @@ use resolve::Resolved;
 use std::sync::Arc;
 
 pub use documents::read_template;
-pub use record::{create as create_directory, environment, now};
+pub use record::{create as create_directory, environment, new_directory, now};
 
 /// What the run is to be applied to, and what must be removed afterwards.
 struct Place {
@@ -33,7 +33,7 @@ struct Place {
     _folder: Option<tempfile::TempDir>,
 }
 
-/// Reads the positional: a URI, later an experiment or a preset.
+/// Reads the positional: a URI.
 fn place(args: &RunArgs) -> Result<Target, Failure> {
     let client = dyno_rig::Client::from(args.client);
     let Some(text) = &args.target else {
@@ -59,11 +59,6 @@ fn place(args: &RunArgs) -> Result<Target, Failure> {
             terminal::warn("a password on the command line can be seen by every user of this host");
         }
         return Ok(target);
-    }
-    if std::path::Path::new(text).exists() || text.ends_with(".yaml") || text.ends_with(".yml") {
-        return Err(Failure::Usage(format!(
-            "{text}: experiment files come with a later release; give a target URI such as redis://127.0.0.1:6379"
-        )));
     }
     let near = dyno_plan::nearest(text, SCHEMES.iter().map(|(s, _)| *s));
     let hint = near.map_or(String::new(), |n| format!("; did you mean {n}: ?"));
@@ -105,6 +100,12 @@ fn prepare(target: Target) -> Result<Place, Failure> {
 
 /// The command.
 pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
+    if let Some(name) = args.target.as_deref().filter(|name| experiment::is_experiment(name)) {
+        return experiment::run(args, name);
+    }
+    if let Some(set) = args.sets.first() {
+        return Err(Failure::Usage(format!("--set {set}: goes with an experiment, a .yaml file")));
+    }
     let target = place(args)?;
     let mut resolved = Resolved::from_args(args)?;
     let watch = monitor::plan(args)?;
@@ -114,7 +115,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let content = resolved.measure_workload.content();
     let opened = place.target.open(content.clone())?;
     opened.check(&content, &resolved.verbs)?;
-    let local = is_local(&place.target);
+    let local = place.target.is_local();
     resolved.place_threads(args, &opened, local, place.server.as_ref().and_then(|s| s.core))?;
     let environment = environment();
     let plan = SessionPlan {
@@ -140,21 +141,6 @@ fn metrics(args: &RunArgs, plan: &SessionPlan, writer: Option<&Writer>) -> Resul
     let run = name.unwrap_or_else(|| plan.started.clone());
     let listening = Metrics::listen(place, run, plan.target.clone());
     listening.map(Some).map_err(|e| Failure::Usage(format!("--metrics {place}: {e}")))
-}
-
-/// Whether the target runs on this host, so that a core must be left to it.
-pub fn is_local(target: &Target) -> bool {
-    use dyno_wire::place::Address;
-    let here = |address: &Address| match address {
-        Address::Tcp(host, _) => matches!(host.as_str(), "localhost" | "::1") || host.starts_with("127."),
-        Address::Unix(_) => true,
-    };
-    match target {
-        Target::Redis(options) => options.addresses.iter().all(here),
-        Target::Mongo(options) => options.addresses.iter().all(here),
-        Target::Official(official) => official.is_local(),
-        _ => false,
-    }
 }
 
 fn phases(

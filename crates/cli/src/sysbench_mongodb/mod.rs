@@ -12,7 +12,7 @@ mod log;
 pub use args::SysbenchArgs;
 
 use crate::exit::{Exit, Failure};
-use crate::run::{choose_cores, create_directory, environment, is_local, now};
+use crate::run::{choose_cores, create_directory, environment, now};
 use crate::{report, signals, terminal};
 use dyno_engine::{Control, End, Job, Pacing, Queue, Team, share};
 use dyno_plan::Settings;
@@ -81,7 +81,7 @@ impl Bench<'_> {
     }
 
     fn job(&self, workload: Arc<dyn Workload>, users: u32, end: End) -> Result<Job, Failure> {
-        let cores = choose_cores(self.args.load_threads, users as usize, is_local(&self.target), None)?;
+        let cores = choose_cores(self.args.load_threads, users as usize, self.target.is_local(), None)?;
         let job = Job {
             workload,
             pacing: Pacing::Closed { think_ns: 0 },

@@ -6,7 +6,7 @@ use super::output::{check, exit_of, say, say_integrity, warn, warn_of, write};
 use super::prepare::Prepared;
 use super::watch::Watch;
 use crate::exit::{Exit, Failure};
-use crate::run::{choose_cores, create_directory, environment, is_local, now};
+use crate::run::{choose_cores, create_directory, environment, now};
 use crate::{report, signals, terminal};
 use dyno_engine::{Control, Job};
 use dyno_plan::{BindingTarget, Mode, YcsbCommand};
@@ -78,7 +78,7 @@ fn open(prepared: &Prepared) -> Result<Place, Failure> {
     let lines = Arc::new(Mutex::new(terminal::Results::new()));
     let (target, opened) = open_target(&prepared.target, &content, &lines)?;
     opened.check(&content, &prepared.verbs)?;
-    Ok(Place { shown: target.redacted(), local: is_local(&target), opened, lines })
+    Ok(Place { shown: target.redacted(), local: target.is_local(), opened, lines })
 }
 
 /// Connects once, or opens the store; the `basic` binding writes to `lines`.

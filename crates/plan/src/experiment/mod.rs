@@ -148,6 +148,21 @@ fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     if kinds.iter().filter(|there| **there).count() > 1 {
         return refuse("workload", "expected one of ycsb, documents, sysbench, pocdriver");
     }
+    if spec.target.is_some() && spec.server.is_some() {
+        return refuse("server", "a target that exists is named too: remove target or server");
+    }
+    if let Some(Err(why)) = spec.server.as_ref().map(crate::server::ServerSpec::check) {
+        return at(tree, "server", &why);
+    }
+    if let Err(why) = spec.host.check() {
+        return at(tree, "host", &why);
+    }
+    if let Err(why) = spec.client.placement.check() {
+        return at(tree, "client.placement", &why);
+    }
+    if let Err(why) = spec.client.limits.check() {
+        return at(tree, "client.limits", &why);
+    }
     if spec.repetitions == 0 {
         return refuse("repetitions", "0: expected 1 or more");
     }
@@ -167,6 +182,14 @@ fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
         return refuse("window.to", "expected a time after window.from");
     }
     Ok(())
+}
+
+/// An error whose words begin with the key below `path`.
+fn at(tree: &Node, path: &str, why: &str) -> Result<(), TreeError> {
+    let (key, text) = why.split_once(": ").unwrap_or(("", why));
+    let whole = if key.is_empty() { path.to_owned() } else { format!("{path}.{key}") };
+    let node = tree.find(&whole).or_else(|| tree.find(path)).unwrap_or(tree);
+    Err(node.error(&whole, text))
 }
 
 /// The JSON Schema of experiment files.

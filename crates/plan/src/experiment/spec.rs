@@ -1,5 +1,6 @@
 //! What an experiment file can say, typed. The doc comments are the descriptions of the published JSON Schema.
 
+use crate::server::{HostTuning, Limits, Placement, ServerSpec};
 use crate::values::{Cores, Count, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,14 @@ pub struct Experiment {
     /// Default: a temporary server, as `dyno run` starts it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
+    /// A server that is started on this host instead; its URI is the target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerSpec>,
+    /// How long a server that was started lives. Default: run.
+    pub server_lifetime: Lifetime,
+    /// Settings of the host, applied before the first run and reverted after the last. Default: none is touched.
+    #[serde(skip_serializing_if = "HostTuning::is_nothing")]
+    pub host: HostTuning,
     /// The load's side.
     pub client: Client,
     /// What is done.
@@ -64,6 +73,9 @@ impl Default for Experiment {
             name: None,
             description: None,
             target: None,
+            server: None,
+            server_lifetime: Lifetime::default(),
+            host: HostTuning::default(),
             client: Client::default(),
             workload: Workload::default(),
             phases: Phases::default(),
@@ -99,12 +111,38 @@ pub struct Client {
     pub cores: Option<Cores>,
     /// Whether load threads are pinned to their cores. Default: true.
     pub pin: bool,
+    /// Which cores and memory nodes each worker process gets. Default: no policy.
+    #[serde(skip_serializing_if = "Placement::is_nothing")]
+    pub placement: Placement,
+    /// Limits of each worker process, by a cgroup in which it is started: how embedded stores are limited, which live in
+    /// the worker. Default: none.
+    #[serde(skip_serializing_if = "Limits::is_nothing")]
+    pub limits: Limits,
 }
 
 impl Default for Client {
     fn default() -> Self {
-        Client { driver: Driver::Wire, workers: 1, threads: None, cores: None, pin: true }
+        Client {
+            driver: Driver::Wire,
+            workers: 1,
+            threads: None,
+            cores: None,
+            pin: true,
+            placement: Placement::default(),
+            limits: Limits::default(),
+        }
     }
+}
+
+/// How long a server that was started lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Lifetime {
+    /// Every run has its own, with no data.
+    #[default]
+    Run,
+    /// Runs that describe it in the same words share one and its data, as long as they follow each other.
+    Shared,
 }
 
 /// Who speaks to MongoDB.

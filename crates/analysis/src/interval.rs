@@ -1,0 +1,64 @@
+//! Confidence intervals of means over repetitions.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// A mean and its 95 % confidence interval, for independent samples that are about normal (Student, 1908).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MeanInterval {
+    /// Samples.
+    pub count: usize,
+    /// Their mean.
+    pub mean: f64,
+    /// Their standard deviation (n - 1).
+    pub deviation: f64,
+    /// Half the interval's width.
+    pub half_width: f64,
+}
+
+/// The interval of `samples`; `None` for fewer than two.
+pub fn mean_interval(samples: &[f64]) -> Option<MeanInterval> {
+    let count = samples.len();
+    if count < 2 {
+        return None;
+    }
+    let mean = samples.iter().sum::<f64>() / count as f64;
+    let squares: f64 = samples.iter().map(|x| (x - mean) * (x - mean)).sum();
+    let deviation = (squares / (count - 1) as f64).sqrt();
+    let student = StudentsT::new(0.0, 1.0, (count - 1) as f64).ok()?;
+    let half_width = student.inverse_cdf(0.975) * deviation / (count as f64).sqrt();
+    Some(MeanInterval { count, mean, deviation, half_width })
+}
+
+/// The median; `None` of nothing. Of an even number the mean of the two in the middle.
+pub fn median(samples: &[f64]) -> Option<f64> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(sorted[middle]),
+        _ => Some(sorted[middle - 1].midpoint(sorted[middle])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_textbook_interval() {
+        // t(0.975, 4) = 2.776445, s = 1.581139, n = 5.
+        let i = mean_interval(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        assert!((i.mean - 3.0).abs() < 1e-12 && (i.deviation - 1.581_139).abs() < 1e-6);
+        assert!((i.half_width - 1.963_243).abs() < 1e-5, "{i:?}");
+        assert!(mean_interval(&[1.0]).is_none());
+        assert_eq!(mean_interval(&[7.0, 7.0]).unwrap().half_width, 0.0);
+    }
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    }
+}

@@ -1,0 +1,106 @@
+//! `dyno list`, `dyno status`, `dyno stop`: what runs and what has run.
+
+use super::table;
+use crate::args::{ListArgs, StatusArgs, StopArgs};
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+use dyno_rig::experiment::{Entry, RunRecord, finished, holder, read_journal, read_record};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How far an experiment is.
+struct Standing {
+    ended: Vec<RunRecord>,
+    by: Option<u32>,
+    words: String,
+}
+
+fn standing(path: &Path, planned: usize) -> Result<Standing, Failure> {
+    let entries = read_journal(path)?;
+    let last = entries.iter().rev().find_map(|entry| match entry {
+        Entry::End { status } => Some(status.clone()),
+        Entry::Begin { .. } => Some("cut off".into()),
+        _ => None,
+    });
+    let by = holder(path);
+    let ended = finished(entries);
+    let state = match (by, last) {
+        (Some(pid), _) => format!("running (process {pid})"),
+        (None, Some(last)) => last,
+        (None, None) => "cut off".into(),
+    };
+    let words = format!("{state}, {} of {planned} runs ended", ended.len());
+    Ok(Standing { ended, by, words })
+}
+
+/// Experiments below a folder.
+fn experiments(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut found: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    found.retain(|path| path.join("experiment.json").is_file());
+    found.sort();
+    found
+}
+
+/// `dyno list [FOLDER]`.
+pub fn list(args: &ListArgs) -> Result<Exit, Failure> {
+    let found = experiments(&args.folder);
+    if found.is_empty() {
+        terminal::note(&format!("no experiments in {}", args.folder.display()));
+    }
+    for path in found {
+        let line = match read_record(&path) {
+            Ok(record) => standing(&path, record.runs)?.words,
+            Err(error) => error.to_string(),
+        };
+        terminal::out(&format!("{}  {line}\n", path.display()));
+    }
+    Ok(Exit::Ok)
+}
+
+/// `dyno status DIR`.
+pub fn status(args: &StatusArgs) -> Result<Exit, Failure> {
+    let record = read_record(&args.dir)?;
+    let standing = standing(&args.dir, record.runs)?;
+    let rows = table::rows(&args.dir, &record, &standing.ended);
+    if args.json {
+        table::show(&rows, true)?;
+        return Ok(Exit::Ok);
+    }
+    terminal::out(&format!("{}: {}\n", record.name, standing.words));
+    for run in standing.ended.iter().filter(|run| run.status == dyno_rig::experiment::RunStatus::Failed) {
+        terminal::out(&format!("failed: {}: {}\n", run.dir, run.words));
+    }
+    table::show(&rows, false)?;
+    if standing.by.is_none() && standing.ended.len() < record.runs {
+        terminal::note(&format!("`dyno resume {}` goes on", args.dir.display()));
+    }
+    Ok(Exit::Ok)
+}
+
+/// How long a run may take to end when asked to.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// `dyno stop DIR`: as Ctrl-C does.
+pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
+    let record = read_record(&args.dir)?;
+    let Some(pid) = holder(&args.dir) else {
+        terminal::note(&format!("{}: nobody is at work on it", record.name));
+        return Ok(Exit::Ok);
+    };
+    let Some(process) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
+        return Err(Failure::Internal(format!("process {pid} is no process")));
+    };
+    kill_process(process, Signal::INT).map_err(std::io::Error::from)?;
+    let end = Instant::now() + PATIENCE;
+    while holder(&args.dir).is_some() {
+        if Instant::now() > end || test_kill_process(process).is_err() {
+            let words = format!("process {pid} has not ended within {} s", PATIENCE.as_secs());
+            return Err(Failure::Internal(words));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    terminal::note(&format!("{}: stopped; `dyno resume {}` goes on", record.name, args.dir.display()));
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,148 @@
+//! `dyno run FILE`, `dyno resume`, `dyno plan`, `dyno list`, `dyno status`, `dyno stop`: experiments.
+
+mod manage;
+mod preview;
+mod table;
+mod watch;
+
+pub use manage::{list, status, stop};
+pub use preview::plan;
+
+use crate::args::{ResumeArgs, RunArgs};
+use crate::exit::{Exit, Failure};
+use crate::pocdriver::read_work;
+use crate::run::{environment, new_directory};
+use crate::{signals, terminal};
+use dyno_engine::Control;
+use dyno_plan::experiment::{self, Plan};
+use dyno_rig::experiment::{Directory, DirectoryError, Ending, Means, RunStatus, check, conduct};
+use std::path::Path;
+use std::sync::Arc;
+use watch::Watch;
+
+impl From<DirectoryError> for Failure {
+    fn from(error: DirectoryError) -> Self {
+        match error {
+            DirectoryError::Refused(words) => Failure::Usage(words),
+            DirectoryError::Io { .. } => Failure::Internal(error.to_string()),
+        }
+    }
+}
+
+/// Whether the positional of `dyno run` and `dyno plan` names an experiment.
+pub fn is_experiment(text: &str) -> bool {
+    text.ends_with(".yaml") || text.ends_with(".yml") || !text.contains(':') && Path::new(text).is_file()
+}
+
+/// Reads an experiment's text: a file, or a preset by its name.
+fn text_of(name: &str) -> Result<String, Failure> {
+    std::fs::read_to_string(name).map_err(|e| Failure::Usage(format!("{name}: {e}")))
+}
+
+/// A plan that has been checked as far as that goes without touching anything.
+fn planned(text: &str, name: &str, sets: &[String]) -> Result<Plan, Failure> {
+    let plan = experiment::plan(text, name, sets).map_err(|e| Failure::Usage(e.to_string()))?;
+    check(&plan, &read_work).map_err(|words| Failure::Usage(format!("{name}: {words}")))?;
+    Ok(plan)
+}
+
+/// `dyno run FILE`.
+pub fn run(args: &RunArgs, name: &str) -> Result<Exit, Failure> {
+    refuse_options(args)?;
+    let text = text_of(name)?;
+    let plan = planned(&text, name, &args.sets)?;
+    let path = args.out.clone().unwrap_or_else(|| new_directory(&plan.name));
+    let control = Arc::new(Control::default());
+    signals::listen(&control)?;
+    let mut directory = Directory::create(&path, &text, name, &args.sets, &plan)?;
+    carry_out(&plan, &mut directory, control, args.quiet, args.json)
+}
+
+/// Options that speak of a single run: an experiment says it in its file.
+fn refuse_options(args: &RunArgs) -> Result<(), Failure> {
+    let typed = [
+        ("--workload", args.workload != "a", "workload.ycsb.workload"),
+        ("--records", args.records != "100k", "records"),
+        ("--ops", args.ops.is_some(), "operations"),
+        ("--duration", args.duration.is_some(), "duration"),
+        ("--users", args.users.is_some(), "users"),
+        ("--rate", args.rate.is_some(), "rate"),
+        ("--warmup", args.warmup.is_some(), "warmup"),
+        ("--threads", args.threads.is_some(), "client.threads"),
+        ("--cores", args.cores.is_some(), "client.cores"),
+        ("--require", !args.require.is_empty(), "require"),
+        ("--property", !args.properties.is_empty(), "workload.ycsb.properties.NAME"),
+        ("--no-out", args.no_out, "nothing: an experiment is its directory"),
+    ];
+    match typed.iter().find(|(_, typed, _)| *typed) {
+        Some((option, _, key)) => {
+            Err(Failure::Usage(format!("{option} does not go with an experiment: use --set {key}=...")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// `dyno resume DIR`.
+pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
+    let (mut directory, text) = Directory::resume(&args.dir)?;
+    let record = directory.record.clone();
+    // Relative paths are meant where they were typed; the directory's own must still be found.
+    let here = std::env::current_dir().unwrap_or_default();
+    let away = record.cwd != here && record.cwd.is_dir() && args.dir.is_absolute();
+    if away {
+        std::env::set_current_dir(&record.cwd)?;
+    }
+    let plan = planned(&text, &record.path, &record.sets)?;
+    let labels = |plan: &Plan| plan.cells.iter().map(|cell| cell.label()).collect::<Vec<_>>();
+    if labels(&plan) != record.cells.iter().map(|cell| cell.label.clone()).collect::<Vec<_>>() {
+        let words = "the cells of experiment.yaml are not those that were planned: was it changed?";
+        return Err(Failure::Usage(format!("{}: {words}", args.dir.display())));
+    }
+    let control = Arc::new(Control::default());
+    signals::listen(&control)?;
+    terminal::note(&format!("{} of {} runs have ended already", directory.ended.len(), plan.runs.len()));
+    carry_out(&plan, &mut directory, control, args.quiet, args.json)
+}
+
+fn carry_out(
+    plan: &Plan,
+    directory: &mut Directory,
+    control: Arc<Control>,
+    quiet: bool,
+    json: bool,
+) -> Result<Exit, Failure> {
+    let environment = environment();
+    let program = std::env::current_exe()?;
+    let means = Means { control, environment: &environment, read_work: &read_work, program: &program };
+    let mut watch = Watch::new(quiet || json && !terminal::live(), quiet);
+    let ending = conduct(plan, directory, &means, &mut watch)?;
+    let rows = table::rows(directory.path(), &directory.record, &directory.ended);
+    table::show(&rows, json)?;
+    if !json {
+        terminal::out(&format!("\nexperiment directory: {}\n", directory.path().display()));
+    }
+    if ending == Ending::Interrupted {
+        terminal::note(&format!("`dyno resume {}` goes on", directory.path().display()));
+        return Ok(Exit::Interrupted);
+    }
+    Ok(exit(directory))
+}
+
+/// The worst of all runs: a run that failed or is invalid comes before a threshold that was missed.
+fn exit(directory: &Directory) -> Exit {
+    let runs = &directory.ended;
+    let strategic = runs.iter().any(|run| !run.point.is_empty());
+    let failed = runs.iter().filter(|run| run.status == RunStatus::Failed).count();
+    let invalid = runs.iter().filter(|run| run.trust == "invalid").count();
+    if failed > 0 {
+        terminal::warn(&format!("{failed} of {} runs failed; journal.jsonl says why", runs.len()));
+    }
+    if failed + invalid > 0 && !strategic {
+        return Exit::Invalid;
+    }
+    // A search misses its objectives on purpose.
+    if runs.iter().any(|run| !run.passed) && !strategic {
+        return Exit::Threshold;
+    }
+    Exit::Ok
+}

@@ -1,0 +1,71 @@
+//! The table of an experiment, from its directory.
+
+use crate::exit::Failure;
+use crate::terminal;
+use dyno_record::{Buckets, Scale};
+use dyno_report::experiment::{CellRow, table};
+use dyno_rig::experiment::{ExperimentRecord, RunRecord, RunStatus};
+use dyno_rundir::RunDir;
+use std::path::Path;
+
+/// One row for each cell, and for each point of a search.
+pub fn rows(path: &Path, record: &ExperimentRecord, ended: &[RunRecord]) -> Vec<CellRow> {
+    let mut rows = Vec::new();
+    for cell in &record.cells {
+        let runs: Vec<&RunRecord> = ended.iter().filter(|run| run.cell == cell.number).collect();
+        let mut points: Vec<&str> = Vec::new();
+        for run in &runs {
+            if !points.contains(&run.point.as_str()) {
+                points.push(&run.point);
+            }
+        }
+        for point in points {
+            let own: Vec<&RunRecord> = runs.iter().copied().filter(|run| run.point == point).collect();
+            rows.push(row(path, &cell.levels, &own));
+        }
+    }
+    rows
+}
+
+fn row(path: &Path, levels: &[(String, String)], runs: &[&RunRecord]) -> CellRow {
+    let count = |holds: &dyn Fn(&RunRecord) -> bool| runs.iter().filter(|run| holds(run)).count();
+    let mut row = CellRow {
+        levels: levels.to_vec(),
+        point: runs.first().map_or(String::new(), |run| run.point.clone()),
+        runs: count(&|run| run.status == RunStatus::Complete),
+        failed: count(&|run| run.status == RunStatus::Failed),
+        suspect: count(&|run| run.trust == "suspect"),
+        invalid: count(&|run| run.trust == "invalid"),
+        missed: count(&|run| run.status == RunStatus::Complete && !run.passed),
+        ..CellRow::default()
+    };
+    let measured = runs.iter().filter(|run| run.status == RunStatus::Complete);
+    let throughputs = measured.clone().filter_map(|run| run.throughput).collect();
+    let mut response = Buckets::new(Scale::Ns64);
+    for run in measured {
+        // A directory that was moved away gives no latencies.
+        let Ok(dir) = RunDir::open(&path.join(&run.dir)) else { continue };
+        let names = dir.run.metrics.get("measure").map_or(&[][..], Vec::as_slice);
+        // Where operations are transactions of several requests, these are what a user waits for.
+        let whole = names.iter().position(|name| name == "TRANSACTION");
+        for phase in dir.phases.iter().filter(|phase| phase.name == "measure") {
+            let slots = phase.totals.slots.iter().step_by(2).enumerate();
+            let wanted = slots.filter(|(metric, _)| whole.is_none_or(|whole| *metric == whole));
+            wanted.filter_map(|(_, slot)| slot.as_ref()).for_each(|slot| response.merge(&slot.response));
+        }
+    }
+    row.fill(throughputs, &response);
+    row
+}
+
+/// Prints the table.
+pub fn show(rows: &[CellRow], json: bool) -> Result<(), Failure> {
+    match json {
+        true => {
+            let text = serde_json::to_string_pretty(rows).map_err(|e| Failure::Internal(e.to_string()))?;
+            terminal::out(&format!("{text}\n"));
+        }
+        false => terminal::out(&format!("\n{}", table(rows))),
+    }
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! Progress of an experiment: a line as each run begins and ends, and the view of the run under way.
+
+use crate::live::Live;
+use crate::terminal;
+use dyno_engine::Job;
+use dyno_plan::experiment::Cell;
+use dyno_rig::experiment::strategy::Point;
+use dyno_rig::experiment::{RunRecord, RunStatus, Watcher};
+use dyno_rig::{Observer, Progress};
+use dyno_rundir::schema::{Phase, Summary};
+use dyno_types::units::Thousands;
+use std::time::Instant;
+
+/// Shows progress.
+pub struct Watch {
+    live: Live,
+    quiet: bool,
+    begun: Instant,
+    /// Runs that ended since the beginning here.
+    ended: usize,
+}
+
+impl Watch {
+    pub fn new(still: bool, quiet: bool) -> Self {
+        Watch { live: Live::new(still), quiet, begun: Instant::now(), ended: 0 }
+    }
+}
+
+/// `3 min`, `2 h 05 min`.
+pub fn time(seconds: f64) -> String {
+    let s = seconds.round().max(0.0) as u64;
+    match s {
+        0..90 => format!("{s} s"),
+        90..3_600 => format!("{} min", s.div_ceil(60)),
+        3_600..172_800 => format!("{} h {:02} min", s / 3_600, s / 60 % 60),
+        _ => format!("{} days {} h", s / 86_400, s / 3_600 % 24),
+    }
+}
+
+impl Observer for Watch {
+    fn begin(&mut self, phase: &str, plan: &Job) {
+        self.live.begin(phase, plan);
+    }
+
+    fn second(&mut self, progress: &Progress<'_>) {
+        self.live.second(progress);
+    }
+
+    fn end(&mut self, phase: &Phase) {
+        self.live.end(phase);
+    }
+}
+
+impl Watcher for Watch {
+    fn run_begins(&mut self, cell: &Cell, point: &Point, ended: usize, planned: usize) {
+        if self.quiet {
+            return;
+        }
+        let each = self.begun.elapsed().as_secs_f64() / self.ended.max(1) as f64;
+        let left = match self.ended {
+            0 => String::new(),
+            _ => format!(", about {} left", time(each * planned.saturating_sub(ended) as f64)),
+        };
+        let label = point.label();
+        let searched = if label.is_empty() { String::new() } else { format!(" {label}") };
+        let (number, repetition) = (ended + 1, point.repetition);
+        terminal::note(&format!(
+            "run {number} of {}: {}{searched}, repetition {repetition}{left}",
+            planned.max(number),
+            cell.label()
+        ));
+    }
+
+    fn run_ended(&mut self, _cell: &Cell, record: &RunRecord, _summary: Option<&Summary>) {
+        self.ended += 1;
+        if self.quiet {
+            return;
+        }
+        let rate = record.throughput.map(|n| format!("{} ops/s", Thousands(n.round() as u64)));
+        let words = match record.status {
+            RunStatus::Failed => format!("failed: {}", record.words),
+            RunStatus::Interrupted => "interrupted".into(),
+            RunStatus::Complete => {
+                let why = if record.words.is_empty() { String::new() } else { format!(": {}", record.words) };
+                format!("{}, {}{why}", rate.unwrap_or_default(), record.trust)
+            }
+        };
+        terminal::note(&format!("  {words}"));
+    }
+}

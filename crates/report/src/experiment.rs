@@ -1,0 +1,140 @@
+//! The table of an experiment: one line for each cell.
+
+use dyno_analysis::interval::mean_interval;
+use dyno_record::Buckets;
+use dyno_types::units::{Latency, Thousands};
+use serde::Serialize;
+
+/// A cell and what its runs gave.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct CellRow {
+    /// The level of each factor.
+    pub levels: Vec<(String, String)>,
+    /// What a strategy has set, such as `users=8`.
+    pub point: String,
+    /// Runs that gave a figure.
+    pub runs: usize,
+    /// Runs that failed.
+    pub failed: usize,
+    /// Runs whose verdict is suspect.
+    pub suspect: usize,
+    /// Runs whose verdict is invalid.
+    pub invalid: usize,
+    /// Runs that missed a threshold.
+    pub missed: usize,
+    /// Operations per second of each run.
+    pub throughputs: Vec<f64>,
+    /// Their mean.
+    pub throughput: Option<f64>,
+    /// Half of its 95 % interval as a share of the mean; from two runs on.
+    pub half_width: Option<f64>,
+    /// Percentiles of the response time over all successful operations of all runs, microseconds: p50, p99, p99.9. From
+    /// the merged histograms.
+    pub response_us: Option<[f64; 3]>,
+}
+
+impl CellRow {
+    /// Takes over throughputs and merged response times.
+    pub fn fill(&mut self, throughputs: Vec<f64>, response: &Buckets) {
+        self.throughput =
+            (!throughputs.is_empty()).then(|| throughputs.iter().sum::<f64>() / throughputs.len() as f64);
+        self.half_width = mean_interval(&throughputs).filter(|i| i.mean > 0.0).map(|i| i.half_width / i.mean);
+        self.throughputs = throughputs;
+        let at = |p: f64| response.percentile_ns(p) as f64 / 1e3;
+        // A percentile that too few samples support is not shown: 10 samples must lie beyond it.
+        let enough = response.count() >= 10_000;
+        self.response_us = (response.count() >= 1_000)
+            .then(|| [at(50.0), at(99.0), if enough { at(99.9) } else { f64::NAN }]);
+    }
+}
+
+/// The table as text.
+pub fn table(rows: &[CellRow]) -> String {
+    let factors: Vec<&str> =
+        rows.first().map_or(Vec::new(), |row| row.levels.iter().map(|(name, _)| name.as_str()).collect());
+    let points = rows.iter().any(|row| !row.point.is_empty());
+    let mut head: Vec<String> = factors.iter().map(|name| (*name).to_owned()).collect();
+    if points {
+        head.push("point".into());
+    }
+    head.extend(["runs", "ops/s", "+-95 %", "p50", "p99", "p99.9", "remarks"].map(str::to_owned));
+    let mut lines = vec![head];
+    for row in rows {
+        let mut line: Vec<String> = row.levels.iter().map(|(_, label)| label.clone()).collect();
+        if points {
+            line.push(row.point.clone());
+        }
+        line.push(row.runs.to_string());
+        line.push(row.throughput.map_or("-".into(), |n| Thousands(n.round() as u64).to_string()));
+        line.push(row.half_width.map_or("-".into(), |share| format!("{:.1} %", share * 100.0)));
+        match row.response_us {
+            Some(all) => line.extend(all.map(time)),
+            None => line.extend(["-"; 3].map(str::to_owned)),
+        }
+        line.push(remarks(row));
+        lines.push(line);
+    }
+    aligned(&lines, factors.len() + usize::from(points))
+}
+
+fn time(us: f64) -> String {
+    if us.is_nan() { "-".into() } else { Latency((us * 1e3).round() as u64).to_string() }
+}
+
+fn remarks(row: &CellRow) -> String {
+    let counts = [
+        (row.failed, "failed"),
+        (row.invalid, "invalid"),
+        (row.suspect, "suspect"),
+        (row.missed, "missed a threshold"),
+    ];
+    let words: Vec<String> =
+        counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    words.join(", ")
+}
+
+/// Columns side by side: the first `left` to the left, the last too, figures to the right.
+fn aligned(lines: &[Vec<String>], left: usize) -> String {
+    let columns = lines.first().map_or(0, Vec::len);
+    let wide = |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(wide).collect();
+    let mut out = String::new();
+    for line in lines {
+        let cells: Vec<String> = line
+            .iter()
+            .enumerate()
+            .map(|(at, text)| match at < left || at + 1 == columns {
+                true => format!("{text:<width$}", width = widths[at]),
+                false => format!("{text:>width$}", width = widths[at]),
+            })
+            .collect();
+        out.push_str(cells.join("  ").trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_record::Scale;
+
+    #[test]
+    fn cells_stand_under_their_heads() {
+        let mut response = Buckets::new(Scale::Ns64);
+        (0..2_000).for_each(|i| response.record(100_000 + i));
+        let mut row =
+            CellRow { levels: vec![("users".into(), "4".into())], runs: 2, suspect: 1, ..CellRow::default() };
+        row.fill(vec![1_000.0, 1_200.0], &response);
+        let failed = CellRow { levels: vec![("users".into(), "16".into())], failed: 1, ..CellRow::default() };
+        let text = table(&[row, failed]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("users  runs  ops/s"), "{text}");
+        assert!(
+            lines[1].contains("1,100") && lines[1].contains("115.5 %") && lines[1].ends_with("1 suspect"),
+            "{text}"
+        );
+        assert!(lines[1].contains("  -  1 suspect"), "p99.9 of 2,000 samples is not shown: {text}");
+        assert!(lines[2].starts_with("16") && lines[2].ends_with("1 failed"), "{text}");
+    }
+}

@@ -1,0 +1,68 @@
+//! Commands around experiment, run and phase. Words go to the program as they are; no shell sees them.
+
+use dyno_plan::values::Span;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a command may take where the file does not say.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Runs commands one after the other; what they print goes to `hooks.log` in `dir`, what they are told of the run stands in
+/// their environment.
+pub(super) fn run(
+    when: &str,
+    commands: &[Vec<String>],
+    timeout: &Option<Span>,
+    dir: &Path,
+    environment: &[(String, String)],
+) -> Result<(), String> {
+    let patience = timeout.as_ref().map_or(PATIENCE, |span| Duration::from_nanos(span.0));
+    for words in commands {
+        one(words, patience, dir, environment)
+            .map_err(|why| format!("hooks.{when}: {}: {why}", words.join(" ")))?;
+    }
+    Ok(())
+}
+
+fn one(
+    words: &[String],
+    patience: Duration,
+    dir: &Path,
+    environment: &[(String, String)],
+) -> Result<(), String> {
+    let Some((program, arguments)) = words.split_first() else { return Err("an empty command".into()) };
+    let path = dir.join("hooks.log");
+    let mut log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(|e| format!("{}: {e}", path.display()))?;
+    let _ = writeln!(log, "$ {}", words.join(" "));
+    let err = log.try_clone().map_err(|e| e.to_string())?;
+    let mut command = Command::new(program);
+    command.args(arguments).envs(environment.iter().cloned());
+    command.stdin(Stdio::null()).stdout(log).stderr(err).process_group(0);
+    let mut child = command.spawn().map_err(|e| format!("could not be started: {e}"))?;
+    let end = Instant::now() + patience;
+    loop {
+        match child.try_wait().map_err(|e| e.to_string())? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => return Err(format!("{status}; its output is in {}", path.display())),
+            None if Instant::now() > end => {
+                // It has a group of its own: its children end with it.
+                if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
+                    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+                }
+                let _ = child.wait();
+                return Err(format!("did not end within {} s", patience.as_secs_f64()));
+            }
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    }
+}

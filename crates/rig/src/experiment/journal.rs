@@ -1,0 +1,140 @@
+//! The journal of an experiment: what has begun and how it ended, one JSON line each, written before and after.
+
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// As planned; its verdict says how far it can be trusted.
+    Complete,
+    /// It could not be made, or its server or a worker died.
+    Failed,
+    /// By a signal; it is made again by `resume`.
+    Interrupted,
+}
+
+/// A run that has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Number of the cell, from 1.
+    pub cell: usize,
+    /// From 1.
+    pub repetition: u32,
+    /// What the strategy has set, such as `users=8`; empty for the grid.
+    pub point: String,
+    /// The value of that, for the strategy.
+    pub value: f64,
+    /// Its directory below the experiment's.
+    pub dir: String,
+    /// How it ended.
+    pub status: RunStatus,
+    /// Why it failed, or what speaks against it.
+    pub words: String,
+    /// `valid`, `suspect` or `invalid`; empty if it has no summary.
+    pub trust: String,
+    /// Successful operations per second in the window, by the experiment's estimator; `None` if nothing was measured.
+    pub throughput: Option<f64>,
+    /// Scheduled arrivals per second (open loop).
+    pub offered: Option<f64>,
+    /// Whether all thresholds held.
+    pub passed: bool,
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Entry {
+    /// dyno has begun, or gone on.
+    Begin {
+        /// Process number.
+        pid: u32,
+    },
+    /// A run begins.
+    Run {
+        /// Number of the cell, from 1.
+        cell: usize,
+        /// From 1.
+        repetition: u32,
+        /// What the strategy has set.
+        point: String,
+        /// Its directory below the experiment's.
+        dir: String,
+    },
+    /// A run has ended.
+    Ended(RunRecord),
+    /// The experiment has ended.
+    End {
+        /// `complete` or `interrupted`.
+        status: String,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    at: String,
+    #[serde(flatten)]
+    entry: Entry,
+}
+
+/// A journal that is written on.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+}
+
+impl Journal {
+    /// Opens it, or makes it. A line that a killed dyno has left unfinished is ended.
+    pub fn open(path: &Path) -> io::Result<Journal> {
+        let text = match std::fs::read(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+        if text.last().is_some_and(|last| *last != b'\n') {
+            file.write_all(b"\n")?;
+        }
+        Ok(Journal { file })
+    }
+
+    /// Writes a line and waits until the disk has it.
+    pub fn write(&mut self, entry: Entry) -> io::Result<()> {
+        let line = Line { at: jiff::Timestamp::now().to_string(), entry };
+        let mut text = serde_json::to_string(&line)?;
+        text.push('\n');
+        self.file.write_all(text.as_bytes())?;
+        self.file.sync_data()
+    }
+
+    /// Everything that was written; torn lines are left out.
+    pub fn read(path: &Path) -> io::Result<Vec<Entry>> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(error),
+        };
+        let read = |line: &str| serde_json::from_str::<Line>(line).ok().map(|line| line.entry);
+        Ok(text.lines().filter_map(read).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn torn_lines_are_left_out_and_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal.jsonl");
+        Journal::open(&path).unwrap().write(Entry::Begin { pid: 7 }).unwrap();
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"at\":\"2026").unwrap();
+        let run = Entry::Run { cell: 1, repetition: 2, point: String::new(), dir: "runs/1".into() };
+        Journal::open(&path).unwrap().write(run.clone()).unwrap();
+        assert_eq!(Journal::read(&path).unwrap(), [Entry::Begin { pid: 7 }, run]);
+    }
+}

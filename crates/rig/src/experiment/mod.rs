@@ -1,0 +1,186 @@
+//! An experiment, carried out: runs in their order, each in its directory, with a journal that lets it go on after
+//! anything.
+//!
+//! `directory` is the experiment's directory and its lock, `journal` what has begun and ended, `one` a single run, `place`
+//! its target, `strategy` which point of a cell comes next, `series` the figure of a run, `hooks` the file's own commands.
+//!
+//! ```text
+//! Plan -> for each run: not in the journal? -> place -> workers -> load, measure -> summary -> journal -> results.csv
+//! ```
+
+mod directory;
+mod hooks;
+mod journal;
+mod one;
+mod place;
+mod series;
+pub mod strategy;
+
+pub use directory::{
+    CellRecord, Directory, DirectoryError, ExperimentRecord, finished, holder, read_journal, read_record,
+};
+pub use journal::{Entry, RunRecord, RunStatus};
+
+use crate::session::Observer;
+use crate::work::Work;
+use crate::worker::ReadWork;
+use dyno_engine::Control;
+use dyno_plan::experiment::{Cell, Experiment, OnFailure, Plan};
+use dyno_rundir::schema::{Environment, Summary};
+use one::OneRun;
+use std::path::Path;
+use std::sync::Arc;
+use strategy::Point;
+
+/// Who watches an experiment.
+pub trait Watcher: Observer {
+    /// A run begins: its cell, its point, and how many of the planned runs have ended.
+    fn run_begins(&mut self, cell: &Cell, point: &Point, ended: usize, planned: usize);
+    /// A run has ended.
+    fn run_ended(&mut self, cell: &Cell, record: &RunRecord, summary: Option<&Summary>);
+}
+
+/// What an experiment is carried out with.
+pub struct Means<'a> {
+    /// Ends it early.
+    pub control: Arc<Control>,
+    /// This host.
+    pub environment: &'a Environment,
+    /// Reads works.
+    pub read_work: ReadWork<'a>,
+    /// This program, to be started as worker.
+    pub program: &'a Path,
+}
+
+/// How an experiment ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Every run was made, or has failed.
+    Complete,
+    /// A signal came first.
+    Interrupted,
+    /// A run failed, and the file says to stop then.
+    Stopped,
+}
+
+/// Checks what can be checked without touching anything: workloads, rates and thresholds of every cell.
+pub fn check(plan: &Plan, read_work: ReadWork<'_>) -> Result<(), String> {
+    let mut known: Vec<&Experiment> = Vec::new();
+    for cell in &plan.cells {
+        let spec = &cell.spec;
+        // Cells often differ in nothing that matters here.
+        let same = |other: &&&Experiment| {
+            (&other.workload, &other.require, &other.phases, &other.strategy)
+                == (&spec.workload, &spec.require, &spec.phases, &spec.strategy)
+        };
+        if known.iter().any(|other| same(&other)) {
+            continue;
+        }
+        let named = |words: String| format!("cell {} ({}): {words}", cell.number, cell.label());
+        let work: Box<dyn Work> = read_work(spec).map_err(|e| named(e.0))?;
+        let job = work.measure().map_err(|e| named(e.0))?;
+        one::conditions(spec, job.workload.metrics()).map_err(named)?;
+        known.push(spec);
+    }
+    Ok(())
+}
+
+/// Makes every run that the journal does not hold.
+pub fn conduct(
+    plan: &Plan,
+    directory: &mut Directory,
+    means: &Means<'_>,
+    watcher: &mut dyn Watcher,
+) -> Result<Ending, DirectoryError> {
+    let base = &plan.base;
+    let told = [("DYNO_EXPERIMENT_DIR".to_owned(), directory.path().display().to_string())];
+    let hook = |when: &str, commands: &[Vec<String>]| {
+        let done = hooks::run(when, commands, &base.hooks.timeout, directory.path(), &told);
+        done.map_err(DirectoryError::Refused)
+    };
+    hook("before_experiment", &base.hooks.before_experiment)?;
+    let after = directory.path().to_owned();
+    let ending = all_runs(plan, directory, means, watcher);
+    let done =
+        hooks::run("after_experiment", &base.hooks.after_experiment, &base.hooks.timeout, &after, &told);
+    let ending = ending?;
+    let status = if ending == Ending::Interrupted { "interrupted" } else { "complete" };
+    directory.note(Entry::End { status: status.into() })?;
+    done.map_err(DirectoryError::Refused)?;
+    Ok(ending)
+}
+
+fn all_runs(
+    plan: &Plan,
+    directory: &mut Directory,
+    means: &Means<'_>,
+    watcher: &mut dyn Watcher,
+) -> Result<Ending, DirectoryError> {
+    for planned in &plan.runs {
+        let cell = &plan.cells[planned.cell];
+        while let Some(point) = next_point(cell, planned.repetition, &directory.ended) {
+            if means.control.stopping() {
+                return Ok(Ending::Interrupted);
+            }
+            watcher.run_begins(cell, &point, directory.ended.len(), plan.runs.len());
+            let record = run(cell, &point, directory, means, watcher)?;
+            match record.status {
+                RunStatus::Interrupted => return Ok(Ending::Interrupted),
+                RunStatus::Failed if plan.base.on_failure == OnFailure::Stop => return Ok(Ending::Stopped),
+                _ => {}
+            }
+        }
+    }
+    Ok(Ending::Complete)
+}
+
+fn run(
+    cell: &Cell,
+    point: &Point,
+    directory: &mut Directory,
+    means: &Means<'_>,
+    watcher: &mut dyn Watcher,
+) -> Result<RunRecord, DirectoryError> {
+    let dir = directory.run_directory(cell.number, point.repetition, &point.label());
+    let below = directory.path().to_owned();
+    let shown = dir.strip_prefix(&below).unwrap_or(&dir).display().to_string();
+    directory.note(Entry::Run {
+        cell: cell.number,
+        repetition: point.repetition,
+        point: point.label(),
+        dir: shown,
+    })?;
+    let one = OneRun {
+        cell,
+        point,
+        dir,
+        environment: means.environment,
+        control: means.control.clone(),
+        read_work: means.read_work,
+        program: means.program,
+    };
+    let (record, summary) = one.make(&below, watcher);
+    directory.note(Entry::Ended(record.clone()))?;
+    watcher.run_ended(cell, &record, summary.as_ref());
+    Ok(record)
+}
+
+/// What of a planned run is still to be made.
+fn next_point(cell: &Cell, repetition: u32, ended: &[RunRecord]) -> Option<Point> {
+    let of_cell = ended.iter().filter(|run| run.cell == cell.number);
+    match &cell.spec.strategy {
+        None => {
+            let made = of_cell.into_iter().any(|run| run.repetition == repetition);
+            (!made).then_some(Point { set: None, value: 0.0, repetition })
+        }
+        // It counts its own repetitions; the file's are not asked for.
+        Some(strategy @ dyno_plan::experiment::Strategy::RepeatUntil(_)) => {
+            let history: Vec<&RunRecord> = of_cell.collect();
+            if repetition == 1 { strategy::next(strategy, 1, &history) } else { None }
+        }
+        Some(strategy) => {
+            let history: Vec<&RunRecord> = of_cell.filter(|run| run.repetition == repetition).collect();
+            strategy::next(strategy, repetition, &history)
+        }
+    }
+}

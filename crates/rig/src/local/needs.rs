@@ -1,0 +1,74 @@
+//! What a server needs before anything is made: its program, its ports, its share of memory, its folders.
+
+use super::error::LocalError;
+use super::machine::{Machine, is_program};
+use crate::spawn::free_port;
+use dyno_monitor::topology::Topology;
+use dyno_plan::server::{ServerKind, ServerSpec};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+/// The folder of a path, which must be there.
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, LocalError> {
+    match path.canonicalize() {
+        Ok(path) if path.is_dir() => Ok(path),
+        Ok(_) => Err(LocalError::Refused(format!("data.path: {}: is no folder", path.display()))),
+        Err(e) => Err(LocalError::Refused(format!("data.path: {}: {e}", path.display()))),
+    }
+}
+
+/// The program: on PATH by its usual or given name, or at a path.
+pub(super) fn program(spec: &ServerSpec, machine: &Machine) -> Result<PathBuf, LocalError> {
+    let name = spec.program.clone().unwrap_or_else(|| spec.kind.program().into());
+    let found = match name.components().count() {
+        1 => machine.find(&name.display().to_string()),
+        _ => name.canonicalize().ok().filter(|path| is_program(path)),
+    };
+    let place = if name.components().count() == 1 { "is not on PATH" } else { "is no program" };
+    found.ok_or_else(|| {
+        LocalError::Absent(format!("{}: {} {place} (program: names one)", spec.kind, name.display()))
+    })
+}
+
+/// The first line of `--version`.
+pub(super) fn version(program: &Path) -> String {
+    let output =
+        std::process::Command::new(program).arg("--version").stdin(std::process::Stdio::null()).output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("unknown").to_owned()
+}
+
+/// The ports of all processes, none of them in use.
+pub(super) fn ports(spec: &ServerSpec) -> Result<Vec<u16>, LocalError> {
+    let count = spec.processes() as u16;
+    let bus = spec.topology == dyno_plan::server::Topology::Cluster;
+    let taken = |port: u16| {
+        let busy = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_err();
+        if busy(port) { Some(port) } else { Some(port + 10_000).filter(|bus_port| bus && busy(*bus_port)) }
+    };
+    if let Some(first) = spec.port {
+        return match (first..first + count).find_map(taken) {
+            Some(port) => Err(LocalError::Refused(format!("server.port: {port} is in use"))),
+            None => Ok((first..first + count).collect()),
+        };
+    }
+    for _ in 0..1_000 {
+        let first = free_port().map_err(|e| LocalError::failed("ports", e))?;
+        if first < u16::MAX - 10_000 - count && (first..first + count).find_map(taken).is_none() {
+            return Ok((first..first + count).collect());
+        }
+    }
+    Err(LocalError::Failed(format!("no {count} free ports one after the other")))
+}
+
+/// Memory that each process is meant to take at most, as far as that is known.
+pub(super) fn budgets(spec: &ServerSpec, topology: &Topology) -> Vec<u64> {
+    let asked = spec.limits.memory.as_ref().or(spec.cache.as_ref()).map(|bytes| bytes.0);
+    let total: Option<u64> = topology.nodes.values().map(|node| node.memory_bytes).sum();
+    let own = match (spec.kind, total) {
+        // mongod takes half of all memory but one GiB, each for itself.
+        (ServerKind::Mongod, Some(total)) => (total.saturating_sub(1 << 30) / 2).max(256 << 20),
+        _ => 0,
+    };
+    vec![asked.unwrap_or(own); spec.processes() as usize]
+}

@@ -1,0 +1,146 @@
+//! Processes: starting one so that its end is noted before it begins, ending it, reading what the kernel says of it.
+
+use super::error::LocalError;
+use super::machine::Machine;
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// When a process was started, in clock ticks since the host's start; `None` if there is none or if it has ended.
+pub(crate) fn started(machine: &Machine, pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(machine.proc.join(pid.to_string()).join("stat")).ok()?;
+    // The name may hold spaces and brackets; what follows its last bracket does not.
+    let mut rest = stat[stat.rfind(')')? + 1..].split_whitespace();
+    let state = rest.next()?;
+    if matches!(state, "Z" | "X") {
+        return None;
+    }
+    rest.nth(18)?.parse().ok()
+}
+
+/// Sends a signal; false if there is no such process.
+pub(crate) fn signal(pid: u32, signal: Signal) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| kill_process(pid, signal).is_ok())
+}
+
+/// Kills a process if it is still the one that was started then, and waits until it is gone.
+pub(crate) fn end(machine: &Machine, pid: u32, start: u64, patience: Duration) -> Result<(), LocalError> {
+    let begun = Instant::now();
+    while started(machine, pid) == Some(start) {
+        signal(pid, Signal::KILL);
+        if begun.elapsed() > patience {
+            return Err(LocalError::Failed(format!("process {pid} does not end after SIGKILL")));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+/// What the kernel says about where a process may run and where its memory is.
+pub(crate) fn effective(machine: &Machine, pid: u32) -> BTreeMap<String, String> {
+    let folder = machine.proc.join(pid.to_string());
+    let status = fs::read_to_string(folder.join("status")).unwrap_or_default();
+    let value = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.map(|value| value.trim().to_owned())
+    };
+    let mut facts = BTreeMap::new();
+    for (name, key) in [("Cpus_allowed_list", "cpus_allowed"), ("Mems_allowed_list", "mems_allowed")] {
+        if let Some(value) = value(name) {
+            facts.insert(key.to_owned(), value);
+        }
+    }
+    facts.extend(numa_maps(&folder.join("numa_maps")));
+    facts
+}
+
+/// Pages by node and the policies of a process' mappings.
+fn numa_maps(path: &Path) -> BTreeMap<String, String> {
+    let mut facts = BTreeMap::new();
+    let Ok(text) = fs::read_to_string(path) else { return facts };
+    let (mut nodes, mut policies) = (BTreeMap::<usize, u64>::new(), BTreeMap::<String, usize>::new());
+    for line in text.lines() {
+        let mut words = line.split(' ').skip(1);
+        if let Some(policy) = words.next() {
+            *policies.entry(policy.to_owned()).or_default() += 1;
+        }
+        let words: Vec<&str> = words.collect();
+        let page = words.iter().find_map(|w| w.strip_prefix("kernelpagesize_kB=")?.parse::<u64>().ok());
+        for word in words {
+            let number = word.strip_prefix('N').and_then(|rest| rest.split_once('='));
+            if let Some((node, pages)) = number
+                && let (Ok(node), Ok(pages)) = (node.parse(), pages.parse::<u64>())
+            {
+                *nodes.entry(node).or_default() += pages * page.unwrap_or(4);
+            }
+        }
+    }
+    let join = |parts: Vec<String>| parts.join(", ");
+    if !nodes.is_empty() {
+        let parts = nodes.iter().map(|(node, kib)| format!("node {node}: {} MiB", kib >> 10)).collect();
+        facts.insert("memory_by_node".to_owned(), join(parts));
+    }
+    if !policies.is_empty() {
+        let parts = policies.iter().map(|(policy, count)| format!("{policy} ({count} mappings)")).collect();
+        facts.insert("memory_policy".to_owned(), join(parts));
+    }
+    facts
+}
+
+/// The last lines of a log, for a message.
+pub(crate) fn last_lines(log: &Path, count: usize) -> String {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    match lines.len() {
+        0 => "its log is empty".to_owned(),
+        n => format!("its log ends: {}", lines[n.saturating_sub(count)..].join(" | ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_told_by_its_start() {
+        let machine = Machine::default();
+        let own = std::process::id();
+        let start = started(&machine, own).unwrap();
+        // Somebody else's process of that number is left alone.
+        end(&machine, own, start + 1, Duration::ZERO).unwrap();
+        assert_eq!(started(&machine, own), Some(start));
+        assert_eq!(started(&machine, 0), None);
+        let allowed = &effective(&machine, own)["cpus_allowed"];
+        assert!(dyno_monitor::topology::parse_list(allowed).is_some_and(|cpus| !cpus.is_empty()));
+    }
+
+    #[test]
+    fn maps_are_added_up_by_node() {
+        let proc = tempfile::tempdir().unwrap();
+        let own = proc.path().join("7");
+        fs::create_dir_all(&own).unwrap();
+        let maps = "00400000 bind:1 file=/bin/x mapped=3 N1=3 kernelpagesize_kB=4\n\
+                    7f0000 bind:1 anon=600 dirty=600 N0=88 N1=512 kernelpagesize_kB=4\n\
+                    7f8000 default anon=2 N1=2 kernelpagesize_kB=2048\n";
+        fs::write(own.join("numa_maps"), maps).unwrap();
+        fs::write(own.join("status"), "Name:\tx\nCpus_allowed:\tf\nCpus_allowed_list:\t0-3\n").unwrap();
+        let machine = Machine { proc: proc.path().to_owned(), ..Machine::default() };
+        let facts = effective(&machine, 7);
+        assert_eq!(facts["memory_by_node"], "node 0: 0 MiB, node 1: 6 MiB");
+        assert_eq!(facts["memory_policy"], "bind:1 (2 mappings), default (1 mappings)");
+        assert_eq!(facts["cpus_allowed"], "0-3");
+    }
+
+    #[test]
+    fn logs_end_with_their_last_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        assert_eq!(last_lines(&log, 2), "its log is empty");
+        fs::write(&log, "one\n\ntwo\nthree\n").unwrap();
+        assert_eq!(last_lines(&log, 2), "its log ends: two | three");
+    }
+}

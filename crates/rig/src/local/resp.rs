@@ -1,0 +1,92 @@
+//! A small blocking client for the commands that set up and look after Redis servers.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// A reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// A status, a text or a number.
+    Text(String),
+    /// Nothing.
+    Null,
+    /// Several.
+    List(Vec<Reply>),
+}
+
+impl Reply {
+    /// The text; empty for what is none.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Reply::Text(text) => text,
+            _ => "",
+        }
+    }
+}
+
+/// Longest text and longest list that are believed.
+const LIMIT: usize = 64 << 20;
+
+/// A connection.
+pub(crate) struct Client {
+    stream: BufReader<TcpStream>,
+}
+
+impl Client {
+    /// Connects to a loopback port, with a password where one is needed.
+    pub(crate) fn connect(port: u16, password: Option<&str>, patience: Duration) -> Result<Self, String> {
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let words = |e: std::io::Error| format!("127.0.0.1:{port}: {e}");
+        let stream = TcpStream::connect_timeout(&address, patience).map_err(words)?;
+        stream.set_read_timeout(Some(patience)).map_err(words)?;
+        stream.set_write_timeout(Some(patience)).map_err(words)?;
+        let mut client = Client { stream: BufReader::new(stream) };
+        if let Some(password) = password {
+            client.call(&["AUTH", password])?;
+        }
+        Ok(client)
+    }
+
+    /// Sends a command and does not wait.
+    pub(crate) fn send(&mut self, words: &[&str]) -> Result<(), String> {
+        let mut out = format!("*{}\r\n", words.len());
+        words.iter().for_each(|word| out.push_str(&format!("${}\r\n{word}\r\n", word.len())));
+        self.stream.get_mut().write_all(out.as_bytes()).map_err(|e| e.to_string())
+    }
+
+    /// Sends a command and takes its reply; an error reply is an error.
+    pub(crate) fn call(&mut self, words: &[&str]) -> Result<Reply, String> {
+        self.send(words)?;
+        self.reply(0)
+            .map_err(|why| format!("{}: {why}", words.join(" ").chars().take(60).collect::<String>()))
+    }
+
+    fn reply(&mut self, depth: usize) -> Result<Reply, String> {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).map_err(|e| e.to_string())?;
+        let line = line.trim_end_matches(['\r', '\n']);
+        if !line.is_char_boundary(1) || line.is_empty() || depth > 8 {
+            return Err("the connection was closed, or speaks another protocol".into());
+        }
+        let (kind, rest) = line.split_at(1);
+        let length = || rest.parse::<i64>().map_err(|_| format!("{line:?} is no reply"));
+        match kind {
+            "+" | ":" => Ok(Reply::Text(rest.to_owned())),
+            "-" => Err(rest.to_owned()),
+            "$" | "*" => match usize::try_from(length()?) {
+                Err(_) => Ok(Reply::Null),
+                Ok(long) if long > LIMIT => Err(format!("{line:?} is too long")),
+                Ok(count) if kind == "*" => {
+                    (0..count).map(|_| self.reply(depth + 1)).collect::<Result<_, _>>().map(Reply::List)
+                }
+                Ok(long) => {
+                    let mut text = vec![0; long + 2];
+                    self.stream.read_exact(&mut text).map_err(|e| e.to_string())?;
+                    Ok(Reply::Text(String::from_utf8_lossy(&text[..long]).into_owned()))
+                }
+            },
+            _ => Err(format!("{line:?} is no reply of Redis")),
+        }
+    }
+}

@@ -1,0 +1,468 @@
+//! A server of an experiment file: all its processes, from start to stop.
+
+use super::cgroup::Group;
+use super::error::LocalError;
+use super::launch::{Launch, group_or_none, prefix_or_less};
+use super::machine::Machine;
+use super::needs::{absolute, budgets, ports, program, version};
+use super::placement::{self, Plan};
+use super::servers::{self, Node};
+use super::undo::{Journal, Undo};
+use super::{cluster, process, storage};
+use dyno_monitor::topology::Topology;
+use dyno_plan::server::{IfNotPermitted, ServerSpec};
+use rustix::process::Signal;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// Lines of a log that a message shows.
+const LAST_LINES: usize = 5;
+
+/// One process of the server.
+#[derive(Debug)]
+struct Member {
+    node: Node,
+    plan: Plan,
+    prefix: Vec<String>,
+    child: Option<Child>,
+    group: Option<Group>,
+    /// Its entry in the journal.
+    noted: Option<u64>,
+    command: String,
+    /// Counters of its group when it last ended.
+    last: BTreeMap<String, String>,
+    /// How it ended, if nobody asked it to.
+    ended: Option<String>,
+}
+
+/// A server that runs until it is stopped or dropped. It also ends with the thread that started it, by the kernel's hand.
+#[derive(Debug)]
+pub struct Server {
+    spec: ServerSpec,
+    program: PathBuf,
+    version: String,
+    machine: Machine,
+    members: Vec<Member>,
+    /// Below it lie the data.
+    base: PathBuf,
+    filesystem: Option<String>,
+    journal: Journal,
+    notes: Vec<String>,
+    /// Whether the data hold what the topology made.
+    formed: bool,
+}
+
+impl Server {
+    /// Starts everything that `spec` asks for, with configuration, logs and journal in `home`, and waits until it is
+    /// ready. After an error nothing is left but what `home` holds.
+    pub fn start(spec: &ServerSpec, home: &Path, machine: &Machine) -> Result<Self, LocalError> {
+        spec.check().map_err(|why| LocalError::Refused(format!("server.{why}")))?;
+        let program = program(spec, machine)?;
+        let version = version(&program);
+        let topology = machine.topology()?;
+        let ports = ports(spec)?;
+        let plans = placement::plan(&spec.placement, &topology, &ports)?;
+        placement::check_memory(&plans, &budgets(spec, &topology), &topology)?;
+        let home = fs::create_dir_all(home).and_then(|()| home.canonicalize());
+        let home = home.map_err(|e| LocalError::failed("the server's home", e))?;
+        let mut server = Server {
+            spec: spec.clone(),
+            program,
+            version,
+            machine: machine.clone(),
+            members: Vec::new(),
+            base: home.clone(),
+            filesystem: None,
+            journal: Journal::open(&home, machine)?,
+            notes: Vec::new(),
+            formed: false,
+        };
+        server.prepare(&home, &topology, ports, plans)?;
+        // From here on an error drops the server, which stops and undoes all there is.
+        server.launch_all()?;
+        Ok(server)
+    }
+
+    fn goes_on(&self) -> bool {
+        self.spec.if_not_permitted == IfNotPermitted::Continue
+    }
+
+    fn prepare(
+        &mut self,
+        home: &Path,
+        topology: &Topology,
+        ports: Vec<u16>,
+        plans: Vec<Plan>,
+    ) -> Result<(), LocalError> {
+        self.prepare_storage(home)?;
+        let each = self.spec.processes_each() as usize;
+        let go_on = self.goes_on();
+        for (i, (port, plan)) in ports.into_iter().zip(plans).enumerate() {
+            let name = format!("{}-{port}", self.spec.kind);
+            let base = match (&self.spec.data.path, &self.filesystem) {
+                (Some(paths), None) => absolute(paths.of(i))?,
+                _ => self.base.clone(),
+            };
+            let node = Node {
+                home: home.join(&name),
+                data: base.join(format!("{name}.data")),
+                port,
+                instance: i / each,
+                cores: plan.cpus.as_ref().map(Vec::len),
+                name,
+            };
+            self.make_folder(&node.data)?;
+            fs::create_dir_all(&node.home).map_err(|e| LocalError::failed(node.home.display(), e))?;
+            let prefix = prefix_or_less(&plan, topology, &self.machine, go_on, &mut self.notes)?;
+            self.members.push(Member {
+                node,
+                plan,
+                prefix,
+                child: None,
+                group: None,
+                noted: None,
+                command: String::new(),
+                last: BTreeMap::new(),
+                ended: None,
+            });
+        }
+        Ok(())
+    }
+
+    fn prepare_storage(&mut self, home: &Path) -> Result<(), LocalError> {
+        let Some(image) = self.spec.data.image.clone() else { return Ok(()) };
+        let folder = match &self.spec.data.path {
+            Some(paths) => absolute(paths.of(0))?,
+            None => home.to_owned(),
+        };
+        let mark = self.journal.mark();
+        match storage::mount_image(&self.machine, &image, &folder, home, &mut self.journal) {
+            Ok(mounted) => {
+                let over: Vec<String> = mounted.devices.iter().map(|d| d.display().to_string()).collect();
+                let kind = image.filesystem.name();
+                let options = image.mount_options.join(",");
+                self.filesystem =
+                    Some(format!("{kind} ({options}) on {}, made for this run", over.join(", ")));
+                self.notes.extend(mounted.notes);
+                self.base = mounted.point;
+                Ok(())
+            }
+            Err(error @ LocalError::NotPermitted { .. }) if self.goes_on() => {
+                self.journal.undo_since(mark)?;
+                self.notes.push(error.to_string());
+                self.base = folder;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes a folder that must not be there yet: whatever is in it would be removed at the end.
+    fn make_folder(&mut self, folder: &Path) -> Result<(), LocalError> {
+        if folder.exists() {
+            return Err(LocalError::Refused(format!(
+                "{}: is there already; dyno removes its data at the end",
+                folder.display()
+            )));
+        }
+        self.journal.add(Undo::Folder { path: folder.to_owned() })?;
+        fs::create_dir(folder).map_err(|e| LocalError::failed(folder.display(), e))
+    }
+
+    /// Starts all processes on the data there are, and waits for them.
+    fn launch_all(&mut self) -> Result<(), LocalError> {
+        if self.spec.drop_caches {
+            self.drop_caches()?;
+        }
+        for i in 0..self.members.len() {
+            self.launch(i)?;
+        }
+        for i in 0..self.members.len() {
+            self.await_ready(i)?;
+        }
+        let each = self.spec.processes_each() as usize;
+        for nodes in self.members.chunks(each) {
+            let nodes: Vec<&Node> = nodes.iter().map(|member| &member.node).collect();
+            cluster::form(&self.spec, &nodes, self.formed)?;
+        }
+        self.formed = true;
+        self.died().map_or(Ok(()), |why| Err(LocalError::Failed(why)))
+    }
+
+    fn launch(&mut self, i: usize) -> Result<(), LocalError> {
+        let go_on = self.goes_on();
+        let member = &mut self.members[i];
+        let name = format!("{}-{}", std::process::id(), member.node.name);
+        let (limits, data) = (&self.spec.limits, member.node.data.clone());
+        let (journal, notes) = (&mut self.journal, &mut self.notes);
+        member.group = group_or_none(&self.machine, &name, limits, &data, journal, go_on, notes)?;
+        let told = servers::tell(&self.spec, &member.node, &self.version)?;
+        if let Some((name, text)) = &told.configuration {
+            let file = member.node.home.join(name);
+            let written = fs::write(&file, text)
+                // It may hold a password.
+                .and_then(|()| fs::set_permissions(&file, fs::Permissions::from_mode(0o600)));
+            written.map_err(|e| LocalError::failed(file.display(), e))?;
+        }
+        let launch = Launch {
+            program: &self.program,
+            arguments: &told.arguments,
+            prefix: &member.prefix,
+            group: member.group.as_ref(),
+            folder: &member.node.home,
+            log: &member.node.log(),
+        };
+        member.command = launch.words();
+        let (child, noted) = launch.start(&self.machine, &mut self.journal)?;
+        (member.child, member.noted, member.ended) = (Some(child), Some(noted), None);
+        Ok(())
+    }
+
+    fn await_ready(&mut self, i: usize) -> Result<(), LocalError> {
+        let begun = Instant::now();
+        let patience = Duration::from_nanos(self.spec.ready_within.0);
+        loop {
+            if let Some(why) = self.members[i].ended() {
+                return Err(LocalError::Failed(why));
+            }
+            let member = &self.members[i];
+            let pid = member.pid().unwrap_or(0);
+            match servers::ready(&self.spec, &member.node, pid) {
+                Ok(()) => break,
+                Err(why) if begun.elapsed() > patience => {
+                    return Err(LocalError::Failed(format!(
+                        "{} is not ready after {}: {why}; {}",
+                        member.node.name,
+                        self.spec.ready_within,
+                        process::last_lines(&member.node.log(), LAST_LINES)
+                    )));
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+        let member = &self.members[i];
+        let effective = process::effective(&self.machine, member.pid().unwrap_or(0));
+        // Without taskset there is no placement, and that has been said.
+        match member.plan.confirm(&effective) {
+            Err(why) if !member.prefix.is_empty() => Err(LocalError::failed(&member.node.name, why)),
+            _ => Ok(()),
+        }
+    }
+
+    /// What clients connect to: one URI for each instance.
+    pub fn uris(&self) -> Vec<String> {
+        let each = self.spec.processes_each() as usize;
+        let nodes: Vec<&Node> = self.members.iter().map(|member| &member.node).collect();
+        nodes.chunks(each).map(|nodes| servers::uri(&self.spec, nodes)).collect()
+    }
+
+    /// Names and numbers of the processes that run.
+    pub fn processes(&self) -> Vec<(String, u32)> {
+        let running =
+            self.members.iter().filter_map(|member| Some((member.node.name.clone(), member.pid()?)));
+        running.collect()
+    }
+
+    /// The folders of the control groups, each with its process and controller (`redis-17001.memory`).
+    pub fn cgroups(&self) -> Vec<(String, PathBuf)> {
+        let mut all = Vec::new();
+        for member in &self.members {
+            let folders = member.group.iter().flat_map(Group::folders);
+            all.extend(
+                folders.map(|(controller, path)| (format!("{}.{controller}", member.node.name), path)),
+            );
+        }
+        all
+    }
+
+    /// The cores that the processes were given, which load threads should keep off; none if they may run anywhere.
+    pub fn cores(&self) -> Vec<usize> {
+        let mut cores: Vec<usize> =
+            self.members.iter().filter_map(|m| m.plan.cpus.clone()).flatten().collect();
+        cores.sort_unstable();
+        cores.dedup();
+        cores
+    }
+
+    /// The folders that hold the data.
+    pub fn data(&self) -> Vec<PathBuf> {
+        self.members.iter().map(|member| member.node.data.clone()).collect()
+    }
+
+    /// What was not to be had, and other things worth knowing.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Program, version, command lines, effective placement, limits and counters; of a process that has ended, its last.
+    pub fn facts(&self) -> BTreeMap<String, String> {
+        let mut facts = BTreeMap::new();
+        facts.insert("program".to_owned(), self.program.display().to_string());
+        facts.insert("version".to_owned(), self.version.clone());
+        facts.insert("data".to_owned(), self.filesystem.clone().unwrap_or_else(|| "a folder".into()));
+        for (number, note) in self.notes.iter().enumerate() {
+            facts.insert(format!("note.{}", number + 1), note.clone());
+        }
+        for member in &self.members {
+            let mut own = member.last.clone();
+            own.insert("command".into(), member.command.clone());
+            own.insert("placement".into(), member.plan.describe());
+            own.extend(member.now(&self.machine));
+            facts.extend(own.into_iter().map(|(key, value)| (format!("{}.{key}", member.node.name), value)));
+        }
+        facts
+    }
+
+    /// A process that has ended by itself, in words, with the last lines of its log.
+    pub fn died(&mut self) -> Option<String> {
+        self.members.iter_mut().find_map(Member::ended)
+    }
+
+    /// Writes everything to disk and drops the kernel's page cache.
+    pub fn drop_caches(&mut self) -> Result<(), LocalError> {
+        match storage::drop_caches(&self.machine) {
+            Err(error @ LocalError::NotPermitted { .. }) if self.goes_on() => {
+                let note = error.to_string();
+                if !self.notes.contains(&note) {
+                    self.notes.push(note);
+                }
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Stops the server, keeps a copy of its data, and starts it again; a copy that is there already is replaced.
+    pub fn snapshot(&mut self) -> Result<(), LocalError> {
+        self.may_copy()?;
+        self.end_all(true)?;
+        for i in 0..self.members.len() {
+            let (data, copy) = (self.members[i].node.data.clone(), copy_of(&self.members[i].node));
+            if copy.exists() {
+                fs::remove_dir_all(&copy).map_err(|e| LocalError::failed(copy.display(), e))?;
+            } else {
+                self.journal.add(Undo::Folder { path: copy.clone() })?;
+            }
+            storage::copy(&self.machine, &data, &copy)?;
+        }
+        self.launch_all()
+    }
+
+    /// Stops the server, puts the copy of its data back, and starts it again.
+    pub fn restore(&mut self) -> Result<(), LocalError> {
+        self.may_copy()?;
+        if let Some(member) = self.members.iter().find(|member| !copy_of(&member.node).exists()) {
+            return Err(LocalError::Refused(format!(
+                "{}: there is no snapshot to be restored",
+                member.node.name
+            )));
+        }
+        self.end_all(false)?;
+        for member in &self.members {
+            let (data, copy) = (&member.node.data, copy_of(&member.node));
+            storage::empty(data)?;
+            fs::remove_dir(data).map_err(|e| LocalError::failed(data.display(), e))?;
+            storage::copy(&self.machine, &copy, data)?;
+        }
+        self.launch_all()
+    }
+
+    fn may_copy(&self) -> Result<(), LocalError> {
+        match self.spec.data.snapshot {
+            true => Ok(()),
+            false => Err(LocalError::Refused("data.snapshot is not asked for".into())),
+        }
+    }
+
+    /// Ends all processes and removes their groups; data stay. With `save` they write their data first.
+    fn end_all(&mut self, save: bool) -> Result<(), LocalError> {
+        let patience = Duration::from_nanos(self.spec.stop_within.0);
+        for member in &mut self.members {
+            member.last = member.now(&self.machine);
+        }
+        // Replicas come last and go first: a primary waits for those that are connected.
+        for member in self.members.iter().rev() {
+            let Some(pid) = member.pid() else { continue };
+            if !(save && servers::save_and_end(&self.spec, &member.node)) {
+                process::signal(pid, Signal::TERM);
+            }
+        }
+        let begun = Instant::now();
+        let mut failures = Vec::new();
+        for member in self.members.iter_mut().rev() {
+            if let Some(child) = &mut member.child {
+                while matches!(child.try_wait(), Ok(None)) && begun.elapsed() < patience {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                if matches!(child.try_wait(), Ok(None)) {
+                    self.notes
+                        .push(format!("{} did not end within {patience:?} and was killed", member.node.name));
+                    if save {
+                        failures
+                            .push(format!("{} did not write its data within {patience:?}", member.node.name));
+                    }
+                }
+            }
+            let ended = member.noted.take().map_or(Ok(()), |id| self.journal.undo(id));
+            if let Some(mut child) = member.child.take() {
+                // It has ended or has just been killed: this only clears it away.
+                let _ = child.wait();
+            }
+            let removed = member.group.take().map_or(Ok(()), |mut group| group.remove(&mut self.journal));
+            failures.extend([ended, removed].into_iter().filter_map(Result::err).map(|e| e.to_string()));
+        }
+        if failures.is_empty() { Ok(()) } else { Err(LocalError::Failed(failures.join("; "))) }
+    }
+
+    /// Ends everything and puts everything back; the facts as they were before.
+    pub fn stop(mut self) -> Result<BTreeMap<String, String>, LocalError> {
+        let ended = self.end_all(false);
+        let undone = self.journal.undo_all();
+        ended.and(undone)?;
+        Ok(self.facts())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // What fails here stays in the journal.
+        let _ = self.end_all(false);
+        let _ = self.journal.undo_all();
+    }
+}
+
+impl Member {
+    fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
+    /// What the kernel says of it and its group now.
+    fn now(&self, machine: &Machine) -> BTreeMap<String, String> {
+        let mut facts = self.pid().map(|pid| process::effective(machine, pid)).unwrap_or_default();
+        facts.extend(self.group.iter().flat_map(Group::facts));
+        facts
+    }
+
+    /// If it has ended by itself: how, and its last words.
+    fn ended(&mut self) -> Option<String> {
+        if self.ended.is_none() {
+            let status = self.child.as_mut()?.try_wait().ok().flatten()?;
+            let killed = self.group.as_ref().map_or(0, Group::killed);
+            let memory = match killed {
+                0 => String::new(),
+                _ => ", killed by the kernel for want of memory (limits.memory)".to_owned(),
+            };
+            let log = process::last_lines(&self.node.log(), LAST_LINES);
+            self.ended = Some(format!("{} has ended ({status}{memory}); {log}", self.node.name));
+        }
+        self.ended.clone()
+    }
+}
+
+fn copy_of(node: &Node) -> PathBuf {
+    node.data.with_extension("snapshot")
+}

@@ -1,0 +1,50 @@
+//! Dragonfly: a file of flags.
+
+use super::super::error::LocalError;
+use super::{Node, Told, flags, reserved};
+use dyno_plan::server::ServerSpec;
+
+const RESERVED: [(&str, &str); 6] = [
+    ("port", "port"),
+    ("bind", "nothing: servers listen on 127.0.0.1"),
+    ("dir", "data.path"),
+    ("flagfile", "options"),
+    ("pidfile", "nothing"),
+    ("maxmemory", "cache"),
+];
+
+/// Memory that Dragonfly demands for each of its threads, bytes.
+const EACH_THREAD: u64 = 256 << 20;
+
+pub(super) fn tell(spec: &ServerSpec, node: &Node) -> Result<Told, LocalError> {
+    reserved(spec, &RESERVED)?;
+    let mut own = vec![
+        ("bind", "127.0.0.1".to_owned()),
+        ("port", node.port.to_string()),
+        ("dir", node.data.display().to_string()),
+        // With a name it writes all data at its end, which only a snapshot needs.
+        ("dbfilename", if spec.data.snapshot { "dump".into() } else { String::new() }),
+        ("logtostderr", "true".into()),
+    ];
+    if let Some(cache) = &spec.cache {
+        own.push(("maxmemory", cache.0.to_string()));
+    }
+    let threads = match spec.options.get("proactor_threads").map(ToString::to_string) {
+        Some(text) => text.parse().ok(),
+        None => node.cores,
+    };
+    if let Some(threads) = threads {
+        own.push(("proactor_threads", threads.to_string()));
+        let limit = [&spec.cache, &spec.limits.memory].into_iter().flatten().map(|bytes| bytes.0).min();
+        if let Some(limit) = limit.filter(|limit| *limit < threads as u64 * EACH_THREAD) {
+            return Err(LocalError::Refused(format!(
+                "cache, limits.memory: {} MiB are less than the 256 MiB that Dragonfly wants for each of {threads} threads",
+                limit >> 20
+            )));
+        }
+    }
+    let text = flags(&own, spec).join("\n") + "\n";
+    let file = node.home.join("dragonfly.flags");
+    let arguments = vec![format!("--flagfile={}", file.display())];
+    Ok(Told { configuration: Some(("dragonfly.flags", text)), arguments })
+}

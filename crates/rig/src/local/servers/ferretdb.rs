@@ -1,0 +1,26 @@
+//! FerretDB 1.x with SQLite: flags alone.
+
+use super::super::error::LocalError;
+use super::{Node, Told, flags, reserved};
+use dyno_plan::server::ServerSpec;
+
+const RESERVED: [(&str, &str); 4] = [
+    ("listen-addr", "port"),
+    ("handler", "nothing: the data are in SQLite"),
+    ("sqlite-url", "data.path"),
+    ("state-dir", "nothing"),
+];
+
+pub(super) fn tell(spec: &ServerSpec, node: &Node) -> Result<Told, LocalError> {
+    reserved(spec, &RESERVED)?;
+    let own = [
+        ("handler", "sqlite".to_owned()),
+        ("sqlite-url", format!("file:{}/", node.data.display())),
+        ("listen-addr", format!("127.0.0.1:{}", node.port)),
+        ("debug-addr", "-".into()),
+        ("telemetry", "disable".into()),
+        ("state-dir", node.data.display().to_string()),
+        ("log-level", "WARN".into()),
+    ];
+    Ok(Told { configuration: None, arguments: flags(&own, spec) })
+}

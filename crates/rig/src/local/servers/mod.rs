@@ -1,0 +1,124 @@
+//! What each kind of server is told, and how it says that it is ready. One file for each.
+
+mod dragonfly;
+mod ferretdb;
+mod mongod;
+mod redis;
+
+#[cfg(test)]
+mod tests;
+
+use super::error::LocalError;
+use dyno_plan::server::{ServerKind, ServerSpec, Setting, Topology};
+use std::path::PathBuf;
+
+/// One process to be started.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    /// `redis-17001`.
+    pub name: String,
+    /// Its port.
+    pub port: u16,
+    /// Its configuration and log.
+    pub home: PathBuf,
+    /// Its data.
+    pub data: PathBuf,
+    /// The instance it belongs to.
+    pub instance: usize,
+    /// Cores it has, where they are limited.
+    pub cores: Option<usize>,
+}
+
+impl Node {
+    /// Where it says what happens.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.home.join("log")
+    }
+}
+
+/// What a server is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// Name and text of its configuration file, if it has one.
+    pub configuration: Option<(&'static str, String)>,
+    /// Its command line without the program.
+    pub arguments: Vec<String>,
+}
+
+/// The name of an instance's replica set.
+pub(crate) fn set_name(instance: usize) -> String {
+    format!("rs{instance}")
+}
+
+/// Configuration and command line of a process.
+pub(crate) fn tell(spec: &ServerSpec, node: &Node, version: &str) -> Result<Told, LocalError> {
+    let mut told = match spec.kind {
+        ServerKind::Redis | ServerKind::Valkey | ServerKind::KeyDb => redis::tell(spec, node),
+        ServerKind::Dragonfly => dragonfly::tell(spec, node),
+        ServerKind::Mongod => mongod::tell(spec, node, version),
+        ServerKind::FerretDb => ferretdb::tell(spec, node),
+    }?;
+    told.arguments.extend(spec.arguments.iter().cloned());
+    Ok(told)
+}
+
+/// Whether a process is ready; otherwise what it answers.
+pub(crate) fn ready(spec: &ServerSpec, node: &Node, pid: u32) -> Result<(), String> {
+    match spec.kind {
+        kind if kind.is_redis_like() => redis::ready(spec, node, Some(pid)),
+        ServerKind::Dragonfly => redis::ready(spec, node, None),
+        _ => mongod::ready(node),
+    }
+}
+
+/// Has a server write its data to disk and end, where that takes more than SIGTERM; false if SIGTERM is enough.
+pub(crate) fn save_and_end(spec: &ServerSpec, node: &Node) -> bool {
+    spec.kind.speaks_redis() && redis::save_and_end(spec, node)
+}
+
+/// The URI of an instance whose first node comes first.
+pub(crate) fn uri(spec: &ServerSpec, nodes: &[&Node]) -> String {
+    let hosts: Vec<String> = nodes.iter().map(|node| format!("127.0.0.1:{}", node.port)).collect();
+    let hosts = hosts.join(",");
+    match (spec.kind.speaks_redis(), spec.topology) {
+        (true, Topology::Cluster) => format!("redis://{}{hosts}?cluster=true", redis::login(spec)),
+        (true, _) => format!("redis://{}{hosts}", redis::login(spec)),
+        (false, Topology::ReplicaSet) => {
+            format!("mongodb://{hosts}/?replicaSet={}", set_name(nodes[0].instance))
+        }
+        (false, _) => format!("mongodb://{hosts}/"),
+    }
+}
+
+/// The password that clients need, if any.
+pub(crate) fn password(spec: &ServerSpec) -> Option<String> {
+    redis::password(spec)
+}
+
+/// Own settings of a server that dyno decides: they have keys of the experiment file, or would lead dyno astray.
+fn reserved(spec: &ServerSpec, keys: &[(&str, &str)]) -> Result<(), LocalError> {
+    let found = keys.iter().find(|(key, _)| spec.options.contains_key(*key));
+    match found {
+        Some((key, instead)) => {
+            Err(LocalError::Refused(format!("options.{key}: dyno sets it; use {instead}")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// `yes` and `no`, as Redis writes switches.
+fn redis_word(setting: &Setting) -> String {
+    match setting {
+        Setting::Switch(true) => "yes".into(),
+        Setting::Switch(false) => "no".into(),
+        other => other.to_string(),
+    }
+}
+
+/// Flags `--name=value`, the options' after the others, which they replace.
+fn flags(own: &[(&str, String)], spec: &ServerSpec) -> Vec<String> {
+    let kept = own.iter().filter(|(name, _)| !spec.options.contains_key(*name));
+    let mut flags: Vec<String> = kept.map(|(name, value)| format!("--{name}={value}")).collect();
+    flags.extend(spec.options.iter().map(|(name, value)| format!("--{name}={value}")));
+    flags
+}

@@ -1,0 +1,141 @@
+//! mongod: mongod.conf, in YAML.
+
+use super::super::error::LocalError;
+use super::{Node, Told, reserved, set_name};
+use crate::mongo;
+use dyno_plan::server::{ServerSpec, Setting, Topology};
+use dyno_wire::mongodb::MongoOptions;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const RESERVED: [(&str, &str); 12] = [
+    ("net.port", "port"),
+    ("net.bindIp", "nothing: servers listen on 127.0.0.1"),
+    ("net.bindIpAll", "nothing: servers listen on 127.0.0.1"),
+    ("storage.dbPath", "data.path"),
+    ("storage.engine", "engine"),
+    ("storage.journal.enabled", "journal"),
+    ("storage.syncPeriodSecs", "sync_delay"),
+    ("storage.wiredTiger.engineConfig.cacheSizeGB", "cache"),
+    ("storage.wiredTiger.engineConfig.journalCompressor", "journal_compressor"),
+    ("storage.wiredTiger.collectionConfig.blockCompressor", "compressor"),
+    ("replication.replSetName", "topology"),
+    ("processManagement.fork", "nothing: dyno must see the process end"),
+];
+
+/// The text of `mongod.conf`: dotted keys become mappings.
+pub(super) fn tell(spec: &ServerSpec, node: &Node, version: &str) -> Result<Told, LocalError> {
+    reserved(spec, &RESERVED)?;
+    let text = |text: &str| Setting::Text(text.to_owned());
+    let mut keys: BTreeMap<String, Setting> = BTreeMap::new();
+    let mut add = |key: &str, value: Setting| keys.insert(key.to_owned(), value);
+    add("net.bindIp", text("127.0.0.1"));
+    add("net.port", Setting::Whole(node.port.into()));
+    add("net.unixDomainSocket.enabled", Setting::Switch(false));
+    add("storage.dbPath", text(&node.data.display().to_string()));
+    add("storage.directoryPerDB", Setting::Switch(false));
+    if let Some(engine) = &spec.engine {
+        add("storage.engine", text(engine));
+    }
+    if let Some(cache) = &spec.cache {
+        let gib = Setting::Number(cache.0 as f64 / f64::from(1 << 30));
+        match spec.engine.as_deref() {
+            None | Some("wiredTiger") => add("storage.wiredTiger.engineConfig.cacheSizeGB", gib),
+            Some("inMemory") => add("storage.inMemory.engineConfig.inMemorySizeGB", gib),
+            Some("rocksdb") => add("storage.rocksdb.cacheSizeGB", gib),
+            Some(other) => {
+                return Err(LocalError::Refused(format!("cache: engine {other} has no cache of its own")));
+            }
+        };
+    }
+    if let Some(journal) = spec.journal {
+        match (mandatory_journal(version), journal) {
+            // The key is gone: a server that is given it does not start.
+            (true, true) => {}
+            (true, false) => {
+                return Err(LocalError::Refused(format!(
+                    "journal: is mandatory from mongod 6.1 on; this is {version}"
+                )));
+            }
+            (false, _) => {
+                add("storage.journal.enabled", Setting::Switch(journal));
+            }
+        }
+    }
+    if let Some(name) = &spec.journal_compressor {
+        add("storage.wiredTiger.engineConfig.journalCompressor", text(name));
+    }
+    if let Some(name) = &spec.compressor {
+        add("storage.wiredTiger.collectionConfig.blockCompressor", text(name));
+    }
+    if let Some(delay) = &spec.sync_delay {
+        add("storage.syncPeriodSecs", Setting::Whole((delay.0 / 1_000_000_000) as i64));
+    }
+    if spec.topology == Topology::ReplicaSet {
+        add("replication.replSetName", text(&set_name(node.instance)));
+    }
+    keys.extend(spec.options.iter().map(|(key, value)| (key.clone(), value.clone())));
+    let arguments = vec!["--config".to_owned(), node.home.join("mongod.conf").display().to_string()];
+    Ok(Told { configuration: Some(("mongod.conf", yaml(&keys)?)), arguments })
+}
+
+/// Whether the version is 6.1 or later; an unknown one is taken for a new one.
+fn mandatory_journal(version: &str) -> bool {
+    let number = version.split(['v', ' ', ',']).find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    let mut parts = number.unwrap_or_default().split('.').map(str::parse::<u32>);
+    match (parts.next(), parts.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (6, 1),
+        _ => true,
+    }
+}
+
+enum Yaml {
+    Value(Setting),
+    Map(BTreeMap<String, Yaml>),
+}
+
+fn yaml(keys: &BTreeMap<String, Setting>) -> Result<String, LocalError> {
+    let mut root = BTreeMap::new();
+    for (key, value) in keys {
+        let clash = || LocalError::Refused(format!("options.{key}: another key is above or below it"));
+        let mut map = &mut root;
+        let mut parts: Vec<&str> = key.split('.').collect();
+        let last = parts.pop().unwrap_or_default();
+        for part in parts {
+            match map.entry(part.to_owned()).or_insert_with(|| Yaml::Map(BTreeMap::new())) {
+                Yaml::Map(below) => map = below,
+                Yaml::Value(_) => return Err(clash()),
+            }
+        }
+        if map.insert(last.to_owned(), Yaml::Value(value.clone())).is_some() {
+            return Err(clash());
+        }
+    }
+    let mut text = String::from("# Written by dyno for this run.\n");
+    write(&root, 0, &mut text);
+    Ok(text)
+}
+
+fn write(map: &BTreeMap<String, Yaml>, depth: usize, out: &mut String) {
+    let indent = "  ".repeat(depth);
+    for (key, value) in map {
+        match value {
+            Yaml::Map(below) => {
+                out.push_str(&format!("{indent}{key}:\n"));
+                write(below, depth + 1, out);
+            }
+            // A text in JSON's quotes is one in YAML's.
+            Yaml::Value(Setting::Text(text)) => {
+                out.push_str(&format!("{indent}{key}: {}\n", serde_json::Value::from(text.as_str())));
+            }
+            Yaml::Value(other) => out.push_str(&format!("{indent}{key}: {other}\n")),
+        }
+    }
+}
+
+/// Ready is who answers a client's greeting and questions.
+pub(super) fn ready(node: &Node) -> Result<(), String> {
+    let uri = format!("mongodb://127.0.0.1:{}/?directConnection=true", node.port);
+    let options = MongoOptions::from_uri(&uri).map_err(|refused| refused.0)?;
+    mongo::probe(&Arc::new(options), None).map(drop).map_err(|e| e.to_string())
+}

@@ -1,0 +1,324 @@
+//! The journal of what must be put back.
+//!
+//! Each entry is a line of `undo.jsonl`, appended before the thing is done. A normal stop takes the same list from its end;
+//! after a dyno that was killed, [`revert`] does it from the file. Every entry can be undone twice, or without ever having
+//! been done.
+
+use super::error::LocalError;
+use super::machine::Machine;
+use super::{cgroup, process, storage};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Something that must be undone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "undo")]
+pub enum Undo {
+    /// A process to be ended; its start time tells it from a later one of the same number.
+    Process {
+        /// Its number.
+        pid: u32,
+        /// Clock ticks since the host's start.
+        started: u64,
+    },
+    /// A control group to be removed, with what still runs in it.
+    Cgroup {
+        /// Its folder.
+        path: PathBuf,
+    },
+    /// A filesystem to be unmounted.
+    Mount {
+        /// Where.
+        path: PathBuf,
+    },
+    /// Loop devices to be detached.
+    Loop {
+        /// The file behind them.
+        file: PathBuf,
+    },
+    /// An md array to be stopped.
+    Array {
+        /// Its device.
+        device: PathBuf,
+    },
+    /// A file to be removed.
+    File {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A folder to be removed with all that is in it.
+    Folder {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A setting of the kernel to be written back.
+    Value {
+        /// Its file.
+        path: PathBuf,
+        /// What was in it.
+        old: String,
+    },
+}
+
+/// A line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", untagged)]
+enum Line {
+    Owner {
+        owner: u32,
+        started: u64,
+    },
+    Do {
+        id: u64,
+        #[serde(flatten)]
+        undo: Undo,
+    },
+    Done {
+        undone: u64,
+    },
+}
+
+/// The journal of one server or of the host's settings.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    path: PathBuf,
+    next: u64,
+    pending: Vec<(u64, Undo)>,
+    machine: Machine,
+}
+
+/// Its name in a home.
+pub const NAME: &str = "undo.jsonl";
+
+impl Journal {
+    /// Opens `undo.jsonl` in a home; refuses a journal that still has something to be undone.
+    pub fn open(home: &Path, machine: &Machine) -> Result<Self, LocalError> {
+        let path = home.join(NAME);
+        let failed = |e: io::Error| LocalError::failed(path.display(), e);
+        fs::create_dir_all(home).map_err(failed)?;
+        let before = if path.exists() { Some(read(&path)?) } else { None };
+        if before.as_ref().is_some_and(|found| !found.pending.is_empty()) {
+            return Err(LocalError::Refused(format!(
+                "{}: an earlier run has left something that must be undone first",
+                path.display()
+            )));
+        }
+        let file = OpenOptions::new().create(true).append(true).open(&path).map_err(failed)?;
+        file.set_len(before.map_or(0, |found| found.whole)).map_err(failed)?;
+        let mut journal = Journal { file, path, next: 1, pending: Vec::new(), machine: machine.clone() };
+        let owner = std::process::id();
+        // Numbers begin anew with each owner.
+        let started = process::started(&journal.machine, owner).unwrap_or(0);
+        journal.append(&Line::Owner { owner, started })?;
+        Ok(journal)
+    }
+
+    /// Notes what is about to be done.
+    pub fn add(&mut self, undo: Undo) -> Result<u64, LocalError> {
+        let id = self.next;
+        self.append(&Line::Do { id, undo: undo.clone() })?;
+        self.next += 1;
+        self.pending.push((id, undo));
+        Ok(id)
+    }
+
+    /// Undoes one thing now.
+    pub fn undo(&mut self, id: u64) -> Result<(), LocalError> {
+        let Some(at) = self.pending.iter().position(|(known, _)| *known == id) else { return Ok(()) };
+        undo_one(&self.pending[at].1, &self.machine)?;
+        self.pending.remove(at);
+        self.append(&Line::Done { undone: id })
+    }
+
+    /// Undoes everything, the last first; goes on after a failure and tells of all.
+    pub fn undo_all(&mut self) -> Result<(), LocalError> {
+        let mut failures = Vec::new();
+        let ids: Vec<u64> = self.pending.iter().rev().map(|(id, _)| *id).collect();
+        for id in ids {
+            if let Err(failure) = self.undo(id) {
+                failures.push(failure.to_string());
+            }
+        }
+        if failures.is_empty() { Ok(()) } else { Err(LocalError::Failed(failures.join("; "))) }
+    }
+
+    /// Where the list ends now, for [`Journal::undo_since`].
+    pub fn mark(&self) -> u64 {
+        self.next
+    }
+
+    /// Undoes everything noted since a mark, the last first.
+    pub fn undo_since(&mut self, mark: u64) -> Result<(), LocalError> {
+        let ids: Vec<u64> = self.pending.iter().rev().map(|(id, _)| *id).filter(|id| *id >= mark).collect();
+        ids.into_iter().try_for_each(|id| self.undo(id))
+    }
+
+    /// Takes back the note of something that has turned out not to have been done.
+    pub fn forget(&mut self, id: u64) -> Result<(), LocalError> {
+        self.pending.retain(|(known, _)| *known != id);
+        self.append(&Line::Done { undone: id })
+    }
+
+    /// Whether nothing is left to be undone.
+    pub fn is_clear(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    fn append(&mut self, line: &Line) -> Result<(), LocalError> {
+        let mut text = serde_json::to_string(line).map_err(|e| LocalError::failed(self.path.display(), e))?;
+        text.push('\n');
+        self.file.write_all(text.as_bytes()).map_err(|e| LocalError::failed(self.path.display(), e))
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // What fails here stays in the file, for `revert`.
+        let _ = self.undo_all();
+    }
+}
+
+/// What a file says.
+struct Found {
+    owner: Option<(u32, u64)>,
+    pending: Vec<(u64, Undo)>,
+    /// Length of its whole lines, bytes.
+    whole: u64,
+}
+
+fn read(path: &Path) -> Result<Found, LocalError> {
+    let text = fs::read_to_string(path).map_err(|e| LocalError::failed(path.display(), e))?;
+    // A line that was cut off while it was written is of something that had not been done.
+    let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+    let mut found = Found { owner: None, pending: Vec::new(), whole: whole.len() as u64 };
+    for (number, line) in whole.lines().enumerate() {
+        match serde_json::from_str(line) {
+            Ok(Line::Owner { owner, started }) => found.owner = Some((owner, started)),
+            Ok(Line::Do { id, undo }) => found.pending.push((id, undo)),
+            // Numbers begin anew with each owner, but an owner begins only when nothing is pending.
+            Ok(Line::Done { undone }) => found.pending.retain(|(id, _)| *id != undone),
+            Err(e) => return Err(LocalError::failed(format!("{}:{}", path.display(), number + 1), e)),
+        }
+    }
+    Ok(found)
+}
+
+/// Undoes what a dyno that is no more has left, from its journal; the number of things undone. A journal whose dyno still
+/// runs is refused, a journal that is not there is clear.
+pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
+    if !path.exists() {
+        return Ok(0);
+    }
+    let found = read(path)?;
+    if let Some((owner, started)) = found.owner
+        && owner != std::process::id()
+        && process::started(machine, owner) == Some(started)
+    {
+        return Err(LocalError::Refused(format!(
+            "{}: its dyno, process {owner}, still runs",
+            path.display()
+        )));
+    }
+    let mut file =
+        OpenOptions::new().append(true).open(path).map_err(|e| LocalError::failed(path.display(), e))?;
+    file.set_len(found.whole).map_err(|e| LocalError::failed(path.display(), e))?;
+    let (mut undone, mut failures) = (0, Vec::new());
+    for (id, undo) in found.pending.iter().rev() {
+        match undo_one(undo, machine) {
+            Ok(()) => {
+                undone += 1;
+                writeln!(file, "{{\"undone\":{id}}}").map_err(|e| LocalError::failed(path.display(), e))?;
+            }
+            Err(failure) => failures.push(failure.to_string()),
+        }
+    }
+    if failures.is_empty() { Ok(undone) } else { Err(LocalError::Failed(failures.join("; "))) }
+}
+
+fn undo_one(undo: &Undo, machine: &Machine) -> Result<(), LocalError> {
+    let gone = |result: io::Result<()>, path: &Path| match result {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(LocalError::failed(path.display(), e)),
+        _ => Ok(()),
+    };
+    match undo {
+        Undo::Process { pid, started } => process::end(machine, *pid, *started, Duration::from_secs(5)),
+        Undo::Cgroup { path } => cgroup::remove(path),
+        Undo::Mount { path } => storage::unmount(machine, path),
+        Undo::Loop { file } => storage::detach(machine, file),
+        Undo::Array { device } => storage::stop_array(machine, device),
+        Undo::File { path } => gone(fs::remove_file(path), path),
+        Undo::Folder { path } => {
+            // Never through a mount: the filesystem below it is somebody's until it is unmounted.
+            if storage::mounts_below(machine, path)?.is_empty() {
+                gone(fs::remove_dir_all(path), path)
+            } else {
+                Err(LocalError::Failed(format!("{}: something is mounted there", path.display())))
+            }
+        }
+        Undo::Value { path, old } => fs::write(path, old)
+            .map_err(|e| LocalError::failed(format!("{} back to {old:?}", path.display()), e)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_was_cut_off_is_of_nothing_done() {
+        let home = tempfile::tempdir().unwrap();
+        let machine = Machine::default();
+        let file = home.path().join("x");
+        fs::write(&file, "").unwrap();
+        let path = home.path().join(NAME);
+        let entry = serde_json::json!({"id": 1, "undo": "file", "path": file});
+        let lines = format!("{{\"owner\":1,\"started\":1}}\n{entry}\n{{\"id\":2,\"undo\":\"fi");
+        fs::write(&path, &lines).unwrap();
+        assert!(
+            Journal::open(home.path(), &machine).unwrap_err().to_string().contains("must be undone first")
+        );
+        assert_eq!(revert(&path, &machine).unwrap(), 1);
+        assert!(!file.exists());
+        let mut journal = Journal::open(home.path(), &machine).unwrap();
+        journal.add(Undo::File { path: file.clone() }).unwrap();
+        // The file was never made.
+        journal.undo_all().unwrap();
+        drop(journal);
+        assert_eq!(revert(&path, &machine).unwrap(), 0);
+        assert_eq!(revert(&home.path().join("none"), &machine).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_journal_whose_dyno_runs_is_left_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let machine = Machine::default();
+        let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let started = process::started(&machine, other.id()).unwrap();
+        let path = home.path().join(NAME);
+        let owner = |started: u64| format!("{{\"owner\":{},\"started\":{started}}}\n", other.id());
+        let file = home.path().join("x");
+        let entry = serde_json::json!({"id": 1, "undo": "file", "path": file});
+        fs::write(&file, "").unwrap();
+        fs::write(&path, format!("{}{entry}\n", owner(started))).unwrap();
+        assert!(revert(&path, &machine).unwrap_err().to_string().contains("still runs"));
+        assert!(file.exists());
+        // The same number, but another process.
+        fs::write(&path, format!("{}{entry}\n", owner(started + 1))).unwrap();
+        assert_eq!(revert(&path, &machine).unwrap(), 1);
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+
+    #[test]
+    fn what_is_no_journal_is_named_by_its_line() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join(NAME);
+        fs::write(&path, "{\"owner\":1,\"started\":1}\n{\"id\":1,\"undo\":\"everything\"}\n").unwrap();
+        let error = revert(&path, &Machine::default()).unwrap_err().to_string();
+        assert!(error.contains("undo.jsonl:2"), "{error}");
+    }
+}
