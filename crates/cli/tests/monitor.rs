@@ -153,7 +153,7 @@ fn a_run_can_be_left_alone() {
     assert!(!stdout(&output).contains("server and host"));
     assert!(phase(&dyno.summary("d"), "measure").get("monitor").is_none());
     for (arguments, words) in [
-        (["--monitor-interval", "1ms"], "expected 50ms to 1h"),
+        (["--monitor-interval", "1ms"], "expected 10ms to 1h"),
         (["--monitor-interval", "often"], "--monitor-interval"),
         (["--prometheus", "http://h:1"], "expected NAME=URL"),
         (["--prometheus", "x=https://h:1"], "needs TLS"),
@@ -164,6 +164,30 @@ fn a_run_can_be_left_alone() {
         assert_exit(&output, &[2]);
         assert!(stderr(&output).contains(words), "{}", stderr(&output));
     }
+}
+
+#[test]
+fn an_experiment_is_watched_with_its_workers() {
+    let Some(server) = Server::start(&[]) else { return skip("monitors of an experiment") };
+    let dyno = Dyno::new();
+    let text = format!(
+        "target: {}\nworkload: {{ycsb: {{workload: c, records: 500}}}}\nclient: {{workers: 2}}\n\
+         phases: {{measure: {{warmup: 500ms, duration: 2s, users: 4}}}}\nmonitors: {{interval: 200ms}}\n\
+         factors: {{monitors.enabled: [true, false]}}\norder: sequential\n",
+        server.uri()
+    );
+    std::fs::write(dyno.path("e.yaml"), text).unwrap();
+    let output = dyno.run(&["run", "e.yaml", "--out", "e"]);
+    assert_exit(&output, RAN);
+    let watched = "e/runs/cell0001-rep01";
+    let sources: Vec<String> = recording(&dyno, watched).sources().map(str::to_owned).collect();
+    assert_eq!(sources, ["database", "dyno", "host", "monitor", "server", "worker-1", "worker-2"]);
+    let summary = dyno.summary(watched);
+    let measured = phase(&summary, "measure");
+    let counted = measured["monitor"]["database"]["operations_per_s"].as_f64().unwrap();
+    let applied = measured["throughput"].as_f64().unwrap();
+    assert!((counted / applied - 1.0).abs() < 0.05, "{counted} and {applied}");
+    assert!(Recording::open(&dyno.path("e/runs/cell0002-rep01")).unwrap().is_none());
 }
 
 /// A process that ends when this does.

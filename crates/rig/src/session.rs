@@ -7,7 +7,7 @@ use crate::target::Opened;
 use crate::watch::{ServerNow, Watch};
 use dyno_analysis::{Condition, Evidence, PhaseFacts, phase, verdict};
 use dyno_engine::{Control, End, Finished, Job, Pacing, Queue, RunError, Second};
-use dyno_monitor::{Cost, HostCpu};
+use dyno_monitor::HostCpu;
 use dyno_record::{Scale, Totals};
 use dyno_rundir::Writer;
 use dyno_rundir::schema::{Client, Phase, Status, Summary, Threshold, VERSION, Verdict};
@@ -113,9 +113,14 @@ impl<'a> Session<'a> {
         self.watch = Some(watch);
     }
 
-    /// Ends the monitors, if there are any: what they have cost, and the first write that failed.
-    pub fn unwatch(&mut self) -> Option<(Cost, Option<String>)> {
-        self.watch.take().map(Watch::finish)
+    /// Ends the monitors, if there are any, and notes what they have cost; the first of their writes that failed.
+    pub fn unwatch(&mut self) -> Option<String> {
+        let (cost, failure) = self.watch.take()?.finish();
+        if let Some(writer) = &mut self.writer {
+            let words = format!("monitors took {:.3} s of CPU in {:.1} s", cost.cpu_s, cost.wall_s);
+            writer.event("monitor", &words);
+        }
+        failure
     }
 
     /// Runs one phase.

@@ -7,12 +7,12 @@ use crate::exit::Failure;
 use crate::terminal;
 use dyno_engine::affinity;
 use dyno_monitor::prometheus::Url;
-use dyno_rig::{Opened, Session, Watch, WatchPlan, server_process};
+use dyno_rig::{Opened, Session, Watch, WatchPlan, server_process, watch};
 use dyno_types::units::parse_duration_ns;
 use std::time::Duration;
 
 /// Shortest and longest time between two ticks, seconds.
-const INTERVAL_S: (f64, f64) = (0.05, 3_600.0);
+const INTERVAL_S: (f64, f64) = (0.01, 3_600.0);
 
 /// What was asked for, checked; `None` with `--no-monitor`.
 pub(super) fn plan(args: &RunArgs) -> Result<Option<WatchPlan>, Failure> {
@@ -20,7 +20,7 @@ pub(super) fn plan(args: &RunArgs) -> Result<Option<WatchPlan>, Failure> {
     let ns = parse_duration_ns(&args.monitor_interval, 1_000_000_000).map_err(|e| usage(option, e))?;
     let interval = Duration::from_nanos(ns);
     if !(INTERVAL_S.0..=INTERVAL_S.1).contains(&interval.as_secs_f64()) {
-        return Err(usage(option, format!("{}: expected 50ms to 1h", args.monitor_interval)));
+        return Err(usage(option, format!("{}: expected 10ms to 1h", args.monitor_interval)));
     }
     let mut exporters: Vec<(String, Url)> = Vec::new();
     for text in &args.prometheus {
@@ -54,18 +54,14 @@ pub(super) fn start(
     plan.processes.extend(server.map(|pid| ("server".to_owned(), pid)));
     plan.cores = affinity::allowed_cores().into_iter().filter(|core| !busy.contains(core)).collect();
     let directory = session.writer().map(|writer| writer.path().to_owned());
-    let watch = Watch::start(opened, &plan, directory.as_deref());
-    session.watch(watch.map_err(|e| Failure::Usage(format!("cannot start the monitors: {e}")))?);
+    let monitors = Watch::start(watch(opened), &plan, directory.as_deref());
+    session.watch(monitors.map_err(|e| Failure::Usage(format!("cannot start the monitors: {e}")))?);
     Ok(())
 }
 
 /// Ends the monitors; false if their part of the run directory is incomplete.
 pub(super) fn finish(session: &mut Session<'_>) -> bool {
-    let Some((cost, failure)) = session.unwatch() else { return true };
-    if let Some(writer) = session.writer() {
-        let words = format!("monitors took {:.3} s of CPU in {:.1} s", cost.cpu_s, cost.wall_s);
-        writer.event("monitor", &words);
-    }
+    let failure = session.unwatch();
     if let Some(failure) = &failure {
         terminal::error(&format!("the monitors' part of the run directory is incomplete: {failure}"));
     }

@@ -5,6 +5,7 @@ use super::journal::{RunRecord, RunStatus};
 use super::place::{self, Place};
 use super::series::Series;
 use super::strategy::Point;
+use super::watching;
 use crate::parts;
 use crate::session::{Ended, Observer, Session, SessionPlan};
 use crate::work::Work;
@@ -184,6 +185,7 @@ impl OneRun<'_> {
         let plan = self.session_plan(spec, work.as_ref(), &crew)?;
         let writer = self.writer(tree, work.as_ref(), &crew, &place, &plan)?;
         let mut session = Session::new(plan, &crew, self.control.clone(), Some(writer));
+        watching::begin(spec, &place, &crew.pids(), &mut session)?;
         let made = self.phases(spec, work.as_ref(), place.uris.len(), &mut session, logs, observer);
         if let Err(Failed::Words(words)) = &made {
             if let Some(writer) = session.writer() {
@@ -200,7 +202,10 @@ impl OneRun<'_> {
         let status = if self.control.stopping() { Status::Interrupted } else { Status::Complete };
         let pacing = work.measure()?.pacing;
         let summary = session.finish(&ended, &pacing, status);
-        if let Some(failure) = session.writer().and_then(|writer| writer.failure().map(str::to_owned)) {
+        let unwatched = session.unwatch();
+        if let Some(failure) =
+            session.writer().and_then(|writer| writer.failure().map(str::to_owned)).or(unwatched)
+        {
             return Err(Failed::Words(format!("the run directory is incomplete: {failure}")));
         }
         match died {

@@ -43,6 +43,11 @@ pub(super) fn provide(spec: &Experiment, run: &Path) -> Result<Place, String> {
 }
 
 impl Place {
+    /// Processes of the servers that were started, by name.
+    pub fn processes(&self) -> Vec<(String, u32)> {
+        self.server.iter().map(|server| ("server".to_owned(), server.pid())).collect()
+    }
+
     /// Facts about the server that was started.
     pub fn facts(&self) -> BTreeMap<String, String> {
         let mut facts = BTreeMap::new();

@@ -5,9 +5,8 @@ mod seen;
 mod sources;
 
 pub use seen::ServerNow;
-pub use sources::{server_process, watch};
+pub use sources::{server_process, watch, watch_all};
 
-use crate::target::Opened;
 use dyno_analysis::monitored;
 use dyno_monitor::prometheus::{PrometheusSource, Url};
 use dyno_monitor::{Cost, HostSource, Marker, Monitor, ProcessSource, Roots, Source};
@@ -38,8 +37,12 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to watch; into `directory`, if there is one.
-    pub fn start(opened: &Opened, plan: &WatchPlan, directory: Option<&Path>) -> std::io::Result<Self> {
+    /// Begins to watch the host, this process, what the plan names, and `databases`; into `directory`, if there is one.
+    pub fn start(
+        databases: Vec<Box<dyn Source>>,
+        plan: &WatchPlan,
+        directory: Option<&Path>,
+    ) -> std::io::Result<Self> {
         let roots = Roots::default();
         let own = std::process::id();
         let mut sources: Vec<Box<dyn Source>> = vec![
@@ -49,7 +52,7 @@ impl Watch {
         for (name, pid) in &plan.processes {
             sources.push(Box::new(ProcessSource::new(name, roots.clone(), *pid)));
         }
-        sources.extend(watch(opened));
+        sources.extend(databases);
         for (name, url) in &plan.exporters {
             let name = format!("prometheus-{name}");
             sources.push(Box::new(PrometheusSource::new(&name, url.clone())));

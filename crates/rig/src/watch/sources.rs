@@ -14,27 +14,49 @@ const NODES: usize = 64;
 
 /// Every node of the target that says something of itself: `INFO` (and `/metrics` of Dragonfly), `serverStatus`.
 pub fn watch(opened: &Opened) -> Vec<Box<dyn Source>> {
+    watch_all(&[opened])
+}
+
+/// The same of several targets. The only node of all is called `database`, several are called by their address too.
+pub fn watch_all(targets: &[&Opened]) -> Vec<Box<dyn Source>> {
+    let of = targets.iter().map(|opened| nodes(opened)).sum();
+    targets.iter().flat_map(|opened| sources(opened, of)).collect()
+}
+
+/// How many nodes of a target are asked.
+fn nodes(opened: &Opened) -> usize {
+    match opened {
+        Opened::Redis { options, topology, .. } => {
+            topology.serving(options.reads != ReadFrom::Primary).len().min(NODES)
+        }
+        Opened::Mongo { deployment, .. } => deployment.endpoints.len().min(NODES),
+        Opened::Official(_) => 1,
+        Opened::Store(_) | Opened::Null | Opened::Sim(_) => 0,
+    }
+}
+
+fn sources(opened: &Opened, of: usize) -> Vec<Box<dyn Source>> {
     let mut sources: Vec<Box<dyn Source>> = Vec::new();
     match opened {
         Opened::Redis { options, tls, topology, facts, .. } => {
             let all = topology.endpoints();
             let serving = topology.serving(options.reads != ReadFrom::Primary);
-            let serving: Vec<&Endpoint> = serving.iter().filter_map(|n| all.get(usize::from(*n))).collect();
-            for endpoint in serving.iter().take(NODES) {
-                let name = name(endpoint, serving.len());
-                sources.push(Box::new(RedisSource::new(&name, ask::redis(options, tls.clone(), endpoint))));
+            for endpoint in serving.iter().filter_map(|n| all.get(usize::from(*n))).take(NODES) {
+                let ask = ask::redis(options, tls.clone(), endpoint);
+                sources.push(Box::new(RedisSource::new(&name(endpoint, of), ask)));
             }
             if let (Some(Endpoint::Tcp { address, .. }), None, true) =
                 (all.first(), tls, facts.product().starts_with("Dragonfly"))
                 && let Ok(url) = Url::parse(&format!("http://{address}/metrics"))
             {
-                sources.push(Box::new(PrometheusSource::new("dragonfly", url)));
+                let name = if of == 1 { "dragonfly".to_owned() } else { format!("dragonfly-{address}") };
+                sources.push(Box::new(PrometheusSource::new(&name, url)));
             }
         }
         Opened::Mongo { options, tls, deployment, .. } => {
             for endpoint in deployment.endpoints.iter().take(NODES) {
-                let name = name(endpoint, deployment.endpoints.len());
-                sources.push(Box::new(MongoSource::new(&name, ask::mongo(options, tls.clone(), endpoint))));
+                let ask = ask::mongo(options, tls.clone(), endpoint);
+                sources.push(Box::new(MongoSource::new(&name(endpoint, of), ask)));
             }
         }
         Opened::Official(_) => {
