@@ -87,8 +87,10 @@ impl Window<'_> {
     fn disk(&self, name: &str) -> Option<DiskUse> {
         let rate = |what: &str| self.rate("host", &format!("disk.{name}.{what}"));
         let (reads, writes) = (rate("reads")?, rate("writes")?);
-        let each =
-            |seconds: Option<f64>, number: f64| seconds.filter(|_| number > 0.0).map(|s| s / number * 1e6);
+        // The kernel counts whole milliseconds: a time of nothing is one that was too short to be seen.
+        let each = |seconds: Option<f64>, number: f64| {
+            seconds.filter(|s| number > 0.0 && *s > 0.0).map(|s| s / number * 1e6)
+        };
         Some(DiskUse {
             name: name.to_owned(),
             reads_per_s: reads,

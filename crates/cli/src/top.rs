@@ -17,8 +17,15 @@ const HEADER_EVERY: u64 = 20;
 /// Commands of a Redis server that are named in a line.
 const COMMANDS: usize = 3;
 
-/// MongoDB's operations, in mongostat's order.
-const OPERATIONS: [&str; 6] = ["insert", "query", "update", "delete", "getmore", "command"];
+/// MongoDB's operations, in mongostat's order, and the commands that are counted where operations are not.
+const OPERATIONS: [(&str, &str); 6] = [
+    ("insert", "insert"),
+    ("query", "find"),
+    ("update", "update"),
+    ("delete", "delete"),
+    ("getmore", "getMore"),
+    ("command", ""),
+];
 
 /// Everything all nodes say at one instant, added up.
 #[derive(Clone, Debug, Default)]
@@ -69,9 +76,12 @@ impl Step<'_> {
 
     /// Operations by kind, the busiest first.
     fn kinds(&self) -> Vec<(String, f64)> {
+        let counted = self.now.counters.contains_key("opcounters.insert");
         let names = self.now.counters.keys().filter_map(|name| {
-            let command = name.strip_prefix("command.").and_then(|n| n.strip_suffix(".calls"));
-            let operation = name.strip_prefix("opcounters.").filter(|n| OPERATIONS.contains(n));
+            let command =
+                name.strip_prefix("command.").and_then(|n| n.strip_suffix(".calls")).filter(|_| !counted);
+            let operation = name.strip_prefix("opcounters.");
+            let operation = operation.filter(|n| OPERATIONS.iter().any(|(o, _)| o == n));
             Some((command.or(operation)?.to_owned(), self.rate(name)?))
         });
         let mut kinds: Vec<(String, f64)> = names.filter(|(_, rate)| *rate > 0.0).collect();
@@ -120,7 +130,7 @@ fn bytes(value: Option<f64>) -> String {
 fn header(mongo: bool) -> String {
     if mongo {
         let mut line = String::new();
-        for name in OPERATIONS {
+        for (name, _) in OPERATIONS {
             let _ = write!(line, "{name:>9}");
         }
         line + "   conn active queue  memory     in/s    out/s  dirty   used\n"
@@ -140,8 +150,10 @@ fn line(step: &Step<'_>, mongo: bool) -> String {
     let connections = count(now.gauge("connections"));
     let memory = bytes(now.gauge("memory_bytes"));
     if mongo {
-        for name in OPERATIONS {
-            let _ = write!(line, "{:>9}", count(step.rate(&format!("opcounters.{name}"))));
+        for (name, command) in OPERATIONS {
+            let counted = step.rate(&format!("opcounters.{name}"));
+            let rate = counted.or_else(|| step.rate(&format!("command.{command}.calls")));
+            let _ = write!(line, "{:>9}", count(rate));
         }
         let of_cache =
             |name: &str| Some(now.gauge(name)? / now.gauge("cache.limit_bytes").filter(|l| *l > 0.0)?);

@@ -171,10 +171,10 @@ pub struct DiskUse {
     /// Operations under way, on average.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub queue: Option<f64>,
-    /// Mean time of a read, microseconds; absent without reads.
+    /// Mean time of a read, microseconds; absent without reads, or where they were too short to be seen.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub read_us: Option<f64>,
-    /// Mean time of a write, microseconds; absent without writes.
+    /// Mean time of a write, microseconds; absent without writes, or where they were too short to be seen.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub write_us: Option<f64>,
 }

@@ -72,15 +72,18 @@ pub fn server_status(status: &[u8], into: &mut Sample) {
         .iter()
         .filter_map(|name| bson::find(bson::find(status, "opcounters")?.as_document()?, name)?.as_f64())
         .collect();
-    if !counts.is_empty() {
-        into.counter("operations", counts.iter().sum());
+    let commands = commands(status, into);
+    // Servers that only speak the protocol may count commands alone.
+    let operations = if counts.is_empty() { commands } else { Some(counts.iter().sum()) };
+    if let Some(operations) = operations {
+        into.counter("operations", operations);
     }
     for (path, ours, kind, factor) in KNOWN {
-        if let Some(element) = at(status, path) {
+        if let Some(element) = bson::path(status, path) {
             leaves(ours, element, kind, factor, DEPTH, into);
         }
     }
-    let cache = at(status, "wiredTiger.cache").and_then(|e| e.as_document());
+    let cache = bson::path(status, "wiredTiger.cache").and_then(|e| e.as_document());
     for element in cache.and_then(|c| bson::elements(c).ok()).into_iter().flatten().flatten() {
         let name = CACHE.iter().find(|(theirs, ..)| theirs.as_bytes() == element.name);
         if let (Some((_, ours, kind)), Some(value)) = (name, element.as_f64()) {
@@ -89,9 +92,24 @@ pub fn server_status(status: &[u8], into: &mut Sample) {
     }
 }
 
-/// The element at a path of three names at most.
-fn at<'a>(document: &'a [u8], path: &str) -> Option<Element<'a>> {
-    bson::path(document, path)
+/// Commands by name, those that were ever given; all of them together, if they are counted.
+fn commands(status: &[u8], into: &mut Sample) -> Option<f64> {
+    let commands = bson::elements(bson::path(status, "metrics.commands")?.as_document()?).ok()?;
+    let mut all = None;
+    for command in commands.flatten() {
+        let (Ok(name), Some(counts)) = (std::str::from_utf8(command.name), command.as_document()) else {
+            continue;
+        };
+        let count = |what: &str| bson::find(counts, what).and_then(|e| e.as_f64());
+        let Some(total) = count("total") else { continue };
+        *all.get_or_insert(0.0) += total;
+        for (what, ours) in [("total", "calls"), ("failed", "failed")] {
+            if let Some(n) = count(what).filter(|_| total > 0.0) {
+                into.counter(format!("command.{name}.{ours}"), n);
+            }
+        }
+    }
+    all
 }
 
 fn leaves(name: &str, element: Element<'_>, kind: Kind, factor: f64, depth: usize, into: &mut Sample) {
@@ -166,6 +184,28 @@ mod tests {
             assert_eq!(sample.get(name), Some(value), "{name}");
         }
         assert_eq!(sample.get("journal.syncs"), None, "what is not there is not zero");
+    }
+
+    #[test]
+    fn commands_count_where_operations_are_not_counted() {
+        let mut out = Vec::new();
+        let at = bson::open(&mut out);
+        nested(&mut out, "metrics", |out| {
+            nested(out, "commands", |out| {
+                bson::int32(out, "<UNKNOWN>", 0);
+                for (name, total) in [("find", 7), ("insert", 5), ("drop", 0)] {
+                    nested(out, name, |out| {
+                        bson::int64(out, "failed", 1);
+                        bson::int64(out, "total", total);
+                    });
+                }
+            });
+        });
+        bson::close(&mut out, at);
+        let mut sample = Sample::default();
+        server_status(&out, &mut sample);
+        assert_eq!((sample.get("operations"), sample.get("command.find.calls")), (Some(12.0), Some(7.0)));
+        assert_eq!((sample.get("command.find.failed"), sample.get("command.drop.calls")), (Some(1.0), None));
     }
 
     #[test]
