@@ -22,6 +22,7 @@ test:
 	@scripts/need-mongo.sh || true
 	@scripts/need-storage.sh || true
 	@scripts/need-ycsb.sh || true
+	@scripts/need-prometheus.sh || true
 	@scripts/test.sh
 
 # What is slow or rare: `make test`, then the embedded stores that need a library (LMDB, RocksDB, WiredTiger) and the official

@@ -2,10 +2,12 @@
 
 pub mod closed_form;
 pub mod interval;
+mod monitored;
 mod summarise;
 mod thresholds;
 mod verdict;
 
+pub use monitored::{is_summarised, monitored};
 pub use summarise::{PhaseFacts, latency, phase};
 pub use thresholds::{BadThreshold, Condition};
 pub use verdict::{Evidence, users_by_littles_law, verdict};

@@ -21,6 +21,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Merge run directories exactly and print one summary
     Merge(MergeArgs),
+    /// Watch a server alone: operations, hit ratio, connections, memory and network, one line a second
+    Top(TopArgs),
     /// Check the engine against closed forms of queueing theory, in virtual time
     Selftest(SelftestArgs),
     /// Drop-in for YCSB: load, run or shell with YCSB's own arguments; `dyno ycsb help` lists them
@@ -329,6 +331,37 @@ pub struct RunArgs {
     /// Print no progress
     #[arg(short, long, help_heading = "Result")]
     pub quiet: bool,
+
+    /// Time between two samples of host, processes and database
+    #[arg(long, default_value = "1s", value_name = "DURATION", help_heading = "Monitoring")]
+    pub monitor_interval: String,
+    /// Watch nothing but the load itself
+    #[arg(long, conflicts_with = "prometheus", help_heading = "Monitoring")]
+    pub no_monitor: bool,
+    /// An exporter to scrape as well; may be given several times
+    #[arg(long, value_name = "NAME=URL", help_heading = "Monitoring")]
+    pub prometheus: Vec<String>,
+    /// Serve live metrics of this run for Prometheus; the host is the loopback unless given, port 0 takes a free
+    /// one
+    #[arg(long, value_name = "[HOST:]PORT", help_heading = "Monitoring")]
+    pub metrics: Option<String>,
+}
+
+/// `dyno top`.
+#[derive(Clone, Debug, Args)]
+pub struct TopArgs {
+    /// URI of the server: redis://... or mongodb://...
+    #[arg(value_name = "TARGET")]
+    pub target: String,
+    /// Time between two lines
+    #[arg(short, long, default_value = "1s", value_name = "DURATION")]
+    pub interval: String,
+    /// Lines to print; default: until interrupted
+    #[arg(short = 'n', long, value_name = "N")]
+    pub count: Option<u64>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `dyno report`.

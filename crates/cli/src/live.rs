@@ -3,7 +3,7 @@
 use crate::terminal;
 use dyno_engine::{Job, Pacing};
 use dyno_record::{Buckets, Scale, Totals};
-use dyno_rig::{Observer, Progress};
+use dyno_rig::{Observer, Progress, ServerNow};
 use dyno_rundir::schema::Phase;
 use dyno_types::units::{Latency, Thousands};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -58,6 +58,17 @@ fn lag(totals: &Totals) -> String {
         0 => String::new(),
         _ => format!("  lag p99 {}", Latency(totals.lag.percentile_ns(99.0))),
     }
+}
+
+/// What the database says of itself, on one line.
+fn server(now: &ServerNow) -> String {
+    let count = |value: Option<f64>| value.map(|v| Thousands(v.round() as u64).to_string());
+    let parts = [
+        count(now.operations_per_s).map(|n| format!("{n} commands/s")),
+        count(now.connections).map(|n| format!("{n} connections")),
+        now.memory_bytes.map(|bytes| format!("{:.1} MiB", bytes / 1_048_576.0)),
+    ];
+    format!("server {}", parts.into_iter().flatten().collect::<Vec<_>>().join("  "))
 }
 
 fn time(seconds: f64) -> String {
@@ -153,7 +164,8 @@ impl Observer for Live {
                     Thousands(p.so_far.failed()),
                     lag(p.last),
                 );
-                bar.set_message(folded(&message, columns()));
+                let server = p.server.as_ref().map_or(String::new(), |now| format!("\n{}", server(now)));
+                bar.set_message(folded(&(message + &server), columns()));
             }
             Live::Terminal { bar: None, .. } => {}
         }

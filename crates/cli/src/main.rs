@@ -5,6 +5,7 @@ mod exit;
 mod experiment;
 mod json;
 mod live;
+mod metrics;
 mod pocdriver;
 mod report;
 mod run;
@@ -13,6 +14,7 @@ mod selftest;
 mod signals;
 mod sysbench_mongodb;
 mod terminal;
+mod top;
 mod worker;
 mod ycsb;
 
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         args::Command::Run(options) => run::run(&options),
         args::Command::Report(options) => report::report(&options),
         args::Command::Merge(options) => report::merge(&options),
+        args::Command::Top(options) => top::top(&options),
         args::Command::Sample(options) => sample::sample(&options),
         args::Command::Selftest(options) => selftest::selftest(&options),
         args::Command::Pocdriver(options) => pocdriver::pocdriver(&options),

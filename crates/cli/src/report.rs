@@ -3,10 +3,11 @@
 use crate::args::{MergeArgs, ReportArgs, SchemaArgs, SchemaOf};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
-use dyno_analysis::{Condition, Evidence, PhaseFacts, phase, verdict};
+use dyno_analysis::{Condition, Evidence, PhaseFacts, monitored, phase, verdict};
 use dyno_record::Totals;
 use dyno_report::summary::{Style, text};
 use dyno_rundir::RunDir;
+use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::{Client, Phase, Status, Summary, Trust, VERSION, summary_schema};
 
 /// Prints a summary and says how it went.
@@ -37,21 +38,28 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
     let dir = RunDir::open(&args.dir)?;
     let summary = match dir.summary.clone() {
         Some(summary) => summary,
-        None => rebuild(&dir),
+        None => rebuild(&dir)?,
     };
     show(&summary, args.json)?;
     Ok(exit_of(&summary))
 }
 
 /// The summary of a run that never wrote one: everything up to its last complete second.
-fn rebuild(dir: &RunDir) -> Summary {
-    let phases: Vec<(Phase, &Totals)> = dir
+fn rebuild(dir: &RunDir) -> Result<Summary, Failure> {
+    let mut phases: Vec<(Phase, &Totals)> = dir
         .phases
         .iter()
         .map(|p| (summarise(&p.name, p.seconds as f64, dir.run.metrics.get(&p.name), &p.totals), &p.totals))
         .collect();
+    if let Some(recording) = Recording::open(&dir.path)? {
+        for ((phase, _), recorded) in phases.iter_mut().zip(&dir.phases) {
+            if let Some((from_ms, to_ms)) = dir.edges(recorded)? {
+                phase.monitor = Some(monitored(&recording, from_ms, to_ms));
+            }
+        }
+    }
     let title = dir.run.settings.iter().find(|s| s.key == "title").map_or("run", |s| s.value.as_str());
-    assemble(dir, title.to_owned(), Status::Running, &phases, &[])
+    Ok(assemble(dir, title.to_owned(), Status::Running, &phases, &[]))
 }
 
 fn summarise(name: &str, seconds: f64, metrics: Option<&Vec<String>>, totals: &Totals) -> Phase {

@@ -312,6 +312,10 @@ fn a_killed_run_can_still_be_reported() {
         measured["metrics"].as_array().unwrap().iter().map(|m| m["service"]["count"].as_u64().unwrap()).sum();
     assert_eq!(counted, outcome(measured, "ok"));
     assert!(counted > 0);
+    // Every operation is one command; what monitors saw until then is there too.
+    let commands = measured["monitor"]["database"]["operations_per_s"].as_f64().unwrap();
+    let operations = counted as f64 / measured["seconds"].as_f64().unwrap();
+    assert!((commands / operations - 1.0).abs() < 0.5, "{commands} and {operations}");
 }
 
 fn full_disk_run(dyno: &Dyno, server: &Server) -> std::process::Output {

@@ -113,6 +113,25 @@ fn the_live_view_is_tidy() {
 }
 
 #[test]
+fn the_server_is_shown_beside_the_client() {
+    let Some(server) = common::Server::start(&[]) else { return common::skip("the server in the live view") };
+    let dyno = Dyno::new();
+    let uri = server.uri();
+    let arguments =
+        ["run", &uri, "--rate", "2000", "--duration", "4s", "--warmup", "0", "--records", "100", "--no-out"];
+    let (screens, _) = watch(&dyno, &arguments, false);
+    let view = screens
+        .iter()
+        .find(|s| bar(s).is_some() && s.contains(" commands/s"))
+        .unwrap_or_else(|| panic!("the server is not shown:\n{}", screens.join("\n---\n")));
+    let lines: Vec<&str> = view.lines().collect();
+    let bar = bar(view).unwrap();
+    assert_eq!(lines.len() - bar, 5, "{view}");
+    assert!(lines[bar + 4].starts_with("server ") && lines[bar + 4].ends_with(" MiB"), "{view}");
+    assert_narrow(&screens);
+}
+
+#[test]
 fn long_words_and_large_numbers_do_not_wrap() {
     let dyno = Dyno::new();
     let arguments = [

@@ -1,14 +1,16 @@
 //! What one engine run is asked to do, and the flag that ends it early.
 
 use crate::arrivals::{Process, Profile};
+use crate::net::monotonic_ns;
 use dyno_record::Scale;
 use dyno_types::Refused;
 use dyno_types::limits::{BACKLOG, BATCH, CONNECTIONS, PIPELINE, THREADS};
 use dyno_types::rng::{Purpose, draw, unit};
 use dyno_workload::{Frontier, Workload};
+use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Who decides when the next operation starts.
 #[derive(Clone, Debug, PartialEq)]
@@ -259,28 +261,64 @@ impl Team {
     }
 }
 
-/// Ends a run early, from any thread or signal handler.
-#[derive(Debug, Default)]
-pub struct Control(AtomicU8);
+/// Who is told when a run begins.
+type OnBegin = Box<dyn Fn(SystemTime) + Send + Sync>;
+
+/// Ends a run early, from any thread, and tells when one begins.
+#[derive(Default)]
+pub struct Control {
+    level: AtomicU8,
+    on_begin: Mutex<Option<OnBegin>>,
+}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Control").field("level", &self.level).finish_non_exhaustive()
+    }
+}
 
 impl Control {
+    /// Has `tell` called with the wall clock's time of the epoch, a little before it, each time a run that this controls
+    /// begins; workers of one run each call it.
+    pub fn on_begin(&self, tell: impl Fn(SystemTime) + Send + Sync + 'static) {
+        *self.on_begin.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(tell));
+    }
+
+    /// A run begins at `epoch_ns` of the monotonic clock; returns the wall clock's time of it.
+    pub(crate) fn begins(&self, epoch_ns: u64) -> SystemTime {
+        let (wall, now) = (SystemTime::now(), monotonic_ns());
+        let epoch = match epoch_ns.checked_sub(now) {
+            Some(ahead) => wall + Duration::from_nanos(ahead),
+            None => wall - Duration::from_nanos(now - epoch_ns),
+        };
+        self.announce(epoch);
+        epoch
+    }
+
+    /// Tells whoever waits for it that a run begins at `epoch`.
+    pub fn announce(&self, epoch: SystemTime) {
+        if let Some(tell) = self.on_begin.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            tell(epoch);
+        }
+    }
+
     /// Start nothing new; wait for replies under way.
     pub fn stop(&self) {
-        self.0.fetch_max(1, Ordering::Relaxed);
+        self.level.fetch_max(1, Ordering::Relaxed);
     }
 
     /// Do not even wait for replies.
     pub fn abort(&self) {
-        self.0.fetch_max(2, Ordering::Relaxed);
+        self.level.fetch_max(2, Ordering::Relaxed);
     }
 
     /// Whether nothing new may start.
     pub fn stopping(&self) -> bool {
-        self.0.load(Ordering::Relaxed) >= 1
+        self.level.load(Ordering::Relaxed) >= 1
     }
 
     /// Whether replies are not waited for.
     pub fn aborting(&self) -> bool {
-        self.0.load(Ordering::Relaxed) >= 2
+        self.level.load(Ordering::Relaxed) >= 2
     }
 }

@@ -206,7 +206,8 @@ where
             // A thread that is gone has told why.
             let _ = go.send(Some(start));
         }
-        let wall = SystemTime::now();
+        // The virtual clock's epoch is no time of the wall's.
+        let wall = if epoch.is_some() { SystemTime::now() } else { shared.control.begins(start) };
         let (errors, ended_ns) = Merger::new(&shared, empties).run(&filled, &told, threads, on_second)?;
         let elapsed_ns = ended_ns.saturating_sub(start);
         Ok(Finished { errors, epoch: wall, elapsed_ns, connecting_ns: connected - begun, pinned })

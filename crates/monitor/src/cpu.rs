@@ -13,7 +13,7 @@ pub struct ProcessCpu {
 }
 
 /// Jiffies a second: fixed at 100 in what Linux shows to user space.
-const TICKS: f64 = 100.0;
+pub(crate) const TICKS: f64 = 100.0;
 
 impl ProcessCpu {
     /// Reads it now: nanosecond-exact in sum from the process clock, divided as /proc/self/stat divides it.

@@ -1,11 +1,26 @@
-//! What this host and this process did while the load ran.
+//! What this host, its processes and the database did while the load ran.
 //!
-//! Files under /proc and /sys are read on the control thread; nothing here touches the load path. What a system does
-//! not offer is absent, never zero.
+//! A [`Source`] is asked again and again and says what it sees as named counters and gauges; [`Monitor`] asks all of them,
+//! tick by tick, on threads of its own: nothing here touches the load path. `host`, `process` and `cgroup` read files
+//! below /proc and /sys, `database` understands what databases say of themselves,
+//! `prometheus` reads exporters and is one.
+//! What a system does not offer is absent, never zero.
 
+mod cgroup;
 mod cpu;
+pub mod database;
 mod host;
+mod monitor;
+mod process;
+pub mod prometheus;
+mod roots;
+mod sample;
 pub mod topology;
 
+pub use cgroup::Cgroup;
 pub use cpu::{CpuTimes, HostCpu, ProcessCpu, peak_resident_bytes};
-pub use host::{Host, host};
+pub use host::{Host, HostSource, host};
+pub use monitor::{Cost, Marker, Monitor, OWN, Sink, unix_ns};
+pub use process::ProcessSource;
+pub use roots::Roots;
+pub use sample::{Kind, Reading, Sample, Source};

@@ -3,6 +3,7 @@
 //! `summary` is what a person reads after a run, `ycsb` and `sysbench_mongodb` are what these programs print.
 
 pub mod experiment;
+mod monitored;
 pub mod pocdriver;
 pub mod summary;
 pub mod sysbench_mongodb;

@@ -139,6 +139,9 @@ fn measured(out: &mut String, phase: &Phase, style: Style) {
     }
     table(out, phase, "response time (from the intended start)", |m| m.response.as_ref(), style);
     table(out, phase, "service time (from sending)", |m| m.service.as_ref(), style);
+    if let Some(seen) = &phase.monitor {
+        crate::monitored::block(out, seen, &style.bold("server and host"));
+    }
     footer(out, phase);
 }
 

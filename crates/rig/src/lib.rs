@@ -1,12 +1,13 @@
 //! Where things run: targets and how they are opened, servers started for a run, and the run of a plan's phases.
 //!
 //! `target` reads a URI, `probe` asks a server what it is, `spawn` starts a temporary one, `session` takes a workload
-//! through its phases (load, warm-up, measure) and fills the run directory. `local` starts the servers of an
-//! experiment. `official` is MongoDB by the official driver; a build without that feature has `without_official`, which
-//! refuses such targets and holds nothing.
+//! through its phases (load, warm-up, measure) and fills the run directory, `watch` has monitors look on. `local` starts
+//! the servers of an experiment. `official` is MongoDB by the official driver; a build without that feature has
+//! `without_official`, which refuses such targets and holds nothing.
 
 mod apparatus;
 mod cores;
+mod edges;
 pub mod experiment;
 pub mod local;
 mod mongo;
@@ -18,6 +19,7 @@ mod probe;
 mod session;
 mod spawn;
 mod target;
+mod watch;
 pub mod work;
 pub mod worker;
 
@@ -28,3 +30,4 @@ pub use official::{NO_BATCHES, OfficialDeployment, OfficialTarget};
 pub use session::{Ended, Observer, PhasePlan, Progress, Session, SessionPlan, present};
 pub use spawn::{SERVERS, Spawned, find_server, free_port, spawn};
 pub use target::{Client, Opened, SCHEMES, Target, TargetError};
+pub use watch::{ServerNow, Watch, WatchPlan, server_process, watch, watch_all};

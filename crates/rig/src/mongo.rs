@@ -13,7 +13,7 @@ use dyno_wire::place::Address;
 use std::sync::Arc;
 
 /// A content of nothing: the questions need none.
-struct Nothing;
+pub(crate) struct Nothing;
 
 impl Content for Nothing {
     fn table(&self) -> &str {

@@ -1,12 +1,15 @@
 //! Asks a server, once and waiting, whether it is there and what it is.
 
 use crate::target::TargetError;
-use dyno_engine::net::{Epoll, Net, Ready, Received, TlsConfig, monotonic_ns};
+use dyno_engine::net::{Received, Socket, TlsConfig, monotonic_ns};
 use dyno_types::{Endpoint, Outcome};
 use dyno_wire::place::Address;
 use dyno_wire::redis::{Facts, FactsStep, RedisOptions, Topology};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::net::ToSocketAddrs;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How long a server may take to answer.
 const PATIENCE_NS: u64 = 5_000_000_000;
@@ -97,53 +100,118 @@ pub(crate) fn converse(
     opening: Vec<u8>,
     hear: &mut dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> Heard,
 ) -> Result<(), Failure> {
-    let absent = |e: std::io::Error| Failure::Absent(explain(&e, tls.is_some()));
-    let mut net = Epoll::new(tls.cloned(), false).map_err(absent)?;
-    let mut socket = net.connect(endpoint, 0, false).map_err(absent)?;
-    let deadline = monotonic_ns() + PATIENCE_NS;
-    let mut ready: Vec<Ready> = Vec::new();
-    let (mut established, mut received, mut words) = (false, Vec::new(), opening);
-    let mut buffer = vec![0; 64 << 10];
-    loop {
-        let now = monotonic_ns();
-        if now >= deadline {
-            let hint = if established { "" } else { hint(tls.is_some()) };
-            return Err(Failure::Absent(format!("no answer within 5 s{hint}")));
-        }
-        net.wait(now, deadline, &mut ready).map_err(absent)?;
-        ready.clear();
-        if !established {
-            if !net.established(&mut socket, 0).map_err(absent)? {
-                continue;
-            }
-            established = true;
-            net.send(&mut socket, &words).map_err(absent)?;
-            words.clear();
-        }
-        let mut closed = false;
+    Line::open(tls, endpoint)?.converse(opening, PATIENCE_NS, hear)
+}
+
+/// A connection for questions that are waited for.
+pub(crate) struct Line {
+    socket: Socket,
+    tls: bool,
+    established: bool,
+    /// What is still to be sent.
+    unsent: Vec<u8>,
+    received: Vec<u8>,
+    buffer: Vec<u8>,
+}
+
+impl Line {
+    /// Begins to connect.
+    pub fn open(tls: Option<&Arc<TlsConfig>>, endpoint: &Endpoint) -> Result<Self, Failure> {
+        let socket = Socket::connect(endpoint, tls.map(Arc::as_ref), false);
+        let socket = socket.map_err(|e| Failure::Absent(explain(&e, tls.is_some())))?;
+        Ok(Line {
+            socket,
+            tls: tls.is_some(),
+            established: false,
+            unsent: Vec::new(),
+            received: Vec::new(),
+            buffer: vec![0; 64 << 10],
+        })
+    }
+
+    /// Says `words` once connected, and hands all that is received to `hear` until it has heard enough.
+    pub fn converse(
+        &mut self,
+        words: Vec<u8>,
+        patience_ns: u64,
+        hear: &mut dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> Heard,
+    ) -> Result<(), Failure> {
+        let tls = self.tls;
+        let absent = |e: std::io::Error| Failure::Absent(explain(&e, tls));
+        let deadline = monotonic_ns() + patience_ns;
+        self.unsent = words;
         loop {
-            match net.recv(&mut socket, &mut buffer).map_err(absent)? {
-                Received::Empty => break,
-                Received::Closed => {
-                    closed = true;
-                    break;
+            if self.established {
+                self.send().map_err(absent)?;
+            }
+            if !self.wait(deadline).map_err(absent)? {
+                let hint = if self.established { "" } else { hint(tls) };
+                let seconds = patience_ns / 1_000_000_000;
+                return Err(Failure::Absent(format!("no answer within {seconds} s{hint}")));
+            }
+            if !self.established {
+                self.established = self.socket.established().map_err(absent)?;
+                // What came with the end of the handshake is there already and wakes nobody.
+                if !self.established {
+                    continue;
                 }
-                Received::Bytes { n, .. } => received.extend_from_slice(&buffer[..n]),
+                self.send().map_err(absent)?;
+            }
+            let closed = self.receive().map_err(absent)?;
+            match hear(&mut self.received, &mut self.unsent) {
+                Heard::Need if closed => {
+                    let hint = hint(tls);
+                    return Err(Failure::Final(format!("the server closed the connection{hint}")));
+                }
+                Heard::Need => {}
+                Heard::Done => return Ok(()),
+                Heard::Refused(words) => return Err(Failure::Final(words)),
             }
         }
-        let heard = hear(&mut received, &mut words);
-        if !words.is_empty() {
-            net.send(&mut socket, &words).map_err(absent)?;
-            words.clear();
-        }
-        match heard {
-            Heard::Need if closed => {
-                let hint = hint(tls.is_some());
-                return Err(Failure::Final(format!("the server closed the connection{hint}")));
+    }
+
+    /// Sends what can be sent.
+    fn send(&mut self) -> std::io::Result<()> {
+        let taken = self.socket.send(&self.unsent)?;
+        self.unsent.drain(..taken);
+        Ok(())
+    }
+
+    /// Waits until something can be done; false if nothing can before the deadline.
+    fn wait(&self, deadline_ns: u64) -> std::io::Result<bool> {
+        let more = if self.established { !self.unsent.is_empty() } else { !self.tls };
+        let writes = more || self.socket.wants_write();
+        let wanted = if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        loop {
+            let left = deadline_ns.saturating_sub(monotonic_ns());
+            if left == 0 {
+                return Ok(false);
             }
-            Heard::Need => {}
-            Heard::Done => return Ok(()),
-            Heard::Refused(words) => return Err(Failure::Final(words)),
+            let timeout =
+                Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as _ };
+            let mut watched = [PollFd::from_borrowed_fd(self.socket.fd(), wanted)];
+            match poll(&mut watched, Some(&timeout)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => {
+                    // A Unix socket whose backlog is full hangs up at once, again and again.
+                    if !self.established && watched[0].revents().contains(PollFlags::HUP) {
+                        std::thread::sleep(Duration::from_millis(2));
+                    }
+                    return Ok(true);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Takes everything that has come; true if nothing more will.
+    fn receive(&mut self) -> std::io::Result<bool> {
+        loop {
+            match self.socket.recv(&mut self.buffer)? {
+                Received::Empty => return Ok(false),
+                Received::Closed => return Ok(true),
+                Received::Bytes { n, .. } => self.received.extend_from_slice(&self.buffer[..n]),
+            }
         }
     }
 }

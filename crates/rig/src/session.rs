@@ -1,8 +1,10 @@
 //! A run of several phases on one open target, recorded as it goes.
 
 use crate::apparatus::{Apparatus, Applied, Nature};
+use crate::edges::Edges;
 use crate::parts;
 use crate::target::Opened;
+use crate::watch::{ServerNow, Watch};
 use dyno_analysis::{Condition, Evidence, PhaseFacts, phase, verdict};
 use dyno_engine::{Control, End, Finished, Job, Pacing, Queue, RunError, Second};
 use dyno_monitor::HostCpu;
@@ -38,6 +40,8 @@ pub struct Progress<'a> {
     pub so_far: &'a Totals,
     /// The last second alone.
     pub last: &'a Totals,
+    /// What the database says of itself, where monitors ask it.
+    pub server: Option<ServerNow>,
 }
 
 /// Who watches a run.
@@ -84,6 +88,7 @@ pub struct Session<'a> {
     apparatus: &'a dyn Apparatus,
     control: Arc<Control>,
     writer: Option<Writer>,
+    watch: Option<Watch>,
     phases: Vec<Phase>,
     pairs: Vec<Pair>,
 }
@@ -96,12 +101,27 @@ impl<'a> Session<'a> {
         control: Arc<Control>,
         writer: Option<Writer>,
     ) -> Self {
-        Session { plan, apparatus, control, writer, phases: Vec::new(), pairs: Vec::new() }
+        Session { plan, apparatus, control, writer, watch: None, phases: Vec::new(), pairs: Vec::new() }
     }
 
     /// The run directory.
     pub fn writer(&mut self) -> Option<&mut Writer> {
         self.writer.as_mut()
+    }
+
+    /// Has monitors look on from now on.
+    pub fn watch(&mut self, watch: Watch) {
+        self.watch = Some(watch);
+    }
+
+    /// Ends the monitors, if there are any, and notes what they have cost; the first of their writes that failed.
+    pub fn unwatch(&mut self) -> Option<String> {
+        let (cost, failure) = self.watch.take()?.finish();
+        if let Some(writer) = &mut self.writer {
+            let words = format!("monitors took {:.3} s of CPU in {:.1} s", cost.cpu_s, cost.wall_s);
+            writer.event("monitor", &words);
+        }
+        failure
     }
 
     /// Runs one phase.
@@ -131,6 +151,8 @@ impl<'a> Session<'a> {
             }
         }
         let mut sums = [Totals::new(metrics.len(), job.scale), Totals::new(metrics.len(), job.scale)];
+        let watch = self.watch.as_ref();
+        let mut edges = Edges::expect(name, job.warmup_ns, watch, &self.control);
         let mut steal = HostCpu::start();
         let (mut total_ticks, mut stolen_ticks) = (0, 0);
         let writer = &mut self.writer;
@@ -141,6 +163,7 @@ impl<'a> Session<'a> {
                 stolen_ticks += lap.steal;
             }
             let phase = if second.warmup { "warmup" } else { name };
+            edges.second(second.warmup, writer.as_mut());
             if let Some(writer) = writer.as_mut() {
                 let steal_pct = lap.map(|l| l.steal_share() * 100.0);
                 writer.interval(phase, second.second, 1.0, &second.totals, steal_pct);
@@ -151,7 +174,16 @@ impl<'a> Session<'a> {
             let elapsed_s = second.second as f64 + 1.0;
             let done = share_done(job, elapsed_s, so_far);
             let left_s = done.filter(|d| *d > 0.0).map(|d| elapsed_s * (1.0 - d) / d);
-            observer.second(&Progress { phase, elapsed_s, done, left_s, so_far, last: &second.totals });
+            let server = watch.and_then(Watch::now);
+            observer.second(&Progress {
+                phase,
+                elapsed_s,
+                done,
+                left_s,
+                so_far,
+                last: &second.totals,
+                server,
+            });
         };
         let applied = self.apparatus.run(name, jobs, &self.control, &mut on_second)?;
         let [totals, warm] = sums;
@@ -163,12 +195,13 @@ impl<'a> Session<'a> {
             finished.errors.iter().map(|(o, words)| (o.name().to_owned(), words.clone())).collect();
         let offered = offered(job, &totals);
         let facts = PhaseFacts { name: name.into(), seconds, offered, client, errors };
-        let phase_summary = phase(facts, &metrics, &totals);
-        let warmup = (job.warmup_ns > 0).then(|| {
+        let mut phase_summary = phase(facts, &metrics, &totals);
+        let mut warmup = (job.warmup_ns > 0).then(|| {
             let seconds = job.warmup_ns as f64 / 1e9;
             phase(PhaseFacts { name: "warmup".into(), seconds, ..PhaseFacts::default() }, &metrics, &warm)
         });
         self.take_pairs(name, &metrics);
+        edges.end(finished, &mut phase_summary, warmup.as_mut(), self.writer.as_mut());
         self.phases.extend(warmup.clone());
         self.phases.push(phase_summary.clone());
         observer.end(&phase_summary);

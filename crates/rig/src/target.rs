@@ -138,6 +138,11 @@ impl Target {
         }
     }
 
+    /// Connects once to look at the target: no operation of a workload can be applied to it.
+    pub fn look(&self) -> Result<Opened, TargetError> {
+        self.open(Arc::new(mongo::Nothing))
+    }
+
     /// Connects once (or opens the store) and learns what the target is.
     pub fn open(&self, content: Arc<dyn Content>) -> Result<Opened, TargetError> {
         match self {

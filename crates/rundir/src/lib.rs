@@ -2,11 +2,13 @@
 //!
 //! `schema` holds every type that is written as JSON, `hlog` the histogram log, `series` the per-second CSV,
 //! `intervals` the exact counters, `writer` creates a directory and fills it as the run goes, `reader` reads one back,
-//! finished or not, `mask` keeps secrets out of all of it. The format is described in `docs/run-directory.md`.
+//! finished or not, `monitor` holds what monitors saw, `mask` keeps secrets out of all of it. The format is described in
+//! `docs/run-directory.md`.
 
 pub mod hlog;
 mod intervals;
 pub mod mask;
+pub mod monitor;
 mod reader;
 pub mod schema;
 pub mod series;

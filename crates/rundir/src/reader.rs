@@ -63,6 +63,14 @@ pub struct RunDir {
     pub phases: Vec<RecordedPhase>,
 }
 
+/// A line of `events.jsonl`.
+#[derive(serde::Deserialize)]
+struct EventLine {
+    at: String,
+    event: String,
+    text: String,
+}
+
 fn read(path: &Path) -> Result<String, ReadError> {
     std::fs::read_to_string(path).map_err(|error| ReadError::File { path: path.to_owned(), error })
 }
@@ -93,7 +101,7 @@ impl RunDir {
             line: e.line,
             why: e.why,
         })?;
-        let lines = Self::lines(&path.join("intervals.jsonl"))?;
+        let lines: Vec<IntervalLine> = Self::lines(&path.join("intervals.jsonl"))?;
         let mut merged: Vec<IntervalLine> = Vec::new();
         for line in lines {
             match merged.iter_mut().find(|m| m.phase == line.phase) {
@@ -112,8 +120,23 @@ impl RunDir {
         Ok(RunDir { path: path.to_owned(), run, environment, summary, phases })
     }
 
+    /// When a phase began and ended (Unix, milliseconds), by the events; one whose end was not recorded ends with its last
+    /// second. `None` for one whose beginning was not recorded.
+    pub fn edges(&self, phase: &RecordedPhase) -> Result<Option<(f64, f64)>, ReadError> {
+        let events: Vec<EventLine> = Self::lines(&self.path.join("events.jsonl"))?;
+        let at = |event: &str, name: &str| {
+            let found = events.iter().find(|e| e.event == event && e.text == name)?;
+            Some(found.at.parse::<jiff::Timestamp>().ok()?.as_nanosecond() as f64 / 1e6)
+        };
+        let Some(begin) = at("begin", &phase.name) else { return Ok(None) };
+        // Seconds are counted from the epoch, which is the beginning of the warm-up where there is one.
+        let epoch = Some("warmup").filter(|_| phase.name == "measure").and_then(|name| at("begin", name));
+        let last = epoch.unwrap_or(begin) + phase.seconds as f64 * 1e3;
+        Ok(Some((begin, at("end", &phase.name).unwrap_or(last))))
+    }
+
     /// Complete lines only: the last one of a killed run may be torn.
-    fn lines(path: &Path) -> Result<Vec<IntervalLine>, ReadError> {
+    fn lines<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, ReadError> {
         let text = read(path)?;
         let complete = text.rfind('\n').map_or(0, |end| end + 1);
         let parse = |(number, line): (usize, &str)| {

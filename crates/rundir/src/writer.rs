@@ -85,9 +85,15 @@ impl Writer {
         std::fs::rename(&part, self.path.join(name))
     }
 
-    /// Notes something that happened, with the wall clock's time.
+    /// Notes something that happens now, with the wall clock's time.
     pub fn event(&mut self, kind: &str, text: &str) {
-        let at = jiff::Timestamp::now().to_string();
+        self.event_at(SystemTime::now(), kind, text);
+    }
+
+    /// Notes something that happened at a time, to the nanosecond.
+    pub fn event_at(&mut self, at: SystemTime, kind: &str, text: &str) {
+        // Only times that no calendar has are refused.
+        let at = jiff::Timestamp::try_from(at).unwrap_or_default().to_string();
         let line = serde_json::json!({ "at": at, "event": kind, "text": text });
         let result = writeln!(self.events, "{line}");
         self.note(result);

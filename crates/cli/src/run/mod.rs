@@ -4,18 +4,21 @@
 //! directory; here they are carried out in order: target, records, measurement, summary.
 
 mod documents;
+mod monitor;
 mod record;
 mod resolve;
 
 use crate::args::{ClientArg, RunArgs};
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
+use crate::metrics::{Both, Metrics};
 use crate::report::{exit_of, show};
 use crate::{experiment, signals, terminal};
 use dyno_engine::Control;
 use dyno_rig::{
     Ended, Opened, PhasePlan, SCHEMES, Session, SessionPlan, Spawned, Target, find_server, present, spawn,
 };
+use dyno_rundir::Writer;
 use dyno_rundir::schema::{Status, Summary, Trust};
 use resolve::Resolved;
 use std::sync::Arc;
@@ -105,6 +108,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     }
     let target = place(args)?;
     let mut resolved = Resolved::from_args(args)?;
+    let watch = monitor::plan(args)?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let place = prepare(target)?;
@@ -123,9 +127,20 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     };
     let writer = record::writer(args, &resolved, &plan, &opened, &environment)?;
     resolved.prepare(args, &opened)?;
+    let mut metrics = metrics(args, &plan, writer.as_ref())?;
     let mut session = Session::new(plan, &opened, control, writer);
-    let ended = phases(args, &resolved, &opened, &mut session);
+    monitor::start(watch, &place, &opened, &resolved.busy_cores(), &mut session)?;
+    let ended = phases(args, &resolved, &opened, &mut session, metrics.as_mut());
     conclude(args, &resolved, &mut session, ended)
+}
+
+/// Live metrics, if they are wanted; the run is called as its directory is.
+fn metrics(args: &RunArgs, plan: &SessionPlan, writer: Option<&Writer>) -> Result<Option<Metrics>, Failure> {
+    let Some(place) = &args.metrics else { return Ok(None) };
+    let name = writer.and_then(|w| w.path().file_name()).map(|name| name.to_string_lossy().into_owned());
+    let run = name.unwrap_or_else(|| plan.started.clone());
+    let listening = Metrics::listen(place, run, plan.target.clone());
+    listening.map(Some).map_err(|e| Failure::Usage(format!("--metrics {place}: {e}")))
 }
 
 fn phases(
@@ -133,8 +148,10 @@ fn phases(
     resolved: &Resolved,
     opened: &Opened,
     session: &mut Session<'_>,
+    metrics: Option<&mut Metrics>,
 ) -> Result<Ended, Failure> {
     let mut live = Live::new(args.quiet || args.json && !terminal::live());
+    let mut live = Both(&mut live, metrics);
     let load = match (args.no_load || opened.is_virtual(), args.reload) {
         (true, _) => false,
         (false, true) => true,
@@ -194,6 +211,9 @@ fn conclude(
     let summary = session.finish(&ended, &resolved.pacing, status);
     show(&summary, args.json)?;
     let mut exit = exit_of(&summary);
+    if !monitor::finish(session) {
+        exit = if exit == Exit::Interrupted { exit } else { Exit::Internal };
+    }
     if let Some(writer) = session.writer() {
         if !args.json {
             terminal::out(&format!("\nrun directory: {}\n", writer.path().display()));

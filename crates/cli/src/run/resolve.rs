@@ -270,6 +270,11 @@ impl Resolved {
         format!("{}, {loop_words}", self.name)
     }
 
+    /// Cores that load threads are pinned to.
+    pub fn busy_cores(&self) -> Vec<usize> {
+        self.cores.iter().chain(&self.load_cores).copied().flatten().collect()
+    }
+
     /// What was set, and by whom.
     pub fn settings(&self) -> &Settings {
         &self.settings

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Longest sleep, so that a request to stop is seen.
@@ -74,9 +74,9 @@ pub(crate) fn run(
     drop(full);
     let (tell, told) = channel();
     let connected = monotonic_ns();
-    let wall = SystemTime::now();
     let proposed = connected + 1_000_000;
     let start = shared.job.team.as_ref().map_or(proposed, |team| team.meet(proposed, &shared.control));
+    let wall = shared.control.begins(start);
     let users = Users::new(shared.clone(), start, recorders);
     std::thread::scope(|scope| {
         for (user, session) in sessions.into_iter().enumerate() {

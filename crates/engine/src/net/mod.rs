@@ -6,6 +6,7 @@ mod tls;
 mod virtual_net;
 
 pub use epoll::{Epoll, monotonic_ns};
+pub use socket::Socket;
 pub use tls::{TlsConfig, tls_config};
 pub use virtual_net::{EchoNet, VirtualNet};
 

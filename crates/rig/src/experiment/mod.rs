@@ -16,6 +16,7 @@ mod one;
 mod place;
 mod series;
 pub mod strategy;
+mod watching;
 
 pub use directory::{
     CellRecord, Directory, DirectoryError, ExperimentRecord, finished, holder, read_journal, read_record,

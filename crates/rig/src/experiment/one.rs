@@ -6,6 +6,7 @@ use super::kept;
 use super::place::{self, Place, Shared};
 use super::series::Series;
 use super::strategy::Point;
+use super::watching;
 use crate::apparatus::Apparatus;
 use crate::local::{Confinement, Machine};
 use crate::parts;
@@ -301,6 +302,7 @@ impl Bench<'_> {
         let facts = self.facts(&crew)?;
         let writer = run.writer(tree, work.as_ref(), &crew, facts, &plan)?;
         let mut session = Session::new(plan, &crew, run.control.clone(), Some(writer));
+        watching::begin(spec, &self.place, &crew.pids(), &mut session)?;
         let made = self.phases(spec, work.as_ref(), &mut session, logs, observer);
         if let Err(Failed::Words(words)) = &made {
             if let Some(writer) = session.writer() {
@@ -321,7 +323,10 @@ impl Bench<'_> {
         let status = if run.control.stopping() { Status::Interrupted } else { Status::Complete };
         let pacing = work.measure()?.pacing;
         let summary = session.finish(&ended, &pacing, status);
-        if let Some(failure) = session.writer().and_then(|writer| writer.failure().map(str::to_owned)) {
+        let unwatched = session.unwatch();
+        if let Some(failure) =
+            session.writer().and_then(|writer| writer.failure().map(str::to_owned)).or(unwatched)
+        {
             return Err(Failed::Words(format!("the run directory is incomplete: {failure}")));
         }
         match died {

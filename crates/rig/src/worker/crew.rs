@@ -276,7 +276,9 @@ impl Crew {
                 _ => {}
             }
         }
-        self.say_all(&ToWorker::Begin { at_ns: unix_ns() + AHEAD_NS });
+        let at_ns = unix_ns() + AHEAD_NS;
+        self.say_all(&ToWorker::Begin { at_ns });
+        control.announce(UNIX_EPOCH + Duration::from_nanos(at_ns));
         Ok(true)
     }
 

@@ -1,0 +1,239 @@
+//! Monitors' series into a phase's figures, cut at its edges.
+
+use dyno_rundir::monitor::{Kind, Recording};
+use dyno_rundir::schema::{DatabaseUse, DiskUse, HostUse, Monitored, ProcessUse};
+
+/// What the names of nodes begin with.
+const DATABASE: &str = "database";
+
+/// What the names of servers' processes begin with.
+const SERVER: &str = "server";
+
+/// States of the host's CPU that are neither idle nor given to somebody else.
+const BUSY: [&str; 5] = ["user", "nice", "system", "irq", "softirq"];
+
+/// Whether a summary looks at a series; others need not be kept in memory.
+pub fn is_summarised(source: &str, name: &str) -> bool {
+    match source {
+        "host" => {
+            ["cpu.", "disk.", "network."].iter().any(|start| name.starts_with(start))
+                || name == "memory.available_bytes"
+        }
+        "server" => ["cpu.user_s", "cpu.system_s", "resident_bytes", "major_faults", "cgroup.throttled_s"]
+            .contains(&name),
+        "monitor" => name == "cpu_s",
+        source if source.starts_with(DATABASE) => {
+            ["operations", "connections", "memory_bytes"].contains(&name)
+        }
+        _ => false,
+    }
+}
+
+/// One phase's window on the recording.
+struct Window<'a> {
+    recording: &'a Recording,
+    from_ms: f64,
+    to_ms: f64,
+}
+
+impl Window<'_> {
+    fn rate(&self, source: &str, name: &str) -> Option<f64> {
+        self.recording.rate(source, name, self.from_ms, self.to_ms)
+    }
+
+    fn max(&self, source: &str, name: &str) -> Option<f64> {
+        self.recording.max(source, name, self.from_ms, self.to_ms)
+    }
+
+    fn least(&self, source: &str, name: &str) -> Option<f64> {
+        let series = self.recording.series(source, name)?;
+        let inside = series.points.iter().filter(|(at, _)| (self.from_ms..=self.to_ms).contains(at));
+        inside.filter_map(|(_, value)| *value).reduce(f64::min)
+    }
+
+    /// What stands between `prefix` and `suffix` in the host's series, such as the names of disks.
+    fn devices(&self, prefix: &str, suffix: &str) -> Vec<String> {
+        let names = self.recording.names("host");
+        names.filter_map(|n| n.strip_prefix(prefix)?.strip_suffix(suffix).map(str::to_owned)).collect()
+    }
+
+    fn host(&self) -> Option<HostUse> {
+        let state = |state: &str| self.rate("host", &format!("cpu.{state}_s"));
+        let known = |states: &[&str]| states.iter().filter_map(|s| state(s)).sum::<f64>();
+        let (idle, iowait, steal) = (state("idle")?, known(&["iowait"]), known(&["steal"]));
+        let busy = known(&BUSY);
+        let all = busy + idle + iowait + steal;
+        if all <= 0.0 {
+            return None;
+        }
+        let network = |what: &str| -> f64 {
+            let devices =
+                self.devices("network.", &format!(".{what}")).into_iter().filter(|name| name != "lo");
+            devices.filter_map(|name| self.rate("host", &format!("network.{name}.{what}"))).sum()
+        };
+        let disks = self.devices("disk.", ".busy_s").into_iter().filter_map(|name| self.disk(&name));
+        let busiest = disks.max_by(|a, b| a.busy_share.total_cmp(&b.busy_share));
+        Some(HostUse {
+            cpu_busy_share: busy / all,
+            cpu_iowait_share: iowait / all,
+            cpu_steal_share: steal / all,
+            memory_available_bytes: self.least("host", "memory.available_bytes"),
+            network_received_bytes_per_s: network("received_bytes"),
+            network_sent_bytes_per_s: network("sent_bytes"),
+            disk: busiest.filter(|d| d.reads_per_s + d.writes_per_s > 0.0),
+        })
+    }
+
+    fn disk(&self, name: &str) -> Option<DiskUse> {
+        let rate = |what: &str| self.rate("host", &format!("disk.{name}.{what}"));
+        let (reads, writes) = (rate("reads")?, rate("writes")?);
+        // The kernel counts whole milliseconds: a time of nothing is one that was too short to be seen.
+        let each = |seconds: Option<f64>, number: f64| {
+            seconds.filter(|s| number > 0.0 && *s > 0.0).map(|s| s / number * 1e6)
+        };
+        Some(DiskUse {
+            name: name.to_owned(),
+            reads_per_s: reads,
+            writes_per_s: writes,
+            read_bytes_per_s: rate("read_bytes")?,
+            written_bytes_per_s: rate("written_bytes")?,
+            busy_share: rate("busy_s")?.min(1.0),
+            queue: rate("weighted_s"),
+            read_us: each(rate("read_s"), reads),
+            write_us: each(rate("write_s"), writes),
+        })
+    }
+
+    fn sources(&self, prefix: &str) -> Vec<&str> {
+        self.recording.sources().filter(|s| s.starts_with(prefix)).collect()
+    }
+
+    /// All servers together.
+    fn servers(&self) -> Option<ProcessUse> {
+        let servers = self.sources(SERVER);
+        let cpu = |server: &str| Some(self.rate(server, "cpu.user_s")? + self.rate(server, "cpu.system_s")?);
+        Some(ProcessUse {
+            cpu_cores: all(&servers, cpu)?,
+            resident_bytes: all(&servers, |server| self.max(server, "resident_bytes")),
+            major_faults_per_s: all(&servers, |server| self.rate(server, "major_faults")),
+            throttled_share: all(&servers, |server| self.rate(server, "cgroup.throttled_s")),
+        })
+    }
+
+    fn database(&self) -> Option<DatabaseUse> {
+        let nodes = self.sources(DATABASE);
+        let answered = |source: &&&str| {
+            ["operations", "connections"].iter().any(|name| {
+                let series = self.recording.series(source, name);
+                series.is_some_and(|s| match s.kind {
+                    Kind::Counter => s.rate(self.from_ms, self.to_ms).is_some(),
+                    Kind::Gauge => s.max(self.from_ms, self.to_ms).is_some(),
+                })
+            })
+        };
+        let answering: Vec<&str> = nodes.iter().filter(answered).copied().collect();
+        (!answering.is_empty()).then(|| DatabaseUse {
+            nodes: answering.len(),
+            operations_per_s: all(&nodes, |node| self.rate(node, "operations")),
+            connections: all(&nodes, |node| self.max(node, "connections")),
+            memory_bytes: all(&nodes, |node| self.max(node, "memory_bytes")),
+        })
+    }
+}
+
+/// The sum over all sources. A sum over some of them would be too small: then it is not known.
+fn all(sources: &[&str], of: impl Fn(&str) -> Option<f64>) -> Option<f64> {
+    let values: Option<Vec<f64>> = sources.iter().map(|source| of(source)).collect();
+    values.filter(|v| !v.is_empty()).map(|v| v.iter().sum())
+}
+
+/// What monitors saw between two times (Unix, milliseconds).
+pub fn monitored(recording: &Recording, from_ms: f64, to_ms: f64) -> Monitored {
+    let window = Window { recording, from_ms, to_ms };
+    Monitored {
+        host: window.host(),
+        server: window.servers(),
+        database: window.database(),
+        cost_share: window.rate("monitor", "cpu_s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Kind::{Counter, Gauge};
+
+    fn recording() -> Recording {
+        let mut recording = Recording::new();
+        for second in 0..=10 {
+            let (at, s) = (f64::from(second) * 1_000.0, f64::from(second));
+            let host = [
+                ("cpu.user_s", Counter, s * 0.5),
+                ("cpu.system_s", Counter, s * 0.25),
+                ("cpu.idle_s", Counter, s),
+                ("cpu.iowait_s", Counter, s * 0.2),
+                ("cpu.steal_s", Counter, s * 0.05),
+                ("memory.available_bytes", Gauge, 1_000.0 - s),
+                ("disk.a.reads", Counter, 0.0),
+                ("disk.a.writes", Counter, s * 100.0),
+                ("disk.a.read_bytes", Counter, 0.0),
+                ("disk.a.written_bytes", Counter, s * 4_096.0),
+                ("disk.a.write_s", Counter, s * 0.02),
+                ("disk.a.read_s", Counter, 0.0),
+                ("disk.a.busy_s", Counter, s * 0.75),
+                ("disk.a.weighted_s", Counter, s * 1.5),
+                ("disk.b.busy_s", Counter, 0.0),
+                ("network.lo.sent_bytes", Counter, s * 1e9),
+                ("network.e0.sent_bytes", Counter, s * 10.0),
+                ("network.e1.sent_bytes", Counter, s * 20.0),
+            ];
+            recording.push("host", at, host);
+            recording.push(
+                "server",
+                at,
+                [("cpu.user_s", Counter, s * 0.5), ("cpu.system_s", Counter, s * 0.25)],
+            );
+            recording.push(
+                "database-1",
+                at,
+                [("operations", Counter, s * 1_000.0), ("connections", Gauge, 5.0 + s)],
+            );
+            recording.push("monitor", at, [("cpu_s", Counter, s * 0.001)]);
+        }
+        recording
+    }
+
+    #[test]
+    fn a_phase_between_samples() {
+        let seen = monitored(&recording(), 1_500.0, 7_250.0);
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} and {b}");
+        let host = seen.host.unwrap();
+        near(host.cpu_busy_share, 0.375);
+        near(host.cpu_iowait_share, 0.1);
+        near(host.cpu_steal_share, 0.025);
+        assert_eq!(host.memory_available_bytes, Some(993.0));
+        near(host.network_sent_bytes_per_s, 30.0);
+        let disk = host.disk.unwrap();
+        assert_eq!((disk.name.as_str(), disk.read_us), ("a", None));
+        near(disk.writes_per_s, 100.0);
+        near(disk.write_us.unwrap(), 200.0);
+        near(disk.queue.unwrap(), 1.5);
+        near(seen.server.as_ref().unwrap().cpu_cores, 0.75);
+        assert_eq!(seen.server.unwrap().resident_bytes, None);
+        let database = seen.database.unwrap();
+        near(database.operations_per_s.unwrap(), 1_000.0);
+        assert_eq!((database.connections, database.memory_bytes, database.nodes), (Some(12.0), None, 1));
+        near(seen.cost_share.unwrap(), 0.001);
+    }
+
+    #[test]
+    fn what_nobody_saw_is_absent() {
+        assert_eq!(monitored(&Recording::new(), 0.0, 1.0), Monitored::default());
+        let later = monitored(&recording(), 20_000.0, 30_000.0);
+        assert_eq!(later, Monitored::default());
+        let mut two = recording();
+        two.push("database-2", 3_000.0, []);
+        let database = monitored(&two, 1_000.0, 5_000.0).database.unwrap();
+        assert_eq!((database.nodes, database.operations_per_s), (1, None), "half a cluster is no sum");
+    }
+}

@@ -1,0 +1,53 @@
+//! This host: what it is (`facts`), and what it does while the load runs.
+
+mod cpu;
+mod disk;
+mod facts;
+mod memory;
+mod network;
+mod pressure;
+
+pub use facts::{Host, host};
+pub(crate) use pressure::pressure;
+
+use crate::roots::Roots;
+use crate::sample::{Sample, Source};
+
+/// CPU, memory, disks, network and pressure of the host.
+#[derive(Clone, Debug)]
+pub struct HostSource {
+    roots: Roots,
+}
+
+impl HostSource {
+    /// Reads below `roots`.
+    pub fn new(roots: Roots) -> Self {
+        HostSource { roots }
+    }
+}
+
+impl Source for HostSource {
+    fn name(&self) -> &str {
+        "host"
+    }
+
+    fn sample(&mut self, into: &mut Sample) -> Result<(), String> {
+        let stat = self
+            .roots
+            .proc("stat")
+            .ok_or_else(|| format!("{} cannot be read", self.roots.proc.join("stat").display()))?;
+        cpu::cpu(&stat, into);
+        if let Some(load) = self.roots.proc("loadavg").and_then(|l| l.split(' ').next()?.parse().ok()) {
+            into.gauge("load_1m", load);
+        }
+        memory::memory(&self.roots, into);
+        disk::disks(&self.roots, into);
+        network::network(&self.roots, into);
+        for what in ["cpu", "memory", "io"] {
+            if let Some(text) = self.roots.proc(&format!("pressure/{what}")) {
+                pressure::pressure(&format!("pressure.{what}"), &text, into);
+            }
+        }
+        Ok(())
+    }
+}

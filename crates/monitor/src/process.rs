@@ -1,0 +1,101 @@
+//! One process and its cgroup.
+
+use crate::cgroup::Cgroup;
+use crate::cpu::TICKS;
+use crate::roots::{Roots, pairs};
+use crate::sample::{Sample, Source};
+
+/// Lines of /proc/PID/io and our names. Only the owner may read the file.
+const IO: [(&str, &str); 6] = [
+    ("rchar", "io.read_call_bytes"),
+    ("wchar", "io.write_call_bytes"),
+    ("syscr", "io.read_calls"),
+    ("syscw", "io.write_calls"),
+    ("read_bytes", "io.read_bytes"),
+    ("write_bytes", "io.written_bytes"),
+];
+
+/// Lines of /proc/PID/status (KiB) and our names.
+const STATUS: [(&str, &str); 3] =
+    [("VmRSS", "resident_bytes"), ("VmHWM", "peak_resident_bytes"), ("VmSwap", "swapped_bytes")];
+
+/// A process, watched by its number; another process that gets the same number later is not taken for it.
+#[derive(Clone, Debug)]
+pub struct ProcessSource {
+    name: String,
+    roots: Roots,
+    pid: u32,
+    started: Option<u64>,
+    cgroup: Option<Cgroup>,
+}
+
+/// Fields of /proc/PID/stat after the command's name.
+struct Stat {
+    minor_faults: f64,
+    major_faults: f64,
+    user_s: f64,
+    system_s: f64,
+    threads: f64,
+    started: u64,
+}
+
+impl Stat {
+    fn parse(text: &str) -> Option<Self> {
+        // The command's name may hold anything, blanks and brackets too.
+        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+        let at = |i: usize| fields.get(i)?.parse::<f64>().ok();
+        Some(Stat {
+            minor_faults: at(7)?,
+            major_faults: at(9)?,
+            user_s: at(11)? / TICKS,
+            system_s: at(12)? / TICKS,
+            threads: at(17)?,
+            started: fields.get(19)?.parse().ok()?,
+        })
+    }
+}
+
+impl ProcessSource {
+    /// A source called `name` for a process that runs now.
+    pub fn new(name: &str, roots: Roots, pid: u32) -> Self {
+        let cgroup = Cgroup::of(&roots, pid);
+        let mut source = ProcessSource { name: name.to_owned(), roots, pid, started: None, cgroup };
+        source.started = source.stat().map(|s| s.started);
+        source
+    }
+
+    fn stat(&self) -> Option<Stat> {
+        Stat::parse(&self.roots.proc(&format!("{}/stat", self.pid))?)
+    }
+}
+
+impl Source for ProcessSource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn sample(&mut self, into: &mut Sample) -> Result<(), String> {
+        let stat = self.stat().filter(|s| Some(s.started) == self.started);
+        let stat = stat.ok_or_else(|| format!("process {} has ended", self.pid))?;
+        into.counter("cpu.user_s", stat.user_s);
+        into.counter("cpu.system_s", stat.system_s);
+        into.counter("minor_faults", stat.minor_faults);
+        into.counter("major_faults", stat.major_faults);
+        into.gauge("threads", stat.threads);
+        let status = self.roots.proc(&format!("{}/status", self.pid)).unwrap_or_default();
+        for (name, kib) in pairs(&status) {
+            if let Some((_, ours)) = STATUS.iter().find(|(theirs, _)| *theirs == name) {
+                into.gauge(*ours, kib * 1024.0);
+            }
+        }
+        for (name, value) in pairs(&self.roots.proc(&format!("{}/io", self.pid)).unwrap_or_default()) {
+            if let Some((_, ours)) = IO.iter().find(|(theirs, _)| *theirs == name) {
+                into.counter(*ours, value);
+            }
+        }
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.sample(into);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,11 @@
+//! Prometheus' text format: reading that of others (`scrape`, `parse`), and serving one's own (`exporter`, `text`).
+
+mod exporter;
+mod parse;
+mod scrape;
+mod text;
+
+pub use exporter::Exporter;
+pub use parse::parse;
+pub use scrape::{PrometheusSource, Url};
+pub use text::Text;

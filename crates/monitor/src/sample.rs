@@ -1,0 +1,91 @@
+//! What monitors hand on: named figures, counters raw and cumulative.
+
+/// Whether a series only grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Cumulative; rates are computed by whoever reads it.
+    Counter,
+    /// A level.
+    Gauge,
+}
+
+impl Kind {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+        }
+    }
+}
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// Name of the series, with its unit at the end.
+    pub name: String,
+    /// Counter or gauge.
+    pub kind: Kind,
+    /// The value; always finite.
+    pub value: f64,
+}
+
+/// What a source says at one instant.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sample {
+    readings: Vec<Reading>,
+}
+
+impl Sample {
+    /// Adds a counter. A value that is not finite is no value and left out.
+    pub fn counter(&mut self, name: impl Into<String>, value: f64) {
+        self.put(name.into(), Kind::Counter, value);
+    }
+
+    /// Adds a gauge. A value that is not finite is no value and left out.
+    pub fn gauge(&mut self, name: impl Into<String>, value: f64) {
+        self.put(name.into(), Kind::Gauge, value);
+    }
+
+    /// Adds a figure.
+    pub fn put(&mut self, name: String, kind: Kind, value: f64) {
+        if value.is_finite() {
+            self.readings.push(Reading { name, kind, value });
+        }
+    }
+
+    /// All figures, in the order of the source.
+    pub fn readings(&self) -> &[Reading] {
+        &self.readings
+    }
+
+    /// A figure by name.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.readings.iter().find(|r| r.name == name).map(|r| r.value)
+    }
+
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.readings.is_empty()
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.readings.clear();
+    }
+}
+
+/// Something that can be asked again and again.
+pub trait Source: Send {
+    /// Its name: that of its file in the run directory.
+    fn name(&self) -> &str;
+
+    /// Adds what it says now, or says in words why it cannot; then the sample is missing.
+    fn sample(&mut self, into: &mut Sample) -> Result<(), String>;
+
+    /// Whether it waits for somebody else (a server, a network). Such a source gets a thread of its own, so that it
+    /// delays no other.
+    fn waits(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,152 @@
+//! What monitors saw, in three to five lines of the summary.
+
+use dyno_rundir::schema::{DatabaseUse, HostUse, Monitored, ProcessUse};
+use dyno_types::units::{Latency, Thousands};
+use std::fmt::Write as _;
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// Bytes in units of 1024.
+fn bytes(bytes: f64) -> String {
+    let mut value = bytes;
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+        if value < 1_000.0 {
+            return if unit == "B" { format!("{value:.0} B") } else { format!("{value:.1} {unit}") };
+        }
+        value /= 1_024.0;
+    }
+    format!("{value:.1} TiB")
+}
+
+/// Single events per second: whole numbers where there are many.
+fn events(value: f64, what: &str) -> String {
+    if value < 10.0 {
+        format!("{value:.1} {what}/s")
+    } else {
+        format!("{} {what}/s", Thousands(value.round() as u64))
+    }
+}
+
+fn us(value: f64) -> String {
+    Latency((value * 1e3).round() as u64).to_string()
+}
+
+fn row(out: &mut String, name: &str, parts: Vec<Option<String>>) {
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if !parts.is_empty() {
+        // Writing to a string does not fail.
+        let _ = writeln!(out, "{name:9}{}", parts.join(", "));
+    }
+}
+
+fn database(out: &mut String, seen: &DatabaseUse) {
+    let nodes = (seen.nodes > 1).then(|| format!("{} nodes", seen.nodes));
+    let operations = seen.operations_per_s.map(|n| format!("{} commands/s", Thousands(n.round() as u64)));
+    let connections = seen.connections.map(|n| format!("{} connections", Thousands(n as u64)));
+    row(out, "database", vec![nodes, operations, connections, seen.memory_bytes.map(bytes)]);
+}
+
+fn server(out: &mut String, seen: &ProcessUse) {
+    let faults = seen.major_faults_per_s.filter(|n| *n > 0.0).map(|n| events(n, "major faults"));
+    let throttled = seen.throttled_share.filter(|s| *s > 0.0).map(|s| format!("throttled {}", percent(s)));
+    let cpu = Some(format!("CPU {:.2} cores", seen.cpu_cores));
+    row(
+        out,
+        "server",
+        vec![cpu, seen.resident_bytes.map(|b| format!("{} resident", bytes(b))), faults, throttled],
+    );
+}
+
+fn host(out: &mut String, seen: &HostUse) {
+    let cpu = format!(
+        "CPU {} busy, {} iowait, {} steal",
+        percent(seen.cpu_busy_share),
+        percent(seen.cpu_iowait_share),
+        percent(seen.cpu_steal_share)
+    );
+    let (received, sent) = (seen.network_received_bytes_per_s, seen.network_sent_bytes_per_s);
+    let network =
+        (received + sent > 0.0).then(|| format!("network {}/s in, {}/s out", bytes(received), bytes(sent)));
+    row(out, "host", vec![Some(cpu), network]);
+    if let Some(disk) = &seen.disk {
+        let each = |name: &str, count: f64, volume: f64, time: Option<f64>| {
+            let time = time.map_or(String::new(), |t| format!(" of {}", us(t)));
+            (count > 0.0).then(|| format!("{}{time}, {}/s", events(count, name), bytes(volume)))
+        };
+        let reads = each("reads", disk.reads_per_s, disk.read_bytes_per_s, disk.read_us);
+        let writes = each("writes", disk.writes_per_s, disk.written_bytes_per_s, disk.write_us);
+        row(
+            out,
+            "disk",
+            vec![Some(format!("{} busy {}", disk.name, percent(disk.busy_share))), reads, writes],
+        );
+    }
+}
+
+/// The block, under its title.
+pub(crate) fn block(out: &mut String, seen: &Monitored, title: &str) {
+    if seen.database.is_none() && seen.server.is_none() && seen.host.is_none() {
+        return;
+    }
+    let _ = writeln!(out, "\n{title}");
+    if let Some(seen) = &seen.database {
+        database(out, seen);
+    }
+    if let Some(seen) = &seen.server {
+        server(out, seen);
+    }
+    if let Some(seen) = &seen.host {
+        host(out, seen);
+    }
+    if let Some(share) = seen.cost_share {
+        let _ = writeln!(out, "monitors {:.2} % of one core", share * 100.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_rundir::schema::DiskUse;
+
+    #[test]
+    fn five_lines_of_less_than_80_columns() {
+        let seen = Monitored {
+            host: Some(HostUse {
+                cpu_busy_share: 0.713,
+                cpu_iowait_share: 0.02,
+                network_received_bytes_per_s: 5_000_000.0,
+                disk: Some(DiskUse {
+                    name: "vda".into(),
+                    writes_per_s: 1_234.0,
+                    written_bytes_per_s: 8.5e6,
+                    busy_share: 0.25,
+                    write_us: Some(120.0),
+                    ..DiskUse::default()
+                }),
+                ..HostUse::default()
+            }),
+            server: Some(ProcessUse { cpu_cores: 0.98, resident_bytes: Some(5e7), ..ProcessUse::default() }),
+            database: Some(DatabaseUse {
+                nodes: 1,
+                operations_per_s: Some(101_234.4),
+                connections: Some(17.0),
+                memory_bytes: Some(1_500.0),
+            }),
+            cost_share: Some(0.0031),
+        };
+        let mut out = String::new();
+        block(&mut out, &seen, "server and host");
+        let expected = "\nserver and host\n\
+            database 101,234 commands/s, 17 connections, 1.5 KiB\n\
+            server   CPU 0.98 cores, 47.7 MiB resident\n\
+            host     CPU 71.3 % busy, 2.0 % iowait, 0.0 % steal, network 4.8 MiB/s in, 0 B/s out\n\
+            disk     vda busy 25.0 %, 1,234 writes/s of 120 us, 8.1 MiB/s\n\
+            monitors 0.31 % of one core\n";
+        assert_eq!(out, expected);
+        out.clear();
+        block(&mut out, &Monitored::default(), "server and host");
+        assert_eq!(out, "");
+    }
+}

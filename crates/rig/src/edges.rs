@@ -1,0 +1,93 @@
+//! The edges of phases, as exact as the clock: they are marked in what monitors record, and written to the events.
+
+use crate::watch::Watch;
+use dyno_engine::{Control, Finished};
+use dyno_rundir::Writer;
+use dyno_rundir::schema::Phase;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// One run of the engine: a phase, perhaps with a warm-up before it.
+pub(crate) struct Edges<'a> {
+    name: &'static str,
+    warmup: Duration,
+    watch: Option<&'a Watch>,
+    epoch: Arc<Mutex<Option<SystemTime>>>,
+    /// Begun phases that have been written.
+    written: usize,
+}
+
+impl<'a> Edges<'a> {
+    /// Before the run.
+    pub fn expect(name: &'static str, warmup_ns: u64, watch: Option<&'a Watch>, control: &Control) -> Self {
+        let warmup = Duration::from_nanos(warmup_ns);
+        let epoch = Arc::new(Mutex::new(None));
+        let marker = watch.map(|watch| {
+            watch.begin();
+            watch.marker()
+        });
+        let told = epoch.clone();
+        control.on_begin(move |at| {
+            let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            // Several workers begin together; the first counts.
+            if told.is_none() {
+                *told = Some(at);
+                if let Some(marker) = &marker {
+                    marker.mark_at(at);
+                    marker.mark_at(at + warmup);
+                }
+            }
+        });
+        Edges { name, warmup, watch, epoch, written: 0 }
+    }
+
+    /// A second of the warm-up or of the phase has been counted: what has begun is written, and what monitors say.
+    pub fn second(&mut self, warmup: bool, writer: Option<&mut Writer>) {
+        let Some(writer) = writer else { return };
+        let epoch = *self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(epoch) = epoch {
+            self.write(epoch, warmup, writer);
+        }
+        for (at, words) in self.watch.map(Watch::events).unwrap_or_default() {
+            writer.event_at(at, "monitor", &words);
+        }
+    }
+
+    fn write(&mut self, epoch: SystemTime, warmup: bool, writer: &mut Writer) {
+        let begun = epoch + self.warmup;
+        if self.written == 0 && !self.warmup.is_zero() {
+            writer.event_at(epoch, "begin", "warmup");
+            self.written = 1;
+        }
+        if self.written < 2 && !warmup {
+            if !self.warmup.is_zero() {
+                writer.event_at(begun, "end", "warmup");
+            }
+            writer.event_at(begun, "begin", self.name);
+            self.written = 2;
+        }
+    }
+
+    /// The run has ended.
+    pub fn end(
+        &mut self,
+        finished: &Finished,
+        phase: &mut Phase,
+        warmup: Option<&mut Phase>,
+        writer: Option<&mut Writer>,
+    ) {
+        let begun = finished.epoch + self.warmup;
+        let ended = (finished.epoch + Duration::from_nanos(finished.elapsed_ns)).max(begun);
+        if let Some(watch) = self.watch {
+            watch.end();
+            phase.monitor = Some(watch.monitored(begun, ended));
+            if let Some(warmup) = warmup {
+                warmup.monitor = Some(watch.monitored(finished.epoch, begun));
+            }
+        }
+        if let Some(writer) = writer {
+            self.second(false, Some(writer));
+            writer.event_at(ended, "end", self.name);
+        }
+    }
+}

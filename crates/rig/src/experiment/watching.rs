@@ -1,0 +1,65 @@
+//! Monitors of an experiment's run: host, servers, workers, databases, exporters.
+
+use super::place::Place;
+use crate::session::Session;
+use crate::target::{Opened, Target};
+use crate::watch::{Watch, WatchPlan, server_process, watch_all};
+use dyno_monitor::prometheus::Url;
+use dyno_plan::experiment::Experiment;
+use std::time::Duration;
+
+/// Has monitors look on, as the experiment says. `workers` are the processes that apply the load.
+pub(super) fn begin(
+    spec: &Experiment,
+    place: &Place,
+    workers: &[u32],
+    session: &mut Session<'_>,
+) -> Result<(), String> {
+    let monitors = &spec.monitors;
+    if !monitors.enabled {
+        return Ok(());
+    }
+    let mut exporters = Vec::new();
+    for (name, url) in &monitors.prometheus {
+        exporters
+            .push((name.clone(), Url::parse(url).map_err(|e| format!("monitors.prometheus.{name}: {e}"))?));
+    }
+    let (mut opened, mut words): (Vec<Opened>, Vec<String>) = (Vec::new(), Vec::new());
+    for uri in &place.uris {
+        // An embedded store says nothing of itself, and opening it again would be in its way.
+        let target = Target::parse(uri).map_err(|refused| refused.0);
+        if matches!(target, Ok(Target::Redis(_) | Target::Mongo(_)) | Err(_)) {
+            match target.and_then(|target| target.look().map_err(|e| e.to_string())) {
+                Ok(one) => opened.push(one),
+                Err(why) => words.push(format!("database: {why}")),
+            }
+        }
+    }
+    let mut processes = place.processes();
+    if processes.is_empty() {
+        processes = numbered("server", &opened.iter().filter_map(server_process).collect::<Vec<_>>());
+    }
+    processes.extend(numbered("worker", workers));
+    let plan = WatchPlan {
+        interval: Duration::from_nanos(monitors.interval.0),
+        processes,
+        exporters,
+        // Workers have all cores that servers do not have: there is none to spare.
+        cores: Vec::new(),
+    };
+    let sources = watch_all(&opened.iter().collect::<Vec<_>>());
+    let directory = session.writer().map(|writer| writer.path().to_owned());
+    let watch = Watch::start(sources, &plan, directory.as_deref());
+    session.watch(watch.map_err(|e| format!("cannot start the monitors: {e}"))?);
+    if let Some(writer) = session.writer() {
+        words.iter().for_each(|words| writer.event("monitor", words));
+    }
+    Ok(())
+}
+
+/// `NAME` for one process, `NAME-1` and so on for several.
+fn numbered(name: &str, pids: &[u32]) -> Vec<(String, u32)> {
+    let named =
+        |number: usize| if pids.len() == 1 { name.to_owned() } else { format!("{name}-{}", number + 1) };
+    pids.iter().enumerate().map(|(number, pid)| (named(number), *pid)).collect()
+}

@@ -1,0 +1,109 @@
+//! Monitors of a run: what there is to watch, and what is kept of it.
+
+mod ask;
+mod seen;
+mod sources;
+
+pub use seen::ServerNow;
+pub use sources::{server_process, watch, watch_all};
+
+use dyno_analysis::monitored;
+use dyno_monitor::prometheus::{PrometheusSource, Url};
+use dyno_monitor::{Cost, HostSource, Marker, Monitor, ProcessSource, Roots, Source};
+use dyno_rundir::monitor::MonitorWriter;
+use dyno_rundir::schema::Monitored;
+use seen::Seen;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// What is to be watched beside the host, this process and the database.
+#[derive(Clone, Debug)]
+pub struct WatchPlan {
+    /// Time between two ticks.
+    pub interval: Duration,
+    /// Further processes of this host by name: those called `server`, `server-1` and so on are the database's.
+    pub processes: Vec<(String, u32)>,
+    /// Exporters by name.
+    pub exporters: Vec<(String, Url)>,
+    /// Cores for the monitors: not those of the load threads. None means any.
+    pub cores: Vec<usize>,
+}
+
+/// Monitors at work.
+pub struct Watch {
+    monitor: Monitor,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl Watch {
+    /// Begins to watch the host, this process, what the plan names, and `databases`; into `directory`, if there is one.
+    pub fn start(
+        databases: Vec<Box<dyn Source>>,
+        plan: &WatchPlan,
+        directory: Option<&Path>,
+    ) -> std::io::Result<Self> {
+        let roots = Roots::default();
+        let own = std::process::id();
+        let mut sources: Vec<Box<dyn Source>> = vec![
+            Box::new(HostSource::new(roots.clone())),
+            Box::new(ProcessSource::new("dyno", roots.clone(), own)),
+        ];
+        for (name, pid) in &plan.processes {
+            sources.push(Box::new(ProcessSource::new(name, roots.clone(), *pid)));
+        }
+        sources.extend(databases);
+        for (name, url) in &plan.exporters {
+            let name = format!("prometheus-{name}");
+            sources.push(Box::new(PrometheusSource::new(&name, url.clone())));
+        }
+        let interval_ms = plan.interval.as_secs_f64() * 1e3;
+        let writer = directory.map(|d| MonitorWriter::create(d, interval_ms)).transpose()?;
+        let seen = Arc::new(Mutex::new(Seen::new(writer, plan.interval)));
+        let monitor = Monitor::start(sources, plan.interval, &plan.cores, seen.clone())?;
+        Ok(Watch { monitor, seen })
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A phase is about to begin: what came before it is only in the files from now on.
+    pub(crate) fn begin(&self) {
+        self.monitor.mark();
+        self.seen().forget(SystemTime::now());
+    }
+
+    /// Takes samples at given times.
+    pub(crate) fn marker(&self) -> Marker {
+        self.monitor.marker()
+    }
+
+    /// A phase has ended.
+    pub(crate) fn end(&self) {
+        self.monitor.mark();
+    }
+
+    /// What was seen between two times of the phase that began last.
+    pub(crate) fn monitored(&self, from: SystemTime, to: SystemTime) -> Monitored {
+        let ms = |time| dyno_monitor::unix_ns(time) as f64 / 1e6;
+        monitored(&self.seen().recording, ms(from), ms(to))
+    }
+
+    /// What the database says of itself now, if it does.
+    pub fn now(&self) -> Option<ServerNow> {
+        self.seen().now()
+    }
+
+    /// What has happened to sources since the last call: when, which, in words.
+    pub(crate) fn events(&self) -> Vec<(SystemTime, String)> {
+        self.seen().events()
+    }
+
+    /// Ends all monitors: what they have cost, and the first write that failed.
+    pub fn finish(self) -> (Cost, Option<String>) {
+        let cost = self.monitor.stop();
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        (cost, seen.failure().map(str::to_owned))
+    }
+}

@@ -1,0 +1,154 @@
+//! What monitors have seen: written to the run directory, kept for the summary, and the newest for the live view.
+
+use dyno_analysis::is_summarised;
+use dyno_monitor::{Kind, Sample, Sink, unix_ns};
+use dyno_rundir::monitor::{self, MonitorWriter, Recording};
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+/// Events that wait to be written; further ones are counted by the last.
+const EVENTS: usize = 1_000;
+
+/// What the database says of itself: all nodes together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ServerNow {
+    /// Commands per second, over the last tick.
+    pub operations_per_s: Option<f64>,
+    /// Client connections.
+    pub connections: Option<f64>,
+    /// Memory, bytes.
+    pub memory_bytes: Option<f64>,
+}
+
+/// The newest of one node.
+#[derive(Clone, Copy, Debug, Default)]
+struct Node {
+    counted: Option<(u64, f64)>,
+    now: ServerNow,
+}
+
+pub(super) struct Seen {
+    pub recording: Recording,
+    writer: Option<MonitorWriter>,
+    interval: Duration,
+    nodes: BTreeMap<String, Node>,
+    events: Vec<(SystemTime, String)>,
+}
+
+impl Seen {
+    pub fn new(writer: Option<MonitorWriter>, interval: Duration) -> Self {
+        Seen { recording: Recording::new(), writer, interval, nodes: BTreeMap::new(), events: Vec::new() }
+    }
+
+    pub fn failure(&self) -> Option<&str> {
+        self.writer.as_ref().and_then(MonitorWriter::failure)
+    }
+
+    pub fn forget(&mut self, before: SystemTime) {
+        // One more interval, so that the sample before the phase is there.
+        self.recording.forget(unix_ns(before) as f64 / 1e6 - self.interval.as_secs_f64() * 1e3);
+    }
+
+    pub fn events(&mut self) -> Vec<(SystemTime, String)> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// The sums over all nodes; a figure that one of them lacks is not known.
+    pub fn now(&self) -> Option<ServerNow> {
+        let sum = |of: fn(&ServerNow) -> Option<f64>| -> Option<f64> {
+            let values: Option<Vec<f64>> = self.nodes.values().map(|node| of(&node.now)).collect();
+            values.filter(|v| !v.is_empty()).map(|v| v.iter().sum())
+        };
+        let now = ServerNow {
+            operations_per_s: sum(|n| n.operations_per_s),
+            connections: sum(|n| n.connections),
+            memory_bytes: sum(|n| n.memory_bytes),
+        };
+        (now != ServerNow::default()).then_some(now)
+    }
+
+    fn node(&mut self, source: &str, at_ns: u64, sample: Option<&Sample>) {
+        let least = self.interval.as_nanos() as u64 / 3;
+        let node = self.nodes.entry(source.to_owned()).or_default();
+        let Some(sample) = sample else {
+            *node = Node::default();
+            return;
+        };
+        node.now.connections = sample.get("connections");
+        node.now.memory_bytes = sample.get("memory_bytes");
+        let Some(operations) = sample.get("operations") else { return };
+        match node.counted {
+            // A further sample at the edge of a phase is too near for a rate.
+            Some((before, _)) if at_ns < before + least => {}
+            Some((before, counted)) => {
+                let seconds = (at_ns - before) as f64 / 1e9;
+                // Fewer than before: the server has begun anew.
+                node.now.operations_per_s = (operations >= counted).then(|| (operations - counted) / seconds);
+                node.counted = Some((at_ns, operations));
+            }
+            None => node.counted = Some((at_ns, operations)),
+        }
+    }
+}
+
+fn kind(kind: Kind) -> monitor::Kind {
+    match kind {
+        Kind::Counter => monitor::Kind::Counter,
+        Kind::Gauge => monitor::Kind::Gauge,
+    }
+}
+
+impl Sink for Seen {
+    fn sample(&mut self, source: &str, at_ns: u64, sample: Option<&Sample>) {
+        let readings = sample.map_or(&[][..], Sample::readings);
+        if source.starts_with("database") {
+            self.node(source, at_ns, sample);
+        }
+        let wanted = readings.iter().filter(|r| is_summarised(source, &r.name));
+        let row = wanted.map(|r| (r.name.as_str(), kind(r.kind), r.value));
+        self.recording.push(source, at_ns as f64 / 1e6, row);
+        if let Some(writer) = &mut self.writer {
+            writer.row(source, at_ns, readings.iter().map(|r| (r.name.as_str(), kind(r.kind), r.value)));
+        }
+    }
+
+    fn event(&mut self, source: &str, words: &str) {
+        if self.events.len() < EVENTS {
+            self.events.push((SystemTime::now(), format!("{source}: {words}")));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn sample(operations: f64) -> Sample {
+        let mut sample = Sample::default();
+        sample.counter("operations", operations);
+        sample.gauge("connections", 3.0);
+        sample
+    }
+
+    #[test]
+    fn the_newest_of_all_nodes() {
+        let mut seen = Seen::new(None, Duration::from_secs(1));
+        assert_eq!(seen.now(), None);
+        seen.sample("database-a", SECOND, Some(&sample(100.0)));
+        seen.sample("database-a", SECOND + 1_000, Some(&sample(150.0)));
+        seen.sample("database-a", 3 * SECOND, Some(&sample(300.0)));
+        let now = seen.now().unwrap();
+        assert_eq!((now.operations_per_s, now.connections), (Some(100.0), Some(3.0)));
+        seen.sample("database-b", 3 * SECOND, Some(&sample(1.0)));
+        let now = seen.now().unwrap();
+        assert_eq!((now.operations_per_s, now.connections), (None, Some(6.0)), "half a sum is none");
+        seen.sample("database-b", 4 * SECOND, Some(&sample(0.0)));
+        assert_eq!(seen.now().unwrap().operations_per_s, None, "begun anew");
+        seen.sample("database-b", 5 * SECOND, Some(&sample(20.0)));
+        assert_eq!(seen.now().unwrap().operations_per_s, Some(120.0));
+        seen.sample("database-b", 6 * SECOND, None);
+        assert_eq!(seen.now(), None, "what is missing is not what it was");
+    }
+}

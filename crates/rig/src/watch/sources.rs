@@ -1,0 +1,107 @@
+//! What there is to watch of a target.
+
+use super::ask;
+use crate::target::Opened;
+use dyno_monitor::Source;
+use dyno_monitor::database::{MongoSource, RedisSource};
+use dyno_monitor::prometheus::{PrometheusSource, Url};
+use dyno_types::{Endpoint, bson};
+use dyno_wire::redis::ReadFrom;
+use std::fs;
+
+/// Nodes of a cluster that are asked; each has a thread and a connection.
+const NODES: usize = 64;
+
+/// Every node of the target that says something of itself: `INFO` (and `/metrics` of Dragonfly), `serverStatus`.
+pub fn watch(opened: &Opened) -> Vec<Box<dyn Source>> {
+    watch_all(&[opened])
+}
+
+/// The same of several targets. The only node of all is called `database`, several are called by their address too.
+pub fn watch_all(targets: &[&Opened]) -> Vec<Box<dyn Source>> {
+    let of = targets.iter().map(|opened| nodes(opened)).sum();
+    targets.iter().flat_map(|opened| sources(opened, of)).collect()
+}
+
+/// How many nodes of a target are asked.
+fn nodes(opened: &Opened) -> usize {
+    match opened {
+        Opened::Redis { options, topology, .. } => {
+            topology.serving(options.reads != ReadFrom::Primary).len().min(NODES)
+        }
+        Opened::Mongo { deployment, .. } => deployment.endpoints.len().min(NODES),
+        Opened::Official(_) => 1,
+        Opened::Store(_) | Opened::Null | Opened::Sim(_) => 0,
+    }
+}
+
+fn sources(opened: &Opened, of: usize) -> Vec<Box<dyn Source>> {
+    let mut sources: Vec<Box<dyn Source>> = Vec::new();
+    match opened {
+        Opened::Redis { options, tls, topology, facts, .. } => {
+            let all = topology.endpoints();
+            let serving = topology.serving(options.reads != ReadFrom::Primary);
+            for endpoint in serving.iter().filter_map(|n| all.get(usize::from(*n))).take(NODES) {
+                let ask = ask::redis(options, tls.clone(), endpoint);
+                sources.push(Box::new(RedisSource::new(&name(endpoint, of), ask)));
+            }
+            if let (Some(Endpoint::Tcp { address, .. }), None, true) =
+                (all.first(), tls, facts.product().starts_with("Dragonfly"))
+                && let Ok(url) = Url::parse(&format!("http://{address}/metrics"))
+            {
+                let name = if of == 1 { "dragonfly".to_owned() } else { format!("dragonfly-{address}") };
+                sources.push(Box::new(PrometheusSource::new(&name, url)));
+            }
+        }
+        Opened::Mongo { options, tls, deployment, .. } => {
+            for endpoint in deployment.endpoints.iter().take(NODES) {
+                let ask = ask::mongo(options, tls.clone(), endpoint);
+                sources.push(Box::new(MongoSource::new(&name(endpoint, of), ask)));
+            }
+        }
+        Opened::Official(_) => {
+            let ask = opened.mongo_admin().map(ask::official);
+            sources.extend(ask.map(|ask| Box::new(MongoSource::new("database", ask)) as Box<dyn Source>));
+        }
+        Opened::Store(_) | Opened::Null | Opened::Sim(_) => {}
+    }
+    sources
+}
+
+fn name(endpoint: &Endpoint, of: usize) -> String {
+    if of == 1 { "database".into() } else { format!("database-{endpoint}") }
+}
+
+/// The process of a server on this host that dyno did not start, by what the server says of itself. Its number must
+/// belong to a process of that name: what answers may be a proxy, or in another namespace of processes.
+pub fn server_process(opened: &Opened) -> Option<u32> {
+    let (pid, program) = match opened {
+        Opened::Redis { topology, facts, .. } => {
+            let [endpoint] = topology.endpoints() else { return None };
+            is_here(endpoint).then_some(())?;
+            let program = facts.get("executable").and_then(|path| path.rsplit('/').next());
+            (facts.get("process_id")?.parse().ok()?, program.unwrap_or("redis-server").to_owned())
+        }
+        Opened::Mongo { deployment, .. } => {
+            let [endpoint] = deployment.endpoints.as_slice() else { return None };
+            is_here(endpoint).then_some(())?;
+            let status =
+                opened.mongo_admin()?.run_on("admin", &|out| bson::int32(out, "serverStatus", 1)).ok()?;
+            let pid = bson::find(&status, "pid")?.as_i64()?;
+            let process = bson::find(&status, "process")?.as_str()?.to_owned();
+            (u32::try_from(pid).ok()?, process.rsplit('/').next()?.to_owned())
+        }
+        _ => return None,
+    };
+    let comm = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    // The kernel keeps 15 characters.
+    let kept: String = program.chars().take(15).collect();
+    (comm.trim_end() == kept && pid != std::process::id()).then_some(pid)
+}
+
+fn is_here(endpoint: &Endpoint) -> bool {
+    match endpoint {
+        Endpoint::Tcp { address, .. } => address.ip().is_loopback(),
+        Endpoint::Unix(_) => true,
+    }
+}

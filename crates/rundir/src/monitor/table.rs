@@ -1,0 +1,240 @@
+//! Recorded series in memory, and what can be computed from them.
+
+use super::Kind;
+use std::collections::BTreeMap;
+
+/// Rows that have the same series.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Part {
+    /// Unix time of each row, milliseconds, ascending.
+    pub times: Vec<f64>,
+    /// By name; as long as `times`, NaN where missing.
+    pub columns: BTreeMap<String, Vec<f64>>,
+}
+
+/// Everything monitors saw, by source.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recording {
+    pub(super) sources: BTreeMap<String, Vec<Part>>,
+    pub(super) kinds: BTreeMap<String, BTreeMap<String, Kind>>,
+}
+
+/// One series over time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Counter or gauge.
+    pub kind: Kind,
+    /// Unix time in milliseconds and value, ascending; `None` is a missing value.
+    pub points: Vec<(f64, Option<f64>)>,
+}
+
+impl Recording {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Recording::default()
+    }
+
+    /// Adds one row of a source; the names missing in it are missing at this time. `None` is a missing sample.
+    pub fn push<'a>(
+        &mut self,
+        source: &str,
+        at_ms: f64,
+        row: impl IntoIterator<Item = (&'a str, Kind, f64)>,
+    ) {
+        let parts = self.sources.entry(source.to_owned()).or_insert_with(|| vec![Part::default()]);
+        let kinds = self.kinds.entry(source.to_owned()).or_default();
+        let Some(part) = parts.last_mut() else { return };
+        let rows = part.times.len();
+        part.times.push(at_ms);
+        for (name, kind, value) in row {
+            match part.columns.get_mut(name) {
+                Some(column) if column.len() == rows => column.push(value),
+                // Named twice in one row: the first counts.
+                Some(_) => {}
+                None => {
+                    kinds.insert(name.to_owned(), kind);
+                    let mut column = vec![f64::NAN; rows];
+                    column.push(value);
+                    part.columns.insert(name.to_owned(), column);
+                }
+            }
+        }
+        for column in part.columns.values_mut().filter(|column| column.len() == rows) {
+            column.push(f64::NAN);
+        }
+    }
+
+    /// Forgets what is older than `before_ms`, but keeps the last row before it.
+    pub fn forget(&mut self, before_ms: f64) {
+        for part in self.sources.values_mut().flatten() {
+            let old = part.times.partition_point(|t| *t < before_ms).saturating_sub(1);
+            part.times.drain(..old);
+            part.columns.values_mut().for_each(|column| drop(column.drain(..old)));
+        }
+    }
+
+    /// Names of the sources.
+    pub fn sources(&self) -> impl Iterator<Item = &str> {
+        self.sources.keys().map(String::as_str)
+    }
+
+    /// Names of a source's series.
+    pub fn names(&self, source: &str) -> impl Iterator<Item = &str> {
+        self.kinds.get(source).into_iter().flat_map(|kinds| kinds.keys().map(String::as_str))
+    }
+
+    /// A series; `None` where there is none of this name.
+    pub fn series(&self, source: &str, name: &str) -> Option<Series> {
+        let kind = *self.kinds.get(source)?.get(name)?;
+        let mut points = Vec::new();
+        for part in self.sources.get(source)? {
+            let column = part.columns.get(name);
+            points.extend(part.times.iter().enumerate().map(|(row, at)| {
+                let value = column.and_then(|c| c.get(row)).copied().filter(|v| !v.is_nan());
+                (*at, value)
+            }));
+        }
+        Some(Series { kind, points })
+    }
+
+    /// Increase of a counter per second from `from_ms` to `to_ms`; see [`Series::rate`].
+    pub fn rate(&self, source: &str, name: &str, from_ms: f64, to_ms: f64) -> Option<f64> {
+        self.series(source, name)?.rate(from_ms, to_ms)
+    }
+
+    /// Mean of a gauge; see [`Series::mean`].
+    pub fn mean(&self, source: &str, name: &str, from_ms: f64, to_ms: f64) -> Option<f64> {
+        self.series(source, name)?.mean(from_ms, to_ms)
+    }
+
+    /// Greatest value of a gauge from `from_ms` to `to_ms`.
+    pub fn max(&self, source: &str, name: &str, from_ms: f64, to_ms: f64) -> Option<f64> {
+        self.series(source, name)?.max(from_ms, to_ms)
+    }
+}
+
+/// Share of a window that must be covered by samples for a figure to stand for it.
+const COVERED: f64 = 0.5;
+
+impl Series {
+    /// Values that are there.
+    fn known(&self) -> Vec<(f64, f64)> {
+        self.points.iter().filter_map(|(at, value)| value.map(|v| (*at, v))).collect()
+    }
+
+    /// Increase per second between two times. At the edges the counter is interpolated between the samples around them;
+    /// across missing samples it is known, because it is cumulative. One that falls has begun anew from zero. `None` if
+    /// samples cover less than half of the window.
+    pub fn rate(&self, from_ms: f64, to_ms: f64) -> Option<f64> {
+        let known = self.known();
+        let (first, last) = (known.first()?.0, known.last()?.0);
+        let (from, to) = (from_ms.max(first), to_ms.min(last));
+        if to_ms <= from_ms || to - from < (to_ms - from_ms) * COVERED {
+            return None;
+        }
+        let mut increase = 0.0;
+        for pair in known.windows(2) {
+            let [(begin, before), (end, after)] = [pair[0], pair[1]];
+            let shared = end.min(to) - begin.max(from);
+            if shared > 0.0 && end > begin {
+                let step = if after >= before { after - before } else { after };
+                increase += step * shared / (end - begin);
+            }
+        }
+        Some(increase / (to - from) * 1_000.0)
+    }
+
+    /// Mean over time between two times; spans with a missing sample at either end are left out. `None` without any
+    /// sample.
+    pub fn mean(&self, from_ms: f64, to_ms: f64) -> Option<f64> {
+        let (mut sum, mut length) = (0.0, 0.0);
+        for pair in self.points.windows(2) {
+            let ((begin, Some(before)), (end, Some(after))) = (pair[0], pair[1]) else { continue };
+            let (from, to) = (begin.max(from_ms), end.min(to_ms));
+            if to > from {
+                let at = |t: f64| before + (after - before) * (t - begin) / (end - begin);
+                sum += (at(from) + at(to)) / 2.0 * (to - from);
+                length += to - from;
+            }
+        }
+        if length > 0.0 {
+            return Some(sum / length);
+        }
+        let inside: Vec<f64> = self.within(from_ms, to_ms).collect();
+        (!inside.is_empty()).then(|| inside.iter().sum::<f64>() / inside.len() as f64)
+    }
+
+    /// Greatest value between two times.
+    pub fn max(&self, from_ms: f64, to_ms: f64) -> Option<f64> {
+        self.within(from_ms, to_ms).reduce(f64::max)
+    }
+
+    fn within(&self, from_ms: f64, to_ms: f64) -> impl Iterator<Item = f64> {
+        let inside = self.points.iter().filter(move |(at, _)| (from_ms..=to_ms).contains(at));
+        inside.filter_map(|(_, value)| *value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(kind: Kind, points: &[(f64, Option<f64>)]) -> Series {
+        Series { kind, points: points.to_vec() }
+    }
+
+    #[test]
+    fn rates_are_cut_at_the_edges() {
+        // 100/s for a second, then 300/s.
+        let counter =
+            series(Kind::Counter, &[(0.0, Some(50.0)), (1_000.0, Some(150.0)), (2_000.0, Some(450.0))]);
+        assert_eq!(counter.rate(0.0, 1_000.0), Some(100.0));
+        assert_eq!(counter.rate(500.0, 1_500.0), Some(200.0));
+        assert_eq!(counter.rate(1_250.0, 1_750.0), Some(300.0));
+        // The part that is covered stands for the whole if it is at least half.
+        assert_eq!(counter.rate(1_500.0, 2_400.0), Some(300.0));
+        assert_eq!(counter.rate(1_500.0, 4_000.0), None);
+        assert_eq!(counter.rate(1_000.0, 1_000.0), None);
+    }
+
+    #[test]
+    fn a_counter_across_a_gap_and_after_a_restart() {
+        let gap = series(Kind::Counter, &[(0.0, Some(0.0)), (1_000.0, None), (2_000.0, Some(200.0))]);
+        assert_eq!(gap.rate(0.0, 2_000.0), Some(100.0));
+        let restarted =
+            series(Kind::Counter, &[(0.0, Some(900.0)), (1_000.0, Some(1_000.0)), (2_000.0, Some(60.0))]);
+        assert_eq!(restarted.rate(0.0, 2_000.0), Some(80.0));
+    }
+
+    #[test]
+    fn means_are_over_time_and_leave_gaps_out() {
+        // A further sample at an edge weighs no more than its time.
+        let gauge = series(Kind::Gauge, &[(0.0, Some(10.0)), (1.0, Some(10.0)), (1_000.0, Some(20.0))]);
+        assert!((gauge.mean(0.0, 1_000.0).unwrap() - 14.995).abs() < 0.001);
+        let gap = [(0.0, Some(1.0)), (1_000.0, Some(3.0)), (2_000.0, None), (3_000.0, Some(900.0))];
+        let gap = series(Kind::Gauge, &gap);
+        assert_eq!(gap.mean(0.0, 3_000.0), Some(2.0));
+        assert_eq!(gap.max(0.0, 2_000.0), Some(3.0));
+        assert_eq!(gap.mean(1_500.0, 2_500.0), None, "what is missing is not zero");
+        assert_eq!(gap.max(1_500.0, 2_500.0), None);
+    }
+
+    #[test]
+    fn rows_may_lack_names_and_bring_new_ones() {
+        let mut recording = Recording::new();
+        recording.push("s", 1.0, [("a", Kind::Counter, 1.0)]);
+        recording.push("s", 2.0, [("b", Kind::Gauge, 5.0)]);
+        recording.push("s", 3.0, []);
+        recording.push(
+            "s",
+            4.0,
+            [("a", Kind::Counter, 4.0), ("b", Kind::Gauge, 6.0), ("b", Kind::Gauge, 9.0)],
+        );
+        let points = |name: &str| recording.series("s", name).unwrap().points;
+        assert_eq!(points("a"), [(1.0, Some(1.0)), (2.0, None), (3.0, None), (4.0, Some(4.0))]);
+        assert_eq!(points("b"), [(1.0, None), (2.0, Some(5.0)), (3.0, None), (4.0, Some(6.0))]);
+        assert!(recording.series("s", "c").is_none() && recording.series("x", "a").is_none());
+        recording.forget(3.5);
+        assert_eq!(recording.series("s", "a").unwrap().points, [(3.0, None), (4.0, Some(4.0))]);
+    }
+}

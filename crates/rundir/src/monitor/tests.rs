@@ -1,0 +1,101 @@
+use super::*;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt;
+
+const SECOND: u64 = 1_000_000_000;
+
+#[test]
+fn rows_are_read_as_they_were_written() {
+    let run = tempfile::tempdir().unwrap();
+    let mut writer = MonitorWriter::create(run.path(), 1_000.0).unwrap();
+    let labelled = "a_total{x=\"1\",y=\"2\"}";
+    writer.row("never", SECOND, []);
+    writer.row("s", SECOND + 1_234_567, [(labelled, Kind::Counter, 1e15), ("b", Kind::Gauge, -0.125)]);
+    writer.row("s", 2 * SECOND, []);
+    writer.row("s", 3 * SECOND, [("b", Kind::Gauge, 0.1)]);
+    // The set grows: another file.
+    writer.row("s", 4 * SECOND, [("c", Kind::Gauge, 7.0), ("b", Kind::Gauge, 0.2)]);
+    writer.row("a/b", SECOND, [("x", Kind::Gauge, 1.0)]);
+    writer.row("a_b", SECOND, [("x", Kind::Gauge, 2.0)]);
+    assert_eq!(writer.failure(), None);
+    let folder = run.path().join("monitor");
+    let text = std::fs::read_to_string(folder.join("s.csv")).unwrap();
+    let header = "time_ms,\"a_total{x=\"\"1\"\",y=\"\"2\"\"}\",b\n";
+    let expected = format!("{header}1001.234,1000000000000000,-0.125\n2000.000,,\n3000.000,,0.1\n");
+    assert_eq!(text, expected);
+    assert!(folder.join("s.2.csv").is_file());
+    assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+
+    let recording = Recording::open(run.path()).unwrap().unwrap();
+    assert_eq!(recording.sources().collect::<Vec<_>>(), ["a/b", "a_b", "s"]);
+    let points = |source: &str, name: &str| recording.series(source, name).unwrap().points;
+    assert_eq!(
+        points("s", "b"),
+        [(1_001.234, Some(-0.125)), (2_000.0, None), (3_000.0, Some(0.1)), (4_000.0, Some(0.2))]
+    );
+    assert_eq!(points("s", labelled)[0].1, Some(1e15));
+    assert_eq!(points("s", "c"), [(1_001.234, None), (2_000.0, None), (3_000.0, None), (4_000.0, Some(7.0))]);
+    assert_eq!(recording.series("s", labelled).unwrap().kind, Kind::Counter);
+    assert_eq!((points("a/b", "x")[0].1, points("a_b", "x")[0].1), (Some(1.0), Some(2.0)));
+}
+
+#[test]
+fn a_torn_line_is_left_out_and_a_wrong_one_named() {
+    let run = tempfile::tempdir().unwrap();
+    assert!(Recording::open(run.path()).unwrap().is_none());
+    let mut writer = MonitorWriter::create(run.path(), 1_000.0).unwrap();
+    writer.row("s", SECOND, [("a", Kind::Gauge, 1.0)]);
+    let path = run.path().join("monitor/s.csv");
+    let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(b"2000.000,").unwrap();
+    let recording = Recording::open(run.path()).unwrap().unwrap();
+    assert_eq!(recording.series("s", "a").unwrap().points, [(1_000.0, Some(1.0))]);
+    file.write_all(b"x\n").unwrap();
+    let words = Recording::open(run.path()).unwrap_err().to_string();
+    assert!(words.ends_with("s.csv:3: a: \"x\" is no number"), "{words}");
+}
+
+#[test]
+fn a_failing_write_is_remembered_and_stops_nothing() {
+    let run = tempfile::tempdir().unwrap();
+    let mut writer = MonitorWriter::create(run.path(), 1_000.0).unwrap();
+    writer.row("s", SECOND, [("a", Kind::Gauge, 1.0)]);
+    std::fs::remove_dir_all(run.path().join("monitor")).unwrap();
+    writer.row("t", SECOND, [("a", Kind::Gauge, 1.0)]);
+    writer.row("s", 2 * SECOND, [("a", Kind::Gauge, 1.0)]);
+    assert!(writer.failure().unwrap().contains("No such file"));
+}
+
+/// An hour at one second with 200 series, half of them counters that grow fast.
+fn an_hour(run: &std::path::Path) -> u64 {
+    let mut writer = MonitorWriter::create(run, 1_000.0).unwrap();
+    let names: Vec<String> = (0..200).map(|i| format!("series.number.{i}_bytes")).collect();
+    for second in 0..3_600u64 {
+        let row = names.iter().enumerate().map(|(i, name)| {
+            let grown = (second * (i as u64 + 1) * 1_234_567) as f64;
+            if i % 2 == 0 {
+                (name.as_str(), Kind::Counter, grown)
+            } else {
+                (name.as_str(), Kind::Gauge, grown / 1024.0)
+            }
+        });
+        writer.row("host", 1_763_700_000 * SECOND + second * SECOND + 12_345, row);
+    }
+    assert_eq!(writer.failure(), None);
+    let files = std::fs::read_dir(run.join("monitor")).unwrap();
+    files.map(|f| f.unwrap().metadata().unwrap().len()).sum()
+}
+
+#[test]
+fn an_hour_is_small_and_complete() {
+    let run = tempfile::tempdir().unwrap();
+    let bytes = an_hour(run.path());
+    assert!(bytes < 30 << 20, "{bytes} bytes");
+    let recording = Recording::open(run.path()).unwrap().unwrap();
+    assert_eq!(recording.names("host").count(), 200);
+    let series = recording.series("host", "series.number.198_bytes").unwrap();
+    assert_eq!(series.points.len(), 3_600);
+    let from = 1_763_700_000_000.0;
+    let rate = series.rate(from + 500.5, from + 3_000_000.25).unwrap();
+    assert!((rate / (199.0 * 1_234_567.0) - 1.0).abs() < 1e-9, "{rate}");
+}
