@@ -10,7 +10,7 @@ pub fn worker() -> Result<Exit, Failure> {
         let words = "a worker is started by dyno itself and speaks through its standard input and output";
         return Err(Failure::Usage(words.into()));
     }
-    match serve(stdin(), stdout(), &dyno_rig::work::read) {
+    match serve(stdin(), stdout(), &crate::pocdriver::read_work) {
         // The controller closes the pipe when it needs no more.
         Ok(()) | Err(FrameError::Closed) => Ok(Exit::Ok),
         Err(error) => Err(Failure::Internal(error.to_string())),

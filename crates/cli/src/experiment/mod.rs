@@ -10,12 +10,12 @@ pub use preview::plan;
 
 use crate::args::{ResumeArgs, RunArgs};
 use crate::exit::{Exit, Failure};
+use crate::pocdriver::read_work;
 use crate::run::{environment, new_directory};
 use crate::{signals, terminal};
 use dyno_engine::Control;
 use dyno_plan::experiment::{self, Plan};
 use dyno_rig::experiment::{Directory, DirectoryError, Ending, Means, RunStatus, check, conduct};
-use dyno_rig::work;
 use std::path::Path;
 use std::sync::Arc;
 use watch::Watch;
@@ -42,7 +42,7 @@ fn text_of(name: &str) -> Result<String, Failure> {
 /// A plan that has been checked as far as that goes without touching anything.
 fn planned(text: &str, name: &str, sets: &[String]) -> Result<Plan, Failure> {
     let plan = experiment::plan(text, name, sets).map_err(|e| Failure::Usage(e.to_string()))?;
-    check(&plan, &work::read).map_err(|words| Failure::Usage(format!("{name}: {words}")))?;
+    check(&plan, &read_work).map_err(|words| Failure::Usage(format!("{name}: {words}")))?;
     Ok(plan)
 }
 
@@ -113,7 +113,7 @@ fn carry_out(
 ) -> Result<Exit, Failure> {
     let environment = environment();
     let program = std::env::current_exe()?;
-    let means = Means { control, environment: &environment, read_work: &work::read, program: &program };
+    let means = Means { control, environment: &environment, read_work: &read_work, program: &program };
     let mut watch = Watch::new(quiet || json && !terminal::live(), quiet);
     let ending = conduct(plan, directory, &means, &mut watch)?;
     let rows = table::rows(directory.path(), &directory.record, &directory.ended);

@@ -45,8 +45,13 @@ fn row(path: &Path, levels: &[(String, String)], runs: &[&RunRecord]) -> CellRow
     for run in measured {
         // A directory that was moved away gives no latencies.
         let Ok(dir) = RunDir::open(&path.join(&run.dir)) else { continue };
+        let names = dir.run.metrics.get("measure").map_or(&[][..], Vec::as_slice);
+        // Where operations are transactions of several requests, these are what a user waits for.
+        let whole = names.iter().position(|name| name == "TRANSACTION");
         for phase in dir.phases.iter().filter(|phase| phase.name == "measure") {
-            phase.totals.slots.iter().step_by(2).flatten().for_each(|slot| response.merge(&slot.response));
+            let slots = phase.totals.slots.iter().step_by(2).enumerate();
+            let wanted = slots.filter(|(metric, _)| whole.is_none_or(|whole| *metric == whole));
+            wanted.filter_map(|(_, slot)| slot.as_ref()).for_each(|slot| response.merge(&slot.response));
         }
     }
     row.fill(throughputs, &response);

@@ -13,9 +13,11 @@ mod sample;
 mod setup;
 mod shards;
 mod watch;
+mod work;
 
 pub use args::PocArgs;
 pub use forms::normal;
+pub use work::read as read_work;
 
 use crate::exit::{Exit, Failure};
 use crate::run::{choose_cores, create_directory, environment, now};

@@ -97,6 +97,24 @@ fn named(name: &str, node: &Node) -> Result<Factor, TreeError> {
     levels(name, full_path(&key), &list, values)
 }
 
+/// Refuses a key whose beginning nobody knows: the types would say so too, but not know the short names.
+fn known(path: &str, key: &str, at: &Node) -> Result<(), TreeError> {
+    let first = key.split('.').next().unwrap_or(key);
+    let mut probe = Node::empty();
+    probe.set(first, Node { value: Value::Null, origin: at.origin.clone() });
+    let unknown = probe.read::<super::Experiment>().is_err_and(|error| error.text.starts_with("unknown key"));
+    if !unknown {
+        return Ok(());
+    }
+    let short = ALIASES.iter().map(|(short, _)| *short);
+    let hint = crate::suggest::hint(first, short.clone());
+    let names = short.collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "{first:?} is no key of an experiment{hint}; expected a key such as phases.measure.users, or {names}"
+    );
+    Err(at.error(path, text))
+}
+
 fn levels(name: &str, key: &str, list: &[Node], at: &Node) -> Result<Factor, TreeError> {
     let path = format!("factors.{name}");
     if list.is_empty() {
@@ -114,7 +132,10 @@ fn levels(name: &str, key: &str, list: &[Node], at: &Node) -> Result<Factor, Tre
                     .map(|(key, value)| (full_path(key).to_owned(), value.clone()))
                     .collect(),
             },
-            None => Level { label: value.label(), set: vec![(key.to_owned(), value.clone())] },
+            None => {
+                known(&path, key, at)?;
+                Level { label: value.label(), set: vec![(key.to_owned(), value.clone())] }
+            }
         };
         if levels.iter().any(|known| known.label == level.label) {
             return Err(value.error(&path, format!("{} stands here twice", level.label)));

@@ -97,13 +97,22 @@ impl Layers {
 /// Reads the words after `dyno sysbench-mongodb`: files and `NAME=VALUE` pairs. `now_s` is the time in seconds since
 /// 1970, from which the seed is taken where none is set.
 pub fn parse(words: &[String], wishes: &Wishes, now_s: u64) -> Result<SysbenchPlan, SysbenchError> {
+    read(words, wishes, now_s, true)
+}
+
+/// The same, but a `config.bash` that is not named is not read.
+pub fn parse_named(words: &[String], wishes: &Wishes, now_s: u64) -> Result<SysbenchPlan, SysbenchError> {
+    read(words, wishes, now_s, false)
+}
+
+fn read(words: &[String], wishes: &Wishes, now_s: u64, unnamed: bool) -> Result<SysbenchPlan, SysbenchError> {
     let (pairs, files): (Vec<&String>, Vec<&String>) = words.iter().partition(|word| is_pair(word));
     if let Some(third) = files.get(2) {
         return Err(SysbenchError::TooManyFiles { given: (*third).clone() });
     }
     let mut shell = Shell::new(now_s);
     let mut layers = Layers::default();
-    if files.is_empty() {
+    if files.is_empty() && unnamed {
         read_file(CONFIG, true, &mut shell, &mut layers)?;
     }
     for path in files {

@@ -192,9 +192,47 @@ impl Directory {
             && record.status != RunStatus::Interrupted
         {
             self.ended.push(record.clone());
+            let results = self.path.join("results.csv");
+            self.results(record).map_err(io_error(&results))?;
         }
         let name = self.path.join("journal.jsonl");
         self.journal.write(entry).map_err(io_error(&name))
+    }
+
+    /// Adds a line to `results.csv`, for spreadsheets.
+    fn results(&self, run: &RunRecord) -> io::Result<()> {
+        let path = self.path.join("results.csv");
+        let new = !path.exists();
+        let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+        let cell = self.record.cells.iter().find(|cell| cell.number == run.cell);
+        let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\"").replace(['\n', '\r'], " "));
+        let figure = |n: Option<f64>| n.map_or(String::new(), |n| format!("{n:.3}"));
+        let status = match run.status {
+            RunStatus::Complete => "complete",
+            RunStatus::Failed => "failed",
+            RunStatus::Interrupted => "interrupted",
+        };
+        let mut text = String::new();
+        if new {
+            text.push_str(
+                "cell,repetition,label,point,status,trust,passed,throughput_per_s,offered_per_s,dir,words\n",
+            );
+        }
+        text.push_str(&format!(
+            "{},{},{},{},{},{},{},{},{},{},{}\n",
+            run.cell,
+            run.repetition,
+            quoted(cell.map_or("", |cell| &cell.label)),
+            quoted(&run.point),
+            status,
+            run.trust,
+            run.passed,
+            figure(run.throughput),
+            figure(run.offered),
+            quoted(&run.dir),
+            quoted(&run.words),
+        ));
+        file.write_all(text.as_bytes())
     }
 
     /// A directory for the next run, which does not exist yet.

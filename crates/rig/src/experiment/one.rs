@@ -110,7 +110,6 @@ impl OneRun<'_> {
 
     fn attempt(&self, observer: &mut dyn Observer) -> Result<(Summary, Option<f64>), Failed> {
         let (spec, tree) = self.spec()?;
-        std::fs::create_dir_all(&self.dir).map_err(|e| format!("{}: {e}", self.dir.display()))?;
         let told = self.told();
         let hooks = &spec.hooks;
         // Commands print into the folder beside the run directory, which must be empty until it is made.
@@ -119,11 +118,25 @@ impl OneRun<'_> {
         hooks::run("before_run", &hooks.before_run, &hooks.timeout, &logs, &told)?;
         let made = self.with_place(&spec, &tree, &logs, observer);
         let after = hooks::run("after_run", &hooks.after_run, &hooks.timeout, &logs, &told);
-        // An empty folder says nothing.
-        let _ = std::fs::remove_dir(&logs);
+        self.put_away(&logs);
         let made = made?;
         after?;
         Ok(made)
+    }
+
+    /// Moves what server, workers and commands have printed into the run directory; empty files say nothing.
+    fn put_away(&self, logs: &Path) {
+        let Ok(entries) = std::fs::read_dir(logs) else { return };
+        for entry in entries.flatten() {
+            if entry.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == 0) {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+        // Goes only if it is empty; else it becomes a folder of the run, or stays where there is none.
+        let _ = std::fs::remove_dir(logs);
+        if self.dir.is_dir() && logs.is_dir() {
+            let _ = std::fs::rename(logs, self.dir.join("server"));
+        }
     }
 
     /// The cell's experiment with the point put in.

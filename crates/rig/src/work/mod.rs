@@ -9,6 +9,7 @@
 
 mod documents;
 mod shape;
+mod sysbench;
 mod ycsb;
 
 pub use documents::prepare_documents;
@@ -76,11 +77,22 @@ pub trait Work: Send {
     }
 }
 
-/// Reads the work of an experiment.
+/// The measured job of a workload, as `phases` and `client` ask for it; for workloads that are read elsewhere.
+pub fn measured_job(spec: &Experiment, workload: Arc<dyn dyno_workload::Workload>) -> Result<Job, Refused> {
+    shape::measure(spec, workload)
+}
+
+/// Reads the work of an experiment; POCDriver's flags are read where its command line is.
 pub fn read(spec: &Experiment) -> Result<Box<dyn Work>, Refused> {
     let workload = &spec.workload;
     if let Some(path) = &workload.documents {
         return Ok(Box::new(documents::Documents::read(spec, path)?));
+    }
+    if let Some(variables) = &workload.sysbench {
+        return Ok(Box::new(sysbench::Sysbench::read(spec, variables)?));
+    }
+    if workload.pocdriver.is_some() {
+        return Err(Refused("workload.pocdriver: its flags are read by the command line's room".into()));
     }
     Ok(Box::new(ycsb::Records::read(spec)?))
 }

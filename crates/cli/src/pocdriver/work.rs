@@ -1,0 +1,141 @@
+//! POCDriver's flags as the work of an experiment.
+
+use super::args::PocArgs;
+use super::{part_of_rate, setup};
+use crate::exit::Failure;
+use clap::{Args, Command, FromArgMatches};
+use dyno_engine::{Job, share};
+use dyno_plan::experiment::{Experiment, When};
+use dyno_plan::values::Span;
+use dyno_rig::Opened;
+use dyno_rig::work::{Prepared, Work, measured_job};
+use dyno_types::{Content, Refused};
+use dyno_workload::Workload;
+use dyno_workload::pocdriver::{PocConfig, PocWorkload};
+use std::sync::Arc;
+
+/// "Now" of the date fields, milliseconds since 1970: the same for all workers and repetitions.
+const NOW_MS: i64 = 1_700_000_000_000;
+
+/// A load of POCDriver's.
+pub struct PocWork {
+    spec: Experiment,
+    args: PocArgs,
+    config: PocConfig,
+    next: Vec<u64>,
+    content: Arc<dyn Content>,
+}
+
+fn refused(failure: &Failure) -> Refused {
+    Refused(format!("workload.pocdriver: {failure}"))
+}
+
+fn bad(bad: dyno_workload::ycsb::BadProperty) -> Refused {
+    Refused(format!("workload.pocdriver: {} {}: expected {}", bad.key, bad.value, bad.expected))
+}
+
+impl PocWork {
+    /// Reads the flags, words with blanks between them.
+    pub fn read(spec: &Experiment, flags: &str) -> Result<Self, Refused> {
+        let command = PocArgs::augment_args(Command::new("pocdriver").no_binary_name(true));
+        let words =
+            ["dyno", "pocdriver"].into_iter().chain(flags.split_whitespace()).map(Into::into).collect();
+        let words = super::normal(words).into_iter().skip(2);
+        let matches = command.try_get_matches_from(words);
+        let args = matches.and_then(|matches| PocArgs::from_arg_matches(&matches)).map_err(|error| {
+            let words = error.to_string();
+            let first = words.lines().next().unwrap_or("flags that are not understood");
+            Refused(format!("workload.pocdriver: {}", first.trim_start_matches("error: ")))
+        })?;
+        let mut spec = spec.clone();
+        let measure = &mut spec.phases.measure;
+        let mut args = args;
+        match measure.users {
+            Some(users) => args.threads = users as u32,
+            None => measure.users = Some(args.threads as usize),
+        }
+        if measure.duration.is_none() && measure.operations.is_none() {
+            measure.duration = Some(Span(args.duration * 1_000_000_000));
+        }
+        measure.warmup.get_or_insert(Span(0));
+        args.seed = spec.seed;
+        args.empty |= spec.phases.load.when == When::Always;
+        let config = args.config(NOW_MS).map_err(|e| refused(&e))?;
+        let content = PocWorkload::new(&config, &[]).map_err(bad)?.content();
+        Ok(PocWork { spec, args, config, next: Vec::new(), content })
+    }
+
+    fn workload(&self, config: &PocConfig, next: &[u64]) -> Result<Arc<PocWorkload>, Refused> {
+        PocWorkload::new(config, next).map(Arc::new).map_err(bad)
+    }
+}
+
+impl Work for PocWork {
+    fn name(&self) -> String {
+        "pocdriver".into()
+    }
+
+    fn content(&self) -> Arc<dyn Content> {
+        self.content.clone()
+    }
+
+    fn database(&self) -> Option<String> {
+        self.args.names().ok().map(|(database, _)| database.to_owned())
+    }
+
+    fn prepare(&mut self, opened: &Opened) -> Result<Prepared, Refused> {
+        let ready = setup::prepare(&self.args, &self.config, opened).map_err(|e| refused(&e))?;
+        Ok(Prepared { load: false, fresh: ready.next, notes: Vec::new() })
+    }
+
+    fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused> {
+        self.next = prepared.fresh.clone();
+        Ok(())
+    }
+
+    fn load(&self) -> Result<Option<Job>, Refused> {
+        Ok(None)
+    }
+
+    fn measure(&self) -> Result<Job, Refused> {
+        let job = measured_job(&self.spec, self.workload(&self.config, &self.next)?)?;
+        Ok(Job { timeout_ns: None, ..job })
+    }
+
+    fn part(&self, job: &Job, number: usize, of: usize) -> Result<Job, Refused> {
+        let (threads, of, number) = (self.config.workers, of as u32, number as u32);
+        if of == 1 {
+            return Ok(job.clone());
+        }
+        if of > threads {
+            return Err(Refused(format!(
+                "client.workers: {of}: expected 1 to {threads}, the number of users"
+            )));
+        }
+        let own = |n: u32| threads / of + u32::from(n < threads % of);
+        let first = (0..number).map(own).sum::<u32>();
+        let mine = own(number);
+        let cap = part_of_rate(self.config.per_second, u64::from(first), u64::from(mine), u64::from(threads));
+        let config = PocConfig {
+            workers: mine,
+            first_worker: self.config.first_worker + first,
+            per_second: cap,
+            ..self.config.clone()
+        };
+        let next = self.next.get(first as usize..(first + mine) as usize).unwrap_or_default();
+        Ok(Job {
+            workload: self.workload(&config, next)?,
+            users: mine as usize,
+            cores: share(&job.cores, number as usize, of as usize),
+            ..job.clone()
+        })
+    }
+}
+
+/// Reads the work of an experiment, of every kind.
+pub fn read(spec: &Experiment) -> Result<Box<dyn Work>, Refused> {
+    match &spec.workload.pocdriver {
+        Some(flags) => Ok(Box::new(PocWork::read(spec, flags)?)),
+        None => dyno_rig::work::read(spec),
+    }
+}
