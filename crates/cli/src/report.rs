@@ -98,6 +98,7 @@ fn assemble(
         thresholds: measured.map_or(Vec::new(), |(p, _)| conditions.iter().map(|c| c.evaluate(p)).collect()),
         verdict,
         phases: phases.iter().map(|(p, _)| p.clone()).collect(),
+        pairs: Vec::new(),
     }
 }
 

@@ -4,6 +4,7 @@ use crate::parts;
 use crate::target::Opened;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_monitor::{ProcessCpu, peak_resident_bytes};
+use dyno_record::Totals;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -50,6 +51,11 @@ pub trait Apparatus {
         control: &Arc<Control>,
         on_second: &mut dyn FnMut(Second),
     ) -> Result<Applied, RunError>;
+
+    /// What each target did in the last phase, where there are several: target, totals, measured nanoseconds.
+    fn parts(&self) -> Vec<(String, Totals, u64)> {
+        Vec::new()
+    }
 
     /// Workers that were lost on the way, in words: what they had measured since their last second is missing.
     fn lost(&self) -> Vec<String> {

@@ -8,7 +8,7 @@ use dyno_engine::{Control, End, Finished, Job, Pacing, Queue, RunError, Second};
 use dyno_monitor::HostCpu;
 use dyno_record::{Scale, Totals};
 use dyno_rundir::Writer;
-use dyno_rundir::schema::{Client, Phase, Status, Summary, Threshold, VERSION, Verdict};
+use dyno_rundir::schema::{Client, Pair, Phase, Status, Summary, Threshold, VERSION, Verdict};
 use dyno_types::{Content, Outcome, Refused, Request, Verb};
 use dyno_workload::{Draw, Frontier, Workload};
 use std::collections::BTreeMap;
@@ -85,6 +85,7 @@ pub struct Session<'a> {
     control: Arc<Control>,
     writer: Option<Writer>,
     phases: Vec<Phase>,
+    pairs: Vec<Pair>,
 }
 
 impl<'a> Session<'a> {
@@ -95,7 +96,7 @@ impl<'a> Session<'a> {
         control: Arc<Control>,
         writer: Option<Writer>,
     ) -> Self {
-        Session { plan, apparatus, control, writer, phases: Vec::new() }
+        Session { plan, apparatus, control, writer, phases: Vec::new(), pairs: Vec::new() }
     }
 
     /// The run directory.
@@ -167,10 +168,24 @@ impl<'a> Session<'a> {
             let seconds = job.warmup_ns as f64 / 1e9;
             phase(PhaseFacts { name: "warmup".into(), seconds, ..PhaseFacts::default() }, &metrics, &warm)
         });
+        self.take_pairs(name, &metrics);
         self.phases.extend(warmup.clone());
         self.phases.push(phase_summary.clone());
         observer.end(&phase_summary);
         Ok(Ended { phase: phase_summary, totals, warmup, finished: applied.finished })
+    }
+
+    /// What each target did by itself in the phase that has ended.
+    fn take_pairs(&mut self, name: &str, metrics: &[String]) {
+        for (at, (target, totals, measured_ns)) in self.apparatus.parts().into_iter().enumerate() {
+            let seconds = measured_ns as f64 / 1e9;
+            let facts = PhaseFacts { name: name.into(), seconds, ..PhaseFacts::default() };
+            let one = phase(facts, metrics, &totals);
+            match self.pairs.get_mut(at) {
+                Some(pair) => pair.phases.push(one),
+                None => self.pairs.push(Pair { number: at + 1, target, phases: vec![one] }),
+            }
+        }
     }
 
     /// The summary with verdict and thresholds on the phase `measured`; written to the run directory.
@@ -206,6 +221,7 @@ impl<'a> Session<'a> {
             verdict,
             thresholds,
             phases: self.phases.clone(),
+            pairs: self.pairs.clone(),
         };
         if let Some(writer) = &mut self.writer {
             writer.finish(&summary, status);

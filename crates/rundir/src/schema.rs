@@ -264,6 +264,20 @@ pub struct Summary {
     pub thresholds: Vec<Threshold>,
     /// Phases in order.
     pub phases: Vec<Phase>,
+    /// Each server-client pair by itself, where there are several; the phases above are all of them together.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub pairs: Vec<Pair>,
+}
+
+/// One server and its clients, of several that ran at the same time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pair {
+    /// From 1.
+    pub number: usize,
+    /// Its target, secrets masked.
+    pub target: String,
+    /// Its phases in order; throughput is over the pair's own time, from the common beginning to its last completion.
+    pub phases: Vec<Phase>,
 }
 
 impl Summary {

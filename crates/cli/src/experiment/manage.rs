@@ -86,6 +86,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
     let record = read_record(&args.dir)?;
     let Some(pid) = holder(&args.dir) else {
+        for words in dyno_rig::experiment::clean_up(&args.dir) {
+            terminal::note(&words);
+        }
         terminal::note(&format!("{}: nobody is at work on it", record.name));
         return Ok(Exit::Ok);
     };

@@ -15,7 +15,7 @@ use crate::run::{environment, new_directory};
 use crate::{signals, terminal};
 use dyno_engine::Control;
 use dyno_plan::experiment::{self, Plan};
-use dyno_rig::experiment::{Directory, DirectoryError, Ending, Means, RunStatus, check, conduct};
+use dyno_rig::experiment::{Directory, DirectoryError, Ending, Means, RunStatus, check, clean_up, conduct};
 use std::path::Path;
 use std::sync::Arc;
 use watch::Watch;
@@ -85,6 +85,9 @@ fn refuse_options(args: &RunArgs) -> Result<(), Failure> {
 /// `dyno resume DIR`.
 pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
     let (mut directory, text) = Directory::resume(&args.dir)?;
+    for words in clean_up(&args.dir) {
+        terminal::note(&words);
+    }
     let record = directory.record.clone();
     // Relative paths are meant where they were typed; the directory's own must still be found.
     let here = std::env::current_dir().unwrap_or_default();

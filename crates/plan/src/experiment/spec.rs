@@ -1,6 +1,6 @@
 //! What an experiment file can say, typed. The doc comments are the descriptions of the published JSON Schema.
 
-use crate::server::{HostTuning, Limits, Placement, ServerSpec};
+use crate::server::{HostTuning, IfNotPermitted, Limits, Placement, ServerSpec};
 use crate::values::{Cores, Count, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -118,6 +118,8 @@ pub struct Client {
     /// the worker. Default: none.
     #[serde(skip_serializing_if = "Limits::is_nothing")]
     pub limits: Limits,
+    /// What to do without leave for placement or limits. Default: fail.
+    pub if_not_permitted: IfNotPermitted,
 }
 
 impl Default for Client {
@@ -130,6 +132,7 @@ impl Default for Client {
             pin: true,
             placement: Placement::default(),
             limits: Limits::default(),
+            if_not_permitted: IfNotPermitted::Fail,
         }
     }
 }
@@ -234,11 +237,14 @@ pub struct Load {
     /// Rate of all users together. Default: as fast as it goes. Unit: operations per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
+    /// Embedded stores in `{dir}`: whether a copy of the loaded data is kept, with which every run begins that would load
+    /// the same. Servers have `server.data.snapshot` for that. Default: false.
+    pub keep: bool,
 }
 
 impl Default for Load {
     fn default() -> Self {
-        Load { when: When::Missing, users: 16, pipeline: 1, batch: 64, rate: None }
+        Load { when: When::Missing, users: 16, pipeline: 1, batch: 64, rate: None, keep: false }
     }
 }
 

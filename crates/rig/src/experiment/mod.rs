@@ -2,7 +2,7 @@
 //! anything.
 //!
 //! `directory` is the experiment's directory and its lock, `journal` what has begun and ended, `one` a single run, `place`
-//! its target, `strategy` which point of a cell comes next, `series` the figure of a run, `hooks` the file's own commands.
+//! its target, `kept` copies of loaded data, `strategy` which point of a cell comes next, `series` the figure of a run, `hooks` the file's own commands.
 //!
 //! ```text
 //! Plan -> for each run: not in the journal? -> place -> workers -> load, measure -> summary -> journal -> results.csv
@@ -11,6 +11,7 @@
 mod directory;
 mod hooks;
 mod journal;
+mod kept;
 mod one;
 mod place;
 mod series;
@@ -21,6 +22,7 @@ pub use directory::{
 };
 pub use journal::{Entry, RunRecord, RunStatus};
 
+use crate::local::{Machine, tuning, undo};
 use crate::session::Observer;
 use crate::work::Work;
 use crate::worker::ReadWork;
@@ -28,6 +30,7 @@ use dyno_engine::Control;
 use dyno_plan::experiment::{Cell, Experiment, OnFailure, Plan};
 use dyno_rundir::schema::{Environment, Summary};
 use one::OneRun;
+use place::Shared;
 use std::path::Path;
 use std::sync::Arc;
 use strategy::Point;
@@ -100,10 +103,30 @@ pub fn conduct(
     };
     hook("before_experiment", &base.hooks.before_experiment)?;
     let after = directory.path().to_owned();
-    let ending = all_runs(plan, directory, means, watcher);
+    let machine = Machine::default();
+    let tuned = match base.host.is_nothing() {
+        true => None,
+        false => {
+            let home = directory.path().join("host");
+            std::fs::create_dir_all(&home)
+                .map_err(|error| DirectoryError::Io { path: home.clone(), error })?;
+            let tuned = tuning::apply(&base.host, &machine, &home, false);
+            Some(tuned.map_err(|e| DirectoryError::Refused(format!("host: {e}")))?)
+        }
+    };
+    let mut shared = Shared::default();
+    let ending = all_runs(plan, directory, means, &machine, &mut shared, watcher);
+    let ended = shared.end().map_err(DirectoryError::Refused);
+    if let Some(tuned) = tuned {
+        tuned.revert().map_err(|e| DirectoryError::Refused(format!("host: {e}")))?;
+    }
     let done =
         hooks::run("after_experiment", &base.hooks.after_experiment, &base.hooks.timeout, &after, &told);
     let ending = ending?;
+    ended?;
+    if ending != Ending::Interrupted {
+        kept::remove(&after);
+    }
     let status = if ending == Ending::Interrupted { "interrupted" } else { "complete" };
     directory.note(Entry::End { status: status.into() })?;
     done.map_err(DirectoryError::Refused)?;
@@ -114,6 +137,8 @@ fn all_runs(
     plan: &Plan,
     directory: &mut Directory,
     means: &Means<'_>,
+    machine: &Machine,
+    shared: &mut Shared,
     watcher: &mut dyn Watcher,
 ) -> Result<Ending, DirectoryError> {
     for planned in &plan.runs {
@@ -123,7 +148,7 @@ fn all_runs(
                 return Ok(Ending::Interrupted);
             }
             watcher.run_begins(cell, &point, directory.ended.len(), plan.runs.len());
-            let record = run(cell, &point, directory, means, watcher)?;
+            let record = run(cell, &point, directory, (means, machine), shared, watcher)?;
             match record.status {
                 RunStatus::Interrupted => return Ok(Ending::Interrupted),
                 RunStatus::Failed if plan.base.on_failure == OnFailure::Stop => return Ok(Ending::Stopped),
@@ -138,7 +163,8 @@ fn run(
     cell: &Cell,
     point: &Point,
     directory: &mut Directory,
-    means: &Means<'_>,
+    (means, machine): (&Means<'_>, &Machine),
+    shared: &mut Shared,
     watcher: &mut dyn Watcher,
 ) -> Result<RunRecord, DirectoryError> {
     let dir = directory.run_directory(cell.number, point.repetition, &point.label());
@@ -158,8 +184,10 @@ fn run(
         control: means.control.clone(),
         read_work: means.read_work,
         program: means.program,
+        below: &below,
+        machine,
     };
-    let (record, summary) = one.make(&below, watcher);
+    let (record, summary) = one.make(shared, watcher);
     directory.note(Entry::Ended(record.clone()))?;
     watcher.run_ended(cell, &record, summary.as_ref());
     Ok(record)
@@ -183,4 +211,25 @@ fn next_point(cell: &Cell, repetition: u32, ended: &[RunRecord]) -> Option<Point
             strategy::next(strategy, repetition, &history)
         }
     }
+}
+
+/// Puts back what a dyno that was killed has left behind below an experiment's directory: processes, control groups,
+/// mounts, files, settings of the host. What was done, in words.
+pub fn clean_up(path: &Path) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut folders = vec![(path.to_owned(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        let journal = folder.join("undo.jsonl");
+        match undo::revert(&journal, &Machine::default()) {
+            Ok(0) => {}
+            Ok(count) => words.push(format!("{}: {count} things put back", journal.display())),
+            Err(error) => words.push(error.to_string()),
+        }
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        // runs/CELL.server/worker-0 is the deepest.
+        if depth < 4 {
+            folders.extend(entries.flatten().filter(|e| e.path().is_dir()).map(|e| (e.path(), depth + 1)));
+        }
+    }
+    words
 }

@@ -1,10 +1,14 @@
-//! What a run is applied to: a target that exists, or a server that is started for it.
+//! What a run is applied to: a target that exists, a folder for an embedded store, or a server that is started.
+//!
+//! A server lives for a run, or (`server_lifetime: shared`) until a run describes it in other words.
 
+use crate::local::{Machine, Server};
 use crate::spawn::{Spawned, find_server, spawn};
 use crate::target::Target;
-use dyno_plan::experiment::Experiment;
+use dyno_plan::experiment::{Experiment, Lifetime};
+use dyno_plan::server::ServerSpec;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Targets of a run, one for each server-client pair.
 pub(super) struct Place {
@@ -14,11 +18,55 @@ pub(super) struct Place {
     pub taken: Vec<usize>,
     /// Whether it runs on this host.
     pub local: bool,
-    server: Option<Spawned>,
+    held: Held,
 }
 
-/// Brings about what a cell asks for. `{dir}` in a target is `data` below the run's directory.
-pub(super) fn provide(spec: &Experiment, run: &Path) -> Result<Place, String> {
+enum Held {
+    /// Nothing of ours.
+    Nothing,
+    /// A temporary server with nothing said about it.
+    Temporary(Spawned),
+    /// A server as the file describes it.
+    Server(Box<Described>),
+}
+
+/// A server and the words that describe it.
+struct Described {
+    spec: ServerSpec,
+    server: Server,
+    /// Whether a copy of loaded data is there.
+    copied: bool,
+}
+
+/// A server that outlives its run.
+#[derive(Default)]
+pub(super) struct Shared {
+    kept: Option<Box<Described>>,
+    /// Folders made so far.
+    made: usize,
+}
+
+impl Shared {
+    /// Ends the server that is kept, if there is one.
+    pub fn end(&mut self) -> Result<(), String> {
+        match self.kept.take() {
+            Some(kept) => kept.server.stop().map(drop).map_err(|e| e.to_string()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Brings about what a cell asks for. `home` is a folder of the run, `below` the experiment's.
+pub(super) fn provide(
+    spec: &Experiment,
+    home: &Path,
+    below: &Path,
+    shared: &mut Shared,
+    machine: &Machine,
+) -> Result<Place, String> {
+    if let Some(server) = &spec.server {
+        return described(spec, server, home, below, shared, machine);
+    }
     let uri = spec.target.clone().unwrap_or_else(|| "spawn:".into());
     if let Some(kind) = uri.strip_prefix("spawn:") {
         let found = find_server(Some(kind).filter(|kind| !kind.is_empty()));
@@ -28,35 +76,136 @@ pub(super) fn provide(spec: &Experiment, run: &Path) -> Result<Place, String> {
         let server = spawn(name, &program).map_err(|e| format!("{name}: {e}"))?;
         let uris = vec![format!("redis://127.0.0.1:{}", server.port)];
         let taken = server.core.into_iter().collect();
-        return Ok(Place { uris, taken, local: true, server: Some(server) });
+        return Ok(Place { uris, taken, local: true, held: Held::Temporary(server) });
     }
-    let data = run.join("data");
     let uri = match uri.contains("{dir}") {
         true => {
+            let data = home.join("data");
             std::fs::create_dir_all(&data).map_err(|e| format!("{}: {e}", data.display()))?;
             uri.replace("{dir}", &data.display().to_string())
         }
         false => uri,
     };
     let local = Target::parse(&uri).is_ok_and(|target| target.is_local());
-    Ok(Place { uris: vec![uri], taken: Vec::new(), local, server: None })
+    Ok(Place { uris: vec![uri], taken: Vec::new(), local, held: Held::Nothing })
+}
+
+fn described(
+    spec: &Experiment,
+    server: &ServerSpec,
+    home: &Path,
+    below: &Path,
+    shared: &mut Shared,
+    machine: &Machine,
+) -> Result<Place, String> {
+    let words = |error: crate::local::LocalError| format!("server: {error}");
+    let mut kept = shared.kept.take();
+    if kept.as_ref().is_some_and(|kept| kept.spec != *server || spec.server_lifetime == Lifetime::Run) {
+        // The run describes another server: this one's time is over.
+        if let Some(old) = kept.take() {
+            old.server.stop().map_err(words)?;
+        }
+    }
+    let described = match kept {
+        Some(mut kept) => {
+            if let Some(died) = kept.server.died() {
+                return Err(format!("server: {died}"));
+            }
+            if kept.copied {
+                kept.server.restore().map_err(words)?;
+            }
+            if server.drop_caches {
+                kept.server.drop_caches().map_err(words)?;
+            }
+            kept
+        }
+        None => {
+            let folder = match spec.server_lifetime {
+                Lifetime::Run => home.to_owned(),
+                Lifetime::Shared => {
+                    shared.made += 1;
+                    fresh(below, shared.made)
+                }
+            };
+            std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+            let started = Server::start(server, &folder, machine).map_err(words)?;
+            Box::new(Described { spec: server.clone(), server: started, copied: false })
+        }
+    };
+    let (uris, taken) = (described.server.uris(), described.server.cores());
+    Ok(Place { uris, taken, local: true, held: Held::Server(described) })
+}
+
+/// A folder for a shared server that does not exist yet.
+fn fresh(below: &Path, number: usize) -> PathBuf {
+    let all = (number..number + 10_000).map(|n| below.join(format!("server-{n:03}")));
+    all.into_iter().find(|path| !path.exists()).unwrap_or_else(|| below.join("server"))
 }
 
 impl Place {
     /// Facts about the server that was started.
     pub fn facts(&self) -> BTreeMap<String, String> {
-        let mut facts = BTreeMap::new();
-        if let Some(server) = &self.server {
-            facts.insert("server_pid".into(), server.pid().to_string());
-            if let Some(core) = server.core {
-                facts.insert("server_core".into(), core.to_string());
+        match &self.held {
+            Held::Nothing => BTreeMap::new(),
+            Held::Temporary(server) => {
+                let mut facts = BTreeMap::from([("server.pid".to_owned(), server.pid().to_string())]);
+                facts.extend(server.core.map(|core| ("server.core".to_owned(), core.to_string())));
+                facts
+            }
+            Held::Server(held) => {
+                held.server.facts().into_iter().map(|(key, value)| (format!("server.{key}"), value)).collect()
             }
         }
-        facts
+    }
+
+    /// Names and numbers of the server's processes.
+    pub fn processes(&self) -> Vec<(String, u32)> {
+        match &self.held {
+            Held::Nothing => Vec::new(),
+            Held::Temporary(server) => vec![(server.kind.clone(), server.pid())],
+            Held::Server(held) => held.server.processes(),
+        }
+    }
+
+    /// Control groups of the server's processes.
+    pub fn cgroups(&self) -> Vec<(String, PathBuf)> {
+        match &self.held {
+            Held::Server(held) => held.server.cgroups(),
+            _ => Vec::new(),
+        }
     }
 
     /// Why the server is no longer there, if it is not.
     pub fn died(&mut self) -> Option<String> {
-        self.server.as_mut()?.died()
+        match &mut self.held {
+            Held::Nothing => None,
+            Held::Temporary(server) => server.died(),
+            Held::Server(held) => held.server.died(),
+        }
+    }
+
+    /// After the load: keeps a copy of the data where the file asks for that, so that every run begins with the same.
+    pub fn loaded(&mut self) -> Result<(), String> {
+        match &mut self.held {
+            Held::Server(held) if held.spec.data.snapshot => {
+                held.copied = true;
+                held.server.snapshot().map_err(|e| format!("server: {e}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The end of the run: the server ends with it, or is kept for the next.
+    pub fn end(self, spec: &Experiment, shared: &mut Shared) -> Result<(), String> {
+        match self.held {
+            Held::Nothing | Held::Temporary(_) => Ok(()),
+            Held::Server(mut held) => match spec.server_lifetime {
+                Lifetime::Shared if held.server.died().is_none() => {
+                    shared.kept = Some(held);
+                    Ok(())
+                }
+                _ => held.server.stop().map(drop).map_err(|e| format!("server: {e}")),
+            },
+        }
     }
 }

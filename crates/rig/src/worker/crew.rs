@@ -353,6 +353,7 @@ impl Crew {
                 None => parts.push(Part { instance: member.instance, totals: totals.clone(), measured_ns }),
             }
         }
+        parts.sort_by_key(|part| part.instance);
         *held(&self.parts) = parts;
     }
 }
@@ -448,6 +449,14 @@ impl Apparatus for Crew {
             peak_resident_bytes: there.iter().map(|d| d.peak_resident_bytes).sum(),
             threads: Some(there.iter().map(|d| d.threads).sum()),
         })
+    }
+
+    fn parts(&self) -> Vec<(String, Totals, u64)> {
+        if self.shown.len() < 2 {
+            return Vec::new();
+        }
+        let named = |part: Part| (self.shown[part.instance].clone(), part.totals, part.measured_ns);
+        Crew::parts(self).into_iter().map(named).collect()
     }
 
     fn lost(&self) -> Vec<String> {

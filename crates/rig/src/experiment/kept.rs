@@ -1,0 +1,71 @@
+//! Copies of loaded data of embedded stores (`phases.load.keep`): every run that loads the same begins with the same bytes.
+
+use dyno_plan::experiment::Experiment;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const KEY: &str = "key.json";
+const DATA: &str = "data";
+
+/// Whether a run of this kind keeps its data.
+pub(super) fn wanted(spec: &Experiment) -> bool {
+    spec.phases.load.keep && spec.target.as_ref().is_some_and(|target| target.contains("{dir}"))
+}
+
+/// What decides about the bytes that a load leaves behind.
+fn key(spec: &Experiment) -> String {
+    let parts = (&spec.target, &spec.workload, spec.seed, &spec.phases.load.batch);
+    serde_json::to_string(&parts).unwrap_or_default()
+}
+
+/// The copy that a run can begin with.
+pub(super) fn find(spec: &Experiment, below: &Path) -> Option<PathBuf> {
+    let wanted = key(spec);
+    // The key is written last: a copy that was cut off has none.
+    folders(below)
+        .into_iter()
+        .find(|path| std::fs::read_to_string(path.join(KEY)).is_ok_and(|key| key == wanted))
+        .map(|path| path.join(DATA))
+}
+
+fn folders(below: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(below) else { return Vec::new() };
+    let mut all: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    all.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("data-")));
+    all
+}
+
+/// Removes all copies: the experiment needs them no more.
+pub(super) fn remove(below: &Path) {
+    for folder in folders(below) {
+        // What cannot be removed is in nobody's way.
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}
+
+/// Copies a folder; blocks are shared where the filesystem can.
+pub(super) fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    let words = |error: io::Error| format!("cp {} {}: {error}", from.display(), to.display());
+    let done =
+        Command::new("cp").args(["-a", "--reflink=auto", "--"]).arg(from).arg(to).output().map_err(words)?;
+    match done.status.success() {
+        true => Ok(()),
+        false => Err(words(io::Error::other(String::from_utf8_lossy(&done.stderr).trim().to_owned()))),
+    }
+}
+
+/// Keeps a copy of `data`, which nobody has open.
+pub(super) fn keep(spec: &Experiment, below: &Path, data: &Path) -> Result<(), String> {
+    let free = (1..10_000).map(|n| below.join(format!("data-{n:03}"))).find(|path| !path.exists());
+    let folder = free.ok_or("no free name for a copy of the data")?;
+    let words = |error: io::Error| format!("{}: {error}", folder.display());
+    std::fs::create_dir_all(&folder).map_err(words)?;
+    let kept = copy(data, &folder.join(DATA))
+        .and_then(|()| std::fs::write(folder.join(KEY), key(spec)).map_err(words));
+    if kept.is_err() {
+        // A copy that is not whole is of no use.
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+    kept
+}
