@@ -195,14 +195,48 @@ fn a_password_is_in_the_uri_and_in_no_command_line() {
 fn other_servers_start_where_they_are_installed() {
     for kind in ["valkey", "keydb", "dragonfly", "mongod"] {
         let home = Home::new();
-        let Some(server) = start(&home, &format!(r#"{{"kind": "{kind}", "instances": 2}}"#)) else {
-            continue;
-        };
+        let json = format!(
+            r#"{{"kind": "{kind}", "instances": 2, "cache": "512MiB", "data": {{"snapshot": true}}}}"#
+        );
+        let Some(mut server) = start(&home, &json) else { continue };
+        server.snapshot().unwrap();
+        server.restore().unwrap();
+        server.uris().iter().for_each(|uri| assert!(!common::open(uri).database().is_empty()));
         let pids: Vec<u32> = server.processes().iter().map(|(_, pid)| *pid).collect();
         let data = server.data();
         server.stop().unwrap();
         home.assert_clear(&pids, &data);
     }
+}
+
+#[test]
+fn a_stand_in_for_dragonfly_reads_its_flags() {
+    let home = Home::new();
+    // It takes from the file of flags what it needs, and is a redis-server.
+    let script = home.program(
+        "#!/bin/sh\n[ \"$1\" = --version ] && { echo dragonfly v0; exit; }\nfile=${1#--flagfile=}\n\
+         value() { sed -n \"s/^--$1=//p\" \"$file\"; }\n\
+         exec redis-server --bind \"$(value bind)\" --port \"$(value port)\" --dir \"$(value dir)\" \\\n\
+         --dbfilename \"$(value dbfilename)\"\n",
+    );
+    if start(&home, r#"{"kind": "redis"}"#).is_none() {
+        return;
+    }
+    let json = format!(
+        r#"{{"kind": "dragonfly", "program": {script:?}, "instances": 2, "data": {{"snapshot": true}}}}"#
+    );
+    let mut server = start(&home, &json).unwrap();
+    assert_eq!(server.facts()["version"], "dragonfly v0");
+    let port = home.ports(&server)[1];
+    redis(port, &["SET", "k", "loaded"]);
+    server.snapshot().unwrap();
+    redis(port, &["SET", "k", "changed"]);
+    server.restore().unwrap();
+    assert_eq!(redis(port, &["GET", "k"]), "loaded");
+    let data = server.data();
+    assert!(data[1].join("dump").is_file());
+    server.stop().unwrap();
+    home.assert_clear(&[], &data);
 }
 
 #[test]

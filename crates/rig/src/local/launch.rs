@@ -122,8 +122,9 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// For process `index` of `count` that share a placement; `data` is a folder on the disks whose I/O is limited.
-    /// With `go_on` what the system does not allow is listed instead of refused.
+    /// For process `index` of `count` that share a placement (the index stands for the port of `bind_by_port`). `home` is
+    /// a folder of this process alone, for its journal; `data` is a folder on the disks whose I/O is limited. With `go_on`
+    /// what the system does not allow is listed instead of refused.
     pub fn new(
         (placement, limits): (&Placement, &Limits),
         (index, count): (usize, usize),

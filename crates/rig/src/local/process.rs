@@ -2,7 +2,7 @@
 
 use super::error::LocalError;
 use super::machine::Machine;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -26,10 +26,15 @@ pub(crate) fn signal(pid: u32, signal: Signal) -> bool {
     pid.is_some_and(|pid| kill_process(pid, signal).is_ok())
 }
 
-/// Kills a process if it is still the one that was started then, and waits until it is gone.
+/// Kills a process if it is still the one that was started then, with the children that it has forked (a Redis that is
+/// saving has one), and waits until it is gone. Servers lead groups of their own; no other group has their number.
 pub(crate) fn end(machine: &Machine, pid: u32, start: u64, patience: Duration) -> Result<(), LocalError> {
     let begun = Instant::now();
     while started(machine, pid) == Some(start) {
+        if let Some(group) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+            // There is no such group if the process leads none.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
         signal(pid, Signal::KILL);
         if begun.elapsed() > patience {
             return Err(LocalError::Failed(format!("process {pid} does not end after SIGKILL")));
@@ -116,6 +121,31 @@ mod tests {
         assert_eq!(started(&machine, 0), None);
         let allowed = &effective(&machine, own)["cpus_allowed"];
         assert!(dyno_monitor::topology::parse_list(allowed).is_some_and(|cpus| !cpus.is_empty()));
+    }
+
+    #[test]
+    fn forked_children_end_with_their_leader() {
+        use std::io::{BufRead, BufReader};
+        use std::os::unix::process::CommandExt;
+        let mut command = std::process::Command::new("/bin/sh");
+        command
+            .args(["-c", "sleep 600 & echo $!; wait"])
+            .stdout(std::process::Stdio::piped())
+            .process_group(0);
+        let mut leader = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(leader.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let child: u32 = line.trim().parse().unwrap();
+        let machine = Machine::default();
+        assert!(started(&machine, child).is_some());
+        let start = started(&machine, leader.id()).unwrap();
+        end(&machine, leader.id(), start, Duration::from_secs(5)).unwrap();
+        leader.wait().unwrap();
+        let begun = Instant::now();
+        while started(&machine, child).is_some() {
+            assert!(begun.elapsed().as_secs() < 5, "the child lives on");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     #[test]

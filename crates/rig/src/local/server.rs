@@ -57,8 +57,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts everything that `spec` asks for, with configuration, logs and journal in `home`, and waits until it is
-    /// ready. After an error nothing is left but what `home` holds.
+    /// Starts everything that `spec` asks for, with configuration, logs and journal in `home`, which is this server's alone,
+    /// and waits until it is ready. After an error nothing is left but what `home` holds.
     pub fn start(spec: &ServerSpec, home: &Path, machine: &Machine) -> Result<Self, LocalError> {
         spec.check().map_err(|why| LocalError::Refused(format!("server.{why}")))?;
         let program = program(spec, machine)?;

@@ -105,7 +105,8 @@ fn chosen(text: &str) -> &str {
     }
 }
 
-/// Applies what is asked for; each setting is noted in `home`'s journal before, and read back after. With `go_on` what
+/// Applies what is asked for; each setting is noted in the journal of `home`, a folder for nothing else, before,
+/// and read back after. With `go_on` what
 /// cannot be set is listed instead of refused.
 pub fn apply(tuning: &HostTuning, machine: &Machine, home: &Path, go_on: bool) -> Result<Tuned, LocalError> {
     tuning.check().map_err(|why| LocalError::Refused(format!("host.{why}")))?;

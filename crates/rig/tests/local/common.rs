@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 /// Says that a test is skipped, and why; the test script counts these lines.
 #[expect(clippy::print_stderr, reason = "the test script counts these lines")]
 pub fn skip(what: &str, why: &str) {
+    // One line, whatever is in it.
+    let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
     eprintln!("SKIPPED: {what}: {why}");
 }
 
