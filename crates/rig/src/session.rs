@@ -200,8 +200,8 @@ impl<'a> Session<'a> {
             let seconds = job.warmup_ns as f64 / 1e9;
             phase(PhaseFacts { name: "warmup".into(), seconds, ..PhaseFacts::default() }, &metrics, &warm)
         });
-        self.take_pairs(name, &metrics);
         edges.end(finished, &mut phase_summary, warmup.as_mut(), self.writer.as_mut());
+        self.take_pairs(name, &metrics);
         self.phases.extend(warmup.clone());
         self.phases.push(phase_summary.clone());
         observer.end(&phase_summary);

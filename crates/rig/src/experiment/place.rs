@@ -143,11 +143,6 @@ fn fresh(below: &Path, number: usize) -> PathBuf {
 }
 
 impl Place {
-    /// Processes of the servers that were started, by name.
-    pub fn processes(&self) -> Vec<(String, u32)> {
-        self.server.iter().map(|server| ("server".to_owned(), server.pid())).collect()
-    }
-
     /// Facts about the server that was started.
     pub fn facts(&self) -> BTreeMap<String, String> {
         match &self.held {
