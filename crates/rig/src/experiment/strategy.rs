@@ -175,7 +175,7 @@ mod tests {
         let noisy = std::cell::Cell::new(0u32);
         let swinging = |_| {
             noisy.set(noisy.get() + 1);
-            record(0.0, if noisy.get() % 2 == 0 { 500.0 } else { 1_500.0 })
+            record(0.0, if noisy.get().is_multiple_of(2) { 500.0 } else { 1_500.0 })
         };
         assert_eq!(search(&goal, swinging).len(), 30);
     }
