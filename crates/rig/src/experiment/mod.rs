@@ -1,13 +1,15 @@
 //! An experiment, carried out: runs in their order, each in its directory, with a journal that lets it go on after
 //! anything.
 //!
-//! `directory` is the experiment's directory and its lock, `journal` what has begun and ended, `one` a single run, `place`
-//! its target, `kept` copies of loaded data, `strategy` which point of a cell comes next, `series` the figure of a run, `hooks` the file's own commands.
+//! `directory` is the experiment's directory and its lock, `journal` what has begun and ended, `one` a single run, `bench`
+//! its target and workers, `steps` what it does with them, `place` the target, `kept` copies of loaded data, `watching` its
+//! monitors, `strategy` which point of a cell comes next, `series` the figure of a run, `hooks` the file's own commands.
 //!
 //! ```text
 //! Plan -> for each run: not in the journal? -> place -> workers -> load, measure -> summary -> journal -> results.csv
 //! ```
 
+mod bench;
 mod directory;
 mod hooks;
 mod journal;
@@ -15,6 +17,7 @@ mod kept;
 mod one;
 mod place;
 mod series;
+mod steps;
 pub mod strategy;
 mod watching;
 
@@ -83,7 +86,7 @@ pub fn check(plan: &Plan, read_work: ReadWork<'_>) -> Result<(), String> {
         let named = |words: String| format!("cell {} ({}): {words}", cell.number, cell.label());
         let work: Box<dyn Work> = read_work(spec).map_err(|e| named(e.0))?;
         let job = work.measure().map_err(|e| named(e.0))?;
-        one::conditions(spec, job.workload.metrics()).map_err(named)?;
+        steps::conditions(spec, job.workload.metrics()).map_err(named)?;
         known.push(spec);
     }
     Ok(())
