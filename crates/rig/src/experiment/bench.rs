@@ -73,8 +73,9 @@ impl<'a> Bench<'a> {
     fn enlist(&mut self, spec: &Experiment, logs: &Path) -> Result<Vec<Prepared>, Failed> {
         self.dismiss()?;
         let recruits = self.recruits(spec, logs)?;
-        let crew = Crew::start(recruits).map_err(|error| self.with_cause(error.to_string()))?;
-        let prepared = crew.prepare().map_err(|error| self.with_cause(error.to_string()))?;
+        let crew =
+            Crew::start(recruits, &self.run.control).map_err(|error| self.with_cause(error.to_string()))?;
+        let prepared = crew.prepare(&self.run.control).map_err(|error| self.with_cause(error.to_string()))?;
         self.crew = Some(crew);
         Ok(prepared)
     }

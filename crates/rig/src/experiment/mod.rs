@@ -19,6 +19,7 @@ mod place;
 mod series;
 mod steps;
 pub mod strategy;
+pub mod tune;
 mod watching;
 
 pub use directory::{
@@ -31,7 +32,7 @@ use crate::session::Observer;
 use crate::work::Work;
 use crate::worker::ReadWork;
 use dyno_engine::Control;
-use dyno_plan::experiment::{Cell, Experiment, OnFailure, Plan};
+use dyno_plan::experiment::{Cell, Experiment, OnFailure, Plan, Strategy};
 use dyno_rundir::schema::{Environment, Summary};
 use one::OneRun;
 use place::Shared;
@@ -171,13 +172,13 @@ fn run(
     shared: &mut Shared,
     watcher: &mut dyn Watcher,
 ) -> Result<RunRecord, DirectoryError> {
-    let dir = directory.run_directory(cell.number, point.repetition, &point.label());
+    let dir = directory.run_directory(cell.number, point.repetition, &point.label);
     let below = directory.path().to_owned();
     let shown = dir.strip_prefix(&below).unwrap_or(&dir).display().to_string();
     directory.note(Entry::Run {
         cell: cell.number,
         repetition: point.repetition,
-        point: point.label(),
+        point: point.label.clone(),
         dir: shown,
     })?;
     let one = OneRun {
@@ -199,20 +200,21 @@ fn run(
 
 /// What of a planned run is still to be made.
 fn next_point(cell: &Cell, repetition: u32, ended: &[RunRecord]) -> Option<Point> {
+    let seed = cell.spec.seed;
     let of_cell = ended.iter().filter(|run| run.cell == cell.number);
     match &cell.spec.strategy {
         None => {
             let made = of_cell.into_iter().any(|run| run.repetition == repetition);
-            (!made).then_some(Point { set: None, value: 0.0, repetition })
+            (!made).then(|| Point::plain(repetition))
         }
         // It counts its own repetitions; the file's are not asked for.
-        Some(strategy @ dyno_plan::experiment::Strategy::RepeatUntil(_)) => {
+        Some(strategy @ (Strategy::RepeatUntil(_) | Strategy::Tune(_))) => {
             let history: Vec<&RunRecord> = of_cell.collect();
-            if repetition == 1 { strategy::next(strategy, 1, &history) } else { None }
+            if repetition == 1 { strategy::next(strategy, seed, 1, &history) } else { None }
         }
         Some(strategy) => {
             let history: Vec<&RunRecord> = of_cell.filter(|run| run.repetition == repetition).collect();
-            strategy::next(strategy, repetition, &history)
+            strategy::next(strategy, seed, repetition, &history)
         }
     }
 }

@@ -10,8 +10,8 @@ use crate::local::Machine;
 use crate::session::Observer;
 use crate::worker::{CrewError, ReadWork};
 use dyno_engine::Control;
-use dyno_plan::experiment::{Cell, Experiment, When};
-use dyno_plan::tree::{Node, Origin};
+use dyno_plan::experiment::{Cell, Experiment, Strategy, When, full_path};
+use dyno_plan::tree::Node;
 use dyno_rundir::schema::{Environment, Status, Summary, Trust};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl OneRun<'_> {
         let mut record = RunRecord {
             cell: self.cell.number,
             repetition: self.point.repetition,
-            point: self.point.label(),
+            point: self.point.label.clone(),
             value: self.point.value,
             dir: self.dir.strip_prefix(self.below).unwrap_or(&self.dir).display().to_string(),
             status: RunStatus::Complete,
@@ -72,13 +72,19 @@ impl OneRun<'_> {
             throughput: None,
             offered: None,
             passed: true,
+            objective: None,
         };
         match self.attempt(shared, observer) {
             Ok((summary, throughput)) => {
                 let measured = summary.measured();
                 record.throughput = throughput.or(measured.map(|phase| phase.throughput));
                 record.offered = measured.and_then(|phase| phase.offered);
-                record.passed = summary.thresholds.iter().all(|t| t.passed);
+                // A tuning's objective is no threshold: it only says what was measured.
+                let objective = self.objective();
+                let bound = summary.thresholds.iter().filter(|t| Some(&t.expression) != objective.as_ref());
+                record.passed = bound.into_iter().all(|t| t.passed);
+                let measured_by = |text: &String| summary.thresholds.iter().find(|t| t.expression == *text);
+                record.objective = objective.as_ref().and_then(measured_by).and_then(|t| t.measured);
                 record.trust = match summary.verdict.trust {
                     Trust::Valid => "valid".into(),
                     Trust::Suspect => "suspect".into(),
@@ -141,19 +147,23 @@ impl OneRun<'_> {
 
     /// The cell's experiment with the point put in.
     fn spec(&self) -> Result<(Experiment, Node), Failed> {
-        let Some((key, value)) = &self.point.set else {
+        if self.point.sets.is_empty() {
             return Ok((self.cell.spec.clone(), self.cell.tree.clone()));
-        };
+        }
         let mut tree = self.cell.tree.clone();
-        tree.set(key, Node::text(value, Origin::Option("strategy".into())));
-        if let Ok(users) = value.parse::<i64>() {
-            tree.set(
-                key,
-                Node { value: dyno_plan::tree::Value::Int(users), origin: Origin::Option("strategy".into()) },
-            );
+        for (key, value) in &self.point.sets {
+            tree.set(full_path(key), Node::from_option(&format!("{key}={value}"), "strategy"));
         }
         let spec = tree.read().map_err(|e| e.to_string())?;
         Ok((spec, tree))
+    }
+
+    /// What a tuning looks at, as a condition.
+    fn objective(&self) -> Option<String> {
+        match &self.cell.spec.strategy {
+            Some(Strategy::Tune(tune)) => Some(tune.measured()),
+            _ => None,
+        }
     }
 
     /// What commands are told in their environment.

@@ -10,7 +10,7 @@ use crate::work::Work;
 use crate::worker::Crew;
 use dyno_analysis::Condition;
 use dyno_engine::{End, Job};
-use dyno_plan::experiment::Experiment;
+use dyno_plan::experiment::{Experiment, Strategy};
 use dyno_plan::tree::Node;
 use dyno_record::Scale;
 use dyno_rundir::Writer;
@@ -150,13 +150,14 @@ fn whole(job: Job, pairs: usize) -> Result<Job, Failed> {
 /// Thresholds of the experiment and objectives of its search, checked against the workload's operations.
 pub(super) fn conditions(spec: &Experiment, metrics: &[String]) -> Result<Vec<Condition>, String> {
     let objectives = match &spec.strategy {
-        Some(dyno_plan::experiment::Strategy::HighestRate(search)) => search.objectives.as_slice(),
-        _ => &[],
+        Some(Strategy::HighestRate(search)) => search.objectives.clone(),
+        Some(Strategy::Tune(tune)) => [&tune.constraints[..], &[tune.measured()]].concat(),
+        _ => Vec::new(),
     };
     let read = |text: &String| {
         let condition = Condition::parse(text).map_err(|e| format!("require: {e}"))?;
         condition.check(metrics).map_err(|e| format!("require: {e}"))?;
         Ok(condition)
     };
-    spec.require.iter().chain(objectives).map(read).collect()
+    spec.require.iter().chain(&objectives).map(read).collect()
 }
