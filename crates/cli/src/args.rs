@@ -215,6 +215,9 @@ pub struct RunArgs {
     /// Presets: divide data, cache and limits, where the preset can be scaled
     #[arg(long, value_name = "N", help_heading = "Experiment")]
     pub scale: Option<u32>,
+    /// Experiments: the claim, operations/s, instead of the file's thresholds
+    #[arg(long, value_name = "RATE", help_heading = "Experiment")]
+    pub require_rate: Option<String>,
 
     /// YCSB workload: a letter (a to f), a built-in name (workloads/workloada) or a properties file; or documents and
     /// operations of one's own: a file that ends in .yaml

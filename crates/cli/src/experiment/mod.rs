@@ -64,11 +64,13 @@ fn planned(text: &str, name: &str, sets: &[String]) -> Result<Plan, Failure> {
 pub fn run(args: &RunArgs, name: &str) -> Result<Exit, Failure> {
     refuse_options(args)?;
     let text = text_of(name, args.scale)?;
-    let plan = planned(&text, name, &args.sets)?;
+    let mut sets = args.sets.clone();
+    sets.extend(args.require_rate.as_ref().map(|rate| format!("require=['throughput > {rate}']")));
+    let plan = planned(&text, name, &sets)?;
     let path = args.out.clone().unwrap_or_else(|| new_directory(&plan.name));
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
-    let mut directory = Directory::create(&path, &text, name, &args.sets, &plan)?;
+    let mut directory = Directory::create(&path, &text, name, &sets, &plan)?;
     carry_out(&plan, &mut directory, control, args.quiet, args.json)
 }
 
