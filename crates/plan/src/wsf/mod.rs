@@ -161,7 +161,12 @@ pub fn resolve(asked: &Asked<'_>, iteration: usize) -> Result<Resolved, String> 
     };
     let mut all = Resolved { case, reading, values: Vec::new(), notes: Vec::new() };
     for variable in &VARIABLES {
-        let Some(default) = variable.default(reading) else { continue };
+        let Some(default) = variable.default(reading) else {
+            if (asked.environment)(variable.name).is_some_and(|value| !value.is_empty()) {
+                all.notes.push(unknown(variable.name, reading, "exported, without effect"));
+            }
+            continue;
+        };
         let mut given = Given { name: variable.name, value: default.into(), source: Source::Default };
         let exported = (asked.environment)(variable.name).filter(|value| !value.is_empty());
         // The original assigns the window of traces whatever is exported.

@@ -91,6 +91,7 @@ fn the_last_word_wins() {
         "CLIENT_COUNT" => Some("2".to_owned()),
         "FIELD_COUNT" => Some("7".to_owned()),
         "TARGET" => Some(String::new()),
+        "REPLICA_SET" => Some("true".to_owned()),
         _ => None,
     };
     let file = "'test_*_gated': {FIELD_COUNT: 8, RECORD_COUNT: 500}\n'*_read': {FIELD_COUNT: 9}\n";
@@ -108,6 +109,7 @@ fn the_last_word_wins() {
     assert_eq!(shown("TARGET"), "0 default");
     assert_eq!(resolved.suffix(), "_customized");
     assert!(resolved.notes.iter().any(|note| note.contains("THREADS: the case overwrites")));
+    assert!(resolved.notes.iter().any(|note| note.contains("REPLICA_SET is a variable of reading 25")));
 }
 
 #[test]
