@@ -9,6 +9,20 @@ const DATABASE: &str = "database";
 /// What the names of servers' processes begin with.
 const SERVER: &str = "server";
 
+/// What the names of worker processes begin with.
+const WORKER: &str = "worker";
+
+/// What is asked of a process.
+const OF_PROCESS: [&str; 7] = [
+    "cpu.user_s",
+    "cpu.system_s",
+    "resident_bytes",
+    "major_faults",
+    "cgroup.throttled_s",
+    "io.read_bytes",
+    "io.written_bytes",
+];
+
 /// States of the host's CPU that are neither idle nor given to somebody else.
 const BUSY: [&str; 5] = ["user", "nice", "system", "irq", "softirq"];
 
@@ -19,9 +33,8 @@ pub fn is_summarised(source: &str, name: &str) -> bool {
             ["cpu.", "disk.", "network."].iter().any(|start| name.starts_with(start))
                 || name == "memory.available_bytes"
         }
-        "server" => ["cpu.user_s", "cpu.system_s", "resident_bytes", "major_faults", "cgroup.throttled_s"]
-            .contains(&name),
         "monitor" => name == "cpu_s",
+        source if source.starts_with(SERVER) || source.starts_with(WORKER) => OF_PROCESS.contains(&name),
         source if source.starts_with(DATABASE) => {
             ["operations", "connections", "memory_bytes"].contains(&name)
         }
@@ -108,15 +121,18 @@ impl Window<'_> {
         self.recording.sources().filter(|s| s.starts_with(prefix)).collect()
     }
 
-    /// All servers together.
-    fn servers(&self) -> Option<ProcessUse> {
-        let servers = self.sources(SERVER);
-        let cpu = |server: &str| Some(self.rate(server, "cpu.user_s")? + self.rate(server, "cpu.system_s")?);
+    /// All processes whose names begin so, together.
+    fn processes(&self, prefix: &str) -> Option<ProcessUse> {
+        let all_of = self.sources(prefix);
+        let cpu = |name: &str| Some(self.rate(name, "cpu.user_s")? + self.rate(name, "cpu.system_s")?);
+        let rate = |what: &'static str| all(&all_of, |name| self.rate(name, what));
         Some(ProcessUse {
-            cpu_cores: all(&servers, cpu)?,
-            resident_bytes: all(&servers, |server| self.max(server, "resident_bytes")),
-            major_faults_per_s: all(&servers, |server| self.rate(server, "major_faults")),
-            throttled_share: all(&servers, |server| self.rate(server, "cgroup.throttled_s")),
+            cpu_cores: all(&all_of, cpu)?,
+            resident_bytes: all(&all_of, |name| self.max(name, "resident_bytes")),
+            major_faults_per_s: rate("major_faults"),
+            throttled_share: rate("cgroup.throttled_s"),
+            read_bytes_per_s: rate("io.read_bytes"),
+            written_bytes_per_s: rate("io.written_bytes"),
         })
     }
 
@@ -152,7 +168,8 @@ pub fn monitored(recording: &Recording, from_ms: f64, to_ms: f64) -> Monitored {
     let window = Window { recording, from_ms, to_ms };
     Monitored {
         host: window.host(),
-        server: window.servers(),
+        server: window.processes(SERVER),
+        workers: window.processes(WORKER),
         database: window.database(),
         cost_share: window.rate("monitor", "cpu_s"),
     }

@@ -17,7 +17,10 @@ fn wrong_usage_is_explained() {
         (&["runn"], "run"),
         (&["run", "rediss"], "target"),
         (&["run", "rdis://h"], "redis"),
-        (&["run", "plan.yaml"], "later release"),
+        (&["run", "plan.yaml"], "plan.yaml: No such file"),
+        (&["run", "lab/operational-lawz"], "lab/operational-laws"),
+        (&["run", "null:", "--set", "users=3"], "goes with an experiment"),
+        (&["plan", "lab/operational-laws", "--scale", "7"], "has no scale"),
         (&["run", "null:", "-w", "nosuch"], "a to f"),
         (&["run", "null:", "-w", "bad.properties"], "bad.properties:2"),
         (&["run", "null:", "-p", "fieldcoutn=3"], "fieldcount"),
@@ -98,8 +101,12 @@ fn passwords_are_checked_and_never_written() {
     assert_exit(&output, &[0]);
     assert!(stderr(&output).contains("can be seen by every user"));
     assert!(!stdout(&output).contains(secret) && !stderr(&output).contains(secret));
-    for file in std::fs::read_dir(dyno.path("d")).unwrap() {
+    let files = ["d", "d/monitor"].map(|folder| std::fs::read_dir(dyno.path(folder)).unwrap());
+    for file in files.into_iter().flatten() {
         let path = file.unwrap().path();
+        if path.is_dir() {
+            continue;
+        }
         let bytes = std::fs::read(&path).unwrap();
         let found = bytes.windows(secret.len()).any(|w| w == secret.as_bytes());
         assert!(!found, "the password is in {}", path.display());

@@ -31,6 +31,10 @@ pub struct CellRow {
     /// Percentiles of the response time over all successful operations of all runs, microseconds: p50, p99, p99.9. From
     /// the merged histograms.
     pub response_us: Option<[f64; 3]>,
+    /// KiB that the server (of embedded stores: the workers) read from disks for one operation, mean of the runs.
+    pub read_kib: Option<f64>,
+    /// KiB that it wrote.
+    pub written_kib: Option<f64>,
 }
 
 impl CellRow {
@@ -57,7 +61,14 @@ pub fn table(rows: &[CellRow]) -> String {
     if points {
         head.push("point".into());
     }
-    head.extend(["runs", "ops/s", "+-95 %", "p50", "p99", "p99.9", "remarks"].map(str::to_owned));
+    head.extend(["runs", "ops/s", "+-95 %", "p50", "p99", "p99.9"].map(str::to_owned));
+    // Stores in memory have nothing to show there.
+    let disk =
+        rows.iter().any(|row| [row.read_kib, row.written_kib].into_iter().flatten().any(|kib| kib >= 0.005));
+    if disk {
+        head.extend(["KiB read/op", "written/op"].map(str::to_owned));
+    }
+    head.push("remarks".into());
     let mut lines = vec![head];
     for row in rows {
         let mut line: Vec<String> = row.levels.iter().map(|(_, label)| label.clone()).collect();
@@ -70,6 +81,10 @@ pub fn table(rows: &[CellRow]) -> String {
         match row.response_us {
             Some(all) => line.extend(all.map(time)),
             None => line.extend(["-"; 3].map(str::to_owned)),
+        }
+        if disk {
+            let kib = |n: Option<f64>| n.map_or("-".into(), |n| format!("{n:.2}"));
+            line.extend([kib(row.read_kib), kib(row.written_kib)]);
         }
         line.push(remarks(row));
         lines.push(line);

@@ -128,6 +128,7 @@ mod tests {
                 ..HostUse::default()
             }),
             server: Some(ProcessUse { cpu_cores: 0.98, resident_bytes: Some(5e7), ..ProcessUse::default() }),
+            workers: None,
             database: Some(DatabaseUse {
                 nodes: 1,
                 operations_per_s: Some(101_234.4),

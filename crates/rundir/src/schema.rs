@@ -214,6 +214,12 @@ pub struct ProcessUse {
     /// Seconds in a second that its cgroup was throttled for, added up over its threads.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub throttled_share: Option<f64>,
+    /// Bytes that it had read from disks, per second.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub read_bytes_per_s: Option<f64>,
+    /// Bytes that it had written to disks, or will have, per second.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub written_bytes_per_s: Option<f64>,
 }
 
 /// What the database says of itself, all watched nodes together.
@@ -242,6 +248,9 @@ pub struct Monitored {
     /// The server's process, where it runs on this host.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub server: Option<ProcessUse>,
+    /// The worker processes of an experiment together; embedded stores live in them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub workers: Option<ProcessUse>,
     /// The database.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub database: Option<DatabaseUse>,

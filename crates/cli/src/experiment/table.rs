@@ -6,6 +6,7 @@ use dyno_record::{Buckets, Scale};
 use dyno_report::experiment::{CellRow, table};
 use dyno_rig::experiment::{ExperimentRecord, RunRecord, RunStatus};
 use dyno_rundir::RunDir;
+use dyno_rundir::schema::Phase;
 use std::path::Path;
 
 /// One row for each cell, and for each point of a search.
@@ -42,9 +43,15 @@ fn row(path: &Path, levels: &[(String, String)], runs: &[&RunRecord]) -> CellRow
     let measured = runs.iter().filter(|run| run.status == RunStatus::Complete);
     let throughputs = measured.clone().filter_map(|run| run.throughput).collect();
     let mut response = Buckets::new(Scale::Ns64);
+    let (mut read, mut written) = (Vec::new(), Vec::new());
     for run in measured {
         // A directory that was moved away gives no latencies.
         let Ok(dir) = RunDir::open(&path.join(&run.dir)) else { continue };
+        if let Some(phase) = dir.summary.as_ref().and_then(|summary| summary.measured()) {
+            let (one, other) = disk_kib(phase);
+            read.extend(one);
+            written.extend(other);
+        }
         let names = dir.run.metrics.get("measure").map_or(&[][..], Vec::as_slice);
         // Where operations are transactions of several requests, these are what a user waits for.
         let whole = names.iter().position(|name| name == "TRANSACTION");
@@ -55,7 +62,18 @@ fn row(path: &Path, levels: &[(String, String)], runs: &[&RunRecord]) -> CellRow
         }
     }
     row.fill(throughputs, &response);
+    let mean = |all: &[f64]| (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64);
+    (row.read_kib, row.written_kib) = (mean(&read), mean(&written));
     row
+}
+
+/// KiB read and written for one operation by the server, or where there is none by the workers.
+fn disk_kib(phase: &Phase) -> (Option<f64>, Option<f64>) {
+    let Some(seen) = &phase.monitor else { return (None, None) };
+    let Some(process) = seen.server.as_ref().or(seen.workers.as_ref()) else { return (None, None) };
+    let each =
+        |bytes: Option<f64>| bytes.filter(|_| phase.throughput > 0.0).map(|b| b / 1024.0 / phase.throughput);
+    (each(process.read_bytes_per_s), each(process.written_bytes_per_s))
 }
 
 /// Prints the table.

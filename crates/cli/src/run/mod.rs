@@ -60,6 +60,13 @@ fn place(args: &RunArgs) -> Result<Target, Failure> {
         }
         return Ok(target);
     }
+    let presets = dyno_plan::presets::PRESETS.iter().map(|preset| preset.name);
+    if let Some(near) = dyno_plan::nearest(text, presets) {
+        let words = "is no target URI, no experiment and no preset";
+        return Err(Failure::Usage(format!(
+            "{text:?} {words}; did you mean {near}? `dyno presets` lists them"
+        )));
+    }
     let near = dyno_plan::nearest(text, SCHEMES.iter().map(|(s, _)| *s));
     let hint = near.map_or(String::new(), |n| format!("; did you mean {n}: ?"));
     let forms: Vec<&str> = SCHEMES.iter().map(|(_, form)| *form).collect();

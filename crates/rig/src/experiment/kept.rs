@@ -13,9 +13,12 @@ pub(super) fn wanted(spec: &Experiment) -> bool {
     spec.phases.load.keep && spec.target.as_ref().is_some_and(|target| target.contains("{dir}"))
 }
 
-/// What decides about the bytes that a load leaves behind.
+/// What decides about the bytes that a load leaves behind; a cache does not.
 fn key(spec: &Experiment) -> String {
-    let parts = (&spec.target, &spec.workload, spec.seed, &spec.phases.load.batch);
+    let target = spec.target.as_deref().unwrap_or_default();
+    let (path, options) = target.split_once('?').unwrap_or((target, ""));
+    let options: Vec<&str> = options.split('&').filter(|option| !option.starts_with("cache=")).collect();
+    let parts = (path, options, &spec.workload, spec.seed, &spec.phases.load.batch);
     serde_json::to_string(&parts).unwrap_or_default()
 }
 

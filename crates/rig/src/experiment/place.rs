@@ -167,14 +167,6 @@ impl Place {
         }
     }
 
-    /// Control groups of the server's processes.
-    pub fn cgroups(&self) -> Vec<(String, PathBuf)> {
-        match &self.held {
-            Held::Server(held) => held.server.cgroups(),
-            _ => Vec::new(),
-        }
-    }
-
     /// Why the server is no longer there, if it is not.
     pub fn died(&mut self) -> Option<String> {
         match &mut self.held {

@@ -35,7 +35,11 @@ pub(super) fn begin(
             }
         }
     }
-    let mut processes = place.processes();
+    let started = place.processes();
+    let alone = started.len() == 1;
+    let called = |name: String| if alone { "server".to_owned() } else { format!("server-{name}") };
+    let mut processes: Vec<(String, u32)> =
+        started.into_iter().map(|(name, pid)| (called(name), pid)).collect();
     if processes.is_empty() {
         processes = numbered("server", &opened.iter().filter_map(server_process).collect::<Vec<_>>());
     }
