@@ -33,6 +33,8 @@ pub enum Command {
     Pocdriver(Box<crate::pocdriver::PocArgs>),
     /// Drop-in for sysbench-mongodb: its configuration, its data, its transaction
     SysbenchMongodb(Box<crate::sysbench_mongodb::SysbenchArgs>),
+    /// Drop-in for the Workload Services Framework's Mongo-YCSB workload: its cases, variables and KPIs
+    Wsf(Box<crate::wsf::WsfArgs>),
     /// Print documents of a workload of one's own (YAML) and their size; nothing is sent
     Sample(SampleArgs),
     /// Print cells, order and duration of an experiment; nothing is touched

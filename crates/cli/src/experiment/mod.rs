@@ -54,7 +54,7 @@ fn text_of(name: &str, scale: Option<u32>) -> Result<String, Failure> {
 }
 
 /// A plan that has been checked as far as that goes without touching anything.
-fn planned(text: &str, name: &str, sets: &[String]) -> Result<Plan, Failure> {
+pub fn planned(text: &str, name: &str, sets: &[String]) -> Result<Plan, Failure> {
     let plan = experiment::plan(text, name, sets).map_err(|e| Failure::Usage(e.to_string()))?;
     check(&plan, &read_work).map_err(|words| Failure::Usage(format!("{name}: {words}")))?;
     Ok(plan)
@@ -123,7 +123,8 @@ pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
     carry_out(&plan, &mut directory, control, args.quiet, args.json)
 }
 
-fn carry_out(
+/// Makes the runs that are still to be made and prints the table.
+pub fn carry_out(
     plan: &Plan,
     directory: &mut Directory,
     control: Arc<Control>,
