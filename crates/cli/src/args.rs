@@ -47,6 +47,8 @@ pub enum Command {
     Status(StatusArgs),
     /// End an experiment that runs, as Ctrl-C does; after a crash, remove what it left behind
     Stop(StopArgs),
+    /// What this host is, how it is set up, and what of that speaks against good measurements
+    Doctor(crate::doctor::DoctorArgs),
     /// Apply load for an experiment; started by dyno itself
     #[command(hide = true)]
     Worker(WorkerArgs),

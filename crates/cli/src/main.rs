@@ -1,6 +1,7 @@
 //! The dyno command: parses, runs, prints, and exits with a code that says how it went.
 
 mod args;
+mod doctor;
 mod exit;
 mod experiment;
 mod json;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         args::Command::List(options) => experiment::list(&options),
         args::Command::Status(options) => experiment::status(&options),
         args::Command::Stop(options) => experiment::stop(&options),
+        args::Command::Doctor(options) => doctor::doctor(&options),
         args::Command::Worker(_) => worker::worker(),
         args::Command::Schema(options) => report::schema(&options),
     };
