@@ -43,7 +43,19 @@ fn adapt(words: &[String], port: u16, folder: &Path) -> Vec<String> {
                 .replace("operationcount=1000000", "operationcount=2000")
         })
         .collect();
+    for word in &mut all {
+        // Files are named from the root of the repository.
+        if word.starts_with("docs/") {
+            *word = root().join(&*word).display().to_string();
+        }
+    }
+    let experiment = all.iter().any(|word| word.ends_with(".yaml"));
     match all.first().map(String::as_str) {
+        Some("run") if experiment => {
+            all.extend(
+                ["--set", "duration=1s", "--set", "records=1000", "--set", "repetitions=1"].map(String::from),
+            );
+        }
         Some("run") => {
             if !all.iter().any(|w| w == "--duration") {
                 all.extend(["--duration".into(), "1s".into()]);
@@ -137,13 +149,13 @@ fn every_command_of_the_readme_runs() {
 }
 
 #[test]
-fn the_published_schema_is_current() {
-    let path = root().join("docs/schema/summary.schema.json");
-    let published = std::fs::read_to_string(&path).unwrap();
-    assert_eq!(
-        published,
-        dyno_rundir::schema::summary_schema(),
-        "{}: out of date; write it anew with `dyno schema`",
-        path.display()
-    );
+fn the_published_schemas_are_current() {
+    let schemas =
+        [("summary", dyno_rundir::schema::summary_schema()), ("experiment", dyno_plan::experiment::schema())];
+    for (name, current) in schemas {
+        let path = root().join(format!("docs/schema/{name}.schema.json"));
+        let published = std::fs::read_to_string(&path).unwrap();
+        let hint = format!("write it anew with `dyno schema {name}`");
+        assert_eq!(published, current, "{}: out of date; {hint}", path.display());
+    }
 }

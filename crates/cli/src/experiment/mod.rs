@@ -3,6 +3,7 @@
 mod manage;
 mod preview;
 mod table;
+mod tuned;
 mod watch;
 
 pub use manage::{list, status, stop};
@@ -135,6 +136,7 @@ fn carry_out(
     let rows = table::rows(directory.path(), &directory.record, &directory.ended);
     table::show(&rows, json)?;
     if !json {
+        tuned::show(plan, &directory.ended);
         terminal::out(&format!("\nexperiment directory: {}\n", directory.path().display()));
     }
     if ending == Ending::Interrupted {

@@ -61,7 +61,7 @@ impl Watcher for Watch {
             0 => String::new(),
             _ => format!(", about {} left", time(each * planned.saturating_sub(ended) as f64)),
         };
-        let label = point.label();
+        let label = &point.label;
         let searched = if label.is_empty() { String::new() } else { format!(" {label}") };
         let (number, repetition) = (ended + 1, point.repetition);
         terminal::note(&format!(

@@ -18,7 +18,7 @@ pub const ALIASES: [(&str, &str); 9] = [
 ];
 
 /// The key that a short name stands for, or the name itself.
-pub(super) fn full_path(name: &str) -> &str {
+pub fn full_path(name: &str) -> &str {
     ALIASES.iter().find(|(short, _)| *short == name).map_or(name, |(_, path)| path)
 }
 
@@ -169,7 +169,24 @@ fn range(node: &Node, path: &str) -> Result<Vec<Node>, TreeError> {
         value.ok_or_else(|| node.error(path, format!("a range needs {key:?}")))
     };
     let (from, to) = (need("from", number("from")?)?, need("to", number("to")?)?);
-    let values = match (number("step")?, number("times")?, number("count")?) {
+    let values = series(from, to, number("step")?, number("times")?, number("count")?);
+    let Some(values) = values else { return Err(node.error(path, SERIES)) };
+    Ok(values.into_iter().map(|n| written(n, &node.origin)).collect())
+}
+
+/// What a series must be.
+pub(super) const SERIES: &str = "expected one of step (not 0, towards `to`), times (above 0, not 1, towards `to`) and count \
+                                 (2 or more), and at most 10000 values";
+
+/// The values of a series.
+pub(super) fn series(
+    from: f64,
+    to: f64,
+    step: Option<f64>,
+    times: Option<f64>,
+    count: Option<f64>,
+) -> Option<Vec<f64>> {
+    let values = match (step, times, count) {
         (Some(step), None, None) => arithmetic(from, to, step),
         (None, Some(times), None) => geometric(from, to, times),
         (None, None, Some(count)) if count >= 2.0 && count.fract() == 0.0 && count <= LEVELS as f64 => {
@@ -178,14 +195,7 @@ fn range(node: &Node, path: &str) -> Result<Vec<Node>, TreeError> {
         (None, None, None) => arithmetic(from, to, if to >= from { 1.0 } else { -1.0 }),
         _ => None,
     };
-    let Some(values) = values.filter(|all: &Vec<f64>| all.len() <= LEVELS) else {
-        let text = format!(
-            "expected one of step (not 0, towards `to`), times (above 0, not 1, towards `to`) and count (2 or more), \
-             and at most {LEVELS} values"
-        );
-        return Err(node.error(path, text));
-    };
-    Ok(values.into_iter().map(|n| written(n, &node.origin)).collect())
+    values.filter(|all| all.len() <= LEVELS)
 }
 
 fn written(n: f64, origin: &Origin) -> Node {

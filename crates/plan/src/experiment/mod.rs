@@ -1,6 +1,6 @@
 //! Experiment files: from YAML to a plan of runs. Pure: nothing is started, opened or asked.
 //!
-//! `spec` is what can be said, `factors` what is varied, `order` in which order runs are made, `estimate` how long that takes.
+//! `spec` and `strategies` are what can be said, `factors` what is varied, `order` in which order runs are made, `estimate` how long that takes.
 //!
 //! ```text
 //! text -> tree -- --set --> tree -- factors, overrides --> a tree for each cell --> Experiment for each cell
@@ -11,10 +11,12 @@ mod estimate;
 mod factors;
 mod order;
 mod spec;
+mod strategies;
 
 pub use estimate::{Estimate, estimate};
-pub use factors::{ALIASES, Factor, Level};
+pub use factors::{ALIASES, Factor, Level, full_path};
 pub use spec::*;
+pub use strategies::*;
 
 use crate::tree::{Node, TreeError};
 use factors::{Filter, Override};
@@ -164,6 +166,9 @@ fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     if let Err(why) = spec.client.limits.check() {
         return at(tree, "client.limits", &why);
     }
+    if let Some(Strategy::Tune(tune)) = &spec.strategy {
+        check_tune(tree, tune)?;
+    }
     if spec.repetitions == 0 {
         return refuse("repetitions", "0: expected 1 or more");
     }
@@ -181,6 +186,28 @@ fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
         && from >= to
     {
         return refuse("window.to", "expected a time after window.from");
+    }
+    Ok(())
+}
+
+/// Parameters must be there, be keys of the file, and have values.
+fn check_tune(tree: &Node, tune: &Tune) -> Result<(), TreeError> {
+    let path = "strategy.tune.parameters";
+    let refuse = |text: String| Err(tree.find(path).unwrap_or(tree).error(path, text));
+    if tune.parameters.is_empty() {
+        return refuse("expected a mapping of keys to values".into());
+    }
+    for (key, levels) in &tune.parameters {
+        let values = match levels.values() {
+            Ok(values) => values,
+            Err(why) => return refuse(format!("{key}: {why}")),
+        };
+        let mut tried = tree.clone();
+        tried.set(factors::full_path(key), Node::from_option(&format!("{key}={}", values[0]), "strategy"));
+        tried.read::<Experiment>()?;
+    }
+    if tune.configurations < 2 {
+        return Err(tree.error("strategy.tune.configurations", "expected 2 or more"));
     }
     Ok(())
 }

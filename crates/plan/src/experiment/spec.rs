@@ -1,5 +1,6 @@
 //! What an experiment file can say, typed. The doc comments are the descriptions of the published JSON Schema.
 
+use super::strategies::Strategy;
 use crate::server::{HostTuning, IfNotPermitted, Limits, Placement, ServerSpec};
 use crate::values::{Cores, Count, Span};
 use schemars::JsonSchema;
@@ -410,83 +411,4 @@ pub struct Window {
     pub interval: Option<Span>,
     /// How one figure is made of them. Default: mean.
     pub estimator: Estimator,
-}
-
-/// A search instead of the grid; every cell of the factors is searched by itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Strategy {
-    /// More and more users until throughput no longer grows.
-    Ladder(Ladder),
-    /// The highest rate that keeps objectives.
-    HighestRate(HighestRate),
-    /// Repeats until the confidence interval of the throughput is narrow enough.
-    RepeatUntil(RepeatUntil),
-}
-
-/// More and more users.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Ladder {
-    /// First number of users. Default: 1. Unit: users.
-    pub from: usize,
-    /// Last number of users. Default: 1024. Unit: users.
-    pub to: usize,
-    /// Growth from step to step. Default: 2. Unit: factor.
-    pub times: f64,
-    /// The ladder ends when two steps in a row add less than this to the best throughput. Default: 0.02. Unit: share.
-    pub gain: f64,
-}
-
-impl Default for Ladder {
-    fn default() -> Self {
-        Ladder { from: 1, to: 1_024, times: 2.0, gain: 0.02 }
-    }
-}
-
-/// The highest rate that keeps objectives.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct HighestRate {
-    /// What must hold, such as `p99(read) < 5ms`. Achieved rate within 1 % of the offered one is always an objective.
-    pub objectives: Vec<String>,
-    /// Lowest rate tried. Default: 1000. Unit: operations per second.
-    #[serde(default = "first_rate")]
-    pub from: f64,
-    /// Highest rate tried. Default: 10 million. Unit: operations per second.
-    #[serde(default = "last_rate")]
-    pub to: f64,
-    /// The search ends when it knows the rate this well. Default: 0.05. Unit: share.
-    #[serde(default = "precision")]
-    pub precision: f64,
-}
-
-fn first_rate() -> f64 {
-    1_000.0
-}
-
-fn last_rate() -> f64 {
-    10_000_000.0
-}
-
-fn precision() -> f64 {
-    0.05
-}
-
-/// Repeats until the confidence interval is narrow enough.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct RepeatUntil {
-    /// Half width of the 95 % interval of the mean throughput over repetitions. Default: 0.02. Unit: share of the mean.
-    pub half_width: f64,
-    /// Fewest repetitions. Default: 3. Unit: runs.
-    pub at_least: u32,
-    /// Most repetitions. Default: 30. Unit: runs.
-    pub at_most: u32,
-}
-
-impl Default for RepeatUntil {
-    fn default() -> Self {
-        RepeatUntil { half_width: 0.02, at_least: 3, at_most: 30 }
-    }
 }

@@ -43,6 +43,9 @@ pub struct RunRecord {
     pub offered: Option<f64>,
     /// Whether all thresholds held.
     pub passed: bool,
+    /// What a tuning looks at, in the unit of its figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objective: Option<f64>,
 }
 
 /// A line.

@@ -1,13 +1,15 @@
 //! An experiment, carried out: runs in their order, each in its directory, with a journal that lets it go on after
 //! anything.
 //!
-//! `directory` is the experiment's directory and its lock, `journal` what has begun and ended, `one` a single run, `place`
-//! its target, `kept` copies of loaded data, `strategy` which point of a cell comes next, `series` the figure of a run, `hooks` the file's own commands.
+//! `directory` is the experiment's directory and its lock, `journal` what has begun and ended, `one` a single run, `bench`
+//! its target and workers, `steps` what it does with them, `place` the target, `kept` copies of loaded data, `watching` its
+//! monitors, `strategy` which point of a cell comes next, `series` the figure of a run, `hooks` the file's own commands.
 //!
 //! ```text
 //! Plan -> for each run: not in the journal? -> place -> workers -> load, measure -> summary -> journal -> results.csv
 //! ```
 
+mod bench;
 mod directory;
 mod hooks;
 mod journal;
@@ -15,7 +17,9 @@ mod kept;
 mod one;
 mod place;
 mod series;
+mod steps;
 pub mod strategy;
+pub mod tune;
 mod watching;
 
 pub use directory::{
@@ -28,7 +32,7 @@ use crate::session::Observer;
 use crate::work::Work;
 use crate::worker::ReadWork;
 use dyno_engine::Control;
-use dyno_plan::experiment::{Cell, Experiment, OnFailure, Plan};
+use dyno_plan::experiment::{Cell, Experiment, OnFailure, Plan, Strategy};
 use dyno_rundir::schema::{Environment, Summary};
 use one::OneRun;
 use place::Shared;
@@ -83,7 +87,7 @@ pub fn check(plan: &Plan, read_work: ReadWork<'_>) -> Result<(), String> {
         let named = |words: String| format!("cell {} ({}): {words}", cell.number, cell.label());
         let work: Box<dyn Work> = read_work(spec).map_err(|e| named(e.0))?;
         let job = work.measure().map_err(|e| named(e.0))?;
-        one::conditions(spec, job.workload.metrics()).map_err(named)?;
+        steps::conditions(spec, job.workload.metrics()).map_err(named)?;
         known.push(spec);
     }
     Ok(())
@@ -168,13 +172,13 @@ fn run(
     shared: &mut Shared,
     watcher: &mut dyn Watcher,
 ) -> Result<RunRecord, DirectoryError> {
-    let dir = directory.run_directory(cell.number, point.repetition, &point.label());
+    let dir = directory.run_directory(cell.number, point.repetition, &point.label);
     let below = directory.path().to_owned();
     let shown = dir.strip_prefix(&below).unwrap_or(&dir).display().to_string();
     directory.note(Entry::Run {
         cell: cell.number,
         repetition: point.repetition,
-        point: point.label(),
+        point: point.label.clone(),
         dir: shown,
     })?;
     let one = OneRun {
@@ -196,20 +200,21 @@ fn run(
 
 /// What of a planned run is still to be made.
 fn next_point(cell: &Cell, repetition: u32, ended: &[RunRecord]) -> Option<Point> {
+    let seed = cell.spec.seed;
     let of_cell = ended.iter().filter(|run| run.cell == cell.number);
     match &cell.spec.strategy {
         None => {
             let made = of_cell.into_iter().any(|run| run.repetition == repetition);
-            (!made).then_some(Point { set: None, value: 0.0, repetition })
+            (!made).then(|| Point::plain(repetition))
         }
         // It counts its own repetitions; the file's are not asked for.
-        Some(strategy @ dyno_plan::experiment::Strategy::RepeatUntil(_)) => {
+        Some(strategy @ (Strategy::RepeatUntil(_) | Strategy::Tune(_))) => {
             let history: Vec<&RunRecord> = of_cell.collect();
-            if repetition == 1 { strategy::next(strategy, 1, &history) } else { None }
+            if repetition == 1 { strategy::next(strategy, seed, 1, &history) } else { None }
         }
         Some(strategy) => {
             let history: Vec<&RunRecord> = of_cell.filter(|run| run.repetition == repetition).collect();
-            strategy::next(strategy, repetition, &history)
+            strategy::next(strategy, seed, repetition, &history)
         }
     }
 }

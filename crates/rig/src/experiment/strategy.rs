@@ -2,26 +2,32 @@
 //! way.
 
 use super::journal::{RunRecord, RunStatus};
+use super::tune;
 use dyno_plan::experiment::{HighestRate, Ladder, RepeatUntil, Strategy};
 
 /// What a run is made with beyond its cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// The key that is set, and its value; `None` for the grid.
-    pub set: Option<(&'static str, String)>,
-    /// The value of that.
+    /// Keys that are set, and their values; none for the grid.
+    pub sets: Vec<(String, String)>,
+    /// That in words, such as `users=8`; empty for the grid.
+    pub label: String,
+    /// The value that is searched for.
     pub value: f64,
     /// Repetition, from 1.
     pub repetition: u32,
 }
 
 impl Point {
-    /// In words: `users=8`.
-    pub fn label(&self) -> String {
-        match &self.set {
-            Some((key, value)) => format!("{}={value}", key.rsplit('.').next().unwrap_or(key)),
-            None => String::new(),
-        }
+    /// A cell as it is.
+    pub fn plain(repetition: u32) -> Self {
+        Point { sets: Vec::new(), label: String::new(), value: 0.0, repetition }
+    }
+
+    fn one(key: &str, value: f64, repetition: u32) -> Self {
+        let text = format!("{value:.0}");
+        let label = format!("{}={text}", key.rsplit('.').next().unwrap_or(key));
+        Point { sets: vec![(key.to_owned(), text)], label, value, repetition }
     }
 }
 
@@ -35,19 +41,20 @@ const RUNS: usize = 64;
 
 /// The next point of one cell (and, where the strategy has no repetitions of its own, of one repetition of it); `None`
 /// when the search has ended. `history` holds that cell's runs in their order.
-pub fn next(strategy: &Strategy, repetition: u32, history: &[&RunRecord]) -> Option<Point> {
-    if history.len() >= RUNS {
+pub fn next(strategy: &Strategy, seed: u64, repetition: u32, history: &[&RunRecord]) -> Option<Point> {
+    if history.len() >= RUNS && !matches!(strategy, Strategy::Tune(_)) {
         return None;
     }
     match strategy {
         Strategy::Ladder(ladder) => climb(ladder, repetition, history),
         Strategy::HighestRate(search) => bisect(search, repetition, history),
         Strategy::RepeatUntil(goal) => repeat(goal, history),
+        Strategy::Tune(tune) => tune::next(tune, seed, history),
     }
 }
 
 fn users(n: f64, repetition: u32) -> Point {
-    Point { set: Some((USERS, format!("{n:.0}"))), value: n.round(), repetition }
+    Point::one(USERS, n.round(), repetition)
 }
 
 fn climb(ladder: &Ladder, repetition: u32, history: &[&RunRecord]) -> Option<Point> {
@@ -80,8 +87,7 @@ pub fn kept(run: &RunRecord) -> bool {
 fn rate(value: f64, repetition: u32) -> Point {
     // Four digits: rates are for people too.
     let unit = 10f64.powf((value.log10().floor() - 3.0).max(0.0));
-    let value = (value / unit).round() * unit;
-    Point { set: Some((RATE, format!("{value:.0}"))), value, repetition }
+    Point::one(RATE, (value / unit).round() * unit, repetition)
 }
 
 fn bisect(search: &HighestRate, repetition: u32, history: &[&RunRecord]) -> Option<Point> {
@@ -104,7 +110,7 @@ fn bisect(search: &HighestRate, repetition: u32, history: &[&RunRecord]) -> Opti
 
 fn repeat(goal: &RepeatUntil, history: &[&RunRecord]) -> Option<Point> {
     let made = history.len() as u32;
-    let next = Point { set: None, value: 0.0, repetition: made + 1 };
+    let next = Point::plain(made + 1);
     if made < goal.at_least.max(2) {
         return Some(next);
     }
@@ -134,13 +140,14 @@ mod tests {
             throughput: Some(throughput),
             offered: Some(value),
             passed: true,
+            objective: None,
         }
     }
 
     /// Runs a search against `system`, which says how a run at a value ends.
     fn search(strategy: &Strategy, system: impl Fn(f64) -> RunRecord) -> Vec<f64> {
         let mut runs: Vec<RunRecord> = Vec::new();
-        while let Some(point) = next(strategy, 1, &runs.iter().collect::<Vec<_>>()) {
+        while let Some(point) = next(strategy, 1, 1, &runs.iter().collect::<Vec<_>>()) {
             runs.push(system(point.value));
         }
         runs.iter().map(|run| run.value).collect()

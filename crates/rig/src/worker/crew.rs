@@ -106,7 +106,7 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Crew {
     /// Starts the workers and waits until each has opened its target.
-    pub fn start(recruits: Vec<Recruit>) -> Result<Crew, CrewError> {
+    pub fn start(recruits: Vec<Recruit>, control: &Control) -> Result<Crew, CrewError> {
         let (tell, told) = channel();
         let mut members = Vec::new();
         for recruit in recruits {
@@ -158,14 +158,14 @@ impl Crew {
     }
 
     /// Lets the first worker of every target make collections and look for records; returns what each has found.
-    pub fn prepare(&self) -> Result<Vec<Prepared>, CrewError> {
+    pub fn prepare(&self, control: &Control) -> Result<Vec<Prepared>, CrewError> {
         let firsts: Vec<usize> =
             self.members.iter().enumerate().filter(|(_, m)| m.number == 0).map(|(at, _)| at).collect();
         firsts.iter().for_each(|at| self.say(*at, &ToWorker::Prepare));
         let mut found = held(&self.prepared).clone();
-        for (worker, word) in
-            self.answers(&firsts, PREPARE, "prepare its target", |w| matches!(w, FromWorker::Prepared(_)))?
-        {
+        for (worker, word) in self.answers(control, &firsts, PREPARE, "prepare its target", |w| {
+            matches!(w, FromWorker::Prepared(_))
+        })? {
             if let FromWorker::Prepared(prepared) = word {
                 found[self.members[worker].instance] = prepared;
             }
@@ -203,6 +203,7 @@ impl Crew {
     /// One answer of each of `workers` that `is` it.
     fn answers(
         &self,
+        control: &Control,
         workers: &[usize],
         patience: Duration,
         what: &str,
@@ -212,8 +213,11 @@ impl Crew {
         let told = held(&self.told);
         let mut answers: Vec<(usize, FromWorker)> = Vec::new();
         while answers.len() < workers.len() {
+            if control.stopping() {
+                return Err(CrewError::Worker("interrupted".into()));
+            }
             let left = end.saturating_duration_since(Instant::now());
-            match told.recv_timeout(left) {
+            match told.recv_timeout(left.min(Duration::from_millis(50))) {
                 Ok((worker, Told::Message(word))) if is(&word) => answers.push((worker, word)),
                 Ok((worker, Told::Message(FromWorker::Failed { unreachable, words }))) => {
                     return Err(self.failed(worker, unreachable, words));
@@ -222,6 +226,7 @@ impl Crew {
                     return Err(CrewError::Worker(format!("{} was lost: {words}", self.name(worker))));
                 }
                 Ok(_) => {}
+                Err(_) if !left.is_zero() => {}
                 Err(_) => {
                     let text = format!("a worker did not {what} within {} s", patience.as_secs());
                     return Err(CrewError::Worker(text));

@@ -1,0 +1,276 @@
+//! A run's target and workers, from their start to their end, and the order of its steps.
+
+use super::kept;
+use super::one::{Failed, OneRun};
+use super::place::{Place, Shared};
+use super::series::Series;
+use super::watching;
+use crate::local::Confinement;
+use crate::session::{Ended, Observer, Session, SessionPlan};
+use crate::work::{Prepared, Work};
+use crate::worker::{Assignment, Crew, LEASE_MS, Recruit};
+use dyno_engine::{affinity, share};
+use dyno_plan::experiment::{Client, Experiment, Phases, When};
+use dyno_plan::server::{IfNotPermitted, Limits};
+use dyno_plan::tree::Node;
+use dyno_rundir::schema::{Status, Summary};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A run under way: its target, its workers, and what they are confined in.
+pub(super) struct Bench<'a> {
+    run: &'a OneRun<'a>,
+    place: Place,
+    crew: Option<Crew>,
+    confined: Vec<Confinement>,
+    /// The folder of an embedded store.
+    data: PathBuf,
+}
+
+impl<'a> Bench<'a> {
+    /// Nothing runs yet but the target.
+    pub fn new(run: &'a OneRun<'a>, place: Place, data: PathBuf) -> Self {
+        Bench { run, place, crew: None, confined: Vec::new(), data }
+    }
+
+    /// Ends workers, groups and target.
+    pub fn end(mut self, spec: &Experiment, shared: &mut Shared) -> Result<(), Failed> {
+        let dismissed = self.dismiss();
+        let ended = self.place.end(spec, shared);
+        dismissed?;
+        Ok(ended?)
+    }
+
+    /// Load, where there is something to load, and measurement.
+    pub fn conduct(
+        &mut self,
+        spec: &Experiment,
+        tree: &Node,
+        logs: &Path,
+        observer: &mut dyn Observer,
+    ) -> Result<(Summary, Option<f64>), Failed> {
+        let keeps = kept::wanted(spec) && spec.phases.load.when != When::Never;
+        let mut prepared = match keeps {
+            // The load is not what the limits are about.
+            true => {
+                let client = Client { limits: Limits::default(), ..spec.client.clone() };
+                self.enlist(&Experiment { client, ..spec.clone() }, logs)?
+            }
+            false => self.enlist(spec, logs)?,
+        };
+        if keeps && prepared.iter().any(|one| one.load) {
+            self.load_and_keep(spec, logs, &prepared, observer)?;
+        }
+        if keeps {
+            let loaded = Experiment { phases: loaded(&spec.phases), ..spec.clone() };
+            prepared = self.enlist(&loaded, logs)?;
+        }
+        self.measure(spec, tree, logs, &prepared, observer)
+    }
+
+    /// Starts the workers; what each pair's first has found.
+    fn enlist(&mut self, spec: &Experiment, logs: &Path) -> Result<Vec<Prepared>, Failed> {
+        self.dismiss()?;
+        let recruits = self.recruits(spec, logs)?;
+        let crew =
+            Crew::start(recruits, &self.run.control).map_err(|error| self.with_cause(error.to_string()))?;
+        let prepared = crew.prepare(&self.run.control).map_err(|error| self.with_cause(error.to_string()))?;
+        self.crew = Some(crew);
+        Ok(prepared)
+    }
+
+    fn dismiss(&mut self) -> Result<(), Failed> {
+        self.crew = None;
+        for one in self.confined.drain(..) {
+            one.end().map_err(|e| e.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Loads an embedded store, closes it and keeps a copy of its files.
+    fn load_and_keep(
+        &mut self,
+        spec: &Experiment,
+        logs: &Path,
+        prepared: &[Prepared],
+        observer: &mut dyn Observer,
+    ) -> Result<(), Failed> {
+        let mut work = (self.run.read_work)(spec)?;
+        work.adopt(&together(prepared))?;
+        let Some(crew) = &self.crew else { return Ok(()) };
+        let plan = SessionPlan { title: "load".into(), ..SessionPlan::default() };
+        let mut session = Session::new(plan, crew, self.run.control.clone(), None);
+        self.run.load(spec, work.as_ref(), self.place.uris.len(), &mut session, logs, observer)?;
+        if self.run.control.stopping() {
+            return Err(Failed::Interrupted);
+        }
+        self.dismiss()?;
+        Ok(kept::keep(spec, self.run.below, &self.data)?)
+    }
+
+    fn measure(
+        &mut self,
+        spec: &Experiment,
+        tree: &Node,
+        logs: &Path,
+        prepared: &[Prepared],
+        observer: &mut dyn Observer,
+    ) -> Result<(Summary, Option<f64>), Failed> {
+        let run = self.run;
+        let Some(crew) = self.crew.take() else { return Err(Failed::Words("a run without workers".into())) };
+        let mut work = (run.read_work)(spec)?;
+        work.adopt(&together(prepared))?;
+        let plan = run.session_plan(spec, work.as_ref(), &crew)?;
+        let facts = self.facts(&crew)?;
+        let writer = run.writer(tree, work.as_ref(), &crew, facts, &plan)?;
+        let mut session = Session::new(plan, &crew, run.control.clone(), Some(writer));
+        watching::begin(spec, &self.place, &crew.pids(), &mut session)?;
+        let made = self.phases(spec, work.as_ref(), &mut session, logs, observer);
+        if let Err(Failed::Words(words)) = &made {
+            if let Some(writer) = session.writer() {
+                writer.event("failed", words);
+                writer.update(|run| run.status = Status::Failed);
+            }
+            return Err(self.with_cause(words.clone()));
+        }
+        let (ended, series) = made?;
+        let died = self.place.died();
+        // A worker that was lost says nothing any more.
+        let facts = self.facts(&crew).unwrap_or_else(|_| self.place.facts());
+        if let Some(writer) = session.writer() {
+            died.iter().for_each(|words| writer.event("server", words));
+            // Counters of limits say most at the end.
+            writer.update(|run| run.facts.extend(facts));
+        }
+        let status = if run.control.stopping() { Status::Interrupted } else { Status::Complete };
+        let pacing = work.measure()?.pacing;
+        let summary = session.finish(&ended, &pacing, status);
+        let unwatched = session.unwatch();
+        if let Some(failure) =
+            session.writer().and_then(|writer| writer.failure().map(str::to_owned)).or(unwatched)
+        {
+            return Err(Failed::Words(format!("the run directory is incomplete: {failure}")));
+        }
+        match died {
+            Some(words) => Err(Failed::Words(words)),
+            None => Ok((summary, series.estimate(&spec.window))),
+        }
+    }
+
+    fn phases(
+        &mut self,
+        spec: &Experiment,
+        work: &dyn Work,
+        session: &mut Session<'_>,
+        logs: &Path,
+        observer: &mut dyn Observer,
+    ) -> Result<(Ended, Series), Failed> {
+        let pairs = self.place.uris.len();
+        if self.run.load(spec, work, pairs, session, logs, observer)? {
+            self.place.loaded()?;
+        }
+        self.run.measured(spec, work, pairs, session, logs, observer)
+    }
+
+    /// What is known of target, server and workers at the start.
+    fn facts(&self, crew: &Crew) -> Result<BTreeMap<String, String>, Failed> {
+        let mut facts = crew.facts.clone();
+        facts.extend(self.place.facts());
+        for (number, (confined, pid)) in self.confined.iter().zip(crew.pids()).enumerate() {
+            let own = confined.facts(pid).map_err(|e| e.to_string())?;
+            facts.extend(own.into_iter().map(|(key, value)| (format!("worker-{number}.{key}"), value)));
+            for lost in &confined.lost {
+                facts.insert(format!("worker-{number}.lost"), lost.clone());
+            }
+        }
+        Ok(facts)
+    }
+
+    /// The words, and that the server is no longer there, if it is not.
+    fn with_cause(&mut self, words: String) -> Failed {
+        match self.place.died() {
+            Some(died) => Failed::Words(format!("{died}; {words}")),
+            None => Failed::Words(words),
+        }
+    }
+
+    /// Workers of all pairs, each with its part of the cores that are left to the load.
+    fn recruits(&mut self, spec: &Experiment, logs: &Path) -> Result<Vec<Recruit>, Failed> {
+        let place = &self.place;
+        let mut free = affinity::allowed_cores();
+        if free.len() > 1 {
+            free.retain(|core| !place.taken.contains(core));
+        }
+        if place.local && place.taken.is_empty() && free.len() > 1 {
+            free.remove(0);
+        }
+        let (uris, pairs) = (place.uris.clone(), place.uris.len());
+        let (local, spin) = (place.local, !place.taken.is_empty());
+        let mut recruits = Vec::new();
+        for (instance, uri) in uris.iter().enumerate() {
+            for number in 0..spec.client.workers as usize {
+                let name = format!("worker-{instance}-{number}.log");
+                let log = std::fs::File::create(logs.join(&name)).map_err(|e| format!("{name}: {e}"))?;
+                let (mut command, own) = self.command(spec, recruits.len(), pairs, logs)?;
+                command.stderr(Stdio::from(log));
+                let assignment = Assignment {
+                    target: uri.clone(),
+                    spec: Box::new(spec.clone()),
+                    number,
+                    of: spec.client.workers as usize,
+                    instance,
+                    cores: if own.is_empty() { share(&free, instance, pairs) } else { own },
+                    local,
+                    spin,
+                    lease_ms: LEASE_MS,
+                };
+                recruits.push(Recruit { command, assignment });
+            }
+        }
+        Ok(recruits)
+    }
+
+    /// A worker's command, inside its placement and limits, and the cores that gives it (none: any).
+    fn command(
+        &mut self,
+        spec: &Experiment,
+        index: usize,
+        pairs: usize,
+        logs: &Path,
+    ) -> Result<(Command, Vec<usize>), Failed> {
+        let client = &spec.client;
+        let words = ["worker", "--stdio"];
+        if client.placement.is_nothing() && client.limits.is_nothing() {
+            let mut command = Command::new(self.run.program);
+            command.args(words);
+            return Ok((command, Vec::new()));
+        }
+        let count = pairs * client.workers as usize;
+        let home = logs.join(format!("worker-{index}"));
+        std::fs::create_dir_all(&home).map_err(|e| format!("{}: {e}", home.display()))?;
+        let go_on = client.if_not_permitted == IfNotPermitted::Continue;
+        let asked = (&client.placement, &client.limits);
+        let folder = if self.data.is_dir() { &self.data } else { logs };
+        let confined = Confinement::new(asked, (index, count), (&home, folder), self.run.machine, go_on);
+        let confined = confined.map_err(|e| format!("client: {e}"))?;
+        let command = confined.command(self.run.program, &words);
+        let cores = confined.cores();
+        self.confined.push(confined);
+        Ok((command, cores))
+    }
+}
+
+/// What all pairs have found, as the controller's own work needs it.
+fn together(prepared: &[Prepared]) -> Prepared {
+    let mut first = prepared.first().cloned().unwrap_or_default();
+    first.load = prepared.iter().any(|one| one.load);
+    first
+}
+
+/// The phases of a run whose data are there.
+fn loaded(phases: &Phases) -> Phases {
+    let mut phases = phases.clone();
+    phases.load.when = When::Never;
+    phases
+}

@@ -1,0 +1,163 @@
+//! The steps of a run: what is recorded, load, pause, measurement.
+
+use super::hooks;
+use super::one::{Failed, OneRun};
+use super::series::Series;
+use crate::apparatus::Apparatus;
+use crate::parts;
+use crate::session::{Ended, Observer, Session, SessionPlan};
+use crate::work::Work;
+use crate::worker::Crew;
+use dyno_analysis::Condition;
+use dyno_engine::{End, Job};
+use dyno_plan::experiment::{Experiment, Strategy};
+use dyno_plan::tree::Node;
+use dyno_record::Scale;
+use dyno_rundir::Writer;
+use dyno_rundir::mask::{is_secret, mask_arguments, mask_uris};
+use dyno_rundir::schema::{Run, Setting, Status, VERSION};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+impl OneRun<'_> {
+    pub(super) fn session_plan(
+        &self,
+        spec: &Experiment,
+        work: &dyn Work,
+        crew: &Crew,
+    ) -> Result<SessionPlan, Failed> {
+        let measured = work.measure()?;
+        let conditions = conditions(spec, measured.workload.metrics())?;
+        Ok(SessionPlan {
+            title: format!("{}, {}", work.name(), self.cell.label()),
+            target: crew.shown.join(" "),
+            started: jiff::Timestamp::now().to_string(),
+            conditions,
+            clock_ns: self.environment.clock_ns,
+        })
+    }
+
+    pub(super) fn writer(
+        &self,
+        tree: &Node,
+        work: &dyn Work,
+        crew: &Crew,
+        facts: BTreeMap<String, String>,
+        plan: &SessionPlan,
+    ) -> Result<Writer, Failed> {
+        let mask = |key: &str, value: &str| if is_secret(key) { "***".to_owned() } else { mask_uris(value) };
+        let setting = |key: &str, value: &str, source: String| Setting {
+            value: mask(key, value),
+            key: key.to_owned(),
+            source,
+        };
+        let mut settings = vec![setting("title", &plan.title, "derived".into())];
+        settings.push(setting("cell", &self.cell.label(), "derived".into()));
+        settings.push(setting("repetition", &self.point.repetition.to_string(), "derived".into()));
+        let leaves = tree.leaves();
+        settings.extend(leaves.iter().map(|(key, value, origin)| setting(key, value, origin.to_string())));
+        let own = work.settings();
+        settings.extend(own.iter().map(|(key, s)| setting(key, &s.value, s.source.to_string())));
+        let run = Run {
+            version: VERSION,
+            dyno: env!("CARGO_PKG_VERSION").into(),
+            command: mask_arguments(&std::env::args().collect::<Vec<_>>()),
+            started: plan.started.clone(),
+            status: Status::Running,
+            target: plan.target.clone(),
+            database: crew.nature().database,
+            facts,
+            settings,
+            metrics: BTreeMap::new(),
+            unit_ns: Scale::Ns64.unit_ns(),
+        };
+        let writer = Writer::create(&self.dir, run, self.environment, Scale::Ns64);
+        Ok(writer.map_err(|e| format!("cannot write the run directory: {e}"))?)
+    }
+
+    /// The load phase, if there is something to load.
+    pub(super) fn load(
+        &self,
+        spec: &Experiment,
+        work: &dyn Work,
+        pairs: usize,
+        session: &mut Session<'_>,
+        logs: &Path,
+        observer: &mut dyn Observer,
+    ) -> Result<bool, Failed> {
+        let Some(job) = work.load()? else { return Ok(false) };
+        let hooks = &spec.hooks;
+        hooks::run("before_load", &hooks.before_load, &hooks.timeout, logs, &self.told())?;
+        let ended =
+            session.run_workers("load", &[whole(job, pairs)?], observer).map_err(|e| e.to_string())?;
+        let failed = ended.totals.failed();
+        if failed > 0 && !self.control.stopping() {
+            let first = ended.phase.errors.values().next().cloned().unwrap_or_default();
+            return Err(Failed::Words(format!("{failed} inserts of the load failed: {first}")));
+        }
+        hooks::run("after_load", &hooks.after_load, &hooks.timeout, logs, &self.told())?;
+        Ok(true)
+    }
+
+    /// Pause, warm-up and measurement.
+    pub(super) fn measured(
+        &self,
+        spec: &Experiment,
+        work: &dyn Work,
+        pairs: usize,
+        session: &mut Session<'_>,
+        logs: &Path,
+        observer: &mut dyn Observer,
+    ) -> Result<(Ended, Series), Failed> {
+        if let Some(pause) = &spec.phases.pause {
+            self.pause(Duration::from_nanos(pause.0));
+        }
+        if self.control.stopping() {
+            return Err(Failed::Interrupted);
+        }
+        let hooks = &spec.hooks;
+        hooks::run("before_measure", &hooks.before_measure, &hooks.timeout, logs, &self.told())?;
+        let job = whole(work.measure()?, pairs)?;
+        let mut series = Series::new(job.warmup_ns);
+        let mut watched = series.watch(observer);
+        let ended = session.run_workers("measure", &[job], &mut watched).map_err(|e| e.to_string())?;
+        hooks::run("after_measure", &hooks.after_measure, &hooks.timeout, logs, &self.told())?;
+        Ok((ended, series))
+    }
+
+    /// Waits, but not longer than the user wants.
+    fn pause(&self, length: Duration) {
+        let end = std::time::Instant::now() + length;
+        while !self.control.stopping() {
+            let left = end.saturating_duration_since(std::time::Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            std::thread::sleep(left.min(Duration::from_millis(50)));
+        }
+    }
+}
+
+/// The job of all pairs together, as reports see it.
+fn whole(job: Job, pairs: usize) -> Result<Job, Failed> {
+    let operations = job.end.operations.map(|n| n * pairs as u64);
+    let end = End { operations, ..job.end };
+    let all = vec![Job { end, ..job }; pairs];
+    parts::together(&all).ok_or_else(|| Failed::Words("a run without targets".into()))
+}
+
+/// Thresholds of the experiment and objectives of its search, checked against the workload's operations.
+pub(super) fn conditions(spec: &Experiment, metrics: &[String]) -> Result<Vec<Condition>, String> {
+    let objectives = match &spec.strategy {
+        Some(Strategy::HighestRate(search)) => search.objectives.clone(),
+        Some(Strategy::Tune(tune)) => [&tune.constraints[..], &[tune.measured()]].concat(),
+        _ => Vec::new(),
+    };
+    let read = |text: &String| {
+        let condition = Condition::parse(text).map_err(|e| format!("require: {e}"))?;
+        condition.check(metrics).map_err(|e| format!("require: {e}"))?;
+        Ok(condition)
+    };
+    spec.require.iter().chain(&objectives).map(read).collect()
+}
