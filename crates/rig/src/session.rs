@@ -1,7 +1,7 @@
 //! A run of several phases on one open target, recorded as it goes.
 
 use crate::apparatus::{Apparatus, Applied, Nature};
-use crate::edges::Edges;
+use crate::edges::{Edges, OnEpoch};
 use crate::parts;
 use crate::target::Opened;
 use crate::watch::{ServerNow, Watch};
@@ -15,6 +15,7 @@ use dyno_types::{Content, Outcome, Refused, Request, Verb};
 use dyno_workload::{Draw, Frontier, Workload};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 /// One phase to run.
 #[derive(Clone)]
@@ -89,6 +90,7 @@ pub struct Session<'a> {
     control: Arc<Control>,
     writer: Option<Writer>,
     watch: Option<Watch>,
+    on_epoch: Option<OnEpoch>,
     phases: Vec<Phase>,
     pairs: Vec<Pair>,
 }
@@ -101,7 +103,16 @@ impl<'a> Session<'a> {
         control: Arc<Control>,
         writer: Option<Writer>,
     ) -> Self {
-        Session { plan, apparatus, control, writer, watch: None, phases: Vec::new(), pairs: Vec::new() }
+        Session {
+            plan,
+            apparatus,
+            control,
+            writer,
+            watch: None,
+            on_epoch: None,
+            phases: Vec::new(),
+            pairs: Vec::new(),
+        }
     }
 
     /// The run directory.
@@ -112,6 +123,11 @@ impl<'a> Session<'a> {
     /// Has monitors look on from now on.
     pub fn watch(&mut self, watch: Watch) {
         self.watch = Some(watch);
+    }
+
+    /// Has `tell` called with the epoch of every phase from now on, and the length of its warm-up, a little before it.
+    pub fn on_epoch(&mut self, tell: impl Fn(SystemTime, Duration) + Send + Sync + 'static) {
+        self.on_epoch = Some(Arc::new(tell));
     }
 
     /// Ends the monitors, if there are any, and notes what they have cost; the first of their writes that failed.
@@ -152,7 +168,7 @@ impl<'a> Session<'a> {
         }
         let mut sums = [Totals::new(metrics.len(), job.scale), Totals::new(metrics.len(), job.scale)];
         let watch = self.watch.as_ref();
-        let mut edges = Edges::expect(name, job.warmup_ns, watch, &self.control);
+        let mut edges = Edges::expect(name, job.warmup_ns, watch, self.on_epoch.clone(), &self.control);
         let mut steal = HostCpu::start();
         let (mut total_ticks, mut stolen_ticks) = (0, 0);
         let writer = &mut self.writer;
