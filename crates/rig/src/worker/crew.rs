@@ -127,7 +127,7 @@ impl Crew {
         crew.keep_alive()?;
         let all: Vec<usize> = (0..crew.members.len()).collect();
         for (worker, word) in
-            crew.answers(&all, READY, "open its target", |w| matches!(w, FromWorker::Ready { .. }))?
+            crew.answers(control, &all, READY, "open its target", |w| matches!(w, FromWorker::Ready { .. }))?
         {
             let FromWorker::Ready { nature, facts, shown, .. } = word else { continue };
             crew.shown[crew.members[worker].instance] = shown;
