@@ -4,6 +4,7 @@ mod args;
 mod doctor;
 mod exit;
 mod experiment;
+mod grafana;
 mod json;
 mod live;
 mod metrics;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         args::Command::Status(options) => experiment::status(&options),
         args::Command::Stop(options) => experiment::stop(&options),
         args::Command::Doctor(options) => doctor::doctor(&options),
+        args::Command::Grafana(options) => grafana::grafana(&options),
         args::Command::Worker(_) => worker::worker(),
         args::Command::Schema(options) => report::schema(&options),
     };

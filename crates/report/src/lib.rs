@@ -1,8 +1,9 @@
 //! Every output format. Nothing here prints: texts go to whoever asked for them.
 //!
-//! `summary` is what a person reads after a run, `ycsb` and `sysbench_mongodb` are what these programs print.
+//! `grafana` makes dashboards, `summary` is what a person reads after a run, `ycsb` and `sysbench_mongodb` are what these programs print.
 
 pub mod experiment;
+pub mod grafana;
 mod monitored;
 pub mod pocdriver;
 pub mod summary;

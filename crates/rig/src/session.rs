@@ -91,6 +91,7 @@ pub struct Session<'a> {
     writer: Option<Writer>,
     watch: Option<Watch>,
     on_epoch: Option<OnEpoch>,
+    grafana: Option<String>,
     phases: Vec<Phase>,
     pairs: Vec<Pair>,
 }
@@ -110,6 +111,7 @@ impl<'a> Session<'a> {
             writer,
             watch: None,
             on_epoch: None,
+            grafana: None,
             phases: Vec::new(),
             pairs: Vec::new(),
         }
@@ -128,6 +130,11 @@ impl<'a> Session<'a> {
     /// Has `tell` called with the epoch of every phase from now on, and the length of its warm-up, a little before it.
     pub fn on_epoch(&mut self, tell: impl Fn(SystemTime, Duration) + Send + Sync + 'static) {
         self.on_epoch = Some(Arc::new(tell));
+    }
+
+    /// Has the summary link each phase's time on a dashboard of Grafana.
+    pub fn link_to(&mut self, dashboard: &str) {
+        self.grafana = Some(dashboard.to_owned());
     }
 
     /// Ends the monitors, if there are any, and notes what they have cost; the first of their writes that failed.
@@ -217,6 +224,12 @@ impl<'a> Session<'a> {
             phase(PhaseFacts { name: "warmup".into(), seconds, ..PhaseFacts::default() }, &metrics, &warm)
         });
         edges.end(finished, &mut phase_summary, warmup.as_mut(), self.writer.as_mut());
+        if let Some(grafana) = &self.grafana {
+            let (epoch, elapsed) = (applied.finished.epoch, applied.finished.elapsed_ns);
+            let begun = epoch + Duration::from_nanos(job.warmup_ns);
+            phase_summary.link = Some(link(grafana, begun, epoch + Duration::from_nanos(elapsed)));
+            warmup.iter_mut().for_each(|phase| phase.link = Some(link(grafana, epoch, begun)));
+        }
         self.take_pairs(name, &metrics);
         self.phases.extend(warmup.clone());
         self.phases.push(phase_summary.clone());
@@ -277,6 +290,13 @@ impl<'a> Session<'a> {
         }
         summary
     }
+}
+
+/// The dashboard from one time to another: Grafana takes milliseconds since 1970.
+fn link(dashboard: &str, from: SystemTime, to: SystemTime) -> String {
+    let ms = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
+    let sign = if dashboard.contains('?') { '&' } else { '?' };
+    format!("{}{sign}from={}&to={}", dashboard.trim_end_matches('/'), ms(from), ms(to))
 }
 
 /// The share of a job that is done after `elapsed_s` seconds.

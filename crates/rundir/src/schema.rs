@@ -304,6 +304,9 @@ pub struct Phase {
     pub client: Client,
     /// First error text of every class.
     pub errors: BTreeMap<String, String>,
+    /// A dashboard that shows the exact time of the phase, where the experiment names one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub link: Option<String>,
     /// What host, server and database did meanwhile.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub monitor: Option<Monitored>,

@@ -1,7 +1,7 @@
 //! What this host is and how it is set up: facts by group, read from procfs, sysfs, cgroupfs and `/etc`.
 //!
-//! `cpu`, `memory`, `storage`, `network`, `kernel` and `firmware` read; `findings` says what speaks against good measurements, and
-//! `profiles` compares with the hardware, kernel and BIOS lists of known recipes. Facts that change from minute to minute
+//! `cpu`, `memory`, `storage`, `network`, `kernel` and `firmware` read; `findings` says what speaks against good measurements,
+//! and `profiles` compares with the hardware, kernel and BIOS lists of known recipes. Facts that change from minute to minute
 //! stand apart in `volatile`. What cannot be read is absent.
 
 mod cpu;
@@ -108,7 +108,8 @@ fn names(path: &Path) -> Vec<String> {
     names
 }
 
-/// The distinct values, each with how often it was found where there are several: `performance`, or `performance x 2, powersave x 6`.
+/// The distinct values, each with how often it was found where there are several: `performance`, or
+/// `performance x 2, powersave x 6`.
 fn tally(values: impl Iterator<Item = String>) -> Option<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for value in values {
