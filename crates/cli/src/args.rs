@@ -49,6 +49,10 @@ pub enum Command {
     Status(StatusArgs),
     /// End an experiment that runs, as Ctrl-C does; after a crash, remove what it left behind
     Stop(StopArgs),
+    /// What this host is, how it is set up, and what of that speaks against good measurements
+    Doctor(crate::doctor::DoctorArgs),
+    /// Write dashboards for Grafana: run, host, database
+    Grafana(crate::grafana::GrafanaArgs),
     /// Apply load for an experiment; started by dyno itself
     #[command(hide = true)]
     Worker(WorkerArgs),
@@ -109,6 +113,9 @@ pub struct PresetsArgs {
 pub struct ResumeArgs {
     /// The experiment's directory
     pub dir: PathBuf,
+    /// Serve live metrics for Prometheus, as `dyno run --metrics` does
+    #[arg(long, value_name = "[HOST:]PORT")]
+    pub metrics: Option<String>,
     /// Print the table as JSON
     #[arg(long)]
     pub json: bool,

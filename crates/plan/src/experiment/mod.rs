@@ -13,11 +13,13 @@ mod factors;
 mod order;
 mod spec;
 mod strategies;
+mod traces;
 
 pub use estimate::{Estimate, estimate};
 pub use factors::{ALIASES, Factor, Level, full_path};
 pub use spec::*;
 pub use strategies::*;
+pub use traces::{Trace, TracedPhase};
 
 use crate::tree::{Node, TreeError};
 use factors::{Filter, Override};

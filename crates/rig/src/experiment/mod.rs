@@ -19,6 +19,7 @@ mod place;
 mod series;
 mod steps;
 pub mod strategy;
+mod traces;
 pub mod tune;
 mod watching;
 
