@@ -1,6 +1,7 @@
 //! Every output format. Nothing here prints: texts go to whoever asked for them.
 //!
-//! `grafana` makes dashboards, `summary` is what a person reads after a run, `ycsb` and `sysbench_mongodb` are what these programs print.
+//! `summary` is what a person reads after a run, `ycsb` and `sysbench_mongodb` are what these programs print, `grafana` makes
+//! dashboards.
 
 pub mod experiment;
 pub mod grafana;
