@@ -33,6 +33,8 @@ pub enum Command {
     Pocdriver(Box<crate::pocdriver::PocArgs>),
     /// Drop-in for sysbench-mongodb: its configuration, its data, its transaction
     SysbenchMongodb(Box<crate::sysbench_mongodb::SysbenchArgs>),
+    /// Drop-in for the Workload Services Framework's Mongo-YCSB workload: its cases, variables and KPIs
+    Wsf(Box<crate::wsf::WsfArgs>),
     /// Print documents of a workload of one's own (YAML) and their size; nothing is sent
     Sample(SampleArgs),
     /// Print cells, order and duration of an experiment; nothing is touched
@@ -222,6 +224,9 @@ pub struct RunArgs {
     /// Presets: divide data, cache and limits, where the preset can be scaled
     #[arg(long, value_name = "N", help_heading = "Experiment")]
     pub scale: Option<u32>,
+    /// Experiments: the claim, operations/s, instead of the file's thresholds
+    #[arg(long, value_name = "RATE", help_heading = "Experiment")]
+    pub require_rate: Option<String>,
 
     /// YCSB workload: a letter (a to f), a built-in name (workloads/workloada) or a properties file; or documents and
     /// operations of one's own: a file that ends in .yaml

@@ -18,6 +18,7 @@ mod sysbench_mongodb;
 mod terminal;
 mod top;
 mod worker;
+mod wsf;
 mod ycsb;
 
 use clap::Parser;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         args::Command::Selftest(options) => selftest::selftest(&options),
         args::Command::Pocdriver(options) => pocdriver::pocdriver(&options),
         args::Command::SysbenchMongodb(options) => sysbench_mongodb::sysbench_mongodb(&options),
+        args::Command::Wsf(options) => wsf::wsf(&options),
         args::Command::Ycsb(options) => return ycsb::ycsb(&options.arguments),
         args::Command::Plan(options) => experiment::plan(&options),
         args::Command::Presets(options) => experiment::list_presets(&options),

@@ -42,6 +42,17 @@ fn wrong_usage_is_explained() {
         (&["run", "redis://h?reads=any"], "cluster=true"),
         (&["run", "sqlite:x.db?jurnal=wal"], "journal"),
         (&["report", "nowhere"], "nowhere"),
+        (&["wsf"], "-N lists them"),
+        (&["wsf", "gatd"], "gated"),
+        (&["wsf", "gated", "--set", "THREDS=1"], "THREADS"),
+        (&["wsf", "gated", "--set", "THREADS=1 2 ...9"], "3 or more"),
+        (&["wsf", "gated", "--backend", "kubernetes"], "not offered"),
+        (&["wsf", "gated", "--program", "nowhere"], "--target URI"),
+        (&["wsf", "-R", "nothing", "--dry-run"], "no test matches"),
+        (&["wsf", "-R", "(", "--dry-run"], "regular expression"),
+        (&["wsf", "30write60read10insert", "--dry-run"], "sum to 1.1"),
+        (&["wsf", "read", "--target", "null:", "--noenv"], "CLIENT_SERVER_PAIR=1"),
+        (&["wsf", "list-kpi", "full"], "itr-"),
     ];
     for (arguments, word) in cases {
         let output = dyno.run(arguments);

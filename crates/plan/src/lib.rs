@@ -2,7 +2,7 @@
 //!
 //! Here live the grammar of `.properties` files ([`properties`]), the layers of settings ([`settings`]), YCSB's
 //! command line ([`ycsb`]), sysbench-mongodb's configurations
-//! ([`sysbench_mongodb`]), document workloads of one's own in YAML ([`template`]), and the reading of what belongs
+//! ([`sysbench_mongodb`]), the Workload Services Framework's cases ([`wsf`]), document workloads of one's own in YAML ([`template`]), and the reading of what belongs
 //! to a binding ([`bindings`]) and to the client
 //! ([`client`]). What a workload makes of its properties is `dyno-workload`'s affair. Nothing here prints, opens a
 //! connection or touches a file, save that property files are read.
@@ -24,6 +24,7 @@ pub mod sysbench_mongodb;
 pub mod template;
 pub mod tree;
 pub mod values;
+pub mod wsf;
 mod yaml;
 pub mod ycsb;
 

@@ -135,6 +135,19 @@ impl RunDir {
         Ok(Some((begin, at("end", &phase.name).unwrap_or(last))))
     }
 
+    /// Successful operations of each second of the measured phase, from the end of the warm-up on.
+    pub fn succeeded(&self) -> Result<std::collections::BTreeMap<u64, u64>, ReadError> {
+        let warmup =
+            self.summary.as_ref().and_then(|summary| summary.phases.iter().find(|p| p.name == "warmup"));
+        let begin = warmup.map_or(0, |phase| phase.seconds.round() as u64);
+        let mut seconds = std::collections::BTreeMap::new();
+        let lines: Vec<IntervalLine> = Self::lines(&self.path.join("intervals.jsonl"))?;
+        for line in lines.iter().filter(|line| line.phase == "measure" && line.second >= begin) {
+            *seconds.entry(line.second - begin).or_default() += line.ended.get("ok").copied().unwrap_or(0);
+        }
+        Ok(seconds)
+    }
+
     /// Complete lines only: the last one of a killed run may be torn.
     fn lines<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, ReadError> {
         let text = read(path)?;

@@ -55,7 +55,7 @@ fn text_of(name: &str, scale: Option<u32>) -> Result<String, Failure> {
 }
 
 /// A plan that has been checked as far as that goes without touching anything.
-fn planned(text: &str, name: &str, sets: &[String]) -> Result<Plan, Failure> {
+pub fn planned(text: &str, name: &str, sets: &[String]) -> Result<Plan, Failure> {
     let plan = experiment::plan(text, name, sets).map_err(|e| Failure::Usage(e.to_string()))?;
     check(&plan, &read_work).map_err(|words| Failure::Usage(format!("{name}: {words}")))?;
     Ok(plan)
@@ -65,11 +65,13 @@ fn planned(text: &str, name: &str, sets: &[String]) -> Result<Plan, Failure> {
 pub fn run(args: &RunArgs, name: &str) -> Result<Exit, Failure> {
     refuse_options(args)?;
     let text = text_of(name, args.scale)?;
-    let plan = planned(&text, name, &args.sets)?;
+    let mut sets = args.sets.clone();
+    sets.extend(args.require_rate.as_ref().map(|rate| format!("require=['throughput > {rate}']")));
+    let plan = planned(&text, name, &sets)?;
     let path = args.out.clone().unwrap_or_else(|| new_directory(&plan.name));
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
-    let mut directory = Directory::create(&path, &text, name, &args.sets, &plan)?;
+    let mut directory = Directory::create(&path, &text, name, &sets, &plan)?;
     carry_out(&plan, &mut directory, control, (args.quiet, args.json), args.metrics.as_deref())
 }
 
@@ -122,7 +124,8 @@ pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
     carry_out(&plan, &mut directory, control, (args.quiet, args.json), args.metrics.as_deref())
 }
 
-fn carry_out(
+/// Makes the runs that are still to be made and prints the table.
+pub fn carry_out(
     plan: &Plan,
     directory: &mut Directory,
     control: Arc<Control>,

@@ -196,11 +196,19 @@ pub struct Ycsb {
     pub records: Option<Count>,
     /// Properties of the workload by name, such as `fieldlength: 100`.
     pub properties: BTreeMap<String, String>,
+    /// The same for the measured phase alone, such as `insertcount: 1000` for a part of the keys. Default: none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub run_properties: BTreeMap<String, String>,
 }
 
 impl Default for Ycsb {
     fn default() -> Self {
-        Ycsb { workload: "a".into(), records: None, properties: BTreeMap::new() }
+        Ycsb {
+            workload: "a".into(),
+            records: None,
+            properties: BTreeMap::new(),
+            run_properties: BTreeMap::new(),
+        }
     }
 }
 

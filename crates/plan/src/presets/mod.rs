@@ -5,6 +5,8 @@
 mod ingest;
 mod percona;
 
+use crate::wsf;
+
 /// An experiment that comes along.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
@@ -20,7 +22,7 @@ pub struct Preset {
 const LAB: &str = include_str!("lab.yaml");
 
 /// All presets.
-pub const PRESETS: [Preset; 10] = [
+pub const PRESETS: [Preset; 14] = [
     Preset {
         name: "bexhoma/dragonfly-1",
         about: "bexhoma's single-host Dragonfly: load by 8 workers, then workload A at 65,536/s",
@@ -81,7 +83,30 @@ pub const PRESETS: [Preset; 10] = [
         scales: &percona::SCALES,
         make: percona::engines_embedded,
     },
+    known("wsf/bkm-icx", "WSF 90read10update: 16 pairs, servers bound by port, two-socket Ice Lake", |_| {
+        best_known("icx")
+    }),
+    known("wsf/bkm-spr", "WSF 90read10update: 16 pairs, servers on one node, Sapphire Rapids", |_| {
+        best_known("spr")
+    }),
+    known("wsf/bkm-m6i.32xlarge", "WSF 90read10update: 16 pairs, servers bound by port", |_| {
+        best_known("m6i.32xlarge")
+    }),
+    known("wsf/bkm-m6i.16xlarge", "WSF 90read10update: 8 pairs, servers on one node", |_| {
+        best_known("m6i.16xlarge")
+    }),
 ];
+
+/// A best known configuration of WSF's 90read10update.
+const fn known(name: &'static str, about: &'static str, make: fn(u32) -> String) -> Preset {
+    Preset { name, about, scales: &[], make }
+}
+
+/// Its text; the presets' test reads all of them.
+fn best_known(name: &str) -> String {
+    let found = wsf::best_known(name).ok_or_else(|| format!("# no configuration {name}\n"));
+    found.and_then(|known| known.experiment()).unwrap_or_else(|words| words)
+}
 
 /// Finds a preset by its name.
 pub fn find(name: &str) -> Option<&'static Preset> {

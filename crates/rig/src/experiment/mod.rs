@@ -26,7 +26,7 @@ mod watching;
 pub use directory::{
     CellRecord, Directory, DirectoryError, ExperimentRecord, finished, holder, read_journal, read_record,
 };
-pub use journal::{Entry, RunRecord, RunStatus};
+pub use journal::{Entry, Figures, RunRecord, RunStatus};
 
 use crate::local::{Machine, tuning, undo};
 use crate::session::Observer;

@@ -11,6 +11,7 @@ use dyno_types::{Content, Refused, Verb};
 use dyno_workload::Workload;
 use dyno_workload::ycsb::config::Proportions;
 use dyno_workload::ycsb::{CoreConfig, CoreWorkload, known_properties, stock, stock_by_letter};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,11 +38,13 @@ impl Records {
     pub(super) fn read(spec: &Experiment) -> Result<Self, Refused> {
         let asked = spec.workload.ycsb.clone().unwrap_or_default();
         let (settings, name) = settings(&asked, spec.seed)?;
+        let loaded = core_config(&settings).map_err(refused)?;
+        let load = Arc::new(CoreWorkload::load(&loaded).map_err(|bad| refused(settings.blame(bad)))?);
+        let mut settings = settings;
+        take_properties(&asked.run_properties, "workload.ycsb.run_properties", &mut settings)?;
         let config = core_config(&settings).map_err(refused)?;
-        let blame = |bad| refused(settings.blame(bad));
-        let load = Arc::new(CoreWorkload::load(&config).map_err(blame)?);
-        let measure = Arc::new(CoreWorkload::run(&config).map_err(blame)?);
-        let (records, verbs) = (config.insert_count, verbs(&config.proportions));
+        let measure = Arc::new(CoreWorkload::run(&config).map_err(|bad| refused(settings.blame(bad)))?);
+        let (records, verbs) = (loaded.insert_count, verbs(&config.proportions));
         let must_load = spec.phases.load.when == When::Always;
         Ok(Records { spec: spec.clone(), name, settings, verbs, records, load, measure, must_load })
     }
@@ -104,15 +107,21 @@ fn settings(asked: &Ycsb, seed: u64) -> Result<(Settings, String), Refused> {
     }
     settings.set("operationcount", "0", Source::Default);
     settings.set("dyno.seed", seed.to_string(), option("seed"));
+    take_properties(&asked.properties, "workload.ycsb.properties", &mut settings)?;
+    Ok((settings, name))
+}
+
+/// Properties that the file `at` a key says.
+fn take_properties(all: &BTreeMap<String, String>, at: &str, settings: &mut Settings) -> Result<(), Refused> {
     let known = known_properties();
-    for (key, value) in &asked.properties {
+    for (key, value) in all {
         if !known.iter().any(|p| p.name == key) {
             let hint = suggest::hint(key, known.iter().map(|p| p.name));
-            return Err(Refused(format!("workload.ycsb.properties: unknown property {key:?}{hint}")));
+            return Err(Refused(format!("{at}: unknown property {key:?}{hint}")));
         }
-        settings.set(key, value, option("workload.ycsb.properties"));
+        settings.set(key, value, Source::Option { flag: at.to_owned() });
     }
-    Ok((settings, name))
+    Ok(())
 }
 
 /// A letter, a built-in name, or a file.

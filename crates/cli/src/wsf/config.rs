@@ -1,0 +1,52 @@
+//! workload-config.yaml: what was asked for, with the source of every value.
+
+use super::{Iteration, WsfArgs};
+use dyno_rundir::mask::{mask_arguments, mask_uris};
+use serde_json::json;
+use std::fmt::Write as _;
+
+/// Name of the test in logs: without `test_`, and the workload's name before a bare case.
+pub fn name(typed: &str, case: &str) -> String {
+    let bare = typed.strip_prefix("test_").unwrap_or(typed);
+    if bare == case || bare.contains('/') { format!("mongodb_ycsb_{case}") } else { bare.to_owned() }
+}
+
+/// `_customized` and the like: a stand-in for mongod is a change too.
+pub fn suffix(args: &WsfArgs, iteration: &Iteration) -> &'static str {
+    let stand_in = args.server != super::args::ServerArg::Mongod || args.target.is_some();
+    if stand_in || args.warmup > 0 { "_customized" } else { iteration.resolved.suffix() }
+}
+
+/// The file's text.
+pub fn text(args: &WsfArgs, iteration: &Iteration) -> String {
+    let resolved = &iteration.resolved;
+    let mut out = String::new();
+    let mut line = |key: &str, value: serde_json::Value| {
+        let _ = writeln!(out, "{key}: {value}");
+    };
+    let called = name(&iteration.typed, resolved.case.name);
+    line("testcase", json!(format!("{called}{}", suffix(args, iteration))));
+    line("case", json!(resolved.full_name()));
+    line("backend", json!("local"));
+    line("dyno", json!(env!("CARGO_PKG_VERSION")));
+    line("command", json!(mask_arguments(&std::env::args().collect::<Vec<_>>())));
+    let server = match &args.target {
+        Some(target) => mask_uris(target),
+        None => dyno_plan::server::ServerKind::from(args.server).to_string(),
+    };
+    line("server", json!(server));
+    line("runs", json!(args.runs));
+    if let Some((round, burst)) = iteration.number {
+        line("loop", json!(round));
+        line("burst", json!(burst.unwrap_or(1)));
+    }
+    line("faithful", json!(args.faithful));
+    line("trace_windows", json!(iteration.lowered.windows));
+    line("notes", json!(iteration.lowered.notes));
+    out.push_str("tunables:\n");
+    for given in &resolved.values {
+        let source = given.source.to_string().replace(['\n', '\r'], " ");
+        let _ = writeln!(out, "  {}: {}  # {source}", given.name, json!(mask_uris(&given.value)));
+    }
+    out
+}

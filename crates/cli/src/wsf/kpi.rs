@@ -1,0 +1,117 @@
+//! `dyno wsf list-kpi`: reads logs, dyno's or the framework's own.
+
+use super::args::{ListFormat, ListKpiArgs};
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+use dyno_plan::tree::Node;
+use dyno_report::wsf::{Iteration, Kpis, Listing, csv, kpi_text, list, read_kpis, read_log};
+use std::path::{Path, PathBuf};
+
+/// Entries of a folder, by the number at the end of their names, then by name.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut all: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let number = |path: &Path| {
+        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default().to_owned();
+        let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        name[name.len() - digits..].parse::<u64>().unwrap_or(0)
+    };
+    all.sort_by(|a, b| number(a).cmp(&number(b)).then_with(|| a.cmp(b)));
+    all
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+/// The iterations of a folder of logs.
+pub fn iterations(home: &Path) -> Vec<PathBuf> {
+    entries(home).into_iter().filter(|path| path.is_dir() && name(path).starts_with("itr-")).collect()
+}
+
+/// Folders of logs at a path: itself, or those in it.
+fn folders(path: &Path) -> Vec<PathBuf> {
+    if !iterations(path).is_empty() {
+        return vec![path.to_owned()];
+    }
+    entries(path).into_iter().filter(|path| path.is_dir() && !iterations(path).is_empty()).collect()
+}
+
+/// The command.
+pub fn list_kpi(args: &ListKpiArgs) -> Result<Exit, Failure> {
+    let mut listings = Vec::new();
+    for dir in &args.dirs {
+        let found = folders(dir);
+        if found.is_empty() {
+            return Err(Failure::Usage(format!("{}: no logs with itr-* here", dir.display())));
+        }
+        for folder in found {
+            listings.push(listing(&folder)?);
+        }
+    }
+    let text = match args.format {
+        ListFormat::XlsList => csv(&listings, args.all, args.params),
+        ListFormat::List => listings
+            .iter()
+            .map(|one| list(one, args.all, args.params, args.outlier))
+            .collect::<Vec<_>>()
+            .join("\n"),
+    };
+    match &args.file {
+        Some(path) => {
+            std::fs::write(path, text)
+                .map_err(|e| Failure::Usage(format!("--file {}: {e}", path.display())))?;
+        }
+        None => terminal::out(&text),
+    }
+    Ok(Exit::Ok)
+}
+
+fn listing(home: &Path) -> Result<Listing, Failure> {
+    let shown = std::fs::canonicalize(home).map_or_else(|_| name(home), |path| name(&path));
+    let mut all = Listing { name: shown, parameters: parameters(home), iterations: Vec::new() };
+    for folder in iterations(home) {
+        let clients: Vec<PathBuf> = entries(&folder).into_iter().filter(|path| path.is_dir()).collect();
+        let status = |client: &PathBuf| std::fs::read_to_string(client.join("status")).unwrap_or_default();
+        let passed = !clients.is_empty() && clients.iter().all(|client| status(client).trim() == "0");
+        all.iterations.push(Iteration { name: name(&folder), kpis: kpis(&folder, &clients)?, passed });
+    }
+    Ok(all)
+}
+
+/// What was computed when it ran, or else what the clients' logs say.
+fn kpis(folder: &Path, clients: &[PathBuf]) -> Result<Kpis, Failure> {
+    if let Ok(text) = std::fs::read_to_string(folder.join("kpi.txt")) {
+        return Ok(read_kpis(&text));
+    }
+    let mut all = Vec::new();
+    for client in clients {
+        let logs = entries(client).into_iter().filter(|path| {
+            let name = name(path);
+            name.starts_with("output") && name.ends_with(".logs")
+        });
+        for log in logs {
+            let bytes = std::fs::read(&log)?;
+            all.push(read_log(&String::from_utf8_lossy(&bytes)));
+        }
+    }
+    Ok(read_kpis(&kpi_text(&all, None)))
+}
+
+/// The tunables of workload-config.yaml.
+fn parameters(home: &Path) -> Vec<(String, String)> {
+    let path = home.join("workload-config.yaml");
+    let Ok(text) = std::fs::read_to_string(&path) else { return Vec::new() };
+    let tree = match Node::parse(&text, &path.display().to_string()) {
+        Ok(tree) => tree,
+        Err(error) => {
+            terminal::warn(&error.to_string());
+            return Vec::new();
+        }
+    };
+    let Some(tunables) = tree.get("tunables") else { return Vec::new() };
+    match tunables.entries() {
+        Some(entries) => entries.iter().map(|(name, value)| (name.clone(), value.label())).collect(),
+        None => vec![("tunables".into(), tunables.label())],
+    }
+}

@@ -1,0 +1,87 @@
+//! The layout of logs.
+//!
+//! ```text
+//! logs-NAME/workload-config.yaml        what was asked for
+//! logs-NAME/experiment/                 the experiment's directory, with everything measured
+//! logs-NAME/itr-1/kpi.txt               KPIs
+//! logs-NAME/itr-1/summary.json          the summary they come from
+//! logs-NAME/itr-1/benchmark-0/status    0 where this client's operations all ended well
+//! logs-NAME/itr-1/benchmark-0/output.logs   what YCSB would have printed
+//! ```
+
+use super::run::EXPERIMENT;
+use crate::exit::Failure;
+use crate::terminal;
+use dyno_report::wsf::{ClientKpis, Together, client_log, kpi_text, read_log};
+use dyno_rig::experiment::{RunRecord, RunStatus};
+use dyno_rundir::RunDir;
+use dyno_rundir::schema::{Phase, Status};
+use std::path::Path;
+
+/// Writes the logs of all runs that have ended; whether all passed.
+pub fn write(home: &Path, ended: &[RunRecord]) -> Result<bool, Failure> {
+    let mut passed = true;
+    for record in ended {
+        let folder = home.join(format!("itr-{}", record.repetition));
+        std::fs::create_dir_all(&folder)?;
+        passed &= match record.status {
+            RunStatus::Complete => run(&folder, &home.join(EXPERIMENT).join(&record.dir), record)?,
+            _ => {
+                client(&folder, 0, &format!("{}\n", record.words), false)?;
+                false
+            }
+        };
+    }
+    Ok(passed)
+}
+
+/// One run's logs.
+fn run(folder: &Path, dir: &Path, record: &RunRecord) -> Result<bool, Failure> {
+    let run = RunDir::open(dir)?;
+    let Some(summary) = &run.summary else {
+        client(folder, 0, "no summary\n", false)?;
+        return Ok(false);
+    };
+    let sound = summary.status == Status::Complete && record.trust != "invalid";
+    let clients: Vec<&[Phase]> = match summary.pairs.as_slice() {
+        [] => vec![&summary.phases],
+        pairs => pairs.iter().map(|pair| pair.phases.as_slice()).collect(),
+    };
+    let mut all: Vec<ClientKpis> = Vec::new();
+    let mut passed = sound;
+    for (number, phases) in clients.iter().enumerate() {
+        let log = client_log(phases);
+        let well = sound && phases.iter().all(ended_well);
+        client(folder, number, &log, well)?;
+        passed &= well;
+        all.push(read_log(&log));
+    }
+    let together = Together::of(summary, &run.succeeded()?);
+    std::fs::write(folder.join("kpi.txt"), kpi_text(&all, Some(&together)))?;
+    std::fs::copy(dir.join("summary.json"), folder.join("summary.json"))?;
+    Ok(passed)
+}
+
+/// Whether every operation that was sent ended well. YCSB exits with 0 in any case.
+fn ended_well(phase: &Phase) -> bool {
+    let fine = |name: &str| ["ok", "dropped", "aborted"].contains(&name);
+    phase.outcomes.iter().all(|(name, count)| fine(name) || *count == 0)
+}
+
+fn client(folder: &Path, number: usize, log: &str, passed: bool) -> Result<(), Failure> {
+    let own = folder.join(format!("benchmark-{number}"));
+    std::fs::create_dir_all(&own)?;
+    std::fs::write(own.join("output.logs"), log)?;
+    std::fs::write(own.join("status"), if passed { "0\n" } else { "1\n" })?;
+    Ok(())
+}
+
+/// Prints the KPIs; with `-VV` every client's, else the summary.
+pub fn show(home: &Path, verbose: u8) -> Result<(), Failure> {
+    for folder in super::kpi::iterations(home) {
+        let Ok(text) = std::fs::read_to_string(folder.join("kpi.txt")) else { continue };
+        let summary = text.find("Summary:").filter(|_| verbose < 2).unwrap_or(0);
+        terminal::out(&format!("{}\n{}", folder.display(), &text[summary..]));
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! `--stop`, `--status`, `--continue`: of the experiments below folders of logs.
+
+use super::logs;
+use super::run::EXPERIMENT;
+use crate::args::{ResumeArgs, StatusArgs, StopArgs};
+use crate::exit::{Exit, Failure};
+use crate::{experiment, signals, terminal};
+use dyno_rig::experiment::{finished, holder, read_journal, read_record};
+use std::path::{Path, PathBuf};
+
+/// Folders of logs with an experiment, in the order of their names.
+fn folders(out: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(out) else { return Vec::new() };
+    let mut all: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    all.retain(|path| path.join(EXPERIMENT).join("experiment.json").is_file());
+    all.sort();
+    all
+}
+
+fn none(out: &Path) -> Exit {
+    terminal::note(&format!("no logs in {}", out.display()));
+    Exit::Ok
+}
+
+/// How far everything is.
+pub fn status(out: &Path) -> Result<Exit, Failure> {
+    let all = folders(out);
+    if all.is_empty() {
+        return Ok(none(out));
+    }
+    for home in all {
+        terminal::out(&format!("{}\n", home.display()));
+        experiment::status(&StatusArgs { dir: home.join(EXPERIMENT), json: false })?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// Ends what runs.
+pub fn stop(out: &Path, prefix: &str) -> Result<Exit, Failure> {
+    let named = |home: &PathBuf| {
+        let name = home.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
+        prefix == "all" || name.starts_with(prefix) || name.contains(&format!("logs-{prefix}"))
+    };
+    let mut all = folders(out);
+    all.retain(|home| named(home) && holder(&home.join(EXPERIMENT)).is_some());
+    if all.is_empty() {
+        terminal::note(&format!("{}: nothing runs", out.display()));
+    }
+    for home in all {
+        experiment::stop(&StopArgs { dir: home.join(EXPERIMENT) })?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// Goes on with everything that is not at its end.
+pub fn go_on(out: &Path, quiet: bool) -> Result<Exit, Failure> {
+    let mut worst = Exit::Ok;
+    for home in folders(out) {
+        // A path from the root: the experiment goes on where it was begun.
+        let dir = std::fs::canonicalize(home.join(EXPERIMENT))?;
+        let home = std::fs::canonicalize(&home)?;
+        let planned = read_record(&dir)?.runs;
+        if finished(read_journal(&dir)?).len() >= planned || holder(&dir).is_some() {
+            continue;
+        }
+        let exit = experiment::resume(&ResumeArgs { dir: dir.clone(), metrics: None, json: false, quiet })?;
+        let passed = logs::write(&home, &finished(read_journal(&dir)?))?;
+        logs::show(&home, 0)?;
+        if signals::interrupted() {
+            return Ok(Exit::Interrupted);
+        }
+        let exit = if exit == Exit::Ok && !passed { Exit::Invalid } else { exit };
+        worst = if worst == Exit::Ok { exit } else { worst };
+    }
+    Ok(worst)
+}

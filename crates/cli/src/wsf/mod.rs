@@ -1,0 +1,160 @@
+//! `dyno wsf`: the Workload Services Framework's Mongo-YCSB workload.
+//!
+//! `args` is what can be typed, `select` which tests that means, `run` carries one iteration out, `logs` is the layout of what
+//! it leaves, `config` the text of workload-config.yaml, `manage` --stop, --status and --continue, `kpi` list-kpi.
+
+mod args;
+mod config;
+mod kpi;
+mod logs;
+mod manage;
+mod run;
+mod select;
+
+pub use args::WsfArgs;
+
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+use args::{Action, Leave};
+use dyno_engine::Control;
+use dyno_plan::server::IfNotPermitted;
+use dyno_plan::wsf::{
+    Asked, Config, Lowered, Means, Reading, Resolved, SetOption, VARIABLES, best_known, covering, lower,
+    resolve,
+};
+use select::Selected;
+use std::sync::Arc;
+
+/// One iteration, ready to be carried out.
+struct Iteration {
+    /// Its place in the folder's name: loop and burst.
+    number: Option<(usize, Option<usize>)>,
+    typed: String,
+    resolved: Resolved,
+    lowered: Lowered,
+}
+
+/// The command.
+pub fn wsf(args: &WsfArgs) -> Result<Exit, Failure> {
+    if let Some(Action::ListKpi(options)) = &args.action {
+        return kpi::list_kpi(options);
+    }
+    if args.backend != "local" {
+        let backend = &args.backend;
+        return Err(Failure::Usage(format!(
+            "--backend {backend}: is not offered; a local run starts servers and clients on this host"
+        )));
+    }
+    match () {
+        () if args.describe_params => return Ok(describe(args)),
+        () if args.status => return manage::status(&args.out),
+        () if args.go_on => return manage::go_on(&args.out, args.quiet),
+        () => {}
+    }
+    if let Some(prefix) = &args.stop {
+        return manage::stop(&args.out, prefix);
+    }
+    let selected = select::select(args)?;
+    if args.list {
+        return Ok(select::list(&selected));
+    }
+    let iterations = iterations(args, &selected)?;
+    if args.dry_run {
+        return run::dry(args, &iterations);
+    }
+    run::available(args)?;
+    let control = Arc::new(Control::default());
+    crate::signals::listen(&control)?;
+    let mut worst = Exit::Ok;
+    for iteration in &iterations {
+        let exit = run::run(args, iteration, &control)?;
+        if exit == Exit::Interrupted {
+            return Ok(exit);
+        }
+        worst = if worst == Exit::Ok { exit } else { worst };
+    }
+    Ok(worst)
+}
+
+/// All iterations of all selected tests.
+fn iterations(args: &WsfArgs, selected: &[Selected]) -> Result<Vec<Iteration>, Failure> {
+    let sets: Vec<SetOption> = args
+        .sets
+        .iter()
+        .map(|text| SetOption::parse(text))
+        .collect::<Result<_, _>>()
+        .map_err(Failure::Usage)?;
+    let mut configs = Vec::new();
+    if let Some(name) = &args.bkm {
+        let Some(known) = best_known(name) else {
+            return Err(Failure::Usage(format!(
+                "--bkm {name}: expected icx, spr, m6i.32xlarge or m6i.16xlarge"
+            )));
+        };
+        configs.push(known.config().map_err(Failure::Internal)?);
+    }
+    for path in &args.configs {
+        let shown = path.display().to_string();
+        let text =
+            std::fs::read_to_string(path).map_err(|e| Failure::Usage(format!("--config {shown}: {e}")))?;
+        configs.push(Config::parse(&text, &shown, false).map_err(Failure::Usage)?);
+    }
+    let counted = args.loops.is_some() || args.burst.is_some();
+    let burst = args.burst.unwrap_or(1);
+    let loops = args.loops.unwrap_or(if counted { 1 } else { covering(&sets) });
+    if loops == 0 || burst == 0 || args.runs == 0 {
+        return Err(Failure::Usage("--loop, --burst, --run: expected 1 or more".into()));
+    }
+    let environment = |name: &str| if args.noenv { None } else { std::env::var(name).ok() };
+    let mut all = Vec::new();
+    for one in selected {
+        let asked = Asked {
+            case: one.case,
+            reading: one.reading,
+            typed: one.typed.clone(),
+            environment: &environment,
+            configs: &configs,
+            sets: &sets,
+            faithful: args.faithful,
+        };
+        for at in 0..loops * burst {
+            let resolved = resolve(&asked, at).map_err(Failure::Usage)?;
+            let lowered = lower(&resolved, &means(args)).map_err(Failure::Usage)?;
+            let second = (burst > 1).then_some(at % burst + 1);
+            let number = (loops * burst > 1).then_some((at / burst + 1, second));
+            all.push(Iteration { number, typed: one.typed.clone(), resolved, lowered });
+        }
+    }
+    Ok(all)
+}
+
+fn means(args: &WsfArgs) -> Means {
+    Means {
+        name: None,
+        server: args.server.into(),
+        program: args.program.clone(),
+        target: args.target.clone(),
+        port: args.port,
+        runs: args.runs,
+        tune_host: args.tune_host,
+        warmup_s: args.warmup,
+        pause_s: args.pause,
+        if_not_permitted: match args.if_not_permitted {
+            Leave::Fail => IfNotPermitted::Fail,
+            Leave::Continue => IfNotPermitted::Continue,
+        },
+        faithful: args.faithful,
+        faithful_weights: args.faithful_weights,
+    }
+}
+
+/// All variables, their defaults in the reading, and what they do.
+fn describe(args: &WsfArgs) -> Exit {
+    let reading = args.reading.map_or(Reading::default(), Reading::from);
+    for variable in &VARIABLES {
+        if let Some(default) = variable.default(reading) {
+            terminal::out(&format!("{}={default}  {}\n", variable.name, variable.help));
+        }
+    }
+    Exit::Ok
+}

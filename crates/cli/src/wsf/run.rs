@@ -1,0 +1,111 @@
+//! One iteration: its folder, its experiment, its logs.
+
+use super::args::WsfArgs;
+use super::{Iteration, config, logs};
+use crate::exit::{Exit, Failure};
+use crate::{experiment, terminal};
+use dyno_engine::Control;
+use dyno_plan::experiment::{estimate, plan};
+use dyno_plan::server::ServerKind;
+use dyno_rig::experiment::Directory;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Folder of the experiment below the logs.
+pub const EXPERIMENT: &str = "experiment";
+
+/// What messages call the text that was made.
+fn called(iteration: &Iteration) -> String {
+    iteration.resolved.full_name()
+}
+
+/// `--dry-run`.
+pub fn dry(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure> {
+    for one in iterations {
+        let (text, name) = (&one.lowered.text, called(one));
+        let planned = experiment::planned(text, &name, &[])?;
+        terminal::out(&format!("# {}\n", folder_name(one, "")));
+        terminal::out(&format!(
+            "# workload-config.yaml\n{}\n# experiment.yaml\n{text}\n",
+            config::text(args, one)
+        ));
+        let estimate = estimate(&planned);
+        terminal::note(&format!(
+            "{name}: {} server-client pairs, {} runs",
+            one.lowered.pairs,
+            planned.runs.len()
+        ));
+        let least = if estimate.open_ended { "at least " } else { "about " };
+        terminal::note(&format!("{name}: {least}{:.0} s, loads come on top", estimate.seconds));
+        one.lowered.notes.iter().for_each(|note| terminal::note(&format!("note: {note}")));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Says what can be done where the server's program is not there.
+pub fn available(args: &WsfArgs) -> Result<(), Failure> {
+    if args.target.is_some() {
+        return Ok(());
+    }
+    let kind = ServerKind::from(args.server);
+    let there = match &args.program {
+        Some(path) => path.is_file() || on_path(path),
+        None => on_path(Path::new(kind.program())),
+    };
+    if there {
+        return Ok(());
+    }
+    let missing = args.program.as_ref().map_or(kind.program().into(), |path| path.display().to_string());
+    let words = "--target URI names a server that runs, --server ferretdb or redis starts another one";
+    Err(Failure::Usage(format!("{missing} is not there: {words}; --dry-run needs none")))
+}
+
+fn on_path(program: &Path) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    program.components().count() == 1
+        && std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// `logs-NAME`; of several iterations `MMDD-HHMMSS-l1b2-logs-NAME`.
+fn folder_name(iteration: &Iteration, stamp: &str) -> String {
+    let name = config::name(&iteration.typed, iteration.resolved.case.name);
+    let number = match iteration.number {
+        Some((round, Some(burst))) => format!("l{round}b{burst}-"),
+        Some((round, None)) => format!("l{round}-"),
+        None => String::new(),
+    };
+    let stamp = if stamp.is_empty() { String::new() } else { format!("{stamp}-") };
+    format!("{stamp}{number}logs-{name}")
+}
+
+/// A folder that is not there yet: logs are never overwritten.
+fn folder(args: &WsfArgs, iteration: &Iteration) -> PathBuf {
+    let stamp = jiff::Zoned::now().strftime("%m%d-%H%M%S").to_string();
+    let plain = args.out.join(folder_name(iteration, ""));
+    if iteration.number.is_none() && !plain.exists() {
+        return plain;
+    }
+    let stamped = folder_name(iteration, &stamp);
+    let numbered = (2..1_000).map(|n| args.out.join(format!("{stamped}-{n}")));
+    std::iter::once(args.out.join(&stamped)).chain(numbered).find(|path| !path.exists()).unwrap_or(plain)
+}
+
+/// Carries an iteration out.
+pub fn run(args: &WsfArgs, iteration: &Iteration, control: &Arc<Control>) -> Result<Exit, Failure> {
+    let (text, name) = (&iteration.lowered.text, called(iteration));
+    experiment::planned(text, &name, &[])?;
+    let home = folder(args, iteration);
+    std::fs::create_dir_all(&home)?;
+    iteration.lowered.notes.iter().for_each(|note| terminal::note(&format!("note: {note}")));
+    std::fs::write(home.join("workload-config.yaml"), config::text(args, iteration))?;
+    let path = home.join(EXPERIMENT);
+    let plan = plan(text, &name, &[]).map_err(|e| Failure::Usage(e.to_string()))?;
+    let mut directory = Directory::create(&path, text, &name, &[], &plan)?;
+    let made = experiment::carry_out(&plan, &mut directory, control.clone(), (args.quiet, false), None);
+    // Also of what was interrupted: what has ended has logs.
+    let passed = logs::write(&home, &directory.ended)?;
+    let exit = made?;
+    logs::show(&home, args.verbose)?;
+    terminal::note(&format!("logs: {}", home.display()));
+    Ok(if exit == Exit::Ok && !passed { Exit::Invalid } else { exit })
+}

@@ -1,0 +1,209 @@
+//! From a case's values to the text of an experiment file.
+
+mod mix;
+mod places;
+mod text;
+
+use super::{Resolved, Source, Window, switch};
+use crate::server::{IfNotPermitted, ServerKind};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use text::Tree;
+
+/// How a case is carried out, beside its variables.
+#[derive(Clone, Debug)]
+pub struct Means {
+    /// Name of the experiment; default: reading and case.
+    pub name: Option<String>,
+    /// What is started.
+    pub server: ServerKind,
+    /// Its program; default: the kind's usual name.
+    pub program: Option<PathBuf>,
+    /// A server that exists instead.
+    pub target: Option<String>,
+    /// Port of the first server; default: 27017 for mongod, free ports for others.
+    pub port: Option<u16>,
+    /// How often the case is run (`--run`).
+    pub runs: u32,
+    /// Whether settings of the host are changed for the run.
+    pub tune_host: bool,
+    /// Unmeasured time at the beginning of the run phase, seconds.
+    pub warmup_s: u64,
+    /// Time between the phases, seconds; default: none, with `faithful` the original's 30.
+    pub pause_s: Option<u64>,
+    /// What to do without leave for placement, limits or host settings.
+    pub if_not_permitted: IfNotPermitted,
+    /// Keep the original's defects where they change what is done.
+    pub faithful: bool,
+    /// Take shares that do not sum to 1 as weights.
+    pub faithful_weights: bool,
+}
+
+impl Default for Means {
+    fn default() -> Self {
+        Means {
+            name: None,
+            server: ServerKind::Mongod,
+            program: None,
+            target: None,
+            port: None,
+            runs: 1,
+            tune_host: false,
+            warmup_s: 0,
+            pause_s: None,
+            if_not_permitted: IfNotPermitted::Fail,
+            faithful: false,
+            faithful_weights: false,
+        }
+    }
+}
+
+/// An experiment, and what one should know about it.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    /// The experiment file.
+    pub text: String,
+    /// Notes: departures, and what has no meaning here.
+    pub notes: Vec<String>,
+    /// Windows of traces.
+    pub windows: Vec<Window>,
+    /// Server-client pairs.
+    pub pairs: u64,
+}
+
+/// What is being made.
+struct Draft<'a> {
+    from: &'a Resolved,
+    means: &'a Means,
+    tree: Tree,
+    notes: Vec<String>,
+}
+
+/// Turns a case into an experiment.
+pub fn lower(resolved: &Resolved, means: &Means) -> Result<Lowered, String> {
+    let notes = resolved.notes.clone();
+    let mut draft = Draft { from: resolved, means, tree: Tree::default(), notes };
+    draft.refuse()?;
+    draft.head();
+    draft.servers()?;
+    draft.clients()?;
+    let records = draft.workload()?;
+    draft.phases(records);
+    let windows = draft.windows()?;
+    draft.remark();
+    let (text, notes) = (draft.tree.text(), draft.notes);
+    Ok(Lowered { text, notes, windows, pairs: resolved.number("CLIENT_SERVER_PAIR").unwrap_or(1) })
+}
+
+impl Draft<'_> {
+    /// Puts a value that comes from a variable.
+    fn put(&mut self, path: &str, value: Value, variable: &str) {
+        let words = self.from.given(variable).map(|given| format!("{variable}, {}", given.source));
+        self.tree.put(path, value, &words.unwrap_or_default());
+    }
+
+    fn own(&mut self, path: &str, value: Value) {
+        self.tree.put(path, value, "");
+    }
+
+    fn note(&mut self, words: impl Into<String>) {
+        self.notes.push(words.into());
+    }
+
+    /// What is switched on and cannot be had.
+    fn refuse(&self) -> Result<(), String> {
+        let why = [
+            ("TLS_FLAG", "servers that are started here speak without TLS; use --target with tls=true"),
+            (
+                "MONGO_DISK_DATABASE_ACCESS",
+                "occupying memory is not offered; limit it: KUBERNETES_RESOURCE_LIMITS",
+            ),
+            ("HERO_FEATURE_IAA", "needs Intel's accelerator and a mongod built for it"),
+            ("HERO_FEATURE_QAT", "needs Intel's accelerator and a mongod built for it"),
+            ("CORE_FREQUENCY_ENABLE", "frequencies are not set here; set them beforehand, they are recorded"),
+            ("UNCORE_FREQUENCY_ENABLE", "frequencies are not set here; set them beforehand"),
+        ];
+        match why.iter().find(|(name, _)| self.from.on(name)) {
+            Some((name, words)) => Err(format!("{name}: {words}")),
+            None => Ok(()),
+        }
+    }
+
+    fn head(&mut self) {
+        let (case, reading) = (self.from.case, self.from.reading);
+        let name = self.means.name.clone().unwrap_or_else(|| format!("wsf-{reading}-{}", case.name));
+        self.own("name", json!(name));
+        let about =
+            format!("Workload Services Framework {reading}, Mongo-YCSB, {}: {}", case.name, case.about);
+        self.own("description", json!(about));
+    }
+
+    fn phases(&mut self, records: u64) {
+        let threads = self.from.number("THREADS").unwrap_or(1);
+        self.own("phases.load.when", json!("always"));
+        self.put("phases.load.users", json!(threads.min(records)), "THREADS");
+        self.own("phases.load.batch", json!(1));
+        let pause = self.means.pause_s.or(self.means.faithful.then_some(30)).filter(|s| *s > 0);
+        if let Some(seconds) = pause {
+            self.own("phases.pause", json!(format!("{seconds}s")));
+        }
+        self.put("phases.measure.users", json!(threads), "THREADS");
+        let number = |name: &str| self.from.number(name);
+        // Blank operations mean the workload file's.
+        let operations = number("OPERATION_COUNT").unwrap_or(mix::FILE_OPERATIONS);
+        let (seconds, target) = (number("MAX_EXECUTION_TIME").unwrap_or(0), number("TARGET").unwrap_or(0));
+        if target > 0 {
+            self.put("phases.measure.rate", json!(target.to_string()), "TARGET");
+            self.own("phases.measure.arrivals", json!("constant"));
+        }
+        if seconds > 0 {
+            self.put("phases.measure.duration", json!(format!("{seconds}s")), "MAX_EXECUTION_TIME");
+        }
+        if operations > 0 {
+            self.put("phases.measure.operations", json!(operations), "OPERATION_COUNT");
+        }
+        if operations == 0 && seconds == 0 {
+            self.own("phases.measure.duration", json!("180s"));
+            self.note("neither OPERATION_COUNT nor MAX_EXECUTION_TIME limits the run phase: 180 s");
+        }
+        self.own("phases.measure.warmup", json!(format!("{}s", self.means.warmup_s)));
+        self.own("repetitions", json!(self.means.runs));
+        self.own("order", json!("sequential"));
+    }
+
+    fn windows(&mut self) -> Result<Vec<Window>, String> {
+        let all = Window::parse_all(self.from.value("EVENT_TRACE_PARAMS"))?;
+        let Some((begin, end)) = all.iter().find_map(Window::seconds) else { return Ok(all) };
+        match self.from.number("MAX_EXECUTION_TIME").unwrap_or(0) {
+            longest if longest > 0 && longest < end => self.note(format!(
+                "EVENT_TRACE_PARAMS: the window ends after {end} s, the run phase after {longest} s: no window"
+            )),
+            _ => {
+                self.put("window.from", json!(format!("{begin}s")), "EVENT_TRACE_PARAMS");
+                self.put("window.to", json!(format!("{end}s")), "EVENT_TRACE_PARAMS");
+            }
+        }
+        Ok(all)
+    }
+
+    /// What was given and does nothing.
+    fn remark(&mut self) {
+        let mut silent: Vec<&str> = Vec::new();
+        for given in &self.from.values {
+            let changed = !matches!(given.source, Source::Default | Source::Case);
+            let idle = super::find(given.name).is_some_and(|variable| variable.help.starts_with("recorded"));
+            if changed && idle && switch(&given.value) != Some(false) {
+                silent.push(given.name);
+            }
+        }
+        if !silent.is_empty() {
+            self.notes.push(format!("{}: recorded, without effect on a local run", silent.join(", ")));
+        }
+        let clients = self.from.number("CLIENT_COUNT").unwrap_or(0);
+        if clients > 1 && !self.from.on("RUN_SINGLE_NODE") {
+            self.note(format!(
+                "CLIENT_COUNT={clients}: this host is the only client machine; it applies the load of all pairs"
+            ));
+        }
+    }
+}

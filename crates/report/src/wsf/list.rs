@@ -1,0 +1,202 @@
+//! `list-kpi`: KPIs of iterations, and statistics over them.
+
+use super::grammar::{Kpi, Kpis};
+use std::fmt::Write as _;
+
+/// One iteration's KPIs.
+#[derive(Clone, Debug, Default)]
+pub struct Iteration {
+    /// Its folder's name, such as `itr-1`.
+    pub name: String,
+    /// What it said.
+    pub kpis: Kpis,
+    /// Whether every client's status was 0.
+    pub passed: bool,
+}
+
+/// A folder of logs.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// The folder.
+    pub name: String,
+    /// Its parameters.
+    pub parameters: Vec<(String, String)>,
+    /// Its iterations in order.
+    pub iterations: Vec<Iteration>,
+}
+
+/// Figures of a KPI over iterations.
+struct Statistics {
+    count: usize,
+    mean: f64,
+    /// Of the iterations as a sample; absent for one.
+    deviation: Option<f64>,
+    /// Of the iterations as all there is: the original's.
+    population: f64,
+    median: f64,
+    /// The original's: the upper of the two middle values.
+    upper: f64,
+    /// Absent where a value is not above 0.
+    geometric: Option<f64>,
+}
+
+fn statistics(values: &[f64]) -> Option<Statistics> {
+    let mut all = values.to_vec();
+    all.sort_by(f64::total_cmp);
+    let count = all.len();
+    let upper = *all.get(count / 2)?;
+    let lower = all[(count - 1) / 2];
+    let n = count as f64;
+    let mean = all.iter().sum::<f64>() / n;
+    let squares: f64 = all.iter().map(|v| (v - mean).powi(2)).sum();
+    let positive = all.iter().all(|v| *v > 0.0);
+    Some(Statistics {
+        count,
+        mean,
+        deviation: (count > 1).then(|| (squares / (n - 1.0)).sqrt()),
+        population: (squares / n).sqrt(),
+        median: (lower + upper) / 2.0,
+        upper,
+        geometric: positive.then(|| (all.iter().map(|v| v.ln()).sum::<f64>() / n).exp()),
+    })
+}
+
+/// Values that are not more than `sigmas` standard deviations off the mean; looked at once.
+fn without_outliers(values: &[f64], sigmas: f64) -> Vec<f64> {
+    let Some(Statistics { mean, deviation: Some(deviation), .. }) = statistics(values) else {
+        return values.to_vec();
+    };
+    values.iter().copied().filter(|v| (v - mean).abs() <= sigmas * deviation).collect()
+}
+
+impl Listing {
+    /// Names of the KPIs in the order in which iterations say them.
+    fn names(&self, all: bool) -> Vec<(String, bool)> {
+        let mut names: Vec<(String, bool)> = Vec::new();
+        for kpi in self.iterations.iter().flat_map(|iteration| &iteration.kpis.kpis) {
+            if (all || kpi.primary) && !names.iter().any(|(known, _)| *known == kpi.name) {
+                names.push((kpi.name.clone(), kpi.primary));
+            }
+        }
+        names
+    }
+
+    /// A KPI's values in iterations that passed.
+    fn values(&self, name: &str) -> Vec<f64> {
+        let passed = self.iterations.iter().filter(|iteration| iteration.passed);
+        let of = |kpi: &&Kpi| kpi.name == name;
+        passed.filter_map(|iteration| iteration.kpis.kpis.iter().find(of)).map(|kpi| kpi.value).collect()
+    }
+}
+
+/// The listing as text: parameters, each iteration's KPIs, statistics of starred ones.
+pub fn list(listing: &Listing, all: bool, parameters: bool, outlier: Option<f64>) -> String {
+    let mut out = format!("{}:\n", listing.name);
+    if parameters {
+        for (name, value) in &listing.parameters {
+            let _ = writeln!(out, "## {name}: {value}");
+        }
+    }
+    for iteration in &listing.iterations {
+        let failed = if iteration.passed { "" } else { " (failed: not part of the statistics)" };
+        let _ = writeln!(out, "#{}{failed}", iteration.name);
+        for kpi in iteration.kpis.kpis.iter().filter(|kpi| all || kpi.primary) {
+            let _ = writeln!(out, "{}{}: {}", if kpi.primary { "*" } else { "" }, kpi.name, kpi.value);
+        }
+    }
+    for (name, _) in listing.names(false) {
+        let values = listing.values(&name);
+        spread("", &name, &values, &mut out);
+        if let Some(sigmas) = outlier {
+            let kept = without_outliers(&values, sigmas);
+            if kept.len() < values.len() {
+                let _ = writeln!(
+                    out,
+                    "# {} of {} beyond {sigmas} sigma",
+                    values.len() - kept.len(),
+                    values.len()
+                );
+                spread("without outliers, ", &name, &kept, &mut out);
+            }
+        }
+    }
+    out
+}
+
+fn spread(words: &str, name: &str, values: &[f64], out: &mut String) {
+    let Some(s) = statistics(values) else { return };
+    let mut line = |what: &str, value: f64, why: &str| {
+        let _ = writeln!(out, "{what} {words}{name}: {value}{why}");
+    };
+    line("avg", s.mean, "");
+    if let Some(deviation) = s.deviation {
+        line("std", deviation, &format!(" # the original's, without Bessel's correction: {}", s.population));
+    }
+    let even = s.count.is_multiple_of(2) && s.upper != s.median;
+    line(
+        "med",
+        s.median,
+        &if even { format!(" # the original's, the upper one: {}", s.upper) } else { String::new() },
+    );
+    if let Some(geometric) = s.geometric {
+        line("geo", geometric, "");
+    }
+}
+
+/// A field of CSV (RFC 4180).
+fn field(text: &str) -> String {
+    match text.contains(['"', ',', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+/// The listings as one table: rows are parameters and KPIs, columns iterations.
+pub fn csv(listings: &[Listing], all: bool, parameters: bool) -> String {
+    let columns: Vec<(&Listing, &Iteration)> = listings
+        .iter()
+        .flat_map(|listing| listing.iterations.iter().map(move |one| (listing, one)))
+        .collect();
+    let mut out = String::new();
+    let mut row = |name: &str, cells: Vec<String>| {
+        let fields: Vec<String> =
+            std::iter::once(name.to_owned()).chain(cells).map(|text| field(&text)).collect();
+        let _ = writeln!(out, "{}", fields.join(","));
+    };
+    row("testcase", columns.iter().map(|(listing, _)| listing.name.clone()).collect());
+    row("iteration", columns.iter().map(|(_, one)| one.name.clone()).collect());
+    row(
+        "status",
+        columns.iter().map(|(_, one)| if one.passed { "passed" } else { "failed" }.into()).collect(),
+    );
+    if parameters {
+        let mut names: Vec<&str> = Vec::new();
+        for (name, _) in listings.iter().flat_map(|listing| &listing.parameters) {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+        for name in names {
+            let value = |listing: &Listing| {
+                let found = listing.parameters.iter().find(|(known, _)| known == name);
+                found.map_or(String::new(), |(_, value)| value.clone())
+            };
+            row(name, columns.iter().map(|(listing, _)| value(listing)).collect());
+        }
+    }
+    let mut names: Vec<(String, bool)> = Vec::new();
+    for one in listings.iter().flat_map(|listing| listing.names(all)) {
+        if !names.iter().any(|(known, _)| *known == one.0) {
+            names.push(one);
+        }
+    }
+    for (name, primary) in names {
+        let value = |one: &Iteration| {
+            let found = one.kpis.kpis.iter().find(|kpi| kpi.name == name);
+            found.map_or(String::new(), |kpi| kpi.value.to_string())
+        };
+        let shown = format!("{}{name}", if primary { "*" } else { "" });
+        row(&shown, columns.iter().map(|(_, one)| value(one)).collect());
+    }
+    out
+}
