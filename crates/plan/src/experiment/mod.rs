@@ -1,6 +1,6 @@
 //! Experiment files: from YAML to a plan of runs. Pure: nothing is started, opened or asked.
 //!
-//! `spec` and `strategies` are what can be said, `factors` what is varied, `order` in which order runs are made,
+//! `spec`, `strategies` and `traces` are what can be said, `factors` what is varied, `order` in which order runs are made,
 //! `estimate` how long that takes.
 //!
 //! ```text
