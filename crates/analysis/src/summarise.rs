@@ -112,6 +112,7 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
         drops,
         client: facts.client,
         errors: facts.errors,
+        link: None,
         monitor: None,
     }
 }

@@ -49,6 +49,10 @@ pub enum Command {
     Status(StatusArgs),
     /// End an experiment that runs, as Ctrl-C does; after a crash, remove what it left behind
     Stop(StopArgs),
+    /// What this host is, how it is set up, and what of that speaks against good measurements
+    Doctor(crate::doctor::DoctorArgs),
+    /// Write dashboards for Grafana: run, host, database
+    Grafana(crate::grafana::GrafanaArgs),
     /// Apply load for an experiment; started by dyno itself
     #[command(hide = true)]
     Worker(WorkerArgs),
@@ -109,6 +113,9 @@ pub struct PresetsArgs {
 pub struct ResumeArgs {
     /// The experiment's directory
     pub dir: PathBuf,
+    /// Serve live metrics for Prometheus, as `dyno run --metrics` does
+    #[arg(long, value_name = "[HOST:]PORT")]
+    pub metrics: Option<String>,
     /// Print the table as JSON
     #[arg(long)]
     pub json: bool,
@@ -217,6 +224,9 @@ pub struct RunArgs {
     /// Presets: divide data, cache and limits, where the preset can be scaled
     #[arg(long, value_name = "N", help_heading = "Experiment")]
     pub scale: Option<u32>,
+    /// Experiments: the claim, operations/s, instead of the file's thresholds
+    #[arg(long, value_name = "RATE", help_heading = "Experiment")]
+    pub require_rate: Option<String>,
 
     /// YCSB workload: a letter (a to f), a built-in name (workloads/workloada) or a properties file; or documents and
     /// operations of one's own: a file that ends in .yaml

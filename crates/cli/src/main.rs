@@ -1,8 +1,10 @@
 //! The dyno command: parses, runs, prints, and exits with a code that says how it went.
 
 mod args;
+mod doctor;
 mod exit;
 mod experiment;
+mod grafana;
 mod json;
 mod live;
 mod metrics;
@@ -49,6 +51,8 @@ fn main() -> ExitCode {
         args::Command::List(options) => experiment::list(&options),
         args::Command::Status(options) => experiment::status(&options),
         args::Command::Stop(options) => experiment::stop(&options),
+        args::Command::Doctor(options) => doctor::doctor(&options),
+        args::Command::Grafana(options) => grafana::grafana(&options),
         args::Command::Worker(_) => worker::worker(),
         args::Command::Schema(options) => report::schema(&options),
     };

@@ -32,6 +32,8 @@ pub struct Metrics {
     rate: Option<f64>,
     phase: String,
     told: BTreeMap<String, Told>,
+    /// Of the experiment's run under way, on every series.
+    labels: Vec<(String, String)>,
 }
 
 impl Metrics {
@@ -53,13 +55,22 @@ impl Metrics {
             rate: None,
             phase: "preparing".into(),
             told: BTreeMap::new(),
+            labels: Vec::new(),
         };
         metrics.publish();
         Ok(metrics)
     }
 
+    /// A run of an experiment begins: its cell and repetition are labels of every series from now on.
+    pub fn of_experiment(&mut self, cell: usize, repetition: u32) {
+        self.labels = vec![("cell".into(), cell.to_string()), ("repetition".into(), repetition.to_string())];
+        self.told.clear();
+        self.phase = "preparing".into();
+        self.publish();
+    }
+
     fn publish(&mut self) {
-        let mut text = Text::new();
+        let mut text = Text::with(&self.labels);
         self.of_run(&mut text);
         self.of_phases(&mut text);
         self.exporter.publish(text.into_string());

@@ -31,6 +31,8 @@ pub struct CellRow {
     /// Percentiles of the response time over all successful operations of all runs, microseconds: p50, p99, p99.9. From
     /// the merged histograms.
     pub response_us: Option<[f64; 3]>,
+    /// Of a single run with a window: mean of its intervals and half of the mean's 95 % interval, operations per second.
+    pub window: Option<(f64, f64)>,
     /// KiB that the server (of embedded stores: the workers) read from disks for one operation, mean of the runs.
     pub read_kib: Option<f64>,
     /// KiB that it wrote.
@@ -105,7 +107,9 @@ fn remarks(row: &CellRow) -> String {
     ];
     let words: Vec<String> =
         counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
-    words.join(", ")
+    let window =
+        row.window.map(|(mean, half)| format!("window {mean:.1} +-{half:.1}, truncated {:.0}", mean.trunc()));
+    words.into_iter().chain(window).collect::<Vec<_>>().join(", ")
 }
 
 /// Columns side by side: the first `left` to the left, the last too, figures to the right.

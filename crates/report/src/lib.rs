@@ -1,9 +1,10 @@
 //! Every output format. Nothing here prints: texts go to whoever asked for them.
 //!
-//! `summary` is what a person reads after a run, `ycsb`, `sysbench_mongodb` and `wsf` are what these
-//! programs print.
+//! `grafana` makes dashboards, `summary` is what a person reads after a run, `experiment` the table of an experiment;
+//! `ycsb`, `sysbench_mongodb`, `pocdriver` and `wsf` are what these programs print.
 
 pub mod experiment;
+pub mod grafana;
 mod monitored;
 pub mod pocdriver;
 pub mod summary;

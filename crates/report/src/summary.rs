@@ -67,6 +67,11 @@ pub fn text(summary: &Summary, style: Style) -> String {
             _ => measured(&mut out, phase, style),
         }
     }
+    for phase in &summary.phases {
+        if let Some(link) = &phase.link {
+            let _ = writeln!(out, "{:9}{link}", phase.name);
+        }
+    }
     for threshold in &summary.thresholds {
         let mark = if threshold.passed { style.paint("32", "PASS") } else { style.paint("1;31", "FAIL") };
         let measured = match threshold.measured {

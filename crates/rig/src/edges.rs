@@ -7,6 +7,9 @@ use dyno_rundir::schema::Phase;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+/// Who is told the epoch of a run and the length of its warm-up.
+pub(crate) type OnEpoch = Arc<dyn Fn(SystemTime, Duration) + Send + Sync>;
+
 /// One run of the engine: a phase, perhaps with a warm-up before it.
 pub(crate) struct Edges<'a> {
     name: &'static str,
@@ -19,7 +22,13 @@ pub(crate) struct Edges<'a> {
 
 impl<'a> Edges<'a> {
     /// Before the run.
-    pub fn expect(name: &'static str, warmup_ns: u64, watch: Option<&'a Watch>, control: &Control) -> Self {
+    pub fn expect(
+        name: &'static str,
+        warmup_ns: u64,
+        watch: Option<&'a Watch>,
+        others: Option<OnEpoch>,
+        control: &Control,
+    ) -> Self {
         let warmup = Duration::from_nanos(warmup_ns);
         let epoch = Arc::new(Mutex::new(None));
         let marker = watch.map(|watch| {
@@ -32,6 +41,9 @@ impl<'a> Edges<'a> {
             // Several workers begin together; the first counts.
             if told.is_none() {
                 *told = Some(at);
+                if let Some(others) = &others {
+                    others(at, warmup);
+                }
                 if let Some(marker) = &marker {
                     marker.mark_at(at);
                     marker.mark_at(at + warmup);

@@ -1,7 +1,7 @@
 //! A run of several phases on one open target, recorded as it goes.
 
 use crate::apparatus::{Apparatus, Applied, Nature};
-use crate::edges::Edges;
+use crate::edges::{Edges, OnEpoch};
 use crate::parts;
 use crate::target::Opened;
 use crate::watch::{ServerNow, Watch};
@@ -15,6 +15,7 @@ use dyno_types::{Content, Outcome, Refused, Request, Verb};
 use dyno_workload::{Draw, Frontier, Workload};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 /// One phase to run.
 #[derive(Clone)]
@@ -89,6 +90,8 @@ pub struct Session<'a> {
     control: Arc<Control>,
     writer: Option<Writer>,
     watch: Option<Watch>,
+    on_epoch: Option<OnEpoch>,
+    grafana: Option<String>,
     phases: Vec<Phase>,
     pairs: Vec<Pair>,
 }
@@ -101,7 +104,17 @@ impl<'a> Session<'a> {
         control: Arc<Control>,
         writer: Option<Writer>,
     ) -> Self {
-        Session { plan, apparatus, control, writer, watch: None, phases: Vec::new(), pairs: Vec::new() }
+        Session {
+            plan,
+            apparatus,
+            control,
+            writer,
+            watch: None,
+            on_epoch: None,
+            grafana: None,
+            phases: Vec::new(),
+            pairs: Vec::new(),
+        }
     }
 
     /// The run directory.
@@ -112,6 +125,16 @@ impl<'a> Session<'a> {
     /// Has monitors look on from now on.
     pub fn watch(&mut self, watch: Watch) {
         self.watch = Some(watch);
+    }
+
+    /// Has `tell` called with the epoch of every phase from now on, and the length of its warm-up, a little before it.
+    pub fn on_epoch(&mut self, tell: impl Fn(SystemTime, Duration) + Send + Sync + 'static) {
+        self.on_epoch = Some(Arc::new(tell));
+    }
+
+    /// Has the summary link each phase's time on a dashboard of Grafana.
+    pub fn link_to(&mut self, dashboard: &str) {
+        self.grafana = Some(dashboard.to_owned());
     }
 
     /// Ends the monitors, if there are any, and notes what they have cost; the first of their writes that failed.
@@ -152,7 +175,7 @@ impl<'a> Session<'a> {
         }
         let mut sums = [Totals::new(metrics.len(), job.scale), Totals::new(metrics.len(), job.scale)];
         let watch = self.watch.as_ref();
-        let mut edges = Edges::expect(name, job.warmup_ns, watch, &self.control);
+        let mut edges = Edges::expect(name, job.warmup_ns, watch, self.on_epoch.clone(), &self.control);
         let mut steal = HostCpu::start();
         let (mut total_ticks, mut stolen_ticks) = (0, 0);
         let writer = &mut self.writer;
@@ -201,6 +224,12 @@ impl<'a> Session<'a> {
             phase(PhaseFacts { name: "warmup".into(), seconds, ..PhaseFacts::default() }, &metrics, &warm)
         });
         edges.end(finished, &mut phase_summary, warmup.as_mut(), self.writer.as_mut());
+        if let Some(grafana) = &self.grafana {
+            let (epoch, elapsed) = (applied.finished.epoch, applied.finished.elapsed_ns);
+            let begun = epoch + Duration::from_nanos(job.warmup_ns);
+            phase_summary.link = Some(link(grafana, begun, epoch + Duration::from_nanos(elapsed)));
+            warmup.iter_mut().for_each(|phase| phase.link = Some(link(grafana, epoch, begun)));
+        }
         self.take_pairs(name, &metrics);
         self.phases.extend(warmup.clone());
         self.phases.push(phase_summary.clone());
@@ -261,6 +290,13 @@ impl<'a> Session<'a> {
         }
         summary
     }
+}
+
+/// The dashboard from one time to another: Grafana takes milliseconds since 1970.
+fn link(dashboard: &str, from: SystemTime, to: SystemTime) -> String {
+    let ms = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
+    let sign = if dashboard.contains('?') { '&' } else { '?' };
+    format!("{}{sign}from={}&to={}", dashboard.trim_end_matches('/'), ms(from), ms(to))
 }
 
 /// The share of a job that is done after `elapsed_s` seconds.

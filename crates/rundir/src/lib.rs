@@ -12,6 +12,7 @@ pub mod monitor;
 mod reader;
 pub mod schema;
 pub mod series;
+pub mod system;
 mod writer;
 
 pub use reader::{ReadError, RecordedPhase, RunDir};

@@ -1,5 +1,6 @@
 //! Every JSON document of a run directory. The JSON Schema in `docs/schema/` is made from these types.
 
+use crate::system::System;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -78,6 +79,9 @@ pub struct Environment {
     pub clock_ns: u64,
     /// Load average over one minute at the start.
     pub load_average: f64,
+    /// How the host is set up, in full; absent in directories of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub system: Option<System>,
 }
 
 /// Latencies of one kind, microseconds.
@@ -300,6 +304,9 @@ pub struct Phase {
     pub client: Client,
     /// First error text of every class.
     pub errors: BTreeMap<String, String>,
+    /// A dashboard that shows the exact time of the phase, where the experiment names one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub link: Option<String>,
     /// What host, server and database did meanwhile.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub monitor: Option<Monitored>,

@@ -11,6 +11,7 @@ pub use preview::{plan, presets as list_presets};
 
 use crate::args::{ResumeArgs, RunArgs};
 use crate::exit::{Exit, Failure};
+use crate::metrics::Metrics;
 use crate::pocdriver::read_work;
 use crate::run::{environment, new_directory};
 use crate::{signals, terminal};
@@ -64,12 +65,14 @@ pub fn planned(text: &str, name: &str, sets: &[String]) -> Result<Plan, Failure>
 pub fn run(args: &RunArgs, name: &str) -> Result<Exit, Failure> {
     refuse_options(args)?;
     let text = text_of(name, args.scale)?;
-    let plan = planned(&text, name, &args.sets)?;
+    let mut sets = args.sets.clone();
+    sets.extend(args.require_rate.as_ref().map(|rate| format!("require=['throughput > {rate}']")));
+    let plan = planned(&text, name, &sets)?;
     let path = args.out.clone().unwrap_or_else(|| new_directory(&plan.name));
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
-    let mut directory = Directory::create(&path, &text, name, &args.sets, &plan)?;
-    carry_out(&plan, &mut directory, control, args.quiet, args.json)
+    let mut directory = Directory::create(&path, &text, name, &sets, &plan)?;
+    carry_out(&plan, &mut directory, control, (args.quiet, args.json), args.metrics.as_deref())
 }
 
 /// Options that speak of a single run: an experiment says it in its file.
@@ -118,7 +121,7 @@ pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     terminal::note(&format!("{} of {} runs have ended already", directory.ended.len(), plan.runs.len()));
-    carry_out(&plan, &mut directory, control, args.quiet, args.json)
+    carry_out(&plan, &mut directory, control, (args.quiet, args.json), args.metrics.as_deref())
 }
 
 /// Makes the runs that are still to be made and prints the table.
@@ -126,13 +129,19 @@ pub fn carry_out(
     plan: &Plan,
     directory: &mut Directory,
     control: Arc<Control>,
-    quiet: bool,
-    json: bool,
+    (quiet, json): (bool, bool),
+    metrics: Option<&str>,
 ) -> Result<Exit, Failure> {
     let environment = environment();
     let program = std::env::current_exe()?;
     let means = Means { control, environment: &environment, read_work: &read_work, program: &program };
-    let mut watch = Watch::new(quiet || json && !terminal::live(), quiet);
+    let name = directory.path().file_name().map(|name| name.to_string_lossy().into_owned());
+    let listen = |place: &str| {
+        let listening = Metrics::listen(place, name.unwrap_or_default(), plan.name.clone());
+        listening.map_err(|e| Failure::Usage(format!("--metrics {place}: {e}")))
+    };
+    let metrics = metrics.map(listen).transpose()?;
+    let mut watch = Watch::new(quiet || json && !terminal::live(), quiet, metrics);
     let ending = conduct(plan, directory, &means, &mut watch)?;
     let rows = table::rows(directory.path(), &directory.record, &directory.ended);
     table::show(&rows, json)?;

@@ -62,6 +62,10 @@ fn row(path: &Path, levels: &[(String, String)], runs: &[&RunRecord]) -> CellRow
         }
     }
     row.fill(throughputs, &response);
+    if let ([one], Some(found)) = (runs, runs.first().and_then(|run| run.window)) {
+        row.window =
+            found.half_width.filter(|_| one.status == RunStatus::Complete).map(|half| (found.mean, half));
+    }
     let mean = |all: &[f64]| (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64);
     (row.read_kib, row.written_kib) = (mean(&read), mean(&written));
     row

@@ -1,6 +1,7 @@
 //! Progress of an experiment: a line as each run begins and ends, and the view of the run under way.
 
 use crate::live::Live;
+use crate::metrics::Metrics;
 use crate::terminal;
 use dyno_engine::Job;
 use dyno_plan::experiment::Cell;
@@ -14,6 +15,7 @@ use std::time::Instant;
 /// Shows progress.
 pub struct Watch {
     live: Live,
+    metrics: Option<Metrics>,
     quiet: bool,
     begun: Instant,
     /// Runs that ended since the beginning here.
@@ -21,8 +23,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub fn new(still: bool, quiet: bool) -> Self {
-        Watch { live: Live::new(still), quiet, begun: Instant::now(), ended: 0 }
+    pub fn new(still: bool, quiet: bool, metrics: Option<Metrics>) -> Self {
+        Watch { live: Live::new(still), metrics, quiet, begun: Instant::now(), ended: 0 }
     }
 }
 
@@ -40,19 +42,31 @@ pub fn time(seconds: f64) -> String {
 impl Observer for Watch {
     fn begin(&mut self, phase: &str, plan: &Job) {
         self.live.begin(phase, plan);
+        if let Some(metrics) = &mut self.metrics {
+            metrics.begin(phase, plan);
+        }
     }
 
     fn second(&mut self, progress: &Progress<'_>) {
         self.live.second(progress);
+        if let Some(metrics) = &mut self.metrics {
+            metrics.second(progress);
+        }
     }
 
     fn end(&mut self, phase: &Phase) {
         self.live.end(phase);
+        if let Some(metrics) = &mut self.metrics {
+            metrics.end(phase);
+        }
     }
 }
 
 impl Watcher for Watch {
     fn run_begins(&mut self, cell: &Cell, point: &Point, ended: usize, planned: usize) {
+        if let Some(metrics) = &mut self.metrics {
+            metrics.of_experiment(cell.number, point.repetition);
+        }
         if self.quiet {
             return;
         }

@@ -110,6 +110,11 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     if let Some(name) = args.target.as_deref().filter(|name| experiment::is_experiment(name)) {
         return experiment::run(args, name);
     }
+    if let Some(rate) = &args.require_rate {
+        let words =
+            format!("--require-rate {rate}: goes with an experiment; use --require 'throughput > {rate}'");
+        return Err(Failure::Usage(words));
+    }
     if let Some(set) = args.sets.first() {
         return Err(Failure::Usage(format!("--set {set}: goes with an experiment, a .yaml file")));
     }

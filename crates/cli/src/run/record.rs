@@ -31,6 +31,7 @@ pub fn environment() -> Environment {
         tuning: host.tuning,
         clock_ns: affinity::clock_cost_ns(),
         load_average: host.load_average,
+        system: Some(crate::doctor::system()),
     }
 }
 

@@ -101,7 +101,7 @@ pub fn run(args: &WsfArgs, iteration: &Iteration, control: &Arc<Control>) -> Res
     let path = home.join(EXPERIMENT);
     let plan = plan(text, &name, &[]).map_err(|e| Failure::Usage(e.to_string()))?;
     let mut directory = Directory::create(&path, text, &name, &[], &plan)?;
-    let made = experiment::carry_out(&plan, &mut directory, control.clone(), args.quiet, false);
+    let made = experiment::carry_out(&plan, &mut directory, control.clone(), (args.quiet, false), None);
     // Also of what was interrupted: what has ended has logs.
     let passed = logs::write(&home, &directory.ended)?;
     let exit = made?;

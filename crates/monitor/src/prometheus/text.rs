@@ -4,7 +4,11 @@ use std::fmt::Write as _;
 
 /// Text under construction: a family, then its series.
 #[derive(Clone, Debug, Default)]
-pub struct Text(String);
+pub struct Text {
+    out: String,
+    /// Labels of every series.
+    common: Vec<(String, String)>,
+}
 
 /// A series' labels.
 pub type Labels<'a> = [(&'a str, &'a str)];
@@ -15,28 +19,35 @@ impl Text {
         Text::default()
     }
 
+    /// Nothing yet; every series will have these labels, before its own.
+    pub fn with(common: &[(String, String)]) -> Self {
+        Text { out: String::new(), common: common.to_vec() }
+    }
+
     /// Begins a family; `kind` is `counter`, `gauge` or `histogram`.
     pub fn family(&mut self, name: &str, kind: &str, help: &str) {
         let help = help.replace('\\', "\\\\").replace('\n', "\\n");
         // Writing to a string does not fail.
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        let _ = writeln!(self.out, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
     /// One series.
     pub fn value(&mut self, name: &str, labels: &Labels<'_>, value: f64) {
-        self.0.push_str(name);
+        self.out.push_str(name);
+        let common = self.common.iter().map(|(label, value)| (label.as_str(), value.as_str()));
+        let labels: Vec<(&str, &str)> = common.chain(labels.iter().copied()).collect();
         if !labels.is_empty() {
-            self.0.push('{');
+            self.out.push('{');
             for (i, (label, value)) in labels.iter().enumerate() {
                 let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-                let _ = write!(self.0, "{}{label}=\"{value}\"", if i > 0 { "," } else { "" });
+                let _ = write!(self.out, "{}{label}=\"{value}\"", if i > 0 { "," } else { "" });
             }
-            self.0.push('}');
+            self.out.push('}');
         }
         let _ = match value {
-            v if v == f64::INFINITY => writeln!(self.0, " +Inf"),
-            v if v == f64::NEG_INFINITY => writeln!(self.0, " -Inf"),
-            v => writeln!(self.0, " {v}"),
+            v if v == f64::INFINITY => writeln!(self.out, " +Inf"),
+            v if v == f64::NEG_INFINITY => writeln!(self.out, " -Inf"),
+            v => writeln!(self.out, " {v}"),
         };
     }
 
@@ -56,7 +67,7 @@ impl Text {
 
     /// The text.
     pub fn into_string(self) -> String {
-        self.0
+        self.out
     }
 }
 

@@ -1,6 +1,7 @@
 //! Experiment files: from YAML to a plan of runs. Pure: nothing is started, opened or asked.
 //!
-//! `spec` and `strategies` are what can be said, `factors` what is varied, `order` in which order runs are made, `estimate` how long that takes.
+//! `spec` and `strategies` are what can be said, `factors` what is varied, `order` in which order runs are made,
+//! `estimate` how long that takes.
 //!
 //! ```text
 //! text -> tree -- --set --> tree -- factors, overrides --> a tree for each cell --> Experiment for each cell
@@ -12,11 +13,13 @@ mod factors;
 mod order;
 mod spec;
 mod strategies;
+mod traces;
 
 pub use estimate::{Estimate, estimate};
 pub use factors::{ALIASES, Factor, Level, full_path};
 pub use spec::*;
 pub use strategies::*;
+pub use traces::{Trace, TracedPhase};
 
 use crate::tree::{Node, TreeError};
 use factors::{Filter, Override};

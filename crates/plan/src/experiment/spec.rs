@@ -1,6 +1,7 @@
 //! What an experiment file can say, typed. The doc comments are the descriptions of the published JSON Schema.
 
 use super::strategies::Strategy;
+use super::traces::Trace;
 use crate::server::{HostTuning, IfNotPermitted, Limits, Placement, ServerSpec};
 use crate::values::{Cores, Count, Span};
 use schemars::JsonSchema;
@@ -64,6 +65,8 @@ pub struct Experiment {
     pub require: Vec<String>,
     /// What is watched while the load runs.
     pub monitors: Monitors,
+    /// Commands that run for a window of a phase, such as `perf stat -a`; what they print is kept in the run directory.
+    pub traces: Vec<Trace>,
     /// The part of the measured phase that the table shows.
     pub window: Window,
     /// What happens when a run fails: the rest goes on, or the experiment ends. Default: continue.
@@ -93,6 +96,7 @@ impl Default for Experiment {
             hooks: Hooks::default(),
             require: Vec::new(),
             monitors: Monitors::default(),
+            traces: Vec::new(),
             window: Window::default(),
             on_failure: OnFailure::default(),
         }
@@ -383,11 +387,15 @@ pub struct Monitors {
     pub interval: Span,
     /// Prometheus exporters to read, by name: `node: http://127.0.0.1:9100/metrics`.
     pub prometheus: BTreeMap<String, String>,
+    /// A dashboard of Grafana, such as `http://127.0.0.1:3000/d/dyno-run`: the summary of every run then links the exact
+    /// time range of each phase. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grafana: Option<String>,
 }
 
 impl Default for Monitors {
     fn default() -> Self {
-        Monitors { enabled: true, interval: Span(1_000_000_000), prometheus: BTreeMap::new() }
+        Monitors { enabled: true, interval: Span(1_000_000_000), prometheus: BTreeMap::new(), grafana: None }
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn text(size: &Size) -> String {
 description: >
   Proof of ingest rate: documents of {kb} KB with {indexes} secondary indexes, {rate} documents per second claimed.
   The target is a replica set of three; --set target=mongodb://... names yours. The claim is the threshold; another one:
-  --set 'require=[\"throughput > 1000\"]'. Copies are not counted here.
+  --require-rate 1000. Copies are not counted here.
 target: mongodb://localhost:27017/?w=majority
 workload:
   pocdriver: \"-t 4 -e {shape} -x {indexes}\"

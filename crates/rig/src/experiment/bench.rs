@@ -1,5 +1,6 @@
 //! A run's target and workers, from their start to their end, and the order of its steps.
 
+use super::journal::Figures;
 use super::kept;
 use super::one::{Failed, OneRun};
 use super::place::{Place, Shared};
@@ -49,7 +50,7 @@ impl<'a> Bench<'a> {
         tree: &Node,
         logs: &Path,
         observer: &mut dyn Observer,
-    ) -> Result<(Summary, Option<f64>), Failed> {
+    ) -> Result<(Summary, Option<Figures>), Failed> {
         let keeps = kept::wanted(spec) && spec.phases.load.when != When::Never;
         let mut prepared = match keeps {
             // The load is not what the limits are about.
@@ -116,7 +117,7 @@ impl<'a> Bench<'a> {
         logs: &Path,
         prepared: &[Prepared],
         observer: &mut dyn Observer,
-    ) -> Result<(Summary, Option<f64>), Failed> {
+    ) -> Result<(Summary, Option<Figures>), Failed> {
         let run = self.run;
         let Some(crew) = self.crew.take() else { return Err(Failed::Words("a run without workers".into())) };
         let mut work = (run.read_work)(spec)?;

@@ -18,6 +18,19 @@ pub enum RunStatus {
     Interrupted,
 }
 
+/// What the intervals of a run's window say.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// The window's throughput by the file's estimator, operations per second.
+    pub figure: f64,
+    /// Intervals in the window.
+    pub intervals: usize,
+    /// Mean of their throughputs.
+    pub mean: f64,
+    /// Half of its 95 % interval, as if they did not depend on each other; from two intervals on.
+    pub half_width: Option<f64>,
+}
+
 /// A run that has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
@@ -43,6 +56,9 @@ pub struct RunRecord {
     pub offered: Option<f64>,
     /// Whether all thresholds held.
     pub passed: bool,
+    /// The window, if the file names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Figures>,
     /// What a tuning looks at, in the unit of its figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objective: Option<f64>,

@@ -19,13 +19,14 @@ mod place;
 mod series;
 mod steps;
 pub mod strategy;
+mod traces;
 pub mod tune;
 mod watching;
 
 pub use directory::{
     CellRecord, Directory, DirectoryError, ExperimentRecord, finished, holder, read_journal, read_record,
 };
-pub use journal::{Entry, RunRecord, RunStatus};
+pub use journal::{Entry, Figures, RunRecord, RunStatus};
 
 use crate::local::{Machine, tuning, undo};
 use crate::session::Observer;

@@ -2,7 +2,7 @@
 
 use super::bench::Bench;
 use super::hooks;
-use super::journal::{RunRecord, RunStatus};
+use super::journal::{Figures, RunRecord, RunStatus};
 use super::kept;
 use super::place::{self, Shared};
 use super::strategy::Point;
@@ -72,12 +72,15 @@ impl OneRun<'_> {
             throughput: None,
             offered: None,
             passed: true,
+            window: None,
             objective: None,
         };
         match self.attempt(shared, observer) {
-            Ok((summary, throughput)) => {
+            Ok((summary, window)) => {
                 let measured = summary.measured();
-                record.throughput = throughput.or(measured.map(|phase| phase.throughput));
+                record.throughput =
+                    window.map(|found| found.figure).or(measured.map(|phase| phase.throughput));
+                record.window = window;
                 record.offered = measured.and_then(|phase| phase.offered);
                 // A tuning's objective is no threshold: it only says what was measured.
                 let objective = self.objective();
@@ -114,7 +117,7 @@ impl OneRun<'_> {
         &self,
         shared: &mut Shared,
         observer: &mut dyn Observer,
-    ) -> Result<(Summary, Option<f64>), Failed> {
+    ) -> Result<(Summary, Option<Figures>), Failed> {
         let (spec, tree) = self.spec()?;
         let told = self.told();
         let hooks = spec.hooks.clone();
@@ -183,7 +186,7 @@ impl OneRun<'_> {
         logs: &Path,
         shared: &mut Shared,
         observer: &mut dyn Observer,
-    ) -> Result<(Summary, Option<f64>), Failed> {
+    ) -> Result<(Summary, Option<Figures>), Failed> {
         let place = place::provide(&spec, logs, self.below, shared, self.machine)?;
         let data = logs.join("data");
         if let Some(copy) = kept::wanted(&spec).then(|| kept::find(&spec, self.below)).flatten() {

@@ -1,7 +1,8 @@
 //! Throughput second by second of the measured phase, and the one figure a table shows.
 
+use super::journal::Figures;
 use crate::session::{Observer, Progress};
-use dyno_analysis::interval::median;
+use dyno_analysis::interval::{mean_interval, median};
 use dyno_engine::Job;
 use dyno_plan::experiment::{Estimator, Window};
 use dyno_rundir::schema::Phase;
@@ -24,9 +25,8 @@ impl Series {
         Watched { series: self, observer }
     }
 
-    /// The window's throughput by its estimator, operations per second; `None` if the file names no window, or if no whole
-    /// interval lies in it.
-    pub fn estimate(&self, window: &Window) -> Option<f64> {
+    /// The window's throughput; `None` if the file names no window, or if no whole interval lies in it.
+    pub fn estimate(&self, window: &Window) -> Option<Figures> {
         if *window == Window::default() {
             return None;
         }
@@ -44,12 +44,14 @@ impl Series {
             rates.push(inside.map(|(_, count)| *count as f64).sum::<f64>() / length);
             begin += length;
         }
-        let mean = |all: &[f64]| (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64);
-        match window.estimator {
-            Estimator::Mean => mean(&rates),
-            Estimator::TruncatedMean => mean(&rates).map(f64::trunc),
-            Estimator::Median => median(&rates),
-        }
+        let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
+        let figure = match window.estimator {
+            Estimator::Mean => mean,
+            Estimator::TruncatedMean => mean.trunc(),
+            Estimator::Median => median(&rates)?,
+        };
+        let half_width = mean_interval(&rates).map(|interval| interval.half_width);
+        (!rates.is_empty()).then_some(Figures { figure, intervals: rates.len(), mean, half_width })
     }
 }
 
@@ -95,11 +97,15 @@ mod tests {
             interval: span(interval),
             estimator,
         };
+        let figure = |window: &Window| series.estimate(window).map(|found| found.figure);
         // Seconds 10 to 19: 100, 110, ... 190.
-        assert_eq!(series.estimate(&window(10, 20, 1, Estimator::Mean)), Some(145.0));
-        assert_eq!(series.estimate(&window(10, 20, 5, Estimator::Median)), Some(145.0));
-        assert_eq!(series.estimate(&window(10, 13, 1, Estimator::TruncatedMean)), Some(110.0));
-        assert_eq!(series.estimate(&window(10, 24, 10, Estimator::Mean)), Some(145.0));
+        assert_eq!(figure(&window(10, 20, 1, Estimator::Mean)), Some(145.0));
+        assert_eq!(figure(&window(10, 20, 5, Estimator::Median)), Some(145.0));
+        assert_eq!(figure(&window(10, 13, 1, Estimator::TruncatedMean)), Some(110.0));
+        assert_eq!(figure(&window(10, 24, 10, Estimator::Mean)), Some(145.0));
+        let whole = series.estimate(&window(10, 20, 1, Estimator::Mean)).unwrap();
+        // s = 30.277, t(0.975, 9) = 2.2622: 21.659 (computed apart).
+        assert!(whole.intervals == 10 && (whole.half_width.unwrap() - 21.659).abs() < 1e-2, "{whole:?}");
         assert_eq!(series.estimate(&window(40, 50, 1, Estimator::Mean)), None);
         assert_eq!(series.estimate(&Window::default()), None);
     }

@@ -3,6 +3,7 @@
 use super::hooks;
 use super::one::{Failed, OneRun};
 use super::series::Series;
+use super::traces::Traces;
 use crate::apparatus::Apparatus;
 use crate::parts;
 use crate::session::{Ended, Observer, Session, SessionPlan};
@@ -10,7 +11,7 @@ use crate::work::Work;
 use crate::worker::Crew;
 use dyno_analysis::Condition;
 use dyno_engine::{End, Job};
-use dyno_plan::experiment::{Experiment, Strategy};
+use dyno_plan::experiment::{Experiment, Strategy, TracedPhase};
 use dyno_plan::tree::Node;
 use dyno_record::Scale;
 use dyno_rundir::Writer;
@@ -89,8 +90,11 @@ impl OneRun<'_> {
         let Some(job) = work.load()? else { return Ok(false) };
         let hooks = &spec.hooks;
         hooks::run("before_load", &hooks.before_load, &hooks.timeout, logs, &self.told())?;
-        let ended =
-            session.run_workers("load", &[whole(job, pairs)?], observer).map_err(|e| e.to_string())?;
+        let job = whole(job, pairs)?;
+        let traces = Traces::expect(&spec.traces, &[TracedPhase::Load], (&self.dir, &self.told()), session)?;
+        let ended = session.run_workers("load", &[job], observer);
+        traces.end(session);
+        let ended = ended.map_err(|e| e.to_string())?;
         let failed = ended.totals.failed();
         if failed > 0 && !self.control.stopping() {
             let first = ended.phase.errors.values().next().cloned().unwrap_or_default();
@@ -121,7 +125,11 @@ impl OneRun<'_> {
         let job = whole(work.measure()?, pairs)?;
         let mut series = Series::new(job.warmup_ns);
         let mut watched = series.watch(observer);
-        let ended = session.run_workers("measure", &[job], &mut watched).map_err(|e| e.to_string())?;
+        let phases = [TracedPhase::Warmup, TracedPhase::Measure];
+        let traces = Traces::expect(&spec.traces, &phases, (&self.dir, &self.told()), session)?;
+        let ended = session.run_workers("measure", &[job], &mut watched);
+        traces.end(session);
+        let ended = ended.map_err(|e| e.to_string())?;
         hooks::run("after_measure", &hooks.after_measure, &hooks.timeout, logs, &self.told())?;
         Ok((ended, series))
     }

@@ -140,6 +140,7 @@ mod tests {
             throughput: Some(throughput),
             offered: Some(value),
             passed: true,
+            window: None,
             objective: None,
         }
     }

@@ -63,7 +63,7 @@ impl Standing<'_> {
     /// Mean of the objective; `None` if a run failed or missed a constraint.
     fn score(&self, goal: Goal) -> Option<f64> {
         let kept = |run: &&RunRecord| run.status == RunStatus::Complete && run.passed;
-        if self.runs.is_empty() || !self.runs.iter().all(|run| kept(run)) {
+        if self.runs.is_empty() || !self.runs.iter().all(kept) {
             return None;
         }
         let all: Option<Vec<f64>> = self.runs.iter().map(|run| run.objective).collect();
@@ -257,6 +257,7 @@ mod tests {
                 throughput: None,
                 offered: None,
                 passed: true,
+                window: None,
                 objective: Some(system(&point.sets) * noise),
             });
             assert!(runs.len() < 100);

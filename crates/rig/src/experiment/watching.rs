@@ -16,6 +16,9 @@ pub(super) fn begin(
     session: &mut Session<'_>,
 ) -> Result<(), String> {
     let monitors = &spec.monitors;
+    if let Some(dashboard) = &monitors.grafana {
+        session.link_to(dashboard);
+    }
     if !monitors.enabled {
         return Ok(());
     }

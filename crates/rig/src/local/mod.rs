@@ -16,7 +16,7 @@ mod launch;
 mod machine;
 mod needs;
 pub mod placement;
-mod process;
+pub(crate) mod process;
 mod resp;
 mod server;
 mod servers;

@@ -1,0 +1,135 @@
+//! `dyno doctor`: what this host is, what of it speaks against good measurements, how two hosts or days differ, and how
+//! this host compares with a recipe's list.
+
+mod show;
+
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+use clap::Args;
+use dyno_monitor::environment::{EnvironmentFacts, PROFILES, Places, findings, profile};
+use dyno_rundir::schema::Environment;
+use dyno_rundir::system::System;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// `dyno doctor`.
+#[derive(Clone, Debug, Args)]
+pub struct DoctorArgs {
+    /// Compare two environments: run directories, experiment directories, or files with the output of `dyno doctor --json`
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "profile")]
+    pub diff: Option<Vec<PathBuf>>,
+    /// Check this host against the hardware, kernel and BIOS list of a recipe: wsf/bkm-icx, bkm-spr, bkm-m6i.32xlarge,
+    /// bkm-m6i.16xlarge
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
+    /// Show every fact
+    #[arg(long)]
+    pub all: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How this host is set up.
+pub fn system() -> System {
+    let read = EnvironmentFacts::read(&Places::default());
+    System::new(read.facts, read.volatile)
+}
+
+/// The command.
+pub fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
+    if let Some([first, second]) = args.diff.as_deref() {
+        return diff(first, second, args.json);
+    }
+    let read = EnvironmentFacts::read(&Places::default());
+    if let Some(name) = &args.profile {
+        return against(name, &read, args.json);
+    }
+    let found = findings(&read);
+    let system = System::new(read.facts, read.volatile);
+    if args.json {
+        let found: Vec<_> = found
+            .iter()
+            .map(|f| {
+                json!({ "severity": f.severity.name(), "check": f.check, "found": f.found, "reason": f.reason,
+                        "source": f.source, "command": f.command })
+            })
+            .collect();
+        print_json(&json!({ "system": system, "findings": found }));
+    } else {
+        terminal::out(&show::facts(&system, args.all));
+        terminal::out(&show::findings(&found));
+    }
+    Ok(Exit::Ok)
+}
+
+fn print_json(value: &serde_json::Value) {
+    terminal::out(&format!("{value:#}\n"));
+}
+
+fn against(name: &str, read: &EnvironmentFacts, json: bool) -> Result<Exit, Failure> {
+    let Some(profile) = profile(name) else {
+        let hint = dyno_plan::suggest::hint(name, PROFILES.iter().map(|profile| profile.name));
+        let known: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
+        return Err(Failure::Usage(format!("--profile {name}: known are {}{hint}", known.join(", "))));
+    };
+    let checked = profile.check(read);
+    if json {
+        let items: Vec<_> = checked
+            .iter()
+            .map(|c| {
+                json!({ "part": c.part, "item": c.item, "wanted": c.wanted, "found": c.found, "result": show::word(c.result) })
+            })
+            .collect();
+        print_json(&json!({ "profile": profile.name, "items": items }));
+    } else {
+        terminal::out(&show::profile(profile, &checked));
+    }
+    let differs = checked.iter().any(|c| c.result == dyno_monitor::environment::Match::Different);
+    Ok(if differs { Exit::Threshold } else { Exit::Ok })
+}
+
+fn diff(first: &Path, second: &Path, json: bool) -> Result<Exit, Failure> {
+    let differences = load(first)?.differences(&load(second)?);
+    if json {
+        print_json(&json!({ "equal": differences.is_empty(), "differences": differences }));
+    } else {
+        terminal::out(&show::differences(&differences));
+    }
+    Ok(if differences.is_empty() { Exit::Ok } else { Exit::Threshold })
+}
+
+/// The environment of a run directory, of an experiment's first run, or of a file.
+fn load(path: &Path) -> Result<System, Failure> {
+    let refuse = |words: String| Failure::Usage(format!("{}: {words}", path.display()));
+    let file = if path.is_dir() { in_directory(path) } else { path.to_owned() };
+    let text =
+        std::fs::read_to_string(&file).map_err(|e| Failure::Usage(format!("{}: {e}", file.display())))?;
+    if let Ok(environment) = serde_json::from_str::<Environment>(&text) {
+        return environment
+            .system
+            .ok_or_else(|| refuse("written by a dyno that did not record facts yet".into()));
+    }
+    let value: serde_json::Value =
+        serde_json::from_str(&text).map_err(|e| refuse(format!("no JSON: {e}")))?;
+    let system = value.get("system").cloned().unwrap_or(value);
+    let read: System = serde_json::from_value(system).map_err(|e| refuse(format!("no environment: {e}")))?;
+    // The hash is made anew: a file that was edited says what it holds now.
+    Ok(System::new(read.facts, read.volatile))
+}
+
+fn in_directory(path: &Path) -> PathBuf {
+    let own = path.join("environment.json");
+    if own.exists() {
+        return own;
+    }
+    let mut runs: Vec<PathBuf> = std::fs::read_dir(path.join("runs"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    runs.sort();
+    let found = runs.into_iter().map(|run| run.join("environment.json")).find(|file| file.exists());
+    found.unwrap_or(own)
+}

@@ -1,0 +1,27 @@
+//! `dyno grafana`: dashboards as files.
+
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+use clap::Args;
+use dyno_report::grafana::dashboards;
+use std::path::PathBuf;
+
+/// `dyno grafana`.
+#[derive(Clone, Debug, Args)]
+pub struct GrafanaArgs {
+    /// Where the files are put; files of the same names are replaced
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub out: PathBuf,
+}
+
+/// The command.
+pub fn grafana(args: &GrafanaArgs) -> Result<Exit, Failure> {
+    std::fs::create_dir_all(&args.out)?;
+    for (name, dashboard) in dashboards() {
+        let path = args.out.join(name);
+        std::fs::write(&path, format!("{dashboard:#}\n"))
+            .map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
+        terminal::out(&format!("{}\n", path.display()));
+    }
+    Ok(Exit::Ok)
+}
