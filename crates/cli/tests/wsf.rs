@@ -9,8 +9,10 @@ fn has_redis() -> bool {
     dyno_rig::find_server(Some("redis")).is_some()
 }
 
+type Exports = &'static [(&'static str, &'static str)];
+
 /// The four command lines of the description: exports and the test.
-const COMMANDS: [(&[(&str, &str)], u32, u32); 4] = [
+const COMMANDS: [(Exports, u32, u32); 4] = [
     (&[("CLIENT_SERVER_PAIR", "16"), ("NUMACTL_OPTION", "1")], 16, 1),
     (&[("CLIENT_SERVER_PAIR", "16"), ("NUMACTL_OPTION", "2")], 16, 2),
     (&[("CLIENT_SERVER_PAIR", "16"), ("NETWORK_RPS_TUNE_ENABLE", "true"), ("NUMACTL_OPTION", "1")], 16, 1),

@@ -131,8 +131,8 @@ fn keep(all: &mut Vec<String>, filter: Filter) -> Result<(), String> {
     for value in all.drain(..) {
         let n: u64 = value.parse().map_err(|_| format!("{value:?}: a filter needs whole numbers"))?;
         let stays = match filter {
-            Filter::MultiplesOf(d) => n % d == 0,
-            Filter::DivisorsOf(m) => n > 0 && m % n == 0,
+            Filter::MultiplesOf(d) => n.is_multiple_of(d),
+            Filter::DivisorsOf(m) => n > 0 && m.is_multiple_of(n),
         };
         if stays {
             kept.push(value);

@@ -32,7 +32,7 @@ impl Window {
         if !words.len().is_multiple_of(3) {
             return Err(format!("{text:?}: expected triples roi,BEGIN,END or time,BEGIN,LENGTH"));
         }
-        words.chunks(3).map(|triple| Window::parse(triple)).collect()
+        words.chunks(3).map(Window::parse).collect()
     }
 
     fn parse(triple: &[&str]) -> Result<Window, String> {

@@ -1,6 +1,5 @@
 //! The workload: YCSB's properties, shares that sum to 1, and the range of keys.
 
-use super::super::Reading;
 use super::Draft;
 use crate::properties;
 use serde_json::json;
@@ -177,13 +176,9 @@ impl Draft<'_> {
         match count {
             None => {}
             Some(0) if self.means.faithful => self.collapse(run, inserts),
-            Some(0) => {
-                if self.from.reading == Reading::V23 || self.from.case.name == "gated" {
-                    self.note(
-                        "INSERT_COUNT=0 means all records; the original's run phase keeps to one key (--faithful)",
-                    );
-                }
-            }
+            Some(0) => self.note(
+                "INSERT_COUNT=0 means all records; the original's run phase keeps to one key (--faithful)",
+            ),
             Some(count) => {
                 self.put(&format!("{run}.insertcount"), json!(count.to_string()), "INSERT_COUNT");
             }
