@@ -74,7 +74,8 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
+    let status =
+        Command::new("/bin/sh").args(["-c", &format!("kill -{name} {}", child.id())]).status().unwrap();
     assert!(status.success());
 }
 
@@ -322,7 +323,9 @@ fn a_worker_that_is_lost_makes_the_run_invalid_and_keeps_what_arrived() {
     };
     let workers: Vec<u32> = processes("worker --stdio").into_iter().filter(is_child).collect();
     assert_eq!(workers.len(), 2);
-    assert!(Command::new("kill").args(["-9", &workers[0].to_string()]).status().unwrap().success());
+    assert!(
+        Command::new("/bin/sh").args(["-c", &format!("kill -9 {}", workers[0])]).status().unwrap().success()
+    );
     let done = child.wait_with_output().unwrap();
     assert_eq!(done.status.code(), Some(5));
     let run = &bench.ended()[0];

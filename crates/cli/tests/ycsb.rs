@@ -368,7 +368,7 @@ fn an_interrupted_run_reports_what_it_has() {
         command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("dyno runs");
     let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains("current ops/sec; ")));
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    let killed = Command::new("/bin/sh").args(["-c", &format!("kill -INT {}", child.id())]).status();
     assert!(killed.expect("kill").success());
     // The rest is read so that the child is not held up.
     let rest: Vec<String> = lines.collect();

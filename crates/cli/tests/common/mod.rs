@@ -143,7 +143,7 @@ pub fn await_port(port: u16) {
 
 /// Sends a signal.
 pub fn signal(pid: u32, name: &str) {
-    let sent = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap();
+    let sent = Command::new("/bin/sh").args(["-c", &format!("kill -{name} {pid}")]).status().unwrap();
     assert!(sent.success());
 }
 

@@ -97,7 +97,7 @@ pub fn redis(port: u16, words: &[&str]) -> String {
 
 /// SIGKILL.
 pub fn kill(pid: u32) {
-    assert!(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap().success());
+    assert!(Command::new("/bin/sh").args(["-c", &format!("kill -KILL {pid}")]).status().unwrap().success());
 }
 
 /// Tries for some seconds until there is an answer.
