@@ -428,7 +428,7 @@ fn perconas_matrix_runs_on_embedded_engines_from_one_load() {
     match limit {
         Some(limit) => {
             let bytes: u64 = limit.as_str().unwrap().parse().unwrap();
-            assert!([32 << 20, 64 << 20, 96 << 20].contains(&bytes), "{bytes}");
+            assert!([96 << 20, 128 << 20, 160 << 20].contains(&bytes), "{bytes}");
         }
         None => common::skip_because("memory limits of workers", "control groups are not permitted here"),
     }

@@ -162,8 +162,13 @@ fn exit(directory: &Directory) -> Exit {
     let strategic = runs.iter().any(|run| !run.point.is_empty());
     let failed = runs.iter().filter(|run| run.status == RunStatus::Failed).count();
     let invalid = runs.iter().filter(|run| run.trust == "invalid").count();
-    if failed > 0 {
-        terminal::warn(&format!("{failed} of {} runs failed; journal.jsonl says why", runs.len()));
+    if let Some(first) = runs.iter().find(|run| run.status == RunStatus::Failed) {
+        terminal::warn(&format!(
+            "{failed} of {} runs failed, the first ({}): {}",
+            runs.len(),
+            first.dir,
+            first.words
+        ));
     }
     if failed + invalid > 0 && !strategic {
         return Exit::Invalid;

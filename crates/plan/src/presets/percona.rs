@@ -13,37 +13,49 @@ const GIB: u64 = 1 << 30;
 struct Scaled {
     collections: u32,
     documents: u32,
+    writers: u32,
     duration: &'static str,
     window: (&'static str, &'static str),
 }
 
 fn scaled(scale: u32) -> Scaled {
     match scale {
-        // 1.25 million documents; fewer collections would not be spread over.
-        512 => Scaled { collections: 5, documents: 250_000, duration: "2m", window: ("1m", "2m") },
-        _ => Scaled { collections: 640 / scale, documents: 1_000_000, duration: "2h", window: ("1h", "2h") },
+        // 1.25 million documents; fewer collections would not be spread over. 64 writers would need more memory than the
+        // smallest limit has.
+        512 => {
+            Scaled { collections: 5, documents: 250_000, writers: 8, duration: "2m", window: ("1m", "2m") }
+        }
+        _ => {
+            let collections = 640 / scale;
+            Scaled { collections, documents: 1_000_000, writers: 64, duration: "2h", window: ("1h", "2h") }
+        }
     }
 }
 
-fn size(gib: u64, scale: u32) -> String {
-    let bytes = gib * GIB / u64::from(scale);
+fn size(gib: u64, scale: u32, more_mib: u64) -> String {
+    let bytes = gib * GIB / u64::from(scale) + (more_mib << 20);
     if bytes.is_multiple_of(GIB) { format!("{}GiB", bytes / GIB) } else { format!("{}MiB", bytes >> 20) }
 }
 
-/// The three levels of memory: `set` says which keys take cache and total.
-fn memory(scale: u32, cache: &str, total: &str) -> String {
+/// The three levels of memory: which keys take cache and total (and `own_mib` for the process itself), and what follows
+/// from the cache in bytes.
+fn memory(scale: u32, cache: &str, total: &str, own_mib: u64, more: impl Fn(u64) -> String) -> String {
     let mut out = String::from("  memory:\n");
     for (own, all) in [(8, 16), (16, 32), (32, 48)] {
-        let (own_size, all_size) = (size(own, scale), size(all, scale));
-        let _ = writeln!(out, "    - {{label: {own}/{all}, {cache}: {own_size}, {total}: {all_size}}}");
+        let (own_size, all_size) = (size(own, scale, 0), size(all, scale, own_mib));
+        let more = more(own * GIB / u64::from(scale));
+        let _ = writeln!(out, "    - {{label: {own}/{all}, {cache}: {own_size}, {total}: {all_size}{more}}}");
     }
     out
 }
 
 fn head(scale: u32, what: &str) -> String {
-    let Scaled { collections, documents, duration, window: (from, to) } = scaled(scale);
-    let divided =
-        if scale == 1 { "as published".into() } else { format!("data, cache and memory divided by {scale}") };
+    let Scaled { collections, documents, writers, duration, window: (from, to) } = scaled(scale);
+    let divided = match scale {
+        1 => "as published".into(),
+        512 => "data, cache and memory divided by 512 (embedded: 64 MiB more for the process itself)".into(),
+        _ => format!("data, cache and memory divided by {scale}"),
+    };
     format!(
         "\
 description: >
@@ -55,7 +67,7 @@ workload:
     NUM_COLLECTIONS: {collections}
     NUM_DOCUMENTS_PER_COLLECTION: {documents}
     NUM_LOADER_THREADS: 24
-    NUM_WRITER_THREADS: 64
+    NUM_WRITER_THREADS: {writers}
 phases:
   load: {{keep: true}}
   measure: {{duration: {duration}, timeout: 0s}}
@@ -84,17 +96,18 @@ factors:
     - {{label: rocksdb, server.engine: rocksdb}}
 {}",
         head(scale, "sysbench-mongodb on mongod's storage engines under limits of memory"),
-        memory(scale_of_memory, "server.cache", "server.limits.memory")
+        memory(scale_of_memory, "server.cache", "server.limits.memory", 0, |_| String::new())
     )
 }
 
 /// Engines that need a cache option, and their URIs.
 const EMBEDDED: [(&str, &str); 6] = [
-    ("sqlite", "sqlite:{dir}/bench.sqlite?cache={cache}"),
+    // Each session has a cache of its own.
+    ("sqlite", "sqlite:{dir}/bench.sqlite?cache={cache_each}"),
     ("redb", "redb:{dir}/bench.redb?cache={cache}"),
     ("fjall", "fjall:{dir}/bench?cache={cache}"),
     ("lmdb", "lmdb:{dir}/bench"),
-    ("rocksdb", "rocksdb:{dir}/bench?cache={cache}"),
+    ("rocksdb", "rocksdb:{dir}/bench?cache={cache}&memtable={memtable}"),
     ("wiredtiger", "wiredtiger:{dir}/bench?cache={cache}"),
 ];
 
@@ -105,11 +118,16 @@ pub(super) fn engines_embedded(scale: u32) -> String {
     for (name, uri) in EMBEDDED.iter().filter(|(name, _)| built(name)) {
         let _ = writeln!(engines, "    - {{label: {name}, target: \"{uri}\"}}");
     }
+    // What the process itself needs does not shrink with its data.
+    let own_mib = if scale == 512 { 64 } else { 0 };
     format!(
         "\
 {}client: {{if_not_permitted: fail}}
 {engines}{}",
         head(scale, "sysbench-mongodb's transaction on embedded storage engines under limits of memory"),
-        memory(scale, "variables.cache", "client.limits.memory")
+        memory(scale, "variables.cache", "client.limits.memory", own_mib, |cache| {
+            let (each, memtable) = (cache / u64::from(scaled(scale).writers), cache / 4);
+            format!(", variables.cache_each: {}KiB, variables.memtable: {}KiB", each >> 10, memtable >> 10)
+        })
     )
 }

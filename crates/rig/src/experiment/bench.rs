@@ -188,8 +188,20 @@ impl<'a> Bench<'a> {
         Ok(facts)
     }
 
-    /// The words, and that the server is no longer there, if it is not.
+    /// The words, and that the server is no longer there, or that memory was short, if that is so.
     fn with_cause(&mut self, words: String) -> Failed {
+        // What the kernel has killed in a worker's group.
+        let killed = |group: &(String, PathBuf)| {
+            let read = |name: &str| std::fs::read_to_string(group.1.join(name)).unwrap_or_default();
+            let counters = read("memory.events") + &read("memory.oom_control");
+            let count = |line: &str| line.strip_prefix("oom_kill ")?.trim().parse::<u64>().ok();
+            counters.lines().filter_map(count).any(|n| n > 0)
+        };
+        if self.confined.iter().any(|one| one.cgroups().iter().any(killed)) {
+            return Failed::Words(format!(
+                "{words}; killed by the kernel for want of memory (client.limits.memory)"
+            ));
+        }
         match self.place.died() {
             Some(died) => Failed::Words(format!("{died}; {words}")),
             None => Failed::Words(words),

@@ -1,8 +1,9 @@
 //! The controller's end: workers are started, told what to do, begin together, and their seconds are added up.
 
-use super::frame::{Frame, read_frame, write_frame};
+use super::enlist::enlist;
+use super::frame::{Frame, write_frame};
 use super::serve::unix_ns;
-use super::{Assignment, Done, FromWorker, PROTOCOL, Stage, ToWorker};
+use super::{Assignment, Done, FromWorker, Stage, ToWorker};
 use crate::apparatus::{Apparatus, Applied, Nature};
 use crate::parts::Seconds;
 use crate::work::Prepared;
@@ -10,10 +11,9 @@ use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_record::Totals;
 use dyno_types::{Outcome, Refused};
 use std::collections::BTreeMap;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -59,19 +59,19 @@ impl From<CrewError> for RunError {
     }
 }
 
-enum Told {
+pub(super) enum Told {
     Message(FromWorker),
     Second(Box<Second>),
     Lost(String),
 }
 
-struct Member {
-    child: Mutex<Child>,
-    input: Arc<Mutex<Option<ChildStdin>>>,
+pub(super) struct Member {
+    pub(super) child: Mutex<Child>,
+    pub(super) input: Arc<Mutex<Option<ChildStdin>>>,
     /// Which target it works on.
-    instance: usize,
-    number: usize,
-    pid: u32,
+    pub(super) instance: usize,
+    pub(super) number: usize,
+    pub(super) pid: u32,
 }
 
 /// What one target's workers did in the last phase.
@@ -223,7 +223,7 @@ impl Crew {
                     return Err(self.failed(worker, unreachable, words));
                 }
                 Ok((worker, Told::Lost(words))) => {
-                    return Err(CrewError::Worker(format!("{} was lost: {words}", self.name(worker))));
+                    return Err(CrewError::Worker(self.ending_of(worker, &words)));
                 }
                 Ok(_) => {}
                 Err(_) if !left.is_zero() => {}
@@ -242,6 +242,20 @@ impl Crew {
             _ => format!("{}: {words}", self.name(worker)),
         };
         if unreachable { CrewError::Unreachable(words) } else { CrewError::Refused(words) }
+    }
+
+    /// How a worker that is gone has ended.
+    fn ending_of(&self, worker: usize, words: &str) -> String {
+        // Its pipe closes a moment before it can be waited for.
+        let end = Instant::now() + Duration::from_millis(500);
+        let mut child = held(&self.members[worker].child);
+        loop {
+            match child.try_wait() {
+                Ok(Some(status)) => return format!("{} was lost: {words} ({status})", self.name(worker)),
+                Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
+                _ => return format!("{} was lost: {words}", self.name(worker)),
+            }
+        }
     }
 
     fn name(&self, worker: usize) -> String {
@@ -267,7 +281,7 @@ impl Crew {
                 }
                 Ok((worker, Told::Lost(words))) => {
                     self.say_all(&ToWorker::Abort);
-                    return Err(CrewError::Worker(format!("{} was lost: {words}", self.name(worker))));
+                    return Err(CrewError::Worker(self.ending_of(worker, &words)));
                 }
                 _ if control.stopping() => {
                     self.say_all(&ToWorker::Abort);
@@ -324,7 +338,8 @@ impl Crew {
                 }
                 Ok((worker, Told::Lost(words))) => {
                     // What has arrived is kept; the others end as if told to.
-                    held(&self.lost).push(format!("{} was lost: {words}", self.name(worker)));
+                    let ending = self.ending_of(worker, &words);
+                    held(&self.lost).push(ending);
                     seconds.ended(worker);
                     open -= 1;
                     self.say_all(&ToWorker::Stop);
@@ -363,52 +378,6 @@ impl Crew {
         parts.sort_by_key(|part| part.instance);
         *held(&self.parts) = parts;
     }
-}
-
-/// Starts a worker and says the first words.
-fn enlist(recruit: Recruit, at: usize, tell: &Sender<(usize, Told)>) -> Result<Member, CrewError> {
-    let Recruit { mut command, assignment } = recruit;
-    let trouble = |words: String| CrewError::Worker(format!("worker {}: {words}", at + 1));
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    // Ctrl-C in a terminal goes to the foreground group; workers are told by the controller.
-    command.process_group(0);
-    let mut child = command.spawn().map_err(|e| {
-        let program = command.get_program().to_string_lossy().into_owned();
-        trouble(format!("{program} could not be started: {e}"))
-    })?;
-    let (Some(mut input), Some(mut output)) = (child.stdin.take(), child.stdout.take()) else {
-        return Err(trouble("no pipe".into()));
-    };
-    let (instance, number, pid) = (assignment.instance, assignment.number, child.id());
-    let hello = ToWorker::Hello { protocol: PROTOCOL, now_ns: unix_ns() };
-    let said = write_frame(&mut input, &Frame::Message(&hello))
-        .and_then(|()| write_frame(&mut input, &Frame::Message(&ToWorker::Assign(Box::new(assignment)))));
-    if let Err(error) = said {
-        let status = child.wait().map_or(String::new(), |status| format!(" ({status})"));
-        return Err(trouble(format!("it ended at once{status}: {error}")));
-    }
-    let tell = tell.clone();
-    let listen = move || {
-        loop {
-            let told = match read_frame(&mut output) {
-                Ok(Frame::Message(word)) => Told::Message(word),
-                Ok(Frame::Second(second)) => Told::Second(second),
-                Err(error) => {
-                    drop(tell.send((at, Told::Lost(error.to_string()))));
-                    return;
-                }
-            };
-            if tell.send((at, told)).is_err() {
-                return;
-            }
-        }
-    };
-    std::thread::Builder::new()
-        .name(format!("worker-{}", at + 1))
-        .spawn(listen)
-        .map_err(|e| trouble(e.to_string()))?;
-    let input = Arc::new(Mutex::new(Some(input)));
-    Ok(Member { child: Mutex::new(child), input, instance, number, pid })
 }
 
 impl Apparatus for Crew {

@@ -1,7 +1,8 @@
 //! Both ends of the worker protocol, and what travels between them.
 //!
 //! A worker is this program in a process of its own: it applies load and nothing else, under the placement and the limits
-//! that the controller starts it with. `frame` is how messages are cut, `serve` the worker's end, `crew` the controller's.
+//! that the controller starts it with. `frame` is how messages are cut, `serve` the worker's end, `crew` the
+//! controller's, `enlist` the start of a worker.
 //!
 //! ```text
 //! controller                      worker
@@ -21,6 +22,7 @@
 //! ```
 
 mod crew;
+mod enlist;
 mod frame;
 mod serve;
 
