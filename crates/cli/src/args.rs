@@ -116,6 +116,9 @@ pub struct ResumeArgs {
     /// Serve live metrics for Prometheus, as `dyno run --metrics` does
     #[arg(long, value_name = "[HOST:]PORT")]
     pub metrics: Option<String>,
+    /// A value that held a secret when the experiment began, given again: secrets are not kept
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
     /// Print the table as JSON
     #[arg(long)]
     pub json: bool,

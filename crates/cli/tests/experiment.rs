@@ -434,3 +434,55 @@ fn perconas_matrix_runs_on_embedded_engines_from_one_load() {
     }
     assert!(!bench.path("o/data-001").exists(), "copies go at the end");
 }
+
+/// Files below a folder that hold `words`.
+fn holding(folder: &Path, words: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(holding(&path, words));
+        } else if String::from_utf8_lossy(&std::fs::read(&path).unwrap()).contains(words) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn secrets_are_not_kept_and_resume_asks_for_them() {
+    let Some(server) = common::Server::start(&["--requirepass", "pl4nted"]) else {
+        return common::skip("secrets of an experiment");
+    };
+    let target = format!("target=redis://:pl4nted@127.0.0.1:{}", server.port);
+    let text = "workload: {ycsb: {records: 100}}\nphases: {measure: {operations: 1000, warmup: 0s}}\n";
+    let bench =
+        Bench::of(&format!("{text}factors: {{{}}}\n", target.replacen("target=", "target: [\"", 1) + "\"]"));
+    let done = bench.run(&[]);
+    assert!([Some(0), Some(5)].contains(&done.status.code()), "{}", err(&done));
+    assert_eq!(holding(&bench.path("o"), "pl4nted"), Vec::<PathBuf>::new());
+    assert!(!err(&done).contains("pl4nted") && !out(&done).contains("pl4nted"), "{}", err(&done));
+    // The file that was given is there still.
+    assert!([Some(0), Some(5)].contains(&bench.dyno(&["resume", "o"]).status.code()));
+
+    let bench = Bench::of(text);
+    let done = bench.run(&["--set", &target]);
+    assert!([Some(0), Some(5)].contains(&done.status.code()), "{}", err(&done));
+    assert_eq!(holding(&bench.path("o"), "pl4nted"), Vec::<PathBuf>::new());
+    let asked = bench.dyno(&["resume", "o"]);
+    assert_eq!(asked.status.code(), Some(2));
+    assert!(err(&asked).contains("give it again"), "{}", err(&asked));
+    let again = bench.dyno(&["resume", "o", "--set", &target]);
+    assert!([Some(0), Some(5)].contains(&again.status.code()), "{}", err(&again));
+}
+
+#[test]
+fn no_target_is_exit_code_3_in_searches_too() {
+    let text = "target: redis://127.0.0.1:1\nworkload: {ycsb: {records: 100}}\n";
+    for strategy in ["", "strategy: {ladder: {to: 4}}\n"] {
+        let bench = Bench::of(&format!("{text}{strategy}"));
+        let done = bench.run(&[]);
+        assert_eq!(done.status.code(), Some(3), "{strategy}: {}", err(&done));
+        assert!(err(&done).contains("connection refused"), "{}", err(&done));
+    }
+}

@@ -201,7 +201,9 @@ pub const MASK: &str = "***";
 /// Whether the value of `key` must never be shown.
 pub fn is_secret(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
-    ["password", "passwd", "secret", "token"].iter().any(|word| key.contains(word))
+    ["password", "passwd", "secret", "token", "requirepass", "masterauth"]
+        .iter()
+        .any(|word| key.contains(word))
 }
 
 /// The value of `key` as it may be shown: secrets, and the passwords in URIs, become [`MASK`].

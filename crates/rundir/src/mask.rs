@@ -1,7 +1,8 @@
 //! Secrets are masked before anything is written or printed.
 
 /// Property and option names whose values are secret.
-const SECRET: [&str; 7] = ["password", "passwd", "secret", "token", "passphrase", "credential", "pwd"];
+const SECRET: [&str; 9] =
+    ["password", "passwd", "secret", "token", "passphrase", "credential", "pwd", "requirepass", "masterauth"];
 
 /// Whether a value under this name is a secret.
 pub fn is_secret(name: &str) -> bool {

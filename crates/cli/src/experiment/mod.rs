@@ -18,6 +18,7 @@ use crate::{signals, terminal};
 use dyno_engine::Control;
 use dyno_plan::experiment::{self, Plan};
 use dyno_plan::presets;
+use dyno_plan::settings::MASK;
 use dyno_rig::experiment::{Directory, DirectoryError, Ending, Means, RunStatus, check, clean_up, conduct};
 use std::path::Path;
 use std::sync::Arc;
@@ -101,18 +102,19 @@ fn refuse_options(args: &RunArgs) -> Result<(), Failure> {
 
 /// `dyno resume DIR`.
 pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
-    let (mut directory, text) = Directory::resume(&args.dir)?;
-    for words in clean_up(&args.dir) {
+    // Relative paths are meant where they were typed; the directory's own must still be found there.
+    let dir = args.dir.canonicalize().map_err(|e| Failure::Usage(format!("{}: {e}", args.dir.display())))?;
+    let (mut directory, text) = Directory::resume(&dir)?;
+    for words in clean_up(&dir) {
         terminal::note(&words);
     }
     let record = directory.record.clone();
-    // Relative paths are meant where they were typed; the directory's own must still be found.
-    let here = std::env::current_dir().unwrap_or_default();
-    let away = record.cwd != here && record.cwd.is_dir() && args.dir.is_absolute();
-    if away {
+    if record.cwd.is_dir() {
         std::env::set_current_dir(&record.cwd)?;
     }
-    let plan = planned(&text, &record.path, &record.sets)?;
+    let text = with_secrets(&record.path, text)?;
+    let sets = sets_again(&record.sets, &args.sets)?;
+    let plan = planned(&text, &record.path, &sets)?;
     let labels = |plan: &Plan| plan.cells.iter().map(|cell| cell.label()).collect::<Vec<_>>();
     if labels(&plan) != record.cells.iter().map(|cell| cell.label.clone()).collect::<Vec<_>>() {
         let words = "the cells of experiment.yaml are not those that were planned: was it changed?";
@@ -122,6 +124,42 @@ pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
     signals::listen(&control)?;
     terminal::note(&format!("{} of {} runs have ended already", directory.ended.len(), plan.runs.len()));
     carry_out(&plan, &mut directory, control, (args.quiet, args.json), args.metrics.as_deref())
+}
+
+/// The text with the secrets that the directory's copy does not hold: from the file that was given, if it is the same still.
+fn with_secrets(path: &str, kept: String) -> Result<String, Failure> {
+    if !kept.contains(MASK) {
+        return Ok(kept);
+    }
+    let given = std::fs::read_to_string(path).unwrap_or_default();
+    match experiment::masked(&given) == kept {
+        true => Ok(given),
+        false => {
+            let words =
+                "secrets are not kept with an experiment, and this file is gone or no longer the same";
+            Err(Failure::Usage(format!("{path}: {words}")))
+        }
+    }
+}
+
+/// `--set` as it was given; those that held secrets must be given again.
+fn sets_again(kept: &[String], again: &[String]) -> Result<Vec<String>, Failure> {
+    let key = |set: &str| set.split_once('=').map_or(String::new(), |(key, _)| key.to_owned());
+    if let Some(other) = again.iter().find(|set| !kept.iter().any(|old| key(old) == key(set))) {
+        return Err(Failure::Usage(format!("--set {}: was not given when the experiment began", key(other))));
+    }
+    let whole = |old: &String| match again.iter().find(|set| key(set) == key(old)) {
+        Some(set) if experiment::masked_set(set) == *old => Ok(set.clone()),
+        Some(set) => {
+            Err(Failure::Usage(format!("--set {}: differs from what was given at the beginning", key(set))))
+        }
+        None if old.contains(MASK) => {
+            let words = "held a secret, which is not kept: give it again";
+            Err(Failure::Usage(format!("--set {} {words}", key(old))))
+        }
+        None => Ok(old.clone()),
+    };
+    kept.iter().map(whole).collect()
 }
 
 /// Makes the runs that are still to be made and prints the table.
@@ -170,7 +208,11 @@ fn exit(directory: &Directory) -> Exit {
             first.words
         ));
     }
-    if failed + invalid > 0 && !strategic {
+    let unreachable = runs.iter().filter(|run| run.unreachable).count();
+    if unreachable > 0 && unreachable == runs.len() {
+        return Exit::Unreachable;
+    }
+    if failed > 0 || invalid > 0 && !strategic {
         return Exit::Invalid;
     }
     // A search misses its objectives on purpose.

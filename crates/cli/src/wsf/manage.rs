@@ -63,7 +63,13 @@ pub fn go_on(out: &Path, quiet: bool) -> Result<Exit, Failure> {
         if finished(read_journal(&dir)?).len() >= planned || holder(&dir).is_some() {
             continue;
         }
-        let exit = experiment::resume(&ResumeArgs { dir: dir.clone(), json: false, quiet, metrics: None })?;
+        let exit = experiment::resume(&ResumeArgs {
+            dir: dir.clone(),
+            sets: Vec::new(),
+            json: false,
+            quiet,
+            metrics: None,
+        })?;
         let passed = logs::write(&home, &finished(read_journal(&dir)?))?;
         logs::show(&home, 0)?;
         if signals::interrupted() {

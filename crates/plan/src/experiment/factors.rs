@@ -2,6 +2,7 @@
 //!
 //! A factor is a key of the experiment with several values, or a name of one's own whose levels set several keys together.
 
+use crate::settings::mask_secret;
 use crate::tree::{Node, Origin, TreeError, Value};
 
 /// Short names of keys that are varied often.
@@ -125,7 +126,7 @@ fn levels(name: &str, key: &str, list: &[Node], at: &Node) -> Result<Factor, Tre
         let level = match value.entries() {
             // Keys that are set together.
             Some(pairs) => Level {
-                label: value.label(),
+                label: value.masked(&value.label()),
                 set: pairs
                     .iter()
                     .filter(|(key, _)| key != "label")
@@ -134,7 +135,7 @@ fn levels(name: &str, key: &str, list: &[Node], at: &Node) -> Result<Factor, Tre
             },
             None => {
                 known(&path, key, at)?;
-                Level { label: value.label(), set: vec![(key.to_owned(), value.clone())] }
+                Level { label: mask_secret(key, &value.label()), set: vec![(key.to_owned(), value.clone())] }
             }
         };
         if levels.iter().any(|known| known.label == level.label) {
@@ -292,8 +293,8 @@ impl Filter {
                 return Err(value.error(path, text));
             };
             let labels: Vec<String> = match value.items() {
-                Some(all) => all.iter().map(Node::label).collect(),
-                None => vec![value.label()],
+                Some(all) => all.iter().map(|one| mask_secret(name, &one.label())).collect(),
+                None => vec![mask_secret(name, &value.label())],
             };
             if let Some(label) = labels.iter().find(|l| factor.levels.iter().all(|level| level.label != **l))
             {

@@ -21,6 +21,7 @@ pub use spec::*;
 pub use strategies::*;
 pub use traces::{Trace, TracedPhase};
 
+use crate::settings::mask_secret;
 use crate::tree::{Node, TreeError};
 use factors::{Filter, Override};
 
@@ -85,6 +86,19 @@ pub fn plan(text: &str, path: &str, sets: &[String]) -> Result<Plan, TreeError> 
     }
     let stem = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".yaml").trim_end_matches(".yml");
     plan_of(tree, stem)
+}
+
+/// An experiment's text with every secret in it masked; text that is no YAML is left out.
+pub fn masked(text: &str) -> String {
+    Node::parse(text, "").map_or_else(|_| String::new(), |tree| tree.masked(text))
+}
+
+/// `KEY=VALUE` with a secret in it masked.
+pub fn masked_set(set: &str) -> String {
+    match set.split_once('=') {
+        Some((key, value)) => format!("{key}={}", mask_secret(key, value)),
+        None => set.to_owned(),
+    }
 }
 
 /// `--set KEY=VALUE`.

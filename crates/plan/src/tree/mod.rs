@@ -10,6 +10,7 @@
 
 mod deserialize;
 
+use crate::settings::mask_secret;
 use crate::yaml;
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -148,8 +149,13 @@ impl Node {
 
     /// A value as an option gives it: a number, true or false, a list or mapping in YAML's flow form, else a text.
     pub fn from_option(text: &str, option: &str) -> Node {
-        let origin = Origin::Option(format!("{option} {text}").into());
-        let words = text.split_once('=').map_or(text, |(_, value)| value);
+        let (key, words) = text.split_once('=').unwrap_or(("", text));
+        let shown = if key.is_empty() {
+            mask_secret("", words)
+        } else {
+            format!("{key}={}", mask_secret(key, words))
+        };
+        let origin = Origin::Option(format!("{option} {shown}").into());
         let parsed = Node::parse(words, option).ok().filter(|_| !words.is_empty());
         let value = parsed.map_or_else(|| Value::Text(words.to_owned()), |node| node.value);
         let mut node = Node { value, origin: origin.clone() };
@@ -256,6 +262,26 @@ impl Node {
                 let pairs: Vec<String> =
                     all.iter().map(|(key, value)| format!("{key}={}", value.label())).collect();
                 pairs.join(" ")
+            }
+        }
+    }
+
+    /// `text`, from which this was read, with every secret in it masked.
+    pub fn masked(&self, text: &str) -> String {
+        let mut out = text.to_owned();
+        self.mask("", &mut out);
+        out
+    }
+
+    fn mask(&self, key: &str, out: &mut String) {
+        match &self.value {
+            Value::Map(all) => all.iter().for_each(|(key, node)| node.mask(key, out)),
+            Value::List(all) => all.iter().for_each(|node| node.mask(key, out)),
+            _ => {
+                let (value, shown) = (self.label(), mask_secret(key, &self.label()));
+                if shown != value {
+                    *out = out.replace(&value, &shown);
+                }
             }
         }
     }

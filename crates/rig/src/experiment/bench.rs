@@ -74,9 +74,8 @@ impl<'a> Bench<'a> {
     fn enlist(&mut self, spec: &Experiment, logs: &Path) -> Result<Vec<Prepared>, Failed> {
         self.dismiss()?;
         let recruits = self.recruits(spec, logs)?;
-        let crew =
-            Crew::start(recruits, &self.run.control).map_err(|error| self.with_cause(error.to_string()))?;
-        let prepared = crew.prepare(&self.run.control).map_err(|error| self.with_cause(error.to_string()))?;
+        let crew = Crew::start(recruits, &self.run.control).map_err(|error| self.with_cause(error.into()))?;
+        let prepared = crew.prepare(&self.run.control).map_err(|error| self.with_cause(error.into()))?;
         self.crew = Some(crew);
         Ok(prepared)
     }
@@ -133,7 +132,7 @@ impl<'a> Bench<'a> {
                 writer.event("failed", words);
                 writer.update(|run| run.status = Status::Failed);
             }
-            return Err(self.with_cause(words.clone()));
+            return Err(self.with_cause(Failed::Words(words.clone())));
         }
         let (ended, series) = made?;
         let died = self.place.died();
@@ -189,7 +188,8 @@ impl<'a> Bench<'a> {
     }
 
     /// The words, and that the server is no longer there, or that memory was short, if that is so.
-    fn with_cause(&mut self, words: String) -> Failed {
+    fn with_cause(&mut self, failed: Failed) -> Failed {
+        let (Failed::Words(words) | Failed::Unreachable(words)) = &failed else { return failed };
         // What the kernel has killed in a worker's group.
         let killed = |group: &(String, PathBuf)| {
             let read = |name: &str| std::fs::read_to_string(group.1.join(name)).unwrap_or_default();
@@ -204,7 +204,7 @@ impl<'a> Bench<'a> {
         }
         match self.place.died() {
             Some(died) => Failed::Words(format!("{died}; {words}")),
-            None => Failed::Words(words),
+            None => failed,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The directory of an experiment.
 //!
 //! ```text
-//! experiment.yaml   the file as it was given
+//! experiment.yaml   the file as it was given, secrets masked
 //! experiment.json   version, command line, cells, runs in order
 //! journal.jsonl     what has begun and ended
 //! lock              held by the dyno that works on it; its process number
@@ -10,8 +10,8 @@
 //! ```
 
 use super::journal::{Entry, Journal, RunRecord, RunStatus};
-use dyno_plan::experiment::Plan;
-use dyno_rundir::mask::{mask_arguments, mask_uris};
+use dyno_plan::experiment::{Plan, masked, masked_set};
+use dyno_rundir::mask::mask_arguments;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -146,7 +146,7 @@ impl Directory {
             dyno: env!("CARGO_PKG_VERSION").into(),
             name: plan.name.clone(),
             path: called.to_owned(),
-            sets: sets.iter().map(|set| mask_uris(set)).collect(),
+            sets: sets.iter().map(|set| masked_set(set)).collect(),
             command: mask_arguments(&std::env::args().collect::<Vec<_>>()),
             cwd: std::env::current_dir().unwrap_or_default(),
             started: jiff::Timestamp::now().to_string(),
@@ -154,7 +154,9 @@ impl Directory {
             runs: plan.runs.len(),
         };
         let yaml = path.join("experiment.yaml");
-        private(&yaml).and_then(|mut file| file.write_all(text.as_bytes())).map_err(io_error(&yaml))?;
+        private(&yaml)
+            .and_then(|mut file| file.write_all(masked(text).as_bytes()))
+            .map_err(io_error(&yaml))?;
         let json = path.join("experiment.json");
         let words = serde_json::to_string_pretty(&record).map_err(|e| io_error(&json)(e.into()))?;
         private(&json).and_then(|mut file| file.write_all(words.as_bytes())).map_err(io_error(&json))?;

@@ -46,6 +46,9 @@ pub struct RunRecord {
     pub dir: String,
     /// How it ended.
     pub status: RunStatus,
+    /// Whether it failed because there was no target: a server that could not be started, or did not answer.
+    #[serde(default)]
+    pub unreachable: bool,
     /// Why it failed, or what speaks against it.
     pub words: String,
     /// `valid`, `suspect` or `invalid`; empty if it has no summary.

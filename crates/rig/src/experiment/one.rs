@@ -35,6 +35,8 @@ pub(super) struct OneRun<'a> {
 pub(super) enum Failed {
     /// Something is wrong, in words.
     Words(String),
+    /// There is no target, in words.
+    Unreachable(String),
     /// A signal came first.
     Interrupted,
 }
@@ -47,7 +49,10 @@ impl From<String> for Failed {
 
 impl From<CrewError> for Failed {
     fn from(error: CrewError) -> Self {
-        Failed::Words(error.to_string())
+        match error {
+            CrewError::Unreachable(words) => Failed::Unreachable(words),
+            other => Failed::Words(other.to_string()),
+        }
     }
 }
 
@@ -67,6 +72,7 @@ impl OneRun<'_> {
             value: self.point.value,
             dir: self.dir.strip_prefix(self.below).unwrap_or(&self.dir).display().to_string(),
             status: RunStatus::Complete,
+            unreachable: false,
             words: String::new(),
             trust: String::new(),
             throughput: None,
@@ -99,18 +105,21 @@ impl OneRun<'_> {
                 }
                 (record, Some(summary))
             }
-            Err(Failed::Words(words)) => {
-                record.status =
-                    if self.control.stopping() { RunStatus::Interrupted } else { RunStatus::Failed };
-                record.passed = false;
-                record.words = words;
-                (record, None)
-            }
             Err(Failed::Interrupted) => {
                 record.status = RunStatus::Interrupted;
                 (record, None)
             }
+            Err(Failed::Words(words)) => (self.failed(record, words), None),
+            Err(Failed::Unreachable(words)) => {
+                (self.failed(RunRecord { unreachable: true, ..record }, words), None)
+            }
         }
+    }
+
+    /// The record of a run that failed; one that failed because it was to end is interrupted.
+    fn failed(&self, record: RunRecord, words: String) -> RunRecord {
+        let status = if self.control.stopping() { RunStatus::Interrupted } else { RunStatus::Failed };
+        RunRecord { status, passed: false, words, ..record }
     }
 
     fn attempt(
@@ -187,7 +196,8 @@ impl OneRun<'_> {
         shared: &mut Shared,
         observer: &mut dyn Observer,
     ) -> Result<(Summary, Option<Figures>), Failed> {
-        let place = place::provide(&spec, logs, self.below, shared, self.machine)?;
+        let place =
+            place::provide(&spec, logs, self.below, shared, self.machine).map_err(Failed::Unreachable)?;
         let data = logs.join("data");
         if let Some(copy) = kept::wanted(&spec).then(|| kept::find(&spec, self.below)).flatten() {
             // The folder is there, and empty.

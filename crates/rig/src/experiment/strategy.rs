@@ -135,6 +135,7 @@ mod tests {
             value,
             dir: String::new(),
             status: RunStatus::Complete,
+            unreachable: false,
             words: String::new(),
             trust: "valid".into(),
             throughput: Some(throughput),

@@ -252,6 +252,7 @@ mod tests {
                 value: point.value,
                 dir: String::new(),
                 status: RunStatus::Complete,
+                unreachable: false,
                 words: String::new(),
                 trust: "valid".into(),
                 throughput: None,
