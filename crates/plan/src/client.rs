@@ -233,7 +233,7 @@ fn interval_ns(settings: &Settings) -> Result<u64, BadSetting> {
     const SECOND_NS: u64 = 1_000_000_000;
     match duration_ns(settings, KEY)? {
         0 if settings.text(KEY).is_none() => Ok(SECOND_NS),
-        ns if ns >= 10_000_000 && ns <= SECOND_NS && SECOND_NS.is_multiple_of(ns) => Ok(ns),
+        ns if (10_000_000..=SECOND_NS).contains(&ns) && SECOND_NS.is_multiple_of(ns) => Ok(ns),
         _ => Err(settings.refuse(KEY, "10ms to 1s, a whole number of them in a second, such as 100ms")),
     }
 }
