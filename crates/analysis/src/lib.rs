@@ -3,6 +3,7 @@
 pub mod closed_form;
 pub mod compare;
 pub mod interval;
+pub mod laws;
 mod monitored;
 pub mod queueing;
 pub mod scalability;

@@ -342,6 +342,10 @@ fn client(job: &Job, totals: &Totals, applied: &Applied, nature: &Nature) -> Cli
         threads,
         users: job.users,
         pipeline: job.pipeline,
+        think_us: match &job.pacing {
+            Pacing::Closed { think_ns } => Some(*think_ns as f64 / 1e3),
+            Pacing::Open { .. } => None,
+        },
         batch: if batches { job.batch } else { 1 },
         user_cpu_s: applied.user_s,
         system_cpu_s: applied.system_s,

@@ -138,6 +138,10 @@ pub struct Client {
     pub users: usize,
     /// Operations under way on one connection.
     pub pipeline: usize,
+    /// Closed loop: pause of a user between two operations, microseconds. Absent in the open loop, and in summaries of
+    /// earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub think_us: Option<f64>,
     /// Inserts that went out as one batch.
     #[serde(default = "one")]
     pub batch: usize,

@@ -1,0 +1,13 @@
+//! Operational laws on measured runs: identities that hold whatever the workload, so that where one fails the measurement is
+//! wrong; and what they say of a sweep over users.
+//!
+//! Sources: Denning and Buzen, "The operational analysis of queueing network models" (1978); Little (1961); Lazowska and
+//! others, "Quantitative System Performance" (1984), chapters 3 and 5.
+
+pub mod observe;
+pub mod run;
+pub mod sweep;
+
+pub use observe::{Observed, Use, observe};
+pub use run::{Check, Holds, checks};
+pub use sweep::{Demand, Sweep, WhatIf, sweep};

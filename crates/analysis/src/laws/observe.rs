@@ -1,0 +1,146 @@
+//! A run as operational analysis sees it: users, throughput, times, and what each resource did meanwhile.
+
+use dyno_record::Totals;
+use dyno_rundir::RunDir;
+use dyno_rundir::schema::Phase;
+use serde::Serialize;
+
+/// What a resource did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Use {
+    /// Its name: `server CPU`, `disk vda`.
+    pub name: String,
+    /// Servers that were busy on average (cores, operations under way).
+    pub busy: f64,
+    /// Servers it has; `None` where that is not known.
+    pub servers: Option<f64>,
+}
+
+/// A measured phase.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Observed {
+    /// Users with one operation each (closed loop); `None` in the open loop.
+    pub users: Option<f64>,
+    /// Pause of a user, seconds.
+    pub think_s: f64,
+    /// Scheduled arrivals per second (open loop).
+    pub offered: Option<f64>,
+    /// Length, seconds.
+    pub seconds: f64,
+    /// Arrivals and completions of any outcome.
+    pub flow: (u64, u64),
+    /// Successful operations per second.
+    pub throughput: f64,
+    /// Mean time from sending to completion of successful operations, seconds.
+    pub response_s: f64,
+    /// Mean time from completion to the next sending of a user, without thinking, seconds: the client's own part.
+    pub client_s: f64,
+    /// Users that times and throughput imply, counted over the same operations.
+    pub implied_users: Option<f64>,
+    /// Failed operations.
+    pub failed: u64,
+    /// Resources.
+    pub uses: Vec<Use>,
+    /// Other activity a second, by name: `disk reads`, `database commands`, `network bytes`.
+    pub rates: Vec<(String, f64)>,
+}
+
+/// Metrics that cover others; their times are not added.
+const DERIVED: [&str; 6] =
+    ["READ-MODIFY-WRITE", "VERIFY", "SCAN-LATENCY-PER-RECORD", "CLEANUP", "TRANSACTION", "BULK"];
+
+/// What a run's measured phase says; `None` without a summary or a successful operation.
+pub fn observe(run: &RunDir) -> Option<Observed> {
+    let phase = run.summary.as_ref()?.measured()?;
+    let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name)?;
+    let totals = &recorded.totals;
+    if totals.ok() == 0 || phase.seconds <= 0.0 {
+        return None;
+    }
+    let names = run.run.metrics.get(&phase.name)?;
+    let client = &phase.client;
+    let closed = phase.offered.is_none();
+    let users = (client.users * client.pipeline * client.batch) as f64;
+    let think_s = client.think_us.unwrap_or(0.0) / 1e6;
+    let (service_ns, count) = service(totals, names);
+    let turns = totals.turnaround.count();
+    Some(Observed {
+        users: closed.then_some(users),
+        think_s,
+        offered: phase.offered,
+        seconds: phase.seconds,
+        flow: (totals.arrivals, totals.ended_total()),
+        throughput: phase.throughput,
+        response_s: service_ns / count.max(1) as f64 / 1e9,
+        client_s: if turns > 0 { totals.turnaround.sum_ns() as f64 / turns as f64 / 1e9 } else { 0.0 },
+        implied_users: closed
+            .then(|| {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                crate::users_by_littles_law(totals, (think_s * 1e9) as u64, phase.seconds, &names)
+            })
+            .flatten(),
+        failed: totals.failed(),
+        uses: uses(run, phase),
+        rates: rates(phase),
+    })
+}
+
+/// Sum of service times of successful operations, nanoseconds, and their number.
+fn service(totals: &Totals, names: &[String]) -> (f64, u64) {
+    let own = |name: &String| !DERIVED.contains(&name.as_str()) && !name.starts_with("TX-");
+    let slots = names.iter().enumerate().filter(|(_, name)| own(name)).filter_map(|(n, _)| totals.ok_slot(n));
+    slots.fold((0.0, 0), |(sum, count), slot| {
+        (sum + slot.service.sum_ns() as f64, count + slot.service.count())
+    })
+}
+
+fn uses(run: &RunDir, phase: &Phase) -> Vec<Use> {
+    let mut uses = Vec::new();
+    let mut add = |name: &str, busy: f64, servers: Option<f64>| {
+        uses.push(Use { name: name.to_owned(), busy, servers });
+    };
+    let client = &phase.client;
+    let cores = run.environment.cores.len() as f64;
+    if client.busy_share.is_some() {
+        let busy = (client.user_cpu_s + client.system_cpu_s) / phase.seconds;
+        add("client CPU", busy, Some(client.threads as f64));
+    }
+    let Some(seen) = &phase.monitor else { return uses };
+    if let Some(server) = &seen.server {
+        // A server of one thread has one core, however many the host has.
+        let single = run.run.database.starts_with("Redis") || run.run.database.starts_with("Valkey");
+        let io_threads = run.run.facts.get("io_threads_active").is_some_and(|value| value != "0");
+        add("server CPU", server.cpu_cores, Some(if single && !io_threads { 1.0 } else { cores }));
+    }
+    if let Some(workers) = seen.workers.as_ref().filter(|_| client.busy_share.is_none()) {
+        add("worker CPU", workers.cpu_cores, Some(cores));
+    }
+    if let Some(host) = &seen.host {
+        add("host CPU", host.cpu_busy_share * cores, Some(cores));
+        if let Some(disk) = &host.disk {
+            // Busy is no utilisation of a disk that does several things at once; operations under way are.
+            add(&format!("disk {}", disk.name), disk.queue.unwrap_or(disk.busy_share), None);
+        }
+    }
+    uses
+}
+
+fn rates(phase: &Phase) -> Vec<(String, f64)> {
+    let mut rates = Vec::new();
+    let Some(seen) = &phase.monitor else { return rates };
+    if let Some(per_s) = seen.database.as_ref().and_then(|database| database.operations_per_s) {
+        rates.push(("database commands".to_owned(), per_s));
+    }
+    if let Some(host) = &seen.host {
+        if let Some(disk) = &host.disk {
+            rates.push((format!("reads of {}", disk.name), disk.reads_per_s));
+            rates.push((format!("writes of {}", disk.name), disk.writes_per_s));
+        }
+        rates.push((
+            "network bytes".into(),
+            host.network_received_bytes_per_s + host.network_sent_bytes_per_s,
+        ));
+    }
+    rates.retain(|(_, per_s)| *per_s > 0.0);
+    rates
+}

@@ -1,0 +1,181 @@
+//! The laws on one run.
+
+use super::observe::Observed;
+use serde::Serialize;
+
+/// Whether a law holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Holds {
+    /// Within what the definition makes exact.
+    Yes,
+    /// Within the tolerance.
+    Nearly,
+    /// Not: something is wrong with the measurement.
+    No,
+    /// What it needs was not measured.
+    NotTestable,
+}
+
+impl Holds {
+    /// The word in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Holds::Yes => "holds",
+            Holds::Nearly => "holds within tolerance",
+            Holds::No => "violated",
+            Holds::NotTestable => "not testable",
+        }
+    }
+}
+
+/// A law, its two sides and the verdict.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Check {
+    /// Its name.
+    pub law: &'static str,
+    /// As a formula.
+    pub formula: &'static str,
+    /// What was measured.
+    pub measured: f64,
+    /// What the law says.
+    pub expected: f64,
+    /// Unit of both.
+    pub unit: &'static str,
+    /// Measured by expected, less 1.
+    pub error: f64,
+    /// Whether it holds.
+    pub holds: Holds,
+    /// Why it does not, or cannot be tested.
+    pub cause: Option<String>,
+}
+
+/// Errors up to these are exact, and within tolerance.
+const EXACT: f64 = 0.002;
+const TOLERANCE: f64 = 0.01;
+
+fn check(
+    law: &'static str,
+    formula: &'static str,
+    unit: &'static str,
+    (measured, expected): (f64, f64),
+) -> Check {
+    let error = if expected == 0.0 { 0.0 } else { measured / expected - 1.0 };
+    let holds = match error.abs() {
+        e if e <= EXACT => Holds::Yes,
+        e if e <= TOLERANCE => Holds::Nearly,
+        _ => Holds::No,
+    };
+    Check { law, formula, measured, expected, unit, error, holds, cause: None }
+}
+
+fn untestable(law: &'static str, formula: &'static str, unit: &'static str, why: &str) -> Check {
+    Check { holds: Holds::NotTestable, cause: Some(why.to_owned()), ..check(law, formula, unit, (0.0, 0.0)) }
+}
+
+/// The laws that can be looked at within one run: flow balance, Little's law, the interactive response time law.
+pub fn checks(run: &Observed) -> Vec<Check> {
+    let mut all = vec![Check {
+        cause: (run.flow.0 != run.flow.1)
+            .then(|| "operations were under way at the ends of the phase, or were lost".to_owned()),
+        ..check("flow balance", "A = C", "operations", (run.flow.1 as f64, run.flow.0 as f64))
+    }];
+    let (little, interactive) = ("Little's law", "interactive response time law");
+    let (of_little, of_interactive) = ("N = X (R + Z)", "R = N / X - Z");
+    match (run.users, run.implied_users) {
+        (Some(users), Some(implied)) if run.failed == 0 => {
+            let mut law = check(little, of_little, "users", (implied, users));
+            if law.holds == Holds::No {
+                law.cause = Some(cause(law.error).to_owned());
+            }
+            all.push(law);
+            let idle = run.think_s + run.client_s;
+            let expected = (users / run.throughput - idle) * 1e6;
+            let mut law = check(interactive, of_interactive, "us", (run.response_s * 1e6, expected));
+            // A small difference of large times: judged by its share of the whole cycle.
+            let cycle = users / run.throughput * 1e6;
+            let share = (law.measured - law.expected).abs() / cycle;
+            law.holds = match share {
+                s if s <= EXACT => Holds::Yes,
+                s if s <= TOLERANCE => Holds::Nearly,
+                _ => Holds::No,
+            };
+            if law.holds == Holds::No {
+                law.cause = Some(cause(law.error).to_owned());
+            }
+            all.push(law);
+        }
+        (Some(_), _) => {
+            let why = "failed operations have times of another kind, or none were recorded";
+            all.push(untestable(little, of_little, "users", why));
+            all.push(untestable(interactive, of_interactive, "us", why));
+        }
+        (None, _) => {
+            let why = "open loop: users are not a number that was set";
+            all.push(untestable(little, of_little, "users", why));
+            all.push(untestable(interactive, of_interactive, "us", why));
+        }
+    }
+    all
+}
+
+/// What usually stands behind an error of this sign.
+fn cause(error: f64) -> &'static str {
+    match error < 0.0 {
+        true => {
+            "users were idle in ways that were not measured: connecting, a late start, reconnecting, or waiting for the \
+                 end of the phase"
+        }
+        false => "times of operations outside the phase were counted, or the clock jumped",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn closed(users: f64, throughput: f64, response_s: f64, client_s: f64) -> Observed {
+        Observed {
+            users: Some(users),
+            think_s: 0.0,
+            offered: None,
+            seconds: 10.0,
+            flow: (1_000, 1_000),
+            throughput,
+            response_s,
+            client_s,
+            implied_users: Some(throughput * (response_s + client_s)),
+            failed: 0,
+            uses: Vec::new(),
+            rates: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn laws_hold_or_say_why_not() {
+        let holds: Vec<Holds> =
+            checks(&closed(8.0, 1_000.0, 0.0079, 0.0001)).iter().map(|c| c.holds).collect();
+        assert_eq!(holds, [Holds::Yes, Holds::Yes, Holds::Yes]);
+        let found = checks(&closed(8.0, 1_000.0, 0.0070, 0.0001));
+        assert_eq!(found[1].holds, Holds::No);
+        assert!((found[1].error + 0.1125).abs() < 1e-9 && found[1].cause.is_some());
+        let open = Observed { users: None, ..closed(8.0, 1_000.0, 0.001, 0.0) };
+        assert!(checks(&open)[1..].iter().all(|law| law.holds == Holds::NotTestable));
+        let lost = Observed { flow: (1_000, 900), ..closed(8.0, 1_000.0, 0.0079, 0.0001) };
+        assert_eq!(checks(&lost)[0].holds, Holds::No);
+    }
+
+    #[test]
+    fn the_labs_errors() {
+        // Users, throughput, response time (us) and the error of X R against N that the sheet gives.
+        for (users, throughput, response_us, error) in [
+            (1.0, 1434.695713, 688.228439, -0.0126),
+            (10.0, 4507.842419, 2203.696010, -0.0066),
+            (50.0, 4467.813873, 11144.400412, -0.0042),
+            (100.0, 4898.656736, 20307.371086, -0.0052),
+        ] {
+            let found = checks(&closed(users, throughput, response_us / 1e6, 0.0));
+            assert!((found[1].error - error).abs() < 1e-4, "{users}: {}", found[1].error);
+        }
+    }
+}

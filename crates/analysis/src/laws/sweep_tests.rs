@@ -1,0 +1,84 @@
+use super::super::observe::Use;
+use super::*;
+
+fn at(users: f64, throughput: f64, response_us: f64) -> Observed {
+    Observed {
+        users: Some(users),
+        think_s: 0.0,
+        offered: None,
+        seconds: 30.0,
+        flow: (1, 1),
+        throughput,
+        response_s: response_us / 1e6,
+        client_s: 0.0,
+        implied_users: Some(throughput * response_us / 1e6),
+        failed: 0,
+        uses: Vec::new(),
+        rates: Vec::new(),
+    }
+}
+
+fn lab() -> Vec<Observed> {
+    [
+        (1.0, 1434.695713, 688.228439),
+        (2.0, 2531.434283, 781.905545),
+        (3.0, 2957.157611, 1005.747646),
+        (4.0, 3448.970755, 1150.679009),
+        (5.0, 4278.538356, 1159.988579),
+        (10.0, 4507.842419, 2203.696010),
+        (20.0, 4917.027513, 4045.749951),
+        (30.0, 4596.075688, 6498.848172),
+        (50.0, 4467.813873, 11144.400412),
+        (100.0, 4898.656736, 20307.371086),
+    ]
+    .map(|(users, throughput, response_us)| at(users, throughput, response_us))
+    .to_vec()
+}
+
+#[test]
+fn the_labs_sweep() {
+    let found = sweep(&lab(), 1).unwrap();
+    assert!((found.total_s - 688.2e-6).abs() < 1e-7);
+    assert!((203e-6..=214e-6).contains(&found.bottleneck_s), "{}", found.bottleneck_s);
+    assert!((3.2..=3.4).contains(&found.saturation), "{}", found.saturation);
+    assert!(found.plateau && found.peak.is_none());
+    assert!(found.peak_interval.unwrap().1.is_infinite());
+    assert_eq!(found.reach, 200.0);
+    // No point lies above the asymptotes by much.
+    assert!(found.levels.iter().all(|level| level.throughput <= level.bound * 1.05), "{:?}", found.levels);
+    assert!((found.levels[0].little.unwrap() + 0.0126).abs() < 1e-3);
+}
+
+#[test]
+fn demands_come_from_the_slope_and_predict_other_machines() {
+    let runs: Vec<Observed> = [(1.0, 1_000.0), (2.0, 1_900.0), (4.0, 3_000.0), (8.0, 3_300.0)]
+        .map(|(users, x)| Observed {
+            uses: vec![
+                Use { name: "server CPU".into(), busy: 0.05 + x * 300e-6, servers: Some(1.0) },
+                Use { name: "client CPU".into(), busy: x * 100e-6, servers: Some(2.0) },
+            ],
+            rates: vec![("database commands".into(), 2.0 * x)],
+            ..at(users, x, users / x * 1e6)
+        })
+        .to_vec();
+    let found = sweep(&runs, 1).unwrap();
+    let server = found.demands.iter().find(|demand| demand.name == "server CPU").unwrap();
+    assert!((server.demand_s - 300e-6).abs() < 1e-9 && (server.background - 0.05).abs() < 1e-9, "{server:?}");
+    assert!(server.utilisation.unwrap() > 0.99);
+    assert_eq!((found.visits[0].visits, found.visits[0].variation), (2.0, 0.0));
+    let limits: Vec<(&str, f64, &str)> =
+        found.what_if.iter().map(|w| (w.change.as_str(), w.limit.round(), w.bottleneck.as_str())).collect();
+    assert_eq!(limits[0], ("as it is", 3333.0, "server CPU"));
+    assert!(limits.contains(&("twice the server CPU", 6667.0, "server CPU")), "{limits:?}");
+    assert!(limits.contains(&("twice the client CPU", 3333.0, "server CPU")), "{limits:?}");
+}
+
+#[test]
+fn too_little_is_no_sweep() {
+    assert!(sweep(&lab()[..1], 1).is_none());
+    let mixed = [at(1.0, 10.0, 1e5), Observed { think_s: 1.0, ..at(2.0, 20.0, 1e5) }];
+    assert!(sweep(&mixed, 1).is_none());
+    assert!(sweep(&[], 1).is_none());
+    let two = sweep(&[at(1.0, 1_000.0, 1_000.0), at(2.0, 2_000.0, 1_000.0)], 1).unwrap();
+    assert!(!two.plateau && two.fits.is_empty());
+}
