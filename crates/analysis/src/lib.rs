@@ -2,6 +2,7 @@
 
 pub mod closed_form;
 pub mod compare;
+pub mod diagnose;
 pub mod interval;
 pub mod laws;
 mod monitored;

@@ -1,0 +1,191 @@
+//! A run directory as named figures. What was not measured has no name here.
+
+use crate::interval::median;
+use crate::series::mean;
+use dyno_rundir::RunDir;
+use dyno_rundir::monitor::Recording;
+use dyno_rundir::schema::Phase;
+use std::collections::BTreeMap;
+
+/// All names that rules may use.
+pub const KNOWN: &[&str] = &[
+    "client.busy",
+    "client.lag_share",
+    "closed.queue",
+    "closed.users",
+    "disk.queue",
+    "disk.reads_per_op",
+    "disk.reads_per_s",
+    "disk.reads_variation",
+    "disk.writes_per_op",
+    "host.cpu.busy",
+    "host.cpu.steal",
+    "network.bytes_per_s",
+    "network.retransmitted",
+    "network.variation",
+    "pressure.cpu",
+    "pressure.io",
+    "pressure.memory",
+    "server.cores",
+    "server.cpu_of_limit",
+    "server.cpu_share",
+    "server.limit_hits_per_s",
+    "server.major_faults_per_op",
+    "server.pressure.cpu",
+    "server.thread_share",
+    "server.throttled",
+    "server.throttled_periods",
+];
+
+/// Figures by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts(BTreeMap<&'static str, f64>);
+
+impl Facts {
+    /// A figure, if it was measured.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.0.get(name).copied()
+    }
+
+    fn set(&mut self, name: &'static str, value: Option<f64>) {
+        debug_assert!(KNOWN.contains(&name), "{name}");
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            self.0.insert(name, value);
+        }
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        self.0.iter().map(|(name, value)| (*name, *value))
+    }
+}
+
+/// Products that do their work in one thread.
+const SINGLE: [&str; 2] = ["Redis", "Valkey"];
+
+/// The measured phase in figures.
+pub fn facts(run: &RunDir, recording: Option<&Recording>) -> Facts {
+    let mut facts = Facts::default();
+    let Some(phase) = run.summary.as_ref().and_then(|summary| summary.measured()) else { return facts };
+    client(&mut facts, run, phase);
+    summarised(&mut facts, run, phase);
+    let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name);
+    let edges = recorded.and_then(|recorded| run.edges(recorded).ok().flatten());
+    if let (Some(recording), Some((from_ms, to_ms))) = (recording, edges) {
+        watched(&mut facts, recording, phase, (from_ms, to_ms));
+    }
+    facts
+}
+
+fn client(facts: &mut Facts, run: &RunDir, phase: &Phase) {
+    facts.set("client.busy", phase.client.busy_share);
+    let service = |quantile: &str| -> Option<f64> {
+        let of = |metric: &dyno_rundir::schema::Metric| {
+            metric.service.as_ref()?.percentiles_us.get(quantile).copied().flatten()
+        };
+        phase.metrics.iter().filter(|metric| metric.name != "CLEANUP").filter_map(of).reduce(f64::max)
+    };
+    let lag = phase.receive_lag.as_ref().and_then(|lag| lag.percentiles_us.get("p50").copied().flatten());
+    facts.set("client.lag_share", lag.zip(service("p50")).map(|(lag, service)| lag / service));
+    if phase.offered.is_some() {
+        return;
+    }
+    let users = (phase.client.users * phase.client.pipeline * phase.client.batch) as f64;
+    facts.set("closed.users", Some(users));
+    // How many operations are in the server's queue for each one it could do at once: the time of an operation by the time
+    // that the fastest ones take.
+    let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name);
+    let ratio = recorded.and_then(|recorded| {
+        let slots = recorded.totals.slots.iter().step_by(2).flatten();
+        let most = slots.max_by_key(|slot| slot.service.count())?;
+        let fast = most.service.percentile_ns(1.0) as f64;
+        (fast > 0.0).then(|| most.service.mean_ns() / fast - 1.0)
+    });
+    facts.set("closed.queue", ratio);
+}
+
+fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {
+    let Some(seen) = &phase.monitor else { return };
+    let cores = run.environment.cores.len() as f64;
+    if let Some(host) = &seen.host {
+        facts.set("host.cpu.busy", Some(host.cpu_busy_share));
+        facts.set("host.cpu.steal", Some(host.cpu_steal_share));
+        if let Some(disk) = &host.disk {
+            facts.set("disk.reads_per_s", Some(disk.reads_per_s));
+            facts.set("disk.reads_per_op", Some(disk.reads_per_s / phase.throughput.max(1e-9)));
+            facts.set("disk.writes_per_op", Some(disk.writes_per_s / phase.throughput.max(1e-9)));
+            facts.set("disk.queue", disk.queue);
+        }
+    }
+    let Some(server) = &seen.server else { return };
+    facts.set("server.cores", Some(server.cpu_cores));
+    facts.set("server.throttled", server.throttled_share);
+    facts
+        .set("server.major_faults_per_op", server.major_faults_per_s.map(|f| f / phase.throughput.max(1e-9)));
+    let single = SINGLE.iter().any(|name| run.run.database.starts_with(name))
+        && run.run.facts.get("io_threads_active").is_none_or(|value| value == "0");
+    facts.set("server.thread_share", single.then_some(server.cpu_cores));
+    let limit = if single { 1.0 } else { cores };
+    facts.set("server.cpu_of_limit", (limit > 0.0).then_some(server.cpu_cores / limit));
+    let busy = facts.get("host.cpu.busy").map(|share| share * cores);
+    facts.set("server.cpu_share", busy.filter(|busy| *busy > 0.0).map(|busy| server.cpu_cores / busy));
+}
+
+fn watched(facts: &mut Facts, recording: &Recording, phase: &Phase, (from, to): (f64, f64)) {
+    let rate = |source: &str, name: &str| recording.rate(source, name, from, to);
+    for (name, series) in [
+        ("pressure.cpu", "pressure.cpu.some_s"),
+        ("pressure.io", "pressure.io.some_s"),
+        ("pressure.memory", "pressure.memory.some_s"),
+    ] {
+        facts.set(name, rate("host", series));
+    }
+    let server = recording.sources().find(|source| source.starts_with("server")).map(str::to_owned);
+    if let Some(server) = &server {
+        facts.set("server.pressure.cpu", rate(server, "cgroup.pressure.cpu.some_s"));
+        facts.set("server.limit_hits_per_s", rate(server, "cgroup.memory_limit_hits"));
+        let (held, all) = (rate(server, "cgroup.throttled_periods"), rate(server, "cgroup.periods"));
+        facts.set(
+            "server.throttled_periods",
+            held.zip(all).filter(|(_, all)| *all > 0.0).map(|(held, all)| held / all),
+        );
+        // A control group counts faults of all its processes.
+        let faults = rate(server, "cgroup.major_faults").map(|f| f / phase.throughput.max(1e-9));
+        facts.set("server.major_faults_per_op", faults.or(facts.get("server.major_faults_per_op")));
+    }
+    let (again, sent) = (rate("host", "tcp.retransmitted_segments"), rate("host", "tcp.sent_segments"));
+    facts.set(
+        "network.retransmitted",
+        again.zip(sent).filter(|(_, sent)| *sent > 0.0).map(|(again, sent)| again / sent),
+    );
+    if let Some(disk) = phase.monitor.as_ref().and_then(|seen| seen.host.as_ref()?.disk.as_ref()) {
+        let reads = per_interval(recording, &format!("disk.{}.reads", disk.name), from, to);
+        facts.set("disk.reads_variation", variation(&reads));
+    }
+    let interfaces: Vec<String> = recording
+        .names("host")
+        .filter_map(|name| name.strip_prefix("network.")?.strip_suffix(".sent_bytes").map(str::to_owned))
+        .collect();
+    let busiest = interfaces
+        .iter()
+        .flat_map(|name| ["sent_bytes", "received_bytes"].map(|what| format!("network.{name}.{what}")))
+        .filter_map(|series| Some((rate("host", &series)?, series)))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    if let Some((bytes, series)) = busiest {
+        facts.set("network.bytes_per_s", Some(bytes));
+        facts.set("network.variation", variation(&per_interval(recording, &series, from, to)));
+    }
+}
+
+/// The increase of a counter in each whole interval between two times, a second each.
+fn per_interval(recording: &Recording, series: &str, from: f64, to: f64) -> Vec<f64> {
+    let seconds = ((to - from) / 1e3).floor() as usize;
+    let at = |second: usize| from + second as f64 * 1e3;
+    (0..seconds).filter_map(|second| recording.rate("host", series, at(second), at(second + 1))).collect()
+}
+
+/// Robust variation, as a share; `None` for fewer than four values.
+fn variation(all: &[f64]) -> Option<f64> {
+    let middle = median(all)?;
+    (all.len() >= 4 && mean(all) > 0.0 && middle > 0.0).then(|| crate::series::robust_deviation(all) / middle)
+}

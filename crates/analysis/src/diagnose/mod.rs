@@ -1,0 +1,90 @@
+//! What limits a run, and how sure that is.
+//!
+//! [`facts`] turns a run directory into named figures, [`rules`] is the table that looks at them, and [`diagnose`] makes findings: a
+//! claim, the evidence for it and against it, a confidence, and a command whose result would settle it. A figure that was
+//! not measured is no evidence either way. Where nothing is near a limit there is no finding.
+//!
+//! The rules follow Gregg's USE method (utilisation, saturation, errors) and the kernel's documentation of pressure (PSI);
+//! utilisation of a disk by busy time, and iowait, are never evidence alone.
+
+mod command;
+mod facts;
+mod rules;
+
+pub use facts::{Facts, facts};
+
+use dyno_rundir::RunDir;
+use dyno_rundir::monitor::Recording;
+use rules::{RULES, Rule, Test};
+use serde::Serialize;
+
+/// One thing that limits a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// Stable name of the rule.
+    pub rule: &'static str,
+    /// The claim, in words.
+    pub claim: String,
+    /// 0 to 1.
+    pub confidence: f64,
+    /// What speaks for it, with figures.
+    pub evidence: Vec<String>,
+    /// What speaks against it.
+    pub against: Vec<String>,
+    /// What to do about it.
+    pub advice: &'static str,
+    /// What to run to settle it, and what to expect.
+    pub experiment: String,
+    /// The command, word by word; empty where the run's own is not known.
+    pub command: Vec<String>,
+}
+
+/// The findings of a run, the surest first.
+pub fn diagnose(run: &RunDir, recording: Option<&Recording>) -> Vec<Finding> {
+    let facts = facts(run, recording);
+    let mut found: Vec<Finding> = RULES.iter().filter_map(|rule| apply(rule, &facts, run)).collect();
+    found.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+    let explained = found.iter().any(|finding| finding.rule != "few_users" && finding.confidence >= 0.5);
+    // Too few users is what is left when nothing else explains the throughput.
+    found.retain(|finding| finding.rule != "few_users" || !explained);
+    found
+}
+
+fn words(test: &Test, value: f64) -> String {
+    test.words.replace("{}", &test.unit.show(value))
+}
+
+fn apply(rule: &Rule, facts: &Facts, run: &RunDir) -> Option<Finding> {
+    let mut evidence = Vec::new();
+    for test in rule.needs {
+        let value = facts.get(test.fact)?;
+        if !test.holds(value) {
+            return None;
+        }
+        evidence.push(words(test, value));
+    }
+    let mut confidence = rule.confidence;
+    for test in rule.supports {
+        if let Some(value) = facts.get(test.fact).filter(|value| test.holds(*value)) {
+            evidence.push(words(test, value));
+            confidence += (1.0 - confidence) * 0.4;
+        }
+    }
+    let mut against = Vec::new();
+    for test in rule.against {
+        if let Some(value) = facts.get(test.fact).filter(|value| test.holds(*value)) {
+            against.push(words(test, value));
+            confidence *= 0.5;
+        }
+    }
+    Some(Finding {
+        rule: rule.name,
+        claim: rule.claim.to_owned(),
+        confidence,
+        evidence,
+        against,
+        advice: rule.advice,
+        experiment: rule.experiment.expect.to_owned(),
+        command: command::varied(run, &rule.experiment),
+    })
+}
