@@ -141,7 +141,7 @@ fn what_cannot_be_reached_or_meant_is_said_before_any_load() {
         ("mongodb://127.0.0.1:1/", 3, "nothing listens there"),
         ("mongodb://127.0.0.1:1/?w=0", 2, "use w=1"),
         ("mongodb://h/?readPreference=best", 2, "nearest"),
-        ("mongodb+srv://h/", 2, "--client official"),
+        ("mongodb+srv://h:1/", 2, "no port"),
     ] {
         let run = dyno.run(&["run", uri, "--no-out"]);
         assert_exit(&run, &[code]);
