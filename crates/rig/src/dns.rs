@@ -314,8 +314,10 @@ mod tests {
 
         proptest! {
             #[test]
-            fn answers_that_lie_are_borne(place in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<prop::sample::Index>(),
-                junk in prop::collection::vec(any::<u8>(), 0..100)) {
+            fn answers_that_lie_are_borne(
+                place in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<prop::sample::Index>(),
+                junk in prop::collection::vec(any::<u8>(), 0..100),
+            ) {
                 let mut question = MessageBuilder::new_vec().question();
                 question.push((Name::<Vec<u8>>::vec_from_str("_mongodb._tcp.c.example.com").unwrap(), Rtype::SRV)).unwrap();
                 let question = question.finish();

@@ -27,6 +27,14 @@ impl Command {
 /// Answers a command by appending the fields of the reply.
 pub type Script = Arc<dyn Fn(&Command, &mut Vec<u8>) + Send + Sync>;
 
+/// No server says this.
+const HANG_UP: &[u8] = b"<the line goes dead>";
+
+/// Instead of an answer the connection is closed.
+pub fn hang_up(out: &mut Vec<u8>) {
+    out.extend_from_slice(HANG_UP);
+}
+
 /// Listens on a free port until the process ends; returns `host:port`.
 pub fn serve(script: impl FnOnce(String) -> Script) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
@@ -84,6 +92,9 @@ fn talk(mut stream: TcpStream, script: &Script) {
         }
         let document = bson::open(&mut out);
         script(&command, &mut out);
+        if out.ends_with(HANG_UP) {
+            return;
+        }
         bson::close(&mut out, document);
         message::end(&mut out, 0);
         let sent = match packed.and_then(|p| Compressor::ALL.into_iter().find(|c| *c as u8 == p)) {
@@ -105,6 +116,7 @@ pub fn hello(primary: &str, hosts: &[String], me: &str, out: &mut Vec<u8>) {
     bson::boolean(out, "ismaster", primary == me);
     bson::int32(out, "maxWireVersion", 21);
     if !hosts.is_empty() {
+        bson::boolean(out, "secondary", primary != me);
         bson::string(out, "setName", "rs0");
         bson::string(out, "primary", primary);
         bson::head(out, kind::ARRAY, "hosts");

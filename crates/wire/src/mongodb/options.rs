@@ -2,6 +2,7 @@
 
 use super::compress::Compressor;
 use super::scram::Mechanism;
+use super::selection::{ReadPreference, Selection};
 use super::srv::Srv;
 use crate::place::{Address, Tls, percent_decode};
 use dyno_types::Refused;
@@ -43,37 +44,6 @@ impl WriteConcern {
             bson::boolean(out, "j", journal);
         }
         bson::close(out, inner);
-    }
-}
-
-/// Which members of a replica set are read from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReadPreference {
-    /// The primary alone.
-    #[default]
-    Primary,
-    /// The primary, or a secondary where there is none.
-    PrimaryPreferred,
-    /// Secondaries alone.
-    Secondary,
-    /// Secondaries, or the primary where there is none.
-    SecondaryPreferred,
-    /// Any member.
-    Nearest,
-}
-
-impl ReadPreference {
-    const NAMES: [(&str, ReadPreference); 5] = [
-        ("primary", ReadPreference::Primary),
-        ("primaryPreferred", ReadPreference::PrimaryPreferred),
-        ("secondary", ReadPreference::Secondary),
-        ("secondaryPreferred", ReadPreference::SecondaryPreferred),
-        ("nearest", ReadPreference::Nearest),
-    ];
-
-    /// Its name on the wire.
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, mode)| *mode == self).map_or("primary", |(name, _)| name)
     }
 }
 
@@ -121,6 +91,8 @@ pub struct MongoOptions {
     pub read_concern: Option<String>,
     /// Which members are read from.
     pub read_preference: ReadPreference,
+    /// What narrows the choice of members.
+    pub selection: Selection,
     /// Compressors offered, in order of preference.
     pub compressors: Vec<Compressor>,
     /// Level of zlib, -1 for its own choice.
@@ -131,12 +103,14 @@ pub struct MongoOptions {
     pub upsert: bool,
     /// Writes of single documents are numbered and sent once more where the server says that they may be.
     pub retry_writes: bool,
+    /// Reads are sent once more where the server says that they may be or the connection is lost.
+    pub retry_reads: bool,
     /// Options that were given and change nothing here.
     pub unused: Vec<String>,
 }
 
 /// Options of drivers that have no counterpart here: connections follow users, and the run's own time-outs count.
-const UNUSED: [&str; 16] = [
+const UNUSED: [&str; 12] = [
     "maxpoolsize",
     "minpoolsize",
     "maxidletimems",
@@ -145,19 +119,16 @@ const UNUSED: [&str; 16] = [
     "waitqueuemultiple",
     "connecttimeoutms",
     "sockettimeoutms",
-    "serverselectiontimeoutms",
     "serverselectiontryonce",
-    "heartbeatfrequencyms",
-    "localthresholdms",
-    "retryreads",
     "timeoutms",
     "uuidrepresentation",
     "servermonitoringmode",
 ];
 
-const KNOWN: &str = "appName, authMechanism, authSource, compressors, directConnection, journal, readConcernLevel, \
-    readPreference, replicaSet, retryWrites, srvMaxHosts, srvServiceName, tls, tlsAllowInvalidCertificates, tlsCAFile, tlsCertificateKeyFile, tlsInsecure, w, \
-    wTimeoutMS, zlibCompressionLevel";
+const KNOWN: &str = "appName, authMechanism, authSource, compressors, directConnection, heartbeatFrequencyMS, journal, \
+    localThresholdMS, maxStalenessSeconds, readConcernLevel, readPreference, readPreferenceTags, replicaSet, retryReads, \
+    retryWrites, serverSelectionTimeoutMS, srvMaxHosts, srvServiceName, tls, tlsAllowInvalidCertificates, tlsCAFile, \
+    tlsCertificateKeyFile, tlsInsecure, w, wTimeoutMS, zlibCompressionLevel";
 
 impl Default for MongoOptions {
     fn default() -> Self {
@@ -173,11 +144,13 @@ impl Default for MongoOptions {
             write_concern: WriteConcern::default(),
             read_concern: None,
             read_preference: ReadPreference::Primary,
+            selection: Selection::default(),
             compressors: Vec::new(),
             zlib_level: -1,
             app_name: "dyno".into(),
             upsert: false,
             retry_writes: false,
+            retry_reads: false,
             unused: Vec::new(),
         }
     }
@@ -255,6 +228,7 @@ impl MongoOptions {
             }
             "replicaset" => self.replica_set = Some(value.into()).filter(|name: &String| !name.is_empty()),
             "retrywrites" => self.retry_writes = flag()?,
+            "retryreads" => self.retry_reads = flag()?,
             "directconnection" => self.direct = flag()?,
             "loadbalanced" if flag()? => return Err(refuse("false: load balancers are not offered")),
             "loadbalanced" => {}
@@ -268,9 +242,6 @@ impl MongoOptions {
                 let found = ReadPreference::NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(value));
                 let names = ReadPreference::NAMES.map(|(name, _)| name).join(", ");
                 self.read_preference = found.ok_or_else(|| refuse(&names))?.1;
-            }
-            "readpreferencetags" | "maxstalenessseconds" => {
-                return Err(refuse("no such option: members are chosen by readPreference alone"));
             }
             "tls" | "ssl" if flag()? => drop(self.tls.get_or_insert_default()),
             "tls" | "ssl" if self.tls.is_some() => return Err(refuse("true beside other tls options")),
@@ -307,6 +278,7 @@ impl MongoOptions {
                 }
             }
             known if UNUSED.contains(&known) => self.unused.push(key.into()),
+            known if self.selection.set(known, value).map_err(refuse)? => {}
             _ => return Err(Refused(format!("unknown option {key:?} in the URI; known: {KNOWN}"))),
         }
         Ok(())
@@ -326,6 +298,7 @@ impl MongoOptions {
         if self.srv.as_ref().is_some_and(|srv| srv.max_hosts > 0) && self.replica_set.is_some() {
             return refuse("srvMaxHosts is for routers: not together with replicaSet");
         }
+        self.selection.check(self.read_preference)?;
         if self.app_name.len() > 128 {
             return refuse("appName: at most 128 bytes");
         }
