@@ -270,3 +270,26 @@ fn a_member_that_falls_behind_is_read_from_no_more() {
     let after = state.last_read.unwrap().saturating_duration_since(state.fell_behind.unwrap());
     assert!(after < Duration::from_millis(1_500), "read from it {after:?} after it had fallen behind");
 }
+
+#[test]
+fn a_replica_set_that_was_asked_for_must_be_there() {
+    let alone = serve(|me| {
+        Arc::new(move |command, out| match command.name().as_str() {
+            "hello" | "isMaster" => hello(&me, &[], &me, out),
+            name => error(59, &format!("no such command: {name}"), out),
+        })
+    });
+    let member = set(three(), |_| {}).names[1].clone();
+    for (host, words) in [(alone, "is a single server"), (member, "belongs to replica set \"rs0\"")] {
+        for more in ["", "&directConnection=true"] {
+            let refused =
+                Dyno::new().run(&["run", &format!("mongodb://{host}/t?replicaSet=other{more}"), "--no-out"]);
+            assert_exit(&refused, &[3]);
+            assert!(
+                stderr(&refused).contains(words) && stderr(&refused).contains("replicaSet=other"),
+                "{}",
+                stderr(&refused)
+            );
+        }
+    }
+}

@@ -43,6 +43,16 @@ pub(crate) fn probe(
     let (seed, facts) = first_that_answers(&options.addresses, |endpoint| {
         Ok((endpoint.clone(), ask(options, tls, endpoint)?.facts))
     })?;
+    if let (Some(wanted), false) = (&options.replica_set, facts.is_router()) {
+        let found = facts.get("replica_set");
+        if found != Some(wanted) {
+            let found = found
+                .map_or("is a single server".to_owned(), |name| format!("belongs to replica set {name:?}"));
+            return Err(TargetError::Unreachable(format!(
+                "{seed} {found}, and replicaSet={wanted} was asked for"
+            )));
+        }
+    }
     if options.direct || (facts.hosts.is_empty() && !facts.is_router()) {
         return Ok((Deployment::single(seed), facts));
     }
@@ -61,11 +71,6 @@ fn replica_set(
 ) -> Result<(Deployment, Facts), TargetError> {
     let unreachable = |text: String| TargetError::Unreachable(text);
     let name = facts.get("replica_set").unwrap_or_default().to_owned();
-    if let Some(wanted) = options.replica_set.as_ref().filter(|wanted| **wanted != name) {
-        return Err(unreachable(format!(
-            "the servers belong to replica set {name:?}, not to {wanted:?} (replicaSet)"
-        )));
-    }
     let primary = facts.get("primary").ok_or_else(|| {
         unreachable(format!(
             "replica set {name:?} has no primary now (directConnection=true speaks to one member)"

@@ -247,7 +247,8 @@ fn explain(error: &std::io::Error, tls: bool) -> String {
 /// client certificate is missing.
 fn hint(tls: bool) -> &'static str {
     if tls {
-        " (does it speak TLS, and does it ask for a client certificate? then give cert=FILE and key=FILE)"
+        " (does it speak TLS, and does it ask for a client certificate? then give cert=FILE and key=FILE, or \
+         tlsCertificateKeyFile=FILE for mongodb://)"
     } else {
         " (does it expect TLS? then write rediss://, or tls=true for mongodb://)"
     }

@@ -228,7 +228,8 @@ fn staleness_ms(members: &[Member], member: &Member, selection: &Selection) -> i
     let behind = match members.iter().find(|other| other.role == Role::Primary) {
         _ if member.role == Role::Primary => return 0,
         Some(primary) => {
-            (member.asked_ms - member.wrote_ms).saturating_sub(primary.asked_ms - primary.wrote_ms)
+            let age = |one: &Member| one.asked_ms.saturating_sub(one.wrote_ms);
+            age(member).saturating_sub(age(primary))
         }
         None => {
             let secondaries = members.iter().filter(|other| other.role == Role::Secondary);
