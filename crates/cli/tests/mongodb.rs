@@ -40,6 +40,14 @@ fn run_loads_measures_and_names_the_server() {
         assert_eq!((arrivals(loaded), outcome(loaded, "ok")), (200, 200), "{name}");
         let measured = phase(&summary, "measure");
         assert_eq!(outcome(measured, "ok"), 400, "{name}: {}", measured["outcomes"]);
+        // What a server says of the collection; what it does not say is not there, and no zero.
+        let said = &summary["collections"]["usertable"];
+        assert_eq!(said["count"], 200.0, "{name}: {}", summary["collections"]);
+        assert!(
+            said["size"].as_f64() > Some(200_000.0)
+                && said.get("freeStorageSize").is_none_or(|v| v.is_number()),
+            "{said}"
+        );
         if *name == "FerretDB" {
             assert!(
                 summary["database"].as_str().unwrap().starts_with("FerretDB 1."),

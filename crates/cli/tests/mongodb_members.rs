@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::fake_mongo::{Command, cursor, error, hang_up, hello, serve};
+use common::fake_mongo::{Command, cursor, cut, error, hang_up, hello, serve};
 use common::{Dyno, arrivals, assert_exit, outcome, phase, stderr};
 use dyno_types::bson::{self, kind};
 use serde_json::Value;
@@ -291,5 +291,42 @@ fn a_replica_set_that_was_asked_for_must_be_there() {
                 stderr(&refused)
             );
         }
+    }
+}
+
+#[test]
+fn a_reply_that_is_cut_is_a_lost_connection() {
+    for (query, again) in [("", false), ("?retryReads=true", true)] {
+        let cuts = Arc::new(Mutex::new((0u64, 0u64)));
+        let count = cuts.clone();
+        let server = serve(|me| {
+            Arc::new(move |command, out| match command.name().as_str() {
+                "hello" | "isMaster" => hello(&me, &[], &me, out),
+                "find" => {
+                    cursor(0, "firstBatch", 1, out);
+                    let mut count = count.lock().unwrap();
+                    count.0 += 1;
+                    if count.0.is_multiple_of(10) {
+                        count.1 += 1;
+                        cut(out);
+                    }
+                }
+                name => error(59, &format!("no such command: {name}"), out),
+            })
+        });
+        let dyno = Dyno::new();
+        let uri = format!("mongodb://{server}/t{query}");
+        let common = ["run", &uri, "--no-load", "--records", "100", "--workload", "c", "--out", "d"];
+        assert_exit(&dyno.run(&[&common[..], &["--ops", "300", "--users", "1"]].concat()), RAN);
+        let measured = phase(&dyno.summary("d"), "measure").clone();
+        let (asked, cut) = *cuts.lock().unwrap();
+        let (ok, lost) = (outcome(&measured, "ok"), outcome(&measured, "disconnected"));
+        assert_eq!(
+            (arrivals(&measured), ok + lost + outcome(&measured, "unreachable")),
+            (300, 300),
+            "{measured}"
+        );
+        assert_eq!((ok, cut > 20), (asked - cut, true), "{query}: {measured}");
+        assert_eq!(lost, if again { 0 } else { cut }, "{query}: {measured}");
     }
 }

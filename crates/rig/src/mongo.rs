@@ -10,6 +10,7 @@ use dyno_wire::mongodb::{
     Deployment, Facts, MongoDriver, MongoOptions, QUESTIONS, describe, is_ok, put_command, take_document,
 };
 use dyno_wire::place::Address;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A content of nothing: the questions need none.
@@ -120,6 +121,20 @@ fn address(text: &str) -> Address {
     let (host, port) = text.rsplit_once(':').unwrap_or((text, "27017"));
     Address::Tcp(host.trim_matches(['[', ']']).to_owned(), port.parse().unwrap_or(27017))
 }
+
+/// Most collections that are asked for their figures.
+const COLLECTIONS: usize = 64;
+/// What is kept of `collStats`.
+const COLLECTION_STATS: [&str; 8] = [
+    "count",
+    "size",
+    "avgObjSize",
+    "storageSize",
+    "freeStorageSize",
+    "nindexes",
+    "totalIndexSize",
+    "totalSize",
+];
 
 /// Commands that prepare a workload or look after it: indexes, counts, drops.
 pub struct MongoAdmin(Way);
@@ -308,6 +323,26 @@ impl MongoAdmin {
         let reply = self.run(&|out| bson::string(out, "count", collection))?;
         let n = bson::find(&reply, "n").and_then(|e| e.as_i64());
         n.and_then(|n| u64::try_from(n).ok()).ok_or_else(|| "the server's count is no number".to_owned())
+    }
+
+    /// What the server says of each collection (`collStats`): name, figure, value. What it does not say is not there.
+    pub fn collections(&self) -> BTreeMap<String, BTreeMap<String, f64>> {
+        let listed = self.run(&|out| {
+            bson::int32(out, "listCollections", 1);
+            bson::boolean(out, "nameOnly", true);
+        });
+        let Ok(listed) = listed else { return BTreeMap::new() };
+        let batch =
+            bson::path(&listed, "cursor.firstBatch").and_then(|e| e.as_document()).unwrap_or_default();
+        let documents = bson::elements(batch).into_iter().flatten().flatten().filter_map(|e| e.as_document());
+        let names = documents.filter_map(|one| bson::find(one, "name").and_then(|e| e.as_str()));
+        let names = names.filter(|name| !name.starts_with("system.")).take(COLLECTIONS);
+        let figures = |name: &str| {
+            let stats = self.run(&|out| bson::string(out, "collStats", name)).ok()?;
+            let figure = |figure: &str| Some((figure.to_owned(), bson::find(&stats, figure)?.as_f64()?));
+            Some(COLLECTION_STATS.iter().filter_map(|name| figure(name)).collect::<BTreeMap<_, _>>())
+        };
+        names.filter_map(|name| Some((name.to_owned(), figures(name)?))).collect()
     }
 
     /// The first document of a find whose elements beside `find` are appended by `fields`.

@@ -261,7 +261,9 @@ proptest! {
     }
 
     #[test]
-    fn what_members_say_of_themselves_is_borne(told in prop::collection::vec((0..2u16, 0..12u32, spoils(), any::<bool>()), 1..8)) {
+    fn what_members_say_of_themselves_is_borne(
+        told in prop::collection::vec((0..2u16, 0..12u32, spoils(), any::<bool>()), 1..8),
+    ) {
         let uri = "mongodb://h/?readPreference=nearest&maxStalenessSeconds=90&readPreferenceTags=1:here&readPreferenceTags=";
         let options = Arc::new(MongoOptions::from_uri(uri).unwrap());
         let set = Deployment::replica_set("rs", vec![endpoint(), endpoint()], 0);
