@@ -42,6 +42,7 @@ fn tls_holds_against_a_real_server_and_every_mismatch_is_said() {
     let dyno = Dyno::new();
     let run = |port: u16, query: &str| {
         let uri = format!("mongodb://127.0.0.1:{port}/t{query}");
+        let _ = std::fs::remove_dir_all(dyno.path("d"));
         dyno.run(&["run", &uri, "--records", "100", "--reload", "--ops", "200", "--out", "d"])
     };
     for query in [format!("?tlsCAFile={}", path("ca.pem")), "?tls=true&tlsInsecure=true".into()] {
@@ -108,6 +109,7 @@ fn a_certificate_logs_in() {
     let own = dyno.path("both.pem").display().to_string();
     let run = |user: &str, query: &str| {
         let uri = format!("mongodb://{user}{server}/t?tlsCAFile={ca}{query}");
+        let _ = std::fs::remove_dir_all(dyno.path("d"));
         let more = [
             "--no-load",
             "--records",
