@@ -46,8 +46,9 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// What came of the first try does not count: there will be a second.
+    /// What came of the first try does not count: there will be a second, and no third.
     fn forget(&mut self) {
+        self.retried = true;
         (self.answered, self.records, self.cursor, self.verified) = (false, 0, 0, None);
         self.failed.clear();
     }
