@@ -1,6 +1,7 @@
 //! Resampling: intervals without a distribution assumed. Every method takes its seed, so a report can be recomputed.
 
 use dyno_types::rng::{Purpose, Stream};
+use serde::Serialize;
 
 /// Replicates of a bootstrap.
 pub const REPLICATES: usize = 2_000;
@@ -19,7 +20,7 @@ pub fn percentile(all: &mut [f64], q: f64) -> f64 {
 }
 
 /// A value and the interval that holds it with a stated confidence.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     /// The value.
     pub value: f64,

@@ -4,6 +4,7 @@ use super::bootstrap::{Estimate, of_two};
 use super::rank::{cliffs_delta, hodges_lehmann, mann_whitney};
 use crate::interval::mean_interval;
 use dyno_record::Buckets;
+use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// The significance level of all intervals.
@@ -29,7 +30,8 @@ impl Margin {
 }
 
 /// What can be said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Conclusion {
     /// The second is better.
     Better,
@@ -42,7 +44,7 @@ pub enum Conclusion {
 }
 
 /// Two samples compared, the second against the first.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// Runs of each.
     pub runs: (usize, usize),

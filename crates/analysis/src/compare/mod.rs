@@ -2,6 +2,7 @@
 
 pub mod bootstrap;
 pub mod decide;
+pub mod history;
 pub mod rank;
 
 pub use bootstrap::Estimate;

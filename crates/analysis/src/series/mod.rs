@@ -103,7 +103,7 @@ pub(crate) mod synthetic {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/lab-longrun.csv");
         let Ok(text) = std::fs::read_to_string(path) else {
             // Past the capture of the test harness, so that it is seen.
-            let _ = writeln!(std::io::stderr(), "skipped: the lab's long runs: {path} is not there");
+            let _ = writeln!(std::io::stderr(), "SKIPPED: the lab's long runs: {path} is not there");
             return None;
         };
         let cell = |line: &str| line.split(',').nth(column).and_then(|cell| cell.parse().ok());
