@@ -107,6 +107,7 @@ fn assemble(
         verdict,
         phases: phases.iter().map(|(p, _)| p.clone()).collect(),
         pairs: Vec::new(),
+        collections: Default::default(),
     }
 }
 

@@ -40,6 +40,14 @@ fn run_loads_measures_and_names_the_server() {
         assert_eq!((arrivals(loaded), outcome(loaded, "ok")), (200, 200), "{name}");
         let measured = phase(&summary, "measure");
         assert_eq!(outcome(measured, "ok"), 400, "{name}: {}", measured["outcomes"]);
+        // What a server says of the collection; what it does not say is not there, and no zero.
+        let said = &summary["collections"]["usertable"];
+        assert_eq!(said["count"], 200.0, "{name}: {}", summary["collections"]);
+        assert!(
+            said["size"].as_f64() > Some(200_000.0)
+                && said.get("freeStorageSize").is_none_or(|v| v.is_number()),
+            "{said}"
+        );
         if *name == "FerretDB" {
             assert!(
                 summary["database"].as_str().unwrap().starts_with("FerretDB 1."),
@@ -141,7 +149,7 @@ fn what_cannot_be_reached_or_meant_is_said_before_any_load() {
         ("mongodb://127.0.0.1:1/", 3, "nothing listens there"),
         ("mongodb://127.0.0.1:1/?w=0", 2, "use w=1"),
         ("mongodb://h/?readPreference=best", 2, "nearest"),
-        ("mongodb+srv://h/", 2, "--client official"),
+        ("mongodb+srv://h:1/", 2, "no port"),
     ] {
         let run = dyno.run(&["run", uri, "--no-out"]);
         assert_exit(&run, &[code]);

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::fake_mongo::{Script, cursor, error, serve};
 use common::mongo::Mongo;
 use common::mongo_proxy::Proxy;
 use common::{Dyno, arrivals, assert_exit, outcome, phase, skip_because, stderr, stdout};
@@ -9,6 +10,8 @@ use dyno_rig::{Client, MongoAdmin, Target};
 use dyno_types::bson::{self, kind};
 use dyno_workload::Workload;
 use dyno_workload::sysbench_mongodb::{SysbenchConfig, SysbenchRun};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// 5 is a verdict on a short or noisy run, not on the command.
 const RAN: &[i32] = &[0, 5];
@@ -247,4 +250,124 @@ fn what_cannot_be_reached_or_meant_is_said_before_any_load() {
     let (_, parsed) =
         (Client::Official, Target::parse_for("mongodb+srv://u:p@h/db", Client::Official).unwrap());
     assert_eq!(parsed.redacted(), "mongodb+srv://u:***@h/db");
+}
+
+const PAIR: &str = "
+collections:
+  a: { count: 5, document: { n: 1 } }
+operations:
+  pair:
+    transaction:
+      - { name: look, find: a, filter: { n: 1 } }
+      - { name: take, update: a, filter: { _id: { $key: a } }, change: { $inc: { n: -1 } } }
+      - { name: note, insert: a }
+";
+
+/// A member of a replica set of one, as the driver wants it; every third insert meets a conflict. `heard` gets the commands of
+/// transactions.
+fn member(heard: &Arc<Mutex<Vec<Vec<u8>>>>) -> String {
+    let heard = heard.clone();
+    let inserts = AtomicU64::new(0);
+    serve(move |me| -> Script {
+        Arc::new(move |command, out| {
+            let name = command.name();
+            if bson::find(&command.document, "autocommit").is_some() {
+                heard.lock().unwrap().push(command.document.clone());
+            }
+            match name.as_str() {
+                "hello" | "isMaster" | "ismaster" => {
+                    for name in ["ismaster", "isWritablePrimary", "helloOk"] {
+                        bson::boolean(out, name, true);
+                    }
+                    for (name, value) in [("setName", "rs"), ("primary", &*me), ("me", &*me)] {
+                        bson::string(out, name, value);
+                    }
+                    bson::head(out, kind::ARRAY, "hosts");
+                    let hosts = bson::open(out);
+                    bson::string(out, "0", &me);
+                    bson::close(out, hosts);
+                    for (name, value) in [
+                        ("maxBsonObjectSize", 16 << 20),
+                        ("maxMessageSizeBytes", 48_000_000),
+                        ("maxWriteBatchSize", 100_000),
+                        ("logicalSessionTimeoutMinutes", 30),
+                        ("minWireVersion", 0),
+                        ("maxWireVersion", 21),
+                    ] {
+                        bson::int32(out, name, value);
+                    }
+                    bson::double(out, "ok", 1.0);
+                }
+                "insert" if inserts.fetch_add(1, Ordering::Relaxed) % 3 == 2 => {
+                    error(112, "WriteConflict", out)
+                }
+                "insert" | "update" => {
+                    bson::int32(out, "n", 1);
+                    bson::int32(out, "nModified", 1);
+                    bson::double(out, "ok", 1.0);
+                }
+                "find" => cursor(0, "firstBatch", 1, out),
+                "commitTransaction" | "abortTransaction" | "ping" | "endSessions" => {
+                    bson::double(out, "ok", 1.0)
+                }
+                "count" => {
+                    bson::int32(out, "n", 0);
+                    bson::double(out, "ok", 1.0);
+                }
+                name => error(59, &format!("no such command: {name}"), out),
+            }
+        })
+    })
+}
+
+#[test]
+fn a_transaction_is_one_session_and_one_number_and_equal_to_the_wire_clients() {
+    let mut names = Vec::new();
+    for client in CLIENTS {
+        let heard: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
+        let server = member(&heard);
+        let dyno = Dyno::new();
+        std::fs::write(dyno.path("pair.yaml"), PAIR).unwrap();
+        let uri = format!("mongodb://{server}/t?replicaSet=rs&w=majority&readPreference=secondaryPreferred");
+        let arguments = ["--no-load", "--workload", "pair.yaml", "--ops", "30", "--users", "1", "--out", "d"];
+        assert_exit(&dyno.run(&[&["run", &uri, "--client", client][..], &arguments].concat()), RAN);
+        let summary = dyno.summary("d");
+        let measured = phase(&summary, "measure");
+        assert_eq!((outcome(measured, "ok"), outcome(measured, "busy")), (20, 10), "{client}: {measured}");
+        let heard = heard.lock().unwrap();
+        assert_eq!(heard.len(), 120, "{client}: four commands a transaction");
+        for (number, transaction) in heard.chunks(4).enumerate() {
+            let field = |command: usize, path: &str| bson::path(&transaction[command], path);
+            for command in 0..4 {
+                let at = |number: usize, path| field(number, path).map(|e| e.value.to_vec());
+                assert_eq!(at(command, "lsid.id"), at(0, "lsid.id"), "{client}");
+                assert_eq!(
+                    field(command, "txnNumber").unwrap().as_i64(),
+                    Some(number as i64 + 1),
+                    "{client}"
+                );
+                assert!(!field(command, "autocommit").unwrap().is_true());
+                assert_eq!(field(command, "startTransaction").is_some(), command == 0, "{client}");
+                assert_eq!(field(command, "writeConcern").is_some(), command == 3, "{client}");
+            }
+            let end = if number % 3 == 2 { "abortTransaction" } else { "commitTransaction" };
+            assert!(field(3, end).is_some(), "{client} {number}");
+        }
+        let name =
+            |document: &Vec<u8>| bson::elements(document).unwrap().next().unwrap().unwrap().name.to_vec();
+        names.push(heard.iter().map(name).collect::<Vec<_>>());
+    }
+    assert_eq!(names[0], names[1]);
+}
+
+#[test]
+fn a_single_server_has_no_transactions() {
+    for (name, _server, proxy) in &servers("a transaction by the official driver") {
+        let dyno = Dyno::new();
+        std::fs::write(dyno.path("pair.yaml"), PAIR).unwrap();
+        let uri = proxy.uri("t");
+        let refused = dyno.run(&["run", &uri, "--client", "official", "--workload", "pair.yaml", "--no-out"]);
+        assert_exit(&refused, &[2]);
+        assert!(stderr(&refused).contains("need a replica set or a router"), "{name}: {}", stderr(&refused));
+    }
 }

@@ -59,8 +59,14 @@ impl Official {
         OfficialStore::new(self.clone(), users, timeout, content)
     }
 
-    /// Refuses contents whose operations have no form in the driver's interface.
+    /// Refuses contents whose operations have no form in the driver's interface, or whose transactions the server cannot have.
     pub fn check(&self, content: &dyn Content) -> Result<(), Refused> {
+        let transaction = content.shapes().iter().any(|shape| shape.action.ends_transaction());
+        if transaction && self.facts.get("replica_set").is_none() && !self.facts.is_router() {
+            let why =
+                "transactions of several documents need a replica set or a router; this is a single server";
+            return Err(Refused(why.into()));
+        }
         crate::documents::check(content.shapes())
     }
 

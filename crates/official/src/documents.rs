@@ -3,14 +3,14 @@
 
 use crate::errors::Failure;
 use crate::render::{Statement, projection, sort_option};
-use crate::session::{Session, drain, found, number};
+use crate::session::{Session, drain, drain_within, found, number};
 use dyno_types::document::{Action, Change, Filter, Order, Projection, Shape};
 use dyno_types::{Executed, Outcome, Refused, Request};
-use mongodb::Collection;
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc, to_document};
 use mongodb::error::ErrorKind;
 use mongodb::options::{ReturnDocument, UpdateModifications};
 use mongodb::results::UpdateResult;
+use mongodb::{ClientSession, Collection};
 
 /// Refuses shapes that the driver has no form for.
 pub(crate) fn check(shapes: &[Shape]) -> Result<(), Refused> {
@@ -18,12 +18,24 @@ pub(crate) fn check(shapes: &[Shape]) -> Result<(), Refused> {
         let why = match &shape.action {
             Action::Find { limit: Some(0), single_batch: true, .. } => "one batch without a limit",
             Action::Update { change: Change::Replace, many: true, .. } => "a replacement of many documents",
-            action if action.ends_transaction() => "transactions here (the wire client has them)",
             _ => continue,
         };
         return Err(Refused(format!("{:?}: the official driver's interface has no {why}", shape.name)));
     }
     Ok(())
+}
+
+/// The session of a transaction, where the operation belongs to one.
+pub(crate) type Within<'s> = Option<&'s mut ClientSession>;
+
+/// Carries out an action of the driver, in the session if there is one.
+macro_rules! within {
+    ($action:expr, $session:expr) => {
+        match $session {
+            Some(session) => $action.session(session).await,
+            None => $action.await,
+        }
+    };
 }
 
 /// What a find needs beside its filter.
@@ -64,29 +76,32 @@ impl Session {
         Ok(self.database.collection(&name))
     }
 
-    pub(crate) async fn document(&self, request: &Request) -> Result<Executed, Failure> {
+    pub(crate) async fn document(&self, request: &Request, session: Within<'_>) -> Result<Executed, Failure> {
         let first = self.statement(request, 0);
         match &self.content.shapes()[usize::from(request.shape)].action {
-            Action::Insert { ordered } => self.insert_documents(request, *ordered).await,
+            Action::Insert { ordered } => self.insert_documents(request, *ordered, session).await,
             Action::Find { filter, fields, sort, limit, single_batch } => {
                 let must_find = *limit == Some(1);
                 let (limit, single_batch) = (limit.unwrap_or(request.limit), *single_batch);
-                self.find(request, &Finding { filter, fields, sort, limit, single_batch, must_find }).await
+                let wanted = Finding { filter, fields, sort, limit, single_batch, must_find };
+                self.find(request, &wanted, session).await
             }
             Action::Sum { filter, field, result } => {
-                self.aggregate(request, first.sum(filter, field, result)?).await
+                self.aggregate(request, first.sum(filter, field, result)?, session).await
             }
             Action::Distinct { filter, field } => {
                 let collection: Collection<Document> = self.collection(request)?;
-                let values = collection.distinct(field, first.filter(filter)?).await?;
+                let values = within!(collection.distinct(field, first.filter(filter)?), session)?;
                 Ok(Executed::new(Outcome::Ok, values.len() as u32))
             }
-            Action::Aggregate { pipeline } => self.aggregate(request, first.pipeline(pipeline)?).await,
+            Action::Aggregate { pipeline } => {
+                self.aggregate(request, first.pipeline(pipeline)?, session).await
+            }
             Action::Update { filter, change, many, upsert, ordered } => {
                 if self.content.documents(request) == 1 {
-                    return self.update(request, filter, change, *many, *upsert).await;
+                    return self.update(request, filter, change, (*many, *upsert), session).await;
                 }
-                self.bulk(request, "update", "updates", *ordered, |one| {
+                self.bulk(request, ["update", "updates"], *ordered, session, |one| {
                     let change = match change {
                         Change::Replace => to_document(&one.document()?).map_err(of_bson)?,
                         change => one.change(change)?,
@@ -104,9 +119,9 @@ impl Session {
             }
             Action::Delete { filter, many, ordered } => {
                 if self.content.documents(request) == 1 {
-                    return self.delete(request, filter, *many).await;
+                    return self.delete(request, filter, *many, session).await;
                 }
-                self.bulk(request, "delete", "deletes", *ordered, |one| {
+                self.bulk(request, ["delete", "deletes"], *ordered, session, |one| {
                     Ok(doc! { "q": one.filter(filter)?, "limit": i32::from(!*many) })
                 })
                 .await
@@ -114,19 +129,24 @@ impl Session {
             Action::FindAndModify { filter, change, fields, sort, upsert, returns_new } => {
                 let (upsert, returns_new) = (*upsert, *returns_new);
                 let modifying = Modifying { filter, change, fields, sort, upsert, returns_new };
-                self.find_and_modify(request, &modifying).await
+                self.find_and_modify(request, &modifying, session).await
             }
-            // Refused by `check`.
+            // `Session::in_transaction` ends transactions.
             Action::Commit | Action::Abort => Ok(Executed::new(Outcome::NotImplemented, 0)),
         }
     }
 
-    async fn insert_documents(&self, request: &Request, ordered: bool) -> Result<Executed, Failure> {
+    async fn insert_documents(
+        &self,
+        request: &Request,
+        ordered: bool,
+        session: Within<'_>,
+    ) -> Result<Executed, Failure> {
         let count = self.content.documents(request);
         let documents: Result<Vec<RawDocumentBuf>, Failure> =
             (0..count).map(|number| self.statement(request, number).document()).collect();
         let collection: Collection<RawDocumentBuf> = self.collection(request)?;
-        match collection.insert_many(documents?).ordered(ordered).await {
+        match within!(collection.insert_many(documents?).ordered(ordered), session) {
             Ok(done) => Ok(Executed::new(Outcome::Ok, done.inserted_ids.len() as u32)),
             Err(error) => {
                 let mut records = 0;
@@ -143,7 +163,12 @@ impl Session {
         }
     }
 
-    async fn find(&self, request: &Request, wanted: &Finding<'_>) -> Result<Executed, Failure> {
+    async fn find(
+        &self,
+        request: &Request,
+        wanted: &Finding<'_>,
+        session: Within<'_>,
+    ) -> Result<Executed, Failure> {
         let collection: Collection<Document> = self.collection(request)?;
         let mut find = collection.find(self.statement(request, 0).filter(wanted.filter)?);
         if let Some(fields) = projection(wanted.fields) {
@@ -157,15 +182,26 @@ impl Session {
             let limit = i64::from(wanted.limit);
             find = find.limit(if wanted.single_batch { -limit } else { limit });
         }
-        let records = drain(find.await?, see).await?;
+        let records = match session {
+            Some(session) => drain_within(find.session(&mut *session).await?, session, see).await?,
+            None => drain(find.await?, see).await?,
+        };
         let missing = wanted.must_find && records == 0;
         Ok(Executed::new(if missing { Outcome::NotFound } else { Outcome::Ok }, records))
     }
 
-    async fn aggregate(&self, request: &Request, pipeline: Vec<Document>) -> Result<Executed, Failure> {
+    async fn aggregate(
+        &self,
+        request: &Request,
+        pipeline: Vec<Document>,
+        session: Within<'_>,
+    ) -> Result<Executed, Failure> {
         let collection: Collection<Document> = self.collection(request)?;
-        let cursor = collection.aggregate(pipeline).await?;
-        let records = drain(cursor, see).await?;
+        let aggregate = collection.aggregate(pipeline);
+        let records = match session {
+            Some(session) => drain_within(aggregate.session(&mut *session).await?, session, see).await?,
+            None => drain(aggregate.await?, see).await?,
+        };
         Ok(Executed::new(Outcome::Ok, records))
     }
 
@@ -174,16 +210,16 @@ impl Session {
         request: &Request,
         filter: &Filter,
         change: &Change,
-        many: bool,
-        upsert: bool,
+        (many, upsert): (bool, bool),
+        session: Within<'_>,
     ) -> Result<Executed, Failure> {
         let one = self.statement(request, 0);
         let filter = one.filter(filter)?;
-        let upsert = upsert.then_some(true);
         let done: UpdateResult = if *change == Change::Replace {
             let collection: Collection<RawDocumentBuf> = self.collection(request)?;
             let replace = collection.replace_one(filter, one.document()?);
-            if upsert.is_some() { replace.upsert(true).await? } else { replace.await? }
+            let replace = if upsert { replace.upsert(true) } else { replace };
+            within!(replace, session)?
         } else {
             let collection: Collection<Document> = self.collection(request)?;
             let change = UpdateModifications::Document(one.change(change)?);
@@ -192,19 +228,31 @@ impl Session {
             } else {
                 collection.update_one(filter, change)
             };
-            if upsert.is_some() { update.upsert(true).await? } else { update.await? }
+            let update = if upsert { update.upsert(true) } else { update };
+            within!(update, session)?
         };
         Ok(found(done.matched_count + u64::from(done.upserted_id.is_some())))
     }
 
-    async fn delete(&self, request: &Request, filter: &Filter, many: bool) -> Result<Executed, Failure> {
+    async fn delete(
+        &self,
+        request: &Request,
+        filter: &Filter,
+        many: bool,
+        session: Within<'_>,
+    ) -> Result<Executed, Failure> {
         let collection: Collection<Document> = self.collection(request)?;
         let filter = self.statement(request, 0).filter(filter)?;
         let delete = if many { collection.delete_many(filter) } else { collection.delete_one(filter) };
-        Ok(found(delete.await?.deleted_count))
+        Ok(found(within!(delete, session)?.deleted_count))
     }
 
-    async fn find_and_modify(&self, request: &Request, wanted: &Modifying<'_>) -> Result<Executed, Failure> {
+    async fn find_and_modify(
+        &self,
+        request: &Request,
+        wanted: &Modifying<'_>,
+        session: Within<'_>,
+    ) -> Result<Executed, Failure> {
         let one = self.statement(request, 0);
         let filter = one.filter(wanted.filter)?;
         let returned = wanted.returns_new.then_some(ReturnDocument::After);
@@ -216,7 +264,7 @@ impl Session {
             options.return_document = returned;
             options.projection = projection(wanted.fields);
             options.sort = sort_option(wanted.sort);
-            collection.find_one_and_replace(filter, document).with_options(options).await?
+            within!(collection.find_one_and_replace(filter, document).with_options(options), session)?
         } else {
             let collection: Collection<Document> = self.collection(request)?;
             let mut options = mongodb::options::FindOneAndUpdateOptions::default();
@@ -224,7 +272,8 @@ impl Session {
             options.return_document = returned;
             options.projection = projection(wanted.fields);
             options.sort = sort_option(wanted.sort);
-            collection.find_one_and_update(filter, one.change(wanted.change)?).with_options(options).await?
+            let change = one.change(wanted.change)?;
+            within!(collection.find_one_and_update(filter, change).with_options(options), session)?
         };
         Ok(found(value.is_some().into()))
     }
@@ -233,9 +282,9 @@ impl Session {
     async fn bulk(
         &self,
         request: &Request,
-        command: &str,
-        list: &str,
+        [command, list]: [&str; 2],
         ordered: bool,
+        session: Within<'_>,
         statement: impl Fn(&Statement<'_>) -> Result<Document, Failure>,
     ) -> Result<Executed, Failure> {
         let collection: Collection<Document> = self.collection(request)?;
@@ -243,11 +292,11 @@ impl Session {
         let statements: Result<Vec<Document>, Failure> =
             (0..count).map(|number| statement(&self.statement(request, number))).collect();
         let mut whole = doc! { command: collection.name(), list: statements?, "ordered": ordered };
-        // Commands do not inherit it.
-        if let Some(concern) = collection.write_concern() {
+        // Commands do not inherit it; a transaction has its own.
+        if let (Some(concern), None) = (collection.write_concern(), &session) {
             whole.insert("writeConcern", to_document(concern).map_err(of_bson)?);
         }
-        let reply = self.database.run_command(whole).await?;
+        let reply = within!(self.database.run_command(whole), session)?;
         let n = number(reply.get("n")).unwrap_or(0).max(0);
         if let Some(failure) = failure_of(&reply) {
             return Err(Failure { records: n as u32, ..failure });

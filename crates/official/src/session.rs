@@ -4,9 +4,11 @@ use crate::deployment::Official;
 use crate::errors::Failure;
 use crate::render::{named, shown, written};
 use dyno_types::bson as bytes;
+use dyno_types::document::Action;
 use dyno_types::{Content, Executed, Outcome, Request, StoreSession, Verb};
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
-use mongodb::{Collection, Cursor, Database};
+use mongodb::options::{ReadPreference, SelectionCriteria};
+use mongodb::{ClientSession, Collection, Cursor, Database, SessionCursor};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +21,8 @@ pub(crate) struct Session {
     timeout: Option<Duration>,
     upsert: bool,
     error: String,
+    /// Kept from transaction to transaction.
+    transaction: Option<ClientSession>,
 }
 
 impl Session {
@@ -35,6 +39,7 @@ impl Session {
             content,
             timeout,
             error: String::new(),
+            transaction: None,
             official,
         }
     }
@@ -52,9 +57,41 @@ impl Session {
             Verb::Delete => {
                 Ok(found(self.records.delete_one(doc! { "_id": self.key(request)? }).await?.deleted_count))
             }
-            Verb::Document => self.document(request).await,
+            Verb::Document => self.document(request, None).await,
             Verb::Topology => Ok(Executed::new(Outcome::NotImplemented, 0)),
         }
+    }
+
+    /// An operation of a transaction. A time-out drops the session, and with it what it has begun.
+    async fn in_transaction(&mut self, request: &Request) -> Result<Executed, Failure> {
+        let action = &self.content.shapes()[usize::from(request.shape)].action;
+        let (commits, ends) = (*action == Action::Commit, action.ends_transaction());
+        let mut session = match (self.transaction.take(), request.step) {
+            (Some(session), _) => session,
+            (None, 0) => self.database.client().start_session().await?,
+            (None, _) if ends && !commits => return Ok(Executed::new(Outcome::Ok, 0)),
+            (None, _) => return Err(Failure::new(Outcome::Aborted, "the transaction has been given up")),
+        };
+        if request.step == 0 {
+            // Whatever is preferred for other reads.
+            let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
+            session.start_transaction().selection_criteria(primary).await?;
+        }
+        let done = match (ends, commits) {
+            (true, true) => session
+                .commit_transaction()
+                .await
+                .map(|()| Executed::new(Outcome::Ok, 0))
+                .map_err(Failure::from),
+            (true, false) => session
+                .abort_transaction()
+                .await
+                .map(|()| Executed::new(Outcome::Ok, 0))
+                .map_err(Failure::from),
+            _ => self.document(request, Some(&mut session)).await,
+        };
+        self.transaction = Some(session);
+        done
     }
 
     fn key(&self, request: &Request) -> Result<String, Failure> {
@@ -147,6 +184,20 @@ pub(crate) async fn drain(
     Ok(records)
 }
 
+/// The same of a transaction's cursor.
+pub(crate) async fn drain_within(
+    mut cursor: SessionCursor<Document>,
+    session: &mut ClientSession,
+    mut see: impl FnMut(u32, &Document),
+) -> Result<u32, Failure> {
+    let mut records = 0;
+    while cursor.advance(session).await? {
+        see(records, &cursor.deserialize_current()?);
+        records += 1;
+    }
+    Ok(records)
+}
+
 /// A number of a reply.
 pub(crate) fn number(value: Option<&Bson>) -> Option<i64> {
     match value? {
@@ -159,9 +210,13 @@ pub(crate) fn number(value: Option<&Bson>) -> Option<i64> {
 
 impl StoreSession for Session {
     fn execute(&mut self, request: &Request) -> Executed {
-        let done = self.official.block_on(async {
-            let work = self.perform(request);
-            match self.timeout {
+        let (official, timeout) = (self.official.clone(), self.timeout);
+        let transaction = self.content.in_transaction(request);
+        let done = official.block_on(async {
+            let work = async {
+                if transaction { self.in_transaction(request).await } else { self.perform(request).await }
+            };
+            match timeout {
                 None => work.await,
                 Some(limit) => {
                     tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(Failure::timed_out(limit)))

@@ -6,6 +6,7 @@ use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_monitor::{ProcessCpu, peak_resident_bytes};
 use dyno_record::Totals;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a session must know of the target and of the way to it.
@@ -57,6 +58,11 @@ pub trait Apparatus {
         Vec::new()
     }
 
+    /// What the database says of the collections that it holds now: name, figure, value.
+    fn collections(&self) -> BTreeMap<String, BTreeMap<String, f64>> {
+        BTreeMap::new()
+    }
+
     /// Workers that were lost on the way, in words: what they had measured since their last second is missing.
     fn lost(&self) -> Vec<String> {
         Vec::new()
@@ -82,6 +88,10 @@ impl Apparatus for Opened {
         on_second: &mut dyn FnMut(Second),
     ) -> Result<Applied, RunError> {
         self.run_jobs(jobs, control, on_second)
+    }
+
+    fn collections(&self) -> BTreeMap<String, BTreeMap<String, f64>> {
+        self.mongo_admin().map(|admin| admin.collections()).unwrap_or_default()
     }
 }
 

@@ -1,12 +1,13 @@
 //! Where things run: targets and how they are opened, servers started for a run, and the run of a plan's phases.
 //!
 //! `target` reads a URI, `probe` asks a server what it is, `spawn` starts a temporary one, `session` takes a workload
-//! through its phases (load, warm-up, measure) and fills the run directory, `watch` has monitors look on. `local` starts
-//! the servers of an experiment. `official` is MongoDB by the official driver; a build without that feature has
-//! `without_official`, which refuses such targets and holds nothing.
+//! through its phases (load, warm-up, measure) and fills the run directory, `watch` has monitors look on, `dns` asks for
+//! the hosts of `mongodb+srv://`. `local` starts the servers of an experiment. `official` is MongoDB by the official
+//! driver; a build without that feature has `without_official`, which refuses such targets and holds nothing.
 
 mod apparatus;
 mod cores;
+mod dns;
 mod edges;
 pub mod experiment;
 pub mod local;

@@ -3,13 +3,14 @@
 use crate::official::OfficialDeployment;
 use crate::probe::{Failure, Heard, converse, first_that_answers, resolve};
 use crate::target::TargetError;
-use dyno_engine::net::TlsConfig;
+use dyno_engine::net::{TlsConfig, monotonic_ns};
 use dyno_types::bson::{self, kind};
 use dyno_types::{Content, Driver, Endpoint, Hello, Request};
 use dyno_wire::mongodb::{
     Deployment, Facts, MongoDriver, MongoOptions, QUESTIONS, describe, is_ok, put_command, take_document,
 };
 use dyno_wire::place::Address;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A content of nothing: the questions need none.
@@ -41,15 +42,25 @@ pub(crate) fn probe(
     tls: Option<&Arc<TlsConfig>>,
 ) -> Result<(Deployment, Facts), TargetError> {
     let (seed, facts) = first_that_answers(&options.addresses, |endpoint| {
-        Ok((endpoint.clone(), ask(options, tls, endpoint)?))
+        Ok((endpoint.clone(), ask(options, tls, endpoint)?.facts))
     })?;
+    if let (Some(wanted), false) = (&options.replica_set, facts.is_router()) {
+        let found = facts.get("replica_set");
+        if found != Some(wanted) {
+            let found = found
+                .map_or("is a single server".to_owned(), |name| format!("belongs to replica set {name:?}"));
+            return Err(TargetError::Unreachable(format!(
+                "{seed} {found}, and replicaSet={wanted} was asked for"
+            )));
+        }
+    }
     if options.direct || (facts.hosts.is_empty() && !facts.is_router()) {
         return Ok((Deployment::single(seed), facts));
     }
     if facts.is_router() {
         let all: Result<Vec<Endpoint>, String> = options.addresses.iter().map(resolve).collect();
         let endpoints = all.map_err(TargetError::Unreachable)?;
-        return Ok((Deployment { endpoints, primary: None }, facts));
+        return Ok((Deployment::routers(endpoints), facts));
     }
     replica_set(options, tls, facts)
 }
@@ -61,11 +72,6 @@ fn replica_set(
 ) -> Result<(Deployment, Facts), TargetError> {
     let unreachable = |text: String| TargetError::Unreachable(text);
     let name = facts.get("replica_set").unwrap_or_default().to_owned();
-    if let Some(wanted) = options.replica_set.as_ref().filter(|wanted| **wanted != name) {
-        return Err(unreachable(format!(
-            "the servers belong to replica set {name:?}, not to {wanted:?} (replicaSet)"
-        )));
-    }
     let primary = facts.get("primary").ok_or_else(|| {
         unreachable(format!(
             "replica set {name:?} has no primary now (directConnection=true speaks to one member)"
@@ -76,13 +82,38 @@ fn replica_set(
     let at = facts.hosts.iter().position(|host| host == primary);
     let at =
         at.ok_or_else(|| unreachable(format!("the primary {primary} is not among {:?}", facts.hosts)))?;
-    let facts = match ask(options, tls, &endpoints[at]) {
-        Ok(facts) => facts,
-        Err(Failure::Absent(why) | Failure::Final(why)) => {
-            return Err(unreachable(format!("{primary}: {why}")));
+    let mut set = Deployment::replica_set(&name, endpoints, at as u16);
+    // A member that does not answer may come back during the run.
+    let mut answers = ask_all(options, tls, &set.endpoints);
+    for (node, answer) in answers.iter().enumerate() {
+        if let Ok(Answer { facts, asked_ns, away_ns }) = answer {
+            set.learn(node as u16, &facts.hello, Some((asked_ns / 1_000_000) as i64), options);
+            set.measured(node as u16, away_ns / 1_000);
         }
-    };
-    Ok((Deployment { endpoints, primary: Some(at as u16) }, facts))
+    }
+    // Distances count once all are known.
+    match answers.swap_remove(at) {
+        Ok(answer) => {
+            let asked_ms = (answer.asked_ns / 1_000_000) as i64;
+            set.learn(at as u16, &answer.facts.hello, Some(asked_ms), options);
+            Ok((set, answer.facts))
+        }
+        Err(Failure::Absent(why) | Failure::Final(why)) => Err(unreachable(format!("{primary}: {why}"))),
+    }
+}
+
+/// Asks members at the same time: one that is down takes its time.
+fn ask_all(
+    options: &Arc<MongoOptions>,
+    tls: Option<&Arc<TlsConfig>>,
+    endpoints: &[Endpoint],
+) -> Vec<Result<Answer, Failure>> {
+    std::thread::scope(|scope| {
+        let threads = endpoints.iter().map(|endpoint| scope.spawn(move || ask(options, tls, endpoint)));
+        let threads: Vec<_> = threads.collect();
+        let lost = || Err(Failure::Absent("asking it failed".into()));
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| lost())).collect()
+    })
 }
 
 /// `host:port` as members name each other.
@@ -90,6 +121,20 @@ fn address(text: &str) -> Address {
     let (host, port) = text.rsplit_once(':').unwrap_or((text, "27017"));
     Address::Tcp(host.trim_matches(['[', ']']).to_owned(), port.parse().unwrap_or(27017))
 }
+
+/// Most collections that are asked for their figures.
+const COLLECTIONS: usize = 64;
+/// What is kept of `collStats`.
+const COLLECTION_STATS: [&str; 8] = [
+    "count",
+    "size",
+    "avgObjSize",
+    "storageSize",
+    "freeStorageSize",
+    "nindexes",
+    "totalIndexSize",
+    "totalSize",
+];
 
 /// Commands that prepare a workload or look after it: indexes, counts, drops.
 pub struct MongoAdmin(Way);
@@ -280,6 +325,26 @@ impl MongoAdmin {
         n.and_then(|n| u64::try_from(n).ok()).ok_or_else(|| "the server's count is no number".to_owned())
     }
 
+    /// What the server says of each collection (`collStats`): name, figure, value. What it does not say is not there.
+    pub fn collections(&self) -> BTreeMap<String, BTreeMap<String, f64>> {
+        let listed = self.run(&|out| {
+            bson::int32(out, "listCollections", 1);
+            bson::boolean(out, "nameOnly", true);
+        });
+        let Ok(listed) = listed else { return BTreeMap::new() };
+        let batch =
+            bson::path(&listed, "cursor.firstBatch").and_then(|e| e.as_document()).unwrap_or_default();
+        let documents = bson::elements(batch).into_iter().flatten().flatten().filter_map(|e| e.as_document());
+        let names = documents.filter_map(|one| bson::find(one, "name").and_then(|e| e.as_str()));
+        let names = names.filter(|name| !name.starts_with("system.")).take(COLLECTIONS);
+        let figures = |name: &str| {
+            let stats = self.run(&|out| bson::string(out, "collStats", name)).ok()?;
+            let figure = |figure: &str| Some((figure.to_owned(), bson::find(&stats, figure)?.as_f64()?));
+            Some(COLLECTION_STATS.iter().filter_map(|name| figure(name)).collect::<BTreeMap<_, _>>())
+        };
+        names.filter_map(|name| Some((name.to_owned(), figures(name)?))).collect()
+    }
+
     /// The first document of a find whose elements beside `find` are appended by `fields`.
     pub fn find_one(
         &self,
@@ -337,12 +402,21 @@ impl Direct {
     }
 }
 
+/// What one server has answered.
+struct Answer {
+    facts: Facts,
+    /// When it was asked what it is.
+    asked_ns: u64,
+    /// The shortest time from a question to its answer.
+    away_ns: u64,
+}
+
 /// Greets one server and asks all questions, one after the other.
 fn ask(
     options: &Arc<MongoOptions>,
     tls: Option<&Arc<TlsConfig>>,
     endpoint: &Endpoint,
-) -> Result<Facts, Failure> {
+) -> Result<Answer, Failure> {
     let driver = MongoDriver::new(options.clone(), Arc::new(Nothing), Deployment::single(endpoint.clone()));
     let mut driver = driver.map_err(|refused| Failure::Final(refused.0))?;
     let mut facts = Facts::default();
@@ -350,6 +424,7 @@ fn ask(
     driver.hello(0, 0, &mut opening);
     // Replies of the greeting, then questions answered.
     let (mut greeted, mut asked) = (Some(0u16), 0usize);
+    let (mut begun_ns, mut put_ns, mut away_ns) = (0, 0, u64::MAX);
     converse(tls, endpoint, opening, &mut |received, out| {
         loop {
             if let Some(reply) = greeted {
@@ -360,6 +435,8 @@ fn ask(
                         received.drain(..used);
                         greeted = more.then_some(reply + 1);
                         if !more {
+                            begun_ns = monotonic_ns();
+                            put_ns = begun_ns;
                             Facts::ask(0, out);
                         }
                     }
@@ -371,6 +448,9 @@ fn ask(
                 Err(_) => return Heard::Refused("what answered does not speak MongoDB's protocol".into()),
                 Ok(Some(used)) => {
                     received.drain(..used);
+                    let now_ns = monotonic_ns();
+                    away_ns = away_ns.min(now_ns - put_ns);
+                    put_ns = now_ns;
                     asked += 1;
                     if asked == QUESTIONS.len() {
                         return Heard::Done;
@@ -380,5 +460,5 @@ fn ask(
             }
         }
     })?;
-    Ok(facts)
+    Ok(Answer { facts, asked_ns: begun_ns, away_ns })
 }

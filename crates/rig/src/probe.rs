@@ -234,8 +234,10 @@ fn explain(error: &std::io::Error, tls: bool) -> String {
         NotFound => "no such socket".into(),
         InvalidData if tls => {
             let words = error.to_string();
-            let hint =
-                if words.contains("CertificateRequired") { " (give cert=FILE and key=FILE)" } else { "" };
+            let hint = match words.contains("CertificateRequired") {
+                true => " (give cert=FILE and key=FILE, or tlsCertificateKeyFile=FILE for mongodb://)",
+                false => "",
+            };
             format!("TLS: {words}{hint}")
         }
         ConnectionReset | BrokenPipe | UnexpectedEof => format!("{error}{}", hint(tls)),
@@ -247,7 +249,8 @@ fn explain(error: &std::io::Error, tls: bool) -> String {
 /// client certificate is missing.
 fn hint(tls: bool) -> &'static str {
     if tls {
-        " (does it speak TLS, and does it ask for a client certificate? then give cert=FILE and key=FILE)"
+        " (does it speak TLS, and does it ask for a client certificate? then give cert=FILE and key=FILE, or \
+         tlsCertificateKeyFile=FILE for mongodb://)"
     } else {
         " (does it expect TLS? then write rediss://, or tls=true for mongodb://)"
     }

@@ -283,6 +283,8 @@ impl<'a> Session<'a> {
     }
 
     fn write_summary(&mut self, verdict: Verdict, thresholds: Vec<Threshold>, status: Status) -> Summary {
+        // Whoever interrupts a run waits for nobody's answers.
+        let asked = (status != Status::Interrupted).then(|| self.apparatus.collections());
         let summary = Summary {
             version: VERSION,
             dyno: env!("CARGO_PKG_VERSION").into(),
@@ -295,6 +297,7 @@ impl<'a> Session<'a> {
             thresholds,
             phases: self.phases.clone(),
             pairs: self.pairs.clone(),
+            collections: asked.unwrap_or_default(),
         };
         if let Some(writer) = &mut self.writer {
             writer.finish(&summary, status);

@@ -1,5 +1,6 @@
 //! Targets: from a URI to something a job can run against.
 
+use crate::dns;
 use crate::mongo::{self, MongoAdmin};
 use crate::official::{OfficialDeployment, OfficialTarget};
 use crate::probe;
@@ -22,7 +23,7 @@ pub const SCHEMES: [(&str, &str); 15] = [
     ("rediss", "rediss://host:port?ca=FILE"),
     ("unix", "unix:///run/redis.sock"),
     ("mongodb", "mongodb://[user:password@]host:port/[database][?options]"),
-    ("mongodb+srv", "mongodb+srv://host/"),
+    ("mongodb+srv", "mongodb+srv://[user:password@]name/[database][?options]"),
     ("sqlite", "sqlite:PATH?journal=wal&synchronous=full"),
     ("redb", "redb:PATH"),
     ("fjall", "fjall:PATH"),
@@ -119,7 +120,7 @@ impl Target {
         };
         match self {
             Target::Redis(options) => options.addresses.iter().all(here),
-            Target::Mongo(options) => options.addresses.iter().all(here),
+            Target::Mongo(options) => options.srv.is_none() && options.addresses.iter().all(here),
             Target::Official(official) => official.is_local(),
             _ => false,
         }
@@ -153,7 +154,7 @@ impl Target {
             }
             Target::Mongo(options) => {
                 let tls = options.tls.as_ref().map(tls_config).transpose()?.map(Arc::new);
-                let options = Arc::new(options.as_ref().clone());
+                let options = Arc::new(dns::seeds(options.as_ref().clone())?);
                 let (deployment, facts) = mongo::probe(&options, tls.as_ref())?;
                 Ok(Opened::Mongo { options, tls, deployment, facts, content })
             }

@@ -387,6 +387,10 @@ pub struct Summary {
     /// Each server-client pair by itself, where there are several; the phases above are all of them together.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub pairs: Vec<Pair>,
+    /// What MongoDB says of each collection of the run's database at the end (`collStats`): name, figure, value. What it does
+    /// not say is not there.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub collections: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
 /// One server and its clients, of several that ran at the same time.

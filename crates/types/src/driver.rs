@@ -43,6 +43,9 @@ impl fmt::Display for Endpoint {
     }
 }
 
+/// No node: what is routed there ends as unreachable.
+pub const NOWHERE: u16 = u16::MAX;
+
 /// What follows a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Then {
@@ -64,6 +67,8 @@ pub enum Then {
         /// Whether [`Driver::asking`] must go before it.
         ask: bool,
     },
+    /// Send the same command once more, as soon as [`Driver::again`] names a node; the exchange ends so where it names none.
+    Again(Outcome),
 }
 
 /// Result of looking for one reply at the start of a buffer.
@@ -141,7 +146,8 @@ pub trait Driver: Send {
         outcome
     }
 
-    /// The node that command number `command` must be sent to.
+    /// The node that command number `command` must be sent to; [`NOWHERE`] if there is none, and
+    /// [`Driver::last_error`] says why.
     fn route(&mut self, exchange: &Self::Exchange, command: u32) -> u16;
 
     /// Appends command number `command`.
@@ -169,9 +175,40 @@ pub trait Driver: Send {
     /// A connection to `node` was lost or could not be made.
     fn lost(&mut self, _node: u16) {}
 
+    /// The connection that command number `command` was sent on was lost before its reply came: whether it is to be sent
+    /// once more, as soon as [`Driver::again`] names a node.
+    fn lost_command(&mut self, _exchange: &mut Self::Exchange, _command: u32) -> bool {
+        false
+    }
+
+    /// The node that a command which is to be sent once more goes to; `None` while there is none.
+    fn again(&mut self, _exchange: &mut Self::Exchange) -> Option<u16> {
+        None
+    }
+
+    /// How long such a node is waited for, nanoseconds.
+    fn patience_ns(&self) -> u64 {
+        0
+    }
+
     /// Whether the driver wants a [`crate::Verb::Topology`] exchange; asked often, must be cheap.
     fn wants_topology(&self) -> bool {
         false
+    }
+
+    /// Whether `node` is one to ask then.
+    fn may_tell(&self, _node: u16) -> bool {
+        true
+    }
+
+    /// How often every node is to be asked by such an exchange, nanoseconds.
+    fn heartbeat_ns(&self) -> Option<u64> {
+        None
+    }
+
+    /// Starts such an exchange with `node` at `now_ns`; command 0 is sent to it.
+    fn begin_topology(&mut self, exchange: &mut Self::Exchange, request: &Request, _node: u16, _now_ns: u64) {
+        self.begin(exchange, request);
     }
 
     /// The server's words for the last failed exchange.

@@ -34,7 +34,8 @@ pub(crate) fn percent_decode(text: &str) -> Result<String, Refused> {
     let mut at = 0;
     while at < bytes.len() {
         if bytes[at] == b'%' {
-            let hex = text.get(at + 1..at + 3).and_then(|h| u8::from_str_radix(h, 16).ok());
+            let hex = text.get(at + 1..at + 3).filter(|h| h.bytes().all(|b| b.is_ascii_hexdigit()));
+            let hex = hex.and_then(|h| u8::from_str_radix(h, 16).ok());
             out.push(hex.ok_or_else(|| {
                 Refused(format!("{text:?} has a % that is not followed by two hex digits"))
             })?);

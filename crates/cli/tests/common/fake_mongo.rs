@@ -4,8 +4,9 @@
 use dyno_types::bson::{self, kind};
 use dyno_wire::mongodb::compress::{Codec, Compressor};
 use dyno_wire::mongodb::message::{self, HEADER, code};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::sync::Arc;
 
 /// A command as it came: its document, and the sequences after it.
@@ -27,21 +28,49 @@ impl Command {
 /// Answers a command by appending the fields of the reply.
 pub type Script = Arc<dyn Fn(&Command, &mut Vec<u8>) + Send + Sync>;
 
+/// No server says this.
+const HANG_UP: &[u8] = b"<the line goes dead>";
+
+const HALF: &[u8] = b"<half of this is sent>";
+
+/// Half of the answer is sent, and the connection is closed.
+pub fn cut(out: &mut Vec<u8>) {
+    out.extend_from_slice(HALF);
+}
+
+/// Instead of an answer the connection is closed.
+pub fn hang_up(out: &mut Vec<u8>) {
+    out.extend_from_slice(HANG_UP);
+}
+
 /// Listens on a free port until the process ends; returns `host:port`.
 pub fn serve(script: impl FnOnce(String) -> Script) -> String {
+    listen(script, None)
+}
+
+/// The same behind TLS.
+pub fn serve_tls(script: impl FnOnce(String) -> Script, tls: Arc<ServerConfig>) -> String {
+    listen(script, Some(tls))
+}
+
+fn listen(script: impl FnOnce(String) -> Script, tls: Option<Arc<ServerConfig>>) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let name = listener.local_addr().unwrap().to_string();
     let script = script(name.clone());
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let script = script.clone();
-            std::thread::spawn(move || talk(stream, &script));
+            let (script, tls) = (script.clone(), tls.clone());
+            stream.set_nodelay(true).unwrap();
+            std::thread::spawn(move || match tls {
+                None => talk(stream, &script),
+                Some(tls) => talk(StreamOwned::new(ServerConnection::new(tls).unwrap(), stream), &script),
+            });
         }
     });
     name
 }
 
-fn read_message(stream: &mut TcpStream) -> Option<Vec<u8>> {
+fn read_message(stream: &mut impl Read) -> Option<Vec<u8>> {
     let mut head = [0; 4];
     stream.read_exact(&mut head).ok()?;
     let mut whole = vec![0; i32::from_le_bytes(head) as usize];
@@ -54,8 +83,7 @@ fn int(bytes: &[u8], at: usize) -> i32 {
     i32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
-fn talk(mut stream: TcpStream, script: &Script) {
-    stream.set_nodelay(true).unwrap();
+fn talk(mut stream: impl Read + Write, script: &Script) {
     let mut codec = Codec::new(-1);
     while let Some(whole) = read_message(&mut stream) {
         let (id, mut opcode) = (int(&whole, 4), int(&whole, 12));
@@ -84,8 +112,17 @@ fn talk(mut stream: TcpStream, script: &Script) {
         }
         let document = bson::open(&mut out);
         script(&command, &mut out);
+        if out.ends_with(HANG_UP) {
+            return;
+        }
+        let half = out.ends_with(HALF);
+        out.truncate(out.len() - if half { HALF.len() } else { 0 });
         bson::close(&mut out, document);
         message::end(&mut out, 0);
+        if half {
+            let _ = stream.write_all(&out[..out.len() / 2]);
+            return;
+        }
         let sent = match packed.and_then(|p| Compressor::ALL.into_iter().find(|c| *c as u8 == p)) {
             Some(by) => {
                 let mut small = Vec::new();
@@ -105,6 +142,7 @@ pub fn hello(primary: &str, hosts: &[String], me: &str, out: &mut Vec<u8>) {
     bson::boolean(out, "ismaster", primary == me);
     bson::int32(out, "maxWireVersion", 21);
     if !hosts.is_empty() {
+        bson::boolean(out, "secondary", primary != me);
         bson::string(out, "setName", "rs0");
         bson::string(out, "primary", primary);
         bson::head(out, kind::ARRAY, "hosts");

@@ -234,7 +234,13 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.next_retry_ns = self.next_retry_ns.min(retry_ns);
         self.driver.lost(node);
         for reply in awaited {
-            if self.is_current(reply) {
+            if !self.is_current(reply) {
+                continue;
+            }
+            let exchange = &mut self.ops[reply.op as usize].exchange;
+            if outcome == Outcome::Disconnected && self.driver.lost_command(exchange, reply.command) {
+                self.send_again(reply.op, reply.command, outcome, now);
+            } else {
                 self.finish(reply.op, outcome, now);
             }
         }

@@ -3,6 +3,7 @@
 use super::connection::{Awaited, State};
 use super::{LoadThread, Op, SECOND_NS};
 use crate::net::Net;
+use dyno_types::driver::NOWHERE;
 use dyno_types::limits::REDIRECTS;
 use dyno_types::{Driver, Outcome, Request};
 use std::cmp::Reverse;
@@ -246,6 +247,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             }
             let node = self.driver.route(&op.exchange, command);
             let lane = op.lane;
+            if node == NOWHERE {
+                let (words, now) = (self.driver.last_error().to_owned(), self.net.now());
+                self.remember(Outcome::Unreachable, &words);
+                return self.finish(id, Outcome::Unreachable, now);
+            }
             let connection = self.connection_to(lane, node);
             self.send_command(id, command, connection, false);
         }

@@ -4,6 +4,7 @@
 //! *op* is an operation in flight; a connection keeps its awaited replies in order, each naming its op and the op's
 //! generation, so that a reply to an op that has ended meanwhile is recognised and discarded.
 
+mod again;
 mod alarm;
 mod batch;
 mod connection;
@@ -148,10 +149,13 @@ pub struct LoadThread<D: Driver, N: Net> {
     buffer: Vec<u8>,
     spare: Vec<Vec<u8>>,
     retrying: Vec<u32>,
+    /// Commands that wait for a node to be sent to once more.
+    parked: Vec<again::Parked>,
     unsettled: usize,
     next_retry_ns: u64,
     next_sweep_ns: u64,
     next_topology_ns: u64,
+    next_heartbeat_ns: u64,
     next_swap_ns: u64,
     epoch_ns: u64,
     measure_ns: u64,
@@ -196,10 +200,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             buffer: vec![0; RECEIVE_BYTES],
             spare: Vec::new(),
             retrying: Vec::new(),
+            parked: Vec::new(),
             unsettled: 0,
             next_retry_ns: u64::MAX,
             next_sweep_ns: u64::MAX,
             next_topology_ns: 0,
+            next_heartbeat_ns: u64::MAX,
             next_swap_ns: u64::MAX,
             epoch_ns: 0,
             measure_ns: 0,
@@ -248,6 +254,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.end_ns = job.end.duration_ns.map_or(u64::MAX, |d| self.measure_ns + d);
         self.next_swap_ns = epoch_ns + self.shared.job.interval_ns;
         self.next_sweep_ns = epoch_ns;
+        self.next_heartbeat_ns =
+            self.driver.heartbeat_ns().map_or(u64::MAX, |every| epoch_ns.saturating_add(every));
         for _ in 0..job.pipeline {
             self.idle.extend((0..self.lanes.len()).map(|lane| (lane as u32, epoch_ns)));
         }
@@ -306,6 +314,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
         if !self.retrying.is_empty() {
             until = until.min(self.next_retry_ns);
+        }
+        if !self.parked.is_empty() {
+            until = until.min(now + again::LOOK_NS);
         }
         if self.shared.job.timeout_ns.is_some() && self.in_flight > 0 {
             until = until.min(self.next_sweep_ns);

@@ -200,6 +200,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             Then::Wait => {}
             Then::Send { first, count } => self.send_commands(reply.op, first, count),
             Then::Finish(outcome) => self.finish(reply.op, outcome, now),
+            Then::Again(outcome) => self.send_again(reply.op, reply.command, outcome, now),
             Then::Redirect { node, ask } => self.redirect(reply.op, reply.command, node, ask, now),
         }
     }

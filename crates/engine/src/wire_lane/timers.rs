@@ -1,7 +1,7 @@
 //! What happens by time: the interval's swap, the end of the warm-up, time-outs, reconnecting, asking for the topology.
 
 use super::LoadThread;
-use super::connection::State;
+use super::connection::{Connection, State};
 use crate::net::Net;
 use dyno_types::{Driver, Outcome, Request, Verb};
 
@@ -25,6 +25,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.reconnect(now);
         }
         self.retry_pass(now);
+        self.parked_pass(now);
+        if now >= self.next_heartbeat_ns {
+            self.ask_all(now);
+        }
         if self.driver.wants_topology() && now >= self.next_topology_ns {
             self.ask_topology(now);
         }
@@ -82,9 +86,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     fn reconnect(&mut self, now: u64) {
         self.next_retry_ns = u64::MAX;
+        let waited_for = !self.parked.is_empty();
         let mut waiting = std::mem::take(&mut self.retrying);
         waiting.retain(|&id| match self.connections[id as usize].state {
-            State::Closed { retry_ns } if retry_ns <= now && !self.issued_all => {
+            State::Closed { retry_ns } if retry_ns <= now && (!self.issued_all || waited_for) => {
                 self.open(id);
                 false
             }
@@ -104,14 +109,42 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.next_topology_ns = now + TOPOLOGY_NS;
         let n = self.connections.len();
         let start = (now / TOPOLOGY_NS) as usize;
-        let found = (0..n).map(|i| (start + i) % n).find(|&i| self.connections[i].state == State::Ready);
-        let Some(connection) = found else { return };
-        let lane = self.connections[connection].lane;
-        let id = self.new_op(lane, Request { verb: Verb::Topology, ..Request::default() });
+        let tells = |connection: &Connection<N::Socket>| {
+            connection.state == State::Ready && self.driver.may_tell(connection.node)
+        };
+        let found = (0..n).map(|i| (start + i) % n).find(|&i| tells(&self.connections[i]));
+        if let Some(connection) = found {
+            self.ask_on(connection as u32, now);
+        }
+    }
+
+    /// Asks every node, on the first user's connections.
+    fn ask_all(&mut self, now: u64) {
+        let every = self.driver.heartbeat_ns().unwrap_or(u64::MAX);
+        self.next_heartbeat_ns = now.saturating_add(every);
+        if self.lanes.is_empty() || self.issued_all {
+            return;
+        }
+        for node in 0..self.driver.endpoints().len() as u16 {
+            // A node that is new is connected to first; its greeting tells what it is.
+            let connection = self.connection_to(0, node);
+            if self.connections[connection as usize].state == State::Ready {
+                self.ask_on(connection, now);
+            }
+        }
+    }
+
+    fn ask_on(&mut self, connection: u32, now: u64) {
+        let (lane, node) = {
+            let c = &self.connections[connection as usize];
+            (c.lane, c.node)
+        };
+        let request = Request { verb: Verb::Topology, ..Request::default() };
+        let id = self.new_op(lane, request);
         let op = &mut self.ops[id as usize];
         (op.internal, op.begun_ns, op.intended_ns) = (true, now, now);
-        self.driver.begin(&mut op.exchange, &op.request);
-        self.send_command(id, 0, connection as u32, false);
+        self.driver.begin_topology(&mut op.exchange, &request, node, now);
+        self.send_command(id, 0, connection, false);
     }
 
     /// The drain is over: what is still under way or waiting ends as aborted.

@@ -6,7 +6,8 @@
 
 use super::driver::Exchange;
 use super::message;
-use super::options::{MongoOptions, ReadPreference};
+use super::options::MongoOptions;
+use super::selection::ReadPreference;
 use super::session::{self, Session};
 use dyno_types::bson::{self, kind};
 use dyno_types::document::{Action, Change, Filter, Order, Projection, Stage, Test};
@@ -72,10 +73,7 @@ impl Writer<'_> {
         let concern = &options.write_concern;
         self.database(out);
         if !writes && self.transaction.is_none() && options.read_preference != ReadPreference::Primary {
-            bson::head(out, kind::DOCUMENT, "$readPreference");
-            let inner = bson::open(out);
-            bson::string(out, "mode", options.read_preference.name());
-            bson::close(out, inner);
+            options.selection.put(options.read_preference, out);
         }
         // A transaction's concerns are those of its first command and of its end.
         let in_transaction = self.transaction.is_some();

@@ -5,14 +5,17 @@
 
 use super::command::Writer;
 use super::compress::{Codec, Compressor};
+use super::deployment::Deployment;
 use super::greeting::{self, Credentials, Talk};
 use super::message::{self, HEADER, NotMessage, code};
-use super::options::{MongoOptions, ReadPreference};
+use super::options::MongoOptions;
 use super::reply;
+use super::selection::ReadPreference;
 use super::session::{self, Session};
-use dyno_types::bson;
+use dyno_types::driver::NOWHERE;
 use dyno_types::{Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb};
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::sync::Arc;
 
 /// State of one operation in flight.
@@ -32,25 +35,22 @@ pub struct Exchange {
     answered: bool,
     /// Kept from operation to operation, where the server expects one.
     session: Option<Session>,
-    /// A retryable write, and whether it has been sent again.
+    /// A retryable write.
     numbered: bool,
+    /// Whether it may be sent once more, has been, and whether the first try was lost without an answer.
+    retryable: bool,
     retried: bool,
+    lost: bool,
+    /// When the question for the topology was put, milliseconds.
+    asked_ms: i64,
 }
 
-/// The nodes of a deployment, and which does what.
-#[derive(Clone, Debug)]
-pub struct Deployment {
-    /// All that can be spoken to.
-    pub endpoints: Vec<Endpoint>,
-    /// The node that takes writes; several routers (`mongos`) take turns where there is none.
-    pub primary: Option<u16>,
-}
-
-impl Deployment {
-    /// The node that a member's hello names as primary.
-    fn named(&self, hello: &[u8]) -> Option<u16> {
-        let primary = bson::find(hello, "primary")?.as_str()?;
-        self.endpoints.iter().position(|endpoint| endpoint.to_string() == primary).map(|at| at as u16)
+impl Exchange {
+    /// What came of the first try does not count: there will be a second, and no third.
+    fn forget(&mut self) {
+        self.retried = true;
+        (self.answered, self.records, self.cursor, self.verified) = (false, 0, 0, None);
+        self.failed.clear();
     }
 }
 
@@ -63,7 +63,6 @@ pub struct MongoDriver {
     talks: HashMap<u32, Talk>,
     id: i32,
     turn: u16,
-    stale: bool,
     compressor: Option<Compressor>,
     sessions: bool,
     codec: Option<Box<Codec>>,
@@ -90,7 +89,6 @@ impl MongoDriver {
             talks: HashMap::new(),
             id: 0,
             turn: 0,
-            stale: false,
             compressor: None,
             sessions: false,
             codec,
@@ -106,24 +104,37 @@ impl MongoDriver {
         self.id
     }
 
-    /// The node for an operation.
-    fn choose(&mut self, request: &Request) -> u16 {
-        let nodes = self.deployment.endpoints.len() as u16;
+    fn writes(&self, request: &Request) -> bool {
         let writes = match request.verb {
             Verb::Document => self.content.shapes()[usize::from(request.shape)].action.writes(),
             verb => verb.writes(),
         };
-        let writes = writes || self.content.in_transaction(request);
-        self.turn = (self.turn + 1) % nodes.max(1);
-        match (self.deployment.primary, self.options.read_preference) {
+        writes || self.content.in_transaction(request)
+    }
+
+    /// The node for an operation.
+    fn choose(&mut self, request: &Request) -> u16 {
+        self.turn = self.turn.wrapping_add(1);
+        let Some(primary) = self.deployment.primary else {
             // Routers take turns.
-            (None, _) => self.turn,
-            (Some(primary), _) if writes || nodes == 1 => primary,
-            (Some(primary), ReadPreference::Primary | ReadPreference::PrimaryPreferred) => primary,
-            (Some(_), ReadPreference::Nearest) => self.turn,
-            (Some(primary), ReadPreference::Secondary | ReadPreference::SecondaryPreferred) => {
-                if self.turn == primary { (primary + 1) % nodes } else { self.turn }
+            return self.turn % self.deployment.endpoints.len().max(1) as u16;
+        };
+        // A primary that has gone is asked until another one is known: every failure counts.
+        let reads_there = self.options.read_preference == ReadPreference::Primary;
+        if !self.deployment.is_set() || reads_there || self.writes(request) {
+            return primary;
+        }
+        match self.deployment.readable() {
+            [] => {
+                self.error.clear();
+                let mode = self.options.read_preference.name();
+                let _ = write!(
+                    self.error,
+                    "no member of the replica set may be read from (readPreference={mode})"
+                );
+                NOWHERE
             }
+            readable => readable[usize::from(self.turn) % readable.len()],
         }
     }
 
@@ -152,8 +163,8 @@ impl Driver for MongoDriver {
     }
 
     fn wanted(&self) -> Vec<u16> {
-        // All of them: when the primary is lost, another member must be there to be asked who follows it.
-        (0..self.deployment.endpoints.len() as u16).collect()
+        // All that answer: when the primary is lost, another member must be there to be asked who follows it.
+        self.deployment.known()
     }
 
     fn hello(&mut self, _node: u16, connection: u32, out: &mut Vec<u8>) -> bool {
@@ -163,19 +174,15 @@ impl Driver for MongoDriver {
         true
     }
 
-    fn greeted(
-        &mut self,
-        _node: u16,
-        connection: u32,
-        _reply: u16,
-        input: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Hello {
+    fn greeted(&mut self, node: u16, connection: u32, _reply: u16, input: &[u8], out: &mut Vec<u8>) -> Hello {
         let id = self.next_id();
         let talk = self.talks.entry(connection).or_insert(Talk::Hello);
         let (heard, agreed) = greeting::heard(&self.options, &self.credentials, talk, input, id, out);
         if let Some(agreed) = agreed {
             (self.compressor, self.sessions) = (agreed.compressor, agreed.sessions);
+            if let (true, Ok(Some((_, hello)))) = (self.deployment.is_set(), greeting::split(input)) {
+                self.deployment.learn(node, hello, None, &self.options);
+            }
         }
         if !matches!(heard, Hello::Need | Hello::Reply { more: true, .. }) {
             self.talks.remove(&connection);
@@ -199,7 +206,10 @@ impl Driver for MongoDriver {
         if let (true, Some(session)) = (x.numbered || (in_transaction && request.step == 0), &mut x.session) {
             session.next_write();
         }
-        x.retried = false;
+        let reads = self.options.retry_reads
+            && !in_transaction
+            && session::is_retryable_read(self.content.as_ref(), request);
+        (x.retryable, x.retried, x.lost) = (reads || (x.numbered && x.session.is_some()), false, false);
         x.request = *request;
         x.batch.clear();
         x.failed.clear();
@@ -260,30 +270,30 @@ impl Driver for MongoDriver {
             Err(NotMessage) => return Decoded::Broken,
         };
         if x.request.verb == Verb::Topology {
-            if let Some(primary) = self.deployment.named(document) {
-                // A member that does not know of the change yet names the old one, which says no once more.
-                self.deployment.primary = Some(primary);
-                self.stale = false;
-            }
+            self.deployment.learn(x.node, document, Some(x.asked_ms), &self.options);
             return Decoded::Reply { used, then: Then::Finish(Outcome::Ok) };
         }
         match reply::take(self.content.as_ref(), x, command, document, &mut self.error) {
-            Ok(then) => {
-                if let Then::Finish(outcome) = then {
-                    x.answered = true;
+            Ok(Then::Finish(outcome)) => {
+                x.answered = true;
+                if outcome == Outcome::ReadOnly {
                     // A primary that has stepped down: somebody else takes writes now.
-                    self.stale |= outcome == Outcome::ReadOnly;
-                    let again = x.numbered && !x.retried && x.session.is_some() && !outcome.is_ok();
-                    if again && session::may_retry(document) {
-                        // The same number: a server that has done it already only answers again.
-                        (x.retried, x.answered, x.records) = (true, false, 0);
-                        x.failed.clear();
-                        x.node = self.choose(&x.request);
-                        return Decoded::Reply { used, then: Then::Redirect { node: x.node, ask: false } };
-                    }
+                    self.deployment.doubt(x.node, &self.options);
                 }
+                let may_retry =
+                    !outcome.is_ok() && x.retryable && command == 0 && session::may_retry(document);
+                let then = match (may_retry, x.retried, x.lost) {
+                    (true, false, _) => {
+                        x.forget();
+                        Then::Again(outcome)
+                    }
+                    // The second try was not done; whether the first was, nobody knows.
+                    (true, true, true) if x.numbered => Then::Finish(Outcome::Disconnected),
+                    _ => Then::Finish(outcome),
+                };
                 Decoded::Reply { used, then }
             }
+            Ok(then) => Decoded::Reply { used, then },
             Err(_) => Decoded::Broken,
         }
     }
@@ -305,11 +315,53 @@ impl Driver for MongoDriver {
     }
 
     fn lost(&mut self, node: u16) {
-        self.stale |= self.deployment.primary == Some(node);
+        self.deployment.doubt(node, &self.options);
+    }
+
+    fn lost_command(&mut self, x: &mut Exchange, command: u32) -> bool {
+        // A cursor's further batches are where it is, and nowhere else.
+        if !x.retryable || x.retried || command > 0 {
+            return false;
+        }
+        x.forget();
+        x.lost = true;
+        true
+    }
+
+    fn again(&mut self, x: &mut Exchange) -> Option<u16> {
+        let to_primary = self.options.read_preference == ReadPreference::Primary || self.writes(&x.request);
+        if to_primary && self.deployment.lacks_primary() {
+            return None;
+        }
+        let (failed, request) = (x.node, x.request);
+        let mut node = self.choose(&request);
+        if node == failed && !self.deployment.is_set() {
+            // Another router, where there is one.
+            node = self.choose(&request);
+        }
+        x.node = node;
+        (node != NOWHERE).then_some(node)
+    }
+
+    fn patience_ns(&self) -> u64 {
+        self.options.selection.patience_ns()
     }
 
     fn wants_topology(&self) -> bool {
-        self.stale && self.deployment.primary.is_some() && self.deployment.endpoints.len() > 1
+        self.deployment.is_unclear()
+    }
+
+    fn may_tell(&self, node: u16) -> bool {
+        self.deployment.lacks_primary() || self.deployment.is_unsure(node)
+    }
+
+    fn heartbeat_ns(&self) -> Option<u64> {
+        self.deployment.is_set().then(|| self.options.selection.heartbeat_ns())
+    }
+
+    fn begin_topology(&mut self, x: &mut Exchange, request: &Request, node: u16, now_ns: u64) {
+        self.begin(x, request);
+        (x.node, x.asked_ms) = (node, (now_ns / 1_000_000) as i64);
     }
 
     fn last_error(&self) -> &str {

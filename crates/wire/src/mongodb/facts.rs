@@ -1,6 +1,5 @@
 //! What a server says of itself. A command that it does not know leaves its facts out; nothing is taken for zero.
 
-use super::driver::Deployment;
 use super::errors::is_ok;
 use super::greeting;
 use super::message::{self, HEADER, NotMessage};
@@ -51,6 +50,8 @@ pub struct Facts {
     pub all: BTreeMap<String, String>,
     /// Members of the replica set, `host:port`.
     pub hosts: Vec<String>,
+    /// The last answer to hello, whole.
+    pub hello: Vec<u8>,
 }
 
 impl Facts {
@@ -76,9 +77,15 @@ impl Facts {
                     self.all.insert((*name).to_owned(), value);
                 }
             }
-            if let Some(hosts) = bson::find(reply, "hosts").and_then(|e| e.as_document()) {
-                let hosts = bson::elements(hosts).map_err(|_| NotMessage)?;
-                self.hosts = hosts.flatten().filter_map(|e| e.as_str().map(str::to_owned)).collect();
+            if bson::find(reply, "hosts").is_some() {
+                self.hosts.clear();
+                // Members that cannot become primary are passive.
+                for list in ["hosts", "passives"] {
+                    let Some(hosts) = bson::find(reply, list).and_then(|e| e.as_document()) else { continue };
+                    let hosts = bson::elements(hosts).map_err(|_| NotMessage)?;
+                    self.hosts.extend(hosts.flatten().filter_map(|e| e.as_str().map(str::to_owned)));
+                }
+                self.hello = reply.to_vec();
             }
         }
         Ok(())
@@ -116,12 +123,5 @@ fn shown(element: Element<'_>) -> Option<String> {
     match element.as_i64() {
         Some(number) => Some(number.to_string()),
         None => element.as_f64().map(|number| number.to_string()),
-    }
-}
-
-impl Deployment {
-    /// One server.
-    pub fn single(endpoint: dyno_types::Endpoint) -> Self {
-        Deployment { endpoints: vec![endpoint], primary: Some(0) }
     }
 }

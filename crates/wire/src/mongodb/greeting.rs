@@ -122,7 +122,8 @@ pub(super) fn heard(
     (logged_in(options, talk, reply, used, id, out), None)
 }
 
-fn split(input: &[u8]) -> Result<Option<(usize, &[u8])>, NotMessage> {
+/// The reply at the start of `input`: bytes used and document.
+pub(super) fn split(input: &[u8]) -> Result<Option<(usize, &[u8])>, NotMessage> {
     let Some(header) = message::frame(input)? else { return Ok(None) };
     Ok(Some((header.bytes, message::document(header.code, &input[HEADER..header.bytes])?)))
 }

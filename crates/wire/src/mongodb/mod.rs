@@ -3,10 +3,12 @@
 //! `message` frames, `compress` packs, `options` holds everything a URI can set, `scram` proves passwords, `greeting`
 //! is the conversation on a new connection, `command` turns requests into commands (`records`:
 //! those of YCSB), `reply` turns replies into
-//! outcomes, `session` numbers writes, `driver` ties them together, `facts` asks a server what it is.
+//! outcomes, `session` numbers writes, `srv` takes hosts from DNS, `deployment` knows nodes and `selection`
+//! chooses among them, `driver` ties them together, `facts` asks a server what it is.
 
 mod command;
 pub mod compress;
+mod deployment;
 mod driver;
 mod errors;
 mod facts;
@@ -16,11 +18,16 @@ mod options;
 mod records;
 mod reply;
 mod scram;
+mod selection;
 mod session;
+mod srv;
 
-pub use driver::{Deployment, Exchange, MongoDriver};
+pub use deployment::Deployment;
+pub use driver::{Exchange, MongoDriver};
 pub use errors::{classify, describe, is_ok};
 pub use facts::{Facts, QUESTIONS};
 pub use greeting::{put_command, take_document};
-pub use options::{Auth, MongoOptions, ReadPreference, WriteConcern};
+pub use options::{Auth, MongoOptions, WriteConcern};
 pub use scram::Mechanism;
+pub use selection::{Member, ReadPreference, Role, Selection, Tags, eligible};
+pub use srv::Srv;

@@ -2,6 +2,8 @@
 
 use super::compress::Compressor;
 use super::scram::Mechanism;
+use super::selection::{ReadPreference, Selection};
+use super::srv::Srv;
 use crate::place::{Address, Tls, percent_decode};
 use dyno_types::Refused;
 use dyno_types::bson::{self, kind};
@@ -45,37 +47,6 @@ impl WriteConcern {
     }
 }
 
-/// Which members of a replica set are read from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReadPreference {
-    /// The primary alone.
-    #[default]
-    Primary,
-    /// The primary, or a secondary where there is none.
-    PrimaryPreferred,
-    /// Secondaries alone.
-    Secondary,
-    /// Secondaries, or the primary where there is none.
-    SecondaryPreferred,
-    /// Any member.
-    Nearest,
-}
-
-impl ReadPreference {
-    const NAMES: [(&str, ReadPreference); 5] = [
-        ("primary", ReadPreference::Primary),
-        ("primaryPreferred", ReadPreference::PrimaryPreferred),
-        ("secondary", ReadPreference::Secondary),
-        ("secondaryPreferred", ReadPreference::SecondaryPreferred),
-        ("nearest", ReadPreference::Nearest),
-    ];
-
-    /// Its name on the wire.
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, mode)| *mode == self).map_or("primary", |(name, _)| name)
-    }
-}
-
 /// Who logs in, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Auth {
@@ -100,6 +71,8 @@ pub enum Auth {
 pub struct MongoOptions {
     /// Seeds.
     pub addresses: Vec<Address>,
+    /// What DNS is asked for the seeds.
+    pub srv: Option<Srv>,
     /// Database of the records.
     pub database: String,
     /// Login.
@@ -118,6 +91,8 @@ pub struct MongoOptions {
     pub read_concern: Option<String>,
     /// Which members are read from.
     pub read_preference: ReadPreference,
+    /// What narrows the choice of members.
+    pub selection: Selection,
     /// Compressors offered, in order of preference.
     pub compressors: Vec<Compressor>,
     /// Level of zlib, -1 for its own choice.
@@ -128,12 +103,14 @@ pub struct MongoOptions {
     pub upsert: bool,
     /// Writes of single documents are numbered and sent once more where the server says that they may be.
     pub retry_writes: bool,
+    /// Reads are sent once more where the server says that they may be or the connection is lost.
+    pub retry_reads: bool,
     /// Options that were given and change nothing here.
     pub unused: Vec<String>,
 }
 
 /// Options of drivers that have no counterpart here: connections follow users, and the run's own time-outs count.
-const UNUSED: [&str; 16] = [
+const UNUSED: [&str; 12] = [
     "maxpoolsize",
     "minpoolsize",
     "maxidletimems",
@@ -142,24 +119,22 @@ const UNUSED: [&str; 16] = [
     "waitqueuemultiple",
     "connecttimeoutms",
     "sockettimeoutms",
-    "serverselectiontimeoutms",
     "serverselectiontryonce",
-    "heartbeatfrequencyms",
-    "localthresholdms",
-    "retryreads",
     "timeoutms",
     "uuidrepresentation",
     "servermonitoringmode",
 ];
 
-const KNOWN: &str = "appName, authMechanism, authSource, compressors, directConnection, journal, readConcernLevel, \
-    readPreference, replicaSet, retryWrites, tls, tlsAllowInvalidCertificates, tlsCAFile, tlsCertificateKeyFile, tlsInsecure, w, \
-    wTimeoutMS, zlibCompressionLevel";
+const KNOWN: &str = "appName, authMechanism, authSource, compressors, directConnection, heartbeatFrequencyMS, journal, \
+    localThresholdMS, maxStalenessSeconds, readConcernLevel, readPreference, readPreferenceTags, replicaSet, retryReads, \
+    retryWrites, serverSelectionTimeoutMS, srvMaxHosts, srvServiceName, tls, tlsAllowInvalidCertificates, tlsCAFile, \
+    tlsCertificateKeyFile, tlsInsecure, w, wTimeoutMS, zlibCompressionLevel";
 
 impl Default for MongoOptions {
     fn default() -> Self {
         MongoOptions {
             addresses: vec![Address::Tcp("localhost".into(), 27017)],
+            srv: None,
             database: "ycsb".into(),
             auth: None,
             auth_source: "admin".into(),
@@ -169,11 +144,13 @@ impl Default for MongoOptions {
             write_concern: WriteConcern::default(),
             read_concern: None,
             read_preference: ReadPreference::Primary,
+            selection: Selection::default(),
             compressors: Vec::new(),
             zlib_level: -1,
             app_name: "dyno".into(),
             upsert: false,
             retry_writes: false,
+            retry_reads: false,
             unused: Vec::new(),
         }
     }
@@ -189,24 +166,25 @@ struct Pending {
 }
 
 impl MongoOptions {
-    /// Reads `mongodb://[user:password@]host[:port][,...]/[database][?options]`.
+    /// Reads `mongodb://[user:password@]host[:port][,...]/[database][?options]` or `mongodb+srv://[...@]name/...`, whose
+    /// hosts are asked of DNS later ([`MongoOptions::with_records`]).
     pub fn from_uri(uri: &str) -> Result<Self, Refused> {
-        if uri.starts_with("mongodb+srv://") {
-            return Err(Refused(
-                "mongodb+srv:// asks DNS for the hosts, which only the official driver does here: --client official, or write \
-                 mongodb://host1,host2/?tls=true with the hosts and options that the records name"
-                    .into(),
-            ));
-        }
-        let rest =
-            uri.strip_prefix("mongodb://").ok_or_else(|| Refused("expected mongodb://host:port/".into()))?;
+        let (by_records, rest) = match (uri.strip_prefix("mongodb://"), uri.strip_prefix("mongodb+srv://")) {
+            (Some(rest), _) => (false, rest),
+            (_, Some(rest)) => (true, rest),
+            _ => return Err(Refused("expected mongodb://host:port/ or mongodb+srv://name/".into())),
+        };
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (place, database) = place.split_once('/').unwrap_or((place, ""));
         let (login, hosts) = match place.rsplit_once('@') {
             Some((login, hosts)) => (Some(login), hosts),
             None => (None, place),
         };
-        let mut options = MongoOptions { addresses: addresses(hosts)?, ..MongoOptions::default() };
+        let srv = by_records.then(|| Srv::new(hosts, query)).transpose()?;
+        let addresses = if by_records { Vec::new() } else { addresses(hosts)? };
+        // TLS is the default where the hosts come from DNS.
+        let tls = srv.as_ref().filter(|srv| !srv.sets(&["tls", "ssl"])).map(|_| Tls::default());
+        let mut options = MongoOptions { addresses, srv, tls, ..MongoOptions::default() };
         let mut pending = Pending::default();
         if let Some(login) = login {
             let (user, password) = login.split_once(':').map_or((login, None), |(u, p)| (u, Some(p)));
@@ -250,6 +228,7 @@ impl MongoOptions {
             }
             "replicaset" => self.replica_set = Some(value.into()).filter(|name: &String| !name.is_empty()),
             "retrywrites" => self.retry_writes = flag()?,
+            "retryreads" => self.retry_reads = flag()?,
             "directconnection" => self.direct = flag()?,
             "loadbalanced" if flag()? => return Err(refuse("false: load balancers are not offered")),
             "loadbalanced" => {}
@@ -263,9 +242,6 @@ impl MongoOptions {
                 let found = ReadPreference::NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(value));
                 let names = ReadPreference::NAMES.map(|(name, _)| name).join(", ");
                 self.read_preference = found.ok_or_else(|| refuse(&names))?.1;
-            }
-            "readpreferencetags" | "maxstalenessseconds" => {
-                return Err(refuse("no such option: members are chosen by readPreference alone"));
             }
             "tls" | "ssl" if flag()? => drop(self.tls.get_or_insert_default()),
             "tls" | "ssl" if self.tls.is_some() => return Err(refuse("true beside other tls options")),
@@ -287,7 +263,22 @@ impl MongoOptions {
                 self.zlib_level = level.ok_or_else(|| refuse("-1 to 9"))?;
             }
             "appname" => self.app_name = value.into(),
+            "srvmaxhosts" | "srvservicename" => {
+                let srv =
+                    self.srv.as_mut().ok_or_else(|| refuse("no such option: it is for mongodb+srv://"))?;
+                if key.eq_ignore_ascii_case("srvMaxHosts") {
+                    srv.max_hosts = value.parse().map_err(|_| refuse("a number from 0 (all)"))?;
+                } else {
+                    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-';
+                    let good = (1..=15).contains(&value.len()) && value.chars().all(is_name);
+                    srv.service = Some(value)
+                        .filter(|_| good)
+                        .ok_or_else(|| refuse("1 to 15 letters, digits or -"))?
+                        .into();
+                }
+            }
             known if UNUSED.contains(&known) => self.unused.push(key.into()),
+            known if self.selection.set(known, value).map_err(refuse)? => {}
             _ => return Err(Refused(format!("unknown option {key:?} in the URI; known: {KNOWN}"))),
         }
         Ok(())
@@ -301,9 +292,13 @@ impl MongoOptions {
                 "w=0 (unacknowledged writes) is not offered: without replies there is nothing to measure; use w=1",
             );
         }
-        if self.direct && self.addresses.len() > 1 {
-            return refuse("directConnection=true needs one host");
+        if self.direct && (self.addresses.len() > 1 || self.srv.is_some()) {
+            return refuse("directConnection=true needs one host, and no mongodb+srv://");
         }
+        if self.srv.as_ref().is_some_and(|srv| srv.max_hosts > 0) && self.replica_set.is_some() {
+            return refuse("srvMaxHosts is for routers: not together with replicaSet");
+        }
+        self.selection.check(self.read_preference)?;
         if self.app_name.len() > 128 {
             return refuse("appName: at most 128 bytes");
         }
@@ -320,6 +315,9 @@ impl MongoOptions {
             Some(Auth::Scram { user, .. }) => format!("{user}:***@"),
             Some(Auth::X509 { .. }) | None => String::new(),
         };
+        if let Some(srv) = &self.srv {
+            return format!("mongodb+srv://{user}{}/{}", srv.host, self.database);
+        }
         let hosts: Vec<String> = self
             .addresses
             .iter()
@@ -431,7 +429,7 @@ mod tests {
     #[test]
     fn refusals_name_option_and_accepted_values_and_no_password() {
         for (uri, words) in [
-            ("mongodb+srv://h", "DNS"),
+            ("mongodb+srv://h:1", "no port"),
             ("mongodb://h:0", "1 to 65535"),
             ("mongodb://", "missing"),
             ("mongodb://u@h", "no password"),

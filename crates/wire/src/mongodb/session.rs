@@ -89,6 +89,18 @@ pub(super) fn is_retryable(content: &dyn Content, request: &Request) -> bool {
     }
 }
 
+/// Whether a request is a read that can be done twice.
+pub(super) fn is_retryable_read(content: &dyn Content, request: &Request) -> bool {
+    match request.verb {
+        Verb::Read | Verb::Scan => true,
+        Verb::Document => {
+            let action = &content.shapes()[usize::from(request.shape)].action;
+            !action.writes() && !action.ends_transaction()
+        }
+        Verb::Insert | Verb::Update | Verb::Delete | Verb::Topology => false,
+    }
+}
+
 /// Whether a server that says what its sessions are expects them: members of replica sets and routers do.
 pub(super) fn expected(hello: &[u8]) -> bool {
     let has = |name: &str| bson::find(hello, name);

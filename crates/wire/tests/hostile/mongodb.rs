@@ -3,6 +3,7 @@
 use crate::common::{Curious, endpoint, spoil, spoils};
 use dyno_types::bson::{self, kind};
 use dyno_types::document::{Action, Change, Filter, Modify, Projection, Shape};
+use dyno_types::driver::NOWHERE;
 use dyno_types::{Decoded, Driver, Hello, Outcome, Request, Then, Verb};
 use dyno_wire::mongodb::compress::{Codec, Compressor};
 use dyno_wire::mongodb::message::{self, HEADER, code};
@@ -108,6 +109,15 @@ fn reply(which: u8, documents: u32, out: &mut Vec<u8>) {
             bson::boolean(out, "ismaster", true);
             bson::int32(out, "maxWireVersion", 21);
             bson::string(out, "primary", "127.0.0.1:1");
+            bson::string(out, "setName", "rs");
+            bson::head(out, kind::DOCUMENT, "tags");
+            let tags = bson::open(out);
+            (0..documents).for_each(|number| bson::string(out, &number.to_string(), "here"));
+            bson::close(out, tags);
+            bson::head(out, kind::DOCUMENT, "lastWrite");
+            let wrote = bson::open(out);
+            bson::date(out, "lastWriteDate", i64::MIN >> (4 * documents));
+            bson::close(out, wrote);
             bson::int32(out, "logicalSessionTimeoutMinutes", 30);
         }
         _ => {
@@ -247,6 +257,31 @@ proptest! {
         match take_document(&mut rest) {
             Ok(Some(document)) => prop_assert!(!document.is_empty() && rest.len() + HEADER <= before),
             _ => prop_assert_eq!(rest.len(), before),
+        }
+    }
+
+    #[test]
+    fn what_members_say_of_themselves_is_borne(
+        told in prop::collection::vec((0..2u16, 0..12u32, spoils(), any::<bool>()), 1..8),
+    ) {
+        let uri = "mongodb://h/?readPreference=nearest&maxStalenessSeconds=90&readPreferenceTags=1:here&readPreferenceTags=";
+        let options = Arc::new(MongoOptions::from_uri(uri).unwrap());
+        let set = Deployment::replica_set("rs", vec![endpoint(), endpoint()], 0);
+        let mut driver = MongoDriver::new(options, Arc::new(Curious(shapes())), set).unwrap();
+        let (mut asked, mut x) = (Exchange::default(), Exchange::default());
+        let topology = Request { verb: Verb::Topology, ..Request::default() };
+        for (node, documents, spoils, lost) in told {
+            let mut bytes = whole(6, documents, 2);
+            spoil(&mut bytes, &spoils);
+            driver.begin_topology(&mut asked, &topology, node, u64::MAX);
+            let _ = driver.decode(&mut asked, 0, &bytes);
+            if lost {
+                driver.lost(node);
+            }
+            driver.begin(&mut x, &Request::default());
+            let to = driver.route(&x, 0);
+            prop_assert!(to < 2 || to == NOWHERE);
+            prop_assert_eq!(driver.endpoints().len(), 2);
         }
     }
 
