@@ -3,7 +3,8 @@
 //!
 //! `directory` is the experiment's directory and its lock, `journal` what has begun and ended, `one` a single run, `bench`
 //! its target and workers, `steps` what it does with them, `place` the target, `kept` copies of loaded data, `watching` its
-//! monitors, `strategy` which point of a cell comes next, `series` the figure of a run, `hooks` the file's own commands.
+//! monitors, `strategy` which point of a cell comes next, `series` the figure of a run, `hooks` the file's own commands,
+//! `suits` what this machine does not have.
 //!
 //! ```text
 //! Plan -> for each run: not in the journal? -> place -> workers -> load, measure -> summary -> journal -> results.csv
@@ -19,6 +20,7 @@ mod place;
 mod series;
 mod steps;
 pub mod strategy;
+mod suits;
 mod traces;
 pub mod tune;
 mod watching;
@@ -27,6 +29,7 @@ pub use directory::{
     CellRecord, Directory, DirectoryError, ExperimentRecord, finished, holder, read_journal, read_record,
 };
 pub use journal::{Entry, Figures, RunRecord, RunStatus};
+pub use suits::{Lacking, Unfit, lacking, unfit};
 
 use crate::local::{Machine, tuning, undo};
 use crate::session::Observer;

@@ -18,7 +18,7 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf, LocalError> {
 }
 
 /// The program: on PATH by its usual or given name, or at a path.
-pub(super) fn program(spec: &ServerSpec, machine: &Machine) -> Result<PathBuf, LocalError> {
+pub(crate) fn program(spec: &ServerSpec, machine: &Machine) -> Result<PathBuf, LocalError> {
     let name = spec.program.clone().unwrap_or_else(|| spec.kind.program().into());
     let found = match name.components().count() {
         1 => machine.find(&name.display().to_string()),
@@ -62,7 +62,7 @@ pub(super) fn ports(spec: &ServerSpec) -> Result<Vec<u16>, LocalError> {
 }
 
 /// Memory that each process is meant to take at most, as far as that is known.
-pub(super) fn budgets(spec: &ServerSpec, topology: &Topology) -> Vec<u64> {
+pub(crate) fn budgets(spec: &ServerSpec, topology: &Topology) -> Vec<u64> {
     let asked = spec.limits.memory.as_ref().or(spec.cache.as_ref()).map(|bytes| bytes.0);
     let total: Option<u64> = topology.nodes.values().map(|node| node.memory_bytes).sum();
     let own = match (spec.kind, total) {
