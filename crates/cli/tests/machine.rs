@@ -71,7 +71,8 @@ fn cores_beyond_the_machine_are_refused_with_their_place() {
     );
     refused(
         &format!(
-            "server: {{kind: redis, program: /bin/true, instances: 20, placement: {{policy: cores_each, cores_each: 400}}}}\n{SHORT}"
+            "server: {{kind: redis, program: /bin/true, instances: 20, placement: {{policy: cores_each, \
+             cores_each: 400}}}}\n{SHORT}"
         ),
         "server.placement.cores_each: 20 processes of 400 physical cores each need 8000, there are",
     );

@@ -100,7 +100,7 @@ fn diff(first: &Path, second: &Path, json: bool) -> Result<Exit, Failure> {
 }
 
 /// The environment of a run directory, of an experiment's first run, or of a file.
-fn load(path: &Path) -> Result<System, Failure> {
+pub fn load(path: &Path) -> Result<System, Failure> {
     let refuse = |words: String| Failure::Usage(format!("{}: {words}", path.display()));
     let file = if path.is_dir() { in_directory(path) } else { path.to_owned() };
     let text =
