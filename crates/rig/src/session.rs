@@ -210,6 +210,12 @@ impl<'a> Session<'a> {
         };
         let applied = self.apparatus.run(name, jobs, &self.control, &mut on_second)?;
         let [totals, warm] = sums;
+        if let (Some(writer), (sent, left)) = (&mut self.writer, applied.rest)
+            && sent + left > 0
+        {
+            let words = format!("of what was queued at the end {sent} requests were sent, {left} were not");
+            writer.event("rest", &words);
+        }
         let finished = &applied.finished;
         let seconds = finished.elapsed_ns.saturating_sub(job.warmup_ns) as f64 / 1e9;
         let mut client = client(job, &totals, &applied, &self.apparatus.nature());
