@@ -30,4 +30,4 @@ pub use official::{NO_BATCHES, OfficialDeployment, OfficialTarget};
 pub use session::{Ended, Observer, PhasePlan, Progress, Session, SessionPlan, present};
 pub use spawn::{SERVERS, Spawned, find_server, free_port, spawn};
 pub use target::{Client, Opened, SCHEMES, Target, TargetError};
-pub use watch::{ServerNow, Watch, WatchPlan, server_process, watch, watch_all};
+pub use watch::{Said, ServerNow, Watch, WatchPlan, server_process, watch, watch_all};

@@ -4,7 +4,7 @@ use crate::apparatus::{Apparatus, Applied, Nature};
 use crate::edges::{Edges, OnEpoch};
 use crate::parts;
 use crate::target::Opened;
-use crate::watch::{ServerNow, Watch};
+use crate::watch::{Said, ServerNow, Watch};
 use dyno_analysis::{Condition, Evidence, PhaseFacts, phase, verdict};
 use dyno_engine::{Control, End, Finished, Job, Pacing, Queue, RunError, Second};
 use dyno_monitor::HostCpu;
@@ -43,6 +43,8 @@ pub struct Progress<'a> {
     pub last: &'a Totals,
     /// What the database says of itself, where monitors ask it.
     pub server: Option<ServerNow>,
+    /// The same in full, and what the kernel says of servers, by source.
+    pub said: Vec<(String, Said)>,
 }
 
 /// Who watches a run.
@@ -206,6 +208,7 @@ impl<'a> Session<'a> {
                 so_far,
                 last: &second.totals,
                 server,
+                said: watch.map(Watch::said).unwrap_or_default(),
             });
         };
         let applied = self.apparatus.run(name, jobs, &self.control, &mut on_second)?;
