@@ -107,12 +107,11 @@ impl<'a> Bench<'a> {
         let writer =
             run.writer(&run.dir.with_extension("load"), tree, work.as_ref(), crew, self.facts(crew)?, &plan)?;
         let mut session = Session::new(plan, crew, run.control.clone(), Some(writer));
-        watching::begin(spec, &self.place, &crew.pids(), &mut session)?;
-        let loaded = run.load(spec, work.as_ref(), self.place.uris.len(), &mut session, logs, observer);
-        if let (Err(Failed::Words(words)), Some(writer)) = (&loaded, session.writer()) {
-            writer.event("failed", words);
-            writer.update(|run| run.status = Status::Failed);
-        }
+        let pairs = self.place.uris.len();
+        let loaded = watching::begin(spec, &self.place, &crew.pids(), &mut session)
+            .map_err(Failed::Words)
+            .and_then(|()| run.load(spec, work.as_ref(), pairs, &mut session, logs, observer));
+        note_failure(&loaded, &mut session);
         if let Some(ended) = loaded? {
             let status = if run.control.stopping() { Status::Interrupted } else { Status::Complete };
             let pacing = work.load()?.map(|job| job.pacing);
@@ -147,13 +146,11 @@ impl<'a> Bench<'a> {
         let facts = self.facts(&crew)?;
         let writer = run.writer(&run.dir, tree, work.as_ref(), &crew, facts, &plan)?;
         let mut session = Session::new(plan, &crew, run.control.clone(), Some(writer));
-        watching::begin(spec, &self.place, &crew.pids(), &mut session)?;
-        let made = self.phases(spec, work.as_ref(), &mut session, logs, observer);
+        let made = watching::begin(spec, &self.place, &crew.pids(), &mut session)
+            .map_err(Failed::Words)
+            .and_then(|()| self.phases(spec, work.as_ref(), &mut session, logs, observer));
+        note_failure(&made, &mut session);
         if let Err(Failed::Words(words)) = &made {
-            if let Some(writer) = session.writer() {
-                writer.event("failed", words);
-                writer.update(|run| run.status = Status::Failed);
-            }
             return Err(self.with_cause(Failed::Words(words.clone())));
         }
         let (ended, series) = made?;
@@ -293,6 +290,18 @@ impl<'a> Bench<'a> {
         let cores = confined.cores();
         self.confined.push(confined);
         Ok((command, cores))
+    }
+}
+
+/// Has the run directory say that its run did not come to its end, and why.
+fn note_failure<T>(made: &Result<T, Failed>, session: &mut Session<'_>) {
+    let (Err(failed), Some(writer)) = (made, session.writer()) else { return };
+    match failed {
+        Failed::Words(words) | Failed::Unreachable(words) => {
+            writer.event("failed", words);
+            writer.update(|run| run.status = Status::Failed);
+        }
+        Failed::Interrupted => writer.update(|run| run.status = Status::Interrupted),
     }
 }
 

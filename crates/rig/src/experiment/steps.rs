@@ -90,7 +90,7 @@ impl OneRun<'_> {
     ) -> Result<Option<Ended>, Failed> {
         let Some(job) = work.load()? else { return Ok(None) };
         let hooks = &spec.hooks;
-        hooks::run("before_load", &hooks.before_load, &hooks.timeout, logs, &self.told())?;
+        hooks::run("before_load", &hooks.before_load, &hooks.timeout, logs, &self.told(), &self.control)?;
         let job = whole(job, pairs)?;
         let traces = Traces::expect(&spec.traces, &[TracedPhase::Load], &self.told(), session)?;
         let ended = session.run_workers("load", &[job], observer);
@@ -101,7 +101,7 @@ impl OneRun<'_> {
             let first = ended.phase.errors.values().next().cloned().unwrap_or_default();
             return Err(Failed::Words(format!("{failed} inserts of the load failed: {first}")));
         }
-        hooks::run("after_load", &hooks.after_load, &hooks.timeout, logs, &self.told())?;
+        hooks::run("after_load", &hooks.after_load, &hooks.timeout, logs, &self.told(), &self.control)?;
         Ok(Some(ended))
     }
 
@@ -122,7 +122,14 @@ impl OneRun<'_> {
             return Err(Failed::Interrupted);
         }
         let hooks = &spec.hooks;
-        hooks::run("before_measure", &hooks.before_measure, &hooks.timeout, logs, &self.told())?;
+        hooks::run(
+            "before_measure",
+            &hooks.before_measure,
+            &hooks.timeout,
+            logs,
+            &self.told(),
+            &self.control,
+        )?;
         let job = whole(work.measure()?, pairs)?;
         let mut series = Series::new(job.warmup_ns);
         let mut watched = series.watch(observer);
@@ -131,7 +138,7 @@ impl OneRun<'_> {
         let ended = session.run_workers("measure", &[job], &mut watched);
         traces.end(session);
         let ended = ended.map_err(|e| e.to_string())?;
-        hooks::run("after_measure", &hooks.after_measure, &hooks.timeout, logs, &self.told())?;
+        hooks::run("after_measure", &hooks.after_measure, &hooks.timeout, logs, &self.told(), &self.control)?;
         Ok((ended, series))
     }
 

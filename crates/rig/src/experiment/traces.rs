@@ -7,6 +7,7 @@
 use crate::local::{Machine, process, undo};
 use crate::session::Session;
 use dyno_plan::experiment::{Trace, TracedPhase};
+use dyno_rundir::mask::mask_arguments;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -133,7 +134,7 @@ impl Window {
     /// Waits for the window, and has the command run in it.
     fn follow(&self, clock: &Clock) -> Vec<Happened> {
         let mut happened = Vec::new();
-        let words = format!("{} {}", self.number, self.trace.command.join(" "));
+        let words = format!("{} {}", self.number, mask_arguments(&self.trace.command).join(" "));
         let Some((epoch, warmup)) = clock.epoch() else {
             return vec![(SystemTime::now(), "trace_failed", format!("{words}: the phase did not begin"))];
         };
