@@ -301,6 +301,10 @@ pub struct RunArgs {
     #[arg(long, default_value = "10s", value_name = "DURATION", help_heading = "Load")]
     pub drain: String,
 
+    /// Length of the intervals in the run directory's files: 10ms to 1s
+    #[arg(long, value_name = "DURATION", default_value = "1s", help_heading = "Load")]
+    pub interval: String,
+
     /// Do not load records, do not even look for them
     #[arg(long, conflicts_with = "reload", help_heading = "Records")]
     pub no_load: bool,

@@ -12,6 +12,12 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+/// Length of the intervals that are recorded, unless a job says otherwise, nanoseconds: a second.
+pub const INTERVAL_NS: u64 = 1_000_000_000;
+
+/// The shortest interval that can be recorded, nanoseconds.
+const SHORTEST_INTERVAL_NS: u64 = 10_000_000;
+
 /// Who decides when the next operation starts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pacing {
@@ -103,6 +109,8 @@ pub struct Job {
     pub team: Option<Arc<Team>>,
     /// Unit of the histograms.
     pub scale: Scale,
+    /// Length of the intervals that are recorded, nanoseconds: 10 ms to a second, a whole number of them in a second.
+    pub interval_ns: u64,
     /// Keep every sample (for reports that list raw data).
     pub raw_samples: bool,
     /// Spin instead of sleeping.
@@ -128,6 +136,14 @@ impl Job {
         }
         if self.batch == 0 || self.batch > BATCH {
             return refuse(format!("batch {}: expected 1 to {BATCH}", self.batch));
+        }
+        if !(SHORTEST_INTERVAL_NS..=INTERVAL_NS).contains(&self.interval_ns)
+            || !INTERVAL_NS.is_multiple_of(self.interval_ns)
+        {
+            return refuse(format!(
+                "interval {} ms: expected 10ms to 1s, a whole number of them in a second",
+                self.interval_ns as f64 / 1e6
+            ));
         }
         if self.cores.is_empty() || self.cores.len() > THREADS {
             return refuse(format!("{} load threads: expected 1 to {THREADS}", self.cores.len()));

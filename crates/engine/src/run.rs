@@ -39,11 +39,11 @@ pub enum RunError {
     Panicked,
 }
 
-/// One second (or a part, at the end of the warm-up) of all threads together.
+/// One interval of all threads together: a second unless the job says otherwise (or a part, at the end of the warm-up).
 #[derive(Debug)]
 pub struct Second {
-    /// Seconds since the epoch.
-    pub second: u64,
+    /// Number of the interval since the epoch.
+    pub number: u64,
     /// Whether it belongs to the warm-up.
     pub warmup: bool,
     /// What happened.
@@ -312,10 +312,10 @@ impl Merger {
     }
 
     fn take(&mut self, mut interval: Box<Interval>) {
-        let key = (interval.second, !interval.warmup);
+        let key = (interval.number, !interval.warmup);
         let totals = self.open.entry(key).or_insert_with(|| Totals::new(self.metrics, self.scale));
         totals.add(&interval);
-        // An interval of a second has come: the thread counts a later one now.
+        // An interval has come: the thread counts a later one now.
         self.at[interval.thread] = Some((key.0 + u64::from(key.1), !key.1));
         let thread = interval.thread;
         interval.reset();
@@ -326,11 +326,11 @@ impl Merger {
     fn hand_out(&mut self, on_second: &mut dyn FnMut(Second)) {
         let safe = self.at.iter().flatten().min().copied().unwrap_or((u64::MAX, true));
         while let Some(entry) = self.open.first_entry() {
-            let (second, measured) = *entry.key();
-            if (second, measured) >= safe && safe != (u64::MAX, true) {
+            let (number, measured) = *entry.key();
+            if (number, measured) >= safe && safe != (u64::MAX, true) {
                 break;
             }
-            on_second(Second { second, warmup: !measured, totals: entry.remove() });
+            on_second(Second { number, warmup: !measured, totals: entry.remove() });
         }
     }
 }

@@ -4,14 +4,14 @@
 //! what we add to them under `dyno.`. How the counts of records relate to each other is the workload's affair.
 
 use crate::settings::{BadSetting, Settings};
-use dyno_types::limits::{BATCH, CONNECTIONS, PIPELINE, THREADS};
+use dyno_types::limits::{BATCH, CONNECTIONS, PIPELINE, SAMPLES, THREADS};
 use dyno_types::units::parse_duration_ns;
 use dyno_workload::ycsb::properties::{MAX_COUNT, Reader};
 use dyno_workload::ycsb::{BadProperty, Property, Scope, WorkloadClass, workload_class};
 use std::fmt;
 
 /// The properties that are read here beyond those of `dyno_workload::ycsb::known_properties`.
-pub const PROPERTIES: [Property; 7] = [
+pub const PROPERTIES: [Property; 9] = [
     dyno("dyno.pipeline", "1", "operations in flight per connection, 1 to 10000"),
     Property {
         name: "batchsize",
@@ -25,6 +25,12 @@ pub const PROPERTIES: [Property; 7] = [
         "dyno.timeout",
         "",
         "how long a reply is awaited, such as 500ms; 0 for ever; wins over redis.timeout",
+    ),
+    dyno("dyno.interval", "1s", "length of the intervals of --out's files, 10ms to 1s"),
+    dyno(
+        "dyno.samples",
+        "20000000",
+        "single samples kept for measurement types other than hdrhistogram; 40 bytes each",
     ),
     dyno("dyno.load.threads", "auto", "operating-system threads that make the load, 1 to 1024 or auto"),
     dyno("dyno.workers", "1", "workers that share the load, each with its own users and records, 1 to 1024"),
@@ -91,6 +97,10 @@ pub struct ClientConfig {
     /// `dyno.timeout`: how long a reply is awaited, nanoseconds; `None` if it is not set or 0. The binding's target
     /// holds the one that applies to it.
     pub timeout_ns: Option<u64>,
+    /// Length of recorded intervals, nanoseconds.
+    pub interval_ns: u64,
+    /// Most single samples that are kept.
+    pub samples: usize,
     /// Operating-system threads that make the load; `None` for as many as suits.
     pub load_threads: Option<u32>,
     /// Workers among which users and operations are divided.
@@ -172,6 +182,7 @@ fn read(settings: &Settings) -> Result<ClientConfig, BadSetting> {
     let status_interval_s = count("status.interval", 10, 1..=MOST_S)?;
     let pipeline = count("dyno.pipeline", 1, 1..=PIPELINE as u64)? as u32;
     let workers = count("dyno.workers", 1, 1..=THREADS as u64)? as u32;
+    let samples = count("dyno.samples", SAMPLES as u64, 0..=MAX_COUNT)? as usize;
     let batch_key = if settings.text("batchsize").is_some() { "batchsize" } else { "mongodb.batchsize" };
     let batch = count(batch_key, 1, 1..=BATCH as u64)? as u32;
     let do_transactions = r.flag("dotransactions", true).map_err(blame)?;
@@ -194,6 +205,8 @@ fn read(settings: &Settings) -> Result<ClientConfig, BadSetting> {
         arrivals: r.choice("dyno.arrivals", "constant", &arrivals).map_err(blame)?,
         warmup_ns: duration_ns(settings, "dyno.warmup")?,
         timeout_ns: Some(duration_ns(settings, "dyno.timeout")?).filter(|&ns| ns > 0),
+        interval_ns: interval_ns(settings)?,
+        samples,
         load_threads: load_threads(settings)?,
         workers,
         warnings: Vec::new(),
@@ -212,6 +225,17 @@ pub(crate) fn duration_ns(settings: &Settings, key: &str) -> Result<u64, BadSett
     let has_unit = text.ends_with(char::is_alphabetic);
     ns.filter(|&ns| ns == 0 || has_unit)
         .ok_or_else(|| settings.refuse(key, "a duration with its unit: ns, us, ms, s, m or h, such as 500ms"))
+}
+
+/// The length of recorded intervals: a whole number of them makes a second.
+fn interval_ns(settings: &Settings) -> Result<u64, BadSetting> {
+    const KEY: &str = "dyno.interval";
+    const SECOND_NS: u64 = 1_000_000_000;
+    match duration_ns(settings, KEY)? {
+        0 if settings.text(KEY).is_none() => Ok(SECOND_NS),
+        ns if (10_000_000..=SECOND_NS).contains(&ns) && SECOND_NS.is_multiple_of(ns) => Ok(ns),
+        _ => Err(settings.refuse(KEY, "10ms to 1s, a whole number of them in a second, such as 100ms")),
+    }
 }
 
 fn load_threads(settings: &Settings) -> Result<Option<u32>, BadSetting> {

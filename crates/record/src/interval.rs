@@ -33,8 +33,8 @@ pub struct Sample {
 pub struct Interval {
     /// Number of the load thread.
     pub thread: usize,
-    /// Second since the epoch in which the interval began.
-    pub second: u64,
+    /// Number of the interval, counted from the epoch in steps of the job's interval.
+    pub number: u64,
     /// Whether it belongs to the warm-up.
     pub warmup: bool,
     /// Slots by `metric * 2 + failed`, allocated at first use.
@@ -77,7 +77,7 @@ impl Interval {
     pub fn new(metrics: usize, scale: Scale) -> Self {
         Interval {
             thread: 0,
-            second: 0,
+            number: 0,
             warmup: false,
             slots: vec![None; metrics * 2],
             outcomes: vec![[0; Outcome::COUNT]; metrics],
@@ -178,11 +178,16 @@ impl Recorder {
         Recorder { now: first, full, empty }
     }
 
-    /// Hands the current interval over and begins that of `second`. Where the other side has not emptied an interval
-    /// yet, counting goes on in the old one, which then covers more than a second: nothing is lost.
-    pub fn swap(&mut self, second: u64, warmup: bool) {
+    /// Hands the current interval over and begins interval `number`. Where the other side has not emptied an interval
+    /// yet, counting goes on in the old one, which then covers more than one interval: nothing is lost.
+    ///
+    /// Where the interval being counted is that one already (the warm-up has just ended), nothing happens.
+    pub fn swap(&mut self, number: u64, warmup: bool) {
+        if (self.now.number, self.now.warmup) == (number, warmup) {
+            return;
+        }
         if let Ok(mut next) = self.empty.try_recv() {
-            next.second = second;
+            next.number = number;
             next.warmup = warmup;
             std::mem::swap(&mut self.now, &mut next);
             match self.full.try_send(next) {
@@ -195,16 +200,16 @@ impl Recorder {
     /// Ends the warm-up, unless it has ended: as [`Recorder::swap`], but where the other side is behind, an interval is
     /// allocated and the old one handed over by waiting, because what is measured must not be counted as warm-up.
     #[inline]
-    pub fn end_warmup(&mut self, second: u64) {
+    pub fn end_warmup(&mut self, number: u64) {
         if self.now.warmup {
-            self.begin_measured(second);
+            self.begin_measured(number);
         }
     }
 
     #[cold]
-    fn begin_measured(&mut self, second: u64) {
+    fn begin_measured(&mut self, number: u64) {
         let mut next = self.empty.try_recv().unwrap_or_else(|_| Box::new(self.now.sibling()));
-        (next.second, next.warmup) = (second, false);
+        (next.number, next.warmup) = (number, false);
         std::mem::swap(&mut self.now, &mut next);
         // The receiver outlives the load threads; if it is gone, nobody wants the counts.
         let _ = self.full.send(next);

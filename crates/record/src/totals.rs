@@ -80,6 +80,11 @@ impl Totals {
         self.scale
     }
 
+    /// Nothing, for the same metrics.
+    pub fn emptied(&self) -> Self {
+        Totals::new(self.outcomes.len(), self.scale)
+    }
+
     fn slot(&mut self, index: usize) -> &mut MergedSlot {
         let scale = self.scale;
         self.slots[index]

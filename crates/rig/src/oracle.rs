@@ -87,6 +87,7 @@ pub fn job(pacing: Pacing, users: usize, threads: usize, end: End) -> Job {
         stripe: (0, 1),
         team: None,
         scale: Scale::Ns64,
+        interval_ns: dyno_engine::INTERVAL_NS,
         raw_samples: false,
         spin: false,
         drain_ns: u64::MAX / 4,

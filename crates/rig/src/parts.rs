@@ -102,7 +102,7 @@ impl Seconds {
 
     /// A worker's second.
     pub(crate) fn take(&mut self, worker: usize, second: Second) {
-        let key = (second.second, !second.warmup);
+        let key = (second.number, !second.warmup);
         self.at[worker] = Some((key.0 + u64::from(key.1), !key.1));
         match self.open.get_mut(&key) {
             Some(totals) => {
@@ -121,11 +121,11 @@ impl Seconds {
     pub(crate) fn hand_out(&mut self, on_second: &mut dyn FnMut(Second)) {
         let safe = self.at.iter().flatten().min().copied();
         while let Some(entry) = self.open.first_entry() {
-            let (second, measured) = *entry.key();
-            if safe.is_some_and(|safe| (second, measured) >= safe) {
+            let (number, measured) = *entry.key();
+            if safe.is_some_and(|safe| (number, measured) >= safe) {
                 break;
             }
-            on_second(Second { second, warmup: !measured, totals: entry.remove() });
+            on_second(Second { number, warmup: !measured, totals: entry.remove() });
         }
     }
 }

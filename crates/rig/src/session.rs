@@ -3,16 +3,15 @@
 use crate::apparatus::{Apparatus, Applied, Nature};
 use crate::edges::{Edges, OnEpoch};
 use crate::parts;
-use crate::target::Opened;
 use crate::watch::{Said, ServerNow, Watch};
 use dyno_analysis::{Condition, Evidence, PhaseFacts, phase, verdict};
-use dyno_engine::{Control, End, Finished, Job, Pacing, Queue, RunError, Second};
+use dyno_engine::{Control, Finished, INTERVAL_NS, Job, Pacing, RunError, Second};
 use dyno_monitor::HostCpu;
-use dyno_record::{Scale, Totals};
+use dyno_record::{Sample, Totals};
 use dyno_rundir::Writer;
 use dyno_rundir::schema::{Client, Pair, Phase, Status, Summary, Threshold, VERSION, Verdict};
-use dyno_types::{Content, Outcome, Refused, Request, Verb};
-use dyno_workload::{Draw, Frontier, Workload};
+use dyno_types::Refused;
+use dyno_types::limits::SAMPLES;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -94,6 +93,7 @@ pub struct Session<'a> {
     watch: Option<Watch>,
     on_epoch: Option<OnEpoch>,
     grafana: Option<String>,
+    samples: usize,
     phases: Vec<Phase>,
     pairs: Vec<Pair>,
 }
@@ -114,6 +114,7 @@ impl<'a> Session<'a> {
             watch: None,
             on_epoch: None,
             grafana: None,
+            samples: SAMPLES,
             phases: Vec::new(),
             pairs: Vec::new(),
         }
@@ -122,6 +123,11 @@ impl<'a> Session<'a> {
     /// The run directory.
     pub fn writer(&mut self) -> Option<&mut Writer> {
         self.writer.as_mut()
+    }
+
+    /// Keeps at most so many single samples, where a job records them; what is counted stays exact.
+    pub fn keep_samples(&mut self, most: usize) {
+        self.samples = most;
     }
 
     /// Has monitors look on from now on.
@@ -178,9 +184,10 @@ impl<'a> Session<'a> {
         let mut sums = [Totals::new(metrics.len(), job.scale), Totals::new(metrics.len(), job.scale)];
         let watch = self.watch.as_ref();
         let mut edges = Edges::expect(name, job.warmup_ns, watch, self.on_epoch.clone(), &self.control);
+        let mut whole = Whole::default();
         let mut steal = HostCpu::start();
         let (mut total_ticks, mut stolen_ticks) = (0, 0);
-        let writer = &mut self.writer;
+        let (writer, most) = (&mut self.writer, self.samples);
         let mut on_second = |second: Second| {
             let lap = steal.lap();
             if let (Some(lap), false) = (lap, second.warmup) {
@@ -189,14 +196,18 @@ impl<'a> Session<'a> {
             }
             let phase = if second.warmup { "warmup" } else { name };
             edges.second(second.warmup, writer.as_mut());
+            let start = Duration::from_nanos(second.number * job.interval_ns);
             if let Some(writer) = writer.as_mut() {
                 let steal_pct = lap.map(|l| l.steal_share() * 100.0);
-                writer.interval(phase, second.second, 1.0, &second.totals, steal_pct);
+                let length_s = job.interval_ns as f64 / 1e9;
+                writer.interval(phase, start, length_s, &second.totals, steal_pct);
             }
             let so_far = &mut sums[usize::from(second.warmup)];
             so_far.merge(&second.totals);
-            so_far.samples.extend_from_slice(&second.totals.samples);
-            let elapsed_s = second.second as f64 + 1.0;
+            keep(&mut so_far.samples, &second.totals, most);
+            // Viewers are shown whole seconds.
+            let Some(second) = whole.take(second, job.interval_ns) else { return };
+            let elapsed_s = start.as_secs() as f64 + 1.0;
             let done = share_done(job, elapsed_s, so_far);
             let left_s = done.filter(|d| *d > 0.0).map(|d| elapsed_s * (1.0 - d) / d);
             let server = watch.and_then(Watch::now);
@@ -351,69 +362,35 @@ fn client(job: &Job, totals: &Totals, applied: &Applied, nature: &Nature) -> Cli
     }
 }
 
-/// Reads of keys spread evenly over the records that must be there.
-struct Presence {
-    metrics: Vec<String>,
-    content: Arc<dyn Content>,
-    first: u64,
-    count: u64,
-    samples: u64,
+/// Keeps an interval's samples as long as there are not too many.
+fn keep(samples: &mut Vec<Sample>, totals: &Totals, most: usize) {
+    let room = most.saturating_sub(samples.len()).min(totals.samples.len());
+    samples.extend_from_slice(&totals.samples[..room]);
 }
 
-impl Workload for Presence {
-    fn metrics(&self) -> &[String] {
-        &self.metrics
-    }
+/// Intervals shorter than a second, gathered into whole ones for viewers.
+#[derive(Default)]
+struct Whole {
+    open: Option<Second>,
+}
 
-    fn content(&self) -> Arc<dyn Content> {
-        self.content.clone()
-    }
-
-    fn draw(&self, index: u64) -> Draw {
-        Draw { index, kind: 0, rank: 0, seed: 0 }
-    }
-
-    fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {
-        let offset = match self.samples {
-            0 | 1 => 0,
-            n => (u128::from(draw.index) * u128::from(self.count - 1) / u128::from(n - 1)) as u64,
+impl Whole {
+    /// Adds an interval; the whole second where it is the last of one. What is left at the end is not shown.
+    fn take(&mut self, interval: Second, interval_ns: u64) -> Option<Second> {
+        if interval_ns == INTERVAL_NS {
+            return Some(interval);
+        }
+        let last = (interval.number + 1).is_multiple_of(INTERVAL_NS / interval_ns);
+        let mut whole = match self.open.take() {
+            Some(open) if open.warmup == interval.warmup => open,
+            _ => Second { totals: interval.totals.emptied(), ..interval },
         };
-        Request { verb: Verb::Read, key: self.first + offset, ..Request::default() }
+        whole.totals.merge(&interval.totals);
+        whole.totals.samples.extend_from_slice(&interval.totals.samples);
+        if last {
+            return Some(whole);
+        }
+        self.open = Some(whole);
+        None
     }
-
-    fn is_pure(&self) -> bool {
-        true
-    }
-}
-
-/// Whether the records that `workload` expects are there: 100 of them, spread evenly, are read. True only if all are.
-pub fn present(opened: &Opened, workload: &Arc<dyn Workload>) -> Result<bool, RunError> {
-    let Some((count, first)) = workload.expects().filter(|(count, _)| *count > 0) else { return Ok(true) };
-    let samples = count.min(100);
-    let check = Presence { metrics: vec!["READ".into()], content: workload.content(), first, count, samples };
-    let job = Job {
-        workload: Arc::new(check),
-        pacing: Pacing::Closed { think_ns: 0 },
-        end: End { operations: Some(samples), duration_ns: None },
-        warmup_ns: 0,
-        users: 1,
-        pipeline: 1,
-        cores: vec![None],
-        timeout_ns: Some(5_000_000_000),
-        queue: Queue::default(),
-        seed: 0,
-        stripe: (0, 1),
-        team: None,
-        scale: Scale::Ns64,
-        raw_samples: false,
-        spin: false,
-        drain_ns: 5_000_000_000,
-        batch: 1,
-        retry: None,
-    };
-    let mut found = 0;
-    opened.run(job, Arc::new(Control::default()), &mut |second| {
-        found += second.totals.ended[Outcome::Ok as usize];
-    })?;
-    Ok(found == samples)
 }

@@ -5,6 +5,7 @@ use dyno_record::{Buckets, MergedSlot, Totals};
 use dyno_types::Outcome;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Exact sum and extremes of one histogram, nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +52,9 @@ pub struct IntervalLine {
     pub phase: String,
     /// Second since the phase's epoch.
     pub second: u64,
+    /// Milliseconds after it at which the interval begins, where intervals are shorter than a second.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ms: u32,
     /// Arrivals taken from the schedule.
     pub arrivals: u64,
     /// Arrivals by outcome.
@@ -69,6 +73,10 @@ pub struct IntervalLine {
     pub busy_ns: u64,
     /// Dropped arrivals by intended second.
     pub drops: Vec<(u64, u64)>,
+}
+
+fn is_zero(ms: &u32) -> bool {
+    *ms == 0
 }
 
 fn by_name(counts: &[u64; Outcome::COUNT]) -> BTreeMap<String, u64> {
@@ -91,7 +99,7 @@ fn by_number(counts: &BTreeMap<String, u64>) -> [u64; Outcome::COUNT] {
 
 impl IntervalLine {
     /// The counters of an interval.
-    pub fn of(phase: &str, second: u64, metrics: &[String], totals: &Totals) -> Self {
+    pub fn of(phase: &str, start: Duration, metrics: &[String], totals: &Totals) -> Self {
         let mut exact = BTreeMap::new();
         for (number, slot) in totals.slots.iter().enumerate() {
             let Some(slot) = slot else { continue };
@@ -107,7 +115,8 @@ impl IntervalLine {
         }
         IntervalLine {
             phase: phase.to_owned(),
-            second,
+            second: start.as_secs(),
+            ms: start.subsec_millis(),
             arrivals: totals.arrivals,
             ended: by_name(&totals.ended),
             outcomes: metrics

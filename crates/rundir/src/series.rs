@@ -1,8 +1,9 @@
-//! `series.csv`: one row for every second, phase and metric. Latencies are in microseconds.
+//! `series.csv`: one row for every interval (a second unless asked otherwise), phase and metric. Latencies are in microseconds.
 
 use dyno_record::{Buckets, Totals};
 use dyno_types::Outcome;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// The head line.
 pub const HEADER: &str = "second,phase,metric,ok,failed,dropped,service_mean_us,service_p50_us,service_p99_us,\
@@ -31,8 +32,18 @@ fn put(out: &mut String, buckets: Option<&Buckets>, percentiles: &[f64]) {
 }
 
 /// The rows of one interval: every metric that had requests, then `TOTAL` over arrivals.
-pub fn rows(second: u64, phase: &str, metrics: &[String], totals: &Totals, steal_pct: Option<f64>) -> String {
+pub fn rows(
+    start: Duration,
+    phase: &str,
+    metrics: &[String],
+    totals: &Totals,
+    steal_pct: Option<f64>,
+) -> String {
     let mut out = String::new();
+    let second = match start.subsec_millis() {
+        0 => start.as_secs().to_string(),
+        _ => format!("{:.3}", start.as_secs_f64()),
+    };
     for (number, name) in metrics.iter().enumerate() {
         let outcomes = &totals.outcomes[number];
         let ok = outcomes[Outcome::Ok as usize];
@@ -85,11 +96,18 @@ mod tests {
         interval.ended[Outcome::TimedOut as usize] = 1;
         let mut totals = Totals::new(2, Scale::Ns64);
         totals.add(&interval);
-        let text = rows(3, "measure", &["READ".into(), "UPDATE".into()], &totals, Some(1.5));
+        let text = rows(
+            Duration::from_millis(3_100),
+            "measure",
+            &["READ".into(), "UPDATE".into()],
+            &totals,
+            Some(1.5),
+        );
         let columns = HEADER.matches(',').count();
         assert_eq!(text.lines().count(), 3);
         for line in text.lines() {
             assert_eq!(line.matches(',').count(), columns, "{line}");
+            assert!(line.starts_with("3.100,"), "{line}");
         }
     }
 }

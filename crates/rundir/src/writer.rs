@@ -9,7 +9,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// An open run directory. A failing write (a full disk) is remembered and reported at the end; it never stops the
 /// measurement.
@@ -99,23 +99,23 @@ impl Writer {
         self.note(result);
     }
 
-    /// Writes one interval of a phase: histogram log, series and counters. `start_s` counts from the phase's epoch.
+    /// Writes one interval of a phase: histogram log, series and counters. `start` counts from the phase's epoch.
     pub fn interval(
         &mut self,
         phase: &str,
-        second: u64,
+        start: Duration,
         length_s: f64,
         totals: &Totals,
         steal_pct: Option<f64>,
     ) {
         let metrics = self.run.metrics.get(phase).cloned().unwrap_or_default();
-        let log = hlog::lines(phase, &metrics, second as f64, length_s, totals);
+        let log = hlog::lines(phase, &metrics, start.as_secs_f64(), length_s, totals);
         let result = self.hlog.write_all(log.as_bytes());
         self.note(result);
-        let rows = series::rows(second, phase, &metrics, totals, steal_pct);
+        let rows = series::rows(start, phase, &metrics, totals, steal_pct);
         let result = self.series.write_all(rows.as_bytes());
         self.note(result);
-        let line = IntervalLine::of(phase, second, &metrics, totals);
+        let line = IntervalLine::of(phase, start, &metrics, totals);
         let result = serde_json::to_string(&line)
             .map_err(io::Error::from)
             .and_then(|text| self.intervals.write_all(format!("{text}\n").as_bytes()));

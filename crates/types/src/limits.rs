@@ -53,6 +53,10 @@ pub const LINE_BYTES: usize = 1 << 20;
 /// Records one scan may ask for.
 pub const SCAN_RECORDS: u32 = 1_000_000;
 
+/// Single samples kept in memory for reports that need them (YCSB's `raw`, `histogram`, `timeseries`), by default: 40
+/// bytes each.
+pub const SAMPLES: usize = 20_000_000;
+
 /// Distinct error texts kept per run; further ones are only counted.
 pub const ERROR_TEXTS: usize = 32;
 

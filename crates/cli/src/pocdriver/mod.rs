@@ -159,6 +159,7 @@ fn job(args: &PocArgs, config: &PocConfig, workload: Arc<PocWorkload>) -> Job {
         stripe: (0, 1),
         team: None,
         scale: Scale::Ns64,
+        interval_ns: dyno_engine::INTERVAL_NS,
         raw_samples: false,
         spin: false,
         drain_ns: DRAIN_NS,

@@ -91,7 +91,7 @@ impl Work for PocWork {
 
     fn prepare(&mut self, opened: &Opened) -> Result<Prepared, Refused> {
         let ready = setup::prepare(&self.args, &self.config, opened).map_err(|e| refused(&e))?;
-        Ok(Prepared { load: false, fresh: ready.next, notes: Vec::new() })
+        Ok(Prepared { fresh: ready.next, ..Prepared::default() })
     }
 
     fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused> {

@@ -139,6 +139,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     };
     let writer = record::writer(args, &resolved, &plan, &opened, &environment)?;
     resolved.prepare(args, &opened)?;
+    resolved.resume_inserts(&opened)?;
     let mut metrics = metrics(args, &plan, writer.as_ref())?;
     let mut session = Session::new(plan, &opened, control, writer);
     monitor::start(watch, &place, &opened, &resolved.busy_cores(), &mut session)?;

@@ -3,18 +3,19 @@
 use super::{choose_cores, documents};
 use crate::args::{Arrivals, RunArgs, Wait};
 use crate::exit::Failure;
+use crate::terminal;
 use dyno_analysis::Condition;
 use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::{End, Job, Pacing, Queue};
 use dyno_plan::{Settings, Source, properties};
 use dyno_record::Scale;
 use dyno_rig::work::{core_config, verbs};
-use dyno_rig::{Opened, Target};
+use dyno_rig::{Opened, Target, inserted};
 use dyno_types::units::{parse_count, parse_duration_ns};
 use dyno_types::{Refused, Verb};
 use dyno_workload::Workload;
 use dyno_workload::template::{Template, TemplateLoad, TemplateRun};
-use dyno_workload::ycsb::{CoreWorkload, stock, stock_by_letter};
+use dyno_workload::ycsb::{CoreConfig, CoreWorkload, Earlier, stock, stock_by_letter};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -29,6 +30,7 @@ pub(super) struct Resolved {
     pub records: u64,
     /// Documents of one's own.
     template: Option<Template>,
+    resume: Option<CoreConfig>,
     /// Whether they must be loaded, once that is known.
     pub must_load: Option<bool>,
     load_workload: Arc<dyn Workload>,
@@ -48,6 +50,7 @@ pub(super) struct Resolved {
     warmup_ns: u64,
     timeout_ns: Option<u64>,
     drain_ns: u64,
+    interval_ns: u64,
     queue: Queue,
     seed: u64,
     spin: bool,
@@ -64,6 +67,8 @@ struct Wanted {
     verbs: Vec<Verb>,
     load: Arc<dyn Workload>,
     measure: Arc<dyn Workload>,
+    /// What must be built anew once the inserts of earlier runs are known.
+    resume: Option<CoreConfig>,
 }
 
 fn bad(bad: dyno_workload::ycsb::BadProperty) -> Failure {
@@ -81,7 +86,8 @@ impl Wanted {
         let load = Arc::new(CoreWorkload::load(&config).map_err(blame)?);
         let measure = Arc::new(CoreWorkload::run(&config).map_err(blame)?);
         let (records, verbs) = (config.insert_count, verbs(&config.proportions));
-        Ok(Wanted { settings, name, template: None, records, verbs, load, measure })
+        let resume = config.resume.then_some(config);
+        Ok(Wanted { settings, name, template: None, records, verbs, load, measure, resume })
     }
 
     fn documents(args: &RunArgs) -> Result<Self, Failure> {
@@ -102,6 +108,7 @@ impl Wanted {
             load: Arc::new(load),
             measure,
             template: Some(template),
+            resume: None,
         })
     }
 }
@@ -118,6 +125,17 @@ fn count(option: &str, text: &str) -> Result<u64, Failure> {
     parse_count(text).map_err(|e| usage(option, e))
 }
 
+/// A whole number of intervals makes a second.
+fn interval_ns(text: &str) -> Result<u64, Failure> {
+    match duration("--interval", text)? {
+        ns if (10_000_000..=SECOND_NS).contains(&ns) && SECOND_NS.is_multiple_of(ns) => Ok(ns),
+        _ => Err(usage(
+            "--interval",
+            format!("{text}: expected 10ms to 1s, a whole number of them in a second"),
+        )),
+    }
+}
+
 impl Resolved {
     /// Checks everything that can be checked without the target.
     pub fn from_args(args: &RunArgs) -> Result<Self, Failure> {
@@ -129,6 +147,7 @@ impl Resolved {
             verbs,
             load: load_workload,
             measure: measure_workload,
+            resume,
         } = Wanted::read(args)?;
         let conditions = args
             .require
@@ -158,6 +177,7 @@ impl Resolved {
             verbs,
             name,
             template,
+            resume,
             must_load: None,
             load_workload,
             measure_workload,
@@ -171,6 +191,7 @@ impl Resolved {
             warmup_ns,
             timeout_ns,
             drain_ns: duration("--drain", &args.drain)?,
+            interval_ns: interval_ns(&args.interval)?,
             queue: Queue { length: count("--queue", &args.queue)?, age_ns },
             seed: args.seed,
             spin: false,
@@ -178,6 +199,19 @@ impl Resolved {
             cores: vec![None],
             load_cores: vec![None],
         })
+    }
+
+    /// Lets inserts of the measured phase go on after those of earlier runs, if that is wanted.
+    pub fn resume_inserts(&mut self, opened: &Opened) -> Result<(), Failure> {
+        let Some(config) = self.resume.as_mut().filter(|_| !opened.is_virtual()) else { return Ok(()) };
+        let found = inserted(opened, &self.measure_workload.content(), config)?;
+        config.earlier = Earlier::new(found.end, &found.missing);
+        if found.end > 0 {
+            let (count, first) = (config.earlier.count(), config.record_count);
+            terminal::note(&format!("{count} inserts of earlier runs are there, from key number {first} on"));
+        }
+        self.measure_workload = Arc::new(CoreWorkload::run(config).map_err(bad)?);
+        Ok(())
     }
 
     /// Prepares collections of one's own.
@@ -251,6 +285,7 @@ impl Resolved {
             stripe: (0, 1),
             team: None,
             scale: Scale::Ns64,
+            interval_ns: self.interval_ns,
             raw_samples: false,
             spin: self.spin,
             drain_ns: self.drain_ns,

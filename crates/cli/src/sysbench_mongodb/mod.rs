@@ -97,6 +97,7 @@ impl Bench<'_> {
             stripe: (0, 1),
             team: None,
             scale: Scale::Ns64,
+            interval_ns: dyno_engine::INTERVAL_NS,
             raw_samples: false,
             spin: false,
             drain_ns: DRAIN_NS,

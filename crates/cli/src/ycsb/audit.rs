@@ -28,6 +28,7 @@ pub(super) fn take(
         workload: count,
         pacing: Pacing::Closed { think_ns: 0 },
         warmup_ns: 0,
+        interval_ns: dyno_engine::INTERVAL_NS,
         raw_samples: false,
         retry: None,
         batch: 1,

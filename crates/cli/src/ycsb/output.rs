@@ -54,23 +54,31 @@ pub(super) fn write(
     metrics: &Metrics,
     further: Vec<Line>,
 ) -> Result<(), Trouble> {
-    let options = &prepared.options;
+    let short = !metrics.samples && prepared.options.needs_samples();
+    let options = &if short { prepared.options.without_samples() } else { prepared.options.clone() };
+    if short {
+        let most = prepared.client.samples;
+        let words = "single samples were kept: the report is by HdrHistogram instead; raise dyno.samples (40 bytes each)";
+        warn(prepared, &format!("only the first {most} {words}"));
+    }
     let internal = |e: &dyn std::fmt::Display| Failure::Internal(e.to_string());
     for warning in &metrics.warnings {
         warn(prepared, warning);
     }
-    for notice in raw_notices(metrics, options) {
+    for notice in raw_notices(metrics, &prepared.options) {
         terminal::out(&format!("{notice}\n"));
     }
     let named = |path: &str, e: io::Error| Failure::Internal(format!("{path}: {e}"));
     match &options.raw_file {
         Some(path) => {
             let file = OpenOptions::new().create(true).append(true).open(path).map_err(|e| named(path, e))?;
-            buffered(file, |out| write_raw(metrics, options, out)).map_err(|e| named(path, e))?;
+            buffered(file, |out| write_raw(metrics, &prepared.options, out)).map_err(|e| named(path, e))?;
         }
         None => {
             let mut out = terminal::Results::new();
-            write_raw(metrics, options, &mut out).and_then(|()| out.flush()).map_err(|e| internal(&e))?;
+            write_raw(metrics, &prepared.options, &mut out)
+                .and_then(|()| out.flush())
+                .map_err(|e| internal(&e))?;
         }
     }
     let mut lines =

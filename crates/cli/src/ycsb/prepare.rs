@@ -1,6 +1,7 @@
 //! From a command line that was understood to a job: client, workload, binding and measurements, all checked
 //! before anything is sent. Nothing here touches the target.
 
+use crate::exit::Failure;
 use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::{End, Job, Pacing, Queue, Retry};
 use dyno_plan::bindings::take_environment;
@@ -11,11 +12,12 @@ use dyno_plan::{Arrivals, BindingTarget, ClientConfig, Mode, Settings, YcsbComma
 use dyno_record::Scale;
 use dyno_report::ycsb::{Interval, MeasurementOptions};
 use dyno_rig::work::{core_config, verbs};
+use dyno_rig::{Opened, inserted};
 use dyno_types::Verb;
 use dyno_types::limits::DRAIN_NS;
 use dyno_workload::Workload;
 use dyno_workload::ycsb::{
-    BadProperty, ConstantOccupancy, CoreConfig, CoreWorkload, EconomyConfig, EconomyWorkload,
+    BadProperty, ConstantOccupancy, CoreConfig, CoreWorkload, Earlier, EconomyConfig, EconomyWorkload,
     TimeSeriesConfig, TimeSeriesWorkload, WorkloadClass, workload_class,
 };
 use std::sync::Arc;
@@ -48,6 +50,8 @@ pub(super) struct Prepared {
     pub verbs: Vec<Verb>,
     /// Whether values are verified.
     pub data_integrity: bool,
+    /// The core workload whose inserts go on after those of earlier runs, which are looked for first.
+    pub resume: Option<CoreConfig>,
     /// The closed economy whose money is counted after the run.
     pub economy: Option<Arc<EconomyWorkload>>,
     retry: Option<Retry>,
@@ -65,6 +69,7 @@ struct Built {
     seed: u64,
     data_integrity: bool,
     economy: Option<Arc<EconomyWorkload>>,
+    resume: Option<CoreConfig>,
 }
 
 impl Prepared {
@@ -118,6 +123,7 @@ impl Prepared {
             data_integrity: built.data_integrity,
             retry: built.retry,
             economy: built.economy,
+            resume: built.resume,
             warnings,
             timeout_ns,
             seed: built.seed,
@@ -127,6 +133,17 @@ impl Prepared {
     /// Which latencies are reported.
     pub fn interval(&self) -> Interval {
         self.options.interval(self.client.target > 0, self.extras.compat_exit)
+    }
+
+    /// Lets inserts go on after those of earlier runs, if that is wanted: says how many there are.
+    pub fn resume_inserts(&mut self, opened: &Opened) -> Result<Option<String>, Failure> {
+        let Some(config) = self.resume.as_mut() else { return Ok(None) };
+        let found = inserted(opened, &self.workload.content(), config)?;
+        config.earlier = Earlier::new(found.end, &found.missing);
+        let (count, first) = (config.earlier.count(), config.record_count);
+        let blame = |bad| Failure::Usage(self.settings.blame(bad).to_string());
+        self.workload = Arc::new(CoreWorkload::run(config).map_err(blame)?);
+        Ok(Some(format!("{count} inserts of earlier runs are there, from key number {first} on")))
     }
 
     /// The job, on load threads with these cores.
@@ -159,6 +176,7 @@ impl Prepared {
             stripe: (0, 1),
             team: None,
             scale: Scale::Micros,
+            interval_ns: client.interval_ns,
             raw_samples: self.options.needs_samples(),
             spin: client.spin_sleep,
             drain_ns: self.timeout_ns.map_or(DRAIN_NS, |ns| ns.max(DRAIN_NS)),
@@ -211,6 +229,7 @@ fn build(
                 seed: config.seed,
                 data_integrity: config.data_integrity,
                 economy: None,
+                resume: None,
             })
         }
     }
@@ -228,6 +247,7 @@ fn core(config: &CoreConfig, mode: Mode) -> Result<Built, BadProperty> {
         seed: config.seed,
         data_integrity: config.data_integrity,
         economy: None,
+        resume: (config.resume && !load).then(|| config.clone()),
     })
 }
 
@@ -248,6 +268,7 @@ fn economy(settings: &Settings, mode: Mode, warnings: &mut Vec<String>) -> Resul
         verbs: if load { vec![Verb::Insert] } else { verbs(&config.core.proportions) },
         seed: config.core.seed,
         data_integrity: false,
+        resume: None,
     })
 }
 

@@ -34,7 +34,7 @@ struct Place {
 
 /// The command; `shown` is its line without secrets.
 pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
-    let prepared = Prepared::new(command)?;
+    let mut prepared = Prepared::new(command)?;
     check(&prepared)?;
     for warning in &prepared.warnings {
         warn(&prepared, warning);
@@ -46,6 +46,9 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
     let place = open(&prepared)?;
+    if let Some(words) = prepared.resume_inserts(&place.opened)? {
+        say(&prepared, &words);
+    }
     let wanted = prepared.client.load_threads.map(|n| n as usize);
     let cores = choose_cores(wanted, prepared.client.threads as usize, place.local, None)?;
     let job = prepared.job(cores.into_iter().map(Some).collect());
@@ -56,6 +59,7 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
     if !prepared.extras.no_monitor {
         monitor::beside(&place.opened, &jobs, &mut session)?;
     }
+    session.keep_samples(prepared.client.samples);
     say(&prepared, "Starting test.");
     if let Some(limit_s) = prepared.client.max_execution_s {
         say(&prepared, &format!("Maximum execution time specified as: {limit_s} secs"));

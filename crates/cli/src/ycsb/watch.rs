@@ -147,7 +147,9 @@ impl Observer for Watch {
     fn second(&mut self, progress: &Progress<'_>) {
         if progress.phase != "warmup" {
             self.pending.merge(progress.last);
-            self.pending.samples.extend_from_slice(&progress.last.samples);
+            if self.options.status && self.options.needs_samples() {
+                self.pending.samples.extend_from_slice(&progress.last.samples);
+            }
         }
         let elapsed_ms = self.elapsed_ms();
         if self.limit_ms.is_some_and(|limit| elapsed_ms >= limit) && !self.told_limit {

@@ -297,6 +297,7 @@ pub fn run(opened: &Opened) -> Vec<Ended> {
         stripe: (0, 1),
         team: None,
         scale: Scale::Ns64,
+        interval_ns: dyno_engine::INTERVAL_NS,
         raw_samples: false,
         spin: false,
         drain_ns: 20_000_000_000,

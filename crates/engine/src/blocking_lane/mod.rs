@@ -140,35 +140,36 @@ impl Users {
         if let Some(recorder) = self.recorder(user).as_mut() {
             if !warm {
                 // The ticking thread may be late.
-                recorder.end_warmup(self.first_second());
+                recorder.end_warmup(self.first_interval());
             }
             note(&mut recorder.now);
         }
     }
 
-    /// The second in which the measured part begins.
-    fn first_second(&self) -> u64 {
-        (self.measure_ns - self.epoch_ns) / SECOND_NS
+    /// The interval in which the measured part begins.
+    fn first_interval(&self) -> u64 {
+        (self.measure_ns - self.epoch_ns) / self.shared.job.interval_ns
     }
 
-    /// Swaps every recorder at each full second and at the end of the warm-up, until all users have ended.
+    /// Swaps every recorder at the end of each interval and at the end of the warm-up, until all users have ended.
     fn tick(&self) {
         // Set once: only this thread does.
         let _ = self.ticker.set(std::thread::current());
-        let mut next = self.epoch_ns + SECOND_NS;
+        let interval_ns = self.shared.job.interval_ns;
+        let mut next = self.epoch_ns + interval_ns;
         while self.left.load(Ordering::Acquire) > 0 {
             let now = monotonic_ns();
             let warming = !self.measuring.load(Ordering::Relaxed);
             if warming && now >= self.measure_ns {
                 // Swapped first: whoever sees the measured part begun finds its interval.
-                self.each_recorder(|recorder| recorder.end_warmup(self.first_second()));
+                self.each_recorder(|recorder| recorder.end_warmup(self.first_interval()));
                 self.measuring.store(true, Ordering::Release);
             }
             if now >= next {
-                let second = (now - self.epoch_ns) / SECOND_NS;
+                let number = (now - self.epoch_ns) / interval_ns;
                 let warmup = !self.measuring.load(Ordering::Relaxed);
-                self.each_recorder(|recorder| recorder.swap(second, warmup));
-                next = self.epoch_ns + (second + 1) * SECOND_NS;
+                self.each_recorder(|recorder| recorder.swap(number, warmup));
+                next = self.epoch_ns + (number + 1) * interval_ns;
             }
             let until = if warming { next.min(self.measure_ns) } else { next };
             let nap_ns = until.min(now + NAP_NS).saturating_sub(monotonic_ns());

@@ -246,7 +246,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.measuring = job.warmup_ns == 0;
         self.recorder.now.warmup = !self.measuring;
         self.end_ns = job.end.duration_ns.map_or(u64::MAX, |d| self.measure_ns + d);
-        self.next_swap_ns = epoch_ns + SECOND_NS;
+        self.next_swap_ns = epoch_ns + self.shared.job.interval_ns;
         self.next_sweep_ns = epoch_ns;
         for _ in 0..job.pipeline {
             self.idle.extend((0..self.lanes.len()).map(|lane| (lane as u32, epoch_ns)));

@@ -1,7 +1,7 @@
-//! What happens by time: the second's swap, the end of the warm-up, time-outs, reconnecting, asking for the topology.
+//! What happens by time: the interval's swap, the end of the warm-up, time-outs, reconnecting, asking for the topology.
 
+use super::LoadThread;
 use super::connection::State;
-use super::{LoadThread, SECOND_NS};
 use crate::net::Net;
 use dyno_types::{Driver, Outcome, Request, Verb};
 
@@ -13,9 +13,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     pub(super) fn tick(&mut self, now: u64) {
         self.end_warmup(now);
         if now >= self.next_swap_ns {
-            let second = (now - self.epoch_ns) / SECOND_NS;
-            self.recorder.swap(second, !self.measuring);
-            self.next_swap_ns = self.epoch_ns + (second + 1) * SECOND_NS;
+            let interval_ns = self.shared.job.interval_ns;
+            let number = (now - self.epoch_ns) / interval_ns;
+            self.recorder.swap(number, !self.measuring);
+            self.next_swap_ns = self.epoch_ns + (number + 1) * interval_ns;
         }
         if now >= self.next_sweep_ns {
             self.sweep(now);
@@ -42,7 +43,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     pub(super) fn end_warmup(&mut self, now: u64) {
         if !self.measuring && now >= self.measure_ns {
             self.measuring = true;
-            self.recorder.end_warmup((self.measure_ns - self.epoch_ns) / SECOND_NS);
+            self.recorder.end_warmup((self.measure_ns - self.epoch_ns) / self.shared.job.interval_ns);
         }
     }
 

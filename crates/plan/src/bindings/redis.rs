@@ -22,7 +22,7 @@ type Row = (&'static str, &'static str, &'static str, &'static str);
 const HOST: &str =
     "a host name or address, such as -p redis.host=127.0.0.1; several for a cluster: a:7000,b:7000";
 
-const ROWS: [Row; 20] = [
+const ROWS: [Row; 21] = [
     ("redis.host", "", HOST, "where the server is; required unless redis.socket or redis.uri is set"),
     ("redis.port", "6379", "a port, 1 to 65535", "port of hosts that name none"),
     ("redis.password", "", "a password", "password for AUTH; safer in a -P file or in $DYNO_REDIS_PASSWORD"),
@@ -53,6 +53,12 @@ const ROWS: [Row; 20] = [
         "records a scan asks for at once; YCSB asks one by one",
     ),
     (
+        "redis.ttl",
+        "",
+        "a duration with its unit, such as 60s; 0 keeps records",
+        "time to live that every insert and update gives its record",
+    ),
+    (
         "redis.reads",
         "primary",
         "primary, replica or any; the last two with redis.cluster=true",
@@ -72,13 +78,14 @@ pub(super) fn properties() -> impl Iterator<Item = Known> {
 
 /// Properties whose value is handed to [`RedisOptions::set`], with the option's name there. The layout comes before
 /// the index, which it changes.
-const PLAIN: [(&str, &str); 6] = [
+const PLAIN: [(&str, &str); 7] = [
     ("redis.layout", "layout"),
     ("redis.index", "index"),
     ("redis.protocol", "protocol"),
     ("redis.reads", "reads"),
     ("redis.db", "db"),
     ("redis.scan.window", "scan-window"),
+    ("redis.ttl", "ttl"),
 ];
 
 /// Reads the target.

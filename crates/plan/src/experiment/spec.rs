@@ -307,6 +307,9 @@ pub struct Measure {
     pub drain: Span,
     /// Open loop: due arrivals that may wait before the oldest is dropped. Default: 1M. Unit: arrivals.
     pub queue: Count,
+    /// Length of the intervals that are recorded: 10ms to 1s, a whole number of them in a second. Default: 1s. Unit:
+    /// duration.
+    pub interval: Span,
 }
 
 impl Default for Measure {
@@ -324,6 +327,7 @@ impl Default for Measure {
             timeout: ten.clone(),
             drain: ten,
             queue: Count(1_000_000),
+            interval: Span(1_000_000_000),
         }
     }
 }

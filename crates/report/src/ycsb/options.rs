@@ -146,6 +146,11 @@ impl MeasurementOptions {
         self.forms.iter().any(|(_, form)| *form != Form::Hdr) || self.splits_errors()
     }
 
+    /// The same report by HdrHistogram alone, for a run whose single samples are not all there.
+    pub fn without_samples(&self) -> Self {
+        MeasurementOptions { forms: &[("", Form::Hdr)], ..self.clone() }
+    }
+
     /// Whether failures may go to metrics per return code.
     pub fn splits_errors(&self) -> bool {
         self.each_error || !self.tracked_errors.is_empty()

@@ -29,6 +29,9 @@ pub struct Prepared {
     pub load: bool,
     /// The first free number of each collection or sequence, where there is such a thing.
     pub fresh: Vec<u64>,
+    /// Run-phase inserts of earlier runs: how many keys they reach over, and which of them are not there.
+    #[serde(default)]
+    pub inserted: (u64, Vec<u64>),
     /// What is worth saying.
     pub notes: Vec<String>,
 }

@@ -24,6 +24,11 @@ pub(super) fn measure(spec: &Experiment, workload: Arc<dyn Workload>) -> Result<
         (None, Some(ns)) => (ns / 10).min(5 * SECOND_NS),
         (None, None) => 0,
     };
+    let interval_ns = measure.interval.0;
+    if !(10_000_000..=SECOND_NS).contains(&interval_ns) || !SECOND_NS.is_multiple_of(interval_ns) {
+        let words = "expected 10ms to 1s, a whole number of them in a second";
+        return Err(Refused(format!("phases.measure.interval: {words}")));
+    }
     let job = Job {
         workload,
         pacing: pacing(spec)?,
@@ -39,6 +44,7 @@ pub(super) fn measure(spec: &Experiment, workload: Arc<dyn Workload>) -> Result<
         stripe: (0, 1),
         team: None,
         scale: Scale::Ns64,
+        interval_ns,
         raw_samples: false,
         spin: false,
         drain_ns: measure.drain.0,

@@ -1,7 +1,7 @@
 //! YCSB's core workload as work.
 
 use super::{Prepared, Work, shape};
-use crate::session::present;
+use crate::presence::{Inserted, inserted, present};
 use crate::target::Opened;
 use dyno_engine::Job;
 use dyno_plan::experiment::{Experiment, When, Ycsb};
@@ -10,7 +10,7 @@ use dyno_plan::{Settings, Source, properties, suggest};
 use dyno_types::{Content, Refused, Verb};
 use dyno_workload::Workload;
 use dyno_workload::ycsb::config::Proportions;
-use dyno_workload::ycsb::{CoreConfig, CoreWorkload, known_properties, stock, stock_by_letter};
+use dyno_workload::ycsb::{CoreConfig, CoreWorkload, Earlier, known_properties, stock, stock_by_letter};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,6 +27,7 @@ pub(super) struct Records {
     records: u64,
     load: Arc<dyn Workload>,
     measure: Arc<dyn Workload>,
+    config: CoreConfig,
     must_load: bool,
 }
 
@@ -46,7 +47,7 @@ impl Records {
         let measure = Arc::new(CoreWorkload::run(&config).map_err(|bad| refused(settings.blame(bad)))?);
         let (records, verbs) = (loaded.insert_count, verbs(&config.proportions));
         let must_load = spec.phases.load.when == When::Always;
-        Ok(Records { spec: spec.clone(), name, settings, verbs, records, load, measure, must_load })
+        Ok(Records { spec: spec.clone(), name, settings, verbs, records, load, measure, config, must_load })
     }
 }
 
@@ -69,11 +70,21 @@ impl Work for Records {
             When::Never => false,
             When::Missing => !opened.is_virtual() && !present(opened, &self.measure).map_err(refused)?,
         };
-        Ok(Prepared { load, ..Prepared::default() })
+        let inserted = match self.config.resume && !opened.is_virtual() {
+            true => inserted(opened, &self.measure.content(), &self.config).map_err(refused)?,
+            false => Inserted::default(),
+        };
+        let inserted = (inserted.end, inserted.missing);
+        Ok(Prepared { load, inserted, ..Prepared::default() })
     }
 
     fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused> {
         self.must_load = prepared.load;
+        if prepared.inserted.0 > 0 {
+            self.config.earlier = Earlier::new(prepared.inserted.0, &prepared.inserted.1);
+            let measure = CoreWorkload::run(&self.config).map_err(|bad| refused(self.settings.blame(bad)))?;
+            self.measure = Arc::new(measure);
+        }
         Ok(())
     }
 

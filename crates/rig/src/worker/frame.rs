@@ -45,7 +45,7 @@ pub fn write_frame<M: Serialize>(to: &mut dyn Write, frame: &Frame<&M>) -> io::R
         }
         Frame::Second(second) => {
             bytes.push(SECOND);
-            bytes.extend_from_slice(&second.second.to_le_bytes());
+            bytes.extend_from_slice(&second.number.to_le_bytes());
             bytes.push(u8::from(second.warmup));
             codec::encode(&second.totals, &mut bytes);
         }
@@ -95,7 +95,7 @@ fn second(bytes: &[u8]) -> Result<Second, FrameError> {
     let mut number = [0; 8];
     number.copy_from_slice(&head[..8]);
     let totals = codec::decode(rest).map_err(|error| FrameError::Malformed(error.to_string()))?;
-    Ok(Second { second: u64::from_le_bytes(number), warmup: head[8] != 0, totals })
+    Ok(Second { number: u64::from_le_bytes(number), warmup: head[8] != 0, totals })
 }
 
 #[cfg(test)]
@@ -109,13 +109,13 @@ mod tests {
         write_frame(&mut bytes, &Frame::Message(&"hello".to_owned())).unwrap();
         let mut totals = Totals::new(2, Scale::Ns64);
         totals.arrivals = 7;
-        let second = Second { second: 3, warmup: true, totals };
+        let second = Second { number: 3, warmup: true, totals };
         write_frame::<String>(&mut bytes, &Frame::Second(Box::new(second))).unwrap();
         let mut from = bytes.as_slice();
         assert!(matches!(read_frame::<String>(&mut from), Ok(Frame::Message(text)) if text == "hello"));
         match read_frame::<String>(&mut from).unwrap() {
             Frame::Second(second) => {
-                assert_eq!((second.second, second.warmup, second.totals.arrivals), (3, true, 7))
+                assert_eq!((second.number, second.warmup, second.totals.arrivals), (3, true, 7))
             }
             Frame::Message(_) => panic!("a message"),
         }

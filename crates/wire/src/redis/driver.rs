@@ -137,7 +137,8 @@ impl RedisDriver {
         }
         // The record's key, the index's, or a scanned record's.
         match (x.request.verb, command) {
-            (Verb::Scan, 0) | (Verb::Insert | Verb::Delete, 1) => self.index_slot,
+            (Verb::Scan, 0) => self.index_slot,
+            (Verb::Insert | Verb::Delete, 1) if self.indexes(x.request.verb) => self.index_slot,
             (Verb::Scan, n) => key_slot(x.scan_key(n - 1)),
             _ => {
                 self.batch_key.clear();
@@ -147,12 +148,27 @@ impl RedisDriver {
         }
     }
 
+    /// Whether a request of this kind has a command about the index of keys: number 1.
+    fn indexes(&self, verb: Verb) -> bool {
+        self.options.index == Index::Zset && matches!(verb, Verb::Insert | Verb::Delete)
+    }
+
+    /// Whether a request of this kind ends with a command about the record's time to live. A string's is in its `SET`.
+    fn expires(&self, verb: Verb) -> bool {
+        self.options.ttl_ms.is_some()
+            && self.options.layout == Layout::Hash
+            && matches!(verb, Verb::Insert | Verb::Update)
+    }
+
     /// A command about one record, whose key is `key`.
     fn put_record(&mut self, x: &Exchange, command: u32, key: &[u8], out: &mut Vec<u8>) {
         match (x.request.verb, command) {
             (Verb::Read, _) => self.put_read(&x.request, key, out),
             (Verb::Scan, _) => self.put_scan(&x.request, key, out),
-            (Verb::Update, _) | (Verb::Insert, 0) => self.put_write(&x.request, key, out),
+            (Verb::Insert | Verb::Update, 0) => self.put_write(&x.request, key, out),
+            (Verb::Insert | Verb::Update, n) if n > u32::from(self.indexes(x.request.verb)) => {
+                self.put_expiry(key, out);
+            }
             (Verb::Delete, 0) => put_command(out, &[b"DEL", key]),
             (Verb::Delete, _) => put_command(out, &[b"ZREM", INDEX_KEY, key]),
             _ => {
@@ -385,9 +401,7 @@ impl Driver for RedisDriver {
             }
             _ => {}
         }
-        let indexed =
-            self.options.index == Index::Zset && matches!(request.verb, Verb::Insert | Verb::Delete);
-        x.waiting = 1 + u32::from(indexed);
+        x.waiting = 1 + u32::from(self.indexes(request.verb)) + u32::from(self.expires(request.verb));
         x.waiting
     }
 
@@ -396,11 +410,12 @@ impl Driver for RedisDriver {
     }
 
     fn begin_batch(&mut self, x: &mut Exchange, requests: &[Request]) -> u32 {
-        let count = self.begin(x, &requests[0]);
+        self.begin(x, &requests[0]);
         x.batched = true;
-        x.more.batch.begin(requests);
-        // Each record by itself, the index (where there is one) for all.
-        x.waiting = requests.len() as u32 + count - 1;
+        let (verb, records) = (requests[0].verb, requests.len() as u32);
+        x.more.batch.begin(requests, self.indexes(verb));
+        // Each record by itself (and its time to live), the index (where there is one) for all.
+        x.waiting = records * (1 + u32::from(self.expires(verb))) + u32::from(self.indexes(verb));
         x.waiting
     }
 

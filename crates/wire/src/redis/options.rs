@@ -2,6 +2,7 @@
 
 use crate::place::{Address, Tls, percent_decode as decode};
 use dyno_types::Refused;
+use dyno_types::units::parse_duration_ns;
 use std::path::PathBuf;
 
 /// How a record is stored.
@@ -58,6 +59,8 @@ pub struct RedisOptions {
     pub index: Index,
     /// Records of one scan asked for at once; 1 asks one by one, as YCSB does.
     pub scan_window: u32,
+    /// Time to live that every insert and update gives its record, milliseconds; `None`: records stay.
+    pub ttl_ms: Option<u64>,
 }
 
 impl Default for RedisOptions {
@@ -74,17 +77,19 @@ impl Default for RedisOptions {
             layout: Layout::Hash,
             index: Index::Zset,
             scan_window: 16,
+            ttl_ms: None,
         }
     }
 }
 
-const KEYS: [(&str, &str); 13] = [
+const KEYS: [(&str, &str); 14] = [
     ("protocol", "2 or 3"),
     ("cluster", "true or false"),
     ("reads", "primary, replica or any"),
     ("layout", "hash or string"),
     ("index", "zset or none"),
     ("scan-window", "a whole number from 1"),
+    ("ttl", "a duration with its unit, such as 60s or 500ms; 0 keeps records"),
     ("user", "a user name"),
     ("db", "a whole number from 0"),
     ("ca", "a PEM file"),
@@ -185,6 +190,10 @@ impl RedisOptions {
                 }
                 _ => None,
             },
+            "ttl" => parse_duration_ns(value, 1)
+                .ok()
+                .filter(|ns| ns % 1_000_000 == 0 && (*ns == 0 || value.ends_with(char::is_alphabetic)))
+                .map(|ns| self.ttl_ms = Some(ns / 1_000_000).filter(|ms| *ms > 0)),
             "scan-window" => value.parse().ok().filter(|&v| v > 0).map(|v| self.scan_window = v),
             "user" => {
                 let _: () = self.user = Some(value.to_owned());

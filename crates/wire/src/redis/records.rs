@@ -39,13 +39,20 @@ impl RedisDriver {
     pub(super) fn put_write(&mut self, request: &Request, key: &[u8], out: &mut Vec<u8>) {
         let fields = self.content.fields(request);
         if self.options.layout == Layout::String {
-            out.extend_from_slice(b"*3\r\n$3\r\nSET\r\n");
+            let ttl_ms = self.options.ttl_ms;
+            put_array(out, if ttl_ms.is_some() { 5 } else { 3 });
+            out.extend_from_slice(b"$3\r\nSET\r\n");
             put_bulk(out, key);
             put_length(out, (0..fields).map(|f| self.content.value_len(request, f)).sum());
             for field in 0..fields {
                 self.content.value(request, field, out);
             }
-            return out.extend_from_slice(b"\r\n");
+            out.extend_from_slice(b"\r\n");
+            if let Some(ms) = ttl_ms {
+                put_bulk(out, b"PX");
+                put_bulk(out, ms.to_string().as_bytes());
+            }
+            return;
         }
         put_array(out, 2 + 2 * fields);
         out.extend_from_slice(b"$5\r\nHMSET\r\n");
@@ -54,6 +61,12 @@ impl RedisDriver {
             self.put_name(request, field, out);
             self.put_value(request, field, out);
         }
+    }
+
+    /// A record's time to live, which every write gives it anew.
+    pub(super) fn put_expiry(&self, key: &[u8], out: &mut Vec<u8>) {
+        let ms = self.options.ttl_ms.unwrap_or_default().to_string();
+        put_command(out, &[b"PEXPIRE", key, ms.as_bytes()]);
     }
 
     pub(super) fn put_scan(&self, request: &Request, key: &[u8], out: &mut Vec<u8>) {

@@ -3,6 +3,7 @@
 //! YCSB starts with whatever it is given and then spins, divides by zero or reads records that are not there; every
 //! such combination is refused here, before any load is sent. Counts have 64 bits.
 
+use super::earlier::Earlier;
 use super::properties::{BadProperty, Lookup, MAX_COUNT, Reader};
 use super::requests::{Flavour, RequestDistribution};
 use crate::distributions::{Histogram, THETA};
@@ -128,6 +129,10 @@ pub struct CoreConfig {
     pub client_id: u64,
     /// Number of clients that run at the same time.
     pub client_count: u64,
+    /// Whether run-phase inserts go on where earlier runs of this client have ended.
+    pub resume: bool,
+    /// Run-phase inserts of earlier runs of this client that are there.
+    pub earlier: Earlier,
 }
 
 impl CoreConfig {
@@ -175,6 +180,8 @@ impl CoreConfig {
             mode: read_mode(&mut r)?,
             client_id: r.count("dyno.client.id", 0, 0..=u64::from(u16::MAX))?,
             client_count: r.count("dyno.client.count", 1, 1..=u64::from(u16::MAX))?,
+            resume: r.flag("dyno.insert.resume", false)?,
+            earlier: Earlier::default(),
         };
         config.check()?;
         Ok(config)

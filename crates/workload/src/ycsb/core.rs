@@ -9,6 +9,7 @@
 
 use super::config::{CoreConfig, ScanLengths};
 use super::content::CoreContent;
+use super::earlier::Earlier;
 use super::operations::{MetricOf, Operation, run_metrics};
 use super::properties::BadProperty;
 use super::requests::Chooser;
@@ -51,6 +52,8 @@ struct Run {
     first: u64,
     count: u64,
     records: u64,
+    /// Run-phase inserts of earlier runs.
+    earlier: Earlier,
     client: u64,
     clients: u64,
 }
@@ -102,6 +105,7 @@ impl CoreWorkload {
                 first: config.insert_start,
                 count: config.insert_count,
                 records: config.record_count,
+                earlier: config.earlier.clone(),
                 client: config.client_id,
                 clients: config.client_count,
             })),
@@ -139,17 +143,19 @@ impl Run {
     #[inline]
     fn real(&self, key: u64) -> u64 {
         match key.checked_sub(self.records) {
-            Some(rank) if self.clients > 1 => {
+            Some(place) => {
+                let rank = self.earlier.rank(place);
                 self.records.wrapping_add(rank.wrapping_mul(self.clients)).wrapping_add(self.client)
             }
-            _ => key,
+            None => key,
         }
     }
 
     /// The virtual key of a key number that this client has inserted.
     #[inline]
     fn virtual_key(&self, key: u64) -> u64 {
-        key.checked_sub(self.records).map_or(key, |offset| self.records + offset / self.clients)
+        key.checked_sub(self.records)
+            .map_or(key, |offset| self.records + self.earlier.place(offset / self.clients))
     }
 
     #[inline]
@@ -167,8 +173,10 @@ impl Run {
         let operation = self.operation[usize::from(draw.kind)];
         let mut request = Request { metric: draw.kind, seed: draw.seed, ..Request::default() };
         if operation == Operation::Insert {
-            let key =
-                if draw.rank == NO_RANK { frontier.next_key() } else { self.records.wrapping_add(draw.rank) };
+            let key = match draw.rank {
+                NO_RANK => frontier.next_key(),
+                rank => (self.records + self.earlier.count()).wrapping_add(rank),
+            };
             request.verb = Verb::Insert;
             request.key = self.real(key);
             return request;
@@ -306,7 +314,7 @@ impl Workload for CoreWorkload {
     fn frontier(&self) -> Frontier {
         match &self.phase {
             Phase::Load { first } => Frontier::new(*first),
-            Phase::Run(run) => Frontier::new(run.records),
+            Phase::Run(run) => Frontier::new(run.records + run.earlier.count()),
         }
     }
 }

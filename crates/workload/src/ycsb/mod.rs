@@ -9,6 +9,7 @@
 pub mod config;
 pub mod content;
 pub mod core;
+mod earlier;
 pub mod economy;
 pub mod occupancy;
 mod operations;
@@ -20,6 +21,7 @@ pub mod timeseries;
 
 pub use self::config::CoreConfig;
 pub use self::core::CoreWorkload;
+pub use self::earlier::Earlier;
 pub use self::economy::{Audit, EconomyConfig, EconomyWorkload};
 pub use self::occupancy::ConstantOccupancy;
 pub use self::properties::BadProperty;

@@ -154,6 +154,11 @@ const PROPERTIES: &[Property] = &[
     core("scanoptimelimit", "0", "accepted; read by YCSB's bigtable2 binding only"),
     core("discardscannedrecord", "false", "accepted; read by YCSB's bigtable2 binding only"),
     core("columnfamily", "", "accepted; read by bindings that are not offered"),
+    dyno(
+        "dyno.insert.resume",
+        "false",
+        "run-phase inserts go on after the keys that earlier runs have inserted, which are looked for first",
+    ),
     dyno("dyno.seed", "1", "seed of every draw, 64 bits"),
     dyno(
         "dyno.mix",

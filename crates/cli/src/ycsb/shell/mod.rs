@@ -241,6 +241,7 @@ impl Shell {
             stripe: (0, 1),
             team: None,
             scale: Scale::Micros,
+            interval_ns: dyno_engine::INTERVAL_NS,
             raw_samples: false,
             spin: false,
             drain_ns: DRAIN_NS,
