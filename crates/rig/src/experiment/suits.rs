@@ -58,7 +58,7 @@ pub fn unfit(plan: &Plan, machine: &Machine) -> Vec<Unfit> {
             (&other.server, &other.client, &other.target)
                 == (&cell.spec.server, &cell.spec.client, &cell.spec.target)
         };
-        let before = known.iter().find(|(other, _)| same(&other)).map(|(_, errors)| errors.clone());
+        let before = known.iter().find(|(other, _)| same(other)).map(|(_, errors)| errors.clone());
         let errors = before.unwrap_or_else(|| {
             let errors = of_cell(cell, &topology);
             known.push((&cell.spec, errors.clone()));
