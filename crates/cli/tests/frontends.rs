@@ -88,7 +88,10 @@ fn sysbench_and_pocdriver_are_watched() {
         "RUN_TIME_SECONDS=3",
     ];
     watched(&[&["sysbench-mongodb", "--faithful", "--target", &uri], &small[..]].concat(), true);
-    watched(&["pocdriver", "-c", &server.uri(""), "-n", "poc.c", "-d", "3", "-t", "2", "-b", "16"], true);
+    watched(
+        &["pocdriver", "-c", &server.uri(""), "-n", "poc.c", "-e", "-d", "3", "-t", "2", "-b", "16"],
+        true,
+    );
 }
 
 #[test]

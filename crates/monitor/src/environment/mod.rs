@@ -1,8 +1,8 @@
 //! What this host is and how it is set up: facts by group, read from procfs, sysfs, cgroupfs and `/etc`.
 //!
-//! `cpu`, `memory`, `storage`, `network`, `kernel` and `firmware` read files, `asked` asks programs; `findings` says what speaks against good measurements,
-//! and `profiles` compares with the hardware, kernel and BIOS lists of known recipes. Facts that change from minute to minute
-//! stand apart in `volatile`. What cannot be read is absent.
+//! `cpu`, `memory`, `storage`, `network`, `kernel` and `firmware` read files, `asked` asks programs; `findings` says what speaks
+//! against good measurements, and `profiles` compares with the hardware, kernel and BIOS lists of known recipes. Facts that
+//! change from minute to minute stand apart in `volatile`. What cannot be read is absent.
 
 mod asked;
 mod cpu;
