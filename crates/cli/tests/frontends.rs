@@ -115,8 +115,8 @@ fn an_experiment_sends_what_pocdriver_has_queued() {
     let folder = "o/runs/cell0001-rep01";
     let events = std::fs::read_to_string(dyno.path(folder).join("events.jsonl")).unwrap();
     let words = events.lines().find(|line| line.contains("\"rest\"")).expect(&events);
-    assert!(words.contains(" 0 were not"), "{words}");
-    // All that was drawn is there: the measured bulks hold 37 each, the rest whatever was queued.
+    assert!(words.contains(" 0 were not") && !words.contains(" 0 requests"), "{words}");
+    // More is there than requests were measured: each holds many.
     let summary = dyno.summary(folder);
     let bulks: u64 = phase(&summary, "measure")["metrics"]
         .as_array()
@@ -152,11 +152,7 @@ fn an_experiment_sends_what_pocdriver_has_queued() {
         .replace(',', "")
         .parse()
         .unwrap();
-    assert!(
-        there > bulks && !there.is_multiple_of(37),
-        "{there} documents, {bulks} inserts: {}",
-        stderr(&run)
-    );
+    assert!(there > bulks, "{there} documents, {bulks} inserts: {}", stderr(&run));
 }
 
 #[test]
