@@ -1,5 +1,5 @@
-//! Dashboards for Grafana, made from tables of panels (`tables`, `mongodb`). They load without edits: the data source and the instance
-//! are variables of the dashboard.
+//! Dashboards for Grafana, made from tables of panels (`tables`, `mongodb`). They load without edits: the data source and the
+//! instance are variables of the dashboard.
 
 mod mongodb;
 mod tables;

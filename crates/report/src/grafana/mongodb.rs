@@ -61,11 +61,13 @@ const WORK: [Panel; 6] = [
         "Mean time of a read, write or command inside the server.",
         &[
             q(
-                r#"sum(rate(dyno_server_total{@, series="latency.reads.latency"}[@])) / sum(rate(dyno_server_total{@, series="latency.reads.ops"}[@]))"#,
+                "sum(rate(dyno_server_total{@, series=\"latency.reads.latency\"}[@])) \
+                 / sum(rate(dyno_server_total{@, series=\"latency.reads.ops\"}[@]))",
                 "reads",
             ),
             q(
-                r#"sum(rate(dyno_server_total{@, series="latency.writes.latency"}[@])) / sum(rate(dyno_server_total{@, series="latency.writes.ops"}[@]))"#,
+                "sum(rate(dyno_server_total{@, series=\"latency.writes.latency\"}[@])) \
+                 / sum(rate(dyno_server_total{@, series=\"latency.writes.ops\"}[@]))",
                 "writes",
             ),
         ],
