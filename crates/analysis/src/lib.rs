@@ -1,8 +1,12 @@
 //! Pure functions of recorded data: summaries, verdicts, thresholds, and the closed forms they are checked against.
 
 pub mod closed_form;
+pub mod compare;
 pub mod interval;
 mod monitored;
+pub mod queueing;
+pub mod scalability;
+pub mod series;
 mod summarise;
 mod thresholds;
 mod verdict;

@@ -19,6 +19,10 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Print the summary of a run directory again, from its files alone
     Report(ReportArgs),
+    /// Is B better than A? Runs, experiments cell by cell, or the levels of a factor, with intervals and a verdict
+    Compare(crate::compare::CompareArgs),
+    /// One figure over many runs, and where its level changed
+    History(crate::compare::HistoryArgs),
     /// Merge run directories exactly and print one summary
     Merge(MergeArgs),
     /// Watch a server alone: operations, hit ratio, connections, memory and network, one line a second

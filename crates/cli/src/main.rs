@@ -1,6 +1,7 @@
 //! The dyno command: parses, runs, prints, and exits with a code that says how it went.
 
 mod args;
+mod compare;
 mod doctor;
 mod exit;
 mod experiment;
@@ -37,6 +38,8 @@ fn main() -> ExitCode {
     let ended = match cli.command {
         args::Command::Run(options) => run::run(&options),
         args::Command::Report(options) => report::report(&options),
+        args::Command::Compare(options) => compare::compare(&options),
+        args::Command::History(options) => compare::history(&options),
         args::Command::Merge(options) => report::merge(&options),
         args::Command::Top(options) => top::top(&options),
         args::Command::Sample(options) => sample::sample(&options),

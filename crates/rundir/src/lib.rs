@@ -5,6 +5,7 @@
 //! finished or not, `monitor` holds what monitors saw, `mask` keeps secrets out of all of it. The format is described in
 //! `docs/run-directory.md`.
 
+mod experiment;
 pub mod hlog;
 mod intervals;
 pub mod mask;
@@ -15,5 +16,6 @@ pub mod series;
 pub mod system;
 mod writer;
 
+pub use experiment::{Cell, EndedRun, ExperimentDir};
 pub use reader::{ReadError, RecordedPhase, RunDir};
 pub use writer::Writer;

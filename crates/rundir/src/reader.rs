@@ -82,11 +82,11 @@ struct EventLine {
     text: String,
 }
 
-fn read(path: &Path) -> Result<String, ReadError> {
+pub(crate) fn read(path: &Path) -> Result<String, ReadError> {
     std::fs::read_to_string(path).map_err(|error| ReadError::File { path: path.to_owned(), error })
 }
 
-fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ReadError> {
+pub(crate) fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ReadError> {
     let text = read(path)?;
     serde_json::from_str(&text).map_err(|e| ReadError::Content {
         path: path.to_owned(),

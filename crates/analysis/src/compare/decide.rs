@@ -1,0 +1,257 @@
+//! The verdict on two samples of runs: by an interval against a margin that matters in practice, not by a p-value.
+
+use super::bootstrap::{Estimate, of_two};
+use super::rank::{cliffs_delta, hodges_lehmann, mann_whitney};
+use crate::interval::mean_interval;
+use dyno_record::Buckets;
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, Normal};
+
+/// The significance level of all intervals.
+pub const ALPHA: f64 = 0.05;
+
+/// Fewest runs a side for a verdict.
+pub const FEWEST: usize = 3;
+
+/// What difference matters, and which way is better.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Margin {
+    /// Relative difference below which nobody cares.
+    pub share: f64,
+    /// Whether more is better.
+    pub more_is_better: bool,
+}
+
+impl Margin {
+    /// Of throughput: 2 %.
+    pub const THROUGHPUT: Margin = Margin { share: 0.02, more_is_better: true };
+    /// Of latency quantiles: 5 %.
+    pub const LATENCY: Margin = Margin { share: 0.05, more_is_better: false };
+}
+
+/// What can be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Conclusion {
+    /// The second is better.
+    Better,
+    /// The second is worse.
+    Worse,
+    /// Equivalent: the interval lies within the margin.
+    Same,
+    /// The interval is too wide: so many more runs a side should do; 0 where it cannot be said.
+    Unclear(u32),
+}
+
+/// Two samples compared, the second against the first.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Runs of each.
+    pub runs: (usize, usize),
+    /// Means of each.
+    pub means: (f64, f64),
+    /// Ratio of the means, with its interval.
+    pub ratio: Estimate,
+    /// Difference of the means, with its interval.
+    pub difference: Estimate,
+    /// Hodges and Lehmann's shift.
+    pub shift: f64,
+    /// Two-sided p-value of Mann and Whitney's test.
+    pub p: f64,
+    /// Cliff's delta.
+    pub delta: f64,
+    /// What can be said.
+    pub conclusion: Conclusion,
+}
+
+fn mean(all: &[f64]) -> f64 {
+    all.iter().sum::<f64>() / all.len() as f64
+}
+
+fn picked(all: &[f64], which: &[usize]) -> f64 {
+    which.iter().map(|at| all[*at]).sum::<f64>() / which.len() as f64
+}
+
+/// Compares one figure of two samples of runs. `noise` is the relative half-width that runs of the same thing have shown
+/// (an A/A comparison), below which no difference is claimed. `None` where a side has no run, or its mean is 0.
+pub fn compare(one: &[f64], other: &[f64], margin: Margin, noise: f64, seed: u64) -> Option<Comparison> {
+    if one.is_empty() || other.is_empty() || mean(one) == 0.0 {
+        return None;
+    }
+    let counts = (one.len(), other.len());
+    let ratio = of_two(counts, &|a, b| picked(other, b) / picked(one, a), ALPHA, seed);
+    let difference = of_two(counts, &|a, b| picked(other, b) - picked(one, a), ALPHA, seed);
+    let p = mann_whitney(one, other);
+    let conclusion = conclude(counts, &ratio, margin, noise, || runs_needed(one, other, margin));
+    Some(Comparison {
+        runs: counts,
+        means: (mean(one), mean(other)),
+        ratio,
+        difference,
+        shift: hodges_lehmann(one, other),
+        p,
+        delta: cliffs_delta(one, other),
+        conclusion,
+    })
+}
+
+/// Compares the `percentile` (0 to 100) of merged histograms, one a run, nanoseconds. `None` where a side has no run or no
+/// sample.
+pub fn compare_quantiles(
+    one: &[Buckets],
+    other: &[Buckets],
+    quantile: f64,
+    margin: Margin,
+    noise: f64,
+    seed: u64,
+) -> Option<Comparison> {
+    let counts = (one.len(), other.len());
+    let merged = |all: &[Buckets], which: &[usize]| -> f64 {
+        let parts: Vec<&Buckets> = which.iter().map(|at| &all[*at]).collect();
+        quantile_of(&parts, quantile)
+    };
+    let whole = |all: &[Buckets]| all.iter().map(Buckets::count).sum::<u64>();
+    if one.is_empty() || other.is_empty() || whole(one) == 0 || whole(other) == 0 {
+        return None;
+    }
+    let ratio = of_two(counts, &|a, b| merged(other, b) / merged(one, a), ALPHA, seed);
+    let difference = of_two(counts, &|a, b| merged(other, b) - merged(one, a), ALPHA, seed);
+    let each =
+        |all: &[Buckets]| -> Vec<f64> { all.iter().map(|run| quantile_of(&[run], quantile)).collect() };
+    let (ones, others) = (each(one), each(other));
+    let conclusion = conclude(counts, &ratio, margin, noise, || runs_needed(&ones, &others, margin));
+    let all = |all: &[Buckets]| quantile_of(&all.iter().collect::<Vec<&Buckets>>(), quantile);
+    Some(Comparison {
+        runs: counts,
+        means: (all(one), all(other)),
+        ratio,
+        difference,
+        shift: hodges_lehmann(&ones, &others),
+        p: mann_whitney(&ones, &others),
+        delta: cliffs_delta(&ones, &others),
+        conclusion,
+    })
+}
+
+/// A quantile of several histograms together, without merging them.
+fn quantile_of(parts: &[&Buckets], percentile: f64) -> f64 {
+    match parts {
+        [] => 0.0,
+        [one] => one.percentile_ns(percentile) as f64,
+        [first, rest @ ..] => {
+            let mut merged = (*first).clone();
+            rest.iter().for_each(|part| merged.merge(part));
+            merged.percentile_ns(percentile) as f64
+        }
+    }
+}
+
+fn conclude(
+    (ones, others): (usize, usize),
+    ratio: &Estimate,
+    margin: Margin,
+    noise: f64,
+    needed: impl Fn() -> u32,
+) -> Conclusion {
+    if ones.min(others) < FEWEST {
+        return Conclusion::Unclear((FEWEST - ones.min(others)) as u32);
+    }
+    let (low, high) = (ratio.low - 1.0, ratio.high - 1.0);
+    if low > -margin.share && high < margin.share {
+        return Conclusion::Same;
+    }
+    // Beyond nothing for certain, and beyond what matters and what noise does by the best estimate.
+    let value = ratio.value - 1.0;
+    let claimed = value.abs() > margin.share.max(noise);
+    match (low > 0.0, high < 0.0) {
+        (true, _) if claimed && margin.more_is_better => Conclusion::Better,
+        (true, _) if claimed => Conclusion::Worse,
+        (_, true) if claimed && margin.more_is_better => Conclusion::Worse,
+        (_, true) if claimed => Conclusion::Better,
+        _ => Conclusion::Unclear(needed()),
+    }
+}
+
+/// How many more runs a side would show a difference of the margin, or its absence, with a power of 80 %, given the
+/// variance that was seen; at least 1. 0 where nothing can be said.
+pub fn runs_needed(one: &[f64], other: &[f64], margin: Margin) -> u32 {
+    let (Some(a), Some(b)) = (mean_interval(one), mean_interval(other)) else { return 0 };
+    let Ok(normal) = Normal::new(0.0, 1.0) else { return 0 };
+    let z = normal.inverse_cdf(1.0 - ALPHA / 2.0) + normal.inverse_cdf(0.8);
+    let wanted = margin.share * a.mean.abs();
+    if wanted <= 0.0 {
+        return 0;
+    }
+    let runs = z * z * (a.deviation.powi(2) + b.deviation.powi(2)) / wanted.powi(2);
+    let have = one.len().min(other.len()) as f64;
+    (runs.ceil() - have).clamp(1.0, 10_000.0) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_types::rng::{Purpose, Stream};
+
+    fn runs(random: &mut Stream, count: usize, mean: f64, noise: f64) -> Vec<f64> {
+        let mut normal = || (0..12).map(|_| random.next_unit()).sum::<f64>() - 6.0;
+        (0..count).map(|_| mean * (1.0 + noise * normal())).collect()
+    }
+
+    fn shares(rounds: u64, mean: f64) -> (f64, f64) {
+        let mut random = Stream::new(5, 0, Purpose::Choice);
+        let (mut better, mut worse) = (0, 0);
+        for round in 0..rounds {
+            let (a, b) = (runs(&mut random, 10, 1000.0, 0.03), runs(&mut random, 10, mean, 0.03));
+            match compare(&a, &b, Margin::THROUGHPUT, 0.0, round).unwrap().conclusion {
+                Conclusion::Better => better += 1,
+                Conclusion::Worse => worse += 1,
+                Conclusion::Same | Conclusion::Unclear(_) => {}
+            }
+        }
+        (better as f64 / rounds as f64, worse as f64 / rounds as f64)
+    }
+
+    #[test]
+    fn the_same_is_rarely_called_different() {
+        let (better, worse) = shares(1_000, 1000.0);
+        assert!(better + worse <= 0.05, "{better} {worse}");
+    }
+
+    #[test]
+    fn a_tenth_less_is_nearly_always_found() {
+        let (better, worse) = shares(300, 900.0);
+        assert!(worse >= 0.95 && better == 0.0, "{better} {worse}");
+    }
+
+    #[test]
+    fn the_words() {
+        let of = |one: &[f64], other: &[f64]| compare(one, other, Margin::THROUGHPUT, 0.0, 1).unwrap();
+        let quiet = [1000.0, 1001.0, 999.0, 1000.5, 999.5];
+        assert_eq!(of(&quiet, &quiet.map(|x| x * 1.001)).conclusion, Conclusion::Same);
+        assert_eq!(of(&quiet, &quiet.map(|x| x * 1.1)).conclusion, Conclusion::Better);
+        assert!(
+            matches!(of(&[900.0, 1000.0, 1100.0], &[950.0, 1060.0, 1150.0]).conclusion, Conclusion::Unclear(n) if n > 3)
+        );
+        assert_eq!(of(&[1000.0], &[2000.0]).conclusion, Conclusion::Unclear(2));
+        // Beyond the margin, but within what the same thing does from day to day.
+        let found = compare(&quiet, &quiet.map(|x| x * 1.05), Margin::THROUGHPUT, 0.08, 1).unwrap();
+        assert!(matches!(found.conclusion, Conclusion::Unclear(_)));
+        assert!(compare(&[], &[1.0], Margin::THROUGHPUT, 0.0, 1).is_none());
+    }
+
+    #[test]
+    fn quantiles_come_from_merged_histograms() {
+        let run = |slow: u64| {
+            let mut buckets = Buckets::new(dyno_record::Scale::Ns64);
+            (0..1_000u64).for_each(|i| buckets.record(if i < 980 { 100_000 + i } else { slow }));
+            buckets
+        };
+        let one: Vec<Buckets> = (0..5).map(|n| run(1_000_000 + n * 1_000)).collect();
+        let other: Vec<Buckets> = (0..5).map(|n| run(2_000_000 + n * 1_000)).collect();
+        let found = compare_quantiles(&one, &other, 99.0, Margin::LATENCY, 0.0, 1).unwrap();
+        assert_eq!(found.conclusion, Conclusion::Worse);
+        assert!((found.ratio.value - 2.0).abs() < 0.01, "{found:?}");
+        let median = compare_quantiles(&one, &other, 50.0, Margin::LATENCY, 0.0, 1).unwrap();
+        assert_eq!(median.conclusion, Conclusion::Same);
+    }
+}

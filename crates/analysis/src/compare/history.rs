@@ -1,0 +1,115 @@
+//! Many runs of the same thing, in order: where did the level change?
+//!
+//! The split with the greatest difference of means, by Welch's t, is kept if chance seldom makes as great a one (a
+//! permutation test) and if the difference matters; then both sides are looked at in the same way. This is the method of
+//! MongoDB's and Apache Otava's detectors (Daly and others, 2020; Fleming and others, 2023) with a permutation test as in
+//! E-divisive (Matteson and James, 2014): runs are few, and their noise is nobody's textbook.
+
+use crate::interval::{mean_interval, median};
+use crate::series::mean;
+use dyno_types::rng::{Purpose, Stream};
+
+/// Fewest runs on either side of a change.
+pub const FEWEST: usize = 4;
+
+/// Orders that are tried for the test.
+const PERMUTATIONS: usize = 999;
+
+/// The level of significance.
+const ALPHA: f64 = 0.01;
+
+/// A change between two runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// The first run of the new level.
+    pub at: usize,
+    /// Mean of the level before.
+    pub before: f64,
+    /// Mean of the level after.
+    pub after: f64,
+    /// Chance of a difference as great.
+    pub p: f64,
+}
+
+/// The greatest of Welch's t over all splits, and where.
+fn greatest(all: &[f64]) -> Option<(f64, usize)> {
+    let t = |at: usize| {
+        let (one, other) = (mean_interval(&all[..at])?, mean_interval(&all[at..])?);
+        let variance =
+            one.deviation.powi(2) / one.count as f64 + other.deviation.powi(2) / other.count as f64;
+        Some(((one.mean - other.mean).abs() / variance.sqrt().max(1e-9 * one.mean.abs()).max(1e-300), at))
+    };
+    let last = all.len().checked_sub(FEWEST)?;
+    (FEWEST..=last).filter_map(t).max_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+/// The steps of at least `share` in a history of one figure.
+pub fn steps(all: &[f64], share: f64, seed: u64) -> Vec<Step> {
+    let mut random = Stream::new(seed, 0, Purpose::Choice);
+    let mut found: Vec<(usize, f64)> = Vec::new();
+    let mut open = vec![(0, all.len())];
+    while let Some((from, to)) = open.pop() {
+        let part = &all[from..to];
+        let Some((t, at)) = greatest(part) else { continue };
+        let level = median(part).unwrap_or(0.0).abs();
+        if (mean(&part[..at]) - mean(&part[at..])).abs() < share * level {
+            continue;
+        }
+        let mut shuffled = part.to_vec();
+        let mut as_great = 0;
+        for _ in 0..PERMUTATIONS {
+            for place in (1..shuffled.len()).rev() {
+                shuffled.swap(place, random.next_below(place as u64 + 1) as usize);
+            }
+            as_great += usize::from(greatest(&shuffled).is_some_and(|(other, _)| other >= t));
+        }
+        let p = (as_great + 1) as f64 / (PERMUTATIONS + 1) as f64;
+        if p <= ALPHA {
+            found.push((from + at, p));
+            open.extend([(from, from + at), (from + at, to)]);
+        }
+    }
+    found.sort_by_key(|(at, _)| *at);
+    let edges: Vec<usize> =
+        std::iter::once(0).chain(found.iter().map(|(at, _)| *at)).chain(std::iter::once(all.len())).collect();
+    found
+        .iter()
+        .zip(edges.windows(3))
+        .map(|((at, p), edge)| Step {
+            at: *at,
+            before: mean(&all[edge[0]..edge[1]]),
+            after: mean(&all[edge[1]..edge[2]]),
+            p: *p,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::series::synthetic::{noise, random};
+
+    #[test]
+    fn a_regression_is_dated() {
+        let mut all: Vec<f64> =
+            noise(&mut random(1), 40, 0.0).iter().map(|x| 1000.0 * (1.0 + 0.03 * x)).collect();
+        all[25..].iter_mut().for_each(|x| *x *= 0.9);
+        let found = steps(&all, 0.05, 1);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].at.abs_diff(25) <= 1 && found[0].after < found[0].before);
+    }
+
+    #[test]
+    fn noise_is_no_history() {
+        let wrong = (0..100)
+            .filter(|seed| {
+                let all: Vec<f64> =
+                    noise(&mut random(*seed), 30, 0.0).iter().map(|x| 1000.0 * (1.0 + 0.08 * x)).collect();
+                !steps(&all, 0.05, *seed).is_empty()
+            })
+            .count();
+        assert!(wrong <= 4, "{wrong} of 100");
+        assert!(steps(&[1.0; 7], 0.05, 1).is_empty());
+        assert!(steps(&[5.0; 30], 0.05, 1).is_empty());
+    }
+}

@@ -1,0 +1,80 @@
+//! What any closed system can do at most and at least, from its demands alone.
+
+/// A closed system with one class of users.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Closed {
+    /// Demand of each queueing station, divided by its number of servers.
+    pub demands: Vec<f64>,
+    /// Think time, and demands of pure delays.
+    pub think: f64,
+}
+
+/// An interval that holds throughput, and one that holds response time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// Least and greatest throughput.
+    pub throughput: (f64, f64),
+    /// Least and greatest response time.
+    pub response: (f64, f64),
+}
+
+impl Closed {
+    /// Total demand `D`.
+    pub fn demand(&self) -> f64 {
+        self.demands.iter().sum()
+    }
+
+    /// Demand of the bottleneck, `Dmax`.
+    pub fn greatest(&self) -> f64 {
+        self.demands.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// The number of users at which the asymptotes cross, `N* = (D + Z) / Dmax`.
+    pub fn saturation(&self) -> f64 {
+        (self.demand() + self.think) / self.greatest()
+    }
+
+    /// Asymptotic bounds for `users`: they need no more than demands that do not depend on load.
+    pub fn asymptotic(&self, users: f64) -> Bounds {
+        let (total, most, think) = (self.demand(), self.greatest(), self.think);
+        Bounds {
+            throughput: (users / (users * total + think), (1.0 / most).min(users / (total + think))),
+            response: (total.max(users * most - think), users * total),
+        }
+    }
+
+    /// Balanced job bounds for `users`: tighter, for separable networks of single-class queueing stations.
+    pub fn balanced(&self, users: f64) -> Bounds {
+        let (total, most, think) = (self.demand(), self.greatest(), self.think);
+        let average = total / self.demands.len() as f64;
+        let slow = total + (users - 1.0) * most / (1.0 + think / (users * total));
+        let fast = total + (users - 1.0) * average / (1.0 + think / total);
+        Bounds {
+            throughput: (users / (think + slow), (1.0 / most).min(users / (think + fast))),
+            response: ((users * most - think).max(fast), slow),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-6, "{found} instead of {expected}");
+    }
+
+    #[test]
+    fn the_sheets_vectors() {
+        let system = Closed { demands: vec![0.605, 2.1, 1.35], think: 15.0 };
+        assert!((system.saturation() - 9.0738).abs() < 1e-4);
+        near(system.asymptotic(3.0).throughput.1, 0.157_439);
+        near(system.asymptotic(3.0).response.0, 4.055);
+        near(system.balanced(3.0).throughput.0, 0.143_295);
+        near(system.balanced(3.0).throughput.1, 0.152_825);
+        near(system.asymptotic(10.0).throughput.1, 0.476_190);
+        near(system.asymptotic(10.0).response.0, 6.0);
+        near(system.balanced(10.0).throughput.0, 0.304_400);
+        near(system.balanced(10.0).throughput.1, 0.462_027);
+    }
+}

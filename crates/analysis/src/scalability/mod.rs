@@ -1,0 +1,8 @@
+//! How throughput grows with users: models fitted to a sweep, chosen by the data, and where the curve bends.
+
+pub mod fit;
+pub mod knee;
+pub mod models;
+
+pub use fit::{Choice, Fitted, choose};
+pub use models::{Model, Parameters};

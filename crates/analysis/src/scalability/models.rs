@@ -1,0 +1,102 @@
+//! Models of throughput as a function of the number of users.
+
+use crate::queueing::mva::{Station, exact};
+
+/// A shape of the curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Model {
+    /// `X = l N`: nothing is shared.
+    Linear,
+    /// `X = l N / (1 + s (N - 1))`: contention alone (Amdahl's law).
+    Contention,
+    /// One queue and a delay, by mean value analysis: demand at the queue, and delay.
+    OneQueue,
+    /// `X = l N / (1 + s (N - 1) + k N (N - 1))`: the universal scalability law (Gunther, 2007).
+    Universal,
+}
+
+/// Parameters in the order of [`Model::names`].
+pub type Parameters = Vec<f64>;
+
+impl Model {
+    /// All of them, simplest first.
+    pub const ALL: [Model; 4] = [Model::Linear, Model::Contention, Model::OneQueue, Model::Universal];
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Model::Linear => "linear",
+            Model::Contention => "contention only",
+            Model::OneQueue => "one queue and a delay",
+            Model::Universal => "universal scalability law",
+        }
+    }
+
+    /// Names of its parameters.
+    pub fn names(self) -> &'static [&'static str] {
+        match self {
+            Model::Linear => &["lambda"],
+            Model::Contention => &["lambda", "sigma"],
+            Model::OneQueue => &["demand_s", "delay_s"],
+            Model::Universal => &["lambda", "sigma", "kappa"],
+        }
+    }
+
+    /// Least and greatest value of each parameter.
+    pub(super) fn bounds(self) -> &'static [(f64, f64)] {
+        const POSITIVE: (f64, f64) = (1e-12, f64::INFINITY);
+        const SHARE: (f64, f64) = (0.0, 1.0);
+        const FROM_0: (f64, f64) = (0.0, f64::INFINITY);
+        match self {
+            Model::Linear => &[POSITIVE],
+            Model::Contention => &[POSITIVE, SHARE],
+            Model::OneQueue => &[POSITIVE, FROM_0],
+            Model::Universal => &[POSITIVE, SHARE, FROM_0],
+        }
+    }
+
+    /// Throughput for `users`.
+    pub fn throughput(self, parameters: &[f64], users: f64) -> f64 {
+        match self {
+            Model::Linear => parameters[0] * users,
+            Model::Contention => parameters[0] * users / (1.0 + parameters[1] * (users - 1.0)),
+            Model::Universal => {
+                let coherency = parameters[2] * users * (users - 1.0);
+                parameters[0] * users / (1.0 + parameters[1] * (users - 1.0) + coherency)
+            }
+            Model::OneQueue => one_queue(parameters[0], parameters[1], users),
+        }
+    }
+
+    /// Users and throughput of the curve's peak; `None` where it has none.
+    pub fn peak(self, parameters: &[f64]) -> Option<(f64, f64)> {
+        if self != Model::Universal || parameters[2] <= 0.0 {
+            return None;
+        }
+        let users = ((1.0 - parameters[1]) / parameters[2]).sqrt().max(1.0);
+        Some((users, self.throughput(parameters, users)))
+    }
+
+    /// What throughput approaches with ever more users; `None` where it grows without end or falls.
+    pub fn limit(self, parameters: &[f64]) -> Option<f64> {
+        match self {
+            Model::Linear => None,
+            Model::Contention => (parameters[1] > 0.0).then(|| parameters[0] / parameters[1]),
+            Model::OneQueue => Some(1.0 / parameters[0]),
+            Model::Universal if parameters[2] > 0.0 => None,
+            Model::Universal => (parameters[1] > 0.0).then(|| parameters[0] / parameters[1]),
+        }
+    }
+}
+
+/// Between whole numbers of users, by a line.
+fn one_queue(demand: f64, delay: f64, users: f64) -> f64 {
+    let most = users.ceil().clamp(1.0, 1e6) as u32;
+    let all = exact(&[Station::queue("", demand)], delay, most);
+    let upper = all[most as usize - 1].throughput[0];
+    let part = users - users.floor();
+    match part > 0.0 && most > 1 {
+        true => all[most as usize - 2].throughput[0] * (1.0 - part) + upper * part,
+        false => upper,
+    }
+}

@@ -1,0 +1,100 @@
+use super::super::synthetic::{heavy, lab, noise, random};
+use super::*;
+
+fn places(x: &[f64], share: f64) -> Vec<usize> {
+    changes(x, share).iter().map(|change| change.at).collect()
+}
+
+#[test]
+fn the_labs_collapse_is_dated_and_its_array_raises_no_alarm() {
+    let (Some(burst), Some(array)) = (lab(1), lab(2)) else { return };
+    assert_eq!(places(&burst, ALARMING), [28, 164]);
+    assert_eq!(places(&burst, MATERIAL), [28, 150, 164]);
+    assert_eq!(places(&array, ALARMING), Vec::<usize>::new());
+    let found = changes(&burst, ALARMING);
+    assert!((found[1].before - 5519.6).abs() < 0.1 && (found[1].after - 169.3).abs() < 0.1, "{found:?}");
+}
+
+const LENGTHS: [usize; 6] = [60, 120, 300, 1_000, 3_000, 10_000];
+
+/// Fewer of the long ones; ten times as many were tried when the method was made.
+fn rounds_of(length: usize) -> u64 {
+    (20_000 / length as u64).clamp(10, 100)
+}
+
+/// Share of series without a change in which one is claimed, by kind of noise and length.
+fn alarms(make: impl Fn(u64, usize) -> Vec<f64>, what: &str) {
+    for length in LENGTHS {
+        let rounds = rounds_of(length);
+        let wrong = (0..rounds).filter(|seed| !changes(&make(*seed, length), MATERIAL).is_empty()).count();
+        let share = wrong as f64 / rounds as f64;
+        assert!(share < 0.05, "{what}, {length} intervals: {wrong} of {rounds}");
+    }
+}
+
+fn level(noise: &[f64], deviation: f64) -> Vec<f64> {
+    noise.iter().map(|one| 1000.0 * (1.0 + deviation * one)).collect()
+}
+
+#[test]
+fn steady_series_raise_no_alarm() {
+    alarms(|seed, n| level(&noise(&mut random(seed), n, 0.0), 0.03), "independent noise");
+    alarms(|seed, n| level(&noise(&mut random(seed), n, 0.5), 0.03), "noise that remembers");
+    alarms(|seed, n| level(&heavy(&mut random(seed), n), 0.03), "heavy tails");
+    alarms(
+        |seed, n| {
+            let wave = |at: usize| 0.05 * (at as f64 * std::f64::consts::TAU / 12.0 + seed as f64).sin();
+            let noise = noise(&mut random(seed), n, 0.0);
+            noise.iter().enumerate().map(|(at, one)| 1000.0 * (1.0 + wave(at) + 0.03 * one)).collect()
+        },
+        "a wave",
+    );
+}
+
+/// Share of series with a step of a tenth in which a change is found near it.
+fn found(rho: f64) {
+    for length in LENGTHS {
+        let rounds = rounds_of(length);
+        let mut hits = 0;
+        for seed in 0..rounds {
+            let mut source = random(1_000 + seed);
+            let at = (length as f64 * (0.2 + 0.6 * source.next_unit())) as usize;
+            let up = if seed % 2 == 0 { 1.1 } else { 0.9 };
+            let mut all = level(&noise(&mut source, length, rho), 0.03);
+            all[at..].iter_mut().for_each(|one| *one *= up);
+            let near = |place: usize| place.abs_diff(at) <= (length / 20).max(6);
+            hits += usize::from(places(&all, MATERIAL).into_iter().any(near));
+        }
+        let share = hits as f64 / rounds as f64;
+        assert!(share >= 0.95, "rho {rho}, {length} intervals: {hits} of {rounds}");
+    }
+}
+
+#[test]
+fn a_step_of_a_tenth_is_found() {
+    found(0.0);
+    found(0.25);
+    found(0.5);
+}
+
+#[test]
+fn an_outlier_is_no_change() {
+    let mut all = level(&noise(&mut random(5), 300, 0.0), 0.02);
+    all[100] = 5.0;
+    all[200] = 9_000.0;
+    assert_eq!(places(&all, MATERIAL), Vec::<usize>::new());
+}
+
+#[test]
+fn edges() {
+    assert!(changes(&[], MATERIAL).is_empty());
+    assert!(changes(&[1.0; 12], MATERIAL).is_empty());
+    assert!(changes(&[0.0; 100], MATERIAL).is_empty());
+    let mut steps = vec![100.0; 40];
+    steps.extend([200.0; 40]);
+    assert_eq!(places(&steps, MATERIAL), [40]);
+    // PELT alone, against all segmentations of a short series.
+    let y = [0.0, 0.1, -0.1, 0.0, 5.0, 5.1, 4.9, 5.0, 0.1, 0.0];
+    assert_eq!(pelt(&y, &[1.0; 10], 1.0, 1), [4, 8]);
+    assert_eq!(pelt(&y, &[1.0; 10], 1.0, 3), [4, 7]);
+}

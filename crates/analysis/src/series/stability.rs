@@ -1,0 +1,197 @@
+//! The whole of it: is the level of a run's throughput one level, and which figure stands for the run?
+
+use super::change::{ALARMING, MATERIAL, changes};
+use super::period::{Period, period};
+use super::steady::{SteadyMean, mser5, steady_mean};
+use super::trend::{Trend, trend};
+use super::{mean, robust_deviation};
+use crate::interval::median;
+
+/// What a segment of a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Label {
+    /// The first, which rises to the next, early in the run.
+    WarmUp,
+    /// A level.
+    Level,
+    /// A level at least a fifth below the one before it.
+    Collapse,
+    /// A level that comes back towards one before a collapse.
+    Recovery,
+}
+
+/// A part of a run with one level.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Segment {
+    /// First interval, and the one after the last.
+    pub range: (usize, usize),
+    /// Median.
+    pub median: f64,
+    /// Mean.
+    pub mean: f64,
+    /// What it is.
+    pub label: Label,
+}
+
+/// Intervals in a row below half of the run's median.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stall {
+    /// The first.
+    pub at: usize,
+    /// How many.
+    pub intervals: usize,
+    /// The least value.
+    pub least: f64,
+}
+
+/// What a run's throughput did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stability {
+    /// Its levels, in order; one where nothing changed.
+    pub segments: Vec<Segment>,
+    /// The change that is worth an alarm, if one is: the number of the segment it begins.
+    pub alarm: Option<usize>,
+    /// Which segment stands for the run: the last level.
+    pub headline: usize,
+    /// Mean of that segment, without its warm-up, and its interval where the run is long enough.
+    pub steady: Option<SteadyMean>,
+    /// Intervals that warming up took, at the start of the run.
+    pub warm_up: usize,
+    /// The period, if the series repeats itself.
+    pub period: Option<Period>,
+    /// Drift of the headline's segment.
+    pub trend: Option<Trend>,
+    /// Standard deviation by mean, and its robust form.
+    pub variation: (f64, f64),
+    /// Stalls, in order.
+    pub stalls: Vec<Stall>,
+}
+
+/// A warm-up is over by then, as a share of the run.
+const EARLY: f64 = 1.0 / 3.0;
+
+/// A fall by so much is a collapse.
+const COLLAPSE: f64 = 0.2;
+
+/// Judges a series of throughput. `None` for fewer than 10 intervals.
+pub fn stability(all: &[f64]) -> Option<Stability> {
+    if all.len() < 10 {
+        return None;
+    }
+    let repeats = period(all);
+    let found = changes(all, MATERIAL);
+    let mut segments = Vec::with_capacity(found.len() + 1);
+    let edges: Vec<usize> =
+        std::iter::once(0).chain(found.iter().map(|c| c.at)).chain(std::iter::once(all.len())).collect();
+    for pair in edges.windows(2) {
+        let part = &all[pair[0]..pair[1]];
+        let middle = median(part).unwrap_or(0.0);
+        segments.push(Segment {
+            range: (pair[0], pair[1]),
+            median: middle,
+            mean: mean(part),
+            label: Label::Level,
+        });
+    }
+    label(&mut segments, all.len());
+    let greatest = segments.iter().map(|s| s.median).fold(f64::MIN_POSITIVE, f64::max);
+    let steps = |at: &usize| {
+        let step = (segments[*at].median - segments[*at - 1].median).abs() / greatest;
+        step >= ALARMING && segments[*at - 1].label != Label::WarmUp
+    };
+    let alarm = (1..segments.len()).find(steps);
+    let headline = segments.len() - 1;
+    let (from, to) = segments[headline].range;
+    let first = &segments[0];
+    let in_first = mser5(&all[first.range.0..first.range.1]).unwrap_or(0);
+    let warm_up = if first.label == Label::WarmUp { first.range.1 } else { in_first };
+    let level = &all[if headline == 0 { warm_up } else { from }..to];
+    let middle = median(all).unwrap_or(0.0);
+    let whole = mean(all);
+    let spread = all.iter().map(|one| (one - whole).powi(2)).sum::<f64>() / (all.len() - 1) as f64;
+    let share = |value: f64, by: f64| if by > 0.0 { value / by } else { 0.0 };
+    Some(Stability {
+        alarm,
+        headline,
+        steady: steady_mean(level, repeats.map_or(1, |period| period.intervals)),
+        warm_up,
+        period: repeats,
+        trend: trend(level),
+        variation: (share(spread.sqrt(), whole), share(robust_deviation(all), middle)),
+        stalls: stalls(all, middle / 2.0),
+        segments,
+    })
+}
+
+fn label(segments: &mut [Segment], length: usize) {
+    for at in 1..segments.len() {
+        let (before, own) = (segments[at - 1].median, segments[at].median);
+        let higher = segments[..at].iter().map(|s| s.median).fold(0.0, f64::max);
+        segments[at].label = match own {
+            own if own < before * (1.0 - COLLAPSE) => Label::Collapse,
+            own if own > before && before < higher * (1.0 - COLLAPSE) => Label::Recovery,
+            _ => Label::Level,
+        };
+    }
+    let early = segments.len() > 1 && segments[0].range.1 as f64 <= EARLY * length as f64;
+    if early && segments[1].median > segments[0].median {
+        segments[0].label = Label::WarmUp;
+    }
+}
+
+fn stalls(all: &[f64], below: f64) -> Vec<Stall> {
+    let mut found: Vec<Stall> = Vec::new();
+    for (at, one) in all.iter().enumerate().filter(|(_, one)| **one < below) {
+        match found.last_mut().filter(|last| last.at + last.intervals == at) {
+            Some(last) => {
+                last.intervals += 1;
+                last.least = last.least.min(*one);
+            }
+            None => found.push(Stall { at, intervals: 1, least: *one }),
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::synthetic::{noise, random};
+    use super::*;
+
+    fn around(level: f64, count: usize, seed: u64) -> Vec<f64> {
+        noise(&mut random(seed), count, 0.2).iter().map(|one| level * (1.0 + 0.02 * one)).collect()
+    }
+
+    #[test]
+    fn one_level() {
+        let found = stability(&around(1000.0, 300, 1)).unwrap();
+        assert_eq!((found.segments.len(), found.alarm, found.stalls.len()), (1, None, 0));
+        let steady = found.steady.unwrap();
+        assert!((steady.interval.mean - 1000.0).abs() < 3.0 * steady.interval.half_width.max(1.0));
+        assert!(stability(&[1.0; 9]).is_none());
+    }
+
+    #[test]
+    fn warm_up_collapse_and_recovery() {
+        let mut all = around(700.0, 40, 1);
+        all.extend(around(1000.0, 200, 2));
+        all.extend(around(300.0, 100, 3));
+        all.extend(around(1000.0, 100, 4));
+        let found = stability(&all).unwrap();
+        let labels: Vec<Label> = found.segments.iter().map(|segment| segment.label).collect();
+        assert_eq!(labels, [Label::WarmUp, Label::Level, Label::Collapse, Label::Recovery], "{found:?}");
+        assert_eq!((found.warm_up, found.alarm), (found.segments[0].range.1, Some(2)));
+        assert!((found.segments[2].range.0).abs_diff(240) <= 2);
+        assert_eq!(found.headline, 3);
+    }
+
+    #[test]
+    fn stalls_are_counted() {
+        let mut all = around(1000.0, 100, 5);
+        (all[30], all[31], all[70]) = (0.0, 100.0, 10.0);
+        let found = stability(&all).unwrap();
+        let places: Vec<(usize, usize)> = found.stalls.iter().map(|s| (s.at, s.intervals)).collect();
+        assert_eq!(places, [(30, 2), (70, 1)]);
+        assert_eq!(found.segments.len(), 1);
+    }
+}

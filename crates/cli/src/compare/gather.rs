@@ -1,0 +1,183 @@
+//! Directories into groups of runs that are repetitions of each other.
+
+use crate::exit::Failure;
+use dyno_rundir::{ExperimentDir, RunDir};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Runs of the same thing.
+#[derive(Debug)]
+pub struct Group {
+    /// What it is called in a comparison.
+    pub name: String,
+    /// The level of each factor, and what a strategy has set.
+    pub levels: Vec<(String, String)>,
+    /// Runs with a result.
+    pub runs: Vec<RunDir>,
+}
+
+/// What one argument holds.
+#[derive(Debug)]
+pub struct Side {
+    /// Its path.
+    pub name: String,
+    /// Its groups: one for a run, or for a folder of runs.
+    pub groups: Vec<Group>,
+    /// What had to be left out.
+    pub warnings: Vec<String>,
+}
+
+impl Group {
+    /// Its levels in words.
+    pub fn key(&self) -> String {
+        words(self.levels.iter())
+    }
+
+    /// Its levels without that of a factor.
+    pub fn without(&self, factor: &str) -> String {
+        words(self.levels.iter().filter(|(name, _)| name != factor))
+    }
+}
+
+fn words<'a>(levels: impl Iterator<Item = &'a (String, String)>) -> String {
+    levels.map(|(name, level)| format!("{name}={level}")).collect::<Vec<_>>().join(" ")
+}
+
+/// Reads what a path holds.
+pub fn side(path: &Path) -> Result<Side, Failure> {
+    let name = path.display().to_string();
+    let mut side = Side { name: name.clone(), groups: Vec::new(), warnings: Vec::new() };
+    if ExperimentDir::is_one(path) {
+        experiment(path, &mut side)?;
+    } else if path.join("run.json").is_file() {
+        side.add(name.clone(), Vec::new(), path)?;
+    } else {
+        let mut folders: Vec<_> =
+            std::fs::read_dir(path).map_err(|e| Failure::Usage(format!("{name}: {e}")))?.flatten().collect();
+        folders.sort_by_key(std::fs::DirEntry::file_name);
+        for folder in folders.iter().filter(|folder| folder.path().join("run.json").is_file()) {
+            side.add(name.clone(), Vec::new(), &folder.path())?;
+        }
+    }
+    side.groups.retain(|group| !group.runs.is_empty());
+    match side.groups.is_empty() {
+        false => Ok(side),
+        true => {
+            let left = side.warnings.first().map_or(String::new(), |w| format!(" ({w})"));
+            Err(Failure::Usage(format!("{name}: no run with a result in it{left}")))
+        }
+    }
+}
+
+fn experiment(path: &Path, side: &mut Side) -> Result<(), Failure> {
+    let experiment = ExperimentDir::open(path)?;
+    for run in experiment.runs.iter().filter(|run| run.status == "complete") {
+        let mut levels = experiment.cell(run.cell).map(|cell| cell.levels.clone()).unwrap_or_default();
+        if let Some((name, value)) = run.point.split_once('=') {
+            levels.push((name.to_owned(), value.to_owned()));
+        }
+        let name = format!("{} {}", experiment.name, words(levels.iter())).trim().to_owned();
+        side.add(name, levels, &path.join(&run.dir))?;
+    }
+    Ok(())
+}
+
+impl Side {
+    /// Adds a run to the group of its levels; one without a result, or an invalid one, is left out.
+    fn add(&mut self, name: String, levels: Vec<(String, String)>, path: &Path) -> Result<(), Failure> {
+        let run = RunDir::open(path)?;
+        let shown = path.display();
+        let why = match &run.summary {
+            None => Some("it has not come to its end".to_owned()),
+            Some(summary) => {
+                let invalid = summary.verdict.trust == dyno_rundir::schema::Trust::Invalid;
+                let reason = summary.verdict.reasons.first().map_or("", |reason| reason.text.as_str());
+                invalid.then(|| format!("it is invalid: {reason}"))
+            }
+        };
+        if let Some(why) = why {
+            self.warnings.push(format!("{shown} is left out: {why}"));
+            return Ok(());
+        }
+        match self.groups.iter_mut().find(|group| group.levels == levels) {
+            Some(group) => group.runs.push(run),
+            None => self.groups.push(Group { name, levels, runs: vec![run] }),
+        }
+        Ok(())
+    }
+}
+
+/// Settings of runs that say when and where, not what.
+const PLACES: [&str; 9] =
+    ["out", "dyno.out", "redis.port", "redis.host", "redis.uri", "title", "name", "cell", "repetition"];
+
+/// Settings and facts of the database that differ between the first runs of two groups.
+pub fn settings(first: &Group, second: &Group) -> Vec<(String, String, String)> {
+    let of = |group: &Group| -> BTreeMap<String, String> {
+        let Some(run) = group.runs.first() else { return BTreeMap::new() };
+        let settings = run.run.settings.iter().map(|s| (s.key.clone(), s.value.clone()));
+        let facts = run.run.facts.iter().map(|(name, value)| (format!("database: {name}"), value.clone()));
+        let database = std::iter::once(("database".to_owned(), run.run.database.clone()));
+        settings.chain(facts).chain(database).filter(|(key, _)| !PLACES.contains(&key.as_str())).collect()
+    };
+    differences(&of(first), &of(second))
+}
+
+fn differences(
+    one: &BTreeMap<String, String>,
+    other: &BTreeMap<String, String>,
+) -> Vec<(String, String, String)> {
+    let mut keys: Vec<&String> = one.keys().chain(other.keys()).collect();
+    keys.sort();
+    keys.dedup();
+    let value = |all: &BTreeMap<String, String>, key: &str| all.get(key).cloned().unwrap_or("-".into());
+    keys.into_iter()
+        .map(|key| (key.clone(), value(one, key), value(other, key)))
+        .filter(|(_, one, other)| one != other)
+        .collect()
+}
+
+/// Facts of the environment that differ between the first runs of two groups.
+pub fn environment(first: &Group, second: &Group) -> Vec<(String, String, String)> {
+    let system = |group: &Group| group.runs.first()?.environment.system.clone();
+    let (Some(one), Some(other)) = (system(first), system(second)) else { return Vec::new() };
+    let shown = |value: Option<String>| value.unwrap_or("-".into());
+    let found = one.differences(&other).into_iter();
+    found.map(|d| (format!("{}: {}", d.group, d.name), shown(d.first), shown(d.second))).collect()
+}
+
+/// What stands in the way of a comparison.
+pub fn warnings(first: &Group, second: &Group) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for group in [first, second] {
+        let name = &group.name;
+        let suspect = group.runs.iter().filter(|run| {
+            let trust = run.summary.as_ref().map(|summary| summary.verdict.trust);
+            trust == Some(dyno_rundir::schema::Trust::Suspect)
+        });
+        let count = suspect.count();
+        if count > 0 {
+            warnings.push(format!("{count} of {} runs of {name} are suspect", group.runs.len()));
+        }
+        let mut hashes: Vec<&str> = group
+            .runs
+            .iter()
+            .filter_map(|run| run.environment.system.as_ref().map(|system| system.hash.as_str()))
+            .collect();
+        hashes.sort_unstable();
+        hashes.dedup();
+        if hashes.len() > 1 {
+            warnings.push(format!("runs of {name} were made in {} different environments", hashes.len()));
+        }
+        if group.runs.len() == 1 {
+            let words = "says nothing about how much runs differ";
+            warnings.push(format!("one run of {name} {words}: 5 or more are needed, 10 are better"));
+        }
+    }
+    let unit = |group: &Group| group.runs.first().map(|run| run.run.unit_ns);
+    if unit(first) != unit(second) {
+        warnings.push("latencies were recorded in different units: small ones cannot be told apart".into());
+    }
+    warnings.dedup();
+    warnings
+}

@@ -1,0 +1,143 @@
+//! `dyno history`: one figure over many runs, and where its level changed.
+
+use super::gather::{self, Group};
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+use clap::Args;
+use dyno_analysis::compare::history::{FEWEST, Step, steps};
+use dyno_rundir::RunDir;
+use std::path::PathBuf;
+
+/// `dyno history`.
+#[derive(Clone, Debug, Args)]
+pub struct HistoryArgs {
+    /// Run directories, folders of them, or experiments, in any order: runs are put in order of their beginning
+    #[arg(required = true, value_name = "DIR")]
+    pub dirs: Vec<PathBuf>,
+    /// The figure: throughput, or a percentile of an operation's response time such as p99(read)
+    #[arg(long, value_name = "FIGURE", default_value = "throughput")]
+    pub figure: String,
+    /// Relative change that matters, per cent
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
+    pub margin: f64,
+    /// Exit with code 4 if the last level is worse than the one before it
+    #[arg(long)]
+    pub fail_on_worse: bool,
+    /// Seed of the permutation test
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// One run's figure.
+#[derive(serde::Serialize)]
+struct Point {
+    started: String,
+    dir: String,
+    value: f64,
+}
+
+/// Runs of one cell, or of the same title and database.
+#[derive(serde::Serialize)]
+struct Line {
+    what: String,
+    points: Vec<Point>,
+    steps: Vec<StepShown>,
+}
+
+#[derive(serde::Serialize)]
+struct StepShown {
+    first_run: String,
+    before: f64,
+    after: f64,
+    p: f64,
+    better: bool,
+}
+
+fn figure(run: &RunDir, text: &str) -> Result<Option<f64>, Failure> {
+    let Some(phase) = run.summary.as_ref().and_then(|summary| summary.measured()) else { return Ok(None) };
+    if text.eq_ignore_ascii_case("throughput") {
+        return Ok(Some(phase.throughput));
+    }
+    // The figure of a threshold, without its condition.
+    let condition = dyno_analysis::Condition::parse(&format!("{text} < 1us"))
+        .map_err(|e| Failure::Usage(format!("--figure {text}: {e}")))?;
+    Ok(condition.evaluate(phase).measured)
+}
+
+/// `dyno history`.
+pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
+    let mut lines: Vec<(String, Vec<RunDir>)> = Vec::new();
+    for dir in &args.dirs {
+        let side = gather::side(dir)?;
+        side.warnings.iter().for_each(|warning| terminal::warn(warning));
+        for Group { levels, runs, .. } in side.groups {
+            for run in runs {
+                let title = run.summary.as_ref().map_or(String::new(), |s| s.title.clone());
+                let levels: Vec<String> =
+                    levels.iter().map(|(name, level)| format!("{name}={level}")).collect();
+                let product = run.run.database.split(' ').next().unwrap_or("").to_owned();
+                let what = format!("{title}, {product} {}", levels.join(" ")).trim().to_owned();
+                match lines.iter_mut().find(|(known, _)| *known == what) {
+                    Some((_, all)) => all.push(run),
+                    None => lines.push((what, vec![run])),
+                }
+            }
+        }
+    }
+    let latency = !args.figure.eq_ignore_ascii_case("throughput");
+    let mut shown = Vec::new();
+    for (what, mut runs) in lines {
+        runs.sort_by(|a, b| a.run.started.cmp(&b.run.started));
+        let mut points = Vec::new();
+        for run in &runs {
+            let value = figure(run, &args.figure)?;
+            let dir = run.path.display().to_string();
+            points.extend(value.map(|value| Point { started: run.run.started.clone(), dir, value }));
+        }
+        let values: Vec<f64> = points.iter().map(|point| point.value).collect();
+        let found = steps(&values, args.margin / 100.0, args.seed);
+        let step = |step: &Step| StepShown {
+            first_run: points[step.at].dir.clone(),
+            before: step.before,
+            after: step.after,
+            p: step.p,
+            better: (step.after > step.before) != latency,
+        };
+        let steps = found.iter().map(step).collect();
+        shown.push(Line { what, points, steps });
+    }
+    match args.json {
+        true => {
+            let text = serde_json::to_string_pretty(&shown).map_err(|e| Failure::Internal(e.to_string()))?;
+            terminal::out(&format!("{text}\n"));
+        }
+        false => shown.iter().for_each(|line| terminal::out(&text(line, &args.figure))),
+    }
+    let worse = shown.iter().any(|line| line.steps.last().is_some_and(|step| !step.better));
+    Ok(if args.fail_on_worse && worse { Exit::Threshold } else { Exit::Ok })
+}
+
+fn text(line: &Line, figure: &str) -> String {
+    let mut out = format!("{}: {figure} of {} runs\n", line.what, line.points.len());
+    let greatest = line.points.iter().map(|p| p.value).fold(f64::MIN_POSITIVE, f64::max);
+    for point in &line.points {
+        let step = line.steps.iter().find(|step| step.first_run == point.dir);
+        let mark = step.map_or(String::new(), |step| {
+            let change = (step.after / step.before - 1.0) * 100.0;
+            let word = if step.better { "better" } else { "worse" };
+            format!("  <- {word} from here on: {change:+.1} % (p = {:.3})", step.p)
+        });
+        let bar = "#".repeat((point.value / greatest * 30.0).round() as usize);
+        let second = point.started.split('.').next().unwrap_or(&point.started);
+        out += &format!("  {second:<20}  {:>12.1}  {bar:<30}{mark}\n", point.value);
+    }
+    if line.points.len() < 2 * FEWEST {
+        out += &format!("  fewer than {} runs: no change can be told from noise\n", 2 * FEWEST);
+    } else if line.steps.is_empty() {
+        out += "  no change\n";
+    }
+    out
+}

@@ -1,0 +1,203 @@
+//! `dyno compare` and `dyno history`: runs of the same thing are repetitions, and the unit of every statistic.
+
+mod figures;
+mod gather;
+mod history;
+mod noise;
+mod show;
+
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+use clap::{Args, ValueEnum};
+use dyno_analysis::compare::Conclusion;
+use figures::Figure;
+use gather::{Group, Side};
+use std::path::PathBuf;
+
+pub use history::{HistoryArgs, history};
+
+/// What ends with exit code 4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// A figure is worse
+    Worse,
+    /// A figure is better or worse
+    Different,
+    /// A figure is worse, or nothing can be said of it
+    Unclear,
+}
+
+/// `dyno compare`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+A side is a run directory, an experiment's directory, or a folder of run directories that are repetitions of each other.\n\
+Experiments are compared cell by cell. With --by FACTOR one experiment is enough: its levels are compared with the first.")]
+pub struct CompareArgs {
+    /// What to compare: the first is the baseline
+    #[arg(required = true, value_name = "DIR")]
+    pub sides: Vec<PathBuf>,
+    /// Compare the levels of a factor within one experiment
+    #[arg(long, value_name = "FACTOR")]
+    pub by: Option<String>,
+    /// Relative difference of throughput that matters, per cent
+    #[arg(long, value_name = "PERCENT", default_value_t = 2.0)]
+    pub margin: f64,
+    /// Relative difference of latencies that matters, per cent
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
+    pub latency_margin: f64,
+    /// Exit with code 4 on this
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub fail_on: Option<FailOn>,
+    /// The sides are the same thing: keep what differs as the noise floor of this environment and database
+    #[arg(long)]
+    pub noise_floor: bool,
+    /// Price of an hour of everything that takes part, such as server=0.34,client=0.17
+    #[arg(long, value_name = "ROLE=PRICE,...")]
+    pub price: Option<String>,
+    /// Seed of the resampling
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// One cell of the baseline beside that of another side.
+#[derive(Debug, serde::Serialize)]
+pub struct Pairing {
+    /// What they have in common: levels of factors, or nothing.
+    pub cell: String,
+    /// Name of the baseline.
+    pub first: String,
+    /// Name of the other.
+    pub second: String,
+    /// Every figure that both have.
+    pub figures: Vec<Figure>,
+    /// Settings that differ: key, first, second.
+    pub settings: Vec<(String, String, String)>,
+    /// Facts of the environment that differ: name, first, second.
+    pub environment: Vec<(String, String, String)>,
+    /// What stands in the way of a comparison.
+    pub warnings: Vec<String>,
+}
+
+/// `dyno compare`.
+pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
+    let shares = [("--margin", args.margin), ("--latency-margin", args.latency_margin)];
+    if let Some((name, value)) = shares.into_iter().find(|(_, value)| !(0.0..100.0).contains(value)) {
+        return Err(Failure::Usage(format!("{name} {value}: expected per cent, from 0 to below 100")));
+    }
+    let price = args.price.as_deref().map(figures::price).transpose()?;
+    let sides: Vec<Side> = args.sides.iter().map(|path| gather::side(path)).collect::<Result<_, _>>()?;
+    for warning in sides.iter().flat_map(|side| &side.warnings) {
+        terminal::warn(warning);
+    }
+    let pairs = pairs(args, &sides)?;
+    let floors = noise::Floors::read();
+    let mut all = Vec::with_capacity(pairs.len());
+    for (cell, first, second) in &pairs {
+        let floor = floors.of(first);
+        let figures = figures::compare(args, price, first, second, &floor);
+        all.push(Pairing {
+            cell: cell.clone(),
+            first: first.name.clone(),
+            second: second.name.clone(),
+            figures,
+            settings: gather::settings(first, second),
+            environment: gather::environment(first, second),
+            warnings: gather::warnings(first, second),
+        });
+    }
+    if args.noise_floor {
+        let kept = floors.keep(&pairs, &all)?;
+        terminal::note(&format!("noise floor kept in {}", kept.display()));
+    }
+    match args.json {
+        true => {
+            let text = serde_json::to_string_pretty(&all).map_err(|e| Failure::Internal(e.to_string()))?;
+            terminal::out(&format!("{text}\n"));
+        }
+        false => terminal::out(&show::text(&all)),
+    }
+    Ok(exit(args.fail_on, &all))
+}
+
+fn exit(fail_on: Option<FailOn>, all: &[Pairing]) -> Exit {
+    let bad = |conclusion: Conclusion| match (fail_on, conclusion) {
+        (None, _) => false,
+        (Some(_), Conclusion::Worse) => true,
+        (Some(FailOn::Different), Conclusion::Better) => true,
+        (Some(FailOn::Unclear), Conclusion::Unclear(_)) => true,
+        _ => false,
+    };
+    let conclusions =
+        || all.iter().flat_map(|pairing| &pairing.figures).map(|figure| figure.found.conclusion);
+    if conclusions().any(bad) {
+        return Exit::Threshold;
+    }
+    match conclusions().next() {
+        None => Exit::Invalid,
+        Some(_) => Exit::Ok,
+    }
+}
+
+/// Which groups stand beside each other.
+fn pairs<'a>(args: &CompareArgs, sides: &'a [Side]) -> Result<Vec<(String, &'a Group, &'a Group)>, Failure> {
+    if let Some(factor) = &args.by {
+        return by_factor(factor, sides);
+    }
+    let [first, others @ ..] = sides else { return Ok(Vec::new()) };
+    if others.is_empty() {
+        let words = "nothing to compare with: give two directories or more, or --by FACTOR";
+        return Err(Failure::Usage(format!("{}: {words}", first.name)));
+    }
+    let mut pairs = Vec::new();
+    for other in others {
+        if let ([one], [two]) = (&first.groups[..], &other.groups[..]) {
+            pairs.push((one.key(), one, two));
+            continue;
+        }
+        let found = first.groups.iter().filter_map(|group| {
+            let same = other.groups.iter().find(|candidate| candidate.key() == group.key())?;
+            Some((group.key(), group, same))
+        });
+        let before = pairs.len();
+        pairs.extend(found);
+        if pairs.len() == before {
+            let keys = |side: &Side| side.groups.iter().map(Group::key).collect::<Vec<_>>().join("; ");
+            let (one, two) = (keys(first), keys(other));
+            let words = format!("no cell in common: {} has {one}; {} has {two}", first.name, other.name);
+            return Err(Failure::Usage(words));
+        }
+    }
+    Ok(pairs)
+}
+
+/// Each level of a factor beside the first, where all other levels are the same.
+fn by_factor<'a>(factor: &str, sides: &'a [Side]) -> Result<Vec<(String, &'a Group, &'a Group)>, Failure> {
+    let [side] = sides else {
+        return Err(Failure::Usage(format!("--by {factor}: goes with one experiment")));
+    };
+    let factors = || side.groups.iter().flat_map(|group| group.levels.iter().map(|(name, _)| name.as_str()));
+    if !factors().any(|name| name == factor) {
+        let hint = dyno_plan::suggest::hint(factor, factors());
+        let mut known: Vec<&str> = factors().collect();
+        known.sort_unstable();
+        known.dedup();
+        let known = if known.is_empty() { "it has none".to_owned() } else { known.join(", ") };
+        return Err(Failure::Usage(format!(
+            "--by {factor}: no factor of {}{hint}; factors: {known}",
+            side.name
+        )));
+    }
+    let mut pairs = Vec::new();
+    let mut baselines: Vec<(String, &Group)> = Vec::new();
+    for group in &side.groups {
+        let rest = group.without(factor);
+        match baselines.iter().find(|(key, _)| *key == rest) {
+            Some((_, first)) => pairs.push((rest, *first, group)),
+            None => baselines.push((rest, group)),
+        }
+    }
+    Ok(pairs)
+}

@@ -1,0 +1,82 @@
+//! Noise floors: how much runs of the same thing have been seen to differ, by environment and database.
+
+use super::Pairing;
+use super::gather::Group;
+use crate::exit::Failure;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The relative half-width of each figure.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Floor(BTreeMap<String, f64>);
+
+impl Floor {
+    /// The floor of a figure; 0 if none is known.
+    pub fn of(&self, figure: &str) -> f64 {
+        self.0.get(figure).copied().unwrap_or(0.0)
+    }
+}
+
+/// All floors that are known here.
+#[derive(Debug, Default)]
+pub struct Floors(BTreeMap<String, Floor>);
+
+/// `$XDG_STATE_HOME/dyno/noise.json`, or below `~/.local/state`.
+fn path() -> Option<PathBuf> {
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+    Some(state.or_else(home)?.join("dyno/noise.json"))
+}
+
+/// The environment's hash and the database.
+fn key(group: &Group) -> Option<String> {
+    let run = group.runs.first()?;
+    Some(format!("{} {}", run.environment.system.as_ref()?.hash, run.run.database))
+}
+
+impl Floors {
+    /// Reads them; none where nothing is kept, or nothing that can be read.
+    pub fn read() -> Self {
+        let text = path().and_then(|path| std::fs::read_to_string(path).ok());
+        Floors(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+    }
+
+    /// Those of a group's environment and database.
+    pub fn of(&self, group: &Group) -> Floor {
+        key(group).and_then(|key| self.0.get(&key).cloned()).unwrap_or_default()
+    }
+
+    /// Keeps what the sides differ by, the greatest of all pairs.
+    pub fn keep(&self, pairs: &[(String, &Group, &Group)], all: &[Pairing]) -> Result<PathBuf, Failure> {
+        let path =
+            path().ok_or_else(|| Failure::Usage("--noise-floor: neither HOME nor XDG_STATE_HOME".into()))?;
+        let mut floors = self.0.clone();
+        let mut renewed: Vec<String> = Vec::new();
+        for ((_, first, _), pairing) in pairs.iter().zip(all) {
+            let Some(key) = key(first) else {
+                let words = "--noise-floor: the runs do not say in which environment they were made";
+                return Err(Failure::Usage(words.into()));
+            };
+            // An old floor is replaced, not widened.
+            let floor = floors.entry(key.clone()).or_default();
+            if !renewed.contains(&key) {
+                floor.0.clear();
+                renewed.push(key);
+            }
+            for figure in &pairing.figures {
+                let ratio = figure.found.ratio;
+                let wide = (ratio.low - 1.0).abs().max((ratio.high - 1.0).abs());
+                let kept = floor.0.entry(figure.name.clone()).or_default();
+                *kept = kept.max(wide);
+            }
+        }
+        let io = |error: std::io::Error| Failure::Internal(format!("{}: {error}", path.display()));
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(io)?;
+        }
+        let text = serde_json::to_string_pretty(&floors).map_err(|e| Failure::Internal(e.to_string()))?;
+        let part = path.with_extension("json.part");
+        std::fs::write(&part, text + "\n").and_then(|()| std::fs::rename(&part, &path)).map_err(io)?;
+        Ok(path)
+    }
+}

@@ -1,0 +1,98 @@
+//! A comparison as text: the verdict in words first, then the figures it comes from.
+
+use super::Pairing;
+use super::figures::Figure;
+use dyno_analysis::compare::{Conclusion, rank};
+
+/// The words for a conclusion.
+pub fn words(figure: &Figure) -> String {
+    let found = &figure.found;
+    let change = (found.ratio.value - 1.0) * 100.0;
+    let interval =
+        format!("{:+.1} to {:+.1} %", (found.ratio.low - 1.0) * 100.0, (found.ratio.high - 1.0) * 100.0);
+    match found.conclusion {
+        Conclusion::Better => format!("better by {:.1} % ({interval})", change.abs()),
+        Conclusion::Worse => format!("worse by {:.1} % ({interval})", change.abs()),
+        Conclusion::Same => format!("no difference that matters ({interval})"),
+        Conclusion::Unclear(0) => format!("not enough data ({interval})"),
+        Conclusion::Unclear(1) => format!("not enough data: 1 more run a side ({interval})"),
+        Conclusion::Unclear(runs) if runs > 100 => {
+            format!("runs differ too much to say: some {runs} more a side ({interval})")
+        }
+        Conclusion::Unclear(runs) => format!("not enough data: {runs} more runs a side ({interval})"),
+    }
+}
+
+fn number(value: f64) -> String {
+    match value.abs() {
+        v if v >= 1_000.0 => dyno_types::units::Thousands(value.round() as u64).to_string(),
+        v if v >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// All of it.
+pub fn text(all: &[Pairing]) -> String {
+    let mut out = String::new();
+    for pairing in all {
+        let cell = if pairing.cell.is_empty() { String::new() } else { format!("  [{}]", pairing.cell) };
+        out += &format!("{}  against  {}{cell}\n", pairing.second, pairing.first);
+        for warning in &pairing.warnings {
+            out += &format!("  note: {warning}\n");
+        }
+        if pairing.figures.is_empty() {
+            out += "  nothing that both have\n";
+        }
+        out += &table(&pairing.figures);
+        for (title, rows) in [("settings", &pairing.settings), ("environment", &pairing.environment)] {
+            if !rows.is_empty() {
+                out += &format!("  {title} that differ\n");
+            }
+            for (key, one, other) in rows {
+                out += &format!("    {key}: {one} -> {other}\n");
+            }
+        }
+        out.push('\n');
+    }
+    out += "Intervals hold 95 %; runs are the unit. p: Mann-Whitney; effect: Cliff's delta.\n";
+    out
+}
+
+fn table(figures: &[Figure]) -> String {
+    let head = ["", "first", "second", "unit", "p", "effect", "verdict"].map(str::to_owned).to_vec();
+    let mut rows = vec![head];
+    for figure in figures {
+        let found = &figure.found;
+        let mut verdict = words(figure);
+        if figure.noise > 0.0 {
+            verdict += &format!("; noise floor {:.1} %", figure.noise * 100.0);
+        }
+        rows.push(vec![
+            figure.name.clone(),
+            number(found.means.0),
+            number(found.means.1),
+            figure.unit.to_owned(),
+            format!("{:.3}", found.p),
+            rank::size(found.delta).to_owned(),
+            verdict,
+        ]);
+    }
+    if rows.len() == 1 {
+        return String::new();
+    }
+    let wide = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..7).map(wide).collect();
+    let mut out = String::new();
+    for row in rows {
+        let cells: Vec<String> = row
+            .iter()
+            .enumerate()
+            .map(|(at, cell)| match at {
+                1 | 2 | 4 => format!("{cell:>width$}", width = widths[at]),
+                _ => format!("{cell:<width$}", width = widths[at]),
+            })
+            .collect();
+        out += &format!("  {}\n", cells.join("  ").trim_end());
+    }
+    out
+}

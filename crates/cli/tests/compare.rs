@@ -1,0 +1,135 @@
+//! `dyno compare` and `dyno history` on runs whose truth is known: a simulated server in virtual time.
+
+mod common;
+
+use common::{Dyno, assert_exit, stderr, stdout};
+use serde_json::Value;
+
+/// Makes runs of a simulated server with exponential service times of this mean; each has draws of its own.
+fn runs(dyno: &Dyno, folder: &str, service_us: u32, seeds: std::ops::Range<u32>) {
+    for seed in seeds {
+        let target = format!("sim:?service={service_us}us&distribution=exponential&seed={seed}");
+        let (seed, out) = (seed.to_string(), format!("{folder}/{seed:03}"));
+        let run =
+            ["run", &target, "--users", "1", "--ops", "20000", "--seed", &seed, "--out", &out, "--quiet"];
+        assert_exit(&dyno.run(&run), &[0]);
+    }
+}
+
+fn conclusion(found: &Value, name: &str) -> Value {
+    let figures = found[0]["figures"].as_array().unwrap();
+    figures
+        .iter()
+        .find(|figure| figure["name"] == name)
+        .map_or(Value::Null, |figure| figure["conclusion"].clone())
+}
+
+#[test]
+fn a_slower_server_is_found_and_the_same_is_the_same() {
+    let dyno = Dyno::new();
+    runs(&dyno, "a", 100, 1..7);
+    runs(&dyno, "again", 100, 11..17);
+    runs(&dyno, "b", 110, 21..27);
+    let same = dyno.run(&["compare", "a", "again", "--json", "--fail-on", "different"]);
+    assert_exit(&same, &[0]);
+    let found: Value = serde_json::from_str(&stdout(&same)).unwrap();
+    assert_eq!(conclusion(&found, "throughput"), "same", "{found}");
+    let worse = dyno.run(&["compare", "a", "b", "--fail-on", "worse"]);
+    assert_exit(&worse, &[4]);
+    assert!(stdout(&worse).contains("worse by 9."), "{}", stdout(&worse));
+    assert_exit(&dyno.run(&["compare", "a", "b"]), &[0]);
+    // A price an hour: dearer by as much as it is slower.
+    let priced = dyno.run(&["compare", "a", "b", "--json", "--price", "server=0.5,client=0.5"]);
+    let found: Value = serde_json::from_str(&stdout(&priced)).unwrap();
+    assert_eq!(conclusion(&found, "throughput per price"), "worse", "{found}");
+    // More than two sides: each against the first.
+    let three = dyno.run(&["compare", "a", "again", "b", "--json"]);
+    let found: Value = serde_json::from_str(&stdout(&three)).unwrap();
+    assert_eq!(found.as_array().unwrap().len(), 2);
+    // One run a side says nothing of noise.
+    let one = dyno.run(&["compare", "a/001", "b/021"]);
+    assert_exit(&one, &[0]);
+    assert!(stdout(&one).contains("not enough data: 2 more runs"), "{}", stdout(&one));
+    assert_exit(&dyno.run(&["compare", "a/001", "b/021", "--fail-on", "unclear"]), &[4]);
+}
+
+#[test]
+fn a_noise_floor_is_kept_and_held_against_claims() {
+    let dyno = Dyno::new();
+    // Two "same" sides that differ by a tenth: such an environment can tell nothing below that.
+    runs(&dyno, "a", 100, 1..5);
+    runs(&dyno, "b", 110, 11..15);
+    let state = dyno.path("state");
+    let with = |arguments: &[&str]| dyno.command(arguments).env("XDG_STATE_HOME", &state).output().unwrap();
+    assert!(stdout(&with(&["compare", "a", "b"])).contains("worse by"));
+    let kept = with(&["compare", "a", "b", "--noise-floor"]);
+    assert!(stderr(&kept).contains("noise.json"), "{}", stderr(&kept));
+    let text = stdout(&with(&["compare", "a", "b"]));
+    assert!(text.contains("noise floor") && !text.contains("throughput  worse"), "{text}");
+    let line = text.lines().find(|line| line.trim_start().starts_with("throughput ")).unwrap();
+    assert!(line.contains("not enough data") || line.contains("differ too much"), "{line}");
+}
+
+#[test]
+fn experiments_are_compared_cell_by_cell_and_level_by_level() {
+    let dyno = Dyno::new();
+    for (name, service) in [("one", "100us"), ("two", "130us")] {
+        let text = format!(
+            "target: \"sim:?service={service}&distribution=exponential\"\nworkload: {{ycsb: {{workload: c, records: 100}}}}\n\
+             phases: {{load: {{when: never}}, measure: {{operations: 5000}}}}\nfactors: {{users: [1, 2]}}\nrepetitions: 3\n"
+        );
+        std::fs::write(dyno.path(&format!("{name}.yaml")), text).unwrap();
+        assert_exit(&dyno.run(&["run", &format!("{name}.yaml"), "--out", name, "--quiet"]), &[0]);
+    }
+    let found = dyno.run(&["compare", "one", "two", "--json"]);
+    assert_exit(&found, &[0]);
+    let found: Value = serde_json::from_str(&stdout(&found)).unwrap();
+    let cells: Vec<&str> = found.as_array().unwrap().iter().map(|p| p["cell"].as_str().unwrap()).collect();
+    assert_eq!(cells, ["users=1", "users=2"]);
+    assert_eq!(conclusion(&found, "throughput"), "worse");
+    let levels = dyno.run(&["compare", "one", "--by", "users"]);
+    assert_exit(&levels, &[0]);
+    assert!(stdout(&levels).contains("users=2  against"), "{}", stdout(&levels));
+    let unknown = dyno.run(&["compare", "one", "--by", "user"]);
+    assert_exit(&unknown, &[2]);
+    assert!(stderr(&unknown).contains("did you mean users?"), "{}", stderr(&unknown));
+}
+
+#[test]
+fn a_history_dates_a_regression() {
+    let dyno = Dyno::new();
+    runs(&dyno, "h", 100, 1..9);
+    runs(&dyno, "h", 115, 9..17);
+    let found = dyno.run(&["history", "h", "--json", "--fail-on-worse"]);
+    assert_exit(&found, &[4]);
+    let found: Value = serde_json::from_str(&stdout(&found)).unwrap();
+    assert_eq!(found[0]["points"].as_array().unwrap().len(), 16);
+    let steps = found[0]["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), 1, "{found}");
+    assert!(steps[0]["first_run"].as_str().unwrap().ends_with("009"), "{found}");
+    assert!(stdout(&dyno.run(&["history", "h", "--figure", "p99(read)"])).contains("16 runs"));
+    assert_exit(&dyno.run(&["history", "h", "--figure", "p99("]), &[2]);
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_with_the_reason() {
+    let dyno = Dyno::new();
+    runs(&dyno, "a", 100, 1..3);
+    std::fs::create_dir(dyno.path("empty")).unwrap();
+    for (arguments, words) in [
+        (vec!["compare", "a"], "nothing to compare with"),
+        (vec!["compare", "a", "missing"], "missing"),
+        (vec!["compare", "a", "empty"], "no run with a result"),
+        (vec!["compare", "a", "a", "--margin=-1"], "per cent"),
+        (vec!["compare", "a", "a", "--price", "server"], "ROLE=PRICE"),
+    ] {
+        let refused = dyno.run(&arguments);
+        assert_exit(&refused, &[2]);
+        assert!(stderr(&refused).contains(words), "{arguments:?}: {}", stderr(&refused));
+    }
+    // A run that was cut off has no summary: it is left out, and said so.
+    std::fs::remove_file(dyno.path("a/001/summary.json")).unwrap();
+    let rest = dyno.run(&["compare", "a", "a/002"]);
+    assert_exit(&rest, &[0]);
+    assert!(stderr(&rest).contains("a/001 is left out"), "{}", stderr(&rest));
+}

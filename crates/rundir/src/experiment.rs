@@ -1,0 +1,129 @@
+//! Reads an experiment's directory: its cells, and the runs that have ended. What is written there is described in
+//! `docs/experiments.md`; unknown keys of later versions are passed over.
+
+use crate::reader::ReadError;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// Newest version that is read.
+const VERSION: u32 = 1;
+
+/// One cell of the matrix.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Cell {
+    /// From 1.
+    pub number: usize,
+    /// Its levels in words.
+    pub label: String,
+    /// The level of each factor.
+    pub levels: Vec<(String, String)>,
+}
+
+/// A run that has ended.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct EndedRun {
+    /// Number of the cell, from 1.
+    pub cell: usize,
+    /// From 1.
+    pub repetition: u32,
+    /// What a strategy has set, such as `users=8`; empty for the grid.
+    pub point: String,
+    /// Its directory below the experiment's.
+    pub dir: String,
+    /// `complete`, `failed` or `interrupted`.
+    pub status: String,
+    /// Why it failed, or what speaks against it.
+    pub words: String,
+    /// `valid`, `suspect` or `invalid`; empty if it has no summary.
+    pub trust: String,
+    /// Successful operations per second in the window, by the experiment's estimator.
+    pub throughput: Option<f64>,
+    /// Whether all thresholds held.
+    pub passed: bool,
+}
+
+#[derive(Deserialize)]
+struct Record {
+    version: u32,
+    name: String,
+    started: String,
+    command: Vec<String>,
+    cells: Vec<Cell>,
+    runs: usize,
+}
+
+/// An experiment's directory.
+#[derive(Clone, Debug)]
+pub struct ExperimentDir {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its name.
+    pub name: String,
+    /// Begin, RFC 3339.
+    pub started: String,
+    /// The command line, secrets masked.
+    pub command: Vec<String>,
+    /// The matrix.
+    pub cells: Vec<Cell>,
+    /// Runs that were planned.
+    pub planned: usize,
+    /// Runs that have ended, in that order. One that was made again after an interruption is there once, the last time.
+    pub runs: Vec<EndedRun>,
+    /// Whether the journal says that it came to its end.
+    pub complete: bool,
+}
+
+impl ExperimentDir {
+    /// Whether `path` looks like an experiment's directory.
+    pub fn is_one(path: &Path) -> bool {
+        path.join("experiment.json").is_file()
+    }
+
+    /// Reads what is there. A journal's torn last line is left out.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let name = path.join("experiment.json");
+        let record: Record = crate::reader::json(&name)?;
+        if record.version > VERSION {
+            return Err(ReadError::Newer { path: path.to_owned(), found: record.version });
+        }
+        let journal = path.join("journal.jsonl");
+        let text = crate::reader::read(&journal)?;
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let mut runs: Vec<EndedRun> = Vec::new();
+        let mut complete = false;
+        for (number, line) in text[..whole].lines().enumerate() {
+            let bad = |error: serde_json::Error| ReadError::Content {
+                path: journal.clone(),
+                line: number + 1,
+                why: error.to_string(),
+            };
+            let value: serde_json::Value = serde_json::from_str(line).map_err(bad)?;
+            match value["event"].as_str() {
+                Some("ended") => {
+                    let run: EndedRun = serde_json::from_value(value).map_err(bad)?;
+                    runs.retain(|old| {
+                        (old.cell, old.repetition, &old.point) != (run.cell, run.repetition, &run.point)
+                    });
+                    runs.push(run);
+                }
+                Some("end") => complete = value["status"] == "complete",
+                _ => {}
+            }
+        }
+        Ok(ExperimentDir {
+            path: path.to_owned(),
+            name: record.name,
+            started: record.started,
+            command: record.command,
+            cells: record.cells,
+            planned: record.runs,
+            runs,
+            complete,
+        })
+    }
+
+    /// The cell with a number.
+    pub fn cell(&self, number: usize) -> Option<&Cell> {
+        self.cells.iter().find(|cell| cell.number == number)
+    }
+}
