@@ -3,9 +3,9 @@
 use crate::terminal;
 use dyno_engine::{Job, Pacing};
 use dyno_monitor::prometheus::{Exporter, Text};
-use dyno_monitor::{ProcessCpu, peak_resident_bytes};
+use dyno_monitor::{Kind, ProcessCpu, peak_resident_bytes};
 use dyno_record::{Buckets, Totals, bucket_high};
-use dyno_rig::{Observer, Progress};
+use dyno_rig::{Observer, Progress, Said};
 use dyno_rundir::schema::Phase;
 use dyno_types::Outcome;
 use std::collections::BTreeMap;
@@ -34,6 +34,8 @@ pub struct Metrics {
     told: BTreeMap<String, Told>,
     /// Of the experiment's run under way, on every series.
     labels: Vec<(String, String)>,
+    /// What servers and databases have said last.
+    said: Vec<(String, Said)>,
 }
 
 impl Metrics {
@@ -56,6 +58,7 @@ impl Metrics {
             phase: "preparing".into(),
             told: BTreeMap::new(),
             labels: Vec::new(),
+            said: Vec::new(),
         };
         metrics.publish();
         Ok(metrics)
@@ -65,6 +68,7 @@ impl Metrics {
     pub fn of_experiment(&mut self, cell: usize, repetition: u32) {
         self.labels = vec![("cell".into(), cell.to_string()), ("repetition".into(), repetition.to_string())];
         self.told.clear();
+        self.said.clear();
         self.phase = "preparing".into();
         self.publish();
     }
@@ -73,6 +77,7 @@ impl Metrics {
         let mut text = Text::with(&self.labels);
         self.of_run(&mut text);
         self.of_phases(&mut text);
+        self.of_servers(&mut text);
         self.exporter.publish(text.into_string());
     }
 
@@ -103,6 +108,28 @@ impl Metrics {
                 "Largest resident memory of dyno so far, bytes.",
             );
             text.value("dyno_peak_resident_bytes", &[], bytes as f64);
+        }
+    }
+
+    /// What monitors have read of servers and databases, under the names of the run directory.
+    fn of_servers(&self, text: &mut Text) {
+        for (kind, name, word, help) in [
+            (
+                Kind::Counter,
+                "dyno_server_total",
+                "counter",
+                "Counters of servers and databases by source and series.",
+            ),
+            (Kind::Gauge, "dyno_server", "gauge", "Levels of servers and databases by source and series."),
+        ] {
+            let all = self.said.iter().flat_map(|(source, said)| said.iter().map(move |one| (source, one)));
+            let mut of_kind = all.filter(|(_, one)| one.kind == kind).peekable();
+            if of_kind.peek().is_some() {
+                text.family(name, word, help);
+            }
+            for (source, one) in of_kind {
+                text.value(name, &[("source", source), ("series", &one.name)], one.value);
+            }
         }
     }
 
@@ -200,6 +227,7 @@ impl Observer for Metrics {
 
     fn second(&mut self, p: &Progress<'_>) {
         self.phase = p.phase.to_owned();
+        self.said.clone_from(&p.said);
         let mut totals = Totals::new(self.metrics.len(), p.so_far.scale());
         totals.merge(p.so_far);
         self.told.insert(self.phase.clone(), Told { metrics: self.metrics.clone(), totals });

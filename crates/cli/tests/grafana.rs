@@ -1,5 +1,5 @@
 //! The dashboards of `dyno grafana`: Grafana's JSON model, and every query against a real Prometheus that scrapes dyno, a node
-//! exporter and a Redis exporter.
+//! exporter and a Redis exporter; those of MongoDB with dyno alone.
 
 mod common;
 
@@ -33,10 +33,10 @@ fn program(name: &str, arguments: &[String], folder: &Path) -> Option<Ended> {
     command.spawn().ok().map(Ended)
 }
 
-/// The three dashboards as they are written.
+/// The dashboards as they are written, MongoDB's last.
 fn dashboards(dyno: &Dyno) -> Vec<Value> {
     assert_exit(&dyno.run(&["grafana", "--out", "g"]), &[0]);
-    ["dyno-run", "dyno-host", "dyno-database"]
+    ["dyno-run", "dyno-host", "dyno-database", "dyno-mongodb"]
         .map(|name| {
             let text = std::fs::read_to_string(dyno.path("g").join(format!("{name}.json"))).unwrap();
             serde_json::from_str(&text).unwrap()
@@ -186,7 +186,7 @@ fn every_query_returns_data() {
         &place,
     ];
     let _load = Ended(dyno.start(&load));
-    let mut left = queries(&dashboards(&dyno));
+    let mut left = queries(&dashboards(&dyno)[..3]);
     assert!(left.len() > 40, "{}", left.len());
     let begun = Instant::now();
     let has_data = |expression: &str| {
@@ -200,6 +200,89 @@ fn every_query_returns_data() {
         left.retain(|(_, expression)| !has_data(expression));
     }
     assert!(left.is_empty(), "no data for {left:#?}");
+}
+
+/// Series that a query of MongoDB's dashboard asks for, as a pattern.
+fn asked(expression: &str) -> String {
+    let part = expression.split("series=").nth(1).unwrap().trim_start_matches('~').trim_start_matches('"');
+    part.split('"').next().unwrap().to_owned()
+}
+
+#[test]
+fn every_query_of_mongodb_is_answered() {
+    use common::mongo::Mongo;
+    let what = "queries of MongoDB's dashboard";
+    let servers = [
+        ("FerretDB", Mongo::ferretdb(&[])),
+        ("mongo-java-server", Mongo::java()),
+        ("mongod", Mongo::mongod()),
+    ];
+    let servers: Vec<_> = servers.into_iter().filter_map(|(name, server)| Some((name, server?))).collect();
+    if servers.is_empty() {
+        return skip_because(what, "no server that speaks MongoDB's protocol is there");
+    }
+    let dyno = Dyno::new();
+    let folder = dyno.folder.path();
+    let port = free_port();
+    let metrics: Vec<u16> = servers.iter().map(|_| free_port()).collect();
+    let targets: Vec<String> = metrics.iter().map(|port| format!("'127.0.0.1:{port}'")).collect();
+    let config = format!(
+        "global: {{scrape_interval: 1s}}\nscrape_configs:\n- job_name: all\n  static_configs:\n  - targets: [{}]\n",
+        targets.join(", ")
+    );
+    std::fs::write(folder.join("prometheus.yml"), config).unwrap();
+    let arguments = [
+        "--config.file=prometheus.yml".to_owned(),
+        "--storage.tsdb.path=data".to_owned(),
+        format!("--web.listen-address=127.0.0.1:{port}"),
+    ];
+    let Some(_prometheus) = program("prometheus", &arguments, folder) else {
+        return skip_because(what, "Prometheus is not installed");
+    };
+    await_port(port);
+    let loads: Vec<Ended> = servers
+        .iter()
+        .zip(&metrics)
+        .map(|((_, server), metrics)| {
+            let (uri, place) = (server.uri("g"), format!("127.0.0.1:{metrics}"));
+            let load = ["run", &uri, "--records", "100", "--rate", "50", "--duration", "40s", "--no-out"];
+            Ended(dyno.start(&[&load[..], &["--metrics", &place]].concat()))
+        })
+        .collect();
+    let all = queries(&dashboards(&dyno)[3..]);
+    assert!(all.len() >= 20, "{}", all.len());
+    std::thread::sleep(Duration::from_secs(12));
+    for (at, expression) in &all {
+        let answer = get(port, &format!("/api/v1/query?query={}", encoded(expression)));
+        assert_eq!(answer["status"], "success", "{expression}: {answer}");
+        let value = |row: &Value| row["value"][1].as_str().is_some_and(|v| v != "NaN");
+        let data = answer["data"]["result"].as_array().is_some_and(|rows| rows.iter().any(value));
+        // What servers say of themselves is what dyno exports: a query has data if one of them says its series.
+        let pattern = regex_lite::Regex::new(&format!("^(?:{})$", asked(expression))).unwrap();
+        let source = if expression.contains("source=~\"server") { "server" } else { "database" };
+        let said = metrics.iter().filter_map(|port| page(*port)).any(|page| {
+            let series = page.lines().filter(|line| line.contains(&format!("source=\"{source}")));
+            let names = series
+                .filter_map(|line| line.split("series=\"").nth(1)?.split('"').next().map(str::to_owned));
+            names.into_iter().any(|name| pattern.is_match(&name))
+        });
+        // Of a mean of nothing there is none.
+        assert!(
+            data == said || expression.contains('/') && !data,
+            "{at}: {expression}: {answer}, said: {said}"
+        );
+    }
+    let with_data = |name: &str| {
+        let expression = format!("sum(rate(dyno_server_total{{series=\"{name}\"}}[10s]))");
+        let answer = get(port, &format!("/api/v1/query?query={}", encoded(&expression)));
+        answer["data"]["result"][0]["value"][1]
+            .as_str()
+            .and_then(|v| v.parse::<f64>().ok())
+            .is_some_and(|v| v > 0.0)
+    };
+    let counts = servers.iter().any(|(name, _)| *name != "mongo-java-server");
+    assert!(!counts || with_data("operations"), "a server that counts commands has counted none");
+    drop(loads);
 }
 
 fn page(port: u16) -> Option<String> {

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 fn run(folder: &Path, text: &str) -> Output {
     std::fs::write(folder.join("x.yaml"), text).unwrap();
@@ -69,6 +70,42 @@ fn commands_run_in_their_windows() {
     let log = |number: u32| std::fs::read_to_string(here.join(format!("{RUN}/traces/{number}.log"))).unwrap();
     assert_eq!(log(2), "told\n");
     assert!(log(3).starts_with("in ") && log(3).contains(RUN), "{}", log(3));
+}
+
+#[test]
+fn what_a_killed_dyno_was_tracing_is_ended_by_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let text = "target: 'null:'\nworkload: {ycsb: {records: 1000}}\nphases: {measure: {rate: '100', duration: 60s}}\n\
+                traces: [{command: [sh, -c, 'echo $$ > $DYNO_RUN_DIR/number; exec sleep 600']}]\n";
+    std::fs::write(here.join("x.yaml"), text).unwrap();
+    let dyno = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dyno"));
+        command.args(arguments).current_dir(here).stdin(Stdio::null()).stdout(Stdio::null());
+        command
+    };
+    let mut child = dyno(&["run", "x.yaml", "--out", "o", "--quiet"]).stderr(Stdio::null()).spawn().unwrap();
+    let file = here.join(RUN).join("number");
+    let end = Instant::now() + Duration::from_secs(60);
+    let number = loop {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        let noted = std::fs::read_to_string(here.join(RUN).join("traces/1/undo.jsonl")).unwrap_or_default();
+        if text.ends_with('\n') && noted.contains("\"process\"") {
+            break text.trim().to_owned();
+        }
+        assert!(Instant::now() < end, "the trace did not begin");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let runs = || {
+        let line = std::fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).starts_with("sleep")
+    };
+    assert!(runs(), "the kernel does not end it: that is what the journal is for");
+    let stopped = dyno(&["stop", "o"]).output().unwrap();
+    assert!(stopped.status.success(), "{stopped:?}");
+    assert!(!runs(), "{stopped:?}");
 }
 
 #[test]

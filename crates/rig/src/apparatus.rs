@@ -37,6 +37,8 @@ pub struct Applied {
     pub peak_resident_bytes: u64,
     /// Load threads; `None`: as many as the job says.
     pub threads: Option<usize>,
+    /// Requests that were still queued when the phase ended: sent afterwards, and not sent.
+    pub rest: (u64, u64),
 }
 
 /// What applies the load.
@@ -112,6 +114,7 @@ impl Opened {
             system_s: cpu.system_s,
             peak_resident_bytes: peak_resident_bytes().unwrap_or(0),
             threads: None,
+            rest: (0, 0),
         })
     }
 }

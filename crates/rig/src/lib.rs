@@ -33,4 +33,4 @@ pub use presence::{Inserted, inserted, present};
 pub use session::{Ended, Observer, PhasePlan, Progress, Session, SessionPlan};
 pub use spawn::{SERVERS, Spawned, find_server, free_port, spawn};
 pub use target::{Client, Opened, SCHEMES, Target, TargetError};
-pub use watch::{ServerNow, Watch, WatchPlan, server_process, watch, watch_all};
+pub use watch::{Said, ServerNow, Watch, WatchPlan, server_process, watch, watch_all};

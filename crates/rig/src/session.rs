@@ -3,7 +3,7 @@
 use crate::apparatus::{Apparatus, Applied, Nature};
 use crate::edges::{Edges, OnEpoch};
 use crate::parts;
-use crate::watch::{ServerNow, Watch};
+use crate::watch::{Said, ServerNow, Watch};
 use dyno_analysis::{Condition, Evidence, PhaseFacts, phase, verdict};
 use dyno_engine::{Control, Finished, INTERVAL_NS, Job, Pacing, RunError, Second};
 use dyno_monitor::HostCpu;
@@ -42,6 +42,8 @@ pub struct Progress<'a> {
     pub last: &'a Totals,
     /// What the database says of itself, where monitors ask it.
     pub server: Option<ServerNow>,
+    /// The same in full, and what the kernel says of servers, by source.
+    pub said: Vec<(String, Said)>,
 }
 
 /// Who watches a run.
@@ -217,10 +219,17 @@ impl<'a> Session<'a> {
                 so_far,
                 last: &second.totals,
                 server,
+                said: watch.map(Watch::said).unwrap_or_default(),
             });
         };
         let applied = self.apparatus.run(name, jobs, &self.control, &mut on_second)?;
         let [totals, warm] = sums;
+        if let (Some(writer), (sent, left)) = (&mut self.writer, applied.rest)
+            && sent + left > 0
+        {
+            let words = format!("of what was queued at the end {sent} requests were sent, {left} were not");
+            writer.event("rest", &words);
+        }
         let finished = &applied.finished;
         let seconds = finished.elapsed_ns.saturating_sub(job.warmup_ns) as f64 / 1e9;
         let mut client = client(job, &totals, &applied, &self.apparatus.nature());

@@ -178,7 +178,8 @@ fn unknown_scheme(uri: &str, scheme: &str) -> Refused {
     });
     let hint = near.map_or(String::new(), |n| format!("; did you mean {n}:?"));
     let known: Vec<String> = SCHEMES.iter().map(|(s, _)| format!("{s}:")).collect();
-    Refused(format!("unknown target {uri:?}{hint} Known schemes: {}", known.join(" ")))
+    let shown = dyno_rundir::mask::mask_uris(uri);
+    Refused(format!("unknown target {shown:?}{hint}; known schemes: {}", known.join(" ")))
 }
 
 /// `sim:?service=100us&distribution=exponential&capacity=4&stall=1s@10s&seed=7`

@@ -106,6 +106,15 @@ pub struct BadLine {
 
 /// Everything a log holds, merged by tag. An unfinished last line (of a killed run) is left out.
 pub fn read(text: &str, scale: Scale) -> Result<BTreeMap<String, Buckets>, BadLine> {
+    read_part(text, scale, |_, _| true)
+}
+
+/// What a log holds of intervals that are wanted, by their tag and their begin in seconds.
+pub fn read_part(
+    text: &str,
+    scale: Scale,
+    wanted: impl Fn(&str, f64) -> bool,
+) -> Result<BTreeMap<String, Buckets>, BadLine> {
     let mut merged: BTreeMap<String, Buckets> = BTreeMap::new();
     let complete = text.rfind('\n').map_or(0, |end| end + 1);
     for (number, line) in text[..complete].lines().enumerate() {
@@ -117,6 +126,10 @@ pub fn read(text: &str, scale: Scale) -> Result<BTreeMap<String, Buckets>, BadLi
             Some(rest) => rest.split_once(',').ok_or_else(|| bad("no comma after the tag"))?,
             None => ("", line),
         };
+        let begin = rest.split(',').next().and_then(|begin| begin.parse::<f64>().ok());
+        if !wanted(tag, begin.ok_or_else(|| bad("no begin of the interval"))?) {
+            continue;
+        }
         let encoded = rest.rsplit(',').next().unwrap_or_default();
         let bytes = STANDARD.decode(encoded).map_err(|e| bad(&e.to_string()))?;
         let histogram: Histogram<u64> =

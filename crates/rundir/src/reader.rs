@@ -48,6 +48,17 @@ pub struct RecordedPhase {
     pub totals: Totals,
 }
 
+/// A part of the measured phase.
+#[derive(Debug, Default)]
+pub struct Part {
+    /// Whole seconds of it that were recorded.
+    pub seconds: u64,
+    /// Operations that ended well in them.
+    pub operations: u64,
+    /// Service times of requests that ended well, by metric.
+    pub latencies: std::collections::BTreeMap<String, dyno_record::Buckets>,
+}
+
 /// A run directory's content.
 #[derive(Debug)]
 pub struct RunDir {
@@ -146,6 +157,38 @@ impl RunDir {
             *seconds.entry(line.second - begin).or_default() += line.ended.get("ok").copied().unwrap_or(0);
         }
         Ok(seconds)
+    }
+
+    /// The measured phase from second `from` to second `to` after the warm-up: whole seconds that were recorded.
+    pub fn window(&self, from: u64, to: u64) -> Result<Part, ReadError> {
+        let seconds = self.succeeded()?;
+        let of_phase = self.summary.as_ref().and_then(Summary::measured).map_or(0.0, |phase| phase.seconds);
+        let end = to.min(of_phase.floor() as u64);
+        let warmup =
+            self.summary.as_ref().and_then(|summary| summary.phases.iter().find(|p| p.name == "warmup"));
+        let before = warmup.map_or(0, |phase| phase.seconds.round() as u64);
+        let mut part = Part { seconds: end.saturating_sub(from), ..Part::default() };
+        if part.seconds == 0 {
+            return Ok(part);
+        }
+        part.operations = seconds.range(from..end).map(|(_, n)| n).sum();
+        let scale = if self.run.unit_ns == 1_000 { Scale::Micros } else { Scale::Ns64 };
+        let path = self.path.join("latency.hlog");
+        let inside = |begin: f64| (from + before..end + before).contains(&(begin.round() as u64));
+        let wanted = |tag: &str, begin: f64| {
+            tag.starts_with("measure.") && tag.ends_with(".ok.service") && inside(begin)
+        };
+        let log = hlog::read_part(&read(&path)?, scale, wanted).map_err(|e| ReadError::Content {
+            path,
+            line: e.line,
+            why: e.why,
+        })?;
+        let name = |tag: &str| {
+            let name = tag.strip_prefix("measure.")?.strip_suffix(".ok.service")?;
+            Some(name.to_owned())
+        };
+        part.latencies = log.into_iter().filter_map(|(tag, all)| Some((name(&tag)?, all))).collect();
+        Ok(part)
     }
 
     /// Complete lines only: the last one of a killed run may be torn.

@@ -50,6 +50,16 @@ pub struct StoreKind {
     pub built: bool,
 }
 
+impl StoreKind {
+    /// That this build does not have it, and what would; nothing if it has.
+    pub fn missing(&self) -> Option<String> {
+        let (name, scheme) = (self.about.split(',').next().unwrap_or_default(), self.scheme);
+        (!self.built).then(|| {
+            format!("{scheme}: this build has no {name}: build with --features {scheme} (lib{scheme}-dev)")
+        })
+    }
+}
+
 /// All kinds of stores.
 pub const KINDS: [StoreKind; 8] = [
     sqlite::KIND,
@@ -81,11 +91,8 @@ pub fn open_with_sink(
     let Some(kind) = KINDS.iter().find(|kind| kind.scheme == uri.scheme) else {
         return Err(unknown_scheme(&uri.scheme));
     };
-    if !kind.built {
-        let name = kind.about.split(',').next().unwrap_or_default();
-        let scheme = kind.scheme;
-        let why = format!("this build has no {name}: build with --features {scheme} (lib{scheme}-dev)");
-        return Err(Refused(format!("{scheme}: {why}")));
+    if let Some(words) = kind.missing() {
+        return Err(Refused(words));
     }
     if content.table().is_empty() {
         return Err(Refused("the workload's table has no name: give it one, such as usertable".to_owned()));

@@ -46,6 +46,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
         return against(name, &read, args.json);
     }
     let found = findings(&read);
+    let unknown = read.unknown();
     let system = System::new(read.facts, read.volatile);
     if args.json {
         let found: Vec<_> = found
@@ -55,9 +56,12 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
                         "source": f.source, "command": f.command })
             })
             .collect();
-        print_json(&json!({ "system": system, "findings": found }));
+        let unknown: Vec<_> =
+            unknown.iter().map(|(fact, told_by)| json!({ "fact": fact, "told_by": told_by })).collect();
+        print_json(&json!({ "system": system, "findings": found, "unknown": unknown }));
     } else {
         terminal::out(&show::facts(&system, args.all));
+        terminal::out(&show::unknown(&unknown));
         terminal::out(&show::findings(&found));
     }
     Ok(Exit::Ok)
@@ -100,7 +104,7 @@ fn diff(first: &Path, second: &Path, json: bool) -> Result<Exit, Failure> {
 }
 
 /// The environment of a run directory, of an experiment's first run, or of a file.
-fn load(path: &Path) -> Result<System, Failure> {
+pub fn load(path: &Path) -> Result<System, Failure> {
     let refuse = |words: String| Failure::Usage(format!("{}: {words}", path.display()));
     let file = if path.is_dir() { in_directory(path) } else { path.to_owned() };
     let text =

@@ -34,6 +34,15 @@ pub fn facts(system: &System, all: bool) -> String {
     out
 }
 
+/// What is not known here, and what would tell it.
+pub fn unknown(facts: &[(String, &str)]) -> String {
+    let mut out = String::from("\nunknown\n");
+    for (fact, told_by) in facts {
+        out.push_str(&format!("  {fact}: {told_by}\n"));
+    }
+    out
+}
+
 /// Findings, those that matter most first.
 pub fn findings(found: &[Finding]) -> String {
     if found.is_empty() {

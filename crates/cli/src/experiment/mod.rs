@@ -2,12 +2,14 @@
 
 mod manage;
 mod preview;
+mod suits;
 mod table;
 mod tuned;
 mod watch;
 
 pub use manage::{list, status, stop};
 pub use preview::{plan, presets as list_presets};
+pub use suits::ready;
 
 use crate::args::{ResumeArgs, RunArgs};
 use crate::exit::{Exit, Failure};
@@ -69,6 +71,7 @@ pub fn run(args: &RunArgs, name: &str) -> Result<Exit, Failure> {
     let mut sets = args.sets.clone();
     sets.extend(args.require_rate.as_ref().map(|rate| format!("require=['throughput > {rate}']")));
     let plan = planned(&text, name, &sets)?;
+    ready(&plan)?;
     let path = args.out.clone().unwrap_or_else(|| new_directory(&plan.name));
     let control = Arc::new(Control::default());
     signals::listen(&control)?;

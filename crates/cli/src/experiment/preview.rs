@@ -1,5 +1,6 @@
 //! `dyno plan FILE`: cells, order and duration, without touching anything.
 
+use super::suits::Findings;
 use super::watch::time;
 use super::{planned, text_of};
 use crate::args::{PlanArgs, PresetsArgs};
@@ -15,11 +16,17 @@ const SHOWN: usize = 40;
 pub fn plan(args: &PlanArgs) -> Result<Exit, Failure> {
     let text = text_of(&args.experiment, args.scale)?;
     let plan = planned(&text, &args.experiment, &args.sets)?;
+    let findings = Findings::of(&plan);
     match args.json {
-        true => terminal::out(&json(&plan)?),
+        true => terminal::out(&json(&plan, &findings)?),
         false => terminal::out(&words(&plan, args.all)),
     }
-    Ok(Exit::Ok)
+    findings.missing().iter().for_each(|words| terminal::note(words));
+    match findings.refusal() {
+        // A plan for another machine can be looked at all the same.
+        Some(words) => Err(Failure::Usage(words)),
+        None => Ok(Exit::Ok),
+    }
 }
 
 fn words(plan: &Plan, all: bool) -> String {
@@ -51,7 +58,7 @@ fn words(plan: &Plan, all: bool) -> String {
     out
 }
 
-fn json(plan: &Plan) -> Result<String, Failure> {
+fn json(plan: &Plan, findings: &Findings) -> Result<String, Failure> {
     let cells: Vec<serde_json::Value> = plan
         .cells
         .iter()
@@ -81,6 +88,8 @@ fn json(plan: &Plan) -> Result<String, Failure> {
         "estimated_seconds": estimate.seconds,
         "loads_on_top": estimate.loads,
         "open_ended": estimate.open_ended,
+        "beyond_this_machine": findings.unfit,
+        "missing_programs": findings.lacking,
     });
     let text = serde_json::to_string_pretty(&all).map_err(|e| Failure::Internal(e.to_string()))?;
     Ok(format!("{text}\n"))

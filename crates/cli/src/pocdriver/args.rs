@@ -152,6 +152,9 @@ pub struct PocArgs {
     /// Run directory; none is kept without it
     #[arg(long, value_name = "DIR", help_heading = "Added by dyno")]
     pub out: Option<PathBuf>,
+    /// With --out: do not watch host, processes and database beside the run
+    #[arg(long, help_heading = "Added by dyno")]
+    pub no_monitor: bool,
     /// The original's exit codes
     #[arg(long, help_heading = "Added by dyno")]
     pub compat_exit: bool,

@@ -20,7 +20,7 @@ pub use forms::normal;
 pub use work::read as read_work;
 
 use crate::exit::{Exit, Failure};
-use crate::run::{choose_cores, create_directory, environment, now};
+use crate::run::{choose_cores, create_directory, environment, monitor, now};
 use crate::{signals, terminal};
 use dyno_engine::{Control, End, Job, Pacing, Queue, Team, share};
 use dyno_plan::Settings;
@@ -66,6 +66,9 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
         None => None,
     };
     let mut session = Session::new(plan, &opened, control, writer);
+    if !args.no_monitor {
+        monitor::beside(&opened, &jobs, &mut session)?;
+    }
     let mut watch = Watch::new(args, workloads.clone(), ready.before)?;
     let ended = session.run_workers("measure", &jobs, &mut watch).map_err(Failure::from)?;
     let mut left = 0;
@@ -78,7 +81,9 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     if left > 0 {
         terminal::warn(&format!("{left} bulks that were queued at the end could not be sent"));
     }
-    Ok(exit(args, &summary))
+    let exit = exit(args, &summary);
+    let whole = monitor::finish(&mut session);
+    Ok(if exit == Exit::Ok && !whole { Exit::Internal } else { exit })
 }
 
 fn refused(bad: dyno_workload::ycsb::BadProperty) -> Failure {
@@ -162,19 +167,28 @@ fn job(args: &PocArgs, config: &PocConfig, workload: Arc<PocWorkload>) -> Job {
     }
 }
 
-/// Sends what the workers had queued when the time was over; returns the number of bulks that failed.
-fn send_the_rest(workload: &PocWorkload, opened: &Opened, job: &Job) -> Result<u64, Failure> {
+/// A job of the bulks that a workload still has in its queues, if there are any.
+fn rest(workload: &PocWorkload, job: &Job) -> Option<Job> {
     let (rest, bulks) = workload.rest();
-    if bulks == 0 || signals::interrupted() {
-        return Ok(bulks);
-    }
-    let job = Job {
+    (bulks > 0).then(|| Job {
         workload: Arc::new(rest),
+        pacing: Pacing::Closed { think_ns: 0 },
         end: End { operations: Some(bulks), duration_ns: None },
+        warmup_ns: 0,
         users: bulks as usize,
+        pipeline: 1,
         team: None,
         ..job.clone()
-    };
+    })
+}
+
+/// Sends what the workers had queued when the time was over; returns the number of bulks that failed.
+fn send_the_rest(workload: &PocWorkload, opened: &Opened, job: &Job) -> Result<u64, Failure> {
+    let Some(job) = rest(workload, job) else { return Ok(0) };
+    let bulks = job.end.operations.unwrap_or(0);
+    if signals::interrupted() {
+        return Ok(bulks);
+    }
     let mut sent = 0;
     opened
         .run(job, Arc::new(Control::default()), &mut |second| sent += second.totals.ok())

@@ -12,7 +12,7 @@ use dyno_rig::work::{Prepared, Work, measured_job};
 use dyno_types::{Content, Refused};
 use dyno_workload::Workload;
 use dyno_workload::pocdriver::{PocConfig, PocWorkload};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// "Now" of the date fields, milliseconds since 1970: the same for all workers and repetitions.
 const NOW_MS: i64 = 1_700_000_000_000;
@@ -24,6 +24,8 @@ pub struct PocWork {
     config: PocConfig,
     next: Vec<u64>,
     content: Arc<dyn Content>,
+    /// The part of the measured phase that was made last, which knows what is still queued.
+    part: Mutex<Option<(Arc<PocWorkload>, Job)>>,
 }
 
 fn refused(failure: &Failure) -> Refused {
@@ -62,7 +64,11 @@ impl PocWork {
         args.empty |= spec.phases.load.when == When::Always;
         let config = args.config(NOW_MS).map_err(|e| refused(&e))?;
         let content = PocWorkload::new(&config, &[]).map_err(bad)?.content();
-        Ok(PocWork { spec, args, config, next: Vec::new(), content })
+        Ok(PocWork { spec, args, config, next: Vec::new(), content, part: Mutex::default() })
+    }
+
+    fn keep(&self, workload: Arc<PocWorkload>, job: &Job) {
+        *self.part.lock().unwrap_or_else(PoisonError::into_inner) = Some((workload, job.clone()));
     }
 
     fn workload(&self, config: &PocConfig, next: &[u64]) -> Result<Arc<PocWorkload>, Refused> {
@@ -98,8 +104,10 @@ impl Work for PocWork {
     }
 
     fn measure(&self) -> Result<Job, Refused> {
-        let job = measured_job(&self.spec, self.workload(&self.config, &self.next)?)?;
-        Ok(Job { timeout_ns: None, ..job })
+        let workload = self.workload(&self.config, &self.next)?;
+        let job = Job { timeout_ns: None, ..measured_job(&self.spec, workload.clone())? };
+        self.keep(workload, &job);
+        Ok(job)
     }
 
     fn part(&self, job: &Job, number: usize, of: usize) -> Result<Job, Refused> {
@@ -123,12 +131,21 @@ impl Work for PocWork {
             ..self.config.clone()
         };
         let next = self.next.get(first as usize..(first + mine) as usize).unwrap_or_default();
-        Ok(Job {
-            workload: self.workload(&config, next)?,
+        let workload = self.workload(&config, next)?;
+        let part = Job {
+            workload: workload.clone(),
             users: mine as usize,
             cores: share(&job.cores, number as usize, of as usize),
             ..job.clone()
-        })
+        };
+        self.keep(workload, &part);
+        Ok(part)
+    }
+
+    fn rest(&self) -> Option<Job> {
+        let part = self.part.lock().unwrap_or_else(PoisonError::into_inner);
+        let (workload, job) = part.as_ref()?;
+        super::rest(workload, job)
     }
 }
 

@@ -4,7 +4,7 @@
 //! directory; here they are carried out in order: target, records, measurement, summary.
 
 mod documents;
-mod monitor;
+pub mod monitor;
 mod record;
 mod resolve;
 

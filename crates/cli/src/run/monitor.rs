@@ -5,7 +5,7 @@ use super::resolve::usage;
 use crate::args::RunArgs;
 use crate::exit::Failure;
 use crate::terminal;
-use dyno_engine::affinity;
+use dyno_engine::{Job, affinity};
 use dyno_monitor::prometheus::Url;
 use dyno_rig::{Opened, Session, Watch, WatchPlan, server_process, watch};
 use dyno_types::units::parse_duration_ns;
@@ -41,6 +41,22 @@ pub(super) fn plan(args: &RunArgs) -> Result<Option<WatchPlan>, Failure> {
     Ok((!args.no_monitor).then_some(plan))
 }
 
+/// Has monitors look on at a run of another front end that keeps a run directory: host, this process, the server's process,
+/// the database, once a second.
+pub fn beside(opened: &Opened, jobs: &[Job], session: &mut Session<'_>) -> Result<(), Failure> {
+    if session.writer().is_none() {
+        return Ok(());
+    }
+    let busy: Vec<usize> = jobs.iter().flat_map(|job| job.cores.iter().copied().flatten()).collect();
+    let plan = WatchPlan {
+        interval: Duration::from_secs(1),
+        processes: Vec::new(),
+        exporters: Vec::new(),
+        cores: Vec::new(),
+    };
+    look(plan, None, opened, &busy, session)
+}
+
 /// Has monitors look on, if that is wanted and time is not virtual. `busy` are the cores of the load threads.
 pub(super) fn start(
     plan: Option<WatchPlan>,
@@ -49,8 +65,21 @@ pub(super) fn start(
     busy: &[usize],
     session: &mut Session<'_>,
 ) -> Result<(), Failure> {
-    let Some(mut plan) = plan.filter(|_| !opened.is_virtual()) else { return Ok(()) };
-    let server = place.server.as_ref().map(|server| server.pid()).or_else(|| server_process(opened));
+    let Some(plan) = plan else { return Ok(()) };
+    look(plan, place.server.as_ref().map(|server| server.pid()), opened, busy, session)
+}
+
+fn look(
+    mut plan: WatchPlan,
+    server: Option<u32>,
+    opened: &Opened,
+    busy: &[usize],
+    session: &mut Session<'_>,
+) -> Result<(), Failure> {
+    if opened.is_virtual() {
+        return Ok(());
+    }
+    let server = server.or_else(|| server_process(opened));
     plan.processes.extend(server.map(|pid| ("server".to_owned(), pid)));
     plan.cores = affinity::allowed_cores().into_iter().filter(|core| !busy.contains(core)).collect();
     let directory = session.writer().map(|writer| writer.path().to_owned());
@@ -60,7 +89,7 @@ pub(super) fn start(
 }
 
 /// Ends the monitors; false if their part of the run directory is incomplete.
-pub(super) fn finish(session: &mut Session<'_>) -> bool {
+pub fn finish(session: &mut Session<'_>) -> bool {
     let failure = session.unwatch();
     if let Some(failure) = &failure {
         terminal::error(&format!("the monitors' part of the run directory is incomplete: {failure}"));

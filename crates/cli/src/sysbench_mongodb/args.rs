@@ -55,6 +55,9 @@ pub struct SysbenchArgs {
     /// Run directory of the transactions; none is kept without it
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// With --out: do not watch host, processes and database beside the transactions
+    #[arg(long)]
+    pub no_monitor: bool,
     /// Print the summary of the transactions as JSON
     #[arg(long)]
     pub json: bool,

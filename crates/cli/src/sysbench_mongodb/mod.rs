@@ -12,7 +12,7 @@ mod log;
 pub use args::SysbenchArgs;
 
 use crate::exit::{Exit, Failure};
-use crate::run::{choose_cores, create_directory, environment, now};
+use crate::run::{choose_cores, create_directory, environment, monitor, now};
 use crate::{report, signals, terminal};
 use dyno_engine::{Control, End, Job, Pacing, Queue, Team, share};
 use dyno_plan::Settings;
@@ -237,8 +237,12 @@ impl Bench<'_> {
             None => None,
         };
         let mut session = Session::new(plan, &self.opened, self.control.clone(), writer);
+        let workers = self.workers(&job)?;
+        if !self.args.no_monitor {
+            monitor::beside(&self.opened, &workers, &mut session)?;
+        }
         let begun = Instant::now();
-        let ended = session.run_workers("measure", &self.workers(&job)?, &mut log).map_err(Failure::from)?;
+        let ended = session.run_workers("measure", &workers, &mut log).map_err(Failure::from)?;
         log.say(&thread_line("main", "Done!"));
         terminal::out(&finish(Stage::Execute, &date(), begun.elapsed().as_secs()));
         let status = if signals::interrupted() { Status::Interrupted } else { Status::Complete };
@@ -246,7 +250,9 @@ impl Bench<'_> {
         if self.args.json || !config.faithful {
             report::show(&summary, self.args.json)?;
         }
-        Ok(exit(&summary))
+        let exit = exit(&summary);
+        let whole = monitor::finish(&mut session);
+        Ok(if exit == Exit::Ok && !whole { Exit::Internal } else { exit })
     }
 
     fn load_header(&self) -> String {

@@ -1,5 +1,6 @@
 //! What can be typed after `dyno wsf`.
 
+use super::ctest::CtestArgs;
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 use dyno_plan::server::ServerKind;
 use dyno_plan::wsf::Reading;
@@ -163,6 +164,9 @@ pub struct WsfArgs {
     /// Print no progress
     #[arg(short, long)]
     pub quiet: bool,
+    /// What ctest.sh can do beside that
+    #[command(flatten)]
+    pub ctest: CtestArgs,
 }
 
 /// What to do with logs.
@@ -204,6 +208,34 @@ pub struct ListKpiArgs {
     /// Layout
     #[arg(long, value_enum, default_value = "list")]
     pub format: ListFormat,
+    /// Facts about the host, as `dyno doctor` tells them
+    #[arg(long, alias = "svrinfo")]
+    pub sutinfo: bool,
+    /// The latest logs only
+    #[arg(long)]
+    pub recent: bool,
+    #[arg(long = "intel_publish", alias = "intel-publish", hide = true)]
+    pub intel_publish: bool,
+    #[arg(long, hide = true, value_name = "TEXT")]
+    pub owner: Option<String>,
+    #[arg(long, hide = true, value_name = "TEXT")]
+    pub tags: Option<String>,
+    #[arg(long, hide = true, value_name = "TEXT")]
+    pub pretag: Option<String>,
+    #[arg(long, hide = true, value_name = "TEXT")]
+    pub uri: Option<String>,
+    #[arg(long, hide = true)]
+    pub export_trace: bool,
+    #[arg(long, hide = true, value_name = "TEXT")]
+    pub filter: Option<String>,
+    #[arg(long, hide = true, value_name = "TEXT")]
+    pub var1: Option<String>,
+    #[arg(long, hide = true, value_name = "TEXT")]
+    pub var2: Option<String>,
+    #[arg(long, hide = true, value_name = "TEXT")]
+    pub var3: Option<String>,
+    #[arg(long, hide = true, value_name = "TEXT")]
+    pub var4: Option<String>,
     /// Write there instead of printing
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,

@@ -2,7 +2,7 @@
 
 use super::args::{ListFormat, ListKpiArgs};
 use crate::exit::{Exit, Failure};
-use crate::terminal;
+use crate::{doctor, terminal};
 use dyno_plan::tree::Node;
 use dyno_report::wsf::{Iteration, Kpis, Listing, csv, kpi_text, list, read_kpis, read_log};
 use std::path::{Path, PathBuf};
@@ -39,15 +39,27 @@ fn folders(path: &Path) -> Vec<PathBuf> {
 
 /// The command.
 pub fn list_kpi(args: &ListKpiArgs) -> Result<Exit, Failure> {
+    accept(args)?;
     let mut listings = Vec::new();
+    let mut latest: Option<(std::time::SystemTime, PathBuf)> = None;
     for dir in &args.dirs {
         let found = folders(dir);
         if found.is_empty() {
             return Err(Failure::Usage(format!("{}: no logs with itr-* here", dir.display())));
         }
         for folder in found {
-            listings.push(listing(&folder)?);
+            let at = std::fs::metadata(&folder).and_then(|meta| meta.modified());
+            match at.ok().filter(|_| args.recent) {
+                Some(at) if latest.as_ref().is_none_or(|(known, _)| *known < at) => {
+                    latest = Some((at, folder))
+                }
+                Some(_) => {}
+                None => listings.push(listing(&folder, args.sutinfo)?),
+            }
         }
+    }
+    if let Some((_, folder)) = latest {
+        listings.push(listing(&folder, args.sutinfo)?);
     }
     let text = match args.format {
         ListFormat::XlsList => csv(&listings, args.all, args.params),
@@ -67,9 +79,48 @@ pub fn list_kpi(args: &ListKpiArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-fn listing(home: &Path) -> Result<Listing, Failure> {
+/// Refuses what needs a service that is not there, and says what has no effect.
+fn accept(args: &ListKpiArgs) -> Result<(), Failure> {
+    let published =
+        args.owner.is_some() || args.tags.is_some() || args.pretag.is_some() || args.uri.is_some();
+    if args.intel_publish || published {
+        let words =
+            "--intel_publish: is not offered: it needs the framework's own service; --format xls-list is CSV";
+        return Err(Failure::Usage(words.into()));
+    }
+    let varied = [&args.var1, &args.var2, &args.var3, &args.var4].into_iter().any(Option::is_some);
+    let silent = [
+        ("--export-trace", args.export_trace, "what tracers printed is in experiment/runs/*/traces as it is"),
+        ("--filter", args.filter.is_some(), "the table has every test under its own name"),
+        ("--var1 to --var4", varied, "the table has every parameter in a row of its own: --params"),
+    ];
+    for (option, _, why) in silent.iter().filter(|(_, given, _)| *given) {
+        terminal::note(&format!("note: {option}: without effect; {why}"));
+    }
+    Ok(())
+}
+
+/// Facts about the host of a folder of logs.
+fn host(home: &Path) -> Vec<(String, String)> {
+    match doctor::load(&home.join(super::run::EXPERIMENT)) {
+        Ok(system) => {
+            let of = |group: &str, name: &str| format!("{group}.{name}");
+            let all = system.facts.iter().flat_map(|(group, facts)| {
+                facts.iter().map(move |(name, value)| (of(group, name), value.clone()))
+            });
+            all.collect()
+        }
+        Err(_) => {
+            terminal::note(&format!("{}: nothing is known about its host", home.display()));
+            Vec::new()
+        }
+    }
+}
+
+fn listing(home: &Path, sutinfo: bool) -> Result<Listing, Failure> {
     let shown = std::fs::canonicalize(home).map_or_else(|_| name(home), |path| name(&path));
-    let mut all = Listing { name: shown, parameters: parameters(home), iterations: Vec::new() };
+    let host = if sutinfo { host(home) } else { Vec::new() };
+    let mut all = Listing { name: shown, parameters: parameters(home), host, iterations: Vec::new() };
     for folder in iterations(home) {
         let clients: Vec<PathBuf> = entries(&folder).into_iter().filter(|path| path.is_dir()).collect();
         let status = |client: &PathBuf| std::fs::read_to_string(client.join("status")).unwrap_or_default();

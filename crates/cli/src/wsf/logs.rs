@@ -12,7 +12,8 @@
 use super::run::EXPERIMENT;
 use crate::exit::Failure;
 use crate::terminal;
-use dyno_report::wsf::{ClientKpis, Together, client_log, kpi_text, read_log};
+use dyno_plan::tree::Node;
+use dyno_report::wsf::{ClientKpis, Together, Windowed, client_log, kpi_text, read_log};
 use dyno_rig::experiment::{RunRecord, RunStatus};
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::{Phase, Status};
@@ -20,12 +21,13 @@ use std::path::Path;
 
 /// Writes the logs of all runs that have ended; whether all passed.
 pub fn write(home: &Path, ended: &[RunRecord]) -> Result<bool, Failure> {
+    let windows = windows(home);
     let mut passed = true;
     for record in ended {
         let folder = home.join(format!("itr-{}", record.repetition));
         std::fs::create_dir_all(&folder)?;
         passed &= match record.status {
-            RunStatus::Complete => run(&folder, &home.join(EXPERIMENT).join(&record.dir), record)?,
+            RunStatus::Complete => run(&folder, &home.join(EXPERIMENT).join(&record.dir), record, &windows)?,
             _ => {
                 client(&folder, 0, &format!("{}\n", record.words), false)?;
                 false
@@ -36,7 +38,7 @@ pub fn write(home: &Path, ended: &[RunRecord]) -> Result<bool, Failure> {
 }
 
 /// One run's logs.
-fn run(folder: &Path, dir: &Path, record: &RunRecord) -> Result<bool, Failure> {
+fn run(folder: &Path, dir: &Path, record: &RunRecord, windows: &[(u64, u64)]) -> Result<bool, Failure> {
     let run = RunDir::open(dir)?;
     let Some(summary) = &run.summary else {
         client(folder, 0, "no summary\n", false)?;
@@ -56,10 +58,32 @@ fn run(folder: &Path, dir: &Path, record: &RunRecord) -> Result<bool, Failure> {
         passed &= well;
         all.push(read_log(&log));
     }
-    let together = Together::of(summary, &run.succeeded()?);
+    let mut together = Together::of(summary, &run.succeeded()?);
+    for &asked in windows {
+        together.windows.push(windowed(&run, asked)?);
+    }
     std::fs::write(folder.join("kpi.txt"), kpi_text(&all, Some(&together)))?;
     std::fs::copy(dir.join("summary.json"), folder.join("summary.json"))?;
     Ok(passed)
+}
+
+/// Begin and end of `time` windows, as workload-config.yaml has them.
+fn windows(home: &Path) -> Vec<(u64, u64)> {
+    let text = std::fs::read_to_string(home.join("workload-config.yaml")).unwrap_or_default();
+    let Ok(tree) = Node::parse(&text, "workload-config.yaml") else { return Vec::new() };
+    let number = |one: &Node, key: &str| one.get(key).and_then(|node| node.label().parse::<u64>().ok());
+    let of = |one: &Node| {
+        let begin = number(one, "begin_s")?;
+        Some((begin, begin + number(one, "length_s")?))
+    };
+    tree.get("trace_windows").and_then(Node::items).unwrap_or_default().iter().filter_map(of).collect()
+}
+
+fn windowed(run: &RunDir, asked: (u64, u64)) -> Result<Windowed, Failure> {
+    let part = run.window(asked.0, asked.1)?;
+    let p99 = |buckets| dyno_analysis::latency(buckets, 0)?.percentiles_us.get("p99").copied().flatten();
+    let p99 = part.latencies.iter().filter_map(|(name, all)| Some((name.clone(), p99(all)?))).collect();
+    Ok(Windowed { asked, seconds: part.seconds, operations: part.operations, p99 })
 }
 
 /// Whether every operation that was sent ended well. YCSB exits with 0 in any case.

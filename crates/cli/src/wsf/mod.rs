@@ -1,15 +1,19 @@
 //! `dyno wsf`: the Workload Services Framework's Mongo-YCSB workload.
 //!
 //! `args` is what can be typed, `select` which tests that means, `run` carries one iteration out, `logs` is the layout of what
-//! it leaves, `config` the text of workload-config.yaml, `manage` --stop, --status and --continue, `kpi` list-kpi.
+//! it leaves, `config` the text of workload-config.yaml, `manage` --stop, --status and --continue, `kpi` list-kpi, `ctest` what
+//! else ctest.sh has, `testset` files of tests, `sut` the prepared host.
 
 mod args;
 mod config;
+mod ctest;
 mod kpi;
 mod logs;
 mod manage;
 mod run;
 mod select;
+mod sut;
+mod testset;
 
 pub use args::WsfArgs;
 
@@ -54,20 +58,55 @@ pub fn wsf(args: &WsfArgs) -> Result<Exit, Failure> {
     if let Some(prefix) = &args.stop {
         return manage::stop(&args.out, prefix);
     }
-    let selected = select::select(args)?;
+    ctest::detached();
+    args.ctest.check()?;
+    let tests = match &args.ctest.testset {
+        Some(path) => testset::read(args, path)?,
+        None => vec![args.clone()],
+    };
+    let mut prepared = Vec::new();
+    for test in &tests {
+        let selected = select::select(test)?;
+        if test.list {
+            select::list(&selected);
+            continue;
+        }
+        prepared.push((test, iterations(test, &selected)?));
+    }
     if args.list {
-        return Ok(select::list(&selected));
+        return Ok(Exit::Ok);
     }
-    let iterations = iterations(args, &selected)?;
-    if args.dry_run {
-        return run::dry(args, &iterations);
+    carry_out(args, &prepared)
+}
+
+/// Everything that was asked for, one after the other.
+fn carry_out(args: &WsfArgs, tests: &[(&WsfArgs, Vec<Iteration>)]) -> Result<Exit, Failure> {
+    type Step = fn(&WsfArgs, &[Iteration]) -> Result<Exit, Failure>;
+    let only: [(bool, Step); 3] = [
+        (args.dry_run, run::dry),
+        (args.ctest.prepare_sut, sut::prepare),
+        (args.ctest.cleanup_sut, sut::clean_up),
+    ];
+    if let Some((_, step)) = only.into_iter().find(|(wanted, _)| *wanted) {
+        for (test, iterations) in tests {
+            step(test, iterations)?;
+        }
+        return Ok(Exit::Ok);
     }
-    run::available(args)?;
+    for (test, iterations) in tests {
+        run::available(test)?;
+        if args.ctest.reuse_sut {
+            sut::reuse(test, iterations)?;
+        }
+    }
+    if let Some(exit) = args.ctest.detach()? {
+        return Ok(exit);
+    }
     let control = Arc::new(Control::default());
     crate::signals::listen(&control)?;
     let mut worst = Exit::Ok;
-    for iteration in &iterations {
-        let exit = run::run(args, iteration, &control)?;
+    for (test, iteration) in tests.iter().flat_map(|(test, all)| all.iter().map(move |one| (test, one))) {
+        let exit = run::run(test, iteration, &control)?;
         if exit == Exit::Interrupted {
             return Ok(exit);
         }
@@ -106,6 +145,7 @@ fn iterations(args: &WsfArgs, selected: &[Selected]) -> Result<Vec<Iteration>, F
         return Err(Failure::Usage("--loop, --burst, --run: expected 1 or more".into()));
     }
     let environment = |name: &str| if args.noenv { None } else { std::env::var(name).ok() };
+    let means = means(args)?;
     let mut all = Vec::new();
     for one in selected {
         let asked = Asked {
@@ -119,7 +159,7 @@ fn iterations(args: &WsfArgs, selected: &[Selected]) -> Result<Vec<Iteration>, F
         };
         for at in 0..loops * burst {
             let resolved = resolve(&asked, at).map_err(Failure::Usage)?;
-            let lowered = lower(&resolved, &means(args)).map_err(Failure::Usage)?;
+            let lowered = lower(&resolved, &means).map_err(Failure::Usage)?;
             let second = (burst > 1).then_some(at % burst + 1);
             let number = (loops * burst > 1).then_some((at / burst + 1, second));
             all.push(Iteration { number, typed: one.typed.clone(), resolved, lowered });
@@ -128,8 +168,8 @@ fn iterations(args: &WsfArgs, selected: &[Selected]) -> Result<Vec<Iteration>, F
     Ok(all)
 }
 
-fn means(args: &WsfArgs) -> Means {
-    Means {
+fn means(args: &WsfArgs) -> Result<Means, Failure> {
+    Ok(Means {
         name: None,
         server: args.server.into(),
         program: args.program.clone(),
@@ -145,7 +185,8 @@ fn means(args: &WsfArgs) -> Means {
         },
         faithful: args.faithful,
         faithful_weights: args.faithful_weights,
-    }
+        tracers: args.ctest.tracers()?,
+    })
 }
 
 /// All variables, their defaults in the reading, and what they do.

@@ -93,7 +93,7 @@ fn folder(args: &WsfArgs, iteration: &Iteration) -> PathBuf {
 /// Carries an iteration out.
 pub fn run(args: &WsfArgs, iteration: &Iteration, control: &Arc<Control>) -> Result<Exit, Failure> {
     let (text, name) = (&iteration.lowered.text, called(iteration));
-    experiment::planned(text, &name, &[])?;
+    experiment::ready(&experiment::planned(text, &name, &[])?)?;
     let home = folder(args, iteration);
     std::fs::create_dir_all(&home)?;
     iteration.lowered.notes.iter().for_each(|note| terminal::note(&format!("note: {note}")));

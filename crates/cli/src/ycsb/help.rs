@@ -21,6 +21,7 @@ Options of YCSB, values in the next argument:
 Options of dyno:
   --client NAME    MongoDB: wire (dyno's own codec) or official (the official driver, where this build has it)
   --out DIR        write a run directory (see dyno report, dyno merge)
+  --no-monitor     do not watch host, processes and database beside the run (with --out they are watched)
   --json           summary.json on standard output instead of the report
   --quiet          nothing on standard error but errors
   --compat-exit    be exactly YCSB: its exit codes and messages, nothing of dyno's own in the report

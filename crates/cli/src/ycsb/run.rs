@@ -6,7 +6,7 @@ use super::output::{check, exit_of, say, say_integrity, warn, warn_of, write};
 use super::prepare::Prepared;
 use super::watch::Watch;
 use crate::exit::{Exit, Failure};
-use crate::run::{choose_cores, create_directory, environment, now};
+use crate::run::{choose_cores, create_directory, environment, monitor, now};
 use crate::{report, signals, terminal};
 use dyno_engine::{Control, Job};
 use dyno_plan::{BindingTarget, Mode, YcsbCommand};
@@ -56,6 +56,9 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
     let jobs = job.divide(prepared.client.workers as usize).map_err(Failure::from)?;
     let environment = environment();
     let mut session = begin(&prepared, &place, control, &environment)?;
+    if !prepared.extras.no_monitor {
+        monitor::beside(&place.opened, &jobs, &mut session)?;
+    }
     session.keep_samples(prepared.client.samples);
     say(&prepared, "Starting test.");
     if let Some(limit_s) = prepared.client.max_execution_s {
@@ -187,6 +190,9 @@ fn conclude(
 
 fn exit(prepared: &Prepared, session: &mut Session<'_>, watch: &Watch, summary: &Summary) -> Exit {
     let mut exit = exit_of(prepared.mode, summary);
+    if !monitor::finish(session) {
+        exit = if exit == Exit::Ok { Exit::Internal } else { exit };
+    }
     let unwritten = session.writer().and_then(|writer| writer.failure().map(str::to_owned));
     let lost = [
         unwritten.map(|why| format!("the run directory is incomplete: {why}")),

@@ -1,9 +1,10 @@
 //! What this host is and how it is set up: facts by group, read from procfs, sysfs, cgroupfs and `/etc`.
 //!
-//! `cpu`, `memory`, `storage`, `network`, `kernel` and `firmware` read; `findings` says what speaks against good measurements,
-//! and `profiles` compares with the hardware, kernel and BIOS lists of known recipes. Facts that change from minute to minute
-//! stand apart in `volatile`. What cannot be read is absent.
+//! `cpu`, `memory`, `storage`, `network`, `kernel` and `firmware` read files, `asked` asks programs; `findings` says what speaks
+//! against good measurements, and `profiles` compares with the hardware, kernel and BIOS lists of known recipes. Facts that
+//! change from minute to minute stand apart in `volatile`. What cannot be read is absent.
 
+mod asked;
 mod cpu;
 mod findings;
 mod firmware;
@@ -21,6 +22,7 @@ pub use profiles::{Checked, Match, PROFILES, Profile, profile};
 
 use crate::roots::Roots;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -43,11 +45,23 @@ pub struct Places {
     pub roots: Roots,
     /// Usually `/etc`.
     pub etc: PathBuf,
+    /// Usually `/run`.
+    pub run: PathBuf,
+    /// Usually `/dev`.
+    pub dev: PathBuf,
+    /// Folders of programs that may be asked; none: no program is started.
+    pub path: Option<OsString>,
 }
 
 impl Default for Places {
     fn default() -> Self {
-        Places { roots: Roots::default(), etc: "/etc".into() }
+        Places {
+            roots: Roots::default(),
+            etc: "/etc".into(),
+            run: "/run".into(),
+            dev: "/dev".into(),
+            path: std::env::var_os("PATH"),
+        }
     }
 }
 
@@ -62,6 +76,7 @@ impl EnvironmentFacts {
         storage::read(&places.roots, &mut all);
         network::read(&places.roots, &mut all);
         firmware::read(sys, &mut all);
+        asked::read(places, &mut all);
         all
     }
 
@@ -71,6 +86,11 @@ impl EnvironmentFacts {
 
     fn volatile(&mut self, group: &str, name: &str, value: Option<String>) {
         put(&mut self.volatile, group, name, value);
+    }
+
+    /// Facts that matter and are not known here, and what would tell them.
+    pub fn unknown(&self) -> Vec<(String, &'static str)> {
+        asked::unknown(self)
     }
 
     /// A fact, if it is known.

@@ -52,7 +52,7 @@ fn spr(folder: &Path) -> Places {
     }
     fs::create_dir_all(folder.join("sys/firmware/dmi/tables")).unwrap();
     fs::write(folder.join("sys/firmware/dmi/tables/DMI"), table).unwrap();
-    Places { roots, etc: folder.join("etc") }
+    Places { roots, etc: folder.join("etc"), run: folder.join("run"), dev: folder.join("dev"), path: None }
 }
 
 #[test]

@@ -52,6 +52,18 @@ impl ServerKind {
         }
     }
 
+    /// Where its program comes from.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            ServerKind::Redis => "Debian and Ubuntu have it in the package redis-server",
+            ServerKind::Valkey => "Debian and Ubuntu have it in the package valkey-server",
+            ServerKind::KeyDb => "see https://docs.keydb.dev/docs/download",
+            ServerKind::Dragonfly => "see https://www.dragonflydb.io/docs/getting-started/binary",
+            ServerKind::Mongod => "see https://www.mongodb.com/docs/manual/administration/install-on-linux",
+            ServerKind::FerretDb => "releases 1.x are at https://github.com/FerretDB/FerretDB/releases",
+        }
+    }
+
     /// Whether it speaks Redis' protocol (the others speak MongoDB's).
     pub fn speaks_redis(self) -> bool {
         !matches!(self, ServerKind::Mongod | ServerKind::FerretDb)

@@ -109,7 +109,11 @@ impl Node {
                 let origin = Some(Origin::File { path: name, line, column });
                 // The message's first line says it; what follows is an excerpt of the file.
                 let words = error.to_string();
-                let text = words.lines().next().unwrap_or("no YAML").to_owned();
+                let first = words.lines().next().unwrap_or("no YAML");
+                // The place is told already, and options of the reader are nobody's here.
+                let bare = first.strip_prefix("error: line ").and_then(|rest| rest.split_once(": "));
+                let bare = bare.map_or(first, |(_, words)| words);
+                let text = bare.split(", set DuplicateKeyPolicy").next().unwrap_or(bare).to_owned();
                 Err(TreeError { origin, path: String::new(), text })
             }
         }

@@ -4,7 +4,9 @@ mod mix;
 mod places;
 mod text;
 
+use super::window::Traced;
 use super::{Resolved, Source, Window, switch};
+use crate::experiment::TracedPhase;
 use crate::server::{IfNotPermitted, ServerKind};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -37,6 +39,8 @@ pub struct Means {
     pub faithful: bool,
     /// Take shares that do not sum to 1 as weights.
     pub faithful_weights: bool,
+    /// Commands that are started in every window of EVENT_TRACE_PARAMS.
+    pub tracers: Vec<Vec<String>>,
 }
 
 impl Default for Means {
@@ -54,6 +58,7 @@ impl Default for Means {
             if_not_permitted: IfNotPermitted::Fail,
             faithful: false,
             faithful_weights: false,
+            tracers: Vec::new(),
         }
     }
 }
@@ -173,6 +178,7 @@ impl Draft<'_> {
 
     fn windows(&mut self) -> Result<Vec<Window>, String> {
         let all = Window::parse_all(self.from.value("EVENT_TRACE_PARAMS"))?;
+        self.traces(&all)?;
         let Some((begin, end)) = all.iter().find_map(Window::seconds) else { return Ok(all) };
         match self.from.number("MAX_EXECUTION_TIME").unwrap_or(0) {
             longest if longest > 0 && longest < end => self.note(format!(
@@ -184,6 +190,31 @@ impl Draft<'_> {
             }
         }
         Ok(all)
+    }
+
+    /// Every tracer in every window; without a window over the whole execution, as the original has it.
+    fn traces(&mut self, windows: &[Window]) -> Result<(), String> {
+        let phases = [TracedPhase::Load, TracedPhase::Measure];
+        let mut parts: Vec<Traced> =
+            windows.iter().map(Window::traced).collect::<Result<Vec<_>, _>>()?.concat();
+        if windows.is_empty() {
+            parts.extend(phases.map(|phase| Traced { phase, from_s: 0, length_s: None }));
+        }
+        let mut all = Vec::new();
+        for (part, command) in parts.iter().flat_map(|part| self.means.tracers.iter().map(move |c| (part, c)))
+        {
+            let mut one = json!({
+                "command": command, "phase": part.phase.name(), "from": format!("{}s", part.from_s)
+            });
+            if let Some(length) = part.length_s {
+                one["length"] = json!(format!("{length}s"));
+            }
+            all.push(one);
+        }
+        if !all.is_empty() {
+            self.put("traces", json!(all), "EVENT_TRACE_PARAMS");
+        }
+        Ok(())
     }
 
     /// What was given and does nothing.

@@ -25,7 +25,7 @@ pub use known::{BEST_KNOWN, BestKnown, best_known};
 pub use lower::{Lowered, Means, lower};
 pub use sets::{SetOption, covering};
 pub use variables::{Kind, VARIABLES, Variable, find, switch};
-pub use window::Window;
+pub use window::{Traced, Window};
 
 use crate::suggest;
 use std::fmt;

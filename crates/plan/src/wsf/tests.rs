@@ -125,6 +125,9 @@ fn wrong_values_are_refused() {
         ("EVENT_TRACE_PARAMS=roi,a", "triples"),
         ("EVENT_TRACE_PARAMS=time,x,5", "whole seconds"),
         ("EVENT_TRACE_PARAMS=tim,1,5", "roi or time"),
+        ("EVENT_TRACE_PARAMS=roi,begin_region,end_region", "no phrase of the log"),
+        ("EVENT_TRACE_PARAMS=roi,benchmark-finish,RUN_PHASE", "end comes before its begin"),
+        ("EVENT_TRACE_PARAMS=roi,/(/,RUN_PHASE", "no regular expression"),
     ] {
         let sets = [SetOption::parse(text).unwrap()];
         let error = resolve(&Asked { sets: &sets, ..asked("read", Reading::V25, NOTHING) }, 0).unwrap_err();
@@ -185,6 +188,41 @@ fn the_window_of_pkm_lies_in_its_run_phase() {
     let original = Asked { faithful: true, ..asked("pkm", Reading::V23, NOTHING) };
     let original = resolve(&original, 0).unwrap();
     assert_eq!((original.value("READ_PROPORTION"), original.value("MAX_EXECUTION_TIME")), ("0.95", "180"));
+}
+
+#[test]
+fn windows_are_parts_of_phases() {
+    let parts = |text: &str| -> Vec<String> {
+        let windows = Window::parse_all(text).unwrap();
+        let all = windows.iter().flat_map(|window| window.traced().unwrap());
+        all.map(|part| format!("{} {} {:?}", part.phase.name(), part.from_s, part.length_s)).collect()
+    };
+    assert_eq!(parts("roi,RUN PHASE,benchmark-finish"), ["measure 0 None"]);
+    assert_eq!(parts("roi,RUN_PHASE+2m,benchmark-finish"), ["measure 120 None"]);
+    assert_eq!(parts("roi,[LOAD_PHASE],benchmark-finish"), ["load 0 None", "measure 0 None"]);
+    assert_eq!(parts("roi,LOAD PHASE,RUN PHASE"), ["load 0 None"]);
+    assert_eq!(parts("roi,LOAD PHASE+1s,RUN PHASE+5s"), ["load 1 None", "measure 0 Some(5)"]);
+    assert_eq!(
+        parts("roi,/RUN.PHASE/,RUN_PHASE+1h,time,60,30"),
+        ["measure 0 Some(3600)", "measure 60 Some(30)"]
+    );
+}
+
+#[test]
+fn tracers_run_in_every_window() {
+    let tracers = vec![vec!["perf".into(), "stat".into(), "-a".into()], vec!["sar".to_owned()]];
+    let means = Means { tracers, ..Means::default() };
+    let lowered = lower(&resolve(&asked("pkm", Reading::V25, NOTHING), 0).unwrap(), &means).unwrap();
+    let traces = experiment(&lowered).traces;
+    assert_eq!(traces.len(), 2);
+    assert_eq!(traces[0].command, ["perf", "stat", "-a"]);
+    assert_eq!((traces[1].from.0, traces[1].length.as_ref().unwrap().0), (300_000_000_000, 300_000_000_000));
+    // Blank is the whole execution.
+    let sets = [SetOption::parse("EVENT_TRACE_PARAMS=").unwrap()];
+    let whole = resolve(&Asked { sets: &sets, ..asked("read", Reading::V25, NOTHING) }, 0).unwrap();
+    let phases: Vec<&str> =
+        experiment(&lower(&whole, &means).unwrap()).traces.iter().map(|t| t.phase.name()).collect();
+    assert_eq!(phases, ["load", "load", "measure", "measure"]);
 }
 
 #[test]

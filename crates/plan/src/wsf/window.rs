@@ -1,6 +1,35 @@
 //! Windows of traces: `EVENT_TRACE_PARAMS`.
 
+use crate::experiment::TracedPhase;
 use serde::Serialize;
+
+/// Lines of a client's log that mark the edges of phases, as both versions write them.
+const MARKS: [(&str, Edge); 5] = [
+    ("[LOAD PHASE]", Edge::Load),
+    ("[LOAD_PHASE]", Edge::Load),
+    ("[RUN PHASE]", Edge::Run),
+    ("[RUN_PHASE]", Edge::Run),
+    ("benchmark-finish", Edge::Finish),
+];
+
+/// An edge of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Edge {
+    Load,
+    Run,
+    Finish,
+}
+
+/// A part of a phase in which something is traced, on dyno's own timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traced {
+    /// The phase.
+    pub phase: TracedPhase,
+    /// Begin in it, seconds.
+    pub from_s: u64,
+    /// Length; absent: until the phase ends.
+    pub length_s: Option<u64>,
+}
 
 /// When something is traced.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -41,7 +70,8 @@ impl Window {
         };
         match triple {
             ["roi", begin, end] if !begin.is_empty() && !end.is_empty() => {
-                Ok(Window::Roi { begin: (*begin).into(), end: (*end).into() })
+                let window = Window::Roi { begin: (*begin).into(), end: (*end).into() };
+                window.traced().map(|_| window)
             }
             ["time", begin, length] => {
                 let (begin_s, length_s) = (second(begin)?, second(length)?);
@@ -63,4 +93,66 @@ impl Window {
             Window::Roi { .. } => None,
         }
     }
+
+    /// The parts of phases that it means: edges of phases are known exactly, no log is searched for phrases.
+    pub fn traced(&self) -> Result<Vec<Traced>, String> {
+        let (begin, end) = match self {
+            Window::Time { begin_s, length_s } => {
+                let length_s = Some(*length_s);
+                return Ok(vec![Traced { phase: TracedPhase::Measure, from_s: *begin_s, length_s }]);
+            }
+            Window::Roi { begin, end } => (edge(begin)?, edge(end)?),
+        };
+        let ((first, after), (last, beyond)) = (begin, end);
+        if (first, after) >= (last, beyond) {
+            return Err("roi: its end comes before its begin".into());
+        }
+        let phase = |edge| if edge == Edge::Load { TracedPhase::Load } else { TracedPhase::Measure };
+        if first == Edge::Finish {
+            return Err("roi: nothing follows benchmark-finish".into());
+        }
+        let mut all = vec![Traced { phase: phase(first), from_s: after, length_s: None }];
+        match last {
+            // A delay behind the same edge is a length.
+            _ if last == first => all[0].length_s = Some(beyond - after),
+            Edge::Run if beyond > 0 => {
+                all.push(Traced { phase: TracedPhase::Measure, from_s: 0, length_s: Some(beyond) });
+            }
+            Edge::Finish if first == Edge::Load => {
+                all.push(Traced { phase: TracedPhase::Measure, from_s: 0, length_s: None });
+            }
+            _ => {}
+        }
+        Ok(all)
+    }
+}
+
+/// The edge that a phrase marks, and the delay behind it in seconds.
+fn edge(phrase: &str) -> Result<(Edge, u64), String> {
+    let (text, delay) = match phrase.rsplit_once('+') {
+        Some((text, delay)) if seconds(delay).is_some() => (text, seconds(delay).unwrap_or(0)),
+        _ => (phrase, 0),
+    };
+    let found = match text.strip_prefix('/').and_then(|text| text.strip_suffix('/')) {
+        Some(pattern) => {
+            let pattern = regex_lite::Regex::new(&pattern.replace('~', "\n"))
+                .map_err(|e| format!("{phrase:?}: no regular expression: {e}"))?;
+            MARKS.iter().find(|(mark, _)| pattern.is_match(mark))
+        }
+        None => MARKS.iter().find(|(mark, _)| mark.contains(text)),
+    };
+    found.map(|(_, edge)| (*edge, delay)).ok_or_else(|| {
+        format!("{phrase:?}: is no phrase of the log: LOAD PHASE, RUN PHASE, benchmark-finish; +5s behind it delays")
+    })
+}
+
+/// `5s`, `2m`, `1h`.
+fn seconds(text: &str) -> Option<u64> {
+    let unit = match text.chars().last()? {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        _ => return None,
+    };
+    text[..text.len() - 1].parse::<u64>().ok()?.checked_mul(unit)
 }

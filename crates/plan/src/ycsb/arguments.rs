@@ -26,7 +26,7 @@ const fn any(name: &'static str, value: &'static str) -> Flag {
 }
 
 /// All flags, those for help aside.
-pub(super) const FLAGS: [Flag; 18] = [
+pub(super) const FLAGS: [Flag; 19] = [
     any("-P", "a property file or a built-in workload, such as workloads/workloada"),
     any("-p", "key=value, such as -p operationcount=99999"),
     any("-db", "a class or name of a binding, such as site.ycsb.db.RedisClient"),
@@ -43,6 +43,7 @@ pub(super) const FLAGS: [Flag; 18] = [
     any("--client", "wire or official"),
     run("--out", "a directory for the run's files"),
     run("--no-out", ""),
+    run("--no-monitor", ""),
     run("--json", ""),
     any("--quiet", ""),
 ];
@@ -157,6 +158,7 @@ impl Taken {
             "-t" => self.phase = Some(Mode::Run),
             "--compat-exit" => self.extras.compat_exit = true,
             "--no-out" => self.extras.no_out = true,
+            "--no-monitor" => self.extras.no_monitor = true,
             "--json" => self.extras.json = true,
             _ => self.extras.quiet = true,
         }

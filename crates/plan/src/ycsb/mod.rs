@@ -57,6 +57,8 @@ pub struct Extras {
     pub out: Option<PathBuf>,
     /// No run directory is wanted, which is the default.
     pub no_out: bool,
+    /// Nothing is watched beside the load.
+    pub no_monitor: bool,
     /// `summary.json` instead of the report on standard output.
     pub json: bool,
     /// Nothing on standard error but errors.

@@ -105,10 +105,11 @@ fn our_own_options_and_the_wrappers() {
         "run null -P workloada --out=a=b --json --quiet --compat-exit -cp x.jar -jvm-args=-Xmx4g -jvm-args -Xss1m",
     );
     let out = Some("a=b".into());
-    assert_eq!(c.extras, Extras { compat_exit: true, out, no_out: false, json: true, quiet: true });
+    assert_eq!(c.extras, Extras { compat_exit: true, out, json: true, quiet: true, ..Extras::default() });
     assert_eq!(c.notes.len(), 3);
     assert_eq!(c.notes[0], "-cp is ignored: there is no Java here");
     assert!(command("--no-out -s run null -P workloada").extras.no_out);
+    assert!(command("--no-monitor run null -P workloada").extras.no_monitor);
     assert!(wants_compat_exit(&arguments("bench x --compat-exit")));
 }
 

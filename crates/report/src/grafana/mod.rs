@@ -1,6 +1,7 @@
-//! Dashboards for Grafana, made from tables of panels (`tables`). They load without edits: the data source and the instance
-//! are variables of the dashboard.
+//! Dashboards for Grafana, made from tables of panels (`tables`, `mongodb`). They load without edits: the data source and the
+//! instance are variables of the dashboard.
 
+mod mongodb;
 mod tables;
 
 pub use tables::{Dashboard, Kind, Panel, Query};

@@ -1,5 +1,7 @@
 //! The tables of panels: what is shown, in which unit, and the query behind it.
 
+use super::mongodb;
+
 /// How a panel shows its series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -58,11 +60,11 @@ pub struct Dashboard {
     pub rows: &'static [(&'static str, &'static [Panel])],
 }
 
-const fn q(expression: &'static str, legend: &'static str) -> Query {
+pub(super) const fn q(expression: &'static str, legend: &'static str) -> Query {
     Query { expression, legend }
 }
 
-const fn lines(
+pub(super) const fn lines(
     title: &'static str,
     unit: &'static str,
     description: &'static str,
@@ -71,7 +73,7 @@ const fn lines(
     Panel { title, description, kind: Kind::Lines, unit, width: 12, queries }
 }
 
-const fn number(
+pub(super) const fn number(
     title: &'static str,
     unit: &'static str,
     description: &'static str,
@@ -386,7 +388,7 @@ const DATABASE_2: [Panel; 4] = [
 ];
 
 /// Every dashboard.
-pub(super) const DASHBOARDS: [Dashboard; 3] = [
+pub(super) const DASHBOARDS: [Dashboard; 4] = [
     Dashboard {
         uid: "dyno-run",
         title: "dyno: run",
@@ -404,5 +406,11 @@ pub(super) const DASHBOARDS: [Dashboard; 3] = [
         title: "dyno: database",
         present: "redis_up",
         rows: &[("Redis", &DATABASE_0), ("Work", &DATABASE_1), ("Resources", &DATABASE_2)],
+    },
+    Dashboard {
+        uid: "dyno-mongodb",
+        title: "dyno: MongoDB",
+        present: "dyno_server{series=\"uptime_s\"}",
+        rows: &mongodb::ROWS,
     },
 ];

@@ -18,6 +18,21 @@ pub struct Together {
     pub p99: Vec<(String, f64)>,
     /// Operations of the run phase that did not end well, by outcome.
     pub failed: BTreeMap<String, u64>,
+    /// Windows of the run phase.
+    pub windows: Vec<Windowed>,
+}
+
+/// A window of the run phase, all clients together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Windowed {
+    /// Begin and end that were asked for, seconds of the run phase.
+    pub asked: (u64, u64),
+    /// Whole seconds of it that were recorded.
+    pub seconds: u64,
+    /// Operations in them that ended well.
+    pub operations: u64,
+    /// 99th percentiles, microseconds.
+    pub p99: Vec<(String, f64)>,
 }
 
 impl Together {
@@ -37,6 +52,7 @@ impl Together {
             whole: true,
             p99: phase.metrics.iter().filter_map(p99).collect(),
             failed: failed.map(|(name, n)| (name.clone(), *n)).collect(),
+            windows: Vec::new(),
         };
         // Until the first client has ended, in whole seconds.
         let measured =
@@ -71,12 +87,34 @@ pub fn kpi_text(clients: &[ClientKpis], together: Option<&Together>) -> String {
         percentiles(name, word, &runs, together, &mut out);
     }
     throughputs(&runs, together, &mut out);
+    together.iter().flat_map(|together| &together.windows).for_each(|one| window(one, &mut out));
     let failed: u64 = match together {
         Some(together) => together.failed.values().sum(),
         None => runs.iter().map(|run| run.failed()).sum(),
     };
     let _ = writeln!(out, "Operations of [RUN PHASE] that failed: {failed}");
     out
+}
+
+/// What holds of a window: throughput and percentiles of all clients.
+fn window(one: &Windowed, out: &mut String) {
+    let named = format!("in window {}-{} s", one.asked.0, one.asked.1);
+    if one.seconds == 0 {
+        let _ = writeln!(out, "# Sum of [RUN PHASE] Throughput {named}: the run phase ended before");
+        return;
+    }
+    let whole = one.asked.1 - one.asked.0;
+    let short = if one.seconds < whole {
+        format!(" # the run phase ended in it: {} s", one.seconds)
+    } else {
+        String::new()
+    };
+    let rate = one.operations as f64 / one.seconds as f64;
+    let _ = writeln!(out, "Sum of [RUN PHASE] Throughput {named}(ops/sec): {rate}{short}");
+    for (name, value) in &one.p99 {
+        let word = name.to_lowercase();
+        let _ = writeln!(out, "P99 of [RUN PHASE] {word} latency {named}(us): {value}");
+    }
 }
 
 /// One phase, with the original's commas and blanks, which differ from line to line.

@@ -21,6 +21,8 @@ pub struct Listing {
     pub name: String,
     /// Its parameters.
     pub parameters: Vec<(String, String)>,
+    /// Facts about the host, if they are wanted.
+    pub host: Vec<(String, String)>,
     /// Its iterations in order.
     pub iterations: Vec<Iteration>,
 }
@@ -97,6 +99,9 @@ pub fn list(listing: &Listing, all: bool, parameters: bool, outlier: Option<f64>
             let _ = writeln!(out, "## {name}: {value}");
         }
     }
+    for (name, value) in &listing.host {
+        let _ = writeln!(out, "# {name}: {value}");
+    }
     for iteration in &listing.iterations {
         let failed = if iteration.passed { "" } else { " (failed: not part of the statistics)" };
         let _ = writeln!(out, "#{}{failed}", iteration.name);
@@ -169,16 +174,18 @@ pub fn csv(listings: &[Listing], all: bool, parameters: bool) -> String {
         "status",
         columns.iter().map(|(_, one)| if one.passed { "passed" } else { "failed" }.into()).collect(),
     );
-    if parameters {
+    type Pairs = fn(&Listing) -> &[(String, String)];
+    let described: [(bool, Pairs); 2] = [(parameters, |one| &one.parameters), (true, |one| &one.host)];
+    for (_, pairs) in described.into_iter().filter(|(wanted, _)| *wanted) {
         let mut names: Vec<&str> = Vec::new();
-        for (name, _) in listings.iter().flat_map(|listing| &listing.parameters) {
+        for (name, _) in listings.iter().flat_map(pairs) {
             if !names.contains(&name.as_str()) {
                 names.push(name);
             }
         }
         for name in names {
             let value = |listing: &Listing| {
-                let found = listing.parameters.iter().find(|(known, _)| known == name);
+                let found = pairs(listing).iter().find(|(known, _)| known == name);
                 found.map_or(String::new(), |(_, value)| value.clone())
             };
             row(name, columns.iter().map(|(listing, _)| value(listing)).collect());

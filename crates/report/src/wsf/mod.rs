@@ -18,5 +18,5 @@ mod tests;
 
 pub use client::{ClientKpis, Half, Operation, client_log, read_log};
 pub use grammar::{Kpi, Kpis, read_kpis};
-pub use kpis::{Together, kpi_text};
+pub use kpis::{Together, Windowed, kpi_text};
 pub use list::{Iteration, Listing, csv, list};

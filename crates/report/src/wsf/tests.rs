@@ -144,7 +144,12 @@ fn listing(values: &[f64]) -> Listing {
             passed: *value > 0.0,
         })
         .collect();
-    Listing { name: "logs-x".into(), parameters: vec![("THREADS".into(), "1,2".into())], iterations }
+    Listing {
+        name: "logs-x".into(),
+        parameters: vec![("THREADS".into(), "1,2".into())],
+        host: Vec::new(),
+        iterations,
+    }
 }
 
 #[test]

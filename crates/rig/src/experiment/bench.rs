@@ -10,7 +10,7 @@ use crate::local::Confinement;
 use crate::session::{Ended, Observer, Session, SessionPlan};
 use crate::work::{Prepared, Work};
 use crate::worker::{Assignment, Crew, LEASE_MS, Recruit};
-use dyno_engine::{affinity, share};
+use dyno_engine::{Pacing, affinity, share};
 use dyno_plan::experiment::{Client, Experiment, Phases, When};
 use dyno_plan::server::{IfNotPermitted, Limits};
 use dyno_plan::tree::Node;
@@ -61,7 +61,7 @@ impl<'a> Bench<'a> {
             false => self.enlist(spec, logs)?,
         };
         if keeps && prepared.iter().any(|one| one.load) {
-            self.load_and_keep(spec, logs, &prepared, observer)?;
+            self.load_and_keep(spec, tree, logs, &prepared, observer)?;
         }
         if keeps {
             let loaded = Experiment { phases: loaded(&spec.phases), ..spec.clone() };
@@ -88,10 +88,11 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Loads an embedded store, closes it and keeps a copy of its files.
+    /// Loads an embedded store, closes it and keeps a copy of its files. The load has a run directory of its own.
     fn load_and_keep(
         &mut self,
         spec: &Experiment,
+        tree: &Node,
         logs: &Path,
         prepared: &[Prepared],
         observer: &mut dyn Observer,
@@ -99,12 +100,32 @@ impl<'a> Bench<'a> {
         let mut work = (self.run.read_work)(spec)?;
         work.adopt(&together(prepared))?;
         let Some(crew) = &self.crew else { return Ok(()) };
-        let plan = SessionPlan { title: "load".into(), ..SessionPlan::default() };
-        let mut session = Session::new(plan, crew, self.run.control.clone(), None);
-        self.run.load(spec, work.as_ref(), self.place.uris.len(), &mut session, logs, observer)?;
-        if self.run.control.stopping() {
+        let run = self.run;
+        let plan = run.session_plan(spec, work.as_ref(), crew)?;
+        // Thresholds are about what is measured.
+        let plan = SessionPlan { title: format!("load, {}", plan.title), conditions: Vec::new(), ..plan };
+        let writer =
+            run.writer(&run.dir.with_extension("load"), tree, work.as_ref(), crew, self.facts(crew)?, &plan)?;
+        let mut session = Session::new(plan, crew, run.control.clone(), Some(writer));
+        let pairs = self.place.uris.len();
+        let loaded = watching::begin(spec, &self.place, &crew.pids(), &mut session)
+            .map_err(Failed::Words)
+            .and_then(|()| run.load(spec, work.as_ref(), pairs, &mut session, logs, observer));
+        note_failure(&loaded, &mut session);
+        if let Some(ended) = loaded? {
+            let status = if run.control.stopping() { Status::Interrupted } else { Status::Complete };
+            let pacing = work.load()?.map(|job| job.pacing);
+            session.finish(&ended, &pacing.unwrap_or(Pacing::Closed { think_ns: 0 }), status);
+        }
+        let unwatched = session.unwatch();
+        let unwritten = session.writer().and_then(|writer| writer.failure().map(str::to_owned));
+        if let Some(failure) = unwritten.or(unwatched) {
+            return Err(Failed::Words(format!("the load's run directory is incomplete: {failure}")));
+        }
+        if run.control.stopping() {
             return Err(Failed::Interrupted);
         }
+        drop(session);
         self.dismiss()?;
         Ok(kept::keep(spec, self.run.below, &self.data)?)
     }
@@ -123,15 +144,13 @@ impl<'a> Bench<'a> {
         work.adopt(&together(prepared))?;
         let plan = run.session_plan(spec, work.as_ref(), &crew)?;
         let facts = self.facts(&crew)?;
-        let writer = run.writer(tree, work.as_ref(), &crew, facts, &plan)?;
+        let writer = run.writer(&run.dir, tree, work.as_ref(), &crew, facts, &plan)?;
         let mut session = Session::new(plan, &crew, run.control.clone(), Some(writer));
-        watching::begin(spec, &self.place, &crew.pids(), &mut session)?;
-        let made = self.phases(spec, work.as_ref(), &mut session, logs, observer);
+        let made = watching::begin(spec, &self.place, &crew.pids(), &mut session)
+            .map_err(Failed::Words)
+            .and_then(|()| self.phases(spec, work.as_ref(), &mut session, logs, observer));
+        note_failure(&made, &mut session);
         if let Err(Failed::Words(words)) = &made {
-            if let Some(writer) = session.writer() {
-                writer.event("failed", words);
-                writer.update(|run| run.status = Status::Failed);
-            }
             return Err(self.with_cause(Failed::Words(words.clone())));
         }
         let (ended, series) = made?;
@@ -167,7 +186,7 @@ impl<'a> Bench<'a> {
         observer: &mut dyn Observer,
     ) -> Result<(Ended, Series), Failed> {
         let pairs = self.place.uris.len();
-        if self.run.load(spec, work, pairs, session, logs, observer)? {
+        if self.run.load(spec, work, pairs, session, logs, observer)?.is_some() {
             self.place.loaded()?;
         }
         self.run.measured(spec, work, pairs, session, logs, observer)
@@ -271,6 +290,18 @@ impl<'a> Bench<'a> {
         let cores = confined.cores();
         self.confined.push(confined);
         Ok((command, cores))
+    }
+}
+
+/// Has the run directory say that its run did not come to its end, and why.
+fn note_failure<T>(made: &Result<T, Failed>, session: &mut Session<'_>) {
+    let (Err(failed), Some(writer)) = (made, session.writer()) else { return };
+    match failed {
+        Failed::Words(words) | Failed::Unreachable(words) => {
+            writer.event("failed", words);
+            writer.update(|run| run.status = Status::Failed);
+        }
+        Failed::Interrupted => writer.update(|run| run.status = Status::Interrupted),
     }
 }
 

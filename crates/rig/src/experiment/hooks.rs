@@ -1,6 +1,8 @@
 //! Commands around experiment, run and phase. Words go to the program as they are; no shell sees them.
 
+use dyno_engine::Control;
 use dyno_plan::values::Span;
+use dyno_rundir::mask::mask_arguments;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -13,18 +15,21 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Runs commands one after the other; what they print goes to `hooks.log` in `dir`, what they are told of the run stands in
-/// their environment.
+/// their environment. Ctrl-C ends commands of what lies ahead; those that follow something are ended by a second one.
 pub(super) fn run(
     when: &str,
     commands: &[Vec<String>],
     timeout: &Option<Span>,
     dir: &Path,
     environment: &[(String, String)],
+    control: &Control,
 ) -> Result<(), String> {
+    let ahead = when.starts_with("before");
+    let given_up = || if ahead { control.stopping() } else { control.aborting() };
     let patience = timeout.as_ref().map_or(PATIENCE, |span| Duration::from_nanos(span.0));
     for words in commands {
-        one(words, patience, dir, environment)
-            .map_err(|why| format!("hooks.{when}: {}: {why}", words.join(" ")))?;
+        one(words, patience, dir, environment, &given_up)
+            .map_err(|why| format!("hooks.{when}: {}: {why}", mask_arguments(words).join(" ")))?;
     }
     Ok(())
 }
@@ -34,6 +39,7 @@ fn one(
     patience: Duration,
     dir: &Path,
     environment: &[(String, String)],
+    given_up: &dyn Fn() -> bool,
 ) -> Result<(), String> {
     let Some((program, arguments)) = words.split_first() else { return Err("an empty command".into()) };
     let path = dir.join("hooks.log");
@@ -43,7 +49,7 @@ fn one(
         .mode(0o600)
         .open(&path)
         .map_err(|e| format!("{}: {e}", path.display()))?;
-    let _ = writeln!(log, "$ {}", words.join(" "));
+    let _ = writeln!(log, "$ {}", mask_arguments(words).join(" "));
     let err = log.try_clone().map_err(|e| e.to_string())?;
     let mut command = Command::new(program);
     command.args(arguments).envs(environment.iter().cloned());
@@ -54,12 +60,15 @@ fn one(
         match child.try_wait().map_err(|e| e.to_string())? {
             Some(status) if status.success() => return Ok(()),
             Some(status) => return Err(format!("{status}; its output is in {}", path.display())),
-            None if Instant::now() > end => {
+            None if Instant::now() > end || given_up() => {
                 // It has a group of its own: its children end with it.
                 if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
                     let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
                 }
                 let _ = child.wait();
+                if given_up() {
+                    return Err("ended by a signal".into());
+                }
                 return Err(format!("did not end within {} s", patience.as_secs_f64()));
             }
             None => std::thread::sleep(Duration::from_millis(5)),

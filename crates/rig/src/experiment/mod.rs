@@ -3,7 +3,8 @@
 //!
 //! `directory` is the experiment's directory and its lock, `journal` what has begun and ended, `one` a single run, `bench`
 //! its target and workers, `steps` what it does with them, `place` the target, `kept` copies of loaded data, `watching` its
-//! monitors, `strategy` which point of a cell comes next, `series` the figure of a run, `hooks` the file's own commands.
+//! monitors, `strategy` which point of a cell comes next, `series` the figure of a run, `hooks` the file's own commands,
+//! `suits` what this machine does not have.
 //!
 //! ```text
 //! Plan -> for each run: not in the journal? -> place -> workers -> load, measure -> summary -> journal -> results.csv
@@ -19,6 +20,7 @@ mod place;
 mod series;
 mod steps;
 pub mod strategy;
+mod suits;
 mod traces;
 pub mod tune;
 mod watching;
@@ -27,13 +29,15 @@ pub use directory::{
     CellRecord, Directory, DirectoryError, ExperimentRecord, finished, holder, read_journal, read_record,
 };
 pub use journal::{Entry, Figures, RunRecord, RunStatus};
+pub use suits::{Lacking, Unfit, lacking, unfit};
 
 use crate::local::{Machine, tuning, undo};
 use crate::session::Observer;
+use crate::target::{Client, Target};
 use crate::work::Work;
 use crate::worker::ReadWork;
 use dyno_engine::Control;
-use dyno_plan::experiment::{Cell, Experiment, OnFailure, Plan, Strategy};
+use dyno_plan::experiment::{Cell, Driver, Experiment, OnFailure, Plan, Strategy};
 use dyno_rundir::schema::{Environment, Summary};
 use one::OneRun;
 use place::Shared;
@@ -79,13 +83,21 @@ pub fn check(plan: &Plan, read_work: ReadWork<'_>) -> Result<(), String> {
         let spec = &cell.spec;
         // Cells often differ in nothing that matters here.
         let same = |other: &&&Experiment| {
-            (&other.workload, &other.require, &other.phases, &other.strategy)
-                == (&spec.workload, &spec.require, &spec.phases, &spec.strategy)
+            (&other.workload, &other.require, &other.phases, &other.strategy, &other.target, &other.client)
+                == (&spec.workload, &spec.require, &spec.phases, &spec.strategy, &spec.target, &spec.client)
         };
         if known.iter().any(|other| same(&other)) {
             continue;
         }
         let named = |words: String| format!("cell {} ({}): {words}", cell.number, cell.label());
+        if let Some(uri) = &spec.target {
+            let client = match spec.client.driver {
+                Driver::Wire => Client::Wire,
+                Driver::Official => Client::Official,
+            };
+            Target::parse_for(&uri.replace("{dir}", "dir"), client)
+                .map_err(|e| named(format!("target: {}", e.0)))?;
+        }
         let work: Box<dyn Work> = read_work(spec).map_err(|e| named(e.0))?;
         let job = work.measure().map_err(|e| named(e.0))?;
         steps::conditions(spec, job.workload.metrics()).map_err(named)?;
@@ -104,10 +116,15 @@ pub fn conduct(
     let base = &plan.base;
     let told = [("DYNO_EXPERIMENT_DIR".to_owned(), directory.path().display().to_string())];
     let hook = |when: &str, commands: &[Vec<String>]| {
-        let done = hooks::run(when, commands, &base.hooks.timeout, directory.path(), &told);
-        done.map_err(DirectoryError::Refused)
+        hooks::run(when, commands, &base.hooks.timeout, directory.path(), &told, &means.control)
     };
-    hook("before_experiment", &base.hooks.before_experiment)?;
+    match hook("before_experiment", &base.hooks.before_experiment) {
+        Err(_) if means.control.stopping() => {
+            directory.note(Entry::End { status: "interrupted".into() })?;
+            return Ok(Ending::Interrupted);
+        }
+        done => done.map_err(DirectoryError::Refused)?,
+    }
     let after = directory.path().to_owned();
     let machine = Machine::default();
     let tuned = match base.host.is_nothing() {
@@ -126,8 +143,15 @@ pub fn conduct(
     if let Some(tuned) = tuned {
         tuned.revert().map_err(|e| DirectoryError::Refused(format!("host: {e}")))?;
     }
-    let done =
-        hooks::run("after_experiment", &base.hooks.after_experiment, &base.hooks.timeout, &after, &told);
+    let hooks = &base.hooks;
+    let done = hooks::run(
+        "after_experiment",
+        &hooks.after_experiment,
+        &hooks.timeout,
+        &after,
+        &told,
+        &means.control,
+    );
     let ending = ending?;
     ended?;
     if ending != Ending::Interrupted {

@@ -133,9 +133,9 @@ impl OneRun<'_> {
         // Commands print into the folder beside the run directory, which must be empty until it is made.
         let logs = self.dir.with_extension("server");
         std::fs::create_dir_all(&logs).map_err(|e| format!("{}: {e}", logs.display()))?;
-        hooks::run("before_run", &hooks.before_run, &hooks.timeout, &logs, &told)?;
+        hooks::run("before_run", &hooks.before_run, &hooks.timeout, &logs, &told, &self.control)?;
         let made = self.with_place(spec, &tree, &logs, shared, observer);
-        let after = hooks::run("after_run", &hooks.after_run, &hooks.timeout, &logs, &told);
+        let after = hooks::run("after_run", &hooks.after_run, &hooks.timeout, &logs, &told, &self.control);
         self.put_away(&logs);
         let made = made?;
         after?;
@@ -196,17 +196,20 @@ impl OneRun<'_> {
         shared: &mut Shared,
         observer: &mut dyn Observer,
     ) -> Result<(Summary, Option<Figures>), Failed> {
-        let place =
-            place::provide(&spec, logs, self.below, shared, self.machine).map_err(Failed::Unreachable)?;
+        let place = place::provide(&spec, logs, self.below, shared, (self.machine, &self.control))
+            .map_err(Failed::Unreachable)?;
         let data = logs.join("data");
-        if let Some(copy) = kept::wanted(&spec).then(|| kept::find(&spec, self.below)).flatten() {
-            // The folder is there, and empty.
-            std::fs::remove_dir(&data).map_err(|e| format!("{}: {e}", data.display()))?;
-            kept::copy(&copy, &data)?;
-            spec.phases.load.when = When::Never;
-        }
+        let copied = match kept::wanted(&spec).then(|| kept::find(&spec, self.below)).flatten() {
+            Some(copy) => {
+                spec.phases.load.when = When::Never;
+                // The folder is there, and empty.
+                let emptied = std::fs::remove_dir(&data).map_err(|e| format!("{}: {e}", data.display()));
+                emptied.and_then(|()| kept::copy(&copy, &data))
+            }
+            None => Ok(()),
+        };
         let mut bench = Bench::new(self, place, data.clone());
-        let made = bench.conduct(&spec, tree, logs, observer);
+        let made = copied.map_err(Failed::Words).and_then(|()| bench.conduct(&spec, tree, logs, observer));
         let ended = bench.end(&spec, shared);
         // What an embedded store has written is as large as the data set.
         let _ = std::fs::remove_dir_all(data);

@@ -5,10 +5,12 @@
 use crate::local::{Machine, Server};
 use crate::spawn::{Spawned, find_server, spawn};
 use crate::target::Target;
+use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Lifetime};
 use dyno_plan::server::ServerSpec;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Targets of a run, one for each server-client pair.
 pub(super) struct Place {
@@ -62,10 +64,10 @@ pub(super) fn provide(
     home: &Path,
     below: &Path,
     shared: &mut Shared,
-    machine: &Machine,
+    (machine, control): (&Machine, &Arc<Control>),
 ) -> Result<Place, String> {
     if let Some(server) = &spec.server {
-        return described(spec, server, home, below, shared, machine);
+        return described(spec, server, home, below, shared, (machine, control));
     }
     let uri = spec.target.clone().unwrap_or_else(|| "spawn:".into());
     if let Some(kind) = uri.strip_prefix("spawn:") {
@@ -96,7 +98,7 @@ fn described(
     home: &Path,
     below: &Path,
     shared: &mut Shared,
-    machine: &Machine,
+    (machine, control): (&Machine, &Arc<Control>),
 ) -> Result<Place, String> {
     let words = |error: crate::local::LocalError| format!("server: {error}");
     let mut kept = shared.kept.take();
@@ -128,7 +130,8 @@ fn described(
                 }
             };
             std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-            let started = Server::start(server, &folder, machine).map_err(words)?;
+            let started =
+                Server::start_under(server, &folder, machine, Some(control.clone())).map_err(words)?;
             Box::new(Described { spec: server.clone(), server: started, copied: false })
         }
     };

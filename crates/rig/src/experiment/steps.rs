@@ -41,6 +41,7 @@ impl OneRun<'_> {
 
     pub(super) fn writer(
         &self,
+        dir: &Path,
         tree: &Node,
         work: &dyn Work,
         crew: &Crew,
@@ -73,7 +74,7 @@ impl OneRun<'_> {
             metrics: BTreeMap::new(),
             unit_ns: Scale::Ns64.unit_ns(),
         };
-        let writer = Writer::create(&self.dir, run, self.environment, Scale::Ns64);
+        let writer = Writer::create(dir, run, self.environment, Scale::Ns64);
         Ok(writer.map_err(|e| format!("cannot write the run directory: {e}"))?)
     }
 
@@ -86,12 +87,12 @@ impl OneRun<'_> {
         session: &mut Session<'_>,
         logs: &Path,
         observer: &mut dyn Observer,
-    ) -> Result<bool, Failed> {
-        let Some(job) = work.load()? else { return Ok(false) };
+    ) -> Result<Option<Ended>, Failed> {
+        let Some(job) = work.load()? else { return Ok(None) };
         let hooks = &spec.hooks;
-        hooks::run("before_load", &hooks.before_load, &hooks.timeout, logs, &self.told())?;
+        hooks::run("before_load", &hooks.before_load, &hooks.timeout, logs, &self.told(), &self.control)?;
         let job = whole(job, pairs)?;
-        let traces = Traces::expect(&spec.traces, &[TracedPhase::Load], (&self.dir, &self.told()), session)?;
+        let traces = Traces::expect(&spec.traces, &[TracedPhase::Load], &self.told(), session)?;
         let ended = session.run_workers("load", &[job], observer);
         traces.end(session);
         let ended = ended.map_err(|e| e.to_string())?;
@@ -100,8 +101,8 @@ impl OneRun<'_> {
             let first = ended.phase.errors.values().next().cloned().unwrap_or_default();
             return Err(Failed::Words(format!("{failed} inserts of the load failed: {first}")));
         }
-        hooks::run("after_load", &hooks.after_load, &hooks.timeout, logs, &self.told())?;
-        Ok(true)
+        hooks::run("after_load", &hooks.after_load, &hooks.timeout, logs, &self.told(), &self.control)?;
+        Ok(Some(ended))
     }
 
     /// Pause, warm-up and measurement.
@@ -121,16 +122,23 @@ impl OneRun<'_> {
             return Err(Failed::Interrupted);
         }
         let hooks = &spec.hooks;
-        hooks::run("before_measure", &hooks.before_measure, &hooks.timeout, logs, &self.told())?;
+        hooks::run(
+            "before_measure",
+            &hooks.before_measure,
+            &hooks.timeout,
+            logs,
+            &self.told(),
+            &self.control,
+        )?;
         let job = whole(work.measure()?, pairs)?;
         let mut series = Series::new(job.warmup_ns);
         let mut watched = series.watch(observer);
         let phases = [TracedPhase::Warmup, TracedPhase::Measure];
-        let traces = Traces::expect(&spec.traces, &phases, (&self.dir, &self.told()), session)?;
+        let traces = Traces::expect(&spec.traces, &phases, &self.told(), session)?;
         let ended = session.run_workers("measure", &[job], &mut watched);
         traces.end(session);
         let ended = ended.map_err(|e| e.to_string())?;
-        hooks::run("after_measure", &hooks.after_measure, &hooks.timeout, logs, &self.told())?;
+        hooks::run("after_measure", &hooks.after_measure, &hooks.timeout, logs, &self.told(), &self.control)?;
         Ok((ended, series))
     }
 

@@ -7,11 +7,12 @@
 use crate::local::{Machine, process, undo};
 use crate::session::Session;
 use dyno_plan::experiment::{Trace, TracedPhase};
+use dyno_rundir::mask::mask_arguments;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -79,19 +80,17 @@ struct Window {
 }
 
 impl Traces {
-    /// Prepares the traces of `phases`; they begin when the engine tells its epoch. `dir` is the run directory.
+    /// Prepares the traces of `phases`; they begin when the engine tells its epoch.
     pub fn expect(
         traces: &[Trace],
         phases: &[TracedPhase],
-        (dir, environment): (&Path, &[(String, String)]),
+        environment: &[(String, String)],
         session: &mut Session<'_>,
     ) -> Result<Self, String> {
         let mut all = Traces::default();
         let wanted = traces.iter().enumerate().filter(|(_, trace)| phases.contains(&trace.phase));
-        // Without a run directory there is no place for what they print: data that are loaded only to be kept.
-        if session.writer().is_none() {
-            return Ok(all);
-        }
+        // Without a run directory there is no place for what they print.
+        let Some(dir) = session.writer().map(|writer| writer.path().to_owned()) else { return Ok(all) };
         for (at, trace) in wanted {
             let number = at + 1;
             let refuse = |words: String| format!("traces[{number}]: {words}");
@@ -135,7 +134,7 @@ impl Window {
     /// Waits for the window, and has the command run in it.
     fn follow(&self, clock: &Clock) -> Vec<Happened> {
         let mut happened = Vec::new();
-        let words = format!("{} {}", self.number, self.trace.command.join(" "));
+        let words = format!("{} {}", self.number, mask_arguments(&self.trace.command).join(" "));
         let Some((epoch, warmup)) = clock.epoch() else {
             return vec![(SystemTime::now(), "trace_failed", format!("{words}: the phase did not begin"))];
         };

@@ -27,4 +27,5 @@ pub mod undo;
 pub use error::LocalError;
 pub use launch::Confinement;
 pub use machine::Machine;
+pub(crate) use needs::{budgets as asked_memory, program};
 pub use server::Server;

@@ -2,11 +2,16 @@
 
 use super::error::LocalError;
 use super::machine::{Machine, is_program};
+use super::process;
 use crate::spawn::free_port;
 use dyno_monitor::topology::Topology;
 use dyno_plan::server::{ServerKind, ServerSpec};
+use std::io::Read;
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// The folder of a path, which must be there.
 pub(super) fn absolute(path: &Path) -> Result<PathBuf, LocalError> {
@@ -18,7 +23,7 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf, LocalError> {
 }
 
 /// The program: on PATH by its usual or given name, or at a path.
-pub(super) fn program(spec: &ServerSpec, machine: &Machine) -> Result<PathBuf, LocalError> {
+pub(crate) fn program(spec: &ServerSpec, machine: &Machine) -> Result<PathBuf, LocalError> {
     let name = spec.program.clone().unwrap_or_else(|| spec.kind.program().into());
     let found = match name.components().count() {
         1 => machine.find(&name.display().to_string()),
@@ -30,11 +35,26 @@ pub(super) fn program(spec: &ServerSpec, machine: &Machine) -> Result<PathBuf, L
     })
 }
 
-/// The first line of `--version`.
+/// The first line of `--version`; a program that does not answer within five seconds has none.
 pub(super) fn version(program: &Path) -> String {
-    let output =
-        std::process::Command::new(program).arg("--version").stdin(std::process::Stdio::null()).output();
-    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let mut command = Command::new(program);
+    command
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0);
+    let Ok(mut child) = command.spawn() else { return "unknown".into() };
+    let begun = Instant::now();
+    while matches!(child.try_wait(), Ok(None)) && begun.elapsed() < Duration::from_secs(5) {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // What it has forked holds the pipe open.
+    process::end_group(child.id());
+    let mut text = String::new();
+    // Words that are no text are no version.
+    let _ = child.stdout.take().map(|mut pipe| pipe.read_to_string(&mut text));
+    let _ = child.wait();
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("unknown").to_owned()
 }
 
@@ -62,7 +82,7 @@ pub(super) fn ports(spec: &ServerSpec) -> Result<Vec<u16>, LocalError> {
 }
 
 /// Memory that each process is meant to take at most, as far as that is known.
-pub(super) fn budgets(spec: &ServerSpec, topology: &Topology) -> Vec<u64> {
+pub(crate) fn budgets(spec: &ServerSpec, topology: &Topology) -> Vec<u64> {
     let asked = spec.limits.memory.as_ref().or(spec.cache.as_ref()).map(|bytes| bytes.0);
     let total: Option<u64> = topology.nodes.values().map(|node| node.memory_bytes).sum();
     let own = match (spec.kind, total) {

@@ -44,6 +44,14 @@ pub(crate) fn end(machine: &Machine, pid: u32, start: u64, patience: Duration) -
     Ok(())
 }
 
+/// Kills what is left of a group after its leader: a wrapper's server, a Redis' child that saves.
+pub(crate) fn end_group(leader: u32) {
+    if let Some(group) = i32::try_from(leader).ok().and_then(Pid::from_raw) {
+        // Most servers leave nothing.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
 /// What the kernel says about where a process may run and where its memory is.
 pub(crate) fn effective(machine: &Machine, pid: u32) -> BTreeMap<String, String> {
     let folder = machine.proc.join(pid.to_string());

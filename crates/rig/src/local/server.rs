@@ -9,6 +9,7 @@ use super::placement::{self, Plan};
 use super::servers::{self, Node};
 use super::undo::{Journal, Undo};
 use super::{cluster, process, storage};
+use dyno_engine::Control;
 use dyno_monitor::topology::Topology;
 use dyno_plan::server::{IfNotPermitted, ServerSpec};
 use rustix::process::Signal;
@@ -17,6 +18,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Lines of a log that a message shows.
@@ -54,12 +56,24 @@ pub struct Server {
     notes: Vec<String>,
     /// Whether the data hold what the topology made.
     formed: bool,
+    /// Ends waiting early.
+    control: Option<Arc<Control>>,
 }
 
 impl Server {
     /// Starts everything that `spec` asks for, with configuration, logs and journal in `home`, which is this server's alone,
     /// and waits until it is ready. After an error nothing is left but what `home` holds.
     pub fn start(spec: &ServerSpec, home: &Path, machine: &Machine) -> Result<Self, LocalError> {
+        Server::start_under(spec, home, machine, None)
+    }
+
+    /// The same; it is not waited for any longer when `control` stops.
+    pub fn start_under(
+        spec: &ServerSpec,
+        home: &Path,
+        machine: &Machine,
+        control: Option<Arc<Control>>,
+    ) -> Result<Self, LocalError> {
         spec.check().map_err(|why| LocalError::Refused(format!("server.{why}")))?;
         let program = program(spec, machine)?;
         let version = version(&program);
@@ -80,6 +94,7 @@ impl Server {
             journal: Journal::open(&home, machine)?,
             notes: Vec::new(),
             formed: false,
+            control,
         };
         server.prepare(&home, &topology, ports, plans)?;
         // From here on an error drops the server, which stops and undoes all there is.
@@ -233,6 +248,9 @@ impl Server {
             let pid = member.pid().unwrap_or(0);
             match servers::ready(&self.spec, &member.node, pid) {
                 Ok(()) => break,
+                Err(_) if self.control.as_ref().is_some_and(|control| control.stopping()) => {
+                    return Err(LocalError::Failed(format!("{}: no longer waited for", member.node.name)));
+                }
                 Err(why) if begun.elapsed() > patience => {
                     return Err(LocalError::Failed(format!(
                         "{} is not ready after {}: {why}; {}",
@@ -394,11 +412,13 @@ impl Server {
         let begun = Instant::now();
         let mut failures = Vec::new();
         for member in self.members.iter_mut().rev() {
-            if let Some(child) = &mut member.child {
-                while matches!(child.try_wait(), Ok(None)) && begun.elapsed() < patience {
+            if let Some(child) = &member.child {
+                // Not waited for yet: its number stays its own, and so does its group's, until what it has forked is gone too.
+                let runs = || process::started(&self.machine, child.id()).is_some();
+                while runs() && begun.elapsed() < patience {
                     std::thread::sleep(Duration::from_millis(5));
                 }
-                if matches!(child.try_wait(), Ok(None)) {
+                if runs() {
                     self.notes
                         .push(format!("{} did not end within {patience:?} and was killed", member.node.name));
                     if save {
@@ -406,6 +426,9 @@ impl Server {
                             .push(format!("{} did not write its data within {patience:?}", member.node.name));
                     }
                 }
+            }
+            if let Some(pid) = member.pid() {
+                process::end_group(pid);
             }
             let ended = member.noted.take().map_or(Ok(()), |id| self.journal.undo(id));
             if let Some(mut child) = member.child.take() {
@@ -451,6 +474,7 @@ impl Member {
     fn ended(&mut self) -> Option<String> {
         if self.ended.is_none() {
             let status = self.child.as_mut()?.try_wait().ok().flatten()?;
+            self.pid().into_iter().for_each(process::end_group);
             let killed = self.group.as_ref().map_or(0, Group::killed);
             let memory = match killed {
                 0 => String::new(),

@@ -4,7 +4,7 @@ mod ask;
 mod seen;
 mod sources;
 
-pub use seen::ServerNow;
+pub use seen::{Said, ServerNow};
 pub use sources::{server_process, watch, watch_all};
 
 use dyno_analysis::monitored;
@@ -93,6 +93,11 @@ impl Watch {
     /// What the database says of itself now, if it does.
     pub fn now(&self) -> Option<ServerNow> {
         self.seen().now()
+    }
+
+    /// What servers and databases have said last, by source.
+    pub fn said(&self) -> Vec<(String, Said)> {
+        self.seen().said()
     }
 
     /// What has happened to sources since the last call: when, which, in words.

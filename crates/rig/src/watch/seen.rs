@@ -1,9 +1,10 @@
 //! What monitors have seen: written to the run directory, kept for the summary, and the newest for the live view.
 
 use dyno_analysis::is_summarised;
-use dyno_monitor::{Kind, Sample, Sink, unix_ns};
+use dyno_monitor::{Kind, Reading, Sample, Sink, unix_ns};
 use dyno_rundir::monitor::{self, MonitorWriter, Recording};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// Events that wait to be written; further ones are counted by the last.
@@ -27,8 +28,13 @@ struct Node {
     now: ServerNow,
 }
 
+/// What a source has said last.
+pub type Said = Arc<[Reading]>;
+
 pub(super) struct Seen {
     pub recording: Recording,
+    /// The newest of servers and databases; a source that does not answer is not there.
+    said: BTreeMap<String, Said>,
     writer: Option<MonitorWriter>,
     interval: Duration,
     nodes: BTreeMap<String, Node>,
@@ -37,7 +43,14 @@ pub(super) struct Seen {
 
 impl Seen {
     pub fn new(writer: Option<MonitorWriter>, interval: Duration) -> Self {
-        Seen { recording: Recording::new(), writer, interval, nodes: BTreeMap::new(), events: Vec::new() }
+        Seen {
+            recording: Recording::new(),
+            said: BTreeMap::new(),
+            writer,
+            interval,
+            nodes: BTreeMap::new(),
+            events: Vec::new(),
+        }
     }
 
     pub fn failure(&self) -> Option<&str> {
@@ -51,6 +64,11 @@ impl Seen {
 
     pub fn events(&mut self) -> Vec<(SystemTime, String)> {
         std::mem::take(&mut self.events)
+    }
+
+    /// What servers and databases have said last, by source.
+    pub fn said(&self) -> Vec<(String, Said)> {
+        self.said.iter().map(|(source, said)| (source.clone(), said.clone())).collect()
     }
 
     /// The sums over all nodes; a figure that one of them lacks is not known.
@@ -103,6 +121,12 @@ impl Sink for Seen {
         let readings = sample.map_or(&[][..], Sample::readings);
         if source.starts_with("database") {
             self.node(source, at_ns, sample);
+        }
+        if source.starts_with("database") || source.starts_with("server") {
+            match sample {
+                Some(sample) => drop(self.said.insert(source.to_owned(), sample.readings().into())),
+                None => drop(self.said.remove(source)),
+            }
         }
         let wanted = readings.iter().filter(|r| is_summarised(source, &r.name));
         let row = wanted.map(|r| (r.name.as_str(), kind(r.kind), r.value));

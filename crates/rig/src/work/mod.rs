@@ -74,6 +74,12 @@ pub trait Work: Send {
         }
     }
 
+    /// What was still queued when the measured phase ended, after this worker's [`Work::part`] of it has run: a job that is
+    /// not measured, as many requests as its `end` says.
+    fn rest(&self) -> Option<Job> {
+        None
+    }
+
     /// Every setting of the workload with its source, for the run directory.
     fn settings(&self) -> dyno_plan::Settings {
         dyno_plan::Settings::new()

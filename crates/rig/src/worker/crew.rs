@@ -424,6 +424,7 @@ impl Apparatus for Crew {
             system_s: there.iter().map(|d| d.system_s).sum(),
             peak_resident_bytes: there.iter().map(|d| d.peak_resident_bytes).sum(),
             threads: Some(there.iter().map(|d| d.threads).sum()),
+            rest: there.iter().fold((0, 0), |(sent, left), d| (sent + d.rest.0, left + d.rest.1)),
         })
     }
 

@@ -188,6 +188,9 @@ pub struct Done {
     pub peak_resident_bytes: u64,
     /// Load threads.
     pub threads: usize,
+    /// Requests that were still queued at the end: sent afterwards, and not sent.
+    #[serde(default)]
+    pub rest: (u64, u64),
     /// Why it ended early, if it did.
     pub ended_early: Option<String>,
 }

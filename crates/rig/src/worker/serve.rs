@@ -268,14 +268,16 @@ impl<W: Write + Send> Worker<'_, W> {
                     pipe = written;
                 }
             });
+            let stopped = control.stopping();
             // Lets go of the thread above where the run never came to connecting.
             control.stop();
-            applied
+            applied.map(|applied| (applied, stopped))
         });
         *self.shared.phase() = None;
         pipe.map_err(|error| Trouble { unreachable: false, words: format!("the pipe failed: {error}") })?;
-        let applied = applied?;
+        let (applied, stopped) = applied?;
         let finished = applied.finished;
+        let rest = if stage == Stage::Measure { place.send_rest(stopped)? } else { (0, 0) };
         let lapsed = self.shared.lapsed.load(Ordering::Relaxed);
         Ok(Done {
             errors: finished.errors.into_iter().map(|(o, words)| (o.name().to_owned(), words)).collect(),
@@ -287,6 +289,7 @@ impl<W: Write + Send> Worker<'_, W> {
             system_s: applied.system_s,
             peak_resident_bytes: applied.peak_resident_bytes,
             threads,
+            rest,
             ended_early: lapsed.then(|| "the controller was silent for longer than the lease".into()),
         })
     }
@@ -306,6 +309,20 @@ fn prepare(place: &mut Place) -> Result<Prepared, Trouble> {
 }
 
 impl Place {
+    /// Sends what was still queued at the end, unless the load was told to stop; how many were sent and were not.
+    fn send_rest(&self, stopped: bool) -> Result<(u64, u64), Trouble> {
+        let Some(job) = self.work.rest() else { return Ok((0, 0)) };
+        let all = job.end.operations.unwrap_or(0);
+        if stopped || all == 0 {
+            return Ok((0, all));
+        }
+        let job = Job { cores: vec![None; self.cores.len().clamp(1, job.users.max(1))], ..job };
+        let mut sent = 0;
+        let control = Arc::new(Control::default());
+        self.opened.run_jobs(&[job], &control, &mut |second| sent += second.totals.ok())?;
+        Ok((sent.min(all), all - sent.min(all)))
+    }
+
     /// This worker's part of a job, on its cores, behind the gate.
     fn job(&self, whole: Job, gate: &Arc<Gate>) -> Result<Job, Refused> {
         let (assignment, spec) = (&self.assignment, &self.assignment.spec);

@@ -1,0 +1,57 @@
+//! Whether this machine has what a plan asks for.
+
+use crate::exit::Failure;
+use crate::terminal;
+use dyno_plan::experiment::Plan;
+use dyno_rig::experiment::{Lacking, Unfit, lacking, unfit};
+use dyno_rig::local::Machine;
+
+/// What a plan asks for and this machine does not have.
+pub struct Findings {
+    pub unfit: Vec<Unfit>,
+    pub lacking: Vec<Lacking>,
+    cells: usize,
+}
+
+impl Findings {
+    pub fn of(plan: &Plan) -> Self {
+        let machine = Machine::default();
+        Findings { unfit: unfit(plan, &machine), lacking: lacking(plan, &machine), cells: plan.cells.len() }
+    }
+
+    /// Cores and memory beyond this machine, a line for each place.
+    pub fn refusal(&self) -> Option<String> {
+        let words: Vec<String> = self.unfit.iter().map(|one| one.words(self.cells)).collect();
+        (!words.is_empty()).then(|| words.join("\n"))
+    }
+
+    /// Programs that are missing, a line for each.
+    pub fn missing(&self) -> Vec<String> {
+        let of = |one: &Lacking| match one.cells.as_slice() {
+            all if all.len() == self.cells => one.text.clone(),
+            [one_cell] => format!("cell {one_cell}: {}", one.text),
+            all => format!("{} of {} cells: {}", all.len(), self.cells, one.text),
+        };
+        self.lacking.iter().map(of).collect()
+    }
+
+    /// Whether no cell can be run for want of a program.
+    pub fn nothing_runs(&self) -> bool {
+        self.lacking.iter().map(|one| one.cells.len()).sum::<usize>() == self.cells
+    }
+}
+
+/// Refuses a plan that this machine cannot carry out; cells whose program is missing are told, the rest goes on.
+pub fn ready(plan: &Plan) -> Result<(), Failure> {
+    let findings = Findings::of(plan);
+    if let Some(words) = findings.refusal() {
+        return Err(Failure::Usage(words));
+    }
+    if findings.nothing_runs() {
+        return Err(Failure::Unreachable(findings.missing().join("\n")));
+    }
+    for words in findings.missing() {
+        terminal::warn(&format!("{words}; their runs will fail, the others are made"));
+    }
+    Ok(())
+}

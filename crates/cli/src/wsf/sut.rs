@@ -1,0 +1,66 @@
+//! `--prepare-sut`, `--reuse-sut`, `--cleanup-sut`: the system under test is this host. Preparing it means looking whether it
+//! has what the test needs and noting how it is set up; servers are started and ended with each run.
+
+use super::{Iteration, WsfArgs, config, run};
+use crate::doctor;
+use crate::exit::{Exit, Failure};
+use crate::{experiment, terminal};
+use std::path::PathBuf;
+
+const FACTS: &str = "sutinfo.json";
+
+fn folder(args: &WsfArgs, iteration: &Iteration) -> PathBuf {
+    args.out.join(format!("sut-logs-{}", config::name(&iteration.typed, iteration.resolved.case.name)))
+}
+
+/// `--prepare-sut`.
+pub fn prepare(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure> {
+    run::available(args)?;
+    for one in iterations {
+        experiment::ready(&experiment::planned(&one.lowered.text, &one.resolved.full_name(), &[])?)?;
+        let home = folder(args, one);
+        std::fs::create_dir_all(&home)?;
+        let facts = serde_json::json!({ "system": doctor::system() });
+        std::fs::write(home.join(FACTS), format!("{facts:#}\n"))?;
+        std::fs::write(home.join("workload-config.yaml"), config::text(args, one))?;
+        terminal::note(&format!("{}: this host has what the test needs", home.display()));
+    }
+    Ok(Exit::Ok)
+}
+
+/// `--reuse-sut`: says what differs from the host as it was prepared.
+pub fn reuse(args: &WsfArgs, iterations: &[Iteration]) -> Result<(), Failure> {
+    if args.burst.is_some_and(|n| n > 1) {
+        return Err(Failure::Usage("--reuse-sut: there is one system: no --burst".into()));
+    }
+    for one in iterations {
+        let path = folder(args, one).join(FACTS);
+        if !path.is_file() {
+            let words = "was not prepared; --prepare-sut does that";
+            return Err(Failure::Usage(format!("--reuse-sut: {}: {words}", path.display())));
+        }
+        for change in doctor::load(&path)?.differences(&doctor::system()) {
+            let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".into());
+            terminal::warn(&format!(
+                "{}.{} has changed since the host was prepared: {} -> {}",
+                change.group,
+                change.name,
+                side(&change.first),
+                side(&change.second)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// `--cleanup-sut`.
+pub fn clean_up(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure> {
+    for one in iterations {
+        let home = folder(args, one);
+        match home.join(FACTS).is_file() {
+            true => std::fs::remove_dir_all(&home)?,
+            false => terminal::note(&format!("{}: nothing was prepared", home.display())),
+        }
+    }
+    Ok(Exit::Ok)
+}
