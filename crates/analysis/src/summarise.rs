@@ -58,8 +58,8 @@ pub fn latency(buckets: &Buckets, dropped: u64) -> Option<Latency> {
     Some(Latency {
         count: buckets.count(),
         mean_us: buckets.mean_ns() / 1e3,
-        min_us: buckets.min_ns() as f64 / 1e3,
-        max_us: buckets.max_ns() as f64 / 1e3,
+        min_us: Some(buckets.min_ns() as f64 / 1e3),
+        max_us: Some(buckets.max_ns() as f64 / 1e3),
         percentiles_us,
     })
 }

@@ -143,8 +143,8 @@ impl Condition {
     fn pick(latency: &Latency, statistic: &str) -> Option<f64> {
         match statistic {
             "mean" => Some(latency.mean_us),
-            "min" => Some(latency.min_us),
-            "max" => Some(latency.max_us),
+            "min" => latency.min_us,
+            "max" => latency.max_us,
             p => latency.percentiles_us.get(p).copied().flatten(),
         }
     }

@@ -23,6 +23,8 @@ pub enum Command {
     Compare(crate::compare::CompareArgs),
     /// One figure over many runs, and where its level changed
     History(crate::compare::HistoryArgs),
+    /// Write runs and experiments as CSV, Parquet or a spreadsheet, or in the words of YCSB and others
+    Export(crate::export::ExportArgs),
     /// Merge run directories exactly and print one summary
     Merge(MergeArgs),
     /// Watch a server alone: operations, hit ratio, connections, memory and network, one line a second

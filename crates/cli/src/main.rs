@@ -5,6 +5,7 @@ mod compare;
 mod doctor;
 mod exit;
 mod experiment;
+mod export;
 mod grafana;
 mod json;
 mod live;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         args::Command::Report(options) => report::report(&options),
         args::Command::Compare(options) => compare::compare(&options),
         args::Command::History(options) => compare::history(&options),
+        args::Command::Export(options) => export::export(&options),
         args::Command::Merge(options) => report::merge(&options),
         args::Command::Top(options) => top::top(&options),
         args::Command::Sample(options) => sample::sample(&options),

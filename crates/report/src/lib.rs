@@ -1,10 +1,13 @@
 //! Every output format. Nothing here prints: texts go to whoever asked for them.
 //!
-//! `grafana` makes dashboards, `summary` is what a person reads after a run, `experiment` the table of an experiment;
+//! `export` makes tables, spreadsheets and other programs' formats of whole directories, `grafana` dashboards; `summary` is what
+//! a person reads after a run, `experiment` the table of an experiment;
 //! `ycsb`, `sysbench_mongodb`, `pocdriver` and `wsf` are what these programs print.
 
 pub mod experiment;
+pub mod export;
 pub mod grafana;
+pub mod import;
 mod monitored;
 pub mod pocdriver;
 pub mod summary;

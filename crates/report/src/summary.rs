@@ -130,7 +130,13 @@ fn measured(out: &mut String, phase: &Phase, style: Style) {
                 writeln!(out, "; {offered:.0}/s were due (open loop, {} connections)", phase.client.users);
         }
         None => {
-            let _ = writeln!(out, " (closed loop, {} users)", phase.client.users * phase.client.pipeline);
+            match phase.client.users * phase.client.pipeline {
+                // An imported result may not say.
+                0 => out.push('\n'),
+                users => {
+                    let _ = writeln!(out, " (closed loop, {users} users)");
+                }
+            }
         }
     }
     if phase.arrivals > ok {
@@ -182,7 +188,8 @@ fn table(
             };
             let _ = write!(out, " {cell:>9}");
         }
-        let _ = writeln!(out, " {:>9} {:>12}", us(latency.max_us), Thousands(latency.count));
+        let max = latency.max_us.map_or("-".into(), us);
+        let _ = writeln!(out, " {max:>9} {:>12}", Thousands(latency.count));
     }
 }
 
@@ -197,7 +204,9 @@ fn footer(out: &mut String, phase: &Phase) {
     }
     let client = &phase.client;
     let driver = client.driver.as_ref().map_or(String::new(), |driver| format!(" ({driver})"));
-    parts.push(format!("client{driver} CPU {:.1} us/operation", client.cpu_us_per_op));
+    if client.cpu_us_per_op > 0.0 {
+        parts.push(format!("client{driver} CPU {:.1} us/operation", client.cpu_us_per_op));
+    }
     if let Some(busy) = client.busy_share {
         parts.push(format!("{} load thread(s) {:.0} % busy", client.threads, busy * 100.0));
     }
@@ -213,5 +222,7 @@ fn footer(out: &mut String, phase: &Phase) {
             parts.push(format!("{name} {}", Thousands(count)));
         }
     }
-    let _ = writeln!(out, "\n{}", parts.join("; "));
+    if !parts.is_empty() {
+        let _ = writeln!(out, "\n{}", parts.join("; "));
+    }
 }

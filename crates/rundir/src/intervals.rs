@@ -1,6 +1,7 @@
 //! `intervals.jsonl`: the exact counters of every interval. Together with the histogram log they give back the totals
 //! of a run without loss.
 
+use crate::schema::Latency;
 use dyno_record::{Buckets, MergedSlot, Totals};
 use dyno_types::Outcome;
 use serde::{Deserialize, Serialize};
@@ -46,7 +47,7 @@ impl Exact {
 }
 
 /// One line.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IntervalLine {
     /// Phase.
     pub phase: String,
@@ -55,12 +56,18 @@ pub struct IntervalLine {
     /// Milliseconds after it at which the interval begins, where intervals are shorter than a second.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ms: u32,
+    /// Milliseconds that it covers, where these are known to be more than a second: imported results.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub length_ms: u32,
     /// Arrivals taken from the schedule.
     pub arrivals: u64,
     /// Arrivals by outcome.
     pub ended: BTreeMap<String, u64>,
     /// Requests by metric and outcome.
     pub outcomes: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Latencies whose histograms are not known, by the tag of the histogram log, without the phase: imported results.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub known: BTreeMap<String, Latency>,
     /// Exact figures by the tag of the histogram log, without the phase.
     pub exact: BTreeMap<String, Exact>,
     /// Arrivals of the warm-up that ended after it, and those taken after it.
@@ -117,6 +124,8 @@ impl IntervalLine {
             phase: phase.to_owned(),
             second: start.as_secs(),
             ms: start.subsec_millis(),
+            length_ms: 0,
+            known: BTreeMap::new(),
             arrivals: totals.arrivals,
             ended: by_name(&totals.ended),
             outcomes: metrics
@@ -132,6 +141,16 @@ impl IntervalLine {
             busy_ns: totals.busy_ns,
             drops: totals.drops.clone(),
         }
+    }
+
+    /// When it begins, milliseconds since the phase's epoch.
+    pub fn start_ms(&self) -> u64 {
+        self.second * 1_000 + u64::from(self.ms)
+    }
+
+    /// The first whole second since the phase's epoch that it does not reach.
+    pub fn end_s(&self) -> u64 {
+        (self.start_ms() + u64::from(self.length_ms)).div_ceil(1_000).max(self.second + 1)
     }
 
     /// Adds a later interval of the same phase.
@@ -154,7 +173,8 @@ impl IntervalLine {
         self.links = (a.0 + b.0, a.1 + b.1, a.2 + b.2);
         self.backlog = self.backlog.max(other.backlog);
         self.busy_ns += other.busy_ns;
-        self.second = self.second.max(other.second);
+        let end_s = self.end_s().max(other.end_s());
+        (self.second, self.ms, self.length_ms) = (end_s.saturating_sub(1), 0, 0);
         self.drops.extend_from_slice(&other.drops);
     }
 
@@ -180,8 +200,11 @@ impl IntervalLine {
             for (offset, outcome) in ["ok", "failed"].into_iter().enumerate() {
                 let service = find(&format!("{name}.{outcome}.service"));
                 let response = find(&format!("{name}.{outcome}.response"));
-                if let (Some(service), Some(response)) = (service, response) {
-                    totals.slots[number * 2 + offset] = Some(MergedSlot { service, response });
+                if service.is_some() || response.is_some() {
+                    // An imported result may know but one of them.
+                    let whole = |found: Option<Buckets>| found.unwrap_or_else(|| Buckets::new(scale));
+                    let slot = MergedSlot { service: whole(service), response: whole(response) };
+                    totals.slots[number * 2 + offset] = Some(slot);
                 }
             }
         }

@@ -7,15 +7,19 @@
 
 mod experiment;
 pub mod hlog;
+pub mod imported;
 mod intervals;
 pub mod mask;
 pub mod monitor;
 mod reader;
+mod recorded;
 pub mod schema;
 pub mod series;
 pub mod system;
 mod writer;
 
 pub use experiment::{Cell, EndedRun, ExperimentDir};
+pub use intervals::IntervalLine;
 pub use reader::{ReadError, RecordedPhase, RunDir};
+pub use recorded::{RecordedInterval, RecordedMetric};
 pub use writer::Writer;

@@ -124,7 +124,7 @@ impl RunDir {
             .iter()
             .map(|line| RecordedPhase {
                 name: line.phase.clone(),
-                seconds: line.second + 1,
+                seconds: line.end_s(),
                 totals: line.totals(run.metrics.get(&line.phase).map_or(&[], Vec::as_slice), scale, &log),
             })
             .collect();
@@ -146,7 +146,8 @@ impl RunDir {
         Ok(Some((begin, at("end", &phase.name).unwrap_or(last))))
     }
 
-    /// Successful operations of each second of the measured phase, from the end of the warm-up on.
+    /// Successful operations of each second of the measured phase, from the end of the warm-up on. Of an imported result they
+    /// are means over its intervals.
     pub fn succeeded(&self) -> Result<std::collections::BTreeMap<u64, u64>, ReadError> {
         let warmup =
             self.summary.as_ref().and_then(|summary| summary.phases.iter().find(|p| p.name == "warmup"));
@@ -154,7 +155,13 @@ impl RunDir {
         let mut seconds = std::collections::BTreeMap::new();
         let lines: Vec<IntervalLine> = Self::lines(&self.path.join("intervals.jsonl"))?;
         for line in lines.iter().filter(|line| line.phase == "measure" && line.second >= begin) {
-            *seconds.entry(line.second - begin).or_default() += line.ended.get("ok").copied().unwrap_or(0);
+            let (from, ok) = (line.second - begin, line.ended.get("ok").copied().unwrap_or(0));
+            // What is known only over several seconds is spread over them evenly; the sum stays.
+            let length = line.end_s() - line.second;
+            for second in 0..length {
+                let share = ok * (second + 1) / length - ok * second / length;
+                *seconds.entry(from + second).or_default() += share;
+            }
         }
         Ok(seconds)
     }
@@ -192,7 +199,7 @@ impl RunDir {
     }
 
     /// Complete lines only: the last one of a killed run may be torn.
-    fn lines<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, ReadError> {
+    pub(crate) fn lines<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, ReadError> {
         let text = read(path)?;
         let complete = text.rfind('\n').map_or(0, |end| end + 1);
         let parse = |(number, line): (usize, &str)| {

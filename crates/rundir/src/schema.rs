@@ -71,14 +71,17 @@ pub struct Environment {
     pub cpu: String,
     /// Cores this process may use.
     pub cores: Vec<usize>,
-    /// Memory of the host, bytes.
+    /// Memory of the host, bytes; absent where it is not known.
+    #[serde(skip_serializing_if = "is_zero", default)]
     pub memory_bytes: u64,
     /// Frequency governor, transparent huge pages, clock source and the like, as found.
     pub tuning: BTreeMap<String, String>,
-    /// Median cost of reading the clock, nanoseconds.
+    /// Median cost of reading the clock, nanoseconds; absent where it is not known.
+    #[serde(skip_serializing_if = "is_zero", default)]
     pub clock_ns: u64,
-    /// Load average over one minute at the start.
-    pub load_average: f64,
+    /// Load average over one minute at the start; absent where it is not known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub load_average: Option<f64>,
     /// How the host is set up, in full; absent in directories of earlier versions.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub system: Option<System>,
@@ -91,10 +94,12 @@ pub struct Latency {
     pub count: u64,
     /// Exact mean, microseconds.
     pub mean_us: f64,
-    /// Exact minimum, microseconds.
-    pub min_us: f64,
-    /// Exact maximum, microseconds.
-    pub max_us: f64,
+    /// Exact minimum, microseconds; absent where an imported result does not say it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub min_us: Option<f64>,
+    /// Exact maximum, microseconds; absent where an imported result does not say it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max_us: Option<f64>,
     /// Percentiles by name (`p50` ... `p99.99`), microseconds. One that too few samples support is absent; `null` means
     /// that it lies among dropped arrivals, that is, beyond every measured latency.
     pub percentiles_us: BTreeMap<String, Option<f64>>,
@@ -121,20 +126,37 @@ pub struct Metric {
     pub failed_response: Option<Latency>,
 }
 
+/// Whether a figure that is never 0 where it is known is not known: imported results leave it out.
+fn is_zero(figure: &u64) -> bool {
+    *figure == 0
+}
+
+/// The same for counts.
+fn is_none(count: &usize) -> bool {
+    *count == 0
+}
+
+/// The same for times.
+fn is_nothing(time: &f64) -> bool {
+    *time == 0.0
+}
+
 /// What a summary written before there were batches means.
 fn one() -> usize {
     1
 }
 
-/// What the client itself did.
+/// What the client itself did. Threads, users and CPU times are absent where an imported result does not say them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Client {
     /// Who spoke to the database, where there is a choice: `wire` or `official, mongodb VERSION`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub driver: Option<String>,
     /// Load threads.
+    #[serde(skip_serializing_if = "is_none", default)]
     pub threads: usize,
     /// Users or connections.
+    #[serde(skip_serializing_if = "is_none", default)]
     pub users: usize,
     /// Operations under way on one connection.
     pub pipeline: usize,
@@ -146,14 +168,18 @@ pub struct Client {
     #[serde(default = "one")]
     pub batch: usize,
     /// User CPU of the process, seconds.
+    #[serde(skip_serializing_if = "is_nothing", default)]
     pub user_cpu_s: f64,
     /// System CPU of the process, seconds.
+    #[serde(skip_serializing_if = "is_nothing", default)]
     pub system_cpu_s: f64,
     /// CPU microseconds for one operation.
+    #[serde(skip_serializing_if = "is_nothing", default)]
     pub cpu_us_per_op: f64,
     /// Share of the time that load threads did not sleep, 0 to 1; `null` for embedded stores, whose users wait inside.
     pub busy_share: Option<f64>,
     /// Largest resident memory of the process, bytes.
+    #[serde(skip_serializing_if = "is_zero", default)]
     pub peak_resident_bytes: u64,
     /// Whether every load thread was on the core it was given.
     pub pinned: bool,

@@ -30,7 +30,7 @@ pub fn environment() -> Environment {
         memory_bytes: host.memory_bytes,
         tuning: host.tuning,
         clock_ns: affinity::clock_cost_ns(),
-        load_average: host.load_average,
+        load_average: Some(host.load_average),
         system: Some(crate::doctor::system()),
     }
 }

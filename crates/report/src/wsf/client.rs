@@ -65,7 +65,7 @@ pub fn client_log(phases: &[Phase]) -> String {
     out
 }
 
-fn lines(phase: &Phase) -> Vec<Line> {
+pub(crate) fn lines(phase: &Phase) -> Vec<Line> {
     let unsent = |name: &str| ["dropped", "aborted"].contains(&name);
     let done: u64 = phase.outcomes.iter().filter(|(name, _)| !unsent(name)).map(|(_, n)| n).sum();
     let rate = if phase.seconds > 0.0 { done as f64 / phase.seconds } else { f64::NAN };
@@ -101,8 +101,9 @@ fn has_codes(metric: &Metric) -> bool {
 fn latencies(name: &str, latency: &Latency, out: &mut Vec<Line>) {
     out.push(Line::new(name, "Operations", Value::Int(latency.count as i64)));
     out.push(Line::new(name, "AverageLatency(us)", Value::Double(latency.mean_us)));
-    out.push(Line::new(name, "MinLatency(us)", Value::Int(latency.min_us as i64)));
-    out.push(Line::new(name, "MaxLatency(us)", Value::Int(latency.max_us as i64)));
+    for (word, value) in [("MinLatency(us)", latency.min_us), ("MaxLatency(us)", latency.max_us)] {
+        out.extend(value.map(|value| Line::new(name, word, Value::Int(value as i64))));
+    }
     for (key, word) in [("p95", "95thPercentileLatency(us)"), ("p99", "99thPercentileLatency(us)")] {
         if let Some(Some(value)) = latency.percentiles_us.get(key) {
             out.push(Line::new(name, word, Value::Int(*value as i64)));

@@ -16,6 +16,7 @@ mod list;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use client::lines;
 pub use client::{ClientKpis, Half, Operation, client_log, read_log};
 pub use grammar::{Kpi, Kpis, read_kpis};
 pub use kpis::{Together, Windowed, kpi_text};

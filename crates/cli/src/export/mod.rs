@@ -1,0 +1,131 @@
+//! `dyno export`: runs and experiments in forms that other programs read.
+
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+use clap::{Args, ValueEnum};
+use dyno_report::export::{
+    ExportError, Measure, Source, intervals, originals, parquet, pivot, runs, workbook,
+};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormatArg {
+    /// Comma-separated table
+    Csv,
+    /// The same table for data frames and query engines
+    Parquet,
+    /// Spreadsheet: the lab's columns and charts, every run, a pivot of two factors
+    Xlsx,
+    /// YCSB's report
+    Ycsb,
+    /// sysbench-mongodb's table, a line each ten seconds
+    Sysbench,
+    /// POCDriver's log file, a line each ten seconds
+    Pocdriver,
+    /// KPIs of the Workload Services Framework
+    Wsf,
+    /// Log of a bexhoma benchmarker
+    Bexhoma,
+}
+
+/// Which table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TableArg {
+    /// One row for each interval, phase and operation
+    Intervals,
+    /// One row for each run
+    Runs,
+}
+
+/// `dyno export`.
+#[derive(Clone, Debug, Args)]
+pub struct ExportArgs {
+    /// A run directory, a folder of run directories, or an experiment's directory
+    pub dir: PathBuf,
+    /// The form
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    pub format: FormatArg,
+    /// csv and parquet: which table
+    #[arg(long, value_enum, default_value = "intervals", value_name = "TABLE")]
+    pub table: TableArg,
+    /// xlsx: the factor whose levels are the pivot's rows
+    #[arg(long, value_name = "FACTOR", requires = "columns")]
+    pub rows: Option<String>,
+    /// xlsx: the factor whose levels are the pivot's columns
+    #[arg(long, value_name = "FACTOR", requires = "rows")]
+    pub columns: Option<String>,
+    /// xlsx: the pivot's figure: throughput, mean, p50 ... p99.9 of the response time, or of one operation: p99(read)
+    #[arg(long, value_name = "FIGURE", default_value = "throughput")]
+    pub value: String,
+    /// xlsx: seed of the models' resampling
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// The file; text goes to standard output without it
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+impl From<ExportError> for Failure {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Format { .. } => Failure::Internal(error.to_string()),
+            _ => Failure::Usage(error.to_string()),
+        }
+    }
+}
+
+/// `dyno export`.
+pub fn export(args: &ExportArgs) -> Result<Exit, Failure> {
+    let binary = matches!(args.format, FormatArg::Parquet | FormatArg::Xlsx);
+    if binary && args.out.is_none() {
+        return Err(Failure::Usage("this form is no text: name a file with --out FILE".into()));
+    }
+    if args.rows.is_some() && args.format != FormatArg::Xlsx {
+        return Err(Failure::Usage("--rows and --columns: a pivot goes with --format xlsx".into()));
+    }
+    let source = Source::open(&args.dir)?;
+    let bytes = bytes(args, &source)?;
+    match &args.out {
+        Some(path) => {
+            let named = |e: std::io::Error| Failure::Internal(format!("{}: {e}", path.display()));
+            std::fs::write(path, &bytes).map_err(named)?;
+            terminal::note(&format!("{}: {} bytes", path.display(), bytes.len()));
+        }
+        None => {
+            let mut out = terminal::Results::new();
+            out.write_all(&bytes).and_then(|()| out.flush())?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn bytes(args: &ExportArgs, source: &Source) -> Result<Vec<u8>, Failure> {
+    let table = || -> Result<_, ExportError> {
+        match args.table {
+            TableArg::Intervals => intervals(source),
+            TableArg::Runs => Ok(runs(source)),
+        }
+    };
+    let text = match args.format {
+        FormatArg::Csv => table()?.csv(),
+        FormatArg::Parquet => return Ok(parquet(&table()?)?),
+        FormatArg::Xlsx => {
+            let pivot = match (&args.rows, &args.columns) {
+                (Some(rows), Some(columns)) => {
+                    let found = pivot(source, rows, columns, &Measure::parse(&args.value)?)?;
+                    Some((args.value.clone(), found))
+                }
+                _ => None,
+            };
+            return Ok(workbook(source, pivot.as_ref(), args.seed)?);
+        }
+        FormatArg::Ycsb => originals::ycsb(source.single("ycsb")?)?,
+        FormatArg::Sysbench => originals::sysbench(source.single("sysbench")?)?,
+        FormatArg::Pocdriver => originals::pocdriver(source.single("pocdriver")?)?,
+        FormatArg::Wsf => originals::wsf(source.single("wsf")?)?,
+        FormatArg::Bexhoma => originals::bexhoma(source.single("bexhoma")?)?,
+    };
+    Ok(text.into_bytes())
+}

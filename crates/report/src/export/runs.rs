@@ -1,0 +1,117 @@
+//! One row for each run: levels, throughput, percentiles from merged histograms, verdict, what the server used.
+
+use super::intervals::{latencies, place};
+use super::{Cell, Kind, Source, SourceRun, Table};
+use dyno_analysis::latency;
+use dyno_record::{Buckets, Scale};
+use dyno_rundir::RunDir;
+use dyno_rundir::schema::{Latency, Phase, Trust};
+
+type Named = (String, Kind, Cell);
+
+/// Every run, those that failed too.
+pub fn runs(source: &Source) -> Table {
+    let mut table = Table::default();
+    for run in &source.runs {
+        let mut row = place(source, run);
+        row.extend(verdict(run));
+        if let Some(phase) = run.measured() {
+            row.extend(figures(phase));
+            latencies("response", response(run).as_ref(), &mut row);
+            for metric in &phase.metrics {
+                let found = metric.response.as_ref().or(metric.service.as_ref());
+                let kind = if metric.response.is_some() { "response" } else { "service" };
+                if found.is_some() {
+                    latencies(&format!("{}_{kind}", metric.name), found, &mut row);
+                }
+            }
+        }
+        table.push(row);
+    }
+    table.numbers(&source.factors);
+    table
+}
+
+fn text(name: &str, value: Option<&str>) -> Named {
+    (name.to_owned(), Kind::Text, value.into())
+}
+
+fn verdict(run: &SourceRun) -> Vec<Named> {
+    let summary = run.summary();
+    let journal = run.ended.as_ref();
+    let status = summary.map(|s| format!("{:?}", s.status).to_lowercase());
+    let trust = summary.map(|s| match s.verdict.trust {
+        Trust::Valid => "valid",
+        Trust::Suspect => "suspect",
+        Trust::Invalid => "invalid",
+    });
+    let reasons: Option<String> = summary.map(|s| {
+        s.verdict.reasons.iter().map(|r| format!("{}: {}", r.check, r.text)).collect::<Vec<_>>().join("; ")
+    });
+    let words = journal.map(|ended| ended.words.clone()).filter(|_| summary.is_none());
+    let run_file = run.dir.as_ref().map(|dir| &dir.run);
+    vec![
+        text("status", journal.map(|ended| ended.status.as_str()).or(status.as_deref())),
+        text("verdict", trust),
+        text("reasons", reasons.or(words).as_deref()),
+        text("started", run_file.map(|r| r.started.as_str())),
+        text("database", run_file.map(|r| r.database.as_str())),
+        text("target", run_file.map(|r| r.target.as_str())),
+    ]
+}
+
+fn figures(phase: &Phase) -> Vec<Named> {
+    let int = |name: &str, count: Option<u64>| (name.to_owned(), Kind::Int, Cell::from(count));
+    let real = |name: &str, value: Option<f64>| (name.to_owned(), Kind::Real, Cell::from(value));
+    let known = |value: f64| Some(value).filter(|value| *value > 0.0);
+    let client = &phase.client;
+    let users = (client.users * client.pipeline.max(1) * client.batch.max(1)) as u64;
+    let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
+    let dropped = phase.outcomes.get("dropped").copied().unwrap_or(0);
+    let seen = phase.monitor.as_ref();
+    let server = seen.and_then(|seen| seen.server.as_ref());
+    let workers = seen.and_then(|seen| seen.workers.as_ref());
+    let host = seen.and_then(|seen| seen.host.as_ref());
+    vec![
+        int("users", Some(users).filter(|n| *n > 0)),
+        real("offered_per_s", phase.offered),
+        real("seconds", Some(phase.seconds)),
+        int("arrivals", Some(phase.arrivals)),
+        int("ok", Some(ok)),
+        int("failed", Some(phase.arrivals.saturating_sub(ok + dropped))),
+        int("dropped", Some(dropped)),
+        real("throughput_per_s", Some(phase.throughput)),
+        real("server_cpu_cores", server.map(|used| used.cpu_cores)),
+        real("server_resident_bytes", server.and_then(|used| used.resident_bytes)),
+        real("workers_cpu_cores", workers.map(|used| used.cpu_cores)),
+        real("host_cpu_busy_share", host.map(|used| used.cpu_busy_share)),
+        real("client_cpu_us_per_op", known(client.cpu_us_per_op)),
+    ]
+}
+
+/// Response times of all successful operations of the measured phase, from the merged histograms.
+pub(super) fn response(run: &SourceRun) -> Option<Latency> {
+    let (dir, phase) = (run.dir.as_ref()?, run.measured()?);
+    let dropped = phase.outcomes.get("dropped").copied().unwrap_or(0);
+    latency(&merged(dir, &phase.name), dropped)
+}
+
+/// All response times of a phase in one histogram. Where operations are transactions of several requests, these are what a
+/// user waits for.
+fn merged(dir: &RunDir, phase: &str) -> Buckets {
+    let scale = if dir.run.unit_ns == 1_000 { Scale::Micros } else { Scale::Ns64 };
+    let mut all = Buckets::new(scale);
+    let names = dir.run.metrics.get(phase).map_or(&[][..], Vec::as_slice);
+    let whole = names.iter().position(|name| name == "TRANSACTION");
+    // These hold others, or say nothing of the database.
+    let derived = ["READ-MODIFY-WRITE", "VERIFY", "SCAN-LATENCY-PER-RECORD", "CLEANUP"];
+    for recorded in dir.phases.iter().filter(|recorded| recorded.name == phase) {
+        for (number, name) in names.iter().enumerate() {
+            let wanted = whole.map_or(!derived.contains(&name.as_str()), |whole| whole == number);
+            if let Some(slot) = recorded.totals.ok_slot(number).filter(|_| wanted) {
+                all.merge(&slot.response);
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,117 @@
+//! sysbench-mongodb's tables (TSV): of transactions, or of a load; both versions.
+
+use super::{BadFile, Found, Input, Said, count, in_interval, latency, metric};
+use dyno_rundir::imported::ImportedInterval;
+use std::collections::BTreeMap;
+
+/// Columns that a table must have: of transactions, or of a load.
+const EXPECTED: &str =
+    "columns elap_secs and int_tps (transactions), or tot_inserts and elap_secs (a load), separated by tabs";
+
+/// One line: seconds, events so far or of the interval, failures so far, mean latency.
+struct Row {
+    seconds: f64,
+    events: f64,
+    failed: Option<u64>,
+    latency_ms: Option<f64>,
+}
+
+/// Reads a table.
+pub fn read(input: &Input, said: &Said) -> Result<Found, BadFile> {
+    let mut lines = input.text.lines().enumerate();
+    let head: Vec<&str> = lines.next().map_or("", |(_, line)| line).split('\t').collect();
+    let at = |name: &str| head.iter().position(|known| *known == name);
+    let load = at("tot_inserts").is_some();
+    let events = if load { at("tot_inserts") } else { at("int_tps") };
+    let (Some(seconds), Some(events)) = (at("elap_secs"), events) else {
+        return Err(BadFile::new(&input.path, 1, EXPECTED, &head.join(" ")));
+    };
+    let mut rows = Vec::new();
+    for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+        let cells: Vec<&str> = line.split('\t').collect();
+        // A load's last lines end before the latency.
+        let cell = |column: Option<usize>| cells.get(column?).copied().filter(|cell| !cell.is_empty());
+        let number_in = |column: usize| {
+            let text = cell(Some(column)).unwrap_or("");
+            let expected = format!("a number in column {}", head[column]);
+            text.parse::<f64>().map_err(|_| BadFile::new(&input.path, number + 1, &expected, text))
+        };
+        rows.push(Row {
+            seconds: number_in(seconds)?,
+            events: number_in(events)?,
+            failed: cell(at("cum_excp")).and_then(|text| text.parse().ok()),
+            latency_ms: cell(at("int_lat")).and_then(|text| text.parse().ok()),
+        });
+    }
+    let Some(last) = rows.last().map(|row| row.seconds).filter(|seconds| *seconds > 0.0) else {
+        return Err(BadFile::new(&input.path, 2, "lines of intervals", ""));
+    };
+    let name = if load { "INSERT" } else { "TRANSACTION" };
+    let mut found = Found {
+        program: "sysbench-mongodb",
+        phase: if load { "load" } else { "measure" },
+        ..Found::default()
+    };
+    found.seconds = last;
+    found.intervals = intervals(&rows, load, name);
+    whole(&mut found, &rows, name);
+    if found.users.is_none() && said.users.is_none() {
+        found.unknown.push("the number of users (--users)".into());
+    }
+    Ok(found)
+}
+
+/// Counts are exact in a load; of transactions they are the rate of the interval times its length.
+fn intervals(rows: &[Row], load: bool, name: &str) -> Vec<ImportedInterval> {
+    let mut all: Vec<ImportedInterval> = Vec::new();
+    let (mut before_s, mut inserted, mut failures) = (0.0, 0.0, 0);
+    for row in rows {
+        let length_s = (row.seconds - before_s).max(0.0);
+        let ok = if load { (row.events - inserted).max(0.0) } else { (row.events * length_s).round() } as u64;
+        let failed = row.failed.map(|all| all.saturating_sub(failures)).filter(|n| *n > 0);
+        (inserted, failures) = (row.events, row.failed.unwrap_or(failures));
+        if length_s == 0.0 {
+            // A load tells its total once more at the end.
+            if let Some(last) = all.last_mut() {
+                *last.ended.entry("ok".into()).or_default() += ok;
+                let metrics = last.metrics.iter_mut();
+                metrics.for_each(|metric| *metric.outcomes.entry("ok".into()).or_default() += ok);
+            }
+            continue;
+        }
+        let mean = row.latency_ms.filter(|_| ok > 0).map(|ms| latency(ok, ms * 1e3));
+        let mut metric = in_interval(name, ok, mean, true);
+        metric.outcomes.extend(failed.map(|n| ("server_error".to_owned(), n)));
+        all.push(ImportedInterval {
+            start_ms: (before_s * 1e3).round() as u64,
+            length_ms: (length_s * 1e3).round() as u64,
+            ended: metric.outcomes.clone(),
+            metrics: vec![metric],
+        });
+        before_s = row.seconds;
+    }
+    all
+}
+
+fn whole(found: &mut Found, rows: &[Row], name: &str) {
+    let mut outcomes: BTreeMap<String, u64> = count(0);
+    for (outcome, n) in found.intervals.iter().flat_map(|interval| &interval.ended) {
+        *outcomes.entry(outcome.clone()).or_default() += n;
+    }
+    let known =
+        || found.intervals.iter().flat_map(|interval| &interval.metrics).flat_map(|m| m.known.get("service"));
+    let samples: u64 = known().map(|l| l.count).sum();
+    let sum: f64 = known().map(|l| l.mean_us * l.count as f64).sum();
+    // The mean over all is told only if every interval that did anything tells its own.
+    let every = samples == outcomes["ok"] && samples > 0;
+    let service = every.then(|| latency(samples, sum / samples as f64));
+    if service.is_none() {
+        found.unknown.push("the mean latency (not every interval tells its own)".into());
+    }
+    if rows.iter().all(|row| row.failed.is_none()) {
+        found.unknown.push("failures".into());
+    }
+    found.unknown.push("histograms and percentiles (the table has means)".into());
+    found.metrics = vec![metric(name, outcomes.clone(), service, true)];
+    found.outcomes = outcomes;
+}

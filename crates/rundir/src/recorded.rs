@@ -1,0 +1,109 @@
+//! Intervals one by one, with their histograms: for exports, which must not hold a day's histograms at once.
+
+use crate::hlog;
+use crate::intervals::IntervalLine;
+use crate::reader::{ReadError, RunDir, read};
+use crate::schema::Latency;
+use dyno_record::{Buckets, Scale};
+use std::collections::{BTreeMap, HashMap};
+
+/// One operation in one interval.
+#[derive(Clone, Debug, Default)]
+pub struct RecordedMetric {
+    /// Its name.
+    pub name: String,
+    /// Requests by outcome.
+    pub outcomes: BTreeMap<String, u64>,
+    /// Histograms by `OUTCOME.KIND`, such as `ok.response`.
+    pub histograms: BTreeMap<String, Buckets>,
+    /// What is known without a histogram, in the same way: imported results.
+    pub known: BTreeMap<String, Latency>,
+}
+
+/// One interval of a phase.
+#[derive(Clone, Debug)]
+pub struct RecordedInterval {
+    /// `load`, `warmup` or `measure`.
+    pub phase: String,
+    /// Its begin since the phase's epoch, seconds.
+    pub start_s: f64,
+    /// Its length, seconds; `None` where only the next one's begin says it.
+    pub length_s: Option<f64>,
+    /// Arrivals by outcome.
+    pub ended: BTreeMap<String, u64>,
+    /// Longest queue.
+    pub backlog: u64,
+    /// Operations.
+    pub metrics: Vec<RecordedMetric>,
+}
+
+/// Lines of the histogram log by phase and begin in milliseconds.
+type Places<'a> = HashMap<(&'a str, u64), Vec<(usize, &'a str)>>;
+
+fn places(log: &str) -> Places<'_> {
+    let mut places = Places::new();
+    let complete = log.rfind('\n').map_or(0, |end| end + 1);
+    for (number, line) in log[..complete].lines().enumerate() {
+        let Some((tag, rest)) = line.strip_prefix("Tag=").and_then(|rest| rest.split_once(',')) else {
+            continue;
+        };
+        let begin = rest.split(',').next().and_then(|begin| begin.parse::<f64>().ok());
+        if let (Some((phase, _)), Some(begin)) = (tag.split_once('.'), begin) {
+            places.entry((phase, (begin * 1e3).round() as u64)).or_default().push((number, line));
+        }
+    }
+    places
+}
+
+impl RunDir {
+    /// Hands every recorded interval to `each`, in the order of time; only one is held at once.
+    pub fn each_interval(&self, mut each: impl FnMut(RecordedInterval)) -> Result<(), ReadError> {
+        let scale = if self.run.unit_ns == 1_000 { Scale::Micros } else { Scale::Ns64 };
+        let path = self.path.join("latency.hlog");
+        let log = read(&path)?;
+        let places = places(&log);
+        let lines: Vec<IntervalLine> = Self::lines(&self.path.join("intervals.jsonl"))?;
+        for line in lines {
+            let mut histograms = BTreeMap::new();
+            for (number, text) in places.get(&(line.phase.as_str(), line.start_ms())).into_iter().flatten() {
+                let found = hlog::read(&format!("{text}\n"), scale).map_err(|e| ReadError::Content {
+                    path: path.clone(),
+                    line: number + 1,
+                    why: e.why,
+                })?;
+                histograms.extend(found);
+            }
+            each(recorded(line, &histograms));
+        }
+        Ok(())
+    }
+}
+
+fn recorded(line: IntervalLine, histograms: &BTreeMap<String, Buckets>) -> RecordedInterval {
+    let metric = |(name, outcomes): (&String, &BTreeMap<String, u64>)| {
+        let mut metric =
+            RecordedMetric { name: name.clone(), outcomes: outcomes.clone(), ..Default::default() };
+        for kind in ["ok.service", "ok.response", "failed.service", "failed.response"] {
+            let tag = format!("{name}.{kind}");
+            if let Some(found) = histograms.get(&format!("{}.{tag}", line.phase)) {
+                let mut buckets = found.clone();
+                if let Some(exact) = line.exact.get(&tag) {
+                    exact.restore(&mut buckets);
+                }
+                metric.histograms.insert(kind.to_owned(), buckets);
+            }
+            if let Some(latency) = line.known.get(&tag) {
+                metric.known.insert(kind.to_owned(), latency.clone());
+            }
+        }
+        metric
+    };
+    RecordedInterval {
+        start_s: line.start_ms() as f64 / 1e3,
+        length_s: (line.length_ms > 0).then(|| f64::from(line.length_ms) / 1e3),
+        backlog: line.backlog,
+        metrics: line.outcomes.iter().map(metric).collect(),
+        ended: line.ended.clone(),
+        phase: line.phase,
+    }
+}
