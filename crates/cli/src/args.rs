@@ -25,6 +25,8 @@ pub enum Command {
     History(crate::compare::HistoryArgs),
     /// Write runs and experiments as CSV, Parquet or a spreadsheet, or in the words of YCSB and others
     Export(crate::export::ExportArgs),
+    /// Make run directories of old results of YCSB, sysbench-mongodb, POCDriver, or of a CSV file
+    Import(crate::import::ImportArgs),
     /// Merge run directories exactly and print one summary
     Merge(MergeArgs),
     /// Watch a server alone: operations, hit ratio, connections, memory and network, one line a second

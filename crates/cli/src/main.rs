@@ -7,6 +7,7 @@ mod exit;
 mod experiment;
 mod export;
 mod grafana;
+mod import;
 mod json;
 mod live;
 mod metrics;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         args::Command::Compare(options) => compare::compare(&options),
         args::Command::History(options) => compare::history(&options),
         args::Command::Export(options) => export::export(&options),
+        args::Command::Import(options) => import::import(&options),
         args::Command::Merge(options) => report::merge(&options),
         args::Command::Top(options) => top::top(&options),
         args::Command::Sample(options) => sample::sample(&options),

@@ -61,11 +61,18 @@ pub fn observe(run: &RunDir) -> Option<Observed> {
     let client = &phase.client;
     let closed = phase.offered.is_none();
     let users = (client.users * client.pipeline * client.batch) as f64;
+    let known_users = closed && users > 0.0;
     let think_s = client.think_us.unwrap_or(0.0) / 1e6;
-    let (service_ns, count) = service(totals, names);
+    let recorded = service(totals, names);
+    // Imported results may have means without histograms.
+    let by_means = if recorded.1 == 0 { service_of_summary(phase) } else { None };
+    let (service_ns, count) = by_means.unwrap_or(recorded);
+    if count == 0 {
+        return None;
+    }
     let turns = totals.turnaround.count();
     Some(Observed {
-        users: closed.then_some(users),
+        users: known_users.then_some(users),
         think_s,
         offered: phase.offered,
         seconds: phase.seconds,
@@ -75,6 +82,9 @@ pub fn observe(run: &RunDir) -> Option<Observed> {
         client_s: if turns > 0 { totals.turnaround.sum_ns() as f64 / turns as f64 / 1e9 } else { 0.0 },
         implied_users: closed
             .then(|| {
+                if let Some((sum_ns, _)) = by_means {
+                    return Some(sum_ns / phase.seconds / 1e9 + think_s * phase.throughput);
+                }
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
                 crate::users_by_littles_law(totals, (think_s * 1e9) as u64, phase.seconds, &names)
             })
@@ -92,6 +102,21 @@ fn service(totals: &Totals, names: &[String]) -> (f64, u64) {
     slots.fold((0.0, 0), |(sum, count), slot| {
         (sum + slot.service.sum_ns() as f64, count + slot.service.count())
     })
+}
+
+/// The same by the summary's means; `None` where an operation has none.
+fn service_of_summary(phase: &Phase) -> Option<(f64, u64)> {
+    let own = |name: &str| !DERIVED.contains(&name) && !name.starts_with("TX-");
+    let mut metrics: Vec<_> = phase.metrics.iter().filter(|metric| own(&metric.name)).collect();
+    if metrics.is_empty() {
+        // Transactions alone are known where their requests are not.
+        metrics = phase.metrics.iter().filter(|metric| metric.name == "TRANSACTION").collect();
+    }
+    let known: Option<Vec<_>> = metrics.iter().map(|metric| metric.service.as_ref()).collect();
+    let sum = |(sum, count), one: &dyno_rundir::schema::Latency| {
+        (sum + one.mean_us * 1e3 * one.count as f64, count + one.count)
+    };
+    known.filter(|known| !known.is_empty()).map(|known| known.into_iter().fold((0.0, 0), sum))
 }
 
 fn uses(run: &RunDir, phase: &Phase) -> Vec<Use> {

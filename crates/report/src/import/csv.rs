@@ -15,6 +15,8 @@ pub struct Columns {
     pub response_us: Option<String>,
     /// Users.
     pub users: Option<String>,
+    /// Rates that were set, operations per second.
+    pub target: Option<String>,
     /// Factors: their values are levels.
     pub factors: Vec<String>,
     /// Length of a row's run, seconds: what a row does not say.
@@ -152,6 +154,7 @@ pub fn rows(input: &Input, columns: &Columns) -> Result<Vec<Row>, BadFile> {
     let throughput = sheet.column(&columns.throughput)?;
     let response = columns.response_us.as_deref().map(|name| sheet.column(name)).transpose()?;
     let users = columns.users.as_deref().map(|name| sheet.column(name)).transpose()?;
+    let target = columns.target.as_deref().map(|name| sheet.column(name)).transpose()?;
     let factors = columns.factors.iter().map(|name| sheet.column(name)).collect::<Result<Vec<_>, _>>()?;
     let seconds = columns.duration_s.unwrap_or_default();
     let mut all = Vec::new();
@@ -161,6 +164,7 @@ pub fn rows(input: &Input, columns: &Columns) -> Result<Vec<Row>, BadFile> {
             return Err(BadFile::new(&input.path, row.0, &expected, ""));
         };
         let (us, n) = (sheet.optional(row, response)?, sheet.optional(row, users)?);
+        let offered = sheet.optional(row, target)?;
         let ok = (x * seconds).round() as u64;
         let service = us.filter(|_| ok > 0).map(|us| latency(ok, us));
         let mut found = Found {
@@ -168,9 +172,10 @@ pub fn rows(input: &Input, columns: &Columns) -> Result<Vec<Row>, BadFile> {
             phase: "measure",
             seconds,
             throughput: Some(x),
+            offered,
             outcomes: count(ok),
             users: n.map(|n| n as usize),
-            metrics: vec![metric(ALL, count(ok), service, true)],
+            metrics: vec![metric(ALL, count(ok), service, offered.is_none())],
             ..Found::default()
         };
         unknown(&mut found, us.is_some());
@@ -186,6 +191,7 @@ pub fn rows(input: &Input, columns: &Columns) -> Result<Vec<Row>, BadFile> {
             levels.push((sheet.head[column].clone(), row.1.get(column).cloned().unwrap_or_default()));
         }
         levels.extend(n.map(|n| ("users".to_owned(), format!("{n}"))));
+        levels.extend(offered.map(|rate| ("target".to_owned(), format!("{rate}"))));
         all.push((levels, found));
     }
     match all.is_empty() {

@@ -1,0 +1,60 @@
+//! A table whose rows are runs, as an experiment's directory.
+
+use super::refused;
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+use dyno_report::import::{Said, assemble, csv::Row};
+use dyno_rundir::imported;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// One cell for each combination of levels; rows of the same levels are repetitions.
+pub(super) fn write(
+    rows: Vec<Row>,
+    said: &Said,
+    files: &str,
+    written: &str,
+    out: &Path,
+) -> Result<Exit, Failure> {
+    if out.exists() && std::fs::read_dir(out)?.next().is_some() {
+        return Err(Failure::Usage(format!(
+            "{}: not empty; an experiment's directory must be new",
+            out.display()
+        )));
+    }
+    std::fs::create_dir_all(out)?;
+    let mut cells: Vec<(Vec<(String, String)>, u32)> = Vec::new();
+    let mut journal = Vec::new();
+    let count = rows.len();
+    for (levels, found) in rows {
+        let at = cells.iter().position(|(known, _)| *known == levels).unwrap_or(cells.len());
+        if at == cells.len() {
+            cells.push((levels, 0));
+        }
+        cells[at].1 += 1;
+        let dir = format!("runs/cell{:04}-rep{:02}", at + 1, cells[at].1);
+        let run = assemble(found, said, files, written);
+        imported::write(&out.join(&dir), &run).map_err(refused)?;
+        let trust = serde_json::to_value(run.summary.verdict.trust).unwrap_or(Value::Null);
+        journal.push(json!({
+            "event": "ended", "cell": at + 1, "repetition": cells[at].1, "point": "", "dir": dir,
+            "status": "complete", "words": run.summary.verdict.reasons.first().map_or("", |r| r.text.as_str()),
+            "trust": trust, "throughput": run.summary.measured().map(|phase| phase.throughput), "passed": true,
+        }));
+    }
+    journal.push(json!({"event": "end", "status": "complete"}));
+    let label = |levels: &[(String, String)]| {
+        levels.iter().map(|(name, level)| format!("{name}={level}")).collect::<Vec<_>>().join(" ")
+    };
+    let cell = |(number, (levels, _)): (usize, &(Vec<(String, String)>, u32))| json!({ "number": number + 1, "label": label(levels), "levels": levels });
+    let name = said.title.clone().unwrap_or_else(|| "csv (imported)".into());
+    let record = json!({
+        "version": 1, "name": name, "started": said.started.as_deref().unwrap_or(written), "command": said.command,
+        "cells": cells.iter().enumerate().map(cell).collect::<Vec<_>>(), "runs": count,
+    });
+    let text = journal.iter().map(|line| format!("{line}\n")).collect::<String>();
+    std::fs::write(out.join("experiment.json"), format!("{record:#}\n"))?;
+    std::fs::write(out.join("journal.jsonl"), text)?;
+    terminal::note(&format!("{count} runs of {} cells: experiment directory {}", cells.len(), out.display()));
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,220 @@
+//! `dyno import`: results of other programs as run directories, so that compare, history, explain and reports take them.
+
+mod experiment;
+
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+use clap::{Args, Subcommand};
+use dyno_report::import::{BadFile, Found, Input, Said, assemble, csv, pocdriver, sysbench, ycsb};
+use dyno_rundir::imported;
+use std::path::{Path, PathBuf};
+
+/// `dyno import`.
+#[derive(Clone, Debug, Args)]
+pub struct ImportArgs {
+    /// Whose results
+    #[command(subcommand)]
+    pub of: Program,
+}
+
+/// What can be imported.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Program {
+    /// YCSB: files of one run: its report (text or JSON), standard error with status lines, .hdr files
+    Ycsb(Plain),
+    /// sysbench-mongodb: the table (TSV) of one run
+    SysbenchMongodb(Plain),
+    /// POCDriver: the log file (CSV) of one run
+    Pocdriver(Plain),
+    /// A CSV file with a head: with --time one run, without it one run a row
+    Csv(CsvArgs),
+}
+
+/// What all have in common.
+#[derive(Clone, Debug, Args)]
+pub struct Plain {
+    /// The files of one run
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// The directory to be made
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Users (threads), where no file says it
+    #[arg(long, value_name = "N")]
+    pub users: Option<usize>,
+    /// YCSB: no -target was set, so that response time is service time
+    #[arg(long)]
+    pub closed_loop: bool,
+    /// Product and version of the database
+    #[arg(long, value_name = "TEXT")]
+    pub database: Option<String>,
+    /// What was measured, in words; runs of one title are one history
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+    /// When the run began, where no file says it, such as 2015-06-01T10:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub started: Option<String>,
+}
+
+/// `dyno import csv`.
+#[derive(Clone, Debug, Args)]
+pub struct CsvArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The directory to be made: a run's, or an experiment's
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Column of times, seconds since the start: makes one run
+    #[arg(long, value_name = "COLUMN")]
+    pub time: Option<String>,
+    /// Column of throughput, operations per second
+    #[arg(long, value_name = "COLUMN")]
+    pub throughput: String,
+    /// Column of mean response times, microseconds
+    #[arg(long, value_name = "COLUMN")]
+    pub response_us: Option<String>,
+    /// Without --time: column of users; with it their number
+    #[arg(long, value_name = "COLUMN|N")]
+    pub users: Option<String>,
+    /// Without --time: column of rates that were set, operations per second; an empty cell means that none was
+    #[arg(long, value_name = "COLUMN", conflicts_with = "time")]
+    pub target: Option<String>,
+    /// Without --time: a column whose values are levels of a factor; may be given several times
+    #[arg(long, value_name = "COLUMN", conflicts_with = "time")]
+    pub factor: Vec<String>,
+    /// Without --time: how long each run took, which no column says, such as 60s
+    #[arg(long, value_name = "DURATION", conflicts_with = "time", required_unless_present = "time")]
+    pub duration: Option<String>,
+    /// Product and version of the database
+    #[arg(long, value_name = "TEXT")]
+    pub database: Option<String>,
+    /// What was measured, in words
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+    /// When the run began, such as 2015-06-01T10:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub started: Option<String>,
+}
+
+impl From<BadFile> for Failure {
+    fn from(error: BadFile) -> Self {
+        Failure::Usage(error.to_string())
+    }
+}
+
+/// `dyno import`.
+pub fn import(args: &ImportArgs) -> Result<Exit, Failure> {
+    match &args.of {
+        Program::Ycsb(plain) => one(plain, |inputs, said| ycsb::read(inputs, said)),
+        Program::SysbenchMongodb(plain) => one(plain, |inputs, said| sysbench::read(&inputs[0], said)),
+        Program::Pocdriver(plain) => one(plain, |inputs, said| pocdriver::read(&inputs[0], said)),
+        Program::Csv(table) => of_csv(table),
+    }
+}
+
+/// Largest file that is read.
+const LARGEST: u64 = 1 << 30;
+
+fn input(path: &Path) -> Result<Input, Failure> {
+    let named = |e: std::io::Error| Failure::Usage(format!("{}: {e}", path.display()));
+    let length = std::fs::metadata(path).map_err(named)?.len();
+    if length > LARGEST {
+        return Err(Failure::Usage(format!(
+            "{}: {length} bytes; at most {LARGEST} are read",
+            path.display()
+        )));
+    }
+    let bytes = std::fs::read(path).map_err(named)?;
+    // Labels and words of servers may be in any encoding; figures are not.
+    Ok(Input { path: path.to_owned(), text: String::from_utf8_lossy(&bytes).into_owned() })
+}
+
+/// When the newest of the files was written.
+fn written(paths: &[PathBuf]) -> String {
+    let newest = paths.iter().filter_map(|path| std::fs::metadata(path).ok()?.modified().ok()).max();
+    let at = newest.and_then(|at| jiff::Timestamp::try_from(at).ok()).unwrap_or_default();
+    at.to_string()
+}
+
+fn names(paths: &[PathBuf]) -> String {
+    let name = |path: &PathBuf| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    paths.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+fn said(
+    database: &Option<String>,
+    title: &Option<String>,
+    started: &Option<String>,
+) -> Result<Said, Failure> {
+    let parse = |text: &String| match text.parse::<jiff::Timestamp>() {
+        Ok(at) => Ok(at.to_string()),
+        Err(_) => {
+            Err(Failure::Usage(format!("--started {text}: expected a time such as 2015-06-01T10:00:00Z")))
+        }
+    };
+    Ok(Said {
+        database: database.clone(),
+        title: title.clone(),
+        started: started.as_ref().map(parse).transpose()?,
+        command: dyno_rundir::mask::mask_arguments(&std::env::args().collect::<Vec<_>>()),
+        dyno: env!("CARGO_PKG_VERSION").to_owned(),
+        ..Said::default()
+    })
+}
+
+fn one(plain: &Plain, read: impl FnOnce(&[Input], &Said) -> Result<Found, BadFile>) -> Result<Exit, Failure> {
+    let mut said = said(&plain.database, &plain.title, &plain.started)?;
+    (said.users, said.closed_loop) = (plain.users, plain.closed_loop);
+    let inputs = plain.files.iter().map(|path| input(path)).collect::<Result<Vec<_>, _>>()?;
+    let found = read(&inputs, &said)?;
+    write(found, &said, &plain.files, &plain.out)
+}
+
+fn write(found: Found, said: &Said, files: &[PathBuf], out: &Path) -> Result<Exit, Failure> {
+    let imported = assemble(found, said, &names(files), &written(files));
+    imported::write(out, &imported).map_err(refused)?;
+    crate::report::show(&imported.summary, false)?;
+    terminal::note(&format!("run directory: {}", out.display()));
+    Ok(crate::report::exit_of(&imported.summary))
+}
+
+fn refused(error: std::io::Error) -> Failure {
+    match error.kind() {
+        std::io::ErrorKind::AlreadyExists => Failure::Usage(error.to_string()),
+        _ => Failure::Internal(error.to_string()),
+    }
+}
+
+fn of_csv(args: &CsvArgs) -> Result<Exit, Failure> {
+    let mut said = said(&args.database, &args.title, &args.started)?;
+    let source = input(&args.file)?;
+    let files = [args.file.clone()];
+    let mut columns = csv::Columns {
+        time: args.time.clone(),
+        throughput: args.throughput.clone(),
+        response_us: args.response_us.clone(),
+        target: args.target.clone(),
+        factors: args.factor.clone(),
+        ..csv::Columns::default()
+    };
+    if args.time.is_some() {
+        let number = |text: &String| {
+            let words = "with --time the number of users is expected";
+            text.parse::<usize>().map_err(|_| Failure::Usage(format!("--users {text}: {words}")))
+        };
+        said.users = args.users.as_ref().map(number).transpose()?;
+        let mut found = csv::course(&source, &columns)?;
+        if said.users.is_none() {
+            found.unknown.push("the number of users (--users)".into());
+        }
+        return write(found, &said, &files, &args.out);
+    }
+    columns.users.clone_from(&args.users);
+    let text = args.duration.as_deref().unwrap_or_default();
+    let length_ns = dyno_types::units::parse_duration_ns(text, 1_000_000_000)
+        .map_err(|e| Failure::Usage(format!("--duration: {e}")))?;
+    columns.duration_s = Some(length_ns as f64 / 1e9);
+    let rows = csv::rows(&source, &columns)?;
+    experiment::write(rows, &said, &names(&files), &written(&files), &args.out)
+}
