@@ -26,10 +26,11 @@ test:
 	@scripts/test.sh
 
 # What is slow or rare: `make test`, then the embedded stores that need a library (LMDB, RocksDB, WiredTiger) and the official
-# MongoDB driver. Browser, notebooks, Kubernetes and chaos come with their features.
+# MongoDB driver, the Python package with its notebook. Browser, Kubernetes and chaos come with their features.
 test-all: test
 	@scripts/test-all.sh
 	@scripts/test-official.sh
+	@scripts/test-python.sh
 
 bench: build
 	@scripts/need-redis.sh

@@ -137,7 +137,8 @@ fn sysbench_and_pocdriver_runs_give_their_tables() {
     let dyno = Dyno::new();
     let sysbench = [
         "sysbench-mongodb",
-        "URI=sqlite:s.db",
+        "--target",
+        "sqlite:s.db",
         "NUM_COLLECTIONS=1",
         "NUM_DOCUMENTS_PER_COLLECTION=200",
         "NUM_DOCUMENTS_PER_INSERT=50",
@@ -162,10 +163,9 @@ fn sysbench_and_pocdriver_runs_give_their_tables() {
     let poc = [
         "pocdriver",
         "-c",
-        "sqlite:p.db",
-        "-e",
+        "fjall:p.db",
         "-b",
-        "20",
+        "1",
         "-t",
         "1",
         "-d",
@@ -190,7 +190,16 @@ fn sysbench_and_pocdriver_runs_give_their_tables() {
             summary["phases"].as_array().unwrap().last().unwrap()["metrics"].as_array().unwrap().clone();
         metrics.iter().find(|m| m["name"] == name).map_or(0, |m| m["outcomes"]["ok"].as_u64().unwrap())
     };
-    assert_eq!(count(&one, "KEYQUERY"), count(&other, "KEYQUERY"));
+    for name in ["KEYQUERY", "INSERT"] {
+        assert_eq!(count(&one, name), count(&other, name), "{name}");
+    }
+    // Commands of several documents do not tell how many.
+    let bulks = ["pocdriver", "-c", "fjall:b.db", "-b", "20", "-t", "1", "-d", "2", "-u", "20", "--out", "b"];
+    let run = dyno.run(&bulks);
+    assert!(run.status.code().is_some_and(|code| [0, 5].contains(&code)), "{}", stderr(&run));
+    let refused = dyno.run(&["export", "b", "--format", "pocdriver"]);
+    assert_exit(&refused, &[2]);
+    assert!(stderr(&refused).contains("several in one bulk"), "{}", stderr(&refused));
 }
 
 #[test]
@@ -297,6 +306,9 @@ fn the_lab_s_sheet_comes_in_and_goes_out_again() {
     ];
     assert_exit(&dyno.run(&import), &[0]);
     assert_exit(&dyno.run(&["export", "lab", "--format", "xlsx", "--out", "lab.xlsx"]), &[0]);
+    let status = dyno.run(&["status", "lab"]);
+    assert_exit(&status, &[0]);
+    assert!(stdout(&status).contains("19 of 19"), "{}", stdout(&status));
     let runs = rows(&stdout(&dyno.run(&["export", "lab", "--format", "csv"])));
     assert!(!runs.is_empty());
     let Some(long) = data("lab-longrun.csv") else { return };

@@ -36,20 +36,22 @@ pub(super) fn write(
         let run = assemble(found, said, files, written);
         imported::write(&out.join(&dir), &run).map_err(refused)?;
         let trust = serde_json::to_value(run.summary.verdict.trust).unwrap_or(Value::Null);
+        let words = run.summary.verdict.reasons.first().map_or("", |reason| reason.text.as_str());
+        let measured = run.summary.measured();
         journal.push(json!({
-            "event": "ended", "cell": at + 1, "repetition": cells[at].1, "point": "", "dir": dir,
-            "status": "complete", "words": run.summary.verdict.reasons.first().map_or("", |r| r.text.as_str()),
-            "trust": trust, "throughput": run.summary.measured().map(|phase| phase.throughput), "passed": true,
+            "at": written, "event": "ended", "cell": at + 1, "repetition": cells[at].1, "point": "", "value": 0.0,
+            "dir": dir, "status": "complete", "words": words, "trust": trust, "passed": true,
+            "throughput": measured.map(|phase| phase.throughput), "offered": measured.and_then(|phase| phase.offered),
         }));
     }
-    journal.push(json!({"event": "end", "status": "complete"}));
+    journal.push(json!({"at": written, "event": "end", "status": "complete"}));
     let label = |levels: &[(String, String)]| {
         levels.iter().map(|(name, level)| format!("{name}={level}")).collect::<Vec<_>>().join(" ")
     };
     let cell = |(number, (levels, _)): (usize, &(Vec<(String, String)>, u32))| json!({ "number": number + 1, "label": label(levels), "levels": levels });
     let name = said.title.clone().unwrap_or_else(|| "csv (imported)".into());
     let record = json!({
-        "version": 1, "name": name, "started": said.started.as_deref().unwrap_or(written), "command": said.command,
+        "version": 1, "dyno": said.dyno, "name": name, "path": files, "sets": [], "cwd": std::env::current_dir()?, "started": said.started.as_deref().unwrap_or(written), "command": said.command,
         "cells": cells.iter().enumerate().map(cell).collect::<Vec<_>>(), "runs": count,
     });
     let text = journal.iter().map(|line| format!("{line}\n")).collect::<String>();

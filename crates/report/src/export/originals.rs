@@ -153,6 +153,15 @@ pub fn pocdriver(run: &RunDir) -> Result<String, ExportError> {
         let words = "POCDriver counts inserts, key queries, updates and range queries; this run has";
         return Err(lacking(run, &format!("{words} {}", names.join(", "))));
     }
+    let ok = |name: &str| {
+        let found = phase.metrics.iter().find(|metric| metric.name == name);
+        found.and_then(|metric| metric.outcomes.get("ok").copied()).unwrap_or(0)
+    };
+    let writes: u64 = ["INSERT", "UPDATE", "ARRAYUPDATE", "INCREMENT"].into_iter().map(ok).sum();
+    if ok("BULK") > 0 && ok("BULK") != writes {
+        let words = "POCDriver's log counts documents, but this run wrote several in one bulk and its files count commands";
+        return Err(lacking(run, words));
+    }
     let given = setting(run, "slowthreshold").unwrap_or("50");
     let thresholds: Vec<u64> = given.split(',').filter_map(|ms| ms.trim().parse().ok()).collect();
     let at = |name: &str| match name {

@@ -87,6 +87,8 @@ impl Table {
         for name in names {
             let Some(at) = self.columns.iter().position(|(known, _)| known == name) else { continue };
             let parsed = |row: &Vec<Cell>| match &row[at] {
+                // A level that was not set.
+                Cell::Text(text) if text == "-" => Some(Cell::None),
                 Cell::Text(text) => text.parse::<f64>().ok().filter(|x| x.is_finite()).map(Cell::Real),
                 Cell::None => Some(Cell::None),
                 other => Some(other.clone()),

@@ -190,8 +190,10 @@ pub fn rows(input: &Input, columns: &Columns) -> Result<Vec<Row>, BadFile> {
         for &column in &factors {
             levels.push((sheet.head[column].clone(), row.1.get(column).cloned().unwrap_or_default()));
         }
-        levels.extend(n.map(|n| ("users".to_owned(), format!("{n}"))));
-        levels.extend(offered.map(|rate| ("target".to_owned(), format!("{rate}"))));
+        // Every row has every factor.
+        let level = |value: Option<f64>| value.map_or("-".to_owned(), |value| value.to_string());
+        levels.extend(users.map(|_| ("users".to_owned(), level(n))));
+        levels.extend(target.map(|_| ("target".to_owned(), level(offered))));
         all.push((levels, found));
     }
     match all.is_empty() {

@@ -78,7 +78,9 @@ class Experiment:
             frame = getattr(self.open(line["dir"]), what).copy()
             levels = {**self._levels(line), "cell": line["cell"], "repetition": line["repetition"], "dir": line["dir"]}
             for at, (name, level) in enumerate(levels.items()):
-                frame.insert(at, name, level)
+                # A figure of the same name is what the level has set.
+                frame = frame.drop(columns=name, errors="ignore")
+                frame.insert(min(at, frame.shape[1]), name, level)
             frames.append(frame)
         return self._typed(pd.concat(frames, ignore_index=True)) if frames else pd.DataFrame()
 

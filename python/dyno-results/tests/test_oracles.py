@@ -1,0 +1,104 @@
+"""SciPy and ruptures as oracles of dyno's statistics, on synthetic runs that `dyno import` makes."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+DYNO = os.environ.get("DYNO") or shutil.which("dyno")
+
+try:
+    from scipy import stats
+except ImportError:
+    stats = None
+
+try:
+    import ruptures
+except ImportError:
+    ruptures = None
+
+
+def dyno(*words, folder):
+    environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}
+    done = subprocess.run([DYNO, *words], cwd=folder, capture_output=True, text=True, timeout=300, env=environment)
+    if done.returncode != 0:
+        raise AssertionError(f"dyno {' '.join(words)}: {done.returncode}: {done.stderr}")
+    return done.stdout
+
+
+@unittest.skipUnless(DYNO, "no dyno command: set DYNO")
+class Oracles(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = Path(self.temporary.name)
+
+    def tearDown(self):
+        self.temporary.cleanup()
+
+    def sweep(self, name, values, **columns):
+        """An experiment of one cell, a repetition for each value."""
+        heads = ["x", *columns]
+        rows = [",".join(str(x) for x in row) for row in zip(values, *columns.values())]
+        (self.folder / f"{name}.csv").write_text("\n".join([",".join(heads), *rows]) + "\n")
+        words = ["import", "csv", f"{name}.csv", "--throughput", "x", "--duration", "100s", "--out", name]
+        for head, option in (("n", "--users"), ("r", "--response-us")):
+            words += [option, head] if head in columns else []
+        dyno(*words, folder=self.folder)
+
+    @unittest.skipUnless(stats, "SciPy is not installed")
+    def test_the_rank_test_is_scipy_s(self):
+        draw = random.Random(1)
+        for number, shift in enumerate((0, 2, 5, 10, 40)):
+            one = [round(1000 + draw.gauss(0, 20), 3) for _ in range(8)]
+            other = [round(1000 - shift + draw.gauss(0, 20), 3) for _ in range(10)]
+            self.sweep(f"a{number}", one)
+            self.sweep(f"b{number}", other)
+            found = json.loads(dyno("compare", f"a{number}", f"b{number}", "--json", folder=self.folder))
+            figure = next(figure for figure in found[0]["figures"] if figure["name"] == "throughput")
+            expected = stats.mannwhitneyu(one, other, alternative="two-sided", method="exact").pvalue
+            self.assertAlmostEqual(figure["p"], expected, places=9)
+            self.assertAlmostEqual(figure["means"][0], sum(one) / len(one), places=6)
+
+    @unittest.skipUnless(stats, "SciPy is not installed")
+    def test_an_open_queue_has_scipy_s_quantiles(self):
+        """dyno's engine with exponential service beside M/M/1's closed form with SciPy's quantiles."""
+        rate, service = 6000, 100e-6
+        words = ("run", "sim:?service=100us&distribution=exponential", "--rate", str(rate), "--connections", "512")
+        words += ("--ops", "400000", "--workload", "c", "--seed", "3", "--json", "--quiet", "--no-out")
+        summary = json.loads(dyno(*words, folder=self.folder))
+        phase = next(phase for phase in summary["phases"] if phase["name"] == "measure")
+        read = next(metric for metric in phase["metrics"] if metric["name"] == "READ")["response"]
+        response = stats.expon(scale=1 / (1 / service - rate))
+        self.assertLess(abs(read["mean_us"] / (response.mean() * 1e6) - 1), 0.03)
+        for name, q in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+            self.assertLess(abs(read["percentiles_us"][name] / (response.ppf(q) * 1e6) - 1), 0.05, name)
+
+    @unittest.skipUnless(ruptures, "ruptures is not installed")
+    def test_a_step_is_dated_as_pelt_dates_it(self):
+        import numpy
+
+        for seed in range(5):
+            draw = random.Random(seed)
+            at = 8 + seed
+            values = [round((1000 if run < at else 850) + draw.gauss(0, 15), 3) for run in range(24)]
+            folders = []
+            for number, value in enumerate(values):
+                name = f"s{seed}-{number:02}"
+                (self.folder / f"{name}.csv").write_text(f"t,x\n10,{value}\n20,{value}\n")
+                started = f"2026-01-{number + 1:02}T00:00:00Z"
+                words = ("import", "csv", f"{name}.csv", "--time", "t", "--throughput", "x", "--started", started)
+                dyno(*words, "--out", name, folder=self.folder)
+                folders.append(name)
+            found = json.loads(dyno("history", *folders, "--json", folder=self.folder))
+            steps = [step["first_run"] for step in found[0]["steps"]]
+            signal = numpy.array(values)
+            breaks = ruptures.Pelt(model="l2", min_size=4, jump=1).fit(signal).predict(pen=3 * 15**2 * numpy.log(len(values)))
+            self.assertEqual(steps, [folders[place] for place in breaks[:-1]])
+
+
+if __name__ == "__main__":
+    unittest.main()
