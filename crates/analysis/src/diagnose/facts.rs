@@ -92,14 +92,15 @@ fn client(facts: &mut Facts, run: &RunDir, phase: &Phase) {
     }
     let users = (phase.client.users * phase.client.pipeline * phase.client.batch) as f64;
     facts.set("closed.users", Some(users));
-    // How many operations are in the server's queue for each one it could do at once: the time of an operation by the time
-    // that the fastest ones take.
+    // How many operations wait for each one in service: the time of a usual operation by that of the fastest ones, and no
+    // more than there are others.
     let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name);
     let ratio = recorded.and_then(|recorded| {
         let slots = recorded.totals.slots.iter().step_by(2).flatten();
         let most = slots.max_by_key(|slot| slot.service.count())?;
         let fast = most.service.percentile_ns(1.0) as f64;
-        (fast > 0.0).then(|| most.service.mean_ns() / fast - 1.0)
+        let usual = most.service.percentile_ns(50.0) as f64;
+        (fast > 0.0).then(|| (usual / fast - 1.0).min(users - 1.0))
     });
     facts.set("closed.queue", ratio);
 }

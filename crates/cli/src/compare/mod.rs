@@ -1,7 +1,7 @@
 //! `dyno compare` and `dyno history`: runs of the same thing are repetitions, and the unit of every statistic.
 
 mod figures;
-mod gather;
+pub mod gather;
 mod history;
 mod noise;
 mod show;
