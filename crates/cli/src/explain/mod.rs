@@ -41,6 +41,8 @@ pub struct OfRun {
     pub dir: String,
     /// Its title.
     pub title: String,
+    /// What speaks against the run, by its verdict.
+    pub verdict: Vec<String>,
     /// Users, throughput, times, resources; `None` where nothing succeeded.
     pub observed: Option<Observed>,
     /// The laws.
@@ -75,7 +77,7 @@ pub struct Explained {
 pub fn explain(args: &ExplainArgs) -> Result<Exit, Failure> {
     let mut explained = Explained { runs: Vec::new(), sweeps: Vec::new() };
     for dir in &args.dirs {
-        let side = gather::side(dir)?;
+        let side = gather::side(dir, gather::Take::All)?;
         side.warnings.iter().for_each(|warning| terminal::warn(warning));
         let single = side.groups.len() == 1 && side.groups[0].runs.len() == 1;
         let before = explained.sweeps.len();
@@ -141,6 +143,9 @@ fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
     Ok(OfRun {
         dir: run.path.display().to_string(),
         title: run.summary.as_ref().map_or(String::new(), |summary| summary.title.clone()),
+        verdict: run.summary.as_ref().map_or(Vec::new(), |summary| {
+            summary.verdict.reasons.iter().map(|reason| reason.text.clone()).collect()
+        }),
         laws: observed.as_ref().map(checks).unwrap_or_default(),
         findings: diagnose(run, recording.as_ref()),
         observed,

@@ -25,6 +25,7 @@ fn time(seconds: f64) -> String {
 fn of_run(run: &OfRun) -> String {
     let mut out = format!("{}\n{}\n", run.title, run.dir);
     out += &headline(run);
+    run.verdict.iter().for_each(|words| out += &format!("  verdict: {words}\n"));
     if run.findings.is_empty() {
         let seen = run.missing.iter().all(|words| !words.starts_with("no monitors"));
         out += if seen {
@@ -176,12 +177,12 @@ fn of_stability(found: &Stability) -> String {
         );
     }
     if let Some(trend) = found.trend.filter(|trend| trend.p < 0.01) {
-        let level = found.segments[found.headline].median.max(1e-9);
-        out += &format!(
-            "  drifts by {:+.1} % an hour (p = {:.4})\n",
-            trend.slope * 3_600.0 / level * 100.0,
-            trend.p
-        );
+        let segment = &found.segments[found.headline];
+        let seconds = (segment.range.1 - segment.range.0) as f64;
+        let share = trend.slope * seconds / segment.median.max(1e-9) * 100.0;
+        if share.abs() >= 2.0 {
+            out += &format!("  drifts by {share:+.1} % over {seconds:.0} s (p = {:.4})\n", trend.p);
+        }
     }
     if !found.stalls.is_empty() {
         let seconds: usize = found.stalls.iter().map(|stall| stall.intervals).sum();
