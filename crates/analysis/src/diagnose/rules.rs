@@ -252,6 +252,32 @@ pub const RULES: &[Rule] = &[
         experiment: FEWER,
     },
     Rule {
+        name: "page_cache",
+        claim: "memory limits it: what the control group may keep of the files is too little",
+        needs: &[
+            above(
+                "server.limit_hits_per_s",
+                5.0,
+                Unit::Number,
+                "the control group's limit was hit {} times a second",
+            ),
+            above("disk.reads_per_op", 0.02, Unit::Number, "{} reads from a disk for each operation"),
+        ],
+        supports: &[
+            above("pressure.memory", 0.05, Unit::Share, "tasks wait for memory {} of the time"),
+            above("pressure.io", 0.1, Unit::Share, "tasks wait for a disk {} of the time"),
+        ],
+        against: &[below(
+            "disk.reads_variation",
+            0.03,
+            Unit::Share,
+            "reads stand at a rate that varies by only {}",
+        )],
+        confidence: 0.75,
+        advice: "a higher limit, or a smaller working set",
+        experiment: FEWER,
+    },
+    Rule {
         name: "bandwidth",
         claim: "the network's bandwidth limits it",
         needs: &[
@@ -263,17 +289,37 @@ pub const RULES: &[Rule] = &[
             ),
             below("network.variation", 0.05, Unit::Share, "at a rate that varies by only {}"),
             above("closed.queue", 2.0, Unit::Number, "{} operations wait for each one in service"),
-            below("server.cpu_of_limit", 0.6, Unit::Share, "while the server's CPU is used to {}"),
             below("client.busy", 0.6, Unit::Share, "and load threads are busy {} of the time"),
         ],
         supports: &[
             above("network.retransmitted", 0.001, Unit::Share, "{} of the segments were sent again"),
+            below("server.cpu_of_limit", 0.6, Unit::Share, "the server's CPU is used to {}"),
             CPU_IDLE,
         ],
-        against: &[above("pressure.io", 0.2, Unit::Share, "tasks wait for a disk {} of the time")],
+        against: &[
+            above("pressure.io", 0.2, Unit::Share, "tasks wait for a disk {} of the time"),
+            above("server.cpu_of_limit", 0.9, Unit::Share, "the server's CPU is used to {}"),
+        ],
         confidence: 0.65,
         advice: "a faster link, smaller records, fewer fields, or compression",
         experiment: SMALLER,
+    },
+    Rule {
+        name: "others",
+        claim: "other processes on this host take CPU time that server and client want",
+        needs: &[
+            above("host.cpu.busy", 0.9, Unit::Share, "the host's CPU is busy {} of the time"),
+            above("host.cpu.others", 0.2, Unit::Share, "{} of it goes to neither server nor client"),
+        ],
+        supports: &[above("pressure.cpu", 0.3, Unit::Share, "tasks wait for a CPU {} of the time")],
+        against: &[],
+        confidence: 0.7,
+        advice: "end them, or give server and client cores of their own; results of such a run are of this hour only",
+        experiment: Experiment {
+            option: "--duration",
+            factor: 2.0,
+            expect: "when the host is quiet the same run is faster",
+        },
     },
     Rule {
         name: "steal",
@@ -299,7 +345,7 @@ pub const RULES: &[Rule] = &[
             above("pressure.io", 0.2, Unit::Share, "tasks wait for a disk {} of the time"),
             above("server.throttled", 0.02, Unit::Share, "the server is held back {} of the time"),
         ],
-        confidence: 0.6,
+        confidence: 0.55,
         advice: "more users, or an open loop with a rate",
         experiment: MORE,
     },
