@@ -5,6 +5,7 @@ mod compare;
 mod doctor;
 mod exit;
 mod experiment;
+mod explain;
 mod export;
 mod grafana;
 mod import;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         args::Command::Run(options) => run::run(&options),
         args::Command::Report(options) => report::report(&options),
         args::Command::Compare(options) => compare::compare(&options),
+        args::Command::Explain(options) => explain::explain(&options),
         args::Command::History(options) => compare::history(&options),
         args::Command::Export(options) => export::export(&options),
         args::Command::Import(options) => import::import(&options),

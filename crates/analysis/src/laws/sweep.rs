@@ -174,7 +174,9 @@ pub fn sweep(runs: &[Observed], seed: u64) -> Option<Sweep> {
     if levels.len() < 2 {
         return None;
     }
-    let client_s = mean(closed.iter().map(|run| run.client_s));
+    // With few users the client's part is its own work; with many they queue there, too.
+    let least = levels.first()?.users;
+    let client_s = mean(closed.iter().filter(|run| run.users == Some(least)).map(|run| run.client_s));
     // One user meets no queue: its time is the total demand. Of more users, the least is an upper bound of it.
     let total_s = levels.iter().map(|level| level.response_s).fold(f64::INFINITY, f64::min);
     let best =
