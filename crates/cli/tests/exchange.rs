@@ -331,6 +331,18 @@ fn the_lab_s_sheet_comes_in_and_goes_out_again() {
     let phase = json(&dyno, "raid/summary.json")["phases"][0].clone();
     assert!(phase["metrics"][0].get("service").is_none(), "the file holds no latency: {phase}");
     assert_exit(&dyno.run(&["compare", "raid", "burst"]), &[0]);
+    // Means over ten seconds are not ten equal seconds: no false alarm, and the collapse is dated.
+    let raid: Value = serde_json::from_str(&stdout(&dyno.run(&["explain", "raid", "--json"]))).unwrap();
+    assert!(raid["runs"][0]["stability"]["alarm"].is_null(), "{raid}");
+    assert_eq!(raid["runs"][0]["step_s"], 10);
+    let burst: Value = serde_json::from_str(&stdout(&dyno.run(&["explain", "burst", "--json"]))).unwrap();
+    let segments = burst["runs"][0]["stability"]["segments"].as_array().unwrap();
+    let fall = segments.last().unwrap()["range"][0].as_u64().unwrap() * 10;
+    assert!((1_580..=1_680).contains(&fall), "the collapse at {fall} s");
+    // N* of the sheet is about 3.15.
+    let sweep: Value = serde_json::from_str(&stdout(&dyno.run(&["explain", "lab", "--json"]))).unwrap();
+    let saturation = sweep["sweeps"][0]["sweep"]["saturation"].as_f64().unwrap();
+    assert!((3.0..3.5).contains(&saturation), "N* {saturation}");
     let wrong = ["import", "csv", word(&long), "--time", "t_s", "--throughput", "raid", "--out", "w"];
     let refused = dyno.run(&wrong);
     assert_exit(&refused, &[2]);

@@ -47,6 +47,8 @@ pub struct OfRun {
     pub observed: Option<Observed>,
     /// The laws.
     pub laws: Vec<Check>,
+    /// Seconds in each interval of `stability`.
+    pub step_s: u64,
     /// Levels, period, drift of its throughput.
     pub stability: Option<Stability>,
     /// What limits it.
@@ -123,9 +125,7 @@ fn sweeps(groups: &[gather::Group], seed: u64) -> Vec<OfSweep> {
 fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
     let recording = Recording::open(&run.path)?;
     let observed = observe(run);
-    // The last second is a part of one.
-    let mut series: Vec<f64> = run.succeeded()?.into_values().map(|count| count as f64).collect();
-    series.pop();
+    let (step_s, series) = run.course()?;
     let stability = stability(&series);
     let mut missing = Vec::new();
     if recording.is_none() {
@@ -133,12 +133,14 @@ fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
     }
     if stability.is_none() {
         missing.push(format!(
-            "{} whole seconds: levels, drift and period need 10 or more; 10 checkpoint periods (10 minutes of MongoDB) are better",
+            "{} whole intervals of {step_s} s: levels, drift and period need 10 or more; 10 checkpoint periods (10 minutes of MongoDB) are better",
             series.len()
         ));
     }
     if observed.is_none() {
-        missing.push("no operation succeeded: there is nothing to hold against a law".to_owned());
+        let ok = run.phases.iter().any(|phase| phase.totals.ok() > 0);
+        let why = if ok { "times are not known" } else { "no operation succeeded" };
+        missing.push(format!("{why}: there is nothing to hold against a law"));
     }
     Ok(OfRun {
         dir: run.path.display().to_string(),
@@ -149,6 +151,7 @@ fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
         laws: observed.as_ref().map(checks).unwrap_or_default(),
         findings: diagnose(run, recording.as_ref()),
         observed,
+        step_s,
         stability,
         missing,
     })

@@ -58,7 +58,7 @@ fn of_run(run: &OfRun) -> String {
     }
     out += &demands(run.observed.as_ref());
     if let Some(stability) = &run.stability {
-        out += &of_stability(stability);
+        out += &of_stability(stability, run.step_s as usize);
     }
     for words in &run.missing {
         out += &format!("\nnot known: {words}\n");
@@ -137,7 +137,8 @@ fn demands(observed: Option<&Observed>) -> String {
     out
 }
 
-fn of_stability(found: &Stability) -> String {
+/// `step_s` is how many seconds an interval has.
+fn of_stability(found: &Stability, step_s: usize) -> String {
     let mut out = "\nover time\n".to_owned();
     let levels = found.segments.len();
     if levels == 1 {
@@ -146,10 +147,10 @@ fn of_stability(found: &Stability) -> String {
         out += &format!("  {levels} levels");
     }
     if found.warm_up > 0 {
-        out += &format!(", warm-up {} s", found.warm_up);
+        out += &format!(", warm-up {} s", found.warm_up * step_s);
     }
     if let Some(period) = &found.period {
-        out += &format!(", repeats every {} s (r = {:.2})", period.intervals, period.strength);
+        out += &format!(", repeats every {} s (r = {:.2})", period.intervals * step_s, period.strength);
     }
     out += &format!(
         ", varies by {:.1} % (robust {:.1} %)\n",
@@ -164,7 +165,7 @@ fn of_stability(found: &Stability) -> String {
                 Label::Collapse => "collapse",
                 Label::Recovery => "recovery",
             };
-            let (from, to) = segment.range;
+            let (from, to) = (segment.range.0 * step_s, segment.range.1 * step_s);
             out += &format!("  {from:>6} to {to:>6} s  {:>12}/s  {word}\n", rate(segment.median));
         }
     }
@@ -172,25 +173,25 @@ fn of_stability(found: &Stability) -> String {
         let segment = &found.segments[at];
         out += &format!(
             "  the mean of the whole run describes nothing: its level changes at {} s; the last level is {}/s\n",
-            segment.range.0,
+            segment.range.0 * step_s,
             rate(found.segments[found.headline].median)
         );
     }
     if let Some(trend) = found.trend.filter(|trend| trend.p < 0.01) {
         let segment = &found.segments[found.headline];
-        let seconds = (segment.range.1 - segment.range.0) as f64;
-        let share = trend.slope * seconds / segment.median.max(1e-9) * 100.0;
+        let seconds = ((segment.range.1 - segment.range.0) * step_s) as f64;
+        let share = trend.slope * seconds / step_s as f64 / segment.median.max(1e-9) * 100.0;
         if share.abs() >= 2.0 {
             out += &format!("  drifts by {share:+.1} % over {seconds:.0} s (p = {:.4})\n", trend.p);
         }
     }
     if !found.stalls.is_empty() {
-        let seconds: usize = found.stalls.iter().map(|stall| stall.intervals).sum();
+        let seconds: usize = found.stalls.iter().map(|stall| stall.intervals * step_s).sum();
         let first = &found.stalls[0];
         out += &format!(
             "  {} stalls below half of the median, {seconds} s together, the first at {} s\n",
             found.stalls.len(),
-            first.at
+            first.at * step_s
         );
     }
     out
