@@ -48,12 +48,18 @@ pub(super) fn write(
     let label = |levels: &[(String, String)]| {
         levels.iter().map(|(name, level)| format!("{name}={level}")).collect::<Vec<_>>().join(" ")
     };
-    let cell = |(number, (levels, _)): (usize, &(Vec<(String, String)>, u32))| json!({ "number": number + 1, "label": label(levels), "levels": levels });
+    let mut shown = Vec::with_capacity(cells.len());
+    for (number, (levels, _)) in cells.iter().enumerate() {
+        shown.push(json!({ "number": number + 1, "label": label(levels), "levels": levels }));
+    }
     let name = said.title.clone().unwrap_or_else(|| "csv (imported)".into());
-    let record = json!({
-        "version": 1, "dyno": said.dyno, "name": name, "path": files, "sets": [], "cwd": std::env::current_dir()?, "started": said.started.as_deref().unwrap_or(written), "command": said.command,
-        "cells": cells.iter().enumerate().map(cell).collect::<Vec<_>>(), "runs": count,
-    });
+    let (started, cwd) = (said.started.as_deref().unwrap_or(written), std::env::current_dir()?);
+    let mut record = json!({ "version": 1, "dyno": said.dyno, "name": name, "path": files, "sets": [] });
+    record["cwd"] = json!(cwd);
+    record["started"] = json!(started);
+    record["command"] = json!(said.command);
+    record["cells"] = json!(shown);
+    record["runs"] = json!(count);
     let text = journal.iter().map(|line| format!("{line}\n")).collect::<String>();
     std::fs::write(out.join("experiment.json"), format!("{record:#}\n"))?;
     std::fs::write(out.join("journal.jsonl"), text)?;
