@@ -51,8 +51,11 @@ fn a_quota_is_found_and_its_command_runs() {
     let found = json(&dyno, "quota");
     let finding = &found["runs"][0]["findings"][0];
     assert_eq!(finding["rule"], "cpu_quota", "{found}");
-    assert!(finding["confidence"].as_f64().unwrap() > 0.8 && !finding["evidence"].as_array().unwrap().is_empty());
-    let command: Vec<&str> = finding["command"].as_array().unwrap().iter().map(|w| w.as_str().unwrap()).collect();
+    assert!(
+        finding["confidence"].as_f64().unwrap() > 0.8 && !finding["evidence"].as_array().unwrap().is_empty()
+    );
+    let command: Vec<&str> =
+        finding["command"].as_array().unwrap().iter().map(|w| w.as_str().unwrap()).collect();
     assert_eq!(command[0], "dyno");
     assert!(command.contains(&"phases.measure.users=8"), "{command:?}");
     assert_exit(&dyno.run(&command[1..]), &[0]);
@@ -63,7 +66,20 @@ fn an_unloaded_server_has_no_finding() {
     let Some(server) = Server::start(&[]) else { return skip("an unloaded server explained") };
     let dyno = Dyno::new();
     let uri = server.uri();
-    let run = ["run", &uri, "--records", "500", "--rate", "200", "--duration", "3s", "--warmup", "0s", "--out", "d"];
+    let run = [
+        "run",
+        &uri,
+        "--records",
+        "500",
+        "--rate",
+        "200",
+        "--duration",
+        "3s",
+        "--warmup",
+        "0s",
+        "--out",
+        "d",
+    ];
     // Whether such a run is valid on a busy host is not the question here.
     assert_exit(&dyno.run(&run), &[0, 5]);
     let found = json(&dyno, "d");
