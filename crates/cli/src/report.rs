@@ -90,6 +90,7 @@ fn assemble(
             interrupted: status == Status::Running,
             partial: status == Status::Running,
             lost: Vec::new(),
+            further: dyno_analysis::Further::default(),
         }),
         None => {
             dyno_rundir::schema::Verdict { trust: Trust::Invalid, reasons: Vec::new(), checks: Vec::new() }
