@@ -106,7 +106,7 @@ impl From<BadFile> for Failure {
 /// `dyno import`.
 pub fn import(args: &ImportArgs) -> Result<Exit, Failure> {
     match &args.of {
-        Program::Ycsb(plain) => one(plain, |inputs, said| ycsb::read(inputs, said)),
+        Program::Ycsb(plain) => one(plain, ycsb::read),
         Program::SysbenchMongodb(plain) => one(plain, |inputs, said| sysbench::read(&inputs[0], said)),
         Program::Pocdriver(plain) => one(plain, |inputs, said| pocdriver::read(&inputs[0], said)),
         Program::Csv(table) => of_csv(table),
