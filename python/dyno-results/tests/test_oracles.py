@@ -65,7 +65,7 @@ class Oracles(unittest.TestCase):
 
     @unittest.skipUnless(stats, "SciPy is not installed")
     def test_an_open_queue_has_scipy_s_quantiles(self):
-        """dyno's engine with exponential service beside M/M/1's closed form with SciPy's quantiles."""
+        # The engine with exponential service beside M/M/1's closed form.
         rate, service = 6000, 100e-6
         words = ("run", "sim:?service=100us&distribution=exponential", "--rate", str(rate), "--connections", "512")
         words += ("--ops", "400000", "--workload", "c", "--seed", "3", "--json", "--quiet", "--no-out")
