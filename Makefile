@@ -30,6 +30,7 @@ test:
 test-all: test
 	@scripts/test-all.sh
 	@scripts/test-official.sh
+	@scripts/test-diagnosis.sh
 
 bench: build
 	@scripts/need-redis.sh
