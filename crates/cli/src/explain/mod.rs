@@ -133,9 +133,8 @@ fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
     }
     if stability.is_none() {
         missing.push(format!(
-            "{} whole intervals of {step_s} s: levels, drift and period need 10 or more; {}",
-            series.len(),
-            "10 checkpoint periods (10 minutes of MongoDB) are better"
+            "{} whole intervals of {step_s} s: levels, drift and period need 10 or more; 10 checkpoint periods are better",
+            series.len()
         ));
     }
     if observed.is_none() {
