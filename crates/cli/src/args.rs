@@ -392,9 +392,26 @@ pub struct TopArgs {
 pub struct ReportArgs {
     /// The run directory
     pub dir: PathBuf,
-    /// Print JSON
-    #[arg(long)]
+    /// What to make of it
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: FormatArg,
+    /// Print JSON, as --format json does
+    #[arg(long, conflicts_with = "format")]
     pub json: bool,
+    /// Write to a file instead of printing
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// Forms of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormatArg {
+    /// What `dyno run` prints
+    Text,
+    /// One page that works offline
+    Html,
+    /// summary.json
+    Json,
 }
 
 /// `dyno merge`.

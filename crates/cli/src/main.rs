@@ -9,6 +9,7 @@ mod grafana;
 mod json;
 mod live;
 mod metrics;
+mod pages;
 mod pocdriver;
 mod report;
 mod run;

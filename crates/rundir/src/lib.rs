@@ -17,5 +17,5 @@ pub mod system;
 mod writer;
 
 pub use experiment::{Cell, EndedRun, ExperimentDir};
-pub use reader::{ReadError, RecordedPhase, RunDir};
+pub use reader::{Event, ReadError, RecordedPhase, RunDir};
 pub use writer::Writer;

@@ -1,0 +1,89 @@
+//! Reports as files: what `dyno run` leaves in a directory, and what `dyno report` makes of one again.
+
+use crate::exit::Failure;
+use crate::terminal;
+use dyno_analysis::diagnose::diagnose;
+use dyno_report::html::{Report, run_page};
+use dyno_rundir::RunDir;
+use dyno_rundir::monitor::Recording;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+/// A run as reports need it.
+pub struct Material {
+    /// The directory, with a summary.
+    dir: RunDir,
+    recording: Option<Recording>,
+    notes: Vec<String>,
+}
+
+impl Material {
+    /// Reads what can be read of a directory.
+    pub fn read(path: &Path) -> Result<Self, Failure> {
+        let (mut dir, mut notes) = RunDir::salvage(path)?;
+        let recording = Recording::open(path).unwrap_or_else(|error| {
+            notes.push(format!("what monitors saw could not be read: {error}"));
+            None
+        });
+        if dir.summary.is_none() {
+            notes.push(
+                "there is no summary: figures were computed from the recorded intervals, and what the load generator did is \
+                 not known"
+                    .into(),
+            );
+            dir.summary = Some(crate::report::rebuild(&dir, recording.as_ref()));
+        }
+        Ok(Material { dir, recording, notes })
+    }
+
+    /// The page.
+    pub fn html(&self) -> String {
+        let Some(summary) = &self.dir.summary else { return String::new() };
+        let findings = diagnose(&self.dir, self.recording.as_ref());
+        run_page(&Report {
+            dir: &self.dir,
+            summary,
+            recording: self.recording.as_ref(),
+            findings: &findings,
+            notes: &self.notes,
+        })
+    }
+
+    /// The summary.
+    pub fn summary(&self) -> Option<&dyno_rundir::schema::Summary> {
+        self.dir.summary.as_ref()
+    }
+
+    /// What could not be read.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+}
+
+/// Writes a file beside its place and moves it there, readable by its owner alone, as everything of a run is.
+pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::Internal(format!("{}: {error}", path.display()));
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let part = path.with_file_name(format!(".{name}.part"));
+    let mut file = std::fs::OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&part)
+        .map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    std::fs::rename(&part, path).map_err(failed)
+}
+
+/// Leaves `report.html` in a run directory. A report can be made again at any time: a failure is no more than a warning.
+pub fn leave(path: &Path) {
+    let written = Material::read(path).and_then(|run| write(&path.join("report.html"), &run.html()));
+    if let Err(error) = written {
+        terminal::warn(&format!(
+            "no report was written (`dyno report {}` tries again): {error}",
+            path.display()
+        ));
+    }
+}
