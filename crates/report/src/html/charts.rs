@@ -100,11 +100,11 @@ fn over_time(
         let Some(span) = axis.span(&row.phase) else { continue };
         let at = span.epoch + row.start_s;
         // The first and the last interval of a phase may be short; of a very short one nothing can be said.
-        let length = (at + usual).min(span.to) - at.max(span.from);
-        if length < usual / 4.0 {
+        let (from, to) = (at.max(span.from), (at + usual).min(span.to));
+        if to - from < usual / 4.0 {
             continue;
         }
-        points.push((at, of(row, length)));
+        points.push((from.midpoint(to), of(row, to - from)));
     }
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     with_gaps(points)

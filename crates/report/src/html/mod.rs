@@ -14,3 +14,6 @@ mod timeline;
 mod watched;
 
 pub use page::{Report, run_page};
+
+#[cfg(test)]
+mod tests;

@@ -362,7 +362,7 @@ if (percentiles && data.distributions.length) {
       const d = data.distributions[i];
       e.textContent = at === null ? "" : at > d.x[d.x.length - 1] ? "-" : show(d.y[Math.min(find(d.x, at), d.y.length - 1)], "us");
     });
-    percentiles.querySelector("small").textContent = at === null ? "response time of successful operations" : "at " + word(at);
+    percentiles.querySelector("small").textContent = at === null ? "of successful operations, logarithmic" : "at " + word(at);
   };
   const move = v => { at = v === null ? null : Math.min(last, Math.max(0, v)); draw(chart); };
   chart.plot.addEventListener("pointermove", event => {
@@ -384,6 +384,14 @@ const buttons = { zoomin: () => zoom(0.5), zoomout: () => zoom(2), reset: () => 
 for (const id in buttons) {
   const button = document.getElementById(id);
   if (button) button.addEventListener("click", buttons[id]);
+}
+const phases = document.getElementById("phases");
+if (phases && data.bands.length > 1) {
+  for (const [from, to, name] of data.bands) {
+    const button = html("button", "", phases, name);
+    button.type = "button";
+    button.addEventListener("click", () => setView(from, to));
+  }
 }
 const missing = () => { for (const chart of charts) if (chart.dirty) draw(chart); };
 addEventListener("scroll", () => { for (const chart of charts) if (chart.dirty && near(chart)) draw(chart); }, { passive: true });

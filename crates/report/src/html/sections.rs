@@ -158,7 +158,7 @@ fn figures(out: &mut String, phase: &Phase, steady: Option<&Stability>) {
             tile(out, &format!("{name} response"), &value, &metric.name);
         }
     }
-    let failed = phase.arrivals.saturating_sub(ok);
+    let failed = phase.outcomes.values().sum::<u64>().saturating_sub(ok);
     let share = if phase.arrivals > 0 { failed as f64 / phase.arrivals as f64 } else { 0.0 };
     tile(
         out,
@@ -181,7 +181,8 @@ fn figures(out: &mut String, phase: &Phase, steady: Option<&Stability>) {
 fn over_time(made: &Made<'_>) -> String {
     let mut out = String::from(
         "<div class=\"tools\"><button type=\"button\" id=\"zoomin\">Zoom in</button><button type=\"button\" id=\"zoomout\">Zoom out\
-         </button><button type=\"button\" id=\"reset\">Whole run</button><span id=\"view\"></span><span id=\"at\" class=\"dim\"></span>\
+         </button><button type=\"button\" id=\"reset\">Whole run</button>\
+         <span id=\"phases\"></span><span id=\"view\"></span><span id=\"at\" class=\"dim\"></span>\
          </div>\n",
     );
     if made.load == 0 {
@@ -217,7 +218,7 @@ fn by_percentile(made: &Made<'_>) -> String {
     if made.data.distributions.is_empty() {
         return "<p>No successful operation was measured: there is no latency to show.</p>\n".into();
     }
-    "<figure data-percentiles><figcaption>Latency by percentile <small></small></figcaption><div class=\"plot\"></div>\
+    "<figure data-percentiles><figcaption>Response time <small></small></figcaption><div class=\"plot\"></div>\
      <div class=\"legend\"></div></figure>\n<p class=\"dim\">The axis is log2(1 / (1 - p)): every step halves what lies beyond. A line ends \
      where its last sample lies, or where dropped arrivals begin.</p>\n"
         .into()
@@ -266,7 +267,7 @@ fn operations(summary: &Summary) -> String {
                 format!("{:.1} s", phase.seconds),
                 whole(phase.arrivals as f64),
                 whole(ok as f64),
-                whole(phase.arrivals.saturating_sub(ok) as f64),
+                whole(phase.outcomes.values().sum::<u64>().saturating_sub(ok) as f64),
                 rate(phase.throughput),
             ]
         })
