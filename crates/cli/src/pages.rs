@@ -3,9 +3,9 @@
 use crate::exit::Failure;
 use crate::terminal;
 use dyno_analysis::diagnose::diagnose;
-use dyno_report::html::{Report, run_page};
-use dyno_rundir::RunDir;
+use dyno_report::html::{Report, experiment_page, run_page};
 use dyno_rundir::monitor::Recording;
+use dyno_rundir::{ExperimentDir, RunDir};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -80,6 +80,19 @@ pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
 /// Leaves `report.html` in a run directory. A report can be made again at any time: a failure is no more than a warning.
 pub fn leave(path: &Path) {
     let written = Material::read(path).and_then(|run| write(&path.join("report.html"), &run.html()));
+    if let Err(error) = written {
+        terminal::warn(&format!(
+            "no report was written (`dyno report {}` tries again): {error}",
+            path.display()
+        ));
+    }
+}
+
+/// Leaves `report.html` in an experiment's directory.
+pub fn leave_experiment(path: &Path) {
+    let written = ExperimentDir::open(path)
+        .map_err(Failure::from)
+        .and_then(|dir| write(&path.join("report.html"), &experiment_page(&dir)));
     if let Err(error) = written {
         terminal::warn(&format!(
             "no report was written (`dyno report {}` tries again): {error}",

@@ -6,10 +6,11 @@ use crate::pages::{self, Material};
 use crate::terminal;
 use dyno_analysis::{Condition, Evidence, PhaseFacts, monitored, phase, verdict};
 use dyno_record::Totals;
+use dyno_report::html::experiment_page;
 use dyno_report::summary::{Style, text};
-use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::{Client, Phase, Status, Summary, Trust, VERSION, summary_schema};
+use dyno_rundir::{ExperimentDir, RunDir};
 use std::path::Path;
 
 /// Prints a summary and says how it went.
@@ -41,6 +42,9 @@ pub fn exit_of(summary: &Summary) -> Exit {
 
 /// `dyno report DIR`.
 pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
+    if ExperimentDir::is_one(&args.dir) {
+        return report_experiment(args);
+    }
     let run = Material::read(&args.dir)?;
     let Some(summary) = run.summary() else {
         return Err(Failure::Internal("a run without a summary".into()));
@@ -56,6 +60,17 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
     }
     put(&made, args.out.as_deref())?;
     Ok(exit_of(summary))
+}
+
+/// `dyno report` of an experiment's directory.
+fn report_experiment(args: &ReportArgs) -> Result<Exit, Failure> {
+    let format = if args.json { FormatArg::Json } else { args.format };
+    let made = match format {
+        FormatArg::Html => experiment_page(&ExperimentDir::open(&args.dir)?),
+        _ => crate::experiment::table_of(&args.dir, format == FormatArg::Json)?,
+    };
+    put(&made, args.out.as_deref())?;
+    Ok(Exit::Ok)
 }
 
 /// Prints a report, or writes it to a file.

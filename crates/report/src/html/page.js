@@ -201,6 +201,7 @@ const redraw = () => {
 };
 const status = document.getElementById("view");
 const tell = () => {
+  if (!status) return;
   const all = view[0] === whole[0] && view[1] === whole[1];
   status.textContent = all ? "whole run" : clock(view[0], 1) + " to " + clock(view[1], 1);
 };
@@ -216,7 +217,7 @@ const setCursor = t => {
   cursor = t;
   for (const chart of charts) if (!chart.dirty) follow(chart);
   const words = document.getElementById("at");
-  words.textContent = t === null ? "" : "at " + clock(t, view[1] - view[0] < 120 ? 1 : 0);
+  if (words) words.textContent = t === null ? "" : "at " + clock(t, view[1] - view[0] < 120 ? 1 : 0);
 };
 const zoom = factor => {
   const middle = cursor !== null && cursor >= view[0] && cursor <= view[1] ? cursor : (view[0] + view[1]) / 2;
