@@ -390,7 +390,7 @@ pub struct TopArgs {
 /// `dyno report`.
 #[derive(Clone, Debug, Args)]
 pub struct ReportArgs {
-    /// The run directory
+    /// The run directory, or an experiment's
     pub dir: PathBuf,
     /// What to make of it
     #[arg(long, value_enum, default_value = "text")]
@@ -410,6 +410,8 @@ pub enum FormatArg {
     Text,
     /// One page that works offline
     Html,
+    /// summary.md: the sections, tables and tests of bexhoma's summary
+    Md,
     /// summary.json
     Json,
 }

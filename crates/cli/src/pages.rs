@@ -4,6 +4,7 @@ use crate::exit::Failure;
 use crate::terminal;
 use dyno_analysis::diagnose::diagnose;
 use dyno_report::html::{Report, experiment_page, run_page};
+use dyno_report::markdown;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::{ExperimentDir, RunDir};
 use std::io::Write as _;
@@ -50,6 +51,12 @@ impl Material {
         })
     }
 
+    /// `summary.md`.
+    pub fn markdown(&self) -> String {
+        let Some(summary) = &self.dir.summary else { return String::new() };
+        markdown::of_run(&self.dir, summary, self.recording.as_ref(), &self.notes)
+    }
+
     /// The summary.
     pub fn summary(&self) -> Option<&dyno_rundir::schema::Summary> {
         self.dir.summary.as_ref()
@@ -77,26 +84,30 @@ pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::rename(&part, path).map_err(failed)
 }
 
-/// Leaves `report.html` in a run directory. A report can be made again at any time: a failure is no more than a warning.
+/// Leaves `report.html` and `summary.md` in a run directory. They can be made again at any time: a failure is no more than a
+/// warning.
 pub fn leave(path: &Path) {
-    let written = Material::read(path).and_then(|run| write(&path.join("report.html"), &run.html()));
-    if let Err(error) = written {
-        terminal::warn(&format!(
-            "no report was written (`dyno report {}` tries again): {error}",
-            path.display()
-        ));
-    }
+    let both = |run: Material| {
+        write(&path.join("report.html"), &run.html())?;
+        write(&path.join("summary.md"), &run.markdown())
+    };
+    warn(path, Material::read(path).and_then(both));
 }
 
-/// Leaves `report.html` in an experiment's directory.
+/// Leaves the same in an experiment's directory.
 pub fn leave_experiment(path: &Path) {
-    let written = ExperimentDir::open(path)
-        .map_err(Failure::from)
-        .and_then(|dir| write(&path.join("report.html"), &experiment_page(&dir)));
+    let both = |dir: ExperimentDir| {
+        write(&path.join("report.html"), &experiment_page(&dir))?;
+        write(&path.join("summary.md"), &markdown::of_experiment(&dir))
+    };
+    warn(path, ExperimentDir::open(path).map_err(Failure::from).and_then(both));
+}
+
+fn warn(path: &Path, written: Result<(), Failure>) {
     if let Err(error) = written {
+        let place = path.display();
         terminal::warn(&format!(
-            "no report was written (`dyno report {}` tries again): {error}",
-            path.display()
+            "no report was written (`dyno report {place} --format html` tries again): {error}"
         ));
     }
 }

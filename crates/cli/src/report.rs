@@ -54,6 +54,7 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
         FormatArg::Text => text(summary, Style { colour: args.out.is_none() && terminal::colour_out() }),
         FormatArg::Json => json_of(summary)?,
         FormatArg::Html => run.html(),
+        FormatArg::Md => run.markdown(),
     };
     if format == FormatArg::Text {
         run.notes().iter().for_each(|note| terminal::note(note));
@@ -67,6 +68,7 @@ fn report_experiment(args: &ReportArgs) -> Result<Exit, Failure> {
     let format = if args.json { FormatArg::Json } else { args.format };
     let made = match format {
         FormatArg::Html => experiment_page(&ExperimentDir::open(&args.dir)?),
+        FormatArg::Md => dyno_report::markdown::of_experiment(&ExperimentDir::open(&args.dir)?),
         _ => crate::experiment::table_of(&args.dir, format == FormatArg::Json)?,
     };
     put(&made, args.out.as_deref())?;

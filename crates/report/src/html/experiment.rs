@@ -177,9 +177,7 @@ fn multiples(all: &Gathered<'_>) -> String {
     let top = all
         .rows
         .iter()
-        .filter_map(|row| {
-            Some(row.figures.throughput? * (1.0 + row.figures.half_width.unwrap_or(0.0).min(1.0)))
-        })
+        .filter_map(|row| Some(row.figures.throughput? * (1.0 + row.figures.half_width.unwrap_or(0.0))))
         .fold(0.0, f64::max);
     if top <= 0.0 {
         return "<p>No run gave a figure: there is nothing to draw.</p>\n".into();

@@ -20,6 +20,7 @@ mod watched;
 
 pub use experiment::experiment_page;
 pub use page::{Report, run_page};
+pub(crate) use text::{own_name, shell};
 
 #[cfg(test)]
 mod tests;

@@ -384,10 +384,16 @@ fn environment(report: &Report<'_>) -> String {
         let _ =
             write!(out, "<details open><summary>What the database says of itself</summary>{list}</details>");
     }
-    let rows: Vec<Vec<String>> =
-        run.settings.iter().map(|s| vec![s.key.clone(), s.value.clone(), s.source.clone()]).collect();
-    let list = table("Settings", &heads(&["setting", "value", "source"]), &rows, 3);
-    let _ = write!(out, "<details open><summary>{} settings</summary>{list}</details></div>\n", rows.len());
+    let (defaults, chosen): (Vec<_>, Vec<_>) = run.settings.iter().partition(|s| s.source == "default");
+    for (open, title, some) in
+        [(" open", "Settings", chosen), ("", "Settings left at their defaults", defaults)]
+    {
+        let row = |s: &&dyno_rundir::schema::Setting| vec![s.key.clone(), s.value.clone(), s.source.clone()];
+        let rows: Vec<Vec<String>> = some.iter().map(row).collect();
+        let list = table(title, &heads(&["setting", "value", "source"]), &rows, 3);
+        let _ = write!(out, "<details{open}><summary>{title}: {}</summary>{list}</details>\n", rows.len());
+    }
+    out.push_str("</div>\n");
     out
 }
 

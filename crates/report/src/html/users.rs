@@ -50,7 +50,7 @@ fn levels(found: &Sweep, think: f64) -> String {
         .iter()
         .map(|level| {
             vec![
-                rate(level.users),
+                format!("{}", level.users),
                 level.runs.to_string(),
                 rate(level.throughput),
                 us(level.response_s * 1e6),
@@ -91,10 +91,10 @@ fn words_of(found: &Sweep) -> String {
         found.saturation
     ));
     lines.push(match found.plateau {
-        true => format!("The greatest mean is {}/s at {} users, and the sweep reaches a plateau.", rate(found.best.0), rate(found.best.1)),
+        true => format!("The greatest mean is {}/s at {} users, and the sweep reaches a plateau.", rate(found.best.0), found.best.1),
         false => format!(
             "Throughput still grows at {} users: the maximum was not reached, and the bounds above are too low. Measure with more users.",
-            rate(found.best.1)
+            found.best.1
         ),
     });
     match found.fits.first() {
