@@ -24,3 +24,6 @@ pub(crate) use text::{own_name, shell};
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+pub(crate) use tests::written as written_for_tests;

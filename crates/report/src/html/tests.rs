@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const HOSTILE: &str = "</script><img src=x onerror=alert(1)>'\"&";
 
 /// A run of `seconds`, with an operation name for each of `names` and `series` gauges.
-fn written(path: &Path, names: &[String], seconds: u64, series: usize, fail: bool) {
+pub(crate) fn written(path: &Path, names: &[String], seconds: u64, series: usize, fail: bool) {
     let run = Run {
         version: VERSION,
         dyno: "1.2.3".into(),

@@ -31,9 +31,16 @@ pub(crate) struct Document {
 /// Text in a cell or a line of Markdown: no markup of it takes effect.
 pub(crate) fn esc(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
+    let mut before = ' ';
     for c in text.chars() {
+        // Brackets are common in names; they make a link only with what follows them.
+        let link = before == ']' && matches!(c, '(' | ':' | '[');
+        before = c;
         match c {
-            '|' | '<' | '>' | '`' | '*' | '[' | ']' | '\\' | '&' => {
+            '|' | '<' | '>' | '`' | '*' | '\\' | '&' => {
+                let _ = write!(out, "&#{};", u32::from(c));
+            }
+            c if link => {
                 let _ = write!(out, "&#{};", u32::from(c));
             }
             '\n' | '\r' => out.push(' '),
@@ -123,3 +130,6 @@ impl Document {
         out
     }
 }
+
+#[cfg(test)]
+mod tests;
