@@ -26,10 +26,11 @@ test:
 	@scripts/test.sh
 
 # What is slow or rare: `make test`, then the embedded stores that need a library (LMDB, RocksDB, WiredTiger) and the official
-# MongoDB driver. Browser, notebooks, Kubernetes and chaos come with their features.
+# MongoDB driver, and the reports in a browser. Notebooks, Kubernetes and chaos come with their features.
 test-all: test
 	@scripts/test-all.sh
 	@scripts/test-official.sh
+	@scripts/test-browser.sh
 
 bench: build
 	@scripts/need-redis.sh

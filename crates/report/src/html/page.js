@@ -126,7 +126,7 @@ const draw = chart => {
     if (to < a || from > b) continue;
     const x1 = x(Math.max(from, a)), x2 = x(Math.min(to, b));
     if (name !== "measure") svg("rect", { class: "band", x: x1, y: box.t, width: Math.max(x2 - x1, 1), height: box.h - box.b - box.t }, root);
-    if (chart.tall && x2 - x1 > name.length * 7) svg("text", { x: x1 + 3, y: 11 }, root, name);
+    if (chart.tall && x2 - x1 > name.length * 8 + 4) svg("text", { x: x1 + 3, y: 11 }, root, name);
   }
   const y = yAxis(root, box, lo, hi, chart.spec.log, chart.spec.unit);
   const step = steps(b - a, box.w / 90, true), fine = step < 0.1 ? 2 : step < 1 ? 1 : 0;
@@ -191,13 +191,17 @@ const redraw = () => {
   for (const chart of charts) chart.dirty = true;
   if (waiting) return;
   waiting = true;
-  requestAnimationFrame(() => {
+  const now = () => {
+    if (!waiting) return;
     waiting = false;
     const begin = performance.now();
     for (const chart of charts) if (near(chart)) draw(chart);
     document.documentElement.dataset.redrawMs = (performance.now() - begin).toFixed(2);
     tell();
-  });
+  };
+  requestAnimationFrame(now);
+  /* A page that is not shown gets no frames. */
+  setTimeout(now, 50);
 };
 const status = document.getElementById("view");
 const tell = () => {
@@ -309,6 +313,7 @@ document.querySelectorAll("figure[data-chart]").forEach(figure => {
   chart.plot.setAttribute("aria-label",
     spec.title + ": arrow keys move the cursor, plus and minus zoom, 0 shows the whole run; figures stand in the legend");
   const names = () => spec.choices[chart.choice].s.map(one => one.n);
+  if (spec.choices.length === 1 && spec.choices[0].n) html("small", "", figure.querySelector("figcaption"), spec.choices[0].n);
   if (spec.choices.length > 1) {
     const select = html("select", "", figure.querySelector("figcaption"));
     select.setAttribute("aria-label", spec.title + ": what is shown");
@@ -345,7 +350,7 @@ if (percentiles && data.distributions.length) {
     let before = -100;
     for (const p of [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999, 0.9999999]) {
       const v = -Math.log2(1 - p);
-      if (v > last || x(v) - before < 44) continue;
+      if (v > last || x(v) - before < 62) continue;
       before = x(v);
       svg("line", { class: "grid", x1: x(v), x2: x(v), y1: box.t, y2: box.h - box.b }, root);
       const anchor = x(v) > box.w - 45 ? "end" : v === 0 ? "start" : "middle";

@@ -28,11 +28,8 @@ impl Seen<'_> {
         let at = |ms: f64| (ms - self.origin_ms) / 1e3;
         let points: Vec<Point> = match series.kind {
             Kind::Gauge => series.points.iter().map(|(ms, value)| (at(*ms), *value)).collect(),
-            Kind::Counter => series
-                .points
+            Kind::Counter => apart(&series.points)
                 .windows(2)
-                // Samples at the edges of phases stand beside others: too short for a rate.
-                .filter(|pair| pair[1].0 - pair[0].0 > 1.0)
                 .map(|pair| {
                     let step = pair[0].1.zip(pair[1].1).map(|(before, after)| {
                         let step = if after >= before { after - before } else { after };
@@ -188,6 +185,24 @@ impl Seen<'_> {
     }
 }
 
+/// Samples without those that stand close to the one before: further samples are taken at the edges of phases, and a rate over
+/// a few milliseconds says nothing about a second.
+fn apart(points: &[Point]) -> Vec<Point> {
+    let mut steps: Vec<f64> = points.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    if steps.is_empty() {
+        return points.to_vec();
+    }
+    let middle = steps.len() / 2;
+    let usual = *steps.select_nth_unstable_by(middle, f64::total_cmp).1;
+    let mut out: Vec<Point> = Vec::with_capacity(points.len());
+    for point in points {
+        if out.last().is_none_or(|last| point.0 - last.0 > usual / 3.0) {
+            out.push(*point);
+        }
+    }
+    out
+}
+
 /// What a value of a series is, by the name's end.
 fn unit(name: &str, kind: Kind) -> &'static str {
     let ends = |end: &str| name.ends_with(end);
@@ -252,4 +267,18 @@ pub fn watched(recording: &Recording, axis: &Timeline) -> Watched {
         });
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_at_edges_make_no_spikes() {
+        let points: Vec<Point> =
+            [0.0, 1_000.0, 1_010.0, 2_000.0, 3_000.0, 3_300.0, 4_000.0].map(|at| (at, Some(at))).to_vec();
+        let kept: Vec<f64> = apart(&points).iter().map(|point| point.0).collect();
+        assert_eq!(kept, [0.0, 1_000.0, 2_000.0, 3_000.0, 4_000.0]);
+        assert!(apart(&[]).is_empty());
+    }
 }
