@@ -109,7 +109,8 @@ fn reports_work_in_a_browser() {
                 phases: {measure: {operations: 20000}}\nfactors: {users: {from: 1, to: 32, times: 2}}\nrepetitions: 2\n";
     std::fs::write(folder.join("x.yaml"), file).expect("a file");
     dyno(folder, &["run", "x.yaml", "--out", "sweep", "-q"]);
-    let file = "workload: {ycsb: {workload: a, records: 200}}\nphases: {measure: {users: 2, duration: 21s, warmup: 0s}}\nfactors:\n  \
+    let file = "workload: {ycsb: {workload: a, records: 200}}\nphases: {measure: {users: 2, duration: 21s, warmup: \
+        0s}}\nfactors:\n  \
                 engine: [{label: one, target: \"sqlite:{dir}/a.db\"}, {label: two, target: \"redb:{dir}/a.redb\"}]\n  \
                 memory: [{label: 1g, seed: 1}]\n";
     std::fs::write(folder.join("y.yaml"), file).expect("a file");

@@ -122,7 +122,8 @@ pub fn laws(dir: &RunDir) -> String {
         .collect();
     let names = heads(&["law", "formula", "verdict", "cause", "measured", "by the law", "error"]);
     let mut out = format!(
-        "<p>Identities that hold for every system; where one fails, the measurement is wrong.</p>\n<div class=\"long\">{}</div>\n",
+        "<p>Identities that hold for every system; where one fails, the measurement is wrong.</p>\n<div \
+            class=\"long\">{}</div>\n",
         table("Operational laws", &names, &rows, 4)
     );
     if !observed.uses.is_empty() {

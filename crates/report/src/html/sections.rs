@@ -180,7 +180,8 @@ fn figures(out: &mut String, phase: &Phase, steady: Option<&Stability>) {
 
 fn over_time(made: &Made<'_>) -> String {
     let mut out = String::from(
-        "<div class=\"tools\"><button type=\"button\" id=\"zoomin\">Zoom in</button><button type=\"button\" id=\"zoomout\">Zoom out\
+        "<div class=\"tools\"><button type=\"button\" id=\"zoomin\">Zoom in</button>\
+         <button type=\"button\" id=\"zoomout\">Zoom out\
          </button><button type=\"button\" id=\"reset\">Whole run</button>\
          <span id=\"phases\"></span><span id=\"view\"></span><span id=\"at\" class=\"dim\"></span>\
          </div>\n",
@@ -189,7 +190,8 @@ fn over_time(made: &Made<'_>) -> String {
         out.push_str("<p>No interval was recorded: there is nothing to draw.</p>\n");
     } else {
         out.push_str(
-            "<p class=\"dim\">Shaded: loading and warm-up. Dashed: events. Time counts from the first phase. Drag over a chart to zoom; \
+            "<p class=\"dim\">Shaded: loading and warm-up. Dashed: events. Time counts from the first phase. Drag over a \
+                chart to zoom; \
              a chart with the focus takes arrow keys, +, - and 0. Points are the least and the greatest of each stretch.</p>\n",
         );
     }
@@ -219,7 +221,8 @@ fn by_percentile(made: &Made<'_>) -> String {
         return "<p>No successful operation was measured: there is no latency to show.</p>\n".into();
     }
     "<figure data-percentiles><figcaption>Response time <small></small></figcaption><div class=\"plot\"></div>\
-     <div class=\"legend\"></div></figure>\n<p class=\"dim\">The axis is log2(1 / (1 - p)): every step halves what lies beyond. A line ends \
+     <div class=\"legend\"></div></figure>\n<p class=\"dim\">The axis is log2(1 / (1 - p)): every step halves what lies \
+         beyond. A line ends \
      where its last sample lies, or where dropped arrivals begin.</p>\n"
         .into()
 }
@@ -316,7 +319,8 @@ fn operations(summary: &Summary) -> String {
 fn resources(report: &Report<'_>, made: &Made<'_>) -> String {
     let charts = &made.data.charts[made.load..];
     if charts.is_empty() {
-        return "<p>Host, server and database were not watched, or nothing of it can be put on the run's axis of time: nothing can \
+        return "<p>Host, server and database were not watched, or nothing of it can be put on the run's axis of time: \
+            nothing can \
                 be said about resources.</p>\n"
             .into();
     }

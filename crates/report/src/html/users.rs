@@ -71,19 +71,22 @@ fn words_of(found: &Sweep) -> String {
     let errors: Vec<f64> = found.levels.iter().filter_map(|level| level.little).map(f64::abs).collect();
     let worst = errors.iter().copied().fold(0.0, f64::max);
     lines.push(match errors.len() {
-        0 => "Whether Lazowska is right cannot be said: failed operations or unrecorded times leave Little's law untestable.".into(),
+        0 => "Whether Lazowska is right cannot be said: failed operations or unrecorded times leave Little's law \
+            untestable.".into(),
         _ if worst <= TOLERANCE => format!(
             "Lazowska is right on these data: X (R + Z) gives the number of users back to within {} everywhere.",
             percent(worst)
         ),
         _ => format!(
-            "Lazowska is right by definition; the measurement is not: X (R + Z) misses the number of users by up to {}. Users were \
+            "Lazowska is right by definition; the measurement is not: X (R + Z) misses the number of users by up to {}. \
+                Users were \
              idle in ways that were not measured, or times outside of the phase were counted.",
             percent(worst)
         ),
     });
     lines.push(format!(
-        "One operation alone takes {}; the bottleneck needs {} of it, so that no more than {}/s can be done. The bounds cross at N* = \
+        "One operation alone takes {}; the bottleneck needs {} of it, so that no more than {}/s can be done. The bounds \
+            cross at N* = \
          {:.1} users: beyond it, users only wait.",
         us(found.total_s * 1e6),
         us(found.bottleneck_s * 1e6),
@@ -91,9 +94,11 @@ fn words_of(found: &Sweep) -> String {
         found.saturation
     ));
     lines.push(match found.plateau {
-        true => format!("The greatest mean is {}/s at {} users, and the sweep reaches a plateau.", rate(found.best.0), found.best.1),
+        true => format!("The greatest mean is {}/s at {} users, and the sweep reaches a plateau.", rate(found.best.0), \
+            found.best.1),
         false => format!(
-            "Throughput still grows at {} users: the maximum was not reached, and the bounds above are too low. Measure with more users.",
+            "Throughput still grows at {} users: the maximum was not reached, and the bounds above are too low. Measure \
+                with more users.",
             found.best.1
         ),
     });

@@ -103,7 +103,8 @@ fn experiment(
             std::fs::write(folder.join(&dir).join("report.html"), "x").unwrap();
             let throughput = 200.0 + repetition as f64 + 10.0 * number as f64;
             let line = serde_json::json!({"event": "ended", "cell": number + 1, "repetition": repetition, "point": "", "dir": dir,
-                "status": "complete", "words": "</script><img src=x>", "trust": "valid", "throughput": throughput, "passed": true});
+                "status": "complete", "words": "</script><img src=x>",
+                "trust": "valid", "throughput": throughput, "passed": true});
             journal.push_str(&format!("{line}\n"));
         }
     }
