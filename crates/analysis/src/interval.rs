@@ -3,7 +3,7 @@
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// A mean and its 95 % confidence interval, for independent samples that are about normal (Student, 1908).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct MeanInterval {
     /// Samples.
     pub count: usize,

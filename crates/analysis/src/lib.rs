@@ -12,8 +12,9 @@ pub mod series;
 mod summarise;
 mod thresholds;
 mod verdict;
+mod verdict_further;
 
 pub use monitored::{is_summarised, monitored};
 pub use summarise::{PhaseFacts, latency, phase};
 pub use thresholds::{BadThreshold, Condition};
-pub use verdict::{Evidence, users_by_littles_law, verdict};
+pub use verdict::{Evidence, Further, users_by_littles_law, verdict};

@@ -1,5 +1,6 @@
 //! How far a result can be trusted: every check with its threshold, what was found and what to do.
 
+use crate::verdict_further as further;
 use dyno_record::Totals;
 use dyno_rundir::schema::{Phase, Reason, Trust, Verdict};
 use dyno_types::Outcome;
@@ -24,15 +25,32 @@ pub struct Evidence<'a> {
     pub partial: bool,
     /// Workers that were lost on the way, in words.
     pub lost: Vec<String>,
+    /// What else is known.
+    pub further: Further,
 }
 
-struct Checks {
+/// What is known of a run while it is made, beyond its counts.
+#[derive(Clone, Debug, Default)]
+pub struct Further {
+    /// Successful operations of each whole second of the measured phase.
+    pub series: Vec<f64>,
+    /// Distinct keys in a sample of the operations, and the number of records.
+    pub keys: Option<(u64, u64)>,
+    /// By how much the wall clock and the steady clock disagree about the length of the run, seconds.
+    pub clock_skew_s: f64,
+    /// Whether monitors were to look on.
+    pub watched: bool,
+    /// What was not the same at the end as at the beginning, in words.
+    pub changed: Vec<String>,
+}
+
+pub(crate) struct Checks {
     reasons: Vec<Reason>,
     names: Vec<String>,
 }
 
 impl Checks {
-    fn check(&mut self, name: &str, found: Option<(Trust, String)>) {
+    pub(crate) fn check(&mut self, name: &str, found: Option<(Trust, String)>) {
         self.names.push(name.to_owned());
         if let Some((trust, text)) = found {
             self.reasons.push(Reason { check: name.to_owned(), trust, text });
@@ -59,6 +77,7 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
     checks.check("steal", steal(e));
     checks.check("pinning", pinning(e));
     checks.check("clock", clock(e));
+    further::checks(e, &mut checks);
     let trust = checks.reasons.iter().map(|r| r.trust).max().unwrap_or(Trust::Valid);
     checks.reasons.sort_by_key(|reason| std::cmp::Reverse(reason.trust));
     Verdict { trust, reasons: checks.reasons, checks: checks.names }

@@ -19,6 +19,8 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Print the summary of a run directory again, from its files alone
     Report(ReportArgs),
+    /// What the maximum is, how sure that is, what limits it, and whether the laws hold
+    Explain(crate::explain::ExplainArgs),
     /// Is B better than A? Runs, experiments cell by cell, or the levels of a factor, with intervals and a verdict
     Compare(crate::compare::CompareArgs),
     /// One figure over many runs, and where its level changed

@@ -5,6 +5,7 @@ mod compare;
 mod doctor;
 mod exit;
 mod experiment;
+mod explain;
 mod grafana;
 mod json;
 mod live;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         args::Command::Run(options) => run::run(&options),
         args::Command::Report(options) => report::report(&options),
         args::Command::Compare(options) => compare::compare(&options),
+        args::Command::Explain(options) => explain::explain(&options),
         args::Command::History(options) => compare::history(&options),
         args::Command::Merge(options) => report::merge(&options),
         args::Command::Top(options) => top::top(&options),

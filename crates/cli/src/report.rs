@@ -137,6 +137,7 @@ fn assemble(
             interrupted: status != Status::Complete,
             partial: status != Status::Complete,
             lost: Vec::new(),
+            further: dyno_analysis::Further::default(),
         }),
         None => {
             dyno_rundir::schema::Verdict { trust: Trust::Invalid, reasons: Vec::new(), checks: Vec::new() }

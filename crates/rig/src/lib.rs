@@ -10,6 +10,7 @@ mod cores;
 mod dns;
 mod edges;
 pub mod experiment;
+mod keyspace;
 pub mod local;
 mod mongo;
 #[cfg_attr(not(feature = "official"), path = "without_official.rs")]

@@ -2,9 +2,10 @@
 
 use crate::apparatus::{Apparatus, Applied, Nature};
 use crate::edges::{Edges, OnEpoch};
+use crate::keyspace::distinct_keys;
 use crate::parts;
 use crate::watch::{Said, ServerNow, Watch};
-use dyno_analysis::{Condition, Evidence, PhaseFacts, phase, verdict};
+use dyno_analysis::{Condition, Evidence, Further, PhaseFacts, phase, verdict};
 use dyno_engine::{Control, Finished, INTERVAL_NS, Job, Pacing, RunError, Second};
 use dyno_monitor::HostCpu;
 use dyno_record::{Sample, Totals};
@@ -14,7 +15,7 @@ use dyno_types::Refused;
 use dyno_types::limits::SAMPLES;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// One phase to run.
 #[derive(Clone)]
@@ -67,6 +68,8 @@ pub struct Ended {
     pub warmup: Option<Phase>,
     /// The engine's own account.
     pub finished: Finished,
+    /// What else is known, for the verdict.
+    pub further: Further,
 }
 
 /// Settings of a session that are not a phase's.
@@ -94,6 +97,7 @@ pub struct Session<'a> {
     on_epoch: Option<OnEpoch>,
     grafana: Option<String>,
     samples: usize,
+    changed: Vec<String>,
     phases: Vec<Phase>,
     pairs: Vec<Pair>,
 }
@@ -115,6 +119,7 @@ impl<'a> Session<'a> {
             on_epoch: None,
             grafana: None,
             samples: SAMPLES,
+            changed: Vec::new(),
             phases: Vec::new(),
             pairs: Vec::new(),
         }
@@ -128,6 +133,11 @@ impl<'a> Session<'a> {
     /// Keeps at most so many single samples, where a job records them; what is counted stays exact.
     pub fn keep_samples(&mut self, most: usize) {
         self.samples = most;
+    }
+
+    /// Notes what is not the same as when the run began; the verdict says so.
+    pub fn changed(&mut self, what: Vec<String>) {
+        self.changed = what;
     }
 
     /// Has monitors look on from now on.
@@ -185,6 +195,7 @@ impl<'a> Session<'a> {
         let watch = self.watch.as_ref();
         let mut edges = Edges::expect(name, job.warmup_ns, watch, self.on_epoch.clone(), &self.control);
         let mut whole = Whole::default();
+        let (mut series, clocks) = (Vec::new(), (SystemTime::now(), Instant::now()));
         let mut steal = HostCpu::start();
         let (mut total_ticks, mut stolen_ticks) = (0, 0);
         let (writer, most) = (&mut self.writer, self.samples);
@@ -208,6 +219,9 @@ impl<'a> Session<'a> {
             // Viewers are shown whole seconds.
             let Some(second) = whole.take(second, job.interval_ns) else { return };
             let elapsed_s = start.as_secs() as f64 + 1.0;
+            if !second.warmup {
+                series.push(second.totals.ok() as f64);
+            }
             let done = share_done(job, elapsed_s, so_far);
             let left_s = done.filter(|d| *d > 0.0).map(|d| elapsed_s * (1.0 - d) / d);
             let server = watch.and_then(Watch::now);
@@ -254,7 +268,16 @@ impl<'a> Session<'a> {
         self.phases.extend(warmup.clone());
         self.phases.push(phase_summary.clone());
         observer.end(&phase_summary);
-        Ok(Ended { phase: phase_summary, totals, warmup, finished: applied.finished })
+        // The first second may have begun in the warm-up, and the last one is a part.
+        series.pop();
+        let further = Further {
+            series: series.split_off(series.len().min(usize::from(job.warmup_ns > 0))),
+            keys: distinct_keys(job.workload.as_ref()),
+            clock_skew_s: if self.apparatus.nature().virtual_time { 0.0 } else { skew_s(clocks) },
+            watched: self.watch.is_some(),
+            changed: Vec::new(),
+        };
+        Ok(Ended { phase: phase_summary, totals, warmup, finished: applied.finished, further })
     }
 
     /// What each target did by itself in the phase that has ended.
@@ -285,6 +308,7 @@ impl<'a> Session<'a> {
             interrupted: status == Status::Interrupted,
             partial: false,
             lost: self.apparatus.lost(),
+            further: Further { changed: self.changed.clone(), ..measured.further.clone() },
         };
         let verdict = verdict(&evidence);
         let thresholds = self.plan.conditions.iter().map(|c| c.evaluate(&measured.phase)).collect();
@@ -367,6 +391,15 @@ fn client(job: &Job, totals: &Totals, applied: &Applied, nature: &Nature) -> Cli
         pinned: applied.finished.pinned,
         steal_share: 0.0,
     }
+}
+
+/// By how much the wall clock has gone further than the steady one since both were read.
+fn skew_s((wall, steady): (SystemTime, Instant)) -> f64 {
+    let gone = match SystemTime::now().duration_since(wall) {
+        Ok(gone) => gone.as_secs_f64(),
+        Err(back) => -back.duration().as_secs_f64(),
+    };
+    gone - steady.elapsed().as_secs_f64()
 }
 
 /// Keeps an interval's samples as long as there are not too many.

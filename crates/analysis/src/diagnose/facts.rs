@@ -19,6 +19,7 @@ pub const KNOWN: &[&str] = &[
     "disk.reads_variation",
     "disk.writes_per_op",
     "host.cpu.busy",
+    "host.cpu.others",
     "host.cpu.steal",
     "network.bytes_per_s",
     "network.retransmitted",
@@ -92,14 +93,15 @@ fn client(facts: &mut Facts, run: &RunDir, phase: &Phase) {
     }
     let users = (phase.client.users * phase.client.pipeline * phase.client.batch) as f64;
     facts.set("closed.users", Some(users));
-    // How many operations are in the server's queue for each one it could do at once: the time of an operation by the time
-    // that the fastest ones take.
+    // How many operations wait for each one in service: the time of a usual operation by that of the fastest ones, and no
+    // more than there are others.
     let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name);
     let ratio = recorded.and_then(|recorded| {
         let slots = recorded.totals.slots.iter().step_by(2).flatten();
         let most = slots.max_by_key(|slot| slot.service.count())?;
         let fast = most.service.percentile_ns(1.0) as f64;
-        (fast > 0.0).then(|| most.service.mean_ns() / fast - 1.0)
+        let usual = most.service.percentile_ns(50.0) as f64;
+        (fast > 0.0).then(|| (usual / fast - 1.0).min(users - 1.0))
     });
     facts.set("closed.queue", ratio);
 }
@@ -117,7 +119,9 @@ fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {
             facts.set("disk.queue", disk.queue);
         }
     }
-    let Some(server) = &seen.server else { return };
+    // Embedded stores live in the workers.
+    let embedded = seen.workers.as_ref().filter(|_| phase.client.busy_share.is_none());
+    let Some(server) = seen.server.as_ref().or(embedded) else { return };
     facts.set("server.cores", Some(server.cpu_cores));
     facts.set("server.throttled", server.throttled_share);
     facts
@@ -128,6 +132,10 @@ fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {
     let limit = if single { 1.0 } else { cores };
     facts.set("server.cpu_of_limit", (limit > 0.0).then_some(server.cpu_cores / limit));
     let busy = facts.get("host.cpu.busy").map(|share| share * cores);
+    let client = (phase.client.user_cpu_s + phase.client.system_cpu_s) / phase.seconds.max(1e-9);
+    // An embedded store's process is the client, too.
+    let both = server.cpu_cores + if seen.server.is_some() { client } else { 0.0 };
+    facts.set("host.cpu.others", busy.map(|busy| ((busy - both) / cores).max(0.0)));
     facts.set("server.cpu_share", busy.filter(|busy| *busy > 0.0).map(|busy| server.cpu_cores / busy));
 }
 
@@ -140,7 +148,9 @@ fn watched(facts: &mut Facts, recording: &Recording, phase: &Phase, (from, to): 
     ] {
         facts.set(name, rate("host", series));
     }
-    let server = recording.sources().find(|source| source.starts_with("server")).map(str::to_owned);
+    let named = |start: &str| recording.sources().find(|source| source.starts_with(start)).map(str::to_owned);
+    let embedded = || named("worker").filter(|_| phase.client.busy_share.is_none());
+    let server = named("server").or_else(embedded);
     if let Some(server) = &server {
         facts.set("server.pressure.cpu", rate(server, "cgroup.pressure.cpu.some_s"));
         facts.set("server.limit_hits_per_s", rate(server, "cgroup.memory_limit_hits"));

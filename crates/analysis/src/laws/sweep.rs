@@ -174,8 +174,9 @@ pub fn sweep(runs: &[Observed], seed: u64) -> Option<Sweep> {
     if levels.len() < 2 {
         return None;
     }
-    // The client's own time grows with its load too: what it takes without a queue is the least.
-    let client_s = closed.iter().map(|run| run.client_s).fold(f64::INFINITY, f64::min);
+    // With few users the client's part is its own work; with many they queue there, too.
+    let least = levels.first()?.users;
+    let client_s = mean(closed.iter().filter(|run| run.users == Some(least)).map(|run| run.client_s));
     // One user meets no queue: its time is the total demand. Of more users, the least is an upper bound of it.
     let total_s = levels.iter().map(|level| level.response_s).fold(f64::INFINITY, f64::min);
     let best =

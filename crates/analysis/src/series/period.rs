@@ -3,7 +3,7 @@
 use super::{autocorrelation, batches, less_running_median};
 
 /// A period that was found.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Period {
     /// Its length in intervals.
     pub intervals: usize,

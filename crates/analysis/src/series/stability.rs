@@ -8,7 +8,8 @@ use super::{mean, robust_deviation};
 use crate::interval::median;
 
 /// What a segment of a run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Label {
     /// The first, which rises to the next, early in the run.
     WarmUp,
@@ -21,7 +22,7 @@ pub enum Label {
 }
 
 /// A part of a run with one level.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Segment {
     /// First interval, and the one after the last.
     pub range: (usize, usize),
@@ -34,7 +35,7 @@ pub struct Segment {
 }
 
 /// Intervals in a row below half of the run's median.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Stall {
     /// The first.
     pub at: usize,
@@ -45,7 +46,7 @@ pub struct Stall {
 }
 
 /// What a run's throughput did.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Stability {
     /// Its levels, in order; one where nothing changed.
     pub segments: Vec<Segment>,

@@ -21,7 +21,7 @@ pub fn mser5(all: &[f64]) -> Option<usize> {
 }
 
 /// A mean with an interval that holds although neighbours are alike.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct SteadyMean {
     /// The interval, from the means of batches.
     pub interval: MeanInterval,

@@ -5,7 +5,7 @@ use crate::interval::median;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// A drift.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Trend {
     /// Median slope, units of the series per interval.
     pub slope: f64,

@@ -25,6 +25,7 @@ pub struct Side {
     pub groups: Vec<Group>,
     /// What had to be left out.
     pub warnings: Vec<String>,
+    take: Take,
 }
 
 impl Group {
@@ -43,10 +44,19 @@ fn words<'a>(levels: impl Iterator<Item = &'a (String, String)>) -> String {
     levels.map(|(name, level)| format!("{name}={level}")).collect::<Vec<_>>().join(" ")
 }
 
+/// Which runs are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Take {
+    /// Those whose result may be used.
+    Usable,
+    /// Every run with a summary.
+    All,
+}
+
 /// Reads what a path holds.
-pub fn side(path: &Path) -> Result<Side, Failure> {
+pub fn side(path: &Path, take: Take) -> Result<Side, Failure> {
     let name = path.display().to_string();
-    let mut side = Side { name: name.clone(), groups: Vec::new(), warnings: Vec::new() };
+    let mut side = Side { name: name.clone(), groups: Vec::new(), warnings: Vec::new(), take };
     if ExperimentDir::is_one(path) {
         experiment(path, &mut side)?;
     } else if path.join("run.json").is_file() {
@@ -91,6 +101,7 @@ impl Side {
             None => Some("it has not come to its end".to_owned()),
             Some(summary) => {
                 let invalid = summary.verdict.trust == dyno_rundir::schema::Trust::Invalid;
+                let invalid = invalid && self.take == Take::Usable;
                 let reason = summary.verdict.reasons.first().map_or("", |reason| reason.text.as_str());
                 invalid.then(|| format!("it is invalid: {reason}"))
             }

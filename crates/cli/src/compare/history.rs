@@ -71,7 +71,7 @@ fn figure(run: &RunDir, text: &str) -> Result<Option<f64>, Failure> {
 pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
     let mut lines: Vec<(String, Vec<RunDir>)> = Vec::new();
     for dir in &args.dirs {
-        let side = gather::side(dir)?;
+        let side = gather::side(dir, gather::Take::Usable)?;
         side.warnings.iter().for_each(|warning| terminal::warn(warning));
         for Group { levels, runs, .. } in side.groups {
             for run in runs {

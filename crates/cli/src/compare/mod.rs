@@ -1,7 +1,7 @@
 //! `dyno compare` and `dyno history`: runs of the same thing are repetitions, and the unit of every statistic.
 
 mod figures;
-mod gather;
+pub mod gather;
 mod history;
 mod noise;
 mod show;
@@ -88,7 +88,8 @@ pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
         return Err(Failure::Usage(format!("{name} {value}: expected per cent, from 0 to below 100")));
     }
     let price = args.price.as_deref().map(figures::price).transpose()?;
-    let sides: Vec<Side> = args.sides.iter().map(|path| gather::side(path)).collect::<Result<_, _>>()?;
+    let sides: Vec<Side> =
+        args.sides.iter().map(|path| gather::side(path, gather::Take::Usable)).collect::<Result<_, _>>()?;
     for warning in sides.iter().flat_map(|side| &side.warnings) {
         terminal::warn(warning);
     }

@@ -144,6 +144,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let mut session = Session::new(plan, &opened, control, writer);
     monitor::start(watch, &place, &opened, &resolved.busy_cores(), &mut session)?;
     let ended = phases(args, &resolved, &opened, &mut session, metrics.as_mut());
+    session.changed(record::changes(&environment));
     conclude(args, &resolved, &mut session, ended)
 }
 

@@ -35,6 +35,17 @@ pub fn environment() -> Environment {
     }
 }
 
+/// What is not as it was at the beginning of the run.
+pub fn changes(then: &Environment) -> Vec<String> {
+    let Some(before) = &then.system else { return Vec::new() };
+    let found = before.differences(&crate::doctor::system());
+    let side = |value: Option<String>| value.unwrap_or("unknown".into());
+    found
+        .into_iter()
+        .map(|d| format!("{} {}: {} -> {}", d.group, d.name, side(d.first), side(d.second)))
+        .collect()
+}
+
 /// A directory under `dyno-runs` that does not exist yet.
 pub fn new_directory(name: &str) -> PathBuf {
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S");

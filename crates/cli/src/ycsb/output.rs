@@ -133,8 +133,18 @@ pub(super) fn say_integrity(prepared: &Prepared) {
 
 /// Checks of latencies. They say nothing of a load, which only has to bring the records in, and nothing of a
 /// run that is too short for percentiles, which is said instead.
-const TIMING: [&str; 7] =
-    ["offered_rate", "schedule_lag", "receive_lag", "client_cpu", "littles_law", "steal", "clock"];
+const TIMING: [&str; 10] = [
+    "offered_rate",
+    "schedule_lag",
+    "receive_lag",
+    "client_cpu",
+    "littles_law",
+    "steal",
+    "clock",
+    "level",
+    "drift",
+    "stalls",
+];
 
 /// What speaks against the result.
 pub(super) fn reasons(mode: Mode, summary: &Summary) -> Vec<&Reason> {

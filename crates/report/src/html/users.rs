@@ -94,7 +94,7 @@ fn words_of(found: &Sweep) -> String {
         found.saturation
     ));
     lines.push(match found.plateau {
-        true => format!("The greatest mean is {}/s at {} users, and the sweep reaches a plateau.", rate(found.best.0), \
+        true => format!("The greatest mean is {}/s at {} users, and the sweep reaches a plateau.", rate(found.best.0),
             found.best.1),
         false => format!(
             "Throughput still grows at {} users: the maximum was not reached, and the bounds above are too low. Measure \

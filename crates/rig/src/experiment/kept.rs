@@ -1,6 +1,8 @@
 //! Copies of loaded data of embedded stores (`phases.load.keep`): every run that loads the same begins with the same bytes.
 
 use dyno_plan::experiment::Experiment;
+use rustix::fs::{Advice, fadvise};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -56,6 +58,24 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), String> {
         true => Ok(()),
         false => Err(words(io::Error::other(String::from_utf8_lossy(&done.stderr).trim().to_owned()))),
     }
+}
+
+/// Takes the files of a folder out of the page cache. What copied them pays for their pages: a run under a limit of memory
+/// would read them for nothing.
+pub(super) fn forget(folder: &Path) -> Result<(), String> {
+    let words = |error: io::Error| format!("{}: {error}", folder.display());
+    for entry in std::fs::read_dir(folder).map_err(words)? {
+        let path = entry.map_err(words)?.path();
+        if path.is_dir() {
+            forget(&path)?;
+        } else if path.is_file() {
+            let file = File::open(&path).map_err(words)?;
+            // Only what is on disk can be forgotten.
+            file.sync_all().map_err(words)?;
+            fadvise(&file, 0, None, Advice::DontNeed).map_err(|error| words(error.into()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Keeps a copy of `data`, which nobody has open.

@@ -1,0 +1,155 @@
+//! `dyno explain`: what the maximum is, how sure that is, what limits it, and whether the laws hold.
+
+mod show;
+
+use crate::compare::gather;
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+use clap::Args;
+use dyno_analysis::diagnose::{Finding, diagnose};
+use dyno_analysis::laws::{Check, Observed, Sweep, checks, observe, sweep};
+use dyno_analysis::series::{Stability, stability};
+use dyno_rundir::RunDir;
+use dyno_rundir::monitor::Recording;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// `dyno explain`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+A run is explained by itself: laws, stability, what limits it. An experiment whose cells differ in users is explained as a \
+sweep, too: bounds, models, demands, and what other resources would change.")]
+pub struct ExplainArgs {
+    /// Run directories, or experiments
+    #[arg(required = true, value_name = "DIR")]
+    pub dirs: Vec<PathBuf>,
+    /// Explain every run of an experiment, not only the sweep
+    #[arg(long)]
+    pub all: bool,
+    /// Seed of the resampling
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A run explained.
+#[derive(Debug, Serialize)]
+pub struct OfRun {
+    /// Its directory.
+    pub dir: String,
+    /// Its title.
+    pub title: String,
+    /// What speaks against the run, by its verdict.
+    pub verdict: Vec<String>,
+    /// Users, throughput, times, resources; `None` where nothing succeeded.
+    pub observed: Option<Observed>,
+    /// The laws.
+    pub laws: Vec<Check>,
+    /// Levels, period, drift of its throughput.
+    pub stability: Option<Stability>,
+    /// What limits it.
+    pub findings: Vec<Finding>,
+    /// What cannot be said, and why.
+    pub missing: Vec<String>,
+}
+
+/// A sweep over users explained.
+#[derive(Debug, Serialize)]
+pub struct OfSweep {
+    /// What its cells have in common.
+    pub what: String,
+    /// The analysis.
+    pub sweep: Sweep,
+}
+
+/// All of it.
+#[derive(Debug, Serialize)]
+pub struct Explained {
+    /// Runs.
+    pub runs: Vec<OfRun>,
+    /// Sweeps.
+    pub sweeps: Vec<OfSweep>,
+}
+
+/// `dyno explain`.
+pub fn explain(args: &ExplainArgs) -> Result<Exit, Failure> {
+    let mut explained = Explained { runs: Vec::new(), sweeps: Vec::new() };
+    for dir in &args.dirs {
+        let side = gather::side(dir, gather::Take::All)?;
+        side.warnings.iter().for_each(|warning| terminal::warn(warning));
+        let single = side.groups.len() == 1 && side.groups[0].runs.len() == 1;
+        let before = explained.sweeps.len();
+        explained.sweeps.extend(sweeps(&side.groups, args.seed));
+        let no_sweep = explained.sweeps.len() == before;
+        if args.all || single || no_sweep {
+            for run in side.groups.iter().flat_map(|group| &group.runs) {
+                explained.runs.push(of_run(run)?);
+            }
+        }
+    }
+    match args.json {
+        true => {
+            let text =
+                serde_json::to_string_pretty(&explained).map_err(|e| Failure::Internal(e.to_string()))?;
+            terminal::out(&format!("{text}\n"));
+        }
+        false => terminal::out(&show::text(&explained)),
+    }
+    Ok(Exit::Ok)
+}
+
+/// Groups that differ in nothing but users, each as a sweep.
+fn sweeps(groups: &[gather::Group], seed: u64) -> Vec<OfSweep> {
+    const USERS: [&str; 2] = ["users", "phases.measure.users"];
+    let mut lines: Vec<(String, Vec<Observed>)> = Vec::new();
+    for group in groups {
+        let Some(name) = USERS.iter().find(|name| group.levels.iter().any(|(known, _)| known == *name))
+        else {
+            continue;
+        };
+        let what = group.without(name);
+        let found = group.runs.iter().filter_map(observe);
+        match lines.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, all)) => all.extend(found),
+            None => lines.push((what, found.collect())),
+        }
+    }
+    let of = |(what, runs): (String, Vec<Observed>)| Some(OfSweep { what, sweep: sweep(&runs, seed)? });
+    lines.into_iter().filter_map(of).collect()
+}
+
+fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
+    let recording = Recording::open(&run.path)?;
+    let observed = observe(run);
+    // The last second is a part of one.
+    let mut series: Vec<f64> = run.succeeded()?.into_values().map(|count| count as f64).collect();
+    series.pop();
+    let stability = stability(&series);
+    let mut missing = Vec::new();
+    if recording.is_none() {
+        missing.push("no monitors: nothing can be said of the server's and the host's resources".to_owned());
+    }
+    if stability.is_none() {
+        missing.push(format!(
+            "{} whole seconds: levels, drift and period need 10 or more; 10 checkpoint periods (10 minutes of MongoDB) are better",
+            series.len()
+        ));
+    }
+    if observed.is_none() {
+        missing.push("no operation succeeded: there is nothing to hold against a law".to_owned());
+    }
+    Ok(OfRun {
+        dir: run.path.display().to_string(),
+        title: run.summary.as_ref().map_or(String::new(), |summary| summary.title.clone()),
+        verdict: run.summary.as_ref().map_or(Vec::new(), |summary| {
+            summary.verdict.reasons.iter().map(|reason| reason.text.clone()).collect()
+        }),
+        laws: observed.as_ref().map(checks).unwrap_or_default(),
+        findings: diagnose(run, recording.as_ref()),
+        observed,
+        stability,
+        missing,
+    })
+}

@@ -1,0 +1,321 @@
+//! Explanations as text: what it means first, then the figures.
+
+use super::{Explained, OfRun, OfSweep};
+use dyno_analysis::diagnose::Finding;
+use dyno_analysis::laws::{Holds, Observed, Sweep};
+use dyno_analysis::series::{Label, Stability};
+use dyno_types::units::{Latency, Thousands};
+
+/// All of it.
+pub fn text(all: &Explained) -> String {
+    let mut out = String::new();
+    all.sweeps.iter().for_each(|one| out += &of_sweep(one));
+    all.runs.iter().for_each(|one| out += &of_run(one));
+    out
+}
+
+fn rate(value: f64) -> String {
+    Thousands(value.round() as u64).to_string()
+}
+
+fn time(seconds: f64) -> String {
+    Latency((seconds * 1e9).round() as u64).to_string()
+}
+
+fn of_run(run: &OfRun) -> String {
+    let mut out = format!("{}\n{}\n", run.title, run.dir);
+    out += &headline(run);
+    run.verdict.iter().for_each(|words| out += &format!("  verdict: {words}\n"));
+    if run.findings.is_empty() {
+        let seen = run.missing.iter().all(|words| !words.starts_with("no monitors"));
+        out += if seen {
+            "\nwhat limits it\n  nothing that was watched is near a limit\n"
+        } else {
+            "\nwhat limits it\n  cannot be said: nothing was watched\n"
+        };
+    } else {
+        out += "\nwhat limits it\n";
+        run.findings.iter().for_each(|finding| out += &of_finding(finding));
+    }
+    if !run.laws.is_empty() {
+        out += "\nlaws\n";
+    }
+    for law in &run.laws {
+        let figures = match law.holds {
+            Holds::NotTestable => String::new(),
+            _ => format!(
+                "  {} against {} {} ({:+.2} %)",
+                number(law.measured),
+                number(law.expected),
+                law.unit,
+                law.error * 100.0
+            ),
+        };
+        out += &format!("  {:<30} {:<16} {}{figures}\n", law.law, law.formula, law.holds.word());
+        if let Some(cause) = &law.cause {
+            out += &format!("    {cause}\n");
+        }
+    }
+    out += &demands(run.observed.as_ref());
+    if let Some(stability) = &run.stability {
+        out += &of_stability(stability);
+    }
+    for words in &run.missing {
+        out += &format!("\nnot known: {words}\n");
+    }
+    out.push('\n');
+    out
+}
+
+fn number(value: f64) -> String {
+    match value.abs() {
+        v if v >= 10_000.0 => rate(value),
+        v if v >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+fn headline(run: &OfRun) -> String {
+    let Some(observed) = &run.observed else { return String::new() };
+    let sure = run.stability.as_ref().and_then(|stability| stability.steady.as_ref());
+    let sure = sure.map_or(String::new(), |steady| {
+        let share = steady.interval.half_width / steady.interval.mean.max(1e-9) * 100.0;
+        let doubt = if steady.independent { "" } else { ", too narrow: neighbouring batches are alike" };
+        format!(", +-{share:.1} % within this run{doubt}")
+    });
+    let load = match (observed.users, observed.offered) {
+        (Some(users), _) => format!("{users:.0} users"),
+        (None, Some(offered)) => format!("{} arrivals/s offered", rate(offered)),
+        (None, None) => String::new(),
+    };
+    format!(
+        "  {} operations/s{sure}; mean {} by {load}\n",
+        rate(observed.throughput),
+        time(observed.response_s)
+    )
+}
+
+fn of_finding(finding: &Finding) -> String {
+    let sure = match finding.confidence {
+        c if c >= 0.85 => "very likely",
+        c if c >= 0.65 => "likely",
+        c if c >= 0.4 => "possible",
+        _ => "doubtful",
+    };
+    let mut out = format!("  {} ({sure}, {:.0} %)\n", finding.claim, finding.confidence * 100.0);
+    finding.evidence.iter().for_each(|words| out += &format!("    + {words}\n"));
+    finding.against.iter().for_each(|words| out += &format!("    - {words}\n"));
+    out += &format!("    do: {}\n", finding.advice);
+    if !finding.command.is_empty() {
+        out += &format!("    to settle it: {}\n      {}\n", finding.experiment, quoted(&finding.command));
+    }
+    out
+}
+
+/// Words as a shell takes them.
+fn quoted(words: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+@%".contains(c);
+    let quote = |word: &String| match !word.is_empty() && word.chars().all(plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    };
+    words.iter().map(quote).collect::<Vec<_>>().join(" ")
+}
+
+fn demands(observed: Option<&Observed>) -> String {
+    let Some(observed) = observed.filter(|observed| !observed.uses.is_empty()) else { return String::new() };
+    let mut out = "\nfor one operation (service demand D = U m / X; visits V = X_k / X)\n".to_owned();
+    for used in &observed.uses {
+        let share = used.servers.filter(|n| *n > 0.0);
+        let share =
+            share.map_or(String::new(), |n| format!("  {:.1} % of {n:.0} used", used.busy / n * 100.0));
+        out += &format!("  {:<24} {:>10}{share}\n", used.name, time(used.busy / observed.throughput));
+    }
+    for (name, per_s) in &observed.rates {
+        out += &format!("  {:<24} {:>10.3}\n", name, per_s / observed.throughput);
+    }
+    out
+}
+
+fn of_stability(found: &Stability) -> String {
+    let mut out = "\nover time\n".to_owned();
+    let levels = found.segments.len();
+    if levels == 1 {
+        out += "  one level";
+    } else {
+        out += &format!("  {levels} levels");
+    }
+    if found.warm_up > 0 {
+        out += &format!(", warm-up {} s", found.warm_up);
+    }
+    if let Some(period) = &found.period {
+        out += &format!(", repeats every {} s (r = {:.2})", period.intervals, period.strength);
+    }
+    out += &format!(
+        ", varies by {:.1} % (robust {:.1} %)\n",
+        found.variation.0 * 100.0,
+        found.variation.1 * 100.0
+    );
+    if levels > 1 {
+        for segment in &found.segments {
+            let word = match segment.label {
+                Label::WarmUp => "warm-up",
+                Label::Level => "level",
+                Label::Collapse => "collapse",
+                Label::Recovery => "recovery",
+            };
+            let (from, to) = segment.range;
+            out += &format!("  {from:>6} to {to:>6} s  {:>12}/s  {word}\n", rate(segment.median));
+        }
+    }
+    if let Some(at) = found.alarm {
+        let segment = &found.segments[at];
+        out += &format!(
+            "  the mean of the whole run describes nothing: its level changes at {} s; the last level is {}/s\n",
+            segment.range.0,
+            rate(found.segments[found.headline].median)
+        );
+    }
+    if let Some(trend) = found.trend.filter(|trend| trend.p < 0.01) {
+        let segment = &found.segments[found.headline];
+        let seconds = (segment.range.1 - segment.range.0) as f64;
+        let share = trend.slope * seconds / segment.median.max(1e-9) * 100.0;
+        if share.abs() >= 2.0 {
+            out += &format!("  drifts by {share:+.1} % over {seconds:.0} s (p = {:.4})\n", trend.p);
+        }
+    }
+    if !found.stalls.is_empty() {
+        let seconds: usize = found.stalls.iter().map(|stall| stall.intervals).sum();
+        let first = &found.stalls[0];
+        out += &format!(
+            "  {} stalls below half of the median, {seconds} s together, the first at {} s\n",
+            found.stalls.len(),
+            first.at
+        );
+    }
+    out
+}
+
+fn of_sweep(one: &OfSweep) -> String {
+    let sweep = &one.sweep;
+    let of = if one.what.is_empty() { String::new() } else { format!(" of {}", one.what) };
+    let mut out = format!("users{of}\n");
+    out += &answer(sweep);
+    out += "\n    N  runs        X/s          R      X (R+Z) - N     bound/s      model/s\n";
+    for level in &sweep.levels {
+        let little = level.little.map_or("-".to_owned(), |error| format!("{:+.2} %", error * 100.0));
+        let model = level.model.map_or("-".to_owned(), rate);
+        out += &format!(
+            "{:>5}  {:>4}  {:>9}  {:>9}  {:>15}  {:>10}  {:>11}\n",
+            level.users,
+            level.runs,
+            rate(level.throughput),
+            time(level.response_s),
+            little,
+            rate(level.bound),
+            model
+        );
+    }
+    out += &format!(
+        "\nbounds: D = {}, Dmax = {}, N* = (D + Z) / Dmax = {:.1} users\n",
+        time(sweep.total_s),
+        time(sweep.bottleneck_s),
+        sweep.saturation
+    );
+    let (kneedle, power) = sweep.knees;
+    let knee = |users: Option<f64>| users.map_or("-".to_owned(), |users| format!("{users:.0}"));
+    out += &format!(
+        "knees: N* {:.1}, distance from the chord {}, greatest power {} (range {:.0} to {:.0})\n",
+        sweep.saturation,
+        knee(kneedle),
+        knee(power),
+        sweep.levels[0].users,
+        sweep.reach / 2.0
+    );
+    out += &models(sweep);
+    if !sweep.demands.is_empty() {
+        out += "demands by regression over the levels\n";
+    }
+    for demand in &sweep.demands {
+        let used = demand.utilisation.map_or(String::new(), |u| format!(", at most {:.0} % used", u * 100.0));
+        let steady = if demand.variation < 0.15 { "does not depend on load" } else { "depends on load" };
+        out += &format!(
+            "  {:<16} {:>10}  + {:.3} without load{used}; {steady} (varies by {:.0} %)\n",
+            demand.name,
+            time(demand.demand_s),
+            demand.background,
+            demand.variation * 100.0
+        );
+    }
+    for visits in &sweep.visits {
+        out += &format!(
+            "  {:<24} {:.3} for one operation (varies by {:.0} %)\n",
+            visits.name,
+            visits.visits,
+            visits.variation * 100.0
+        );
+    }
+    if !sweep.what_if.is_empty() {
+        out += "what if (upper limits, by the demands)\n";
+    }
+    for what_if in &sweep.what_if {
+        out += &format!(
+            "  {:<24} {:>12}/s, limited by {}\n",
+            what_if.change,
+            rate(what_if.limit),
+            what_if.bottleneck
+        );
+    }
+    out.push('\n');
+    out
+}
+
+/// The maximum, how sure it is, and whether the laws hold.
+fn answer(sweep: &Sweep) -> String {
+    let worst = sweep.levels.iter().filter_map(|level| level.little).map(f64::abs).fold(0.0, f64::max);
+    let laws = match worst {
+        0.0 => "Little's law cannot be tested on these runs",
+        w if w <= 0.01 => "Lazowska is right: Little's law holds at every level",
+        w if w <= 0.05 => "Little's law holds nearly: users had idle time that was not measured",
+        _ => "Little's law fails: do not use these figures before the cause is known",
+    };
+    let maximum = match (&sweep.peak, sweep.plateau) {
+        (Some((users, throughput)), _) => {
+            format!("the maximum is {}/s at {users:.0} users; beyond, throughput falls", rate(*throughput))
+        }
+        (None, true) => format!(
+            "the maximum is about {}/s, reached from some {:.0} users on; the data show no fall beyond",
+            rate(1.0 / sweep.bottleneck_s),
+            sweep.saturation.ceil()
+        ),
+        (None, false) => format!(
+            "the maximum is not reached: {}/s at {:.0} users, and still growing; try more users",
+            rate(sweep.best.0),
+            sweep.best.1
+        ),
+    };
+    format!("  {maximum}\n  {laws} (greatest error {:.2} %)\n", worst * 100.0)
+}
+
+fn models(sweep: &Sweep) -> String {
+    if sweep.fits.is_empty() {
+        return "models: fewer than six numbers of users; none can be chosen\n".to_owned();
+    }
+    let mut out = "models, the chosen one first (AICc)\n".to_owned();
+    for fit in &sweep.fits {
+        let words: Vec<String> =
+            fit.parameters.iter().map(|(name, value)| format!("{name} {value:.4e}")).collect();
+        let aicc = fit.aicc.map_or("-".to_owned(), |aicc| format!("{aicc:.1}"));
+        out += &format!(
+            "  {:<26} {:<56} rmse {:>8}  AICc {aicc}\n",
+            fit.model,
+            words.join(", "),
+            rate(fit.rmse)
+        );
+    }
+    if let (None, Some((low, high))) = (&sweep.peak, sweep.peak_interval) {
+        let high = if high.is_finite() { format!("{high:.0}") } else { "infinity".to_owned() };
+        out += &format!("  no peak is claimed: its interval reaches from {low:.0} users to {high}\n");
+    }
+    out
+}
