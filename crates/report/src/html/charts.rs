@@ -83,7 +83,7 @@ pub fn metrics(rows: &[Row]) -> Vec<String> {
             None => all.push((row.metric.clone(), count)),
         }
     }
-    all.sort_by(|a, b| b.1.cmp(&a.1));
+    all.sort_by_key(|one| std::cmp::Reverse(one.1));
     all.into_iter().map(|(name, _)| name).collect()
 }
 

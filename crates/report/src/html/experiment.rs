@@ -30,7 +30,7 @@ pub fn experiment_page(dir: &ExperimentDir) -> String {
         format!("<header>\n<h1>{}</h1>\n<p class=\"dim\">{}</p>\n", esc(&dir.name), esc(&dir.started));
     headline(&mut out, &all);
     for note in &all.notes {
-        let _ = write!(out, "<p class=\"note\">{}</p>\n", esc(note));
+        let _ = writeln!(out, "<p class=\"note\">{}</p>", esc(note));
     }
     out.push_str("<nav aria-label=\"Sections\"><ul>");
     for (id, title, _) in &sections {
@@ -254,7 +254,7 @@ fn engines_by_memory(all: &Gathered<'_>, data: &mut Data) -> Option<String> {
         let series = engines.iter().map(|name| packed(name, &tens(&of(size, name)), MOST)).collect();
         let title = format!("Memory {size}: throughput of ten seconds");
         let Some(chart) = Chart::plain(&format!("memory-{size}"), &title, "operations/s", series) else {
-            let _ = write!(out, "<p>Memory {}: no run of ten seconds or more.</p>\n", esc(size));
+            let _ = writeln!(out, "<p>Memory {}: no run of ten seconds or more.</p>", esc(size));
             continue;
         };
         let _ = write!(out, "{}", figure(data.charts.len(), &chart));
@@ -315,7 +315,7 @@ fn repeat(dir: &ExperimentDir) -> String {
     let file = dir.path.join("experiment.yaml").display().to_string();
     for words in [vec!["dyno", "run", &file], vec!["dyno", "report", &place, "--format", "html"]] {
         let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
-        let _ = write!(out, "<pre>{}</pre>\n", esc(&shell(&words)));
+        let _ = writeln!(out, "<pre>{}</pre>", esc(&shell(&words)));
     }
     out
 }

@@ -204,13 +204,13 @@ fn over_time(made: &Made<'_>) -> String {
             .map(|mark| vec![format!("{:.1} s", mark.at), mark.text.clone()])
             .collect();
         let list = table("Events", &heads(&["time", "event"]), &rows, 2);
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<details open class=\"long\"><summary>{} event(s)</summary>{list}</details>\n",
+            "<details open class=\"long\"><summary>{} event(s)</summary>{list}</details>",
             made.marks.len()
         );
         if made.marks.len() > LISTED {
-            let _ = write!(out, "<p>The first {LISTED} are listed; events.jsonl has all of them.</p>\n");
+            let _ = writeln!(out, "<p>The first {LISTED} are listed; events.jsonl has all of them.</p>");
         }
     }
     out
@@ -311,7 +311,7 @@ fn operations(summary: &Summary) -> String {
             .map(|(at, n)| vec![format!("{at} s"), whole(*n as f64)])
             .collect();
         let list = table("Dropped arrivals by intended second", &heads(&["second", "dropped"]), &rows, 0);
-        let _ = write!(out, "<details><summary>Dropped arrivals</summary>{list}</details>\n");
+        let _ = writeln!(out, "<details><summary>Dropped arrivals</summary>{list}</details>");
     }
     out
 }
@@ -328,7 +328,7 @@ fn resources(report: &Report<'_>, made: &Made<'_>) -> String {
     if let Some(seen) = report.summary.measured().and_then(|phase| phase.monitor.as_ref()) {
         let mut text = String::new();
         crate::monitored::block(&mut text, seen, "Measured phase, means");
-        let _ = write!(out, "<pre>{}</pre>\n", esc(text.trim()));
+        let _ = writeln!(out, "<pre>{}</pre>", esc(text.trim()));
     }
     out.push_str("<div class=\"grid2\">\n");
     for (number, chart) in charts.iter().enumerate() {
@@ -344,9 +344,9 @@ fn resources(report: &Report<'_>, made: &Made<'_>) -> String {
             &rows,
             1,
         );
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<details><summary>{} series did not change</summary>{list}</details>\n",
+            "<details><summary>{} series did not change</summary>{list}</details>",
             made.constant.len()
         );
     }
@@ -395,7 +395,7 @@ fn environment(report: &Report<'_>) -> String {
         let row = |s: &&dyno_rundir::schema::Setting| vec![s.key.clone(), s.value.clone(), s.source.clone()];
         let rows: Vec<Vec<String>> = some.iter().map(row).collect();
         let list = table(title, &heads(&["setting", "value", "source"]), &rows, 3);
-        let _ = write!(out, "<details{open}><summary>{title}: {}</summary>{list}</details>\n", rows.len());
+        let _ = writeln!(out, "<details{open}><summary>{title}: {}</summary>{list}</details>", rows.len());
     }
     out.push_str("</div>\n");
     out
@@ -407,19 +407,19 @@ fn repeat(report: &Report<'_>) -> String {
         true => out.push_str("<p>The command line of this run was not recorded.</p>\n"),
         false => {
             let words = super::text::own_name(&report.dir.run.command);
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "<p>The same run again, with dyno {}; secrets are masked:</p>\n",
+                "<p>The same run again, with dyno {}; secrets are masked:</p>",
                 esc(&report.dir.run.dyno)
             );
-            let _ = write!(out, "<pre>{}</pre>\n", esc(&shell(&words)));
+            let _ = writeln!(out, "<pre>{}</pre>", esc(&shell(&words)));
         }
     }
     out.push_str("<p>This page again, and as text, from the run's directory:</p>\n");
     let place = report.dir.path.display().to_string();
     for format in ["html", "text", "md", "json"] {
         let words = ["dyno", "report", place.as_str(), "--format", format].map(str::to_owned);
-        let _ = write!(out, "<pre>{}</pre>\n", esc(&shell(&words)));
+        let _ = writeln!(out, "<pre>{}</pre>", esc(&shell(&words)));
     }
     out
 }

@@ -51,7 +51,7 @@ pub fn rate(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => whole(value),
         v if v >= 1.0 => format!("{value:.1}"),
-        v if v == 0.0 => "0".into(),
+        0.0 => "0".into(),
         _ => format!("{value:.3}"),
     }
 }

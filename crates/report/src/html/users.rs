@@ -23,7 +23,7 @@ pub fn section(all: &Gathered<'_>) -> Option<String> {
             rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.observed.clone()).collect();
         let Some(found) = sweep(&observed, SEED) else { continue };
         if !words.is_empty() {
-            let _ = write!(out, "<h3>{}</h3>\n", esc(&words));
+            let _ = writeln!(out, "<h3>{}</h3>", esc(&words));
         }
         let think = observed.iter().find(|run| run.users.is_some()).map_or(0.0, |run| run.think_s);
         out.push_str(&levels(&found, think));

@@ -41,6 +41,12 @@ fn heads(all: &[&str]) -> Vec<String> {
     all.iter().map(|one| (*one).to_owned()).collect()
 }
 
+/// Name, succeeded, p99, failed, p99 of the failed.
+type Operation = (String, u64, Option<f64>, u64, Option<f64>);
+
+/// A phase of a run.
+type Pick = fn(&Entry) -> Option<&PhaseFigures>;
+
 /// A row's figures of one or of several runs of the same cell.
 struct Line {
     dbms: String,
@@ -50,8 +56,7 @@ struct Line {
     exceptions: u64,
     throughput: f64,
     seconds: f64,
-    /// Name, succeeded, p99, failed, p99 of the failed.
-    operations: Vec<(String, u64, Option<f64>, u64, Option<f64>)>,
+    operations: Vec<Operation>,
     records: Option<f64>,
 }
 
@@ -341,7 +346,7 @@ impl Document {
 
     pub(super) fn application(&self, out: &mut String) {
         out.push_str("### Application Metrics\n\n");
-        let phases: [(&str, fn(&Entry) -> Option<&PhaseFigures>); 2] =
+        let phases: [(&str, Pick); 2] =
             [("Loading", |entry| entry.load.as_ref()), ("Execution", |entry| entry.measure.as_ref())];
         for (word, of) in phases {
             let found: Vec<(&Entry, &PhaseFigures)> =
