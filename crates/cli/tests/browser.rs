@@ -96,8 +96,10 @@ fn look(program: &Path, folder: &Path, page: &Path, width: u32, dark: bool) -> V
 #[ignore = "needs a browser: make test-all"]
 fn reports_work_in_a_browser() {
     let Some(program) = browser() else {
-        println!("SKIPPED: the reports in a browser: no chromium on PATH (Debian: apt-get install chromium)");
-        return;
+        return common::skip_because(
+            "the reports in a browser",
+            "no chromium on PATH (Debian: apt-get install chromium)",
+        );
     };
     let home = tempfile::tempdir().expect("a folder");
     let folder = home.path();
@@ -119,7 +121,6 @@ fn reports_work_in_a_browser() {
         let page = folder.join(place).join("report.html");
         for (width, dark) in [(390, false), (1280, false), (390, true), (1280, true)] {
             let seen = look(&program, folder, &page, width, dark);
-            println!("{place} at {width}, dark {dark}: {seen}");
             let number = |key: &str| seen[key].as_u64().unwrap_or_else(|| panic!("{key}: {seen}"));
             assert!(number("scroll") <= number("client"), "{place} scrolls sideways at {width}: {seen}");
             assert_eq!((number("violations"), number("empty"), number("unnamed")), (0, 0, 0), "{seen}");
