@@ -31,6 +31,7 @@ test-all: test
 	@scripts/test-all.sh
 	@scripts/test-official.sh
 	@scripts/test-browser.sh
+	@scripts/test-diagnosis.sh
 
 bench: build
 	@scripts/need-redis.sh

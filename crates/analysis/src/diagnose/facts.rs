@@ -18,6 +18,7 @@ pub const KNOWN: &[&str] = &[
     "disk.reads_per_s",
     "disk.reads_variation",
     "disk.writes_per_op",
+    "disk.writes_per_s",
     "host.cpu.busy",
     "host.cpu.others",
     "host.cpu.steal",
@@ -116,6 +117,7 @@ fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {
             facts.set("disk.reads_per_s", Some(disk.reads_per_s));
             facts.set("disk.reads_per_op", Some(disk.reads_per_s / phase.throughput.max(1e-9)));
             facts.set("disk.writes_per_op", Some(disk.writes_per_s / phase.throughput.max(1e-9)));
+            facts.set("disk.writes_per_s", Some(disk.writes_per_s));
             facts.set("disk.queue", disk.queue);
         }
     }
@@ -175,6 +177,7 @@ fn watched(facts: &mut Facts, recording: &Recording, phase: &Phase, (from, to): 
     let interfaces: Vec<String> = recording
         .names("host")
         .filter_map(|name| name.strip_prefix("network.")?.strip_suffix(".sent_bytes").map(str::to_owned))
+        .filter(|name| name != "lo")
         .collect();
     let busiest = interfaces
         .iter()

@@ -213,7 +213,9 @@ pub const RULES: &[Rule] = &[
         name: "disk_writes",
         claim: "writes to a disk, or waiting until they are safe, limit it",
         needs: &[
+            above("disk.writes_per_s", 50.0, Unit::Number, "{} writes a second to the busiest disk"),
             above("disk.writes_per_op", 0.02, Unit::Number, "{} disk writes for each operation"),
+            below("disk.reads_per_op", 0.5, Unit::Number, "and {} reads"),
             above("pressure.io", 0.2, Unit::Share, "tasks wait for a disk {} of the time"),
         ],
         supports: &[
@@ -286,7 +288,7 @@ pub const RULES: &[Rule] = &[
                 "{} bytes a second through the busiest interface",
             ),
             below("network.variation", 0.05, Unit::Share, "at a rate that varies by only {}"),
-            above("closed.queue", 2.0, Unit::Number, "{} operations wait for each one in service"),
+            above("closed.users", 4.0, Unit::Number, "{} users have an operation under way each"),
             below("client.busy", 0.6, Unit::Share, "and load threads are busy {} of the time"),
         ],
         supports: &[

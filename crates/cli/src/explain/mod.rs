@@ -133,8 +133,7 @@ fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
     }
     if stability.is_none() {
         missing.push(format!(
-            "{} whole seconds: levels, drift and period need 10 or more; 10 checkpoint \
-                 periods (10 minutes of MongoDB) are better",
+            "{} whole seconds: levels, drift and period need 10 or more; 10 checkpoint periods are better",
             series.len()
         ));
     }

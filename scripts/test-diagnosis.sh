@@ -1,0 +1,6 @@
+#!/bin/sh
+# The diagnosis against seeded truth on real servers: needs redis-server, and root for control groups and namespaces.
+# One cause after the other: each wants the whole host.
+set -eu
+cd "$(dirname "$0")/.."
+exec cargo test --release -p dyno-cli --test diagnosis -- --ignored --test-threads=1 --nocapture
