@@ -26,11 +26,13 @@ test:
 	@scripts/test.sh
 
 # What is slow or rare: `make test`, then the embedded stores that need a library (LMDB, RocksDB, WiredTiger) and the official
-# MongoDB driver, the Python package with its notebook. Browser, Kubernetes and chaos come with their features.
+# MongoDB driver, the Python package with its notebook, the reports in a browser, and the diagnosis against seeded truth.
+# Kubernetes and chaos come with their features.
 test-all: test
 	@scripts/test-all.sh
 	@scripts/test-official.sh
 	@scripts/test-python.sh
+	@scripts/test-browser.sh
 	@scripts/test-diagnosis.sh
 
 bench: build

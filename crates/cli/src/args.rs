@@ -396,11 +396,30 @@ pub struct TopArgs {
 /// `dyno report`.
 #[derive(Clone, Debug, Args)]
 pub struct ReportArgs {
-    /// The run directory
+    /// The run directory, or an experiment's
     pub dir: PathBuf,
-    /// Print JSON
-    #[arg(long)]
+    /// What to make of it
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: FormatArg,
+    /// Print JSON, as --format json does
+    #[arg(long, conflicts_with = "format")]
     pub json: bool,
+    /// Write to a file instead of printing
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// Forms of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormatArg {
+    /// What `dyno run` prints
+    Text,
+    /// One page that works offline
+    Html,
+    /// summary.md: the sections, tables and tests of bexhoma's summary
+    Md,
+    /// summary.json
+    Json,
 }
 
 /// `dyno merge`.

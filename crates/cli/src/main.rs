@@ -12,6 +12,7 @@ mod import;
 mod json;
 mod live;
 mod metrics;
+mod pages;
 mod pocdriver;
 mod report;
 mod run;

@@ -1,24 +1,31 @@
 //! `dyno report`, `dyno merge`, `dyno schema`: from run directories alone.
 
-use crate::args::{MergeArgs, ReportArgs, SchemaArgs, SchemaOf};
+use crate::args::{FormatArg, MergeArgs, ReportArgs, SchemaArgs, SchemaOf};
 use crate::exit::{Exit, Failure};
+use crate::pages::{self, Material};
 use crate::terminal;
 use dyno_analysis::{Condition, Evidence, PhaseFacts, monitored, phase, verdict};
 use dyno_record::Totals;
+use dyno_report::html::experiment_page;
 use dyno_report::summary::{Style, text};
-use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::{Client, Phase, Status, Summary, Trust, VERSION, summary_schema};
+use dyno_rundir::{ExperimentDir, RunDir};
+use std::path::Path;
 
 /// Prints a summary and says how it went.
 pub fn show(summary: &Summary, json: bool) -> Result<(), Failure> {
     if json {
-        let text = serde_json::to_string_pretty(summary).map_err(|e| Failure::Internal(e.to_string()))?;
-        terminal::out(&format!("{text}\n"));
+        terminal::out(&json_of(summary)?);
     } else {
         terminal::out(&text(summary, Style { colour: terminal::colour_out() }));
     }
     Ok(())
+}
+
+fn json_of(summary: &Summary) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(summary).map_err(|e| Failure::Internal(e.to_string()))?;
+    Ok(format!("{text}\n"))
 }
 
 /// The code that a summary leads to.
@@ -35,31 +42,71 @@ pub fn exit_of(summary: &Summary) -> Exit {
 
 /// `dyno report DIR`.
 pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
-    let dir = RunDir::open(&args.dir)?;
-    let summary = match dir.summary.clone() {
-        Some(summary) => summary,
-        None => rebuild(&dir)?,
+    if ExperimentDir::is_one(&args.dir) {
+        return report_experiment(args);
+    }
+    let run = Material::read(&args.dir)?;
+    let Some(summary) = run.summary() else {
+        return Err(Failure::Internal("a run without a summary".into()));
     };
-    show(&summary, args.json)?;
-    Ok(exit_of(&summary))
+    let format = if args.json { FormatArg::Json } else { args.format };
+    let made = match format {
+        FormatArg::Text => text(summary, Style { colour: args.out.is_none() && terminal::colour_out() }),
+        FormatArg::Json => json_of(summary)?,
+        FormatArg::Html => run.html(),
+        FormatArg::Md => run.markdown(),
+    };
+    if format == FormatArg::Text {
+        run.notes().iter().for_each(|note| terminal::note(note));
+    }
+    put(&made, args.out.as_deref())?;
+    Ok(exit_of(summary))
+}
+
+/// `dyno report` of an experiment's directory.
+fn report_experiment(args: &ReportArgs) -> Result<Exit, Failure> {
+    let format = if args.json { FormatArg::Json } else { args.format };
+    let made = match format {
+        FormatArg::Html => experiment_page(&ExperimentDir::open(&args.dir)?),
+        FormatArg::Md => dyno_report::markdown::of_experiment(&ExperimentDir::open(&args.dir)?),
+        _ => crate::experiment::table_of(&args.dir, format == FormatArg::Json)?,
+    };
+    put(&made, args.out.as_deref())?;
+    Ok(Exit::Ok)
+}
+
+/// Prints a report, or writes it to a file.
+fn put(text: &str, place: Option<&Path>) -> Result<(), Failure> {
+    match place {
+        Some(path) => pages::write(path, text),
+        None => {
+            terminal::out(text);
+            Ok(())
+        }
+    }
 }
 
 /// The summary of a run that never wrote one: everything up to its last complete second.
-fn rebuild(dir: &RunDir) -> Result<Summary, Failure> {
+pub fn rebuild(dir: &RunDir, recording: Option<&Recording>) -> Summary {
     let mut phases: Vec<(Phase, &Totals)> = dir
         .phases
         .iter()
         .map(|p| (summarise(&p.name, p.seconds as f64, dir.run.metrics.get(&p.name), &p.totals), &p.totals))
         .collect();
-    if let Some(recording) = Recording::open(&dir.path)? {
+    if let Some(recording) = recording {
         for ((phase, _), recorded) in phases.iter_mut().zip(&dir.phases) {
-            if let Some((from_ms, to_ms)) = dir.edges(recorded)? {
-                phase.monitor = Some(monitored(&recording, from_ms, to_ms));
+            // Without readable events there is no window to cut.
+            if let Ok(Some((from_ms, to_ms))) = dir.edges(recorded) {
+                phase.monitor = Some(monitored(recording, from_ms, to_ms));
             }
         }
     }
     let title = dir.run.settings.iter().find(|s| s.key == "title").map_or("run", |s| s.value.as_str());
-    Ok(assemble(dir, title.to_owned(), Status::Running, &phases, &[]))
+    let status = match dir.run.status {
+        ended @ (Status::Failed | Status::Interrupted) => ended,
+        Status::Running | Status::Complete => Status::Running,
+    };
+    assemble(dir, title.to_owned(), status, &phases, &[])
 }
 
 fn summarise(name: &str, seconds: f64, metrics: Option<&Vec<String>>, totals: &Totals) -> Phase {
@@ -87,8 +134,8 @@ fn assemble(
             think_ns: None,
             wire: false,
             clock_ns: dir.environment.clock_ns,
-            interrupted: status == Status::Running,
-            partial: status == Status::Running,
+            interrupted: status != Status::Complete,
+            partial: status != Status::Complete,
             lost: Vec::new(),
             further: dyno_analysis::Further::default(),
         }),

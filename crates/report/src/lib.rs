@@ -1,13 +1,16 @@
 //! Every output format. Nothing here prints: texts go to whoever asked for them.
 //!
-//! `export` makes tables, spreadsheets and other programs' formats of whole directories, `grafana` dashboards; `summary` is what
-//! a person reads after a run, `experiment` the table of an experiment;
+//! `export` makes tables, spreadsheets and other programs' formats of whole directories, `import` reads what they wrote;
+//! `grafana` makes dashboards, `summary` is what a person reads after a run, `experiment` the table of an experiment;
+//! `html` is the report as a page, `markdown` as `summary.md`;
 //! `ycsb`, `sysbench_mongodb`, `pocdriver` and `wsf` are what these programs print.
 
 pub mod experiment;
 pub mod export;
 pub mod grafana;
+pub mod html;
 pub mod import;
+pub mod markdown;
 mod monitored;
 pub mod pocdriver;
 pub mod summary;

@@ -20,6 +20,6 @@ mod writer;
 
 pub use experiment::{Cell, EndedRun, ExperimentDir};
 pub use intervals::IntervalLine;
-pub use reader::{ReadError, RecordedPhase, RunDir};
+pub use reader::{Event, ReadError, RecordedPhase, RunDir};
 pub use recorded::{RecordedInterval, RecordedMetric};
 pub use writer::Writer;

@@ -75,11 +75,21 @@ pub struct RunDir {
 }
 
 /// A line of `events.jsonl`.
-#[derive(serde::Deserialize)]
-struct EventLine {
-    at: String,
-    event: String,
-    text: String,
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+pub struct Event {
+    /// When, RFC 3339.
+    pub at: String,
+    /// What kind of event.
+    pub event: String,
+    /// What happened.
+    pub text: String,
+}
+
+impl Event {
+    /// When, Unix time in milliseconds.
+    pub fn at_ms(&self) -> Option<f64> {
+        Some(self.at.parse::<jiff::Timestamp>().ok()?.as_nanosecond() as f64 / 1e6)
+    }
 }
 
 pub(crate) fn read(path: &Path) -> Result<String, ReadError> {
@@ -95,24 +105,54 @@ pub(crate) fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Rea
     })
 }
 
+/// What was read; or, where a list is kept, nothing, with the error on the list.
+fn or_lost<T: Default>(read: Result<T, ReadError>, lost: &mut Option<Vec<String>>) -> Result<T, ReadError> {
+    match (read, lost) {
+        (Err(error), Some(lost)) => {
+            lost.push(error.to_string());
+            Ok(T::default())
+        }
+        (read, _) => read,
+    }
+}
+
 impl RunDir {
     /// Reads everything.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
+        Self::read(path, &mut None)
+    }
+
+    /// Reads what can be read of a directory that is damaged or incomplete, and says what could not. Only `run.json` must be
+    /// there, and of a version that is known.
+    pub fn salvage(path: &Path) -> Result<(Self, Vec<String>), ReadError> {
+        let mut lost = Some(Vec::new());
+        let dir = Self::read(path, &mut lost)?;
+        Ok((dir, lost.unwrap_or_default()))
+    }
+
+    /// With a list to put them on, errors are put there, and what they concern is empty.
+    fn read(path: &Path, lost: &mut Option<Vec<String>>) -> Result<Self, ReadError> {
         let run: Run = json(&path.join("run.json"))?;
         if run.version > VERSION {
             return Err(ReadError::Newer { path: path.to_owned(), found: run.version });
         }
-        let environment = json(&path.join("environment.json"))?;
+        let environment = or_lost(json(&path.join("environment.json")), lost)?;
         let summary_path = path.join("summary.json");
-        let summary = summary_path.exists().then(|| json(&summary_path)).transpose()?;
+        let summary = or_lost(summary_path.exists().then(|| json(&summary_path)).transpose(), lost)?;
         let scale = if run.unit_ns == 1_000 { Scale::Micros } else { Scale::Ns64 };
         let log_path = path.join("latency.hlog");
-        let log = hlog::read(&read(&log_path)?, scale).map_err(|e| ReadError::Content {
-            path: log_path,
-            line: e.line,
-            why: e.why,
-        })?;
-        let lines: Vec<IntervalLine> = Self::lines(&path.join("intervals.jsonl"))?;
+        let text = or_lost(read(&log_path), lost)?;
+        let log = match hlog::read(&text, scale) {
+            Ok(log) => log,
+            Err(bad) => {
+                let before: String = text.split_inclusive('\n').take(bad.line - 1).collect();
+                let why = format!("{}; later lines are left out", bad.why);
+                let why = if lost.is_some() { why } else { bad.why };
+                or_lost::<()>(Err(ReadError::Content { path: log_path, line: bad.line, why }), lost)?;
+                hlog::read(&before, scale).unwrap_or_default()
+            }
+        };
+        let lines: Vec<IntervalLine> = or_lost(Self::lines(&path.join("intervals.jsonl")), lost)?;
         let mut merged: Vec<IntervalLine> = Vec::new();
         for line in lines {
             match merged.iter_mut().find(|m| m.phase == line.phase) {
@@ -131,14 +171,17 @@ impl RunDir {
         Ok(RunDir { path: path.to_owned(), run, environment, summary, phases })
     }
 
+    /// What happened, in order.
+    pub fn events(&self) -> Result<Vec<Event>, ReadError> {
+        Self::lines(&self.path.join("events.jsonl"))
+    }
+
     /// When a phase began and ended (Unix, milliseconds), by the events; one whose end was not recorded ends with its last
     /// second. `None` for one whose beginning was not recorded.
     pub fn edges(&self, phase: &RecordedPhase) -> Result<Option<(f64, f64)>, ReadError> {
-        let events: Vec<EventLine> = Self::lines(&self.path.join("events.jsonl"))?;
-        let at = |event: &str, name: &str| {
-            let found = events.iter().find(|e| e.event == event && e.text == name)?;
-            Some(found.at.parse::<jiff::Timestamp>().ok()?.as_nanosecond() as f64 / 1e6)
-        };
+        let events = self.events()?;
+        let at =
+            |event: &str, name: &str| events.iter().find(|e| e.event == event && e.text == name)?.at_ms();
         let Some(begin) = at("begin", &phase.name) else { return Ok(None) };
         // Seconds are counted from the epoch, which is the beginning of the warm-up where there is one.
         let epoch = Some("warmup").filter(|_| phase.name == "measure").and_then(|name| at("begin", name));

@@ -81,6 +81,67 @@ pub fn rows(
     out
 }
 
+/// A row read back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Row {
+    /// Begin of the interval, seconds from the phase's epoch.
+    pub start_s: f64,
+    /// Phase.
+    pub phase: String,
+    /// Metric, or `TOTAL`.
+    pub metric: String,
+    /// Ended well.
+    pub ok: u64,
+    /// Failed, without dropped ones.
+    pub failed: u64,
+    /// Dropped.
+    pub dropped: u64,
+    /// p50, p99 and p99.9 of the service time, microseconds.
+    pub service_us: [Option<f64>; 3],
+    /// p50, p99 and p99.9 of the response time, microseconds.
+    pub response_us: [Option<f64>; 3],
+    /// Queue of due arrivals; of `TOTAL` alone.
+    pub backlog: Option<f64>,
+}
+
+/// What `text` holds, and how many lines could not be read. A torn last line is left out.
+pub fn read(text: &str) -> (Vec<Row>, usize) {
+    let complete = text.rfind('\n').map_or(0, |end| end + 1);
+    let (mut rows, mut bad) = (Vec::new(), 0);
+    for line in text[..complete].lines().skip(1) {
+        match row(line) {
+            Some(row) => rows.push(row),
+            None => bad += 1,
+        }
+    }
+    (rows, bad)
+}
+
+/// Columns after the metric, whose name may hold commas.
+const FIGURES: usize = 15;
+
+fn row(line: &str) -> Option<Row> {
+    let (start, rest) = line.split_once(',')?;
+    let (phase, rest) = rest.split_once(',')?;
+    let mut from_the_end: Vec<&str> = rest.rsplitn(FIGURES + 1, ',').collect();
+    let metric = from_the_end.pop().filter(|_| from_the_end.len() == FIGURES)?;
+    from_the_end.reverse();
+    let cells = from_the_end;
+    let figure = |at: usize| -> Option<f64> { cells[at].parse().ok() };
+    let number = |at: usize| -> Option<u64> { cells[at].parse().ok() };
+    Some(Row {
+        start_s: start.parse().ok()?,
+        phase: phase.to_owned(),
+        metric: metric.to_owned(),
+        ok: number(0)?,
+        failed: number(1)?,
+        dropped: number(2)?,
+        service_us: [figure(4), figure(5), figure(6)],
+        response_us: [figure(8), figure(9), figure(10)],
+        backlog: figure(13),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +166,11 @@ mod tests {
         );
         let columns = HEADER.matches(',').count();
         assert_eq!(text.lines().count(), 3);
+        let (read, bad) = read(&format!("{HEADER}{text}x,y\n3,meas"));
+        assert_eq!((read.len(), bad), (3, 1));
+        assert_eq!((read[0].metric.as_str(), read[0].start_s, read[0].ok), ("READ", 3.1, 1));
+        assert_eq!((read[0].service_us[0], read[0].response_us[0]), (Some(1.0), Some(2.0)));
+        assert_eq!((read[1].failed, read[2].backlog), (1, Some(0.0)));
         for line in text.lines() {
             assert_eq!(line.matches(',').count(), columns, "{line}");
             assert!(line.starts_with("3.100,"), "{line}");

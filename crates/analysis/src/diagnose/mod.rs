@@ -1,8 +1,8 @@
 //! What limits a run, and how sure that is.
 //!
 //! [`facts`] turns a run directory into named figures, [`rules`] is the table that looks at them, and [`diagnose`] makes
-//! findings: a claim, the evidence for it and against it, a confidence, and a command whose result would settle it. A figure that
-//! was not measured is no evidence either way. Where nothing is near a limit there is no finding.
+//! findings: a claim, the evidence for it and against it, a confidence, and a command whose result would settle it.
+//! A figure that was not measured is no evidence either way. Where nothing is near a limit there is no finding.
 //!
 //! The rules follow Gregg's USE method (utilisation, saturation, errors) and the kernel's documentation of pressure (PSI);
 //! utilisation of a disk by busy time, and iowait, are never evidence alone.

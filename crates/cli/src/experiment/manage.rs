@@ -43,6 +43,12 @@ fn experiments(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// The table of an experiment for `dyno report`, as text or JSON.
+pub fn table_of(path: &Path, json: bool) -> Result<String, Failure> {
+    let record = read_record(path)?;
+    table::text(&table::rows(path, &record, &finished(read_journal(path)?)), json)
+}
+
 /// `dyno list [FOLDER]`.
 pub fn list(args: &ListArgs) -> Result<Exit, Failure> {
     let found = experiments(&args.folder);

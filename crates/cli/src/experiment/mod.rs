@@ -7,7 +7,7 @@ mod table;
 mod tuned;
 mod watch;
 
-pub use manage::{list, status, stop};
+pub use manage::{list, status, stop, table_of};
 pub use preview::{plan, presets as list_presets};
 pub use suits::ready;
 
@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure};
 use crate::metrics::Metrics;
 use crate::pocdriver::read_work;
 use crate::run::{environment, new_directory};
-use crate::{signals, terminal};
+use crate::{pages, signals, terminal};
 use dyno_engine::Control;
 use dyno_plan::experiment::{self, Plan};
 use dyno_plan::presets;
@@ -182,8 +182,9 @@ pub fn carry_out(
         listening.map_err(|e| Failure::Usage(format!("--metrics {place}: {e}")))
     };
     let metrics = metrics.map(listen).transpose()?;
-    let mut watch = Watch::new(quiet || json && !terminal::live(), quiet, metrics);
+    let mut watch = Watch::new(directory.path(), quiet || json && !terminal::live(), quiet, metrics);
     let ending = conduct(plan, directory, &means, &mut watch)?;
+    pages::leave_experiment(directory.path());
     let rows = table::rows(directory.path(), &directory.record, &directory.ended);
     table::show(&rows, json)?;
     if !json {

@@ -80,14 +80,19 @@ fn disk_kib(phase: &Phase) -> (Option<f64>, Option<f64>) {
     (each(process.read_bytes_per_s), each(process.written_bytes_per_s))
 }
 
-/// Prints the table.
-pub fn show(rows: &[CellRow], json: bool) -> Result<(), Failure> {
+/// The table as text or JSON.
+pub fn text(rows: &[CellRow], json: bool) -> Result<String, Failure> {
     match json {
         true => {
             let text = serde_json::to_string_pretty(rows).map_err(|e| Failure::Internal(e.to_string()))?;
-            terminal::out(&format!("{text}\n"));
+            Ok(format!("{text}\n"))
         }
-        false => terminal::out(&format!("\n{}", table(rows))),
+        false => Ok(format!("\n{}", table(rows))),
     }
+}
+
+/// Prints the table.
+pub fn show(rows: &[CellRow], json: bool) -> Result<(), Failure> {
+    terminal::out(&text(rows, json)?);
     Ok(())
 }

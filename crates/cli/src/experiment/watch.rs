@@ -2,7 +2,7 @@
 
 use crate::live::Live;
 use crate::metrics::Metrics;
-use crate::terminal;
+use crate::{pages, terminal};
 use dyno_engine::Job;
 use dyno_plan::experiment::Cell;
 use dyno_rig::experiment::strategy::Point;
@@ -10,6 +10,7 @@ use dyno_rig::experiment::{RunRecord, RunStatus, Watcher};
 use dyno_rig::{Observer, Progress};
 use dyno_rundir::schema::{Phase, Summary};
 use dyno_types::units::Thousands;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Shows progress.
@@ -20,11 +21,14 @@ pub struct Watch {
     begun: Instant,
     /// Runs that ended since the beginning here.
     ended: usize,
+    /// The experiment's directory.
+    place: PathBuf,
 }
 
 impl Watch {
-    pub fn new(still: bool, quiet: bool, metrics: Option<Metrics>) -> Self {
-        Watch { live: Live::new(still), metrics, quiet, begun: Instant::now(), ended: 0 }
+    pub fn new(place: &Path, still: bool, quiet: bool, metrics: Option<Metrics>) -> Self {
+        let place = place.to_owned();
+        Watch { live: Live::new(still), metrics, quiet, begun: Instant::now(), ended: 0, place }
     }
 }
 
@@ -87,6 +91,11 @@ impl Watcher for Watch {
 
     fn run_ended(&mut self, _cell: &Cell, record: &RunRecord, _summary: Option<&Summary>) {
         self.ended += 1;
+        let run = self.place.join(&record.dir);
+        // A run that failed early has no directory.
+        if run.join("run.json").is_file() {
+            pages::leave(&run);
+        }
         if self.quiet {
             return;
         }

@@ -13,7 +13,7 @@ use crate::exit::{Exit, Failure};
 use crate::live::Live;
 use crate::metrics::{Both, Metrics};
 use crate::report::{exit_of, show};
-use crate::{experiment, signals, terminal};
+use crate::{experiment, pages, signals, terminal};
 use dyno_engine::Control;
 use dyno_rig::{
     Ended, Opened, PhasePlan, SCHEMES, Session, SessionPlan, Spawned, Target, find_server, present, spawn,
@@ -217,6 +217,7 @@ fn conclude(
                 writer.update(|run| {
                     run.status = if interrupted { Status::Interrupted } else { Status::Failed }
                 });
+                pages::leave(writer.path());
             }
             return Err(failure);
         }
@@ -229,6 +230,7 @@ fn conclude(
         exit = if exit == Exit::Interrupted { exit } else { Exit::Internal };
     }
     if let Some(writer) = session.writer() {
+        pages::leave(writer.path());
         if !args.json {
             terminal::out(&format!("\nrun directory: {}\n", writer.path().display()));
         }

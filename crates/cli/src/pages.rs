@@ -1,0 +1,113 @@
+//! Reports as files: what `dyno run` leaves in a directory, and what `dyno report` makes of one again.
+
+use crate::exit::Failure;
+use crate::terminal;
+use dyno_analysis::diagnose::diagnose;
+use dyno_report::html::{Report, experiment_page, run_page};
+use dyno_report::markdown;
+use dyno_rundir::monitor::Recording;
+use dyno_rundir::{ExperimentDir, RunDir};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+/// A run as reports need it.
+pub struct Material {
+    /// The directory, with a summary.
+    dir: RunDir,
+    recording: Option<Recording>,
+    notes: Vec<String>,
+}
+
+impl Material {
+    /// Reads what can be read of a directory.
+    pub fn read(path: &Path) -> Result<Self, Failure> {
+        let (mut dir, mut notes) = RunDir::salvage(path)?;
+        let recording = Recording::open(path).unwrap_or_else(|error| {
+            notes.push(format!("what monitors saw could not be read: {error}"));
+            None
+        });
+        if dir.summary.is_none() {
+            notes.push(
+                "there is no summary: figures were computed from the recorded intervals, and what the load generator did is \
+                 not known"
+                    .into(),
+            );
+            dir.summary = Some(crate::report::rebuild(&dir, recording.as_ref()));
+        }
+        Ok(Material { dir, recording, notes })
+    }
+
+    /// The page.
+    pub fn html(&self) -> String {
+        let Some(summary) = &self.dir.summary else { return String::new() };
+        let findings = diagnose(&self.dir, self.recording.as_ref());
+        run_page(&Report {
+            dir: &self.dir,
+            summary,
+            recording: self.recording.as_ref(),
+            findings: &findings,
+            notes: &self.notes,
+        })
+    }
+
+    /// `summary.md`.
+    pub fn markdown(&self) -> String {
+        let Some(summary) = &self.dir.summary else { return String::new() };
+        markdown::of_run(&self.dir, summary, self.recording.as_ref(), &self.notes)
+    }
+
+    /// The summary.
+    pub fn summary(&self) -> Option<&dyno_rundir::schema::Summary> {
+        self.dir.summary.as_ref()
+    }
+
+    /// What could not be read.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+}
+
+/// Writes a file beside its place and moves it there, readable by its owner alone, as everything of a run is.
+pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::Internal(format!("{}: {error}", path.display()));
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let part = path.with_file_name(format!(".{name}.part"));
+    let mut file = std::fs::OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&part)
+        .map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    std::fs::rename(&part, path).map_err(failed)
+}
+
+/// Leaves `report.html` and `summary.md` in a run directory. They can be made again at any time: a failure is no more than a
+/// warning.
+pub fn leave(path: &Path) {
+    let both = |run: Material| {
+        write(&path.join("report.html"), &run.html())?;
+        write(&path.join("summary.md"), &run.markdown())
+    };
+    warn(path, Material::read(path).and_then(both));
+}
+
+/// Leaves the same in an experiment's directory.
+pub fn leave_experiment(path: &Path) {
+    let both = |dir: ExperimentDir| {
+        write(&path.join("report.html"), &experiment_page(&dir))?;
+        write(&path.join("summary.md"), &markdown::of_experiment(&dir))
+    };
+    warn(path, ExperimentDir::open(path).map_err(Failure::from).and_then(both));
+}
+
+fn warn(path: &Path, written: Result<(), Failure>) {
+    if let Err(error) = written {
+        let place = path.display();
+        terminal::warn(&format!(
+            "no report was written (`dyno report {place} --format html` tries again): {error}"
+        ));
+    }
+}

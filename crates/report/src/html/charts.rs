@@ -1,0 +1,226 @@
+//! What the page draws: throughput, latencies, queue, percentiles; what monitors saw is in [`super::watched`].
+
+use super::points::{MOST, Packed, Point, packed, with_gaps};
+use super::timeline::{Timeline, interval};
+use dyno_record::Buckets;
+use dyno_rundir::RunDir;
+use dyno_rundir::series::Row;
+use serde::Serialize;
+
+/// What can be chosen in a chart: usually an operation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Choice {
+    /// Its name.
+    pub n: String,
+    /// Its series.
+    pub s: Vec<Packed>,
+}
+
+/// A chart over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Chart {
+    /// Stable name.
+    pub id: String,
+    /// Title.
+    pub title: String,
+    /// Unit of the values.
+    pub unit: String,
+    /// Whether the axis is logarithmic.
+    pub log: bool,
+    /// One or more.
+    pub choices: Vec<Choice>,
+}
+
+/// Latency by percentile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Distribution {
+    /// Operation and kind of time.
+    pub n: String,
+    /// `log2(1 / (1 - p))`.
+    pub x: Vec<f64>,
+    /// Microseconds.
+    pub y: Vec<f64>,
+}
+
+/// All that scripts draw.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Data {
+    /// Begin and end of the axis of time, seconds.
+    pub span: (f64, f64),
+    /// Phases: begin, end, name.
+    pub bands: Vec<(f64, f64, String)>,
+    /// Events: time, words.
+    pub marks: Vec<(f64, String)>,
+    /// Charts over time, in their order on the page.
+    pub charts: Vec<Chart>,
+    /// Latency by percentile.
+    pub distributions: Vec<Distribution>,
+}
+
+impl Chart {
+    /// A chart with nothing to choose; `None` where no series has a value.
+    pub fn plain(id: &str, title: &str, unit: &str, series: Vec<Packed>) -> Option<Self> {
+        let series: Vec<Packed> =
+            series.into_iter().filter(|one| one.v.iter().any(Option::is_some)).collect();
+        let choices = vec![Choice { n: String::new(), s: series }];
+        (!choices[0].s.is_empty()).then(|| Chart {
+            id: id.into(),
+            title: title.into(),
+            unit: unit.into(),
+            log: false,
+            choices,
+        })
+    }
+}
+
+/// Metrics in the order of their numbers of requests, the most first. Closing connections says nothing about the database.
+pub fn metrics(rows: &[Row]) -> Vec<String> {
+    let mut all: Vec<(String, u64)> = Vec::new();
+    for row in rows.iter().filter(|row| !["TOTAL", "CLEANUP"].contains(&row.metric.as_str())) {
+        let count = if row.phase == "measure" { row.ok + row.failed } else { 0 };
+        match all.iter_mut().find(|(name, _)| *name == row.metric) {
+            Some((_, sum)) => *sum += count,
+            None => all.push((row.metric.clone(), count)),
+        }
+    }
+    all.sort_by_key(|one| std::cmp::Reverse(one.1));
+    all.into_iter().map(|(name, _)| name).collect()
+}
+
+/// A figure of the rows of one metric over time.
+fn over_time(
+    rows: &[Row],
+    metric: &str,
+    axis: &Timeline,
+    of: impl Fn(&Row, f64) -> Option<f64>,
+) -> Vec<Point> {
+    let usual = interval(rows);
+    let mut points: Vec<Point> = Vec::new();
+    for row in rows.iter().filter(|row| row.metric == metric) {
+        let Some(span) = axis.span(&row.phase) else { continue };
+        let at = span.epoch + row.start_s;
+        // The first and the last interval of a phase may be short; of a very short one nothing can be said.
+        let (from, to) = (at.max(span.from), (at + usual).min(span.to));
+        if to - from < usual / 4.0 {
+            continue;
+        }
+        points.push((from.midpoint(to), of(row, to - from)));
+    }
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    with_gaps(points)
+}
+
+/// Throughput: all operations, then each.
+fn throughput(rows: &[Row], axis: &Timeline, names: &[String]) -> Chart {
+    let of = |metric: &str| -> Vec<Packed> {
+        let some = |of: &dyn Fn(&Row) -> u64| rows.iter().any(|row| row.metric == metric && of(row) > 0);
+        let series = |name: &str, of: &dyn Fn(&Row) -> u64| {
+            packed(name, &over_time(rows, metric, axis, |row, length| Some(of(row) as f64 / length)), MOST)
+        };
+        let mut all = vec![series("succeeded", &|row| row.ok)];
+        if some(&|row| row.failed) {
+            all.push(series("failed", &|row| row.failed));
+        }
+        if some(&|row| row.dropped) {
+            all.push(series("dropped", &|row| row.dropped));
+        }
+        all
+    };
+    let mut choices = vec![Choice { n: "all operations".into(), s: of("TOTAL") }];
+    if names.len() > 1 {
+        choices.extend(names.iter().map(|name| Choice { n: name.clone(), s: of(name) }));
+    }
+    Chart {
+        id: "throughput".into(),
+        title: "Throughput".into(),
+        unit: "operations/s".into(),
+        log: false,
+        choices,
+    }
+}
+
+fn latencies(rows: &[Row], axis: &Timeline, names: &[String], id: &str, title: &str) -> Chart {
+    let service = id == "service";
+    let choice = |name: &String| Choice {
+        n: name.clone(),
+        s: ["p50", "p99", "p99.9"]
+            .iter()
+            .enumerate()
+            .map(|(at, label)| {
+                let of = |row: &Row, _: f64| if service { row.service_us[at] } else { row.response_us[at] };
+                packed(label, &over_time(rows, name, axis, of), MOST)
+            })
+            .collect(),
+    };
+    let measured =
+        |name: &&String| rows.iter().any(|row| row.metric == **name && row.response_us[0].is_some());
+    let choices = names.iter().filter(measured).map(choice).collect();
+    Chart { id: id.into(), title: title.into(), unit: "us".into(), log: true, choices }
+}
+
+/// Throughput, latencies and the queue of a run.
+pub fn of_load(rows: &[Row], axis: &Timeline, open: bool) -> Vec<Chart> {
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let names = metrics(rows);
+    let mut charts = vec![throughput(rows, axis, &names)];
+    let title = if open { "Response time (from the intended start)" } else { "Response time" };
+    charts.push(latencies(rows, axis, &names, "response", title));
+    if open {
+        charts.push(latencies(rows, axis, &names, "service", "Service time (from sending)"));
+        if rows.iter().any(|row| row.backlog.is_some_and(|n| n > 0.0)) {
+            let points = over_time(rows, "TOTAL", axis, |row, _| row.backlog);
+            charts.extend(Chart::plain(
+                "backlog",
+                "Due arrivals that wait",
+                "arrivals",
+                vec![packed("queue", &points, MOST)],
+            ));
+        }
+    }
+    charts.retain(|chart| !chart.choices.is_empty());
+    charts
+}
+
+/// Steps of the axis between a share and half of what is beyond it.
+const STEPS: i32 = 6;
+
+/// Latency by percentile. Dropped arrivals are longer than any that was measured: the line ends where they begin.
+fn distribution(name: &str, buckets: &Buckets, dropped: u64) -> Option<Distribution> {
+    let count = buckets.count();
+    if count == 0 {
+        return None;
+    }
+    let all = (count + dropped) as f64;
+    let mut out = Distribution { n: name.to_owned(), ..Distribution::default() };
+    for step in 0.. {
+        let x = f64::from(step) / f64::from(STEPS);
+        let share = 1.0 - (-x).exp2();
+        let rank = share * all;
+        // Beyond the last sample there is nothing.
+        if all * (1.0 - share) < 1.0 || rank > count as f64 {
+            break;
+        }
+        let us = buckets.percentile_ns((rank / count as f64 * 100.0).max(1e-9)) as f64 / 1e3;
+        out.x.push((x * 1e3).round() / 1e3);
+        out.y.push(format!("{us:.3e}").parse().unwrap_or(us));
+    }
+    Some(out)
+}
+
+/// Latency by percentile of the measured phase.
+pub fn distributions(dir: &RunDir, phase: &str, open: bool) -> Vec<Distribution> {
+    let Some(recorded) = dir.phases.iter().find(|recorded| recorded.name == phase) else { return Vec::new() };
+    let names = dir.run.metrics.get(phase).map_or(&[][..], Vec::as_slice);
+    let mut all = Vec::new();
+    for (number, name) in names.iter().enumerate().filter(|(_, name)| *name != "CLEANUP") {
+        let Some(slot) = recorded.totals.ok_slot(number) else { continue };
+        let dropped = recorded.totals.outcomes[number][dyno_types::Outcome::Dropped as usize];
+        all.extend(distribution(&format!("{name} response"), &slot.response, dropped));
+        if open {
+            all.extend(distribution(&format!("{name} service"), &slot.service, 0));
+        }
+    }
+    all
+}

@@ -1,0 +1,175 @@
+//! An experiment's runs, read once, reduced to what its page needs.
+
+use crate::experiment::CellRow;
+use dyno_analysis::laws::{Observed, observe};
+use dyno_record::{Buckets, Scale};
+use dyno_rundir::{EndedRun, ExperimentDir, RunDir};
+use std::collections::BTreeMap;
+
+/// One run.
+pub struct OneRun {
+    /// What the journal says.
+    pub ended: EndedRun,
+    /// As operational analysis sees it.
+    pub observed: Option<Observed>,
+    /// Successful operations of each second after the warm-up.
+    pub seconds: BTreeMap<u64, u64>,
+}
+
+/// A cell at a point of a strategy.
+pub struct Row {
+    /// Its figures.
+    pub figures: CellRow,
+    /// Its runs.
+    pub runs: Vec<OneRun>,
+}
+
+/// An experiment.
+pub struct Gathered<'a> {
+    /// Its directory.
+    pub dir: &'a ExperimentDir,
+    /// In the order of cells.
+    pub rows: Vec<Row>,
+    /// What could not be read.
+    pub notes: Vec<String>,
+}
+
+/// Response times of a run: of transactions where operations are parts of them, else of all operations.
+fn responses(dir: &RunDir, into: &mut Buckets) {
+    let names = dir.run.metrics.get("measure").map_or(&[][..], Vec::as_slice);
+    let whole = names.iter().position(|name| name == "TRANSACTION");
+    for phase in dir.phases.iter().filter(|phase| phase.name == "measure") {
+        let slots = phase.totals.slots.iter().step_by(2).enumerate();
+        let wanted = slots.filter(|(metric, _)| whole.is_none_or(|whole| *metric == whole));
+        for slot in wanted.filter_map(|(_, slot)| slot.as_ref()) {
+            // Runs of other units cannot be added up exactly.
+            if slot.response.scale() == into.scale() {
+                into.merge(&slot.response);
+            }
+        }
+    }
+}
+
+fn row(
+    dir: &ExperimentDir,
+    levels: &[(String, String)],
+    runs: Vec<EndedRun>,
+    notes: &mut Vec<String>,
+) -> Row {
+    let count = |holds: &dyn Fn(&EndedRun) -> bool| runs.iter().filter(|run| holds(run)).count();
+    let complete = |run: &EndedRun| run.status == "complete";
+    let mut figures = CellRow {
+        levels: levels.to_vec(),
+        point: runs.first().map_or(String::new(), |run| run.point.clone()),
+        runs: count(&complete),
+        failed: count(&|run| run.status == "failed"),
+        suspect: count(&|run| run.trust == "suspect"),
+        invalid: count(&|run| run.trust == "invalid"),
+        missed: count(&|run| complete(run) && !run.passed),
+        ..CellRow::default()
+    };
+    let throughputs = runs.iter().filter(|run| complete(run)).filter_map(|run| run.throughput).collect();
+    let mut response = Buckets::new(Scale::Ns64);
+    let mut all = Vec::with_capacity(runs.len());
+    for ended in runs {
+        let mut one = OneRun { ended, observed: None, seconds: BTreeMap::new() };
+        if complete(&one.ended) {
+            match RunDir::open(&dir.path.join(&one.ended.dir)) {
+                Ok(found) => {
+                    responses(&found, &mut response);
+                    one.observed = observe(&found);
+                    one.seconds = found.succeeded().unwrap_or_default();
+                    let length =
+                        found.summary.as_ref().and_then(|s| s.measured()).map_or(0.0, |phase| phase.seconds);
+                    // The last second is cut off by the run's end.
+                    one.seconds.retain(|second, _| (*second as f64) < length.floor());
+                }
+                Err(error) => notes.push(format!("{}: no latencies: {error}", one.ended.dir)),
+            }
+        }
+        all.push(one);
+    }
+    figures.fill(throughputs, &response);
+    Row { figures, runs: all }
+}
+
+/// Reads all runs, one after another.
+pub fn gather(dir: &ExperimentDir) -> Gathered<'_> {
+    let (mut rows, mut notes) = (Vec::new(), Vec::new());
+    for cell in &dir.cells {
+        let mut points: Vec<(&str, Vec<EndedRun>)> = Vec::new();
+        for run in dir.runs.iter().filter(|run| run.cell == cell.number) {
+            match points.iter_mut().find(|(point, _)| *point == run.point) {
+                Some((_, runs)) => runs.push(run.clone()),
+                None => points.push((&run.point, vec![run.clone()])),
+            }
+        }
+        if points.is_empty() {
+            notes.push(format!("cell {} ({}) has no run that has ended", cell.number, cell.label));
+        }
+        rows.extend(points.into_iter().map(|(_, runs)| row(dir, &cell.levels, runs, &mut notes)));
+    }
+    if !dir.complete {
+        notes.push(format!(
+            "INCOMPLETE: {} of {} planned runs have ended; what follows is of these",
+            dir.runs.len(),
+            dir.planned
+        ));
+    }
+    Gathered { dir, rows, notes }
+}
+
+impl Gathered<'_> {
+    /// Names of the factors.
+    pub fn factors(&self) -> Vec<&str> {
+        self.dir
+            .cells
+            .first()
+            .map_or(Vec::new(), |cell| cell.levels.iter().map(|(name, _)| name.as_str()).collect())
+    }
+
+    /// Levels of a factor in their order.
+    pub fn levels(&self, factor: usize) -> Vec<&str> {
+        let mut all: Vec<&str> = Vec::new();
+        for cell in &self.dir.cells {
+            if let Some((_, label)) =
+                cell.levels.get(factor).filter(|(_, label)| !all.contains(&label.as_str()))
+            {
+                all.push(label);
+            }
+        }
+        all
+    }
+
+    /// Rows that agree in all factors but those left out, with the words for what they share.
+    pub fn groups(&self, left_out: &[usize]) -> Vec<(String, Vec<&Row>)> {
+        let mut all: Vec<(String, Vec<&Row>)> = Vec::new();
+        for row in &self.rows {
+            let shared = row.figures.levels.iter().enumerate().filter(|(at, _)| !left_out.contains(at));
+            let words: Vec<String> = shared.map(|(_, (name, label))| format!("{name} {label}")).collect();
+            let words = words.join(", ");
+            match all.iter_mut().find(|(known, _)| *known == words) {
+                Some((_, rows)) => rows.push(row),
+                None => all.push((words, vec![row])),
+            }
+        }
+        all
+    }
+
+    /// Factors whose levels differ in the number of users while all others are the same.
+    pub fn factors_of_users(&self) -> Vec<usize> {
+        let varies = |factor: &usize| {
+            let others: Vec<usize> = vec![*factor];
+            self.groups(&others).iter().any(|(_, rows)| {
+                let mut users: Vec<(&str, f64)> = Vec::new();
+                for row in rows {
+                    let level = row.figures.levels[*factor].1.as_str();
+                    let seen = row.runs.iter().filter_map(|run| run.observed.as_ref()?.users);
+                    users.extend(seen.map(|users| (level, users)));
+                }
+                users.iter().any(|one| users.iter().any(|other| one.0 != other.0 && one.1 != other.1))
+            })
+        };
+        (0..self.factors().len()).filter(varies).collect()
+    }
+}

@@ -1,0 +1,194 @@
+//! What the figures mean: stability, operational laws, diagnosis.
+
+use super::text::{esc, heads, percent, rate, shell, table, us};
+use dyno_analysis::diagnose::Finding;
+use dyno_analysis::laws::{checks, observe};
+use dyno_analysis::series::{Label, Stability};
+use dyno_rundir::RunDir;
+use dyno_rundir::schema::Summary;
+use std::collections::BTreeMap;
+
+/// Whole seconds of the measured phase that were recorded, and operations in each.
+pub fn whole_seconds(summary: &Summary, seconds: &BTreeMap<u64, u64>) -> (Vec<u64>, Vec<f64>) {
+    let length =
+        summary.phases.iter().find(|phase| phase.name == "measure").map_or(0.0, |phase| phase.seconds);
+    seconds.range(..length.floor() as u64).map(|(second, count)| (*second, *count as f64)).unzip()
+}
+
+/// The section "stability".
+pub fn stability(found: Option<&Stability>) -> String {
+    let Some(found) = found else {
+        return "<p>Whether the run was steady cannot be said: that takes at least 10 whole seconds of the measured phase.</p>\n"
+            .into();
+    };
+    let mut rows = Vec::new();
+    for (number, segment) in found.segments.iter().enumerate() {
+        let what = match segment.label {
+            Label::WarmUp => "warm-up",
+            Label::Level => "level",
+            Label::Collapse => "collapse",
+            Label::Recovery => "recovery",
+        };
+        let stands = if number == found.headline { ", stands for the run" } else { "" };
+        rows.push(vec![
+            format!("{what}{stands}"),
+            format!("{} to {} s", segment.range.0, segment.range.1),
+            rate(segment.median),
+            rate(segment.mean),
+        ]);
+    }
+    let mut out =
+        table("Levels of throughput", &heads(&["level", "seconds", "median, 1/s", "mean, 1/s"]), &rows, 2);
+    let mut lines = vec![match found.segments.len() {
+        1 => "No change of level of 5 % or more was found.".to_owned(),
+        n => format!("The level changed {} time(s).", n - 1),
+    }];
+    if let Some(alarm) = found.alarm {
+        let (before, after) = (&found.segments[alarm - 1], &found.segments[alarm]);
+        lines.push(format!(
+            "After {} s throughput went from {}/s to {}/s: one figure for the whole run would hide it.",
+            after.range.0,
+            rate(before.median),
+            rate(after.median)
+        ));
+    }
+    lines.push(format!("Warm-up inside of the measured phase: {} s.", found.warm_up));
+    lines.push(match &found.steady {
+        Some(steady) => format!(
+            "Mean of the level that stands for the run: {}/s +- {}/s (95 %, means of batches of {} s{}).",
+            rate(steady.interval.mean),
+            rate(steady.interval.half_width),
+            steady.batch,
+            if steady.independent {
+                ""
+            } else {
+                "; batches are still alike, so the interval is too narrow: run longer"
+            }
+        ),
+        None => "The run is too short for an interval of its mean: that takes ten batches.".into(),
+    });
+    lines.push(match &found.period {
+        Some(period) => format!(
+            "It repeats itself every {} s (autocorrelation {:.2}): measure several periods.",
+            period.intervals, period.strength
+        ),
+        None => "No period was found.".into(),
+    });
+    if let Some(trend) = &found.trend {
+        lines.push(match trend.p < 0.05 {
+            true => format!("It drifts by {:+.3}/s in a second (p = {:.3}).", trend.slope, trend.p),
+            false => format!("No drift (p = {:.2}).", trend.p),
+        });
+    }
+    let (plain, robust) = found.variation;
+    lines.push(format!("Variation between seconds: {} (robust: {}).", percent(plain), percent(robust)));
+    lines.push(match found.stalls.len() {
+        0 => "No second fell below half of the median.".into(),
+        n => format!(
+            "{n} stall(s): seconds below half of the median; the first after {} s.",
+            found.stalls[0].at
+        ),
+    });
+    out.push_str("<ul class=\"reasons\">");
+    lines.iter().for_each(|line| out.push_str(&format!("<li>{}</li>", esc(line))));
+    out.push_str("</ul>\n");
+    out
+}
+
+/// The section "laws".
+pub fn laws(dir: &RunDir) -> String {
+    let Some(observed) = observe(dir) else {
+        return "<p>The laws cannot be checked: there is no measured phase with a successful operation.</p>\n".into();
+    };
+    let side = |value: f64, unit: &str| match unit {
+        "us" => us(value),
+        unit => format!("{} {unit}", rate(value)),
+    };
+    let rows: Vec<Vec<String>> = checks(&observed)
+        .iter()
+        .map(|law| {
+            let testable = law.holds != dyno_analysis::laws::Holds::NotTestable;
+            let cell = |text: String| if testable { text } else { "-".into() };
+            vec![
+                law.law.to_owned(),
+                law.formula.to_owned(),
+                law.holds.word().to_owned(),
+                law.cause.clone().unwrap_or_default(),
+                cell(side(law.measured, law.unit)),
+                cell(side(law.expected, law.unit)),
+                cell(format!("{:+.2} %", law.error * 100.0)),
+            ]
+        })
+        .collect();
+    let names = heads(&["law", "formula", "verdict", "cause", "measured", "by the law", "error"]);
+    let mut out = format!(
+        "<p>Identities that hold for every system; where one fails, the measurement is wrong.</p>\n<div \
+            class=\"long\">{}</div>\n",
+        table("Operational laws", &names, &rows, 4)
+    );
+    if !observed.uses.is_empty() {
+        let rows: Vec<Vec<String>> = observed
+            .uses
+            .iter()
+            .map(|used| {
+                vec![
+                    used.name.clone(),
+                    format!("{:.2}", used.busy),
+                    used.servers.map_or("unknown".into(), |n| format!("{n:.0}")),
+                    used.servers.filter(|n| *n > 0.0).map_or("-".into(), |n| percent(used.busy / n)),
+                    us(used.busy / observed.throughput * 1e6),
+                ]
+            })
+            .collect();
+        let names =
+            heads(&["resource", "busy on average", "it has", "utilisation", "demand of an operation"]);
+        out.push_str(&table("Utilisation and service demand (U = X D)", &names, &rows, 1));
+    }
+    out
+}
+
+/// Confidence as a word beside the number.
+fn sureness(confidence: f64) -> &'static str {
+    match confidence {
+        c if c >= 0.8 => "very likely",
+        c if c >= 0.5 => "likely",
+        _ => "possible",
+    }
+}
+
+/// The section "diagnosis": what limits the run.
+pub fn diagnosis(findings: &[Finding], watched: bool) -> String {
+    if findings.is_empty() {
+        let why = match watched {
+            true => "Nothing that was watched is near a limit: no finding.",
+            false => "Host, server and database were not watched: what limits the run cannot be said.",
+        };
+        return format!("<p>{why}</p>\n");
+    }
+    let mut out = String::new();
+    for (number, finding) in findings.iter().enumerate() {
+        out.push_str(&format!(
+            "<article class=\"finding\"><h3>{}. {} <small class=\"dim\">{}, confidence {:.0} %</small></h3>\n",
+            number + 1,
+            esc(&finding.claim),
+            sureness(finding.confidence),
+            finding.confidence * 100.0
+        ));
+        for (title, lines) in [("For it", &finding.evidence), ("Against it", &finding.against)] {
+            if !lines.is_empty() {
+                let items: String = lines.iter().map(|line| format!("<li>{}</li>", esc(line))).collect();
+                out.push_str(&format!("<p>{title}:</p><ul class=\"reasons\">{items}</ul>\n"));
+            }
+        }
+        out.push_str(&format!(
+            "<p>{}</p>\n<p>To settle it: {}</p>\n",
+            esc(finding.advice),
+            esc(&finding.experiment)
+        ));
+        if !finding.command.is_empty() {
+            out.push_str(&format!("<pre>{}</pre>\n", esc(&shell(&finding.command))));
+        }
+        out.push_str("</article>\n");
+    }
+    out
+}

@@ -1,0 +1,189 @@
+//! Small drawings that need no script: points with intervals, and lines, on an axis of numbers or of words.
+
+use super::text::esc;
+use std::fmt::Write as _;
+
+/// The axis across.
+pub enum Across {
+    /// Words side by side; the x of a point is their number.
+    Words(Vec<String>),
+    /// Numbers, in doublings if they span a lot.
+    Numbers,
+}
+
+/// A point: x, y, half of its interval.
+pub type Dot = (f64, f64, Option<f64>);
+
+/// A line through points, with its name.
+pub struct Line {
+    /// Its name.
+    pub name: String,
+    /// Colour and dash: 1 to 7.
+    pub style: usize,
+    /// Its points.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A drawing.
+pub struct Plot {
+    /// Its title.
+    pub title: String,
+    /// What is across.
+    pub across: String,
+    /// The axis across.
+    pub axis: Across,
+    /// Measured points.
+    pub dots: Vec<Dot>,
+    /// Lines.
+    pub lines: Vec<Line>,
+    /// The least top of the axis up, so that several drawings have the same.
+    pub top: f64,
+    /// Figures of the axis up.
+    pub show: fn(f64) -> String,
+}
+
+const WIDTH: f64 = 460.0;
+const HEIGHT: f64 = 250.0;
+const LEFT: f64 = 64.0;
+const BOTTOM: f64 = 44.0;
+const TOP: f64 = 10.0;
+const RIGHT: f64 = 12.0;
+const DASH: [&str; 4] = ["", "7 3", "2 3", "9 3 2 3"];
+
+/// A step of 1, 2 or 5 times a power of ten that gives about `count` ticks.
+fn step(top: f64, count: f64) -> f64 {
+    let raw = (top / count).max(f64::MIN_POSITIVE);
+    let power = 10f64.powf(raw.log10().floor());
+    [1.0, 2.0, 5.0, 10.0].into_iter().map(|n| n * power).find(|n| *n >= raw).unwrap_or(raw)
+}
+
+impl Plot {
+    fn numbers(&self) -> (f64, f64, bool) {
+        let all = self
+            .dots
+            .iter()
+            .map(|dot| dot.0)
+            .chain(self.lines.iter().flat_map(|l| l.points.iter().map(|p| p.0)));
+        let (low, high) = all.fold((f64::INFINITY, 0.0_f64), |(a, b), x| (a.min(x), b.max(x)));
+        let low = if low.is_finite() { low } else { 0.0 };
+        let doublings = low > 0.0 && high / low >= 8.0;
+        if doublings { (low.log2(), high.log2(), true) } else { (0.0, high.max(1e-9), false) }
+    }
+
+    fn place(&self) -> impl Fn(f64) -> f64 {
+        let room = WIDTH - LEFT - RIGHT;
+        let (low, high, doublings) = match &self.axis {
+            Across::Words(words) => (-0.5, words.len() as f64 - 0.5, false),
+            Across::Numbers => self.numbers(),
+        };
+        move |x| {
+            let x = if doublings { x.log2() } else { x };
+            LEFT + (x - low) / (high - low).max(1e-9) * room
+        }
+    }
+
+    fn across(&self, out: &mut String, x: &impl Fn(f64) -> f64) {
+        let base = HEIGHT - BOTTOM;
+        let mut label = |at: f64, text: &str, anchor: &str| {
+            let _ = write!(
+                out,
+                "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
+                base + 17.0,
+                esc(text)
+            );
+        };
+        match &self.axis {
+            Across::Words(words) => {
+                let room = (WIDTH - LEFT - RIGHT) / words.len().max(1) as f64;
+                let most = ((room / 7.0) as usize).max(2);
+                for (number, word) in words.iter().enumerate() {
+                    let short: String = match word.chars().count() > most {
+                        true => word.chars().take(most - 1).chain(std::iter::once('\u{2026}')).collect(),
+                        false => word.clone(),
+                    };
+                    label(x(number as f64), &short, "middle");
+                }
+            }
+            Across::Numbers => {
+                let (low, high, doublings) = self.numbers();
+                let ticks: Vec<f64> = match doublings {
+                    true => (low.floor() as i32..=high.ceil() as i32).map(|n| f64::from(n).exp2()).collect(),
+                    false => (0..=10).map(|n| f64::from(n) * step(high, 6.0)).collect(),
+                };
+                let inside = |tick: &f64| (LEFT - 1.0..=WIDTH - RIGHT + 1.0).contains(&x(*tick));
+                ticks
+                    .into_iter()
+                    .filter(inside)
+                    .for_each(|tick| label(x(tick), &format!("{tick}"), "middle"));
+            }
+        }
+        let middle = LEFT + (WIDTH - LEFT - RIGHT) / 2.0;
+        let _ = write!(
+            out,
+            "<text x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            HEIGHT - 6.0,
+            esc(&self.across)
+        );
+    }
+
+    /// The drawing as a figure.
+    pub fn draw(&self) -> String {
+        let reach = self.dots.iter().map(|(_, y, half)| y + half.unwrap_or(0.0));
+        let lines = self.lines.iter().flat_map(|line| line.points.iter().map(|p| p.1));
+        let top = reach.chain(lines).filter(|y| y.is_finite()).fold(self.top, f64::max).max(1e-9) * 1.05;
+        let base = HEIGHT - BOTTOM;
+        let y = |value: f64| base - value.clamp(0.0, top) / top * (base - TOP);
+        let x = self.place();
+        let mut out = format!(
+            "<figure><figcaption>{0}</figcaption><svg class=\"fixed\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
+             aria-label=\"{0}\">",
+            esc(&self.title)
+        );
+        let step = step(top, 4.0);
+        for tick in (0..12).map(|n| f64::from(n) * step).filter(|tick| *tick <= top) {
+            let at = y(tick);
+            let _ = write!(
+                out,
+                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
+                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                WIDTH - RIGHT,
+                LEFT - 6.0,
+                at + 4.0,
+                esc(&(self.show)(tick))
+            );
+        }
+        self.across(&mut out, &x);
+        for line in &self.lines {
+            let mut path = String::new();
+            for (number, (px, py)) in line.points.iter().enumerate() {
+                let _ = write!(path, "{}{:.1} {:.1}", if number == 0 { "M" } else { "L" }, x(*px), y(*py));
+            }
+            let (style, dash) = (line.style % 8, DASH[line.style % DASH.len()]);
+            let _ = write!(out, "<path class=\"s k{style}\" stroke-dasharray=\"{dash}\" d=\"{path}\"/>");
+        }
+        for (px, py, half) in &self.dots {
+            let (cx, cy) = (x(*px), y(*py));
+            if let Some(half) = half {
+                let (low, high) = (y(py - half), y(py + half));
+                let _ = write!(
+                    out,
+                    "<path class=\"s k0\" d=\"M{cx:.1} {low:.1}V{high:.1}M{0:.1} {low:.1}h8M{0:.1} {high:.1}h8\"/>",
+                    cx - 4.0
+                );
+            }
+            let _ = write!(out, "<circle class=\"f0\" cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"3.5\"/>");
+        }
+        out.push_str("</svg><div class=\"legend\">");
+        for line in &self.lines {
+            let (style, dash) = (line.style % 8, DASH[line.style % DASH.len()]);
+            let _ = write!(
+                out,
+                "<span><svg viewBox=\"0 0 26 10\" aria-hidden=\"true\"><path class=\"s k{style}\" stroke-dasharray=\"{dash}\" \
+                 d=\"M0 5H26\"/></svg> {}</span>",
+                esc(&line.name)
+            );
+        }
+        out.push_str("</div></figure>\n");
+        out
+    }
+}

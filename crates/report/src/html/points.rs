@@ -1,0 +1,130 @@
+//! Series over time: cut to a number of points without losing an extreme, and packed for the page.
+
+use serde::Serialize;
+
+/// A value at a time (seconds from the page's origin); `None` is a gap.
+pub type Point = (f64, Option<f64>);
+
+/// A series as the page holds it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Packed {
+    /// Its name.
+    pub n: String,
+    /// Times: hundredths of a second, each less the one before.
+    pub t: Vec<i64>,
+    /// Values to four significant digits; `null` is a gap.
+    pub v: Vec<Option<f64>>,
+}
+
+/// Most points of a chart's series.
+pub const MOST: usize = 2_000;
+
+/// At most `most` points (at least 4): of every stretch of time the least and the greatest, in their order. A stretch without a
+/// value stays a gap.
+pub fn decimate(points: &[Point], most: usize) -> Vec<Point> {
+    let most = most.max(4);
+    if points.len() <= most {
+        return points.to_vec();
+    }
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
+    let buckets = most / 2;
+    let width = ((last.0 - first.0) / buckets as f64).max(f64::MIN_POSITIVE);
+    let place = |at: f64| (((at - first.0) / width) as usize).min(buckets - 1);
+    let mut out = Vec::with_capacity(most);
+    for part in points.chunk_by(|a, b| place(a.0) == place(b.0)) {
+        let known = part.iter().filter_map(|(at, value)| value.map(|v| (*at, v)));
+        let least = known.clone().min_by(|a, b| a.1.total_cmp(&b.1));
+        let greatest = known.max_by(|a, b| a.1.total_cmp(&b.1));
+        match (least, greatest) {
+            (Some(least), Some(greatest)) => {
+                let (one, other) = if least.0 <= greatest.0 { (least, greatest) } else { (greatest, least) };
+                out.push((one.0, Some(one.1)));
+                if other.0 > one.0 {
+                    out.push((other.0, Some(other.1)));
+                }
+            }
+            _ => out.push((part[0].0, None)),
+        }
+    }
+    out
+}
+
+/// Breaks a series where samples are missing: where the step is more than three times the usual one.
+pub fn with_gaps(points: Vec<Point>) -> Vec<Point> {
+    let mut steps: Vec<f64> = points.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    if steps.len() < 3 {
+        return points;
+    }
+    let middle = steps.len() / 2;
+    let usual = *steps.select_nth_unstable_by(middle, f64::total_cmp).1;
+    let mut out: Vec<Point> = Vec::with_capacity(points.len());
+    for point in points {
+        if let Some(last) = out.last().filter(|last| point.0 - last.0 > 3.0 * usual && last.1.is_some()) {
+            out.push((last.0 + usual, None));
+        }
+        out.push(point);
+    }
+    out
+}
+
+/// Four significant digits.
+fn rounded(value: f64) -> Option<f64> {
+    if value == 0.0 {
+        return Some(0.0);
+    }
+    format!("{value:.3e}").parse().ok().filter(|v: &f64| v.is_finite())
+}
+
+/// A series of at most `most` points; of values that do not change only the ends of the stretch.
+pub fn packed(name: &str, points: &[Point], most: usize) -> Packed {
+    let points: Vec<Point> =
+        decimate(points, most).into_iter().map(|(at, value)| (at, value.and_then(rounded))).collect();
+    let same = |at: usize| {
+        at > 0
+            && at + 1 < points.len()
+            && points[at - 1].1 == points[at].1
+            && points[at].1 == points[at + 1].1
+    };
+    let mut out = Packed { n: name.to_owned(), ..Packed::default() };
+    let mut before = 0;
+    for (at, (time, value)) in points.iter().enumerate() {
+        if same(at) {
+            continue;
+        }
+        let now = (time * 100.0).round() as i64;
+        out.t.push(now - before);
+        out.v.push(*value);
+        before = now;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extremes_survive() {
+        let mut points: Vec<Point> = (0..36_000).map(|i| (f64::from(i) / 10.0, Some(100.0))).collect();
+        points[17].1 = Some(1.0);
+        points[30_001].1 = Some(9_000.0);
+        let few = decimate(&points, MOST);
+        assert!(few.len() <= MOST && few.len() > 900, "{}", few.len());
+        assert!(few.contains(&(1.7, Some(1.0))) && few.contains(&(3000.1, Some(9_000.0))));
+        assert!(few.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        let packed = packed("a", &points, MOST);
+        assert_eq!(packed.t.len(), packed.v.len());
+        assert!(packed.t.len() < 20, "a level is its ends: {}", packed.t.len());
+        assert_eq!(packed.t.iter().sum::<i64>(), 359_990);
+    }
+
+    #[test]
+    fn gaps_stay_gaps() {
+        let mut points: Vec<Point> = (0..10_000).map(|i| (f64::from(i), Some(f64::from(i)))).collect();
+        points[4_000..6_000].iter_mut().for_each(|point| point.1 = None);
+        let few = decimate(&points, 100);
+        assert!(few.iter().any(|(at, value)| (4_000.0..6_000.0).contains(at) && value.is_none()));
+        let held: Vec<Point> = [0.0, 1.0, 2.0, 3.0, 9.0, 10.0].map(|at| (at, Some(1.0))).to_vec();
+        assert_eq!(with_gaps(held)[4], (4.0, None));
+    }
+}

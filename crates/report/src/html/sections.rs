@@ -1,0 +1,428 @@
+//! The sections of a run's page, in their order.
+
+use super::charts::Data;
+use super::judged;
+use super::page::{Report, figure};
+use super::text::{bytes, esc, heads, percent, rate, shell, table, us, whole};
+use super::timeline::Mark;
+use dyno_analysis::series::Stability;
+use dyno_rundir::schema::{Latency, Metric, Phase, Status, Summary, Trust};
+use std::fmt::Write as _;
+
+/// What is drawn, and what was noticed while it was made.
+pub struct Made<'a> {
+    /// For the script.
+    pub data: &'a Data,
+    /// How many of the charts are of the load; the others are of monitors.
+    pub load: usize,
+    /// Events.
+    pub marks: &'a [Mark],
+    /// Series that never changed.
+    pub constant: &'a [(String, f64)],
+    /// What cannot be said.
+    pub notes: &'a [String],
+}
+
+/// Identifiers and titles.
+const SECTIONS: [(&str, &str); 9] = [
+    ("time", "Throughput and latency over time"),
+    ("percentiles", "Latency by percentile"),
+    ("operations", "Operations and outcomes"),
+    ("resources", "Resources and database"),
+    ("stability", "Stability"),
+    ("laws", "Laws"),
+    ("diagnosis", "Diagnosis"),
+    ("environment", "Environment and settings"),
+    ("repeat", "Repeat this run"),
+];
+
+/// Events that are listed at most.
+const LISTED: usize = 200;
+
+/// Everything between `<body>` and the data.
+pub fn body(report: &Report<'_>, made: &Made<'_>, steady: Option<&Stability>) -> String {
+    let mut out = format!("<header>\n{}", headline(report, made, steady));
+    out.push_str("<nav aria-label=\"Sections\"><ul>");
+    for (id, title) in SECTIONS {
+        let _ = write!(out, "<li><a href=\"#{id}\">{title}</a></li>");
+    }
+    out.push_str("</ul></nav>\n</header>\n<main id=\"main\" tabindex=\"-1\">\n");
+    for (id, title) in SECTIONS {
+        let text = match id {
+            "time" => over_time(made),
+            "percentiles" => by_percentile(made),
+            "operations" => operations(report.summary),
+            "resources" => resources(report, made),
+            "stability" => judged::stability(steady),
+            "laws" => judged::laws(report.dir),
+            "diagnosis" => judged::diagnosis(report.findings, report.recording.is_some()),
+            "environment" => environment(report),
+            _ => repeat(report),
+        };
+        let _ = write!(
+            out,
+            "<section id=\"{id}\" aria-labelledby=\"h-{id}\">\n<h2 id=\"h-{id}\">{title}</h2>\n{text}</section>\n"
+        );
+    }
+    out.push_str("</main>\n");
+    out
+}
+
+fn tile(out: &mut String, name: &str, value: &str, more: &str) {
+    let more = if more.is_empty() { String::new() } else { format!("<small>{}</small>", esc(more)) };
+    let _ = write!(out, "<div><dt>{}</dt><dd>{}{more}</dd></div>", esc(name), esc(value));
+}
+
+/// Verdict and the figures that stand for the run.
+fn headline(report: &Report<'_>, made: &Made<'_>, steady: Option<&Stability>) -> String {
+    let summary = report.summary;
+    let (class, word) = match summary.verdict.trust {
+        Trust::Valid => ("valid", "VALID"),
+        Trust::Suspect => ("suspect", "SUSPECT"),
+        Trust::Invalid => ("invalid", "INVALID"),
+    };
+    let mut out = format!(
+        "<h1>{} on {}</h1>\n<p><strong class=\"trust {class}\">{word}</strong> <span class=\"dim\">{}, {}</span></p>\n",
+        esc(&summary.title),
+        esc(&summary.database),
+        esc(&summary.target),
+        esc(&summary.started)
+    );
+    let words = match summary.status {
+        Status::Complete => None,
+        Status::Running => {
+            Some("INCOMPLETE: the run was killed or is still under way; this is what it recorded.")
+        }
+        Status::Interrupted => Some("INTERRUPTED: this is what was measured until then."),
+        Status::Failed => Some("FAILED: the run ended by an error."),
+    };
+    words.into_iter().for_each(|words| out.push_str(&format!("<p class=\"note\">{words}</p>\n")));
+    if !summary.verdict.reasons.is_empty() {
+        out.push_str("<ul class=\"reasons\">");
+        for reason in &summary.verdict.reasons {
+            let class = if reason.trust == Trust::Invalid { "invalid" } else { "suspect" };
+            let _ = write!(
+                out,
+                "<li><strong class=\"{class}\">{class} {}</strong>: {}</li>",
+                esc(&reason.check),
+                esc(&reason.text)
+            );
+        }
+        out.push_str("</ul>\n");
+    }
+    match summary.measured() {
+        Some(phase) => figures(&mut out, phase, steady),
+        None => {
+            out.push_str("<p class=\"note\">No phase was recorded: there is no figure for this run.</p>\n")
+        }
+    }
+    if !summary.thresholds.is_empty() {
+        let row = |t: &dyno_rundir::schema::Threshold| {
+            let measured = t.measured.map_or("not measurable".into(), |value| match &t.expression {
+                e if e.starts_with("throughput") => format!("{}/s", rate(value)),
+                e if e.starts_with("errors") => format!("{value:.3} %"),
+                _ => us(value),
+            });
+            vec![(if t.passed { "PASS" } else { "FAIL" }).to_owned(), t.expression.clone(), measured]
+        };
+        let rows: Vec<Vec<String>> = summary.thresholds.iter().map(row).collect();
+        out.push_str(&table("Thresholds", &heads(&["result", "threshold", "measured"]), &rows, 2));
+    }
+    made.notes.iter().for_each(|note| out.push_str(&format!("<p class=\"note\">{}</p>\n", esc(note))));
+    out
+}
+
+fn figures(out: &mut String, phase: &Phase, steady: Option<&Stability>) {
+    out.push_str("<dl class=\"figures\">");
+    let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
+    let level = steady.and_then(|steady| steady.steady.as_ref());
+    let more = level.map_or(String::new(), |level| {
+        format!("steady level {} +- {} (95 %)", rate(level.interval.mean), rate(level.interval.half_width))
+    });
+    tile(out, "Throughput", &format!("{}/s", rate(phase.throughput)), &more);
+    if let Some(offered) = phase.offered {
+        tile(out, "Offered", &format!("{}/s", rate(offered)), "scheduled arrivals");
+    }
+    let busiest = phase
+        .metrics
+        .iter()
+        .filter(|m| m.name != "CLEANUP")
+        .max_by_key(|m| m.response.as_ref().map_or(0, |l| l.count));
+    if let Some((metric, latency)) = busiest.and_then(|m| Some((m, m.response.as_ref()?))) {
+        for name in ["p50", "p99", "p99.9"] {
+            let value = match latency.percentiles_us.get(name) {
+                Some(Some(value)) => us(*value),
+                Some(None) => "dropped".into(),
+                None => "too few".into(),
+            };
+            tile(out, &format!("{name} response"), &value, &metric.name);
+        }
+    }
+    let failed = phase.outcomes.values().sum::<u64>().saturating_sub(ok);
+    let share = if phase.arrivals > 0 { failed as f64 / phase.arrivals as f64 } else { 0.0 };
+    tile(
+        out,
+        "Failed",
+        &whole(failed as f64),
+        &format!("{} of {} arrivals", percent(share), whole(phase.arrivals as f64)),
+    );
+    let users = phase.client.users * phase.client.pipeline.max(1);
+    let load = match phase.offered {
+        Some(_) => format!("open loop, {} connections", phase.client.users),
+        None => format!("closed loop, {users} users"),
+    };
+    tile(out, "Measured", &format!("{:.1} s", phase.seconds), &load);
+    out.push_str("</dl>\n");
+    if ok == 0 {
+        out.push_str("<p class=\"note\">No operation succeeded: there is no latency, and throughput is 0 because of that.</p>\n");
+    }
+}
+
+fn over_time(made: &Made<'_>) -> String {
+    let mut out = String::from(
+        "<div class=\"tools\"><button type=\"button\" id=\"zoomin\">Zoom in</button>\
+         <button type=\"button\" id=\"zoomout\">Zoom out\
+         </button><button type=\"button\" id=\"reset\">Whole run</button>\
+         <span id=\"phases\"></span><span id=\"view\"></span><span id=\"at\" class=\"dim\"></span>\
+         </div>\n",
+    );
+    if made.load == 0 {
+        out.push_str("<p>No interval was recorded: there is nothing to draw.</p>\n");
+    } else {
+        out.push_str(
+            "<p class=\"dim\">Shaded: loading and warm-up. Dashed: events. Time counts from the first phase. Drag over a \
+                chart to zoom; \
+             a chart with the focus takes arrow keys, +, - and 0. Points are the least and the greatest of each stretch.</p>\n",
+        );
+    }
+    made.data.charts[..made.load].iter().enumerate().for_each(|(n, chart)| out.push_str(&figure(n, chart)));
+    if !made.marks.is_empty() {
+        let rows: Vec<Vec<String>> = made
+            .marks
+            .iter()
+            .take(LISTED)
+            .map(|mark| vec![format!("{:.1} s", mark.at), mark.text.clone()])
+            .collect();
+        let list = table("Events", &heads(&["time", "event"]), &rows, 2);
+        let _ = writeln!(
+            out,
+            "<details open class=\"long\"><summary>{} event(s)</summary>{list}</details>",
+            made.marks.len()
+        );
+        if made.marks.len() > LISTED {
+            let _ = writeln!(out, "<p>The first {LISTED} are listed; events.jsonl has all of them.</p>");
+        }
+    }
+    out
+}
+
+fn by_percentile(made: &Made<'_>) -> String {
+    if made.data.distributions.is_empty() {
+        return "<p>No successful operation was measured: there is no latency to show.</p>\n".into();
+    }
+    "<figure data-percentiles><figcaption>Response time <small></small></figcaption><div class=\"plot\"></div>\
+     <div class=\"legend\"></div></figure>\n<p class=\"dim\">The axis is log2(1 / (1 - p)): every step halves what lies \
+         beyond. A line ends \
+     where its last sample lies, or where dropped arrivals begin.</p>\n"
+        .into()
+}
+
+const COLUMNS: [&str; 5] = ["p50", "p90", "p99", "p99.9", "p99.99"];
+
+fn latencies(out: &mut String, phase: &Phase, title: &str, pick: impl Fn(&Metric) -> Option<&Latency>) {
+    let rows: Vec<Vec<String>> = phase
+        .metrics
+        .iter()
+        .filter_map(|metric| {
+            let latency = pick(metric)?;
+            let mut row = vec![
+                metric.name.clone(),
+                whole(latency.count as f64),
+                us(latency.mean_us),
+                latency.min_us.map_or("-".into(), us),
+            ];
+            row.extend(COLUMNS.iter().map(|name| match latency.percentiles_us.get(*name) {
+                Some(Some(value)) => us(*value),
+                Some(None) => "dropped".into(),
+                None => "-".into(),
+            }));
+            row.push(latency.max_us.map_or("-".into(), us));
+            Some(row)
+        })
+        .collect();
+    if !rows.is_empty() {
+        let mut names = heads(&["operation", "count", "mean", "min"]);
+        names.extend(COLUMNS.iter().map(|name| (*name).to_owned()));
+        names.push("max".into());
+        out.push_str(&table(title, &names, &rows, 1));
+    }
+}
+
+fn operations(summary: &Summary) -> String {
+    let mut out = String::new();
+    let rows: Vec<Vec<String>> = summary
+        .phases
+        .iter()
+        .map(|phase| {
+            let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
+            vec![
+                phase.name.clone(),
+                format!("{:.1} s", phase.seconds),
+                whole(phase.arrivals as f64),
+                whole(ok as f64),
+                whole(phase.outcomes.values().sum::<u64>().saturating_sub(ok) as f64),
+                rate(phase.throughput),
+            ]
+        })
+        .collect();
+    let names = heads(&["phase", "length", "arrivals", "succeeded", "failed", "succeeded, 1/s"]);
+    out.push_str(&table("Phases", &names, &rows, 1));
+    let Some(phase) = summary.measured() else { return out };
+    let mut outcomes: Vec<&str> =
+        phase.metrics.iter().flat_map(|metric| metric.outcomes.keys().map(String::as_str)).collect();
+    outcomes.sort_unstable();
+    outcomes.dedup();
+    let count = |metric: &Metric, name: &str| metric.outcomes.get(name).copied().unwrap_or(0);
+    let rows: Vec<Vec<String>> = phase
+        .metrics
+        .iter()
+        .map(|metric| {
+            let figures = outcomes.iter().map(|name| whole(count(metric, name) as f64));
+            std::iter::once(metric.name.clone()).chain(figures).collect()
+        })
+        .collect();
+    let mut names = heads(&["operation"]);
+    names.extend(outcomes.iter().map(|name| (*name).to_owned()));
+    out.push_str(&table("Requests by outcome", &names, &rows, 1));
+    latencies(&mut out, phase, "Response time from the intended start (succeeded)", |m| m.response.as_ref());
+    latencies(&mut out, phase, "Service time from sending (succeeded)", |m| m.service.as_ref());
+    latencies(&mut out, phase, "Service time (failed)", |m| m.failed_service.as_ref());
+    if !phase.errors.is_empty() {
+        let rows: Vec<Vec<String>> =
+            phase.errors.iter().map(|(class, text)| vec![class.clone(), text.clone()]).collect();
+        let list = table("First error of each class", &heads(&["class", "error"]), &rows, 2);
+        let _ = write!(out, "<div class=\"long\">{list}</div>");
+    }
+    if !phase.drops.is_empty() {
+        let rows: Vec<Vec<String>> = phase
+            .drops
+            .iter()
+            .take(LISTED)
+            .map(|(at, n)| vec![format!("{at} s"), whole(*n as f64)])
+            .collect();
+        let list = table("Dropped arrivals by intended second", &heads(&["second", "dropped"]), &rows, 0);
+        let _ = writeln!(out, "<details><summary>Dropped arrivals</summary>{list}</details>");
+    }
+    out
+}
+
+fn resources(report: &Report<'_>, made: &Made<'_>) -> String {
+    let charts = &made.data.charts[made.load..];
+    if charts.is_empty() {
+        return "<p>Host, server and database were not watched, or nothing of it can be put on the run's axis of time: \
+            nothing can \
+                be said about resources.</p>\n"
+            .into();
+    }
+    let mut out = String::new();
+    if let Some(seen) = report.summary.measured().and_then(|phase| phase.monitor.as_ref()) {
+        let mut text = String::new();
+        crate::monitored::block(&mut text, seen, "Measured phase, means");
+        let _ = writeln!(out, "<pre>{}</pre>", esc(text.trim()));
+    }
+    out.push_str("<div class=\"grid2\">\n");
+    for (number, chart) in charts.iter().enumerate() {
+        out.push_str(&figure(made.load + number, chart));
+    }
+    out.push_str("</div>\n");
+    if !made.constant.is_empty() {
+        let rows: Vec<Vec<String>> =
+            made.constant.iter().map(|(name, value)| vec![name.clone(), format!("{value}")]).collect();
+        let list = table(
+            "Series that did not change",
+            &heads(&["series", "value (counters: per second)"]),
+            &rows,
+            1,
+        );
+        let _ = writeln!(
+            out,
+            "<details><summary>{} series did not change</summary>{list}</details>",
+            made.constant.len()
+        );
+    }
+    out
+}
+
+fn environment(report: &Report<'_>) -> String {
+    let (run, host) = (&report.dir.run, &report.dir.environment);
+    let mut rows = vec![
+        ("dyno".to_owned(), run.dyno.clone()),
+        ("host".into(), host.host.clone()),
+        ("system".into(), host.kernel.clone()),
+        ("processor".into(), format!("{}, {} cores for dyno", host.cpu, host.cores.len())),
+        ("memory".into(), bytes(host.memory_bytes as f64)),
+        ("reading the clock".into(), format!("{} ns", host.clock_ns)),
+        (
+            "load average at the start".into(),
+            host.load_average.map_or("unknown".into(), |load| format!("{load:.2}")),
+        ),
+    ];
+    rows.extend(host.tuning.iter().map(|(key, value)| (key.clone(), value.clone())));
+    let two =
+        |rows: &[(String, String)]| rows.iter().map(|(a, b)| vec![a.clone(), b.clone()]).collect::<Vec<_>>();
+    let mut out = String::from("<div class=\"long\">");
+    out.push_str(&table("Host of the load generator", &heads(&["", "value"]), &two(&rows), 2));
+    if let Some(client) = report.summary.measured().map(|phase| &phase.client) {
+        let rows = [
+            ("threads".to_owned(), client.threads.to_string()),
+            ("CPU".into(), format!("{:.2} s user, {:.2} s system", client.user_cpu_s, client.system_cpu_s)),
+            ("CPU of an operation".into(), format!("{:.2} us", client.cpu_us_per_op)),
+            ("load threads busy".into(), client.busy_share.map_or("unknown".into(), percent)),
+            ("peak memory".into(), bytes(client.peak_resident_bytes as f64)),
+            ("pinned to cores".into(), (if client.pinned { "yes" } else { "no" }).into()),
+            ("taken by the hypervisor".into(), percent(client.steal_share)),
+        ];
+        out.push_str(&table("Load generator", &heads(&["", "value"]), &two(&rows), 2));
+    }
+    let facts: Vec<(String, String)> =
+        run.facts.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    if !facts.is_empty() {
+        let list = table("Database", &heads(&["fact", "value"]), &two(&facts), 2);
+        let _ =
+            write!(out, "<details open><summary>What the database says of itself</summary>{list}</details>");
+    }
+    let (defaults, chosen): (Vec<_>, Vec<_>) = run.settings.iter().partition(|s| s.source == "default");
+    for (open, title, some) in
+        [(" open", "Settings", chosen), ("", "Settings left at their defaults", defaults)]
+    {
+        let row = |s: &&dyno_rundir::schema::Setting| vec![s.key.clone(), s.value.clone(), s.source.clone()];
+        let rows: Vec<Vec<String>> = some.iter().map(row).collect();
+        let list = table(title, &heads(&["setting", "value", "source"]), &rows, 3);
+        let _ = writeln!(out, "<details{open}><summary>{title}: {}</summary>{list}</details>", rows.len());
+    }
+    out.push_str("</div>\n");
+    out
+}
+
+fn repeat(report: &Report<'_>) -> String {
+    let mut out = String::new();
+    match report.dir.run.command.is_empty() {
+        true => out.push_str("<p>The command line of this run was not recorded.</p>\n"),
+        false => {
+            let words = super::text::own_name(&report.dir.run.command);
+            let _ = writeln!(
+                out,
+                "<p>The same run again, with dyno {}; secrets are masked:</p>",
+                esc(&report.dir.run.dyno)
+            );
+            let _ = writeln!(out, "<pre>{}</pre>", esc(&shell(&words)));
+        }
+    }
+    out.push_str("<p>This page again, and as text, from the run's directory:</p>\n");
+    let place = report.dir.path.display().to_string();
+    for format in ["html", "text", "md", "json"] {
+        let words = ["dyno", "report", place.as_str(), "--format", format].map(str::to_owned);
+        let _ = writeln!(out, "<pre>{}</pre>", esc(&shell(&words)));
+    }
+    out
+}

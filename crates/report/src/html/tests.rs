@@ -1,0 +1,256 @@
+use super::*;
+use dyno_analysis::diagnose::diagnose;
+use dyno_record::{Interval, Scale, Totals};
+use dyno_rundir::monitor::{Kind, MonitorWriter, Recording};
+use dyno_rundir::schema::{Client, Environment, Run, Setting, Status, Summary, Trust, VERSION, Verdict};
+use dyno_rundir::{RunDir, Writer};
+use dyno_types::Outcome;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+const HOSTILE: &str = "</script><img src=x onerror=alert(1)>'\"&";
+
+/// A run of `seconds`, with an operation name for each of `names` and `series` gauges.
+pub(crate) fn written(path: &Path, names: &[String], seconds: u64, series: usize, fail: bool) {
+    let run = Run {
+        version: VERSION,
+        dyno: "1.2.3".into(),
+        command: ["dyno", "run", HOSTILE].map(str::to_owned).to_vec(),
+        started: "2026-01-01T00:00:00Z".into(),
+        status: Status::Running,
+        target: "redis://h".into(),
+        database: format!("Redis {HOSTILE}"),
+        facts: [("version".to_owned(), HOSTILE.to_owned())].into(),
+        settings: vec![Setting { key: "k".into(), value: HOSTILE.into(), source: "option".into() }],
+        metrics: [("measure".to_owned(), names.to_vec())].into(),
+        unit_ns: 64,
+    };
+    let mut writer = Writer::create(path, run, &Environment::default(), Scale::Ns64).unwrap();
+    let begin = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    writer.event_at(begin, "begin", "measure");
+    writer.event_at(begin + Duration::from_secs(2), "monitor", HOSTILE);
+    let mut all = Totals::new(names.len(), Scale::Ns64);
+    for second in 0..seconds {
+        let mut interval = Interval::new(names.len(), Scale::Ns64);
+        for metric in 0..names.len() {
+            for sample in 0..200 {
+                let ns = 50_000 + (sample * 7_919 + second * 104_729 + metric as u64 * 31) % 900_000;
+                let outcome = if fail { Outcome::TimedOut } else { Outcome::Ok };
+                interval.record(metric as u16, outcome, ns, ns + 1_000);
+                interval.arrivals += 1;
+                interval.ended[outcome as usize] += 1;
+            }
+        }
+        let mut totals = Totals::new(names.len(), Scale::Ns64);
+        totals.add(&interval);
+        all.add(&interval);
+        writer.interval("measure", Duration::from_secs(second), 1.0, &totals, None);
+    }
+    let end: SystemTime = begin + Duration::from_secs(seconds);
+    writer.event_at(end, "end", "measure");
+    let facts = dyno_analysis::PhaseFacts {
+        name: "measure".into(),
+        seconds: seconds as f64,
+        client: Client { users: 8, pipeline: 1, batch: 1, threads: 1, ..Client::default() },
+        ..Default::default()
+    };
+    let summary = Summary {
+        version: VERSION,
+        dyno: "1.2.3".into(),
+        status: Status::Complete,
+        target: "redis://h".into(),
+        database: format!("Redis {HOSTILE}"),
+        started: "2026-01-01T00:00:00Z".into(),
+        title: format!("workload {HOSTILE}"),
+        verdict: Verdict { trust: Trust::Valid, reasons: Vec::new(), checks: Vec::new() },
+        thresholds: Vec::new(),
+        phases: vec![dyno_analysis::phase(facts, names, &all)],
+        pairs: Vec::new(),
+        collections: Default::default(),
+    };
+    writer.finish(&summary, Status::Complete);
+    if series > 0 {
+        monitored(path, seconds, series);
+    }
+}
+
+fn monitored(path: &Path, seconds: u64, series: usize) {
+    let mut monitor = MonitorWriter::create(path, 1_000.0).unwrap();
+    let labels: Vec<String> = (0..series).map(|n| format!("gauge.{n}.{HOSTILE}")).collect();
+    for second in 0..=seconds {
+        let at = (1_700_000_000 + second) * 1_000_000_000;
+        let value = |n: usize| ((second * 7_919 + n as u64 * 104_729) % 10_007) as f64 * 1.234_567;
+        let row = labels.iter().enumerate().map(|(n, name)| (name.as_str(), Kind::Gauge, value(n)));
+        monitor.row("database", at, row);
+        let host = [("cpu.user_s", 0.5), ("cpu.idle_s", 1.0), ("cpu.steal_s", 0.0)];
+        let row = host.iter().map(|(name, each)| (*name, Kind::Counter, second as f64 * each));
+        monitor.row("host", at, row);
+    }
+    assert!(monitor.failure().is_none());
+}
+
+fn page(path: &Path) -> String {
+    let (mut dir, notes) = RunDir::salvage(path).unwrap();
+    let recording = Recording::open(path).unwrap();
+    let findings = diagnose(&dir, recording.as_ref());
+    let verdict = Verdict { trust: Trust::Invalid, reasons: Vec::new(), checks: Vec::new() };
+    let summary = dir.summary.take().unwrap_or_else(|| Summary {
+        version: VERSION,
+        dyno: String::new(),
+        status: Status::Running,
+        target: dir.run.target.clone(),
+        database: dir.run.database.clone(),
+        started: String::new(),
+        title: "cut off".into(),
+        verdict,
+        thresholds: Vec::new(),
+        phases: Vec::new(),
+        pairs: Vec::new(),
+        collections: Default::default(),
+    });
+    dir.summary = Some(summary.clone());
+    let recording = recording.as_ref();
+    run_page(&Report { dir: &dir, summary: &summary, recording, findings: &findings, notes: &notes })
+}
+
+fn names(count: usize) -> Vec<String> {
+    (0..count).map(|n| if n == 0 { HOSTILE.into() } else { format!("OPERATION-{n}") }).collect()
+}
+
+/// The data that the page holds.
+fn data(page: &str) -> serde_json::Value {
+    let begin = page.find("id=\"data\">").unwrap() + 10;
+    let end = begin + page[begin..].find("</script>").unwrap();
+    serde_json::from_str(&page[begin..end]).unwrap()
+}
+
+/// Nothing that was planted is markup, and nothing is loaded from elsewhere.
+fn closed(page: &str) {
+    assert!(!page.contains("<img"), "markup from data");
+    assert!(!page.contains("onerror=alert(1)>'"), "an attribute from data");
+    assert_eq!(page.matches("<script").count(), 2);
+    assert_eq!(page.matches("</script>").count(), 2);
+    for word in ["src=", "@import", "url(", "<link", "<iframe", "fetch(", "XMLHttpRequest", "//cdn"] {
+        let found = page.match_indices(word).filter(|(at, _)| !page[*at..].starts_with("src=x onerror"));
+        // The clip of a drawing is named within the page.
+        let found = found.filter(|(at, _)| !page[*at..].starts_with("url(#"));
+        assert_eq!(found.count(), 0, "{word}");
+    }
+    let elsewhere = page.match_indices("http").filter(|(at, _)| {
+        let rest = &page[*at..];
+        !rest.starts_with("http-equiv") && !rest.starts_with("http://www.w3.org/2000/svg")
+    });
+    assert_eq!(elsewhere.count(), 0);
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn a_page_has_its_sections_and_nothing_gets_out_of_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    written(folder.path(), &names(2), 30, 5, false);
+    let page = page(folder.path());
+    closed(&page);
+    let order = [
+        "time",
+        "percentiles",
+        "operations",
+        "resources",
+        "stability",
+        "laws",
+        "diagnosis",
+        "environment",
+        "repeat",
+    ];
+    let places: Vec<usize> = order
+        .iter()
+        .map(|id| page.find(&format!("<section id=\"{id}\"")).unwrap_or_else(|| panic!("{id}")))
+        .collect();
+    assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{places:?}");
+    assert!(page.find("class=\"trust valid\"").unwrap() < places[0], "the verdict comes first");
+    assert!(page.contains("dyno run &#39;&lt;/script&gt;&lt;img src=x"), "the command to repeat");
+    let data = data(&page);
+    let charts = data["charts"].as_array().unwrap();
+    assert_eq!((charts[0]["id"].as_str(), charts[1]["id"].as_str()), (Some("throughput"), Some("response")));
+    assert_eq!(charts[1]["choices"].as_array().unwrap().len(), 2);
+    let values = charts[0]["choices"][0]["s"][0]["v"].as_array().unwrap();
+    assert!(values.iter().all(|v| v.as_f64() == Some(400.0)), "{values:?}");
+    // A third of the time of all cores.
+    let cpu = charts.iter().find(|chart| chart["id"] == "host-cpu").unwrap();
+    assert_eq!(cpu["choices"][0]["s"][0]["v"][0].as_f64(), Some(33.33));
+    assert_eq!(data["marks"][0][1].as_str().unwrap(), format!("monitor: {HOSTILE}"));
+    assert_eq!(data["distributions"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "size and time are for whoever runs this, nothing asserts the time")]
+fn an_hour_with_many_series_stays_small() {
+    let folder = tempfile::tempdir().unwrap();
+    // Eight workers make one run: their seconds are added up before they are written.
+    written(folder.path(), &names(5), 3_600, 200, false);
+    let begin = Instant::now();
+    let page = page(folder.path());
+    println!("an hour, 5 operations, 200 series: {} bytes in {:?}", page.len(), begin.elapsed());
+    assert!(page.len() < 1_500_000, "{}", page.len());
+    closed(&page);
+    let data = data(&page);
+    let most = data["charts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|chart| chart["choices"].as_array().unwrap().iter());
+    let most = most.flat_map(|choice| choice["s"].as_array().unwrap().iter());
+    assert!(most.map(|s| s["t"].as_array().unwrap().len()).max().unwrap() <= points::MOST);
+}
+
+#[test]
+fn what_is_damaged_is_reported_with_what_is_known() {
+    // All errors, no monitors.
+    let failed = tempfile::tempdir().unwrap();
+    written(failed.path(), &names(1), 12, 0, true);
+    let all = page(failed.path());
+    closed(&all);
+    assert!(all.contains("No operation succeeded"));
+    assert!(all.contains("were not watched") && all.contains("No successful operation was measured"));
+    // A damaged histogram, no events, no environment, an unreadable summary.
+    let torn = tempfile::tempdir().unwrap();
+    written(torn.path(), &names(1), 12, 3, false);
+    let log = torn.path().join("latency.hlog");
+    let text = std::fs::read_to_string(&log).unwrap();
+    let cut = text.lines().take(10).collect::<Vec<_>>().join("\n");
+    std::fs::write(&log, format!("{cut}\nTag=measure.x.ok.service,9,1,1,@@@\n")).unwrap();
+    std::fs::remove_file(torn.path().join("events.jsonl")).unwrap();
+    std::fs::remove_file(torn.path().join("environment.json")).unwrap();
+    std::fs::write(torn.path().join("summary.json"), "{\"version\":").unwrap();
+    let all = page(torn.path());
+    closed(&all);
+    for words in
+        ["later lines are left out", "events.jsonl", "environment.json", "summary.json", "INCOMPLETE"]
+    {
+        assert!(all.contains(words), "{words}");
+    }
+    assert!(all.contains("monitors cannot be put beside them"));
+    // Seconds that are missing.
+    let gaps = tempfile::tempdir().unwrap();
+    written(gaps.path(), &names(1), 40, 0, false);
+    for file in ["intervals.jsonl", "series.csv"] {
+        let path = gaps.path().join(file);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let second = |line: &str| {
+            let of = line.split("\"second\":").nth(1).unwrap_or(line);
+            of.split(',').next().and_then(|n| n.parse::<u64>().ok())
+        };
+        let kept: Vec<&str> =
+            text.lines().filter(|line| second(line).is_none_or(|s| !(10..20).contains(&s))).collect();
+        std::fs::write(&path, format!("{}\n", kept.join("\n"))).unwrap();
+    }
+    let all = page(gaps.path());
+    assert!(all.contains("10 of 40 seconds of the measured phase were not recorded"));
+    let values = data(&all)["charts"][0]["choices"][0]["s"][0]["v"].to_string();
+    assert!(values.contains("null"), "a gap is drawn as one: {values}");
+    // Nothing at all.
+    let empty = tempfile::tempdir().unwrap();
+    written(empty.path(), &names(1), 0, 0, false);
+    let all = page(empty.path());
+    closed(&all);
+    assert!(all.contains("there is nothing to draw"));
+}

@@ -1,0 +1,146 @@
+//! Escaping and figures as text. Everything that came from a server or a file goes through [`esc`] or [`json`].
+
+use dyno_types::units::{Latency, Thousands};
+use serde::Serialize;
+
+/// Text between tags or in a quoted attribute.
+pub fn esc(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            // Not allowed in HTML, whatever a server says.
+            c if c.is_control() && !matches!(c, '\n' | '\t') => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// JSON that may stand inside of `<script>`: nothing in it can end the element or begin a comment.
+pub fn json(value: &impl Serialize) -> String {
+    // The pages' own types have string keys and finite numbers: they cannot fail to become JSON.
+    let text = serde_json::to_string(value).unwrap_or_else(|_| "null".into());
+    text.replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029")
+}
+
+/// Microseconds with a unit.
+pub fn us(value: f64) -> String {
+    Latency((value * 1e3).round().max(0.0) as u64).to_string()
+}
+
+/// A whole number with its thousands apart.
+pub fn whole(value: f64) -> String {
+    if value < 0.0 {
+        format!("-{}", Thousands((-value).round() as u64))
+    } else {
+        Thousands(value.round() as u64).to_string()
+    }
+}
+
+/// A rate: whole where it is large, with decimals where it is small.
+pub fn rate(value: f64) -> String {
+    match value.abs() {
+        v if v >= 100.0 => whole(value),
+        v if v >= 1.0 => format!("{value:.1}"),
+        0.0 => "0".into(),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// A share as a percentage.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// Bytes with a binary unit.
+pub fn bytes(value: f64) -> String {
+    let (mut value, mut unit) = (value, 0);
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{value:.0} B") } else { format!("{value:.1} {}", units[unit]) }
+}
+
+/// A command line that a POSIX shell reads as these words.
+pub fn shell(words: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
+    let quoted = |word: &String| match !word.is_empty() && word.chars().all(plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// A recorded command line with the program's own name instead of where it was.
+pub fn own_name(words: &[String]) -> Vec<String> {
+    std::iter::once("dyno".to_owned()).chain(words.iter().skip(1).cloned()).collect()
+}
+
+/// A table: heads, rows of cells that are escaped here, and how many of the first columns are words.
+pub fn table(caption: &str, heads: &[String], rows: &[Vec<String>], words: usize) -> String {
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| esc(cell)).collect()).collect();
+    table_of_markup(caption, heads, &rows, words)
+}
+
+/// As [`table`], of cells that are markup already.
+pub fn table_of_markup(caption: &str, heads: &[String], rows: &[Vec<String>], words: usize) -> String {
+    let mut out = format!(
+        "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table><caption>{0}</caption><thead><tr>",
+        esc(caption)
+    );
+    let class = |at: usize| if at < words { " class=\"word\"" } else { "" };
+    for (at, head) in heads.iter().enumerate() {
+        out.push_str(&format!("<th scope=\"col\"{}>{}</th>", class(at), esc(head)));
+    }
+    out.push_str("</tr></thead><tbody>\n");
+    for row in rows {
+        out.push_str("<tr>");
+        for (at, cell) in row.iter().enumerate() {
+            out.push_str(&format!("<td{}>{cell}</td>", class(at)));
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div>\n");
+    out
+}
+
+/// Heads from words.
+pub fn heads(all: &[&str]) -> Vec<String> {
+    all.iter().map(|one| (*one).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_gets_out() {
+        assert_eq!(esc("<a b='c' d=\"e\">&\u{0}"), "&lt;a b=&#39;c&#39; d=&quot;e&quot;&gt;&amp;\u{fffd}");
+        let json = json(&"</script><!--\u{2028}");
+        assert!(!json.contains('<') && !json.contains('>') && !json.contains('\u{2028}'), "{json}");
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), "</script><!--\u{2028}");
+    }
+
+    #[test]
+    fn words_of_a_shell() {
+        let words: Vec<String> = ["dyno", "run", "it's", "", "p99(read) < 5ms"].map(str::to_owned).to_vec();
+        assert_eq!(shell(&words), "dyno run 'it'\\''s' '' 'p99(read) < 5ms'");
+    }
+
+    #[test]
+    fn figures() {
+        assert_eq!((rate(12345.6), rate(1.25), rate(0.0)), ("12,346".into(), "1.2".into(), "0".into()));
+        assert_eq!((bytes(100.0), bytes(3.0 * 1024.0 * 1024.0)), ("100 B".into(), "3.0 MiB".into()));
+    }
+}

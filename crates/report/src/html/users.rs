@@ -1,0 +1,234 @@
+//! A sweep over users: the laws on the user's own data, bounds, the model the data choose.
+
+use super::experiment::label;
+use super::gathered::{Gathered, Row};
+use super::plot::{Across, Line, Plot};
+use super::text::{esc, heads, percent, rate, table, us};
+use dyno_analysis::interval::mean_interval;
+use dyno_analysis::laws::{Observed, Sweep, sweep};
+use std::fmt::Write as _;
+
+/// Errors of Little's law up to this are what measuring at the edges of a run gives.
+const TOLERANCE: f64 = 0.02;
+
+/// Seed of the bootstrap: the same page from the same directory.
+const SEED: u64 = 1;
+
+/// The section, where users vary.
+pub fn section(all: &Gathered<'_>) -> Option<String> {
+    let varying = all.factors_of_users();
+    let mut out = String::new();
+    for (words, rows) in all.groups(&varying) {
+        let observed: Vec<Observed> =
+            rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.observed.clone()).collect();
+        let Some(found) = sweep(&observed, SEED) else { continue };
+        if !words.is_empty() {
+            let _ = writeln!(out, "<h3>{}</h3>", esc(&words));
+        }
+        let think = observed.iter().find(|run| run.users.is_some()).map_or(0.0, |run| run.think_s);
+        out.push_str(&levels(&found, think));
+        out.push_str(&words_of(&found));
+        out.push_str(&plots(&found, &rows, think));
+        out.push_str(&resources(&found));
+    }
+    (!out.is_empty()).then_some(out)
+}
+
+fn levels(found: &Sweep, think: f64) -> String {
+    let names = heads(&[
+        "users N",
+        "runs",
+        "X, operations/s",
+        "R",
+        "X (R + Z), users",
+        "error",
+        "bound on X",
+        "model of X",
+    ]);
+    let rows: Vec<Vec<String>> = found
+        .levels
+        .iter()
+        .map(|level| {
+            vec![
+                format!("{}", level.users),
+                level.runs.to_string(),
+                rate(level.throughput),
+                us(level.response_s * 1e6),
+                // With the client's own time between operations, as it was measured.
+                level.little.map_or("-".into(), |error| format!("{:.2}", level.users * (1.0 + error))),
+                level.little.map_or("-".into(), |error| format!("{:+.2} %", error * 100.0)),
+                rate(level.bound),
+                level.model.map_or("-".into(), rate),
+            ]
+        })
+        .collect();
+    let caption = format!("Little's law at each number of users; thinking time Z {}", us(think * 1e6));
+    table(&caption, &names, &rows, 0)
+}
+
+fn words_of(found: &Sweep) -> String {
+    let mut lines = Vec::new();
+    let errors: Vec<f64> = found.levels.iter().filter_map(|level| level.little).map(f64::abs).collect();
+    let worst = errors.iter().copied().fold(0.0, f64::max);
+    lines.push(match errors.len() {
+        0 => "Whether Lazowska is right cannot be said: failed operations or unrecorded times leave Little's law \
+            untestable.".into(),
+        _ if worst <= TOLERANCE => format!(
+            "Lazowska is right on these data: X (R + Z) gives the number of users back to within {} everywhere.",
+            percent(worst)
+        ),
+        _ => format!(
+            "Lazowska is right by definition; the measurement is not: X (R + Z) misses the number of users by up to {}. \
+                Users were \
+             idle in ways that were not measured, or times outside of the phase were counted.",
+            percent(worst)
+        ),
+    });
+    lines.push(format!(
+        "One operation alone takes {}; the bottleneck needs {} of it, so that no more than {}/s can be done. The bounds \
+            cross at N* = \
+         {:.1} users: beyond it, users only wait.",
+        us(found.total_s * 1e6),
+        us(found.bottleneck_s * 1e6),
+        rate(1.0 / found.bottleneck_s),
+        found.saturation
+    ));
+    lines.push(match found.plateau {
+        true => format!("The greatest mean is {}/s at {} users, and the sweep reaches a plateau.", rate(found.best.0),
+            found.best.1),
+        false => format!(
+            "Throughput still grows at {} users: the maximum was not reached, and the bounds above are too low. Measure \
+                with more users.",
+            found.best.1
+        ),
+    });
+    match found.fits.first() {
+        Some(best) => {
+            let parameters: Vec<String> =
+                best.parameters.iter().map(|(name, value)| format!("{name} = {value:.4}")).collect();
+            lines.push(format!(
+                "The data choose the model \"{}\" ({}; error {}/s root mean square) among {}.",
+                best.model,
+                parameters.join(", "),
+                rate(best.rmse),
+                found.fits.len()
+            ));
+        }
+        None => lines.push("There are too few numbers of users to choose a model: that takes six.".into()),
+    }
+    lines.push(match (found.peak, found.peak_interval) {
+        (Some((users, throughput)), _) => {
+            format!("The data support a peak at about {users:.0} users with {}/s.", rate(throughput))
+        }
+        (None, Some((low, high))) if high.is_infinite() => {
+            format!("The data support no peak: it may lie anywhere from {low:.0} users on, or nowhere.")
+        }
+        (None, Some((low, high))) => {
+            format!("No peak is claimed; it may lie between {low:.0} and {high:.0} users.")
+        }
+        (None, None) => "Nothing can be said about a peak.".into(),
+    });
+    lines.push(format!("No prediction goes beyond {:.0} users.", found.reach));
+    let items: String = lines.iter().map(|line| format!("<li>{}</li>", esc(line))).collect();
+    format!("<ul class=\"reasons\">{items}</ul>\n")
+}
+
+/// Mean and half of the 95 % interval of a figure at each number of users.
+fn dots(rows: &[&Row], of: impl Fn(&Observed) -> f64) -> Vec<(f64, f64, Option<f64>)> {
+    let mut all: Vec<(f64, Vec<f64>)> = Vec::new();
+    let observed = rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.observed.as_ref());
+    for run in observed {
+        let Some(users) = run.users else { continue };
+        match all.iter_mut().find(|(known, _)| *known == users) {
+            Some((_, values)) => values.push(of(run)),
+            None => all.push((users, vec![of(run)])),
+        }
+    }
+    all.into_iter()
+        .map(|(users, values)| match mean_interval(&values) {
+            Some(found) => (users, found.mean, Some(found.half_width)),
+            None => (users, values[0], None),
+        })
+        .collect()
+}
+
+fn plots(found: &Sweep, rows: &[&Row], think: f64) -> String {
+    let bound = |of: &dyn Fn(f64) -> f64| -> Vec<(f64, f64)> {
+        let (first, last) = (found.levels[0].users, found.levels[found.levels.len() - 1].users);
+        (0..=60)
+            .map(|n| first * (last / first).powf(f64::from(n) / 60.0))
+            .map(|users| (users, of(users)))
+            .collect()
+    };
+    let cycle = found.saturation * found.bottleneck_s;
+    let mut lines = vec![Line {
+        name: "bound".into(),
+        style: 1,
+        points: bound(&|users| (users / cycle).min(1.0 / found.bottleneck_s)),
+    }];
+    let model: Vec<(f64, f64)> =
+        found.levels.iter().filter_map(|level| Some((level.users, level.model?))).collect();
+    if let Some(best) = found.fits.first().filter(|_| model.len() > 1) {
+        lines.push(Line { name: best.model.to_owned(), style: 2, points: model });
+    }
+    let throughput = Plot {
+        title: "Throughput against users, operations/s".into(),
+        across: "users".into(),
+        axis: Across::Numbers,
+        dots: dots(rows, |run| run.throughput),
+        lines,
+        top: 0.0,
+        show: rate,
+    };
+    let response = Plot {
+        title: "Response time against users".into(),
+        across: "users".into(),
+        axis: Across::Numbers,
+        dots: dots(rows, |run| run.response_s * 1e6),
+        lines: vec![Line {
+            name: "bound".into(),
+            style: 1,
+            points: bound(&|users| (users * found.bottleneck_s - think).max(found.total_s) * 1e6),
+        }],
+        top: 0.0,
+        show: us,
+    };
+    let words: Vec<String> =
+        rows.iter().filter(|row| row.figures.throughput.is_none()).map(|row| label(row)).collect();
+    let missing = match words.is_empty() {
+        true => String::new(),
+        false => format!("<p class=\"note\">Without a figure: {}</p>\n", esc(&words.join("; "))),
+    };
+    format!("<div class=\"grid2\">\n{}{}</div>\n{missing}", throughput.draw(), response.draw())
+}
+
+fn resources(found: &Sweep) -> String {
+    let mut out = String::new();
+    if !found.demands.is_empty() {
+        let names = heads(&["resource", "demand", "busy without load", "variation", "greatest utilisation"]);
+        let rows: Vec<Vec<String>> = found
+            .demands
+            .iter()
+            .map(|demand| {
+                vec![
+                    demand.name.clone(),
+                    us(demand.demand_s * 1e6),
+                    format!("{:.2}", demand.background),
+                    percent(demand.variation),
+                    demand.utilisation.map_or("unknown".into(), percent),
+                ]
+            })
+            .collect();
+        out.push_str(&table("Service demand of an operation, by regression", &names, &rows, 1));
+    }
+    if !found.what_if.is_empty() {
+        let names = heads(&["what if", "then the limit is set by", "limit, operations/s"]);
+        let rows: Vec<Vec<String>> = found
+            .what_if
+            .iter()
+            .map(|one| vec![one.change.clone(), one.bottleneck.clone(), rate(one.limit)])
+            .collect();
+        out.push_str(&table("Other resources, by demands that do not depend on load", &names, &rows, 2));
+    }
+    out
+}

@@ -1,0 +1,255 @@
+//! A run reduced to the figures of the summary.
+
+use dyno_analysis::latency;
+use dyno_record::Totals;
+use dyno_rundir::RunDir;
+use dyno_rundir::monitor::Recording;
+use dyno_rundir::schema::{Phase, Status, Summary, Trust};
+use std::collections::BTreeMap;
+
+/// CPU and memory of a component during a phase.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Component {
+    /// CPU-seconds.
+    pub cpu_s: Option<f64>,
+    /// Greatest number of cores in one interval of the monitor.
+    pub most: Option<f64>,
+    /// Greatest resident memory, GiB.
+    pub resident: Option<f64>,
+    /// Greatest memory of its control group, with the page cache, GiB.
+    pub cached: Option<f64>,
+}
+
+/// A phase of a run.
+pub(super) struct PhaseFigures {
+    /// Its summary.
+    pub phase: Phase,
+    /// Its histograms.
+    pub totals: Totals,
+    /// Names of the metrics.
+    pub names: Vec<String>,
+    /// The server.
+    pub server: Component,
+    /// The load generator.
+    pub client: Component,
+    /// What the database says of itself: title and figure.
+    pub application: Vec<(&'static str, Option<f64>)>,
+}
+
+/// A run.
+pub(super) struct Entry {
+    /// `Redis-1`.
+    pub configuration: String,
+    /// Number of the cell.
+    pub cell: usize,
+    /// Its levels in words.
+    pub label: String,
+    /// Repetition, from 1.
+    pub repetition: u32,
+    /// What a strategy has set.
+    pub point: String,
+    /// Product and version.
+    pub database: String,
+    /// The target.
+    pub target: String,
+    /// Facts of the host and the database.
+    pub facts: Vec<(String, String)>,
+    /// Settings by name.
+    pub settings: BTreeMap<String, String>,
+    /// How far it came.
+    pub status: Status,
+    /// How far it can be trusted, and why not.
+    pub trust: Trust,
+    /// Its length, seconds.
+    pub seconds: f64,
+    /// Loading.
+    pub load: Option<PhaseFigures>,
+    /// Execution.
+    pub measure: Option<PhaseFigures>,
+    /// Whether the server's process began anew; `None` where it was not watched.
+    pub restarted: Option<bool>,
+}
+
+/// The first word of what a database says it is.
+pub(super) fn product(database: &str) -> String {
+    let word = database.split_whitespace().next().unwrap_or("database");
+    word.chars().filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)).take(40).collect()
+}
+
+const GIB: f64 = 1_073_741_824.0;
+
+/// Increase of the CPU's time in each interval: the greatest number of cores.
+fn most_cores(recording: &Recording, sources: &[&str], from_ms: f64, to_ms: f64) -> Option<f64> {
+    let mut sum = 0.0;
+    for source in sources {
+        let user = recording.series(source, "cpu.user_s")?;
+        let system = recording.series(source, "cpu.system_s")?;
+        let steps = user.points.windows(2).filter(|pair| {
+            // Samples that stand beside those at the edges of phases are too close for a rate.
+            pair[0].0 >= from_ms - 1.0 && pair[1].0 <= to_ms + 1.0 && pair[1].0 - pair[0].0 > 50.0
+        });
+        let rates = steps
+            .filter_map(|pair| Some(user.rate(pair[0].0, pair[1].0)? + system.rate(pair[0].0, pair[1].0)?));
+        sum += rates.reduce(f64::max)?;
+    }
+    (!sources.is_empty()).then_some(sum)
+}
+
+fn component(recording: Option<&Recording>, prefixes: &[&str], edges: Option<(f64, f64)>) -> Component {
+    let (Some(recording), Some((from, to))) = (recording, edges) else { return Component::default() };
+    let of = |prefix: &&str| -> Vec<&str> {
+        recording.sources().filter(|name| name.starts_with(*prefix)).collect()
+    };
+    // The first of the kinds that was watched.
+    let Some(sources) = prefixes.iter().map(of).find(|found| !found.is_empty()) else {
+        return Component::default();
+    };
+    let sum =
+        |one: &dyn Fn(&str) -> Option<f64>| -> Option<f64> { sources.iter().map(|source| one(source)).sum() };
+    let cpu = |source: &str| {
+        Some(
+            recording.rate(source, "cpu.user_s", from, to)?
+                + recording.rate(source, "cpu.system_s", from, to)?,
+        )
+    };
+    let most =
+        |name: &'static str| sum(&|source| recording.max(source, name, from, to)).map(|bytes| bytes / GIB);
+    Component {
+        cpu_s: sum(&cpu).map(|cores| cores * (to - from) / 1e3),
+        most: most_cores(recording, &sources, from, to),
+        resident: most("resident_bytes"),
+        cached: most("cgroup.memory_bytes"),
+    }
+}
+
+/// What is asked of databases: title, name of the series, whether it is its increase over the phase or its greatest value,
+/// and by what it is divided.
+const APPLICATION: [(&str, &str, bool, f64); 4] = [
+    ("Processed Commands [count]", "operations", true, 1.0),
+    ("Memory Usage [Gi]", "memory_bytes", false, GIB),
+    ("Connections [count]", "connections", false, 1.0),
+    ("Keyspace Misses [count]", "keyspace.misses", true, 1.0),
+];
+
+fn application(recording: Option<&Recording>, edges: Option<(f64, f64)>) -> Vec<(&'static str, Option<f64>)> {
+    let (Some(recording), Some((from, to))) = (recording, edges) else { return Vec::new() };
+    let sources: Vec<&str> = recording.sources().filter(|name| name.starts_with("database")).collect();
+    if sources.is_empty() {
+        return Vec::new();
+    }
+    let mut all: Vec<(&'static str, Option<f64>)> = APPLICATION
+        .iter()
+        .map(|(title, name, increase, by)| {
+            let one = |source: &&str| match increase {
+                true => recording.rate(source, name, from, to).map(|per_s| per_s * (to - from) / 1e3),
+                false => recording.max(source, name, from, to),
+            };
+            (*title, sources.iter().map(one).sum::<Option<f64>>().map(|value| value / by))
+        })
+        .collect();
+    let per_s = all[0].1.map(|count| count / ((to - from) / 1e3));
+    all.insert(1, ("Processed Commands [per second]", per_s));
+    all.retain(|(_, value)| value.is_some());
+    all
+}
+
+fn restarted(recording: Option<&Recording>) -> Option<bool> {
+    let recording = recording?;
+    let servers: Vec<&str> = recording.sources().filter(|name| name.starts_with("server")).collect();
+    let falls = |source: &&str| {
+        let series = recording.series(source, "cpu.user_s")?;
+        let known: Vec<f64> = series.points.iter().filter_map(|(_, value)| *value).collect();
+        (!known.is_empty()).then(|| known.windows(2).any(|pair| pair[1] < pair[0]))
+    };
+    let all: Option<Vec<bool>> = servers.iter().map(falls).collect();
+    all.filter(|found| !found.is_empty()).map(|found| found.contains(&true))
+}
+
+impl Entry {
+    /// A run's figures; its configuration, repetition and point.
+    pub(super) fn of(
+        dir: &RunDir,
+        summary: &Summary,
+        recording: Option<&Recording>,
+        (configuration, repetition, point): (String, u32, String),
+    ) -> Self {
+        let figures = |name: &str| -> Option<PhaseFigures> {
+            let phase = summary.phases.iter().find(|phase| phase.name == name)?.clone();
+            let recorded = dir.phases.iter().find(|recorded| recorded.name == name);
+            let edges = recorded.and_then(|recorded| dir.edges(recorded).ok().flatten());
+            let names = dir.run.metrics.get(name).cloned().unwrap_or_default();
+            let mut totals = Totals::new(names.len(), dyno_record::Scale::Ns64);
+            if let Some(recorded) = recorded {
+                totals = recorded.totals.emptied();
+                totals.merge(&recorded.totals);
+            }
+            Some(PhaseFigures {
+                phase,
+                totals,
+                names,
+                server: component(recording, &["server"], edges),
+                client: component(recording, &["worker", "dyno"], edges),
+                application: application(recording, edges),
+            })
+        };
+        let host = &dir.environment;
+        let mut facts = vec![
+            ("RAM".to_owned(), host.memory_bytes.to_string()),
+            ("CPU".into(), host.cpu.clone()),
+            ("Cores".into(), host.cores.len().to_string()),
+            ("host".into(), host.kernel.clone()),
+            ("node".into(), host.host.clone()),
+        ];
+        facts.extend(dir.run.facts.iter().map(|(key, value)| (key.clone(), value.clone())));
+        let settings = &dir.run.settings;
+        Entry {
+            configuration,
+            cell: 1,
+            label: String::new(),
+            repetition,
+            point,
+            database: summary.database.clone(),
+            target: summary.target.clone(),
+            facts,
+            settings: settings.iter().map(|s| (s.key.clone(), s.value.clone())).collect(),
+            status: summary.status,
+            trust: summary.verdict.trust,
+            seconds: summary.phases.iter().map(|phase| phase.seconds).sum(),
+            load: figures("load"),
+            measure: figures("measure"),
+            restarted: restarted(recording),
+        }
+    }
+
+    /// `Redis-1-2`, with the point of a search.
+    pub(super) fn name(&self) -> String {
+        let point = if self.point.is_empty() { String::new() } else { format!("-{}", self.point) };
+        format!("{}-{}{point}", self.configuration, self.repetition)
+    }
+
+    /// Records that the data set was to have.
+    pub(super) fn records(&self) -> Option<f64> {
+        self.settings.get("recordcount").and_then(|value| value.parse().ok())
+    }
+}
+
+impl PhaseFigures {
+    /// The 99th percentile of the service time of a metric's requests, microseconds; `None` where too few samples support it.
+    pub(super) fn p99_us(&self, metric: usize, failed: bool) -> Option<f64> {
+        let slot = if failed { self.totals.failed_slot(metric) } else { self.totals.ok_slot(metric) };
+        latency(&slot?.service, 0)?.percentiles_us.get("p99").copied().flatten()
+    }
+
+    /// Requests of a metric that ended well, and those that failed.
+    pub(super) fn counts(&self, metric: usize) -> (u64, u64) {
+        let all = &self.totals.outcomes[metric];
+        let ok = all[dyno_types::Outcome::Ok as usize];
+        (ok, all.iter().sum::<u64>() - ok)
+    }
+
+    /// Arrivals that did not end well.
+    pub(super) fn exceptions(&self) -> u64 {
+        let ok = self.phase.outcomes.get("ok").copied().unwrap_or(0);
+        self.phase.outcomes.values().sum::<u64>().saturating_sub(ok)
+    }
+}

@@ -1,0 +1,135 @@
+//! `summary.md`: the sections, tables and tests of bexhoma's summary, so that the two can be set side by side, line by line.
+//!
+//! What differs is computed correctly: a percentile comes from merged histograms, never from a mean or a maximum of percentiles;
+//! throughput is over the phase's own time; what was not measured is `-`, never 0; and a test that cannot be made is `skipped`,
+//! with its reason. `entry` reduces a run to its figures, `tables` are the sections, `tests_made` the tests.
+
+mod entry;
+mod tables;
+mod tests_made;
+
+use dyno_rundir::monitor::Recording;
+use dyno_rundir::schema::Summary;
+use dyno_rundir::{EndedRun, ExperimentDir, RunDir};
+use entry::Entry;
+use std::fmt::Write as _;
+
+/// What a summary is of.
+pub(crate) struct Document {
+    name: String,
+    code: String,
+    command: Vec<String>,
+    /// Runs that were planned: `None` of a single run.
+    planned: Option<usize>,
+    cells: usize,
+    entries: Vec<Entry>,
+    /// Runs that gave nothing, and why.
+    missing: Vec<String>,
+    notes: Vec<String>,
+}
+
+/// Text in a cell or a line of Markdown: no markup of it takes effect.
+pub(crate) fn esc(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut before = ' ';
+    for c in text.chars() {
+        // Brackets are common in names; they make a link only with what follows them.
+        let link = before == ']' && matches!(c, '(' | ':' | '[');
+        before = c;
+        match c {
+            '|' | '<' | '>' | '`' | '*' | '\\' | '&' => {
+                let _ = write!(out, "&#{};", u32::from(c));
+            }
+            c if link => {
+                let _ = write!(out, "&#{};", u32::from(c));
+            }
+            '\n' | '\r' => out.push(' '),
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The summary of a run.
+pub fn of_run(dir: &RunDir, summary: &Summary, recording: Option<&Recording>, notes: &[String]) -> String {
+    let product = entry::product(&summary.database);
+    let document = Document {
+        name: summary.title.clone(),
+        code: code(&dir.path),
+        command: dir.run.command.clone(),
+        planned: None,
+        cells: 1,
+        entries: vec![Entry::of(dir, summary, recording, (format!("{product}-1"), 1, String::new()))],
+        missing: Vec::new(),
+        notes: notes.to_vec(),
+    };
+    document.text()
+}
+
+fn code(path: &std::path::Path) -> String {
+    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+/// The summary of an experiment. Runs are read one after another.
+pub fn of_experiment(dir: &ExperimentDir) -> String {
+    let mut document = Document {
+        name: dir.name.clone(),
+        code: code(&dir.path),
+        command: dir.command.clone(),
+        planned: Some(dir.planned),
+        cells: dir.cells.len(),
+        entries: Vec::new(),
+        missing: Vec::new(),
+        notes: Vec::new(),
+    };
+    for ended in &dir.runs {
+        match entry_of(dir, ended) {
+            Ok(entry) => document.entries.push(entry),
+            Err(why) => document.missing.push(format!("{}: {why}", ended.dir)),
+        }
+    }
+    if !dir.complete {
+        document.notes.push("the experiment has not come to its end".into());
+    }
+    document.entries.sort_by(|a, b| (a.cell, a.repetition, &a.point).cmp(&(b.cell, b.repetition, &b.point)));
+    document.text()
+}
+
+fn entry_of(dir: &ExperimentDir, ended: &EndedRun) -> Result<Entry, String> {
+    if ended.status != "complete" {
+        return Err(format!("{}: {}", ended.status, ended.words));
+    }
+    let path = dir.path.join(&ended.dir);
+    let run = RunDir::open(&path).map_err(|error| error.to_string())?;
+    let summary = run.summary.clone().ok_or("it has no summary")?;
+    let recording = Recording::open(&path).map_err(|error| error.to_string())?;
+    let product = entry::product(&summary.database);
+    let label = dir.cell(ended.cell).map_or(String::new(), |cell| cell.label.clone());
+    let name = (format!("{product}-{}", ended.cell), ended.repetition, ended.point.clone());
+    let mut entry = Entry::of(&run, &summary, recording.as_ref(), name);
+    entry.cell = ended.cell;
+    entry.label = label;
+    Ok(entry)
+}
+
+impl Document {
+    fn text(&self) -> String {
+        let mut out = String::from("## Show Summary\n\n");
+        self.workload(&mut out);
+        self.connections(&mut out);
+        self.workflow(&mut out);
+        self.loading(&mut out);
+        self.execution(&mut out);
+        self.monitoring(&mut out);
+        self.application(&mut out);
+        out.push_str("### Tests\n");
+        for test in self.tests() {
+            let _ = writeln!(out, "* TEST {}: {}", test.result.word(), esc(&test.text));
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests;

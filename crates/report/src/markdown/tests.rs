@@ -1,0 +1,165 @@
+use super::*;
+use crate::html::written_for_tests as written;
+
+fn summary_of(path: &std::path::Path) -> String {
+    let run = RunDir::open(path).unwrap();
+    let recording = Recording::open(path).unwrap();
+    let summary = run.summary.clone().unwrap();
+    of_run(&run, &summary, recording.as_ref(), &["a note".into()])
+}
+
+const SECTIONS: [&str; 17] = [
+    "## Show Summary",
+    "### Workload",
+    "### Connections",
+    "### Workflow",
+    "#### Actual",
+    "#### Planned",
+    "### Loading",
+    "### Execution",
+    "#### Per Connection",
+    "#### Per Phase",
+    "### Monitoring",
+    "### Loading phase: SUT deployment",
+    "### Loading phase: component loader",
+    "### Execution phase: SUT deployment",
+    "### Execution phase: component benchmarker",
+    "### Application Metrics",
+    "### Tests",
+];
+
+fn test_line<'a>(text: &'a str, words: &str) -> &'a str {
+    text.lines()
+        .find(|line| line.starts_with("* TEST") && line.contains(words))
+        .unwrap_or_else(|| panic!("{words}: {text}"))
+}
+
+#[test]
+fn a_run_has_bexhomas_sections_and_tests() {
+    let folder = tempfile::tempdir().unwrap();
+    written(folder.path(), &["READ".into(), "UPDATE".into()], 20, 3, false);
+    let text = summary_of(folder.path());
+    let mut from = 0;
+    for section in SECTIONS {
+        let line = format!("\n{section}\n");
+        let found = format!("\n{text}")[from..].find(&line);
+        from += found.unwrap_or_else(|| panic!("{section} after {from}: {text}"));
+    }
+    assert!(!text.contains("<img") && !text.contains("</script>"), "{text}");
+    // 400 operations a second; 200 samples of each a second.
+    let row = text.lines().find(|line| line.starts_with("| Redis-1 ")).unwrap();
+    let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+    assert_eq!(&cells[1..9], ["Redis-1", "1", "8", "-", "0", "400.00", "20000.00", "4000"], "{row}");
+    // The exact percentile of what was recorded, in the histogram's resolution.
+    let mut all: Vec<u64> = Vec::new();
+    for second in 0..20u64 {
+        all.extend((0..200u64).map(|sample| 50_000 + (sample * 7_919 + second * 104_729) % 900_000));
+    }
+    all.sort_unstable();
+    let exact = all[all.len() * 99 / 100 - 1] as f64 / 1e3;
+    let p99: f64 = cells[9].parse().unwrap();
+    assert!((p99 / exact - 1.0).abs() < 0.002, "{p99} {exact}");
+    assert!(test_line(&text, "Execution Phase: [OVERALL].Throughput").starts_with("* TEST passed"));
+    assert!(test_line(&text, "FAILED column").starts_with("* TEST passed"));
+    assert!(test_line(&text, "Workflow as planned").starts_with("* TEST passed"));
+    assert!(test_line(&text, "SUT process restarts").starts_with("* TEST skipped"));
+    assert!(test_line(&text, "Execution phase: SUT deployment").contains("(it was not watched)"));
+    assert!(test_line(&text, "Loading Phase: [OVERALL]").contains("(nothing was loaded)"));
+}
+
+#[test]
+fn failures_fail() {
+    let folder = tempfile::tempdir().unwrap();
+    written(folder.path(), &["READ".into()], 12, 0, true);
+    let text = summary_of(folder.path());
+    assert!(text.contains("[READ-FAILED].Operations"), "{text}");
+    assert!(test_line(&text, "FAILED column").starts_with("* TEST failed"));
+    assert!(test_line(&text, "Execution Phase: [OVERALL].Throughput").starts_with("* TEST failed"));
+}
+
+#[test]
+fn markup_has_no_effect() {
+    assert_eq!(
+        esc("[a](b)|<i>*x*\n[CPU] [OVERALL].Throughput(x)"),
+        "[a]&#40;b)&#124;&#60;i&#62;&#42;x&#42; [CPU] [OVERALL].Throughput(x)"
+    );
+}
+
+/// The journal and the matrix of an experiment around runs.
+fn experiment(
+    folder: &std::path::Path,
+    cells: &[(&str, &[(&str, &str)])],
+    repetitions: u64,
+    seconds: u64,
+) -> ExperimentDir {
+    let mut journal = String::new();
+    let mut described = Vec::new();
+    for (number, (label, levels)) in cells.iter().enumerate() {
+        described.push(serde_json::json!({"number": number + 1, "label": label, "levels": levels}));
+        for repetition in 1..=repetitions {
+            let dir = format!("runs/{}-{repetition}", number + 1);
+            std::fs::create_dir_all(folder.join("runs")).unwrap();
+            written(&folder.join(&dir), &["READ".into()], seconds, 0, false);
+            std::fs::write(folder.join(&dir).join("report.html"), "x").unwrap();
+            let throughput = 200.0 + repetition as f64 + 10.0 * number as f64;
+            let line = serde_json::json!({"event": "ended", "cell": number + 1, "repetition": repetition, "point": "", "dir": dir,
+                "status": "complete", "words": "</script><img src=x>",
+                "trust": "valid", "throughput": throughput, "passed": true});
+            journal.push_str(&format!("{line}\n"));
+        }
+    }
+    journal.push_str("{\"event\":\"end\",\"status\":\"complete\"}\n");
+    let record = serde_json::json!({"version": 1, "name": "an experiment", "started": "now", "command": ["dyno", "run", "x.yaml"],
+        "cells": described, "runs": cells.len() as u64 * repetitions});
+    std::fs::write(folder.join("experiment.json"), record.to_string()).unwrap();
+    std::fs::write(folder.join("journal.jsonl"), journal).unwrap();
+    ExperimentDir::open(folder).unwrap()
+}
+
+#[test]
+fn an_experiment_merges_its_repetitions() {
+    let folder = tempfile::tempdir().unwrap();
+    let cells: [(&str, &[(&str, &str)]); 2] = [("size=1", &[("size", "1")]), ("size=2", &[("size", "2")])];
+    let dir = experiment(folder.path(), &cells, 3, 12);
+    let text = of_experiment(&dir);
+    assert!(text.contains("| Redis-2-3 "), "{text}");
+    let row = text.lines().find(|line| line.starts_with("| Redis-1 ")).unwrap();
+    let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+    assert_eq!((cells[2], cells[8]), ("all 3", "7200"), "counts of all repetitions: {row}");
+    assert!(test_line(&text, "Workflow as planned").starts_with("* TEST passed"));
+    let page = crate::html::experiment_page(&dir);
+    assert!(
+        !page.contains("<img") && page.matches("<script").count() == 2,
+        "the journal's words are no markup"
+    );
+    assert!(page.contains("<a href=\"./runs/2-3/report.html\">"));
+    // Three runs at 201, 202 and 203: Student's interval is 4.303 / sqrt(3).
+    assert!(page.contains("<td>202</td><td>+-2.5</td>"), "{page}");
+    assert!(page.contains("class=\"fixed\"") && !page.contains("Lazowska"), "users do not vary here");
+}
+
+#[test]
+fn engines_by_memory_are_laid_over_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let cells: [(&str, &[(&str, &str)]); 4] = [
+        ("a", &[("engine", "one"), ("memory", "1g")]),
+        ("b", &[("engine", "two"), ("memory", "1g")]),
+        ("c", &[("engine", "one"), ("memory", "2g")]),
+        ("d", &[("engine", "two"), ("memory", "2g")]),
+    ];
+    let page = crate::html::experiment_page(&experiment(folder.path(), &cells, 2, 35));
+    assert!(
+        page.contains("Memory 1g: throughput of ten seconds")
+            && page.contains("Memory 2g: throughput of ten seconds")
+    );
+    // Three whole tens of 200 operations a second, one line for each engine.
+    let begin = page.find("id=\"data\">").unwrap() + 10;
+    let data: serde_json::Value =
+        serde_json::from_str(&page[begin..begin + page[begin..].find("</script>").unwrap()]).unwrap();
+    let series = data["charts"][0]["choices"][0]["s"].as_array().unwrap();
+    assert_eq!((series.len(), series[1]["n"].as_str()), (2, Some("two")));
+    assert_eq!(series[0]["v"], serde_json::json!([200.0, 200.0]), "a level is its ends");
+    assert_eq!(series[0]["t"], serde_json::json!([500, 2000]));
+    // 201 and 202: 201.5 +- 12.706 x 0.5.
+    assert!(page.contains("<td class=\"word\">1g</td><td>202 +-6.4</td><td>212 +-6.4</td>"), "{page}");
+}

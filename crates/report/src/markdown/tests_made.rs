@@ -1,0 +1,205 @@
+//! The tests of the summary. One that cannot be made says why.
+
+use super::Document;
+use super::entry::{Component, Entry, PhaseFigures};
+use dyno_rundir::schema::{Status, Trust};
+
+/// How a test ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Passed,
+    Failed,
+    Skipped,
+}
+
+impl Ended {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Ended::Passed => "passed",
+            Ended::Failed => "failed",
+            Ended::Skipped => "skipped",
+        }
+    }
+}
+
+/// A test.
+pub(super) struct Test {
+    pub result: Ended,
+    pub text: String,
+}
+
+type Pick = fn(&Entry) -> Option<&Component>;
+
+/// What is watched, by the titles of the summary.
+pub(super) const COMPONENTS: [(&str, Pick); 4] = [
+    ("Loading phase: SUT deployment", |entry| Some(&entry.load.as_ref()?.server)),
+    ("Loading phase: component loader", |entry| Some(&entry.load.as_ref()?.client)),
+    ("Execution phase: SUT deployment", |entry| Some(&entry.measure.as_ref()?.server)),
+    ("Execution phase: component benchmarker", |entry| Some(&entry.measure.as_ref()?.client)),
+];
+
+/// Of a shorter phase, seconds, a CPU time of 0 says nothing.
+const SHORT_S: f64 = 1.0;
+
+/// A target counts as reached from here on.
+const REACHED: f64 = 0.99;
+
+fn test(passed: bool, good: &str, bad: String) -> Test {
+    match passed {
+        true => Test { result: Ended::Passed, text: good.to_owned() },
+        false => Test { result: Ended::Failed, text: bad },
+    }
+}
+
+fn skipped(what: &str, why: &str) -> Test {
+    Test { result: Ended::Skipped, text: format!("{what} ({why})") }
+}
+
+impl Document {
+    pub(super) fn tests(&self) -> Vec<Test> {
+        let mut all = vec![self.restarts()];
+        all.extend(COMPONENTS.iter().map(|(title, of)| self.component(title, *of)));
+        let of = |pick: fn(&Entry) -> Option<&PhaseFigures>| -> Vec<(String, f64)> {
+            let found = self.entries.iter().filter_map(|e| Some((e.name(), pick(e)?.phase.throughput)));
+            found.collect()
+        };
+        let (loads, measures) = (of(|e| e.load.as_ref()), of(|e| e.measure.as_ref()));
+        let what = "[OVERALL].Throughput(ops/sec) contains no 0 or NaN";
+        all.push(match loads.is_empty() {
+            true => skipped(&format!("Loading Phase: {what}"), "nothing was loaded"),
+            false => throughputs("Loading Phase", &loads),
+        });
+        all.push(match measures.is_empty() {
+            true => Test { result: Ended::Failed, text: "Execution Phase: nothing was recorded".into() },
+            false => throughputs("Execution Phase", &measures),
+        });
+        all.push(self.as_planned());
+        all.push(self.no_failures());
+        all.push(self.rows());
+        all.push(self.targets());
+        let invalid: Vec<String> =
+            self.entries.iter().filter(|e| e.trust == Trust::Invalid).map(Entry::name).collect();
+        let bad = format!("Every run has a verdict that is not invalid: {}", invalid.join(", "));
+        all.push(test(invalid.is_empty(), "Every run has a verdict that is not invalid", bad));
+        all
+    }
+
+    fn restarts(&self) -> Test {
+        let what = "No SUT process restarts";
+        let known: Vec<(&Entry, bool)> =
+            self.entries.iter().filter_map(|e| Some((e, e.restarted?))).collect();
+        let again: Vec<String> = known.iter().filter(|(_, again)| *again).map(|(e, _)| e.name()).collect();
+        match (again.is_empty(), known.len() < self.entries.len() || known.is_empty()) {
+            (false, _) => test(false, what, format!("SUT process restarted: {}", again.join(", "))),
+            (true, true) => skipped(what, "not every server's process was watched"),
+            (true, false) => test(true, what, String::new()),
+        }
+    }
+
+    fn component(&self, title: &str, of: Pick) -> Test {
+        let what = format!("{title} contains no 0 or NaN in CPU [CPUs]");
+        let seen: Vec<(&Entry, &Component)> = self.entries.iter().filter_map(|e| Some((e, of(e)?))).collect();
+        if seen.is_empty() {
+            return skipped(&what, "there was no such phase");
+        }
+        if seen.iter().all(|(_, one)| **one == Component::default()) {
+            return skipped(&what, "it was not watched");
+        }
+        let nothing = |one: &Component| one.cpu_s.is_none_or(|s| s <= 0.0);
+        let phase = |e: &Entry| {
+            let figures = if title.starts_with("Loading") { &e.load } else { &e.measure };
+            figures.as_ref().map_or(0.0, |figures| figures.phase.seconds)
+        };
+        // The kernel counts CPU time in ticks, and monitors look once a second.
+        let told: Vec<&(&Entry, &Component)> =
+            seen.iter().filter(|(e, one)| !nothing(one) || phase(e) >= SHORT_S).collect();
+        if told.is_empty() {
+            return skipped(&what, "the phase was shorter than a second: its CPU time cannot be told from 0");
+        }
+        let bad: Vec<String> = told.iter().filter(|(_, one)| nothing(one)).map(|(e, _)| e.name()).collect();
+        test(bad.is_empty(), &what, format!("{title} contains 0 or NaN in CPU [CPUs]: {}", bad.join(", ")))
+    }
+
+    fn as_planned(&self) -> Test {
+        let what = "Workflow as planned";
+        let planned = self.planned.unwrap_or(1);
+        let complete =
+            self.entries.iter().filter(|e| e.status == Status::Complete && e.measure.is_some()).count();
+        // A search makes as many runs as it needs.
+        if self.entries.iter().any(|entry| !entry.point.is_empty()) && self.missing.is_empty() {
+            return skipped(what, "a search plans its runs as it goes");
+        }
+        test(
+            complete == planned,
+            what,
+            format!("Workflow not as planned: {complete} of {planned} runs are complete"),
+        )
+    }
+
+    fn no_failures(&self) -> Test {
+        let found: Vec<&PhaseFigures> = self.entries.iter().filter_map(|e| e.measure.as_ref()).collect();
+        if found.is_empty() {
+            return skipped("Execution Phase: contains no FAILED column", "nothing was recorded");
+        }
+        let failed: u64 = found.iter().map(|one| one.exceptions()).sum();
+        test(
+            failed == 0,
+            "Execution Phase: contains no FAILED column",
+            format!("Execution Phase: contains FAILED column: {failed} operations did not succeed"),
+        )
+    }
+
+    fn rows(&self) -> Test {
+        let what = "Loading Phase: as many records as planned";
+        let loaded: Vec<(String, u64, f64)> = self
+            .entries
+            .iter()
+            .filter_map(|e| {
+                Some((
+                    e.name(),
+                    e.load.as_ref()?.phase.outcomes.get("ok").copied().unwrap_or(0),
+                    e.records()?,
+                ))
+            })
+            .collect();
+        if loaded.is_empty() {
+            return skipped(what, "nothing was loaded, or the number is not known");
+        }
+        let bad: Vec<String> = loaded
+            .iter()
+            .filter(|(_, ok, records)| *ok as f64 != *records)
+            .map(|(name, ok, records)| format!("{name}: {ok} of {records:.0}"))
+            .collect();
+        test(bad.is_empty(), what, format!("Loading Phase: other than planned: {}", bad.join(", ")))
+    }
+
+    fn targets(&self) -> Test {
+        let what = "Execution Phase: target reached to 1 %";
+        let open: Vec<(String, f64, f64)> = self
+            .entries
+            .iter()
+            .filter_map(|e| {
+                let phase = &e.measure.as_ref()?.phase;
+                Some((e.name(), phase.throughput, phase.offered?))
+            })
+            .collect();
+        if open.is_empty() {
+            return skipped(what, "closed loop: there is no target");
+        }
+        let missed = open.iter().filter(|(_, reached, offered)| *reached < offered * REACHED);
+        let missed: Vec<String> = missed
+            .map(|(name, reached, offered)| format!("{name}: {reached:.0} of {offered:.0}/s"))
+            .collect();
+        test(missed.is_empty(), what, format!("Execution Phase: target missed: {}", missed.join(", ")))
+    }
+}
+
+fn throughputs(phase: &str, all: &[(String, f64)]) -> Test {
+    let bad: Vec<&str> =
+        all.iter().filter(|(_, x)| !x.is_finite() || *x <= 0.0).map(|(name, _)| name.as_str()).collect();
+    test(
+        bad.is_empty(),
+        &format!("{phase}: [OVERALL].Throughput(ops/sec) contains no 0 or NaN"),
+        format!("{phase}: [OVERALL].Throughput(ops/sec) contains 0 or NaN: {}", bad.join(", ")),
+    )
+}
