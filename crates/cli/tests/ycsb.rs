@@ -278,8 +278,15 @@ fn passwords() {
         redis.ycsb(&format!("load redis -P workloada -p redis.password=hunter2 --out {}", place.display()));
     exited(&right, 0);
     let mut seen = vec![err(&wrong), err(&right), out(&right)];
-    for entry in std::fs::read_dir(&place).expect("a run directory") {
-        seen.push(std::fs::read_to_string(entry.expect("an entry").path()).expect("text"));
+    let mut folders = vec![place];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a run directory") {
+            let path = entry.expect("an entry").path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => seen.push(std::fs::read_to_string(path).expect("text")),
+            }
+        }
     }
     assert!(seen.len() > 6 && !seen.concat().contains("hunter"), "{seen:#?}");
     assert!(err(&right).contains("everybody on this machine can see it"));

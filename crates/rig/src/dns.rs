@@ -226,9 +226,13 @@ mod tests {
     }
 
     fn serve(manner: Manner, texts: &'static [&'static [&'static str]]) -> SocketAddr {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let address = socket.local_addr().unwrap();
-        let listener = TcpListener::bind(address).unwrap();
+        // The same port twice: somebody else may have it for the other protocol.
+        let both = || {
+            let socket = UdpSocket::bind("127.0.0.1:0").ok()?;
+            let address = socket.local_addr().ok()?;
+            Some((TcpListener::bind(address).ok()?, socket, address))
+        };
+        let (listener, socket, address) = (0..100).find_map(|_| both()).unwrap();
         std::thread::spawn(move || {
             let mut buffer = [0; 600];
             while let Ok((n, from)) = socket.recv_from(&mut buffer) {
