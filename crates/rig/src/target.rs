@@ -280,6 +280,15 @@ impl Opened {
         }
     }
 
+    /// Whether its data belong on a disk, not in memory alone.
+    pub fn is_on_disk(&self) -> bool {
+        match self {
+            Opened::Mongo { .. } | Opened::Official(_) => true,
+            Opened::Store(store) => !store.engine().starts_with("null"),
+            Opened::Redis { .. } | Opened::Null | Opened::Sim(_) => false,
+        }
+    }
+
     /// Who speaks to the database, where there is a choice.
     pub fn driver(&self) -> Option<&'static str> {
         match self {

@@ -58,7 +58,7 @@ fn of_run(run: &OfRun) -> String {
     }
     out += &demands(run.observed.as_ref());
     if let Some(stability) = &run.stability {
-        out += &of_stability(stability, run.step_s as usize);
+        out += &of_stability(stability, run.step_s as usize, run.from_s as usize);
     }
     for words in &run.missing {
         out += &format!("\nnot known: {words}\n");
@@ -137,8 +137,9 @@ fn demands(observed: Option<&Observed>) -> String {
     out
 }
 
-/// `step_s` is how many seconds an interval has.
-fn of_stability(found: &Stability, step_s: usize) -> String {
+/// `step_s` is how many seconds an interval has, `from_s` when the first one begins.
+fn of_stability(found: &Stability, step_s: usize, from_s: usize) -> String {
+    let at = |interval: usize| from_s + interval * step_s;
     let mut out = "\nover time\n".to_owned();
     let levels = found.segments.len();
     if levels == 1 {
@@ -165,15 +166,15 @@ fn of_stability(found: &Stability, step_s: usize) -> String {
                 Label::Collapse => "collapse",
                 Label::Recovery => "recovery",
             };
-            let (from, to) = (segment.range.0 * step_s, segment.range.1 * step_s);
+            let (from, to) = (at(segment.range.0), at(segment.range.1));
             out += &format!("  {from:>6} to {to:>6} s  {:>12}/s  {word}\n", rate(segment.median));
         }
     }
-    if let Some(at) = found.alarm {
-        let segment = &found.segments[at];
+    if let Some(alarm) = found.alarm {
+        let segment = &found.segments[alarm];
         out += &format!(
             "  the mean of the whole run describes nothing: its level changes at {} s; the last level is {}/s\n",
-            segment.range.0 * step_s,
+            at(segment.range.0),
             rate(found.segments[found.headline].median)
         );
     }
@@ -191,7 +192,7 @@ fn of_stability(found: &Stability, step_s: usize) -> String {
         out += &format!(
             "  {} stalls below half of the median, {seconds} s together, the first at {} s\n",
             found.stalls.len(),
-            first.at * step_s
+            at(first.at)
         );
     }
     out

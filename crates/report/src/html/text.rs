@@ -63,13 +63,7 @@ pub fn percent(share: f64) -> String {
 
 /// Bytes with a binary unit.
 pub fn bytes(value: f64) -> String {
-    let (mut value, mut unit) = (value, 0);
-    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    while value >= 1024.0 && unit + 1 < units.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{value:.0} B") } else { format!("{value:.1} {}", units[unit]) }
+    dyno_types::units::Bytes(value).to_string()
 }
 
 /// A command line that a POSIX shell reads as these words.

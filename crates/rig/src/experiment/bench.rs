@@ -166,6 +166,10 @@ impl<'a> Bench<'a> {
         }
         let status = if run.control.stopping() { Status::Interrupted } else { Status::Complete };
         let pacing = work.measure()?.pacing;
+        session.changed((run.changes)(run.environment));
+        if let Some((bytes, memory)) = self.held(spec) {
+            session.data(bytes, memory);
+        }
         let summary = session.finish(&ended, &pacing, status);
         let unwatched = session.unwatch();
         if let Some(failure) =
@@ -192,6 +196,14 @@ impl<'a> Bench<'a> {
             self.place.loaded()?;
         }
         self.run.measured(spec, work, pairs, session, logs, observer)
+    }
+
+    /// Bytes of the data on this host's disk, and of the memory that may hold them: the limit, or else all there is.
+    fn held(&self, spec: &Experiment) -> Option<(u64, u64)> {
+        let bytes = kept::bytes_below(&self.data).filter(|bytes| *bytes > 0)?;
+        let server = spec.server.as_ref().map(|server| &server.limits);
+        let limit = server.unwrap_or(&spec.client.limits).memory.as_ref().map(|limit| limit.0);
+        Some((bytes, limit.unwrap_or(self.run.environment.memory_bytes)))
     }
 
     /// What is known of target, server and workers at the start.
