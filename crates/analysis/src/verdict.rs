@@ -46,6 +46,8 @@ pub struct Further {
     pub data: Option<(u64, u64)>,
     /// Whether monitors were to look on.
     pub watched: bool,
+    /// Sources of the monitors that had fallen silent by the end of the phase.
+    pub silent: Vec<String>,
     /// What was not the same at the end as at the beginning, in words.
     pub changed: Vec<String>,
 }

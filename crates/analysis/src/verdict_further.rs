@@ -55,7 +55,7 @@ fn drift(found: &Stability) -> Option<(Trust, String)> {
     // A drift that is long enough looks like stairs.
     let first = found.segments.iter().find(|segment| segment.label != Label::WarmUp)?;
     let between = last.median / first.median.max(1e-9) - 1.0;
-    let share = within + between;
+    let share = found.drift.unwrap_or(within + between);
     (share.abs() > DRIFT).then(|| {
         (
             Trust::Suspect,
@@ -180,8 +180,20 @@ fn clock_jump(e: &Evidence<'_>) -> Option<(Trust, String)> {
 fn monitors(e: &Evidence<'_>) -> Option<(Trust, String)> {
     let host = e.phase.monitor.as_ref().and_then(|seen| seen.host.as_ref());
     // Shorter than two samples there is nothing to see.
-    (e.further.watched && host.is_none() && e.phase.seconds >= 3.0)
-        .then(|| (Trust::Suspect, "monitors were lost during the run: resources are not known".to_owned()))
+    if e.further.watched && host.is_none() && e.phase.seconds >= 3.0 {
+        return Some((
+            Trust::Suspect,
+            "monitors were lost during the run: resources are not known".to_owned(),
+        ));
+    }
+    let silent = &e.further.silent;
+    (!silent.is_empty()).then(|| {
+        let words = format!(
+            "monitors fell silent during the run ({}): what they said is of a part of it; events.jsonl says why",
+            silent.join(", ")
+        );
+        (Trust::Suspect, words)
+    })
 }
 
 fn environment(e: &Evidence<'_>) -> Option<(Trust, String)> {

@@ -64,6 +64,7 @@ fn each_seeded_fault_has_its_own_reason() {
         ("mix", Further { mix: vec![("READ".into(), 0.5)], ..Further::default() }),
         ("clock_jump", Further { clock_skew_s: -3.0, ..Further::default() }),
         ("monitors", Further { watched: true, series: series.clone(), ..Further::default() }),
+        ("monitors", Further { silent: vec!["database".into()], ..Further::default() }),
         ("environment", Further { changed: vec!["cpu: governor".into()], ..Further::default() }),
     ] {
         assert_eq!(reasons(further), [name.to_owned()], "{name}");

@@ -285,6 +285,7 @@ impl<'a> Session<'a> {
             on_disk: self.apparatus.nature().on_disk,
             data: None,
             watched: self.watch.is_some(),
+            silent: self.watch.as_ref().map(Watch::silent).unwrap_or_default(),
             changed: Vec::new(),
         };
         Ok(Ended { phase: phase_summary, totals, warmup, finished: applied.finished, further })

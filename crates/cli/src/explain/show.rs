@@ -170,6 +170,9 @@ fn of_stability(found: &Stability, step_s: usize, from_s: usize) -> String {
             out += &format!("  {from:>6} to {to:>6} s  {:>12}/s  {word}\n", rate(segment.median));
         }
     }
+    if let Some(share) = found.drift {
+        out += &format!("  drifts by {:+.1} % along a line: the levels are steps of it\n", share * 100.0);
+    }
     if let Some(alarm) = found.alarm {
         let segment = &found.segments[alarm];
         out += &format!(

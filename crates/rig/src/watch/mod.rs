@@ -90,6 +90,11 @@ impl Watch {
         monitored(&self.seen().recording, ms(from), ms(to))
     }
 
+    /// Sources that answer no more.
+    pub(crate) fn silent(&self) -> Vec<String> {
+        self.seen().silent()
+    }
+
     /// What the database says of itself now, if it does.
     pub fn now(&self) -> Option<ServerNow> {
         self.seen().now()
