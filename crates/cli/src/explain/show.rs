@@ -4,6 +4,7 @@ use super::{Explained, OfRun, OfSweep};
 use dyno_analysis::diagnose::Finding;
 use dyno_analysis::laws::{Holds, Observed, Sweep};
 use dyno_analysis::series::{Label, Stability};
+use dyno_types::shell::quoted;
 use dyno_types::units::{Latency, Thousands};
 
 /// All of it.
@@ -110,16 +111,6 @@ fn of_finding(finding: &Finding) -> String {
         out += &format!("    to settle it: {}\n      {}\n", finding.experiment, quoted(&finding.command));
     }
     out
-}
-
-/// Words as a shell takes them.
-fn quoted(words: &[String]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+@%".contains(c);
-    let quote = |word: &String| match !word.is_empty() && word.chars().all(plain) {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    };
-    words.iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
 fn demands(observed: Option<&Observed>) -> String {

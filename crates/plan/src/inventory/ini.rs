@@ -1,6 +1,7 @@
 //! The INI form: hosts with variables in sections that are groups.
 
-use super::{Inventory, words};
+use super::Inventory;
+use dyno_types::shell::words;
 
 enum Section {
     Hosts(String),

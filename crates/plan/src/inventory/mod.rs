@@ -136,33 +136,6 @@ impl Inventory {
     }
 }
 
-/// Words as a shell splits them; quotes hold them together.
-pub fn words(text: &str) -> Result<Vec<String>, String> {
-    let (mut all, mut word, mut open) = (Vec::new(), None::<String>, None);
-    let mut letters = text.chars();
-    while let Some(letter) = letters.next() {
-        match (open, letter) {
-            (Some(quote), _) if letter == quote => open = None,
-            (Some('\''), _) => word.get_or_insert_default().push(letter),
-            (_, '\\') => word.get_or_insert_default().extend(letters.next()),
-            (Some(_), _) => word.get_or_insert_default().push(letter),
-            (None, '"' | '\'') => {
-                word.get_or_insert_default();
-                open = Some(letter);
-            }
-            (None, _) if letter.is_whitespace() => all.extend(word.take()),
-            (None, _) => word.get_or_insert_default().push(letter),
-        }
-    }
-    match open {
-        Some(quote) => Err(format!("a {quote} that is not closed")),
-        None => {
-            all.extend(word);
-            Ok(all)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -66,15 +66,7 @@ pub fn bytes(value: f64) -> String {
     dyno_types::units::Bytes(value).to_string()
 }
 
-/// A command line that a POSIX shell reads as these words.
-pub fn shell(words: &[String]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
-    let quoted = |word: &String| match !word.is_empty() && word.chars().all(plain) {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    };
-    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
-}
+pub use dyno_types::shell::quoted as shell;
 
 /// A recorded command line with the program's own name instead of where it was.
 pub fn own_name(words: &[String]) -> Vec<String> {

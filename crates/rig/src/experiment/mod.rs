@@ -13,6 +13,7 @@
 mod bench;
 mod directory;
 mod hooks;
+mod hosts;
 mod journal;
 mod kept;
 mod one;

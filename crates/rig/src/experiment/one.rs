@@ -198,8 +198,12 @@ impl OneRun<'_> {
         shared: &mut Shared,
         observer: &mut dyn Observer,
     ) -> Result<(Summary, Option<Figures>), Failed> {
-        let place = place::provide(&spec, logs, self.below, shared, (self.machine, &self.control))
-            .map_err(Failed::Unreachable)?;
+        let means = (self.machine, &self.control, self.program);
+        let place =
+            place::provide(&spec, logs, self.below, shared, means).map_err(|failed| match failed {
+                Failed::Words(words) => Failed::Unreachable(words),
+                other => other,
+            })?;
         let data = logs.join("data");
         let copied = match kept::wanted(&spec).then(|| kept::find(&spec, self.below)).flatten() {
             Some(copy) => {
