@@ -1,7 +1,7 @@
 //! Hosts of an experiment that are reached by ssh: looked up, given the program once, and asked for what happens there.
 
 use super::one::Failed;
-use crate::remote::{Far, RemoteError, SshHost, deploy};
+use crate::remote::{Far, RemoteError, SshHost, Way, deploy};
 use dyno_plan::experiment::Ssh;
 use dyno_plan::inventory::{Host, Inventory};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ impl From<RemoteError> for Failed {
 #[derive(Clone, Debug)]
 pub(super) struct Reached {
     /// The way to it.
-    pub ssh: SshHost,
+    pub way: Way,
     /// The program there.
     pub program: String,
     /// The folder for what runs there, if the file names one.
@@ -31,17 +31,23 @@ pub(super) struct Reached {
 impl Reached {
     /// Its agent; `log` takes what ssh says.
     pub fn agent(&self, logs: &Path) -> Result<Far, RemoteError> {
-        let log = logs.join(format!("agent-{}.log", self.ssh.name));
-        Far::start(&self.ssh, &self.program, self.directory.as_deref(), &log)
+        let log = logs.join(format!("agent-{}.log", self.way.name()));
+        Far::start(&self.way, &self.program, self.directory.as_deref(), &log)
     }
 
     /// The address that others use for it.
     pub fn address(&self) -> Result<IpAddr, Failed> {
-        let name = self.ssh.address()?;
+        let Way::Ssh(ssh) = &self.way else {
+            return Err(Failed::Words(format!(
+                "{}: a pod's address is the cluster's affair",
+                self.way.name()
+            )));
+        };
+        let name = ssh.address()?;
         let found = (name.as_str(), 0).to_socket_addrs().map(|mut all| all.next());
         match found {
             Ok(Some(found)) => Ok(found.ip()),
-            _ => Err(Failed::Unreachable(format!("{}: {name} has no address", self.ssh.name))),
+            _ => Err(Failed::Unreachable(format!("{}: {name} has no address", ssh.name))),
         }
     }
 }
@@ -57,14 +63,14 @@ impl Hosts {
     pub fn reach(&mut self, ssh: &Ssh, names: &[String], program: &Path) -> Result<Vec<Reached>, Failed> {
         let mut reached: Vec<Reached> = Vec::new();
         for host in hosts(ssh, names)? {
-            if reached.iter().any(|one| one.ssh.name == host.name) {
+            if reached.iter().any(|one| one.way.name() == host.name) {
                 continue;
             }
             let key = (host.name.clone(), ssh.directory.clone());
             if !self.known.contains_key(&key) {
                 let way = SshHost::new(&host, ssh.config.as_deref().map(Path::new))?;
                 let program = deploy(&way, program, ssh.directory.as_deref())?;
-                let one = Reached { ssh: way, program, directory: ssh.directory.clone() };
+                let one = Reached { way: Way::Ssh(way), program, directory: ssh.directory.clone() };
                 self.known.insert(key.clone(), one);
             }
             reached.extend(self.known.get(&key).cloned());
