@@ -61,21 +61,35 @@ pub(super) struct Hosts {
 impl Hosts {
     /// The hosts that names of hosts and groups stand for, each once, with the program in place.
     pub fn reach(&mut self, ssh: &Ssh, names: &[String], program: &Path) -> Result<Vec<Reached>, Failed> {
-        let mut reached: Vec<Reached> = Vec::new();
+        let mut wanted: Vec<Host> = Vec::new();
         for host in hosts(ssh, names)? {
-            if reached.iter().any(|one| one.way.name() == host.name) {
-                continue;
+            if wanted.iter().all(|one| one.name != host.name) {
+                wanted.push(host);
             }
-            let key = (host.name.clone(), ssh.directory.clone());
-            if !self.known.contains_key(&key) {
-                let way = SshHost::new(&host, ssh.config.as_deref().map(Path::new))?;
-                let program = deploy(&way, program, ssh.directory.as_deref())?;
-                let one = Reached { way: Way::Ssh(way), program, directory: ssh.directory.clone() };
-                self.known.insert(key.clone(), one);
-            }
-            reached.extend(self.known.get(&key).cloned());
         }
-        Ok(reached)
+        let key = |host: &Host| (host.name.clone(), ssh.directory.clone());
+        let mut new = Vec::new();
+        for host in wanted.iter().filter(|host| !self.known.contains_key(&key(host))) {
+            new.push((key(host), SshHost::new(host, ssh.config.as_deref().map(Path::new))?));
+        }
+        // Each copy waits for its host alone.
+        let deployed: Vec<Result<String, RemoteError>> = std::thread::scope(|scope| {
+            let way = |(_, way)| scope.spawn(move || deploy(way, program, ssh.directory.as_deref()));
+            let all: Vec<_> = new.iter().map(|(key, one)| way((key, one))).collect();
+            let lost = |(_, one): &(_, SshHost)| RemoteError::Failed {
+                host: one.name.clone(),
+                words: "the program could not be copied".into(),
+            };
+            all.into_iter()
+                .zip(&new)
+                .map(|(thread, one)| thread.join().unwrap_or_else(|_| Err(lost(one))))
+                .collect()
+        });
+        for ((key, way), program) in new.into_iter().zip(deployed) {
+            let directory = ssh.directory.clone();
+            self.known.insert(key, Reached { way: Way::Ssh(way), program: program?, directory });
+        }
+        Ok(wanted.iter().filter_map(|host| self.known.get(&key(host)).cloned()).collect())
     }
 }
 

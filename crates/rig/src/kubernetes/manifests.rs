@@ -272,7 +272,10 @@ pub fn role(namespace: Option<&str>) -> Vec<Value> {
     if let Some(namespace) = namespace {
         metadata["namespace"] = namespace.into();
     }
-    let rule = |group: &str, resources: &[&str], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
+    let rule = |group: &str, resources: &[&str], verbs: &[&str]| {
+        let groups = [group];
+        json!({"apiGroups": groups, "resources": resources, "verbs": verbs})
+    };
     let made = ["create", "get", "list", "delete"];
     vec![
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}),
@@ -310,7 +313,8 @@ mod tests {
     fn a_cluster_with_volumes() {
         let made = made(
             "server: {kind: redis, topology: cluster, members: 3, replicas: 1, options: {requirepass: hush}}\n\
-             kubernetes:\n  worker_pods: 8\n  pull: Never\n  servers: {requests: {cpu: 2}, limits: {memory: 4Gi}, one_per_node: true}\n\
+             kubernetes:\n  worker_pods: 8\n  pull: Never\n\
+             \x20 servers: {requests: {cpu: 2}, limits: {memory: 4Gi}, one_per_node: true}\n\
              \x20 storage: {class: fast, size: 1GiB, keep: true}\n",
         );
         assert_eq!(made.job["spec"]["completions"], 8);
