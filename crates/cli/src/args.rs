@@ -29,6 +29,8 @@ pub enum Command {
     Export(crate::export::ExportArgs),
     /// Make run directories of old results of YCSB, sysbench-mongodb, POCDriver, or of a CSV file
     Import(crate::import::ImportArgs),
+    /// Prove an ingest rate with copies, or that a failover loses nothing
+    Prove(crate::prove::ProveArgs),
     /// Merge run directories exactly and print one summary
     Merge(MergeArgs),
     /// Watch a server alone: operations, hit ratio, connections, memory and network, one line a second

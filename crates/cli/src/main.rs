@@ -14,6 +14,7 @@ mod live;
 mod metrics;
 mod pages;
 mod pocdriver;
+mod prove;
 mod report;
 mod run;
 mod sample;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         args::Command::Doctor(options) => doctor::doctor(&options),
         args::Command::Grafana(options) => grafana::grafana(&options),
         args::Command::Worker(_) => worker::worker(),
+        args::Command::Prove(args) => prove::prove(&args),
         args::Command::Host(args) => worker::host(&args),
         args::Command::Pod(args) => worker::pod(&args),
         args::Command::Schema(options) => report::schema(&options),

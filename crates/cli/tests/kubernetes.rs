@@ -139,7 +139,8 @@ fn a_server_and_two_pods_of_workers(cluster: &Cluster) {
     assert_exit(&output, &[0, 5]);
     let (dir, record) = record(&dyno, "one");
     assert_eq!(record["status"], "complete", "{record}");
-    println!("one server, two pods of workers: {:.1} s for a run of 5 s", begun.elapsed().as_secs_f64());
+    // Five seconds of load; the rest is bounded generously, for a host that does other things, too.
+    assert!(begun.elapsed() < Duration::from_secs(120), "{:?}", begun.elapsed());
     let summary = dyno.summary(dir.to_str().unwrap());
     assert_eq!(common::arrivals(common::phase(&summary, "measure")), 10_000);
     let measured = common::phase(&summary, "measure");

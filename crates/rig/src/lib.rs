@@ -21,6 +21,7 @@ pub mod oracle;
 mod parts;
 mod presence;
 mod probe;
+pub mod prove;
 pub mod remote;
 mod session;
 mod spawn;

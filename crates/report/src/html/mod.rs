@@ -10,6 +10,7 @@ mod experiment;
 mod gathered;
 mod judged;
 mod page;
+mod plain;
 mod plot;
 mod points;
 mod sections;
@@ -20,6 +21,7 @@ mod watched;
 
 pub use experiment::experiment_page;
 pub use page::{Report, run_page};
+pub use plain::{Part, plain_page};
 pub(crate) use text::{own_name, shell};
 
 #[cfg(test)]

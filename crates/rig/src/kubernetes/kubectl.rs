@@ -63,10 +63,8 @@ impl Kubectl {
     pub fn create(&self, objects: &[Value]) -> Result<Vec<Value>, String> {
         let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": objects});
         let text = self.run(&["create", "-f", "-", "-o", "json"], Some(&list.to_string()))?;
-        let made: Value = serde_json::from_str(&text).map_err(|e| format!("kubectl create: {e}"))?;
-        Ok(match made.get("items").and_then(Value::as_array) {
-            Some(items) => items.clone(),
-            None => vec![made],
-        })
+        // One object after the other.
+        let made: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(&text).into_iter().collect();
+        made.map_err(|e| format!("kubectl create: {e}"))
     }
 }

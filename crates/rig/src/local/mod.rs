@@ -31,4 +31,5 @@ pub use error::LocalError;
 pub use launch::Confinement;
 pub use machine::Machine;
 pub(crate) use needs::{budgets as asked_memory, program};
+pub(crate) use resp::{Client as RespClient, Reply as RespReply};
 pub use server::Server;

@@ -58,6 +58,23 @@ impl Client {
         self.stream.get_mut().write_all(out.as_bytes()).map_err(|e| e.to_string())
     }
 
+    /// Sends commands in one go and does not wait.
+    pub(crate) fn send_all(&mut self, commands: &[Vec<String>]) -> Result<(), String> {
+        let mut out = Vec::new();
+        for words in commands {
+            out.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
+            for word in words {
+                out.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes());
+            }
+        }
+        self.stream.get_mut().write_all(&out).map_err(|e| e.to_string())
+    }
+
+    /// The next reply; an error reply is an error.
+    pub(crate) fn next(&mut self) -> Result<Reply, String> {
+        self.reply(0)
+    }
+
     /// Sends a command and takes its reply; an error reply is an error.
     pub(crate) fn call(&mut self, words: &[&str]) -> Result<Reply, String> {
         self.send(words)?;

@@ -1,0 +1,317 @@
+//! `dyno prove ingest`.
+
+use super::paper::{self, Claim, Figures, Paper, Tested};
+use super::{figure, run_name};
+use crate::exit::{Exit, Failure};
+use crate::{signals, terminal};
+use clap::{Args, ValueEnum};
+use dyno_engine::Control;
+use dyno_rig::Target;
+use dyno_rig::prove::{Durability, IngestPlan, RedisSet, Written, ingest as write, verify};
+use dyno_types::units::{parse_bytes, parse_count, parse_duration_ns, parse_rate};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The sizes of the proof of ingest rate: bytes, indexes, records a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Size {
+    /// 1 KB, 3 indexes, 20,000 a second
+    Small,
+    /// 10 KB, 6 indexes, 3,500 a second
+    Medium,
+    /// 50 KB, 8 indexes, 460 a second
+    Large,
+}
+
+impl Size {
+    fn figures(self) -> (usize, usize, f64) {
+        match self {
+            Size::Small => (1_000, 3, 20_000.0),
+            Size::Medium => (10_000, 6, 3_500.0),
+            Size::Large => (50_000, 8, 460.0),
+        }
+    }
+}
+
+/// `dyno prove ingest`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+A record counts once as many copies have acknowledged it as --copies says: WAIT of Redis, or WAITAOF with --durable. Afterwards every \
+record is looked up on every copy, byte by byte. Exit code 4: the evidence is complete, and the claim is not met.")]
+pub struct IngestArgs {
+    /// The primary: redis://HOST:PORT
+    pub target: String,
+    /// Size, indexes and rate of the published proof
+    #[arg(long, value_enum, default_value = "small")]
+    pub size: Size,
+    /// Bytes of a record, instead of the size's
+    #[arg(long, value_name = "BYTES")]
+    pub record_bytes: Option<String>,
+    /// Secondary indexes, instead of the size's
+    #[arg(long, value_name = "N")]
+    pub indexes: Option<usize>,
+    /// Claimed records a second, instead of the size's
+    #[arg(long, value_name = "RATE")]
+    pub require_rate: Option<String>,
+    /// Copies of every record, the primary's own among them
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub copies: usize,
+    /// A copy is in an append-only file on disk, not in memory alone (Redis 7.2 or later)
+    #[arg(long)]
+    pub durable: bool,
+    /// How long records are written
+    #[arg(short, long, value_name = "DURATION", default_value = "10m")]
+    pub duration: String,
+    /// How many records, instead of a duration
+    #[arg(short = 'n', long, value_name = "N")]
+    pub records: Option<String>,
+    /// Connections, each with a thread
+    #[arg(short, long, value_name = "N", default_value_t = 4)]
+    pub threads: u32,
+    /// Records that go out together
+    #[arg(long, value_name = "N", default_value_t = 512)]
+    pub batch: u64,
+    /// Write no more records a second than this
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<String>,
+    /// How long a batch waits for its copies, and copies may take to catch up in the end
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    pub patience: String,
+    /// Seed of the contents
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Leave the records in the database
+    #[arg(long)]
+    pub keep: bool,
+    /// Where the proof goes
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Sign the digests with this ssh key (ssh-keygen -Y)
+    #[arg(long, value_name = "KEY")]
+    pub sign: Option<PathBuf>,
+    /// Print no progress
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+fn usage<T, E: std::fmt::Display>(option: &str, read: Result<T, E>) -> Result<T, Failure> {
+    read.map_err(|e| Failure::Usage(format!("{option}: {e}")))
+}
+
+impl IngestArgs {
+    fn plan(&self, run: String) -> Result<(IngestPlan, f64), Failure> {
+        let (bytes, indexes, rate) = self.size.figures();
+        let span = |option: &str, text: &str| {
+            usage(option, parse_duration_ns(text, 1_000_000_000)).map(Duration::from_nanos)
+        };
+        if self.copies == 0 || self.threads == 0 || self.batch == 0 {
+            return Err(Failure::Usage("--copies, --threads, --batch: expected 1 or more".into()));
+        }
+        let records =
+            self.records.as_deref().map(|text| usage("--records", parse_count(text))).transpose()?;
+        let plan = IngestPlan {
+            workers: self.threads,
+            batch: self.batch,
+            record_bytes: match &self.record_bytes {
+                Some(text) => usage("--record-bytes", parse_bytes(text))? as usize,
+                None => bytes,
+            },
+            indexes: self.indexes.unwrap_or(indexes),
+            copies: self.copies,
+            durability: if self.durable { Durability::Disk } else { Durability::Memory },
+            patience: span("--patience", &self.patience)?,
+            duration: if records.is_some() { None } else { Some(span("--duration", &self.duration)?) },
+            records,
+            rate: self.rate.as_deref().map(|text| usage("--rate", parse_rate(text))).transpose()?,
+            seed: self.seed,
+            run,
+        };
+        let claimed = match &self.require_rate {
+            Some(text) => usage("--require-rate", parse_rate(text))?,
+            None => rate,
+        };
+        Ok((plan, claimed))
+    }
+}
+
+/// The command.
+pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
+    let (plan, claimed) = args.plan(run_name()?)?;
+    let folder = paper::folder(args.out.as_ref(), "proof-ingest")?;
+    let Target::Redis(options) = Target::parse(&args.target)? else {
+        let words = "dyno prove ingest: expected redis://HOST:PORT; other databases are not proven yet";
+        return Err(Failure::Usage(words.into()));
+    };
+    let set = RedisSet::of(&options).map_err(|why| Failure::Usage(format!("{}: {why}", args.target)))?;
+    let pre_checks = set.pre_checks(plan.copies, plan.durability).map_err(Failure::Unreachable)?;
+    if let Some(broken) = pre_checks.iter().find(|check| !check.held) {
+        let words = format!(
+            "{}: {}: there cannot be {} copies; --copies 1 proves a single one",
+            broken.name, broken.found, plan.copies
+        );
+        return Err(Failure::Usage(words));
+    }
+    let replicas = set.replicas().map_err(Failure::Unreachable)?;
+    let control = Arc::new(Control::default());
+    signals::listen(&control)?;
+    let started = crate::run::now();
+    let mut before = 0;
+    let mut on_second = |seconds: f64, done: u64| {
+        if !args.quiet {
+            let line = format!(
+                "{seconds:>6.0} s  {:>12} records, {:>9}/s",
+                figure(done as f64),
+                figure((done - before) as f64)
+            );
+            terminal::note(&line);
+        }
+        before = done;
+    };
+    let written = write(&set, &plan, &control, &mut on_second);
+    let copies =
+        verify(&set, &replicas, &plan, &written.ledger, plan.patience).map_err(Failure::Unreachable)?;
+    let figures = Figures::of(&written.ledger, &written.course, &copies);
+    let tests = tests(&plan, claimed, &figures, &copies, signals::interrupted());
+    let paper = Paper {
+        version: 1,
+        dyno: env!("CARGO_PKG_VERSION"),
+        started,
+        command: paper::command(),
+        target: dyno_rundir::mask::mask_uris(&args.target),
+        claim: claim(&plan, claimed),
+        met: tests.iter().all(|test| test.held),
+        pre_checks,
+        figures,
+        copies,
+        tests,
+        troubles: written.troubles.clone(),
+        limits: limits(&plan),
+        more: More {
+            record_bytes: plan.record_bytes,
+            indexes: plan.indexes,
+            batch: plan.batch,
+            threads: plan.workers,
+        },
+    };
+    paper.write(&folder, &written.ledger, &[], args.sign.as_deref())?;
+    if !args.keep {
+        remove(&set, &plan, &written);
+    }
+    terminal::out(&words(&paper, &folder));
+    Ok(match (signals::interrupted(), paper.met) {
+        (true, _) => Exit::Interrupted,
+        (false, true) => Exit::Ok,
+        (false, false) => Exit::Threshold,
+    })
+}
+
+/// What belongs to this kind of proof alone.
+#[derive(Clone, Debug, serde::Serialize)]
+struct More {
+    record_bytes: usize,
+    indexes: usize,
+    batch: u64,
+    threads: u32,
+}
+
+fn remove(set: &RedisSet, plan: &IngestPlan, written: &Written) {
+    if let Err(why) = set.remove(plan, &written.ledger) {
+        terminal::warn(&format!("the proof's records could not be removed: {why}"));
+    }
+}
+
+fn durability(plan: &IngestPlan) -> &'static str {
+    match plan.durability {
+        Durability::Memory => "in memory",
+        Durability::Disk => "in the append-only file on disk",
+    }
+}
+
+fn claim(plan: &IngestPlan, rate: f64) -> Claim {
+    Claim {
+        words: format!(
+            "{} records of {} bytes a second with {} secondary indexes, each acknowledged by {} copies, {}.",
+            figure(rate),
+            plan.record_bytes,
+            plan.indexes,
+            plan.copies,
+            durability(plan)
+        ),
+        rate: Some(rate),
+        copies: plan.copies,
+        durability: durability(plan),
+    }
+}
+
+fn tests(
+    plan: &IngestPlan,
+    claimed: f64,
+    figures: &Figures,
+    copies: &[dyno_rig::prove::Copy],
+    interrupted: bool,
+) -> Vec<Tested> {
+    let test = |test: &str, held: bool, found: String| Tested { test: test.into(), held, found };
+    let whole = copies.iter().filter(|copy| copy.is_whole()).count();
+    let alike = copies.windows(2).all(|pair| pair[0].digest == pair[1].digest);
+    vec![
+        test(
+            "the claimed rate, from the first sending to the last acknowledgement",
+            figures.records_per_s >= claimed,
+            format!(
+                "{} records/s over {:.1} s, {} claimed",
+                figure(figures.records_per_s),
+                figures.seconds,
+                figure(claimed)
+            ),
+        ),
+        test(
+            "every acknowledged record is on as many copies as claimed, byte by byte, in every index",
+            whole >= plan.copies,
+            format!("{whole} whole copies of {}", copies.len()),
+        ),
+        test("all copies are alike", alike, format!("{} digests compared", copies.len())),
+        test(
+            "every record's fate is known",
+            figures.indeterminate == 0 && figures.failed == 0,
+            format!("{} indeterminate, {} refused", figures.indeterminate, figures.failed),
+        ),
+        test("it ran to its end", !interrupted, if interrupted { "interrupted" } else { "yes" }.into()),
+    ]
+}
+
+fn limits(plan: &IngestPlan) -> Vec<String> {
+    let mut all = vec![
+        "It does not prove what happens when a machine fails: dyno prove failover does.".to_owned(),
+        "Copies on one host are lost with it; the pre-checks say how many hosts there are.".to_owned(),
+    ];
+    if plan.durability == Durability::Memory {
+        all.push("A copy is in memory: all of them are lost if all machines lose power at once.".to_owned());
+    }
+    all
+}
+
+fn words<E: serde::Serialize>(paper: &Paper<E>, folder: &std::path::Path) -> String {
+    let mut out =
+        format!("{}\n{}\n\n", if paper.met { "CLAIM MET" } else { "CLAIM NOT MET" }, paper.claim.words);
+    for test in &paper.tests {
+        out += &format!("  {} {}: {}\n", if test.held { "+" } else { "-" }, test.test, test.found);
+    }
+    let figures = &paper.figures;
+    let known = |value: Option<f64>| value.map_or("-".to_owned(), figure);
+    out += &format!(
+        "\nslowest minute {}/s, 5 % of the windows of 10 s below {}/s, {} stalls over a second\n",
+        known(figures.slowest_minute_per_s),
+        known(figures.p5_ten_seconds_per_s),
+        figures.stalls.len()
+    );
+    let ms = |value: Option<f64>| value.map_or("-".to_owned(), |ms| format!("{ms:.1} ms"));
+    out += &format!(
+        "a batch takes {} (p50), {} (p99), {} at most\n\nproof: {}\n",
+        ms(figures.batch_p50_ms),
+        ms(figures.batch_p99_ms),
+        ms(figures.batch_max_ms),
+        folder.display()
+    );
+    out
+}

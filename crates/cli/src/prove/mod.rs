@@ -1,0 +1,44 @@
+//! `dyno prove`: numbers that can be put on a table and defended.
+
+mod failover;
+mod ingest;
+mod paper;
+
+use crate::exit::{Exit, Failure};
+use clap::{Args, Subcommand};
+
+/// `dyno prove`.
+#[derive(Clone, Debug, Args)]
+pub struct ProveArgs {
+    #[command(subcommand)]
+    pub what: What,
+}
+
+/// What is proven.
+#[derive(Clone, Debug, Subcommand)]
+pub enum What {
+    /// So many records in so many seconds, each acknowledged by so many copies, and all of them found on every copy
+    Ingest(ingest::IngestArgs),
+    /// No acknowledged record is lost when primaries are killed under load
+    Failover(failover::FailoverArgs),
+}
+
+/// The command.
+pub fn prove(args: &ProveArgs) -> Result<Exit, Failure> {
+    match &args.what {
+        What::Ingest(args) => ingest::ingest(args),
+        What::Failover(args) => failover::failover(args),
+    }
+}
+
+/// Eight digits that no other run has.
+fn run_name() -> Result<String, Failure> {
+    let folder = tempfile::Builder::new().prefix("").rand_bytes(8).tempdir()?;
+    let name = folder.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    Ok(name)
+}
+
+/// A share of the time, or a figure, that a reader can check.
+fn figure(value: f64) -> String {
+    dyno_types::units::Thousands(value.round() as u64).to_string()
+}

@@ -1,0 +1,138 @@
+//! Proofs on real servers: met where they must be, and not met where they must not be.
+
+mod common;
+
+use common::{Dyno, Server, assert_exit, skip, stderr, stdout};
+use serde_json::Value;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+fn paper(dyno: &Dyno, folder: &str) -> Value {
+    serde_json::from_slice(&std::fs::read(dyno.path(folder).join("proof.json")).unwrap()).unwrap()
+}
+
+/// A primary and its replica, online.
+fn pair() -> Option<(Server, Server)> {
+    let primary = Server::start(&[])?;
+    let port = primary.uri().rsplit(':').next().unwrap().to_owned();
+    let replica = Server::start(&[&format!("--replicaof 127.0.0.1 {port}"), "--repl-diskless-sync-delay 0"])?;
+    let end = Instant::now() + Duration::from_secs(30);
+    while !primary.cli(&["INFO", "replication"]).contains("state=online") {
+        assert!(Instant::now() < end, "the replica does not come online");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Some((primary, replica))
+}
+
+#[test]
+fn an_ingest_rate_with_two_copies() {
+    let Some((primary, _replica)) = pair() else { return skip("a proof of ingest rate") };
+    let dyno = Dyno::new();
+    let uri = primary.uri();
+    let key = dyno.path("key").display().to_string();
+    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &key]).status();
+    let signed = made.is_ok_and(|status| status.success());
+    let base = ["prove", "ingest", &uri, "-n", "6000", "--batch", "100", "--threads", "3", "--quiet"];
+    let mut words = [&base[..], &["--require-rate", "100", "--out", "met"]].concat();
+    if signed {
+        words.extend(["--sign", &key]);
+    }
+    let output = dyno.run(&words);
+    assert_exit(&output, &[0]);
+    assert!(stdout(&output).starts_with("CLAIM MET"), "{}", stdout(&output));
+    let found = paper(&dyno, "met");
+    assert_eq!(found["figures"]["acknowledged"], 6_000);
+    let copies = found["copies"].as_array().unwrap();
+    assert_eq!(copies.len(), 2);
+    for copy in copies {
+        assert_eq!(
+            (&copy["found"], &copy["missing"], &copy["wrong"]),
+            (&6_000.into(), &0.into(), &0.into()),
+            "{copy}"
+        );
+        assert_eq!(copy["indexed"], serde_json::json!([6_000, 6_000, 6_000]));
+        assert_eq!(copy["digest"], copies[0]["digest"]);
+    }
+    assert_eq!(primary.cli(&["DBSIZE"]).trim(), "0", "the proof's records are removed");
+    let sums = Command::new("sha256sum")
+        .args(["--check", "--quiet", "SHA256SUMS"])
+        .current_dir(dyno.path("met"))
+        .output();
+    assert!(sums.unwrap().status.success());
+    assert_eq!(dyno.path("met").join("SHA256SUMS.sig").is_file(), signed);
+    let page = std::fs::read_to_string(dyno.path("met").join("proof.html")).unwrap();
+    assert!(page.contains("CLAIM MET") && page.contains("What this does not prove"));
+    // More than any machine can do: the evidence is complete, and the claim is not met.
+    let output = dyno.run(&[&base[..], &["--require-rate", "1G", "--out", "not-met"]].concat());
+    assert_exit(&output, &[4]);
+    assert_eq!(paper(&dyno, "not-met")["met"], false);
+}
+
+#[test]
+fn copies_that_are_not_there_are_not_claimed() {
+    let Some(server) = Server::start(&[]) else { return skip("a proof without copies") };
+    let dyno = Dyno::new();
+    let uri = server.uri();
+    let alone = dyno.run(&["prove", "ingest", &uri, "-n", "100", "--quiet", "--out", "a"]);
+    assert_exit(&alone, &[2]);
+    assert!(stderr(&alone).contains("replicas online: 0"), "{}", stderr(&alone));
+    let other = dyno.run(&["prove", "ingest", "sqlite:x.db", "-n", "100", "--out", "b"]);
+    assert_exit(&other, &[2]);
+    let gone = dyno.run(&["prove", "ingest", "redis://127.0.0.1:1", "-n", "100", "--out", "c"]);
+    assert_exit(&gone, &[3]);
+    let one = [
+        "prove",
+        "ingest",
+        &uri,
+        "-n",
+        "100",
+        "--copies",
+        "1",
+        "--require-rate",
+        "1",
+        "--quiet",
+        "--out",
+        "d",
+    ];
+    assert_exit(&dyno.run(&one), &[0]);
+}
+
+/// A replica that stands still: nothing is acknowledged twice, and the proof says so.
+#[test]
+fn a_copy_that_does_not_answer_is_no_copy() {
+    let Some((primary, replica)) = pair() else { return skip("a replica that stands still") };
+    let dyno = Dyno::new();
+    common::signal(replica.pid(), "STOP");
+    let uri = primary.uri();
+    let words =
+        ["prove", "ingest", &uri, "-n", "40", "--batch", "10", "--threads", "2", "--patience", "300ms"];
+    let child = dyno.start(&[&words[..], &["--require-rate", "1", "--quiet", "--out", "p"]].concat());
+    std::thread::sleep(Duration::from_millis(2_500));
+    common::signal(replica.pid(), "CONT");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(4));
+    let found = paper(&dyno, "p");
+    assert_eq!(found["figures"]["acknowledged"], 0, "{found}");
+    assert_eq!(found["figures"]["indeterminate"], 40, "{found}");
+}
+
+#[test]
+fn a_failover_loses_nothing_with_two_copies_and_something_with_one() {
+    if Command::new("redis-server").arg("--version").output().is_err() {
+        return skip("a proof of failover");
+    }
+    let dyno = Dyno::new();
+    let base = ["prove", "failover", "--rounds", "2", "--between", "1s", "--quiet"];
+    let output = dyno.run(&[&base[..], &["--out", "two"]].concat());
+    assert_exit(&output, &[0]);
+    let two = paper(&dyno, "two");
+    assert_eq!((&two["lost"], two["rounds"].as_array().unwrap().len()), (&0.into(), 2), "{two}");
+    assert!(two["figures"]["acknowledged"].as_u64().unwrap() > 1_000, "{two}");
+    for round in two["rounds"].as_array().unwrap() {
+        assert_ne!(round["killed"], round["promoted"]);
+        assert!(round["without_acks_s"].as_f64().unwrap() > 0.5, "{round}");
+    }
+    // The negative control: what only the primary has goes with it.
+    let output = dyno.run(&[&base[..], &["--copies", "1", "--out", "one"]].concat());
+    assert_exit(&output, &[4]);
+    assert!(paper(&dyno, "one")["lost"].as_u64().unwrap() > 0);
+}

@@ -1,0 +1,339 @@
+//! Failover: a primary with replicas and three sentinels on this host, whose primary is killed at random moments under load.
+//!
+//! Before each kill the replicas stand still for a moment, so that what is in one place only is surely lost with it: a
+//! proof that cannot fail proves nothing. With one copy asked for, records are lost; with two, none.
+
+use super::drive::{Course, IngestPlan, Written, write};
+use super::ledger::{Ledger, Status};
+use super::redis::RedisSet;
+use super::verify::{Copy, verify};
+use crate::local::{Machine, RespClient as Client, RespReply as Reply, Server};
+use dyno_engine::Control;
+use dyno_plan::server::{ServerKind, ServerSpec};
+use dyno_types::rng::{Purpose, Stream};
+use serde::Serialize;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const NAME: &str = "proof";
+const COMMAND: Duration = Duration::from_secs(5);
+/// How long an election may take.
+const ELECTION: Duration = Duration::from_secs(60);
+
+/// What is to be proven.
+#[derive(Clone, Debug)]
+pub struct FailoverPlan {
+    /// What is written meanwhile.
+    pub ingest: IngestPlan,
+    /// Kills.
+    pub rounds: u32,
+    /// Replicas of the primary.
+    pub replicas: u32,
+    /// How long replicas stand still before a kill.
+    pub isolate: Duration,
+    /// After how long without a sign sentinels call a server down.
+    pub down_after: Duration,
+    /// Between two kills, at least; up to as long again at random.
+    pub between: Duration,
+    /// Redis or Valkey.
+    pub kind: ServerKind,
+}
+
+/// A kill.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Round {
+    /// When, seconds after the first sending.
+    pub at_s: f64,
+    /// Who was primary.
+    pub killed: String,
+    /// Who is now.
+    pub promoted: String,
+    /// Until the sentinels said so, seconds.
+    pub elected_s: f64,
+    /// Longest time without an acknowledgement around it, seconds.
+    pub without_acks_s: f64,
+}
+
+/// How it went.
+#[derive(Clone, Debug)]
+pub struct FailoverProof {
+    /// What was written.
+    pub written: Written,
+    /// The kills.
+    pub rounds: Vec<Round>,
+    /// What the last primary and its replicas hold.
+    pub copies: Vec<Copy>,
+    /// Version of the servers.
+    pub version: String,
+}
+
+/// Servers of the proof, which end with it.
+struct Set<'a> {
+    plan: &'a FailoverPlan,
+    home: PathBuf,
+    machine: Machine,
+    servers: Vec<(SocketAddr, Server)>,
+    sentinels: Vec<SocketAddr>,
+    _guards: Option<Server>,
+    made: usize,
+}
+
+impl<'a> Set<'a> {
+    fn spec(plan: &FailoverPlan, instances: u32, port: Option<u16>) -> ServerSpec {
+        let mut spec = ServerSpec::of(plan.kind);
+        (spec.instances, spec.port) = (instances, port);
+        spec
+    }
+
+    fn start(plan: &'a FailoverPlan, home: &Path) -> Result<Self, String> {
+        let machine = Machine::default();
+        let mut set = Set {
+            plan,
+            home: home.to_owned(),
+            machine,
+            servers: Vec::new(),
+            sentinels: Vec::new(),
+            _guards: None,
+            made: 0,
+        };
+        for _ in 0..=plan.replicas {
+            set.serve(None)?;
+        }
+        let primary = set.servers[0].0;
+        for at in 1..set.servers.len() {
+            set.follow(set.servers[at].0, primary)?;
+        }
+        set.guard(primary)?;
+        set.settle(primary)?;
+        Ok(set)
+    }
+
+    /// Starts a server, on the port that it had before if it had one.
+    fn serve(&mut self, port: Option<u16>) -> Result<SocketAddr, String> {
+        self.made += 1;
+        let home = self.home.join(format!("server-{}", self.made));
+        let spec = Self::spec(self.plan, 1, port);
+        let server = Server::start(&spec, &home, &self.machine).map_err(|e| e.to_string())?;
+        let address = address(&server.uris()[0])?;
+        self.servers.push((address, server));
+        Ok(address)
+    }
+
+    fn follow(&self, replica: SocketAddr, primary: SocketAddr) -> Result<(), String> {
+        let mut client = Client::connect(replica, None, COMMAND)?;
+        // What has no disk needs no wait before a copy is sent.
+        client.call(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"])?;
+        client.call(&["REPLICAOF", &primary.ip().to_string(), &primary.port().to_string()]).map(drop)
+    }
+
+    /// Starts three sentinels and tells them whom to guard.
+    fn guard(&mut self, primary: SocketAddr) -> Result<(), String> {
+        let mut spec = Self::spec(self.plan, 3, None);
+        spec.arguments.push("--sentinel".into());
+
+        let guards =
+            Server::start(&spec, &self.home.join("sentinels"), &self.machine).map_err(|e| e.to_string())?;
+        self.sentinels = guards.uris().iter().map(|uri| address(uri)).collect::<Result<_, _>>()?;
+        let ms = self.plan.down_after.as_millis().to_string();
+        for sentinel in &self.sentinels {
+            let mut client = Client::connect(*sentinel, None, COMMAND)?;
+            let (ip, port) = (primary.ip().to_string(), primary.port().to_string());
+            client.call(&["SENTINEL", "MONITOR", NAME, &ip, &port, "2"])?;
+            client.call(&["SENTINEL", "SET", NAME, "down-after-milliseconds", &ms])?;
+            client.call(&["SENTINEL", "SET", NAME, "failover-timeout", "5000"])?;
+        }
+        self._guards = Some(guards);
+        Ok(())
+    }
+
+    /// Waits until all replicas are online and the sentinels know of all.
+    fn settle(&self, primary: SocketAddr) -> Result<(), String> {
+        let end = Instant::now() + ELECTION;
+        loop {
+            let online = RedisSet { primary, password: None }.replicas().map_or(0, |all| all.len());
+            let knows = |sentinel: &SocketAddr| -> Option<bool> {
+                let mut client = Client::connect(*sentinel, None, COMMAND).ok()?;
+                let Reply::List(fields) = client.call(&["SENTINEL", "MASTER", NAME]).ok()? else {
+                    return None;
+                };
+                let get = |name: &str| {
+                    let at = fields.iter().step_by(2).position(|field| field.text() == name)?;
+                    Some(fields.get(2 * at + 1)?.text().to_owned())
+                };
+                let others = get("num-other-sentinels")? == "2";
+                Some(
+                    others
+                        && get("num-slaves")?.parse::<u32>().ok()? >= self.plan.replicas
+                        && get("flags")? == "master",
+                )
+            };
+            let known = self.sentinels.iter().all(|sentinel| knows(sentinel) == Some(true));
+            if online == self.plan.replicas as usize && known {
+                return Ok(());
+            }
+            if Instant::now() > end {
+                return Err(format!(
+                    "{online} of {} replicas are online after {} s",
+                    self.plan.replicas,
+                    ELECTION.as_secs()
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn signal(&self, address: SocketAddr, signal: rustix::process::Signal) {
+        for (one, server) in &self.servers {
+            if *one == address {
+                for (_, pid) in server.processes() {
+                    crate::local::process::signal(pid, signal);
+                }
+            }
+        }
+    }
+
+    /// Kills the primary and has it come back as a replica of the new one.
+    fn kill(&mut self, primary: SocketAddr) -> Result<(SocketAddr, Duration), String> {
+        use rustix::process::Signal;
+        let others: Vec<SocketAddr> =
+            self.servers.iter().map(|(one, _)| *one).filter(|one| *one != primary).collect();
+        others.iter().for_each(|one| self.signal(*one, Signal::STOP));
+        std::thread::sleep(self.plan.isolate);
+        self.signal(primary, Signal::KILL);
+        let killed = Instant::now();
+        others.iter().for_each(|one| self.signal(*one, Signal::CONT));
+        let promoted = loop {
+            match self.primary() {
+                Ok(now) if now != primary && is_primary(now) => break now,
+                _ if killed.elapsed() > ELECTION => {
+                    return Err(format!("no other primary after {} s", ELECTION.as_secs()));
+                }
+                _ => std::thread::sleep(Duration::from_millis(20)),
+            }
+        };
+        let elected = killed.elapsed();
+        self.servers.retain(|(one, _)| *one != primary);
+        let back = self.serve(Some(primary.port()))?;
+        self.follow(back, promoted)?;
+        self.settle(promoted)?;
+        Ok((promoted, elected))
+    }
+
+    fn primary(&self) -> Result<SocketAddr, String> {
+        asked(&self.sentinels)
+    }
+}
+
+/// Whom most of the sentinels that answer call primary: the first that answers.
+fn asked(sentinels: &[SocketAddr]) -> Result<SocketAddr, String> {
+    let ask = |sentinel: &SocketAddr| {
+        let mut client = Client::connect(*sentinel, None, COMMAND).ok()?;
+        match client.call(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME]).ok()? {
+            Reply::List(both) => format!("{}:{}", both.first()?.text(), both.get(1)?.text()).parse().ok(),
+            _ => None,
+        }
+    };
+    sentinels.iter().find_map(ask).ok_or_else(|| "no sentinel names a primary".into())
+}
+
+fn is_primary(address: SocketAddr) -> bool {
+    let role = Client::connect(address, None, COMMAND).and_then(|mut client| client.call(&["ROLE"]));
+    matches!(role, Ok(Reply::List(all)) if all.first().is_some_and(|role| role.text() == "master"))
+}
+
+fn address(uri: &str) -> Result<SocketAddr, String> {
+    let port = uri.rsplit(':').next().and_then(|port| port.trim_end_matches('/').parse().ok());
+    port.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))).ok_or_else(|| format!("{uri}: no port"))
+}
+
+/// Carries out a proof; `home` is an empty folder for the servers' files.
+pub fn failover(
+    plan: &FailoverPlan,
+    home: &Path,
+    control: &Control,
+    on_round: &mut (dyn FnMut(&Round) + Send),
+) -> Result<FailoverProof, String> {
+    let mut set = Set::start(plan, home)?;
+    let version = {
+        let mut client = Client::connect(set.servers[0].0, None, COMMAND)?;
+        let told = client.call(&["INFO", "server"])?;
+        let line = told
+            .text()
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("redis_version:").map(str::to_owned));
+        line.unwrap_or_else(|| "unknown".into())
+    };
+    let sentinels = set.sentinels.clone();
+    let primary = || Ok(RedisSet { primary: asked(&sentinels)?, password: None });
+    let enough = Control::default();
+    let begun = Instant::now();
+    let mut rounds = Vec::new();
+    let (written, made) = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| write(&plan.ingest, &primary, &enough, &mut |_, _| ()));
+        let mut moments = Stream::new(plan.ingest.seed, 0, Purpose::Key);
+        let mut made = Ok(());
+        for _ in 0..plan.rounds {
+            let wait = plan.between.mul_f64(1.0 + moments.next_unit());
+            let until = Instant::now() + wait;
+            while Instant::now() < until && !control.stopping() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            if control.stopping() {
+                break;
+            }
+            let at_s = begun.elapsed().as_secs_f64();
+            let killed = set.primary();
+            match killed.and_then(|killed| Ok((killed, set.kill(killed)?))) {
+                Ok((killed, (promoted, elected))) => rounds.push(Round {
+                    at_s,
+                    killed: killed.to_string(),
+                    promoted: promoted.to_string(),
+                    elected_s: elected.as_secs_f64(),
+                    without_acks_s: 0.0,
+                }),
+                Err(why) => {
+                    made = Err(why);
+                    break;
+                }
+            }
+        }
+        if made.is_ok() && !control.stopping() {
+            std::thread::sleep(plan.between);
+        }
+        enough.stop();
+        (writer.join().unwrap_or_default(), made)
+    });
+    made?;
+    for round in &mut rounds {
+        round.without_acks_s = longest_gap(&written.course, round.at_s);
+        on_round(round);
+    }
+    let last = RedisSet { primary: set.primary()?, password: None };
+    let replicas = last.replicas()?;
+    let copies = verify(&last, &replicas, &plan.ingest, &written.ledger, ELECTION)?;
+    Ok(FailoverProof { written, rounds, copies, version })
+}
+
+/// The longest time without an acknowledgement that ends after `at_s` and begins before half a minute later.
+fn longest_gap(course: &Course, at_s: f64) -> f64 {
+    let near = |(begin, length): &(f64, f64)| begin + length >= at_s && *begin <= at_s + 30.0;
+    course.stalls(Duration::ZERO).into_iter().filter(near).map(|(_, length)| length).fold(0.0, f64::max)
+}
+
+impl FailoverProof {
+    /// Acknowledged records that the last primary does not have as they were sent.
+    pub fn lost(&self) -> u64 {
+        self.copies.iter().filter(|copy| copy.primary).map(|copy| copy.missing + copy.wrong).sum()
+    }
+
+    /// The ledger.
+    pub fn ledger(&self) -> &Ledger {
+        &self.written.ledger
+    }
+
+    /// Acknowledged records.
+    pub fn acknowledged(&self) -> u64 {
+        self.written.ledger.count(Status::Acknowledged)
+    }
+}

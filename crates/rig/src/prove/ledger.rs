@@ -1,0 +1,83 @@
+//! What became of every record: keys are dense in each worker, so that ranges say it all.
+
+use serde::Serialize;
+
+/// What is known of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Acknowledged by as many copies as were asked for.
+    Acknowledged,
+    /// Sent, and no such acknowledgement came: it may be there or not.
+    Indeterminate,
+    /// Refused: it must not be there.
+    Failed,
+}
+
+/// Consecutive records of a worker with one status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Range {
+    /// The worker, from 0.
+    pub worker: u32,
+    /// The first.
+    pub from: u64,
+    /// The one after the last.
+    pub to: u64,
+    /// Their status.
+    pub status: Status,
+}
+
+/// All records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    ranges: Vec<Range>,
+}
+
+impl Ledger {
+    /// Adds the next records of a worker.
+    pub fn add(&mut self, worker: u32, from: u64, to: u64, status: Status) {
+        if from == to {
+            return;
+        }
+        match self.ranges.iter_mut().rfind(|range| range.worker == worker) {
+            Some(last) if last.to == from && last.status == status => last.to = to,
+            _ => self.ranges.push(Range { worker, from, to, status }),
+        }
+    }
+
+    /// Takes over what another has.
+    pub fn merge(&mut self, other: Ledger) {
+        self.ranges.extend(other.ranges);
+        self.ranges.sort_by_key(|range| (range.worker, range.from));
+    }
+
+    /// Ranges, by worker and number once merged.
+    pub fn ranges(&self) -> &[Range] {
+        &self.ranges
+    }
+
+    /// How many records have a status.
+    pub fn count(&self, status: Status) -> u64 {
+        self.ranges.iter().filter(|range| range.status == status).map(|range| range.to - range.from).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_one_range() {
+        let mut ledger = Ledger::default();
+        ledger.add(0, 0, 10, Status::Acknowledged);
+        ledger.add(0, 10, 20, Status::Acknowledged);
+        ledger.add(0, 20, 25, Status::Indeterminate);
+        ledger.add(0, 25, 25, Status::Failed);
+        let mut other = Ledger::default();
+        other.add(1, 0, 5, Status::Acknowledged);
+        other.merge(ledger);
+        assert_eq!(other.ranges().len(), 3);
+        assert_eq!(other.ranges()[0], Range { worker: 0, from: 0, to: 20, status: Status::Acknowledged });
+        assert_eq!((other.count(Status::Acknowledged), other.count(Status::Indeterminate)), (25, 5));
+    }
+}

@@ -1,0 +1,70 @@
+//! Records that can be made again from worker and number.
+
+use dyno_types::rng::{Purpose, Stream, mix};
+
+/// How records are made.
+#[derive(Clone, Debug)]
+pub(super) struct Records {
+    /// Makes names of this run's own.
+    pub run: String,
+    /// Length of the value, bytes.
+    pub bytes: usize,
+    /// Secondary indexes.
+    pub indexes: usize,
+    /// Seed.
+    pub seed: u64,
+}
+
+const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+impl Records {
+    fn stream(&self, worker: u32, number: u64) -> Stream {
+        let seed = mix(self.seed ^ mix(u64::from(worker) + 1));
+        Stream::new(seed, number, Purpose::Value)
+    }
+
+    /// The name of a record.
+    pub fn key(&self, worker: u32, number: u64) -> String {
+        format!("proof:{}:{worker}:{number}", self.run)
+    }
+
+    /// Its value: letters that do not compress to less than six bits each.
+    pub fn value(&self, worker: u32, number: u64) -> String {
+        let mut stream = self.stream(worker, number);
+        let mut out = String::with_capacity(self.bytes);
+        while out.len() < self.bytes {
+            let mut bits = stream.next_u64();
+            for _ in 0..10.min(self.bytes - out.len()) {
+                out.push(char::from(LETTERS[(bits & 63) as usize]));
+                bits >>= 6;
+            }
+        }
+        out
+    }
+
+    /// The name of an index.
+    pub fn index(&self, index: usize) -> String {
+        format!("proof:{}:index:{index}", self.run)
+    }
+
+    /// What an index sorts the record by.
+    pub fn score(&self, worker: u32, number: u64, index: usize) -> u64 {
+        mix(self.seed ^ mix(u64::from(worker) << 32 ^ number) ^ index as u64) >> 20
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_is_a_function_of_its_number() {
+        let records = Records { run: "r".into(), bytes: 25, indexes: 2, seed: 1 };
+        assert_eq!(records.value(0, 7), records.value(0, 7));
+        assert_eq!(records.value(0, 7).len(), 25);
+        assert_ne!(records.value(0, 7), records.value(1, 7));
+        assert_ne!(records.value(0, 7), records.value(0, 8));
+        assert_eq!(records.key(3, 9), "proof:r:3:9");
+        assert_ne!(records.score(0, 1, 0), records.score(0, 1, 1));
+    }
+}
