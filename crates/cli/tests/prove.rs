@@ -63,7 +63,7 @@ fn an_ingest_rate_with_two_copies() {
     let page = std::fs::read_to_string(dyno.path("met").join("proof.html")).unwrap();
     assert!(page.contains("CLAIM MET") && page.contains("What this does not prove"));
     // More than any machine can do: the evidence is complete, and the claim is not met.
-    let output = dyno.run(&[&base[..], &["--require-rate", "1G", "--out", "not-met"]].concat());
+    let output = dyno.run(&[&base[..], &["--require-rate", "1000000k", "--out", "not-met"]].concat());
     assert_exit(&output, &[4]);
     assert_eq!(paper(&dyno, "not-met")["met"], false);
 }
@@ -121,7 +121,7 @@ fn a_failover_loses_nothing_with_two_copies_and_something_with_one() {
         return skip("a proof of failover");
     }
     let dyno = Dyno::new();
-    let base = ["prove", "failover", "--rounds", "2", "--between", "1s", "--quiet"];
+    let base = ["prove", "failover", "--rounds", "2", "--between", "1s", "--down-after", "2s", "--quiet"];
     let output = dyno.run(&[&base[..], &["--out", "two"]].concat());
     assert_exit(&output, &[0]);
     let two = paper(&dyno, "two");

@@ -243,7 +243,7 @@ impl<'a> Bench<'a> {
                 "{words}; killed by the kernel for want of memory (client.limits.memory)"
             ));
         }
-        match self.place.died() {
+        match self.place.cause() {
             Some(died) => Failed::Words(format!("{died}; {words}")),
             None => failed,
         }

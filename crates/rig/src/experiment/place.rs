@@ -321,6 +321,14 @@ impl Place {
         }
     }
 
+    /// Why the server is no longer there, after something has failed.
+    pub fn cause(&mut self) -> Option<String> {
+        match &self.held {
+            Held::Pods(pods) => pods.cause(),
+            _ => self.died(),
+        }
+    }
+
     /// After the load: keeps a copy of the data where the file asks for that, so that every run begins with the same.
     pub fn loaded(&mut self) -> Result<(), String> {
         match &mut self.held {

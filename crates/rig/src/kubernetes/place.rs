@@ -175,6 +175,17 @@ impl InPods {
         })
     }
 
+    /// Why a server failed while something else did: the cluster takes a moment to say so.
+    pub fn cause(&self) -> Option<String> {
+        let end = Instant::now() + Duration::from_secs(4);
+        loop {
+            match self.died() {
+                None if Instant::now() < end => std::thread::sleep(Duration::from_millis(300)),
+                found => return found,
+            }
+        }
+    }
+
     /// Nodes, images and objects, for the record.
     pub fn facts(&self) -> BTreeMap<String, String> {
         let mut facts = BTreeMap::new();

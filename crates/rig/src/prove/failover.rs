@@ -105,7 +105,7 @@ impl<'a> Set<'a> {
             set.follow(set.servers[at].0, primary)?;
         }
         set.guard(primary)?;
-        set.settle(primary)?;
+        set.settle()?;
         Ok(set)
     }
 
@@ -147,40 +147,45 @@ impl<'a> Set<'a> {
         Ok(())
     }
 
-    /// Waits until all replicas are online and the sentinels know of all.
-    fn settle(&self, primary: SocketAddr) -> Result<(), String> {
+    /// Waits until the sentinels know of all servers, and all others follow the one that they call primary: on a busy host they
+    /// may elect another without being asked to.
+    fn settle(&self) -> Result<SocketAddr, String> {
         let end = Instant::now() + ELECTION;
+        let mut helped = Instant::now();
         loop {
+            let primary = self.primary()?;
             let online = RedisSet { primary, password: None }.replicas().map_or(0, |all| all.len());
-            let knows = |sentinel: &SocketAddr| -> Option<bool> {
-                let mut client = Client::connect(*sentinel, None, COMMAND).ok()?;
-                let Reply::List(fields) = client.call(&["SENTINEL", "MASTER", NAME]).ok()? else {
-                    return None;
-                };
-                let get = |name: &str| {
-                    let at = fields.iter().step_by(2).position(|field| field.text() == name)?;
-                    Some(fields.get(2 * at + 1)?.text().to_owned())
-                };
-                let others = get("num-other-sentinels")? == "2";
-                Some(
-                    others
-                        && get("num-slaves")?.parse::<u32>().ok()? >= self.plan.replicas
-                        && get("flags")? == "master",
-                )
-            };
-            let known = self.sentinels.iter().all(|sentinel| knows(sentinel) == Some(true));
-            if online == self.plan.replicas as usize && known {
-                return Ok(());
+            let known = self.sentinels.iter().all(|sentinel| self.knows_all(*sentinel) == Some(true));
+            if online == self.plan.replicas as usize && known && is_primary(primary) {
+                return Ok(primary);
+            }
+            if helped.elapsed() > Duration::from_secs(3) {
+                // One that was primary and was not killed waits long for the sentinels to tell it.
+                for (other, _) in self.servers.iter().filter(|(one, _)| *one != primary && is_primary(*one)) {
+                    self.follow(*other, primary)?;
+                }
+                helped = Instant::now();
             }
             if Instant::now() > end {
-                return Err(format!(
-                    "{online} of {} replicas are online after {} s",
-                    self.plan.replicas,
-                    ELECTION.as_secs()
-                ));
+                let (all, seconds) = (self.plan.replicas, ELECTION.as_secs());
+                return Err(format!("{online} of {all} replicas are online after {seconds} s"));
             }
             std::thread::sleep(Duration::from_millis(50));
         }
+    }
+
+    /// Whether a sentinel knows of the other sentinels and all replicas, and sees the primary well.
+    fn knows_all(&self, sentinel: SocketAddr) -> Option<bool> {
+        let mut client = Client::connect(sentinel, None, COMMAND).ok()?;
+        let Reply::List(fields) = client.call(&["SENTINEL", "MASTER", NAME]).ok()? else { return None };
+        let get = |name: &str| {
+            let at = fields.iter().step_by(2).position(|field| field.text() == name)?;
+            Some(fields.get(2 * at + 1)?.text().to_owned())
+        };
+        let replicas: u32 = get("num-slaves")?.parse().ok()?;
+        Some(
+            get("num-other-sentinels")? == "2" && replicas >= self.plan.replicas && get("flags")? == "master",
+        )
     }
 
     fn signal(&self, address: SocketAddr, signal: rustix::process::Signal) {
@@ -216,7 +221,7 @@ impl<'a> Set<'a> {
         self.servers.retain(|(one, _)| *one != primary);
         let back = self.serve(Some(primary.port()))?;
         self.follow(back, promoted)?;
-        self.settle(promoted)?;
+        self.settle()?;
         Ok((promoted, elected))
     }
 
