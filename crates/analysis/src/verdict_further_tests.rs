@@ -64,6 +64,7 @@ fn each_seeded_fault_has_its_own_reason() {
         ("clock_jump", Further { clock_skew_s: -3.0, ..Further::default() }),
         ("monitors", Further { watched: true, series: series.clone(), ..Further::default() }),
         ("environment", Further { changed: vec!["cpu: governor".into()], ..Further::default() }),
+        ("target", Further { missing: Some("b:1: connection refused".into()), ..Further::default() }),
     ] {
         assert_eq!(reasons(further), [name.to_owned()], "{name}");
     }

@@ -5,16 +5,19 @@ use super::frame::{Frame, write_frame};
 use super::serve::unix_ns;
 use super::{Assignment, Done, FromWorker, Stage, ToWorker};
 use crate::apparatus::{Apparatus, Applied, Nature};
+use crate::mongo::{MongoAdmin, ROUTERS_DOWN};
 use crate::parts::Seconds;
+use crate::target::Target;
 use crate::work::Prepared;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_record::Totals;
+use dyno_rundir::schema::CollectionFigures;
 use dyno_types::{Outcome, Refused};
 use std::collections::BTreeMap;
 use std::process::{Child, ChildStdin, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// How long a worker may take to open its target.
@@ -98,6 +101,8 @@ pub struct Crew {
     prepared: Mutex<Vec<Prepared>>,
     parts: Mutex<Vec<Part>>,
     lost: Mutex<Vec<String>>,
+    /// Targets whose collections the controller asks for itself, with the connections' settings once they are known.
+    asked: Vec<(Target, OnceLock<Option<MongoAdmin>>)>,
 }
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -123,6 +128,7 @@ impl Crew {
             prepared: Mutex::new(vec![Prepared::default(); instances]),
             parts: Mutex::new(Vec::new()),
             lost: Mutex::new(Vec::new()),
+            asked: Vec::new(),
         };
         crew.keep_alive()?;
         let all: Vec<usize> = (0..crew.members.len()).collect();
@@ -172,6 +178,11 @@ impl Crew {
         }
         *held(&self.prepared) = found.clone();
         Ok(found)
+    }
+
+    /// Has the collections of these targets asked for before and after every phase.
+    pub fn ask_of(&mut self, targets: Vec<Target>) {
+        self.asked = targets.into_iter().map(|target| (target, OnceLock::new())).collect();
     }
 
     /// Process numbers of the workers.
@@ -434,6 +445,25 @@ impl Apparatus for Crew {
         }
         let named = |part: Part| (self.shown[part.instance].clone(), part.totals, part.measured_ns);
         Crew::parts(self).into_iter().map(named).collect()
+    }
+
+    fn collections(&self) -> CollectionFigures {
+        let mut all = CollectionFigures::new();
+        for (at, (target, admin)) in self.asked.iter().enumerate() {
+            // Workers speak to it: that it does not answer here is an accident, and its figures are absent.
+            let admin = admin.get_or_init(|| target.look().ok()?.mongo_admin());
+            let named = |name: String| match self.asked.len() {
+                1 => name,
+                _ => format!("pair {}: {name}", at + 1),
+            };
+            let found = admin.as_ref().map(MongoAdmin::collections).unwrap_or_default();
+            all.extend(found.into_iter().map(|(name, figures)| (named(name), figures)));
+        }
+        all
+    }
+
+    fn missing(&self) -> Option<String> {
+        self.facts.get(ROUTERS_DOWN).cloned()
     }
 
     fn lost(&self) -> Vec<String> {
