@@ -3,7 +3,7 @@
 //! A server lives for a run, or (`server_lifetime: shared`) until a run describes it in other words.
 
 use crate::local::{Machine, Server};
-use crate::spawn::{Spawned, find_server, spawn};
+use crate::spawn::{Spawned, find_server, spawn_under};
 use crate::target::Target;
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Lifetime};
@@ -75,7 +75,7 @@ pub(super) fn provide(
         let Some((name, program)) = found else {
             return Err(format!("target: no server of kind {kind:?} on PATH"));
         };
-        let server = spawn(name, &program).map_err(|e| format!("{name}: {e}"))?;
+        let server = spawn_under(name, &program, Some(control)).map_err(|e| format!("{name}: {e}"))?;
         let uris = vec![format!("redis://127.0.0.1:{}", server.port)];
         let taken = server.core.into_iter().collect();
         return Ok(Place { uris, taken, local: true, held: Held::Temporary(server) });
