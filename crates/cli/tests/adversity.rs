@@ -83,7 +83,10 @@ fn mistakes_in_a_uri_are_found_by_the_plan_where_they_were_written() {
             "x.yaml:2:31: monitors.prometheus.node: ",
         ),
         ("target: 'null:'\nrequire: ['p99(reed) < 5ms']\n", "x.yaml:2:10: require: "),
-        ("target: 'null:'\nworkload: {ycsb: {workload: q}}\n", "x.yaml:2:11: workload: "),
+        (
+            "target: 'null:'\nworkload: {ycsb: {workload: q}}\n",
+            "x.yaml:2:29: workload.ycsb.workload: \"q\" is no file",
+        ),
     ] {
         let bench = Bench::of(text);
         for command in ["plan", "run"] {

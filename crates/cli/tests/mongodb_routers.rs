@@ -49,7 +49,7 @@ impl Router {
 }
 
 fn run(dyno: &Dyno, uri: &str, more: &[&str]) -> Output {
-    let reads = ["--no-load", "--records", "100", "--workload", "c", "--users", "4", "--out", "d"];
+    let reads = ["--no-load", "--records", "100", "--workload", "c", "--out", "d"];
     dyno.run(&[&["run", uri][..], &reads, more].concat())
 }
 
@@ -99,7 +99,7 @@ fn a_router_that_comes_back_is_used() {
         serve_on(port, |_| back.script());
     });
     let dyno = Dyno::new();
-    assert_exit(&run(&dyno, &uri, &["--rate", "200", "--duration", "5s"]), RAN);
+    assert_exit(&run(&dyno, &uri, &["--rate", "200", "--connections", "4", "--duration", "5s"]), RAN);
     let summary = dyno.summary("d");
     let measured = phase(&summary, "measure");
     assert_eq!(outcome(measured, "ok"), arrivals(measured), "{measured}");
@@ -120,7 +120,7 @@ fn a_router_that_goes_away_is_passed_over_until_it_answers() {
         away.away.store(false, Ordering::Relaxed);
     });
     let dyno = Dyno::new();
-    assert_exit(&run(&dyno, &uri, &["--rate", "400", "--duration", "6s"]), RAN);
+    assert_exit(&run(&dyno, &uri, &["--rate", "400", "--connections", "4", "--duration", "6s"]), RAN);
     let summary = dyno.summary("d");
     let measured = phase(&summary, "measure");
     let all = arrivals(measured);

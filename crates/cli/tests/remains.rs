@@ -105,19 +105,17 @@ fn a_cluster_that_is_being_formed_ends_at_once() {
     if !has_redis("Ctrl-C while a cluster is formed") {
         return;
     }
-    // Replicas look for their primaries where nobody is: it is never whole.
+    // Nodes look for each other where nobody is: it is never whole.
     let bench = Bench::of(&format!(
         "server: {{kind: redis, topology: cluster, replicas: 1, ready_within: 60s, options: {{cluster-announce-ip: \
          192.0.2.1}}}}\n{RUN}"
     ));
     let mut child = bench.start();
-    let formed = |path: PathBuf| std::fs::read_to_string(path).is_ok_and(|text| text.contains("slave"));
-    wait_until("the cluster's replicas", || {
-        files(&bench.path("o"), "nodes.conf").into_iter().any(formed) || {
-            // The data are folders: their files are looked for below.
-            files(&bench.path("o"), ".data").into_iter().any(|data| formed(data.join("nodes.conf")))
-        }
-    });
+    // Slots are dealt out, and the nodes are made to meet each other.
+    let dealt = |data: PathBuf| {
+        std::fs::read_to_string(data.join("nodes.conf")).is_ok_and(|text| text.contains(" 0-5460"))
+    };
+    wait_until("the slots", || files(&bench.path("o"), ".data").into_iter().any(dealt));
     assert_eq!(bench.servers().len(), 6);
     let begun = Instant::now();
     signal(child.id(), "INT");
@@ -149,10 +147,8 @@ fn the_server_of_a_wrapper_ends_with_stop_and_with_resume() {
         child.wait().unwrap();
         // The kernel ends what dyno has started, not what that has started.
         wait_until("the wrapper's end", || bench.servers().len() == 1);
-        let left = bench.servers()[0];
         let done = bench.dyno(&[command, "o", "--quiet"][..if command == "stop" { 2 } else { 3 }]);
         assert_ran(&done);
-        assert!(!Path::new(&format!("/proc/{left}")).exists(), "{}", err(&done));
         bench.assert_clear();
         assert_eq!(bench.journal().contains("\"complete\""), command == "resume", "{}", bench.journal());
     }
