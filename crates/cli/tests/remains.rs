@@ -188,10 +188,10 @@ phases: {measure: {duration: 400ms, warmup: 100ms}}
 hooks: {before_run: [[sleep, '0.1']], after_run: [[sleep, '0.05']]}
 repetitions: 3
 ";
-    for point in 0..14u64 {
+    for point in 0..9u64 {
         let bench = Bench::of(text);
         let mut child = bench.start();
-        std::thread::sleep(Duration::from_millis(20 + point * 170));
+        std::thread::sleep(Duration::from_millis(20 + point * 260));
         let begun = Instant::now();
         signal(child.id(), "INT");
         let status = child.wait().unwrap();
