@@ -23,6 +23,7 @@ test:
 	@scripts/need-storage.sh || true
 	@scripts/need-ycsb.sh || true
 	@scripts/need-prometheus.sh || true
+	@scripts/need-faketime.sh || true
 	@scripts/test.sh
 
 # What is slow or rare: `make test`, then the embedded stores that need a library (LMDB, RocksDB, WiredTiger) and the official

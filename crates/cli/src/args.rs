@@ -66,6 +66,9 @@ pub enum Command {
     /// Apply load for an experiment; started by dyno itself
     #[command(hide = true)]
     Worker(WorkerArgs),
+    /// Does on this host what a controller elsewhere asks for (started by dyno)
+    #[command(hide = true)]
+    Host(HostArgs),
     /// Print a JSON Schema
     Schema(SchemaArgs),
 }
@@ -160,6 +163,17 @@ pub struct StatusArgs {
 pub struct StopArgs {
     /// The experiment's directory
     pub dir: PathBuf,
+}
+
+/// `dyno host`.
+#[derive(Clone, Debug, Args)]
+pub struct HostArgs {
+    /// Speak through standard input and output
+    #[arg(long, required = true)]
+    pub stdio: bool,
+    /// Where servers have their files
+    #[arg(long, value_name = "DIR")]
+    pub directory: Option<std::path::PathBuf>,
 }
 
 /// `dyno worker`.

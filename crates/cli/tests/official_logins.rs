@@ -92,7 +92,9 @@ fn plain_is_user_and_password_in_one_message() {
         }
     };
     let server = server(check, &served);
-    let of = |password: &str| format!("mongodb://pl4nt:{password}@{server}/t?authMechanism=PLAIN");
+    let of = |password: &str| {
+        format!("mongodb://pl4nt:{password}@{server}/t?authMechanism=PLAIN&authSource=$external")
+    };
     let (dyno, output) = run(&of("w0rd"), &[]);
     assert_ran(&dyno, &output, &served, &["w0rd"]);
     let (_, output) = run(&of("wr0ng"), &[]);

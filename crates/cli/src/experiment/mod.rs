@@ -15,7 +15,7 @@ use crate::args::{ResumeArgs, RunArgs};
 use crate::exit::{Exit, Failure};
 use crate::metrics::Metrics;
 use crate::pocdriver::read_work;
-use crate::run::{environment, new_directory};
+use crate::run::{changes, environment, new_directory};
 use crate::{pages, signals, terminal};
 use dyno_engine::Control;
 use dyno_plan::experiment::{self, Plan};
@@ -193,7 +193,13 @@ pub fn carry_out(
 ) -> Result<Exit, Failure> {
     let environment = environment();
     let program = std::env::current_exe()?;
-    let means = Means { control, environment: &environment, read_work: &read_work, program: &program };
+    let means = Means {
+        control,
+        environment: &environment,
+        changes: &changes,
+        read_work: &read_work,
+        program: &program,
+    };
     let name = directory.path().file_name().map(|name| name.to_string_lossy().into_owned());
     let listen = |place: &str| {
         let listening = Metrics::listen(place, name.unwrap_or_default(), plan.name.clone());

@@ -14,6 +14,7 @@ mod bench;
 mod check;
 mod directory;
 mod hooks;
+mod hosts;
 mod journal;
 mod kept;
 mod one;
@@ -59,6 +60,8 @@ pub struct Means<'a> {
     pub control: Arc<Control>,
     /// This host.
     pub environment: &'a Environment,
+    /// What is no longer as it was then, in words.
+    pub changes: &'a dyn Fn(&Environment) -> Vec<String>,
     /// Reads works.
     pub read_work: ReadWork<'a>,
     /// This program, to be started as worker.
@@ -181,6 +184,7 @@ fn run(
         point,
         dir,
         environment: means.environment,
+        changes: means.changes,
         control: means.control.clone(),
         read_work: means.read_work,
         program: means.program,

@@ -82,7 +82,9 @@ fn of_cell(cell: &Cell, topology: &Topology) -> Vec<TreeError> {
     let told = |path: &str, text: String| placed(&cell.tree, path, text);
     let mut errors = Vec::new();
     let (mut of_server, mut of_client) = (None, None);
-    if let Some(server) = &spec.server {
+    // What is on other hosts is compared with them when it is started.
+    let server = spec.server.as_ref().filter(|_| spec.ssh.servers.is_empty());
+    if let Some(server) = server {
         let ports: Vec<u16> = (0..server.processes() as u16).map(|n| server.port.unwrap_or(0) + n).collect();
         match placement::plan(&server.placement, topology, &ports) {
             Ok(plans) => {
@@ -178,6 +180,9 @@ pub fn lacking(cells: &[Cell], machine: &Machine) -> Vec<Lacking> {
 }
 
 fn lacks(spec: &Experiment, machine: &Machine) -> Option<String> {
+    if spec.server.is_some() && !spec.ssh.servers.is_empty() {
+        return None;
+    }
     if let Some(server) = &spec.server {
         let missing = program(server, machine).err()?.to_string();
         return Some(format!(

@@ -94,7 +94,7 @@ fn until(
 }
 
 fn client(spec: &ServerSpec, node: &Node) -> Result<Client, String> {
-    Client::connect(node.port, password(spec).as_deref(), COMMAND)
+    Client::connect(node.socket(), password(spec).as_deref(), COMMAND)
 }
 
 /// First and last slot of primary `i` of `n`.
@@ -119,7 +119,7 @@ fn slots_and_meeting(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
     }
     let mut first = client(spec, nodes[0])?;
     for node in &nodes[1..] {
-        first.call(&["CLUSTER", "MEET", "127.0.0.1", &node.port.to_string()])?;
+        first.call(&["CLUSTER", "MEET", &node.address.to_string(), &node.port.to_string()])?;
     }
     Ok(())
 }
@@ -186,7 +186,7 @@ fn whole(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
 }
 
 fn host(node: &Node) -> String {
-    format!("127.0.0.1:{}", node.port)
+    node.socket().to_string()
 }
 
 /// A direct connection to one member.

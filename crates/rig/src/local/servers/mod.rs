@@ -11,6 +11,7 @@ mod tests;
 use super::error::LocalError;
 use super::machine::Machine;
 use dyno_plan::server::{ServerKind, ServerSpec, Setting, Topology};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// One process to be started.
@@ -18,6 +19,8 @@ use std::path::PathBuf;
 pub(crate) struct Node {
     /// `redis-17001`.
     pub name: String,
+    /// Where it listens.
+    pub address: IpAddr,
     /// Its port.
     pub port: u16,
     /// Its configuration and log.
@@ -31,6 +34,11 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    /// Where it is reached.
+    pub(crate) fn socket(&self) -> SocketAddr {
+        SocketAddr::new(self.address, self.port)
+    }
+
     /// Where it says what happens.
     pub(crate) fn log(&self) -> PathBuf {
         self.home.join("log")
@@ -85,7 +93,7 @@ pub(crate) fn save_and_end(spec: &ServerSpec, node: &Node) -> bool {
 
 /// The URI of an instance whose first node comes first.
 pub(crate) fn uri(spec: &ServerSpec, nodes: &[&Node]) -> String {
-    let hosts: Vec<String> = nodes.iter().map(|node| format!("127.0.0.1:{}", node.port)).collect();
+    let hosts: Vec<String> = nodes.iter().map(|node| node.socket().to_string()).collect();
     let hosts = hosts.join(",");
     match (spec.kind.speaks_redis(), spec.topology) {
         (true, Topology::Cluster) => format!("redis://{}{hosts}?cluster=true", redis::login(spec)),
