@@ -29,8 +29,8 @@ fn experiment(lab: &Lab, more: &str) -> String {
 /// The only run of an experiment: its folder and its record.
 fn only_run(dyno: &Dyno, out: &str) -> (std::path::PathBuf, Value) {
     let text = std::fs::read_to_string(dyno.path(out).join("journal.jsonl")).unwrap();
-    let ended = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let record = ended.filter(|line| line["event"] == "ended").next_back().unwrap();
+    let mut ended = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let record = ended.rfind(|line| line["event"] == "ended").unwrap();
     (dyno.path(out).join(record["dir"].as_str().unwrap()), record)
 }
 
