@@ -1,4 +1,5 @@
-//! Twelve bad runs, seeded on purpose: each must be called by its own name. The twelfth, a worker that dies, is in `experiment.rs`.
+//! Twelve bad runs, seeded on purpose: each must be called by its own name. The twelfth, a worker that dies, is in
+//! `experiment.rs`.
 
 mod common;
 
