@@ -1,10 +1,10 @@
 //! An experiment, carried out: runs in their order, each in its directory, with a journal that lets it go on after
 //! anything.
 //!
-//! `check` says what is wrong with a file, `directory` is the experiment's directory and its lock, `journal` what has begun
-//! and ended, `one` a single run, `bench` its target and workers, `steps` what it does with them, `place` the target, `kept` copies of loaded data, `watching` its
-//! monitors, `strategy` which point of a cell comes next, `series` the figure of a run, `hooks` the file's own commands,
-//! `suits` what this machine does not have.
+//! `check` says what is wrong with a file, `directory` is the experiment's directory and its lock, `journal` what has
+//! begun and ended, `one` a single run, `bench` its target and workers, `steps` what it does with them, `place` the
+//! target, `kept` copies of loaded data, `watching` its monitors, `strategy` which point of a cell comes next, `series`
+//! the figure of a run, `hooks` the file's own commands, `suits` what this machine does not have.
 //!
 //! ```text
 //! Plan -> for each run: not in the journal? -> place -> workers -> load, measure -> summary -> journal -> results.csv
