@@ -69,6 +69,9 @@ pub enum Command {
     /// Does on this host what a controller elsewhere asks for (started by dyno)
     #[command(hide = true)]
     Host(HostArgs),
+    /// Waits in a pod for a controller to speak to it (started by Kubernetes)
+    #[command(hide = true)]
+    Pod(PodArgs),
     /// Print a JSON Schema
     Schema(SchemaArgs),
 }
@@ -109,6 +112,9 @@ pub struct PlanArgs {
     /// Print JSON, with every setting and its source
     #[arg(long)]
     pub json: bool,
+    /// Write what Kubernetes is given for each cell, and the rights that dyno needs, for review or GitOps
+    #[arg(long, value_name = "DIR")]
+    pub manifests: Option<PathBuf>,
 }
 
 /// `dyno presets`.
@@ -163,6 +169,14 @@ pub struct StatusArgs {
 pub struct StopArgs {
     /// The experiment's directory
     pub dir: PathBuf,
+}
+
+/// `dyno pod`.
+#[derive(Clone, Debug, Args)]
+pub struct PodArgs {
+    /// End when nobody has spoken to the pod for so long
+    #[arg(long, value_name = "DURATION", default_value = "120s")]
+    pub patience: String,
 }
 
 /// `dyno host`.

@@ -1,12 +1,18 @@
 //! `dyno worker --stdio` and `dyno host --stdio`: the other ends of an experiment's pipes.
 
-use crate::args::HostArgs;
+use crate::args::{HostArgs, PodArgs};
 use crate::exit::{Exit, Failure};
 use crate::run::environment;
+use crate::signals;
+use dyno_engine::Control;
+use dyno_rig::kubernetes::wait_for_words;
 use dyno_rig::remote::agent;
 use dyno_rig::worker::{FrameError, serve};
+use dyno_types::units::parse_duration_ns;
 use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// `dyno worker`.
 pub fn worker() -> Result<Exit, Failure> {
@@ -25,6 +31,23 @@ pub fn host(args: &HostArgs) -> Result<Exit, Failure> {
     };
     let directory = args.directory.clone().or_else(cache).unwrap_or_else(|| "/var/tmp/dyno".into());
     ended(agent(stdin(), stdout(), &directory, environment()))
+}
+
+/// `dyno pod`.
+pub fn pod(args: &PodArgs) -> Result<Exit, Failure> {
+    let patience = parse_duration_ns(&args.patience, 1_000_000_000)
+        .map_err(|e| Failure::Usage(format!("--patience: {e}")))?;
+    signals::listen(&Arc::new(Control::default()))?;
+    // A pod has process numbers of its own: who is here was brought by a controller.
+    let spoken_to = || {
+        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok()).any(|line| {
+            let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+            words.contains(&&b"--stdio"[..])
+        })
+    };
+    wait_for_words(Duration::from_nanos(patience), &spoken_to, &signals::interrupted);
+    Ok(Exit::Ok)
 }
 
 fn no_terminal(what: &str) -> Result<(), Failure> {

@@ -12,6 +12,7 @@ mod dns;
 mod edges;
 pub mod experiment;
 mod keyspace;
+pub mod kubernetes;
 pub mod local;
 mod mongo;
 #[cfg_attr(not(feature = "official"), path = "without_official.rs")]

@@ -1,5 +1,6 @@
 //! What an experiment file can say, typed. The doc comments are the descriptions of the published JSON Schema.
 
+use super::kubernetes::Kubernetes;
 use super::ssh::Ssh;
 use super::strategies::Strategy;
 use super::traces::Trace;
@@ -36,6 +37,9 @@ pub struct Experiment {
     /// Hosts that are reached by ssh. Default: everything runs on this host.
     #[serde(skip_serializing_if = "Ssh::is_nothing")]
     pub ssh: Ssh,
+    /// A cluster of Kubernetes that servers and load run in. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kubernetes: Option<Kubernetes>,
     /// The load's side.
     pub client: Client,
     /// What is done.
@@ -88,6 +92,7 @@ impl Default for Experiment {
             server_lifetime: Lifetime::default(),
             host: HostTuning::default(),
             ssh: Ssh::default(),
+            kubernetes: None,
             client: Client::default(),
             workload: Workload::default(),
             phases: Phases::default(),

@@ -187,9 +187,9 @@ disks=[\"vdb\", \"vdc\"]
 
     #[test]
     fn yaml_says_the_same() {
-        let text = "all:\n  hosts: {bastion: {ansible_host: 10.0.0.1}}\n  vars: {ansible_port: 22}\n  children:\n    lab:\n      \
-                    vars: {ansible_user: root}\n      children:\n        mongod:\n          hosts:\n            \
-                    db1:\n            db2: {ansible_user: admin}\n";
+        let text = "all:\n  hosts: {bastion: {ansible_host: 10.0.0.1}}\n  vars: {ansible_port: 22}\n  children:\n    lab:\n\
+                    \x20     vars: {ansible_user: root}\n      children:\n        mongod:\n          hosts:\n            db1:\n\
+                    \x20           db2: {ansible_user: admin}\n";
         let lab = Inventory::parse(text, "hosts.yml").unwrap();
         let hosts = lab.select("lab").unwrap();
         let users: Vec<_> = hosts.iter().map(|host| (host.name.as_str(), host.get("ansible_user"))).collect();

@@ -299,7 +299,7 @@ impl<'a> Bench<'a> {
                     spin,
                     lease_ms: LEASE_MS,
                 };
-                recruits.push(Recruit { command, assignment, host: None, log });
+                recruits.push(Recruit { command, assignment, way: None, log });
             }
         }
         Ok(recruits)
@@ -315,7 +315,7 @@ impl<'a> Bench<'a> {
             for number in 0..own.len() * each {
                 let host = &hosts[own[number / each]];
                 let (log, errors) = log(logs, instance, number)?;
-                let mut command = host.ssh.command(&[&host.program, "worker", "--stdio"]);
+                let mut command = host.way.command(&[&host.program, "worker", "--stdio"]);
                 command.stderr(errors);
                 let assignment = Assignment {
                     target: uri.clone(),
@@ -327,9 +327,9 @@ impl<'a> Bench<'a> {
                     cores: Vec::new(),
                     local: false,
                     spin: false,
-                    lease_ms: LEASE_MS,
+                    lease_ms: host.way.lease_ms(),
                 };
-                recruits.push(Recruit { command, assignment, host: Some(host.ssh.name.clone()), log });
+                recruits.push(Recruit { command, assignment, way: Some(host.way.clone()), log });
             }
         }
         Ok(recruits)

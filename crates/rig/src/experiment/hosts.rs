@@ -1,7 +1,7 @@
 //! Hosts of an experiment that are reached by ssh: looked up, given the program once, and asked for what happens there.
 
 use super::one::Failed;
-use crate::remote::{Far, RemoteError, SshHost, deploy};
+use crate::remote::{Far, RemoteError, SshHost, Way, deploy};
 use dyno_plan::experiment::Ssh;
 use dyno_plan::inventory::{Host, Inventory};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ impl From<RemoteError> for Failed {
 #[derive(Clone, Debug)]
 pub(super) struct Reached {
     /// The way to it.
-    pub ssh: SshHost,
+    pub way: Way,
     /// The program there.
     pub program: String,
     /// The folder for what runs there, if the file names one.
@@ -31,17 +31,23 @@ pub(super) struct Reached {
 impl Reached {
     /// Its agent; `log` takes what ssh says.
     pub fn agent(&self, logs: &Path) -> Result<Far, RemoteError> {
-        let log = logs.join(format!("agent-{}.log", self.ssh.name));
-        Far::start(&self.ssh, &self.program, self.directory.as_deref(), &log)
+        let log = logs.join(format!("agent-{}.log", self.way.name()));
+        Far::start(&self.way, &self.program, self.directory.as_deref(), &log)
     }
 
     /// The address that others use for it.
     pub fn address(&self) -> Result<IpAddr, Failed> {
-        let name = self.ssh.address()?;
+        let Way::Ssh(ssh) = &self.way else {
+            return Err(Failed::Words(format!(
+                "{}: a pod's address is the cluster's affair",
+                self.way.name()
+            )));
+        };
+        let name = ssh.address()?;
         let found = (name.as_str(), 0).to_socket_addrs().map(|mut all| all.next());
         match found {
             Ok(Some(found)) => Ok(found.ip()),
-            _ => Err(Failed::Unreachable(format!("{}: {name} has no address", self.ssh.name))),
+            _ => Err(Failed::Unreachable(format!("{}: {name} has no address", ssh.name))),
         }
     }
 }
@@ -55,21 +61,35 @@ pub(super) struct Hosts {
 impl Hosts {
     /// The hosts that names of hosts and groups stand for, each once, with the program in place.
     pub fn reach(&mut self, ssh: &Ssh, names: &[String], program: &Path) -> Result<Vec<Reached>, Failed> {
-        let mut reached: Vec<Reached> = Vec::new();
+        let mut wanted: Vec<Host> = Vec::new();
         for host in hosts(ssh, names)? {
-            if reached.iter().any(|one| one.ssh.name == host.name) {
-                continue;
+            if wanted.iter().all(|one| one.name != host.name) {
+                wanted.push(host);
             }
-            let key = (host.name.clone(), ssh.directory.clone());
-            if !self.known.contains_key(&key) {
-                let way = SshHost::new(&host, ssh.config.as_deref().map(Path::new))?;
-                let program = deploy(&way, program, ssh.directory.as_deref())?;
-                let one = Reached { ssh: way, program, directory: ssh.directory.clone() };
-                self.known.insert(key.clone(), one);
-            }
-            reached.extend(self.known.get(&key).cloned());
         }
-        Ok(reached)
+        let key = |host: &Host| (host.name.clone(), ssh.directory.clone());
+        let mut new = Vec::new();
+        for host in wanted.iter().filter(|host| !self.known.contains_key(&key(host))) {
+            new.push((key(host), SshHost::new(host, ssh.config.as_deref().map(Path::new))?));
+        }
+        // Each copy waits for its host alone.
+        let deployed: Vec<Result<String, RemoteError>> = std::thread::scope(|scope| {
+            let way = |(_, way)| scope.spawn(move || deploy(way, program, ssh.directory.as_deref()));
+            let all: Vec<_> = new.iter().map(|(key, one)| way((key, one))).collect();
+            let lost = |(_, one): &(_, SshHost)| RemoteError::Failed {
+                host: one.name.clone(),
+                words: "the program could not be copied".into(),
+            };
+            all.into_iter()
+                .zip(&new)
+                .map(|(thread, one)| thread.join().unwrap_or_else(|_| Err(lost(one))))
+                .collect()
+        });
+        for ((key, way), program) in new.into_iter().zip(deployed) {
+            let directory = ssh.directory.clone();
+            self.known.insert(key, Reached { way: Way::Ssh(way), program: program?, directory });
+        }
+        Ok(wanted.iter().filter_map(|host| self.known.get(&key(host)).cloned()).collect())
     }
 }
 

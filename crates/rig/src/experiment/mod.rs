@@ -34,6 +34,7 @@ pub use directory::{
 pub use journal::{Entry, Figures, RunRecord, RunStatus};
 pub use suits::{Lacking, Unfit, lacking, unfit};
 
+use crate::kubernetes;
 use crate::local::{Machine, tuning, undo};
 use crate::session::Observer;
 use crate::worker::ReadWork;
@@ -231,6 +232,15 @@ pub fn pending(plan: &Plan, ended: &[RunRecord]) -> Vec<usize> {
 /// mounts, files, settings of the host. What was done, in words.
 pub fn clean_up(path: &Path) -> Vec<String> {
     let mut words = Vec::new();
+    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("kubernetes-") && name.ends_with(".json") {
+            let done = kubernetes::clean(&entry.path());
+            words.push(
+                done.map_or_else(|why| why, |selector| format!("{selector}: removed from the cluster")),
+            );
+        }
+    }
     let mut folders = vec![(path.to_owned(), 0)];
     while let Some((folder, depth)) = folders.pop() {
         let journal = folder.join("undo.jsonl");

@@ -4,14 +4,16 @@
 
 use super::hosts::{Hosts, Reached};
 use super::one::Failed;
+use crate::kubernetes::InPods;
 use crate::local::{Machine, Server};
-use crate::remote::{Far, FarServer};
+use crate::remote::{Far, FarServer, Way};
 use crate::spawn::{Spawned, find_server, spawn_under};
 use crate::target::Target;
 use dyno_engine::Control;
-use dyno_plan::experiment::{Experiment, Lifetime};
+use dyno_plan::experiment::{Experiment, Kubernetes, Lifetime};
 use dyno_plan::server::{ServerSpec, Setting};
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,6 +29,8 @@ pub(super) struct Place {
     pub clients: Vec<Reached>,
     /// Agents on those hosts that start nothing, for their monitors.
     pub beside: Vec<Far>,
+    /// What says what there is to remove, should this process be killed.
+    journal: Option<PathBuf>,
     held: Held,
 }
 
@@ -39,6 +43,8 @@ enum Held {
     Server(Box<Described>),
     /// Servers on other hosts.
     Far(Vec<FarServer>),
+    /// Servers and workers in pods.
+    Pods(Box<InPods>),
 }
 
 /// A server and the words that describe it.
@@ -77,6 +83,9 @@ pub(super) fn provide(
     shared: &mut Shared,
     (machine, control, program): (&Machine, &Arc<Control>, &Path),
 ) -> Result<Place, Failed> {
+    if let Some(kubernetes) = &spec.kubernetes {
+        return in_pods(spec, kubernetes, home, below, control);
+    }
     let clients = shared.hosts.reach(&spec.ssh, &spec.ssh.clients, program)?;
     let servers = shared.hosts.reach(&spec.ssh, &spec.ssh.servers, program)?;
     let mut place = match &spec.server {
@@ -84,12 +93,47 @@ pub(super) fn provide(
         _ => here(spec, home, below, shared, (machine, control))?,
     };
     if spec.monitors.enabled {
-        let watched = |host: &&Reached| !servers.iter().any(|server| server.ssh.name == host.ssh.name);
+        let watched = |host: &&Reached| !servers.iter().any(|server| server.way.name() == host.way.name());
         for host in clients.iter().filter(watched) {
             place.beside.push(host.agent(home)?);
         }
     }
     Ok(Place { clients, ..place })
+}
+
+/// Servers and workers in pods; the first worker's agent makes clusters, because it can reach the servers.
+fn in_pods(
+    spec: &Experiment,
+    kubernetes: &Kubernetes,
+    home: &Path,
+    below: &Path,
+    control: &Arc<Control>,
+) -> Result<Place, Failed> {
+    let everywhere = Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let server =
+        spec.server.as_ref().map(|server| secured(&ServerSpec { address: everywhere, ..server.clone() }));
+    let own = Experiment { server: server.transpose()?, ..spec.clone() };
+    let name = format!("dyno-{}", random(4)?);
+    let journal = below.join(format!("kubernetes-{name}.json"));
+    let pods = InPods::start(&own, kubernetes, &name, &journal, control)
+        .map_err(|why| Failed::Unreachable(format!("kubernetes: {why}")))?;
+    let reached =
+        |way: &Way| Reached { way: way.clone(), program: "dyno".into(), directory: Some("/tmp".into()) };
+    let clients: Vec<Reached> = pods.workers.iter().map(reached).collect();
+    let beside = clients.iter().map(|client| client.agent(home)).collect::<Result<Vec<Far>, _>>()?;
+    let uris = match (&own.server, beside.first()) {
+        (Some(server), Some(agent)) => agent.form(server, &pods.servers, control)?,
+        _ => spec.target.iter().cloned().collect(),
+    };
+    let place = Place::new(uris, Vec::new(), false, Held::Pods(Box::new(pods)));
+    Ok(Place { clients, beside, journal: Some(journal), ..place })
+}
+
+/// So many random bytes as hexadecimal digits.
+fn random(count: usize) -> Result<String, Failed> {
+    let mut bytes = vec![0; count];
+    getrandom::fill(&mut bytes).map_err(|e| format!("no random numbers: {e}"))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Servers on other hosts: on each what the file describes.
@@ -118,10 +162,7 @@ fn secured(server: &ServerSpec) -> Result<ServerSpec, Failed> {
     {
         return Ok(own);
     }
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|e| format!("no random numbers: {e}"))?;
-    let password = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    own.options.insert("requirepass".into(), Setting::Text(password));
+    own.options.insert("requirepass".into(), Setting::Text(random(16)?));
     Ok(own)
 }
 
@@ -213,7 +254,12 @@ fn fresh(below: &Path, number: usize) -> PathBuf {
 
 impl Place {
     fn new(uris: Vec<String>, taken: Vec<usize>, local: bool, held: Held) -> Self {
-        Place { uris, taken, local, clients: Vec::new(), beside: Vec::new(), held }
+        Place { uris, taken, local, clients: Vec::new(), beside: Vec::new(), journal: None, held }
+    }
+
+    /// Whether targets are reached from the workers alone.
+    pub fn is_in_pods(&self) -> bool {
+        matches!(self.held, Held::Pods(_))
     }
 
     /// Servers on other hosts.
@@ -236,6 +282,7 @@ impl Place {
             Held::Server(held) => {
                 held.server.facts().into_iter().map(|(key, value)| (format!("server.{key}"), value)).collect()
             }
+            Held::Pods(pods) => pods.facts(),
             Held::Far(all) => {
                 let mut facts = BTreeMap::new();
                 for one in all {
@@ -254,7 +301,7 @@ impl Place {
     pub fn processes(&self) -> Vec<(String, u32)> {
         match &self.held {
             // Those of other hosts are watched there.
-            Held::Nothing | Held::Far(_) => Vec::new(),
+            Held::Nothing | Held::Far(_) | Held::Pods(_) => Vec::new(),
             Held::Temporary(server) => vec![(server.kind.clone(), server.pid())],
             Held::Server(held) => held.server.processes(),
         }
@@ -266,6 +313,7 @@ impl Place {
             Held::Nothing => None,
             Held::Temporary(server) => server.died(),
             Held::Server(held) => held.server.died(),
+            Held::Pods(pods) => pods.died(),
             Held::Far(all) => all.iter().find_map(|one| match one.facts() {
                 Ok((_, died)) => died.map(|why| format!("{}: {why}", one.far().name())),
                 Err(error) => Some(error.to_string()),
@@ -287,7 +335,16 @@ impl Place {
 
     /// The end of the run: the server ends with it, or is kept for the next.
     pub fn end(self, spec: &Experiment, shared: &mut Shared) -> Result<(), String> {
+        // Agents end before what they watch.
+        drop(self.beside);
         match self.held {
+            Held::Pods(pods) => {
+                pods.remove().map_err(|e| format!("kubernetes: {e}"))?;
+                // What is gone needs no journal.
+                self.journal.map_or(Ok(()), |journal| {
+                    std::fs::remove_file(&journal).map_err(|e| format!("{}: {e}", journal.display()))
+                })
+            }
             Held::Nothing | Held::Temporary(_) => Ok(()),
             Held::Far(all) => {
                 let ended: Vec<_> = all.into_iter().map(FarServer::stop).collect();

@@ -30,7 +30,7 @@ pub(super) fn begin(
             .push((name.clone(), Url::parse(url).map_err(|e| format!("monitors.prometheus.{name}: {e}"))?));
     }
     let (mut opened, mut words): (Vec<Opened>, Vec<String>) = (Vec::new(), Vec::new());
-    for uri in &place.uris {
+    for uri in place.uris.iter().filter(|_| !place.is_in_pods()) {
         // An embedded store says nothing of itself, and opening it again would be in its way.
         let target = Target::parse(uri).map_err(|refused| refused.0);
         if matches!(target, Ok(Target::Redis(_) | Target::Mongo(_)) | Err(_)) {
@@ -77,7 +77,9 @@ fn elsewhere(place: &Place, crew: &Crew, interval: Duration, watch: &Watch) -> R
         for (process, pid) in servers.get(at).map_or(&[][..], |server| &server.processes) {
             processes.push((format!("server-{name}-{process}"), *pid));
         }
-        far.watch(interval, &processes, watch.sink()).map_err(|e| format!("monitors: {e}"))?;
+        // One of those who can reach the databases asks them.
+        let databases = if place.is_in_pods() && at == 0 { &place.uris[..] } else { &[] };
+        far.watch(interval, &processes, databases, watch.sink()).map_err(|e| format!("monitors: {e}"))?;
     }
     Ok(())
 }

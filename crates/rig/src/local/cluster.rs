@@ -51,7 +51,12 @@ pub(crate) fn form_all(
 }
 
 /// Makes what the topology says of the processes of one instance, unless their data say that it has been made.
-fn form(spec: &ServerSpec, nodes: &[&Node], made: bool, control: Option<&Control>) -> Result<(), LocalError> {
+pub(crate) fn form(
+    spec: &ServerSpec,
+    nodes: &[&Node],
+    made: bool,
+    control: Option<&Control>,
+) -> Result<(), LocalError> {
     let patience = Duration::from_nanos(spec.ready_within.0);
     let failed = |why: String| LocalError::failed(format!("{} {:?}", nodes[0].name, spec.topology), why);
     let until = |step: &mut dyn FnMut() -> Result<(), String>| until(patience, control, step);

@@ -2,6 +2,8 @@
 
 use super::{FromHost, LEASE_MS, ToHost};
 use crate::local::{Machine, Server, undo};
+use crate::target::{Opened, Target, TargetError};
+use crate::watch::watch_all;
 use crate::worker::{Frame, FrameError, PROTOCOL, read_frame, write_frame};
 use dyno_engine::Control;
 use dyno_engine::net::monotonic_ns;
@@ -9,6 +11,7 @@ use dyno_monitor::{HostSource, Kind, Monitor, ProcessSource, Roots, Sample, Sink
 use dyno_plan::server::ServerSpec;
 use dyno_rundir::schema::Environment;
 use std::io::{Read, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -117,6 +120,12 @@ fn clean(directory: &Path) {
     }
 }
 
+/// Servers that run elsewhere: made one, and awaited.
+fn form(spec: &ServerSpec, nodes: &[SocketAddr]) -> Result<FromHost, String> {
+    let uris = crate::local::form_elsewhere(spec, nodes).map_err(|e| e.to_string())?;
+    Ok(FromHost::Started { uris, processes: Vec::new() })
+}
+
 impl Host {
     fn serve(&mut self, told: &Receiver<ToHost>, heard: &AtomicU64, closed: &AtomicBool) {
         while !closed.load(Ordering::Relaxed) {
@@ -135,7 +144,10 @@ impl Host {
                     Ok(FromHost::Clock { now_ns: now.as_nanos() as u64 })
                 }
                 ToHost::Start(spec) => self.start(&spec),
-                ToHost::Watch { interval_ns, processes } => self.watch(interval_ns, &processes),
+                ToHost::Form { spec, nodes } => form(&spec, &nodes),
+                ToHost::Watch { interval_ns, databases, processes } => {
+                    self.watch(interval_ns, &databases, &processes)
+                }
                 ToHost::Unwatch => {
                     self.monitor.take().map(Monitor::stop);
                     Ok(FromHost::Done)
@@ -161,12 +173,28 @@ impl Host {
         Ok(FromHost::Started { uris: server.uris(), processes: server.processes() })
     }
 
-    fn watch(&mut self, interval_ns: u64, processes: &[(String, u32)]) -> Result<FromHost, String> {
+    fn watch(
+        &mut self,
+        interval_ns: u64,
+        databases: &[String],
+        processes: &[(String, u32)],
+    ) -> Result<FromHost, String> {
         let roots = Roots::default();
         let mut sources: Vec<Box<dyn Source>> = vec![Box::new(HostSource::new(roots.clone()))];
         for (name, pid) in processes {
             sources.push(Box::new(ProcessSource::new(name, roots.clone(), *pid)));
         }
+        let mut opened: Vec<Opened> = Vec::new();
+        for uri in databases {
+            match Target::parse(uri).map_err(TargetError::from).and_then(|target| target.look()) {
+                Ok(one) => opened.push(one),
+                Err(why) => {
+                    let words = FromHost::Event { source: "database".into(), words: why.to_string() };
+                    say(&self.output, &words).map_err(|e| e.to_string())?;
+                }
+            }
+        }
+        sources.extend(watch_all(&opened.iter().collect::<Vec<_>>()));
         let sink = Arc::new(Mutex::new(Told(self.output.clone())));
         self.monitor.take().map(Monitor::stop);
         let started = Monitor::start(sources, Duration::from_nanos(interval_ns), &[], sink);

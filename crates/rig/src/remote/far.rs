@@ -1,6 +1,7 @@
 //! The near end of an agent: asks, waits, and hands on what its monitors read.
 
-use super::ssh::{RemoteError, SshHost, reason};
+use super::ssh::RemoteError;
+use super::way::Way;
 use super::{FromHost, ToHost};
 use crate::worker::{Frame, PROTOCOL, read_frame, write_frame};
 use dyno_engine::Control;
@@ -8,6 +9,7 @@ use dyno_monitor::{Kind, Sample, Sink};
 use dyno_plan::server::ServerSpec;
 use dyno_rundir::schema::Environment;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
@@ -54,7 +56,7 @@ pub(crate) fn offset<E>(mut ask: impl FnMut() -> Result<u64, E>) -> Result<Offse
 
 /// An agent on another host.
 pub struct Far {
-    host: SshHost,
+    host: Way,
     /// What that host is.
     pub environment: Environment,
     child: Child,
@@ -68,20 +70,16 @@ pub struct Far {
 
 impl Far {
     /// Starts the agent at `program` there; what ssh says goes to `log`.
-    pub fn start(
-        host: &SshHost,
-        program: &str,
-        directory: Option<&str>,
-        log: &Path,
-    ) -> Result<Far, RemoteError> {
+    pub fn start(host: &Way, program: &str, directory: Option<&str>, log: &Path) -> Result<Far, RemoteError> {
         let mut words = vec![program, "host", "--stdio"];
         words.extend(directory.map(|directory| ["--directory", directory]).into_iter().flatten());
         let mut command = host.command(&words);
         let errors =
             std::fs::File::create(log).map_err(|e| host.failed(&format!("{}: {e}", log.display())))?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::from(errors)).process_group(0);
-        let mut child =
-            command.spawn().map_err(|e| host.unreachable(format!("ssh could not be started: {e}")))?;
+        let mut child = command
+            .spawn()
+            .map_err(|e| host.unreachable(format!("the way there could not be started: {e}")))?;
         let (Some(mut input), Some(mut output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(host.failed("no pipe"));
         };
@@ -89,7 +87,7 @@ impl Far {
             // It has ended, or is of no use.
             let _ = child.kill();
             let _ = child.wait();
-            host.unreachable(reason(&std::fs::read_to_string(log).unwrap_or_default()))
+            host.unreachable(host.lost(log))
         };
         let hello = write_frame(&mut input, &Frame::Message(&ToHost::Hello { protocol: PROTOCOL }));
         let environment = match hello.ok().and_then(|()| read_frame::<FromHost>(&mut output).ok()) {
@@ -103,7 +101,7 @@ impl Far {
         };
         let (tell, told) = channel();
         let (sink, clock): (Sinks, Arc<Mutex<Offset>>) = Default::default();
-        let (own, at, name) = (sink.clone(), clock.clone(), host.name.clone());
+        let (own, at, name) = (sink.clone(), clock.clone(), host.name().to_owned());
         let listen = move || {
             while let Ok(Frame::Message(word)) = read_frame::<FromHost>(&mut output) {
                 if !pass(word, &name, &own, &at, &tell) {
@@ -161,7 +159,7 @@ impl Far {
                 Ok(FromHost::Failed(words)) => return Err(self.host.failed(&words)),
                 Ok(answer) => return Ok(answer),
                 Err(RecvTimeoutError::Disconnected) => {
-                    let words = reason(&std::fs::read_to_string(&self.log).unwrap_or_default());
+                    let words = self.host.lost(&self.log);
                     return Err(self.host.unreachable(format!("the agent there was lost: {words}")));
                 }
                 Err(_) if control.is_some_and(Control::stopping) => {
@@ -190,12 +188,31 @@ impl Far {
         &self,
         interval: Duration,
         processes: &[(String, u32)],
+        databases: &[String],
         to: Arc<Mutex<dyn Sink>>,
     ) -> Result<(), RemoteError> {
         self.clock()?;
         *held(&self.sink) = Some(to);
-        let word = ToHost::Watch { interval_ns: interval.as_nanos() as u64, processes: processes.to_vec() };
+        let word = ToHost::Watch {
+            interval_ns: interval.as_nanos() as u64,
+            databases: databases.to_vec(),
+            processes: processes.to_vec(),
+        };
         self.ask(&word, SHORT, None).map(drop)
+    }
+
+    /// Makes a cluster or a replica set of servers that run elsewhere; their URIs, one for each instance.
+    pub fn form(
+        &self,
+        spec: &ServerSpec,
+        nodes: &[SocketAddr],
+        control: &Control,
+    ) -> Result<Vec<String>, RemoteError> {
+        let word = ToHost::Form { spec: Box::new(spec.clone()), nodes: nodes.to_vec() };
+        match self.ask(&word, LONG, Some(control))? {
+            FromHost::Started { uris, .. } => Ok(uris),
+            _ => Err(self.host.failed("another answer than servers")),
+        }
     }
 
     /// Ends the monitors.
@@ -207,7 +224,7 @@ impl Far {
 
     /// Its name.
     pub fn name(&self) -> &str {
-        &self.host.name
+        self.host.name()
     }
 }
 

@@ -13,17 +13,19 @@ mod agent;
 mod deploy;
 mod far;
 mod ssh;
+mod way;
 
 pub use agent::agent;
 pub use deploy::deploy;
 pub(crate) use far::offset;
 pub use far::{Far, FarServer, Offset};
-pub(crate) use ssh::reason;
 pub use ssh::{RemoteError, SshHost};
+pub use way::{Pod, Way};
 
 use dyno_plan::server::ServerSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 /// How long an agent goes on without a word, milliseconds: a network that is gone for so long has been cut.
 pub const LEASE_MS: u64 = 10_000;
@@ -41,10 +43,19 @@ pub enum ToHost {
     Clock,
     /// Starts servers.
     Start(Box<ServerSpec>),
+    /// Makes a cluster or a replica set of servers that run elsewhere, and waits until they are ready.
+    Form {
+        /// What they are.
+        spec: Box<ServerSpec>,
+        /// Where they listen, instance by instance.
+        nodes: Vec<SocketAddr>,
+    },
     /// Has monitors tell what they read from now on: the host, the servers, and these processes.
     Watch {
         /// Time between two ticks, nanoseconds.
         interval_ns: u64,
+        /// Databases to be asked, by URI.
+        databases: Vec<String>,
         /// Further processes by name.
         processes: Vec<(String, u32)>,
     },

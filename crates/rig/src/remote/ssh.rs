@@ -153,12 +153,12 @@ impl SshHost {
     }
 }
 
-fn last(text: &str) -> &str {
+pub(super) fn last(text: &str) -> &str {
     text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("no words")
 }
 
 /// What ssh says, and what helps.
-pub(crate) fn reason(text: &str) -> String {
+pub(super) fn reason(text: &str) -> String {
     let advice = [
         (
             "REMOTE HOST IDENTIFICATION HAS CHANGED",

@@ -8,7 +8,7 @@ use super::{Assignment, Done, FromWorker, Stage, ToWorker};
 use crate::apparatus::{Apparatus, Applied, Nature};
 use crate::mongo::ROUTERS_DOWN;
 use crate::parts::Seconds;
-use crate::remote::{Offset, reason};
+use crate::remote::{Offset, Way};
 use crate::work::Prepared;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_record::Totals;
@@ -38,8 +38,8 @@ pub struct Recruit {
     pub command: Command,
     /// What it is to do.
     pub assignment: Assignment,
-    /// The other host it runs on.
-    pub host: Option<String>,
+    /// The way to the other host that it runs on.
+    pub way: Option<Way>,
     /// Where its words for people go: its standard error.
     pub log: PathBuf,
 }
@@ -82,7 +82,7 @@ pub(super) struct Member {
     pub(super) number: usize,
     /// Its process number, on its own host once it has said hello.
     pub(super) pid: AtomicU32,
-    pub(super) host: Option<String>,
+    pub(super) way: Option<Way>,
     pub(super) log: PathBuf,
     /// Its clock beside ours.
     pub(super) clock: Mutex<Offset>,
@@ -182,7 +182,7 @@ impl Crew {
 
     /// Process numbers of the workers of this host.
     pub fn pids(&self) -> Vec<u32> {
-        let own = self.members.iter().filter(|member| member.host.is_none());
+        let own = self.members.iter().filter(|member| member.way.is_none());
         own.map(|member| member.pid.load(Ordering::Relaxed)).collect()
     }
 
@@ -260,10 +260,8 @@ impl Crew {
         let end = Instant::now() + Duration::from_millis(500);
         let mut child = held(&self.members[worker].child);
         loop {
-            let told = match self.members[worker].host {
-                Some(_) => reason(&std::fs::read_to_string(&self.members[worker].log).unwrap_or_default()),
-                None => words.to_owned(),
-            };
+            let member = &self.members[worker];
+            let told = member.way.as_ref().map_or_else(|| words.to_owned(), |way| way.lost(&member.log));
             match child.try_wait() {
                 Ok(Some(status)) => return format!("{} was lost: {told} ({status})", self.name(worker)),
                 Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
@@ -274,7 +272,7 @@ impl Crew {
 
     fn name(&self, worker: usize) -> String {
         let member = &self.members[worker];
-        let on = member.host.as_ref().map_or(String::new(), |host| format!(" on {host}"));
+        let on = member.way.as_ref().map_or(String::new(), |way| format!(" on {}", way.name()));
         format!("worker {} (process {}{on})", worker + 1, member.pid.load(Ordering::Relaxed))
     }
 

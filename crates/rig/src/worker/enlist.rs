@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 /// Starts a worker and says the first words.
 pub(super) fn enlist(recruit: Recruit, at: usize, tell: &Sender<(usize, Told)>) -> Result<Member, CrewError> {
-    let Recruit { mut command, assignment, host, log } = recruit;
+    let Recruit { mut command, assignment, way, log } = recruit;
     let trouble = |words: String| CrewError::Worker(format!("worker {}: {words}", at + 1));
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     // Ctrl-C in a terminal goes to the foreground group; workers are told by the controller.
@@ -54,5 +54,5 @@ pub(super) fn enlist(recruit: Recruit, at: usize, tell: &Sender<(usize, Told)>) 
         .map_err(|e| trouble(e.to_string()))?;
     let input = Arc::new(Mutex::new(Some(input)));
     let pid = AtomicU32::new(pid);
-    Ok(Member { child: Mutex::new(child), input, instance, number, pid, host, log, clock: Mutex::default() })
+    Ok(Member { child: Mutex::new(child), input, instance, number, pid, way, log, clock: Mutex::default() })
 }

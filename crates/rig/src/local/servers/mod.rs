@@ -86,6 +86,14 @@ pub(crate) fn ready(
     }
 }
 
+/// Whether a server elsewhere answers; otherwise what it says.
+pub(crate) fn answers(spec: &ServerSpec, node: &Node) -> Result<(), String> {
+    match spec.kind.speaks_redis() {
+        true => redis::ready(spec, node, None).map(drop),
+        false => mongod::ready(node),
+    }
+}
+
 /// Has a server write its data to disk and end, where that takes more than SIGTERM; false if SIGTERM is enough.
 pub(crate) fn save_and_end(spec: &ServerSpec, node: &Node) -> bool {
     spec.kind.speaks_redis() && redis::save_and_end(spec, node)
