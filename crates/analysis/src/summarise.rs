@@ -114,6 +114,7 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
         errors: facts.errors,
         link: None,
         monitor: None,
+        collections: None,
     }
 }
 

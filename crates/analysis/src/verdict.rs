@@ -50,6 +50,8 @@ pub struct Further {
     pub silent: Vec<String>,
     /// What was not the same at the end as at the beginning, in words.
     pub changed: Vec<String>,
+    /// What of the target did not answer before the run, in words.
+    pub missing: Option<String>,
 }
 
 pub(crate) struct Checks {

@@ -28,6 +28,7 @@ pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
     checks.check("clock_jump", clock_jump(e));
     checks.check("monitors", monitors(e));
     checks.check("environment", environment(e));
+    checks.check("target", target(e));
 }
 
 fn level(found: &Stability) -> Option<(Trust, String)> {
@@ -201,6 +202,14 @@ fn environment(e: &Evidence<'_>) -> Option<(Trust, String)> {
     let more = e.further.changed.len() - 1;
     let others = if more > 0 { format!(" (and {more} more)") } else { String::new() };
     Some((Trust::Suspect, format!("the environment changed during the run: {first}{others}")))
+}
+
+fn target(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let missing = e.further.missing.as_ref()?;
+    Some((
+        Trust::Suspect,
+        format!("routers did not answer before the run and were left out until they did: {missing}"),
+    ))
 }
 
 #[cfg(test)]

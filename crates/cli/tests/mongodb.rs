@@ -48,7 +48,14 @@ fn run_loads_measures_and_names_the_server() {
                 && said.get("freeStorageSize").is_none_or(|v| v.is_number()),
             "{said}"
         );
+        // Before and after every phase.
+        let edges = |phase_name: &str| phase(&summary, phase_name)["collections"].clone();
+        assert_ne!(edges("load")["before"]["usertable"]["count"], 200.0, "{name}: {}", edges("load"));
+        for figures in [&edges("load")["after"], &edges("measure")["before"], &edges("measure")["after"]] {
+            assert_eq!(figures["usertable"]["count"], 200.0, "{name}: {figures}");
+        }
         if *name == "FerretDB" {
+            assert!(said["indexSizes._id_"].is_number(), "{said}");
             assert!(
                 summary["database"].as_str().unwrap().starts_with("FerretDB 1."),
                 "{}",
@@ -59,6 +66,40 @@ fn run_loads_measures_and_names_the_server() {
         let again = dyno.run(&["run", &uri, "--records", "200", "--ops", "10", "--no-out"]);
         assert_exit(&again, RAN);
         assert!(stderr(&again).contains("are there already"), "{}", stderr(&again));
+    }
+}
+
+#[test]
+fn an_experiment_has_the_collections_figures_before_and_after_every_phase() {
+    let servers = servers();
+    if servers.is_empty() {
+        return missing("an experiment on MongoDB");
+    }
+    for (name, server) in &servers {
+        let dyno = Dyno::new();
+        let text = format!(
+            "target: {}\nworkload: {{ycsb: {{workload: d, records: 200}}}}\n\
+             phases: {{load: {{when: always}}, measure: {{operations: 400, warmup: 0s}}}}\n",
+            server.uri("t9")
+        );
+        std::fs::write(dyno.path("x.yaml"), text).unwrap();
+        assert_exit(&dyno.run(&["run", "x.yaml", "--out", "o"]), RAN);
+        let summary = dyno.summary("o/runs/cell0001-rep01");
+        let edges = |phase_name: &str, edge: &str| {
+            phase(&summary, phase_name)["collections"][edge]["usertable"]["count"].as_f64()
+        };
+        assert_ne!(edges("load", "before"), Some(200.0), "{name}");
+        assert_eq!(
+            (edges("load", "after"), edges("measure", "before")),
+            (Some(200.0), Some(200.0)),
+            "{name}"
+        );
+        // D inserts.
+        let inserted = phase(&summary, "measure")["metrics"].as_array().unwrap().iter();
+        let inserted = inserted.filter(|metric| metric["name"] == "INSERT");
+        let inserted: f64 = inserted.map(|metric| metric["outcomes"]["ok"].as_f64().unwrap()).sum();
+        assert_eq!(edges("measure", "after"), Some(200.0 + inserted), "{name}");
+        assert_eq!(summary["collections"]["usertable"]["count"], 200.0 + inserted, "{name}");
     }
 }
 

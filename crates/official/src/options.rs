@@ -29,6 +29,28 @@ fn without_password(text: &str, uri: &str) -> String {
     }
 }
 
+/// Logins that need a feature of cargo: mechanism, feature, whether this build has it, and what it needs.
+const FEATURES: [(&str, &str, bool, &str); 2] = [
+    ("MONGODB-AWS", "aws", cfg!(feature = "aws"), ""),
+    ("GSSAPI", "gssapi", cfg!(feature = "gssapi"), " (libkrb5-dev and clang)"),
+];
+
+/// Refuses a URI that asks for a login that this build does not have.
+fn not_built_in(uri: &str) -> Result<(), Refused> {
+    let query = uri.split_once('?').map_or("", |(_, query)| query);
+    let asked = query.split('&').filter_map(|pair| pair.split_once('='));
+    let asked = asked.filter(|(key, _)| key.eq_ignore_ascii_case("authMechanism")).map(|(_, value)| value);
+    for asked in asked {
+        let of = |(mechanism, ..): &&(&str, &str, bool, &str)| mechanism.eq_ignore_ascii_case(asked);
+        if let Some((mechanism, feature, false, needs)) = FEATURES.iter().find(of) {
+            return Err(Refused(format!(
+                "authMechanism={mechanism}: this build has no such login: build with --features {feature}{needs}"
+            )));
+        }
+    }
+    Ok(())
+}
+
 fn refused(error: &Error, uri: &str) -> Refused {
     let words = match &*error.kind {
         ErrorKind::InvalidArgument { message, .. } => message.clone(),
@@ -43,6 +65,7 @@ impl OfficialOptions {
         if !uri.starts_with("mongodb://") && !uri.starts_with("mongodb+srv://") {
             return Err(Refused("the official driver is for mongodb:// and mongodb+srv:// targets".into()));
         }
+        not_built_in(uri)?;
         let parsed = ConnectionString::parse(uri).map_err(|error| refused(&error, uri))?;
         let unacknowledged = |w: &Option<Acknowledgment>| matches!(w, Some(Acknowledgment::Nodes(0)));
         if parsed.write_concern.as_ref().is_some_and(|concern| unacknowledged(&concern.w)) {
@@ -117,6 +140,20 @@ mod tests {
         let srv = OfficialOptions::from_uri("mongodb+srv://u:p@cluster.example.com/").unwrap();
         assert_eq!(srv.redacted(), "mongodb+srv://u:***@cluster.example.com/ycsb");
         assert!(OfficialOptions::from_uri("mongodb://127.0.0.1:1,localhost").unwrap().is_local());
+    }
+
+    #[test]
+    fn logins_that_are_not_built_in_name_their_feature() {
+        for (mechanism, feature, built, _) in FEATURES {
+            let uri = format!("mongodb://u:secret@h/?w=1&authmechanism={mechanism}&authSource=$external");
+            match OfficialOptions::from_uri(&uri) {
+                Ok(options) => assert!(built && options.redacted().starts_with("mongodb://u:***@h:27017/")),
+                Err(Refused(words)) => {
+                    assert!(!built && words.contains(&format!("--features {feature}")), "{words}");
+                    assert!(!words.contains("secret"), "{words}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -216,15 +216,27 @@ pub fn mask_secret(key: &str, value: &str) -> String {
 }
 
 fn mask_uri(text: &str) -> String {
-    match uri_password(text) {
+    let masked = match uri_password(text) {
         Some(password) => format!("{}{MASK}{}", &text[..password.start], &text[password.end..]),
         None => text.to_owned(),
-    }
+    };
+    let Some((place, query)) = masked.split_once('?') else { return masked };
+    let pair = |pair: &str| match pair.split_once('=') {
+        // Properties of a mechanism hold tokens, such as AWS_SESSION_TOKEN.
+        Some((name, value))
+            if !value.is_empty()
+                && (is_secret(name) || name.to_ascii_lowercase().contains("mechanismproperties")) =>
+        {
+            format!("{name}={MASK}")
+        }
+        _ => pair.to_owned(),
+    };
+    format!("{place}?{}", query.split('&').map(pair).collect::<Vec<_>>().join("&"))
 }
 
 /// Where the password of a URI (`scheme://user:password@host`) stands in `text`. It may hold `/` and `@` though it
 /// should not; what follows the last `@` before the query is the host. Redis targets may be written without `//`.
-pub(crate) fn uri_password(text: &str) -> Option<std::ops::Range<usize>> {
+fn uri_password(text: &str) -> Option<std::ops::Range<usize>> {
     let redis = || ["redis:", "rediss:", "unix:"].iter().find(|s| text.trim_start().starts_with(**s));
     let start = match text.find("://") {
         Some(at) => at + 3,
@@ -336,6 +348,12 @@ mod tests {
             ("redis.uri", " redis:bob:x@h", " redis:bob:***@h"),
             ("redis.uri", "unix:/run/r.sock", "unix:/run/r.sock"),
             ("mongodb.url", "mongodb://u:p@h|mongodb://u:q@h", "mongodb://u:***@h|mongodb://u:***@h"),
+            ("redis.uri", "redis://h?password=x&db=1&token=", "redis://h?password=***&db=1&token="),
+            (
+                "target",
+                "mongodb://h/?authMechanismProperties=A:b,AWS_SESSION_TOKEN:x&w=1",
+                "mongodb://h/?authMechanismProperties=***&w=1",
+            ),
             ("label", "a:b@c", "a:b@c"),
         ] {
             assert_eq!(mask_secret(key, value), shown, "{value}");

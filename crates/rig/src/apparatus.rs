@@ -1,12 +1,13 @@
 //! What applies the load of a session: an open target of this process, or a crew of worker processes.
 
+use crate::mongo::ROUTERS_DOWN;
 use crate::parts;
 use crate::target::Opened;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_monitor::{ProcessCpu, peak_resident_bytes};
 use dyno_record::Totals;
+use dyno_rundir::schema::CollectionFigures;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a session must know of the target and of the way to it.
@@ -63,8 +64,13 @@ pub trait Apparatus {
     }
 
     /// What the database says of the collections that it holds now: name, figure, value.
-    fn collections(&self) -> BTreeMap<String, BTreeMap<String, f64>> {
-        BTreeMap::new()
+    fn collections(&self) -> CollectionFigures {
+        CollectionFigures::new()
+    }
+
+    /// What of the target did not answer before the run and is left out until it does, in words.
+    fn missing(&self) -> Option<String> {
+        None
     }
 
     /// Workers that were lost on the way, in words: what they had measured since their last second is missing.
@@ -95,8 +101,15 @@ impl Apparatus for Opened {
         self.run_jobs(jobs, control, on_second)
     }
 
-    fn collections(&self) -> BTreeMap<String, BTreeMap<String, f64>> {
+    fn collections(&self) -> CollectionFigures {
         self.mongo_admin().map(|admin| admin.collections()).unwrap_or_default()
+    }
+
+    fn missing(&self) -> Option<String> {
+        match self {
+            Opened::Mongo { facts, .. } => facts.get(ROUTERS_DOWN).map(str::to_owned),
+            _ => None,
+        }
     }
 }
 

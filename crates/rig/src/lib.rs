@@ -36,6 +36,6 @@ pub use mongo::MongoAdmin;
 pub use official::{NO_BATCHES, OfficialDeployment, OfficialTarget};
 pub use presence::{Inserted, inserted, present};
 pub use session::{Ended, Observer, PhasePlan, Progress, Session, SessionPlan};
-pub use spawn::{SERVERS, Spawned, find_server, free_port, spawn};
+pub use spawn::{SERVERS, Spawned, find_server, free_port, spawn, spawn_under};
 pub use target::{Client, Opened, SCHEMES, Target, TargetError};
 pub use watch::{Said, ServerNow, Watch, WatchPlan, server_process, watch, watch_all};

@@ -10,7 +10,9 @@ use dyno_engine::{Control, Finished, INTERVAL_NS, Job, Pacing, RunError, Second}
 use dyno_monitor::HostCpu;
 use dyno_record::{Sample, Totals};
 use dyno_rundir::Writer;
-use dyno_rundir::schema::{Client, Pair, Phase, Status, Summary, Threshold, VERSION, Verdict};
+use dyno_rundir::schema::{
+    Client, CollectionFigures, Collections, Pair, Phase, Status, Summary, Threshold, VERSION, Verdict,
+};
 use dyno_types::Refused;
 use dyno_types::limits::SAMPLES;
 use std::collections::BTreeMap;
@@ -111,6 +113,10 @@ impl<'a> Session<'a> {
         control: Arc<Control>,
         writer: Option<Writer>,
     ) -> Self {
+        let mut writer = writer;
+        if let (Some(writer), Some(missing)) = (&mut writer, apparatus.missing()) {
+            writer.event("target", &format!("routers that do not answer: {missing}"));
+        }
         Session {
             plan,
             apparatus,
@@ -243,7 +249,9 @@ impl<'a> Session<'a> {
                 said: watch.map(Watch::said).unwrap_or_default(),
             });
         };
+        let before = self.apparatus.collections();
         let applied = self.apparatus.run(name, jobs, &self.control, &mut on_second)?;
+        let collections = self.collections_after(before);
         let [totals, warm] = sums;
         if let (Some(writer), (sent, left)) = (&mut self.writer, applied.rest)
             && sent + left > 0
@@ -259,7 +267,7 @@ impl<'a> Session<'a> {
             finished.errors.iter().map(|(o, words)| (o.name().to_owned(), words.clone())).collect();
         let offered = offered(job, &totals);
         let facts = PhaseFacts { name: name.into(), seconds, offered, client, errors };
-        let mut phase_summary = phase(facts, &metrics, &totals);
+        let mut phase_summary = Phase { collections, ..phase(facts, &metrics, &totals) };
         let mut warmup = (job.warmup_ns > 0).then(|| {
             let seconds = job.warmup_ns as f64 / 1e9;
             phase(PhaseFacts { name: "warmup".into(), seconds, ..PhaseFacts::default() }, &metrics, &warm)
@@ -287,8 +295,16 @@ impl<'a> Session<'a> {
             watched: self.watch.is_some(),
             silent: self.watch.as_ref().map(Watch::silent).unwrap_or_default(),
             changed: Vec::new(),
+            missing: self.apparatus.missing(),
         };
         Ok(Ended { phase: phase_summary, totals, warmup, finished: applied.finished, further })
+    }
+
+    /// What the collections were before a phase and are after it; whoever interrupts a run waits for nobody's answers.
+    fn collections_after(&self, before: CollectionFigures) -> Option<Collections> {
+        let asked = (!self.control.stopping()).then(|| self.apparatus.collections());
+        let both = Collections { before, after: asked.unwrap_or_default() };
+        (both != Collections::default()).then_some(both)
     }
 
     /// What each target did by itself in the phase that has ended.
@@ -327,8 +343,8 @@ impl<'a> Session<'a> {
     }
 
     fn write_summary(&mut self, verdict: Verdict, thresholds: Vec<Threshold>, status: Status) -> Summary {
-        // Whoever interrupts a run waits for nobody's answers.
-        let asked = (status != Status::Interrupted).then(|| self.apparatus.collections());
+        let last = self.phases.iter().rev().find_map(|phase| phase.collections.as_ref());
+        let collections = last.map(|edges| edges.after.clone()).unwrap_or_default();
         let summary = Summary {
             version: VERSION,
             dyno: env!("CARGO_PKG_VERSION").into(),
@@ -341,7 +357,7 @@ impl<'a> Session<'a> {
             thresholds,
             phases: self.phases.clone(),
             pairs: self.pairs.clone(),
-            collections: asked.unwrap_or_default(),
+            collections,
         };
         if let Some(writer) = &mut self.writer {
             writer.finish(&summary, status);

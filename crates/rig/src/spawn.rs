@@ -1,6 +1,6 @@
 //! A temporary server for one run: started on a free loopback port in a directory of its own, removed afterwards.
 
-use dyno_engine::affinity;
+use dyno_engine::{Control, affinity};
 use dyno_types::rng::Stream;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fs::File;
@@ -58,7 +58,10 @@ impl Spawned {
 
 impl Drop for Spawned {
     fn drop(&mut self) {
-        // It may have died already; then there is nothing to stop.
+        // It may have died already; then there is nothing to stop. A program on PATH may be a wrapper: its group ends with it.
+        if matches!(self.child.try_wait(), Ok(None)) {
+            crate::local::process::end_group(self.child.id());
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -132,6 +135,11 @@ fn arguments(kind: &str, port: u16, home: &Path) -> Vec<String> {
 /// Starts a server and waits until it accepts connections. Where there are two cores or more it gets the first, and
 /// load threads keep off it.
 pub fn spawn(kind: &'static str, program: &Path) -> io::Result<Spawned> {
+    spawn_under(kind, program, None)
+}
+
+/// The same; it is not waited for any longer when `control` stops.
+pub fn spawn_under(kind: &'static str, program: &Path, control: Option<&Control>) -> io::Result<Spawned> {
     let home = tempfile::Builder::new().prefix("dyno-server-").tempdir()?;
     let port = free_port()?;
     let log = File::create(home.path().join("log"))?;
@@ -153,7 +161,7 @@ pub fn spawn(kind: &'static str, program: &Path) -> io::Result<Spawned> {
     let core = if cores.len() > 1 { Some(cores[0]) } else { None };
     let child = on_core(core, || command.spawn())?;
     let mut server = Spawned { child, _home: home, kind: kind.to_owned(), port, core };
-    await_listening(&mut server)?;
+    await_listening(&mut server, control)?;
     Ok(server)
 }
 
@@ -169,7 +177,7 @@ fn on_core<T>(core: Option<usize>, start: impl FnOnce() -> io::Result<T>) -> io:
     started
 }
 
-fn await_listening(server: &mut Spawned) -> io::Result<()> {
+fn await_listening(server: &mut Spawned, control: Option<&Control>) -> io::Result<()> {
     let address = SocketAddr::from(([127, 0, 0, 1], server.port));
     let begun = Instant::now();
     loop {
@@ -182,6 +190,9 @@ fn await_listening(server: &mut Spawned) -> io::Result<()> {
                 "{}-server ended at once ({status}): {words}",
                 server.kind
             )));
+        }
+        if control.is_some_and(Control::stopping) {
+            return Err(io::Error::other(format!("{}: no longer waited for", server.kind)));
         }
         if begun.elapsed() > PATIENCE {
             return Err(io::Error::other(format!("{} does not listen after {PATIENCE:?}", server.kind)));

@@ -76,6 +76,15 @@ pub enum TargetError {
     Unreachable(String),
 }
 
+impl From<dyno_plan::experiment::Driver> for Client {
+    fn from(driver: dyno_plan::experiment::Driver) -> Self {
+        match driver {
+            dyno_plan::experiment::Driver::Wire => Client::Wire,
+            dyno_plan::experiment::Driver::Official => Client::Official,
+        }
+    }
+}
+
 impl Target {
     /// Reads a URI.
     pub fn parse(uri: &str) -> Result<Self, Refused> {
@@ -86,7 +95,7 @@ impl Target {
                 MongoOptions::from_uri(uri).map(|options| Target::Mongo(Box::new(options)))
             }
             "sqlite" | "redb" | "fjall" | "lmdb" | "rocksdb" | "wiredtiger" | "basic" => {
-                Ok(Target::Store(uri.to_owned()))
+                dyno_stores::check(uri).map(|()| Target::Store(uri.to_owned()))
             }
             "null" => Ok(Target::Null),
             "sim" => sim_options(uri).map(Target::Sim),

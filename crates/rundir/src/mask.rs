@@ -1,8 +1,19 @@
 //! Secrets are masked before anything is written or printed.
 
 /// Property and option names whose values are secret.
-const SECRET: [&str; 9] =
-    ["password", "passwd", "secret", "token", "passphrase", "credential", "pwd", "requirepass", "masterauth"];
+const SECRET: [&str; 10] = [
+    "password",
+    "passwd",
+    "secret",
+    "token",
+    "passphrase",
+    "credential",
+    "pwd",
+    "requirepass",
+    "masterauth",
+    // They hold tokens, such as AWS_SESSION_TOKEN.
+    "mechanismproperties",
+];
 
 /// Whether a value under this name is a secret.
 pub fn is_secret(name: &str) -> bool {
@@ -48,7 +59,10 @@ fn mask_pairs(text: &str) -> String {
             .map_or(0, |i| i + head[i..].chars().next().map_or(1, char::len_utf8));
         out.push_str(head);
         if is_secret(&head[name_at..at]) {
-            let end = tail.find(['&', ' ', '\n', '"', '\'', ',']).unwrap_or(tail.len());
+            // Properties of a mechanism are a list with commas, in one value.
+            let list = head[name_at..at].to_ascii_lowercase().ends_with("properties");
+            let ends = |c: char| ['&', ' ', '\n', '"', '\''].contains(&c) || (c == ',' && !list);
+            let end = tail.find(ends).unwrap_or(tail.len());
             out.push_str(if end > 0 { "***" } else { "" });
             rest = &tail[end..];
         } else {
@@ -88,6 +102,8 @@ mod tests {
         assert_eq!(mask_uris("at redis://:p@ss:w/ord@h/0?x=1 now"), "at redis://:***@h/0?x=1 now");
         assert_eq!(mask_uris("redis://h:6379"), "redis://h:6379");
         assert_eq!(mask_uris("redis://h?password=abc&db=1"), "redis://h?password=***&db=1");
+        let aws = "mongodb://u:p@h/?authMechanismProperties=A:b,AWS_SESSION_TOKEN:hunter2&w=1";
+        assert_eq!(mask_uris(aws), "mongodb://u:***@h/?authMechanismProperties=***&w=1");
         let arguments = ["-p", "redis.password=hunter2", "--password", "hunter2", "-threads", "4"];
         let masked = mask_arguments(&arguments.map(str::to_owned)).join(" ");
         assert_eq!(masked, "-p redis.password=*** --password *** -threads 4");

@@ -340,6 +340,22 @@ pub struct Phase {
     /// What host, server and database did meanwhile.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub monitor: Option<Monitored>,
+    /// What MongoDB says of its collections before and after the phase; a warm-up belongs to the phase that follows it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub collections: Option<Collections>,
+}
+
+/// Figures of collections (`collStats`): name, figure, value. What the server does not say is not there.
+pub type CollectionFigures = BTreeMap<String, BTreeMap<String, f64>>;
+
+/// What MongoDB says of the collections of the run's database at the edges of a phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Collections {
+    /// Before its first operation, and before its warm-up.
+    pub before: CollectionFigures,
+    /// After its last operation; empty where it was interrupted.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub after: CollectionFigures,
 }
 
 /// How far a result can be trusted.
@@ -434,7 +450,7 @@ pub struct Summary {
     /// What MongoDB says of each collection of the run's database at the end (`collStats`): name, figure, value. What it does
     /// not say is not there.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
-    pub collections: BTreeMap<String, BTreeMap<String, f64>>,
+    pub collections: CollectionFigures,
 }
 
 /// One server and its clients, of several that ran at the same time.

@@ -120,6 +120,33 @@ pub fn open_with_sink(
     }
 }
 
+/// Refuses a URI whose scheme, options or their values are not understood; touches nothing. Of a store that this build does
+/// not have only the options' names are known.
+pub fn check(uri: &str) -> Result<(), Refused> {
+    let uri = StoreUri::parse(uri)?;
+    let Some(kind) = KINDS.iter().find(|kind| kind.scheme == uri.scheme) else {
+        return Err(unknown_scheme(&uri.scheme));
+    };
+    let given = options::Given::check(&uri, kind.options)?;
+    match kind.scheme {
+        "sqlite" => sqlite::check(&uri, &given),
+        "redb" => redb::check(&given),
+        "fjall" => fjall::check(&given),
+        #[cfg(feature = "lmdb")]
+        "lmdb" => lmdb::check(&given),
+        #[cfg(feature = "rocksdb")]
+        "rocksdb" => rocksdb::check(&given),
+        #[cfg(feature = "wiredtiger")]
+        "wiredtiger" => wiredtiger::check(&given),
+        "basic" => basic::check(&given),
+        _ => Ok(()),
+    }?;
+    match kind.scheme {
+        "basic" | "null" => null::no_path(&uri),
+        _ => uri.has_path(),
+    }
+}
+
 fn unknown_scheme(scheme: &str) -> Refused {
     let forms: Vec<&str> = KINDS.iter().map(|kind| kind.form).collect();
     let hint = options::nearest(scheme, KINDS.iter().map(|kind| kind.scheme));

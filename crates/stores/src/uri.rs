@@ -50,12 +50,19 @@ impl StoreUri {
         Ok(StoreUri { scheme: scheme.to_owned(), path: OsString::from_vec(path).into(), options })
     }
 
+    /// Refuses a URI without a path.
+    pub(crate) fn has_path(&self) -> Result<(), Refused> {
+        let scheme = &self.scheme;
+        match self.path.as_os_str().is_empty() {
+            true => Err(Refused(format!("{scheme}: no path given; expected {scheme}:PATH?name=value"))),
+            false => Ok(()),
+        }
+    }
+
     /// The absolute path, refused if none was given or if its directory does not exist.
     pub(crate) fn required_path(&self) -> Result<PathBuf, Refused> {
+        self.has_path()?;
         let scheme = &self.scheme;
-        if self.path.as_os_str().is_empty() {
-            return Err(Refused(format!("{scheme}: no path given; expected {scheme}:PATH?name=value")));
-        }
         let path = std::path::absolute(&self.path)
             .map_err(|error| Refused(format!("{scheme}: {}: {error}", self.path.display())))?;
         match path.parent() {

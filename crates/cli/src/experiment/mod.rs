@@ -22,7 +22,9 @@ use dyno_engine::Control;
 use dyno_plan::experiment::{self, Plan};
 use dyno_plan::presets;
 use dyno_plan::settings::MASK;
-use dyno_rig::experiment::{Directory, DirectoryError, Ending, Means, RunStatus, check, clean_up, conduct};
+use dyno_rig::experiment::{
+    Directory, DirectoryError, Ending, Entry, Means, RunStatus, check, clean_up, conduct, pending,
+};
 use std::path::Path;
 use std::sync::Arc;
 use watch::Watch;
@@ -61,7 +63,7 @@ fn text_of(name: &str, scale: Option<u32>) -> Result<String, Failure> {
 /// A plan that has been checked as far as that goes without touching anything.
 pub fn planned(text: &str, name: &str, sets: &[String]) -> Result<Plan, Failure> {
     let plan = experiment::plan(text, name, sets).map_err(|e| Failure::Usage(e.to_string()))?;
-    check(&plan, &read_work).map_err(|words| Failure::Usage(format!("{name}: {words}")))?;
+    check(&plan, &read_work).map_err(|e| Failure::Usage(e.to_string()))?;
     Ok(plan)
 }
 
@@ -112,7 +114,23 @@ pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
     for words in clean_up(&dir) {
         terminal::note(&words);
     }
-    let record = directory.record.clone();
+    let plan = match again(args, &directory, text) {
+        Ok(plan) => plan,
+        Err(failure) => {
+            // It was looked at, and is as it was.
+            directory.note(Entry::End { status: "interrupted".into() })?;
+            return Err(failure);
+        }
+    };
+    let control = Arc::new(Control::default());
+    signals::listen(&control)?;
+    terminal::note(&format!("{} of {} runs have ended already", directory.ended.len(), plan.runs.len()));
+    carry_out(&plan, &mut directory, control, (args.quiet, args.json), args.metrics.as_deref())
+}
+
+/// The plan of a directory that is gone on with, and whether this machine still has what the runs to be made ask for.
+fn again(args: &ResumeArgs, directory: &Directory, text: String) -> Result<Plan, Failure> {
+    let record = &directory.record;
     if record.cwd.is_dir() {
         std::env::set_current_dir(&record.cwd)?;
     }
@@ -124,10 +142,10 @@ pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
         let words = "the cells of experiment.yaml are not those that were planned: was it changed?";
         return Err(Failure::Usage(format!("{}: {words}", args.dir.display())));
     }
-    let control = Arc::new(Control::default());
-    signals::listen(&control)?;
-    terminal::note(&format!("{} of {} runs have ended already", directory.ended.len(), plan.runs.len()));
-    carry_out(&plan, &mut directory, control, (args.quiet, args.json), args.metrics.as_deref())
+    let left = pending(&plan, &directory.ended);
+    let cells: Vec<_> = plan.cells.iter().filter(|cell| left.contains(&cell.number)).cloned().collect();
+    suits::ready_for(&cells)?;
+    Ok(plan)
 }
 
 /// The text with the secrets that the directory's copy does not hold: from the file that was given, if it is the same still.

@@ -16,7 +16,7 @@ const SHOWN: usize = 40;
 pub fn plan(args: &PlanArgs) -> Result<Exit, Failure> {
     let text = text_of(&args.experiment, args.scale)?;
     let plan = planned(&text, &args.experiment, &args.sets)?;
-    let findings = Findings::of(&plan);
+    let findings = Findings::of(&plan.cells);
     match args.json {
         true => terminal::out(&json(&plan, &findings)?),
         false => terminal::out(&words(&plan, args.all)),

@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use crate::terminal;
-use dyno_plan::experiment::Plan;
+use dyno_plan::experiment::{Cell, Plan};
 use dyno_rig::experiment::{Lacking, Unfit, lacking, unfit};
 use dyno_rig::local::Machine;
 
@@ -14,9 +14,9 @@ pub struct Findings {
 }
 
 impl Findings {
-    pub fn of(plan: &Plan) -> Self {
+    pub fn of(cells: &[Cell]) -> Self {
         let machine = Machine::default();
-        Findings { unfit: unfit(plan, &machine), lacking: lacking(plan, &machine), cells: plan.cells.len() }
+        Findings { unfit: unfit(cells, &machine), lacking: lacking(cells, &machine), cells: cells.len() }
     }
 
     /// Cores and memory beyond this machine, a line for each place.
@@ -43,7 +43,15 @@ impl Findings {
 
 /// Refuses a plan that this machine cannot carry out; cells whose program is missing are told, the rest goes on.
 pub fn ready(plan: &Plan) -> Result<(), Failure> {
-    let findings = Findings::of(plan);
+    ready_for(&plan.cells)
+}
+
+/// The same of some of its cells; nothing is asked for by none.
+pub fn ready_for(cells: &[Cell]) -> Result<(), Failure> {
+    if cells.is_empty() {
+        return Ok(());
+    }
+    let findings = Findings::of(cells);
     if let Some(words) = findings.refusal() {
         return Err(Failure::Usage(words));
     }

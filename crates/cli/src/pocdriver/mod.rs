@@ -95,6 +95,7 @@ fn open(args: &PocArgs, config: &PocConfig) -> Result<(Target, Opened), Failure>
     target.set_database(args.names()?.0);
     let probe = PocWorkload::new(config, &[]).map_err(refused)?;
     let opened = target.open(probe.content())?;
+    crate::run::say_missing(&opened);
     opened.check(&probe.content(), &[])?;
     Ok((target, opened))
 }

@@ -16,7 +16,8 @@ use crate::report::{exit_of, show};
 use crate::{experiment, pages, signals, terminal};
 use dyno_engine::Control;
 use dyno_rig::{
-    Ended, Opened, PhasePlan, SCHEMES, Session, SessionPlan, Spawned, Target, find_server, present, spawn,
+    Apparatus, Ended, Opened, PhasePlan, SCHEMES, Session, SessionPlan, Spawned, Target, find_server,
+    present, spawn_under,
 };
 use dyno_rundir::Writer;
 use dyno_rundir::schema::{Status, Summary};
@@ -74,7 +75,7 @@ fn place(args: &RunArgs) -> Result<Target, Failure> {
 }
 
 /// Starts what must be started.
-fn prepare(target: Target) -> Result<Place, Failure> {
+fn prepare(target: Target, control: &Control) -> Result<Place, Failure> {
     match target {
         Target::Spawn(kind) => {
             let found = find_server(Some(&kind).filter(|k| !k.is_empty()).map(String::as_str));
@@ -84,7 +85,11 @@ fn prepare(target: Target) -> Result<Place, Failure> {
                 let text = format!("no server of kind {kind:?} on PATH; known kinds: {}", known.join(", "));
                 return Err(Failure::Unreachable(text));
             };
-            let server = spawn(name, &program).map_err(|e| Failure::Unreachable(format!("{name}: {e}")))?;
+            let server = spawn_under(name, &program, Some(control));
+            let server = server.map_err(|e| match control.stopping() {
+                true => Failure::Interrupted,
+                false => Failure::Unreachable(format!("{name}: {e}")),
+            })?;
             let target = Target::parse(&format!("redis://127.0.0.1:{}", server.port))?;
             terminal::note(&format!(
                 "started a temporary {name} on port {}; it ends with this run",
@@ -123,9 +128,10 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let watch = monitor::plan(args)?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
-    let place = prepare(target)?;
+    let place = prepare(target, &control)?;
     let content = resolved.measure_workload.content();
     let opened = place.target.open(content.clone())?;
+    say_missing(&opened);
     opened.check(&content, &resolved.verbs)?;
     let local = place.target.is_local();
     resolved.place_threads(args, &opened, local, place.server.as_ref().and_then(|s| s.core))?;
@@ -247,6 +253,13 @@ fn conclude(
 fn warn_if_suspect(summary: &Summary) {
     if let Some(reason) = summary.verdict.worst() {
         terminal::warn(&format!("the run is {}: {}", reason.trust.word(), reason.text));
+    }
+}
+
+/// Says what of a target does not answer and is left out until it does.
+pub fn say_missing(opened: &Opened) {
+    if let Some(words) = opened.missing() {
+        terminal::warn(&format!("routers that do not answer are left out until they do: {words}"));
     }
 }
 

@@ -55,6 +55,7 @@ pub fn sysbench_mongodb(args: &SysbenchArgs) -> Result<Exit, Failure> {
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
     let opened = target.open(run.content())?;
+    crate::run::say_missing(&opened);
     opened.check(&run.content(), &[])?;
     let bench = Bench { args, plan, target, opened, control };
     let mut failed = 0;

@@ -103,6 +103,7 @@ pub(super) fn open_target(
         BindingTarget::Mongo { options, .. } => {
             let target = Target::Mongo(options.clone());
             let opened = target.open(content.clone())?;
+            crate::run::say_missing(&opened);
             (target, opened)
         }
         BindingTarget::Official { uri, database, upsert, .. } => {

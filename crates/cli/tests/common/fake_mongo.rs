@@ -45,16 +45,21 @@ pub fn hang_up(out: &mut Vec<u8>) {
 
 /// Listens on a free port until the process ends; returns `host:port`.
 pub fn serve(script: impl FnOnce(String) -> Script) -> String {
-    listen(script, None)
+    listen(0, script, None)
+}
+
+/// The same on a port of one's own.
+pub fn serve_on(port: u16, script: impl FnOnce(String) -> Script) -> String {
+    listen(port, script, None)
 }
 
 /// The same behind TLS.
 pub fn serve_tls(script: impl FnOnce(String) -> Script, tls: Arc<ServerConfig>) -> String {
-    listen(script, Some(tls))
+    listen(0, script, Some(tls))
 }
 
-fn listen(script: impl FnOnce(String) -> Script, tls: Option<Arc<ServerConfig>>) -> String {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+fn listen(port: u16, script: impl FnOnce(String) -> Script, tls: Option<Arc<ServerConfig>>) -> String {
+    let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
     let name = listener.local_addr().unwrap().to_string();
     let script = script(name.clone());
     std::thread::spawn(move || {

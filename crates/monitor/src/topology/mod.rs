@@ -63,6 +63,9 @@ pub struct Topology {
     pub nodes: BTreeMap<usize, Node>,
     /// Groups of last-level caches.
     pub caches: Vec<Cache>,
+    /// All memory, bytes, as `/proc/meminfo` has it, where somebody has looked. The nodes may know of less: memory that a
+    /// virtual machine was given later, or that firmware does not describe.
+    pub total_bytes: Option<u64>,
 }
 
 /// Why a machine's topology cannot be read.
@@ -106,6 +109,25 @@ impl Topology {
         nodes.sort_unstable();
         nodes.dedup();
         nodes
+    }
+
+    /// Memory of some nodes that can be had at most, bytes; `None` where that is not told. What belongs to no node may be
+    /// any one's.
+    pub fn memory_of(&self, nodes: &[usize]) -> Option<u64> {
+        let told = |nodes: &mut dyn Iterator<Item = &usize>| -> Option<u64> {
+            nodes.map(|node| self.nodes.get(node)?.memory_bytes).sum()
+        };
+        let all = told(&mut self.nodes.keys());
+        match (told(&mut nodes.iter()), all, self.total_bytes) {
+            (Some(own), Some(all), Some(total)) => Some(own + total.saturating_sub(all)),
+            (None, _, total) => total,
+            (own, ..) => own,
+        }
+    }
+
+    /// All memory, bytes; `None` where that is not told.
+    pub fn memory(&self) -> Option<u64> {
+        self.memory_of(&self.nodes.keys().copied().collect::<Vec<_>>())
     }
 
     /// Facts for a report.

@@ -58,7 +58,7 @@ pub(super) fn topology(sys: &Path) -> Result<Topology, TopologyError> {
         });
         cpus.insert(number, Cpu { number, package: package.unwrap_or(0), node, siblings, cache });
     }
-    Ok(Topology { cpus, nodes, caches })
+    Ok(Topology { cpus, nodes, caches, total_bytes: None })
 }
 
 fn nodes(sys: &Path, online: &[usize]) -> Result<BTreeMap<usize, Node>, TopologyError> {

@@ -94,3 +94,25 @@ fn lists_are_read_as_they_are_written() {
         assert_eq!(parse_list(wrong), None, "{wrong}");
     }
 }
+
+#[test]
+fn memory_that_no_node_knows_of_may_be_any_nodes() {
+    let mut topology = read(&TWO_SOCKETS);
+    let own = |topology: &Topology, node| topology.nodes[&node].memory_bytes.unwrap();
+    let (first, second) = (own(&topology, 0), own(&topology, 1));
+    assert_eq!((topology.memory_of(&[0]), topology.memory()), (Some(first), Some(first + second)));
+    // The kernel has a little less than the nodes are said to have.
+    topology.total_bytes = Some(first + second - 1_000);
+    assert_eq!((topology.memory_of(&[0]), topology.memory()), (Some(first), Some(first + second)));
+    // It has more.
+    topology.total_bytes = Some(first + second + 5_000);
+    assert_eq!(
+        (topology.memory_of(&[1]), topology.memory()),
+        (Some(second + 5_000), Some(first + second + 5_000))
+    );
+    // Nodes that do not tell: no more than there is.
+    topology.nodes.get_mut(&1).unwrap().memory_bytes = None;
+    assert_eq!((topology.memory_of(&[0]), topology.memory_of(&[1])), (Some(first), topology.total_bytes));
+    topology.total_bytes = None;
+    assert_eq!((topology.memory_of(&[1]), topology.memory()), (None, None));
+}

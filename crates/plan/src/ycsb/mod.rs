@@ -18,7 +18,7 @@ mod files;
 
 use crate::bindings::Binding;
 use crate::known;
-use crate::settings::{MASK, Settings, Source, is_secret, mask_secret, unknown_property, uri_password};
+use crate::settings::{MASK, Settings, Source, mask_secret, unknown_property};
 use std::path::PathBuf;
 
 pub use error::{Original, YcsbError};
@@ -114,9 +114,7 @@ pub fn masked(arguments: &[String]) -> Vec<String> {
 
 fn passwords(settings: &Settings) -> impl Iterator<Item = String> + '_ {
     let typed = settings.iter().filter(|(_, setting)| setting.source == Source::CommandLine);
-    let secret = typed.filter(|(key, setting)| {
-        (is_secret(key) && !setting.value.is_empty()) || uri_password(&setting.value).is_some()
-    });
+    let secret = typed.filter(|(key, setting)| mask_secret(key, &setting.value) != setting.value);
     secret.map(|(key, _)| {
         let variable = crate::bindings::ENVIRONMENT.iter().find(|(_, known)| *known == key);
         let instead = variable.map_or(String::new(), |(variable, _)| format!(" or in ${variable}"));

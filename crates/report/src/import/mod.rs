@@ -194,6 +194,7 @@ fn phase(found: &Found, said: &Said) -> Phase {
         errors: BTreeMap::new(),
         link: None,
         monitor: None,
+        collections: None,
     }
 }
 

@@ -9,8 +9,9 @@ use super::series::Series;
 use super::watching;
 use crate::local::Confinement;
 use crate::session::{Ended, Observer, Session, SessionPlan};
+use crate::target::Target;
 use crate::work::{Prepared, Work};
-use crate::worker::{Assignment, Crew, LEASE_MS, Recruit};
+use crate::worker::{Asked, Assignment, Crew, LEASE_MS, Recruit};
 use dyno_engine::{Pacing, affinity, share};
 use dyno_plan::experiment::{Client, Experiment, Phases, When};
 use dyno_plan::server::{IfNotPermitted, Limits};
@@ -75,10 +76,27 @@ impl<'a> Bench<'a> {
     fn enlist(&mut self, spec: &Experiment, logs: &Path) -> Result<Vec<Prepared>, Failed> {
         self.dismiss()?;
         let recruits = self.recruits(spec, logs)?;
-        let crew = Crew::start(recruits, &self.run.control).map_err(|error| self.with_cause(error.into()))?;
+        let crew = Crew::start(recruits, &self.run.control).map_err(|error| self.with_cause(error.into()));
+        let mut crew = crew?;
+        crew.asked = Asked::of(self.with_collections(spec)?);
         let prepared = crew.prepare(&self.run.control).map_err(|error| self.with_cause(error.into()))?;
         self.crew = Some(crew);
         Ok(prepared)
+    }
+
+    /// Targets that say of their collections how large they are.
+    fn with_collections(&self, spec: &Experiment) -> Result<Vec<Target>, Failed> {
+        let work = (self.run.read_work)(spec)?;
+        let mut targets = Vec::new();
+        for uri in &self.place.uris {
+            let mut target = Target::parse_for(uri, spec.client.driver.into())?;
+            if let Some(database) = work.database() {
+                target.set_database(&database);
+            }
+            targets.push(target);
+        }
+        targets.retain(|target| matches!(target, Target::Mongo(_) | Target::Official(_)));
+        Ok(targets)
     }
 
     fn dismiss(&mut self) -> Result<(), Failed> {
@@ -128,7 +146,7 @@ impl<'a> Bench<'a> {
         }
         drop(session);
         self.dismiss()?;
-        kept::keep(spec, self.run.below, &self.data)?;
+        kept::keep(spec, self.run.below, &self.data, &self.run.control)?;
         // As cold as the runs that begin with a copy.
         Ok(kept::forget(&self.data)?)
     }

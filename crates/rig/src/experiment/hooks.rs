@@ -1,5 +1,6 @@
 //! Commands around experiment, run and phase. Words go to the program as they are; no shell sees them.
 
+use crate::local::{Machine, process, undo};
 use dyno_engine::Control;
 use dyno_plan::values::Span;
 use dyno_rundir::mask::mask_arguments;
@@ -34,6 +35,15 @@ pub(super) fn run(
     Ok(())
 }
 
+/// Has a command ended by `dyno stop` or `dyno resume` should this dyno be killed while it runs.
+fn noted(dir: &Path, pid: u32) -> Option<(undo::Journal, u64)> {
+    let machine = Machine::default();
+    let mut journal = undo::Journal::open(&dir.join("hooks"), &machine).ok()?;
+    let (started, session) = (process::started(&machine, pid)?, process::session(&machine, pid));
+    let id = journal.add(undo::Undo::Process { pid, started, session }).ok()?;
+    Some((journal, id))
+}
+
 fn one(
     words: &[String],
     patience: Duration,
@@ -55,11 +65,21 @@ fn one(
     command.args(arguments).envs(environment.iter().cloned());
     command.stdin(Stdio::null()).stdout(log).stderr(err).process_group(0);
     let mut child = command.spawn().map_err(|e| format!("could not be started: {e}"))?;
+    let mut noted = noted(dir, child.id());
     let end = Instant::now() + patience;
     loop {
         match child.try_wait().map_err(|e| e.to_string())? {
-            Some(status) if status.success() => return Ok(()),
-            Some(status) => return Err(format!("{status}; its output is in {}", path.display())),
+            Some(status) => {
+                // What it has left running is meant to run on.
+                if let Some((mut journal, id)) = noted.take() {
+                    // A note that cannot be taken back is of a process that has ended.
+                    let _ = journal.forget(id);
+                }
+                return match status.success() {
+                    true => Ok(()),
+                    false => Err(format!("{status}; its output is in {}", path.display())),
+                };
+            }
             None if Instant::now() > end || given_up() => {
                 // It has a group of its own: its children end with it.
                 if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {

@@ -1,12 +1,13 @@
 //! Copies of loaded data of embedded stores (`phases.load.keep`): every run that loads the same begins with the same bytes.
 
+use crate::local::{Machine, run_under};
+use dyno_engine::Control;
 use dyno_plan::experiment::Experiment;
 use rustix::fs::{Advice, fadvise};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const KEY: &str = "key.json";
 const DATA: &str = "data";
@@ -50,15 +51,12 @@ pub(super) fn remove(below: &Path) {
     }
 }
 
-/// Copies a folder; blocks are shared where the filesystem can.
-pub(super) fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    let words = |error: io::Error| format!("cp {} {}: {error}", from.display(), to.display());
-    let done =
-        Command::new("cp").args(["-a", "--reflink=auto", "--"]).arg(from).arg(to).output().map_err(words)?;
-    match done.status.success() {
-        true => Ok(()),
-        false => Err(words(io::Error::other(String::from_utf8_lossy(&done.stderr).trim().to_owned()))),
-    }
+/// Copies a folder; blocks are shared where the filesystem can. Ends when `control` stops.
+pub(super) fn copy(from: &Path, to: &Path, control: &Control) -> Result<(), String> {
+    let (source, target) = (from.display().to_string(), to.display().to_string());
+    let words = ["-a", "--reflink=auto", "--", &source, &target];
+    let done = run_under(&Machine::default(), "cp", &words, Some(control));
+    done.map(drop).map_err(|why| format!("{source} to {target}: {why}"))
 }
 
 /// Takes the files of a folder out of the page cache. What copied them pays for their pages: a run under a limit of memory
@@ -92,12 +90,12 @@ pub(super) fn bytes_below(folder: &Path) -> Option<u64> {
 }
 
 /// Keeps a copy of `data`, which nobody has open.
-pub(super) fn keep(spec: &Experiment, below: &Path, data: &Path) -> Result<(), String> {
+pub(super) fn keep(spec: &Experiment, below: &Path, data: &Path, control: &Control) -> Result<(), String> {
     let free = (1..10_000).map(|n| below.join(format!("data-{n:03}"))).find(|path| !path.exists());
     let folder = free.ok_or("no free name for a copy of the data")?;
     let words = |error: io::Error| format!("{}: {error}", folder.display());
     std::fs::create_dir_all(&folder).map_err(words)?;
-    let kept = copy(data, &folder.join(DATA))
+    let kept = copy(data, &folder.join(DATA), control)
         .and_then(|()| std::fs::write(folder.join(KEY), key(spec)).map_err(words));
     if kept.is_err() {
         // A copy that is not whole is of no use.

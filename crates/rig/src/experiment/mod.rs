@@ -1,16 +1,17 @@
 //! An experiment, carried out: runs in their order, each in its directory, with a journal that lets it go on after
 //! anything.
 //!
-//! `directory` is the experiment's directory and its lock, `journal` what has begun and ended, `one` a single run, `bench`
-//! its target and workers, `steps` what it does with them, `place` the target, `kept` copies of loaded data, `watching` its
-//! monitors, `strategy` which point of a cell comes next, `series` the figure of a run, `hooks` the file's own commands,
-//! `suits` what this machine does not have.
+//! `check` says what is wrong with a file, `directory` is the experiment's directory and its lock, `journal` what has
+//! begun and ended, `one` a single run, `bench` its target and workers, `steps` what it does with them, `place` the
+//! target, `kept` copies of loaded data, `watching` its monitors, `strategy` which point of a cell comes next, `series`
+//! the figure of a run, `hooks` the file's own commands, `suits` what this machine does not have.
 //!
 //! ```text
 //! Plan -> for each run: not in the journal? -> place -> workers -> load, measure -> summary -> journal -> results.csv
 //! ```
 
 mod bench;
+mod check;
 mod directory;
 mod hooks;
 mod hosts;
@@ -26,6 +27,7 @@ mod traces;
 pub mod tune;
 mod watching;
 
+pub use check::check;
 pub use directory::{
     CellRecord, Directory, DirectoryError, ExperimentRecord, finished, holder, read_journal, read_record,
 };
@@ -35,11 +37,9 @@ pub use suits::{Lacking, Unfit, lacking, unfit};
 use crate::kubernetes;
 use crate::local::{Machine, tuning, undo};
 use crate::session::Observer;
-use crate::target::{Client, Target};
-use crate::work::Work;
 use crate::worker::ReadWork;
 use dyno_engine::Control;
-use dyno_plan::experiment::{Cell, Driver, Experiment, OnFailure, Plan, Strategy};
+use dyno_plan::experiment::{Cell, OnFailure, Plan, Strategy};
 use dyno_rundir::schema::{Environment, Summary};
 use one::OneRun;
 use place::Shared;
@@ -78,36 +78,6 @@ pub enum Ending {
     Interrupted,
     /// A run failed, and the file says to stop then.
     Stopped,
-}
-
-/// Checks what can be checked without touching anything: workloads, rates and thresholds of every cell.
-pub fn check(plan: &Plan, read_work: ReadWork<'_>) -> Result<(), String> {
-    let mut known: Vec<&Experiment> = Vec::new();
-    for cell in &plan.cells {
-        let spec = &cell.spec;
-        // Cells often differ in nothing that matters here.
-        let same = |other: &&&Experiment| {
-            (&other.workload, &other.require, &other.phases, &other.strategy, &other.target, &other.client)
-                == (&spec.workload, &spec.require, &spec.phases, &spec.strategy, &spec.target, &spec.client)
-        };
-        if known.iter().any(|other| same(&other)) {
-            continue;
-        }
-        let named = |words: String| format!("cell {} ({}): {words}", cell.number, cell.label());
-        if let Some(uri) = &spec.target {
-            let client = match spec.client.driver {
-                Driver::Wire => Client::Wire,
-                Driver::Official => Client::Official,
-            };
-            Target::parse_for(&uri.replace("{dir}", "dir"), client)
-                .map_err(|e| named(format!("target: {}", e.0)))?;
-        }
-        let work: Box<dyn Work> = read_work(spec).map_err(|e| named(e.0))?;
-        let job = work.measure().map_err(|e| named(e.0))?;
-        steps::conditions(spec, job.workload.metrics()).map_err(named)?;
-        known.push(spec);
-    }
-    Ok(())
 }
 
 /// Makes every run that the journal does not hold.
@@ -247,6 +217,15 @@ fn next_point(cell: &Cell, repetition: u32, ended: &[RunRecord]) -> Option<Point
             strategy::next(strategy, seed, repetition, &history)
         }
     }
+}
+
+/// The cells of which a run is still to be made.
+pub fn pending(plan: &Plan, ended: &[RunRecord]) -> Vec<usize> {
+    let left = |cell: &Cell| {
+        let mut runs = plan.runs.iter().filter(|run| run.cell + 1 == cell.number);
+        runs.any(|run| next_point(cell, run.repetition, ended).is_some())
+    };
+    plan.cells.iter().filter(|cell| left(cell)).map(|cell| cell.number).collect()
 }
 
 /// Puts back what a dyno that was killed has left behind below an experiment's directory: processes, control groups,

@@ -210,7 +210,9 @@ impl OneRun<'_> {
                 spec.phases.load.when = When::Never;
                 // The folder is there, and empty.
                 let emptied = std::fs::remove_dir(&data).map_err(|e| format!("{}: {e}", data.display()));
-                emptied.and_then(|()| kept::copy(&copy, &data)).and_then(|()| kept::forget(&data))
+                emptied
+                    .and_then(|()| kept::copy(&copy, &data, &self.control))
+                    .and_then(|()| kept::forget(&data))
             }
             None => Ok(()),
         };

@@ -7,7 +7,7 @@ use super::one::Failed;
 use crate::kubernetes::InPods;
 use crate::local::{Machine, Server};
 use crate::remote::{Far, FarServer, Way};
-use crate::spawn::{Spawned, find_server, spawn};
+use crate::spawn::{Spawned, find_server, spawn_under};
 use crate::target::Target;
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Kubernetes, Lifetime};
@@ -182,7 +182,7 @@ fn here(
         let Some((name, program)) = found else {
             return Err(format!("target: no server of kind {kind:?} on PATH").into());
         };
-        let server = spawn(name, &program).map_err(|e| format!("{name}: {e}"))?;
+        let server = spawn_under(name, &program, Some(control)).map_err(|e| format!("{name}: {e}"))?;
         let uris = vec![format!("redis://127.0.0.1:{}", server.port)];
         let taken = server.core.into_iter().collect();
         return Ok(Place::new(uris, taken, true, Held::Temporary(server)));

@@ -1,9 +1,10 @@
 //! What a plan asks for and this machine does not have: cores, memory, programs. Looks, touches nothing.
 
+use super::check::placed;
 use crate::local::{LocalError, Machine, asked_memory, placement, program};
 use crate::spawn::{SERVERS, find_server};
 use dyno_monitor::topology::{Topology, list};
-use dyno_plan::experiment::{Cell, Experiment, Plan};
+use dyno_plan::experiment::{Cell, Experiment};
 use dyno_plan::server::{Placement, Policy, ServerKind};
 use dyno_plan::tree::TreeError;
 use serde::Serialize;
@@ -47,12 +48,12 @@ pub struct Lacking {
     pub cells: Vec<usize>,
 }
 
-/// Cores and memory that a plan asks for beyond this machine. One that does not tell its topology is not argued with.
-pub fn unfit(plan: &Plan, machine: &Machine) -> Vec<Unfit> {
+/// Cores and memory that cells ask for beyond this machine. One that does not tell its topology is not argued with.
+pub fn unfit(cells: &[Cell], machine: &Machine) -> Vec<Unfit> {
     let Ok(topology) = machine.topology() else { return Vec::new() };
     let mut all: Vec<Unfit> = Vec::new();
     let mut known: Vec<(&Experiment, Vec<TreeError>)> = Vec::new();
-    for cell in &plan.cells {
+    for cell in cells {
         // Cells often differ in nothing that matters here.
         let same = |other: &&Experiment| {
             (&other.server, &other.client, &other.target)
@@ -78,18 +79,7 @@ pub fn unfit(plan: &Plan, machine: &Machine) -> Vec<Unfit> {
 
 fn of_cell(cell: &Cell, topology: &Topology) -> Vec<TreeError> {
     let spec = &cell.spec;
-    let told = |path: &str, text: String| {
-        // The deepest part of the path that somebody has written.
-        let mut at = path;
-        let node = loop {
-            match (cell.tree.find(at), at.rsplit_once('.')) {
-                (Some(node), _) => break node,
-                (None, Some((above, _))) => at = above,
-                (None, None) => break &cell.tree,
-            }
-        };
-        node.error(path, text)
-    };
+    let told = |path: &str, text: String| placed(&cell.tree, path, text);
     let mut errors = Vec::new();
     let (mut of_server, mut of_client) = (None, None);
     // What is on other hosts is compared with them when it is started.
@@ -177,9 +167,9 @@ fn of_store(spec: &Experiment) -> Option<String> {
 }
 
 /// Programs that cells need and that are not there.
-pub fn lacking(plan: &Plan, machine: &Machine) -> Vec<Lacking> {
+pub fn lacking(cells: &[Cell], machine: &Machine) -> Vec<Lacking> {
     let mut all: Vec<Lacking> = Vec::new();
-    for cell in &plan.cells {
+    for cell in cells {
         let Some(text) = lacks(&cell.spec, machine) else { continue };
         match all.iter_mut().find(|one| one.text == text) {
             Some(one) => one.cells.push(cell.number),

@@ -176,7 +176,8 @@ impl Window {
         let home = self.folder.join(self.number.to_string());
         let journal = undo::Journal::open(&home, &machine).ok().and_then(|mut journal| {
             let started = process::started(&machine, child.id())?;
-            journal.add(undo::Undo::Process { pid: child.id(), started }).ok()?;
+            let (pid, session) = (child.id(), process::session(&machine, child.id()));
+            journal.add(undo::Undo::Process { pid, started, session }).ok()?;
             Some(journal)
         });
         Ok((child, journal))

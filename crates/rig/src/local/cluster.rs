@@ -4,6 +4,7 @@ use super::error::LocalError;
 use super::resp::Client;
 use super::servers::{Node, password, set_name};
 use crate::mongo::{self, MongoAdmin};
+use dyno_engine::Control;
 use dyno_plan::server::{ServerSpec, Topology};
 use dyno_types::bson::{self, kind};
 use dyno_wire::mongodb::{Deployment, MongoOptions};
@@ -16,35 +17,79 @@ const SLOTS: u32 = 16_384;
 /// How long one command may take.
 const COMMAND: Duration = Duration::from_secs(10);
 
+/// How often it is looked whether somebody wants the end.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Forms every instance. Once `control` stops, `end` is called, which ends the servers: whatever is being waited for then
+/// fails at once.
+pub(crate) fn form_all(
+    spec: &ServerSpec,
+    instances: &[Vec<&Node>],
+    made: bool,
+    (control, end): (Option<&Control>, &dyn Fn()),
+) -> Result<(), LocalError> {
+    if spec.topology == Topology::Single {
+        return Ok(());
+    }
+    let stopping = || control.is_some_and(Control::stopping);
+    let formed = std::thread::scope(|scope| {
+        let forming = scope.spawn(|| instances.iter().try_for_each(|nodes| form(spec, nodes, made, control)));
+        while !forming.is_finished() {
+            if stopping() {
+                end();
+            }
+            std::thread::sleep(LOOK);
+        }
+        forming.join().unwrap_or_else(|_| Err(LocalError::Failed("forming the cluster failed".into())))
+    });
+    match formed {
+        Err(_) if stopping() => {
+            Err(LocalError::Failed(format!("{}: no longer waited for", instances[0][0].name)))
+        }
+        formed => formed,
+    }
+}
+
 /// Makes what the topology says of the processes of one instance, unless their data say that it has been made.
-pub(crate) fn form(spec: &ServerSpec, nodes: &[&Node], made: bool) -> Result<(), LocalError> {
+pub(crate) fn form(
+    spec: &ServerSpec,
+    nodes: &[&Node],
+    made: bool,
+    control: Option<&Control>,
+) -> Result<(), LocalError> {
     let patience = Duration::from_nanos(spec.ready_within.0);
     let failed = |why: String| LocalError::failed(format!("{} {:?}", nodes[0].name, spec.topology), why);
+    let until = |step: &mut dyn FnMut() -> Result<(), String>| until(patience, control, step);
     match spec.topology {
         Topology::Single => Ok(()),
         Topology::Cluster => {
             if !made {
                 slots_and_meeting(spec, nodes).map_err(failed)?;
-                until(patience, || all_know_all(spec, nodes)).map_err(failed)?;
+                until(&mut || all_know_all(spec, nodes)).map_err(failed)?;
                 replicate(spec, nodes).map_err(failed)?;
             }
-            until(patience, || whole(spec, nodes)).map_err(failed)
+            until(&mut || whole(spec, nodes)).map_err(failed)
         }
         Topology::ReplicaSet => {
             if !made {
                 initiate(nodes).map_err(failed)?;
             }
-            until(patience, || elected(nodes)).map_err(failed)
+            until(&mut || elected(nodes)).map_err(failed)
         }
     }
 }
 
 /// Tries until it works; the last reason if it does not.
-fn until(patience: Duration, mut step: impl FnMut() -> Result<(), String>) -> Result<(), String> {
+fn until(
+    patience: Duration,
+    control: Option<&Control>,
+    step: &mut dyn FnMut() -> Result<(), String>,
+) -> Result<(), String> {
     let begun = Instant::now();
     loop {
         match step() {
             Ok(()) => return Ok(()),
+            Err(why) if control.is_some_and(Control::stopping) => return Err(why),
             Err(why) if begun.elapsed() > patience => {
                 return Err(format!("not ready after {patience:?}: {why}"));
             }

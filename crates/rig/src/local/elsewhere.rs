@@ -60,7 +60,7 @@ pub(crate) fn form_elsewhere(spec: &ServerSpec, sockets: &[SocketAddr]) -> Resul
     let mut uris = Vec::new();
     for instance in nodes.chunks((spec.processes_each() as usize).max(1)) {
         let all: Vec<&Node> = instance.iter().collect();
-        cluster::form(spec, &all, false)?;
+        cluster::form(spec, &all, false, None)?;
         uris.push(servers::uri(spec, &all));
     }
     Ok(uris)

@@ -67,7 +67,9 @@ impl Launch<'_> {
         let mut child = command.spawn().map_err(failed)?;
         let pid = child.id();
         let noted = match process::started(machine, pid) {
-            Some(started) => journal.add(Undo::Process { pid, started }),
+            Some(started) => {
+                journal.add(Undo::Process { pid, started, session: process::session(machine, pid) })
+            }
             None => Err(LocalError::failed(self.program.display(), "its shell ended at once")),
         };
         let go = child.stdin.take();

@@ -55,7 +55,12 @@ impl Machine {
 
     /// Its processors and memory.
     pub fn topology(&self) -> Result<Topology, LocalError> {
-        Topology::read(&self.sys).map_err(|e| LocalError::Failed(e.to_string()))
+        let topology = Topology::read(&self.sys).map_err(|e| LocalError::Failed(e.to_string()))?;
+        let meminfo = std::fs::read_to_string(self.proc.join("meminfo")).unwrap_or_default();
+        let kib = meminfo
+            .lines()
+            .find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse::<u64>().ok());
+        Ok(Topology { total_bytes: kib.map(|kib| kib << 10), ..topology })
     }
 
     /// Everything mounted, in the order of mounting.
@@ -119,6 +124,20 @@ mod tests {
         assert_eq!((found.root.as_str(), found.point.to_str().unwrap()), ("/docker/x", "/mnt/a b"));
         assert_eq!((found.kind.as_str(), found.options), ("cgroup", vec!["rw".to_owned(), "memory".into()]));
         assert!(mount("nonsense").is_none());
+    }
+
+    #[test]
+    fn all_memory_is_what_the_kernel_says() {
+        let proc = tempfile::tempdir().unwrap();
+        let machine = Machine { proc: proc.path().to_owned(), ..Machine::default() };
+        let nodes = machine.topology().unwrap();
+        assert_eq!(nodes.total_bytes, None);
+        std::fs::write(proc.path().join("meminfo"), "MemTotal:       999999999 kB\nMemFree: 1 kB\n").unwrap();
+        let topology = machine.topology().unwrap();
+        assert_eq!(
+            (topology.total_bytes, topology.memory()),
+            (Some(999_999_999 << 10), Some(999_999_999 << 10))
+        );
     }
 
     #[test]

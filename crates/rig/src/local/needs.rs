@@ -84,8 +84,7 @@ pub(super) fn ports(spec: &ServerSpec) -> Result<Vec<u16>, LocalError> {
 /// Memory that each process is meant to take at most, as far as that is known.
 pub(crate) fn budgets(spec: &ServerSpec, topology: &Topology) -> Vec<u64> {
     let asked = spec.limits.memory.as_ref().or(spec.cache.as_ref()).map(|bytes| bytes.0);
-    let total: Option<u64> = topology.nodes.values().map(|node| node.memory_bytes).sum();
-    let own = match (spec.kind, total) {
+    let own = match (spec.kind, topology.memory()) {
         // mongod takes half of all memory but one GiB, each for itself.
         (ServerKind::Mongod, Some(total)) => (total.saturating_sub(1 << 30) / 2).max(256 << 20),
         _ => 0,

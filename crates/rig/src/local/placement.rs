@@ -301,7 +301,7 @@ pub fn check_memory(plans: &[Plan], budgets: &[u64], topology: &Topology) -> Res
     let total: u64 = budgets.iter().sum();
     for (nodes, budget) in bound.into_iter().chain([(everything, total)]) {
         // A machine that does not tell its memory is not argued with.
-        let there: Option<u64> = nodes.iter().map(|node| topology.nodes.get(node)?.memory_bytes).sum();
+        let there = topology.memory_of(&nodes);
         if let Some(there) = there.filter(|there| budget > *there) {
             return Err(LocalError::Refused(format!(
                 "caches and limits of the servers take {} MiB of node {}, which has {} MiB",

@@ -8,16 +8,61 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// When a process was started, in clock ticks since the host's start; `None` if there is none or if it has ended.
-pub(crate) fn started(machine: &Machine, pid: u32) -> Option<u64> {
+/// What the kernel says of a process that has not ended.
+struct Stat {
+    /// Its group, which has the number of the process that has led it.
+    group: u32,
+    session: u32,
+    /// When it was started, in clock ticks since the host's start.
+    started: u64,
+}
+
+fn stat(machine: &Machine, pid: u32) -> Option<Stat> {
     let stat = fs::read_to_string(machine.proc.join(pid.to_string()).join("stat")).ok()?;
     // The name may hold spaces and brackets; what follows its last bracket does not.
-    let mut rest = stat[stat.rfind(')')? + 1..].split_whitespace();
-    let state = rest.next()?;
-    if matches!(state, "Z" | "X") {
+    let rest: Vec<&str> = stat[stat.rfind(')')? + 1..].split_whitespace().take(20).collect();
+    if matches!(*rest.first()?, "Z" | "X") {
         return None;
     }
-    rest.nth(18)?.parse().ok()
+    let number = |at: usize| rest.get(at)?.parse().ok();
+    Some(Stat { group: number(2)?, session: number(3)?, started: rest.get(19)?.parse().ok()? })
+}
+
+/// When a process was started, in clock ticks since the host's start; `None` if there is none or if it has ended.
+pub(crate) fn started(machine: &Machine, pid: u32) -> Option<u64> {
+    stat(machine, pid).map(|stat| stat.started)
+}
+
+/// The session that a process belongs to: what it starts belongs to it too, unless it asks for one of its own.
+pub(crate) fn session(machine: &Machine, pid: u32) -> Option<u32> {
+    stat(machine, pid).map(|stat| stat.session)
+}
+
+/// The group that a process belongs to: the number of the process that led it first.
+pub(crate) fn group(machine: &Machine, pid: u32) -> Option<u32> {
+    stat(machine, pid).map(|stat| stat.group)
+}
+
+/// What tells one running of the host from the next; process numbers begin anew with each.
+pub(crate) fn boot(machine: &Machine) -> Option<String> {
+    let text = fs::read_to_string(machine.proc.join("sys/kernel/random/boot_id")).ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// What a process has started and what has outlived it: members of its group, in its session, not older than itself. The
+/// kernel gives a group's number to no other process while it has members; should it have gone and come again, then whoever
+/// leads it now was started later, and everything is left alone.
+fn group_of(machine: &Machine, leader: u32, start: u64, session: u32) -> Vec<u32> {
+    if started(machine, leader).is_some_and(|other| other != start) {
+        return Vec::new();
+    }
+    let Ok(entries) = fs::read_dir(&machine.proc) else { return Vec::new() };
+    let all = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let ours = |pid: &u32| {
+        stat(machine, *pid)
+            .is_some_and(|stat| stat.group == leader && stat.session == session && stat.started >= start)
+    };
+    all.filter(ours).collect()
 }
 
 /// Sends a signal; false if there is no such process.
@@ -27,8 +72,13 @@ pub(crate) fn signal(pid: u32, signal: Signal) -> bool {
 }
 
 /// Kills a process if it is still the one that was started then, with the children that it has forked (a Redis that is
-/// saving has one), and waits until it is gone. Servers lead groups of their own; no other group has their number.
-pub(crate) fn end(machine: &Machine, pid: u32, start: u64, patience: Duration) -> Result<(), LocalError> {
+/// saving has one), and waits until it is gone. Servers lead groups of their own; no other group has their number. With the
+/// session it was started in, those of its group that have outlived it end too: the server of a wrapper that was killed.
+pub(crate) fn end(
+    machine: &Machine,
+    (pid, start, session): (u32, u64, Option<u32>),
+    patience: Duration,
+) -> Result<(), LocalError> {
     let begun = Instant::now();
     while started(machine, pid) == Some(start) {
         if let Some(group) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
@@ -41,7 +91,20 @@ pub(crate) fn end(machine: &Machine, pid: u32, start: u64, patience: Duration) -
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    Ok(())
+    let Some(session) = session else { return Ok(()) };
+    loop {
+        let left = group_of(machine, pid, start, session);
+        if left.is_empty() {
+            return Ok(());
+        }
+        for member in &left {
+            signal(*member, Signal::KILL);
+        }
+        if begun.elapsed() > patience {
+            return Err(LocalError::Failed(format!("processes {left:?} do not end after SIGKILL")));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Kills what is left of a group after its leader: a wrapper's server, a Redis' child that saves.
@@ -124,7 +187,7 @@ mod tests {
         let own = std::process::id();
         let start = started(&machine, own).unwrap();
         // Somebody else's process of that number is left alone.
-        end(&machine, own, start + 1, Duration::ZERO).unwrap();
+        end(&machine, (own, start + 1, session(&machine, own)), Duration::ZERO).unwrap();
         assert_eq!(started(&machine, own), Some(start));
         assert_eq!(started(&machine, 0), None);
         let allowed = &effective(&machine, own)["cpus_allowed"];
@@ -147,13 +210,42 @@ mod tests {
         let machine = Machine::default();
         assert!(started(&machine, child).is_some());
         let start = started(&machine, leader.id()).unwrap();
-        end(&machine, leader.id(), start, Duration::from_secs(5)).unwrap();
+        end(&machine, (leader.id(), start, None), Duration::from_secs(5)).unwrap();
         leader.wait().unwrap();
         let begun = Instant::now();
         while started(&machine, child).is_some() {
             assert!(begun.elapsed().as_secs() < 5, "the child lives on");
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    #[test]
+    fn what_outlives_a_wrapper_ends_by_its_group() {
+        use std::io::{BufRead, BufReader};
+        use std::os::unix::process::CommandExt;
+        let mut command = std::process::Command::new("/bin/sh");
+        command
+            .args(["-c", "sleep 600 & echo $!; wait"])
+            .stdout(std::process::Stdio::piped())
+            .process_group(0);
+        let mut leader = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(leader.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let child: u32 = line.trim().parse().unwrap();
+        let machine = Machine::default();
+        let start = started(&machine, leader.id()).unwrap();
+        let session = session(&machine, leader.id());
+        assert_eq!(session, super::session(&machine, std::process::id()));
+        leader.kill().unwrap();
+        leader.wait().unwrap();
+        assert!(started(&machine, child).is_some(), "the kernel ends the wrapper alone");
+        // Of another session, or older than their leader: they are somebody else's.
+        let patience = Duration::from_secs(5);
+        end(&machine, (leader.id(), start, session.map(|number| number + 1)), patience).unwrap();
+        end(&machine, (leader.id(), u64::MAX, session), patience).unwrap();
+        assert!(started(&machine, child).is_some());
+        end(&machine, (leader.id(), start, session), patience).unwrap();
+        assert_eq!(started(&machine, child), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::cgroup::Group;
 use super::error::LocalError;
 use super::launch::{Launch, group_or_none, prefix_or_less};
 use super::machine::Machine;
+use super::member::{LAST_LINES, Member, copy_of};
 use super::needs::{absolute, budgets, ports, program, version};
 use super::placement::{self, Plan};
 use super::servers::{self, Node};
@@ -17,29 +18,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Child;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Lines of a log that a message shows.
-const LAST_LINES: usize = 5;
-
-/// One process of the server.
-#[derive(Debug)]
-struct Member {
-    node: Node,
-    plan: Plan,
-    prefix: Vec<String>,
-    child: Option<Child>,
-    group: Option<Group>,
-    /// Its entry in the journal.
-    noted: Option<u64>,
-    command: String,
-    /// Counters of its group when it last ended.
-    last: BTreeMap<String, String>,
-    /// How it ended, if nobody asked it to.
-    ended: Option<String>,
-}
 
 /// A server that runs until it is stopped or dropped. It also ends with the thread that started it, by the kernel's hand.
 #[derive(Debug)]
@@ -139,6 +119,7 @@ impl Server {
                 plan,
                 prefix,
                 child: None,
+                answering: None,
                 group: None,
                 noted: None,
                 command: String::new(),
@@ -201,10 +182,10 @@ impl Server {
             self.await_ready(i)?;
         }
         let each = self.spec.processes_each() as usize;
-        for nodes in self.members.chunks(each) {
-            let nodes: Vec<&Node> = nodes.iter().map(|member| &member.node).collect();
-            cluster::form(&self.spec, &nodes, self.formed)?;
-        }
+        let nodes = self.members.iter().map(|member| &member.node).collect::<Vec<_>>();
+        let instances: Vec<Vec<&Node>> = nodes.chunks(each).map(<[_]>::to_vec).collect();
+        let end = || self.members.iter().filter_map(Member::pid).for_each(process::end_group);
+        cluster::form_all(&self.spec, &instances, self.formed, (self.control.as_deref(), &end))?;
         self.formed = true;
         self.died().map_or(Ok(()), |why| Err(LocalError::Failed(why)))
     }
@@ -234,7 +215,8 @@ impl Server {
         };
         member.command = launch.words();
         let (child, noted) = launch.start(&self.machine, &mut self.journal)?;
-        (member.child, member.noted, member.ended) = (Some(child), Some(noted), None);
+        (member.child, member.answering, member.ended) = (Some(child), None, None);
+        member.noted = Some(noted);
         Ok(())
     }
 
@@ -247,8 +229,8 @@ impl Server {
             }
             let member = &self.members[i];
             let pid = member.pid().unwrap_or(0);
-            match servers::ready(&self.spec, &member.node, pid) {
-                Ok(()) => break,
+            match servers::ready(&self.spec, &member.node, &self.machine, pid) {
+                Ok(answering) => break self.members[i].answering = answering,
                 Err(_) if self.control.as_ref().is_some_and(|control| control.stopping()) => {
                     return Err(LocalError::Failed(format!("{}: no longer waited for", member.node.name)));
                 }
@@ -264,7 +246,7 @@ impl Server {
             }
         }
         let member = &self.members[i];
-        let effective = process::effective(&self.machine, member.pid().unwrap_or(0));
+        let effective = process::effective(&self.machine, member.server().unwrap_or(0));
         // Without taskset there is no placement, and that has been said.
         match member.plan.confirm(&effective) {
             Err(why) if !member.prefix.is_empty() => Err(LocalError::failed(&member.node.name, why)),
@@ -282,7 +264,7 @@ impl Server {
     /// Names and numbers of the processes that run.
     pub fn processes(&self) -> Vec<(String, u32)> {
         let running =
-            self.members.iter().filter_map(|member| Some((member.node.name.clone(), member.pid()?)));
+            self.members.iter().filter_map(|member| Some((member.node.name.clone(), member.server()?)));
         running.collect()
     }
 
@@ -366,7 +348,7 @@ impl Server {
             } else {
                 self.journal.add(Undo::Folder { path: copy.clone() })?;
             }
-            storage::copy(&self.machine, &data, &copy)?;
+            storage::copy(&self.machine, &data, &copy, self.control.as_deref())?;
         }
         self.launch_all()
     }
@@ -385,7 +367,7 @@ impl Server {
             let (data, copy) = (&member.node.data, copy_of(&member.node));
             storage::empty(data)?;
             fs::remove_dir(data).map_err(|e| LocalError::failed(data.display(), e))?;
-            storage::copy(&self.machine, &copy, data)?;
+            storage::copy(&self.machine, &copy, data, self.control.as_deref())?;
         }
         self.launch_all()
     }
@@ -407,7 +389,8 @@ impl Server {
         for member in self.members.iter().rev() {
             let Some(pid) = member.pid() else { continue };
             if !(save && servers::save_and_end(&self.spec, &member.node)) {
-                process::signal(pid, Signal::TERM);
+                // A wrapper ends after its server.
+                process::signal(member.server().unwrap_or(pid), Signal::TERM);
             }
         }
         let begun = Instant::now();
@@ -457,37 +440,4 @@ impl Drop for Server {
         let _ = self.end_all(false);
         let _ = self.journal.undo_all();
     }
-}
-
-impl Member {
-    fn pid(&self) -> Option<u32> {
-        self.child.as_ref().map(Child::id)
-    }
-
-    /// What the kernel says of it and its group now.
-    fn now(&self, machine: &Machine) -> BTreeMap<String, String> {
-        let mut facts = self.pid().map(|pid| process::effective(machine, pid)).unwrap_or_default();
-        facts.extend(self.group.iter().flat_map(Group::facts));
-        facts
-    }
-
-    /// If it has ended by itself: how, and its last words.
-    fn ended(&mut self) -> Option<String> {
-        if self.ended.is_none() {
-            let status = self.child.as_mut()?.try_wait().ok().flatten()?;
-            self.pid().into_iter().for_each(process::end_group);
-            let killed = self.group.as_ref().map_or(0, Group::killed);
-            let memory = match killed {
-                0 => String::new(),
-                _ => ", killed by the kernel for want of memory (limits.memory)".to_owned(),
-            };
-            let log = process::last_lines(&self.node.log(), LAST_LINES);
-            self.ended = Some(format!("{} has ended ({status}{memory}); {log}", self.node.name));
-        }
-        self.ended.clone()
-    }
-}
-
-fn copy_of(node: &Node) -> PathBuf {
-    node.data.with_extension("snapshot")
 }

@@ -2,18 +2,48 @@
 
 use super::error::LocalError;
 use super::machine::Machine;
+use super::process;
 use super::undo::{Journal, Undo};
+use dyno_engine::Control;
 use dyno_plan::server::{Filesystem, ImageSpec};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Runs a program of the system; what it prints on standard output, or its complaint.
 pub(crate) fn run(machine: &Machine, program: &str, arguments: &[&str]) -> Result<String, String> {
+    run_under(machine, program, arguments, None)
+}
+
+/// The same; it is ended as soon as `control` stops. Ctrl-C in a terminal goes to every process of the foreground group: what
+/// puts things back must not end by that, so it has a group of its own.
+pub(crate) fn run_under(
+    machine: &Machine,
+    program: &str,
+    arguments: &[&str],
+    control: Option<&Control>,
+) -> Result<String, String> {
     let path = machine.find(program).ok_or_else(|| format!("{program} is not installed"))?;
-    let output = Command::new(path).args(arguments).stdin(Stdio::null()).env("LC_ALL", "C").output();
-    let output = output.map_err(|e| format!("{program}: {e}"))?;
+    let mut command = Command::new(path);
+    command.args(arguments).env("LC_ALL", "C").process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let failed = |e: std::io::Error| format!("{program}: {e}");
+    let child = command.spawn().map_err(failed)?;
+    let group = child.id();
+    let output = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| child.wait_with_output());
+        while !waiting.is_finished() {
+            if control.is_some_and(Control::stopping) {
+                process::end_group(group);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        waiting.join().unwrap_or_else(|_| Err(std::io::Error::other("nobody waits for it")))
+    });
+    let output = output.map_err(failed)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     if output.status.success() {
         return Ok(text(&output.stdout));
@@ -275,11 +305,17 @@ pub(crate) fn drop_caches(machine: &Machine) -> Result<(), LocalError> {
     })
 }
 
-/// Copies a folder's contents, sharing blocks where the filesystem can; `to` must not be there yet.
-pub(crate) fn copy(machine: &Machine, from: &Path, to: &Path) -> Result<(), LocalError> {
+/// Copies a folder's contents, sharing blocks where the filesystem can; `to` must not be there yet. Ends when `control` stops.
+pub(crate) fn copy(
+    machine: &Machine,
+    from: &Path,
+    to: &Path,
+    control: Option<&Control>,
+) -> Result<(), LocalError> {
     let (source, target) = (format!("{}/.", from.display()), to.display().to_string());
     fs::create_dir(to).map_err(|e| LocalError::failed(to.display(), e))?;
-    run(machine, "cp", &["--reflink=auto", "--archive", &source, &target]).map_err(LocalError::Failed)?;
+    let words = ["--reflink=auto", "--archive", &source, &target];
+    run_under(machine, "cp", &words, control).map_err(LocalError::Failed)?;
     let (there, here) = (contents(from)?, contents(to)?);
     if there != here {
         return Err(LocalError::Failed(format!(

@@ -49,7 +49,7 @@ fn ext4_in_a_file_with_options_of_its_own() {
             );
             fs::create_dir(image.point.join("d")).unwrap();
             fs::write(image.point.join("d/f"), "text").unwrap();
-            copy(machine, &image.point.join("d"), &image.point.join("e")).unwrap();
+            copy(machine, &image.point.join("d"), &image.point.join("e"), None).unwrap();
             assert_eq!(fs::read_to_string(image.point.join("e/f")).unwrap(), "text");
         },
     );
@@ -103,9 +103,9 @@ fn copies_are_counted() {
     fs::write(from.join("sub/a"), "1234").unwrap();
     fs::write(from.join("b"), "").unwrap();
     let machine = Machine::default();
-    copy(&machine, &from, &to).unwrap();
+    copy(&machine, &from, &to, None).unwrap();
     assert_eq!(contents(&to).unwrap(), (2, 4));
-    assert!(copy(&machine, &from, &to).is_err(), "a copy is not put into another");
+    assert!(copy(&machine, &from, &to, None).is_err(), "a copy is not put into another");
     empty(&to).unwrap();
     assert_eq!(contents(&to).unwrap(), (0, 0));
 }
@@ -119,4 +119,15 @@ fn caches_are_dropped_by_a_file_of_the_kernel() {
     fs::create_dir_all(folder.path().join("sys/vm")).unwrap();
     drop_caches(&machine).unwrap();
     assert_eq!(fs::read_to_string(folder.path().join("sys/vm/drop_caches")).unwrap(), "3");
+}
+
+#[test]
+fn a_copy_that_nobody_waits_for_ends() {
+    let control = Control::default();
+    control.stop();
+    let machine = Machine::default();
+    let begun = std::time::Instant::now();
+    let ended = run_under(&machine, "sleep", &["4717.25"], Some(&control)).unwrap_err();
+    assert!(ended.contains("signal: 9") && begun.elapsed().as_secs() < 5, "{ended}");
+    assert_eq!(run_under(&machine, "true", &[], None).unwrap(), "");
 }

@@ -17,12 +17,15 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "undo")]
 pub enum Undo {
-    /// A process to be ended; its start time tells it from a later one of the same number.
+    /// A process to be ended, and its group; its start time tells it from a later one of the same number.
     Process {
-        /// Its number.
+        /// Its number, and its group's.
         pid: u32,
         /// Clock ticks since the host's start.
         started: u64,
+        /// Its session, by which what has outlived it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<u32>,
     },
     /// A control group to be removed, with what still runs in it.
     Cgroup {
@@ -70,6 +73,8 @@ enum Line {
     Owner {
         owner: u32,
         started: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        boot: Option<String>,
     },
     Do {
         id: u64,
@@ -113,7 +118,8 @@ impl Journal {
         let owner = std::process::id();
         // Numbers begin anew with each owner.
         let started = process::started(&journal.machine, owner).unwrap_or(0);
-        journal.append(&Line::Owner { owner, started })?;
+        let boot = process::boot(&journal.machine);
+        journal.append(&Line::Owner { owner, started, boot })?;
         Ok(journal)
     }
 
@@ -185,6 +191,7 @@ impl Drop for Journal {
 /// What a file says.
 struct Found {
     owner: Option<(u32, u64)>,
+    boot: Option<String>,
     pending: Vec<(u64, Undo)>,
     /// Length of its whole lines, bytes.
     whole: u64,
@@ -194,10 +201,12 @@ fn read(path: &Path) -> Result<Found, LocalError> {
     let text = fs::read_to_string(path).map_err(|e| LocalError::failed(path.display(), e))?;
     // A line that was cut off while it was written is of something that had not been done.
     let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
-    let mut found = Found { owner: None, pending: Vec::new(), whole: whole.len() as u64 };
+    let mut found = Found { owner: None, boot: None, pending: Vec::new(), whole: whole.len() as u64 };
     for (number, line) in whole.lines().enumerate() {
         match serde_json::from_str(line) {
-            Ok(Line::Owner { owner, started }) => found.owner = Some((owner, started)),
+            Ok(Line::Owner { owner, started, boot }) => {
+                (found.owner, found.boot) = (Some((owner, started)), boot)
+            }
             Ok(Line::Do { id, undo }) => found.pending.push((id, undo)),
             // Numbers begin anew with each owner, but an owner begins only when nothing is pending.
             Ok(Line::Done { undone }) => found.pending.retain(|(id, _)| *id != undone),
@@ -214,7 +223,11 @@ pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
         return Ok(0);
     }
     let found = read(path)?;
+    // After the host has been started anew none of those processes is there, whoever has their numbers now.
+    let now = process::boot(machine);
+    let gone = found.boot.is_some() && now.is_some() && found.boot != now;
     if let Some((owner, started)) = found.owner
+        && !gone
         && owner != std::process::id()
         && process::started(machine, owner) == Some(started)
     {
@@ -228,7 +241,11 @@ pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
     file.set_len(found.whole).map_err(|e| LocalError::failed(path.display(), e))?;
     let (mut undone, mut failures) = (0, Vec::new());
     for (id, undo) in found.pending.iter().rev() {
-        match undo_one(undo, machine) {
+        let done = match undo {
+            Undo::Process { .. } if gone => Ok(()),
+            undo => undo_one(undo, machine),
+        };
+        match done {
             Ok(()) => {
                 undone += 1;
                 writeln!(file, "{{\"undone\":{id}}}").map_err(|e| LocalError::failed(path.display(), e))?;
@@ -245,7 +262,9 @@ fn undo_one(undo: &Undo, machine: &Machine) -> Result<(), LocalError> {
         _ => Ok(()),
     };
     match undo {
-        Undo::Process { pid, started } => process::end(machine, *pid, *started, Duration::from_secs(5)),
+        Undo::Process { pid, started, session } => {
+            process::end(machine, (*pid, *started, *session), Duration::from_secs(5))
+        }
         Undo::Cgroup { path } => cgroup::remove(path),
         Undo::Mount { path } => storage::unmount(machine, path),
         Undo::Loop { file } => storage::detach(machine, file),
@@ -309,6 +328,26 @@ mod tests {
         // The same number, but another process.
         fs::write(&path, format!("{}{entry}\n", owner(started + 1))).unwrap();
         assert_eq!(revert(&path, &machine).unwrap(), 1);
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+
+    #[test]
+    fn after_the_host_has_been_started_anew_numbers_are_somebody_elses() {
+        let home = tempfile::tempdir().unwrap();
+        let machine = Machine::default();
+        let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let (pid, started) = (other.id(), process::started(&machine, other.id()).unwrap());
+        let path = home.path().join(NAME);
+        let process = serde_json::json!({"id": 1, "undo": "process", "pid": pid, "started": started});
+        // Its owner, too, has the number of a process that runs.
+        let owner = |boot: &str| serde_json::json!({"owner": pid, "started": started, "boot": boot});
+        fs::write(&path, format!("{}\n{process}\n", owner("before"))).unwrap();
+        assert_eq!(revert(&path, &machine).unwrap(), 1);
+        assert_eq!(process::started(&machine, pid), Some(started));
+        let boot = process::boot(&machine).unwrap();
+        fs::write(&path, format!("{}\n{process}\n", owner(&boot))).unwrap();
+        assert!(revert(&path, &machine).unwrap_err().to_string().contains("still runs"));
         other.kill().unwrap();
         other.wait().unwrap();
     }

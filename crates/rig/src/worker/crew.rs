@@ -1,15 +1,18 @@
 //! The controller's end: workers are started, told what to do, begin together, and their seconds are added up.
 
+use super::asked::{Asked, Part};
 use super::enlist::enlist;
 use super::frame::{Frame, write_frame};
 use super::serve::unix_ns;
 use super::{Assignment, Done, FromWorker, Stage, ToWorker};
 use crate::apparatus::{Apparatus, Applied, Nature};
+use crate::mongo::ROUTERS_DOWN;
 use crate::parts::Seconds;
 use crate::remote::{Offset, Way};
 use crate::work::Prepared;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_record::Totals;
+use dyno_rundir::schema::CollectionFigures;
 use dyno_types::{Outcome, Refused};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -85,17 +88,6 @@ pub(super) struct Member {
     pub(super) clock: Mutex<Offset>,
 }
 
-/// What one target's workers did in the last phase.
-#[derive(Clone, Debug)]
-pub struct Part {
-    /// Number of the target, from 0.
-    pub instance: usize,
-    /// Everything measured.
-    pub totals: Totals,
-    /// Length without the warm-up, nanoseconds.
-    pub measured_ns: u64,
-}
-
 /// Workers that are ready.
 pub struct Crew {
     pub(super) members: Vec<Member>,
@@ -109,6 +101,8 @@ pub struct Crew {
     prepared: Mutex<Vec<Prepared>>,
     parts: Mutex<Vec<Part>>,
     lost: Mutex<Vec<String>>,
+    /// Targets whose collections are asked for before and after every phase.
+    pub asked: Asked,
 }
 
 pub(super) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -134,6 +128,7 @@ impl Crew {
             prepared: Mutex::new(vec![Prepared::default(); instances]),
             parts: Mutex::new(Vec::new()),
             lost: Mutex::new(Vec::new()),
+            asked: Asked::default(),
         };
         crew.keep_alive()?;
         let all: Vec<usize> = (0..crew.members.len()).collect();
@@ -461,6 +456,14 @@ impl Apparatus for Crew {
         }
         let named = |part: Part| (self.shown[part.instance].clone(), part.totals, part.measured_ns);
         Crew::parts(self).into_iter().map(named).collect()
+    }
+
+    fn collections(&self) -> CollectionFigures {
+        self.asked.collections()
+    }
+
+    fn missing(&self) -> Option<String> {
+        self.facts.get(ROUTERS_DOWN).cloned()
     }
 
     fn lost(&self) -> Vec<String> {

@@ -23,13 +23,15 @@
 //!   stop, abort    ------------->           any time
 //! ```
 
+mod asked;
 mod clocks;
 mod crew;
 mod enlist;
 mod frame;
 mod serve;
 
-pub use crew::{Crew, CrewError, Part, Recruit};
+pub use asked::{Asked, Part};
+pub use crew::{Crew, CrewError, Recruit};
 pub use frame::{FRAME_BYTES, Frame, FrameError, read_frame, write_frame};
 pub use serve::{ReadWork, serve};
 

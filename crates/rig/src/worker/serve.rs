@@ -7,11 +7,11 @@ use super::frame::{Frame, FrameError, read_frame, write_frame};
 use super::{Assignment, Done, FromWorker, PROTOCOL, Stage, ToWorker};
 use crate::apparatus::Apparatus;
 use crate::cores::choose_cores;
-use crate::target::{Client, Opened, Target, TargetError};
+use crate::target::{Opened, Target, TargetError};
 use crate::work::{Prepared, Work};
 use dyno_engine::net::monotonic_ns;
 use dyno_engine::{Control, Gate, Job, RunError, Team};
-use dyno_plan::experiment::{Driver, Experiment};
+use dyno_plan::experiment::Experiment;
 use dyno_types::Refused;
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -211,11 +211,7 @@ impl<W: Write + Send> Worker<'_, W> {
         self.shared.lease_ns.store(assignment.lease_ms * 1_000_000, Ordering::Relaxed);
         let spec = &assignment.spec;
         let work = (self.read_work)(spec)?;
-        let client = match spec.client.driver {
-            Driver::Wire => Client::Wire,
-            Driver::Official => Client::Official,
-        };
-        let mut target = Target::parse_for(&assignment.target, client)?;
+        let mut target = Target::parse_for(&assignment.target, spec.client.driver.into())?;
         if let Some(database) = work.database() {
             target.set_database(&database);
         }

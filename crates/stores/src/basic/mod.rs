@@ -56,12 +56,20 @@ pub(crate) fn open(
     sink: Option<Sink>,
 ) -> Result<Arc<dyn Store>, Refused> {
     no_path(uri)?;
-    let settings = Settings {
+    Ok(Arc::new(Basic::new(content, settings(given)?, sink)))
+}
+
+fn settings(given: &Given<'_>) -> Result<Settings, Refused> {
+    Ok(Settings {
         verbose: given.switch("verbose", true)?,
         delay_ms: given.milliseconds("simulatedelay", 0)?,
         randomised: given.switch("randomizedelay", true)?,
-    };
-    Ok(Arc::new(Basic::new(content, settings, sink)))
+    })
+}
+
+/// Refuses options whose values are not accepted.
+pub(crate) fn check(given: &Given<'_>) -> Result<(), Refused> {
+    settings(given).map(drop)
 }
 
 /// How the mock behaves.

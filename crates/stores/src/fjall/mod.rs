@@ -50,12 +50,8 @@ const NAME_BYTES: usize = 255;
 /// Records that are counted one by one; fjall knows the exact number only by reading all.
 const COUNTED: usize = 2_000_000;
 
-/// Opens `fjall:PATH`.
-pub(crate) fn open(
-    uri: &StoreUri,
-    given: &Given<'_>,
-    content: Arc<dyn Content>,
-) -> Result<Arc<dyn Store>, Refused> {
+/// What options say: durability, bytes of cache, whether an insert replaces.
+fn settings(given: &Given<'_>) -> Result<(PersistMode, Option<u64>, bool), Refused> {
     use PersistMode as P;
     let mode = given.choice(
         "durability",
@@ -68,8 +64,21 @@ pub(crate) fn open(
             ("buffer", P::Buffer),
         ],
     )?;
-    let cache_bytes = given.bytes("cache", 1 << 40)?;
-    let replaces = given.replaces()?;
+    Ok((mode, given.bytes("cache", 1 << 40)?, given.replaces()?))
+}
+
+/// Refuses options whose values are not accepted.
+pub(crate) fn check(given: &Given<'_>) -> Result<(), Refused> {
+    settings(given).map(drop)
+}
+
+/// Opens `fjall:PATH`.
+pub(crate) fn open(
+    uri: &StoreUri,
+    given: &Given<'_>,
+    content: Arc<dyn Content>,
+) -> Result<Arc<dyn Store>, Refused> {
+    let (mode, cache_bytes, replaces) = settings(given)?;
     if content.table().len() > NAME_BYTES {
         return Err(Refused(name_words(content.table())));
     }

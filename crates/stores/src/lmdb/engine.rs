@@ -66,13 +66,13 @@ unsafe extern "C" {
     fn mdb_cursor_get(cursor: *mut c_void, key: *mut Val, value: *mut Val, op: c_int) -> c_int;
 }
 
-const NOSUBDIR: c_uint = 0x4000;
-const NOSYNC: c_uint = 0x1_0000;
+pub(super) const NOSUBDIR: c_uint = 0x4000;
+pub(super) const NOSYNC: c_uint = 0x1_0000;
 const RDONLY: c_uint = 0x2_0000;
-const NOMETASYNC: c_uint = 0x4_0000;
-const WRITEMAP: c_uint = 0x8_0000;
-const NOTLS: c_uint = 0x20_0000;
-const NORDAHEAD: c_uint = 0x80_0000;
+pub(super) const NOMETASYNC: c_uint = 0x4_0000;
+pub(super) const WRITEMAP: c_uint = 0x8_0000;
+pub(super) const NOTLS: c_uint = 0x20_0000;
+pub(super) const NORDAHEAD: c_uint = 0x80_0000;
 const CREATE: c_uint = 0x4_0000;
 
 const FIRST: c_int = 0;
@@ -152,15 +152,11 @@ pub(crate) fn open(
     given: &Given<'_>,
     content: Arc<dyn Content>,
 ) -> Result<Arc<dyn Store>, Refused> {
-    let sync = given.choice("sync", &[("full", 0), ("nometa", NOMETASYNC), ("none", NOSYNC)])?;
-    let map = given.bytes("map", 1 << 46)?.unwrap_or(16 << 30);
-    let write_map = if given.switch("writemap", false)? { WRITEMAP } else { 0 };
-    let ahead = if given.switch("readahead", true)? { 0 } else { NORDAHEAD };
-    let replaces = given.replaces()?;
+    let (sync, map, flags, replaces) = super::settings(given)?;
     let path = uri.required_path()?;
     ordered::store("lmdb", content, replaces, Patience::none(), || {
         uri.create_file(&path)?;
-        let env = Env::open(path.clone(), map, sync, NOSUBDIR | NOTLS | sync | write_map | ahead);
+        let env = Env::open(path.clone(), map, sync, flags);
         env.map(|env| Lmdb(Arc::new(env))).map_err(|why| uri.cannot_open(&path, &why))
     })
 }

@@ -43,16 +43,24 @@ pub const KIND: StoreKind = StoreKind {
 /// The table: key bytes to an encoded record.
 type Table<'n> = TableDefinition<'n, &'static [u8], &'static [u8]>;
 
+/// What options say: durability, bytes of cache, whether an insert replaces.
+fn settings(given: &Given<'_>) -> Result<(Durability, Option<u64>, bool), Refused> {
+    let choices = [("immediate", Durability::Immediate), ("none", Durability::None)];
+    Ok((given.choice("durability", &choices)?, given.bytes("cache", 1 << 40)?, given.replaces()?))
+}
+
+/// Refuses options whose values are not accepted.
+pub(crate) fn check(given: &Given<'_>) -> Result<(), Refused> {
+    settings(given).map(drop)
+}
+
 /// Opens `redb:PATH`.
 pub(crate) fn open(
     uri: &StoreUri,
     given: &Given<'_>,
     content: Arc<dyn Content>,
 ) -> Result<Arc<dyn Store>, Refused> {
-    let choices = [("immediate", Durability::Immediate), ("none", Durability::None)];
-    let durability = given.choice("durability", &choices)?;
-    let cache_bytes = given.bytes("cache", 1 << 40)?;
-    let replaces = given.replaces()?;
+    let (durability, cache_bytes, replaces) = settings(given)?;
     let path = uri.required_path()?;
     ordered::check("redb", content.shapes())?;
     uri.create_file(&path)?;

@@ -77,12 +77,8 @@ struct Settings {
     wait_ms: u32,
 }
 
-/// Opens `rocksdb:PATH`.
-pub(crate) fn open(
-    uri: &StoreUri,
-    given: &Given<'_>,
-    content: Arc<dyn Content>,
-) -> Result<Arc<dyn Store>, Refused> {
+/// What options say, and whether an insert replaces.
+fn settings(given: &Given<'_>) -> Result<(Settings, bool), Refused> {
     let size = |name, default: u64| {
         let bytes = given.bytes(name, 1 << 40)?.unwrap_or(default);
         Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
@@ -94,7 +90,21 @@ pub(crate) fn open(
         wal: given.choice("wal", &[("sync", Wal::Sync), ("nosync", Wal::NoSync), ("off", Wal::Off)])?,
         wait_ms: given.milliseconds("busy_timeout", 5_000)?,
     };
-    let replaces = given.replaces()?;
+    Ok((settings, given.replaces()?))
+}
+
+/// Refuses options whose values are not accepted.
+pub(crate) fn check(given: &Given<'_>) -> Result<(), Refused> {
+    settings(given).map(drop)
+}
+
+/// Opens `rocksdb:PATH`.
+pub(crate) fn open(
+    uri: &StoreUri,
+    given: &Given<'_>,
+    content: Arc<dyn Content>,
+) -> Result<Arc<dyn Store>, Refused> {
+    let (settings, replaces) = settings(given)?;
     let path = uri.required_path()?;
     // Locks are waited for by the library; only deadlocks are begun again.
     let patience = Patience::new(Duration::from_millis(u64::from(settings.wait_ms)));

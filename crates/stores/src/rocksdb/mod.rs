@@ -54,4 +54,4 @@ pub const KIND: StoreKind = StoreKind {
 };
 
 #[cfg(feature = "rocksdb")]
-pub(crate) use engine::open;
+pub(crate) use engine::{check, open};

@@ -116,7 +116,7 @@ impl Settings {
             mmap_bytes: given.bytes("mmap", 1 << 50)?,
             busy_timeout_ms: given.milliseconds("busy_timeout", BUSY_TIMEOUT_MS)?,
             replaces: given.replaces()?,
-            path: uri.required_path()?,
+            path: PathBuf::new(),
         })
     }
 
@@ -188,6 +188,11 @@ impl Settings {
     }
 }
 
+/// Refuses options whose values are not accepted.
+pub(crate) fn check(uri: &StoreUri, given: &Given<'_>) -> Result<(), Refused> {
+    Settings::read(uri, given).map(drop)
+}
+
 /// Opens `sqlite:PATH`.
 pub(crate) fn open(
     uri: &StoreUri,
@@ -195,6 +200,7 @@ pub(crate) fn open(
     content: Arc<dyn Content>,
 ) -> Result<Arc<dyn Store>, Refused> {
     let settings = Settings::read(uri, given)?;
+    let settings = Settings { path: uri.required_path()?, ..settings };
     documents::check(content.shapes())?;
     // Workloads of documents bring their own tables along.
     let records = content.shapes().is_empty();

@@ -77,12 +77,17 @@ impl Drop for Connection {
     }
 }
 
-/// Opens `wiredtiger:PATH`.
-pub(crate) fn open(
-    uri: &StoreUri,
-    given: &Given<'_>,
-    content: Arc<dyn Content>,
-) -> Result<Arc<dyn Store>, Refused> {
+/// What options say.
+struct Settings {
+    cache: u64,
+    compression: &'static str,
+    journal: Journal,
+    checkpoint_ms: u32,
+    patience: Duration,
+    replaces: bool,
+}
+
+fn settings(given: &Given<'_>) -> Result<Settings, Refused> {
     let cache = given.bytes("cache", 10 << 40)?.unwrap_or(1 << 30);
     let compression =
         given.choice("compression", &[("snappy", "snappy"), ("zlib", "zlib"), ("none", "none")])?;
@@ -96,6 +101,21 @@ pub(crate) fn open(
             "wiredtiger: the cache has at least 1MiB, and checkpoint= is whole seconds from 1s to 100000s";
         return Err(Refused(why.to_owned()));
     }
+    Ok(Settings { cache, compression, journal, checkpoint_ms, patience, replaces })
+}
+
+/// Refuses options whose values are not accepted.
+pub(crate) fn check(given: &Given<'_>) -> Result<(), Refused> {
+    settings(given).map(drop)
+}
+
+/// Opens `wiredtiger:PATH`.
+pub(crate) fn open(
+    uri: &StoreUri,
+    given: &Given<'_>,
+    content: Arc<dyn Content>,
+) -> Result<Arc<dyn Store>, Refused> {
+    let Settings { cache, compression, journal, checkpoint_ms, patience, replaces } = settings(given)?;
     let path = uri.required_path()?;
     ordered::store("wiredtiger", content, replaces, Patience::new(patience), || {
         if !path.is_dir() {

@@ -49,4 +49,4 @@ pub const KIND: StoreKind = StoreKind {
 };
 
 #[cfg(feature = "wiredtiger")]
-pub(crate) use engine::open;
+pub(crate) use engine::{check, open};

@@ -138,3 +138,36 @@ fn defaults_and_values_told_are_accepted() {
         }
     }
 }
+
+#[test]
+fn what_a_uri_says_is_checked_without_touching_anything() {
+    for uri in [
+        "sqlit:x",
+        "sqlite:",
+        "sqlite:/no/such/x?jurnal=wal",
+        "sqlite:/no/such/x?journal=wall",
+        "sqlite:/no/such/x?cache=2PiB",
+        "sqlite::memory:",
+        "redb:/no/such/x?durability=maybe",
+        "redb:/no/such/x?insert=perhaps",
+        "fjall:/no/such/x?cache=much",
+        "basic:x",
+        "basic:?simulatedelay=soon",
+        "null:?x=y",
+        "x.db",
+    ] {
+        let found = dyno_stores::check(uri).expect_err(uri).to_string();
+        assert_eq!(found, refusal(uri), "{uri}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x");
+    for kind in KINDS.iter().filter(|kind| !["basic", "null"].contains(&kind.scheme)) {
+        // Whether its folder is there is not asked.
+        for path in [path.display().to_string(), "/no/such/x".into()] {
+            dyno_stores::check(&format!("{}:{path}?insert=fail", kind.scheme)).unwrap();
+        }
+    }
+    dyno_stores::check("null:").unwrap();
+    dyno_stores::check("basic:?verbose=false").unwrap();
+    assert!(!path.exists());
+}

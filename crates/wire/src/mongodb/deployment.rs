@@ -21,6 +21,8 @@ pub struct Deployment {
     set: String,
     /// Members that may be read from.
     readable: Vec<u16>,
+    /// Whether each router is left out until it answers; empty for a replica set.
+    silent: Vec<bool>,
 }
 
 impl Deployment {
@@ -31,18 +33,52 @@ impl Deployment {
 
     /// Routers.
     pub fn routers(endpoints: Vec<Endpoint>) -> Self {
-        Deployment { endpoints, primary: None, members: Vec::new(), set: String::new(), readable: Vec::new() }
+        let silent = vec![false; endpoints.len()];
+        let (set, members, readable) = (String::new(), Vec::new(), Vec::new());
+        Deployment { endpoints, primary: None, members, set, readable, silent }
+    }
+
+    /// Leaves a router out until it answers.
+    pub fn leave_out(&mut self, router: u16) {
+        if let Some(silent) = self.silent.get_mut(usize::from(router)) {
+            *silent = true;
+        }
     }
 
     /// A replica set of this name, with the number of its primary; what its members are is to be learnt.
     pub fn replica_set(set: &str, endpoints: Vec<Endpoint>, primary: u16) -> Self {
         let members = vec![Member::default(); endpoints.len()];
-        Deployment { primary: Some(primary), members, set: set.to_owned(), ..Self::routers(endpoints) }
+        let set = set.to_owned();
+        Deployment { primary: Some(primary), members, set, silent: Vec::new(), ..Self::routers(endpoints) }
     }
 
     /// Whether it is a replica set, whose members change their parts.
     pub(super) fn is_set(&self) -> bool {
         !self.members.is_empty()
+    }
+
+    /// Whether it is several routers, one of which may be left out.
+    pub(super) fn is_routers(&self) -> bool {
+        self.primary.is_none() && self.endpoints.len() > 1
+    }
+
+    /// The node for commands that any node that takes writes may have: the primary, or the first router that answers.
+    pub fn first(&self) -> u16 {
+        let answering = || self.silent.iter().position(|silent| !silent).unwrap_or(0) as u16;
+        self.primary.unwrap_or_else(answering)
+    }
+
+    /// The router whose turn it is, from `turn` on: those that do not answer are passed over, unless none does.
+    pub(super) fn router(&self, turn: &mut u16) -> u16 {
+        let count = self.endpoints.len().max(1) as u16;
+        let answers = |ahead: &u16| !self.is_silent(turn.wrapping_add(*ahead) % count);
+        let ahead = (0..count).find(answers).unwrap_or(0);
+        *turn = turn.wrapping_add(ahead);
+        *turn % count
+    }
+
+    fn is_silent(&self, node: u16) -> bool {
+        self.silent.get(usize::from(node)).is_some_and(|silent| *silent)
     }
 
     /// Members that may be read from; empty for one server and for routers.
@@ -52,9 +88,10 @@ impl Deployment {
 
     /// Nodes that have been heard: those to connect to before a run.
     pub(super) fn known(&self) -> Vec<u16> {
+        let unknown =
+            |node: u16| self.members.get(usize::from(node)).is_some_and(|m| m.role == Role::Unknown);
         let all = 0..self.endpoints.len() as u16;
-        all.filter(|node| self.members.get(usize::from(*node)).is_none_or(|m| m.role != Role::Unknown))
-            .collect()
+        all.filter(|node| !unknown(*node) && !self.is_silent(*node)).collect()
     }
 
     /// Whether the node that takes writes is not known.
@@ -64,12 +101,13 @@ impl Deployment {
 
     /// Whether it is not known of some node what it is.
     pub(super) fn is_unclear(&self) -> bool {
-        self.members.iter().any(|member| member.role == Role::Unknown)
+        self.members.iter().any(|member| member.role == Role::Unknown) || self.silent.contains(&true)
     }
 
     /// Whether what a node is must be asked.
     pub(super) fn is_unsure(&self, node: u16) -> bool {
-        self.members.get(usize::from(node)).is_some_and(|member| member.role == Role::Unknown)
+        self.is_silent(node)
+            || self.members.get(usize::from(node)).is_some_and(|member| member.role == Role::Unknown)
     }
 
     /// What a node was holds no more.
@@ -77,6 +115,8 @@ impl Deployment {
         if let Some(member) = self.members.get_mut(usize::from(node)) {
             member.role = Role::Unknown;
             self.choose(options);
+        } else if self.is_routers() {
+            self.leave_out(node);
         }
     }
 
@@ -90,10 +130,14 @@ impl Deployment {
     /// Takes what a node says of itself and the others. `asked_ms`: when it was asked, where that is known.
     pub fn learn(&mut self, node: u16, hello: &[u8], asked_ms: Option<i64>, options: &MongoOptions) {
         let at = usize::from(node);
+        let says = |name: &str| bson::find(hello, name);
+        if self.is_routers() && at < self.silent.len() {
+            // Whatever listens in a router's place is none of them.
+            self.silent[at] = says("msg").and_then(|e| e.as_str()) != Some("isdbgrid");
+        }
         if at >= self.members.len() {
             return;
         }
-        let says = |name: &str| bson::find(hello, name);
         let is = |name: &str| says(name).is_some_and(|e| e.is_true());
         let ours = says("setName").and_then(|e| e.as_str()) == Some(&self.set);
         let role = match () {
@@ -258,6 +302,41 @@ mod tests {
         assert_eq!(set.readable(), [0, 1]);
         set.learn(2, &hello(C, C, &[B, C]), None, &options);
         assert_eq!(set.readable(), [1]);
+    }
+
+    #[test]
+    fn routers_that_do_not_answer_are_passed_over() {
+        let options = options("");
+        let mut routers = Deployment::routers([A, B, C].map(|name| resolved(name).unwrap()).to_vec());
+        let turns = |routers: &Deployment| {
+            let mut turn = 0u16;
+            let mut next = || {
+                turn = turn.wrapping_add(1);
+                routers.router(&mut turn)
+            };
+            [next(), next(), next(), next()]
+        };
+        assert_eq!((turns(&routers), routers.known()), ([1, 2, 0, 1], vec![0, 1, 2]));
+        assert!(!routers.is_unclear());
+        routers.leave_out(0);
+        routers.doubt(1, &options);
+        assert_eq!((turns(&routers), routers.first(), routers.known()), ([2; 4], 2, vec![2]));
+        assert!(routers.is_unclear() && routers.is_unsure(0) && !routers.is_unsure(2));
+        // None answers: all are tried, and every failure counts.
+        routers.doubt(2, &options);
+        assert_eq!(turns(&routers), [1, 2, 0, 1]);
+        // One that has become something else is no router.
+        routers.learn(0, &hello(A, A, &[A, B]), None, &options);
+        let mut router = Vec::new();
+        let at = bson::open(&mut router);
+        bson::string(&mut router, "msg", "isdbgrid");
+        bson::close(&mut router, at);
+        routers.learn(1, &router, None, &options);
+        assert_eq!((turns(&routers), routers.first()), ([1; 4], 1));
+        // One server is asked whatever has become of it.
+        let mut one = Deployment::single(resolved(A).unwrap());
+        one.doubt(0, &options);
+        assert_eq!((one.first(), one.known(), one.is_unclear()), (0, vec![0], false));
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl MongoDriver {
         self.turn = self.turn.wrapping_add(1);
         let Some(primary) = self.deployment.primary else {
             // Routers take turns.
-            return self.turn % self.deployment.endpoints.len().max(1) as u16;
+            return self.deployment.router(&mut self.turn);
         };
         // A primary that has gone is asked until another one is known: every failure counts.
         let reads_there = self.options.read_preference == ReadPreference::Primary;
@@ -180,7 +180,8 @@ impl Driver for MongoDriver {
         let (heard, agreed) = greeting::heard(&self.options, &self.credentials, talk, input, id, out);
         if let Some(agreed) = agreed {
             (self.compressor, self.sessions) = (agreed.compressor, agreed.sessions);
-            if let (true, Ok(Some((_, hello)))) = (self.deployment.is_set(), greeting::split(input)) {
+            let learns = self.deployment.is_set() || self.deployment.is_routers();
+            if let (true, Ok(Some((_, hello)))) = (learns, greeting::split(input)) {
                 self.deployment.learn(node, hello, None, &self.options);
             }
         }
@@ -356,7 +357,8 @@ impl Driver for MongoDriver {
     }
 
     fn heartbeat_ns(&self) -> Option<u64> {
-        self.deployment.is_set().then(|| self.options.selection.heartbeat_ns())
+        let watched = self.deployment.is_set() || self.deployment.is_routers();
+        watched.then(|| self.options.selection.heartbeat_ns())
     }
 
     fn begin_topology(&mut self, x: &mut Exchange, request: &Request, node: u16, now_ns: u64) {

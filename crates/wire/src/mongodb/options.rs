@@ -224,7 +224,9 @@ impl MongoOptions {
             "authsource" => pending.source = Some(value.into()),
             "authmechanism" => pending.mechanism = Some(value.into()),
             "authmechanismproperties" => {
-                return Err(refuse("no such option: these mechanisms are not offered"));
+                return Err(Refused(format!(
+                    "option {key}: the mechanisms that have properties are --client official's"
+                )));
             }
             "replicaset" => self.replica_set = Some(value.into()).filter(|name: &String| !name.is_empty()),
             "retrywrites" => self.retry_writes = flag()?,
@@ -379,7 +381,8 @@ fn auth(pending: Pending) -> Result<Option<Auth>, Refused> {
         Some("MONGODB-X509") => return Ok(Some(Auth::X509 { user: pending.user })),
         Some(other) => {
             return Err(Refused(format!(
-                "option authMechanism={other}: expected SCRAM-SHA-1, SCRAM-SHA-256 or MONGODB-X509"
+                "option authMechanism={other}: expected SCRAM-SHA-1, SCRAM-SHA-256 or MONGODB-X509; --client official has \
+                 others"
             )));
         }
     };

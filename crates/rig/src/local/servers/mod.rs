@@ -9,6 +9,7 @@ mod redis;
 mod tests;
 
 use super::error::LocalError;
+use super::machine::Machine;
 use dyno_plan::server::{ServerKind, ServerSpec, Setting, Topology};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -70,19 +71,25 @@ pub(crate) fn tell(spec: &ServerSpec, node: &Node, version: &str) -> Result<Told
     Ok(told)
 }
 
-/// Whether a process is ready; otherwise what it answers.
-pub(crate) fn ready(spec: &ServerSpec, node: &Node, pid: u32) -> Result<(), String> {
+/// Whether a process is ready; otherwise what it answers. The number of the process that answers, where it tells: a wrapper
+/// is not the server itself.
+pub(crate) fn ready(
+    spec: &ServerSpec,
+    node: &Node,
+    machine: &Machine,
+    pid: u32,
+) -> Result<Option<u32>, String> {
     match spec.kind {
-        kind if kind.is_redis_like() => redis::ready(spec, node, Some(pid)),
+        kind if kind.is_redis_like() => redis::ready(spec, node, Some((machine, pid))),
         ServerKind::Dragonfly => redis::ready(spec, node, None),
-        _ => mongod::ready(node),
+        _ => mongod::ready(node).map(|()| None),
     }
 }
 
 /// Whether a server elsewhere answers; otherwise what it says.
 pub(crate) fn answers(spec: &ServerSpec, node: &Node) -> Result<(), String> {
     match spec.kind.speaks_redis() {
-        true => redis::ready(spec, node, None),
+        true => redis::ready(spec, node, None).map(drop),
         false => mongod::ready(node),
     }
 }

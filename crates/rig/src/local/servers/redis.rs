@@ -1,6 +1,8 @@
 //! Redis, Valkey and KeyDB: redis.conf.
 
 use super::super::error::LocalError;
+use super::super::machine::Machine;
+use super::super::process;
 use super::super::resp::Client;
 use super::{Node, Told, redis_word, reserved};
 use dyno_plan::server::{ServerSpec, Topology};
@@ -89,22 +91,27 @@ pub(super) fn login(spec: &ServerSpec) -> String {
     out + "@"
 }
 
-/// Ready is who answers PING, has loaded its data, and is the process that was started.
-pub(super) fn ready(spec: &ServerSpec, node: &Node, pid: Option<u32>) -> Result<(), String> {
+/// Ready is who answers PING, has loaded its data, and is the process that was started, or one that it has started (a
+/// wrapper's); its number.
+pub(super) fn ready(
+    spec: &ServerSpec,
+    node: &Node,
+    started: Option<(&Machine, u32)>,
+) -> Result<Option<u32>, String> {
     let mut client = Client::connect(node.socket(), password(spec).as_deref(), Duration::from_secs(2))?;
     let pong = client.call(&["PING"])?;
     if pong.text() != "PONG" {
         return Err(format!("it answers {:?} to PING", pong.text()));
     }
-    let Some(pid) = pid else { return Ok(()) };
+    let Some((machine, pid)) = started else { return Ok(None) };
     let info = client.call(&["INFO", "server"])?;
     let own =
         info.text().lines().find_map(|line| line.strip_prefix("process_id:")?.trim().parse::<u32>().ok());
     match own {
-        Some(own) if own != pid => {
+        Some(own) if own != pid && process::group(machine, own) != Some(pid) => {
             Err(format!("process {own} answers on {}, not process {pid}", node.socket()))
         }
-        _ => Ok(()),
+        own => Ok(own),
     }
 }
 

@@ -1,130 +1,22 @@
-//! What there is to know of a MongoDB deployment before a run: who its nodes are, and what they say of themselves.
+//! Commands that prepare a workload or look after it: indexes, counts, drops, figures of collections.
 
+use super::Nothing;
 use crate::official::OfficialDeployment;
-use crate::probe::{Failure, Heard, converse, first_that_answers, resolve};
-use crate::target::TargetError;
-use dyno_engine::net::{TlsConfig, monotonic_ns};
+use crate::probe::{Failure, Heard, converse};
+use dyno_engine::net::TlsConfig;
 use dyno_types::bson::{self, kind};
-use dyno_types::{Content, Driver, Endpoint, Hello, Request};
+use dyno_types::{Driver, Endpoint, Hello};
 use dyno_wire::mongodb::{
-    Deployment, Facts, MongoDriver, MongoOptions, QUESTIONS, describe, is_ok, put_command, take_document,
+    Deployment, MongoDriver, MongoOptions, describe, is_ok, put_command, take_document,
 };
-use dyno_wire::place::Address;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A content of nothing: the questions need none.
-pub(crate) struct Nothing;
-
-impl Content for Nothing {
-    fn table(&self) -> &str {
-        ""
-    }
-
-    fn key(&self, _request: &Request, _out: &mut Vec<u8>) {}
-
-    fn fields(&self, _request: &Request) -> usize {
-        0
-    }
-
-    fn name(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
-
-    fn value_len(&self, _request: &Request, _field: usize) -> usize {
-        0
-    }
-
-    fn value(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
-}
-
-/// Asks the seeds; the first that answers tells the deployment, and its primary (or a router) the facts.
-pub(crate) fn probe(
-    options: &Arc<MongoOptions>,
-    tls: Option<&Arc<TlsConfig>>,
-) -> Result<(Deployment, Facts), TargetError> {
-    let (seed, facts) = first_that_answers(&options.addresses, |endpoint| {
-        Ok((endpoint.clone(), ask(options, tls, endpoint)?.facts))
-    })?;
-    if let (Some(wanted), false) = (&options.replica_set, facts.is_router()) {
-        let found = facts.get("replica_set");
-        if found != Some(wanted) {
-            let found = found
-                .map_or("is a single server".to_owned(), |name| format!("belongs to replica set {name:?}"));
-            return Err(TargetError::Unreachable(format!(
-                "{seed} {found}, and replicaSet={wanted} was asked for"
-            )));
-        }
-    }
-    if options.direct || (facts.hosts.is_empty() && !facts.is_router()) {
-        return Ok((Deployment::single(seed), facts));
-    }
-    if facts.is_router() {
-        let all: Result<Vec<Endpoint>, String> = options.addresses.iter().map(resolve).collect();
-        let endpoints = all.map_err(TargetError::Unreachable)?;
-        return Ok((Deployment::routers(endpoints), facts));
-    }
-    replica_set(options, tls, facts)
-}
-
-fn replica_set(
-    options: &Arc<MongoOptions>,
-    tls: Option<&Arc<TlsConfig>>,
-    facts: Facts,
-) -> Result<(Deployment, Facts), TargetError> {
-    let unreachable = |text: String| TargetError::Unreachable(text);
-    let name = facts.get("replica_set").unwrap_or_default().to_owned();
-    let primary = facts.get("primary").ok_or_else(|| {
-        unreachable(format!(
-            "replica set {name:?} has no primary now (directConnection=true speaks to one member)"
-        ))
-    })?;
-    let all: Result<Vec<Endpoint>, String> = facts.hosts.iter().map(|host| resolve(&address(host))).collect();
-    let endpoints = all.map_err(unreachable)?;
-    let at = facts.hosts.iter().position(|host| host == primary);
-    let at =
-        at.ok_or_else(|| unreachable(format!("the primary {primary} is not among {:?}", facts.hosts)))?;
-    let mut set = Deployment::replica_set(&name, endpoints, at as u16);
-    // A member that does not answer may come back during the run.
-    let mut answers = ask_all(options, tls, &set.endpoints);
-    for (node, answer) in answers.iter().enumerate() {
-        if let Ok(Answer { facts, asked_ns, away_ns }) = answer {
-            set.learn(node as u16, &facts.hello, Some((asked_ns / 1_000_000) as i64), options);
-            set.measured(node as u16, away_ns / 1_000);
-        }
-    }
-    // Distances count once all are known.
-    match answers.swap_remove(at) {
-        Ok(answer) => {
-            let asked_ms = (answer.asked_ns / 1_000_000) as i64;
-            set.learn(at as u16, &answer.facts.hello, Some(asked_ms), options);
-            Ok((set, answer.facts))
-        }
-        Err(Failure::Absent(why) | Failure::Final(why)) => Err(unreachable(format!("{primary}: {why}"))),
-    }
-}
-
-/// Asks members at the same time: one that is down takes its time.
-fn ask_all(
-    options: &Arc<MongoOptions>,
-    tls: Option<&Arc<TlsConfig>>,
-    endpoints: &[Endpoint],
-) -> Vec<Result<Answer, Failure>> {
-    std::thread::scope(|scope| {
-        let threads = endpoints.iter().map(|endpoint| scope.spawn(move || ask(options, tls, endpoint)));
-        let threads: Vec<_> = threads.collect();
-        let lost = || Err(Failure::Absent("asking it failed".into()));
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| lost())).collect()
-    })
-}
-
-/// `host:port` as members name each other.
-fn address(text: &str) -> Address {
-    let (host, port) = text.rsplit_once(':').unwrap_or((text, "27017"));
-    Address::Tcp(host.trim_matches(['[', ']']).to_owned(), port.parse().unwrap_or(27017))
-}
-
 /// Most collections that are asked for their figures.
 const COLLECTIONS: usize = 64;
-/// What is kept of `collStats`.
+/// Most indexes of a collection whose sizes are kept.
+const INDEXES: usize = 64;
+/// What is kept of `collStats`, beside the size of each index.
 const COLLECTION_STATS: [&str; 8] = [
     "count",
     "size",
@@ -141,7 +33,7 @@ pub struct MongoAdmin(Way);
 
 /// How they are sent.
 enum Way {
-    /// Each on a connection of its own, to the primary (or the first router).
+    /// Each on a connection of its own, to the primary (or the first router that answers).
     Wire(Box<Direct>),
     /// By the official driver.
     Official(Arc<OfficialDeployment>),
@@ -161,7 +53,7 @@ impl MongoAdmin {
         tls: Option<&Arc<TlsConfig>>,
         deployment: &Deployment,
     ) -> Self {
-        let at = usize::from(deployment.primary.unwrap_or(0));
+        let at = usize::from(deployment.first());
         MongoAdmin(Way::Wire(Box::new(Direct {
             options: options.clone(),
             tls: tls.cloned(),
@@ -340,7 +232,13 @@ impl MongoAdmin {
         let figures = |name: &str| {
             let stats = self.run(&|out| bson::string(out, "collStats", name)).ok()?;
             let figure = |figure: &str| Some((figure.to_owned(), bson::find(&stats, figure)?.as_f64()?));
-            Some(COLLECTION_STATS.iter().filter_map(|name| figure(name)).collect::<BTreeMap<_, _>>())
+            let mut found: BTreeMap<_, _> = COLLECTION_STATS.iter().filter_map(|name| figure(name)).collect();
+            let sizes = bson::find(&stats, "indexSizes").and_then(|e| e.as_document()).unwrap_or_default();
+            for index in bson::elements(sizes).into_iter().flatten().flatten().take(INDEXES) {
+                let name = format!("indexSizes.{}", String::from_utf8_lossy(index.name));
+                found.extend(index.as_f64().map(|size| (name, size)));
+            }
+            Some(found)
         };
         names.filter_map(|name| Some((name.to_owned(), figures(name)?))).collect()
     }
@@ -400,65 +298,4 @@ impl Direct {
             Err(Failure::Absent(why) | Failure::Final(why)) => Err(format!("{}: {why}", self.endpoint)),
         }
     }
-}
-
-/// What one server has answered.
-struct Answer {
-    facts: Facts,
-    /// When it was asked what it is.
-    asked_ns: u64,
-    /// The shortest time from a question to its answer.
-    away_ns: u64,
-}
-
-/// Greets one server and asks all questions, one after the other.
-fn ask(
-    options: &Arc<MongoOptions>,
-    tls: Option<&Arc<TlsConfig>>,
-    endpoint: &Endpoint,
-) -> Result<Answer, Failure> {
-    let driver = MongoDriver::new(options.clone(), Arc::new(Nothing), Deployment::single(endpoint.clone()));
-    let mut driver = driver.map_err(|refused| Failure::Final(refused.0))?;
-    let mut facts = Facts::default();
-    let mut opening = Vec::new();
-    driver.hello(0, 0, &mut opening);
-    // Replies of the greeting, then questions answered.
-    let (mut greeted, mut asked) = (Some(0u16), 0usize);
-    let (mut begun_ns, mut put_ns, mut away_ns) = (0, 0, u64::MAX);
-    converse(tls, endpoint, opening, &mut |received, out| {
-        loop {
-            if let Some(reply) = greeted {
-                match driver.greeted(0, 0, reply, received, out) {
-                    Hello::Need => return Heard::Need,
-                    Hello::Refused(_, words) => return Heard::Refused(words),
-                    Hello::Reply { used, more } => {
-                        received.drain(..used);
-                        greeted = more.then_some(reply + 1);
-                        if !more {
-                            begun_ns = monotonic_ns();
-                            put_ns = begun_ns;
-                            Facts::ask(0, out);
-                        }
-                    }
-                }
-                continue;
-            }
-            match facts.take(asked, received) {
-                Ok(None) => return Heard::Need,
-                Err(_) => return Heard::Refused("what answered does not speak MongoDB's protocol".into()),
-                Ok(Some(used)) => {
-                    received.drain(..used);
-                    let now_ns = monotonic_ns();
-                    away_ns = away_ns.min(now_ns - put_ns);
-                    put_ns = now_ns;
-                    asked += 1;
-                    if asked == QUESTIONS.len() {
-                        return Heard::Done;
-                    }
-                    Facts::ask(asked, out);
-                }
-            }
-        }
-    })?;
-    Ok(Answer { facts, asked_ns: begun_ns, away_ns })
 }
