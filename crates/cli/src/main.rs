@@ -14,10 +14,12 @@ mod live;
 mod metrics;
 mod pages;
 mod pocdriver;
+mod price;
 mod report;
 mod run;
 mod sample;
 mod selftest;
+mod serve;
 mod signals;
 mod sysbench_mongodb;
 mod terminal;
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         args::Command::History(options) => compare::history(&options),
         args::Command::Export(options) => export::export(&options),
         args::Command::Import(options) => import::import(&options),
+        args::Command::Serve(options) => serve::serve(&options),
         args::Command::Merge(options) => report::merge(&options),
         args::Command::Top(options) => top::top(&options),
         args::Command::Sample(options) => sample::sample(&options),

@@ -2,7 +2,7 @@
 
 use crate::hlog;
 use crate::intervals::IntervalLine;
-use crate::schema::{Environment, Run, Status, Summary};
+use crate::schema::{Environment, Planned, Run, Status, Summary};
 use crate::series;
 use dyno_record::{Scale, Totals};
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -125,6 +125,13 @@ impl Writer {
     /// Names the metrics of a phase; must come before its first interval.
     pub fn metrics(&mut self, phase: &str, metrics: &[String]) {
         self.update(|run| drop(run.metrics.insert(phase.to_owned(), metrics.to_vec())));
+    }
+
+    /// Says what is planned for a phase; must come before its first interval.
+    pub fn plan(&mut self, phase: &str, plan: Planned) {
+        self.update(|run| {
+            run.plans.insert(phase.to_owned(), plan);
+        });
     }
 
     /// Takes over what became known after the start.

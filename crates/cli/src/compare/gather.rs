@@ -93,6 +93,18 @@ fn experiment(path: &Path, side: &mut Side) -> Result<(), Failure> {
 }
 
 impl Side {
+    /// Gives it another name than its path.
+    pub fn call(&mut self, name: &str) {
+        let before = std::mem::replace(&mut self.name, name.to_owned());
+        self.groups
+            .iter_mut()
+            .filter(|group| group.name == before)
+            .for_each(|group| group.name = name.into());
+        for warning in &mut self.warnings {
+            *warning = warning.replace(&before, name);
+        }
+    }
+
     /// Adds a run to the group of its levels; one without a result, or an invalid one, is left out.
     fn add(&mut self, name: String, levels: Vec<(String, String)>, path: &Path) -> Result<(), Failure> {
         let run = RunDir::open(path)?;

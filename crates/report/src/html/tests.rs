@@ -24,6 +24,7 @@ pub(crate) fn written(path: &Path, names: &[String], seconds: u64, series: usize
         settings: vec![Setting { key: "k".into(), value: HOSTILE.into(), source: "option".into() }],
         metrics: [("measure".to_owned(), names.to_vec())].into(),
         unit_ns: 64,
+        plans: Default::default(),
     };
     let mut writer = Writer::create(path, run, &Environment::default(), Scale::Ns64).unwrap();
     let begin = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
@@ -110,7 +111,14 @@ fn page(path: &Path) -> String {
     });
     dir.summary = Some(summary.clone());
     let recording = recording.as_ref();
-    run_page(&Report { dir: &dir, summary: &summary, recording, findings: &findings, notes: &notes })
+    run_page(&Report {
+        dir: &dir,
+        summary: &summary,
+        recording,
+        findings: &findings,
+        notes: &notes,
+        price: Some(0.5),
+    })
 }
 
 fn names(count: usize) -> Vec<String> {

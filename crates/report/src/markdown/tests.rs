@@ -127,7 +127,7 @@ fn an_experiment_merges_its_repetitions() {
     let cells: Vec<&str> = row.split('|').map(str::trim).collect();
     assert_eq!((cells[2], cells[8]), ("all 3", "7200"), "counts of all repetitions: {row}");
     assert!(test_line(&text, "Workflow as planned").starts_with("* TEST passed"));
-    let page = crate::html::experiment_page(&dir);
+    let page = crate::html::experiment_page(&dir, None);
     assert!(
         !page.contains("<img") && page.matches("<script").count() == 2,
         "the journal's words are no markup"
@@ -147,7 +147,7 @@ fn engines_by_memory_are_laid_over_each_other() {
         ("c", &[("engine", "one"), ("memory", "2g")]),
         ("d", &[("engine", "two"), ("memory", "2g")]),
     ];
-    let page = crate::html::experiment_page(&experiment(folder.path(), &cells, 2, 35));
+    let page = crate::html::experiment_page(&experiment(folder.path(), &cells, 2, 35), None);
     assert!(
         page.contains("Memory 1g: throughput of ten seconds")
             && page.contains("Memory 2g: throughput of ten seconds")
