@@ -149,7 +149,7 @@ fn a_comparison_is_also_a_page_markdown_and_json() {
     );
     let verdict = page.find("WORSE").unwrap();
     assert!(verdict < page.find("<section").unwrap(), "the verdict comes first");
-    for words in ["quantile by quantile", "noise floor", "Settings that differ", "every run", "p99.9"] {
+    for words in ["quantile by quantile", "noise floor", "Settings that differ", "every run", "p99.5"] {
         assert!(page.contains(words), "{words}");
     }
     let again = dyno.run(&["compare", "a", "b<i>", "--format", "html"]);

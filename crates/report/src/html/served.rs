@@ -57,6 +57,14 @@ fn address(kind: &str, name: &str) -> String {
     out
 }
 
+/// A time to the second; anything else as it is.
+fn when(started: &str) -> String {
+    match started.parse::<jiff::Timestamp>().and_then(|at| at.round(jiff::Unit::Second)) {
+        Ok(at) => at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Err(_) => started.to_owned(),
+    }
+}
+
 fn class(verdict: &str) -> &'static str {
     match verdict {
         _ if verdict.contains("invalid") => "invalid",
@@ -105,14 +113,17 @@ pub fn list_rows(all: &[Listed], writes: bool) -> String {
         let words = if one.words.is_empty() { String::new() } else { format!(": {}", esc(&one.words)) };
         let _ = writeln!(
             out,
-            "<tr><td><input type=\"checkbox\" name=\"dir\" value=\"{name}\" form=\"choice\" aria-label=\"compare {name}\"></td>\
-             <td><input type=\"radio\" name=\"baseline\" value=\"{name}\" form=\"choice\" aria-label=\"{name} is the baseline\"></td>\
-             <td class=\"word\">{report}<br><small class=\"dim\">{}</small></td><td class=\"word\">{}</td>\
-             <td class=\"word\">{}</td><td class=\"word\">{}</td><td>{}</td>\
-             <td class=\"word\"><span class=\"{}\">{}</span></td><td class=\"word\">{}{words}{follow}{stop}</td></tr>",
+            "<tr><td data-head=\"compare\"><input type=\"checkbox\" name=\"dir\" value=\"{name}\" form=\"choice\" \
+             aria-label=\"compare {name}\"></td><td data-head=\"baseline\"><input type=\"radio\" name=\"baseline\" \
+             value=\"{name}\" form=\"choice\" aria-label=\"{name} is the baseline\"></td>\
+             <td class=\"word\" data-head=\"name\">{report} <small class=\"dim\">{}</small></td>\
+             <td class=\"word\" data-head=\"kind\">{}</td><td class=\"word when\" data-head=\"started\">{}</td>\
+             <td class=\"word\" data-head=\"target\">{}</td><td data-head=\"operations/s\">{}</td>\
+             <td class=\"word\" data-head=\"verdict\"><span class=\"{}\">{}</span></td>\
+             <td class=\"word\" data-head=\"state\">{}{words}{follow}{stop}</td></tr>",
             esc(&one.title),
             what,
-            esc(&one.started),
+            esc(&when(&one.started)),
             esc(&one.target),
             one.throughput.map_or("-".into(), rate),
             class(&one.verdict),
@@ -144,7 +155,8 @@ pub fn list_page(folder: &str, all: &[Listed], left_out: usize, writes: bool) ->
         "</header>\n<main id=\"main\" tabindex=\"-1\">\n<form id=\"choice\" method=\"get\" action=\"/compare\">\
          <div class=\"tools\"><button type=\"submit\" id=\"compare\">Compare</button>\
          <span class=\"dim\">Without a baseline the earliest is it.</span></div></form>\n\
-         <div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Runs and experiments\"><table class=\"list\"><thead><tr>",
+         <div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Runs and experiments\">\
+         <table class=\"list\"><thead><tr>",
     );
     for (at, head) in
         ["compare", "baseline", "name", "kind", "started", "target", "operations/s", "verdict", "state"]
@@ -171,9 +183,11 @@ pub fn live_page(name: &str, kind: Kind, writes: bool) -> String {
     ];
     let data = Data { span: (0.0, 1.0), charts, ..Data::default() };
     let mut out = format!(
-        "<header>\n<h1>{0}</h1>\n<p><span id=\"state\" role=\"status\">asking</span> <span id=\"which\" class=\"dim\"></span></p>\n\
+        "<header>\n<h1>{0}</h1>\n<p><span id=\"state\" role=\"status\">asking</span> \
+         <span id=\"which\" class=\"dim\"></span></p>\n\
          <p id=\"over\" class=\"note\" hidden>It is over: <a href=\"{1}/report.html\">the report</a>.</p>\n\
-         <p id=\"lost\" class=\"note\" hidden>The server does not answer: what is shown is as it was. <span id=\"why\"></span></p>\n\
+         <p id=\"lost\" class=\"note\" hidden>The server does not answer: what is shown is as it was. \
+         <span id=\"why\"></span></p>\n\
          <nav aria-label=\"Pages\"><ul><li><a href=\"/\">All runs and experiments</a></li>\
          <li><a href=\"{1}/report.html\">Report of what there is</a></li></ul></nav>\n<dl class=\"figures\">",
         esc(name),
