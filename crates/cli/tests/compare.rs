@@ -156,7 +156,7 @@ fn a_comparison_is_also_a_page_markdown_and_json() {
     assert_eq!(stdout(&again), page);
     let markdown = stdout(&dyno.run(&["compare", "a", "b<i>", "--format", "md"]));
     assert!(
-        markdown.contains("**b&lt;i&gt; against a: worse in throughput")
+        markdown.contains("**b&#60;i&#62; against a: worse in throughput")
             && markdown.contains("| throughput |")
     );
     let found: Value =

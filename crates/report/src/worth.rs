@@ -93,12 +93,14 @@ mod tests {
     fn intervals_are_as_wide_as_those_of_throughput() {
         let server = ProcessUse { cpu_cores: 2.0, ..ProcessUse::default() };
         let monitor = Monitored { server: Some(server), ..Monitored::default() };
-        let phase = Phase { throughput: 1_000.0, monitor: Some(monitor), ..Phase::default() };
+        let facts = dyno_analysis::PhaseFacts { name: "measure".into(), seconds: 1.0, ..Default::default() };
+        let empty = dyno_analysis::phase(facts, &[], &dyno_record::Totals::new(0, dyno_record::Scale::Ns64));
+        let blind = Phase { throughput: 1_000.0, ..empty };
+        let phase = Phase { monitor: Some(monitor), ..blind.clone() };
         let level = MeanInterval { count: 10, mean: 900.0, deviation: 1.0, half_width: 90.0 };
         let found = of_run(&phase, Some(&level), Some(0.5));
         assert_eq!(found[0].2, Worth { value: 500.0, half_width: Some(50.0) });
         assert_eq!(found[1].2, Worth { value: 7_200_000.0, half_width: Some(720_000.0) });
-        let blind = Phase { throughput: 1_000.0, ..Phase::default() };
         assert!(
             text(&blind, None, 0.5).contains("not known") && text(&blind, None, 0.5).contains("7,200,000")
         );

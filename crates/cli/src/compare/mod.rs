@@ -103,8 +103,11 @@ pub enum FormatArg {
 /// `dyno compare`.
 pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
     let price = args.price.as_deref().map(price::per_hour).transpose()?;
-    let sides: Vec<Side> =
+    let mut sides: Vec<Side> =
         args.sides.iter().map(|path| gather::side(path, gather::Take::Usable)).collect::<Result<_, _>>()?;
+    if args.by.is_none() {
+        gather::tell_apart(&mut sides);
+    }
     for warning in sides.iter().flat_map(|side| &side.warnings) {
         terminal::warn(warning);
     }
@@ -133,8 +136,9 @@ pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
 }
 
 /// The page of a comparison of directories with the usual margins, as `dyno serve` shows it.
-pub fn page(sides: &[Side]) -> Result<String, Failure> {
+pub fn page(sides: &mut [Side]) -> Result<String, Failure> {
     let args = CompareArgs::usual();
+    gather::tell_apart(sides);
     let pairs = pairs(&args, sides)?;
     let left_out: Vec<String> = sides.iter().flat_map(|side| side.warnings.iter().cloned()).collect();
     Ok(comparison_page(&pairings(&args, None, &pairs, &noise::Floors::read()), &left_out))

@@ -245,7 +245,7 @@ impl Site {
             Ok(side)
         };
         let sides: Result<Vec<_>, Failure> = sides.iter().map(read).collect();
-        match sides.and_then(|sides| compare::page(&sides)) {
+        match sides.and_then(|mut sides| compare::page(&mut sides)) {
             Ok(page) => Response::html(200, page),
             Err(error) => failed(422, &error.to_string()),
         }

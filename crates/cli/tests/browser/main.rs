@@ -78,3 +78,30 @@ fn reports_work_in_a_browser() {
         printed(&mut browser, &address);
     }
 }
+
+/// Pages that are there already, such as those of `dyno-bench reports FOLDER`: `DYNO_PAGES` names their folder.
+#[test]
+#[ignore = "needs a browser: make test-all"]
+#[expect(clippy::print_stderr, reason = "how long a zoom takes is for whoever asks; no test asserts a speed")]
+fn pages_of_long_runs_are_looked_at_where_some_are_given() {
+    let Some(folder) = std::env::var_os("DYNO_PAGES") else { return };
+    let home = tempfile::tempdir().expect("a folder");
+    let Some(mut browser) = browser(home.path(), "pages of long runs") else { return };
+    let axe = Axe::fetch(home.path());
+    let mut pages: Vec<_> =
+        std::fs::read_dir(folder).expect("DYNO_PAGES").flatten().map(|e| e.path()).collect();
+    pages.retain(|path| path.extension().is_some_and(|end| end == "html"));
+    pages.sort();
+    for path in pages {
+        let address = format!("file://{}", path.canonicalize().expect("a path").display());
+        for width in [390, 1280] {
+            let seen = look(&mut browser, &axe, &address, width, false);
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            eprintln!(
+                "{name} at {width}: zoom redraws in {} ms (median of 21), {} at most",
+                seen["redraw"], seen["slowest"]
+            );
+        }
+        printed(&mut browser, &address);
+    }
+}

@@ -31,6 +31,8 @@ pub use served::{Kind, Listed, list_page, list_rows, live_page, message_page};
 pub(crate) use text::{own_name, shell};
 
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod tests;
 
 #[cfg(test)]
