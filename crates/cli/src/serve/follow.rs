@@ -15,6 +15,9 @@ const CHUNK: u64 = 1 << 20;
 /// Seconds of silence that are told of.
 const SILENT_S: f64 = 3.0;
 
+/// Time, succeeded and failed a second, p50 and p99.
+type Second = (f64, f64, f64, Option<f64>, Option<f64>);
+
 /// What a page that follows is told.
 #[derive(Debug, Default, Serialize)]
 pub struct Tail {
@@ -31,7 +34,7 @@ pub struct Tail {
     /// The operation whose response times are given.
     pub metric: String,
     /// Time (seconds since the first phase began), succeeded and failed a second, p50 and p99 in microseconds.
-    pub rows: Vec<(f64, f64, f64, Option<f64>, Option<f64>)>,
+    pub rows: Vec<Second>,
     /// Phases: begin, end if it has ended, name.
     pub phases: Vec<(f64, Option<f64>, String)>,
     /// Where to go on.

@@ -128,15 +128,14 @@ fn figures(one: &Pairing, of: &str) -> String {
                 true => format!("{} to {}", number(difference.low), number(difference.high)),
                 false => "one run: none".into(),
             };
-            let noise = if figure.noise > 0.0 { percent(figure.noise) } else { "not known".into() };
+            let noise = if figure.noise > 0.0 { percent(figure.noise) } else { "-".into() };
             vec![
-                esc(&figure.name),
+                format!("{} <small class=\"dim\">{}</small>", esc(&figure.name), esc(figure.unit)),
                 format!("<strong class=\"{class}\">{word}</strong> {}", esc(&words(figure))),
                 number(found.means.0),
                 number(found.means.1),
                 number(difference.value),
                 interval,
-                esc(figure.unit),
                 format!("{} / {}", found.runs.0, found.runs.1),
                 format!("{:.3}", found.p),
                 rank::size(found.delta).to_owned(),
@@ -151,7 +150,6 @@ fn figures(one: &Pairing, of: &str) -> String {
         "second",
         "difference",
         "95 % interval",
-        "unit",
         "runs",
         "p",
         "effect",

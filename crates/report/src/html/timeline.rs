@@ -81,8 +81,8 @@ impl Timeline {
             let to = if early { recorded } else { told };
             if jumped || early {
                 all.notes.push(format!(
-                    "the clock was set back around phase {name}: it is drawn by its recorded intervals, and events and monitors may \
-                     stand in the wrong place"
+                    "the clock was set back around phase {name}: it is drawn by its recorded intervals, and events and \
+                     monitors may stand in the wrong place"
                 ));
             } else if told > recorded + LATE_S {
                 all.notes.push(format!(

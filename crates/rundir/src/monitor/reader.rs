@@ -97,8 +97,7 @@ fn part(file: impl BufRead, length: u64) -> Result<Part, (usize, String)> {
     let names = header(head.strip_suffix('\n').unwrap_or(&head));
     let mut columns: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
     let mut room = false;
-    loop {
-        let Some(line) = lines.next()? else { break };
+    while let Some(line) = lines.next()? {
         if !room {
             // Rows are about as long as the first one: columns need not grow by doubling.
             let rows = (length / line.len() as u64).min(MOST) as usize;
