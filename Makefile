@@ -4,7 +4,7 @@
 CARGO ?= cargo
 DYNO := $(or $(CARGO_TARGET_DIR),target)/release/dyno
 
-.PHONY: demo test test-all bench lint build install
+.PHONY: demo test test-all bench lint build install worker kubernetes
 
 build:
 	$(CARGO) build --release --locked -p dyno-cli
@@ -23,11 +23,13 @@ test:
 	@scripts/need-storage.sh || true
 	@scripts/need-ycsb.sh || true
 	@scripts/need-prometheus.sh || true
+	@scripts/need-faketime.sh || true
+	@scripts/need-ssh.sh || true
 	@scripts/test.sh
 
 # What is slow or rare: `make test`, then the embedded stores that need a library (LMDB, RocksDB, WiredTiger) and the official
 # MongoDB driver, the Python package with its notebook, the reports in a browser, and the diagnosis against seeded truth.
-# Kubernetes and chaos come with their features.
+# `make kubernetes` builds a cluster once (20 CPU minutes); then its tests are part of `make test`.
 test-all: test
 	@scripts/test-all.sh
 	@scripts/test-official.sh
@@ -41,3 +43,13 @@ bench: build
 
 install: build
 	$(CARGO) install --locked --path crates/cli
+
+# A static program for other hosts and for the image of workers' pods.
+HOST_TARGET = $(shell uname -m)-unknown-linux-gnu
+worker:
+	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked -p dyno-cli --target $(HOST_TARGET)
+	strip -o $(dir $(DYNO))dyno-worker-$(shell uname -m) $(or $(CARGO_TARGET_DIR),target)/$(HOST_TARGET)/release/dyno
+
+kubernetes:
+	tests/kubernetes/build.sh
+	$(CARGO) test --release --locked -p dyno-cli --test kubernetes -- --nocapture

@@ -38,8 +38,16 @@ pub struct Further {
     pub keys: Option<(u64, u64)>,
     /// By how much the wall clock and the steady clock disagree about the length of the run, seconds.
     pub clock_skew_s: f64,
+    /// Metrics in the engine's order, and the share of the arrivals that each was to have: `NaN` where none was asked for.
+    pub mix: Vec<(String, f64)>,
+    /// Whether the data belong on a disk, not in memory alone.
+    pub on_disk: bool,
+    /// Bytes of the data, and of the memory that may hold them, where both are known.
+    pub data: Option<(u64, u64)>,
     /// Whether monitors were to look on.
     pub watched: bool,
+    /// Sources of the monitors that had fallen silent by the end of the phase.
+    pub silent: Vec<String>,
     /// What was not the same at the end as at the beginning, in words.
     pub changed: Vec<String>,
 }

@@ -3,6 +3,7 @@
 use crate::series::{Label, Stability, stability};
 use crate::verdict::{Checks, Evidence};
 use dyno_rundir::schema::Trust;
+use dyno_types::units::Bytes;
 
 /// Seconds that a judgement of levels needs.
 const SECONDS: usize = 30;
@@ -22,6 +23,8 @@ pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
         checks.check("stalls", stalls(found));
     }
     checks.check("keys", keys(e));
+    checks.check("mix", mix(e));
+    checks.check("cache", cache(e));
     checks.check("clock_jump", clock_jump(e));
     checks.check("monitors", monitors(e));
     checks.check("environment", environment(e));
@@ -52,7 +55,7 @@ fn drift(found: &Stability) -> Option<(Trust, String)> {
     // A drift that is long enough looks like stairs.
     let first = found.segments.iter().find(|segment| segment.label != Label::WarmUp)?;
     let between = last.median / first.median.max(1e-9) - 1.0;
-    let share = within + between;
+    let share = found.drift.unwrap_or(within + between);
     (share.abs() > DRIFT).then(|| {
         (
             Trust::Suspect,
@@ -93,6 +96,77 @@ fn keys(e: &Evidence<'_>) -> Option<(Trust, String)> {
     })
 }
 
+/// A mix that is further off than this is another one.
+const MIX: f64 = 0.02;
+
+fn mix(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let arrivals = e.totals.arrivals as f64;
+    if e.totals.arrivals < 1_000 || e.totals.failed() as f64 > arrivals * 0.01 || e.interrupted {
+        return None;
+    }
+    let done = |metric: usize| {
+        e.totals.outcomes.get(metric).map(|counts| counts.iter().sum::<u64>() as f64 / arrivals)
+    };
+    let (name, asked, done) = e.further.mix.iter().enumerate().find_map(|(metric, (name, asked))| {
+        let done = done(metric)?;
+        // Shares that are drawn scatter.
+        let scatter = 5.0 * (asked * (1.0 - asked).max(0.0) / arrivals).sqrt();
+        ((done - asked).abs() > MIX.max(scatter)).then_some((name, asked, done))
+    })?;
+    Some((
+        Trust::Suspect,
+        format!(
+            "{:.1} % of the operations are {name}, where {:.1} % were asked for: check the proportions, which should add up to 1",
+            done * 100.0,
+            asked * 100.0
+        ),
+    ))
+}
+
+/// Operations that read no page of a disk by their nature.
+const BLIND: [&str; 5] = ["INSERT", "DELETE", "CLEANUP", "BULK", "TOPOLOGY"];
+
+/// Fewer disk reads than one for so many operations are none.
+const READS: f64 = 0.001;
+
+fn cache(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let seen = e.phase.monitor.as_ref()?;
+    let host = seen.host.as_ref()?;
+    // The disk that was watched is the server's only where both are on one host.
+    let local = seen.server.is_some() || e.phase.client.busy_share.is_none();
+    let reads = e.phase.metrics.iter().any(|metric| !BLIND.contains(&metric.name.as_str()));
+    if !e.further.on_disk || !local || !reads || e.totals.ok() < 1_000 {
+        return None;
+    }
+    let reads_per_s = host.disk.as_ref().map_or(0.0, |disk| disk.reads_per_s);
+    if reads_per_s >= READS * e.phase.throughput {
+        return None;
+    }
+    let none = "hardly a read reached a disk";
+    Some(match e.further.data {
+        Some((data, memory)) if data > memory => (
+            Trust::Suspect,
+            format!(
+                "{none}, although {} of data do not fit into {} of memory: the operations ask for a part that does; check \
+                 requestdistribution and insertcount, or load more records",
+                Bytes(data as f64),
+                Bytes(memory as f64)
+            ),
+        ),
+        Some((data, memory)) => (
+            Trust::Valid,
+            format!(
+                "{none}: all {} of data fit into {} of memory, so the cache was measured",
+                Bytes(data as f64),
+                Bytes(memory as f64)
+            ),
+        ),
+        None => {
+            (Trust::Valid, format!("{none}: what was asked for lies in memory, so the cache was measured"))
+        }
+    })
+}
+
 fn clock_jump(e: &Evidence<'_>) -> Option<(Trust, String)> {
     let skew = e.further.clock_skew_s;
     (skew.abs() > SKEW_S).then(|| {
@@ -106,8 +180,20 @@ fn clock_jump(e: &Evidence<'_>) -> Option<(Trust, String)> {
 fn monitors(e: &Evidence<'_>) -> Option<(Trust, String)> {
     let host = e.phase.monitor.as_ref().and_then(|seen| seen.host.as_ref());
     // Shorter than two samples there is nothing to see.
-    (e.further.watched && host.is_none() && e.phase.seconds >= 3.0)
-        .then(|| (Trust::Suspect, "monitors were lost during the run: resources are not known".to_owned()))
+    if e.further.watched && host.is_none() && e.phase.seconds >= 3.0 {
+        return Some((
+            Trust::Suspect,
+            "monitors were lost during the run: resources are not known".to_owned(),
+        ));
+    }
+    let silent = &e.further.silent;
+    (!silent.is_empty()).then(|| {
+        let words = format!(
+            "monitors fell silent during the run ({}): what they said is of a part of it; events.jsonl says why",
+            silent.join(", ")
+        );
+        (Trust::Suspect, words)
+    })
 }
 
 fn environment(e: &Evidence<'_>) -> Option<(Trust, String)> {

@@ -61,8 +61,10 @@ fn each_seeded_fault_has_its_own_reason() {
         ("drift", Further { series: rising, ..Further::default() }),
         ("stalls", Further { series: stalled, ..Further::default() }),
         ("keys", Further { keys: Some((1, 100_000)), ..Further::default() }),
+        ("mix", Further { mix: vec![("READ".into(), 0.5)], ..Further::default() }),
         ("clock_jump", Further { clock_skew_s: -3.0, ..Further::default() }),
         ("monitors", Further { watched: true, series: series.clone(), ..Further::default() }),
+        ("monitors", Further { silent: vec!["database".into()], ..Further::default() }),
         ("environment", Further { changed: vec!["cpu: governor".into()], ..Further::default() }),
     ] {
         assert_eq!(reasons(further), [name.to_owned()], "{name}");

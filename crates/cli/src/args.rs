@@ -68,6 +68,12 @@ pub enum Command {
     /// Apply load for an experiment; started by dyno itself
     #[command(hide = true)]
     Worker(WorkerArgs),
+    /// Does on this host what a controller elsewhere asks for (started by dyno)
+    #[command(hide = true)]
+    Host(HostArgs),
+    /// Waits in a pod for a controller to speak to it (started by Kubernetes)
+    #[command(hide = true)]
+    Pod(PodArgs),
     /// Print a JSON Schema
     Schema(SchemaArgs),
 }
@@ -108,6 +114,9 @@ pub struct PlanArgs {
     /// Print JSON, with every setting and its source
     #[arg(long)]
     pub json: bool,
+    /// Write what Kubernetes is given for each cell, and the rights that dyno needs, for review or GitOps
+    #[arg(long, value_name = "DIR")]
+    pub manifests: Option<PathBuf>,
 }
 
 /// `dyno presets`.
@@ -162,6 +171,25 @@ pub struct StatusArgs {
 pub struct StopArgs {
     /// The experiment's directory
     pub dir: PathBuf,
+}
+
+/// `dyno pod`.
+#[derive(Clone, Debug, Args)]
+pub struct PodArgs {
+    /// End when nobody has spoken to the pod for so long
+    #[arg(long, value_name = "DURATION", default_value = "120s")]
+    pub patience: String,
+}
+
+/// `dyno host`.
+#[derive(Clone, Debug, Args)]
+pub struct HostArgs {
+    /// Speak through standard input and output
+    #[arg(long, required = true)]
+    pub stdio: bool,
+    /// Where servers have their files
+    #[arg(long, value_name = "DIR")]
+    pub directory: Option<std::path::PathBuf>,
 }
 
 /// `dyno worker`.

@@ -67,6 +67,8 @@ fn main() -> ExitCode {
         args::Command::Doctor(options) => doctor::doctor(&options),
         args::Command::Grafana(options) => grafana::grafana(&options),
         args::Command::Worker(_) => worker::worker(),
+        args::Command::Host(args) => worker::host(&args),
+        args::Command::Pod(args) => worker::pod(&args),
         args::Command::Schema(options) => report::schema(&options),
     };
     match ended {

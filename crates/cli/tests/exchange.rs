@@ -339,6 +339,11 @@ fn the_lab_s_sheet_comes_in_and_goes_out_again() {
     let segments = burst["runs"][0]["stability"]["segments"].as_array().unwrap();
     let fall = segments.last().unwrap()["range"][0].as_u64().unwrap() * 10;
     assert!((1_580..=1_680).contains(&fall), "the collapse at {fall} s");
+    // What the numbers alone can say of burst credits, and no more: nobody watched the disk.
+    let finding = &burst["runs"][0]["findings"][0];
+    assert_eq!(finding["rule"], "burst_credits_unseen", "{burst}");
+    assert!(finding["confidence"].as_f64().unwrap() < 0.5, "{finding}");
+    assert!(raid["runs"][0]["findings"].as_array().unwrap().is_empty(), "{raid}");
     // N* of the sheet is about 3.15.
     let sweep: Value = serde_json::from_str(&stdout(&dyno.run(&["explain", "lab", "--json"]))).unwrap();
     let saturation = sweep["sweeps"][0]["sweep"]["saturation"].as_f64().unwrap();

@@ -14,6 +14,7 @@
 pub mod bindings;
 pub mod client;
 pub mod experiment;
+pub mod inventory;
 pub mod known;
 pub mod presets;
 pub mod properties;

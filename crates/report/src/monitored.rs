@@ -1,23 +1,11 @@
 //! What monitors saw, in three to five lines of the summary.
 
 use dyno_rundir::schema::{DatabaseUse, HostUse, Monitored, ProcessUse};
-use dyno_types::units::{Latency, Thousands};
+use dyno_types::units::{Bytes, Latency, Thousands};
 use std::fmt::Write as _;
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
-}
-
-/// Bytes in units of 1024.
-fn bytes(bytes: f64) -> String {
-    let mut value = bytes;
-    for unit in ["B", "KiB", "MiB", "GiB"] {
-        if value < 1_000.0 {
-            return if unit == "B" { format!("{value:.0} B") } else { format!("{value:.1} {unit}") };
-        }
-        value /= 1_024.0;
-    }
-    format!("{value:.1} TiB")
 }
 
 /// Single events per second: whole numbers where there are many.
@@ -45,7 +33,11 @@ fn database(out: &mut String, seen: &DatabaseUse) {
     let nodes = (seen.nodes > 1).then(|| format!("{} nodes", seen.nodes));
     let operations = seen.operations_per_s.map(|n| format!("{} commands/s", Thousands(n.round() as u64)));
     let connections = seen.connections.map(|n| format!("{} connections", Thousands(n as u64)));
-    row(out, "database", vec![nodes, operations, connections, seen.memory_bytes.map(bytes)]);
+    row(
+        out,
+        "database",
+        vec![nodes, operations, connections, seen.memory_bytes.map(|b| Bytes(b).to_string())],
+    );
 }
 
 fn server(out: &mut String, seen: &ProcessUse) {
@@ -55,7 +47,7 @@ fn server(out: &mut String, seen: &ProcessUse) {
     row(
         out,
         "server",
-        vec![cpu, seen.resident_bytes.map(|b| format!("{} resident", bytes(b))), faults, throttled],
+        vec![cpu, seen.resident_bytes.map(|b| format!("{} resident", Bytes(b))), faults, throttled],
     );
 }
 
@@ -68,12 +60,12 @@ fn host(out: &mut String, seen: &HostUse) {
     );
     let (received, sent) = (seen.network_received_bytes_per_s, seen.network_sent_bytes_per_s);
     let network =
-        (received + sent > 0.0).then(|| format!("network {}/s in, {}/s out", bytes(received), bytes(sent)));
+        (received + sent > 0.0).then(|| format!("network {}/s in, {}/s out", Bytes(received), Bytes(sent)));
     row(out, "host", vec![Some(cpu), network]);
     if let Some(disk) = &seen.disk {
         let each = |name: &str, count: f64, volume: f64, time: Option<f64>| {
             let time = time.map_or(String::new(), |t| format!(" of {}", us(t)));
-            (count > 0.0).then(|| format!("{}{time}, {}/s", events(count, name), bytes(volume)))
+            (count > 0.0).then(|| format!("{}{time}, {}/s", events(count, name), Bytes(volume)))
         };
         let reads = each("reads", disk.reads_per_s, disk.read_bytes_per_s, disk.read_us);
         let writes = each("writes", disk.writes_per_s, disk.written_bytes_per_s, disk.write_us);

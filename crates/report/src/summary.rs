@@ -54,10 +54,12 @@ pub fn text(summary: &Summary, style: Style) -> String {
         Status::Failed => out.push_str("FAILED: the run ended by an error\n"),
     }
     for reason in &summary.verdict.reasons {
-        let mark = match reason.trust {
-            Trust::Invalid => style.paint("31", "invalid"),
-            _ => style.paint("33", "suspect"),
+        let colour = match reason.trust {
+            Trust::Valid => "2",
+            Trust::Suspect => "33",
+            Trust::Invalid => "31",
         };
+        let mark = style.paint(colour, reason.trust.word());
         let _ = writeln!(out, "  {mark} {}: {}", reason.check, reason.text);
     }
     for phase in &summary.phases {

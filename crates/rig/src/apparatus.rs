@@ -18,6 +18,8 @@ pub struct Nature {
     pub driver: Option<String>,
     /// Whether load threads of the engine apply the load (not users that block inside a store).
     pub wire: bool,
+    /// Whether its data belong on a disk, not in memory alone.
+    pub on_disk: bool,
     /// Whether time is virtual.
     pub virtual_time: bool,
     /// Whether several inserts can go out as one batch.
@@ -77,6 +79,7 @@ impl Apparatus for Opened {
             database: self.database(),
             driver: self.driver().map(str::to_owned),
             wire: self.is_wire(),
+            on_disk: self.is_on_disk(),
             virtual_time: self.is_virtual(),
             batches: self.batches(),
         }

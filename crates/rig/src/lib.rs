@@ -2,7 +2,8 @@
 //!
 //! `target` reads a URI, `probe` asks a server what it is, `spawn` starts a temporary one, `session` takes a workload
 //! through its phases (load, warm-up, measure) and fills the run directory, `watch` has monitors look on, `dns` asks for
-//! the hosts of `mongodb+srv://`. `local` starts the servers of an experiment. `official` is MongoDB by the official
+//! the hosts of `mongodb+srv://`. `local` starts the servers of an experiment,
+//! `remote` does the same, and applies load, on other hosts. `official` is MongoDB by the official
 //! driver; a build without that feature has `without_official`, which refuses such targets and holds nothing.
 
 mod apparatus;
@@ -11,6 +12,7 @@ mod dns;
 mod edges;
 pub mod experiment;
 mod keyspace;
+pub mod kubernetes;
 pub mod local;
 mod mongo;
 #[cfg_attr(not(feature = "official"), path = "without_official.rs")]
@@ -19,6 +21,7 @@ pub mod oracle;
 mod parts;
 mod presence;
 mod probe;
+pub mod remote;
 mod session;
 mod spawn;
 mod target;

@@ -182,6 +182,7 @@ fn stall(cases: &mut Vec<Case>) -> Result<(), TargetError> {
     let server = SimOptions {
         service: Service::Constant(64),
         capacity: None,
+        growth: 0.0,
         stalls: vec![(5_000_000_000, 1_000_000_000)],
         ..SimOptions::default()
     };

@@ -98,6 +98,7 @@ pub struct Session<'a> {
     grafana: Option<String>,
     samples: usize,
     changed: Vec<String>,
+    data: Option<(u64, u64)>,
     phases: Vec<Phase>,
     pairs: Vec<Pair>,
 }
@@ -120,6 +121,7 @@ impl<'a> Session<'a> {
             grafana: None,
             samples: SAMPLES,
             changed: Vec::new(),
+            data: None,
             phases: Vec::new(),
             pairs: Vec::new(),
         }
@@ -138,6 +140,11 @@ impl<'a> Session<'a> {
     /// Notes what is not the same as when the run began; the verdict says so.
     pub fn changed(&mut self, what: Vec<String>) {
         self.changed = what;
+    }
+
+    /// Notes how many bytes the data have, and the memory that may hold them.
+    pub fn data(&mut self, bytes: u64, memory: u64) {
+        self.data = Some((bytes, memory));
     }
 
     /// Has monitors look on from now on.
@@ -274,8 +281,12 @@ impl<'a> Session<'a> {
         let further = Further {
             series: series.split_off(series.len().min(usize::from(job.warmup_ns > 0))),
             keys: distinct_keys(job.workload.as_ref()),
+            mix: metrics.iter().cloned().zip(job.workload.asked()).collect(),
             clock_skew_s: if self.apparatus.nature().virtual_time { 0.0 } else { skew_s(clocks) },
+            on_disk: self.apparatus.nature().on_disk,
+            data: None,
             watched: self.watch.is_some(),
+            silent: self.watch.as_ref().map(Watch::silent).unwrap_or_default(),
             changed: Vec::new(),
         };
         Ok(Ended { phase: phase_summary, totals, warmup, finished: applied.finished, further })
@@ -309,7 +320,7 @@ impl<'a> Session<'a> {
             interrupted: status == Status::Interrupted,
             partial: false,
             lost: self.apparatus.lost(),
-            further: Further { changed: self.changed.clone(), ..measured.further.clone() },
+            further: Further { changed: self.changed.clone(), data: self.data, ..measured.further.clone() },
         };
         let verdict = verdict(&evidence);
         let thresholds = self.plan.conditions.iter().map(|c| c.evaluate(&measured.phase)).collect();

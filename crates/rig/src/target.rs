@@ -182,7 +182,7 @@ fn unknown_scheme(uri: &str, scheme: &str) -> Refused {
     Refused(format!("unknown target {shown:?}{hint}; known schemes: {}", known.join(" ")))
 }
 
-/// `sim:?service=100us&distribution=exponential&capacity=4&stall=1s@10s&seed=7`
+/// `sim:?service=100us&distribution=exponential&capacity=4&growth=0.01&stall=1s@10s&seed=7`
 fn sim_options(uri: &str) -> Result<SimOptions, Refused> {
     let mut options = SimOptions::default();
     let (mut service_ns, mut exponential) = (100_000, false);
@@ -215,10 +215,15 @@ fn sim_options(uri: &str) -> Result<SimOptions, Refused> {
                     value.split_once('@').ok_or_else(|| bad("LENGTH@BEGIN such as 1s@10s"))?;
                 options.stalls.push((duration(begin)?, duration(length)?));
             }
+            "growth" => {
+                let growth = value.parse::<f64>().ok().filter(|growth| growth.is_finite());
+                options.growth =
+                    growth.ok_or_else(|| bad("the part by which service grows each second: 0.01"))?;
+            }
             "seed" => options.seed = value.parse().map_err(|_| bad("a whole number"))?,
             _ => {
                 return Err(Refused(format!(
-                    "sim: unknown option {key:?}; known: service, distribution, capacity, stall, seed"
+                    "sim: unknown option {key:?}; known: service, distribution, capacity, growth, stall, seed"
                 )));
             }
         }
@@ -277,6 +282,15 @@ impl Opened {
             Opened::Store(store) => store.engine(),
             Opened::Null => "null".into(),
             Opened::Sim(_) => "simulated server (virtual time)".into(),
+        }
+    }
+
+    /// Whether its data belong on a disk, not in memory alone.
+    pub fn is_on_disk(&self) -> bool {
+        match self {
+            Opened::Mongo { .. } | Opened::Official(_) => true,
+            Opened::Store(store) => !store.engine().starts_with("null"),
+            Opened::Redis { .. } | Opened::Null | Opened::Sim(_) => false,
         }
     }
 

@@ -5,6 +5,7 @@
 //! finished or not, `monitor` holds what monitors saw, `mask` keeps secrets out of all of it. The format is described in
 //! `docs/run-directory.md`.
 
+mod course;
 mod experiment;
 pub mod hlog;
 pub mod imported;
@@ -18,6 +19,7 @@ pub mod series;
 pub mod system;
 mod writer;
 
+pub use course::Course;
 pub use experiment::{Cell, EndedRun, ExperimentDir};
 pub use intervals::IntervalLine;
 pub use reader::{Event, ReadError, RecordedPhase, RunDir};

@@ -1,5 +1,6 @@
 //! Reads a run directory, finished or not.
 
+use crate::course::Course;
 use crate::hlog;
 use crate::intervals::IntervalLine;
 use crate::schema::{Environment, Run, Summary, VERSION};
@@ -279,28 +280,15 @@ impl RunDir {
         }
     }
 
-    /// Successful operations a second over the measured phase in whole steps, and the step in seconds: one, or of an imported
-    /// result the length of most of its intervals, so that no value is there twice. Steps without a record are left out.
-    pub fn course(&self) -> Result<(u64, Vec<f64>), ReadError> {
+    /// Successful operations a second over the measured phase.
+    pub fn course(&self) -> Result<Course, ReadError> {
         let seconds = self.succeeded()?;
         let measured = self.measured()?;
         let mut lengths: Vec<u64> =
             measured.iter().map(|step| u64::from(step.length_ms).div_ceil(1_000)).collect();
         lengths.sort_unstable();
         let step = lengths.get(lengths.len() / 2).copied().unwrap_or(1).max(1);
-        if step == 1 {
-            let mut course: Vec<f64> = seconds.into_values().map(|count| count as f64).collect();
-            // The last second is a part of one.
-            course.pop();
-            return Ok((step, course));
-        }
-        let whole = seconds.last_key_value().map_or(0, |(last, _)| (last + 1) / step);
-        let rate = |at: u64| {
-            let part = seconds.range(at * step..(at + 1) * step);
-            let (count, sum) = part.fold((0, 0), |(count, sum), (_, n)| (count + 1, sum + n));
-            (count == step).then(|| sum as f64 / step as f64)
-        };
-        Ok((step, (0..whole).filter_map(rate).collect()))
+        Ok(Course::of(&seconds, step))
     }
 
     /// The measured phase from second `from` to second `to` after the warm-up: whole seconds that were recorded.

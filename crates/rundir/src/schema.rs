@@ -374,12 +374,23 @@ pub enum Trust {
     Invalid,
 }
 
-/// One thing that speaks against a result.
+impl Trust {
+    /// What stands before a reason: one that takes no trust away is a note.
+    pub fn word(self) -> &'static str {
+        match self {
+            Trust::Valid => "note",
+            Trust::Suspect => "suspect",
+            Trust::Invalid => "invalid",
+        }
+    }
+}
+
+/// One thing that speaks against a result, or that its reader must know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reason {
     /// Stable name of the check.
     pub check: String,
-    /// How bad it is.
+    /// How bad it is; `valid` is a note.
     pub trust: Trust,
     /// What was found, with figures, and what to do about it.
     pub text: String,
@@ -394,6 +405,13 @@ pub struct Verdict {
     pub reasons: Vec<Reason>,
     /// Names of the checks that were made.
     pub checks: Vec<String>,
+}
+
+impl Verdict {
+    /// The first of the reasons that take trust away.
+    pub fn worst(&self) -> Option<&Reason> {
+        self.reasons.iter().find(|reason| reason.trust == self.trust && self.trust != Trust::Valid)
+    }
 }
 
 /// A threshold and whether it held.

@@ -135,6 +135,24 @@ impl fmt::Display for Latency {
     }
 }
 
+/// Bytes in units of 1024: `3.0 MiB`.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes(pub f64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut value = self.0;
+        for unit in ["B", "KiB", "MiB", "GiB"] {
+            if value < 1_000.0 {
+                let decimals = usize::from(unit != "B");
+                return f.pad(&format!("{value:.decimals$} {unit}"));
+            }
+            value /= 1_024.0;
+        }
+        f.pad(&format!("{value:.1} TiB"))
+    }
+}
+
 /// A count with thin thousands: `1,234,567`.
 #[derive(Clone, Copy, Debug)]
 pub struct Thousands(pub u64);
@@ -186,5 +204,7 @@ mod tests {
         assert_eq!(Latency(12_000_000_000).to_string(), "12.0 s");
         assert_eq!(Thousands(1_234_567).to_string(), "1,234,567");
         assert_eq!(Thousands(12).to_string(), "12");
+        assert_eq!(Bytes(100.0).to_string(), "100 B");
+        assert_eq!(Bytes(3.0 * 1_048_576.0).to_string(), "3.0 MiB");
     }
 }

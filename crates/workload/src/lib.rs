@@ -119,6 +119,12 @@ pub trait Workload: Send + Sync {
         None
     }
 
+    /// The share of the arrivals that was asked for, for the metrics of operations in their order (`NaN` for others), as it was
+    /// written: shares of YCSB need not add up to 1. Empty where nothing was asked for.
+    fn asked(&self) -> Vec<f64> {
+        Vec::new()
+    }
+
     /// The frontier this workload starts from: everything it expects is there, nothing else is.
     fn frontier(&self) -> Frontier {
         Frontier::new(self.expects().map_or(0, |(count, first)| first.saturating_add(count)))

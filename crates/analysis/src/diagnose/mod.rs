@@ -15,7 +15,7 @@ pub use facts::{Facts, facts};
 
 use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
-use rules::{RULES, Rule, Test};
+use rules::{Rule, Test};
 use serde::Serialize;
 
 /// One thing that limits a run.
@@ -42,7 +42,7 @@ pub struct Finding {
 /// The findings of a run, the surest first.
 pub fn diagnose(run: &RunDir, recording: Option<&Recording>) -> Vec<Finding> {
     let facts = facts(run, recording);
-    let mut found: Vec<Finding> = RULES.iter().filter_map(|rule| apply(rule, &facts, run)).collect();
+    let mut found: Vec<Finding> = rules::all().filter_map(|rule| apply(rule, &facts, run)).collect();
     found.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
     let explained = found.iter().any(|finding| finding.rule != "few_users" && finding.confidence >= 0.5);
     // Too few users is what is left when nothing else explains the throughput.

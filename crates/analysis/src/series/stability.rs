@@ -62,6 +62,9 @@ pub struct Stability {
     pub period: Option<Period>,
     /// Drift of the headline's segment.
     pub trend: Option<Trend>,
+    /// By which share of its mean it changes along a straight line, if that explains it better than its levels do: then its
+    /// levels are steps of a drift, and none is an alarm.
+    pub drift: Option<f64>,
     /// Standard deviation by mean, and its robust form.
     pub variation: (f64, f64),
     /// Stalls, in order.
@@ -100,7 +103,10 @@ pub fn stability(all: &[f64]) -> Option<Stability> {
         let step = (segments[*at].median - segments[*at - 1].median).abs() / greatest;
         step >= ALARMING && segments[*at - 1].label != Label::WarmUp
     };
-    let alarm = (1..segments.len()).find(steps);
+    let warm = segments.iter().filter(|segment| segment.label == Label::WarmUp).map(|s| s.range.1).max();
+    let later: Vec<Segment> = segments.iter().filter(|s| s.label != Label::WarmUp).cloned().collect();
+    let drift = drift(&all[warm.unwrap_or(0)..], &later);
+    let alarm = (1..segments.len()).find(steps).filter(|_| drift.is_none());
     let headline = segments.len() - 1;
     let (from, to) = segments[headline].range;
     let first = &segments[0];
@@ -118,10 +124,35 @@ pub fn stability(all: &[f64]) -> Option<Stability> {
         warm_up,
         period: repeats,
         trend: trend(level),
+        drift,
         variation: (share(spread.sqrt(), whole), share(robust_deviation(all), middle)),
         stalls: stalls(all, middle / 2.0),
         segments,
     })
+}
+
+/// The change over a straight line by least squares, as a share of the mean, if it fits better than the levels do: by the
+/// Bayesian information criterion, two parameters against a mean and an edge for each level.
+fn drift(all: &[f64], levels: &[Segment]) -> Option<f64> {
+    let n = all.len() as f64;
+    if levels.len() < 2 {
+        return None;
+    }
+    let (middle, centre) = (mean(all), (n - 1.0) / 2.0);
+    let each = || all.iter().enumerate().map(|(at, value)| (at as f64 - centre, value - middle));
+    let slope = each().map(|(x, y)| x * y).sum::<f64>() / each().map(|(x, _)| x * x).sum::<f64>();
+    let of_line: f64 = each().map(|(x, y)| (y - slope * x).powi(2)).sum();
+    let mut of_levels = 0.0;
+    let mut rest = all;
+    for level in levels {
+        let (own, after) = rest.split_at((level.range.1 - level.range.0).min(rest.len()));
+        of_levels += own.iter().map(|value| (value - level.mean).powi(2)).sum::<f64>();
+        rest = after;
+    }
+    let criterion =
+        |squares: f64, parameters: f64| n * (squares / n).max(f64::MIN_POSITIVE).ln() + parameters * n.ln();
+    let straighter = criterion(of_line, 2.0) < criterion(of_levels, 2.0 * levels.len() as f64 - 1.0);
+    straighter.then_some(slope * (n - 1.0) / middle.max(1e-9))
 }
 
 fn label(segments: &mut [Segment], length: usize) {
@@ -184,6 +215,20 @@ mod tests {
         assert_eq!((found.warm_up, found.alarm), (found.segments[0].range.1, Some(2)));
         assert!((found.segments[2].range.0).abs_diff(240) <= 2);
         assert_eq!(found.headline, 3);
+    }
+
+    #[test]
+    fn a_straight_line_is_a_drift_and_a_step_is_none() {
+        let level = around(1000.0, 120, 6);
+        let falling: Vec<f64> =
+            level.iter().enumerate().map(|(at, one)| one * (1.0 - 0.3 * at as f64 / 119.0)).collect();
+        let found = stability(&falling).unwrap();
+        assert!(found.drift.is_some_and(|share| (-0.4..-0.28).contains(&share)), "{found:?}");
+        assert_eq!(found.alarm, None);
+        let mut stepped = level.clone();
+        stepped[60..].iter_mut().for_each(|one| *one *= 0.7);
+        let found = stability(&stepped).unwrap();
+        assert_eq!((found.drift, found.alarm), (None, Some(1)));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `dyno run FILE`, `dyno resume`, `dyno plan`, `dyno list`, `dyno status`, `dyno stop`: experiments.
 
 mod manage;
+mod manifests;
 mod preview;
 mod suits;
 mod table;
@@ -15,7 +16,7 @@ use crate::args::{ResumeArgs, RunArgs};
 use crate::exit::{Exit, Failure};
 use crate::metrics::Metrics;
 use crate::pocdriver::read_work;
-use crate::run::{environment, new_directory};
+use crate::run::{changes, environment, new_directory};
 use crate::{pages, signals, terminal};
 use dyno_engine::Control;
 use dyno_plan::experiment::{self, Plan};
@@ -175,7 +176,13 @@ pub fn carry_out(
 ) -> Result<Exit, Failure> {
     let environment = environment();
     let program = std::env::current_exe()?;
-    let means = Means { control, environment: &environment, read_work: &read_work, program: &program };
+    let means = Means {
+        control,
+        environment: &environment,
+        changes: &changes,
+        read_work: &read_work,
+        program: &program,
+    };
     let name = directory.path().file_name().map(|name| name.to_string_lossy().into_owned());
     let listen = |place: &str| {
         let listening = Metrics::listen(place, name.unwrap_or_default(), plan.name.clone());

@@ -22,6 +22,9 @@ pub fn plan(args: &PlanArgs) -> Result<Exit, Failure> {
         false => terminal::out(&words(&plan, args.all)),
     }
     findings.missing().iter().for_each(|words| terminal::note(words));
+    if let Some(folder) = &args.manifests {
+        super::manifests::write(&plan, folder)?;
+    }
     match findings.refusal() {
         // A plan for another machine can be looked at all the same.
         Some(words) => Err(Failure::Usage(words)),

@@ -49,6 +49,8 @@ pub struct OfRun {
     pub laws: Vec<Check>,
     /// Seconds in each interval of `stability`.
     pub step_s: u64,
+    /// When the first interval of `stability` begins, seconds after the warm-up: later than 0 where records are missing.
+    pub from_s: u64,
     /// Levels, period, drift of its throughput.
     pub stability: Option<Stability>,
     /// What limits it.
@@ -125,18 +127,20 @@ fn sweeps(groups: &[gather::Group], seed: u64) -> Vec<OfSweep> {
 fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
     let recording = Recording::open(&run.path)?;
     let observed = observe(run);
-    let (step_s, series) = run.course()?;
-    let stability = stability(&series);
+    let course = run.course()?;
+    let stability = stability(&course.values);
     let mut missing = Vec::new();
     if recording.is_none() {
         missing.push("no monitors: nothing can be said of the server's and the host's resources".to_owned());
     }
     if stability.is_none() {
         missing.push(format!(
-            "{} whole intervals of {step_s} s: levels, drift and period need 10 or more; 10 checkpoint periods are better",
-            series.len()
+            "{} whole intervals of {} s: levels, drift and period need 10 or more; 10 checkpoint periods are better",
+            course.values.len(),
+            course.step_s
         ));
     }
+    missing.extend(course.missing());
     if observed.is_none() {
         let ok = run.phases.iter().any(|phase| phase.totals.ok() > 0);
         let why = if ok { "times are not known" } else { "no operation succeeded" };
@@ -151,7 +155,8 @@ fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
         laws: observed.as_ref().map(checks).unwrap_or_default(),
         findings: diagnose(run, recording.as_ref()),
         observed,
-        step_s,
+        step_s: course.step_s,
+        from_s: course.from_s,
         stability,
         missing,
     })

@@ -4,6 +4,7 @@ use super::{Explained, OfRun, OfSweep};
 use dyno_analysis::diagnose::Finding;
 use dyno_analysis::laws::{Holds, Observed, Sweep};
 use dyno_analysis::series::{Label, Stability};
+use dyno_types::shell::quoted;
 use dyno_types::units::{Latency, Thousands};
 
 /// All of it.
@@ -58,7 +59,7 @@ fn of_run(run: &OfRun) -> String {
     }
     out += &demands(run.observed.as_ref());
     if let Some(stability) = &run.stability {
-        out += &of_stability(stability, run.step_s as usize);
+        out += &of_stability(stability, run.step_s as usize, run.from_s as usize);
     }
     for words in &run.missing {
         out += &format!("\nnot known: {words}\n");
@@ -112,16 +113,6 @@ fn of_finding(finding: &Finding) -> String {
     out
 }
 
-/// Words as a shell takes them.
-fn quoted(words: &[String]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+@%".contains(c);
-    let quote = |word: &String| match !word.is_empty() && word.chars().all(plain) {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    };
-    words.iter().map(quote).collect::<Vec<_>>().join(" ")
-}
-
 fn demands(observed: Option<&Observed>) -> String {
     let Some(observed) = observed.filter(|observed| !observed.uses.is_empty()) else { return String::new() };
     let mut out = "\nfor one operation (service demand D = U m / X; visits V = X_k / X)\n".to_owned();
@@ -137,8 +128,9 @@ fn demands(observed: Option<&Observed>) -> String {
     out
 }
 
-/// `step_s` is how many seconds an interval has.
-fn of_stability(found: &Stability, step_s: usize) -> String {
+/// `step_s` is how many seconds an interval has, `from_s` when the first one begins.
+fn of_stability(found: &Stability, step_s: usize, from_s: usize) -> String {
+    let at = |interval: usize| from_s + interval * step_s;
     let mut out = "\nover time\n".to_owned();
     let levels = found.segments.len();
     if levels == 1 {
@@ -165,15 +157,18 @@ fn of_stability(found: &Stability, step_s: usize) -> String {
                 Label::Collapse => "collapse",
                 Label::Recovery => "recovery",
             };
-            let (from, to) = (segment.range.0 * step_s, segment.range.1 * step_s);
+            let (from, to) = (at(segment.range.0), at(segment.range.1));
             out += &format!("  {from:>6} to {to:>6} s  {:>12}/s  {word}\n", rate(segment.median));
         }
     }
-    if let Some(at) = found.alarm {
-        let segment = &found.segments[at];
+    if let Some(share) = found.drift {
+        out += &format!("  drifts by {:+.1} % along a line: the levels are steps of it\n", share * 100.0);
+    }
+    if let Some(alarm) = found.alarm {
+        let segment = &found.segments[alarm];
         out += &format!(
             "  the mean of the whole run describes nothing: its level changes at {} s; the last level is {}/s\n",
-            segment.range.0 * step_s,
+            at(segment.range.0),
             rate(found.segments[found.headline].median)
         );
     }
@@ -191,7 +186,7 @@ fn of_stability(found: &Stability, step_s: usize) -> String {
         out += &format!(
             "  {} stalls below half of the median, {seconds} s together, the first at {} s\n",
             found.stalls.len(),
-            first.at * step_s
+            at(first.at)
         );
     }
     out

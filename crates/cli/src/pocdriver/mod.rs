@@ -212,7 +212,7 @@ fn exit(args: &PocArgs, summary: &Summary) -> Exit {
         // A proof of ingest is about a rate, not about tails.
         let matters = matches!(reason.check.as_str(), "errors" | "invariant" | "drops" | "interrupted");
         if matters || reason.trust == Trust::Invalid {
-            let word = if reason.trust == Trust::Invalid { "invalid" } else { "suspect" };
+            let word = reason.trust.word();
             terminal::warn(&format!("the run is {word} ({}): {}", reason.check, reason.text));
         }
     }

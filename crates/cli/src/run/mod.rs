@@ -19,12 +19,12 @@ use dyno_rig::{
     Ended, Opened, PhasePlan, SCHEMES, Session, SessionPlan, Spawned, Target, find_server, present, spawn,
 };
 use dyno_rundir::Writer;
-use dyno_rundir::schema::{Status, Summary, Trust};
+use dyno_rundir::schema::{Status, Summary};
 use resolve::Resolved;
 use std::sync::Arc;
 
 pub use documents::read_template;
-pub use record::{create as create_directory, environment, new_directory, now};
+pub use record::{changes, create as create_directory, environment, new_directory, now};
 
 /// What the run is to be applied to, and what must be removed afterwards.
 struct Place {
@@ -234,10 +234,8 @@ fn conclude(
 
 /// The verdict goes to stderr too, for whoever reads only the exit code.
 fn warn_if_suspect(summary: &Summary) {
-    let first = summary.verdict.reasons.first();
-    if let (Trust::Suspect | Trust::Invalid, Some(reason)) = (summary.verdict.trust, first) {
-        let word = if summary.verdict.trust == Trust::Invalid { "invalid" } else { "suspect" };
-        terminal::warn(&format!("the run is {word}: {}", reason.text));
+    if let Some(reason) = summary.verdict.worst() {
+        terminal::warn(&format!("the run is {}: {}", reason.trust.word(), reason.text));
     }
 }
 

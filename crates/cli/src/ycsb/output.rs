@@ -152,6 +152,7 @@ pub(super) fn reasons(mode: Mode, summary: &Summary) -> Vec<&Reason> {
     let too_short = |reason: &Reason| reason.check == "samples" && reason.trust == Trust::Suspect;
     let no_timing = mode == Mode::Load || all.iter().any(too_short);
     all.iter()
+        .filter(|reason| reason.trust != Trust::Valid)
         .filter(|reason| !(no_timing && TIMING.contains(&reason.check.as_str())))
         .filter(|reason| !(mode == Mode::Load && too_short(reason)))
         .collect()
@@ -161,7 +162,7 @@ pub(super) fn reasons(mode: Mode, summary: &Summary) -> Vec<&Reason> {
 pub(super) fn warn_of(prepared: &Prepared, summary: &Summary, metrics: &Metrics) {
     let what = prepared.mode.name();
     for reason in reasons(prepared.mode, summary) {
-        let word = if reason.trust == Trust::Invalid { "invalid" } else { "suspect" };
+        let word = reason.trust.word();
         warn(prepared, &format!("the {what} is {word} ({}): {}", reason.check, in_dialect(&reason.text)));
     }
     let verified = metrics.list.iter().filter(|metric| metric.name == "VERIFY");

@@ -5,7 +5,7 @@ use crate::sample::Sample;
 use dyno_types::bson::{self, Element};
 
 /// Paths whose numeric leaves are taken: theirs, ours, kind, factor. A path that names a document takes all below it.
-const KNOWN: [(&str, &str, Kind, f64); 35] = [
+const KNOWN: [(&str, &str, Kind, f64); 36] = [
     ("opcounters", "opcounters", Counter, 1.0),
     ("opcountersRepl", "opcounters_replicated", Counter, 1.0),
     ("connections.current", "connections", Gauge, 1.0),
@@ -41,6 +41,7 @@ const KNOWN: [(&str, &str, Kind, f64); 35] = [
     ("queues.execution", "tickets", Gauge, 1.0),
     ("wiredTiger.log.log bytes written", "journal.written_bytes", Counter, 1.0),
     ("wiredTiger.log.log sync operations", "journal.syncs", Counter, 1.0),
+    ("wiredTiger.log.log sync time duration (usecs)", "journal.sync_us", Counter, 1.0),
     ("uptime", "uptime_s", Gauge, 1.0),
 ];
 

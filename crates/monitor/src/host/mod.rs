@@ -1,5 +1,6 @@
 //! This host: what it is (`facts`), and what it does while the load runs.
 
+mod clock;
 mod cpu;
 mod disk;
 mod facts;
@@ -17,12 +18,13 @@ use crate::sample::{Sample, Source};
 #[derive(Clone, Debug)]
 pub struct HostSource {
     roots: Roots,
+    clock: clock::Clock,
 }
 
 impl HostSource {
     /// Reads below `roots`.
     pub fn new(roots: Roots) -> Self {
-        HostSource { roots }
+        HostSource { clock: clock::Clock::find(&roots), roots }
     }
 }
 
@@ -40,6 +42,7 @@ impl Source for HostSource {
         if let Some(load) = self.roots.proc("loadavg").and_then(|l| l.split(' ').next()?.parse().ok()) {
             into.gauge("load_1m", load);
         }
+        self.clock.sample(into);
         memory::memory(&self.roots, into);
         disk::disks(&self.roots, into);
         network::network(&self.roots, into);

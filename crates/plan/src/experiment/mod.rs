@@ -10,14 +10,18 @@
 
 mod estimate;
 mod factors;
+mod kubernetes;
 mod order;
 mod spec;
+mod ssh;
 mod strategies;
 mod traces;
 
 pub use estimate::{Estimate, estimate};
 pub use factors::{ALIASES, Factor, Level, full_path};
+pub use kubernetes::{Kubernetes, Pods, Pull, Quantity, Storage};
 pub use spec::*;
+pub use ssh::Ssh;
 pub use strategies::*;
 pub use traces::{Trace, TracedPhase};
 
@@ -174,6 +178,9 @@ fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     if let Some(Err(why)) = spec.server.as_ref().map(crate::server::ServerSpec::check) {
         return at(tree, "server", &why);
     }
+    if let Err((path, why)) = check_ssh(spec).and_then(|()| check_kubernetes(spec)) {
+        return refuse(path, why);
+    }
     if let Err(why) = spec.host.check() {
         return at(tree, "host", &why);
     }
@@ -203,6 +210,76 @@ fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
         && from >= to
     {
         return refuse("window.to", "expected a time after window.from");
+    }
+    Ok(())
+}
+
+fn check_kubernetes(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
+    let Some(kubernetes) = &spec.kubernetes else { return Ok(()) };
+    if !spec.ssh.is_nothing() {
+        return Err(("kubernetes", "hosts of ssh are named too: remove one of the two"));
+    }
+    if kubernetes.worker_pods == 0 {
+        return Err(("kubernetes.worker_pods", "0: expected 1 or more"));
+    }
+    let target = spec.target.as_deref().unwrap_or("spawn:");
+    if spec.server.is_none() && (target.starts_with("spawn:") || target.contains("{dir}")) {
+        return Err(("target", "workers run in pods: expected a server, or a target that they can reach"));
+    }
+    if spec.server_lifetime == Lifetime::Shared {
+        return Err(("server_lifetime", "servers in pods live for a run: expected run"));
+    }
+    if let Some(server) = &spec.server {
+        if !server.placement.is_nothing() || !server.limits.is_nothing() {
+            return Err((
+                "server",
+                "placement and limits are for this host: expected kubernetes.servers instead",
+            ));
+        }
+        if server.data.snapshot || server.data.path.is_some() || server.data.image.is_some() {
+            return Err(("server.data", "is for this host: expected kubernetes.storage instead"));
+        }
+    }
+    if !spec.client.placement.is_nothing() || !spec.client.limits.is_nothing() {
+        return Err((
+            "client",
+            "placement and limits are for this host: expected kubernetes.workers instead",
+        ));
+    }
+    Ok(())
+}
+
+/// Hosts that are elsewhere must have something to do there, and be able to do it.
+fn check_ssh(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
+    let ssh = &spec.ssh;
+    if !ssh.servers.is_empty() && spec.server.is_none() {
+        return Err(("ssh.servers", "expected a server, too, which says what is started there"));
+    }
+    if !ssh.servers.is_empty() && spec.server_lifetime == Lifetime::Shared {
+        return Err(("server_lifetime", "servers on other hosts live for a run: expected run"));
+    }
+    if ssh.clients.is_empty() {
+        return Ok(());
+    }
+    let here = spec.server.is_some() && ssh.servers.is_empty();
+    if here && spec.server.as_ref().is_some_and(|server| server.address.is_none()) {
+        return Err((
+            "server",
+            "its clients are on other hosts: expected server.address, an address of this host",
+        ));
+    }
+    let target = spec.target.as_deref().unwrap_or("spawn:");
+    if spec.server.is_none() && (target.starts_with("spawn:") || target.contains("{dir}")) {
+        return Err((
+            "target",
+            "workers run on other hosts (ssh.clients): expected a target that they can reach",
+        ));
+    }
+    if !spec.client.placement.is_nothing() || !spec.client.limits.is_nothing() {
+        return Err((
+            "client",
+            "placement and limits are for workers of this host: remove them or ssh.clients",
+        ));
     }
     Ok(())
 }

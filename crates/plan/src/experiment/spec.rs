@@ -1,5 +1,7 @@
 //! What an experiment file can say, typed. The doc comments are the descriptions of the published JSON Schema.
 
+use super::kubernetes::Kubernetes;
+use super::ssh::Ssh;
 use super::strategies::Strategy;
 use super::traces::Trace;
 use crate::server::{HostTuning, IfNotPermitted, Limits, Placement, ServerSpec};
@@ -32,6 +34,12 @@ pub struct Experiment {
     /// Settings of the host, applied before the first run and reverted after the last. Default: none is touched.
     #[serde(skip_serializing_if = "HostTuning::is_nothing")]
     pub host: HostTuning,
+    /// Hosts that are reached by ssh. Default: everything runs on this host.
+    #[serde(skip_serializing_if = "Ssh::is_nothing")]
+    pub ssh: Ssh,
+    /// A cluster of Kubernetes that servers and load run in. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kubernetes: Option<Kubernetes>,
     /// The load's side.
     pub client: Client,
     /// What is done.
@@ -83,6 +91,8 @@ impl Default for Experiment {
             server: None,
             server_lifetime: Lifetime::default(),
             host: HostTuning::default(),
+            ssh: Ssh::default(),
+            kubernetes: None,
             client: Client::default(),
             workload: Workload::default(),
             phases: Phases::default(),

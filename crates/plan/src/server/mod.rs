@@ -19,6 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 /// What kind of server.
@@ -160,6 +161,10 @@ pub struct ServerSpec {
     /// Port of the first process; the others follow one by one. Default: a free range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
+    /// Address that the servers listen on and that clients and members use. A Redis or Dragonfly that is not on the loopback
+    /// gets a password, if the options name none. Default: 127.0.0.1; on hosts of `ssh.servers` the address that ssh uses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
     /// How the processes of an instance belong together. Default: single.
     #[serde(default)]
     pub topology: Topology,
@@ -224,6 +229,11 @@ fn a_minute() -> Span {
 pub const MAX_PROCESSES: u32 = 512;
 
 impl ServerSpec {
+    /// Where its processes listen.
+    pub fn listens(&self) -> IpAddr {
+        self.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+    }
+
     /// A single instance with nothing but defaults.
     pub fn of(kind: ServerKind) -> Self {
         ServerSpec {
@@ -233,6 +243,7 @@ impl ServerSpec {
             arguments: Vec::new(),
             instances: 1,
             port: None,
+            address: None,
             topology: Topology::Single,
             members: None,
             replicas: 0,

@@ -101,7 +101,7 @@ fn headline(report: &Report<'_>, made: &Made<'_>, steady: Option<&Stability>) ->
     if !summary.verdict.reasons.is_empty() {
         out.push_str("<ul class=\"reasons\">");
         for reason in &summary.verdict.reasons {
-            let class = if reason.trust == Trust::Invalid { "invalid" } else { "suspect" };
+            let class = reason.trust.word();
             let _ = write!(
                 out,
                 "<li><strong class=\"{class}\">{class} {}</strong>: {}</li>",

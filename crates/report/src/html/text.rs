@@ -63,24 +63,10 @@ pub fn percent(share: f64) -> String {
 
 /// Bytes with a binary unit.
 pub fn bytes(value: f64) -> String {
-    let (mut value, mut unit) = (value, 0);
-    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    while value >= 1024.0 && unit + 1 < units.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{value:.0} B") } else { format!("{value:.1} {}", units[unit]) }
+    dyno_types::units::Bytes(value).to_string()
 }
 
-/// A command line that a POSIX shell reads as these words.
-pub fn shell(words: &[String]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
-    let quoted = |word: &String| match !word.is_empty() && word.chars().all(plain) {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    };
-    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
-}
+pub use dyno_types::shell::quoted as shell;
 
 /// A recorded command line with the program's own name instead of where it was.
 pub fn own_name(words: &[String]) -> Vec<String> {

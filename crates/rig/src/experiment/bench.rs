@@ -1,5 +1,6 @@
 //! A run's target and workers, from their start to their end, and the order of its steps.
 
+use super::hosts::dealt;
 use super::journal::Figures;
 use super::kept;
 use super::one::{Failed, OneRun};
@@ -108,7 +109,7 @@ impl<'a> Bench<'a> {
             run.writer(&run.dir.with_extension("load"), tree, work.as_ref(), crew, self.facts(crew)?, &plan)?;
         let mut session = Session::new(plan, crew, run.control.clone(), Some(writer));
         let pairs = self.place.uris.len();
-        let loaded = watching::begin(spec, &self.place, &crew.pids(), &mut session)
+        let loaded = watching::begin(spec, &self.place, crew, &mut session)
             .map_err(Failed::Words)
             .and_then(|()| run.load(spec, work.as_ref(), pairs, &mut session, logs, observer));
         note_failure(&loaded, &mut session);
@@ -148,7 +149,7 @@ impl<'a> Bench<'a> {
         let facts = self.facts(&crew)?;
         let writer = run.writer(&run.dir, tree, work.as_ref(), &crew, facts, &plan)?;
         let mut session = Session::new(plan, &crew, run.control.clone(), Some(writer));
-        let made = watching::begin(spec, &self.place, &crew.pids(), &mut session)
+        let made = watching::begin(spec, &self.place, &crew, &mut session)
             .map_err(Failed::Words)
             .and_then(|()| self.phases(spec, work.as_ref(), &mut session, logs, observer));
         note_failure(&made, &mut session);
@@ -163,9 +164,20 @@ impl<'a> Bench<'a> {
             died.iter().for_each(|words| writer.event("server", words));
             // Counters of limits say most at the end.
             writer.update(|run| run.facts.extend(facts));
+            for (worker, clock) in crew.clocks() {
+                let (offset, bound) = (clock.ns as f64 / 1e6, clock.bound_ns as f64 / 1e6);
+                writer.update(|run| {
+                    run.facts
+                        .insert(format!("{worker}.clock"), format!("{offset:+.3} ms, within {bound:.3} ms"));
+                });
+            }
         }
         let status = if run.control.stopping() { Status::Interrupted } else { Status::Complete };
         let pacing = work.measure()?.pacing;
+        session.changed((run.changes)(run.environment));
+        if let Some((bytes, memory)) = self.held(spec) {
+            session.data(bytes, memory);
+        }
         let summary = session.finish(&ended, &pacing, status);
         let unwatched = session.unwatch();
         if let Some(failure) =
@@ -192,6 +204,14 @@ impl<'a> Bench<'a> {
             self.place.loaded()?;
         }
         self.run.measured(spec, work, pairs, session, logs, observer)
+    }
+
+    /// Bytes of the data on this host's disk, and of the memory that may hold them: the limit, or else all there is.
+    fn held(&self, spec: &Experiment) -> Option<(u64, u64)> {
+        let bytes = kept::bytes_below(&self.data).filter(|bytes| *bytes > 0)?;
+        let server = spec.server.as_ref().map(|server| &server.limits);
+        let limit = server.unwrap_or(&spec.client.limits).memory.as_ref().map(|limit| limit.0);
+        Some((bytes, limit.unwrap_or(self.run.environment.memory_bytes)))
     }
 
     /// What is known of target, server and workers at the start.
@@ -231,6 +251,9 @@ impl<'a> Bench<'a> {
 
     /// Workers of all pairs, each with its part of the cores that are left to the load.
     fn recruits(&mut self, spec: &Experiment, logs: &Path) -> Result<Vec<Recruit>, Failed> {
+        if !self.place.clients.is_empty() {
+            return self.recruits_elsewhere(spec, logs);
+        }
         let place = &self.place;
         let mut free = affinity::allowed_cores();
         if free.len() > 1 {
@@ -244,10 +267,9 @@ impl<'a> Bench<'a> {
         let mut recruits = Vec::new();
         for (instance, uri) in uris.iter().enumerate() {
             for number in 0..spec.client.workers as usize {
-                let name = format!("worker-{instance}-{number}.log");
-                let log = std::fs::File::create(logs.join(&name)).map_err(|e| format!("{name}: {e}"))?;
+                let (log, errors) = log(logs, instance, number)?;
                 let (mut command, own) = self.command(spec, recruits.len(), pairs, logs)?;
-                command.stderr(Stdio::from(log));
+                command.stderr(errors);
                 let assignment = Assignment {
                     target: uri.clone(),
                     spec: Box::new(spec.clone()),
@@ -259,7 +281,37 @@ impl<'a> Bench<'a> {
                     spin,
                     lease_ms: LEASE_MS,
                 };
-                recruits.push(Recruit { command, assignment });
+                recruits.push(Recruit { command, assignment, way: None, log });
+            }
+        }
+        Ok(recruits)
+    }
+
+    /// Workers on other hosts: as many on each host as the file says, for each target that is dealt to it.
+    fn recruits_elsewhere(&self, spec: &Experiment, logs: &Path) -> Result<Vec<Recruit>, Failed> {
+        let (hosts, targets) = (&self.place.clients, &self.place.uris);
+        let each = spec.client.workers as usize;
+        let mut recruits = Vec::new();
+        for (instance, uri) in targets.iter().enumerate() {
+            let own = dealt(hosts.len(), targets.len(), instance);
+            for number in 0..own.len() * each {
+                let host = &hosts[own[number / each]];
+                let (log, errors) = log(logs, instance, number)?;
+                let mut command = host.way.command(&[&host.program, "worker", "--stdio"]);
+                command.stderr(errors);
+                let assignment = Assignment {
+                    target: uri.clone(),
+                    spec: Box::new(spec.clone()),
+                    number,
+                    of: own.len() * each,
+                    instance,
+                    // Each worker chooses among the cores of its host.
+                    cores: Vec::new(),
+                    local: false,
+                    spin: false,
+                    lease_ms: host.way.lease_ms(),
+                };
+                recruits.push(Recruit { command, assignment, way: Some(host.way.clone()), log });
             }
         }
         Ok(recruits)
@@ -293,6 +345,13 @@ impl<'a> Bench<'a> {
         self.confined.push(confined);
         Ok((command, cores))
     }
+}
+
+/// Where a worker's words for people go.
+fn log(logs: &Path, instance: usize, number: usize) -> Result<(PathBuf, Stdio), Failed> {
+    let path = logs.join(format!("worker-{instance}-{number}.log"));
+    let file = std::fs::File::create(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok((path, Stdio::from(file)))
 }
 
 /// Has the run directory say that its run did not come to its end, and why.

@@ -4,6 +4,7 @@ use dyno_plan::experiment::Experiment;
 use rustix::fs::{Advice, fadvise};
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -76,6 +77,18 @@ pub(super) fn forget(folder: &Path) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// What the files of a folder take of the disk, bytes; `None` where there is no folder.
+pub(super) fn bytes_below(folder: &Path) -> Option<u64> {
+    let entries = std::fs::read_dir(folder).ok()?.flatten();
+    let bytes = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(about) if about.is_dir() => bytes_below(&entry.path()).unwrap_or(0),
+        Ok(about) => about.blocks() * 512,
+        // A file that goes away meanwhile takes nothing.
+        Err(_) => 0,
+    };
+    Some(entries.map(bytes).sum())
 }
 
 /// Keeps a copy of `data`, which nobody has open.

@@ -13,6 +13,7 @@
 mod bench;
 mod directory;
 mod hooks;
+mod hosts;
 mod journal;
 mod kept;
 mod one;
@@ -31,6 +32,7 @@ pub use directory::{
 pub use journal::{Entry, Figures, RunRecord, RunStatus};
 pub use suits::{Lacking, Unfit, lacking, unfit};
 
+use crate::kubernetes;
 use crate::local::{Machine, tuning, undo};
 use crate::session::Observer;
 use crate::target::{Client, Target};
@@ -59,6 +61,8 @@ pub struct Means<'a> {
     pub control: Arc<Control>,
     /// This host.
     pub environment: &'a Environment,
+    /// What is no longer as it was then, in words.
+    pub changes: &'a dyn Fn(&Environment) -> Vec<String>,
     /// Reads works.
     pub read_work: ReadWork<'a>,
     /// This program, to be started as worker.
@@ -211,6 +215,7 @@ fn run(
         point,
         dir,
         environment: means.environment,
+        changes: means.changes,
         control: means.control.clone(),
         read_work: means.read_work,
         program: means.program,
@@ -248,6 +253,15 @@ fn next_point(cell: &Cell, repetition: u32, ended: &[RunRecord]) -> Option<Point
 /// mounts, files, settings of the host. What was done, in words.
 pub fn clean_up(path: &Path) -> Vec<String> {
     let mut words = Vec::new();
+    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("kubernetes-") && name.ends_with(".json") {
+            let done = kubernetes::clean(&entry.path());
+            words.push(
+                done.map_or_else(|why| why, |selector| format!("{selector}: removed from the cluster")),
+            );
+        }
+    }
     let mut folders = vec![(path.to_owned(), 0)];
     while let Some((folder, depth)) = folders.pop() {
         let journal = folder.join("undo.jsonl");

@@ -22,6 +22,8 @@ pub(super) struct OneRun<'a> {
     pub point: &'a Point,
     pub dir: PathBuf,
     pub environment: &'a Environment,
+    /// What is no longer as it was when the experiment began or was resumed.
+    pub changes: &'a dyn Fn(&Environment) -> Vec<String>,
     pub control: Arc<Control>,
     pub read_work: ReadWork<'a>,
     /// This program, to be started as worker.
@@ -99,7 +101,7 @@ impl OneRun<'_> {
                     Trust::Suspect => "suspect".into(),
                     Trust::Invalid => "invalid".into(),
                 };
-                record.words = summary.verdict.reasons.first().map_or(String::new(), |r| r.text.clone());
+                record.words = summary.verdict.worst().map_or(String::new(), |r| r.text.clone());
                 if summary.status == Status::Interrupted {
                     record.status = RunStatus::Interrupted;
                 }
@@ -196,8 +198,12 @@ impl OneRun<'_> {
         shared: &mut Shared,
         observer: &mut dyn Observer,
     ) -> Result<(Summary, Option<Figures>), Failed> {
-        let place = place::provide(&spec, logs, self.below, shared, (self.machine, &self.control))
-            .map_err(Failed::Unreachable)?;
+        let means = (self.machine, &self.control, self.program);
+        let place =
+            place::provide(&spec, logs, self.below, shared, means).map_err(|failed| match failed {
+                Failed::Words(words) => Failed::Unreachable(words),
+                other => other,
+            })?;
         let data = logs.join("data");
         let copied = match kept::wanted(&spec).then(|| kept::find(&spec, self.below)).flatten() {
             Some(copy) => {

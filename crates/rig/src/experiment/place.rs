@@ -2,13 +2,18 @@
 //!
 //! A server lives for a run, or (`server_lifetime: shared`) until a run describes it in other words.
 
+use super::hosts::{Hosts, Reached};
+use super::one::Failed;
+use crate::kubernetes::InPods;
 use crate::local::{Machine, Server};
+use crate::remote::{Far, FarServer, Way};
 use crate::spawn::{Spawned, find_server, spawn};
 use crate::target::Target;
 use dyno_engine::Control;
-use dyno_plan::experiment::{Experiment, Lifetime};
-use dyno_plan::server::ServerSpec;
+use dyno_plan::experiment::{Experiment, Kubernetes, Lifetime};
+use dyno_plan::server::{ServerSpec, Setting};
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,6 +25,12 @@ pub(super) struct Place {
     pub taken: Vec<usize>,
     /// Whether it runs on this host.
     pub local: bool,
+    /// Other hosts that workers run on; none: this one.
+    pub clients: Vec<Reached>,
+    /// Agents on those hosts that start nothing, for their monitors.
+    pub beside: Vec<Far>,
+    /// What says what there is to remove, should this process be killed.
+    journal: Option<PathBuf>,
     held: Held,
 }
 
@@ -30,6 +41,10 @@ enum Held {
     Temporary(Spawned),
     /// A server as the file describes it.
     Server(Box<Described>),
+    /// Servers on other hosts.
+    Far(Vec<FarServer>),
+    /// Servers and workers in pods.
+    Pods(Box<InPods>),
 }
 
 /// A server and the words that describe it.
@@ -46,6 +61,8 @@ pub(super) struct Shared {
     kept: Option<Box<Described>>,
     /// Folders made so far.
     made: usize,
+    /// Hosts that are reached by ssh.
+    hosts: Hosts,
 }
 
 impl Shared {
@@ -64,8 +81,98 @@ pub(super) fn provide(
     home: &Path,
     below: &Path,
     shared: &mut Shared,
+    (machine, control, program): (&Machine, &Arc<Control>, &Path),
+) -> Result<Place, Failed> {
+    if let Some(kubernetes) = &spec.kubernetes {
+        return in_pods(spec, kubernetes, home, below, control);
+    }
+    let clients = shared.hosts.reach(&spec.ssh, &spec.ssh.clients, program)?;
+    let servers = shared.hosts.reach(&spec.ssh, &spec.ssh.servers, program)?;
+    let mut place = match &spec.server {
+        Some(server) if !servers.is_empty() => elsewhere(server, &servers, home, control)?,
+        _ => here(spec, home, below, shared, (machine, control))?,
+    };
+    if spec.monitors.enabled {
+        let watched = |host: &&Reached| !servers.iter().any(|server| server.way.name() == host.way.name());
+        for host in clients.iter().filter(watched) {
+            place.beside.push(host.agent(home)?);
+        }
+    }
+    Ok(Place { clients, ..place })
+}
+
+/// Servers and workers in pods; the first worker's agent makes clusters, because it can reach the servers.
+fn in_pods(
+    spec: &Experiment,
+    kubernetes: &Kubernetes,
+    home: &Path,
+    below: &Path,
+    control: &Arc<Control>,
+) -> Result<Place, Failed> {
+    let everywhere = Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let server =
+        spec.server.as_ref().map(|server| secured(&ServerSpec { address: everywhere, ..server.clone() }));
+    let own = Experiment { server: server.transpose()?, ..spec.clone() };
+    let name = format!("dyno-{}", random(4)?);
+    let journal = below.join(format!("kubernetes-{name}.json"));
+    let pods = InPods::start(&own, kubernetes, &name, &journal, control)
+        .map_err(|why| Failed::Unreachable(format!("kubernetes: {why}")))?;
+    let reached =
+        |way: &Way| Reached { way: way.clone(), program: "dyno".into(), directory: Some("/tmp".into()) };
+    let clients: Vec<Reached> = pods.workers.iter().map(reached).collect();
+    let beside = clients.iter().map(|client| client.agent(home)).collect::<Result<Vec<Far>, _>>()?;
+    let uris = match (&own.server, beside.first()) {
+        (Some(server), Some(agent)) => agent.form(server, &pods.servers, control)?,
+        _ => spec.target.iter().cloned().collect(),
+    };
+    let place = Place::new(uris, Vec::new(), false, Held::Pods(Box::new(pods)));
+    Ok(Place { clients, beside, journal: Some(journal), ..place })
+}
+
+/// So many random bytes as hexadecimal digits.
+fn random(count: usize) -> Result<String, Failed> {
+    let mut bytes = vec![0; count];
+    getrandom::fill(&mut bytes).map_err(|e| format!("no random numbers: {e}"))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Servers on other hosts: on each what the file describes.
+fn elsewhere(
+    server: &ServerSpec,
+    hosts: &[Reached],
+    home: &Path,
+    control: &Arc<Control>,
+) -> Result<Place, Failed> {
+    let mut started: Vec<FarServer> = Vec::new();
+    for host in hosts {
+        let address = server.address.map_or_else(|| host.address(), Ok)?;
+        let own = secured(&ServerSpec { address: Some(address), ..server.clone() })?;
+        started.push(FarServer::start(host.agent(home)?, &own, control)?);
+    }
+    let uris = started.iter().flat_map(|one| one.uris.clone()).collect();
+    Ok(Place::new(uris, Vec::new(), false, Held::Far(started)))
+}
+
+/// With a password, where anybody who reaches the address could come in without one.
+fn secured(server: &ServerSpec) -> Result<ServerSpec, Failed> {
+    let mut own = server.clone();
+    if server.listens().is_loopback()
+        || !server.kind.speaks_redis()
+        || server.options.contains_key("requirepass")
+    {
+        return Ok(own);
+    }
+    own.options.insert("requirepass".into(), Setting::Text(random(16)?));
+    Ok(own)
+}
+
+fn here(
+    spec: &Experiment,
+    home: &Path,
+    below: &Path,
+    shared: &mut Shared,
     (machine, control): (&Machine, &Arc<Control>),
-) -> Result<Place, String> {
+) -> Result<Place, Failed> {
     if let Some(server) = &spec.server {
         return described(spec, server, home, below, shared, (machine, control));
     }
@@ -73,12 +180,12 @@ pub(super) fn provide(
     if let Some(kind) = uri.strip_prefix("spawn:") {
         let found = find_server(Some(kind).filter(|kind| !kind.is_empty()));
         let Some((name, program)) = found else {
-            return Err(format!("target: no server of kind {kind:?} on PATH"));
+            return Err(format!("target: no server of kind {kind:?} on PATH").into());
         };
         let server = spawn(name, &program).map_err(|e| format!("{name}: {e}"))?;
         let uris = vec![format!("redis://127.0.0.1:{}", server.port)];
         let taken = server.core.into_iter().collect();
-        return Ok(Place { uris, taken, local: true, held: Held::Temporary(server) });
+        return Ok(Place::new(uris, taken, true, Held::Temporary(server)));
     }
     let uri = match uri.contains("{dir}") {
         true => {
@@ -89,7 +196,7 @@ pub(super) fn provide(
         false => uri,
     };
     let local = Target::parse(&uri).is_ok_and(|target| target.is_local());
-    Ok(Place { uris: vec![uri], taken: Vec::new(), local, held: Held::Nothing })
+    Ok(Place::new(vec![uri], Vec::new(), local, Held::Nothing))
 }
 
 fn described(
@@ -99,7 +206,7 @@ fn described(
     below: &Path,
     shared: &mut Shared,
     (machine, control): (&Machine, &Arc<Control>),
-) -> Result<Place, String> {
+) -> Result<Place, Failed> {
     let words = |error: crate::local::LocalError| format!("server: {error}");
     let mut kept = shared.kept.take();
     if kept.as_ref().is_some_and(|kept| kept.spec != *server || spec.server_lifetime == Lifetime::Run) {
@@ -111,7 +218,7 @@ fn described(
     let described = match kept {
         Some(mut kept) => {
             if let Some(died) = kept.server.died() {
-                return Err(format!("server: {died}"));
+                return Err(format!("server: {died}").into());
             }
             if kept.copied {
                 kept.server.restore().map_err(words)?;
@@ -130,13 +237,13 @@ fn described(
                 }
             };
             std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-            let started =
-                Server::start_under(server, &folder, machine, Some(control.clone())).map_err(words)?;
+            let started = Server::start_under(&secured(server)?, &folder, machine, Some(control.clone()))
+                .map_err(words)?;
             Box::new(Described { spec: server.clone(), server: started, copied: false })
         }
     };
     let (uris, taken) = (described.server.uris(), described.server.cores());
-    Ok(Place { uris, taken, local: true, held: Held::Server(described) })
+    Ok(Place::new(uris, taken, true, Held::Server(described)))
 }
 
 /// A folder for a shared server that does not exist yet.
@@ -146,6 +253,23 @@ fn fresh(below: &Path, number: usize) -> PathBuf {
 }
 
 impl Place {
+    fn new(uris: Vec<String>, taken: Vec<usize>, local: bool, held: Held) -> Self {
+        Place { uris, taken, local, clients: Vec::new(), beside: Vec::new(), journal: None, held }
+    }
+
+    /// Whether targets are reached from the workers alone.
+    pub fn is_in_pods(&self) -> bool {
+        matches!(self.held, Held::Pods(_))
+    }
+
+    /// Servers on other hosts.
+    pub fn far(&self) -> &[FarServer] {
+        match &self.held {
+            Held::Far(all) => all,
+            _ => &[],
+        }
+    }
+
     /// Facts about the server that was started.
     pub fn facts(&self) -> BTreeMap<String, String> {
         match &self.held {
@@ -158,13 +282,26 @@ impl Place {
             Held::Server(held) => {
                 held.server.facts().into_iter().map(|(key, value)| (format!("server.{key}"), value)).collect()
             }
+            Held::Pods(pods) => pods.facts(),
+            Held::Far(all) => {
+                let mut facts = BTreeMap::new();
+                for one in all {
+                    // A host that is lost says nothing any more.
+                    let (told, _) = one.facts().unwrap_or_default();
+                    let name = one.far().name();
+                    facts
+                        .extend(told.into_iter().map(|(key, value)| (format!("server-{name}.{key}"), value)));
+                }
+                facts
+            }
         }
     }
 
     /// Names and numbers of the server's processes.
     pub fn processes(&self) -> Vec<(String, u32)> {
         match &self.held {
-            Held::Nothing => Vec::new(),
+            // Those of other hosts are watched there.
+            Held::Nothing | Held::Far(_) | Held::Pods(_) => Vec::new(),
             Held::Temporary(server) => vec![(server.kind.clone(), server.pid())],
             Held::Server(held) => held.server.processes(),
         }
@@ -176,6 +313,11 @@ impl Place {
             Held::Nothing => None,
             Held::Temporary(server) => server.died(),
             Held::Server(held) => held.server.died(),
+            Held::Pods(pods) => pods.died(),
+            Held::Far(all) => all.iter().find_map(|one| match one.facts() {
+                Ok((_, died)) => died.map(|why| format!("{}: {why}", one.far().name())),
+                Err(error) => Some(error.to_string()),
+            }),
         }
     }
 
@@ -186,14 +328,32 @@ impl Place {
                 held.copied = true;
                 held.server.snapshot().map_err(|e| format!("server: {e}"))
             }
+            Held::Far(all) => all.iter().try_for_each(|one| one.loaded().map_err(|e| format!("server: {e}"))),
             _ => Ok(()),
         }
     }
 
     /// The end of the run: the server ends with it, or is kept for the next.
     pub fn end(self, spec: &Experiment, shared: &mut Shared) -> Result<(), String> {
+        // Agents end before what they watch.
+        drop(self.beside);
         match self.held {
+            Held::Pods(pods) => {
+                pods.remove().map_err(|e| format!("kubernetes: {e}"))?;
+                // What is gone needs no journal.
+                self.journal.map_or(Ok(()), |journal| {
+                    std::fs::remove_file(&journal).map_err(|e| format!("{}: {e}", journal.display()))
+                })
+            }
             Held::Nothing | Held::Temporary(_) => Ok(()),
+            Held::Far(all) => {
+                let ended: Vec<_> = all.into_iter().map(FarServer::stop).collect();
+                ended
+                    .into_iter()
+                    .collect::<Result<Vec<()>, _>>()
+                    .map(drop)
+                    .map_err(|e| format!("server: {e}"))
+            }
             Held::Server(mut held) => match spec.server_lifetime {
                 Lifetime::Shared if held.server.died().is_none() => {
                     shared.kept = Some(held);

@@ -92,7 +92,9 @@ fn of_cell(cell: &Cell, topology: &Topology) -> Vec<TreeError> {
     };
     let mut errors = Vec::new();
     let (mut of_server, mut of_client) = (None, None);
-    if let Some(server) = &spec.server {
+    // What is on other hosts is compared with them when it is started.
+    let server = spec.server.as_ref().filter(|_| spec.ssh.servers.is_empty() && spec.kubernetes.is_none());
+    if let Some(server) = server {
         let ports: Vec<u16> = (0..server.processes() as u16).map(|n| server.port.unwrap_or(0) + n).collect();
         match placement::plan(&server.placement, topology, &ports) {
             Ok(plans) => {
@@ -188,6 +190,9 @@ pub fn lacking(plan: &Plan, machine: &Machine) -> Vec<Lacking> {
 }
 
 fn lacks(spec: &Experiment, machine: &Machine) -> Option<String> {
+    if spec.server.is_some() && (!spec.ssh.servers.is_empty() || spec.kubernetes.is_some()) {
+        return None;
+    }
     if let Some(server) = &spec.server {
         let missing = program(server, machine).err()?.to_string();
         return Some(format!(

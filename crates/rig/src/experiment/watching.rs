@@ -1,18 +1,20 @@
 //! Monitors of an experiment's run: host, servers, workers, databases, exporters.
 
 use super::place::Place;
+use crate::remote::FarServer;
 use crate::session::Session;
 use crate::target::{Opened, Target};
 use crate::watch::{Watch, WatchPlan, server_process, watch_all};
+use crate::worker::Crew;
 use dyno_monitor::prometheus::Url;
 use dyno_plan::experiment::Experiment;
 use std::time::Duration;
 
-/// Has monitors look on, as the experiment says. `workers` are the processes that apply the load.
+/// Has monitors look on, as the experiment says: at this host, and at the others by their agents.
 pub(super) fn begin(
     spec: &Experiment,
     place: &Place,
-    workers: &[u32],
+    crew: &Crew,
     session: &mut Session<'_>,
 ) -> Result<(), String> {
     let monitors = &spec.monitors;
@@ -28,7 +30,7 @@ pub(super) fn begin(
             .push((name.clone(), Url::parse(url).map_err(|e| format!("monitors.prometheus.{name}: {e}"))?));
     }
     let (mut opened, mut words): (Vec<Opened>, Vec<String>) = (Vec::new(), Vec::new());
-    for uri in &place.uris {
+    for uri in place.uris.iter().filter(|_| !place.is_in_pods()) {
         // An embedded store says nothing of itself, and opening it again would be in its way.
         let target = Target::parse(uri).map_err(|refused| refused.0);
         if matches!(target, Ok(Target::Redis(_) | Target::Mongo(_)) | Err(_)) {
@@ -46,7 +48,7 @@ pub(super) fn begin(
     if processes.is_empty() {
         processes = numbered("server", &opened.iter().filter_map(server_process).collect::<Vec<_>>());
     }
-    processes.extend(numbered("worker", workers));
+    processes.extend(numbered("worker", &crew.pids()));
     let plan = WatchPlan {
         interval: Duration::from_nanos(monitors.interval.0),
         processes,
@@ -57,9 +59,27 @@ pub(super) fn begin(
     let sources = watch_all(&opened.iter().collect::<Vec<_>>());
     let directory = session.writer().map(|writer| writer.path().to_owned());
     let watch = Watch::start(sources, &plan, directory.as_deref());
-    session.watch(watch.map_err(|e| format!("cannot start the monitors: {e}"))?);
+    let watch = watch.map_err(|e| format!("cannot start the monitors: {e}"))?;
+    elsewhere(place, crew, plan.interval, &watch)?;
+    session.watch(watch);
     if let Some(writer) = session.writer() {
         words.iter().for_each(|words| writer.event("monitor", words));
+    }
+    Ok(())
+}
+
+/// Has the agents of other hosts tell what they read there.
+fn elsewhere(place: &Place, crew: &Crew, interval: Duration, watch: &Watch) -> Result<(), String> {
+    let servers = place.far();
+    for (at, far) in servers.iter().map(FarServer::far).chain(&place.beside).enumerate() {
+        let name = far.name();
+        let mut processes = numbered(&format!("worker-{name}"), &crew.pids_on(name));
+        for (process, pid) in servers.get(at).map_or(&[][..], |server| &server.processes) {
+            processes.push((format!("server-{name}-{process}"), *pid));
+        }
+        // One of those who can reach the databases asks them.
+        let databases = if place.is_in_pods() && at == 0 { &place.uris[..] } else { &[] };
+        far.watch(interval, &processes, databases, watch.sink()).map_err(|e| format!("monitors: {e}"))?;
     }
     Ok(())
 }

@@ -54,7 +54,7 @@ fn until(patience: Duration, mut step: impl FnMut() -> Result<(), String>) -> Re
 }
 
 fn client(spec: &ServerSpec, node: &Node) -> Result<Client, String> {
-    Client::connect(node.port, password(spec).as_deref(), COMMAND)
+    Client::connect(node.socket(), password(spec).as_deref(), COMMAND)
 }
 
 /// First and last slot of primary `i` of `n`.
@@ -79,7 +79,7 @@ fn slots_and_meeting(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
     }
     let mut first = client(spec, nodes[0])?;
     for node in &nodes[1..] {
-        first.call(&["CLUSTER", "MEET", "127.0.0.1", &node.port.to_string()])?;
+        first.call(&["CLUSTER", "MEET", &node.address.to_string(), &node.port.to_string()])?;
     }
     Ok(())
 }
@@ -146,7 +146,7 @@ fn whole(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
 }
 
 fn host(node: &Node) -> String {
-    format!("127.0.0.1:{}", node.port)
+    node.socket().to_string()
 }
 
 /// A direct connection to one member.

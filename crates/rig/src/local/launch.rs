@@ -12,6 +12,7 @@ use super::process;
 use super::undo::{Journal, Undo};
 use dyno_monitor::topology::Topology;
 use dyno_plan::server::{Limits, Placement};
+use dyno_types::shell::quoted;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -96,16 +97,7 @@ impl Launch<'_> {
     pub(super) fn words(&self) -> String {
         let program = self.program.display().to_string();
         let words = self.prefix.iter().chain([&program]).chain(self.arguments);
-        words.map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
-    }
-}
-
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_=./:,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
+        quoted(&words.collect::<Vec<_>>())
     }
 }
 

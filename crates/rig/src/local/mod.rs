@@ -11,6 +11,7 @@
 
 mod cgroup;
 mod cluster;
+mod elsewhere;
 mod error;
 mod launch;
 mod machine;
@@ -24,6 +25,8 @@ mod storage;
 pub mod tuning;
 pub mod undo;
 
+pub(crate) use elsewhere::form_elsewhere;
+pub use elsewhere::{Contained, contained};
 pub use error::LocalError;
 pub use launch::Confinement;
 pub use machine::Machine;

@@ -63,7 +63,7 @@ pub(super) fn ports(spec: &ServerSpec) -> Result<Vec<u16>, LocalError> {
     let count = spec.processes() as u16;
     let bus = spec.topology == dyno_plan::server::Topology::Cluster;
     let taken = |port: u16| {
-        let busy = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_err();
+        let busy = |port: u16| TcpListener::bind((spec.listens(), port)).is_err();
         if busy(port) { Some(port) } else { Some(port + 10_000).filter(|bus_port| bus && busy(*bus_port)) }
     };
     if let Some(first) = spec.port {

@@ -34,10 +34,13 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Connects to a loopback port, with a password where one is needed.
-    pub(crate) fn connect(port: u16, password: Option<&str>, patience: Duration) -> Result<Self, String> {
-        let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let words = |e: std::io::Error| format!("127.0.0.1:{port}: {e}");
+    /// Connects, with a password where one is needed.
+    pub(crate) fn connect(
+        address: SocketAddr,
+        password: Option<&str>,
+        patience: Duration,
+    ) -> Result<Self, String> {
+        let words = |e: std::io::Error| format!("{address}: {e}");
         let stream = TcpStream::connect_timeout(&address, patience).map_err(words)?;
         stream.set_read_timeout(Some(patience)).map_err(words)?;
         stream.set_write_timeout(Some(patience)).map_err(words)?;

@@ -125,6 +125,7 @@ impl Server {
             let node = Node {
                 home: home.join(&name),
                 data: base.join(format!("{name}.data")),
+                address: self.spec.listens(),
                 port,
                 instance: i / each,
                 cores: plan.cpus.as_ref().map(Vec::len),

@@ -9,7 +9,7 @@ pub use sources::{server_process, watch, watch_all};
 
 use dyno_analysis::monitored;
 use dyno_monitor::prometheus::{PrometheusSource, Url};
-use dyno_monitor::{Cost, HostSource, Marker, Monitor, ProcessSource, Roots, Source};
+use dyno_monitor::{Cost, HostSource, Marker, Monitor, ProcessSource, Roots, Sink, Source};
 use dyno_rundir::monitor::MonitorWriter;
 use dyno_rundir::schema::Monitored;
 use seen::Seen;
@@ -88,6 +88,16 @@ impl Watch {
     pub(crate) fn monitored(&self, from: SystemTime, to: SystemTime) -> Monitored {
         let ms = |time| dyno_monitor::unix_ns(time) as f64 / 1e6;
         monitored(&self.seen().recording, ms(from), ms(to))
+    }
+
+    /// Takes what monitors elsewhere read.
+    pub(crate) fn sink(&self) -> Arc<Mutex<dyn Sink>> {
+        self.seen.clone()
+    }
+
+    /// Sources that answer no more.
+    pub(crate) fn silent(&self) -> Vec<String> {
+        self.seen().silent()
     }
 
     /// What the database says of itself now, if it does.

@@ -39,6 +39,8 @@ pub(super) struct Seen {
     interval: Duration,
     nodes: BTreeMap<String, Node>,
     events: Vec<(SystemTime, String)>,
+    /// How often a source has not answered, since it last did.
+    silent: BTreeMap<String, u32>,
 }
 
 impl Seen {
@@ -50,7 +52,13 @@ impl Seen {
             interval,
             nodes: BTreeMap::new(),
             events: Vec::new(),
+            silent: BTreeMap::new(),
         }
+    }
+
+    /// Sources that have answered no more, twice or oftener.
+    pub fn silent(&self) -> Vec<String> {
+        self.silent.iter().filter(|(_, times)| **times >= 2).map(|(source, _)| source.clone()).collect()
     }
 
     pub fn failure(&self) -> Option<&str> {
@@ -118,6 +126,10 @@ fn kind(kind: Kind) -> monitor::Kind {
 
 impl Sink for Seen {
     fn sample(&mut self, source: &str, at_ns: u64, sample: Option<&Sample>) {
+        match sample {
+            Some(_) => drop(self.silent.remove(source)),
+            None => *self.silent.entry(source.to_owned()).or_default() += 1,
+        }
         let readings = sample.map_or(&[][..], Sample::readings);
         if source.starts_with("database") {
             self.node(source, at_ns, sample);

@@ -6,19 +6,21 @@ use super::serve::unix_ns;
 use super::{Assignment, Done, FromWorker, Stage, ToWorker};
 use crate::apparatus::{Apparatus, Applied, Nature};
 use crate::parts::Seconds;
+use crate::remote::{Offset, Way};
 use crate::work::Prepared;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_record::Totals;
 use dyno_types::{Outcome, Refused};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// How long a worker may take to open its target.
-const READY: Duration = Duration::from_secs(60);
+pub(super) const READY: Duration = Duration::from_secs(60);
 /// How long it may take to connect its users.
 const CONNECT: Duration = Duration::from_secs(120);
 /// How long it may take to make collections and indexes and to look for records.
@@ -33,6 +35,10 @@ pub struct Recruit {
     pub command: Command,
     /// What it is to do.
     pub assignment: Assignment,
+    /// The way to the other host that it runs on.
+    pub way: Option<Way>,
+    /// Where its words for people go: its standard error.
+    pub log: PathBuf,
 }
 
 /// Why workers could not be brought to work.
@@ -71,7 +77,12 @@ pub(super) struct Member {
     /// Which target it works on.
     pub(super) instance: usize,
     pub(super) number: usize,
-    pub(super) pid: u32,
+    /// Its process number, on its own host once it has said hello.
+    pub(super) pid: AtomicU32,
+    pub(super) way: Option<Way>,
+    pub(super) log: PathBuf,
+    /// Its clock beside ours.
+    pub(super) clock: Mutex<Offset>,
 }
 
 /// What one target's workers did in the last phase.
@@ -87,7 +98,7 @@ pub struct Part {
 
 /// Workers that are ready.
 pub struct Crew {
-    members: Vec<Member>,
+    pub(super) members: Vec<Member>,
     told: Mutex<Receiver<(usize, Told)>>,
     ending: Arc<AtomicBool>,
     nature: Nature,
@@ -100,7 +111,7 @@ pub struct Crew {
     lost: Mutex<Vec<String>>,
 }
 
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -174,9 +185,10 @@ impl Crew {
         Ok(found)
     }
 
-    /// Process numbers of the workers.
+    /// Process numbers of the workers of this host.
     pub fn pids(&self) -> Vec<u32> {
-        self.members.iter().map(|member| member.pid).collect()
+        let own = self.members.iter().filter(|member| member.way.is_none());
+        own.map(|member| member.pid.load(Ordering::Relaxed)).collect()
     }
 
     /// What each target's workers did in the last phase.
@@ -189,7 +201,7 @@ impl Crew {
         held(&self.lost).clone()
     }
 
-    fn say(&self, worker: usize, message: &ToWorker) {
+    pub(super) fn say(&self, worker: usize, message: &ToWorker) {
         if let Some(pipe) = held(&self.members[worker].input).as_mut() {
             // A worker that is gone shows at the other end.
             let _ = write_frame(pipe, &Frame::Message(message));
@@ -201,7 +213,7 @@ impl Crew {
     }
 
     /// One answer of each of `workers` that `is` it.
-    fn answers(
+    pub(super) fn answers(
         &self,
         control: &Control,
         workers: &[usize],
@@ -219,6 +231,9 @@ impl Crew {
             let left = end.saturating_duration_since(Instant::now());
             match told.recv_timeout(left.min(Duration::from_millis(50))) {
                 Ok((worker, Told::Message(word))) if is(&word) => answers.push((worker, word)),
+                Ok((worker, Told::Message(FromWorker::Hello { pid, .. }))) => {
+                    self.members[worker].pid.store(pid, Ordering::Relaxed);
+                }
                 Ok((worker, Told::Message(FromWorker::Failed { unreachable, words }))) => {
                     return Err(self.failed(worker, unreachable, words));
                 }
@@ -250,20 +265,25 @@ impl Crew {
         let end = Instant::now() + Duration::from_millis(500);
         let mut child = held(&self.members[worker].child);
         loop {
+            let member = &self.members[worker];
+            let told = member.way.as_ref().map_or_else(|| words.to_owned(), |way| way.lost(&member.log));
             match child.try_wait() {
-                Ok(Some(status)) => return format!("{} was lost: {words} ({status})", self.name(worker)),
+                Ok(Some(status)) => return format!("{} was lost: {told} ({status})", self.name(worker)),
                 Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
-                _ => return format!("{} was lost: {words}", self.name(worker)),
+                _ => return format!("{} was lost: {told}", self.name(worker)),
             }
         }
     }
 
     fn name(&self, worker: usize) -> String {
-        format!("worker {} (process {})", worker + 1, self.members[worker].pid)
+        let member = &self.members[worker];
+        let on = member.way.as_ref().map_or(String::new(), |way| format!(" on {}", way.name()));
+        format!("worker {} (process {}{on})", worker + 1, member.pid.load(Ordering::Relaxed))
     }
 
     /// Connects all and lets them begin at the same instant. True if they have begun.
     fn begin(&self, stage: Stage, control: &Control) -> Result<bool, CrewError> {
+        let widest_ns = self.ask_clocks(control)?;
         let prepared = held(&self.prepared).clone();
         for (worker, member) in self.members.iter().enumerate() {
             let prepared = prepared[member.instance].clone();
@@ -295,8 +315,12 @@ impl Crew {
                 _ => {}
             }
         }
-        let at_ns = unix_ns() + AHEAD_NS;
-        self.say_all(&ToWorker::Begin { at_ns });
+        // The word must be everywhere before the time comes: ten ways to the farthest worker are enough.
+        let at_ns = unix_ns() + AHEAD_NS + 20 * widest_ns;
+        for (worker, member) in self.members.iter().enumerate() {
+            let at_ns = at_ns.saturating_add_signed(held(&member.clock).ns);
+            self.say(worker, &ToWorker::Begin { at_ns });
+        }
         control.announce(UNIX_EPOCH + Duration::from_nanos(at_ns));
         Ok(true)
     }
@@ -329,7 +353,10 @@ impl Crew {
                     if let Some(why) = &ended.ended_early {
                         held(&self.lost).push(format!("{} ended early: {why}", self.name(worker)));
                     }
-                    done[worker] = Some(ended);
+                    // On our clock.
+                    let offset_ns = held(&self.members[worker].clock).ns;
+                    let epoch_ns = ended.epoch_ns.saturating_add_signed(-offset_ns);
+                    done[worker] = Some(Done { epoch_ns, ..ended });
                     open -= 1;
                 }
                 Ok((worker, Told::Message(FromWorker::Failed { unreachable, words }))) => {

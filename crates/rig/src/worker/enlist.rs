@@ -6,12 +6,13 @@ use super::serve::unix_ns;
 use super::{PROTOCOL, ToWorker};
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
+use std::sync::atomic::AtomicU32;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 
 /// Starts a worker and says the first words.
 pub(super) fn enlist(recruit: Recruit, at: usize, tell: &Sender<(usize, Told)>) -> Result<Member, CrewError> {
-    let Recruit { mut command, assignment } = recruit;
+    let Recruit { mut command, assignment, way, log } = recruit;
     let trouble = |words: String| CrewError::Worker(format!("worker {}: {words}", at + 1));
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     // Ctrl-C in a terminal goes to the foreground group; workers are told by the controller.
@@ -52,5 +53,6 @@ pub(super) fn enlist(recruit: Recruit, at: usize, tell: &Sender<(usize, Told)>) 
         .spawn(listen)
         .map_err(|e| trouble(e.to_string()))?;
     let input = Arc::new(Mutex::new(Some(input)));
-    Ok(Member { child: Mutex::new(child), input, instance, number, pid })
+    let pid = AtomicU32::new(pid);
+    Ok(Member { child: Mutex::new(child), input, instance, number, pid, way, log, clock: Mutex::default() })
 }

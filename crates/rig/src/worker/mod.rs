@@ -2,7 +2,7 @@
 //!
 //! A worker is this program in a process of its own: it applies load and nothing else, under the placement and the limits
 //! that the controller starts it with. `frame` is how messages are cut, `serve` the worker's end, `crew` the
-//! controller's, `enlist` the start of a worker.
+//! controller's, `enlist` the start of a worker, `clocks` what other hosts' clocks say.
 //!
 //! ```text
 //! controller                      worker
@@ -12,6 +12,8 @@
 //!                  <-------------  ready    (or failed)
 //!   prepare        ------------->           the first worker of a target: collections, are records there?
 //!                  <-------------  prepared
+//!   clock          ------------->           of workers on other hosts, several times
+//!                  <-------------  clock
 //!   start PHASE    ------------->           connects
 //!                  <-------------  connected
 //!   begin AT       ------------->           the same instant for all
@@ -21,6 +23,7 @@
 //!   stop, abort    ------------->           any time
 //! ```
 
+mod clocks;
 mod crew;
 mod enlist;
 mod frame;
@@ -37,7 +40,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of the protocol; both ends must speak the same.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// How long a worker goes on without a word, milliseconds.
 pub const LEASE_MS: u64 = 1_000;
@@ -98,6 +101,8 @@ pub enum ToWorker {
     },
     /// What to do.
     Assign(Box<Assignment>),
+    /// Asks for the worker's clock.
+    Clock,
     /// Makes collections ready and looks for records.
     Prepare,
     /// Connects for a phase.
@@ -137,6 +142,11 @@ pub enum FromWorker {
         /// The controller's time as heard, nanoseconds.
         heard_ns: u64,
         /// Its own Unix time, nanoseconds.
+        now_ns: u64,
+    },
+    /// Its clock.
+    Clock {
+        /// Its Unix time, nanoseconds.
         now_ns: u64,
     },
     /// The target answers.

@@ -188,6 +188,7 @@ impl<W: Write + Send> Worker<'_, W> {
                     place = Some(opened);
                     ready
                 }),
+                ToWorker::Clock => Ok(FromWorker::Clock { now_ns: unix_ns() }),
                 ToWorker::Prepare => match &mut place {
                     Some(place) => prepare(place).map(FromWorker::Prepared),
                     None => Err(early()),

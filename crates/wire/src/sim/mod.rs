@@ -24,6 +24,8 @@ pub struct SimOptions {
     pub service: Service,
     /// Requests served at once; `None` is without bound (a delay).
     pub capacity: Option<u32>,
+    /// By which part of itself the service time grows each second of virtual time; negative: it shrinks, never below a tenth.
+    pub growth: f64,
     /// Stalls as (begin, length) in nanoseconds of virtual time, ascending, not overlapping.
     pub stalls: Vec<(u64, u64)>,
     /// Seed of the service times.
@@ -32,7 +34,13 @@ pub struct SimOptions {
 
 impl Default for SimOptions {
     fn default() -> Self {
-        SimOptions { service: Service::Constant(100_000), capacity: Some(1), stalls: Vec::new(), seed: 1 }
+        SimOptions {
+            service: Service::Constant(100_000),
+            capacity: Some(1),
+            growth: 0.0,
+            stalls: Vec::new(),
+            seed: 1,
+        }
     }
 }
 
@@ -61,6 +69,9 @@ impl SimServer {
                 (-(1.0 - u).ln() * mean).round() as u64
             }
         };
+        let grown = (1.0 + self.options.growth * now_ns as f64 / 1e9).max(0.1);
+        let service =
+            if self.options.growth == 0.0 { service } else { (service as f64 * grown).round() as u64 };
         self.served += 1;
         let now = self.working(now_ns);
         let begin = match self.free.pop() {
@@ -118,6 +129,16 @@ mod tests {
         assert_eq!(s.arrive(95), 1105);
         assert_eq!(s.arrive(500), 1115);
         assert_eq!(s.arrive(2000), 2010);
+    }
+
+    #[test]
+    fn service_grows_with_time() {
+        let service = Service::Constant(1_000);
+        let mut s = SimServer::new(SimOptions { service, growth: 0.5, ..SimOptions::default() });
+        assert_eq!(s.arrive(0), 1_000);
+        assert_eq!(s.arrive(2_000_000_000), 2_000_002_000);
+        let mut s = SimServer::new(SimOptions { service, growth: -0.5, ..SimOptions::default() });
+        assert_eq!(s.arrive(9_000_000_000), 9_000_000_100);
     }
 
     #[test]

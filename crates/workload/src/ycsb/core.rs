@@ -10,7 +10,7 @@
 use super::config::{CoreConfig, ScanLengths};
 use super::content::CoreContent;
 use super::earlier::Earlier;
-use super::operations::{MetricOf, Operation, run_metrics};
+use super::operations::{MetricOf, Operation, asked, run_metrics};
 use super::properties::BadProperty;
 use super::requests::Chooser;
 use crate::distributions::{THETA, Zipfian};
@@ -39,6 +39,8 @@ enum Phase {
 #[derive(Debug)]
 struct Run {
     mix: Mix,
+    /// Share of each metric, as written.
+    asked: Vec<f64>,
     /// Metric of each operation, by its place in [`OPERATIONS`].
     metric: MetricOf,
     /// Operation of each metric that is one.
@@ -94,6 +96,7 @@ impl CoreWorkload {
             keys: Keyed::new(seed, Purpose::Key),
             phase: Phase::Run(Box::new(Run {
                 mix,
+                asked: asked(&weights, &metric, metrics.len()),
                 metric,
                 operation,
                 chooser: Chooser::new(config),
@@ -301,6 +304,13 @@ impl Workload for CoreWorkload {
         match &self.phase {
             Phase::Load { .. } => true,
             Phase::Run(run) => matches!(run.mix.share(Operation::Insert as usize), 0.0 | 1.0),
+        }
+    }
+
+    fn asked(&self) -> Vec<f64> {
+        match &self.phase {
+            Phase::Load { .. } => Vec::new(),
+            Phase::Run(run) => run.asked.clone(),
         }
     }
 

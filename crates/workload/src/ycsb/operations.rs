@@ -55,3 +55,16 @@ pub(super) fn run_metrics(
     names.push("CLEANUP".into());
     (names, metric, operations)
 }
+
+/// Share of each of `count` metrics as the weights say it; a read-modify-write is a read and an update, too.
+pub(super) fn asked(weights: &[f64; OPERATIONS.len()], metric: &MetricOf, count: usize) -> Vec<f64> {
+    let mut shares = vec![f64::NAN; count];
+    let both = weights[Operation::ReadModifyWrite as usize];
+    for (operation, _) in OPERATIONS {
+        let more = if matches!(operation, Operation::Read | Operation::Update) { both } else { 0.0 };
+        if let Some(share) = shares.get_mut(metric[operation as usize] as usize) {
+            *share = weights[operation as usize] + more;
+        }
+    }
+    shares
+}

@@ -6,7 +6,7 @@ use dyno_plan::server::ServerSpec;
 
 const RESERVED: [(&str, &str); 6] = [
     ("port", "port"),
-    ("bind", "nothing: servers listen on 127.0.0.1"),
+    ("bind", "address"),
     ("dir", "data.path"),
     ("flagfile", "options"),
     ("pidfile", "nothing"),
@@ -19,7 +19,7 @@ const EACH_THREAD: u64 = 256 << 20;
 pub(super) fn tell(spec: &ServerSpec, node: &Node) -> Result<Told, LocalError> {
     reserved(spec, &RESERVED)?;
     let mut own = vec![
-        ("bind", "127.0.0.1".to_owned()),
+        ("bind", node.address.to_string()),
         ("port", node.port.to_string()),
         ("dir", node.data.display().to_string()),
         // With a name it writes all data at its end, which only a snapshot needs.

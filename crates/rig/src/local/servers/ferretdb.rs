@@ -16,7 +16,7 @@ pub(super) fn tell(spec: &ServerSpec, node: &Node) -> Result<Told, LocalError> {
     let own = [
         ("handler", "sqlite".to_owned()),
         ("sqlite-url", format!("file:{}/", node.data.display())),
-        ("listen-addr", format!("127.0.0.1:{}", node.port)),
+        ("listen-addr", node.socket().to_string()),
         ("debug-addr", "-".into()),
         ("telemetry", "disable".into()),
         ("state-dir", node.data.display().to_string()),

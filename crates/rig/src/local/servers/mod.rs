@@ -10,6 +10,7 @@ mod tests;
 
 use super::error::LocalError;
 use dyno_plan::server::{ServerKind, ServerSpec, Setting, Topology};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// One process to be started.
@@ -17,6 +18,8 @@ use std::path::PathBuf;
 pub(crate) struct Node {
     /// `redis-17001`.
     pub name: String,
+    /// Where it listens.
+    pub address: IpAddr,
     /// Its port.
     pub port: u16,
     /// Its configuration and log.
@@ -30,6 +33,11 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    /// Where it is reached.
+    pub(crate) fn socket(&self) -> SocketAddr {
+        SocketAddr::new(self.address, self.port)
+    }
+
     /// Where it says what happens.
     pub(crate) fn log(&self) -> PathBuf {
         self.home.join("log")
@@ -71,6 +79,14 @@ pub(crate) fn ready(spec: &ServerSpec, node: &Node, pid: u32) -> Result<(), Stri
     }
 }
 
+/// Whether a server elsewhere answers; otherwise what it says.
+pub(crate) fn answers(spec: &ServerSpec, node: &Node) -> Result<(), String> {
+    match spec.kind.speaks_redis() {
+        true => redis::ready(spec, node, None),
+        false => mongod::ready(node),
+    }
+}
+
 /// Has a server write its data to disk and end, where that takes more than SIGTERM; false if SIGTERM is enough.
 pub(crate) fn save_and_end(spec: &ServerSpec, node: &Node) -> bool {
     spec.kind.speaks_redis() && redis::save_and_end(spec, node)
@@ -78,7 +94,7 @@ pub(crate) fn save_and_end(spec: &ServerSpec, node: &Node) -> bool {
 
 /// The URI of an instance whose first node comes first.
 pub(crate) fn uri(spec: &ServerSpec, nodes: &[&Node]) -> String {
-    let hosts: Vec<String> = nodes.iter().map(|node| format!("127.0.0.1:{}", node.port)).collect();
+    let hosts: Vec<String> = nodes.iter().map(|node| node.socket().to_string()).collect();
     let hosts = hosts.join(",");
     match (spec.kind.speaks_redis(), spec.topology) {
         (true, Topology::Cluster) => format!("redis://{}{hosts}?cluster=true", redis::login(spec)),

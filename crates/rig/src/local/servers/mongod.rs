@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 const RESERVED: [(&str, &str); 12] = [
     ("net.port", "port"),
-    ("net.bindIp", "nothing: servers listen on 127.0.0.1"),
-    ("net.bindIpAll", "nothing: servers listen on 127.0.0.1"),
+    ("net.bindIp", "address"),
+    ("net.bindIpAll", "address"),
     ("storage.dbPath", "data.path"),
     ("storage.engine", "engine"),
     ("storage.journal.enabled", "journal"),
@@ -29,7 +29,7 @@ pub(super) fn tell(spec: &ServerSpec, node: &Node, version: &str) -> Result<Told
     let text = |text: &str| Setting::Text(text.to_owned());
     let mut keys: BTreeMap<String, Setting> = BTreeMap::new();
     let mut add = |key: &str, value: Setting| keys.insert(key.to_owned(), value);
-    add("net.bindIp", text("127.0.0.1"));
+    add("net.bindIp", text(&node.address.to_string()));
     add("net.port", Setting::Whole(node.port.into()));
     add("net.unixDomainSocket.enabled", Setting::Switch(false));
     add("storage.dbPath", text(&node.data.display().to_string()));
@@ -135,7 +135,7 @@ fn write(map: &BTreeMap<String, Yaml>, depth: usize, out: &mut String) {
 
 /// Ready is who answers a client's greeting and questions.
 pub(super) fn ready(node: &Node) -> Result<(), String> {
-    let uri = format!("mongodb://127.0.0.1:{}/?directConnection=true", node.port);
+    let uri = format!("mongodb://{}/?directConnection=true", node.socket());
     let options = MongoOptions::from_uri(&uri).map_err(|refused| refused.0)?;
     mongo::probe(&Arc::new(options), None).map(drop).map_err(|e| e.to_string())
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 const RESERVED: [(&str, &str); 12] = [
     ("port", "port"),
-    ("bind", "nothing: servers listen on 127.0.0.1"),
-    ("unixsocket", "nothing: servers listen on 127.0.0.1"),
+    ("bind", "address"),
+    ("unixsocket", "address"),
     ("dir", "data.path"),
     ("daemonize", "nothing: dyno must see the process end"),
     ("supervised", "nothing: dyno must see the process end"),
@@ -25,7 +25,7 @@ pub(super) fn tell(spec: &ServerSpec, node: &Node) -> Result<Told, LocalError> {
     reserved(spec, &RESERVED)?;
     let on = |on: bool| if on { "yes" } else { "no" }.to_owned();
     let mut lines = vec![
-        ("bind", "127.0.0.1".to_owned()),
+        ("bind", node.address.to_string()),
         ("port", node.port.to_string()),
         ("dir", quoted(&node.data.display().to_string())),
         ("daemonize", on(false)),
@@ -91,7 +91,7 @@ pub(super) fn login(spec: &ServerSpec) -> String {
 
 /// Ready is who answers PING, has loaded its data, and is the process that was started.
 pub(super) fn ready(spec: &ServerSpec, node: &Node, pid: Option<u32>) -> Result<(), String> {
-    let mut client = Client::connect(node.port, password(spec).as_deref(), Duration::from_secs(2))?;
+    let mut client = Client::connect(node.socket(), password(spec).as_deref(), Duration::from_secs(2))?;
     let pong = client.call(&["PING"])?;
     if pong.text() != "PONG" {
         return Err(format!("it answers {:?} to PING", pong.text()));
@@ -102,14 +102,14 @@ pub(super) fn ready(spec: &ServerSpec, node: &Node, pid: Option<u32>) -> Result<
         info.text().lines().find_map(|line| line.strip_prefix("process_id:")?.trim().parse::<u32>().ok());
     match own {
         Some(own) if own != pid => {
-            Err(format!("process {own} answers on port {}, not process {pid}", node.port))
+            Err(format!("process {own} answers on {}, not process {pid}", node.socket()))
         }
         _ => Ok(()),
     }
 }
 
 pub(super) fn save_and_end(spec: &ServerSpec, node: &Node) -> bool {
-    let client = Client::connect(node.port, password(spec).as_deref(), Duration::from_secs(2));
+    let client = Client::connect(node.socket(), password(spec).as_deref(), Duration::from_secs(2));
     // The server closes the connection instead of answering; how it ended shows in its exit.
     client.is_ok_and(|mut client| client.send(&["SHUTDOWN", "SAVE"]).is_ok())
 }

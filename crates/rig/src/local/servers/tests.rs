@@ -3,6 +3,7 @@ use super::*;
 fn node(kind: &str) -> Node {
     Node {
         name: format!("{kind}-7000"),
+        address: std::net::Ipv4Addr::LOCALHOST.into(),
         port: 7000,
         home: "/run/h".into(),
         data: "/data/d".into(),

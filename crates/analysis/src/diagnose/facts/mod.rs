@@ -1,5 +1,8 @@
 //! A run directory as named figures. What was not measured has no name here.
 
+mod database;
+mod fall;
+
 use crate::interval::median;
 use crate::series::mean;
 use dyno_rundir::RunDir;
@@ -9,10 +12,33 @@ use std::collections::BTreeMap;
 
 /// All names that rules may use.
 pub const KNOWN: &[&str] = &[
+    "burst.after_per_s",
+    "burst.before_per_s",
+    "burst.looked_at",
+    "burst.ratio",
+    "burst.signs",
+    "burst.work_changed",
+    "cache.dirty_share",
+    "cache.evicted_by_users_per_op",
+    "cache.used_share",
     "client.busy",
     "client.lag_share",
     "closed.queue",
     "closed.users",
+    "database.conflicts_per_op",
+    "database.delayed_syncs_per_s",
+    "database.evicted_per_op",
+    "database.flow_control_share",
+    "database.memory_of_limit",
+    "database.misses",
+    "database.queue",
+    "database.refused_per_s",
+    "database.saving_share",
+    "database.scanned_per_op",
+    "database.scanned_per_returned",
+    "disk.bytes_per_request",
+    "disk.bytes_per_s",
+    "disk.bytes_variation",
     "disk.queue",
     "disk.reads_per_op",
     "disk.reads_per_s",
@@ -22,8 +48,16 @@ pub const KNOWN: &[&str] = &[
     "host.cpu.busy",
     "host.cpu.others",
     "host.cpu.steal",
+    "host.frequency",
+    "host.numa_remote",
+    "host.softirq_core",
+    "host.swapped_per_s",
+    "host.thermal_per_s",
+    "journal.sync_share",
     "network.bytes_per_s",
+    "network.drops_per_s",
     "network.retransmitted",
+    "network.retransmitted_per_s",
     "network.variation",
     "pressure.cpu",
     "pressure.io",
@@ -37,6 +71,7 @@ pub const KNOWN: &[&str] = &[
     "server.thread_share",
     "server.throttled",
     "server.throttled_periods",
+    "tickets.used_share",
 ];
 
 /// Figures by name.
@@ -75,7 +110,14 @@ pub fn facts(run: &RunDir, recording: Option<&Recording>) -> Facts {
     let edges = recorded.and_then(|recorded| run.edges(recorded).ok().flatten());
     if let (Some(recording), Some((from_ms, to_ms))) = (recording, edges) {
         watched(&mut facts, recording, phase, (from_ms, to_ms));
+        database::database(&mut facts, recording, phase.throughput, (from_ms, to_ms));
     }
+    let disk = phase.monitor.as_ref().and_then(|seen| seen.host.as_ref()?.disk.as_ref());
+    let seen = recording
+        .zip(edges)
+        .zip(disk)
+        .map(|((recording, (from, _)), disk)| (recording, disk.name.as_str(), from));
+    fall::fall(&mut facts, run, seen);
     facts
 }
 
@@ -119,6 +161,10 @@ fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {
             facts.set("disk.writes_per_op", Some(disk.writes_per_s / phase.throughput.max(1e-9)));
             facts.set("disk.writes_per_s", Some(disk.writes_per_s));
             facts.set("disk.queue", disk.queue);
+            let (bytes, requests) =
+                (disk.read_bytes_per_s + disk.written_bytes_per_s, disk.reads_per_s + disk.writes_per_s);
+            facts.set("disk.bytes_per_s", Some(bytes));
+            facts.set("disk.bytes_per_request", (requests > 0.0).then(|| bytes / requests));
         }
     }
     // Embedded stores live in the workers.
@@ -173,7 +219,13 @@ fn watched(facts: &mut Facts, recording: &Recording, phase: &Phase, (from, to): 
     if let Some(disk) = phase.monitor.as_ref().and_then(|seen| seen.host.as_ref()?.disk.as_ref()) {
         let reads = per_interval(recording, &format!("disk.{}.reads", disk.name), from, to);
         facts.set("disk.reads_variation", variation(&reads));
+        let of = |what: &str| per_interval(recording, &format!("disk.{}.{what}", disk.name), from, to);
+        let bytes: Vec<f64> =
+            of("read_bytes").iter().zip(of("written_bytes")).map(|(read, written)| read + written).collect();
+        facts.set("disk.bytes_variation", variation(&bytes));
     }
+    facts.set("network.retransmitted_per_s", again);
+    host(facts, recording, (from, to));
     let interfaces: Vec<String> = recording
         .names("host")
         .filter_map(|name| name.strip_prefix("network.")?.strip_suffix(".sent_bytes").map(str::to_owned))
@@ -188,6 +240,35 @@ fn watched(facts: &mut Facts, recording: &Recording, phase: &Phase, (from, to): 
         facts.set("network.bytes_per_s", Some(bytes));
         facts.set("network.variation", variation(&per_interval(recording, &series, from, to)));
     }
+}
+
+/// Memory, clock rates and interrupts of the host.
+fn host(facts: &mut Facts, recording: &Recording, (from, to): (f64, f64)) {
+    let rate = |name: &str| recording.rate("host", name, from, to);
+    let swapped = rate("memory.swapped_in_pages").zip(rate("memory.swapped_out_pages"));
+    facts.set("host.swapped_per_s", swapped.map(|(r#in, out)| r#in + out));
+    let cores: Vec<&str> = recording
+        .names("host")
+        .filter(|name| {
+            name.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        })
+        .collect();
+    let interrupts = cores.iter().filter(|name| name.ends_with(".softirq_s")).filter_map(|name| rate(name));
+    facts.set("host.softirq_core", interrupts.reduce(f64::max));
+    let dropped: Vec<f64> = recording
+        .names("host")
+        .filter(|name| {
+            name.starts_with("network.") && (name.ends_with("_drops") || name.ends_with("_errors"))
+        })
+        .filter_map(rate)
+        .collect();
+    facts.set("network.drops_per_s", (!dropped.is_empty()).then(|| dropped.iter().sum()));
+    let frequency = recording.mean("host", "cpu.frequency_hz", from, to);
+    let nominal = recording.mean("host", "cpu.nominal_hz", from, to);
+    facts.set("host.frequency", frequency.zip(nominal).map(|(found, nominal)| found / nominal));
+    facts.set("host.thermal_per_s", rate("cpu.thermal_throttles"));
+    let (own, other) = (rate("numa.local_pages"), rate("numa.other_pages"));
+    facts.set("host.numa_remote", own.zip(other).filter(|(a, b)| a + b > 100.0).map(|(a, b)| b / (a + b)));
 }
 
 /// The increase of a counter in each whole interval between two times, a second each.

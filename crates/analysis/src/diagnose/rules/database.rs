@@ -1,0 +1,158 @@
+//! What databases say of themselves. Figures of MongoDB follow WiredTiger's own targets: 5 % of the cache dirty is where eviction
+//! begins, 20 % where users must evict themselves (MongoDB manual, `eviction_dirty_target` and `eviction_dirty_trigger`).
+
+use super::{Experiment, FEWER, MORE, Rule, Unit, above};
+
+const LONGER: Experiment = Experiment {
+    option: "--duration",
+    factor: 2.0,
+    expect: "over twice the time the figure keeps its size, if it is a state and no incident",
+};
+
+/// The rules.
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        name: "cache_eviction",
+        claim: "the database's cache limits it: users must evict pages before they can go on",
+        needs: &[
+            above("cache.dirty_share", 0.05, Unit::Share, "{} of the cache are dirty"),
+            above(
+                "cache.evicted_by_users_per_op",
+                0.001,
+                Unit::Number,
+                "{} pages for each operation are evicted by users",
+            ),
+        ],
+        supports: &[
+            above("cache.used_share", 0.93, Unit::Share, "{} of the cache are in use"),
+            above("cache.dirty_share", 0.2, Unit::Share, "{} dirty is beyond the trigger"),
+            above("pressure.io", 0.1, Unit::Share, "tasks wait for a disk {} of the time"),
+        ],
+        against: &[],
+        confidence: 0.7,
+        advice: "a larger cache, a faster disk, or fewer writes at a time",
+        experiment: FEWER,
+    },
+    Rule {
+        name: "tickets",
+        claim: "the storage engine's tickets are used up: operations queue in front of it",
+        needs: &[
+            above("tickets.used_share", 0.95, Unit::Share, "{} of the tickets are taken"),
+            above("database.queue", 1.0, Unit::Number, "{} operations wait for a lock or a ticket"),
+        ],
+        supports: &[above("closed.queue", 1.5, Unit::Number, "{} operations wait for each one in service")],
+        against: &[],
+        confidence: 0.7,
+        advice: "look for what holds the tickets (disk, eviction, hot documents) before raising their number",
+        experiment: FEWER,
+    },
+    Rule {
+        name: "write_conflicts",
+        claim: "hot documents limit it: writers of the same document repeat their work",
+        needs: &[above(
+            "database.conflicts_per_op",
+            0.01,
+            Unit::Number,
+            "{} write conflicts for each operation",
+        )],
+        supports: &[],
+        against: &[],
+        confidence: 0.65,
+        advice: "spread the writes over more documents; check that the choice of keys is the wanted one",
+        experiment: FEWER,
+    },
+    Rule {
+        name: "collection_scan",
+        claim: "queries look at far more documents than they return: an index is missing",
+        needs: &[
+            above(
+                "database.scanned_per_returned",
+                10.0,
+                Unit::Number,
+                "{} documents are looked at for each one returned",
+            ),
+            above("database.scanned_per_op", 10.0, Unit::Number, "{} for each operation"),
+        ],
+        supports: &[above("server.cpu_of_limit", 0.8, Unit::Share, "the server's CPU is used to {}")],
+        against: &[],
+        confidence: 0.7,
+        advice: "create the index that the query needs, or ask for fewer documents",
+        experiment: FEWER,
+    },
+    Rule {
+        name: "flow_control",
+        claim: "flow control holds writes back, because secondaries lag",
+        needs: &[above(
+            "database.flow_control_share",
+            0.05,
+            Unit::Share,
+            "writers wait {} of the time for flow control",
+        )],
+        supports: &[],
+        against: &[],
+        confidence: 0.7,
+        advice: "faster secondaries, or a write concern that waits for them on purpose",
+        experiment: FEWER,
+    },
+    Rule {
+        name: "key_eviction",
+        claim: "memory limits it: the database evicts keys to stay below its limit",
+        needs: &[above(
+            "database.evicted_per_op",
+            0.001,
+            Unit::Number,
+            "{} keys are evicted for each operation",
+        )],
+        supports: &[
+            above("database.memory_of_limit", 0.95, Unit::Share, "memory stands at {} of its limit"),
+            above("database.misses", 0.01, Unit::Share, "{} of the reads find nothing"),
+        ],
+        against: &[],
+        confidence: 0.75,
+        advice: "raise maxmemory, or load fewer records: reads of evicted keys are cheaper than reads of records",
+        experiment: LONGER,
+    },
+    Rule {
+        name: "snapshot",
+        claim: "a snapshot or a rewrite of the log runs beside the load and takes CPU, memory and disk from it",
+        needs: &[above("database.saving_share", 0.2, Unit::Share, "one is under way {} of the time")],
+        supports: &[
+            above("host.cpu.busy", 0.85, Unit::Share, "the host's CPU is busy {} of the time"),
+            above("pressure.io", 0.1, Unit::Share, "tasks wait for a disk {} of the time"),
+        ],
+        against: &[],
+        confidence: 0.5,
+        advice: "set save points on purpose, and measure long enough to see several",
+        experiment: LONGER,
+    },
+    Rule {
+        name: "log_sync",
+        claim: "the append-only file limits it: syncs are late, and writes wait for them",
+        needs: &[above("database.delayed_syncs_per_s", 0.1, Unit::Number, "{} delayed syncs a second")],
+        supports: &[above("pressure.io", 0.1, Unit::Share, "tasks wait for a disk {} of the time")],
+        against: &[],
+        confidence: 0.65,
+        advice: "a disk of its own for the log, or appendfsync as weak as the data allow",
+        experiment: FEWER,
+    },
+    Rule {
+        name: "refused_connections",
+        claim: "the database refuses connections: its limit of clients is reached",
+        needs: &[above("database.refused_per_s", 0.1, Unit::Number, "{} refused connections a second")],
+        supports: &[],
+        against: &[],
+        confidence: 0.7,
+        advice: "raise its limit of clients (maxclients, maxIncomingConnections), or use fewer connections",
+        experiment: FEWER,
+    },
+    Rule {
+        name: "journal",
+        claim: "the journal's syncs limit it: the disk is asked to be sure nearly all the time",
+        needs: &[above("journal.sync_share", 0.7, Unit::Share, "syncs of the journal take {} of the time")],
+        supports: &[above("pressure.io", 0.1, Unit::Share, "tasks wait for a disk {} of the time")],
+        against: &[],
+        confidence: 0.6,
+        advice: "a faster disk for the journal, larger groups, or j: false on purpose",
+        experiment: MORE,
+    },
+];

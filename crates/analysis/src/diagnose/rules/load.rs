@@ -1,0 +1,48 @@
+//! The load itself: its client and its users.
+
+use super::{CPU_IDLE, MORE, Rule, THREADS, Unit, above, below};
+
+/// The rules.
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        name: "client",
+        claim: "the client limits the run, not the database: its load threads are saturated",
+        needs: &[above("client.busy", 0.85, Unit::Share, "load threads are busy {} of the time")],
+        supports: &[
+            above(
+                "client.lag_share",
+                0.1,
+                Unit::Share,
+                "replies wait in the client for {} of the service time",
+            ),
+            below("server.cpu_of_limit", 0.7, Unit::Share, "while the server's CPU is used to {}"),
+        ],
+        against: &[above(
+            "server.thread_share",
+            0.95,
+            Unit::Share,
+            "the server's one thread is busy {} of the time",
+        )],
+        confidence: 0.6,
+        advice: "add load threads or workers: the figures say nothing of the server",
+        experiment: THREADS,
+    },
+    Rule {
+        name: "few_users",
+        claim: "users limit it: each waits for its own reply, and nothing is saturated",
+        needs: &[
+            above("closed.users", 0.0, Unit::Number, "{} users, each with one operation under way"),
+            below("server.cpu_of_limit", 0.75, Unit::Share, "the server's CPU is used to {}"),
+            below("client.busy", 0.75, Unit::Share, "load threads are busy {} of the time"),
+            below("closed.queue", 1.0, Unit::Number, "{} operations wait for each one in service"),
+        ],
+        supports: &[CPU_IDLE],
+        against: &[
+            above("pressure.io", 0.2, Unit::Share, "tasks wait for a disk {} of the time"),
+            above("server.throttled", 0.02, Unit::Share, "the server is held back {} of the time"),
+        ],
+        confidence: 0.55,
+        advice: "more users, or an open loop with a rate",
+        experiment: MORE,
+    },
+];

@@ -1,0 +1,203 @@
+//! Experiments over ssh: hosts are network namespaces with an sshd of their own.
+
+mod common;
+#[path = "common/lab.rs"]
+mod lab;
+
+use common::{Dyno, assert_exit, skip_because, stderr, stdout};
+use lab::Lab;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+fn lab(names: &[&str]) -> Option<Lab> {
+    let lab = Lab::new(names);
+    if lab.is_none() {
+        skip_because("ssh", "no network namespaces, or no sshd (Debian: apt-get install openssh-server)");
+    }
+    lab
+}
+
+fn experiment(lab: &Lab, more: &str) -> String {
+    format!(
+        "server: {{kind: redis}}\nssh:\n  config: {}\n  servers: [db]\n  clients: [load1, load2]\n  directory: {}\n\
+         workload: {{ycsb: {{workload: a, records: 2000}}}}\n{more}",
+        lab.path("ssh_config").display(),
+        lab.path("far").display()
+    )
+}
+
+/// The only run of an experiment: its folder and its record.
+fn only_run(dyno: &Dyno, out: &str) -> (std::path::PathBuf, Value) {
+    let text = std::fs::read_to_string(dyno.path(out).join("journal.jsonl")).unwrap();
+    let mut ended = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let record = ended.rfind(|line| line["event"] == "ended").unwrap();
+    (dyno.path(out).join(record["dir"].as_str().unwrap()), record)
+}
+
+#[test]
+fn servers_and_load_run_on_other_hosts_and_nothing_is_left_there() {
+    let Some(lab) = lab(&["db", "load1", "load2"]) else { return };
+    let dyno = Dyno::new();
+    let more =
+        "client: {workers: 2}\nphases: {measure: {users: 8, rate: 5000, operations: 20000, warmup: 0s}}\n";
+    std::fs::write(dyno.path("e.yaml"), experiment(&lab, more)).unwrap();
+    let output = dyno.run(&["run", "e.yaml", "--out", "far", "--quiet"]);
+    assert_exit(&output, &[0, 5]);
+    let (dir, record) = only_run(&dyno, "far");
+    assert_eq!(record["status"], "complete", "{record}");
+    let summary = dyno.summary(dir.to_str().unwrap());
+    let measured = common::phase(&summary, "measure");
+    assert_eq!(common::arrivals(measured), 20_000, "four workers do exactly what one does");
+    assert!(measured["monitor"]["server"]["cpu_cores"].as_f64().is_some(), "{measured}");
+    assert!(measured["monitor"]["workers"]["cpu_cores"].as_f64().is_some(), "{measured}");
+    for file in ["host-db.csv", "host-load1.csv", "host-load2.csv"] {
+        assert!(dir.join("monitor").join(file).is_file(), "{file}");
+    }
+    let run: Value = serde_json::from_slice(&std::fs::read(dir.join("run.json")).unwrap()).unwrap();
+    assert!(run["target"].as_str().unwrap().contains(&lab.address("db")), "{}", run["target"]);
+    let clock = run["facts"]["worker-1.clock"].as_str().unwrap();
+    assert!(clock.contains("within"), "{clock}");
+    let written = std::fs::read_to_string(dir.join("run.json")).unwrap();
+    assert!(!written.contains("requirepass") || written.contains("***"), "the password is nobody's affair");
+    for host in ["db", "load1", "load2"] {
+        assert_eq!(lab.processes(host, "dyno"), Vec::<u32>::new(), "{host}");
+        assert_eq!(lab.processes(host, "redis-server"), Vec::<u32>::new(), "{host}");
+    }
+    let left: Vec<String> = std::fs::read_dir(lab.path("far"))
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| !name.starts_with("dyno-"))
+        .collect();
+    assert_eq!(left, Vec::<String>::new(), "only the program stays");
+}
+
+#[test]
+fn hosts_that_cannot_be_used_say_why() {
+    let Some(lab) = lab(&["db", "load1"]) else { return };
+    let dyno = Dyno::new();
+    let text = experiment(&lab, "phases: {measure: {duration: 1s}}\n").replace("load1, load2", "load1");
+    let fail = |name: &str, text: String, words: &str| {
+        std::fs::write(dyno.path("e.yaml"), text).unwrap();
+        let begun = Instant::now();
+        let output = dyno.run(&["run", "e.yaml", "--out", name, "--quiet"]);
+        let said = stdout(&output) + &stderr(&output);
+        assert!(!output.status.success() && said.contains(words), "{name}: {said}");
+        assert!(begun.elapsed() < Duration::from_secs(30), "{name} took {:?}", begun.elapsed());
+    };
+    let config = std::fs::read_to_string(lab.path("ssh_config")).unwrap();
+    fail("unknown", text.replace("[load1]", "[nobody.invalid]"), "its name is not known");
+    std::fs::write(lab.path("inventory"), "[clients]\nload1\n").unwrap();
+    let with = format!("ssh:\n  inventory: {}\n", lab.path("inventory").display());
+    fail("group", text.replace("ssh:\n", &with), "no host or group \"db\"; there are clients, load1");
+    let other = config.replace(&lab.path("user_key").display().to_string(), "/nonexistent");
+    std::fs::write(lab.path("ssh_config"), other).unwrap();
+    fail("no-key", text.clone(), "no key of yours is accepted");
+    std::fs::write(lab.path("ssh_config"), &config).unwrap();
+    let known = std::fs::read_to_string(lab.path("known_hosts")).unwrap();
+    std::fs::write(lab.path("known_hosts"), "").unwrap();
+    fail("unknown-key", text.clone(), "its key is not known here");
+    let wrong = std::fs::read_to_string(lab.path("user_key.pub")).unwrap();
+    let wrong: Vec<&str> = wrong.split(' ').take(2).collect();
+    let changed: String = known
+        .lines()
+        .map(|line| format!("{} {}\n", line.split(' ').next().unwrap(), wrong.join(" ")))
+        .collect();
+    std::fs::write(lab.path("known_hosts"), changed).unwrap();
+    fail("changed-key", text.clone(), "the host's key is not the one that is known");
+    std::fs::write(lab.path("known_hosts"), &known).unwrap();
+    fail("no-server", text.replace("kind: redis", "kind: dragonfly"), "dragonfly");
+    fail(
+        "no-folder",
+        text.replace(&format!("directory: {}", lab.path("far").display()), "directory: /proc/x"),
+        "load1",
+    );
+}
+
+/// Waits until `is`, at most a minute.
+fn until(what: &str, is: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !is() {
+        assert!(Instant::now() < end, "{what} does not happen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn run_for(lab: &Lab, dyno: &Dyno, seconds: u64) -> std::process::Child {
+    let more = format!("phases: {{measure: {{users: 8, rate: 500, duration: {seconds}s, warmup: 0s}}}}\n");
+    std::fs::write(dyno.path("e.yaml"), experiment(lab, &more)).unwrap();
+    let child = dyno.start(&["run", "e.yaml", "--out", "far", "--quiet"]);
+    let measuring = || {
+        let runs = std::fs::read_dir(dyno.path("far/runs")).into_iter().flatten().flatten();
+        let text = |path: std::path::PathBuf| {
+            std::fs::read_to_string(path.join("intervals.jsonl")).unwrap_or_default()
+        };
+        runs.map(|entry| text(entry.path())).any(|text| text.contains("\"measure\""))
+    };
+    until("the measured phase", measuring);
+    child
+}
+
+fn assert_nothing_left(lab: &Lab) {
+    for host in ["db", "load1", "load2"] {
+        until(&format!("the end of all processes on {host}"), || {
+            lab.processes(host, "far/dyno").is_empty() && lab.processes(host, "redis-server").is_empty()
+        });
+    }
+}
+
+#[test]
+fn a_worker_that_is_killed_and_a_host_that_is_cut_off_make_the_run_invalid() {
+    let Some(lab) = lab(&["db", "load1", "load2"]) else { return };
+    for fault in ["kill", "cut"] {
+        let dyno = Dyno::new();
+        let mut child = run_for(&lab, &dyno, 12);
+        match fault {
+            "kill" => common::signal(lab.processes("load2", "worker --stdio")[0], "KILL"),
+            _ => {
+                let down = std::process::Command::new("ip")
+                    .args(["link", "set", &lab.link("load2"), "down"])
+                    .status();
+                assert!(down.unwrap().success());
+            }
+        }
+        let begun = Instant::now();
+        let ended = child.wait().unwrap();
+        assert_eq!(ended.code(), Some(5), "{fault}");
+        assert!(begun.elapsed() < Duration::from_secs(30), "{fault} took {:?}", begun.elapsed());
+        let (dir, record) = only_run(&dyno, "far");
+        assert_eq!(record["trust"], "invalid", "{fault}: {record}");
+        assert!(record["words"].as_str().unwrap().contains("on load2"), "{fault}: {record}");
+        let summary = dyno.summary(dir.to_str().unwrap());
+        assert!(common::arrivals(common::phase(&summary, "measure")) > 100, "what arrived is kept");
+        let up = std::process::Command::new("ip").args(["link", "set", &lab.link("load2"), "up"]).status();
+        assert!(up.unwrap().success());
+        assert_nothing_left(&lab);
+    }
+}
+
+#[test]
+fn a_controller_that_is_killed_leaves_nothing_on_other_hosts() {
+    let Some(lab) = lab(&["db", "load1", "load2"]) else { return };
+    let dyno = Dyno::new();
+    let mut child = run_for(&lab, &dyno, 30);
+    common::signal(child.id(), "KILL");
+    child.wait().unwrap();
+    assert_nothing_left(&lab);
+}
+
+#[test]
+fn a_cluster_with_replicas_is_formed_on_another_host() {
+    let Some(lab) = lab(&["db", "load1", "load2"]) else { return };
+    let dyno = Dyno::new();
+    let text = experiment(&lab, "phases: {measure: {users: 8, operations: 5000, warmup: 0s}}\n")
+        .replace("{kind: redis}", "{kind: redis, topology: cluster, members: 3, replicas: 1}");
+    std::fs::write(dyno.path("e.yaml"), text).unwrap();
+    let output = dyno.run(&["run", "e.yaml", "--out", "far", "--quiet"]);
+    assert_exit(&output, &[0, 5]);
+    let (dir, record) = only_run(&dyno, "far");
+    assert_eq!(record["status"], "complete", "{record}");
+    let summary = dyno.summary(dir.to_str().unwrap());
+    assert_eq!(common::outcome(common::phase(&summary, "measure"), "ok"), 5_000);
+    assert_nothing_left(&lab);
+}

@@ -1,0 +1,140 @@
+//! A cluster of Kubernetes that servers and load run in.
+
+use crate::values::{Bytes, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Servers and load run in pods of a cluster, and this host only conducts, by kubectl.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Kubernetes {
+    /// The program. Default: kubectl, looked for on PATH.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kubectl: Option<String>,
+    /// A kubeconfig file. Default: kubectl's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kubeconfig: Option<String>,
+    /// A context of the kubeconfig. Default: the current one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// The namespace, which must exist. Default: that of the context.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Image of dyno for the workers' pods. Default: dyno with this version as its tag.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Image of the servers. Default: the usual one of their kind, such as redis:7.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_image: Option<String>,
+    /// When images are pulled. Default: IfNotPresent.
+    pub pull: Pull,
+    /// Name of a secret with the registry's login. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pull_secret: Option<String>,
+    /// Pods of workers; each runs `client.workers` of them. Default: 1. Unit: pods.
+    pub worker_pods: u32,
+    /// Where workers' pods go, and what they get.
+    pub workers: Pods,
+    /// Where servers' pods go, and what they get.
+    pub servers: Pods,
+    /// Volumes for the servers' data. Default: the pod's own filesystem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage: Option<Storage>,
+    /// How long a pod may wait for a node or for its image. Default: 2m.
+    pub patience: Span,
+}
+
+impl Default for Kubernetes {
+    fn default() -> Self {
+        Kubernetes {
+            kubectl: None,
+            kubeconfig: None,
+            context: None,
+            namespace: None,
+            image: None,
+            server_image: None,
+            pull: Pull::IfNotPresent,
+            pull_secret: None,
+            worker_pods: 1,
+            workers: Pods::default(),
+            servers: Pods::default(),
+            storage: None,
+            patience: Span(120_000_000_000),
+        }
+    }
+}
+
+/// When images are pulled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Pull {
+    /// Before every start.
+    Always,
+    /// Where it is not there.
+    IfNotPresent,
+    /// Never: it must be there.
+    Never,
+}
+
+/// Where pods go, and what they get.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Pods {
+    /// Requests by resource, such as `cpu: 2` and `memory: 4Gi`. Default: none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub requests: BTreeMap<String, Quantity>,
+    /// Limits by resource. Default: none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits: BTreeMap<String, Quantity>,
+    /// Labels that a node must have. Default: none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_selector: BTreeMap<String, String>,
+    /// Taints that are tolerated, as Kubernetes writes tolerations. Default: none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tolerations: Vec<serde_json::Value>,
+    /// Affinity, as Kubernetes writes it. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<serde_json::Value>,
+    /// Whether no node gets two of these pods. Default: false; they are spread as far as nodes go.
+    pub one_per_node: bool,
+    /// Priority class. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority_class: Option<String>,
+}
+
+/// A quantity as Kubernetes writes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Quantity {
+    /// A whole number: `2`.
+    Whole(u64),
+    /// A number: `0.5`.
+    Number(f64),
+    /// With a unit: `500m`, `4Gi`.
+    Text(String),
+}
+
+impl Quantity {
+    /// As a manifest has it.
+    pub fn text(&self) -> String {
+        match self {
+            Quantity::Whole(n) => n.to_string(),
+            Quantity::Number(n) => n.to_string(),
+            Quantity::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// Volumes for data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Storage {
+    /// Storage class. Default: the cluster's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// Size of each volume.
+    pub size: Bytes,
+    /// Whether the volumes stay after the run. Default: false.
+    #[serde(default)]
+    pub keep: bool,
+}

@@ -1,0 +1,224 @@
+//! Ansible's inventories: hosts, groups of them, and their variables, in the INI and in the YAML form.
+//!
+//! Read are the keys that say how a host is reached (`ansible_host`, `ansible_port`, `ansible_user`,
+//! `ansible_ssh_private_key_file`, `ansible_ssh_common_args`); other variables are kept as they are. Templates and scripts
+//! (dynamic inventories) are not evaluated.
+
+mod ini;
+mod yaml;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Variables by name.
+pub type Variables = BTreeMap<String, String>;
+
+/// A host and what holds for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    /// Its name in the inventory.
+    pub name: String,
+    /// Variables of its groups and its own, which win.
+    pub variables: Variables,
+}
+
+impl Host {
+    /// A host that no inventory names: the user's ssh configuration knows it.
+    pub fn named(name: &str) -> Self {
+        Host { name: name.to_owned(), variables: Variables::new() }
+    }
+
+    /// A variable.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str)
+    }
+
+    /// Name or address that ssh is given.
+    pub fn destination(&self) -> &str {
+        self.get("ansible_host").unwrap_or(&self.name)
+    }
+}
+
+/// A group of hosts.
+#[derive(Clone, Debug, Default)]
+struct Group {
+    hosts: BTreeSet<String>,
+    children: BTreeSet<String>,
+    variables: Variables,
+}
+
+/// Hosts and groups.
+#[derive(Clone, Debug, Default)]
+pub struct Inventory {
+    hosts: BTreeMap<String, Variables>,
+    /// In the order of the file.
+    order: Vec<String>,
+    groups: BTreeMap<String, Group>,
+}
+
+/// Nesting of groups stays below this.
+const DEPTH: usize = 16;
+
+impl Inventory {
+    /// Reads the text of an inventory; `path` is for messages, and its ending tells the form: `.yml` and `.yaml` are YAML, what
+    /// begins with `---` or `all:` too.
+    pub fn parse(text: &str, path: &str) -> Result<Self, String> {
+        let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
+        let yaml = path.ends_with(".yml")
+            || path.ends_with(".yaml")
+            || first.is_some_and(|line| line.starts_with("---") || line == "all:");
+        let inventory = if yaml { yaml::parse(text, path)? } else { ini::parse(text, path)? };
+        for (name, group) in &inventory.groups {
+            if let Some(child) = group.children.iter().find(|child| !inventory.groups.contains_key(*child)) {
+                return Err(format!("{path}: group {name} has a child {child} that is no group"));
+            }
+        }
+        Ok(inventory)
+    }
+
+    fn host(&mut self, name: &str) -> &mut Variables {
+        if !self.hosts.contains_key(name) {
+            self.order.push(name.to_owned());
+        }
+        self.hosts.entry(name.to_owned()).or_default()
+    }
+
+    fn group(&mut self, name: &str) -> &mut Group {
+        self.groups.entry(name.to_owned()).or_default()
+    }
+
+    /// Names of hosts and groups, for messages.
+    pub fn names(&self) -> Vec<&str> {
+        self.groups.keys().chain(&self.order).map(String::as_str).collect()
+    }
+
+    /// The hosts of a group, or the one of this name; `all` is every one. In the order of the file.
+    pub fn select(&self, name: &str) -> Result<Vec<Host>, String> {
+        let wanted: BTreeSet<&str> = if name == "all" {
+            self.order.iter().map(String::as_str).collect()
+        } else if self.groups.contains_key(name) {
+            self.members(name, 0)
+        } else if let Some((host, _)) = self.hosts.get_key_value(name) {
+            BTreeSet::from([host.as_str()])
+        } else {
+            return Err(format!("no host or group {name:?}; there are {}", self.names().join(", ")));
+        };
+        let of = |host: &String| Host { name: host.clone(), variables: self.variables(host) };
+        Ok(self.order.iter().filter(|host| wanted.contains(host.as_str())).map(of).collect())
+    }
+
+    fn members<'a>(&'a self, name: &str, depth: usize) -> BTreeSet<&'a str> {
+        let Some(group) = self.groups.get(name).filter(|_| depth < DEPTH) else { return BTreeSet::new() };
+        let below = group.children.iter().flat_map(|child| self.members(child, depth + 1));
+        group.hosts.iter().map(String::as_str).chain(below).collect()
+    }
+
+    /// How far a group is from the top: variables of what is nearer to the host win.
+    fn depth(&self, name: &str, depth: usize) -> usize {
+        let parents = self.groups.iter().filter(|(_, group)| group.children.contains(name));
+        let above = parents.filter(|_| depth < DEPTH).map(|(parent, _)| self.depth(parent, depth + 1) + 1);
+        above.max().unwrap_or(0)
+    }
+
+    fn variables(&self, host: &str) -> Variables {
+        let mut groups: Vec<(usize, &String)> = self
+            .groups
+            .keys()
+            .filter(|name| *name == "all" || self.members(name, 0).contains(host))
+            .map(|name| (if name == "all" { 0 } else { self.depth(name, 0) + 1 }, name))
+            .collect();
+        groups.sort_unstable();
+        let mut all = Variables::new();
+        for (_, name) in groups {
+            all.extend(self.groups[name].variables.clone());
+        }
+        all.extend(self.hosts.get(host).cloned().unwrap_or_default());
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INI: &str = "\
+# the lab
+bastion ansible_host=10.0.0.1
+
+[mongod]
+db[01:03].lab ansible_user=admin
+[clients]
+load-[a:b]:2222
+other  ansible_ssh_common_args='-o ProxyJump=bastion -4' ; a comment
+
+[lab:children]
+mongod
+clients
+
+[lab:vars]
+ansible_user=root
+ansible_ssh_private_key_file=~/.ssh/lab
+[mongod:vars]
+disks=[\"vdb\", \"vdc\"]
+";
+
+    #[test]
+    fn ini_with_ranges_children_and_variables() {
+        let lab = Inventory::parse(INI, "hosts").unwrap();
+        let names = |what: &str| -> Vec<String> {
+            lab.select(what).unwrap().into_iter().map(|host| host.name).collect()
+        };
+        assert_eq!(names("mongod"), ["db01.lab", "db02.lab", "db03.lab"]);
+        assert_eq!(names("clients"), ["load-a", "load-b", "other"]);
+        assert_eq!(names("lab").len(), 6);
+        assert_eq!(names("all").len(), 7);
+        assert_eq!(names("db02.lab"), ["db02.lab"]);
+        let db = &lab.select("mongod").unwrap()[0];
+        assert_eq!((db.get("ansible_user"), db.get("disks")), (Some("admin"), Some("[\"vdb\", \"vdc\"]")));
+        let load = &lab.select("clients").unwrap()[0];
+        assert_eq!((load.get("ansible_user"), load.get("ansible_port")), (Some("root"), Some("2222")));
+        assert_eq!(lab.select("bastion").unwrap()[0].destination(), "10.0.0.1");
+        assert_eq!(
+            lab.select("other").unwrap()[0].get("ansible_ssh_common_args"),
+            Some("-o ProxyJump=bastion -4")
+        );
+        let unknown = lab.select("nobody").unwrap_err();
+        assert!(unknown.contains("no host or group \"nobody\"") && unknown.contains("mongod"), "{unknown}");
+    }
+
+    #[test]
+    fn yaml_says_the_same() {
+        let text = "all:\n  hosts: {bastion: {ansible_host: 10.0.0.1}}\n  vars: {ansible_port: 22}\n  children:\n    lab:\n\
+                    \x20     vars: {ansible_user: root}\n      children:\n        mongod:\n          hosts:\n            db1:\n\
+                    \x20           db2: {ansible_user: admin}\n";
+        let lab = Inventory::parse(text, "hosts.yml").unwrap();
+        let hosts = lab.select("lab").unwrap();
+        let users: Vec<_> = hosts.iter().map(|host| (host.name.as_str(), host.get("ansible_user"))).collect();
+        assert_eq!(users, [("db1", Some("root")), ("db2", Some("admin"))]);
+        assert_eq!(lab.select("bastion").unwrap()[0].get("ansible_port"), Some("22"));
+    }
+
+    #[test]
+    fn mistakes_name_their_line() {
+        for (text, path, expected) in [
+            ("[a\nx\n", "hosts", "hosts:1: expected a section such as [name]"),
+            ("[a:vars]\nx\n", "hosts", "hosts:2: expected NAME=VALUE"),
+            ("[a]\nx user\n", "hosts", "hosts:2: expected NAME=VALUE"),
+            ("[a:sons]\n", "hosts", "hosts:1: expected [name], [name:children] or [name:vars]"),
+            ("[a:children]\nb\n", "hosts", "hosts: group a has a child b that is no group"),
+            ("h[3:1]\n", "hosts", "hosts:1: range [3:1]"),
+            ("h a='b\n", "hosts", "hosts:1: a ' that is not closed"),
+            (
+                "all:\n  host: {}\n",
+                "h.yml",
+                "h.yml:2: group all: unknown key host: expected hosts, vars, children",
+            ),
+            ("all: 3\n", "h.yml", "h.yml:1: group all: expected a mapping"),
+        ] {
+            let wrong = Inventory::parse(text, path).unwrap_err();
+            assert!(wrong.starts_with(expected), "{wrong}");
+        }
+        // Groups that are children of each other end.
+        let round = Inventory::parse("[a:children]\nb\n[b:children]\na\n[a]\nx\n", "hosts").unwrap();
+        assert_eq!(round.select("b").unwrap()[0].name, "x");
+    }
+}

@@ -1,0 +1,72 @@
+//! kubectl: the user's own way to the cluster and its credentials.
+
+use dyno_plan::experiment::Kubernetes;
+use serde_json::Value;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+/// How a cluster is spoken to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kubectl {
+    program: String,
+    options: Vec<String>,
+}
+
+impl Kubectl {
+    /// As an experiment says.
+    pub fn new(asked: &Kubernetes) -> Self {
+        let mut options = Vec::new();
+        for (option, value) in [
+            ("--kubeconfig", &asked.kubeconfig),
+            ("--context", &asked.context),
+            ("--namespace", &asked.namespace),
+        ] {
+            options.extend(value.iter().map(|value| format!("{option}={value}")));
+        }
+        Kubectl { program: asked.kubectl.clone().unwrap_or_else(|| "kubectl".into()), options }
+    }
+
+    /// A command.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.options).args(words).process_group(0);
+        command
+    }
+
+    /// Runs one with a text as its input; what it printed, or its words.
+    pub fn run(&self, words: &[&str], input: Option<&str>) -> Result<String, String> {
+        let mut command = self.command(words);
+        command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+        let started = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = started.map_err(|e| format!("{}: {e}; is kubectl on PATH?", self.program))?;
+        if let (Some(text), Some(mut pipe)) = (input, child.stdin.take()) {
+            let text = text.to_owned();
+            // A child that reads nothing more says why by itself.
+            std::thread::spawn(move || drop(pipe.write_all(text.as_bytes())));
+        }
+        let told = child.wait_with_output().map_err(|e| e.to_string())?;
+        if told.status.success() {
+            return Ok(String::from_utf8_lossy(&told.stdout).into_owned());
+        }
+        let words = String::from_utf8_lossy(&told.stderr);
+        Err(words.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("no words").to_owned())
+    }
+
+    /// The same, read as JSON.
+    pub fn json(&self, words: &[&str]) -> Result<Value, String> {
+        let text = self.run(words, None)?;
+        serde_json::from_str(&text).map_err(|e| format!("kubectl {}: {e}", words.join(" ")))
+    }
+
+    /// Creates objects; what the cluster made of them.
+    pub fn create(&self, objects: &[Value]) -> Result<Vec<Value>, String> {
+        let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": objects});
+        let text = self.run(&["create", "-f", "-", "-o", "json"], Some(&list.to_string()))?;
+        let made: Value = serde_json::from_str(&text).map_err(|e| format!("kubectl create: {e}"))?;
+        Ok(match made.get("items").and_then(Value::as_array) {
+            Some(items) => items.clone(),
+            None => vec![made],
+        })
+    }
+}

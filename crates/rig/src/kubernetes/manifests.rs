@@ -1,0 +1,354 @@
+//! What is made in the cluster for one run: objects of the namespace alone.
+//!
+//! Pods pass the restricted policy of the Pod Security Standards: no root, no privileges, no capabilities, the runtime's own
+//! seccomp profile, and no token of the API.
+
+use crate::local::{LocalError, contained};
+use dyno_plan::experiment::{Experiment, Kubernetes, Pods, Pull};
+use dyno_plan::server::{ServerKind, ServerSpec};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// Where a server's configuration stands.
+const HOME: &str = "/etc/dyno";
+/// Who runs in the pods.
+const USER: u32 = 10_001;
+/// How long workers' pods wait for somebody to speak to them.
+const PATIENCE: &str = "120s";
+
+/// Objects of a run.
+#[derive(Clone, Debug)]
+pub struct Manifests {
+    /// The workers' Job, which owns everything else.
+    pub job: Value,
+    /// Secrets, Services and StatefulSets of the servers.
+    pub others: Vec<Value>,
+    /// The label that all of them have: `dyno.run=NAME`.
+    pub selector: String,
+    /// Name of each instance's StatefulSet.
+    pub servers: Vec<String>,
+    /// Port of the servers.
+    pub port: u16,
+}
+
+/// The objects of a run that is called `name`. Names of objects are short: Kubernetes adds its own.
+pub fn manifests(spec: &Experiment, asked: &Kubernetes, name: &str) -> Result<Manifests, LocalError> {
+    let port = spec.server.as_ref().and_then(|server| server.port).unwrap_or(match &spec.server {
+        Some(server) if !server.kind.speaks_redis() => 27_017,
+        _ => 6_379,
+    });
+    let (mut others, mut servers) = (Vec::new(), Vec::new());
+    if let Some(server) = &spec.server {
+        for instance in 0..server.instances as usize {
+            let own = format!("{name}-s{instance}");
+            others.extend(of_server(server, asked, name, &own, instance, port)?);
+            servers.push(own);
+        }
+    }
+    let job = job(asked, name);
+    Ok(Manifests { job, others, selector: format!("dyno.run={name}"), servers, port })
+}
+
+fn labels(run: &str, component: &str, app: &str) -> Value {
+    json!({
+        "app.kubernetes.io/name": app,
+        "app.kubernetes.io/instance": run,
+        "app.kubernetes.io/component": component,
+        "app.kubernetes.io/part-of": "dyno",
+        "app.kubernetes.io/managed-by": "dyno",
+        "dyno.run": run,
+    })
+}
+
+fn pull(asked: &Kubernetes) -> &'static str {
+    match asked.pull {
+        Pull::Always => "Always",
+        Pull::IfNotPresent => "IfNotPresent",
+        Pull::Never => "Never",
+    }
+}
+
+fn restricted() -> Value {
+    json!({
+        "allowPrivilegeEscalation": false,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": true,
+    })
+}
+
+fn resources(pods: &Pods) -> Value {
+    let of =
+        |all: &std::collections::BTreeMap<String, dyno_plan::experiment::Quantity>| -> Map<String, Value> {
+            all.iter().map(|(name, quantity)| (name.clone(), quantity.text().into())).collect()
+        };
+    json!({"requests": of(&pods.requests), "limits": of(&pods.limits)})
+}
+
+/// The part of a pod's description that says where it goes and who runs there.
+fn pod(pods: &Pods, asked: &Kubernetes, chosen: &Value) -> Map<String, Value> {
+    let spread = |strict: bool| {
+        json!([{
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": if strict { "DoNotSchedule" } else { "ScheduleAnyway" },
+            "labelSelector": {"matchLabels": chosen},
+        }])
+    };
+    let mut out = Map::new();
+    out.insert("automountServiceAccountToken".into(), false.into());
+    out.insert("enableServiceLinks".into(), false.into());
+    out.insert("terminationGracePeriodSeconds".into(), 10.into());
+    out.insert(
+        "securityContext".into(),
+        json!({
+            "runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }),
+    );
+    match (&pods.affinity, pods.one_per_node) {
+        (Some(affinity), _) => drop(out.insert("affinity".into(), affinity.clone())),
+        (None, true) => {
+            let term =
+                json!({"labelSelector": {"matchLabels": chosen}, "topologyKey": "kubernetes.io/hostname"});
+            let rule = json!({"requiredDuringSchedulingIgnoredDuringExecution": [term]});
+            out.insert("affinity".into(), json!({"podAntiAffinity": rule}));
+        }
+        (None, false) => drop(out.insert("topologySpreadConstraints".into(), spread(false))),
+    }
+    if !pods.node_selector.is_empty() {
+        out.insert("nodeSelector".into(), json!(pods.node_selector));
+    }
+    if !pods.tolerations.is_empty() {
+        out.insert("tolerations".into(), json!(pods.tolerations));
+    }
+    if let Some(class) = &pods.priority_class {
+        out.insert("priorityClassName".into(), class.clone().into());
+    }
+    if let Some(secret) = &asked.pull_secret {
+        out.insert("imagePullSecrets".into(), json!([{"name": secret}]));
+    }
+    out
+}
+
+/// Pods that wait to be spoken to. The Job ends well when nobody has for a while, and is then deleted with all it owns.
+fn job(asked: &Kubernetes, run: &str) -> Value {
+    let chosen = json!({"dyno.run": run, "app.kubernetes.io/component": "worker"});
+    let image = asked.image.clone().unwrap_or_else(|| format!("dyno:{}", env!("CARGO_PKG_VERSION")));
+    let mut spec = pod(&asked.workers, asked, &chosen);
+    spec.insert("restartPolicy".into(), "Never".into());
+    spec.insert(
+        "containers".into(),
+        json!([{
+            "name": "worker",
+            "image": image,
+            "imagePullPolicy": pull(asked),
+            "command": ["dyno", "pod", "--patience", PATIENCE],
+            "resources": resources(&asked.workers),
+            "securityContext": restricted(),
+            "env": [{"name": "HOME", "value": "/tmp"}],
+            "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+        }]),
+    );
+    spec.insert("volumes".into(), json!([{"name": "tmp", "emptyDir": {}}]));
+    json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": format!("{run}-w"), "labels": labels(run, "worker", "dyno")},
+        "spec": {
+            "completions": asked.worker_pods,
+            "parallelism": asked.worker_pods,
+            "completionMode": "Indexed",
+            "backoffLimit": 0,
+            "ttlSecondsAfterFinished": 0,
+            "template": {"metadata": {"labels": labels(run, "worker", "dyno")}, "spec": spec},
+        },
+    })
+}
+
+/// The usual image of a kind.
+fn image(kind: ServerKind) -> &'static str {
+    match kind {
+        ServerKind::Redis => "redis:7",
+        ServerKind::Valkey => "valkey/valkey:8",
+        ServerKind::KeyDb => "eqalpha/keydb:latest",
+        ServerKind::Dragonfly => "docker.dragonflydb.io/dragonflydb/dragonfly:latest",
+        ServerKind::Mongod => "mongo:8",
+        ServerKind::FerretDb => "ghcr.io/ferretdb/ferretdb:1.24.2",
+    }
+}
+
+fn of_server(
+    server: &ServerSpec,
+    asked: &Kubernetes,
+    run: &str,
+    name: &str,
+    instance: usize,
+    port: u16,
+) -> Result<Vec<Value>, LocalError> {
+    let told = contained(server, instance, port, Path::new(HOME))?;
+    let app = server.kind.to_string();
+    let labels = labels(run, "server", &app);
+    let chosen = json!({"dyno.run": run, "app.kubernetes.io/component": "server", "dyno.server": name});
+    let mut own = labels.clone();
+    own["dyno.server"] = name.into();
+    let metadata = |name: &str| json!({"name": name, "labels": labels});
+    let mut objects = Vec::new();
+    // What a server is told may have passwords in it.
+    if let Some((file, text)) = &told.file {
+        objects.push(json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": metadata(name), "stringData": {*file: text},
+        }));
+    }
+    let ports = json!([{"name": app, "port": port}]);
+    objects.push(json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": metadata(name),
+        "spec": {"clusterIP": "None", "publishNotReadyAddresses": true, "selector": chosen, "ports": ports},
+    }));
+    let mut mounts =
+        vec![json!({"name": "data", "mountPath": "/data"}), json!({"name": "tmp", "mountPath": "/tmp"})];
+    let mut volumes = vec![json!({"name": "tmp", "emptyDir": {}})];
+    if told.file.is_some() {
+        mounts.push(json!({"name": "configuration", "mountPath": HOME, "readOnly": true}));
+        volumes.push(json!({"name": "configuration", "secret": {"secretName": name}}));
+    }
+    let mut claims = Vec::new();
+    match &asked.storage {
+        Some(storage) => {
+            let mut claim = json!({
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": storage.size.0.to_string()}},
+            });
+            if let Some(class) = &storage.class {
+                claim["storageClassName"] = class.clone().into();
+            }
+            claims.push(json!({"metadata": {"name": "data", "labels": labels}, "spec": claim}));
+        }
+        None => volumes.push(json!({"name": "data", "emptyDir": {}})),
+    }
+    let mut spec = pod(&asked.servers, asked, &chosen);
+    spec.insert(
+        "containers".into(),
+        json!([{
+            "name": "server",
+            "image": asked.server_image.clone().unwrap_or_else(|| image(server.kind).to_owned()),
+            "imagePullPolicy": pull(asked),
+            "command": told.command,
+            "ports": [{"containerPort": port}],
+            "readinessProbe": {"tcpSocket": {"port": port}, "periodSeconds": 1, "failureThreshold": 600},
+            "resources": resources(&asked.servers),
+            "securityContext": restricted(),
+            "volumeMounts": mounts,
+        }]),
+    );
+    spec.insert("volumes".into(), volumes.into());
+    let retention = |keep: bool| if keep { "Retain" } else { "Delete" };
+    let kept = asked.storage.as_ref().is_some_and(|storage| storage.keep);
+    objects.push(json!({
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": metadata(name),
+        "spec": {
+            "serviceName": name,
+            "replicas": server.processes_each(),
+            "podManagementPolicy": "Parallel",
+            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": retention(kept), "whenScaled": "Retain"},
+            "selector": {"matchLabels": chosen},
+            "template": {"metadata": {"labels": own}, "spec": spec},
+            "volumeClaimTemplates": claims,
+        },
+    }));
+    Ok(objects)
+}
+
+/// Objects as one text of YAML documents.
+pub fn yaml(objects: &[Value]) -> Result<String, String> {
+    let documents = objects.iter().map(|one| serde_saphyr::to_string(one).map_err(|e| e.to_string()));
+    Ok(documents.collect::<Result<Vec<String>, String>>()?.join("---\n"))
+}
+
+/// What whoever runs dyno must be allowed to do in the namespace, and nothing more.
+pub fn role(namespace: Option<&str>) -> Vec<Value> {
+    let mut metadata = json!({"name": "dyno"});
+    if let Some(namespace) = namespace {
+        metadata["namespace"] = namespace.into();
+    }
+    let rule = |group: &str, resources: &[&str], verbs: &[&str]| {
+        let groups = [group];
+        json!({"apiGroups": groups, "resources": resources, "verbs": verbs})
+    };
+    let made = ["create", "get", "list", "delete"];
+    vec![
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata,
+            "rules": [
+                rule("batch", &["jobs"], &made),
+                rule("apps", &["statefulsets"], &made),
+                rule("", &["services", "secrets", "persistentvolumeclaims"], &made),
+                rule("", &["pods", "events"], &["get", "list"]),
+                rule("", &["pods/exec"], &["create", "get"]),
+                rule("", &["pods/log"], &["get"]),
+            ],
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "dyno"},
+            "subjects": [{"kind": "ServiceAccount", "name": "dyno"}],
+        }),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_plan::experiment::plan;
+
+    fn made(text: &str) -> Manifests {
+        let plan = plan(text, "x.yaml", &[]).unwrap();
+        let spec = &plan.cells[0].spec;
+        manifests(spec, spec.kubernetes.as_ref().unwrap(), "d1").unwrap()
+    }
+
+    #[test]
+    fn a_cluster_with_volumes() {
+        let made = made(
+            "server: {kind: redis, topology: cluster, members: 3, replicas: 1, options: {requirepass: hush}}\n\
+             kubernetes:\n  worker_pods: 8\n  pull: Never\n\
+             \x20 servers: {requests: {cpu: 2}, limits: {memory: 4Gi}, one_per_node: true}\n\
+             \x20 storage: {class: fast, size: 1GiB, keep: true}\n",
+        );
+        assert_eq!(made.job["spec"]["completions"], 8);
+        assert_eq!(made.servers, ["d1-s0"]);
+        let set = made.others.iter().find(|object| object["kind"] == "StatefulSet").unwrap();
+        assert_eq!(set["spec"]["replicas"], 6);
+        assert_eq!(set["spec"]["persistentVolumeClaimRetentionPolicy"]["whenDeleted"], "Retain");
+        assert_eq!(set["spec"]["volumeClaimTemplates"][0]["spec"]["storageClassName"], "fast");
+        let pod = &set["spec"]["template"]["spec"];
+        assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+        assert_eq!(pod["automountServiceAccountToken"], false);
+        let container = &pod["containers"][0];
+        assert_eq!(container["resources"], json!({"requests": {"cpu": "2"}, "limits": {"memory": "4Gi"}}));
+        assert_eq!(container["securityContext"]["capabilities"]["drop"][0], "ALL");
+        assert_eq!(container["command"], json!(["redis-server", "/etc/dyno/redis.conf"]));
+        assert!(pod["affinity"]["podAntiAffinity"].is_object());
+        // The password stands in the secret and nowhere else.
+        let with = |object: &&Value| object.to_string().contains("hush");
+        let secrets: Vec<&Value> = made.others.iter().filter(with).map(|object| &object["kind"]).collect();
+        assert_eq!(secrets, ["Secret"]);
+        for object in made.others.iter().chain([&made.job]) {
+            assert_eq!(object["metadata"]["labels"]["dyno.run"], "d1");
+            assert_eq!(object["metadata"]["labels"]["app.kubernetes.io/managed-by"], "dyno");
+        }
+    }
+
+    #[test]
+    fn pairs_have_a_set_each() {
+        let made = made(
+            "server: {kind: mongod, instances: 2}\nkubernetes: {workers: {node_selector: {role: load}}}\n",
+        );
+        assert_eq!((made.servers.len(), made.port), (2, 27_017));
+        assert_eq!(made.job["spec"]["template"]["spec"]["nodeSelector"]["role"], "load");
+        let rights = role(Some("bench"));
+        assert!(!rights[1].to_string().contains('*'), "least privilege");
+    }
+}

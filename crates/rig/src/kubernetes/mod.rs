@@ -1,0 +1,15 @@
+//! Servers and workers in pods of a cluster, by kubectl.
+//!
+//! `manifests` says what is made, `kubectl` speaks to the cluster, `pods` reads what becomes of it, `place` brings a run about.
+//! Everything belongs to the workers' Job, which ends by itself when nobody speaks to its pods any more, and then takes all
+//! with it: a controller that is killed leaves nothing for long.
+
+mod kubectl;
+mod manifests;
+mod place;
+mod pods;
+
+pub use kubectl::Kubectl;
+pub use manifests::{Manifests, manifests, role, yaml};
+pub(crate) use place::clean;
+pub use place::{InPods, wait_for_words};

@@ -1,0 +1,254 @@
+//! A run's objects in the cluster: made, awaited, looked after, removed.
+
+use super::kubectl::Kubectl;
+use super::manifests::{Manifests, manifests};
+use super::pods::{State, state};
+use crate::remote::{Pod, Way};
+use dyno_engine::Control;
+use dyno_plan::experiment::{Experiment, Kubernetes};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Kinds of objects that a run has.
+const KINDS: &str = "job,statefulset,service,secret";
+/// How long the cluster may take to remove them.
+const REMOVAL: Duration = Duration::from_secs(60);
+/// Pods that have not come to be after this long have been refused.
+const REFUSED: Duration = Duration::from_secs(3);
+
+/// Objects of a run in a cluster. They are removed when this is dropped.
+pub struct InPods {
+    kubectl: Kubectl,
+    asked: Kubernetes,
+    made: Manifests,
+    removed: bool,
+    /// Pods of workers, in the order of their index.
+    pub workers: Vec<Way>,
+    /// Addresses of the servers, instance by instance.
+    pub servers: Vec<SocketAddr>,
+}
+
+impl InPods {
+    /// Creates everything and waits until all pods are ready. `journal` takes down what there is to remove, before it is there.
+    pub fn start(
+        spec: &Experiment,
+        asked: &Kubernetes,
+        name: &str,
+        journal: &Path,
+        control: &Control,
+    ) -> Result<InPods, String> {
+        let made = manifests(spec, asked, name).map_err(|e| e.to_string())?;
+        let kubectl = Kubectl::new(asked);
+        let noted = json!({"asked": asked, "selector": made.selector});
+        std::fs::write(journal, noted.to_string()).map_err(|e| format!("{}: {e}", journal.display()))?;
+        let mut own = InPods {
+            kubectl,
+            asked: asked.clone(),
+            made,
+            removed: false,
+            workers: Vec::new(),
+            servers: Vec::new(),
+        };
+        // From here on an error drops what there is, and so removes it.
+        let job = own.kubectl.create(std::slice::from_ref(&own.made.job))?;
+        let uid = job.first().and_then(|job| job["metadata"]["uid"].as_str()).unwrap_or_default().to_owned();
+        let owner = json!([{
+            "apiVersion": "batch/v1", "kind": "Job", "name": own.made.job["metadata"]["name"], "uid": uid,
+        }]);
+        for object in &mut own.made.others {
+            object["metadata"]["ownerReferences"] = owner.clone();
+        }
+        if !own.made.others.is_empty() {
+            own.kubectl.create(&own.made.others)?;
+        }
+        own.wait(spec, control)?;
+        Ok(own)
+    }
+
+    fn pods(&self) -> Result<Vec<Value>, String> {
+        let found = self.kubectl.json(&["get", "pods", "-l", &self.made.selector, "-o", "json"])?;
+        Ok(found["items"].as_array().cloned().unwrap_or_default())
+    }
+
+    fn wait(&mut self, spec: &Experiment, control: &Control) -> Result<(), String> {
+        let servers = spec.server.as_ref().map_or(0, |server| server.processes() as usize);
+        let wanted = servers + self.asked.worker_pods as usize;
+        let begun = Instant::now();
+        loop {
+            let pods = self.pods()?;
+            let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            let mut waiting = None;
+            for pod in &pods {
+                match state(pod) {
+                    State::Ready => {}
+                    State::Failed(why) => return Err(self.with_log(&name(pod), &why)),
+                    State::Waiting(why) => waiting = waiting.or(Some(format!("pod {}: {why}", name(pod)))),
+                }
+            }
+            if pods.len() == wanted && waiting.is_none() {
+                return self.take(&pods);
+            }
+            if pods.len() < wanted && begun.elapsed() > REFUSED {
+                if let Some(why) = self.refused() {
+                    return Err(why);
+                }
+                waiting = waiting.or_else(|| Some(format!("{} of {wanted} pods are there", pods.len())));
+            }
+            if control.stopping() {
+                return Err("interrupted".into());
+            }
+            if begun.elapsed().as_nanos() > u128::from(self.asked.patience.0) {
+                let why = waiting.unwrap_or_else(|| "no pod is there".into());
+                return Err(format!("not ready after {} s: {why}", begun.elapsed().as_secs()));
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// Why the cluster makes no pods: a quota, a policy.
+    fn refused(&self) -> Option<String> {
+        let found =
+            self.kubectl.json(&["get", "events", "--field-selector", "reason=FailedCreate", "-o", "json"]);
+        let events = found.ok()?["items"].as_array()?.clone();
+        let own = |event: &&Value| {
+            let object = event["involvedObject"]["name"].as_str().unwrap_or_default();
+            let job = self.made.job["metadata"]["name"].as_str().unwrap_or_default();
+            object == job || self.made.servers.iter().any(|name| name == object)
+        };
+        let event = events.iter().find(own)?;
+        Some(event["message"].as_str().unwrap_or("pods are refused").to_owned())
+    }
+
+    fn with_log(&self, pod: &str, why: &str) -> String {
+        let log = self.kubectl.run(&["logs", pod, "--tail=5"], None).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        match lines.is_empty() {
+            true => format!("pod {pod}: {why}"),
+            false => format!("pod {pod}: {why}; its log ends: {}", lines.join(" | ")),
+        }
+    }
+
+    /// Takes down where everything is.
+    fn take(&mut self, pods: &[Value]) -> Result<(), String> {
+        let label =
+            |pod: &Value, name: &str| pod["metadata"]["labels"][name].as_str().unwrap_or_default().to_owned();
+        let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let mut workers: Vec<(usize, String)> = Vec::new();
+        let mut servers: Vec<(usize, usize, SocketAddr)> = Vec::new();
+        for pod in pods {
+            if label(pod, "app.kubernetes.io/component") == "worker" {
+                let index =
+                    label(pod, "batch.kubernetes.io/job-completion-index").parse().unwrap_or(workers.len());
+                workers.push((index, name(pod)));
+                continue;
+            }
+            let set = label(pod, "dyno.server");
+            let instance = self.made.servers.iter().position(|one| *one == set).unwrap_or(0);
+            let ordinal = name(pod).rsplit('-').next().and_then(|n| n.parse().ok()).unwrap_or(0);
+            let address: IpAddr = pod["status"]["podIP"]
+                .as_str()
+                .and_then(|ip| ip.parse().ok())
+                .ok_or_else(|| format!("pod {} has no address", name(pod)))?;
+            servers.push((instance, ordinal, SocketAddr::new(address, self.made.port)));
+        }
+        workers.sort_unstable();
+        servers.sort_unstable();
+        let way = |(_, name): (usize, String)| Way::Pod(Pod { name, kubectl: self.kubectl.clone() });
+        self.workers = workers.into_iter().map(way).collect();
+        self.servers = servers.into_iter().map(|(_, _, socket)| socket).collect();
+        Ok(())
+    }
+
+    /// Why a server is no longer as it was, if so.
+    pub fn died(&self) -> Option<String> {
+        let pods = self.pods().ok()?;
+        let servers =
+            pods.iter().filter(|pod| pod["metadata"]["labels"]["app.kubernetes.io/component"] == "server");
+        servers.into_iter().find_map(|pod| match state(pod) {
+            State::Failed(why) => {
+                Some(self.with_log(pod["metadata"]["name"].as_str().unwrap_or_default(), &why))
+            }
+            _ => None,
+        })
+    }
+
+    /// Nodes, images and objects, for the record.
+    pub fn facts(&self) -> BTreeMap<String, String> {
+        let mut facts = BTreeMap::new();
+        for pod in self.pods().unwrap_or_default() {
+            let name = pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            let mut put = |key: &str, value: Option<&str>| {
+                facts.extend(value.map(|value| (format!("pod.{name}.{key}"), value.to_owned())));
+            };
+            put("node", pod["spec"]["nodeName"].as_str());
+            put("image", pod["status"]["containerStatuses"][0]["image"].as_str());
+            put("image_id", pod["status"]["containerStatuses"][0]["imageID"].as_str());
+            put("quality_of_service", pod["status"]["qosClass"].as_str());
+        }
+        facts
+    }
+
+    /// Removes everything and waits until it is gone.
+    pub fn remove(mut self) -> Result<(), String> {
+        self.removed = true;
+        remove(&self.kubectl, &self.made.selector)
+    }
+}
+
+impl Drop for InPods {
+    fn drop(&mut self) {
+        if !self.removed {
+            // What cannot be removed now goes with the Job, whose pods wait for nobody for long.
+            let _ = remove(&self.kubectl, &self.made.selector);
+        }
+    }
+}
+
+fn remove(kubectl: &Kubectl, selector: &str) -> Result<(), String> {
+    let words =
+        ["delete", KINDS, "-l", selector, "--ignore-not-found", "--cascade=foreground", "--wait=false"];
+    kubectl.run(&words, None)?;
+    let begun = Instant::now();
+    loop {
+        let left = kubectl.run(&["get", "pods,job,statefulset", "-l", selector, "-o", "name"], None)?;
+        if left.trim().is_empty() {
+            return Ok(());
+        }
+        if begun.elapsed() > REMOVAL {
+            return Err(format!(
+                "still there after {} s: {}",
+                REMOVAL.as_secs(),
+                left.trim().replace('\n', ", ")
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// Removes what a journal says that a controller which was killed has left; what it was.
+pub(crate) fn clean(journal: &Path) -> Result<String, String> {
+    let text = std::fs::read_to_string(journal).map_err(|e| format!("{}: {e}", journal.display()))?;
+    let noted: Value = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", journal.display()))?;
+    let asked: Kubernetes = serde_json::from_value(noted["asked"].clone()).map_err(|e| e.to_string())?;
+    let selector = noted["selector"].as_str().unwrap_or_default();
+    if !selector.starts_with("dyno.run=") {
+        return Err(format!("{}: no selector of dyno's", journal.display()));
+    }
+    remove(&Kubectl::new(&asked), selector)?;
+    std::fs::remove_file(journal).map_err(|e| format!("{}: {e}", journal.display()))?;
+    Ok(selector.to_owned())
+}
+
+/// What runs in a worker's pod: waits until nobody has spoken to it for `patience`, then ends well. `spoken_to` looks.
+pub fn wait_for_words(patience: Duration, spoken_to: &dyn Fn() -> bool, stop: &dyn Fn() -> bool) {
+    let mut last = Instant::now();
+    while last.elapsed() < patience && !stop() {
+        if spoken_to() {
+            last = Instant::now();
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}

@@ -1,0 +1,102 @@
+//! What becomes of pods: waiting, ready, or failed, with the reason.
+
+use serde_json::Value;
+
+/// How far a pod is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Not ready yet, and why.
+    Waiting(String),
+    /// All containers are ready.
+    Ready,
+    /// It will not be ready.
+    Failed(String),
+}
+
+/// Reasons that do not go away by waiting.
+const FATAL: [&str; 8] = [
+    "ErrImageNeverPull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+    "CrashLoopBackOff",
+    "ImageInspectError",
+];
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// A reason and its message as one.
+fn both(value: &Value) -> String {
+    let (reason, message) = (text(value, "reason"), text(value, "message"));
+    match (reason, message) {
+        ("", "") => "no reason is given".into(),
+        (reason, "") => reason.into(),
+        (reason, message) => format!("{reason}: {message}"),
+    }
+}
+
+/// A pod as `kubectl get pod -o json` has it.
+pub(super) fn state(pod: &Value) -> State {
+    let status = &pod["status"];
+    let containers = status["containerStatuses"].as_array().map_or(&[][..], Vec::as_slice);
+    for container in containers {
+        for ended in [&container["state"]["terminated"], &container["lastState"]["terminated"]] {
+            if ended.is_object() && (text(ended, "reason") == "OOMKilled" || ended["exitCode"] != 0) {
+                let code = &ended["exitCode"];
+                return State::Failed(format!("its container ended: {} (exit code {code})", both(ended)));
+            }
+        }
+        let waiting = &container["state"]["waiting"];
+        if FATAL.contains(&text(waiting, "reason")) {
+            return State::Failed(both(waiting));
+        }
+    }
+    match text(status, "phase") {
+        "Failed" => return State::Failed(both(status)),
+        "Succeeded" => return State::Failed("it has ended".into()),
+        _ => {}
+    }
+    let conditions = status["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+    let is = |name: &str, wanted: &str| {
+        conditions.iter().find(|one| text(one, "type") == name && text(one, "status") == wanted)
+    };
+    if is("Ready", "True").is_some() {
+        return State::Ready;
+    }
+    if let Some(unscheduled) = is("PodScheduled", "False") {
+        return State::Waiting(both(unscheduled));
+    }
+    let waiting = containers.iter().map(|one| &one["state"]["waiting"]).find(|one| one.is_object());
+    State::Waiting(waiting.map_or_else(|| text(status, "phase").to_owned(), both))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn pods_say_how_far_they_are() {
+        let ready =
+            json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
+        assert_eq!(state(&ready), State::Ready);
+        let waiting = |reason: &str| {
+            json!({"status": {"phase": "Pending",
+                "containerStatuses": [{"state": {"waiting": {"reason": reason, "message": "m"}}}]}})
+        };
+        assert_eq!(state(&waiting("ErrImageNeverPull")), State::Failed("ErrImageNeverPull: m".into()));
+        assert_eq!(state(&waiting("ContainerCreating")), State::Waiting("ContainerCreating: m".into()));
+        let unscheduled = json!({"status": {"phase": "Pending", "conditions": [
+            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}]}});
+        assert_eq!(state(&unscheduled), State::Waiting("Unschedulable: 0/1 nodes".into()));
+        let killed = json!({"status": {"phase": "Running", "containerStatuses": [
+            {"state": {"running": {}}, "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}]}});
+        assert_eq!(state(&killed), State::Failed("its container ended: OOMKilled (exit code 137)".into()));
+        let evicted = json!({"status": {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}});
+        assert_eq!(state(&evicted), State::Failed("Evicted: low on memory".into()));
+    }
+}

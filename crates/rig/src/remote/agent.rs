@@ -1,0 +1,236 @@
+//! The far end: does on this host what a controller elsewhere asks for, and ends with its pipe.
+
+use super::{FromHost, LEASE_MS, ToHost};
+use crate::local::{Machine, Server, undo};
+use crate::target::{Opened, Target, TargetError};
+use crate::watch::watch_all;
+use crate::worker::{Frame, FrameError, PROTOCOL, read_frame, write_frame};
+use dyno_engine::Control;
+use dyno_engine::net::monotonic_ns;
+use dyno_monitor::{HostSource, Kind, Monitor, ProcessSource, Roots, Sample, Sink, Source};
+use dyno_plan::server::ServerSpec;
+use dyno_rundir::schema::Environment;
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+type Output = Arc<Mutex<dyn Write + Send>>;
+
+fn held<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn say(output: &Output, word: &FromHost) -> std::io::Result<()> {
+    write_frame(&mut *held(output), &Frame::Message(word))
+}
+
+/// Passes on what monitors read.
+struct Told(Output);
+
+impl Sink for Told {
+    fn sample(&mut self, source: &str, at_ns: u64, sample: Option<&Sample>) {
+        let each = |r: &dyno_monitor::Reading| (r.name.clone(), r.kind == Kind::Counter, r.value);
+        let readings = sample.map(|sample| sample.readings().iter().map(each).collect());
+        // A controller that is gone shows at the other end of the pipe.
+        let _ = say(&self.0, &FromHost::Sample { source: source.to_owned(), at_ns, readings });
+    }
+
+    fn event(&mut self, source: &str, words: &str) {
+        let _ = say(&self.0, &FromHost::Event { source: source.to_owned(), words: words.to_owned() });
+    }
+}
+
+/// What a host does for its controller.
+struct Host {
+    home: PathBuf,
+    output: Output,
+    control: Arc<Control>,
+    server: Option<Server>,
+    /// Whether a copy of loaded data is asked for.
+    keeps: bool,
+    monitor: Option<Monitor>,
+}
+
+/// Serves one controller until it closes the pipe or is silent for too long. Servers have their files in a folder of their own
+/// below `directory`, which goes with them; what an agent that was killed has left there is undone first.
+pub fn agent(
+    mut input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+    directory: &Path,
+    environment: Environment,
+) -> Result<(), FrameError> {
+    let Frame::Message(ToHost::Hello { protocol }) = read_frame(&mut input)? else {
+        return Err(FrameError::Malformed("the first word must be hello".into()));
+    };
+    let output: Output = Arc::new(Mutex::new(output));
+    let dyno = env!("CARGO_PKG_VERSION").into();
+    say(&output, &FromHost::Hello { protocol: PROTOCOL, dyno, environment: Box::new(environment) })?;
+    if protocol != PROTOCOL {
+        let text =
+            format!("the controller speaks protocol {protocol}, this host {PROTOCOL}: use the same dyno");
+        return Err(FrameError::Malformed(text));
+    }
+    let control = Arc::new(Control::default());
+    let heard = Arc::new(AtomicU64::new(monotonic_ns()));
+    let closed = Arc::new(AtomicBool::new(false));
+    let (tell, told) = channel();
+    let (listening, hearing, closing) = (control.clone(), heard.clone(), closed.clone());
+    let listen = move || {
+        listen(&mut input, &hearing, &tell);
+        closing.store(true, Ordering::Relaxed);
+        // Whatever is being waited for, nobody waits for it any more.
+        listening.abort();
+    };
+    std::thread::Builder::new().name("pipe".into()).spawn(listen)?;
+    clean(directory);
+    let home = directory.join(format!("host-{}", std::process::id()));
+    let mut host = Host { home, output, control, server: None, keeps: false, monitor: None };
+    host.serve(&told, &heard, &closed);
+    host.end();
+    Ok(())
+}
+
+fn listen(input: &mut impl Read, heard: &AtomicU64, tell: &Sender<ToHost>) {
+    while let Ok(Frame::Message(word)) = read_frame::<ToHost>(input) {
+        heard.store(monotonic_ns(), Ordering::Relaxed);
+        if !matches!(word, ToHost::Ping) && tell.send(word).is_err() {
+            return;
+        }
+    }
+}
+
+/// Undoes what agents that were killed have left: their folders are named by processes that are no more.
+fn clean(directory: &Path) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(pid) = name.strip_prefix("host-").and_then(|pid| pid.parse::<u32>().ok()) else { continue };
+        let program = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words = String::from_utf8_lossy(&program);
+        if words.split('\0').any(|word| word == "host") && words.contains("--stdio") {
+            continue;
+        }
+        // What cannot be undone stays there to be looked at.
+        if undo::revert(&entry.path().join("undo.jsonl"), &Machine::default()).is_ok() {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Servers that run elsewhere: made one, and awaited.
+fn form(spec: &ServerSpec, nodes: &[SocketAddr]) -> Result<FromHost, String> {
+    let uris = crate::local::form_elsewhere(spec, nodes).map_err(|e| e.to_string())?;
+    Ok(FromHost::Started { uris, processes: Vec::new() })
+}
+
+impl Host {
+    fn serve(&mut self, told: &Receiver<ToHost>, heard: &AtomicU64, closed: &AtomicBool) {
+        while !closed.load(Ordering::Relaxed) {
+            let silent_ns = monotonic_ns().saturating_sub(heard.load(Ordering::Relaxed));
+            if silent_ns > LEASE_MS * 1_000_000 {
+                return;
+            }
+            let word = match told.recv_timeout(Duration::from_millis(50)) {
+                Ok(word) => word,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            let answer = match word {
+                ToHost::Clock => {
+                    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                    Ok(FromHost::Clock { now_ns: now.as_nanos() as u64 })
+                }
+                ToHost::Start(spec) => self.start(&spec),
+                ToHost::Form { spec, nodes } => form(&spec, &nodes),
+                ToHost::Watch { interval_ns, databases, processes } => {
+                    self.watch(interval_ns, &databases, &processes)
+                }
+                ToHost::Unwatch => {
+                    self.monitor.take().map(Monitor::stop);
+                    Ok(FromHost::Done)
+                }
+                ToHost::Ask => Ok(self.facts()),
+                ToHost::Loaded => self.loaded(),
+                ToHost::Stop => self.stop(),
+                ToHost::Hello { .. } | ToHost::Ping => continue,
+            };
+            if say(&self.output, &answer.unwrap_or_else(FromHost::Failed)).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn start(&mut self, spec: &ServerSpec) -> Result<FromHost, String> {
+        self.stop()?;
+        self.keeps = spec.data.snapshot;
+        std::fs::create_dir_all(&self.home).map_err(|e| format!("{}: {e}", self.home.display()))?;
+        let machine = Machine::default();
+        let started = Server::start_under(spec, &self.home, &machine, Some(self.control.clone()));
+        let server = self.server.insert(started.map_err(|e| e.to_string())?);
+        Ok(FromHost::Started { uris: server.uris(), processes: server.processes() })
+    }
+
+    fn watch(
+        &mut self,
+        interval_ns: u64,
+        databases: &[String],
+        processes: &[(String, u32)],
+    ) -> Result<FromHost, String> {
+        let roots = Roots::default();
+        let mut sources: Vec<Box<dyn Source>> = vec![Box::new(HostSource::new(roots.clone()))];
+        for (name, pid) in processes {
+            sources.push(Box::new(ProcessSource::new(name, roots.clone(), *pid)));
+        }
+        let mut opened: Vec<Opened> = Vec::new();
+        for uri in databases {
+            match Target::parse(uri).map_err(TargetError::from).and_then(|target| target.look()) {
+                Ok(one) => opened.push(one),
+                Err(why) => {
+                    let words = FromHost::Event { source: "database".into(), words: why.to_string() };
+                    say(&self.output, &words).map_err(|e| e.to_string())?;
+                }
+            }
+        }
+        sources.extend(watch_all(&opened.iter().collect::<Vec<_>>()));
+        let sink = Arc::new(Mutex::new(Told(self.output.clone())));
+        self.monitor.take().map(Monitor::stop);
+        let started = Monitor::start(sources, Duration::from_nanos(interval_ns), &[], sink);
+        self.monitor = Some(started.map_err(|e| format!("cannot start the monitors: {e}"))?);
+        Ok(FromHost::Done)
+    }
+
+    fn facts(&mut self) -> FromHost {
+        match &mut self.server {
+            Some(server) => FromHost::Facts { facts: server.facts(), died: server.died() },
+            None => FromHost::Facts { facts: Default::default(), died: None },
+        }
+    }
+
+    fn loaded(&mut self) -> Result<FromHost, String> {
+        if let Some(server) = self.server.as_mut().filter(|_| self.keeps) {
+            server.snapshot().map_err(|e| e.to_string())?;
+        }
+        Ok(FromHost::Done)
+    }
+
+    fn stop(&mut self) -> Result<FromHost, String> {
+        if let Some(server) = self.server.take() {
+            server.stop().map_err(|e| e.to_string())?;
+            std::fs::remove_dir_all(&self.home).map_err(|e| format!("{}: {e}", self.home.display()))?;
+        }
+        Ok(FromHost::Done)
+    }
+
+    fn end(&mut self) {
+        self.monitor.take().map(Monitor::stop);
+        if self.stop().is_err() {
+            // The next agent tries again.
+            return;
+        }
+        // Nothing is there if no server was started.
+        let _ = std::fs::remove_dir_all(&self.home);
+    }
+}

@@ -1,0 +1,312 @@
+//! The near end of an agent: asks, waits, and hands on what its monitors read.
+
+use super::ssh::RemoteError;
+use super::way::Way;
+use super::{FromHost, ToHost};
+use crate::worker::{Frame, PROTOCOL, read_frame, write_frame};
+use dyno_engine::Control;
+use dyno_monitor::{Kind, Sample, Sink};
+use dyno_plan::server::ServerSpec;
+use dyno_rundir::schema::Environment;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Starting a cluster or a filesystem takes long.
+const LONG: Duration = Duration::from_secs(600);
+const SHORT: Duration = Duration::from_secs(30);
+/// Times that a clock is asked; the quickest answer tells most.
+const ROUNDS: usize = 16;
+
+type Sinks = Arc<Mutex<Option<Arc<Mutex<dyn Sink>>>>>;
+
+fn held<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Another host's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offset {
+    /// Its Unix time less ours, nanoseconds.
+    pub ns: i64,
+    /// By how much that may be wrong: half of the way there and back.
+    pub bound_ns: u64,
+}
+
+/// The quickest of several questions for a clock.
+pub(crate) fn offset<E>(mut ask: impl FnMut() -> Result<u64, E>) -> Result<Offset, E> {
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+    let mut best = Offset { ns: 0, bound_ns: u64::MAX };
+    for _ in 0..ROUNDS {
+        let (before, began) = (now(), Instant::now());
+        let theirs = ask()?;
+        let half = began.elapsed().as_nanos() as u64 / 2;
+        if half < best.bound_ns {
+            best = Offset { ns: theirs as i64 - (before + half) as i64, bound_ns: half };
+        }
+    }
+    Ok(best)
+}
+
+/// An agent on another host.
+pub struct Far {
+    host: Way,
+    /// What that host is.
+    pub environment: Environment,
+    child: Child,
+    input: Arc<Mutex<Option<ChildStdin>>>,
+    told: Receiver<FromHost>,
+    ending: Arc<AtomicBool>,
+    sink: Sinks,
+    clock: Arc<Mutex<Offset>>,
+    log: PathBuf,
+}
+
+impl Far {
+    /// Starts the agent at `program` there; what ssh says goes to `log`.
+    pub fn start(host: &Way, program: &str, directory: Option<&str>, log: &Path) -> Result<Far, RemoteError> {
+        let mut words = vec![program, "host", "--stdio"];
+        words.extend(directory.map(|directory| ["--directory", directory]).into_iter().flatten());
+        let mut command = host.command(&words);
+        let errors =
+            std::fs::File::create(log).map_err(|e| host.failed(&format!("{}: {e}", log.display())))?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::from(errors)).process_group(0);
+        let mut child = command
+            .spawn()
+            .map_err(|e| host.unreachable(format!("the way there could not be started: {e}")))?;
+        let (Some(mut input), Some(mut output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(host.failed("no pipe"));
+        };
+        let lost = |mut child: Child| {
+            // It has ended, or is of no use.
+            let _ = child.kill();
+            let _ = child.wait();
+            host.unreachable(host.lost(log))
+        };
+        let hello = write_frame(&mut input, &Frame::Message(&ToHost::Hello { protocol: PROTOCOL }));
+        let environment = match hello.ok().and_then(|()| read_frame::<FromHost>(&mut output).ok()) {
+            Some(Frame::Message(FromHost::Hello { protocol, environment, .. })) if protocol == PROTOCOL => {
+                *environment
+            }
+            Some(Frame::Message(FromHost::Hello { dyno, .. })) => {
+                return Err(host.failed(&format!("dyno {dyno} there speaks another protocol")));
+            }
+            _ => return Err(lost(child)),
+        };
+        let (tell, told) = channel();
+        let (sink, clock): (Sinks, Arc<Mutex<Offset>>) = Default::default();
+        let (own, at, name) = (sink.clone(), clock.clone(), host.name().to_owned());
+        let listen = move || {
+            while let Ok(Frame::Message(word)) = read_frame::<FromHost>(&mut output) {
+                if !pass(word, &name, &own, &at, &tell) {
+                    return;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("agent".into());
+        thread.spawn(listen).map_err(|e| host.failed(&e.to_string()))?;
+        let far = Far {
+            host: host.clone(),
+            environment,
+            child,
+            input: Arc::new(Mutex::new(Some(input))),
+            told,
+            ending: Arc::new(AtomicBool::new(false)),
+            sink,
+            clock,
+            log: log.to_owned(),
+        };
+        far.keep_alive()?;
+        Ok(far)
+    }
+
+    fn keep_alive(&self) -> Result<(), RemoteError> {
+        let (input, ending) = (self.input.clone(), self.ending.clone());
+        let alive = move || {
+            while !ending.load(Ordering::Relaxed) {
+                if let Some(pipe) = held(&input).as_mut() {
+                    // An agent that is gone shows at the other end.
+                    let _ = write_frame(pipe, &Frame::Message(&ToHost::Ping));
+                }
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        };
+        let started = std::thread::Builder::new().name("alive".into()).spawn(alive);
+        started.map(drop).map_err(|e| self.host.failed(&e.to_string()))
+    }
+
+    /// The answer to a word; nobody waits any longer once `control` stops.
+    fn ask(
+        &self,
+        word: &ToHost,
+        patience: Duration,
+        control: Option<&Control>,
+    ) -> Result<FromHost, RemoteError> {
+        if let Some(pipe) = held(&self.input).as_mut() {
+            // An agent that is gone shows at the other end.
+            let _ = write_frame(pipe, &Frame::Message(word));
+        }
+        let end = Instant::now() + patience;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            match self.told.recv_timeout(left.min(Duration::from_millis(50))) {
+                Ok(FromHost::Failed(words)) => return Err(self.host.failed(&words)),
+                Ok(answer) => return Ok(answer),
+                Err(RecvTimeoutError::Disconnected) => {
+                    let words = self.host.lost(&self.log);
+                    return Err(self.host.unreachable(format!("the agent there was lost: {words}")));
+                }
+                Err(_) if control.is_some_and(Control::stopping) => {
+                    return Err(self.host.failed("interrupted"));
+                }
+                Err(_) if left.is_zero() => {
+                    return Err(self.host.failed(&format!("no answer within {} s", patience.as_secs())));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// The host's clock, asked now.
+    pub fn clock(&self) -> Result<Offset, RemoteError> {
+        let found = offset(|| match self.ask(&ToHost::Clock, SHORT, None)? {
+            FromHost::Clock { now_ns } => Ok(now_ns),
+            _ => Err(self.host.failed("another answer than the time")),
+        })?;
+        *held(&self.clock) = found;
+        Ok(found)
+    }
+
+    /// Has the host's monitors tell `sink` what they read: of the host (`host-NAME`) and of these processes.
+    pub fn watch(
+        &self,
+        interval: Duration,
+        processes: &[(String, u32)],
+        databases: &[String],
+        to: Arc<Mutex<dyn Sink>>,
+    ) -> Result<(), RemoteError> {
+        self.clock()?;
+        *held(&self.sink) = Some(to);
+        let word = ToHost::Watch {
+            interval_ns: interval.as_nanos() as u64,
+            databases: databases.to_vec(),
+            processes: processes.to_vec(),
+        };
+        self.ask(&word, SHORT, None).map(drop)
+    }
+
+    /// Makes a cluster or a replica set of servers that run elsewhere; their URIs, one for each instance.
+    pub fn form(
+        &self,
+        spec: &ServerSpec,
+        nodes: &[SocketAddr],
+        control: &Control,
+    ) -> Result<Vec<String>, RemoteError> {
+        let word = ToHost::Form { spec: Box::new(spec.clone()), nodes: nodes.to_vec() };
+        match self.ask(&word, LONG, Some(control))? {
+            FromHost::Started { uris, .. } => Ok(uris),
+            _ => Err(self.host.failed("another answer than servers")),
+        }
+    }
+
+    /// Ends the monitors.
+    pub fn unwatch(&self) -> Result<(), RemoteError> {
+        let done = self.ask(&ToHost::Unwatch, SHORT, None).map(drop);
+        *held(&self.sink) = None;
+        done
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.host.name()
+    }
+}
+
+/// Hands a word on; false once nobody listens.
+fn pass(word: FromHost, host: &str, sink: &Sinks, clock: &Mutex<Offset>, tell: &Sender<FromHost>) -> bool {
+    let named = |source: String| if source == "host" { format!("host-{host}") } else { source };
+    let to = held(sink).clone();
+    match (word, to) {
+        (FromHost::Sample { source, at_ns, readings }, Some(to)) => {
+            let at_ns = at_ns.saturating_add_signed(-held(clock).ns);
+            let sample = readings.map(|readings| {
+                let mut sample = Sample::default();
+                for (name, counter, value) in readings {
+                    sample.put(name, if counter { Kind::Counter } else { Kind::Gauge }, value);
+                }
+                sample
+            });
+            held(&to).sample(&named(source), at_ns, sample.as_ref());
+            true
+        }
+        (FromHost::Event { source, words }, Some(to)) => {
+            held(&to).event(&named(source), &words);
+            true
+        }
+        (FromHost::Sample { .. } | FromHost::Event { .. }, None) => true,
+        (answer, _) => tell.send(answer).is_ok(),
+    }
+}
+
+impl Drop for Far {
+    fn drop(&mut self) {
+        self.ending.store(true, Ordering::Relaxed);
+        // Closing the pipe ends the agent and all it has started.
+        drop(held(&self.input).take());
+        let end = Instant::now() + SHORT;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Servers on another host.
+pub struct FarServer {
+    far: Far,
+    /// Their URIs, one for each instance.
+    pub uris: Vec<String>,
+    /// Names and numbers of their processes there.
+    pub processes: Vec<(String, u32)>,
+}
+
+impl FarServer {
+    /// Starts them.
+    pub fn start(far: Far, spec: &ServerSpec, control: &Control) -> Result<FarServer, RemoteError> {
+        match far.ask(&ToHost::Start(Box::new(spec.clone())), LONG, Some(control))? {
+            FromHost::Started { uris, processes } => Ok(FarServer { far, uris, processes }),
+            _ => Err(far.host.failed("another answer than servers")),
+        }
+    }
+
+    /// The agent.
+    pub fn far(&self) -> &Far {
+        &self.far
+    }
+
+    /// What there is to know of them now, and why they are no longer there, if they are not.
+    pub fn facts(&self) -> Result<(BTreeMap<String, String>, Option<String>), RemoteError> {
+        match self.far.ask(&ToHost::Ask, SHORT, None)? {
+            FromHost::Facts { facts, died } => Ok((facts, died)),
+            _ => Err(self.far.host.failed("another answer than facts")),
+        }
+    }
+
+    /// Keeps a copy of the loaded data.
+    pub fn loaded(&self) -> Result<(), RemoteError> {
+        self.far.ask(&ToHost::Loaded, LONG, None).map(drop)
+    }
+
+    /// Stops them.
+    pub fn stop(self) -> Result<(), RemoteError> {
+        self.far.ask(&ToHost::Stop, LONG, None).map(drop)
+    }
+}

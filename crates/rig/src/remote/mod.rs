@@ -1,0 +1,126 @@
+//! Other hosts: the way to them (`ssh`), the program there (`deploy`), and what is done there in this host's name.
+//!
+//! ```text
+//! this host                                    another host
+//!   crew   --- ssh HOST dyno worker --stdio ---  applies load
+//!   far    --- ssh HOST dyno host --stdio   ---  agent: starts servers as `local` does, reads monitors
+//! ```
+//!
+//! No ports, no daemons, no credentials of our own: who may speak is decided by ssh. Both programs end, and take with them
+//! what they have started, when their pipe closes.
+
+mod agent;
+mod deploy;
+mod far;
+mod ssh;
+mod way;
+
+pub use agent::agent;
+pub use deploy::deploy;
+pub(crate) use far::offset;
+pub use far::{Far, FarServer, Offset};
+pub use ssh::{RemoteError, SshHost};
+pub use way::{Pod, Way};
+
+use dyno_plan::server::ServerSpec;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// How long an agent goes on without a word, milliseconds: a network that is gone for so long has been cut.
+pub const LEASE_MS: u64 = 10_000;
+
+/// Controller to agent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToHost {
+    /// The first word.
+    Hello {
+        /// [`crate::worker::PROTOCOL`].
+        protocol: u32,
+    },
+    /// Asks for the host's clock.
+    Clock,
+    /// Starts servers.
+    Start(Box<ServerSpec>),
+    /// Makes a cluster or a replica set of servers that run elsewhere, and waits until they are ready.
+    Form {
+        /// What they are.
+        spec: Box<ServerSpec>,
+        /// Where they listen, instance by instance.
+        nodes: Vec<SocketAddr>,
+    },
+    /// Has monitors tell what they read from now on: the host, the servers, and these processes.
+    Watch {
+        /// Time between two ticks, nanoseconds.
+        interval_ns: u64,
+        /// Databases to be asked, by URI.
+        databases: Vec<String>,
+        /// Further processes by name.
+        processes: Vec<(String, u32)>,
+    },
+    /// Ends the monitors.
+    Unwatch,
+    /// What there is to know of the servers now.
+    Ask,
+    /// The load is over: keeps a copy of the data, where the servers' description asks for that.
+    Loaded,
+    /// Stops the servers and removes what they left.
+    Stop,
+    /// A sign of life.
+    Ping,
+}
+
+/// Agent to controller.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FromHost {
+    /// The answer to hello.
+    Hello {
+        /// [`crate::worker::PROTOCOL`].
+        protocol: u32,
+        /// Version of dyno.
+        dyno: String,
+        /// What the host is, as `environment.json` has it.
+        environment: Box<dyno_rundir::schema::Environment>,
+    },
+    /// The host's Unix time, nanoseconds.
+    Clock {
+        /// When it read it.
+        now_ns: u64,
+    },
+    /// Servers are there.
+    Started {
+        /// Their URIs, one for each instance.
+        uris: Vec<String>,
+        /// Names and numbers of their processes.
+        processes: Vec<(String, u32)>,
+    },
+    /// What there is to know of the servers.
+    Facts {
+        /// By name.
+        facts: BTreeMap<String, String>,
+        /// Why they are no longer there, if they are not.
+        died: Option<String>,
+    },
+    /// It is done.
+    Done,
+    /// It could not be done.
+    Failed(String),
+    /// What a monitor has read.
+    Sample {
+        /// Which.
+        source: String,
+        /// When, on the host's clock, Unix nanoseconds.
+        at_ns: u64,
+        /// Its figures: name, whether it is a counter, value; none is a missing sample.
+        readings: Option<Vec<(String, bool, f64)>>,
+    },
+    /// Something has happened to a monitor.
+    Event {
+        /// Which.
+        source: String,
+        /// What.
+        words: String,
+    },
+}

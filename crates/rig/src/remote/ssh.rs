@@ -1,0 +1,214 @@
+//! Commands on another host, by the user's own ssh.
+
+use dyno_plan::inventory::Host;
+use dyno_types::shell;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Why something could not be done on another host.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    /// There is no way to it.
+    #[error("{host}: {words}")]
+    Unreachable {
+        /// Its name.
+        host: String,
+        /// Why, and what helps.
+        words: String,
+    },
+    /// It answers, but something went wrong there.
+    #[error("{host}: {words}")]
+    Failed {
+        /// Its name.
+        host: String,
+        /// What.
+        words: String,
+    },
+}
+
+/// Options that every call has: nobody is there to answer questions, and a connection that is cut is noticed in seconds.
+const OPTIONS: [&str; 8] = [
+    "-oBatchMode=yes",
+    "-oConnectTimeout=10",
+    "-oServerAliveInterval=1",
+    "-oServerAliveCountMax=3",
+    "-oForwardX11=no",
+    "-oForwardAgent=no",
+    "-oClearAllForwardings=yes",
+    "-T",
+];
+
+/// A host and the way to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SshHost {
+    /// Its name in messages.
+    pub name: String,
+    /// Options of ssh.
+    options: Vec<String>,
+    destination: String,
+}
+
+impl SshHost {
+    /// From an inventory's variables; `config` is given to `ssh -F`.
+    pub fn new(host: &Host, config: Option<&Path>) -> Result<Self, RemoteError> {
+        let wrong = |words: String| RemoteError::Failed { host: host.name.clone(), words };
+        let destination = host.destination().to_owned();
+        if destination.is_empty() || destination.starts_with('-') {
+            return Err(wrong(format!("{destination:?} is no name of a host")));
+        }
+        let mut options: Vec<String> = Vec::new();
+        if let Some(config) = config {
+            options.extend(["-F".to_owned(), config.display().to_string()]);
+        }
+        for (variable, option) in [
+            ("ansible_port", "-p"),
+            ("ansible_user", "-l"),
+            ("ansible_ssh_user", "-l"),
+            ("ansible_ssh_private_key_file", "-i"),
+        ] {
+            if let Some(value) = host.get(variable) {
+                options.extend([option.to_owned(), value.to_owned()]);
+            }
+        }
+        for variable in ["ansible_ssh_common_args", "ansible_ssh_extra_args"] {
+            let words = shell::words(host.get(variable).unwrap_or_default());
+            options.extend(words.map_err(|why| wrong(format!("{variable}: {why}")))?);
+        }
+        Ok(SshHost { name: host.name.clone(), options, destination })
+    }
+
+    /// ssh with a command for the far shell; the words reach the program there as they are.
+    pub fn command(&self, remote: &[&str]) -> Command {
+        let mut command = self.bare();
+        command.args(OPTIONS).arg("--").arg(&self.destination).arg(shell::quoted(remote));
+        command
+    }
+
+    fn bare(&self) -> Command {
+        let mut command = Command::new("ssh");
+        command.args(&self.options);
+        command
+    }
+
+    /// The address that ssh uses, as its configuration has it.
+    pub fn address(&self) -> Result<String, RemoteError> {
+        let mut command = self.bare();
+        let told = command.arg("-G").arg("--").arg(&self.destination).output();
+        let told = told.map_err(|e| self.unreachable(format!("ssh could not be started: {e}")))?;
+        let text = String::from_utf8_lossy(&told.stdout).into_owned();
+        let name = text.lines().find_map(|line| line.strip_prefix("hostname ")).map(str::to_owned);
+        name.ok_or_else(|| self.unreachable(String::from_utf8_lossy(&told.stderr).trim().to_owned()))
+    }
+
+    /// Runs words of a shell there, with a file as its input; what it printed.
+    pub fn run(&self, script: &str, input: Option<File>, patience: Duration) -> Result<String, RemoteError> {
+        let mut command = self.command(&["/bin/sh", "-c", script]);
+        command.stdin(input.map_or(Stdio::null(), Stdio::from));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut child =
+            command.spawn().map_err(|e| self.unreachable(format!("ssh could not be started: {e}")))?;
+        let read = |mut pipe: Box<dyn Read + Send>| {
+            std::thread::spawn(move || {
+                let mut text = Vec::new();
+                // What could be read is what there is to say.
+                let _ = pipe.read_to_end(&mut text);
+                String::from_utf8_lossy(&text).into_owned()
+            })
+        };
+        let (Some(out), Some(err)) = (child.stdout.take(), child.stderr.take()) else {
+            return Err(self.failed("no pipe"));
+        };
+        let (out, err) = (read(Box::new(out)), read(Box::new(err)));
+        let end = Instant::now() + patience;
+        let status = loop {
+            match child.try_wait() {
+                Ok(Some(status)) => break status,
+                Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
+                _ => {
+                    // It may have ended by itself.
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    return Err(self.failed(&format!("no end after {} s", patience.as_secs())));
+                }
+            }
+        };
+        let (out, err) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
+        match status.code() {
+            Some(0) => Ok(out),
+            Some(255) => Err(self.unreachable(reason(&err))),
+            _ => Err(self.failed(&format!("{} ({status})", last(&err)))),
+        }
+    }
+
+    pub(super) fn unreachable(&self, words: String) -> RemoteError {
+        RemoteError::Unreachable { host: self.name.clone(), words }
+    }
+
+    pub(super) fn failed(&self, words: &str) -> RemoteError {
+        RemoteError::Failed { host: self.name.clone(), words: words.to_owned() }
+    }
+}
+
+pub(super) fn last(text: &str) -> &str {
+    text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("no words")
+}
+
+/// What ssh says, and what helps.
+pub(super) fn reason(text: &str) -> String {
+    let advice = [
+        (
+            "REMOTE HOST IDENTIFICATION HAS CHANGED",
+            "the host's key is not the one that is known: see ssh-keygen -R",
+        ),
+        (
+            "Host key verification failed",
+            "its key is not known here: connect once by hand, or add it to known_hosts",
+        ),
+        ("Permission denied", "no key of yours is accepted: see ssh-copy-id and ssh-agent"),
+        ("Could not resolve", "its name is not known"),
+        ("Connection refused", "nobody listens for ssh there"),
+        ("timed out", "it does not answer"),
+        ("No route to host", "there is no route to it"),
+    ];
+    let said = last(text);
+    match advice.iter().find(|(words, _)| text.contains(words)) {
+        Some((_, advice)) => format!("ssh: {advice} ({said})"),
+        None => format!("ssh: {said}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_become_options_and_words_stay_whole() {
+        let mut host = Host::named("db1");
+        for (name, value) in [
+            ("ansible_host", "10.0.0.1"),
+            ("ansible_port", "2222"),
+            ("ansible_user", "root"),
+            ("ansible_ssh_common_args", "-o 'ProxyCommand=nc %h %p'"),
+        ] {
+            host.variables.insert(name.into(), value.into());
+        }
+        let ssh = SshHost::new(&host, Some(Path::new("conf"))).unwrap();
+        let command = ssh.command(&["a b", "$HOME"]);
+        let words: Vec<&str> = command.get_args().map(|word| word.to_str().unwrap()).collect();
+        assert_eq!(&words[..8], ["-F", "conf", "-p", "2222", "-l", "root", "-o", "ProxyCommand=nc %h %p"]);
+        assert_eq!(&words[words.len() - 3..], ["--", "10.0.0.1", "'a b' '$HOME'"]);
+        let evil = Host { name: "-oProxyCommand=reboot".into(), ..Host::default() };
+        assert!(SshHost::new(&evil, None).is_err());
+    }
+
+    #[test]
+    fn what_ssh_says_has_an_answer() {
+        let text = "Warning: x\nroot@h: Permission denied (publickey).\n";
+        assert!(reason(text).starts_with("ssh: no key of yours is accepted"), "{}", reason(text));
+        assert_eq!(reason("strange\n"), "ssh: strange");
+    }
+}

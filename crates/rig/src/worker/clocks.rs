@@ -1,0 +1,41 @@
+//! Workers on other hosts: their numbers there, and their clocks beside ours.
+
+use super::crew::{Crew, CrewError, READY, held};
+use super::{FromWorker, ToWorker};
+use crate::remote::{Offset, offset};
+use dyno_engine::Control;
+use std::sync::atomic::Ordering;
+
+impl Crew {
+    /// Process numbers of the workers on another host, by its name.
+    pub fn pids_on(&self, host: &str) -> Vec<u32> {
+        let there =
+            self.members.iter().filter(|member| member.way.as_ref().is_some_and(|way| way.name() == host));
+        there.map(|member| member.pid.load(Ordering::Relaxed)).collect()
+    }
+
+    /// Clocks of workers on other hosts beside ours, as they were asked before the last phase: worker, offset.
+    pub fn clocks(&self) -> Vec<(String, Offset)> {
+        let far = self.members.iter().enumerate().filter(|(_, member)| member.way.is_some());
+        far.map(|(at, member)| (format!("worker-{}", at + 1), *held(&member.clock))).collect()
+    }
+
+    /// Asks the clocks of workers on other hosts.
+    pub(super) fn ask_clocks(&self, control: &Control) -> Result<u64, CrewError> {
+        let mut widest_ns = 0;
+        for (worker, member) in self.members.iter().enumerate().filter(|(_, member)| member.way.is_some()) {
+            let found = offset(|| {
+                self.say(worker, &ToWorker::Clock);
+                let is = |word: &FromWorker| matches!(word, FromWorker::Clock { .. });
+                let answers = self.answers(control, &[worker], READY, "tell its time", is)?;
+                match answers.first() {
+                    Some((_, FromWorker::Clock { now_ns })) => Ok(*now_ns),
+                    _ => Err(CrewError::Worker("another answer than the time".into())),
+                }
+            })?;
+            widest_ns = widest_ns.max(found.bound_ns);
+            *held(&member.clock) = found;
+        }
+        Ok(widest_ns)
+    }
+}

@@ -1,0 +1,95 @@
+//! Throughput over the measured phase as an equally spaced series.
+
+use std::collections::BTreeMap;
+
+/// A series without gaps, and what is missing beside it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Course {
+    /// Seconds in a step: one, or of an imported result the length of most of its intervals, so that no value is there twice.
+    pub step_s: u64,
+    /// When the first step begins, seconds after the warm-up.
+    pub from_s: u64,
+    /// Operations a second, step by step: the longest part that has no gap.
+    pub values: Vec<f64>,
+    /// Seconds between the first and the last record that nothing was recorded of: from, to.
+    pub gaps: Vec<(u64, u64)>,
+}
+
+impl Course {
+    /// From the operations of single seconds. The last step is left out where it may be a part of one.
+    pub(crate) fn of(seconds: &BTreeMap<u64, u64>, step_s: u64) -> Self {
+        let mut gaps = Vec::new();
+        for (at, next) in seconds.keys().zip(seconds.keys().skip(1)) {
+            if *next > at + 1 {
+                gaps.push((at + 1, *next));
+            }
+        }
+        let last = seconds.last_key_value().map_or(0, |(last, _)| *last);
+        // Steps are of several seconds only in imported results, whose last one is whole.
+        let whole = if step_s == 1 { last } else { (last + 1) / step_s };
+        let value = |at: u64| {
+            let part = seconds.range(at * step_s..(at + 1) * step_s);
+            let (count, sum) = part.fold((0, 0), |(count, sum), (_, n)| (count + 1, sum + n));
+            (count == step_s).then(|| sum as f64 / step_s as f64)
+        };
+        let mut longest = Course { step_s, gaps, ..Course::default() };
+        let mut part = (0, Vec::new());
+        for at in 0..=whole {
+            match value(at).filter(|_| at < whole) {
+                Some(value) => part.1.push(value),
+                None => {
+                    if part.1.len() > longest.values.len() {
+                        (longest.from_s, longest.values) = (part.0 * step_s, part.1);
+                    }
+                    part = (at + 1, Vec::new());
+                }
+            }
+        }
+        longest
+    }
+
+    /// What is missing, in words.
+    pub fn missing(&self) -> Option<String> {
+        let (from, _) = self.gaps.first()?;
+        let seconds: u64 = self.gaps.iter().map(|(from, to)| to - from).sum();
+        let to = self.from_s + self.values.len() as u64 * self.step_s;
+        Some(format!(
+            "{seconds} seconds, the first at {from} s: levels, drift and period are those of {} to {to} s, the longest part \
+             without a gap",
+            self.from_s
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_is_cut_at_its_gaps() {
+        let whole: BTreeMap<u64, u64> = (0..10).map(|second| (second, 100 + second)).collect();
+        let found = Course::of(&whole, 1);
+        assert_eq!(
+            (found.from_s, found.values.len(), found.missing()),
+            (0, 9, None),
+            "the last second is a part"
+        );
+        let mut torn = whole.clone();
+        torn.retain(|second, _| !(2..4).contains(second));
+        let found = Course::of(&torn, 1);
+        assert_eq!((found.from_s, &found.values[..2], found.values.len()), (4, &[104.0, 105.0][..], 5));
+        assert_eq!(found.gaps, [(2, 4)]);
+        let words = found.missing().unwrap();
+        assert!(words.starts_with("2 seconds, the first at 2 s: ") && words.contains("4 to 9 s"), "{words}");
+    }
+
+    #[test]
+    fn steps_of_imported_results() {
+        let seconds: BTreeMap<u64, u64> = (0..30).map(|second| (second, second / 10)).collect();
+        assert_eq!(Course::of(&seconds, 10).values, [0.0, 1.0, 2.0]);
+        let late: BTreeMap<u64, u64> = (10..30).map(|second| (second, 5)).collect();
+        let found = Course::of(&late, 10);
+        assert_eq!((found.from_s, found.values), (10, vec![5.0, 5.0]));
+        assert_eq!(Course::of(&BTreeMap::new(), 1).values, Vec::<f64>::new());
+    }
+}

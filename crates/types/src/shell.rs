@@ -1,0 +1,52 @@
+//! Words and the lines that a POSIX shell reads as these words.
+
+/// A line that a POSIX shell reads as these words.
+pub fn quoted<S: AsRef<str>>(words: &[S]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
+    let one = |word: &S| match word.as_ref() {
+        word if !word.is_empty() && word.chars().all(plain) => word.to_owned(),
+        word => format!("'{}'", word.replace('\'', r"'\''")),
+    };
+    words.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
+/// Words as a shell splits them: quotes hold them together, a backslash takes the next letter as it is. Nothing is expanded.
+pub fn words(text: &str) -> Result<Vec<String>, String> {
+    let (mut all, mut word, mut open) = (Vec::new(), None::<String>, None);
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match (open, letter) {
+            (Some(quote), _) if letter == quote => open = None,
+            (Some('\''), _) => word.get_or_insert_default().push(letter),
+            (_, '\\') => word.get_or_insert_default().extend(letters.next()),
+            (Some(_), _) => word.get_or_insert_default().push(letter),
+            (None, '"' | '\'') => {
+                word.get_or_insert_default();
+                open = Some(letter);
+            }
+            (None, _) if letter.is_whitespace() => all.extend(word.take()),
+            (None, _) => word.get_or_insert_default().push(letter),
+        }
+    }
+    match open {
+        Some(quote) => Err(format!("a {quote} that is not closed")),
+        None => {
+            all.extend(word);
+            Ok(all)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_and_back() {
+        let all = ["a", "", "b c", "it's", "$(rm -rf /)", "x\ny", "\\", "-o", "ü"];
+        assert_eq!(words(&quoted(&all)).unwrap(), all);
+        assert_eq!(quoted(&["dyno", "run", "a=1"]), "dyno run a=1");
+        assert_eq!(words(r#"a "b \" c" 'd \ e' f\ g"#).unwrap(), ["a", "b \" c", "d \\ e", "f g"]);
+        assert!(words("'a").unwrap_err().contains("not closed"));
+    }
+}
