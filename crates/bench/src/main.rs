@@ -10,6 +10,7 @@ mod floor;
 mod mongo;
 mod official;
 mod promises;
+mod reports;
 mod responder;
 mod rounds;
 
@@ -22,6 +23,7 @@ fn main() -> Result<()> {
         return floor::run(&arguments[1..]);
     }
     match arguments.first().map(String::as_str) {
+        Some("reports") => return reports::run_all(&arguments[1..]),
         Some("responder") => return responder::run(),
         Some("official") => return official::run(&arguments[1..]),
         _ => {}

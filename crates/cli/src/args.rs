@@ -18,7 +18,7 @@ pub enum Command {
     /// Measure one target, or carry out an experiment: load records, apply a load, print a summary with its verdict
     Run(Box<RunArgs>),
     /// Print the summary of a run directory again, from its files alone
-    Report(ReportArgs),
+    Report(crate::report::ReportArgs),
     /// What the maximum is, how sure that is, what limits it, and whether the laws hold
     Explain(crate::explain::ExplainArgs),
     /// Is B better than A? Runs, experiments cell by cell, or the levels of a factor, with intervals and a verdict
@@ -31,6 +31,8 @@ pub enum Command {
     Import(crate::import::ImportArgs),
     /// Prove an ingest rate with copies, or that a failover loses nothing
     Prove(crate::prove::ProveArgs),
+    /// List runs and experiments in a local page that follows those under way, and opens and compares reports
+    Serve(crate::serve::ServeArgs),
     /// Merge run directories exactly and print one summary
     Merge(MergeArgs),
     /// Watch a server alone: operations, hit ratio, connections, memory and network, one line a second
@@ -421,35 +423,6 @@ pub struct TopArgs {
     /// Print one JSON object a line
     #[arg(long)]
     pub json: bool,
-}
-
-/// `dyno report`.
-#[derive(Clone, Debug, Args)]
-pub struct ReportArgs {
-    /// The run directory, or an experiment's
-    pub dir: PathBuf,
-    /// What to make of it
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: FormatArg,
-    /// Print JSON, as --format json does
-    #[arg(long, conflicts_with = "format")]
-    pub json: bool,
-    /// Write to a file instead of printing
-    #[arg(short, long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
-}
-
-/// Forms of a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FormatArg {
-    /// What `dyno run` prints
-    Text,
-    /// One page that works offline
-    Html,
-    /// summary.md: the sections, tables and tests of bexhoma's summary
-    Md,
-    /// summary.json
-    Json,
 }
 
 /// `dyno merge`.

@@ -14,11 +14,13 @@ mod live;
 mod metrics;
 mod pages;
 mod pocdriver;
+mod price;
 mod prove;
 mod report;
 mod run;
 mod sample;
 mod selftest;
+mod serve;
 mod signals;
 mod sysbench_mongodb;
 mod terminal;
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         args::Command::History(options) => compare::history(&options),
         args::Command::Export(options) => export::export(&options),
         args::Command::Import(options) => import::import(&options),
+        args::Command::Serve(options) => serve::serve(&options),
         args::Command::Merge(options) => report::merge(&options),
         args::Command::Top(options) => top::top(&options),
         args::Command::Sample(options) => sample::sample(&options),

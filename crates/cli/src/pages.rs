@@ -4,7 +4,7 @@ use crate::exit::Failure;
 use crate::terminal;
 use dyno_analysis::diagnose::diagnose;
 use dyno_report::html::{Report, experiment_page, run_page};
-use dyno_report::markdown;
+use dyno_report::{markdown, worth};
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::{ExperimentDir, RunDir};
 use std::io::Write as _;
@@ -38,8 +38,15 @@ impl Material {
         Ok(Material { dir, recording, notes })
     }
 
-    /// The page.
-    pub fn html(&self) -> String {
+    /// What the run's throughput is worth, as lines of text.
+    pub fn worth(&self, price: f64) -> String {
+        let Some(summary) = &self.dir.summary else { return String::new() };
+        let level = worth::level(&self.dir, summary);
+        summary.measured().map_or(String::new(), |phase| worth::text(phase, level.as_ref(), price))
+    }
+
+    /// The page. `price`: of an hour of everything that took part.
+    pub fn html(&self, price: Option<f64>) -> String {
         let Some(summary) = &self.dir.summary else { return String::new() };
         let findings = diagnose(&self.dir, self.recording.as_ref());
         run_page(&Report {
@@ -48,6 +55,7 @@ impl Material {
             recording: self.recording.as_ref(),
             findings: &findings,
             notes: &self.notes,
+            price,
         })
     }
 
@@ -84,11 +92,22 @@ pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::rename(&part, path).map_err(failed)
 }
 
+/// Prints a report, or writes it to a file.
+pub fn put(text: &str, place: Option<&Path>) -> Result<(), Failure> {
+    match place {
+        Some(path) => write(path, text),
+        None => {
+            terminal::out(text);
+            Ok(())
+        }
+    }
+}
+
 /// Leaves `report.html` and `summary.md` in a run directory. They can be made again at any time: a failure is no more than a
 /// warning.
 pub fn leave(path: &Path) {
     let both = |run: Material| {
-        write(&path.join("report.html"), &run.html())?;
+        write(&path.join("report.html"), &run.html(None))?;
         write(&path.join("summary.md"), &run.markdown())
     };
     warn(path, Material::read(path).and_then(both));
@@ -97,7 +116,7 @@ pub fn leave(path: &Path) {
 /// Leaves the same in an experiment's directory.
 pub fn leave_experiment(path: &Path) {
     let both = |dir: ExperimentDir| {
-        write(&path.join("report.html"), &experiment_page(&dir))?;
+        write(&path.join("report.html"), &experiment_page(&dir, None))?;
         write(&path.join("summary.md"), &markdown::of_experiment(&dir))
     };
     warn(path, ExperimentDir::open(path).map_err(Failure::from).and_then(both));

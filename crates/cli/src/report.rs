@@ -1,9 +1,12 @@
 //! `dyno report`, `dyno merge`, `dyno schema`: from run directories alone.
 
-use crate::args::{FormatArg, MergeArgs, ReportArgs, SchemaArgs, SchemaOf};
+use crate::args::{MergeArgs, SchemaArgs, SchemaOf};
 use crate::exit::{Exit, Failure};
+use crate::export::{ExportArgs, FormatArg as Form, export};
 use crate::pages::{self, Material};
-use crate::terminal;
+use crate::{price, terminal};
+use clap::builder::PossibleValue;
+use clap::{Args, ValueEnum};
 use dyno_analysis::{Condition, Evidence, PhaseFacts, monitored, phase, verdict};
 use dyno_record::Totals;
 use dyno_report::html::experiment_page;
@@ -11,7 +14,75 @@ use dyno_report::summary::{Style, text};
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::{Client, Phase, Status, Summary, Trust, VERSION, summary_schema};
 use dyno_rundir::{ExperimentDir, RunDir};
-use std::path::Path;
+use std::path::PathBuf;
+
+/// `dyno report`.
+#[derive(Clone, Debug, Args)]
+pub struct ReportArgs {
+    /// The run directory, or an experiment's
+    pub dir: PathBuf,
+    /// What to make of it
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: FormatArg,
+    /// Print JSON, as --format json does
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+    /// Price of an hour of everything that took part, such as server=0.34,client=0.17: adds operations per core-second and per
+    /// currency unit
+    #[arg(long, value_name = "ROLE=PRICE,...")]
+    pub price: Option<String>,
+    /// Write to a file instead of printing
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// Forms of a report: its own, and those of `dyno export` under the same names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FormatArg {
+    /// A report.
+    Own(Own),
+    /// As `dyno export` writes it.
+    Export(Form),
+}
+
+/// Forms of a report alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Own {
+    /// What `dyno run` prints
+    Text,
+    /// One page that works offline
+    Html,
+    /// summary.md: the sections, tables and tests of bexhoma's summary
+    Md,
+    /// summary.json
+    Json,
+}
+
+impl ValueEnum for FormatArg {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[
+            FormatArg::Own(Own::Text),
+            FormatArg::Own(Own::Html),
+            FormatArg::Own(Own::Md),
+            FormatArg::Own(Own::Json),
+            FormatArg::Export(Form::Csv),
+            FormatArg::Export(Form::Parquet),
+            FormatArg::Export(Form::Xlsx),
+            FormatArg::Export(Form::Ycsb),
+            FormatArg::Export(Form::Sysbench),
+            FormatArg::Export(Form::Pocdriver),
+            FormatArg::Export(Form::Wsf),
+            FormatArg::Export(Form::Bexhoma),
+        ]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            FormatArg::Own(own) => own.to_possible_value(),
+            FormatArg::Export(form) => form.to_possible_value(),
+        }
+    }
+}
 
 /// Prints a summary and says how it went.
 pub fn show(summary: &Summary, json: bool) -> Result<(), Failure> {
@@ -42,48 +113,63 @@ pub fn exit_of(summary: &Summary) -> Exit {
 
 /// `dyno report DIR`.
 pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
+    let price = args.price.as_deref().map(price::per_hour).transpose()?;
+    let own = match (args.json, args.format) {
+        (true, _) => Own::Json,
+        (false, FormatArg::Own(own)) => own,
+        (false, FormatArg::Export(form)) => {
+            priced(args, false)?;
+            return export(&ExportArgs::plain(&args.dir, form, args.out.as_deref()));
+        }
+    };
     if ExperimentDir::is_one(&args.dir) {
-        return report_experiment(args);
+        return report_experiment(args, own, price);
     }
+    priced(args, matches!(own, Own::Text | Own::Html))?;
     let run = Material::read(&args.dir)?;
     let Some(summary) = run.summary() else {
         return Err(Failure::Internal("a run without a summary".into()));
     };
-    let format = if args.json { FormatArg::Json } else { args.format };
-    let made = match format {
-        FormatArg::Text => text(summary, Style { colour: args.out.is_none() && terminal::colour_out() }),
-        FormatArg::Json => json_of(summary)?,
-        FormatArg::Html => run.html(),
-        FormatArg::Md => run.markdown(),
+    let made = match own {
+        Own::Text => {
+            let colour = args.out.is_none() && terminal::colour_out();
+            format!(
+                "{}{}",
+                text(summary, Style { colour }),
+                price.map_or(String::new(), |price| run.worth(price))
+            )
+        }
+        Own::Json => json_of(summary)?,
+        Own::Html => run.html(price),
+        Own::Md => run.markdown(),
     };
-    if format == FormatArg::Text {
+    if own == Own::Text {
         run.notes().iter().for_each(|note| terminal::note(note));
     }
-    put(&made, args.out.as_deref())?;
+    pages::put(&made, args.out.as_deref())?;
     Ok(exit_of(summary))
 }
 
-/// `dyno report` of an experiment's directory.
-fn report_experiment(args: &ReportArgs) -> Result<Exit, Failure> {
-    let format = if args.json { FormatArg::Json } else { args.format };
-    let made = match format {
-        FormatArg::Html => experiment_page(&ExperimentDir::open(&args.dir)?),
-        FormatArg::Md => dyno_report::markdown::of_experiment(&ExperimentDir::open(&args.dir)?),
-        _ => crate::experiment::table_of(&args.dir, format == FormatArg::Json)?,
-    };
-    put(&made, args.out.as_deref())?;
-    Ok(Exit::Ok)
+/// A price that would not be seen is refused.
+fn priced(args: &ReportArgs, shown: bool) -> Result<(), Failure> {
+    match args.price.is_some() && !shown {
+        true => Err(Failure::Usage(
+            "--price goes with the formats text and html, of experiments also json".into(),
+        )),
+        false => Ok(()),
+    }
 }
 
-/// Prints a report, or writes it to a file.
-fn put(text: &str, place: Option<&Path>) -> Result<(), Failure> {
-    match place {
-        Some(path) => pages::write(path, text),
-        None => {
-            terminal::out(text);
-            Ok(())
-        }
-    }
+/// `dyno report` of an experiment's directory.
+fn report_experiment(args: &ReportArgs, own: Own, price: Option<f64>) -> Result<Exit, Failure> {
+    priced(args, own != Own::Md)?;
+    let made = match own {
+        Own::Html => experiment_page(&ExperimentDir::open(&args.dir)?, price),
+        Own::Md => dyno_report::markdown::of_experiment(&ExperimentDir::open(&args.dir)?),
+        Own::Text | Own::Json => crate::experiment::table_of(&args.dir, price, own == Own::Json)?,
+    };
+    pages::put(&made, args.out.as_deref())?;
+    Ok(Exit::Ok)
 }
 
 /// The summary of a run that never wrote one: everything up to its last complete second.
@@ -220,4 +306,19 @@ pub fn schema(args: &SchemaArgs) -> Result<Exit, Failure> {
         SchemaOf::Experiment => dyno_plan::experiment::schema(),
     });
     Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_has_every_form_of_an_export() {
+        for form in Form::value_variants() {
+            assert!(FormatArg::value_variants().contains(&FormatArg::Export(*form)), "{form:?}");
+        }
+        for own in Own::value_variants() {
+            assert!(FormatArg::value_variants().contains(&FormatArg::Own(*own)), "{own:?}");
+        }
+    }
 }

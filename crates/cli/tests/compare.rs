@@ -133,3 +133,44 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
     assert_exit(&rest, &[0]);
     assert!(stderr(&rest).contains("a/001 is left out"), "{}", stderr(&rest));
 }
+
+#[test]
+fn a_comparison_is_also_a_page_markdown_and_json() {
+    let dyno = Dyno::new();
+    runs(&dyno, "a", 100, 1..5);
+    runs(&dyno, "b<i>", 120, 11..15);
+    let printed = dyno.run(&["compare", "a", "b<i>", "--html", "c.html"]);
+    assert_exit(&printed, &[0]);
+    assert!(stdout(&printed).contains("worse by"), "--html stands beside what is printed");
+    let page = std::fs::read_to_string(dyno.path("c.html")).unwrap();
+    assert!(
+        page.starts_with("<!DOCTYPE html>") && !page.contains("<i>") && page.contains("b&lt;i&gt;"),
+        "{page}"
+    );
+    let verdict = page.find("WORSE").unwrap();
+    assert!(verdict < page.find("<section").unwrap(), "the verdict comes first");
+    for words in ["quantile by quantile", "noise floor", "Settings that differ", "every run", "p99.5"] {
+        assert!(page.contains(words), "{words}");
+    }
+    let again = dyno.run(&["compare", "a", "b<i>", "--format", "html"]);
+    assert_eq!(stdout(&again), page);
+    let markdown = stdout(&dyno.run(&["compare", "a", "b<i>", "--format", "md"]));
+    assert!(
+        markdown.contains("**b&#60;i&#62; against a: worse in throughput")
+            && markdown.contains("| throughput |")
+    );
+    let found: Value =
+        serde_json::from_str(&stdout(&dyno.run(&["compare", "a", "b<i>", "--format", "json"]))).unwrap();
+    let shifts = found[0]["responses"][0]["shifts"].as_array().unwrap();
+    assert!(shifts.len() >= 15, "{shifts:?}");
+    // Every quantile of an exponential that is a fifth slower is a fifth greater.
+    for shift in shifts.iter().filter(|s| (20.0..99.0).contains(&s["percentile"].as_f64().unwrap())) {
+        let ratio = shift["ratio"].as_f64().unwrap();
+        assert!((1.15..1.25).contains(&ratio), "{shift}");
+        let (low, high) = (shift["interval"][0].as_f64().unwrap(), shift["interval"][1].as_f64().unwrap());
+        assert!(low <= ratio && ratio <= high && low > 1.0, "{shift}");
+    }
+    // One run a side: what cannot be said is said.
+    let one = stdout(&dyno.run(&["compare", "a/001", "b<i>/011", "--format", "html"]));
+    assert!(one.contains("UNCLEAR") && one.contains("one run: none") && one.contains("no interval"), "{one}");
+}

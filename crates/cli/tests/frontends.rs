@@ -33,6 +33,11 @@ fn watched(command: &[&str], database: bool) {
     let alone = dyno.run(&[command, &["--out", "e", "--no-monitor"]].concat());
     assert_exit(&alone, RAN);
     assert!(Recording::open(&dyno.path("e")).unwrap().is_none());
+    for folder in ["d", "e"] {
+        let made = |name: &str| std::fs::read_to_string(dyno.path(folder).join(name)).expect(name);
+        assert!(made("report.html").starts_with("<!DOCTYPE html>"), "as dyno run leaves one");
+        assert!(made("summary.md").contains("TEST passed: Workflow as planned"), "{}", made("summary.md"));
+    }
     let begins = |text: String| -> Vec<String> {
         let first = |line: &str| line.split([',', ':', ' ']).next().unwrap_or_default().to_owned();
         let mut all: Vec<String> = text.lines().map(first).collect();

@@ -116,7 +116,6 @@ fn experiments_run_in_pods_and_leave_nothing() {
     a_controller_that_is_killed(&cluster);
 }
 
-#[expect(clippy::print_stdout, reason = "the cost of pods is told where it is measured")]
 fn a_server_and_two_pods_of_workers(cluster: &Cluster) {
     let dyno = Dyno::new();
     let two = "  worker_pods: 2\n";

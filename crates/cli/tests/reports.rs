@@ -91,3 +91,56 @@ fn an_experiment_leaves_a_page_that_leads_to_its_runs() {
     assert_exit(&dyno.run(&["report", "e", "--format", "html", "-o", "p.html"]), &[0]);
     assert_eq!(std::fs::read_to_string(dyno.path("p.html")).unwrap(), page);
 }
+
+#[test]
+fn a_report_hands_over_to_the_exports_under_the_same_names() {
+    let dyno = Dyno::new();
+    let run = ["run", "sim:?service=100us", "--users", "1", "--ops", "5000", "--out", "d", "-q"];
+    assert_exit(&dyno.run(&run), RAN);
+    for form in ["csv", "ycsb", "wsf", "bexhoma"] {
+        let (one, other) =
+            (dyno.run(&["report", "d", "--format", form]), dyno.run(&["export", "d", "--format", form]));
+        assert_exit(&one, &[0]);
+        assert!(!stdout(&one).is_empty());
+        assert_eq!(stdout(&one), stdout(&other), "{form}");
+    }
+    for form in ["parquet", "xlsx"] {
+        assert_exit(&dyno.run(&["report", "d", "--format", form, "-o", form]), &[0]);
+        assert!(std::fs::metadata(dyno.path(form)).unwrap().len() > 100);
+        assert_exit(&dyno.run(&["report", "d", "--format", form]), &[2]);
+    }
+    // There is no .ods; what there is instead stands in the error.
+    let refused = dyno.run(&["report", "d", "--format", "ods"]);
+    assert_exit(&refused, &[2]);
+    let words = common::stderr(&refused);
+    assert!(words.contains("xlsx") && words.contains("parquet") && words.contains("html"), "{words}");
+}
+
+#[test]
+fn a_price_adds_what_throughput_is_worth() {
+    let dyno = Dyno::new();
+    let run = ["run", "sim:?service=100us", "--users", "1", "--ops", "5000", "--out", "d", "-q"];
+    assert_exit(&dyno.run(&run), RAN);
+    let text = stdout(&dyno.run(&["report", "d", "--price", "server=0.5,client=0.5"]));
+    // 10,000/s are 36 million an hour.
+    assert!(text.contains("per currency unit: 3") && text.contains("per core-second: not known"), "{text}");
+    let page = stdout(&dyno.run(&["report", "d", "--price", "server=0.5", "--format", "html"]));
+    assert!(page.contains("Per currency unit"), "{page}");
+    assert!(!stdout(&dyno.run(&["report", "d", "--format", "html"])).contains("Per currency unit"));
+    for refused in [
+        ["--price", "x", "--format", "html"],
+        ["--price", "a=1", "--format", "md"],
+        ["--price", "a=1", "--format", "csv"],
+    ] {
+        let refused = dyno.run(&[["report", "d"].as_slice(), &refused].concat());
+        assert_exit(&refused, &[2]);
+    }
+    let file = "target: \"sim:?service=100us\"\nworkload: {ycsb: {workload: c, records: 100}}\n\
+                phases: {measure: {operations: 5000}}\nfactors: {users: [1, 2]}\nrepetitions: 3\n";
+    std::fs::write(dyno.path("x.yaml"), file).unwrap();
+    assert_exit(&dyno.run(&["run", "x.yaml", "--out", "e", "-q"]), RAN);
+    let text = stdout(&dyno.run(&["report", "e", "--price", "server=1"]));
+    assert!(text.contains("ops/currency unit") && text.contains(" +- "), "{text}");
+    let page = stdout(&dyno.run(&["report", "e", "--price", "server=1", "--format", "html"]));
+    assert!(page.contains("per currency unit"), "{page}");
+}

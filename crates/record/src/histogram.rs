@@ -246,8 +246,7 @@ impl Buckets {
     /// The bucket in which the `percentile` (0 to 100) lies, by HdrHistogram 2.1.12's rule: the smallest bucket whose
     /// cumulative count reaches `max(1, ceil(nextDown(p) / 100 * n))`.
     fn bucket_at(&self, percentile: f64) -> Option<usize> {
-        let wanted = percentile.clamp(0.0, 100.0).next_down().max(0.0) * self.count as f64 / 100.0;
-        let wanted = (wanted.ceil() as u64).clamp(1, self.count.max(1));
+        let wanted = wanted(percentile, self.count);
         let mut seen = 0;
         self.iter().find_map(|(bucket, count)| {
             seen += count;
@@ -284,6 +283,36 @@ impl Buckets {
     pub fn hdr_max_units(&self) -> u64 {
         self.counts.iter().rposition(|&c| c > 0).map_or(0, bucket_high)
     }
+}
+
+/// Percentiles (0 to 100, in ascending order) of counts that begin with the bucket `first`, in nanoseconds: as
+/// [`Buckets::percentile_ns`] gives them one by one, none above `greatest`. Zeros where nothing was counted.
+pub fn percentiles_of(
+    counts: &[u64],
+    first: usize,
+    scale: Scale,
+    greatest: u64,
+    percentiles: &[f64],
+) -> Vec<u64> {
+    let (all, unit) = (counts.iter().sum::<u64>(), scale.unit_ns());
+    let mut steps = counts.iter().enumerate().filter(|(_, count)| **count > 0);
+    let (mut seen, mut bucket) = (0, None);
+    let mut out = Vec::with_capacity(percentiles.len());
+    for percentile in percentiles {
+        let wanted = wanted(*percentile, all);
+        while seen < wanted {
+            let Some((at, count)) = steps.next() else { break };
+            (seen, bucket) = (seen + count, Some(first + at));
+        }
+        out.push(bucket.map_or(0, |bucket| (bucket_high(bucket) * unit + unit - 1).min(greatest)));
+    }
+    out
+}
+
+/// How many samples lie up to a percentile, by HdrHistogram 2.1.12's rule.
+fn wanted(percentile: f64, count: u64) -> u64 {
+    let wanted = percentile.clamp(0.0, 100.0).next_down().max(0.0) * count as f64 / 100.0;
+    (wanted.ceil() as u64).clamp(1, count.max(1))
 }
 
 /// HdrHistogram's median-equivalent value of a bucket, in units.
@@ -341,6 +370,18 @@ mod tests {
             prop_assert_eq!(ours.hdr_min_units(), theirs.min());
             let difference = (ours.hdr_mean_units() - theirs.mean()).abs();
             prop_assert!(difference <= theirs.mean() * 1e-12 + 1e-9);
+        }
+
+        #[test]
+        fn several_percentiles_are_those_of_one(samples in prop::collection::vec(100u64..10_000_000_000, 0..200),
+                mut wanted in prop::collection::vec(0.0..=100.0f64, 1..8)) {
+            let mut buckets = Buckets::new(Scale::Ns64);
+            samples.iter().for_each(|&ns| buckets.record(ns));
+            wanted.sort_by(f64::total_cmp);
+            let each: Vec<u64> = wanted.iter().map(|p| buckets.percentile_ns(*p)).collect();
+            let first = buckets.iter().next().map_or(0, |(at, _)| at);
+            let counts = buckets.counts.get(first..).unwrap_or_default();
+            prop_assert_eq!(percentiles_of(counts, first, Scale::Ns64, buckets.max_ns(), &wanted), each);
         }
 
         #[test]

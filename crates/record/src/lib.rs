@@ -9,6 +9,6 @@ mod histogram;
 mod interval;
 mod totals;
 
-pub use histogram::{Buckets, Histogram, Scale, bucket_high, bucket_low, bucket_of};
+pub use histogram::{Buckets, Histogram, Scale, bucket_high, bucket_low, bucket_of, percentiles_of};
 pub use interval::{Interval, Recorder, Sample, Slot};
 pub use totals::{MergedSlot, Totals};

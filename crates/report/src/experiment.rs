@@ -1,5 +1,6 @@
 //! The table of an experiment: one line for each cell.
 
+use crate::worth::{self, Worth};
 use dyno_analysis::interval::mean_interval;
 use dyno_record::Buckets;
 use dyno_types::units::{Latency, Thousands};
@@ -37,9 +38,22 @@ pub struct CellRow {
     pub read_kib: Option<f64>,
     /// KiB that it wrote.
     pub written_kib: Option<f64>,
+    /// Operations per core-second of the server (of embedded stores: the workers) over the runs where these were watched.
+    pub per_core: Option<Worth>,
+    /// Operations for a unit of money, where a price is given.
+    pub per_price: Option<Worth>,
 }
 
 impl CellRow {
+    /// What throughput is worth: operations per core-second of each run, and the price of an hour.
+    pub fn worth(&mut self, per_core: &[f64], price: Option<f64>) {
+        self.per_core = Worth::of_runs(per_core);
+        let each = |price: f64| -> Vec<f64> {
+            self.throughputs.iter().map(|one| worth::per_price(*one, price)).collect()
+        };
+        self.per_price = price.and_then(|price| Worth::of_runs(&each(price)));
+    }
+
     /// Takes over throughputs and merged response times.
     pub fn fill(&mut self, throughputs: Vec<f64>, response: &Buckets) {
         self.throughput =
@@ -70,6 +84,10 @@ pub fn table(rows: &[CellRow]) -> String {
     if disk {
         head.extend(["KiB read/op", "written/op"].map(str::to_owned));
     }
+    let priced = rows.iter().any(|row| row.per_price.is_some());
+    if priced {
+        head.extend(["ops/core-s", "ops/currency unit"].map(str::to_owned));
+    }
     head.push("remarks".into());
     let mut lines = vec![head];
     for row in rows {
@@ -87,6 +105,9 @@ pub fn table(rows: &[CellRow]) -> String {
         if disk {
             let kib = |n: Option<f64>| n.map_or("-".into(), |n| format!("{n:.2}"));
             line.extend([kib(row.read_kib), kib(row.written_kib)]);
+        }
+        if priced {
+            line.extend([row.per_core, row.per_price].map(|one| one.map_or("-".into(), |one| one.shown())));
         }
         line.push(remarks(row));
         lines.push(line);

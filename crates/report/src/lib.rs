@@ -1,10 +1,11 @@
 //! Every output format. Nothing here prints: texts go to whoever asked for them.
 //!
 //! `export` makes tables, spreadsheets and other programs' formats of whole directories, `import` reads what they wrote;
-//! `grafana` makes dashboards, `summary` is what a person reads after a run, `experiment` the table of an experiment;
-//! `html` is the report as a page, `markdown` as `summary.md`;
-//! `ycsb`, `sysbench_mongodb`, `pocdriver` and `wsf` are what these programs print.
+//! `grafana` makes dashboards, `summary` is what a person reads after a run, `experiment` the table of an experiment,
+//! `comparison` what `dyno compare` says, `worth` throughput for a core and for money; `html` is the report as a page,
+//! `markdown` as `summary.md`; `ycsb`, `sysbench_mongodb`, `pocdriver` and `wsf` are what these programs print.
 
+pub mod comparison;
 pub mod experiment;
 pub mod export;
 pub mod grafana;
@@ -15,5 +16,6 @@ mod monitored;
 pub mod pocdriver;
 pub mod summary;
 pub mod sysbench_mongodb;
+pub mod worth;
 pub mod wsf;
 pub mod ycsb;

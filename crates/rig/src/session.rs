@@ -11,7 +11,8 @@ use dyno_monitor::HostCpu;
 use dyno_record::{Sample, Totals};
 use dyno_rundir::Writer;
 use dyno_rundir::schema::{
-    Client, CollectionFigures, Collections, Pair, Phase, Status, Summary, Threshold, VERSION, Verdict,
+    Client, CollectionFigures, Collections, Pair, Phase, Planned, Status, Summary, Threshold, VERSION,
+    Verdict,
 };
 use dyno_types::Refused;
 use dyno_types::limits::SAMPLES;
@@ -200,6 +201,7 @@ impl<'a> Session<'a> {
         let metrics = job.workload.metrics().to_vec();
         if let Some(writer) = &mut self.writer {
             writer.metrics(name, &metrics);
+            writer.plan(name, planned(job));
             if job.warmup_ns > 0 {
                 writer.metrics("warmup", &metrics);
             }
@@ -371,6 +373,16 @@ fn link(dashboard: &str, from: SystemTime, to: SystemTime) -> String {
     let ms = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
     let sign = if dashboard.contains('?') { '&' } else { '?' };
     format!("{}{sign}from={}&to={}", dashboard.trim_end_matches('/'), ms(from), ms(to))
+}
+
+/// What the run's directory says of a phase that begins.
+fn planned(job: &Job) -> Planned {
+    Planned {
+        seconds: job.end.duration_ns.map(|ns| ns as f64 / 1e9),
+        warmup_s: job.warmup_ns as f64 / 1e9,
+        operations: job.end.operations,
+        interval_s: job.interval_ns as f64 / 1e9,
+    }
 }
 
 /// The share of a job that is done after `elapsed_s` seconds.

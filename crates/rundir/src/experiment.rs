@@ -3,7 +3,7 @@
 
 use crate::reader::ReadError;
 use serde::Deserialize;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Newest version that is read.
 const VERSION: u32 = 1;
@@ -101,6 +101,13 @@ impl ExperimentDir {
             match value["event"].as_str() {
                 Some("ended") => {
                     let run: EndedRun = serde_json::from_value(value).map_err(bad)?;
+                    // Whatever a journal says, nothing outside of the experiment is read for it.
+                    let below =
+                        |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+                    if !Path::new(&run.dir).components().all(below) {
+                        let why = format!("{}: a run lies below its experiment", run.dir);
+                        return Err(ReadError::Content { path: journal, line: number + 1, why });
+                    }
                     runs.retain(|old| {
                         (old.cell, old.repetition, &old.point) != (run.cell, run.repetition, &run.point)
                     });

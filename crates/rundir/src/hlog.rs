@@ -11,6 +11,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::BufRead;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The factor from a bucket's unit to the logged value: nanoseconds for the engine's unit, the unit itself for
@@ -115,34 +116,67 @@ pub fn read_part(
     scale: Scale,
     wanted: impl Fn(&str, f64) -> bool,
 ) -> Result<BTreeMap<String, Buckets>, BadLine> {
-    let mut merged: BTreeMap<String, Buckets> = BTreeMap::new();
+    let mut log = Log { scale, merged: BTreeMap::new() };
     let complete = text.rfind('\n').map_or(0, |end| end + 1);
     for (number, line) in text[..complete].lines().enumerate() {
-        if line.starts_with('#') || line.starts_with('"') || line.is_empty() {
-            continue;
+        log.take(line, &wanted).map_err(|why| BadLine { line: number + 1, why })?;
+    }
+    Ok(log.merged)
+}
+
+/// Everything that a file holds up to the first line that cannot be read, and that line; the file is never held as a whole. An
+/// unfinished last line is left out.
+pub(crate) fn read_file(
+    mut file: impl BufRead,
+    scale: Scale,
+) -> std::io::Result<(BTreeMap<String, Buckets>, Option<BadLine>)> {
+    let mut log = Log { scale, merged: BTreeMap::new() };
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        file.read_until(b'\n', &mut line)?;
+        let Some(whole) = line.strip_suffix(b"\n") else { break };
+        let read = std::str::from_utf8(whole).map_err(|error| error.to_string());
+        if let Err(why) = read.and_then(|line| log.take(line, &|_, _| true)) {
+            return Ok((log.merged, Some(BadLine { line: number, why })));
         }
-        let bad = |why: &str| BadLine { line: number + 1, why: why.to_owned() };
+    }
+    Ok((log.merged, None))
+}
+
+/// A log as far as it has been read.
+struct Log {
+    scale: Scale,
+    merged: BTreeMap<String, Buckets>,
+}
+
+impl Log {
+    /// Adds a line.
+    fn take(&mut self, line: &str, wanted: &dyn Fn(&str, f64) -> bool) -> Result<(), String> {
+        if line.starts_with('#') || line.starts_with('"') || line.is_empty() {
+            return Ok(());
+        }
         let (tag, rest) = match line.strip_prefix("Tag=") {
-            Some(rest) => rest.split_once(',').ok_or_else(|| bad("no comma after the tag"))?,
+            Some(rest) => rest.split_once(',').ok_or("no comma after the tag")?,
             None => ("", line),
         };
         let begin = rest.split(',').next().and_then(|begin| begin.parse::<f64>().ok());
-        if !wanted(tag, begin.ok_or_else(|| bad("no begin of the interval"))?) {
-            continue;
+        if !wanted(tag, begin.ok_or("no begin of the interval")?) {
+            return Ok(());
         }
         let encoded = rest.rsplit(',').next().unwrap_or_default();
-        let bytes = STANDARD.decode(encoded).map_err(|e| bad(&e.to_string()))?;
+        let bytes = STANDARD.decode(encoded).map_err(|e| e.to_string())?;
         let histogram: Histogram<u64> =
-            Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|e| bad(&e.to_string()))?;
+            Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|e| e.to_string())?;
         // Lags are always in the engine's own unit.
-        let scale = if tag.contains(".client.lag.") { Scale::Ns64 } else { scale };
+        let scale = if tag.contains(".client.lag.") { Scale::Ns64 } else { self.scale };
         let found = from_hdr(&histogram, scale);
-        match merged.get_mut(tag) {
+        match self.merged.get_mut(tag) {
             Some(all) => all.merge(&found),
-            None => drop(merged.insert(tag.to_owned(), found)),
+            None => drop(self.merged.insert(tag.to_owned(), found)),
         }
+        Ok(())
     }
-    Ok(merged)
 }
 
 #[cfg(test)]

@@ -4,7 +4,11 @@ use crate::course::Course;
 use crate::hlog;
 use crate::intervals::IntervalLine;
 use crate::schema::{Environment, Run, Summary, VERSION};
-use dyno_record::{Scale, Totals};
+use crate::writer::TOTALS;
+use dyno_record::{Buckets, Scale, Totals};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
 /// Why a directory could not be read.
@@ -73,6 +77,36 @@ pub struct RunDir {
     pub summary: Option<Summary>,
     /// Phases as recorded, in order.
     pub phases: Vec<RecordedPhase>,
+    /// Its intervals in their order; `None` if they could not be read.
+    steps: Option<Vec<Step>>,
+}
+
+/// What is kept of an interval.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    /// Which of the phases.
+    phase: usize,
+    /// Second since the phase's epoch.
+    second: u64,
+    /// The first second that it does not reach.
+    end_s: u64,
+    /// Its length, if that is said.
+    length_ms: u32,
+    /// Arrivals that ended well.
+    ok: u64,
+}
+
+/// The histograms of whole phases, if they were written and hold exactly what the counters say.
+fn totals(path: &Path, scale: Scale, counters: &[IntervalLine]) -> Option<BTreeMap<String, Buckets>> {
+    let file = File::open(path.join(TOTALS)).ok()?;
+    let (log, bad) = hlog::read_file(BufReader::new(file), scale).ok()?;
+    let whole = counters.iter().all(|line| {
+        let mut exact = line.exact.iter();
+        exact.all(|(tag, exact)| {
+            log.get(&format!("{}.{tag}", line.phase)).map_or(0, Buckets::count) == exact.count
+        })
+    });
+    (bad.is_none() && whole).then_some(log)
 }
 
 /// A line of `events.jsonl`.
@@ -141,26 +175,14 @@ impl RunDir {
         let summary_path = path.join("summary.json");
         let summary = or_lost(summary_path.exists().then(|| json(&summary_path)).transpose(), lost)?;
         let scale = if run.unit_ns == 1_000 { Scale::Micros } else { Scale::Ns64 };
-        let log_path = path.join("latency.hlog");
-        let text = or_lost(read(&log_path), lost)?;
-        let log = match hlog::read(&text, scale) {
-            Ok(log) => log,
-            Err(bad) => {
-                let before: String = text.split_inclusive('\n').take(bad.line - 1).collect();
-                let why = format!("{}; later lines are left out", bad.why);
-                let why = if lost.is_some() { why } else { bad.why };
-                or_lost::<()>(Err(ReadError::Content { path: log_path, line: bad.line, why }), lost)?;
-                hlog::read(&before, scale).unwrap_or_default()
-            }
+        let (merged, steps) = match Self::counters(&path.join("intervals.jsonl")) {
+            Ok((merged, steps)) => (merged, Some(steps)),
+            Err(error) => (or_lost(Err(error), lost)?, None),
         };
-        let lines: Vec<IntervalLine> = or_lost(Self::lines(&path.join("intervals.jsonl")), lost)?;
-        let mut merged: Vec<IntervalLine> = Vec::new();
-        for line in lines {
-            match merged.iter_mut().find(|m| m.phase == line.phase) {
-                Some(phase) => phase.merge(&line),
-                None => merged.push(line),
-            }
-        }
+        let log = match totals(path, scale, &merged) {
+            Some(log) => log,
+            None => Self::whole_log(&path.join("latency.hlog"), scale, lost)?,
+        };
         let phases = merged
             .iter()
             .map(|line| RecordedPhase {
@@ -169,7 +191,45 @@ impl RunDir {
                 totals: line.totals(run.metrics.get(&line.phase).map_or(&[], Vec::as_slice), scale, &log),
             })
             .collect();
-        Ok(RunDir { path: path.to_owned(), run, environment, summary, phases })
+        Ok(RunDir { path: path.to_owned(), run, environment, summary, phases, steps })
+    }
+
+    /// The counters of each phase, and what is needed of each interval; a day's lines are never held at once.
+    fn counters(path: &Path) -> Result<(Vec<IntervalLine>, Vec<Step>), ReadError> {
+        let (mut merged, mut steps): (Vec<IntervalLine>, Vec<Step>) = (Vec::new(), Vec::new());
+        Self::each_line(path, |line: IntervalLine| {
+            let phase = merged.iter().position(|known| known.phase == line.phase).unwrap_or(merged.len());
+            let (second, end_s, length_ms) = (line.second, line.end_s(), line.length_ms);
+            steps.push(Step {
+                phase,
+                second,
+                end_s,
+                length_ms,
+                ok: line.ended.get("ok").copied().unwrap_or(0),
+            });
+            match merged.get_mut(phase) {
+                Some(known) => known.merge(&line),
+                None => merged.push(line),
+            }
+        })?;
+        Ok((merged, steps))
+    }
+
+    /// All of the histogram log.
+    fn whole_log(
+        path: &Path,
+        scale: Scale,
+        lost: &mut Option<Vec<String>>,
+    ) -> Result<BTreeMap<String, Buckets>, ReadError> {
+        let failed = |error| ReadError::File { path: path.to_owned(), error };
+        let opened = or_lost(File::open(path).map(Some).map_err(failed), lost)?;
+        let Some(file) = opened else { return Ok(BTreeMap::new()) };
+        let (log, bad) = or_lost(hlog::read_file(BufReader::new(file), scale).map_err(failed), lost)?;
+        if let Some(bad) = bad {
+            let why = if lost.is_some() { format!("{}; later lines are left out", bad.why) } else { bad.why };
+            or_lost::<()>(Err(ReadError::Content { path: path.to_owned(), line: bad.line, why }), lost)?;
+        }
+        Ok(log)
     }
 
     /// What happened, in order.
@@ -197,11 +257,10 @@ impl RunDir {
             self.summary.as_ref().and_then(|summary| summary.phases.iter().find(|p| p.name == "warmup"));
         let begin = warmup.map_or(0, |phase| phase.seconds.round() as u64);
         let mut seconds = std::collections::BTreeMap::new();
-        let lines: Vec<IntervalLine> = Self::lines(&self.path.join("intervals.jsonl"))?;
-        for line in lines.iter().filter(|line| line.phase == "measure" && line.second >= begin) {
-            let (from, ok) = (line.second - begin, line.ended.get("ok").copied().unwrap_or(0));
+        for step in self.measured()?.iter().filter(|step| step.second >= begin) {
+            let (from, ok) = (step.second - begin, step.ok);
             // What is known only over several seconds is spread over them evenly; the sum stays.
-            let length = line.end_s() - line.second;
+            let length = step.end_s - step.second;
             for second in 0..length {
                 let share = ok * (second + 1) / length - ok * second / length;
                 *seconds.entry(from + second).or_default() += share;
@@ -210,12 +269,23 @@ impl RunDir {
         Ok(seconds)
     }
 
+    /// The intervals of the measured phase.
+    fn measured(&self) -> Result<Vec<Step>, ReadError> {
+        let phase = self.phases.iter().position(|phase| phase.name == "measure");
+        let of = |steps: &[Step]| steps.iter().filter(|step| Some(step.phase) == phase).copied().collect();
+        match &self.steps {
+            Some(steps) => Ok(of(steps)),
+            // What could not be read before fails again, with its reason.
+            None => Self::counters(&self.path.join("intervals.jsonl")).map(|(_, steps)| of(&steps)),
+        }
+    }
+
     /// Successful operations a second over the measured phase.
     pub fn course(&self) -> Result<Course, ReadError> {
         let seconds = self.succeeded()?;
-        let lines: Vec<IntervalLine> = Self::lines(&self.path.join("intervals.jsonl"))?;
-        let measured = lines.iter().filter(|line| line.phase == "measure");
-        let mut lengths: Vec<u64> = measured.map(|line| u64::from(line.length_ms).div_ceil(1_000)).collect();
+        let measured = self.measured()?;
+        let mut lengths: Vec<u64> =
+            measured.iter().map(|step| u64::from(step.length_ms).div_ceil(1_000)).collect();
         lengths.sort_unstable();
         let step = lengths.get(lengths.len() / 2).copied().unwrap_or(1).max(1);
         Ok(Course::of(&seconds, step))
@@ -255,15 +325,29 @@ impl RunDir {
 
     /// Complete lines only: the last one of a killed run may be torn.
     pub(crate) fn lines<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, ReadError> {
-        let text = read(path)?;
-        let complete = text.rfind('\n').map_or(0, |end| end + 1);
-        let parse = |(number, line): (usize, &str)| {
-            serde_json::from_str(line).map_err(|e| ReadError::Content {
+        let mut all = Vec::new();
+        Self::each_line(path, |line| all.push(line))?;
+        Ok(all)
+    }
+
+    /// The same one by one.
+    pub(crate) fn each_line<T: serde::de::DeserializeOwned>(
+        path: &Path,
+        mut each: impl FnMut(T),
+    ) -> Result<(), ReadError> {
+        let failed = |error| ReadError::File { path: path.to_owned(), error };
+        let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?);
+        let mut line = Vec::new();
+        for number in 1.. {
+            line.clear();
+            file.read_until(b'\n', &mut line).map_err(failed)?;
+            let Some(whole) = line.strip_suffix(b"\n") else { break };
+            each(serde_json::from_slice(whole).map_err(|e| ReadError::Content {
                 path: path.to_owned(),
-                line: number + 1,
+                line: number,
                 why: e.to_string(),
-            })
-        };
-        text[..complete].lines().enumerate().map(parse).collect()
+            })?);
+        }
+        Ok(())
     }
 }

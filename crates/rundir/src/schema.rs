@@ -58,6 +58,26 @@ pub struct Run {
     pub metrics: BTreeMap<String, Vec<String>>,
     /// Unit of the histograms' values in nanoseconds (64, or 1000 for the YCSB front end).
     pub unit_ns: u64,
+    /// What was planned for each phase that has begun; a warm-up belongs to the phase that follows it. Older directories do not
+    /// say.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub plans: BTreeMap<String, Planned>,
+}
+
+/// When a phase ends, and how it is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Planned {
+    /// Seconds after the warm-up, if the phase ends by the clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// Seconds of warm-up before it.
+    #[serde(default)]
+    pub warmup_s: f64,
+    /// Operations after which it ends, if it does by their number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations: Option<u64>,
+    /// Length of the recorded intervals, seconds.
+    pub interval_s: f64,
 }
 
 /// `environment.json`: the machine that applied the load.

@@ -2,7 +2,7 @@
 
 use crate::hlog;
 use crate::intervals::IntervalLine;
-use crate::schema::{Environment, Run, Status, Summary};
+use crate::schema::{Environment, Planned, Run, Status, Summary};
 use crate::series;
 use dyno_record::{Scale, Totals};
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -10,6 +10,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+
+/// The histograms of whole phases, so that a long run need not be added up to be read.
+pub(crate) const TOTALS: &str = "totals.hlog";
 
 /// An open run directory. A failing write (a full disk) is remembered and reported at the end; it never stops the
 /// measurement.
@@ -21,6 +24,8 @@ pub struct Writer {
     series: File,
     intervals: File,
     events: File,
+    /// Everything of each phase so far, in their order.
+    sums: Vec<(String, Totals)>,
     failure: Option<String>,
 }
 
@@ -50,6 +55,7 @@ impl Writer {
             events: create(&path.join("events.jsonl"))?,
             path: path.to_owned(),
             run,
+            sums: Vec::new(),
             failure: None,
         };
         writer.replace("run.json", &serde_json::to_string_pretty(&writer.run)?)?;
@@ -120,11 +126,26 @@ impl Writer {
             .map_err(io::Error::from)
             .and_then(|text| self.intervals.write_all(format!("{text}\n").as_bytes()));
         self.note(result);
+        match self.sums.iter_mut().find(|(name, _)| name == phase) {
+            Some((_, sum)) => sum.merge(totals),
+            None => {
+                let mut sum = Totals::new(totals.outcomes.len(), totals.scale());
+                sum.merge(totals);
+                self.sums.push((phase.to_owned(), sum));
+            }
+        }
     }
 
     /// Names the metrics of a phase; must come before its first interval.
     pub fn metrics(&mut self, phase: &str, metrics: &[String]) {
         self.update(|run| drop(run.metrics.insert(phase.to_owned(), metrics.to_vec())));
+    }
+
+    /// Says what is planned for a phase; must come before its first interval.
+    pub fn plan(&mut self, phase: &str, plan: Planned) {
+        self.update(|run| {
+            run.plans.insert(phase.to_owned(), plan);
+        });
     }
 
     /// Takes over what became known after the start.
@@ -138,6 +159,14 @@ impl Writer {
 
     /// Writes the summary and how far the run came.
     pub fn finish(&mut self, summary: &Summary, status: Status) {
+        let scale = self.sums.first().map_or(Scale::Ns64, |(_, sum)| sum.scale());
+        let mut text = hlog::header(SystemTime::now(), scale);
+        for (phase, sum) in &self.sums {
+            let metrics = self.run.metrics.get(phase).map_or(&[][..], Vec::as_slice);
+            text.push_str(&hlog::lines(phase, metrics, 0.0, 0.0, sum));
+        }
+        let result = self.replace(TOTALS, text.trim_end());
+        self.note(result);
         let result = serde_json::to_string_pretty(summary)
             .map_err(io::Error::from)
             .and_then(|text| self.replace("summary.json", &text));

@@ -46,16 +46,19 @@ pub fn of_two(
 ) -> Estimate {
     let whole = |count: usize| (0..count).collect::<Vec<usize>>();
     let value = statistic(&whole(ones), &whole(others));
+    let found = redraws((ones, others), seed).iter().map(|(one, other)| statistic(one, other)).collect();
+    interval_of(value, found, (ones, others), alpha)
+}
+
+/// Two samples drawn anew, [`REPLICATES`] times.
+pub fn redraws((ones, others): (usize, usize), seed: u64) -> Vec<(Vec<usize>, Vec<usize>)> {
     let mut random = Stream::new(seed, 0, Purpose::Choice);
-    let mut found: Vec<f64> = (0..REPLICATES)
-        .map(|_| {
-            let one = redraw(ones, &mut random);
-            let other = redraw(others, &mut random);
-            statistic(&one, &other)
-        })
-        .collect();
-    let smaller = ones.min(others);
-    let tail = expanded(alpha / 2.0, smaller);
+    (0..REPLICATES).map(|_| (redraw(ones, &mut random), redraw(others, &mut random))).collect()
+}
+
+/// The interval of a value, from what replicates of two samples gave.
+pub fn interval_of(value: f64, mut found: Vec<f64>, (ones, others): (usize, usize), alpha: f64) -> Estimate {
+    let tail = expanded(alpha / 2.0, ones.min(others));
     Estimate { value, low: percentile(&mut found, tail), high: percentile(&mut found, 1.0 - tail) }
 }
 

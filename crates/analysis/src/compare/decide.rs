@@ -3,7 +3,6 @@
 use super::bootstrap::{Estimate, of_two};
 use super::rank::{cliffs_delta, hodges_lehmann, mann_whitney};
 use crate::interval::mean_interval;
-use dyno_record::Buckets;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -95,58 +94,7 @@ pub fn compare(one: &[f64], other: &[f64], margin: Margin, noise: f64, seed: u64
     })
 }
 
-/// Compares the `percentile` (0 to 100) of merged histograms, one a run, nanoseconds. `None` where a side has no run or no
-/// sample.
-pub fn compare_quantiles(
-    one: &[Buckets],
-    other: &[Buckets],
-    quantile: f64,
-    margin: Margin,
-    noise: f64,
-    seed: u64,
-) -> Option<Comparison> {
-    let counts = (one.len(), other.len());
-    let merged = |all: &[Buckets], which: &[usize]| -> f64 {
-        let parts: Vec<&Buckets> = which.iter().map(|at| &all[*at]).collect();
-        quantile_of(&parts, quantile)
-    };
-    let whole = |all: &[Buckets]| all.iter().map(Buckets::count).sum::<u64>();
-    if one.is_empty() || other.is_empty() || whole(one) == 0 || whole(other) == 0 {
-        return None;
-    }
-    let ratio = of_two(counts, &|a, b| merged(other, b) / merged(one, a), ALPHA, seed);
-    let difference = of_two(counts, &|a, b| merged(other, b) - merged(one, a), ALPHA, seed);
-    let each =
-        |all: &[Buckets]| -> Vec<f64> { all.iter().map(|run| quantile_of(&[run], quantile)).collect() };
-    let (ones, others) = (each(one), each(other));
-    let conclusion = conclude(counts, &ratio, margin, noise, || runs_needed(&ones, &others, margin));
-    let all = |all: &[Buckets]| quantile_of(&all.iter().collect::<Vec<&Buckets>>(), quantile);
-    Some(Comparison {
-        runs: counts,
-        means: (all(one), all(other)),
-        ratio,
-        difference,
-        shift: hodges_lehmann(&ones, &others),
-        p: mann_whitney(&ones, &others),
-        delta: cliffs_delta(&ones, &others),
-        conclusion,
-    })
-}
-
-/// A quantile of several histograms together, without merging them.
-fn quantile_of(parts: &[&Buckets], percentile: f64) -> f64 {
-    match parts {
-        [] => 0.0,
-        [one] => one.percentile_ns(percentile) as f64,
-        [first, rest @ ..] => {
-            let mut merged = (*first).clone();
-            rest.iter().for_each(|part| merged.merge(part));
-            merged.percentile_ns(percentile) as f64
-        }
-    }
-}
-
-fn conclude(
+pub(super) fn conclude(
     (ones, others): (usize, usize),
     ratio: &Estimate,
     margin: Margin,
@@ -237,21 +185,5 @@ mod tests {
         let found = compare(&quiet, &quiet.map(|x| x * 1.05), Margin::THROUGHPUT, 0.08, 1).unwrap();
         assert!(matches!(found.conclusion, Conclusion::Unclear(_)));
         assert!(compare(&[], &[1.0], Margin::THROUGHPUT, 0.0, 1).is_none());
-    }
-
-    #[test]
-    fn quantiles_come_from_merged_histograms() {
-        let run = |slow: u64| {
-            let mut buckets = Buckets::new(dyno_record::Scale::Ns64);
-            (0..1_000u64).for_each(|i| buckets.record(if i < 980 { 100_000 + i } else { slow }));
-            buckets
-        };
-        let one: Vec<Buckets> = (0..5).map(|n| run(1_000_000 + n * 1_000)).collect();
-        let other: Vec<Buckets> = (0..5).map(|n| run(2_000_000 + n * 1_000)).collect();
-        let found = compare_quantiles(&one, &other, 99.0, Margin::LATENCY, 0.0, 1).unwrap();
-        assert_eq!(found.conclusion, Conclusion::Worse);
-        assert!((found.ratio.value - 2.0).abs() < 0.01, "{found:?}");
-        let median = compare_quantiles(&one, &other, 50.0, Margin::LATENCY, 0.0, 1).unwrap();
-        assert_eq!(median.conclusion, Conclusion::Same);
     }
 }

@@ -3,7 +3,9 @@
 pub mod bootstrap;
 pub mod decide;
 pub mod history;
+pub mod quantiles;
 pub mod rank;
 
 pub use bootstrap::Estimate;
-pub use decide::{Comparison, Conclusion, Margin, compare, compare_quantiles, runs_needed};
+pub use decide::{Comparison, Conclusion, Margin, compare, runs_needed};
+pub use quantiles::{Quantiles, Shift};

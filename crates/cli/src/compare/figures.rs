@@ -3,47 +3,21 @@
 use super::CompareArgs;
 use super::gather::Group;
 use super::noise::Floor;
-use crate::exit::Failure;
-use dyno_analysis::compare::{Comparison, Margin, compare as compare_values, compare_quantiles};
-use dyno_record::Buckets;
+use dyno_analysis::compare::{Comparison, Margin, Quantiles, compare as compare_values};
+use dyno_record::{Buckets, Scale};
+use dyno_report::comparison::{Figure, Responses};
+use dyno_report::worth;
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::Phase;
-
-/// One figure of two groups.
-#[derive(Debug, serde::Serialize)]
-pub struct Figure {
-    /// Its name: `throughput`, `READ p99`.
-    pub name: String,
-    /// Its unit.
-    pub unit: &'static str,
-    /// The comparison.
-    #[serde(flatten)]
-    pub found: Comparison,
-    /// The noise floor it was held against, as a share; 0 if none is known.
-    pub noise: f64,
-}
 
 /// Percentiles that are compared, where enough samples support them.
 const PERCENTILES: [(f64, &str); 4] = [(50.0, "p50"), (95.0, "p95"), (99.0, "p99"), (99.9, "p99.9")];
 
-/// Samples beyond a percentile that it needs.
-const BEYOND: f64 = 100.0;
+/// Percentiles of the shift function, beside those that are compared.
+const SHIFTS: [f64; 13] = [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 60.0, 70.0, 80.0, 90.0, 98.0, 99.5, 99.99];
 
-/// The sum of `role=price,role=price`, per hour.
-pub fn price(text: &str) -> Result<f64, Failure> {
-    let mut sum = 0.0;
-    for part in text.split(',') {
-        let value = part.split_once('=').and_then(|(_, value)| value.trim().parse::<f64>().ok());
-        match value.filter(|value| value.is_finite() && *value > 0.0) {
-            Some(value) => sum += value,
-            None => {
-                let words = "expected ROLE=PRICE,... with prices above 0, such as server=0.34,client=0.17";
-                return Err(Failure::Usage(format!("--price {part}: {words}")));
-            }
-        }
-    }
-    Ok(sum)
-}
+/// Samples beyond a percentile that it needs, on either end.
+const BEYOND: f64 = 100.0;
 
 fn measured(run: &RunDir) -> Option<&Phase> {
     run.summary.as_ref()?.measured()
@@ -54,13 +28,6 @@ fn each(group: &Group, figure: impl Fn(&Phase) -> Option<f64>) -> Option<Vec<f64
     group.runs.iter().map(|run| measured(run).and_then(&figure)).collect()
 }
 
-/// Operations per core-second of the server; of embedded stores, of the workers.
-fn per_core(phase: &Phase) -> Option<f64> {
-    let seen = phase.monitor.as_ref()?;
-    let cores = seen.server.as_ref().or(seen.workers.as_ref())?.cpu_cores;
-    (cores > 0.0).then(|| phase.throughput / cores)
-}
-
 /// Compares everything that both groups have.
 pub fn compare(
     args: &CompareArgs,
@@ -68,38 +35,76 @@ pub fn compare(
     first: &Group,
     second: &Group,
     floor: &Floor,
-) -> Vec<Figure> {
+) -> (Vec<Figure>, Vec<Responses>) {
     let throughput = Margin { share: args.margin / 100.0, ..Margin::THROUGHPUT };
-    let latency = Margin { share: args.latency_margin / 100.0, ..Margin::LATENCY };
     let mut figures = Vec::new();
     let mut values = |name: &str, unit, figure: &dyn Fn(&Phase) -> Option<f64>| {
         let (Some(one), Some(other)) = (each(first, figure), each(second, figure)) else { return };
         let noise = floor.of(name);
         let found = compare_values(&one, &other, throughput, noise, args.seed);
-        figures.extend(found.map(|found| Figure { name: name.to_owned(), unit, found, noise }));
+        let each = (one, other);
+        figures.extend(found.map(|found| Figure { name: name.to_owned(), unit, found, noise, each }));
     };
     values("throughput", "ops/s", &|phase| Some(phase.throughput));
-    values("throughput per core", "ops/core-s", &per_core);
+    values("throughput per core", "ops/core-s", &worth::per_core);
     if let Some(price) = price {
         values("throughput per price", "ops/currency unit", &|phase| {
-            Some(phase.throughput * 3_600.0 / price)
+            Some(worth::per_price(phase.throughput, price))
         });
     }
+    let mut responses = Vec::new();
     for metric in metrics(first).into_iter().filter(|metric| metrics(second).contains(metric)) {
-        let (one, other) = (responses(first, &metric), responses(second, &metric));
-        let samples = |all: &[Buckets]| all.iter().map(Buckets::count).sum::<u64>() as f64;
-        let fewest = samples(&one).min(samples(&other));
-        for (percentile, short) in PERCENTILES {
-            if fewest * (1.0 - percentile / 100.0) < BEYOND {
-                continue;
-            }
-            let name = format!("{metric} {short}");
-            let noise = floor.of(&name);
-            let found = compare_quantiles(&one, &other, percentile, latency, noise, args.seed);
-            figures.extend(found.map(|found| Figure { name, unit: "us", found: in_us(found), noise }));
-        }
+        let (found, of_metric) = latencies(args, &metric, first, second, floor);
+        figures.extend(found);
+        responses.extend(of_metric);
     }
-    figures
+    (figures, responses)
+}
+
+/// Percentiles of an operation's response time, and the shift function.
+fn latencies(
+    args: &CompareArgs,
+    metric: &str,
+    first: &Group,
+    second: &Group,
+    floor: &Floor,
+) -> (Vec<Figure>, Option<Responses>) {
+    let latency = Margin { share: args.latency_margin / 100.0, ..Margin::LATENCY };
+    let (one, other) = (of_metric(first, metric), of_metric(second, metric));
+    let samples = |all: &Times| all.histograms.iter().map(Buckets::count).sum::<u64>() as f64;
+    let fewest = samples(&one).min(samples(&other));
+    let supported = |percentile: f64| {
+        let share = percentile / 100.0;
+        fewest * (1.0 - share).min(share) >= BEYOND
+    };
+    let mut wanted: Vec<f64> =
+        PERCENTILES.iter().map(|(p, _)| *p).chain(SHIFTS).filter(|p| supported(*p)).collect();
+    wanted.sort_by(f64::total_cmp);
+    let scales: Vec<Scale> = one.histograms.iter().chain(&other.histograms).map(Buckets::scale).collect();
+    // Counts of other units cannot be added up.
+    let alike = scales.windows(2).all(|pair| pair[0] == pair[1]);
+    let drawn = Quantiles::draw(&one.histograms, &other.histograms, &wanted, args.seed);
+    let Some(drawn) = drawn.filter(|_| alike && !wanted.is_empty()) else { return (Vec::new(), None) };
+    let figure = |(percentile, short): &(f64, &str)| {
+        let name = format!("{metric} {short}");
+        let noise = floor.of(&name);
+        let found = in_us(drawn.compare(*percentile, latency, noise)?);
+        Some(Figure { name, unit: "us", found, noise, each: (Vec::new(), Vec::new()) })
+    };
+    let figures = PERCENTILES.iter().filter_map(figure).collect();
+    let responses = Responses {
+        metric: metric.to_owned(),
+        shifts: drawn.shifts(),
+        merged: (merged(&one.histograms), merged(&other.histograms)),
+        dropped: (one.dropped, other.dropped),
+    };
+    (figures, Some(responses))
+}
+
+fn merged(all: &[Buckets]) -> Buckets {
+    let mut sum = Buckets::new(all.first().map_or(Scale::Ns64, Buckets::scale));
+    all.iter().for_each(|one| sum.merge(one));
+    sum
 }
 
 fn in_us(mut found: Comparison) -> Comparison {
@@ -121,12 +126,23 @@ fn metrics(group: &Group) -> Vec<String> {
     })
 }
 
-/// Response times of successful requests of a metric, one histogram a run.
-fn responses(group: &Group, metric: &str) -> Vec<Buckets> {
-    let of = |run: &RunDir| {
-        let phase = run.phases.iter().find(|phase| phase.name == "measure").or(run.phases.last())?;
-        let number = run.run.metrics.get(&phase.name)?.iter().position(|name| name == metric)?;
-        phase.totals.ok_slot(number).map(|slot| slot.response.clone())
-    };
-    group.runs.iter().filter_map(of).collect()
+/// Response times of successful requests of a metric.
+struct Times {
+    /// One histogram a run.
+    histograms: Vec<Buckets>,
+    /// Dropped arrivals of all.
+    dropped: u64,
+}
+
+fn of_metric(group: &Group, metric: &str) -> Times {
+    let mut times = Times { histograms: Vec::new(), dropped: 0 };
+    for run in &group.runs {
+        let phase = run.phases.iter().find(|phase| phase.name == "measure").or(run.phases.last());
+        let Some(phase) = phase else { continue };
+        let names = run.run.metrics.get(&phase.name).map_or(&[][..], Vec::as_slice);
+        let Some(number) = names.iter().position(|name| name == metric) else { continue };
+        times.dropped += phase.totals.outcomes[number][dyno_types::Outcome::Dropped as usize];
+        times.histograms.extend(phase.totals.ok_slot(number).map(|slot| slot.response.clone()));
+    }
+    times
 }

@@ -21,6 +21,8 @@ pub struct Group {
 pub struct Side {
     /// Its path.
     pub name: String,
+    /// An experiment's name, else the path.
+    label: String,
     /// Its groups: one for a run, or for a folder of runs.
     pub groups: Vec<Group>,
     /// What had to be left out.
@@ -44,6 +46,27 @@ fn words<'a>(levels: impl Iterator<Item = &'a (String, String)>) -> String {
     levels.map(|(name, level)| format!("{name}={level}")).collect::<Vec<_>>().join(" ")
 }
 
+/// Gives groups that are to stand beside each other names that tell the sides apart: labels, or paths where labels are the same.
+/// What cells have in common is said elsewhere; where nothing but one cell of each is compared, its levels are in the name.
+pub fn tell_apart(sides: &mut [Side]) {
+    let mut labels: Vec<String> = sides.iter().map(|side| side.label.clone()).collect();
+    let different = labels.iter().enumerate().all(|(at, label)| !labels[..at].contains(label));
+    if !different {
+        labels = sides.iter().map(|side| side.name.clone()).collect();
+    }
+    let keys: Vec<String> = sides.iter().flat_map(|side| side.groups.iter().map(Group::key)).collect();
+    let single = sides.iter().all(|side| side.groups.len() == 1);
+    let levels = single && keys.windows(2).any(|pair| pair[0] != pair[1]);
+    for (side, label) in sides.iter_mut().zip(labels) {
+        for group in &mut side.groups {
+            group.name = match levels {
+                true => format!("{label} {}", group.key()).trim().to_owned(),
+                false => label.clone(),
+            };
+        }
+    }
+}
+
 /// Which runs are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Take {
@@ -56,7 +79,8 @@ pub enum Take {
 /// Reads what a path holds.
 pub fn side(path: &Path, take: Take) -> Result<Side, Failure> {
     let name = path.display().to_string();
-    let mut side = Side { name: name.clone(), groups: Vec::new(), warnings: Vec::new(), take };
+    let mut side =
+        Side { name: name.clone(), label: name.clone(), groups: Vec::new(), warnings: Vec::new(), take };
     if ExperimentDir::is_one(path) {
         experiment(path, &mut side)?;
     } else if path.join("run.json").is_file() {
@@ -81,6 +105,7 @@ pub fn side(path: &Path, take: Take) -> Result<Side, Failure> {
 
 fn experiment(path: &Path, side: &mut Side) -> Result<(), Failure> {
     let experiment = ExperimentDir::open(path)?;
+    side.label = experiment.name.clone();
     for run in experiment.runs.iter().filter(|run| run.status == "complete") {
         let mut levels = experiment.cell(run.cell).map(|cell| cell.levels.clone()).unwrap_or_default();
         if let Some((name, value)) = run.point.split_once('=') {
@@ -93,6 +118,21 @@ fn experiment(path: &Path, side: &mut Side) -> Result<(), Failure> {
 }
 
 impl Side {
+    /// Gives it another name than its path.
+    pub fn call(&mut self, name: &str) {
+        let before = std::mem::replace(&mut self.name, name.to_owned());
+        if self.label == before {
+            self.label = name.to_owned();
+        }
+        self.groups
+            .iter_mut()
+            .filter(|group| group.name == before)
+            .for_each(|group| group.name = name.into());
+        for warning in &mut self.warnings {
+            *warning = warning.replace(&before, name);
+        }
+    }
+
     /// Adds a run to the group of its levels; one without a result, or an invalid one, is left out.
     fn add(&mut self, name: String, levels: Vec<(String, String)>, path: &Path) -> Result<(), Failure> {
         let run = RunDir::open(path)?;

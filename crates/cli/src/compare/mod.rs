@@ -4,17 +4,32 @@ mod figures;
 pub mod gather;
 mod history;
 mod noise;
-mod show;
 
 use crate::exit::{Exit, Failure};
-use crate::terminal;
+use crate::{pages, price, terminal};
 use clap::{Args, ValueEnum};
 use dyno_analysis::compare::Conclusion;
-use figures::Figure;
+use dyno_report::comparison::{Pairing, markdown, text};
+use dyno_report::html::comparison_page;
 use gather::{Group, Side};
 use std::path::PathBuf;
 
 pub use history::{HistoryArgs, history};
+
+/// Per cent of throughput that matter.
+const MARGIN: f64 = 2.0;
+
+/// Per cent of a latency that matter.
+const LATENCY_MARGIN: f64 = 5.0;
+
+/// Seed of the resampling.
+const SEED: u64 = 1;
+
+/// A margin, per cent.
+fn share(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|value| (0.0..100.0).contains(value));
+    value.ok_or_else(|| "expected per cent, from 0 to below 100".into())
+}
 
 /// What ends with exit code 4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -40,10 +55,10 @@ pub struct CompareArgs {
     #[arg(long, value_name = "FACTOR")]
     pub by: Option<String>,
     /// Relative difference of throughput that matters, per cent
-    #[arg(long, value_name = "PERCENT", default_value_t = 2.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = MARGIN, value_parser = share)]
     pub margin: f64,
     /// Relative difference of latencies that matters, per cent
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = LATENCY_MARGIN, value_parser = share)]
     pub latency_margin: f64,
     /// Exit with code 4 on this
     #[arg(long, value_enum, value_name = "WHAT")]
@@ -55,72 +70,120 @@ pub struct CompareArgs {
     #[arg(long, value_name = "ROLE=PRICE,...")]
     pub price: Option<String>,
     /// Seed of the resampling
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = SEED)]
     pub seed: u64,
-    /// Print JSON
-    #[arg(long)]
+    /// What to make of it
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: FormatArg,
+    /// Print JSON, as --format json does
+    #[arg(long, conflicts_with = "format")]
     pub json: bool,
+    /// Write to a file instead of printing
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Write one page that works offline, beside what is printed
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
-/// One cell of the baseline beside that of another side.
-#[derive(Debug, serde::Serialize)]
-pub struct Pairing {
-    /// What they have in common: levels of factors, or nothing.
-    pub cell: String,
-    /// Name of the baseline.
-    pub first: String,
-    /// Name of the other.
-    pub second: String,
-    /// Every figure that both have.
-    pub figures: Vec<Figure>,
-    /// Settings that differ: key, first, second.
-    pub settings: Vec<(String, String, String)>,
-    /// Facts of the environment that differ: name, first, second.
-    pub environment: Vec<(String, String, String)>,
-    /// What stands in the way of a comparison.
-    pub warnings: Vec<String>,
+/// Forms of a comparison.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum FormatArg {
+    /// Verdicts in words and tables
+    #[default]
+    Text,
+    /// One page that works offline
+    Html,
+    /// The same tables as Markdown
+    Md,
+    /// Everything that was found
+    Json,
 }
 
 /// `dyno compare`.
 pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
-    let shares = [("--margin", args.margin), ("--latency-margin", args.latency_margin)];
-    if let Some((name, value)) = shares.into_iter().find(|(_, value)| !(0.0..100.0).contains(value)) {
-        return Err(Failure::Usage(format!("{name} {value}: expected per cent, from 0 to below 100")));
-    }
-    let price = args.price.as_deref().map(figures::price).transpose()?;
-    let sides: Vec<Side> =
+    let price = args.price.as_deref().map(price::per_hour).transpose()?;
+    let mut sides: Vec<Side> =
         args.sides.iter().map(|path| gather::side(path, gather::Take::Usable)).collect::<Result<_, _>>()?;
+    if args.by.is_none() {
+        gather::tell_apart(&mut sides);
+    }
     for warning in sides.iter().flat_map(|side| &side.warnings) {
         terminal::warn(warning);
     }
     let pairs = pairs(args, &sides)?;
     let floors = noise::Floors::read();
-    let mut all = Vec::with_capacity(pairs.len());
-    for (cell, first, second) in &pairs {
-        let floor = floors.of(first);
-        let figures = figures::compare(args, price, first, second, &floor);
-        all.push(Pairing {
-            cell: cell.clone(),
-            first: first.name.clone(),
-            second: second.name.clone(),
-            figures,
-            settings: gather::settings(first, second),
-            environment: gather::environment(first, second),
-            warnings: gather::warnings(first, second),
-        });
-    }
+    let all = pairings(args, price, &pairs, &floors);
     if args.noise_floor {
         let kept = floors.keep(&pairs, &all)?;
         terminal::note(&format!("noise floor kept in {}", kept.display()));
     }
-    match args.json {
-        true => {
-            let text = serde_json::to_string_pretty(&all).map_err(|e| Failure::Internal(e.to_string()))?;
-            terminal::out(&format!("{text}\n"));
-        }
-        false => terminal::out(&show::text(&all)),
+    let left_out: Vec<String> = sides.iter().flat_map(|side| side.warnings.iter().cloned()).collect();
+    if let Some(path) = &args.html {
+        pages::write(path, &comparison_page(&all, &left_out))?;
     }
+    let made = match if args.json { FormatArg::Json } else { args.format } {
+        FormatArg::Text => text(&all),
+        FormatArg::Html => comparison_page(&all, &left_out),
+        FormatArg::Md => markdown(&all),
+        FormatArg::Json => {
+            let text = serde_json::to_string_pretty(&all).map_err(|e| Failure::Internal(e.to_string()))?;
+            format!("{text}\n")
+        }
+    };
+    pages::put(&made, args.out.as_deref())?;
     Ok(exit(args.fail_on, &all))
+}
+
+/// The page of a comparison of directories with the usual margins, as `dyno serve` shows it.
+pub fn page(sides: &mut [Side]) -> Result<String, Failure> {
+    let args = CompareArgs::usual();
+    gather::tell_apart(sides);
+    let pairs = pairs(&args, sides)?;
+    let left_out: Vec<String> = sides.iter().flat_map(|side| side.warnings.iter().cloned()).collect();
+    Ok(comparison_page(&pairings(&args, None, &pairs, &noise::Floors::read()), &left_out))
+}
+
+impl CompareArgs {
+    /// What holds where nothing is said.
+    fn usual() -> Self {
+        CompareArgs {
+            sides: Vec::new(),
+            by: None,
+            margin: MARGIN,
+            latency_margin: LATENCY_MARGIN,
+            fail_on: None,
+            noise_floor: false,
+            price: None,
+            seed: SEED,
+            format: FormatArg::Text,
+            json: false,
+            out: None,
+            html: None,
+        }
+    }
+}
+
+fn pairings(
+    args: &CompareArgs,
+    price: Option<f64>,
+    pairs: &[(String, &Group, &Group)],
+    floors: &noise::Floors,
+) -> Vec<Pairing> {
+    let one = |(cell, first, second): &(String, &Group, &Group)| {
+        let (figures, responses) = figures::compare(args, price, first, second, &floors.of(first));
+        Pairing {
+            cell: cell.clone(),
+            first: first.name.clone(),
+            second: second.name.clone(),
+            figures,
+            responses,
+            settings: gather::settings(first, second),
+            environment: gather::environment(first, second),
+            warnings: gather::warnings(first, second),
+        }
+    };
+    pairs.iter().map(one).collect()
 }
 
 fn exit(fail_on: Option<FailOn>, all: &[Pairing]) -> Exit {

@@ -1,8 +1,8 @@
 //! Noise floors: how much runs of the same thing have been seen to differ, by environment and database.
 
-use super::Pairing;
 use super::gather::Group;
 use crate::exit::Failure;
+use dyno_report::comparison::Pairing;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

@@ -44,9 +44,9 @@ fn experiments(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The table of an experiment for `dyno report`, as text or JSON.
-pub fn table_of(path: &Path, json: bool) -> Result<String, Failure> {
+pub fn table_of(path: &Path, price: Option<f64>, json: bool) -> Result<String, Failure> {
     let record = read_record(path)?;
-    table::text(&table::rows(path, &record, &finished(read_journal(path)?)), json)
+    table::text(&table::rows(path, &record, &finished(read_journal(path)?), price), json)
 }
 
 /// `dyno list [FOLDER]`.
@@ -69,7 +69,7 @@ pub fn list(args: &ListArgs) -> Result<Exit, Failure> {
 pub fn status(args: &StatusArgs) -> Result<Exit, Failure> {
     let record = read_record(&args.dir)?;
     let standing = standing(&args.dir, record.runs)?;
-    let rows = table::rows(&args.dir, &record, &standing.ended);
+    let rows = table::rows(&args.dir, &record, &standing.ended, None);
     if args.json {
         table::show(&rows, true)?;
         return Ok(Exit::Ok);
@@ -88,6 +88,20 @@ pub fn status(args: &StatusArgs) -> Result<Exit, Failure> {
 /// How long a run may take to end when asked to.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Sends a process what Ctrl-C sends.
+fn interrupt(pid: u32) -> Result<Pid, Failure> {
+    let Some(process) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
+        return Err(Failure::Internal(format!("process {pid} is no process")));
+    };
+    kill_process(process, Signal::INT).map_err(std::io::Error::from)?;
+    Ok(process)
+}
+
+/// Asks whoever is at work on an experiment to stop, and does not wait; false if nobody is.
+pub fn ask_to_stop(path: &Path) -> Result<bool, Failure> {
+    holder(path).map(|pid| interrupt(pid).map(|_| true)).unwrap_or(Ok(false))
+}
+
 /// `dyno stop DIR`: as Ctrl-C does.
 pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
     let record = read_record(&args.dir)?;
@@ -98,10 +112,7 @@ pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
         terminal::note(&format!("{}: nobody is at work on it", record.name));
         return Ok(Exit::Ok);
     };
-    let Some(process) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
-        return Err(Failure::Internal(format!("process {pid} is no process")));
-    };
-    kill_process(process, Signal::INT).map_err(std::io::Error::from)?;
+    let process = interrupt(pid)?;
     let end = Instant::now() + PATIENCE;
     while holder(&args.dir).is_some() {
         if Instant::now() > end || test_kill_process(process).is_err() {

@@ -8,7 +8,7 @@ mod table;
 mod tuned;
 mod watch;
 
-pub use manage::{list, status, stop, table_of};
+pub use manage::{ask_to_stop, list, status, stop, table_of};
 pub use preview::{plan, presets as list_presets};
 pub use suits::ready;
 
@@ -210,7 +210,7 @@ pub fn carry_out(
     let mut watch = Watch::new(directory.path(), quiet || json && !terminal::live(), quiet, metrics);
     let ending = conduct(plan, directory, &means, &mut watch)?;
     pages::leave_experiment(directory.path());
-    let rows = table::rows(directory.path(), &directory.record, &directory.ended);
+    let rows = table::rows(directory.path(), &directory.record, &directory.ended, None);
     table::show(&rows, json)?;
     if !json {
         tuned::show(plan, &directory.ended);

@@ -4,13 +4,14 @@ use crate::exit::Failure;
 use crate::terminal;
 use dyno_record::{Buckets, Scale};
 use dyno_report::experiment::{CellRow, table};
+use dyno_report::worth;
 use dyno_rig::experiment::{ExperimentRecord, RunRecord, RunStatus};
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::Phase;
 use std::path::Path;
 
 /// One row for each cell, and for each point of a search.
-pub fn rows(path: &Path, record: &ExperimentRecord, ended: &[RunRecord]) -> Vec<CellRow> {
+pub fn rows(path: &Path, record: &ExperimentRecord, ended: &[RunRecord], price: Option<f64>) -> Vec<CellRow> {
     let mut rows = Vec::new();
     for cell in &record.cells {
         let runs: Vec<&RunRecord> = ended.iter().filter(|run| run.cell == cell.number).collect();
@@ -22,13 +23,13 @@ pub fn rows(path: &Path, record: &ExperimentRecord, ended: &[RunRecord]) -> Vec<
         }
         for point in points {
             let own: Vec<&RunRecord> = runs.iter().copied().filter(|run| run.point == point).collect();
-            rows.push(row(path, &cell.levels, &own));
+            rows.push(row(path, &cell.levels, &own, price));
         }
     }
     rows
 }
 
-fn row(path: &Path, levels: &[(String, String)], runs: &[&RunRecord]) -> CellRow {
+fn row(path: &Path, levels: &[(String, String)], runs: &[&RunRecord], price: Option<f64>) -> CellRow {
     let count = |holds: &dyn Fn(&RunRecord) -> bool| runs.iter().filter(|run| holds(run)).count();
     let mut row = CellRow {
         levels: levels.to_vec(),
@@ -43,7 +44,7 @@ fn row(path: &Path, levels: &[(String, String)], runs: &[&RunRecord]) -> CellRow
     let measured = runs.iter().filter(|run| run.status == RunStatus::Complete);
     let throughputs = measured.clone().filter_map(|run| run.throughput).collect();
     let mut response = Buckets::new(Scale::Ns64);
-    let (mut read, mut written) = (Vec::new(), Vec::new());
+    let (mut read, mut written, mut per_core) = (Vec::new(), Vec::new(), Vec::new());
     for run in measured {
         // A directory that was moved away gives no latencies.
         let Ok(dir) = RunDir::open(&path.join(&run.dir)) else { continue };
@@ -51,6 +52,7 @@ fn row(path: &Path, levels: &[(String, String)], runs: &[&RunRecord]) -> CellRow
             let (one, other) = disk_kib(phase);
             read.extend(one);
             written.extend(other);
+            per_core.extend(worth::per_core(phase));
         }
         let names = dir.run.metrics.get("measure").map_or(&[][..], Vec::as_slice);
         // Where operations are transactions of several requests, these are what a user waits for.
@@ -62,6 +64,7 @@ fn row(path: &Path, levels: &[(String, String)], runs: &[&RunRecord]) -> CellRow
         }
     }
     row.fill(throughputs, &response);
+    row.worth(&per_core, price);
     if let ([one], Some(found)) = (runs, runs.first().and_then(|run| run.window)) {
         row.window =
             found.half_width.filter(|_| one.status == RunStatus::Complete).map(|half| (found.mean, half));

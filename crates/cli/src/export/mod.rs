@@ -7,7 +7,13 @@ use dyno_report::export::{
     ExportError, Measure, Source, intervals, originals, parquet, pivot, runs, workbook,
 };
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// The figure of a pivot where none is named.
+const VALUE: &str = "throughput";
+
+/// Seed of the models' resampling where none is given.
+const SEED: u64 = 1;
 
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -57,14 +63,30 @@ pub struct ExportArgs {
     #[arg(long, value_name = "FACTOR", requires = "rows")]
     pub columns: Option<String>,
     /// xlsx: the pivot's figure: throughput, mean, p50 ... p99.9 of the response time, or of one operation: p99(read)
-    #[arg(long, value_name = "FIGURE", default_value = "throughput")]
+    #[arg(long, value_name = "FIGURE", default_value = VALUE)]
     pub value: String,
     /// xlsx: seed of the models' resampling
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = SEED)]
     pub seed: u64,
     /// The file; text goes to standard output without it
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+}
+
+impl ExportArgs {
+    /// `dyno report DIR --format FORM`: everything else as it is without options.
+    pub fn plain(dir: &Path, format: FormatArg, out: Option<&Path>) -> Self {
+        ExportArgs {
+            dir: dir.to_owned(),
+            format,
+            table: TableArg::Intervals,
+            rows: None,
+            columns: None,
+            value: VALUE.into(),
+            seed: SEED,
+            out: out.map(Path::to_owned),
+        }
+    }
 }
 
 impl From<ExportError> for Failure {

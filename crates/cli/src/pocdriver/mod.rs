@@ -70,7 +70,8 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
         monitor::beside(&opened, &jobs, &mut session)?;
     }
     let mut watch = Watch::new(args, workloads.clone(), ready.before)?;
-    let ended = session.run_workers("measure", &jobs, &mut watch).map_err(Failure::from)?;
+    let ended = session.run_workers("measure", &jobs, &mut watch);
+    let ended = ended.map_err(|error| monitor::failed(&mut session, error.into()))?;
     let mut left = 0;
     for (workload, job) in workloads.iter().zip(&jobs) {
         left += send_the_rest(workload, &opened, job)?;

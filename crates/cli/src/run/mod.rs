@@ -13,7 +13,7 @@ use crate::exit::{Exit, Failure};
 use crate::live::Live;
 use crate::metrics::{Both, Metrics};
 use crate::report::{exit_of, show};
-use crate::{experiment, pages, signals, terminal};
+use crate::{experiment, signals, terminal};
 use dyno_engine::Control;
 use dyno_rig::{
     Apparatus, Ended, Opened, PhasePlan, SCHEMES, Session, SessionPlan, Spawned, Target, find_server,
@@ -216,17 +216,7 @@ fn conclude(
 ) -> Result<Exit, Failure> {
     let ended = match ended {
         Ok(ended) => ended,
-        Err(failure) => {
-            if let Some(writer) = session.writer() {
-                writer.event("failed", &failure.to_string());
-                let interrupted = matches!(failure, Failure::Interrupted);
-                writer.update(|run| {
-                    run.status = if interrupted { Status::Interrupted } else { Status::Failed }
-                });
-                pages::leave(writer.path());
-            }
-            return Err(failure);
-        }
+        Err(failure) => return Err(monitor::failed(session, failure)),
     };
     let status = if signals::interrupted() { Status::Interrupted } else { Status::Complete };
     let summary = session.finish(&ended, &resolved.pacing, status);
@@ -236,7 +226,6 @@ fn conclude(
         exit = if exit == Exit::Interrupted { exit } else { Exit::Internal };
     }
     if let Some(writer) = session.writer() {
-        pages::leave(writer.path());
         if !args.json {
             terminal::out(&format!("\nrun directory: {}\n", writer.path().display()));
         }

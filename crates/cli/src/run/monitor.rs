@@ -4,10 +4,11 @@ use super::Place;
 use super::resolve::usage;
 use crate::args::RunArgs;
 use crate::exit::Failure;
-use crate::terminal;
+use crate::{pages, terminal};
 use dyno_engine::{Job, affinity};
 use dyno_monitor::prometheus::Url;
 use dyno_rig::{Opened, Session, Watch, WatchPlan, server_process, watch};
+use dyno_rundir::schema::Status;
 use dyno_types::units::parse_duration_ns;
 use std::time::Duration;
 
@@ -88,11 +89,25 @@ fn look(
     Ok(())
 }
 
-/// Ends the monitors; false if their part of the run directory is incomplete.
+/// Ends the monitors, and leaves reports in the run directory; false if the monitors' part of it is incomplete.
 pub fn finish(session: &mut Session<'_>) -> bool {
     let failure = session.unwatch();
     if let Some(failure) = &failure {
         terminal::error(&format!("the monitors' part of the run directory is incomplete: {failure}"));
     }
+    if let Some(writer) = session.writer() {
+        pages::leave(writer.path());
+    }
     failure.is_none()
+}
+
+/// Notes in the run directory why the run has failed, and leaves reports of what there is.
+pub fn failed(session: &mut Session<'_>, failure: Failure) -> Failure {
+    if let Some(writer) = session.writer() {
+        writer.event("failed", &failure.to_string());
+        let interrupted = matches!(failure, Failure::Interrupted);
+        writer.update(|run| run.status = if interrupted { Status::Interrupted } else { Status::Failed });
+        pages::leave(writer.path());
+    }
+    failure
 }

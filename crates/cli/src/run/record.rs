@@ -100,6 +100,7 @@ pub fn create(
         settings: list,
         metrics: BTreeMap::new(),
         unit_ns: scale.unit_ns(),
+        plans: Default::default(),
     };
     Writer::create(path, run, environment, scale)
         .map_err(|e| Failure::Usage(format!("cannot write the run directory: {e}")))

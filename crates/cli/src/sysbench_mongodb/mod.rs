@@ -243,7 +243,8 @@ impl Bench<'_> {
             monitor::beside(&self.opened, &workers, &mut session)?;
         }
         let begun = Instant::now();
-        let ended = session.run_workers("measure", &workers, &mut log).map_err(Failure::from)?;
+        let ended = session.run_workers("measure", &workers, &mut log);
+        let ended = ended.map_err(|error| monitor::failed(&mut session, error.into()))?;
         log.say(&thread_line("main", "Done!"));
         terminal::out(&finish(Stage::Execute, &date(), begun.elapsed().as_secs()));
         let status = if signals::interrupted() { Status::Interrupted } else { Status::Complete };

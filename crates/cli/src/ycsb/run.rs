@@ -70,12 +70,12 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
     let name = if prepared.mode == Mode::Load { "load" } else { "measure" };
     let ended = session.run_workers(name, &jobs, &mut watch);
     let run_ms = begun.elapsed().as_millis() as u64;
-    let ended = ended.map_err(|error| failed(&mut session, error.into()))?;
+    let ended = ended.map_err(|error| monitor::failed(&mut session, error.into()))?;
     // Lines of the basic binding stand before the report. A closed pipe is no error; others show as failed
     // requests.
     let _ = place.lines.lock().unwrap_or_else(PoisonError::into_inner).flush();
-    let audit =
-        audit::take(&prepared, &place.opened, &job, &ended).map_err(|error| failed(&mut session, error))?;
+    let audit = audit::take(&prepared, &place.opened, &job, &ended)
+        .map_err(|error| monitor::failed(&mut session, error))?;
     conclude(&prepared, &mut session, &mut watch, &ended, (&job, run_ms), audit.as_ref())
 }
 
@@ -148,15 +148,6 @@ fn begin<'a>(
         None => None,
     };
     Ok(Session::new(plan, &place.opened, control, writer))
-}
-
-/// Notes a failure in the run directory.
-fn failed(session: &mut Session<'_>, failure: Failure) -> Failure {
-    if let Some(writer) = session.writer() {
-        writer.event("failed", &failure.to_string());
-        writer.update(|run| run.status = Status::Failed);
-    }
-    failure
 }
 
 /// Prints and writes what came out of it.

@@ -187,7 +187,7 @@ pub fn of_load(rows: &[Row], axis: &Timeline, open: bool) -> Vec<Chart> {
 const STEPS: i32 = 6;
 
 /// Latency by percentile. Dropped arrivals are longer than any that was measured: the line ends where they begin.
-fn distribution(name: &str, buckets: &Buckets, dropped: u64) -> Option<Distribution> {
+pub fn distribution(name: &str, buckets: &Buckets, dropped: u64) -> Option<Distribution> {
     let count = buckets.count();
     if count == 0 {
         return None;

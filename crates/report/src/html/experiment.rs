@@ -1,28 +1,28 @@
-//! The page of an experiment: its cells with intervals, small multiples, users, engines by memory, and links to every run.
+//! The page of an experiment: its cells with intervals, small multiples, users, one factor by another, and links to every run.
 
-use super::charts::{Chart, Data};
+use super::charts::Data;
 use super::gathered::{Gathered, OneRun, Row, gather};
-use super::page::{document, figure};
-use super::plot::{Across, Plot};
-use super::points::{MOST, Point, packed};
-use super::text::{esc, heads, own_name, rate, shell, table, table_of_markup, us, whole};
+use super::overlay::overlaid;
+use super::page::document;
+use super::plot::points;
+use super::text::{esc, heads, own_name, rate, shell, table_of_markup, us, whole};
 use super::users;
-use dyno_analysis::interval::mean_interval;
+use crate::worth::Worth;
 use dyno_rundir::ExperimentDir;
 use std::fmt::Write as _;
 
-/// The page.
-pub fn experiment_page(dir: &ExperimentDir) -> String {
-    let all = gather(dir);
+/// The page. `price`: of an hour of everything that took part.
+pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>) -> String {
+    let all = gather(dir, price);
     let mut data = Data::default();
-    let overlay = engines_by_memory(&all, &mut data);
+    let overlay = overlaid(&all, &mut data);
     let mut sections: Vec<(&str, &str, String)> = vec![("cells", "Cells", cells(&all))];
     sections.push(("multiples", "Throughput by cell", multiples(&all)));
     if let Some(text) = users::section(&all) {
         sections.push(("users", "Users: is Lazowska right?", text));
     }
-    if let Some(text) = overlay {
-        sections.push(("engines", "Engines by memory", text));
+    if let Some((title, text)) = &overlay {
+        sections.push(("overlay", title, text.clone()));
     }
     sections.push(("runs", "Runs", runs(&all)));
     sections.push(("repeat", "Repeat this experiment", repeat(dir)));
@@ -34,13 +34,14 @@ pub fn experiment_page(dir: &ExperimentDir) -> String {
     }
     out.push_str("<nav aria-label=\"Sections\"><ul>");
     for (id, title, _) in &sections {
-        let _ = write!(out, "<li><a href=\"#{id}\">{title}</a></li>");
+        let _ = write!(out, "<li><a href=\"#{id}\">{}</a></li>", esc(title));
     }
     out.push_str("</ul></nav>\n</header>\n<main id=\"main\" tabindex=\"-1\">\n");
     for (id, title, text) in &sections {
         let _ = write!(
             out,
-            "<section id=\"{id}\" aria-labelledby=\"h-{id}\">\n<h2 id=\"h-{id}\">{title}</h2>\n{text}</section>\n"
+            "<section id=\"{id}\" aria-labelledby=\"h-{id}\">\n<h2 id=\"h-{id}\">{}</h2>\n{text}</section>\n",
+            esc(title)
         );
     }
     out.push_str("</main>\n");
@@ -130,16 +131,15 @@ fn cells(all: &Gathered<'_>) -> String {
         names.push("point".into());
     }
     let words = names.len();
-    names.extend(heads(&[
-        "runs",
-        "operations/s",
-        "95 % interval",
-        "p50",
-        "p99",
-        "p99.9",
-        "remarks",
-        "reports",
-    ]));
+    names.extend(heads(&["runs", "operations/s", "95 % interval", "p50", "p99", "p99.9"]));
+    // What throughput is worth: where the server was watched, where a price is given.
+    let worth = |of: &dyn Fn(&Row) -> Option<Worth>| all.rows.iter().any(|row| of(row).is_some());
+    let per_core = worth(&|row| row.figures.per_core);
+    let per_price = worth(&|row| row.figures.per_price);
+    for (shown, head) in [(per_core, "per core-second"), (per_price, "per currency unit")] {
+        names.extend(shown.then(|| head.to_owned()));
+    }
+    names.extend(heads(&["remarks", "reports"]));
     let rows: Vec<Vec<String>> = all
         .rows
         .iter()
@@ -153,6 +153,9 @@ fn cells(all: &Gathered<'_>) -> String {
             match row.figures.response_us {
                 Some(three) => line.extend(three.map(|v| if v.is_nan() { "-".into() } else { us(v) })),
                 None => line.extend(["-"; 3].map(str::to_owned)),
+            }
+            for (shown, one) in [(per_core, row.figures.per_core), (per_price, row.figures.per_price)] {
+                line.extend(shown.then(|| one.map_or("-".into(), |one| one.shown())));
             }
             line.push(esc(&remarks(row)));
             let links: Vec<String> =
@@ -207,80 +210,11 @@ fn multiples(all: &Gathered<'_>) -> String {
             format!("{words}: operations/s")
         };
         let across = across.map_or("cell", |at| all.factors()[at]).to_owned();
-        let plot =
-            Plot { title, across, axis: Across::Words(labels), dots, lines: Vec::new(), top, show: rate };
-        out.push_str(&plot.draw());
+        out.push_str(&points(title, across, labels, dots, Vec::new(), top).draw());
     }
     out.push_str("</div>\n<p class=\"dim\">Points are means over repetitions, bars their 95 % intervals; one run has none. All \
                   drawings have the same scale.</p>\n");
     out
-}
-
-/// Throughput of ten seconds, mean over runs; of tens that were recorded in full.
-fn tens(rows: &[&Row]) -> Vec<Point> {
-    let runs: Vec<&OneRun> =
-        rows.iter().flat_map(|row| &row.runs).filter(|run| !run.seconds.is_empty()).collect();
-    let last = runs.iter().filter_map(|run| run.seconds.keys().last()).max().map_or(0, |last| last + 1);
-    (0..last / 10)
-        .map(|ten| {
-            let whole: Vec<f64> = runs
-                .iter()
-                .filter(|run| run.seconds.range(ten * 10..ten * 10 + 10).count() == 10)
-                .map(|run| {
-                    run.seconds.range(ten * 10..ten * 10 + 10).map(|(_, n)| *n as f64).sum::<f64>() / 10.0
-                })
-                .collect();
-            let mean = (!whole.is_empty()).then(|| whole.iter().sum::<f64>() / whole.len() as f64);
-            ((ten * 10 + 5) as f64, mean)
-        })
-        .collect()
-}
-
-/// Percona's comparison: throughput over time of all engines for each memory, and a table of memory by engine.
-fn engines_by_memory(all: &Gathered<'_>, data: &mut Data) -> Option<String> {
-    let factor = |name: &str| all.factors().iter().position(|factor| *factor == name);
-    let (engine, memory) = (factor("engine")?, factor("memory")?);
-    let of = |size: &str, name: &str| -> Vec<&Row> {
-        let level = |row: &Row, factor: usize, wanted: &str| row.figures.levels[factor].1 == wanted;
-        all.rows.iter().filter(|row| level(row, engine, name) && level(row, memory, size)).collect()
-    };
-    let (sizes, engines) = (all.levels(memory), all.levels(engine));
-    let mut out = String::from(
-        "<div class=\"tools\"><button type=\"button\" id=\"zoomin\">Zoom in</button><button type=\"button\" id=\"zoomout\">Zoom \
-         out</button><button type=\"button\" id=\"reset\">Whole run</button><span id=\"view\"></span><span id=\"at\" \
-         class=\"dim\"></span></div>\n",
-    );
-    for size in &sizes {
-        let series = engines.iter().map(|name| packed(name, &tens(&of(size, name)), MOST)).collect();
-        let title = format!("Memory {size}: throughput of ten seconds");
-        let Some(chart) = Chart::plain(&format!("memory-{size}"), &title, "operations/s", series) else {
-            let _ = writeln!(out, "<p>Memory {}: no run of ten seconds or more.</p>", esc(size));
-            continue;
-        };
-        let _ = write!(out, "{}", figure(data.charts.len(), &chart));
-        data.charts.push(chart);
-    }
-    let last = all.rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.seconds.keys().last()).max();
-    data.span = (0.0, last.map_or(1.0, |last| (*last + 1) as f64));
-    let mut names = heads(&["memory"]);
-    names.extend(engines.iter().map(|name| (*name).to_owned()));
-    let cell = |size: &str, name: &str| -> String {
-        let rows = of(size, name);
-        let runs: Vec<f64> = rows.iter().flat_map(|row| row.figures.throughputs.iter().copied()).collect();
-        match (mean_interval(&runs), runs.first()) {
-            (Some(found), _) => format!("{} +-{}", rate(found.mean), rate(found.half_width)),
-            (None, Some(one)) => format!("{} (one run)", rate(*one)),
-            (None, None) => "-".into(),
-        }
-    };
-    let rows: Vec<Vec<String>> = sizes
-        .iter()
-        .map(|size| {
-            std::iter::once((*size).to_owned()).chain(engines.iter().map(|name| cell(size, name))).collect()
-        })
-        .collect();
-    out.push_str(&table("Throughput by memory and engine, operations/s, 95 % intervals", &names, &rows, 1));
-    Some(out)
 }
 
 fn runs(all: &Gathered<'_>) -> String {

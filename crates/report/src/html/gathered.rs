@@ -1,6 +1,7 @@
 //! An experiment's runs, read once, reduced to what its page needs.
 
 use crate::experiment::CellRow;
+use crate::worth;
 use dyno_analysis::laws::{Observed, observe};
 use dyno_record::{Buckets, Scale};
 use dyno_rundir::{EndedRun, ExperimentDir, RunDir};
@@ -54,6 +55,7 @@ fn row(
     dir: &ExperimentDir,
     levels: &[(String, String)],
     runs: Vec<EndedRun>,
+    price: Option<f64>,
     notes: &mut Vec<String>,
 ) -> Row {
     let count = |holds: &dyn Fn(&EndedRun) -> bool| runs.iter().filter(|run| holds(run)).count();
@@ -70,7 +72,7 @@ fn row(
     };
     let throughputs = runs.iter().filter(|run| complete(run)).filter_map(|run| run.throughput).collect();
     let mut response = Buckets::new(Scale::Ns64);
-    let mut all = Vec::with_capacity(runs.len());
+    let (mut all, mut per_core) = (Vec::with_capacity(runs.len()), Vec::new());
     for ended in runs {
         let mut one = OneRun { ended, observed: None, seconds: BTreeMap::new() };
         if complete(&one.ended) {
@@ -79,8 +81,9 @@ fn row(
                     responses(&found, &mut response);
                     one.observed = observe(&found);
                     one.seconds = found.succeeded().unwrap_or_default();
-                    let length =
-                        found.summary.as_ref().and_then(|s| s.measured()).map_or(0.0, |phase| phase.seconds);
+                    let phase = found.summary.as_ref().and_then(|summary| summary.measured());
+                    per_core.extend(phase.and_then(worth::per_core));
+                    let length = phase.map_or(0.0, |phase| phase.seconds);
                     // The last second is cut off by the run's end.
                     one.seconds.retain(|second, _| (*second as f64) < length.floor());
                 }
@@ -90,11 +93,12 @@ fn row(
         all.push(one);
     }
     figures.fill(throughputs, &response);
+    figures.worth(&per_core, price);
     Row { figures, runs: all }
 }
 
-/// Reads all runs, one after another.
-pub fn gather(dir: &ExperimentDir) -> Gathered<'_> {
+/// Reads all runs, one after another. `price`: of an hour of everything that took part.
+pub fn gather(dir: &ExperimentDir, price: Option<f64>) -> Gathered<'_> {
     let (mut rows, mut notes) = (Vec::new(), Vec::new());
     for cell in &dir.cells {
         let mut points: Vec<(&str, Vec<EndedRun>)> = Vec::new();
@@ -107,7 +111,7 @@ pub fn gather(dir: &ExperimentDir) -> Gathered<'_> {
         if points.is_empty() {
             notes.push(format!("cell {} ({}) has no run that has ended", cell.number, cell.label));
         }
-        rows.extend(points.into_iter().map(|(_, runs)| row(dir, &cell.levels, runs, &mut notes)));
+        rows.extend(points.into_iter().map(|(_, runs)| row(dir, &cell.levels, runs, price, &mut notes)));
     }
     if !dir.complete {
         notes.push(format!(

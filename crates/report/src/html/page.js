@@ -331,9 +331,10 @@ document.querySelectorAll("figure[data-chart]").forEach(figure => {
 });
 
 /* Latency by percentile: the axis is log2(1 / (1 - p)). */
-const percentiles = document.querySelector("figure[data-percentiles]");
-if (percentiles && data.distributions.length) {
-  const chart = start(percentiles, { unit: "us", title: "" }, 1000);
+document.querySelectorAll("figure[data-percentiles]").forEach((percentiles, nth) => {
+  const [first, end] = percentiles.dataset.percentiles.split("-").map(Number);
+  const lines = data.distributions.slice(first, end);
+  const chart = start(percentiles, { unit: "us", title: "" }, 1000 + nth);
   chart.plot.setAttribute("role", "application");
   chart.plot.setAttribute("aria-label", "Latency by percentile: arrow keys move the cursor; figures stand in the legend");
   let at = null;
@@ -341,11 +342,11 @@ if (percentiles && data.distributions.length) {
     const p = (1 - 2 ** -x) * 100;
     return x === 0 ? "0 %" : p.toFixed(Math.max(0, Math.min(7, Math.ceil(x / Math.log2(10)) - (x < 4 ? 1 : 2)))) + " %";
   };
-  const last = Math.max(1, ...data.distributions.map(d => d.x[d.x.length - 1]));
+  const last = Math.max(1, ...lines.map(d => d.x[d.x.length - 1]));
   chart.draw = () => {
     const [box, root] = frame(chart, 300);
     const x = v => box.l + v / last * (box.w - box.l - box.r);
-    const [lo, hi] = range(data.distributions.filter((_, i) => !chart.off.has(i)).flatMap(d => d.y), true);
+    const [lo, hi] = range(lines.filter((_, i) => !chart.off.has(i)).flatMap(d => d.y), true);
     const y = yAxis(root, box, lo, hi, true, "us");
     let before = -100;
     for (const p of [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999, 0.9999999]) {
@@ -356,7 +357,7 @@ if (percentiles && data.distributions.length) {
       const anchor = x(v) > box.w - 45 ? "end" : v === 0 ? "start" : "middle";
       svg("text", { x: x(v), y: box.h - 6, "text-anchor": anchor }, root, Number((p * 100).toFixed(6)) + " %");
     }
-    data.distributions.forEach((d, i) => {
+    lines.forEach((d, i) => {
       if (chart.off.has(i)) return;
       const path = d.x.map((v, j) => (j ? "L" : "M") + x(v).toFixed(1) + " " + y(d.y[j]).toFixed(1)).join("");
       svg("path", { class: "s k" + i % 8, d: path, "stroke-dasharray": DASH[i % 8] }, root);
@@ -365,7 +366,7 @@ if (percentiles && data.distributions.length) {
     chart.box = box;
     chart.plot.replaceChildren(root);
     chart.values.forEach((e, i) => {
-      const d = data.distributions[i];
+      const d = lines[i];
       e.textContent = at === null ? "" : at > d.x[d.x.length - 1] ? "-" : show(d.y[Math.min(find(d.x, at), d.y.length - 1)], "us");
     });
     percentiles.querySelector("small").textContent = at === null ? "of successful operations, logarithmic" : "at " + word(at);
@@ -382,9 +383,9 @@ if (percentiles && data.distributions.length) {
     event.preventDefault();
     move((at === null ? 0 : at) + by * last / (event.shiftKey ? 10 : 100));
   });
-  legend(chart, data.distributions.map(d => d.n));
+  legend(chart, lines.map(d => d.n));
   charts.push(chart);
-}
+});
 
 const buttons = { zoomin: () => zoom(0.5), zoomout: () => zoom(2), reset: () => setView(whole[0], whole[1]) };
 for (const id in buttons) {
@@ -399,6 +400,20 @@ if (phases && data.bands.length > 1) {
     button.addEventListener("click", () => setView(from, to));
   }
 }
+/* A page that follows a run is told what has come. */
+document.addEventListener("dyno:more", event => {
+  const all = view[0] === whole[0] && view[1] === whole[1];
+  [whole[0], whole[1]] = event.detail.span;
+  data.bands = event.detail.bands;
+  event.detail.charts.forEach((series, i) => {
+    const choice = charts[i].spec.choices[0], names = series.map(one => one.n);
+    const same = choice.s.map(one => one.n).join() === names.join();
+    choice.s = series;
+    if (!same) legend(charts[i], names);
+  });
+  if (all || view[1] <= whole[0]) view = whole.slice();
+  redraw();
+});
 const missing = () => { for (const chart of charts) if (chart.dirty) draw(chart); };
 addEventListener("scroll", () => { for (const chart of charts) if (chart.dirty && near(chart)) draw(chart); }, { passive: true });
 addEventListener("beforeprint", missing);

@@ -14,9 +14,10 @@ use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::Summary;
 use dyno_rundir::{RunDir, series};
 use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+pub(super) const SCRIPT: &str = include_str!("page.js");
 
 /// Events that are marked at most.
 const MARKS: usize = 200;
@@ -33,6 +34,8 @@ pub struct Report<'a> {
     pub findings: &'a [Finding],
     /// What could not be read, in words.
     pub notes: &'a [String],
+    /// Price of an hour of everything that took part, if it is known.
+    pub price: Option<f64>,
 }
 
 /// The source of a style or script in a security policy.
@@ -40,24 +43,47 @@ fn source(text: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())))
 }
 
-/// A whole document: title, body, data for the script.
+/// What a document loads and may do beside its style.
+pub(super) struct Means<'a> {
+    /// Its scripts, in order.
+    pub scripts: &'a [&'a str],
+    /// What they draw.
+    pub data: Option<&'a Data>,
+    /// Whether it may ask the server that it came from, and send forms there.
+    pub asks: bool,
+}
+
+/// A whole document that needs nothing else: title, body, data for the script.
 pub(super) fn document(title: &str, body: &str, data: &Data) -> String {
+    of_means(title, body, &Means { scripts: &[SCRIPT], data: Some(data), asks: false })
+}
+
+/// A whole document.
+pub(super) fn of_means(title: &str, body: &str, means: &Means<'_>) -> String {
+    let sources: Vec<String> = means.scripts.iter().map(|script| source(script)).collect();
+    let scripts = if sources.is_empty() { "'none'".to_owned() } else { sources.join(" ") };
+    let asks = if means.asks { "connect-src 'self'; form-action 'self'" } else { "form-action 'none'" };
     let policy = format!(
-        "default-src 'none'; style-src {}; script-src {}; base-uri 'none'; form-action 'none'",
-        source(STYLE),
-        source(SCRIPT)
+        "default-src 'none'; style-src {}; script-src {scripts}; base-uri 'none'; {asks}",
+        source(STYLE)
     );
-    format!(
+    let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
-         <a class=\"skip\" href=\"#main\">To the content</a>\n{body}\
-         <script type=\"application/json\" id=\"data\">{}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
-        esc(title),
-        json(data)
-    )
+         <a class=\"skip\" href=\"#main\">To the content</a>\n{body}",
+        esc(title)
+    );
+    if let Some(data) = means.data {
+        let _ = writeln!(out, "<script type=\"application/json\" id=\"data\">{}</script>", json(data));
+    }
+    means.scripts.iter().for_each(|script| {
+        let _ = writeln!(out, "<script>{script}</script>");
+    });
+    out.push_str("</body>\n</html>\n");
+    out
 }
 
 /// A figure whose lines the script draws.
@@ -68,6 +94,20 @@ pub(super) fn figure(number: usize, chart: &Chart) -> String {
          <div class=\"plot\"></div><div class=\"legend\"></div></figure>\n",
         esc(&chart.title),
         esc(unit)
+    )
+}
+
+/// Buttons above charts over time.
+pub(super) const TOOLS: &str = "<div class=\"tools\"><button type=\"button\" id=\"zoomin\">Zoom in</button>\
+    <button type=\"button\" id=\"zoomout\">Zoom out</button><button type=\"button\" id=\"reset\">Whole run</button>\
+    <span id=\"phases\"></span><span id=\"view\"></span><span id=\"at\" class=\"dim\"></span></div>\n";
+
+/// A figure of latency by percentile: which of the page's distributions it shows.
+pub(super) fn percentile_figure(from: usize, to: usize) -> String {
+    format!(
+        "<figure data-percentiles=\"{from}-{to}\"><figcaption>Response time by percentile <small></small></figcaption>\
+         <div class=\"plot\"></div><div class=\"legend\"></div></figure>\n<p class=\"dim\">The axis is log2(1 / (1 - p)): every \
+         step halves what lies beyond. A line ends where its last sample lies, or where dropped arrivals begin.</p>\n"
     )
 }
 

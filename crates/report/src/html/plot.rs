@@ -7,6 +7,8 @@ use std::fmt::Write as _;
 pub enum Across {
     /// Words side by side; the x of a point is their number.
     Words(Vec<String>),
+    /// The same, each written out in full or not at all, where there is no room.
+    Thinned(Vec<String>),
     /// Numbers, in doublings if they span a lot.
     Numbers,
 }
@@ -34,12 +36,29 @@ pub struct Plot {
     pub axis: Across,
     /// Measured points.
     pub dots: Vec<Dot>,
+    /// What points are made of: drawn small and light.
+    pub faint: Vec<(f64, f64)>,
     /// Lines.
     pub lines: Vec<Line>,
     /// The least top of the axis up, so that several drawings have the same.
     pub top: f64,
+    /// The greatest bottom of the axis up: 0, or below it.
+    pub bottom: f64,
     /// Figures of the axis up.
     pub show: fn(f64) -> String,
+}
+
+/// Points above words: operations per second of each.
+pub fn points(
+    title: String,
+    across: String,
+    words: Vec<String>,
+    dots: Vec<Dot>,
+    faint: Vec<(f64, f64)>,
+    top: f64,
+) -> Plot {
+    let (axis, lines) = (Across::Words(words), Vec::new());
+    Plot { title, across, axis, dots, faint, lines, top, bottom: 0.0, show: super::text::rate }
 }
 
 const WIDTH: f64 = 460.0;
@@ -73,7 +92,7 @@ impl Plot {
     fn place(&self) -> impl Fn(f64) -> f64 {
         let room = WIDTH - LEFT - RIGHT;
         let (low, high, doublings) = match &self.axis {
-            Across::Words(words) => (-0.5, words.len() as f64 - 0.5, false),
+            Across::Words(words) | Across::Thinned(words) => (-0.5, words.len() as f64 - 0.5, false),
             Across::Numbers => self.numbers(),
         };
         move |x| {
@@ -104,6 +123,16 @@ impl Plot {
                     label(x(number as f64), &short, "middle");
                 }
             }
+            Across::Thinned(words) => {
+                let mut free = 0.0;
+                for (number, word) in words.iter().enumerate() {
+                    let half = word.chars().count() as f64 * 3.5 + 3.0;
+                    if x(number as f64) - half >= free {
+                        label(x(number as f64), word, "middle");
+                        free = x(number as f64) + half;
+                    }
+                }
+            }
             Across::Numbers => {
                 let (low, high, doublings) = self.numbers();
                 let ticks: Vec<f64> = match doublings {
@@ -128,19 +157,27 @@ impl Plot {
 
     /// The drawing as a figure.
     pub fn draw(&self) -> String {
-        let reach = self.dots.iter().map(|(_, y, half)| y + half.unwrap_or(0.0));
-        let lines = self.lines.iter().flat_map(|line| line.points.iter().map(|p| p.1));
-        let top = reach.chain(lines).filter(|y| y.is_finite()).fold(self.top, f64::max).max(1e-9) * 1.05;
+        let ends = |sign: f64| {
+            let dots = self.dots.iter().map(move |(_, y, half)| y + sign * half.unwrap_or(0.0));
+            let lines = self.lines.iter().flat_map(|line| line.points.iter().map(|p| p.1));
+            dots.chain(lines).chain(self.faint.iter().map(|p| p.1)).filter(|y| y.is_finite())
+        };
+        let top = ends(1.0).fold(self.top, f64::max).max(1e-9) * 1.05;
+        let bottom = match self.bottom < 0.0 {
+            true => ends(-1.0).fold(self.bottom, f64::min) * 1.05,
+            false => 0.0,
+        };
         let base = HEIGHT - BOTTOM;
-        let y = |value: f64| base - value.clamp(0.0, top) / top * (base - TOP);
+        let y = |value: f64| base - (value.clamp(bottom, top) - bottom) / (top - bottom) * (base - TOP);
         let x = self.place();
         let mut out = format!(
             "<figure><figcaption>{0}</figcaption><svg class=\"fixed\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
              aria-label=\"{0}\">",
             esc(&self.title)
         );
-        let step = step(top, 4.0);
-        for tick in (0..12).map(|n| f64::from(n) * step).filter(|tick| *tick <= top) {
+        let step = step(top - bottom, 4.0);
+        let ticks = (-12..12).map(|n| f64::from(n) * step);
+        for tick in ticks.filter(|tick| (bottom..=top).contains(tick)) {
             let at = y(tick);
             let _ = write!(
                 out,
@@ -152,7 +189,15 @@ impl Plot {
                 esc(&(self.show)(tick))
             );
         }
+        if bottom < 0.0 {
+            let at = y(0.0);
+            let _ = write!(out, "<path class=\"s k6\" d=\"M{LEFT} {at:.1}H{:.1}\"/>", WIDTH - RIGHT);
+        }
         self.across(&mut out, &x);
+        for (px, py) in &self.faint {
+            let _ =
+                write!(out, "<circle class=\"faint\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"2.5\"/>", x(*px), y(*py));
+        }
         for line in &self.lines {
             let mut path = String::new();
             for (number, (px, py)) in line.points.iter().enumerate() {

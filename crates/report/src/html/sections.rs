@@ -2,9 +2,10 @@
 
 use super::charts::Data;
 use super::judged;
-use super::page::{Report, figure};
+use super::page::{Report, TOOLS, figure, percentile_figure};
 use super::text::{bytes, esc, heads, percent, rate, shell, table, us, whole};
 use super::timeline::Mark;
+use crate::worth;
 use dyno_analysis::series::Stability;
 use dyno_rundir::schema::{Latency, Metric, Phase, Status, Summary, Trust};
 use std::fmt::Write as _;
@@ -111,7 +112,7 @@ fn headline(report: &Report<'_>, made: &Made<'_>, steady: Option<&Stability>) ->
         out.push_str("</ul>\n");
     }
     match summary.measured() {
-        Some(phase) => figures(&mut out, phase, steady),
+        Some(phase) => figures(&mut out, phase, steady, report.price),
         None => {
             out.push_str("<p class=\"note\">No phase was recorded: there is no figure for this run.</p>\n")
         }
@@ -132,7 +133,7 @@ fn headline(report: &Report<'_>, made: &Made<'_>, steady: Option<&Stability>) ->
     out
 }
 
-fn figures(out: &mut String, phase: &Phase, steady: Option<&Stability>) {
+fn figures(out: &mut String, phase: &Phase, steady: Option<&Stability>, price: Option<f64>) {
     out.push_str("<dl class=\"figures\">");
     let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
     let level = steady.and_then(|steady| steady.steady.as_ref());
@@ -140,6 +141,10 @@ fn figures(out: &mut String, phase: &Phase, steady: Option<&Stability>) {
         format!("steady level {} +- {} (95 %)", rate(level.interval.mean), rate(level.interval.half_width))
     });
     tile(out, "Throughput", &format!("{}/s", rate(phase.throughput)), &more);
+    for (name, what, worth) in worth::of_run(phase, level.map(|level| &level.interval), price) {
+        let half = worth.half_width.map_or(String::new(), |half| format!(", +- {} (95 %)", rate(half)));
+        tile(out, name, &rate(worth.value), &format!("{what}{half}"));
+    }
     if let Some(offered) = phase.offered {
         tile(out, "Offered", &format!("{}/s", rate(offered)), "scheduled arrivals");
     }
@@ -179,13 +184,7 @@ fn figures(out: &mut String, phase: &Phase, steady: Option<&Stability>) {
 }
 
 fn over_time(made: &Made<'_>) -> String {
-    let mut out = String::from(
-        "<div class=\"tools\"><button type=\"button\" id=\"zoomin\">Zoom in</button>\
-         <button type=\"button\" id=\"zoomout\">Zoom out\
-         </button><button type=\"button\" id=\"reset\">Whole run</button>\
-         <span id=\"phases\"></span><span id=\"view\"></span><span id=\"at\" class=\"dim\"></span>\
-         </div>\n",
-    );
+    let mut out = String::from(TOOLS);
     if made.load == 0 {
         out.push_str("<p>No interval was recorded: there is nothing to draw.</p>\n");
     } else {
@@ -220,11 +219,7 @@ fn by_percentile(made: &Made<'_>) -> String {
     if made.data.distributions.is_empty() {
         return "<p>No successful operation was measured: there is no latency to show.</p>\n".into();
     }
-    "<figure data-percentiles><figcaption>Response time <small></small></figcaption><div class=\"plot\"></div>\
-     <div class=\"legend\"></div></figure>\n<p class=\"dim\">The axis is log2(1 / (1 - p)): every step halves what lies \
-         beyond. A line ends \
-     where its last sample lies, or where dropped arrivals begin.</p>\n"
-        .into()
+    percentile_figure(0, made.data.distributions.len())
 }
 
 const COLUMNS: [&str; 5] = ["p50", "p90", "p99", "p99.9", "p99.99"];
@@ -371,7 +366,7 @@ fn environment(report: &Report<'_>) -> String {
     let two =
         |rows: &[(String, String)]| rows.iter().map(|(a, b)| vec![a.clone(), b.clone()]).collect::<Vec<_>>();
     let mut out = String::from("<div class=\"long\">");
-    out.push_str(&table("Host of the load generator", &heads(&["", "value"]), &two(&rows), 2));
+    out.push_str(&table("Host of the load generator", &heads(&["what", "value"]), &two(&rows), 2));
     if let Some(client) = report.summary.measured().map(|phase| &phase.client) {
         let rows = [
             ("threads".to_owned(), client.threads.to_string()),
@@ -382,7 +377,7 @@ fn environment(report: &Report<'_>) -> String {
             ("pinned to cores".into(), (if client.pinned { "yes" } else { "no" }).into()),
             ("taken by the hypervisor".into(), percent(client.steal_share)),
         ];
-        out.push_str(&table("Load generator", &heads(&["", "value"]), &two(&rows), 2));
+        out.push_str(&table("Load generator", &heads(&["what", "value"]), &two(&rows), 2));
     }
     let facts: Vec<(String, String)> =
         run.facts.iter().map(|(key, value)| (key.clone(), value.clone())).collect();

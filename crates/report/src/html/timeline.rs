@@ -38,6 +38,12 @@ pub struct Timeline {
     pub notes: Vec<String>,
 }
 
+/// Seconds by which a clock that is merely slewed, and the waiting for last replies, may put times out of order.
+const JUMP_S: f64 = 2.0;
+
+/// Seconds after the last interval within which a phase ends: replies are awaited for ten by default.
+const LATE_S: f64 = 60.0;
+
 impl Timeline {
     /// The axis of a run.
     pub fn of(dir: &RunDir, rows: &[Row]) -> Self {
@@ -66,7 +72,25 @@ impl Timeline {
             let begin = at("begin", name);
             let epoch = before.or(begin).and_then(since).unwrap_or(after - first);
             let from = begin.and_then(since).unwrap_or(epoch + first);
-            let to = at("end", name).and_then(since).unwrap_or(epoch + last + interval(rows));
+            // What lies before the phase before it, or ends before its last interval began, was dated by a clock that jumped.
+            let jumped = from < after - JUMP_S;
+            let (epoch, from) = if jumped { (after - first, after) } else { (epoch, from) };
+            let recorded = epoch + last + interval(rows);
+            let told = at("end", name).and_then(since).filter(|_| !jumped).unwrap_or(recorded);
+            let early = told < from || told < epoch + last - JUMP_S;
+            let to = if early { recorded } else { told };
+            if jumped || early {
+                all.notes.push(format!(
+                    "the clock was set back around phase {name}: it is drawn by its recorded intervals, and events and \
+                     monitors may stand in the wrong place"
+                ));
+            } else if told > recorded + LATE_S {
+                all.notes.push(format!(
+                    "phase {name} ended {:.0} s after its last recorded interval: the clock was set forward, or nothing was \
+                     recorded for that long",
+                    told - recorded
+                ));
+            }
             after = to;
             all.spans.push(Span { name: name.to_owned(), from, to, epoch });
         }

@@ -176,8 +176,10 @@ fn plots(found: &Sweep, rows: &[&Row], think: f64) -> String {
         across: "users".into(),
         axis: Across::Numbers,
         dots: dots(rows, |run| run.throughput),
+        faint: Vec::new(),
         lines,
         top: 0.0,
+        bottom: 0.0,
         show: rate,
     };
     let response = Plot {
@@ -185,12 +187,14 @@ fn plots(found: &Sweep, rows: &[&Row], think: f64) -> String {
         across: "users".into(),
         axis: Across::Numbers,
         dots: dots(rows, |run| run.response_s * 1e6),
+        faint: Vec::new(),
         lines: vec![Line {
             name: "bound".into(),
             style: 1,
             points: bound(&|users| (users * found.bottleneck_s - think).max(found.total_s) * 1e6),
         }],
         top: 0.0,
+        bottom: 0.0,
         show: us,
     };
     let words: Vec<String> =

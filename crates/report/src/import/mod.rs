@@ -260,6 +260,7 @@ pub fn assemble(mut found: Found, said: &Said, files: &str, fallback: &str) -> I
             settings,
             metrics: BTreeMap::from([(found.phase.to_owned(), names)]),
             unit_ns: 1_000,
+            plans: Default::default(),
         },
         environment: Environment {
             host: "unknown (imported)".into(),

@@ -127,7 +127,7 @@ fn an_experiment_merges_its_repetitions() {
     let cells: Vec<&str> = row.split('|').map(str::trim).collect();
     assert_eq!((cells[2], cells[8]), ("all 3", "7200"), "counts of all repetitions: {row}");
     assert!(test_line(&text, "Workflow as planned").starts_with("* TEST passed"));
-    let page = crate::html::experiment_page(&dir);
+    let page = crate::html::experiment_page(&dir, None);
     assert!(
         !page.contains("<img") && page.matches("<script").count() == 2,
         "the journal's words are no markup"
@@ -147,10 +147,10 @@ fn engines_by_memory_are_laid_over_each_other() {
         ("c", &[("engine", "one"), ("memory", "2g")]),
         ("d", &[("engine", "two"), ("memory", "2g")]),
     ];
-    let page = crate::html::experiment_page(&experiment(folder.path(), &cells, 2, 35));
+    let page = crate::html::experiment_page(&experiment(folder.path(), &cells, 2, 35), None);
     assert!(
-        page.contains("Memory 1g: throughput of ten seconds")
-            && page.contains("Memory 2g: throughput of ten seconds")
+        page.contains("memory 1g: throughput of ten seconds")
+            && page.contains("memory 2g: throughput of ten seconds")
     );
     // Three whole tens of 200 operations a second, one line for each engine.
     let begin = page.find("id=\"data\">").unwrap() + 10;
@@ -162,4 +162,35 @@ fn engines_by_memory_are_laid_over_each_other() {
     assert_eq!(series[0]["t"], serde_json::json!([500, 2000]));
     // 201 and 202: 201.5 +- 12.706 x 0.5.
     assert!(page.contains("<td class=\"word\">1g</td><td>202 +-6.4</td><td>212 +-6.4</td>"), "{page}");
+}
+
+#[test]
+fn any_two_factors_with_repetitions_are_laid_over_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let hostile = "<img src=x onerror=alert(1)>";
+    let cells: [(&str, &[(&str, &str)]); 4] = [
+        ("a", &[("size", "1"), ("policy", hostile)]),
+        ("b", &[("size", "1"), ("policy", "lru")]),
+        ("c", &[("size", "2"), ("policy", hostile)]),
+        ("d", &[("size", "2"), ("policy", "lru")]),
+    ];
+    let page = crate::html::experiment_page(&experiment(folder.path(), &cells, 2, 21), None);
+    assert!(!page.contains("<img"), "{page}");
+    // Levels that are words are laid over each other, those that are numbers have a chart each.
+    assert!(page.contains("policy by size") && page.contains("size 1: throughput of ten seconds"), "{page}");
+    assert!(page.contains("<td class=\"word\">1</td><td>202 +-6.4</td><td>212 +-6.4</td>"), "{page}");
+    // One repetition, or three factors: no such section.
+    for (repetitions, more) in [(1, ""), (2, "third")] {
+        let folder = tempfile::tempdir().unwrap();
+        let levels: Vec<(&str, &str)> = match more {
+            "" => vec![("size", "1"), ("policy", "lru")],
+            more => vec![("size", "1"), ("policy", "lru"), (more, "x")],
+        };
+        let page = crate::html::experiment_page(
+            &experiment(folder.path(), &[("a", &levels)], repetitions, 21),
+            None,
+        );
+        assert!(!page.contains("policy by size"), "{repetitions} {more}");
+        assert!(repetitions > 1 || page.contains("one run: none"), "{page}");
+    }
 }

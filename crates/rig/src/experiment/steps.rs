@@ -73,6 +73,7 @@ impl OneRun<'_> {
             settings,
             metrics: BTreeMap::new(),
             unit_ns: Scale::Ns64.unit_ns(),
+            plans: Default::default(),
         };
         let writer = Writer::create(dir, run, self.environment, Scale::Ns64);
         Ok(writer.map_err(|e| format!("cannot write the run directory: {e}"))?)

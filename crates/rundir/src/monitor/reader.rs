@@ -3,6 +3,8 @@
 use super::table::{Part, Recording};
 use super::{FOLDER, Index};
 use crate::reader::ReadError;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 impl Recording {
@@ -23,7 +25,11 @@ impl Recording {
         for (source, entry) in index.sources {
             let files = entry.files.iter().map(|file| {
                 let path = folder.join(file);
-                part(&read(&path)?).map_err(|(line, why)| ReadError::Content { path, line, why })
+                let failed = |error| ReadError::File { path: path.clone(), error };
+                let opened = File::open(&path).map_err(failed)?;
+                let length = opened.metadata().map_err(failed)?.len();
+                part(BufReader::with_capacity(1 << 16, opened), length)
+                    .map_err(|(line, why)| ReadError::Content { path, line, why })
             });
             recording.sources.insert(source.clone(), files.collect::<Result<_, _>>()?);
             recording.kinds.insert(source, entry.series);
@@ -55,37 +61,78 @@ fn header(line: &str) -> Vec<String> {
     cells
 }
 
-fn part(text: &str) -> Result<Part, (usize, String)> {
-    let complete = text.rfind('\n').map_or(0, |end| end + 1);
+/// Complete lines of a file, one by one.
+struct Lines<R> {
+    file: R,
+    /// How many there were.
+    number: usize,
+    bytes: Vec<u8>,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// The next one with its line feed; `None` at the end, and of one that is torn.
+    fn next(&mut self) -> Result<Option<&str>, (usize, String)> {
+        self.bytes.clear();
+        self.number += 1;
+        let failed = |error: std::io::Error| (self.number, error.to_string());
+        self.file.read_until(b'\n', &mut self.bytes).map_err(failed)?;
+        if !self.bytes.ends_with(b"\n") {
+            return Ok(None);
+        }
+        std::str::from_utf8(&self.bytes).map(Some).map_err(|error| (self.number, error.to_string()))
+    }
+}
+
+/// A file of `length` bytes; never held as a whole.
+fn part(file: impl BufRead, length: u64) -> Result<Part, (usize, String)> {
+    let mut lines = Lines { file, number: 0, bytes: Vec::new() };
     // A name may hold a line feed: the header ends outside quotes.
-    let mut quoted = false;
-    let end = text[..complete].find(|c| {
-        quoted ^= c == '"';
-        c == '\n' && !quoted
-    });
-    let Some(end) = end else { return Ok(Part::default()) };
-    let names = header(&text[..end]);
+    let mut head = String::new();
+    while head.is_empty() || head.matches('"').count() % 2 == 1 {
+        match lines.next()? {
+            Some(line) => head.push_str(line),
+            None => return Ok(Part::default()),
+        }
+    }
+    let names = header(head.strip_suffix('\n').unwrap_or(&head));
     let mut columns: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
-    let first = text[..=end].lines().count() + 1;
-    for (number, line) in text[end + 1..complete].lines().enumerate() {
-        let bad = |why: String| (number + first, why);
-        let mut cells = line.split(',');
-        for (column, name) in columns.iter_mut().zip(&names) {
-            let cell = cells.next().ok_or_else(|| bad(format!("there is no cell for {name}")))?;
-            let value = match cell {
-                "" => f64::NAN,
-                cell => cell.parse().map_err(|_| bad(format!("{name}: {cell:?} is no number")))?,
-            };
-            column.push(value);
+    let mut room = false;
+    while let Some(line) = lines.next()? {
+        if !room {
+            // Rows are about as long as the first one: columns need not grow by doubling.
+            let rows = (length / line.len() as u64).min(MOST) as usize;
+            columns.iter_mut().for_each(|column| column.reserve(rows));
+            room = true;
         }
-        if cells.next().is_some() {
-            return Err(bad("there are more cells than names".into()));
-        }
+        let line = line.trim_end_matches('\n');
+        let filled = row(line, &names, &mut columns);
+        filled.map_err(|why| (lines.number, why))?;
     }
     let mut columns = columns.into_iter();
     let times = columns.next().unwrap_or_default();
-    if let Some(row) = times.iter().position(|t| t.is_nan()) {
-        return Err((row + first, "the time is missing".into()));
-    }
     Ok(Part { times, columns: names.into_iter().skip(1).zip(columns).collect() })
+}
+
+/// Rows that room is made for at once.
+const MOST: u64 = 1 << 18;
+
+/// Adds a row, whose first cell is the time.
+fn row(line: &str, names: &[String], columns: &mut [Vec<f64>]) -> Result<(), String> {
+    let mut cells = line.split(',');
+    for (at, (column, name)) in columns.iter_mut().zip(names).enumerate() {
+        let cell = cells.next().ok_or_else(|| format!("there is no cell for {name}"))?;
+        let value = match cell {
+            "" if at == 0 => return Err("the time is missing".into()),
+            "" => f64::NAN,
+            cell => cell.parse().map_err(|_| format!("{name}: {cell:?} is no number"))?,
+        };
+        if at == 0 && f64::is_nan(value) {
+            return Err("the time is missing".into());
+        }
+        column.push(value);
+    }
+    match cells.next() {
+        Some(_) => Err("there are more cells than names".into()),
+        None => Ok(()),
+    }
 }

@@ -1,15 +1,17 @@
 //! A comparison as text: the verdict in words first, then the figures it comes from.
 
-use super::Pairing;
-use super::figures::Figure;
+use super::{FOOT, Figure, Pairing, number};
 use dyno_analysis::compare::{Conclusion, rank};
 
 /// The words for a conclusion.
 pub fn words(figure: &Figure) -> String {
     let found = &figure.found;
     let change = (found.ratio.value - 1.0) * 100.0;
-    let interval =
-        format!("{:+.1} to {:+.1} %", (found.ratio.low - 1.0) * 100.0, (found.ratio.high - 1.0) * 100.0);
+    let interval = match found.runs.0.min(found.runs.1) {
+        // One run says nothing about how much runs differ.
+        0 | 1 => format!("{change:+.1} %, no interval"),
+        _ => format!("{:+.1} to {:+.1} %", (found.ratio.low - 1.0) * 100.0, (found.ratio.high - 1.0) * 100.0),
+    };
     match found.conclusion {
         Conclusion::Better => format!("better by {:.1} % ({interval})", change.abs()),
         Conclusion::Worse => format!("worse by {:.1} % ({interval})", change.abs()),
@@ -23,12 +25,13 @@ pub fn words(figure: &Figure) -> String {
     }
 }
 
-fn number(value: f64) -> String {
-    match value.abs() {
-        v if v >= 1_000.0 => dyno_types::units::Thousands(value.round() as u64).to_string(),
-        v if v >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.3}"),
+/// The words, with the noise floor where one is known.
+pub(super) fn verdict(figure: &Figure) -> String {
+    let mut verdict = words(figure);
+    if figure.noise > 0.0 {
+        verdict += &format!("; noise floor {:.1} %", figure.noise * 100.0);
     }
+    verdict
 }
 
 /// All of it.
@@ -54,7 +57,7 @@ pub fn text(all: &[Pairing]) -> String {
         }
         out.push('\n');
     }
-    out += "Intervals hold 95 %; runs are the unit. p: Mann-Whitney; effect: Cliff's delta.\n";
+    out += &format!("{FOOT}\n");
     out
 }
 
@@ -63,10 +66,6 @@ fn table(figures: &[Figure]) -> String {
     let mut rows = vec![head];
     for figure in figures {
         let found = &figure.found;
-        let mut verdict = words(figure);
-        if figure.noise > 0.0 {
-            verdict += &format!("; noise floor {:.1} %", figure.noise * 100.0);
-        }
         rows.push(vec![
             figure.name.clone(),
             number(found.means.0),
@@ -74,7 +73,7 @@ fn table(figures: &[Figure]) -> String {
             figure.unit.to_owned(),
             format!("{:.3}", found.p),
             rank::size(found.delta).to_owned(),
-            verdict,
+            verdict(figure),
         ]);
     }
     if rows.len() == 1 {

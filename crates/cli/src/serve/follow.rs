@@ -1,0 +1,265 @@
+//! What a run under way has written since it was last asked: the tail of its series, its phase, and how long it will take.
+
+use super::listing::{silence, state};
+use super::place::Place;
+use dyno_rig::experiment::{Entry, holder, read_journal, read_record};
+use dyno_rundir::schema::{Planned, Run, Status};
+use dyno_rundir::{Event, series};
+use serde::Serialize;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// Bytes of the series that are read at once.
+const CHUNK: u64 = 1 << 20;
+
+/// Seconds of silence that are told of.
+const SILENT_S: f64 = 3.0;
+
+/// Time, succeeded and failed a second, p50 and p99.
+type Second = (f64, f64, f64, Option<f64>, Option<f64>);
+
+/// What a page that follows is told.
+#[derive(Debug, Default, Serialize)]
+pub struct Tail {
+    /// The run: its name below the served folder. Another one than before means that everything begins anew.
+    pub run: String,
+    /// `running`, `complete` ...
+    pub state: String,
+    /// The phase under way.
+    pub phase: String,
+    /// Seconds left of it, where they are planned.
+    pub left_s: Option<f64>,
+    /// Seconds since something was written, if that is long.
+    pub silent_s: Option<f64>,
+    /// The operation whose response times are given.
+    pub metric: String,
+    /// Time (seconds since the first phase began), succeeded and failed a second, p50 and p99 in microseconds.
+    pub rows: Vec<Second>,
+    /// Phases: begin, end if it has ended, name.
+    pub phases: Vec<(f64, Option<f64>, String)>,
+    /// Where to go on.
+    pub next: u64,
+    /// Of an experiment: runs that have ended and that are planned.
+    pub runs: Option<(usize, usize)>,
+    /// Whether all is over.
+    pub over: bool,
+}
+
+/// What was asked for.
+pub struct Asked<'a> {
+    /// The run that was followed before.
+    pub run: &'a str,
+    /// Where its series was left.
+    pub next: u64,
+    /// The operation whose response times were given.
+    pub metric: &'a str,
+}
+
+/// The run that an experiment is at, or was at last.
+fn under_way(path: &Path) -> Option<PathBuf> {
+    let entries = read_journal(path).ok()?;
+    let dir = entries.iter().rev().find_map(|entry| match entry {
+        Entry::Run { dir, .. } => Some(dir.clone()),
+        _ => None,
+    })?;
+    Some(path.join(dir))
+}
+
+/// The tail of a run, or of the run that an experiment is at.
+pub fn tail(place: &Place, path: &Path, asked: &Asked<'_>) -> Result<Tail, String> {
+    let mut tail = Tail::default();
+    let mut run = Some(path.to_owned());
+    let mut of_experiment = false;
+    if path.join("experiment.json").is_file() {
+        of_experiment = true;
+        run = under_way(path);
+        let planned = read_record(path).map_err(|error| error.to_string())?.runs;
+        let ended = read_journal(path).map_or(0, |entries| dyno_rig::experiment::finished(entries).len());
+        tail.runs = Some((ended, planned));
+        tail.over = holder(path).is_none();
+    }
+    // A run that is being prepared has no directory yet.
+    let name = run.as_ref().and_then(|run| place.name(run));
+    let folder = name.as_ref().and_then(|name| place.folder(name));
+    let (Some(name), Some(folder)) = (name, folder.filter(|folder| folder.join("run.json").is_file())) else {
+        tail.state = if tail.over { "not running" } else { "preparing" }.into();
+        return Ok(tail);
+    };
+    place.survey(&folder)?;
+    let (next, metric) = if asked.run == name { (asked.next, asked.metric) } else { (0, "") };
+    (tail.run, tail.next) = (name, next);
+    of_run(&folder, metric, &mut tail)?;
+    if !of_experiment {
+        tail.over = tail.state != "running";
+    }
+    Ok(tail)
+}
+
+fn of_run(path: &Path, metric: &str, tail: &mut Tail) -> Result<(), String> {
+    let text = std::fs::read_to_string(path.join("run.json")).map_err(|error| error.to_string())?;
+    let run: Run = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    tail.state = state(path, run.status).into();
+    let silence = silence(path).map(|silence| silence.as_secs_f64());
+    tail.silent_s = silence.filter(|s| run.status == Status::Running && *s > SILENT_S);
+    let events = events(path);
+    let at = |kind: &str, name: &str| {
+        events.iter().find(|e| e.event == kind && e.text == name).and_then(Event::at_ms)
+    };
+    let begun = events.iter().filter(|e| e.event == "begin");
+    let begun: Vec<(&str, f64)> = begun.filter_map(|e| Some((e.text.as_str(), e.at_ms()?))).collect();
+    let Some(origin) = begun.iter().map(|(_, at)| *at).reduce(f64::min) else { return Ok(()) };
+    let since = |ms: f64| (ms - origin) / 1e3;
+    for (name, from) in &begun {
+        tail.phases.push((since(*from), at("end", name).map(since), (*name).to_owned()));
+    }
+    if let Some((name, from)) = begun.iter().rev().find(|(name, _)| at("end", name).is_none()) {
+        tail.phase = (*name).to_owned();
+        let now = jiff::Timestamp::now().as_nanosecond() as f64 / 1e6;
+        tail.left_s = left(&run, name, (now - from) / 1e3).filter(|_| tail.state == "running");
+    }
+    let (text, next) = chunk(&path.join("series.csv"), tail.next)?;
+    tail.next = next;
+    let epoch = |phase: &str| {
+        // Seconds are counted from the beginning of the warm-up where there is one.
+        let before = Some("warmup").filter(|_| phase == "measure").and_then(|name| at("begin", name));
+        before.or_else(|| at("begin", phase)).map(since)
+    };
+    let axis = |phase: &str| {
+        let step = plan(&run, phase).map_or(1.0, |plan| plan.interval_s).max(0.01);
+        let span = (at("begin", phase).map(since)?, at("end", phase).map(since));
+        Some(Axis { epoch: epoch(phase)?, step, span })
+    };
+    rows(&text, metric, &axis, tail);
+    Ok(())
+}
+
+fn plan<'a>(run: &'a Run, phase: &str) -> Option<&'a Planned> {
+    run.plans.get(if phase == "warmup" { "measure" } else { phase })
+}
+
+/// Seconds that a phase goes on after `elapsed` seconds of it.
+fn left(run: &Run, phase: &str, elapsed: f64) -> Option<f64> {
+    let plan = plan(run, phase)?;
+    let all = if phase == "warmup" { plan.warmup_s + plan.seconds? } else { plan.seconds? };
+    Some((all - elapsed).max(0.0))
+}
+
+fn events(path: &Path) -> Vec<Event> {
+    let text = std::fs::read_to_string(path.join("events.jsonl")).unwrap_or_default();
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    text[..whole].lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// Whole lines from a place on, and where they end. From the beginning of a long file only the last of it is taken.
+fn chunk(path: &Path, from: u64) -> Result<(String, u64), String> {
+    let failed = |error: std::io::Error| format!("series.csv: {error}");
+    let mut file = std::fs::File::open(path).map_err(failed)?;
+    let length = file.metadata().map_err(failed)?.len();
+    let (from, torn) = match from {
+        0 if length > CHUNK => (length - CHUNK, true),
+        // A file that is shorter than it was is another one.
+        from if from > length => (0, false),
+        from => (from, false),
+    };
+    file.seek(SeekFrom::Start(from)).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.take(CHUNK).read_to_end(&mut bytes).map_err(failed)?;
+    let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let begin = if torn { bytes.iter().position(|byte| *byte == b'\n').map_or(end, |at| at + 1) } else { 0 };
+    let lines = bytes.get(begin..end).unwrap_or_default();
+    Ok((String::from_utf8_lossy(lines).into_owned(), from + end as u64))
+}
+
+/// A phase on the axis of time.
+struct Axis {
+    /// Where its seconds are counted from.
+    epoch: f64,
+    /// Length of its intervals.
+    step: f64,
+    /// Begin, and end if it has ended.
+    span: (f64, Option<f64>),
+}
+
+/// Rows of a chunk by time; of response times those of the operation that was given before, else of the one with the most
+/// requests.
+fn rows(text: &str, metric: &str, axis: &dyn Fn(&str) -> Option<Axis>, tail: &mut Tail) {
+    let text = match text.starts_with("second,") {
+        true => text.to_owned(),
+        false => format!("{}{text}", series::HEADER),
+    };
+    let (rows, _) = series::read(&text);
+    tail.metric = metric.to_owned();
+    if metric.is_empty() {
+        let mut counts: std::collections::BTreeMap<&str, u64> = Default::default();
+        for row in rows.iter().filter(|row| !["TOTAL", "CLEANUP"].contains(&row.metric.as_str())) {
+            *counts.entry(&row.metric).or_default() += row.ok;
+        }
+        let most = counts.into_iter().max_by_key(|(_, count)| *count);
+        tail.metric = most.map_or(String::new(), |(name, _)| name.to_owned());
+    }
+    // The operations of an interval stand before its total.
+    let mut last: Option<&series::Row> = None;
+    for row in &rows {
+        if row.metric == tail.metric {
+            last = Some(row);
+        }
+        let Some(axis) = axis(&row.phase).filter(|_| row.metric == "TOTAL") else { continue };
+        // The first and the last interval of a phase may be short; of a very short one nothing can be said.
+        let begin = axis.epoch + row.start_s;
+        let (from, to) =
+            (begin.max(axis.span.0), (begin + axis.step).min(axis.span.1.unwrap_or(f64::INFINITY)));
+        let length = to - from;
+        if length < axis.step / 4.0 {
+            continue;
+        }
+        let same = last.filter(|one| one.phase == row.phase && one.start_s == row.start_s);
+        let [p50, p99, _] = same.map_or([None; 3], |one| one.response_us);
+        let failed = (row.failed + row.dropped) as f64 / length;
+        tail.rows.push((from.midpoint(to), row.ok as f64 / length, failed, p50, p99));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_goes_on_where_it_was_left_and_takes_whole_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("series.csv");
+        let line = |second: u32, ok: u32| {
+            format!(
+                "{second},measure,READ,{ok},0,0,,,,,,5.0,9.0,,,,,\n{second},measure,TOTAL,{ok},1,1,,,,,,,,,,,0,\n"
+            )
+        };
+        std::fs::write(&path, format!("{}{}2,meas", series::HEADER, line(1, 10))).unwrap();
+        let (text, next) = chunk(&path, 0).unwrap();
+        let mut tail = Tail::default();
+        let axis = |epoch: f64, step: f64, end: Option<f64>| {
+            move |_: &str| Some(Axis { epoch, step, span: (epoch, end) })
+        };
+        rows(&text, "", &axis(100.0, 0.5, None), &mut tail);
+        assert_eq!(tail.rows, [(101.25, 20.0, 4.0, Some(5.0), Some(9.0))]);
+        assert_eq!(tail.metric, "READ");
+        std::fs::write(&path, format!("{}{}{}", series::HEADER, line(1, 10), line(2, 20))).unwrap();
+        let (text, end) = chunk(&path, next).unwrap();
+        let mut tail = Tail::default();
+        rows(&text, "WRITE", &axis(0.0, 1.0, Some(2.5)), &mut tail);
+        assert_eq!(
+            tail.rows,
+            [(2.25, 40.0, 4.0, None, None)],
+            "a phase that ended in the middle of a second"
+        );
+        let mut tail = Tail::default();
+        rows(&text, "WRITE", &axis(0.0, 1.0, Some(2.1)), &mut tail);
+        assert_eq!(tail.rows, []);
+        assert_eq!(chunk(&path, end).unwrap(), (String::new(), end));
+        assert_eq!(chunk(&path, end + 1_000).unwrap().1, end, "a shorter file begins anew");
+        let long: String = (0..40_000).map(|second| line(second, 1)).collect();
+        std::fs::write(&path, format!("{}{long}", series::HEADER)).unwrap();
+        let (text, end) = chunk(&path, 0).unwrap();
+        assert!(text.len() < CHUNK as usize && text.ends_with(&line(39_999, 1)), "the last of a long file");
+        assert_eq!(end, std::fs::metadata(&path).unwrap().len());
+        assert!(series::read(&format!("{}{text}", series::HEADER)).1 == 0);
+    }
+}

@@ -1,0 +1,159 @@
+//! The list: every run and every experiment below a folder, with what its own files say of it.
+
+use super::place::Place;
+use dyno_report::html::{Kind, Listed};
+use dyno_rig::experiment::holder;
+use dyno_rundir::ExperimentDir;
+use dyno_rundir::schema::{Run, Status, Summary, Trust, VERSION};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// How deep runs and experiments may lie.
+const DEPTH: usize = 4;
+
+/// Folders that are looked at.
+const FOLDERS: usize = 20_000;
+
+/// Entries that are shown, the latest.
+const SHOWN: usize = 2_000;
+
+/// A run writes once a second; one that has not written for this long is not under way any more, or nothing is known of it.
+const SILENT: Duration = Duration::from_secs(10);
+
+/// Folders of runs and experiments; the runs of an experiment are its own.
+fn found(place: &Place) -> Vec<(PathBuf, Kind)> {
+    let mut all = Vec::new();
+    let mut folders = vec![(place.start().to_owned(), 0)];
+    let mut seen = 0;
+    while let Some((folder, depth)) = folders.pop() {
+        seen += 1;
+        if seen > FOLDERS {
+            break;
+        }
+        if folder.join("experiment.json").is_file() {
+            all.push((folder, Kind::Experiment));
+        } else if folder.join("run.json").is_file() {
+            all.push((folder, Kind::Run));
+        } else if depth < DEPTH {
+            let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+            // Links are not followed.
+            let below = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            let shown = below.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
+            folders.extend(shown.map(|entry| (entry.path(), depth + 1)));
+        }
+    }
+    all
+}
+
+/// A file of a run as JSON, if it is no link.
+fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, String> {
+    let named =
+        |error: String| format!("{}: {error}", path.file_name().unwrap_or_default().to_string_lossy());
+    let own = std::fs::symlink_metadata(path).map_err(|e| named(e.to_string()))?;
+    if !own.is_file() {
+        return Err(named("no file".into()));
+    }
+    let text = std::fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
+    serde_json::from_str(&text).map_err(|e| named(e.to_string()))
+}
+
+/// How long nothing has been written.
+pub fn silence(path: &Path) -> Option<Duration> {
+    let files = ["run.json", "series.csv", "events.jsonl", "journal.jsonl"];
+    let changed = files.iter().filter_map(|name| std::fs::metadata(path.join(name)).ok()?.modified().ok());
+    changed.max().and_then(|at| SystemTime::now().duration_since(at).ok())
+}
+
+/// The state of a run in words.
+pub fn state(path: &Path, status: Status) -> &'static str {
+    match status {
+        Status::Complete => "complete",
+        Status::Interrupted => "interrupted",
+        Status::Failed => "failed",
+        Status::Running if silence(path).is_none_or(|silence| silence < SILENT) => "running",
+        Status::Running => "cut off",
+    }
+}
+
+pub fn trust(trust: Trust) -> &'static str {
+    match trust {
+        Trust::Valid => "valid",
+        Trust::Suspect => "suspect",
+        Trust::Invalid => "invalid",
+    }
+}
+
+fn run(path: &Path, entry: &mut Listed) -> Result<(), String> {
+    let run: Run = json(&path.join("run.json"))?;
+    if run.version > VERSION {
+        return Err(format!("format {} is newer than this dyno reads ({VERSION})", run.version));
+    }
+    entry.state = state(path, run.status).into();
+    entry.started = run.started;
+    entry.target = format!("{} ({})", run.target, run.database);
+    if let Some(title) = run.settings.iter().find(|setting| setting.key == "title") {
+        entry.title = title.value.clone();
+    }
+    if path.join("summary.json").exists() {
+        let summary: Summary = json(&path.join("summary.json"))?;
+        entry.verdict = trust(summary.verdict.trust).into();
+        entry.throughput = summary.measured().map(|phase| phase.throughput);
+        entry.title = summary.title;
+    }
+    Ok(())
+}
+
+fn experiment(path: &Path, entry: &mut Listed) -> Result<(), String> {
+    for name in ["experiment.json", "journal.jsonl", "lock"] {
+        if std::fs::symlink_metadata(path.join(name)).is_ok_and(|own| !own.is_file()) {
+            return Err(format!("{name}: no file"));
+        }
+    }
+    let dir = ExperimentDir::open(path).map_err(|error| error.to_string())?;
+    entry.title = dir.name;
+    entry.started = dir.started;
+    entry.state = match (holder(path), dir.complete) {
+        (Some(_), _) => "running",
+        (None, true) => "complete",
+        (None, false) => "not complete",
+    }
+    .into();
+    entry.runs = Some((dir.runs.len(), dir.planned));
+    entry.throughput = dir.runs.iter().filter_map(|run| run.throughput).reduce(f64::max);
+    let count = |what: &str| dir.runs.iter().filter(|run| run.trust == what).count();
+    let words = ["valid", "suspect", "invalid"].map(|what| (count(what), what));
+    let words: Vec<String> =
+        words.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    entry.verdict = words.join(", ");
+    let mut targets: Vec<String> = Vec::new();
+    for one in dir.runs.iter().take(100) {
+        let target = json::<Run>(&path.join(&one.dir).join("run.json")).map(|run| run.database);
+        targets.extend(target.ok().filter(|target| !targets.contains(target)));
+    }
+    entry.target = targets.join(", ");
+    Ok(())
+}
+
+/// One entry; `None` for a path without a name.
+pub fn entry(place: &Place, path: &Path, kind: Kind) -> Option<Listed> {
+    let mut entry = Listed { name: place.name(path)?, kind, ..Listed::default() };
+    let read = match kind {
+        Kind::Run => run(path, &mut entry),
+        Kind::Experiment => experiment(path, &mut entry),
+    };
+    if let Err(words) = read {
+        entry.state = "unreadable".into();
+        entry.words = words;
+    }
+    Some(entry)
+}
+
+/// Everything, the latest first, and how many are not shown.
+pub fn list(place: &Place) -> (Vec<Listed>, usize) {
+    let found = found(place);
+    let mut all: Vec<Listed> = found.iter().filter_map(|(path, kind)| entry(place, path, *kind)).collect();
+    all.sort_by(|a, b| b.started.cmp(&a.started).then_with(|| b.name.cmp(&a.name)));
+    let left_out = all.len().saturating_sub(SHOWN);
+    all.truncate(SHOWN);
+    (all, left_out)
+}

@@ -1,0 +1,268 @@
+//! `dyno serve`: a local page that lists runs and experiments, follows those under way, and opens and compares reports.
+
+mod follow;
+mod guard;
+mod http;
+mod listing;
+mod place;
+
+use crate::exit::{Exit, Failure};
+use crate::{compare, experiment, pages, terminal};
+use clap::Args;
+use dyno_report::html::{Kind, experiment_page, list_page, list_rows, live_page, message_page};
+use dyno_rundir::ExperimentDir;
+use guard::Guard;
+use http::{Request, Response};
+use place::Place;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Reports that are kept.
+const KEPT: usize = 32;
+
+/// Directories that are compared at once, at most.
+const SIDES: usize = 20;
+
+/// `dyno serve`.
+#[derive(Clone, Debug, Args)]
+pub struct ServeArgs {
+    /// Folder of runs and experiments, or one of these itself
+    #[arg(default_value = "dyno-runs")]
+    pub dir: PathBuf,
+    /// Where to listen; port 0 takes a free one. Another address than the loopback wants a token
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
+    pub listen: String,
+    /// A further name under which browsers reach this server; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub name: Vec<String>,
+    /// File with a token of 16 characters or more, which everything then wants; with it experiments can be stopped
+    #[arg(long, value_name = "FILE", conflicts_with = "allow_write")]
+    pub token_file: Option<PathBuf>,
+    /// As --token-file, with a token made here and printed
+    #[arg(long)]
+    pub allow_write: bool,
+}
+
+/// What answers are made of.
+struct Site {
+    place: Place,
+    guard: Guard,
+    shown: String,
+    /// Reports by directory, with the state of its files when they were made; the last used one last. While one is made no
+    /// other is, so that memory is that of one.
+    reports: Mutex<Vec<(PathBuf, u64, Arc<str>)>>,
+}
+
+fn token_of(path: &Path) -> Result<String, Failure> {
+    let named = |words: String| Failure::Usage(format!("--token-file {}: {words}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| named(error.to_string()))?;
+    let token = text.trim();
+    let plain = token.chars().all(|c| c.is_ascii_graphic());
+    if token.len() < guard::SHORTEST || !plain {
+        return Err(named(format!("expected {} visible ASCII characters or more", guard::SHORTEST)));
+    }
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::metadata(path).map_err(|error| named(error.to_string()))?.permissions().mode();
+    if mode & 0o077 != 0 {
+        terminal::warn(&format!("{}: others may read the token (mode {:o})", path.display(), mode & 0o777));
+    }
+    Ok(token.to_owned())
+}
+
+/// Where to listen, and the host as it was written.
+fn addresses(listen: &str) -> Result<(SocketAddr, String), Failure> {
+    let bad = |words: &str| Failure::Usage(format!("--listen {listen}: {words}"));
+    let (host, _) = listen.rsplit_once(':').ok_or_else(|| bad("expected HOST:PORT"))?;
+    let mut found = listen.to_socket_addrs().map_err(|error| bad(&error.to_string()))?;
+    let address = found.next().ok_or_else(|| bad("the name has no address"))?;
+    Ok((address, host.trim_matches(['[', ']']).to_owned()))
+}
+
+/// `dyno serve`.
+pub fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
+    let named = |error: std::io::Error| Failure::Usage(format!("{}: {error}", args.dir.display()));
+    let place = Place::open(&args.dir).map_err(named)?;
+    let token = match (&args.token_file, args.allow_write) {
+        (Some(path), _) => Some(token_of(path)?),
+        (None, true) => Some(guard::random().map_err(Failure::Internal)?),
+        (None, false) => None,
+    };
+    let (address, host) = addresses(&args.listen)?;
+    if !address.ip().is_loopback() && token.is_none() {
+        let words = "others can reach this address: it wants --token-file FILE or --allow-write";
+        return Err(Failure::Usage(format!("--listen {}: {words}", args.listen)));
+    }
+    let mut names = args.name.clone();
+    if host.parse::<IpAddr>().is_ok_and(|ip| ip.is_unspecified()) {
+        if names.is_empty() {
+            let words = "every address of this host: name those that browsers use, with --name";
+            return Err(Failure::Usage(format!("--listen {}: {words}", args.listen)));
+        }
+    } else {
+        names.push(host);
+    }
+    // Signals are taken before anything is answered.
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let guard = Guard::new(&names, token.as_deref()).map_err(Failure::Internal)?;
+    let site = Site { place, guard, shown: args.dir.display().to_string(), reports: Mutex::default() };
+    let site = Arc::new(site);
+    let listening = http::listen(address, Arc::new(move |request: &Request| site.answer(request)))
+        .map_err(|error| Failure::Usage(format!("--listen {}: {error}", args.listen)))?;
+    let login = token.filter(|_| args.allow_write).map_or(String::new(), |token| format!("?token={token}"));
+    terminal::out(&format!("http://{listening}/{login}\n"));
+    terminal::note("Ctrl-C ends it");
+    signals.forever().next();
+    Ok(Exit::Interrupted)
+}
+
+fn missing() -> Response {
+    Response::html(404, message_page("Not here", "There is no such run, experiment or page."))
+}
+
+fn failed(status: u16, words: &str) -> Response {
+    Response::html(status, message_page("This page cannot be made", words))
+}
+
+impl Site {
+    fn answer(&self, request: &Request) -> Response {
+        if let Some(refused) = self.guard.check(request) {
+            return refused;
+        }
+        let path = request.path.as_str();
+        let after = |prefix: &str| path.strip_prefix(prefix);
+        if request.method == "POST" {
+            return after("/stop/").map_or_else(missing, |name| self.stop(name));
+        }
+        match path {
+            "/" => self.list(),
+            "/rows" => Response::html(200, list_rows(&listing::list(&self.place).0, self.guard.writes())),
+            "/compare" => self.compare(request),
+            _ => {
+                if let Some(name) = after("/dir/").and_then(|rest| rest.strip_suffix("/report.html")) {
+                    self.report(name)
+                } else if let Some(name) = after("/live/") {
+                    self.live(name)
+                } else if let Some(name) = after("/tail/") {
+                    self.tail(name, request)
+                } else {
+                    missing()
+                }
+            }
+        }
+    }
+
+    fn list(&self) -> Response {
+        let (all, left_out) = listing::list(&self.place);
+        Response::html(200, list_page(&self.shown, &all, left_out, self.guard.writes()))
+    }
+
+    /// The directory of a run or an experiment, its name, and which of them it is.
+    fn found(&self, sent: &str) -> Option<(PathBuf, String, Kind)> {
+        let path = self.place.asked(sent)?;
+        let name = self.place.name(&path)?;
+        let kind = match (path.join("experiment.json").is_file(), path.join("run.json").is_file()) {
+            (true, _) => Kind::Experiment,
+            (_, true) => Kind::Run,
+            _ => return None,
+        };
+        Some((path, name, kind))
+    }
+
+    fn report(&self, sent: &str) -> Response {
+        let Some((path, _, kind)) = self.found(sent) else { return missing() };
+        match self.made(&path, kind) {
+            Ok(page) => Response::html(200, page),
+            Err(words) => failed(422, &words),
+        }
+    }
+
+    /// A report, from those that are kept if nothing has changed since.
+    fn made(&self, path: &Path, kind: Kind) -> Result<Arc<str>, String> {
+        let state = self.place.survey(path)?;
+        let mut kept = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = kept.iter().position(|(of, then, _)| of == path && *then == state) {
+            let one = kept.remove(at);
+            kept.push(one.clone());
+            return Ok(one.2);
+        }
+        let page: Arc<str> = match kind {
+            Kind::Experiment => experiment_page(&ExperimentDir::open(path).map_err(|e| e.to_string())?, None),
+            Kind::Run => pages::Material::read(path).map_err(|e| e.to_string())?.html(None),
+        }
+        .into();
+        kept.retain(|(of, ..)| of != path);
+        if kept.len() >= KEPT {
+            kept.remove(0);
+        }
+        kept.push((path.to_owned(), state, page.clone()));
+        Ok(page)
+    }
+
+    fn live(&self, sent: &str) -> Response {
+        let Some((_, name, kind)) = self.found(sent) else { return missing() };
+        Response::html(200, live_page(&name, kind, self.guard.writes()))
+    }
+
+    fn tail(&self, sent: &str, request: &Request) -> Response {
+        let Some((path, ..)) = self.found(sent) else { return missing() };
+        let next = request.one("from").and_then(|text| text.parse().ok()).unwrap_or(0);
+        let (run, metric) = (request.one("run").unwrap_or(""), request.one("metric").unwrap_or(""));
+        let told = follow::tail(&self.place, &path, &follow::Asked { run, next, metric });
+        match told.map(|told| serde_json::to_string(&told)) {
+            Ok(Ok(text)) => Response::new(200, "application/json", text),
+            Ok(Err(error)) => Response::words(500, &error.to_string()),
+            Err(words) => Response::words(422, &words),
+        }
+    }
+
+    fn compare(&self, request: &Request) -> Response {
+        let mut names: Vec<&str> = request.all("dir").collect();
+        let baseline = request.one("baseline").filter(|name| !name.is_empty());
+        names.dedup();
+        if names.len() < 2 || names.len() > SIDES {
+            return failed(422, &format!("Choose 2 to {SIDES} runs or experiments to compare."));
+        }
+        let mut sides = Vec::new();
+        for name in names {
+            let Some(path) = self.place.folder(name) else { return missing() };
+            let kind = if path.join("experiment.json").is_file() { Kind::Experiment } else { Kind::Run };
+            let Some(entry) = listing::entry(&self.place, &path, kind) else { return missing() };
+            if let Err(words) = self.place.survey(&path) {
+                return failed(422, &words);
+            }
+            sides.push((baseline != Some(name), entry.started, name, path));
+        }
+        // The baseline first, then in the order of their beginning.
+        sides.sort();
+        // One after another, as reports are made.
+        let _alone = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = |(_, _, name, path): &(bool, String, &str, PathBuf)| {
+            let mut side = compare::gather::side(path, compare::gather::Take::Usable)?;
+            side.call(name);
+            Ok(side)
+        };
+        let sides: Result<Vec<_>, Failure> = sides.iter().map(read).collect();
+        match sides.and_then(|mut sides| compare::page(&mut sides)) {
+            Ok(page) => Response::html(200, page),
+            Err(error) => failed(422, &error.to_string()),
+        }
+    }
+
+    fn stop(&self, sent: &str) -> Response {
+        let Some((path, name, Kind::Experiment)) = self.found(sent) else { return missing() };
+        if let Err(words) = self.place.survey(&path) {
+            return failed(422, &words);
+        }
+        match experiment::ask_to_stop(&path) {
+            Ok(true) => {
+                terminal::note(&format!("{name}: asked to stop"));
+                Response::see("/")
+            }
+            Ok(false) => failed(409, "Nobody is at work on it."),
+            Err(error) => failed(500, &error.to_string()),
+        }
+    }
+}

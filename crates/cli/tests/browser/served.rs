@@ -1,0 +1,135 @@
+//! `dyno serve` in a real browser: list, open, compare, follow, stop.
+
+use crate::checks::{Axe, look};
+use crate::common::{self, Dyno};
+use crate::{browser, run, sweep};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// A server that is ended with the test.
+struct Served {
+    child: Child,
+    address: String,
+}
+
+impl Served {
+    fn start(dyno: &Dyno, args: &[&str]) -> Self {
+        let mut all = vec!["serve"];
+        all.extend(args);
+        let mut command = dyno.command(&all);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("dyno");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("an address");
+        Served { child, address: line.trim().to_owned() }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+#[ignore = "needs a browser: make test-all"]
+fn runs_are_listed_opened_and_compared_in_a_browser() {
+    let dyno = Dyno::new();
+    let Some(mut browser) = browser(dyno.folder.path(), "dyno serve in a browser") else { return };
+    let axe = Axe::fetch(dyno.folder.path());
+    std::fs::create_dir(dyno.path("all")).expect("a folder");
+    for (name, service) in [("fast", "100us"), ("slow", "130us")] {
+        std::fs::write(dyno.path("x.yaml"), sweep(service)).expect("a file");
+        run(&dyno, &["run", "x.yaml", "--out", &format!("all/{name}"), "-q"]);
+    }
+    run(
+        &dyno,
+        &["run", "sqlite:a.db", "-n", "500", "--duration", "3s", "-u", "2", "--out", "all/a <b>&'run", "-q"],
+    );
+    let served = Served::start(&dyno, &["all"]);
+    for (width, dark) in [(390, false), (1280, false), (390, true), (1280, true)] {
+        look(&mut browser, &axe, &served.address, width, dark);
+        if !dark {
+            browser.whole_picture(&format!("list-{width}"));
+        }
+    }
+    assert_eq!(browser.value("document.querySelectorAll('tbody tr').length"), 3);
+    assert_eq!(browser.value("document.querySelectorAll('form[method=post]').length"), 0, "read-only");
+    // A report, of a directory whose name would be markup.
+    browser
+        .value("[...document.querySelectorAll('tbody a')].find(a => a.textContent.includes('<b>')).click()");
+    browser.await_load();
+    browser.until("document.querySelector('h1').textContent.includes('SQLite')");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+    // Two experiments, the second as the baseline.
+    browser.open(&served.address, 1280, false);
+    browser.until("document.getElementById('compare').disabled");
+    browser.value("document.querySelector('input[name=dir][value=fast]').click()");
+    browser.value("document.querySelector('input[name=dir][value=slow]').click()");
+    browser.value("document.querySelector('input[name=baseline][value=slow]').click()");
+    // The list is asked for every two seconds; what was chosen stays chosen.
+    std::thread::sleep(Duration::from_millis(2_500));
+    browser.until("document.getElementById('compare').textContent === 'Compare 2'");
+    browser.value("document.getElementById('compare').click()");
+    browser.await_load();
+    let verdict = browser.value("document.querySelector('header').textContent");
+    let verdict = verdict.as_str().expect("text");
+    assert!(
+        verdict.contains("BETTER") && verdict.contains("users 4") | verdict.contains("users=4"),
+        "{verdict}"
+    );
+    let address = browser.value("location.href");
+    for width in [390, 1280] {
+        look(&mut browser, &axe, address.as_str().expect("an address"), width, false);
+        browser.whole_picture(&format!("served-compare-{width}"));
+    }
+}
+
+#[test]
+#[ignore = "needs a browser: make test-all"]
+fn an_experiment_is_followed_and_stopped_in_a_browser() {
+    let dyno = Dyno::new();
+    let Some(mut browser) = browser(dyno.folder.path(), "following a run in a browser") else { return };
+    let axe = Axe::fetch(dyno.folder.path());
+    std::fs::create_dir(dyno.path("all")).expect("a folder");
+    let file = "target: \"sqlite:{dir}/a.db\"\nworkload: {ycsb: {workload: a, records: 200}}\n\
+        phases: {measure: {users: 2, duration: 120s, warmup: 2s}}\n";
+    std::fs::write(dyno.path("x.yaml"), file).expect("a file");
+    let served = Served::start(&dyno, &["all", "--allow-write"]);
+    browser.open(&served.address, 1280, false);
+    assert_eq!(browser.value("location.search"), "", "the token is not left in the address");
+    let begun = Instant::now();
+    let mut experiment = dyno.start(&["run", "x.yaml", "--out", "all/long", "-q"]);
+    browser.until("[...document.querySelectorAll('tbody a')].some(a => a.textContent.startsWith('follow'))");
+    browser.value(
+        "[...document.querySelectorAll('tbody a')].find(a => a.textContent.startsWith('follow')).click()",
+    );
+    browser.await_load();
+    browser.until("/^[0-9,.]+\\/s$/.test(document.getElementById('throughput').textContent)");
+    browser.until("document.getElementById('phase').textContent === 'measure'");
+    browser.until("/ms|us/.test(document.getElementById('p99').textContent)");
+    browser.until("/min|s$/.test(document.getElementById('left').textContent)");
+    assert_eq!(browser.value("document.getElementById('state').textContent"), "running");
+    // Seconds come as they are written.
+    let points = "document.querySelector('.plot path.s').getAttribute('d').split('L').length";
+    let before = browser.value(points).as_u64().expect("a number");
+    browser.until(&format!("{points} >= {}", before + 3));
+    let page = browser.value("location.href");
+    for width in [390, 1280] {
+        browser.open(page.as_str().expect("an address"), width, false);
+        browser.until("document.querySelectorAll('.plot path[d^=M]').length >= 3");
+        assert!(browser.value("document.documentElement.scrollWidth <= innerWidth") == true, "{width}");
+        axe.check(&mut browser, "the page that follows");
+        browser.whole_picture(&format!("live-{width}"));
+    }
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+    browser.value("document.querySelector('form[action^=\"/stop/\"] button').click()");
+    browser.await_load();
+    browser.until("document.body.textContent.includes('not complete')");
+    let ended = experiment.wait().expect("it ends");
+    assert_eq!(ended.code(), Some(130));
+    assert!(begun.elapsed() < Duration::from_secs(100), "it was stopped, it did not end");
+    assert!(dyno.path("all/long/journal.jsonl").is_file(), "nothing is deleted");
+    common::assert_exit(&dyno.run(&["status", "all/long"]), &[0]);
+}

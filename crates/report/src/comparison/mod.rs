@@ -1,0 +1,119 @@
+//! A comparison: what was found, as data, as text for a terminal and as Markdown. Its page is in `html`.
+
+mod markdown;
+mod text;
+
+pub use markdown::markdown;
+pub use text::{text, words};
+
+use dyno_analysis::compare::{Comparison, Conclusion, Shift};
+use dyno_record::Buckets;
+use dyno_types::units::Thousands;
+
+/// One figure of two groups.
+#[derive(Debug, serde::Serialize)]
+pub struct Figure {
+    /// Its name: `throughput`, `READ p99`.
+    pub name: String,
+    /// Its unit.
+    pub unit: &'static str,
+    /// The comparison.
+    #[serde(flatten)]
+    pub found: Comparison,
+    /// The noise floor it was held against, as a share; 0 if none is known.
+    pub noise: f64,
+    /// The figure of every run of each; nothing for quantiles, which are of merged histograms.
+    #[serde(skip_serializing_if = "nothing")]
+    pub each: (Vec<f64>, Vec<f64>),
+}
+
+fn nothing(each: &(Vec<f64>, Vec<f64>)) -> bool {
+    each.0.is_empty() && each.1.is_empty()
+}
+
+/// Response times of one operation on both sides.
+#[derive(Debug, serde::Serialize)]
+pub struct Responses {
+    /// The operation.
+    pub metric: String,
+    /// The shift function, as far as samples support it.
+    pub shifts: Vec<Shift>,
+    /// Merged histograms.
+    #[serde(skip)]
+    pub merged: (Buckets, Buckets),
+    /// Dropped arrivals of each, which are longer than anything that was measured.
+    #[serde(skip)]
+    pub dropped: (u64, u64),
+}
+
+/// One cell of the baseline beside that of another side.
+#[derive(Debug, serde::Serialize)]
+pub struct Pairing {
+    /// What they have in common: levels of factors, or nothing.
+    pub cell: String,
+    /// Name of the baseline.
+    pub first: String,
+    /// Name of the other.
+    pub second: String,
+    /// Every figure that both have.
+    pub figures: Vec<Figure>,
+    /// Response times of the operations that both have.
+    pub responses: Vec<Responses>,
+    /// Settings that differ: key, first, second.
+    pub settings: Vec<(String, String, String)>,
+    /// Facts of the environment that differ: name, first, second.
+    pub environment: Vec<(String, String, String)>,
+    /// What stands in the way of a comparison.
+    pub warnings: Vec<String>,
+}
+
+impl Pairing {
+    /// What is compared, in words.
+    pub fn title(&self) -> String {
+        let cell = if self.cell.is_empty() { String::new() } else { format!(" [{}]", self.cell) };
+        format!("{} against {}{cell}", self.second, self.first)
+    }
+
+    /// Names of the figures that lead to a conclusion.
+    pub fn those(&self, holds: impl Fn(Conclusion) -> bool) -> Vec<&Figure> {
+        self.figures.iter().filter(|figure| holds(figure.found.conclusion)).collect()
+    }
+
+    /// The verdict in one sentence.
+    pub fn verdict(&self) -> String {
+        if self.figures.is_empty() {
+            return "Nothing can be compared: there is no figure that both have.".into();
+        }
+        let names = |which: Vec<&Figure>| {
+            which.iter().map(|figure| figure.name.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let better = names(self.those(|c| c == Conclusion::Better));
+        let worse = names(self.those(|c| c == Conclusion::Worse));
+        let unclear = names(self.those(|c| matches!(c, Conclusion::Unclear(_))));
+        let mut parts = Vec::new();
+        for (word, which) in [("better in", better), ("worse in", worse), ("nothing can be said of", unclear)]
+        {
+            if !which.is_empty() {
+                parts.push(format!("{word} {which}"));
+            }
+        }
+        if parts.is_empty() {
+            return format!("{} and {} do not differ by more than matters.", self.second, self.first);
+        }
+        format!("{} against {}: {}.", self.second, self.first, parts.join("; "))
+    }
+}
+
+/// A figure as a number.
+pub(crate) fn number(value: f64) -> String {
+    match value.abs() {
+        v if v >= 1_000.0 && value < 0.0 => format!("-{}", Thousands(v.round() as u64)),
+        v if v >= 1_000.0 => Thousands(v.round() as u64).to_string(),
+        v if v >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// What is below every comparison.
+pub(crate) const FOOT: &str =
+    "Intervals hold 95 %; runs are the unit. p: Mann-Whitney; effect: Cliff's delta.";

@@ -1,0 +1,65 @@
+"use strict";
+(() => {
+const main = document.getElementById("main"), url = main.dataset.follow;
+const put = (id, text) => { const e = document.getElementById(id); if (e.textContent !== text) e.textContent = text; };
+const MOST = 3600;
+let run = "", next = 0, metric = "", t = [], lines = [[], [], [], []];
+const rate = v => v >= 100 ? Math.round(v).toLocaleString("en") + "/s" : v.toPrecision(3) + "/s";
+const time = us => us === null || us === undefined ? "-"
+  : us < 1000 ? us.toFixed(0) + " us" : us < 1e6 ? (us / 1e3).toFixed(2) + " ms" : (us / 1e6).toFixed(2) + " s";
+const length = s => {
+  const h = Math.floor(s / 3600), m = Math.floor(s % 3600 / 60), two = n => String(n).padStart(2, "0");
+  return s < 120 ? Math.ceil(s) + " s" : h ? `${h}:${two(m)}:${two(Math.floor(s % 60))}` : `${m}:${two(Math.floor(s % 60))} min`;
+};
+const series = (n, v) => ({ n, t: t, v, x: Float64Array.from(t) });
+const show = told => {
+  if (told.run !== run) { t = []; lines = [[], [], [], []]; }
+  ({ run, next, metric } = told);
+  let before = t.length ? t[t.length - 1] : null;
+  for (const [at, ...values] of told.rows) {
+    /* Seconds that were not recorded are a gap. */
+    if (before !== null && at - before > 3) { t.push(before + 1); lines.forEach(line => line.push(null)); }
+    t.push(at);
+    values.forEach((v, i) => lines[i].push(v));
+    before = at;
+  }
+  if (t.length > MOST) { t = t.slice(-MOST); lines = lines.map(line => line.slice(-MOST)); }
+  const last = t.length - 1, failed = lines[1].some(v => v > 0);
+  put("state", told.state + (told.silent_s ? `, nothing written for ${length(told.silent_s)}` : ""));
+  put("phase", told.phase || "-");
+  put("left", told.left_s === null ? "not known" : length(told.left_s));
+  put("throughput", last < 0 ? "-" : rate(lines[0][last] || 0));
+  put("p50", last < 0 ? "-" : time(lines[2][last]));
+  put("p99", last < 0 ? "-" : time(lines[3][last]));
+  put("metric", metric);
+  put("which", run);
+  if (told.runs) put("runs", `${told.runs[0]} of ${told.runs[1]}`);
+  if (t.length) {
+    const span = [Math.min(t[0], told.phases.length && t.length < MOST ? 0 : t[0]), Math.max(t[last] + 0.5, t[0] + 1)];
+    const bands = told.phases.map(([from, to, name]) => [from, to === null ? span[1] : to, name]);
+    const rates = [series("succeeded", lines[0])];
+    if (failed) rates.push(series("failed", lines[1]));
+    const times = [series("p50", lines[2]), series("p99", lines[3])];
+    document.dispatchEvent(new CustomEvent("dyno:more", { detail: { span, bands, charts: [rates, times] } }));
+  }
+};
+let wait = 1000;
+const look = async () => {
+  try {
+    const query = new URLSearchParams({ from: next, run, metric });
+    const answer = await fetch(url + "?" + query, { credentials: "same-origin" });
+    if (!answer.ok) throw new Error(await answer.text());
+    const told = await answer.json();
+    show(told);
+    document.getElementById("lost").hidden = true;
+    document.getElementById("over").hidden = !told.over;
+    wait = told.over ? 5000 : 1000;
+  } catch (error) {
+    document.getElementById("lost").hidden = false;
+    put("why", error.message);
+    wait = Math.min(wait * 2, 30000);
+  }
+  setTimeout(look, wait);
+};
+look();
+})();

@@ -1,0 +1,105 @@
+//! Two factors: the throughput of every level of one laid over each other for each level of the other, and a table of one by
+//! the other with intervals, as Percona compared storage engines by memory.
+
+use super::charts::{Chart, Data};
+use super::gathered::{Gathered, OneRun, Row};
+use super::page::{TOOLS, figure};
+use super::points::{MOST, Point, packed};
+use super::text::{esc, heads, rate, table};
+use dyno_analysis::interval::mean_interval;
+use std::fmt::Write as _;
+
+/// Names of factors that are laid over each other, where there is a choice.
+const PRODUCTS: [&str; 5] = ["engine", "database", "store", "server", "target"];
+
+/// Throughput of ten seconds, mean over runs; of tens that were recorded in full.
+fn tens(rows: &[&Row]) -> Vec<Point> {
+    let runs: Vec<&OneRun> =
+        rows.iter().flat_map(|row| &row.runs).filter(|run| !run.seconds.is_empty()).collect();
+    let last = runs.iter().filter_map(|run| run.seconds.keys().last()).max().map_or(0, |last| last + 1);
+    (0..last / 10)
+        .map(|ten| {
+            let whole: Vec<f64> = runs
+                .iter()
+                .filter(|run| run.seconds.range(ten * 10..ten * 10 + 10).count() == 10)
+                .map(|run| {
+                    run.seconds.range(ten * 10..ten * 10 + 10).map(|(_, n)| *n as f64).sum::<f64>() / 10.0
+                })
+                .collect();
+            let mean = (!whole.is_empty()).then(|| whole.iter().sum::<f64>() / whole.len() as f64);
+            ((ten * 10 + 5) as f64, mean)
+        })
+        .collect()
+}
+
+/// Which factor is laid over itself, and which has a chart for each level: of an experiment with factors called engine and
+/// memory these, else of one with two factors, repetitions and runs of ten seconds. A factor that a product is named by is the
+/// first; else the one whose levels are words where the other's are numbers; else the first of the file.
+fn chosen(all: &Gathered<'_>) -> Option<(usize, usize)> {
+    let factors = all.factors();
+    let named = |name: &str| factors.iter().position(|factor| *factor == name);
+    if let (Some(engine), Some(memory)) = (named("engine"), named("memory")) {
+        return Some((engine, memory));
+    }
+    let repeated = all.rows.iter().any(|row| row.figures.runs >= 2);
+    let long = all.rows.iter().flat_map(|row| &row.runs).any(|run| run.seconds.len() >= 10);
+    let searched = all.rows.iter().any(|row| !row.figures.point.is_empty());
+    if factors.len() != 2 || !repeated || !long || searched {
+        return None;
+    }
+    if let Some(product) = factors.iter().position(|name| PRODUCTS.contains(name)) {
+        return Some((product, 1 - product));
+    }
+    let numbers = |factor: usize| all.levels(factor).iter().all(|level| level.parse::<f64>().is_ok());
+    match (numbers(0), numbers(1)) {
+        (true, false) => Some((1, 0)),
+        _ => Some((0, 1)),
+    }
+}
+
+/// The section with its title, where there is one.
+pub fn overlaid(all: &Gathered<'_>, data: &mut Data) -> Option<(String, String)> {
+    let (over, by) = chosen(all)?;
+    let (over_name, by_name) = (all.factors()[over], all.factors()[by]);
+    let of = |size: &str, name: &str| -> Vec<&Row> {
+        let level = |row: &Row, factor: usize, wanted: &str| row.figures.levels[factor].1 == wanted;
+        all.rows.iter().filter(|row| level(row, over, name) && level(row, by, size)).collect()
+    };
+    let (sizes, names) = (all.levels(by), all.levels(over));
+    let mut out = String::from(TOOLS);
+    for size in &sizes {
+        let series = names.iter().map(|name| packed(name, &tens(&of(size, name)), MOST)).collect();
+        let title = format!("{by_name} {size}: throughput of ten seconds");
+        let Some(chart) = Chart::plain(&format!("overlay-{size}"), &title, "operations/s", series) else {
+            let _ = writeln!(out, "<p>{} {}: no run of ten seconds or more.</p>", esc(by_name), esc(size));
+            continue;
+        };
+        let _ = write!(out, "{}", figure(data.charts.len(), &chart));
+        data.charts.push(chart);
+    }
+    let last = all.rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.seconds.keys().last()).max();
+    data.span = (0.0, last.map_or(1.0, |last| (*last + 1) as f64));
+    let mut columns = heads(&[by_name]);
+    columns.extend(names.iter().map(|name| (*name).to_owned()));
+    let rows: Vec<Vec<String>> = sizes
+        .iter()
+        .map(|size| {
+            std::iter::once((*size).to_owned())
+                .chain(names.iter().map(|name| cell(&of(size, name))))
+                .collect()
+        })
+        .collect();
+    let title = format!("Throughput by {by_name} and {over_name}, operations/s, 95 % intervals over runs");
+    out.push_str(&table(&title, &columns, &rows, 1));
+    Some((format!("{over_name} by {by_name}"), out))
+}
+
+/// Mean and interval over the runs of a cell.
+fn cell(rows: &[&Row]) -> String {
+    let runs: Vec<f64> = rows.iter().flat_map(|row| row.figures.throughputs.iter().copied()).collect();
+    match (mean_interval(&runs), runs.first()) {
+        (Some(found), _) => format!("{} +-{}", rate(found.mean), rate(found.half_width)),
+        (None, Some(one)) => format!("{} (one run)", rate(*one)),
+        (None, None) => "-".into(),
+    }
+}

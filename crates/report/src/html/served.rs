@@ -1,0 +1,239 @@
+//! The pages of `dyno serve`: the list, a run that is followed, and words where there is no page.
+
+use super::charts::{Chart, Choice, Data};
+use super::page::{Means, SCRIPT, TOOLS, figure, of_means};
+use super::text::{esc, rate};
+use std::fmt::Write as _;
+
+const LIST: &str = include_str!("list.js");
+const LIVE: &str = include_str!("live.js");
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// A run.
+    #[default]
+    Run,
+    /// An experiment.
+    Experiment,
+}
+
+/// An entry of the list.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listed {
+    /// Its path below the served folder.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// What was done, in words.
+    pub title: String,
+    /// Begin, RFC 3339.
+    pub started: String,
+    /// What it was done to.
+    pub target: String,
+    /// Operations per second; of an experiment the greatest of its runs.
+    pub throughput: Option<f64>,
+    /// The verdict, in words.
+    pub verdict: String,
+    /// `running`, `complete` ...
+    pub state: String,
+    /// Of an experiment: runs that have ended, and that are planned.
+    pub runs: Option<(usize, usize)>,
+    /// What could not be read.
+    pub words: String,
+}
+
+/// A path as part of an address of this server.
+fn address(kind: &str, name: &str) -> String {
+    let mut out = format!("/{kind}/");
+    for byte in name.bytes() {
+        match byte.is_ascii_alphanumeric() || b"-_.~/".contains(&byte) {
+            true => out.push(char::from(byte)),
+            false => {
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
+}
+
+/// A time to the second; anything else as it is.
+fn when(started: &str) -> String {
+    match started.parse::<jiff::Timestamp>().and_then(|at| at.round(jiff::Unit::Second)) {
+        Ok(at) => at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Err(_) => started.to_owned(),
+    }
+}
+
+fn class(verdict: &str) -> &'static str {
+    match verdict {
+        _ if verdict.contains("invalid") => "invalid",
+        _ if verdict.contains("suspect") => "suspect",
+        _ if verdict.contains("valid") => "valid",
+        _ => "dim",
+    }
+}
+
+fn stop_form(name: &str) -> String {
+    format!(
+        "<form method=\"post\" action=\"{}\"><button type=\"submit\">Stop<span class=\"away\"> {}</span></button></form>",
+        esc(&address("stop", name)),
+        esc(name)
+    )
+}
+
+/// The rows of the list. `writes`: whether experiments may be stopped.
+pub fn list_rows(all: &[Listed], writes: bool) -> String {
+    let mut out = String::new();
+    for one in all {
+        let name = esc(&one.name);
+        let running = one.state == "running";
+        let report = match one.state == "unreadable" {
+            true => name.clone(),
+            false => format!("<a href=\"{}/report.html\">{name}</a>", esc(&address("dir", &one.name))),
+        };
+        let follow = match running {
+            true => {
+                format!(
+                    " <a href=\"{}\">follow<span class=\"away\"> {name}</span></a>",
+                    esc(&address("live", &one.name))
+                )
+            }
+            false => String::new(),
+        };
+        let stop = match running && writes && one.kind == Kind::Experiment {
+            true => stop_form(&one.name),
+            false => String::new(),
+        };
+        let what = match (one.kind, one.runs) {
+            (Kind::Experiment, Some((ended, planned))) => format!("experiment, {ended} of {planned} runs"),
+            (Kind::Experiment, None) => "experiment".into(),
+            (Kind::Run, _) => "run".into(),
+        };
+        let words = if one.words.is_empty() { String::new() } else { format!(": {}", esc(&one.words)) };
+        let _ = writeln!(
+            out,
+            "<tr><td data-head=\"compare\"><input type=\"checkbox\" name=\"dir\" value=\"{name}\" form=\"choice\" \
+             aria-label=\"compare {name}\"></td><td data-head=\"baseline\"><input type=\"radio\" name=\"baseline\" \
+             value=\"{name}\" form=\"choice\" aria-label=\"{name} is the baseline\"></td>\
+             <td class=\"word\" data-head=\"name\">{report} <small class=\"dim\">{}</small></td>\
+             <td class=\"word\" data-head=\"kind\">{}</td><td class=\"word when\" data-head=\"started\">{}</td>\
+             <td class=\"word\" data-head=\"target\">{}</td><td data-head=\"operations/s\">{}</td>\
+             <td class=\"word\" data-head=\"verdict\"><span class=\"{}\">{}</span></td>\
+             <td class=\"word\" data-head=\"state\">{}{words}{follow}{stop}</td></tr>",
+            esc(&one.title),
+            what,
+            esc(&when(&one.started)),
+            esc(&one.target),
+            one.throughput.map_or("-".into(), rate),
+            class(&one.verdict),
+            if one.verdict.is_empty() { "-".into() } else { esc(&one.verdict) },
+            esc(&one.state),
+        );
+    }
+    if all.is_empty() {
+        out.push_str("<tr><td class=\"word\" colspan=\"9\">There is no run and no experiment in this folder.</td></tr>\n");
+    }
+    out
+}
+
+/// The list of a folder. `left_out` older entries are not shown.
+pub fn list_page(folder: &str, all: &[Listed], left_out: usize, writes: bool) -> String {
+    let mut out = format!(
+        "<header>\n<h1>Runs and experiments</h1>\n<p class=\"dim\">{}, the latest first. {}</p>\n\
+         <p id=\"lost\" class=\"note\" role=\"status\" hidden>The server does not answer: this list is as it was.</p>\n",
+        esc(folder),
+        match writes {
+            true => "Experiments that run can be stopped here; nothing is ever deleted.",
+            false => "Read-only: nothing can be changed from here.",
+        }
+    );
+    if left_out > 0 {
+        let _ = writeln!(out, "<p class=\"note\">{left_out} older ones are not shown.</p>");
+    }
+    out.push_str(
+        "</header>\n<main id=\"main\" tabindex=\"-1\">\n<form id=\"choice\" method=\"get\" action=\"/compare\">\
+         <div class=\"tools\"><button type=\"submit\" id=\"compare\">Compare</button>\
+         <span class=\"dim\">Without a baseline the earliest is it.</span></div></form>\n\
+         <div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Runs and experiments\">\
+         <table class=\"list\"><thead><tr>",
+    );
+    for (at, head) in
+        ["compare", "baseline", "name", "kind", "started", "target", "operations/s", "verdict", "state"]
+            .iter()
+            .enumerate()
+    {
+        let class = if matches!(at, 2..=5 | 7..=8) { " class=\"word\"" } else { "" };
+        let _ = write!(out, "<th scope=\"col\"{class}>{head}</th>");
+    }
+    let _ = write!(out, "</tr></thead><tbody>\n{}</tbody></table></div>\n</main>\n", list_rows(all, writes));
+    of_means("dyno: runs and experiments", &out, &Means { scripts: &[LIST], data: None, asks: true })
+}
+
+fn empty(id: &str, title: &str, unit: &str, log: bool) -> Chart {
+    let choices = vec![Choice::default()];
+    Chart { id: id.into(), title: title.into(), unit: unit.into(), log, choices }
+}
+
+/// A run or an experiment under way.
+pub fn live_page(name: &str, kind: Kind, writes: bool) -> String {
+    let charts = vec![
+        empty("throughput", "Throughput", "operations/s", false),
+        empty("response", "Response time", "us", true),
+    ];
+    let data = Data { span: (0.0, 1.0), charts, ..Data::default() };
+    let mut out = format!(
+        "<header>\n<h1>{0}</h1>\n<p><span id=\"state\" role=\"status\">asking</span> \
+         <span id=\"which\" class=\"dim\"></span></p>\n\
+         <p id=\"over\" class=\"note\" hidden>It is over: <a href=\"{1}/report.html\">the report</a>.</p>\n\
+         <p id=\"lost\" class=\"note\" hidden>The server does not answer: what is shown is as it was. \
+         <span id=\"why\"></span></p>\n\
+         <nav aria-label=\"Pages\"><ul><li><a href=\"/\">All runs and experiments</a></li>\
+         <li><a href=\"{1}/report.html\">Report of what there is</a></li></ul></nav>\n<dl class=\"figures\">",
+        esc(name),
+        esc(&address("dir", name))
+    );
+    let mut tiles = vec![
+        ("throughput", "Throughput", ""),
+        ("p50", "p50 response", "metric"),
+        ("p99", "p99 response", ""),
+        ("phase", "Phase", ""),
+        ("left", "Left of the phase", ""),
+    ];
+    if kind == Kind::Experiment {
+        tiles.push(("runs", "Runs that have ended", ""));
+    }
+    for (id, title, more) in tiles {
+        let more = if more.is_empty() { String::new() } else { format!("<small id=\"{more}\"></small>") };
+        let _ = write!(out, "<div><dt>{title}</dt><dd><span id=\"{id}\">-</span>{more}</dd></div>");
+    }
+    out.push_str("</dl>\n");
+    if kind == Kind::Experiment && writes {
+        let _ = writeln!(out, "{}", stop_form(name));
+    }
+    let _ = write!(
+        out,
+        "</header>\n<main id=\"main\" tabindex=\"-1\" data-follow=\"{}\">\n{TOOLS}",
+        esc(&address("tail", name))
+    );
+    data.charts.iter().enumerate().for_each(|(number, chart)| out.push_str(&figure(number, chart)));
+    out.push_str(
+        "<p class=\"dim\">The last hour of seconds at most; the report has everything.</p>\n</main>\n",
+    );
+    of_means(
+        &format!("{name}, live"),
+        &out,
+        &Means { scripts: &[SCRIPT, LIVE], data: Some(&data), asks: true },
+    )
+}
+
+/// Words where there is no page.
+pub fn message_page(title: &str, words: &str) -> String {
+    let body = format!(
+        "<header>\n<h1>{}</h1>\n</header>\n<main id=\"main\" tabindex=\"-1\">\n<p class=\"note\">{}</p>\n\
+         <p><a href=\"/\">All runs and experiments</a></p>\n</main>\n",
+        esc(title),
+        esc(words)
+    );
+    of_means(title, &body, &Means { scripts: &[], data: None, asks: false })
+}
