@@ -49,6 +49,9 @@ pub enum Command {
     SysbenchMongodb(Box<crate::sysbench_mongodb::SysbenchArgs>),
     /// Drop-in for the Workload Services Framework's Mongo-YCSB workload: its cases, variables and KPIs
     Wsf(Box<crate::wsf::WsfArgs>),
+    /// Drop-in for bexhoma's ycsb on key-value stores; `dyno bexhoma --help` lists its flags
+    #[command(disable_help_flag = true)]
+    Bexhoma(crate::bexhoma::BexhomaArgs),
     /// Print documents of a workload of one's own (YAML) and their size; nothing is sent
     Sample(SampleArgs),
     /// Print cells, order and duration of an experiment; nothing is touched

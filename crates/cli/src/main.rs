@@ -1,6 +1,7 @@
 //! The dyno command: parses, runs, prints, and exits with a code that says how it went.
 
 mod args;
+mod bexhoma;
 mod compare;
 mod doctor;
 mod exit;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         args::Command::SysbenchMongodb(options) => sysbench_mongodb::sysbench_mongodb(&options),
         args::Command::Wsf(options) => wsf::wsf(&options),
         args::Command::Ycsb(options) => return ycsb::ycsb(&options.arguments),
+        args::Command::Bexhoma(options) => bexhoma::bexhoma(&options),
         args::Command::Plan(options) => experiment::plan(&options),
         args::Command::Presets(options) => experiment::list_presets(&options),
         args::Command::Resume(options) => experiment::resume(&options),

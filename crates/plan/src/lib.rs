@@ -11,6 +11,7 @@
 //! arguments, -P files, built-in workloads -> Settings (key -> value, source) -> ClientConfig, BindingTarget, workload
 //! ```
 
+pub mod bexhoma;
 pub mod bindings;
 pub mod client;
 pub mod experiment;

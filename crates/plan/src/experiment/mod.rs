@@ -199,7 +199,16 @@ fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     if spec.client.workers == 0 {
         return refuse("client.workers", "0: expected 1 or more");
     }
-    let measure = &spec.phases.measure;
+    let (load, measure) = (&spec.phases.load, &spec.phases.measure);
+    // Hosts of ssh are not counted here: a group may be of any size.
+    let pods = spec.kubernetes.as_ref().map_or(1, |asked| asked.worker_pods);
+    let most = if spec.ssh.clients.is_empty() { spec.client.workers.saturating_mul(pods) } else { u32::MAX };
+    for (path, asked) in [("phases.load.workers", load.workers), ("phases.measure.workers", measure.workers)]
+    {
+        if asked.is_some_and(|workers| workers == 0 || workers > most) {
+            return refuse(path, "expected 1 or more, and no more than there are workers");
+        }
+    }
     if measure.rate.is_some() && measure.think.is_some() {
         return refuse("phases.measure.think", "users think in a closed loop only: remove think or rate");
     }

@@ -256,6 +256,9 @@ pub struct Load {
     pub when: When,
     /// Users. Default: 16. Unit: users.
     pub users: usize,
+    /// Workers of each target that take part, the first ones; the others wait. Default: all. Unit: processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u32>,
     /// Inserts under way on one connection. Default: 1. Unit: operations.
     pub pipeline: usize,
     /// Inserts that go out as one batch. Default: 64. Unit: operations.
@@ -270,7 +273,15 @@ pub struct Load {
 
 impl Default for Load {
     fn default() -> Self {
-        Load { when: When::Missing, users: 16, pipeline: 1, batch: 64, rate: None, keep: false }
+        Load {
+            when: When::Missing,
+            users: 16,
+            workers: None,
+            pipeline: 1,
+            batch: 64,
+            rate: None,
+            keep: false,
+        }
     }
 }
 
@@ -292,6 +303,9 @@ pub struct Measure {
     /// Closed loop: users; open loop: connections. Default: 16, with a rate 64. Unit: users.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users: Option<usize>,
+    /// Workers of each target that take part, the first ones; the others wait. Default: all. Unit: processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u32>,
     /// Open loop: operations per second, or `ramp:FROM-TO:DURATION`, or `steps:RATE:DURATION,...`. Default: closed loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
@@ -327,6 +341,7 @@ impl Default for Measure {
         let ten = Span(10_000_000_000);
         Measure {
             users: None,
+            workers: None,
             rate: None,
             arrivals: Arrivals::Poisson,
             think: None,

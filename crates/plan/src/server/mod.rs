@@ -98,7 +98,8 @@ pub enum Topology {
     Single,
     /// A replica set of `members` (mongod).
     ReplicaSet,
-    /// A cluster of `members` primaries with `replicas` replicas each (Redis, Valkey, KeyDB).
+    /// A cluster of `members` primaries with `replicas` replicas each (Redis, Valkey, KeyDB; Dragonfly's can be described,
+    /// and is not formed yet).
     Cluster,
 }
 
@@ -326,8 +327,10 @@ impl ServerSpec {
             (Topology::ReplicaSet, kind) => {
                 return Err(format!("topology: replica_set is mongod's, not {kind}'s"));
             }
-            (Topology::Cluster, kind) if !kind.is_redis_like() => {
-                return Err(format!("topology: cluster is for redis, valkey and keydb, not {kind}"));
+            (Topology::Cluster, kind) if !kind.speaks_redis() => {
+                return Err(format!(
+                    "topology: cluster is for redis, valkey, keydb and dragonfly, not {kind}"
+                ));
             }
             _ => {}
         }

@@ -2,7 +2,7 @@
 
 mod mix;
 mod places;
-mod text;
+pub(super) mod text;
 
 use super::window::Traced;
 use super::{Resolved, Source, Window, switch};

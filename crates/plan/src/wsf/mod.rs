@@ -22,6 +22,7 @@ mod tests;
 pub use cases::{CASES, Case, Chosen, Overwrites, Reading, choose, names};
 pub use config::{Config, matches};
 pub use known::{BEST_KNOWN, BestKnown, best_known};
+pub(crate) use lower::text::Tree;
 pub use lower::{Lowered, Means, lower};
 pub use sets::{SetOption, covering};
 pub use variables::{Kind, VARIABLES, Variable, find, switch};

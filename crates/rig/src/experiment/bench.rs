@@ -78,6 +78,7 @@ impl<'a> Bench<'a> {
         let recruits = self.recruits(spec, logs)?;
         let crew = Crew::start(recruits, &self.run.control).map_err(|error| self.with_cause(error.into()));
         let mut crew = crew?;
+        crew.taking_part = [spec.phases.load.workers, spec.phases.measure.workers];
         crew.asked = Asked::of(self.with_collections(spec)?);
         let prepared = crew.prepare(&self.run.control).map_err(|error| self.with_cause(error.into()))?;
         self.crew = Some(crew);

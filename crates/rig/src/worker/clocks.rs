@@ -1,6 +1,7 @@
 //! Workers on other hosts: their numbers there, and their clocks beside ours.
 
-use super::crew::{Crew, CrewError, READY, held};
+use super::crew::{Crew, READY, held};
+use super::crew_error::CrewError;
 use super::{FromWorker, ToWorker};
 use crate::remote::{Offset, offset};
 use dyno_engine::Control;

@@ -1,6 +1,7 @@
 //! The controller's end: workers are started, told what to do, begin together, and their seconds are added up.
 
 use super::asked::{Asked, Part};
+use super::crew_error::CrewError;
 use super::enlist::enlist;
 use super::frame::{Frame, write_frame};
 use super::serve::unix_ns;
@@ -13,7 +14,7 @@ use crate::work::Prepared;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_record::Totals;
 use dyno_rundir::schema::CollectionFigures;
-use dyno_types::{Outcome, Refused};
+use dyno_types::Outcome;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command};
@@ -42,30 +43,6 @@ pub struct Recruit {
     pub way: Option<Way>,
     /// Where its words for people go: its standard error.
     pub log: PathBuf,
-}
-
-/// Why workers could not be brought to work.
-#[derive(Debug, thiserror::Error)]
-pub enum CrewError {
-    /// The request is wrong.
-    #[error("{0}")]
-    Refused(String),
-    /// The target does not answer, or not as it should.
-    #[error("{0}")]
-    Unreachable(String),
-    /// A worker could not be started, or died.
-    #[error("{0}")]
-    Worker(String),
-}
-
-impl From<CrewError> for RunError {
-    fn from(error: CrewError) -> Self {
-        match error {
-            CrewError::Refused(words) => RunError::Refused(Refused(words)),
-            CrewError::Unreachable(words) => RunError::Unreachable { outcome: Outcome::Unreachable, words },
-            CrewError::Worker(words) => RunError::Io(std::io::Error::other(words)),
-        }
-    }
 }
 
 pub(super) enum Told {
@@ -103,6 +80,8 @@ pub struct Crew {
     lost: Mutex<Vec<String>>,
     /// Targets whose collections are asked for before and after every phase.
     pub asked: Asked,
+    /// Workers of each target that take part in loading and in measuring, the first ones; none: all.
+    pub taking_part: [Option<u32>; 2],
 }
 
 pub(super) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -129,6 +108,7 @@ impl Crew {
             parts: Mutex::new(Vec::new()),
             lost: Mutex::new(Vec::new()),
             asked: Asked::default(),
+            taking_part: [None; 2],
         };
         crew.keep_alive()?;
         let all: Vec<usize> = (0..crew.members.len()).collect();
@@ -276,17 +256,23 @@ impl Crew {
         format!("worker {} (process {}{on})", worker + 1, member.pid.load(Ordering::Relaxed))
     }
 
-    /// Connects all and lets them begin at the same instant. True if they have begun.
-    fn begin(&self, stage: Stage, control: &Control) -> Result<bool, CrewError> {
+    /// Workers that take part in a stage.
+    fn active(&self, stage: Stage) -> Vec<usize> {
+        let most = self.taking_part[usize::from(stage == Stage::Measure)].map_or(usize::MAX, |n| n as usize);
+        (0..self.members.len()).filter(|at| self.members[*at].number < most).collect()
+    }
+
+    /// Connects all who take part and lets them begin at the same instant. True if they have begun.
+    fn begin(&self, stage: Stage, active: &[usize], control: &Control) -> Result<bool, CrewError> {
         let widest_ns = self.ask_clocks(control)?;
         let prepared = held(&self.prepared).clone();
-        for (worker, member) in self.members.iter().enumerate() {
-            let prepared = prepared[member.instance].clone();
-            self.say(worker, &ToWorker::Start { stage, prepared });
+        for worker in active {
+            let prepared = prepared[self.members[*worker].instance].clone();
+            self.say(*worker, &ToWorker::Start { stage, prepared });
         }
         let end = Instant::now() + CONNECT;
         let mut connected = 0;
-        while connected < self.members.len() {
+        while connected < active.len() {
             let told = held(&self.told).recv_timeout(Duration::from_millis(50));
             match told {
                 Ok((_, Told::Message(FromWorker::Connected))) => connected += 1,
@@ -312,24 +298,27 @@ impl Crew {
         }
         // The word must be everywhere before the time comes: ten ways to the farthest worker are enough.
         let at_ns = unix_ns() + AHEAD_NS + 20 * widest_ns;
-        for (worker, member) in self.members.iter().enumerate() {
-            let at_ns = at_ns.saturating_add_signed(held(&member.clock).ns);
-            self.say(worker, &ToWorker::Begin { at_ns });
+        for worker in active {
+            let at_ns = at_ns.saturating_add_signed(held(&self.members[*worker].clock).ns);
+            self.say(*worker, &ToWorker::Begin { at_ns });
         }
         control.announce(UNIX_EPOCH + Duration::from_nanos(at_ns));
         Ok(true)
     }
 
-    /// Takes seconds until every worker has ended.
+    /// Takes seconds until every worker that takes part has ended.
     fn gather(
         &self,
+        active: &[usize],
         whole: Option<&Job>,
         control: &Control,
         on_second: &mut dyn FnMut(Second),
     ) -> Result<Vec<Option<Done>>, CrewError> {
         let mut seconds = Seconds::new(self.members.len());
         let mut done: Vec<Option<Done>> = vec![None; self.members.len()];
-        let mut open = self.members.len();
+        let mut open = active.len();
+        let waiting = (0..self.members.len()).filter(|at| !active.contains(at));
+        waiting.for_each(|at| seconds.ended(at));
         let mut own: Vec<Option<Totals>> = vec![None; self.members.len()];
         let (mut said_stop, mut said_abort) = (false, false);
         while open > 0 {
@@ -363,7 +352,7 @@ impl Crew {
                     let ending = self.ending_of(worker, &words);
                     held(&self.lost).push(ending);
                     seconds.ended(worker);
-                    open -= 1;
+                    open -= usize::from(active.contains(&worker));
                     self.say_all(&ToWorker::Stop);
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -415,11 +404,12 @@ impl Apparatus for Crew {
         on_second: &mut dyn FnMut(Second),
     ) -> Result<Applied, RunError> {
         let stage = if phase == Stage::Load.name() { Stage::Load } else { Stage::Measure };
-        if !self.begin(stage, control)? {
+        let active = self.active(stage);
+        if !self.begin(stage, &active, control)? {
             let words = "interrupted while connecting".into();
             return Err(RunError::Unreachable { outcome: Outcome::Aborted, words });
         }
-        let done = self.gather(jobs.first(), control, on_second)?;
+        let done = self.gather(&active, jobs.first(), control, on_second)?;
         let there: Vec<&Done> = done.iter().flatten().collect();
         let Some(first) = there.first() else {
             return Err(CrewError::Worker(held(&self.lost).join("; ")).into());

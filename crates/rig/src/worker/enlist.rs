@@ -1,6 +1,7 @@
 //! Starting a worker: its process, the first words, and the thread that hears it.
 
-use super::crew::{CrewError, Member, Recruit, Told};
+use super::crew::{Member, Recruit, Told};
+use super::crew_error::CrewError;
 use super::frame::{Frame, read_frame, write_frame};
 use super::serve::unix_ns;
 use super::{PROTOCOL, ToWorker};

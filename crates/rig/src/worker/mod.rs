@@ -26,12 +26,14 @@
 mod asked;
 mod clocks;
 mod crew;
+mod crew_error;
 mod enlist;
 mod frame;
 mod serve;
 
 pub use asked::{Asked, Part};
-pub use crew::{Crew, CrewError, Recruit};
+pub use crew::{Crew, Recruit};
+pub use crew_error::CrewError;
 pub use frame::{FRAME_BYTES, Frame, FrameError, read_frame, write_frame};
 pub use serve::{ReadWork, serve};
 

@@ -238,7 +238,7 @@ impl<W: Write + Send> Worker<'_, W> {
             Stage::Measure => place.work.measure()?,
         };
         let (control, gate) = (Arc::new(Control::default()), Arc::new(Gate::default()));
-        let job = place.job(whole, &gate)?;
+        let job = place.job(whole, stage, &gate)?;
         let threads = if place.opened.is_wire() { job.cores.len() } else { job.users };
         *self.shared.phase() = Some((control.clone(), gate.clone()));
         self.shared.lapsed.store(false, Ordering::Relaxed);
@@ -321,7 +321,7 @@ impl Place {
     }
 
     /// This worker's part of a job, on its cores, behind the gate.
-    fn job(&self, whole: Job, gate: &Arc<Gate>) -> Result<Job, Refused> {
+    fn job(&self, whole: Job, stage: Stage, gate: &Arc<Gate>) -> Result<Job, Refused> {
         let (assignment, spec) = (&self.assignment, &self.assignment.spec);
         let mut job = whole;
         let pinned = spec.client.pin && !self.opened.is_virtual();
@@ -335,7 +335,12 @@ impl Place {
             job.pipeline = 1;
         }
         job.spin = assignment.spin && pinned;
-        let mut part = self.work.part(&job, assignment.number, assignment.of)?;
+        let asked = match stage {
+            Stage::Load => spec.phases.load.workers,
+            Stage::Measure => spec.phases.measure.workers,
+        };
+        let of = asked.map_or(assignment.of, |asked| assignment.of.min(asked as usize));
+        let mut part = self.work.part(&job, assignment.number, of)?;
         part.team = Some(Team::gated(1, part.workload.frontier(), gate.clone()));
         part.check()?;
         Ok(part)

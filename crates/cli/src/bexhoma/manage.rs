@@ -1,0 +1,82 @@
+//! `status`, `stop`, `summary`, `localresults`: of the experiments in the folder of results.
+
+use super::run::show;
+use crate::args::{ListArgs, StatusArgs, StopArgs};
+use crate::exit::{Exit, Failure};
+use crate::{experiment, pages, terminal};
+use dyno_plan::bexhoma::Typed;
+use dyno_rig::experiment::holder;
+use std::path::{Path, PathBuf};
+
+/// Experiments by their codes, the oldest first; of one code if one was named.
+fn experiments(typed: &Typed) -> Result<Vec<PathBuf>, Failure> {
+    let folder = Path::new(typed.value("resultfolder"));
+    let code = typed.value("experiment");
+    let is_one = |path: &PathBuf| path.join("experiment.json").is_file();
+    if !code.is_empty() {
+        let path = folder.join(code);
+        let known = code.bytes().all(|c| c.is_ascii_digit()) && is_one(&path);
+        return match known {
+            true => Ok(vec![path]),
+            false => {
+                Err(Failure::Usage(format!("-e {code}: no experiment of that code in {}", folder.display())))
+            }
+        };
+    }
+    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(Vec::new()) };
+    let coded = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().bytes().all(|c| c.is_ascii_digit()))
+    };
+    let mut all: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    all.retain(|path| coded(path) && is_one(path));
+    all.sort();
+    Ok(all)
+}
+
+/// How far each experiment is.
+pub fn status(typed: &Typed) -> Result<Exit, Failure> {
+    let all = experiments(typed)?;
+    if all.is_empty() {
+        terminal::note(&format!("no experiments in {}", typed.value("resultfolder")));
+    }
+    for dir in all {
+        terminal::out(&format!("{}\n", dir.display()));
+        experiment::status(&StatusArgs { dir, json: false })?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// Ends what runs; of one code what was left behind, too.
+pub fn stop(typed: &Typed) -> Result<Exit, Failure> {
+    let mut all = experiments(typed)?;
+    if typed.value("experiment").is_empty() {
+        all.retain(|dir| holder(dir).is_some());
+    }
+    if all.is_empty() {
+        terminal::note(&format!("{}: nothing runs", typed.value("resultfolder")));
+    }
+    for dir in all {
+        experiment::stop(&StopArgs { dir })?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// The summary once more, made anew.
+pub fn summary(typed: &Typed) -> Result<Exit, Failure> {
+    if typed.value("experiment").is_empty() {
+        return Err(Failure::Usage(
+            "summary: expected -e CODE; `dyno bexhoma localresults` lists codes".into(),
+        ));
+    }
+    let mut failed = false;
+    for dir in experiments(typed)? {
+        pages::leave_experiment(&dir);
+        failed |= show(&dir)?;
+    }
+    Ok(if failed { Exit::Threshold } else { Exit::Ok })
+}
+
+/// Everything in the folder, a line each.
+pub fn results(typed: &Typed) -> Result<Exit, Failure> {
+    experiment::list(&ListArgs { folder: PathBuf::from(typed.value("resultfolder")) })
+}

@@ -1,0 +1,353 @@
+//! From configurations and rounds to the text of an experiment file.
+
+use super::expand::{Configuration, Job, dropped, expand};
+use super::options::Options;
+use crate::wsf::Tree;
+use serde_json::{Map, Value, json};
+
+/// An experiment, and what one should know about it.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    /// The experiment file.
+    pub text: String,
+    /// Departures from the original, and what has no meaning here.
+    pub notes: Vec<String>,
+    /// What the flags expand into.
+    pub configurations: Vec<Configuration>,
+}
+
+/// What is being made.
+struct Draft<'a> {
+    options: &'a Options,
+    configurations: Vec<Configuration>,
+    tree: Tree,
+    notes: Vec<String>,
+}
+
+/// Turns flags into an experiment.
+pub fn lower(options: &Options) -> Result<Lowered, String> {
+    let configurations = expand(options);
+    let mut notes = options.typed.notes.clone();
+    notes.extend(dropped(&configurations));
+    let mut draft = Draft { options, configurations, tree: Tree::default(), notes };
+    draft.head();
+    draft.servers()?;
+    draft.clients()?;
+    draft.workload();
+    draft.phases();
+    draft.varied();
+    let Draft { configurations, tree, notes, .. } = draft;
+    Ok(Lowered { text: tree.text(), notes, configurations })
+}
+
+/// A quantity of Kubernetes, which must be one; `None` where it is "0": no limit.
+fn quantity(flag: &str, text: &str) -> Result<Option<String>, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let known = ["", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti"].contains(&&text[digits..]);
+    match text[..digits].parse::<f64>() {
+        Ok(0.0) => Ok(None),
+        Ok(_) if known => Ok(Some(text.to_owned())),
+        _ => Err(format!("{flag} {text}: expected a quantity such as 4, 500m or 16Gi")),
+    }
+}
+
+/// The same in bytes, as experiment files write them: `64Gi` is 64GiB.
+fn size(text: &str) -> String {
+    let binary = text.ends_with('i');
+    if binary { format!("{text}B") } else { text.to_owned() }
+}
+
+/// The same as a number of CPUs.
+fn cpus(text: &str) -> f64 {
+    match text.strip_suffix('m') {
+        Some(thousandths) => thousandths.parse::<f64>().unwrap_or(0.0) / 1e3,
+        None => text.parse().unwrap_or(0.0),
+    }
+}
+
+impl Draft<'_> {
+    /// Puts a value, with the flag it comes from.
+    fn put(&mut self, path: &str, value: Value, flag: &str) {
+        self.tree.put(path, value, flag);
+    }
+
+    fn note(&mut self, words: impl Into<String>) {
+        self.notes.push(words.into());
+    }
+
+    fn value(&self, long: &str) -> &str {
+        self.options.typed.value(long)
+    }
+
+    fn head(&mut self) {
+        let options = self.options;
+        let names: Vec<String> = options.dbms.iter().map(|dbms| options.deployment(*dbms)).collect();
+        self.put("name", json!("bexhoma-ycsb"), "");
+        let sf = options.rows as f64 / 1e6;
+        let about = format!("bexhoma: YCSB SF={sf}, workload {}, {}", options.workload, names.join(", "));
+        self.put("description", json!(about), "");
+    }
+
+    fn servers(&mut self) -> Result<(), String> {
+        let options = self.options;
+        self.put("server.kind", json!(options.dbms[0].kind().to_string()), "-dbms");
+        if options.workers > 0 {
+            self.put("server.topology", json!("cluster"), "-nw");
+            self.put("server.members", json!(options.workers), "-nw");
+        }
+        if options.replicas > 0 {
+            self.put("server.replicas", json!(options.replicas), "-nwr");
+            let processes = options.workers * (options.replicas + 1);
+            self.note(format!(
+                "-nwr {}: each of the {} primaries has so many replicas, {processes} processes in all; bexhoma's Dragonfly \
+                 is one primary with {} copies, whatever -nwr says",
+                options.replicas,
+                options.workers,
+                options.workers - 1
+            ));
+        }
+        if !self.value("program").is_empty() {
+            let program = self.value("program").to_owned();
+            self.put("server.program", json!(program), "--program");
+        }
+        match options.local {
+            true => self.limits_here()?,
+            false => self.pods()?,
+        }
+        for flag in ["max-sut", "max-sut-experiment"] {
+            if options.typed.given(flag) && self.value(flag) != "1" {
+                self.note(format!(
+                    "{}: runs follow each other, one server at a time",
+                    super::flags::shown(flag)
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// `--local`: limits are control groups, and what is about nodes and volumes says so.
+    fn limits_here(&mut self) -> Result<(), String> {
+        if let Some(limit) = quantity("-lr", self.value("limit-ram"))? {
+            self.put("server.limits.memory", json!(size(&limit)), "-lr");
+        }
+        if let Some(limit) = quantity("-lc", self.value("limit-cpu"))? {
+            self.put("server.limits.cpus", json!(cpus(&limit)), "-lc");
+        }
+        let elsewhere = [
+            "context",
+            "namespace",
+            "image",
+            "request-ram",
+            "request-cpu",
+            "request-cpu-type",
+            "request-node-name",
+            "request-node-loading",
+            "request-node-benchmarking",
+            "request-storage-type",
+            "request-storage-size",
+            "request-storage-remove",
+        ];
+        let typed = &self.options.typed;
+        let given: Vec<String> =
+            elsewhere.iter().filter(|flag| typed.given(flag)).map(|flag| super::flags::shown(flag)).collect();
+        if !given.is_empty() {
+            self.note(format!("{}: without effect on this host (--local)", given.join(", ")));
+        }
+        Ok(())
+    }
+
+    /// Requests, limits, nodes and volumes of the servers' pods.
+    fn pods(&mut self) -> Result<(), String> {
+        for (flag, key) in [("context", "context"), ("namespace", "namespace"), ("image", "image")] {
+            if !self.value(flag).is_empty() {
+                let value = self.value(flag).to_owned();
+                self.put(&format!("kubernetes.{key}"), json!(value), &super::flags::shown(flag));
+            }
+        }
+        if !self.value("program").is_empty() {
+            return Err("--program: is for servers of this host: expected --local, too".into());
+        }
+        let resources = [
+            ("requests", "memory", "request-ram"),
+            ("requests", "cpu", "request-cpu"),
+            ("limits", "memory", "limit-ram"),
+            ("limits", "cpu", "limit-cpu"),
+        ];
+        for (side, resource, flag) in resources {
+            let shown = super::flags::shown(flag);
+            if let Some(quantity) = quantity(&shown, self.value(flag))? {
+                self.put(&format!("kubernetes.servers.{side}.{resource}"), json!(quantity), &shown);
+            }
+        }
+        let mut node = Map::new();
+        for (label, flag) in [("kubernetes.io/hostname", "request-node-name"), ("cpu", "request-cpu-type")] {
+            if !self.value(flag).is_empty() {
+                node.insert(label.into(), json!(self.value(flag)));
+            }
+        }
+        if !node.is_empty() {
+            self.put("kubernetes.servers.node_selector", Value::Object(node), "-rnn, -rct");
+        }
+        if self.options.workers > 0 && !self.value("request-node-name").is_empty() {
+            self.note("-rnn: pins every server of the cluster; bexhoma pins only a pod beside them that holds no data");
+        }
+        self.storage()
+    }
+
+    fn storage(&mut self) -> Result<(), String> {
+        let class = self.value("request-storage-type").to_owned();
+        let Some(size_asked) = (match self.value("request-storage-size") {
+            "" => None,
+            text => quantity("-rss", text)?,
+        }) else {
+            return match class.as_str() {
+                "" => Ok(()),
+                class => Err(format!("-rst {class}: expected -rss, too: how large volumes are")),
+            };
+        };
+        if class.is_empty() {
+            for side in ["requests", "limits"] {
+                let key = format!("kubernetes.servers.{side}.ephemeral-storage");
+                self.put(&key, json!(size_asked), "-rss");
+            }
+            return Ok(());
+        }
+        if class == "ramdisk" {
+            return Err("-rst ramdisk: is not offered: expected a storage class, or none".into());
+        }
+        self.put("kubernetes.storage.class", json!(class), "-rst");
+        self.put("kubernetes.storage.size", json!(size(&size_asked)), "-rss");
+        let removed = if self.options.typed.given("request-storage-remove") { "" } else { " as with -rsr" };
+        self.note(format!(
+            "-rst: volumes are made for each run and removed after it{removed}, so every repetition loads; bexhoma loads \
+             once and goes on with what the last run has left"
+        ));
+        Ok(())
+    }
+
+    /// Pods of the load: as many as any job needs; each phase says how many of them take part.
+    fn clients(&mut self) -> Result<(), String> {
+        let jobs = self
+            .configurations
+            .iter()
+            .flat_map(|one| std::iter::once(one.loading).chain(one.rounds.iter().map(|round| round.job)));
+        let most = jobs.map(|job| job.pods).max().unwrap_or(1);
+        if self.options.local {
+            self.put("client.workers", json!(most), "-nlp, -nbp, -ne");
+            return Ok(());
+        }
+        self.put("kubernetes.worker_pods", json!(most), "-nlp, -nbp, -ne");
+        let (loading, benchmarking) = (
+            self.value("request-node-loading").to_owned(),
+            self.value("request-node-benchmarking").to_owned(),
+        );
+        if !loading.is_empty() && !benchmarking.is_empty() && loading != benchmarking {
+            return Err(format!(
+                "-rnl {loading}, -rnb {benchmarking}: the same pods load and benchmark: expected one node"
+            ));
+        }
+        let node = if benchmarking.is_empty() { loading.clone() } else { benchmarking.clone() };
+        if !node.is_empty() {
+            let selector = json!({"kubernetes.io/hostname": node});
+            self.put("kubernetes.workers.node_selector", selector, "-rnl, -rnb");
+            if loading.is_empty() || benchmarking.is_empty() {
+                self.note("-rnl, -rnb: the same pods load and benchmark, so that node has both");
+            }
+        }
+        Ok(())
+    }
+
+    fn workload(&mut self) {
+        let options = self.options;
+        self.put("workload.ycsb.workload", json!(options.workload.to_string()), "-xwl");
+        self.put("workload.ycsb.records", json!(options.rows), "-sf");
+        self.put("workload.ycsb.properties.insertorder", json!(options.order), "-xio");
+        if options.typed.given("extra-insert-order") && "abcf".contains(options.workload) {
+            self.note("-xio: holds for every workload; bexhoma leaves it out of a, b, c and f");
+        }
+    }
+
+    fn phases(&mut self) {
+        let options = self.options;
+        let first = &self.configurations[0];
+        let (loading, round) = (first.loading, first.rounds[0].job);
+        self.put("phases.load.when", json!("always"), "");
+        for (key, value) in of_loading(&loading) {
+            self.put(&key, value, "-nlp, -nlt, -xnlf, -xtb");
+        }
+        self.put("phases.load.batch", json!(1), "");
+        for (key, value) in of_round(&round) {
+            self.put(&key, value, "-nbp, -nbt, -xnbf, -xtb, -ne");
+        }
+        if options.base > 0 {
+            self.put("phases.measure.arrivals", json!("constant"), "");
+        }
+        self.put("phases.measure.operations", json!(options.operations), "-xop");
+        if options.longest_s > 0 {
+            self.put("phases.measure.duration", json!(format!("{}s", options.longest_s)), "-xmet");
+        }
+        self.put("phases.measure.warmup", json!("0s"), "");
+        self.put("repetitions", json!(options.repetitions), "-nc");
+        self.put("order", json!("file"), "");
+        if !options.watched {
+            self.put("monitors.enabled", json!(false), "-m, -mc, -ma");
+        }
+    }
+
+    /// Several configurations or rounds: factors of these names.
+    fn varied(&mut self) {
+        let level = |label: String, set: Vec<(String, Value)>| {
+            let mut all = Map::from_iter([("label".to_owned(), json!(label))]);
+            all.extend(set);
+            Value::Object(all)
+        };
+        let rounds = &self.configurations[0].rounds;
+        if self.configurations.len() == 1 && rounds.len() == 1 {
+            return;
+        }
+        let configurations: Vec<Value> = self
+            .configurations
+            .iter()
+            .map(|one| {
+                let mut set = of_loading(&one.loading);
+                set.push(("server.kind".into(), json!(one.dbms.kind().to_string())));
+                level(one.name.clone(), set)
+            })
+            .collect();
+        let clients: Vec<Value> =
+            rounds.iter().map(|round| level(round.client.to_string(), of_round(&round.job))).collect();
+        let several = clients.len() > 1;
+        self.put("factors.configuration", json!(configurations), "");
+        self.put("factors.client", json!(clients), "");
+        if several {
+            self.note(
+                "rounds: each has a server and a load of its own, so that none sees what the one before has left; bexhoma \
+                 runs them one after the other on the same data",
+            );
+        }
+    }
+}
+
+/// What loading sets.
+fn of_loading(job: &Job) -> Vec<(String, Value)> {
+    let mut all = vec![
+        ("phases.load.workers".to_owned(), json!(job.pods)),
+        ("phases.load.users".to_owned(), json!(job.threads)),
+    ];
+    if job.target > 0 {
+        all.push(("phases.load.rate".to_owned(), json!(job.target.to_string())));
+    }
+    all
+}
+
+/// What a round sets.
+fn of_round(job: &Job) -> Vec<(String, Value)> {
+    let mut all = vec![
+        ("phases.measure.workers".to_owned(), json!(job.pods)),
+        ("phases.measure.users".to_owned(), json!(job.threads)),
+    ];
+    if job.target > 0 {
+        all.push(("phases.measure.rate".to_owned(), json!(job.target.to_string())));
+    }
+    all
+}

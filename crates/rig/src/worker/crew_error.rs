@@ -1,0 +1,28 @@
+//! Why workers could not be brought to work.
+
+use dyno_engine::RunError;
+use dyno_types::{Outcome, Refused};
+
+/// Why workers could not be brought to work.
+#[derive(Debug, thiserror::Error)]
+pub enum CrewError {
+    /// The request is wrong.
+    #[error("{0}")]
+    Refused(String),
+    /// The target does not answer, or not as it should.
+    #[error("{0}")]
+    Unreachable(String),
+    /// A worker could not be started, or died.
+    #[error("{0}")]
+    Worker(String),
+}
+
+impl From<CrewError> for RunError {
+    fn from(error: CrewError) -> Self {
+        match error {
+            CrewError::Refused(words) => RunError::Refused(Refused(words)),
+            CrewError::Unreachable(words) => RunError::Unreachable { outcome: Outcome::Unreachable, words },
+            CrewError::Worker(words) => RunError::Io(std::io::Error::other(words)),
+        }
+    }
+}
