@@ -22,13 +22,26 @@ pub struct Preset {
 const LAB: &str = include_str!("lab.yaml");
 
 /// All presets.
-pub const PRESETS: [Preset; 14] = [
-    Preset {
-        name: "bexhoma/dragonfly-1",
-        about: "bexhoma's single-host Dragonfly: load by 8 workers, then workload A at 65,536/s",
-        scales: &[],
-        make: |_| include_str!("bexhoma-dragonfly-1.yaml").into(),
-    },
+pub const PRESETS: [Preset; 18] = [
+    example("bexhoma/dragonfly-1", "bexhoma's Dragonfly on Kubernetes: single", |_| {
+        include_str!("bexhoma-dragonfly-1.yaml").into()
+    }),
+    example("bexhoma/dragonfly-2", "bexhoma's Dragonfly on Kubernetes: a cluster of three", |_| {
+        include_str!("bexhoma-dragonfly-2.yaml").into()
+    }),
+    example(
+        "bexhoma/dragonfly-3",
+        "bexhoma's Dragonfly on Kubernetes: a cluster of three with a replica each",
+        |_| include_str!("bexhoma-dragonfly-3.yaml").into(),
+    ),
+    example("bexhoma/dragonfly-4", "bexhoma's Dragonfly on Kubernetes: single, on a volume, twice", |_| {
+        include_str!("bexhoma-dragonfly-4.yaml").into()
+    }),
+    example(
+        "bexhoma/dragonfly-5",
+        "bexhoma's Dragonfly on Kubernetes: a cluster of three, on volumes, twice",
+        |_| include_str!("bexhoma-dragonfly-5.yaml").into(),
+    ),
     Preset {
         name: "ingest/small",
         about: "proof of ingest rate: 1 KB documents, 3 indexes, 20,000 documents/s claimed",
@@ -83,22 +96,24 @@ pub const PRESETS: [Preset; 14] = [
         scales: &percona::SCALES,
         make: percona::engines_embedded,
     },
-    known("wsf/bkm-icx", "WSF 90read10update: 16 pairs, servers bound by port, two-socket Ice Lake", |_| {
-        best_known("icx")
-    }),
-    known("wsf/bkm-spr", "WSF 90read10update: 16 pairs, servers on one node, Sapphire Rapids", |_| {
+    example(
+        "wsf/bkm-icx",
+        "WSF 90read10update: 16 pairs, servers bound by port, two-socket Ice Lake",
+        |_| best_known("icx"),
+    ),
+    example("wsf/bkm-spr", "WSF 90read10update: 16 pairs, servers on one node, Sapphire Rapids", |_| {
         best_known("spr")
     }),
-    known("wsf/bkm-m6i.32xlarge", "WSF 90read10update: 16 pairs, servers bound by port", |_| {
+    example("wsf/bkm-m6i.32xlarge", "WSF 90read10update: 16 pairs, servers bound by port", |_| {
         best_known("m6i.32xlarge")
     }),
-    known("wsf/bkm-m6i.16xlarge", "WSF 90read10update: 8 pairs, servers on one node", |_| {
+    example("wsf/bkm-m6i.16xlarge", "WSF 90read10update: 8 pairs, servers on one node", |_| {
         best_known("m6i.16xlarge")
     }),
 ];
 
-/// A best known configuration of WSF's 90read10update.
-const fn known(name: &'static str, about: &'static str, make: fn(u32) -> String) -> Preset {
+/// A preset without scales.
+const fn example(name: &'static str, about: &'static str, make: fn(u32) -> String) -> Preset {
     Preset { name, about, scales: &[], make }
 }
 

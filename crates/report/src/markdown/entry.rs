@@ -46,6 +46,8 @@ pub(super) struct Entry {
     pub label: String,
     /// Repetition, from 1.
     pub repetition: u32,
+    /// Which round of its configuration it is, if it has several.
+    pub client: Option<String>,
     /// What a strategy has set.
     pub point: String,
     /// Product and version.
@@ -207,6 +209,7 @@ impl Entry {
             cell: 1,
             label: String::new(),
             repetition,
+            client: None,
             point,
             database: summary.database.clone(),
             target: summary.target.clone(),
@@ -221,10 +224,17 @@ impl Entry {
         }
     }
 
-    /// `Redis-1-2`, with the point of a search.
+    /// `Redis-1-2`, with the round of a configuration and the point of a search.
     pub(super) fn name(&self) -> String {
+        let client = self.client.as_ref().map_or(String::new(), |client| format!("-{client}"));
         let point = if self.point.is_empty() { String::new() } else { format!("-{}", self.point) };
-        format!("{}-{}{point}", self.configuration, self.repetition)
+        format!("{}-{}{client}{point}", self.configuration, self.repetition)
+    }
+
+    /// `Redis-1`, with the round where its configuration has several.
+    pub(super) fn cell_name(&self) -> String {
+        let client = self.client.as_ref().map_or(String::new(), |client| format!(" Client {client}"));
+        format!("{}{client}", self.configuration)
     }
 
     /// Records that the data set was to have.

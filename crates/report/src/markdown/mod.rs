@@ -106,8 +106,13 @@ fn entry_of(dir: &ExperimentDir, ended: &EndedRun) -> Result<Entry, String> {
     let recording = Recording::open(&path).map_err(|error| error.to_string())?;
     let product = entry::product(&summary.database);
     let label = dir.cell(ended.cell).map_or(String::new(), |cell| cell.label.clone());
-    let name = (format!("{product}-{}", ended.cell), ended.repetition, ended.point.clone());
+    // Cells of bexhoma's flags have its names.
+    let levels = dir.cell(ended.cell).map_or(&[][..], |cell| cell.levels.as_slice());
+    let level = |name: &str| levels.iter().find(|(known, _)| known == name).map(|(_, level)| level.clone());
+    let configuration = level("configuration").unwrap_or_else(|| format!("{product}-{}", ended.cell));
+    let name = (configuration, ended.repetition, ended.point.clone());
     let mut entry = Entry::of(&run, &summary, recording.as_ref(), name);
+    entry.client = level("client");
     entry.cell = ended.cell;
     entry.label = label;
     Ok(entry)

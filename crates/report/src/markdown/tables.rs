@@ -235,7 +235,7 @@ impl Document {
             let _ = writeln!(
                 out,
                 "* {} uses {} at {}",
-                esc(&entry.configuration),
+                esc(&entry.cell_name()),
                 esc(&entry.database),
                 esc(&entry.target)
             );
@@ -260,11 +260,13 @@ impl Document {
                 .filter(|(_, is)| *is)
                 .map(|(n, _)| *n)
                 .collect();
+            let client = entry.client.as_ref().map_or(String::new(), |client| format!(" Client {client}"));
             let _ = writeln!(
                 out,
-                "* DBMS {} - Experiment {}{}: {}",
+                "* DBMS {} - Experiment {}{}{}: {}",
                 esc(&entry.configuration),
                 entry.repetition,
+                esc(&client),
                 esc(&point),
                 if phases.is_empty() { "nothing was recorded".into() } else { phases.join(", ") }
             );
@@ -384,5 +386,5 @@ impl Document {
 fn together(group: &[&Entry]) -> (String, String) {
     let point = if group[0].point.is_empty() { String::new() } else { format!("-{}", group[0].point) };
     let run = if group.len() == 1 { group[0].repetition.to_string() } else { format!("all {}", group.len()) };
-    (esc(&format!("{}{point}", group[0].configuration)), run)
+    (esc(&format!("{}{point}", group[0].cell_name())), run)
 }
