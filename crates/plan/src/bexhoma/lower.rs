@@ -176,7 +176,8 @@ impl Draft<'_> {
         for (side, resource, flag) in resources {
             let shown = super::flags::shown(flag);
             if let Some(quantity) = quantity(&shown, self.value(flag))? {
-                self.put(&format!("kubernetes.servers.{side}.{resource}"), json!(quantity), &shown);
+                let value = quantity.parse::<u64>().map_or_else(|_| json!(quantity), |whole| json!(whole));
+                self.put(&format!("kubernetes.servers.{side}.{resource}"), value, &shown);
             }
         }
         let mut node = Map::new();

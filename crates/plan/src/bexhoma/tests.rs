@@ -190,7 +190,7 @@ fn what_does_not_apply_is_refused_or_noted_by_name() {
         ("-dbms PostgreSQL", "-dbms PostgreSQL: is no key-value store"),
         ("-dbms Mongo", "expected Redis, Valkey, KeyDB, Dragonfly"),
         ("-xopp 3", "-xopp: is no flag of bexhoma ycsb"),
-        ("-nc", "-nc: expected a value"),
+        ("-nc -m", "-nc: expected a value"),
         ("-m=1", "-m: takes no value"),
         ("load", "a mode was given before"),
     ];

@@ -113,6 +113,15 @@ fn refusals_name_the_place() {
     assert!(error("workload: {ycsb: {}, documents: x.yaml}\n").contains("expected one of ycsb"));
     assert!(error("just words\n").contains("expected a mapping"));
     assert!(error("window: {from: 10s, to: 5s}\n").contains("after window.from"));
+    let workers = |load: u32| {
+        let phases = format!("phases: {{load: {{workers: {load}}}, measure: {{workers: 1}}}}");
+        format!("client: {{workers: 2}}\n{phases}\n")
+    };
+    assert!(plan(&workers(2), "x.yaml", &[]).is_ok());
+    assert!(
+        error(&workers(0)).contains("phases.load.workers")
+            && error(&workers(3)).contains("no more than there are")
+    );
     let many = "factors: {users: {from: 1, to: 9999}, records: {from: 1, to: 9999}}\n";
     assert!(error(many).contains("more than 50000 cells"));
     assert!(plan("a: 1\n", "x.yaml", &["nothing".into()]).unwrap_err().to_string().contains("KEY=VALUE"));
