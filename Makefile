@@ -35,6 +35,7 @@ test-all: test
 	@scripts/test-official.sh
 	@scripts/test-python.sh
 	@scripts/test-browser.sh
+	@scripts/test-ansible.sh
 	@scripts/test-diagnosis.sh
 
 bench: build

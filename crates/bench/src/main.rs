@@ -13,6 +13,7 @@ mod promises;
 mod reports;
 mod responder;
 mod rounds;
+mod scale;
 
 use anyhow::{Context, Result, bail};
 use children::Bench;
@@ -25,6 +26,7 @@ fn main() -> Result<()> {
     match arguments.first().map(String::as_str) {
         Some("reports") => return reports::run_all(&arguments[1..]),
         Some("responder") => return responder::run(),
+        Some("scale") => return scale::run(),
         Some("official") => return official::run(&arguments[1..]),
         _ => {}
     }

@@ -17,9 +17,9 @@ use std::time::Duration;
 /// `dyno prove failover`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-A primary with replicas and three sentinels is started on this host. Under load the primary is killed at random moments, right after its \
-replicas have stood still for a while; after each election it comes back as a replica. In the end every record is looked up on the \
-last primary. --copies 1 is the negative control: it must lose records, or the proof could not fail.")]
+A primary with replicas and three sentinels is started on this host. Under load the primary is killed at random moments, right \
+after its replicas have stood still for a while; after each election it comes back as a replica. In the end every record is \
+looked up on the last primary. --copies 1 is the negative control: it must lose records, or the proof could not fail.")]
 pub struct FailoverArgs {
     /// What is started: redis or valkey
     #[arg(default_value = "redis")]
@@ -171,7 +171,7 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
         troubles: proof.written.troubles.clone(),
         limits: vec![
             "All servers run on one host, and are killed, not cut off.".into(),
-            "Sentinels elect the replica that has the most; with several replicas fewer copies than all of them may be lost.".into(),
+            "Sentinels elect the replica that has the most; with several replicas, fewer copies than all may be lost.".into(),
         ],
         more: More { server: proof.version.clone(), rounds: proof.rounds.clone(), lost: proof.lost() },
     };

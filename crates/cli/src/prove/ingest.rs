@@ -37,8 +37,8 @@ impl Size {
 /// `dyno prove ingest`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-A record counts once as many copies have acknowledged it as --copies says: WAIT of Redis, or WAITAOF with --durable. Afterwards every \
-record is looked up on every copy, byte by byte. Exit code 4: the evidence is complete, and the claim is not met.")]
+A record counts once as many copies have acknowledged it as --copies says: WAIT of Redis, or WAITAOF with --durable. Afterwards \
+every record is looked up on every copy, byte by byte. Exit code 4: the evidence is complete, and the claim is not met.")]
 pub struct IngestArgs {
     /// The primary: redis://HOST:PORT
     pub target: String,

@@ -119,8 +119,22 @@ impl Lab {
         let (true, Ok(()), Ok(log), Ok(())) = (made, std::fs::write(&path, config), log, folder) else {
             return false;
         };
-        let words = ["netns", "exec", &space, "/usr/sbin/sshd", "-D", "-e", "-f"];
-        let daemon = Command::new("ip").args(words).arg(&path).stdin(Stdio::null()).stderr(log).spawn();
+        // Each host has an /etc and a /var/lib of its own above this one's: what is configured there stays there.
+        let mut script = "mount --make-rprivate / && ".to_owned();
+        for (below, own) in [("/etc", "etc"), ("/var/lib", "lib")] {
+            let (upper, work) =
+                (self.path(&format!("{name}-{own}")), self.path(&format!("{name}-{own}-work")));
+            if std::fs::create_dir_all(&upper).is_err() || std::fs::create_dir_all(&work).is_err() {
+                return false;
+            }
+            let (upper, work) = (upper.display(), work.display());
+            script += &format!(
+                "mount -t overlay overlay -o lowerdir={below},upperdir={upper},workdir={work} {below} && "
+            );
+        }
+        script += &format!("exec /usr/sbin/sshd -D -e -f {}", path.display());
+        let words = ["netns", "exec", &space, "unshare", "--mount", "sh", "-c", &script];
+        let daemon = Command::new("ip").args(words).stdin(Stdio::null()).stderr(log).spawn();
         let Ok(daemon) = daemon else { return false };
         self.daemons.push(daemon);
         let answers = |_: &u32| {

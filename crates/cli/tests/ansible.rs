@@ -1,0 +1,167 @@
+//! The Ansible collection on hosts made of network namespaces, as far as it can be run for real: `scripts/test-ansible.sh`.
+
+mod common;
+#[path = "common/lab.rs"]
+mod lab;
+
+use common::skip_because;
+use lab::Lab;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn collection() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/ansible")
+}
+
+/// A device made of a file, which goes when this is dropped.
+struct Loop(String);
+
+impl Loop {
+    fn new(file: &Path) -> Option<Loop> {
+        let made = std::fs::File::create(file).and_then(|file| file.set_len(400 << 20));
+        let told = Command::new("losetup").args(["--find", "--show"]).arg(file).output().ok()?;
+        (made.is_ok() && told.status.success())
+            .then(|| Loop(String::from_utf8_lossy(&told.stdout).trim().to_owned()))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        // It goes with its last user otherwise.
+        let _ = Command::new("losetup").args(["--detach", &self.0]).status();
+    }
+}
+
+struct Bench {
+    lab: Lab,
+}
+
+impl Bench {
+    fn new() -> Option<Bench> {
+        let lab = Lab::new(&["db", "load"])?;
+        let host = |name: &str| {
+            let arguments = format!("-F {}", lab.path("ssh_config").display());
+            format!(
+                "{name} ansible_host={} ansible_user=root ansible_ssh_common_args='{arguments}'\n",
+                lab.address(name)
+            )
+        };
+        // ssh's configuration knows hosts by their names; by their addresses, too.
+        let config = std::fs::read_to_string(lab.path("ssh_config")).unwrap();
+        let both = ["db", "load"].iter().fold(config, |text, name| {
+            text.replace(&format!("Host {name}\n"), &format!("Host {name} {}\n", lab.address(name)))
+        });
+        std::fs::write(lab.path("ssh_config"), both).unwrap();
+        let inventory = format!(
+            "[master]\nlocalhost ansible_connection=local\n[mongodb]\n{}[ycsb]\n{}[all:vars]\ndyno_server=redis\n\
+             ansible_python_interpreter=/usr/bin/python3\n",
+            host("db"),
+            host("load")
+        );
+        std::fs::write(lab.path("hosts.ini"), inventory).unwrap();
+        Some(Bench { lab })
+    }
+
+    fn play(&self, playbook: &Path, more: &[&str]) -> Output {
+        let mut command = Command::new("ansible-playbook");
+        command.current_dir(self.lab.path("")).env("ANSIBLE_CONFIG", collection().join("ansible.cfg"));
+        command.env("ANSIBLE_HOST_KEY_CHECKING", "True").env("ANSIBLE_NOCOLOR", "1");
+        command.arg("-i").arg(self.lab.path("hosts.ini")).arg(playbook).args(more);
+        command.output().unwrap()
+    }
+
+    fn on_db(&self, words: &[&str]) -> String {
+        let mut command = Command::new("ssh");
+        command.arg("-F").arg(self.lab.path("ssh_config")).arg("db").args(words);
+        let told = command.output().unwrap();
+        String::from_utf8_lossy(&told.stdout) + &*String::from_utf8_lossy(&told.stderr)
+    }
+}
+
+fn text(output: &Output) -> String {
+    (String::from_utf8_lossy(&output.stdout) + &*String::from_utf8_lossy(&output.stderr)).into_owned()
+}
+
+#[test]
+#[ignore = "needs ansible-core"]
+fn hosts_are_deployed_and_the_lab_s_tests_run() {
+    let Some(bench) = Bench::new() else {
+        return skip_because("Ansible", "no network namespaces, or no sshd");
+    };
+    let processes =
+        "redis_manage_service=false node_exporter_manage_service=false prometheus_manage_service=false";
+    let deploy = collection().join("playbooks/deploy.yml");
+    let variables = ["-e", "dyno_password=hush-for-tests", "-e", processes, "--limit", "mongodb:ycsb"];
+    let first = bench.play(&deploy, &variables);
+    assert!(first.status.success(), "{}", text(&first));
+    assert!(!text(&first).contains("hush-for-tests"), "the password is nobody's affair");
+    let address = bench.lab.address("db");
+    let ping = |password: &str| {
+        let words = ["-h", &address, "-a", password, "--no-auth-warning", "ping"];
+        String::from_utf8_lossy(&Command::new("redis-cli").args(words).output().unwrap().stdout)
+            .trim()
+            .to_owned()
+    };
+    assert_eq!(ping("hush-for-tests"), "PONG");
+    assert_ne!(ping("wrong"), "PONG");
+    assert!(bench.on_db(&["cat", "/etc/security/limits.d/90-dyno.conf"]).contains("nofile 64000"));
+    assert!(
+        !Path::new("/etc/security/limits.d/90-dyno.conf").exists(),
+        "the lab's hosts have an /etc of their own"
+    );
+    let metrics =
+        Command::new("curl").args(["-s", &format!("http://{address}:9100/metrics")]).output().unwrap();
+    assert!(String::from_utf8_lossy(&metrics.stdout).contains("node_cpu_seconds_total"));
+    let again = bench.play(&deploy, &variables);
+    assert!(text(&again).contains("changed=0"), "a second time changes nothing: {}", text(&again));
+    // The lab's tests, shortened, from the client host.
+    let dyno = format!("dyno_program={}", env!("CARGO_BIN_EXE_dyno"));
+    let config = format!("dyno_ssh_config={}", bench.lab.path("ssh_config").display());
+    let results = format!("dyno_results={}", bench.lab.path("").display());
+    let directory = format!("ssh.directory={}", bench.lab.path("far").display());
+    let sets = format!(
+        "{{\"dyno_sets\": [\"duration=1s\", \"overrides.0.set.duration=2s\", \"records=1000\", \"{directory}\"]}}"
+    );
+    let tests =
+        ["-e", "dyno_password=hush-for-tests", "-e", &dyno, "-e", &config, "-e", &results, "-e", &sets];
+    let run = bench.play(&collection().join("playbooks/run_tests.yml"), &tests);
+    assert!(run.status.success(), "{}", text(&run));
+    let log = std::fs::read_to_string(bench.lab.path("test_log.txt")).unwrap();
+    assert!(log.contains("x-max") && log.contains("users-100"), "{log}");
+    let runs = std::fs::read_dir(bench.lab.path("test_log/runs")).unwrap().count();
+    assert_eq!(runs, 20);
+}
+
+#[test]
+#[ignore = "needs ansible-core"]
+fn storage_is_made_anew_only_on_what_is_listed() {
+    let Some(bench) = Bench::new() else {
+        return skip_because("Ansible", "no network namespaces, or no sshd");
+    };
+    let Some(device) = Loop::new(&bench.lab.path("disk")) else {
+        return skip_because("Ansible", "loop devices are not permitted");
+    };
+    let playbook = bench.lab.path("storage.yml");
+    std::fs::write(&playbook, "- hosts: mongodb\n  roles: [storage]\n").unwrap();
+    let mount = bench.lab.path("mounted").display().to_string();
+    let listed = format!("{{\"storage_devices\": [\"{}\"], \"storage_mount\": \"{mount}\"}}", device.0);
+    let own = ["-e", "storage_manage_service=false", "-e", &listed];
+    for missing in [&own[..2], &own[..]] {
+        let refused = bench.play(&playbook, missing);
+        assert!(
+            !refused.status.success() && text(&refused).contains("Nothing was done"),
+            "{}",
+            text(&refused)
+        );
+    }
+    for filesystem in ["xfs", "ext4"] {
+        let kind = format!("storage_filesystem={filesystem}");
+        let made = bench.play(&playbook, &[&own[..], &["-e", "storage_confirm=erase", "-e", &kind]].concat());
+        assert!(made.status.success(), "{}", text(&made));
+        let found = bench.on_db(&["findmnt", "-n", "-o", "FSTYPE,SOURCE,OPTIONS", &mount]);
+        assert!(
+            found.contains(filesystem) && found.contains(&device.0) && found.contains("noatime"),
+            "{found}"
+        );
+    }
+}
