@@ -139,7 +139,8 @@ fn a_server_that_does_not_come_back_is_a_failure() {
     let here = folder.path();
     // The second start finds that there has been one.
     let script = format!(
-        "#!/bin/sh\ncase \"$*\" in *--version*) exec {0} \"$@\";; esac\n[ -e {1}/once ] && exit 3\ntouch {1}/once\nexec {0} \"$@\"\n",
+        "#!/bin/sh\ncase \"$*\" in *--version*) exec {0} \"$@\";; esac\n\
+         [ -e {1}/once ] && exit 3\ntouch {1}/once\nexec {0} \"$@\"\n",
         program.display(),
         here.display()
     );

@@ -1,6 +1,7 @@
 //! Experiment files: from YAML to a plan of runs. Pure: nothing is started, opened or asked.
 //!
-//! `spec`, `strategies`, `traces` and `fault` are what can be said, `faults` when they come, `factors` what is varied, `order` in which order runs are made,
+//! `spec`, `strategies`, `traces` and `fault` are what can be said, `faults` when they come,
+//! `factors` what is varied, `order` in which order runs are made,
 //! `estimate` how long that takes.
 //!
 //! ```text
