@@ -84,11 +84,13 @@ impl<'a> Course<'a> {
         (0..self.seconds.len()).filter(inside).collect()
     }
 
-    /// The first interval from `from` on with which three seconds begin that are back.
-    fn recovered(&self, from: usize, limit: usize, back: f64) -> Option<usize> {
-        (from..limit).find(|k| {
+    /// The first interval from `from` on that has at least `least` and with which three seconds begin that are back. What is
+    /// caught up after a stall makes a second whole that was nearly empty: hence `least`.
+    fn recovered(&self, from: usize, limit: usize, back: f64, least: f64) -> Option<usize> {
+        let held = |k: usize| {
             (0..HELD).all(|n| self.seconds.get(k + n * self.each).is_some_and(|second| *second >= back))
-        })
+        };
+        (from..limit).find(|k| self.all[*k].ok as f64 >= least && held(*k))
     }
 }
 
@@ -165,7 +167,7 @@ fn one(
     let late = fault.end_s.map_or(limit, |end| course.at(end) + 1 + HELD * course.each).min(limit);
     let seen = (begin..late).find(|k| missing(*k));
     figures.detect_s = seen.map(|k| all[k].start_s + course.length_s - fault.begin_s);
-    let back = seen.and_then(|k| course.recovered(k, limit, usual * BACK));
+    let back = seen.and_then(|k| course.recovered(k, limit, usual * BACK, least));
     figures.recover_s = back.map(|k| (all[k].start_s - fault.begin_s).max(0.0));
     let until = back.unwrap_or(whole);
     let worst = (begin..until.max(begin + 1)).filter_map(|k| course.seconds.get(k)).copied().reduce(f64::min);

@@ -85,6 +85,21 @@ fn short_intervals_see_it_sooner() {
 }
 
 #[test]
+fn what_is_caught_up_is_no_recovery() {
+    let mut all: Vec<Interval> =
+        (0..120).map(|k| Interval { start_s: f64::from(k) / 10.0, ok: 100, failed: 0 }).collect();
+    for one in &mut all[50..60] {
+        one.ok = 0;
+    }
+    // An open loop sends at once what was due meanwhile.
+    all[60].ok = 1100;
+    let found = assess(&all, 0.1, &[fault(5.0, Some(6.0))]);
+    let one = &found.figures[0];
+    assert!((one.recover_s.unwrap() - 1.0).abs() < 1e-6, "{one:?}");
+    assert!((one.lost.unwrap() - 1000.0).abs() < 1e-6 && one.worst_per_s == Some(0.0), "{one:?}");
+}
+
+#[test]
 fn nothing_before_and_nothing_at_all() {
     let found = assess(&course(&[1000, 0, 1000, 1000, 1000], &[(1, 4)]), 1.0, &[fault(1.0, Some(1.5))]);
     assert!(found.figures[0].note.as_ref().unwrap().contains("nothing to compare"));

@@ -327,8 +327,7 @@ fn a_paused_worker_goes_on_after_stop() {
     wait_until("the stop", || state() == Some('T'));
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(state(), Some('T'), "nobody else lets it go on");
     assert!(dyno(here, &["stop", "o"]).status().unwrap().success());
-    // Its pipe is closed: it ends by itself.
+    // Its pipe is closed: once it goes on it ends by itself.
     wait_until("the worker's end", || matches!(state(), None | Some('Z')));
 }
