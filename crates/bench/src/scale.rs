@@ -1,5 +1,5 @@
-//! `dyno-bench scale`: what a controller pays for the frames of many workers. Each simulated worker sends one frame a second with
-//! the histograms of four kinds of operation; the controller decodes them, adds them to the second, and that to the whole.
+//! `dyno-bench scale`: what a controller pays for the frames of many workers. Each simulated worker sends one frame a second
+//! with the histograms of four kinds of operation; the controller decodes them, adds them to the second, and that to the whole.
 
 use anyhow::Result;
 use dyno_monitor::ProcessCpu;

@@ -78,6 +78,8 @@ pub enum Command {
     Pod(PodArgs),
     /// Print a JSON Schema
     Schema(SchemaArgs),
+    /// Print a shell's completions, or write the manual pages
+    Manual(crate::manual::ManualArgs),
 }
 
 /// What a schema describes.

@@ -11,6 +11,7 @@ mod grafana;
 mod import;
 mod json;
 mod live;
+mod manual;
 mod metrics;
 mod pages;
 mod pocdriver;
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
         args::Command::Doctor(options) => doctor::doctor(&options),
         args::Command::Grafana(options) => grafana::grafana(&options),
         args::Command::Worker(_) => worker::worker(),
+        args::Command::Manual(args) => manual::manual(&args),
         args::Command::Prove(args) => prove::prove(&args),
         args::Command::Host(args) => worker::host(&args),
         args::Command::Pod(args) => worker::pod(&args),

@@ -74,7 +74,7 @@ impl Bench {
         let mut command = Command::new("ssh");
         command.arg("-F").arg(self.lab.path("ssh_config")).arg("db").args(words);
         let told = command.output().unwrap();
-        String::from_utf8_lossy(&told.stdout) + &*String::from_utf8_lossy(&told.stderr)
+        String::from_utf8_lossy(&told.stdout).into_owned() + &String::from_utf8_lossy(&told.stderr)
     }
 }
 

@@ -33,37 +33,38 @@ fn accepted(expression: &str) -> bool {
         }
     }
     let mut at = 0;
-    any(&tokens, &mut at) && at == tokens.len()
+    any(&tokens, &mut at) == Some(true) && at == tokens.len()
 }
 
-fn any(tokens: &[String], at: &mut usize) -> bool {
-    let mut met = all(tokens, at);
+/// Alternatives; `None` where something is missing.
+fn any(tokens: &[String], at: &mut usize) -> Option<bool> {
+    let mut met = all(tokens, at)?;
     while tokens.get(*at).is_some_and(|token| token == "OR") {
         *at += 1;
-        met |= all(tokens, at);
+        met |= all(tokens, at)?;
     }
-    met
+    Some(met)
 }
 
-fn all(tokens: &[String], at: &mut usize) -> bool {
-    let mut met = one(tokens, at);
+fn all(tokens: &[String], at: &mut usize) -> Option<bool> {
+    let mut met = one(tokens, at)?;
     while tokens.get(*at).is_some_and(|token| token == "AND") {
         *at += 1;
-        met &= one(tokens, at);
+        met &= one(tokens, at)?;
     }
-    met
+    Some(met)
 }
 
-fn one(tokens: &[String], at: &mut usize) -> bool {
-    let Some(token) = tokens.get(*at) else { return false };
+fn one(tokens: &[String], at: &mut usize) -> Option<bool> {
+    let token = tokens.get(*at)?;
     *at += 1;
     if token != "(" {
-        return ACCEPTED.contains(&token.as_str());
+        return Some(ACCEPTED.contains(&token.as_str()));
     }
-    let met = any(tokens, at);
+    let met = any(tokens, at)?;
     let closed = tokens.get(*at).is_some_and(|token| token == ")");
     *at += 1;
-    met && closed
+    closed.then_some(met)
 }
 
 #[test]

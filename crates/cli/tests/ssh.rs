@@ -169,7 +169,9 @@ fn a_worker_that_is_killed_and_a_host_that_is_cut_off_make_the_run_invalid() {
         assert_eq!(record["trust"], "invalid", "{fault}: {record}");
         assert!(record["words"].as_str().unwrap().contains("on load2"), "{fault}: {record}");
         let summary = dyno.summary(dir.to_str().unwrap());
-        assert!(common::arrivals(common::phase(&summary, "measure")) > 100, "what arrived is kept");
+        // What was under way on the lost host is not known, so that the sums need not agree.
+        let arrived = common::phase(&summary, "measure")["arrivals"].as_u64().unwrap();
+        assert!(arrived > 100, "what arrived is kept");
         let up = std::process::Command::new("ip").args(["link", "set", &lab.link("load2"), "up"]).status();
         assert!(up.unwrap().success());
         assert_nothing_left(&lab);

@@ -47,7 +47,6 @@ fn wrong_usage_is_explained() {
         (&["wsf", "gated", "--set", "THREDS=1"], "THREADS"),
         (&["wsf", "gated", "--set", "THREADS=1 2 ...9"], "3 or more"),
         (&["wsf", "gated", "--backend", "kubernetes"], "not offered"),
-        (&["wsf", "gated", "--program", "nowhere"], "--target URI"),
         (&["wsf", "-R", "nothing", "--dry-run"], "no test matches"),
         (&["wsf", "-R", "(", "--dry-run"], "regular expression"),
         (&["wsf", "30write60read10insert", "--dry-run"], "sum to 1.1"),
@@ -69,6 +68,9 @@ fn a_target_that_will_not_have_us() {
     assert_exit(&refused, &[3]);
     assert!(stderr(&refused).contains("connection refused"), "{}", stderr(&refused));
     assert!(!dyno.path("d").exists(), "a run directory was made before the target was known");
+    let missing = dyno.run(&["wsf", "gated", "--program", "nowhere"]);
+    assert_exit(&missing, &[3]);
+    assert!(stderr(&missing).contains("--target URI"), "{}", stderr(&missing));
 
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -106,7 +106,9 @@ fn totals(path: &Path, scale: Scale, counters: &[IntervalLine]) -> Option<BTreeM
             log.get(&format!("{}.{tag}", line.phase)).map_or(0, Buckets::count) == exact.count
         })
     });
-    (bad.is_none() && whole).then_some(log)
+    // Imported results have histograms without counters of their own; those stand in the log alone.
+    let any = counters.iter().any(|line| !line.exact.is_empty());
+    (bad.is_none() && whole && any).then_some(log)
 }
 
 /// A line of `events.jsonl`.

@@ -204,6 +204,10 @@ impl<'a> Set<'a> {
         let others: Vec<SocketAddr> =
             self.servers.iter().map(|(one, _)| *one).filter(|one| *one != primary).collect();
         others.iter().for_each(|one| self.signal(*one, Signal::STOP));
+        // Their sockets would take what they themselves cannot: the links are cut, too, and who stands still makes no new one.
+        let cut = Client::connect(primary, None, COMMAND)
+            .and_then(|mut client| client.call(&["CLIENT", "KILL", "TYPE", "replica"]));
+        cut.map_err(|why| format!("{primary}: {why}"))?;
         std::thread::sleep(self.plan.isolate);
         self.signal(primary, Signal::KILL);
         let killed = Instant::now();
