@@ -3,6 +3,7 @@
 pub mod closed_form;
 pub mod compare;
 pub mod diagnose;
+pub mod faults;
 pub mod interval;
 pub mod laws;
 mod monitored;

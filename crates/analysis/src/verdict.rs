@@ -2,6 +2,7 @@
 
 use crate::verdict_further as further;
 use dyno_record::Totals;
+use dyno_rundir::faults::FaultFigures;
 use dyno_rundir::schema::{Phase, Reason, Trust, Verdict};
 use dyno_types::Outcome;
 use dyno_types::units::Latency;
@@ -52,6 +53,12 @@ pub struct Further {
     pub changed: Vec<String>,
     /// What of the target did not answer before the run, in words.
     pub missing: Option<String>,
+    /// Faults that the experiment asked for, and what they did.
+    pub faults: Vec<FaultFigures>,
+    /// Failed operations that belong to them.
+    pub failed_in_faults: u64,
+    /// Faults that were asked for and did not come, in words.
+    pub not_carried_out: Vec<String>,
 }
 
 pub(crate) struct Checks {
@@ -149,7 +156,8 @@ fn samples(e: &Evidence<'_>) -> Option<(Trust, String)> {
 
 fn errors(e: &Evidence<'_>) -> Option<(Trust, String)> {
     let aborted = e.totals.ended[Outcome::Aborted as usize] + e.totals.ended[Outcome::Dropped as usize];
-    let failed = e.totals.failed() - aborted;
+    // What fails while a fault lasts that was asked for is no surprise; the check of faults has it.
+    let failed = (e.totals.failed() - aborted).saturating_sub(e.further.failed_in_faults);
     if failed == 0 {
         return None;
     }
@@ -160,8 +168,9 @@ fn errors(e: &Evidence<'_>) -> Option<(Trust, String)> {
         .max_by_key(|o| e.totals.ended[*o as usize])?;
     let words = e.phase.errors.get(worst.name()).filter(|w| !w.is_empty());
     let words = words.map_or(String::new(), |w| format!(" (\"{w}\")"));
+    let apart = if e.further.faults.is_empty() { "" } else { " apart from those of the faults" };
     let text = format!(
-        "{failed} operations ({:.3} %) failed, most as {}{words}; latencies above are of successful ones only",
+        "{failed} operations ({:.3} %) failed{apart}, most as {}{words}; latencies above are of successful ones only",
         share * 100.0,
         worst.name()
     );

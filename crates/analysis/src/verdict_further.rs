@@ -17,7 +17,11 @@ const SKEW_S: f64 = 0.25;
 /// Makes every check.
 pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
     let found = (e.further.series.len() >= SECONDS).then(|| stability(&e.further.series)).flatten();
-    if let Some(found) = &found {
+    if !e.further.faults.is_empty() || !e.further.not_carried_out.is_empty() {
+        // Levels and stalls of such a run are what was asked for.
+        checks.check("faults", faults(e));
+        checks.check("faults_carried_out", not_carried_out(e));
+    } else if let Some(found) = &found {
         checks.check("level", level(found));
         checks.check("drift", drift(found));
         checks.check("stalls", stalls(found));
@@ -29,6 +33,30 @@ pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
     checks.check("monitors", monitors(e));
     checks.check("environment", environment(e));
     checks.check("target", target(e));
+}
+
+fn faults(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let all = &e.further.faults;
+    let named: Vec<String> = all.iter().take(3).map(|one| format!("{} {}", one.fault, one.when())).collect();
+    let more = if all.len() > 3 { format!(" and {} more", all.len() - 3) } else { String::new() };
+    let failed = match e.further.failed_in_faults {
+        0 => "no operation failed by them".to_owned(),
+        count => format!("{count} operations failed by them, which are told apart"),
+    };
+    (!all.is_empty()).then(|| {
+        let words = format!(
+            "the experiment asked for {}{more}: throughput and latencies of the whole phase have them in; {failed}",
+            named.join(", ")
+        );
+        (Trust::Valid, words)
+    })
+}
+
+fn not_carried_out(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let first = e.further.not_carried_out.first().filter(|_| !e.interrupted)?;
+    let more = e.further.not_carried_out.len() - 1;
+    let others = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+    Some((Trust::Suspect, format!("a fault that was asked for did not come: {first}{others}")))
 }
 
 fn level(found: &Stability) -> Option<(Trust, String)> {
@@ -193,7 +221,9 @@ fn monitors(e: &Evidence<'_>) -> Option<(Trust, String)> {
             "monitors fell silent during the run ({}): what they said is of a part of it; events.jsonl says why",
             silent.join(", ")
         );
-        (Trust::Suspect, words)
+        // A server that was killed on purpose says nothing either.
+        let asked = e.further.faults.iter().any(|one| one.fault.ends_with("server") || one.fault.contains("server "));
+        (if asked { Trust::Valid } else { Trust::Suspect }, words)
     })
 }
 

@@ -3,16 +3,27 @@ use crate::series::synthetic::{noise, random};
 use crate::verdict::{Further, verdict};
 use crate::{PhaseFacts, phase};
 use dyno_record::{Interval, Scale, Totals};
-use dyno_rundir::schema::Client;
+use dyno_rundir::faults::FaultFigures;
+use dyno_rundir::schema::{Client, Reason};
 use dyno_types::Outcome;
 
 /// Names of the checks that speak against a run with this knowledge.
 fn reasons(further: Further) -> Vec<String> {
+    judged(further, 0).into_iter().map(|reason| reason.check).collect()
+}
+
+/// The same in full, of a run with so many failed operations.
+fn judged(further: Further, failed: u64) -> Vec<Reason> {
     let mut interval = Interval::new(1, Scale::Ns64);
     for _ in 0..20_000 {
         interval.arrivals += 1;
         interval.ended[Outcome::Ok as usize] += 1;
         interval.record(0, Outcome::Ok, 100_000, 100_000);
+    }
+    for _ in 0..failed {
+        interval.arrivals += 1;
+        interval.ended[Outcome::TimedOut as usize] += 1;
+        interval.record(0, Outcome::TimedOut, 100_000, 100_000);
     }
     let mut totals = Totals::new(1, Scale::Ns64);
     totals.add(&interval);
@@ -34,7 +45,7 @@ fn reasons(further: Further) -> Vec<String> {
         lost: Vec::new(),
         further,
     };
-    verdict(&evidence).reasons.into_iter().map(|reason| reason.check).collect()
+    verdict(&evidence).reasons
 }
 
 fn steady(seconds: usize) -> Vec<f64> {
@@ -70,4 +81,36 @@ fn each_seeded_fault_has_its_own_reason() {
     ] {
         assert_eq!(reasons(further), [name.to_owned()], "{name}");
     }
+}
+
+#[test]
+fn what_fails_by_a_fault_that_was_asked_for_is_no_surprise() {
+    let fault = FaultFigures {
+        number: 1,
+        fault: "pause on server".into(),
+        end_s: Some(1.0),
+        ..FaultFigures::default()
+    };
+    let mut stalled = steady(60);
+    (stalled[20], stalled[21]) = (10.0, 0.0);
+    let asked = |failed_in_faults: u64| Further {
+        series: stalled.clone(),
+        silent: vec!["database".into()],
+        faults: vec![fault.clone()],
+        failed_in_faults,
+        ..Further::default()
+    };
+    let told = judged(asked(700), 700);
+    assert!(told.iter().all(|reason| reason.trust == Trust::Valid), "{told:?}");
+    let named = told.iter().find(|reason| reason.check == "faults").unwrap();
+    assert!(named.text.contains("pause on server at 0.00 s for 1.00 s"), "{named:?}");
+    assert!(named.text.contains("700 operations failed"), "{named:?}");
+    // Others are.
+    let told = judged(asked(700), 750);
+    let errors = told.iter().find(|reason| reason.check == "errors").unwrap();
+    assert!(errors.trust == Trust::Suspect && errors.text.starts_with("50 operations"), "{errors:?}");
+    assert!(errors.text.contains("apart from those of the faults"), "{errors:?}");
+    let missed = Further { not_carried_out: vec!["1 kill on server: too late".into()], ..Further::default() };
+    let told = judged(missed, 0);
+    assert_eq!((told[0].check.as_str(), told[0].trust), ("faults_carried_out", Trust::Suspect));
 }

@@ -98,6 +98,7 @@ fn written(path: &Path, seconds: u64, seed: u64) -> Result<()> {
         verdict: Verdict { trust: Trust::Valid, reasons: Vec::new(), checks: Vec::new() },
         thresholds: Vec::new(),
         phases: vec![dyno_analysis::phase(facts, &names, &all)],
+        faults: Vec::new(),
         pairs: Vec::new(),
         collections: Default::default(),
     };

@@ -240,6 +240,7 @@ fn assemble(
         thresholds: measured.map_or(Vec::new(), |(p, _)| conditions.iter().map(|c| c.evaluate(p)).collect()),
         verdict,
         phases: phases.iter().map(|(p, _)| p.clone()).collect(),
+        faults: Vec::new(),
         pairs: Vec::new(),
         collections: Default::default(),
     }

@@ -69,6 +69,7 @@ pub fn text(summary: &Summary, style: Style) -> String {
             _ => measured(&mut out, phase, style),
         }
     }
+    out.push_str(&crate::faults::lines(&summary.faults));
     for phase in &summary.phases {
         if let Some(link) = &phase.link {
             let _ = writeln!(out, "{:9}{link}", phase.name);

@@ -1,10 +1,12 @@
 //! A run of several phases on one open target, recorded as it goes.
 
 use crate::apparatus::{Apparatus, Applied, Nature};
+use crate::course::Course;
 use crate::edges::{Edges, OnEpoch};
 use crate::keyspace::distinct_keys;
 use crate::parts;
 use crate::watch::{Said, ServerNow, Watch};
+use dyno_analysis::faults::Happened;
 use dyno_analysis::{Condition, Evidence, Further, PhaseFacts, phase, verdict};
 use dyno_engine::{Control, Finished, INTERVAL_NS, Job, Pacing, RunError, Second};
 use dyno_monitor::HostCpu;
@@ -104,6 +106,7 @@ pub struct Session<'a> {
     data: Option<(u64, u64)>,
     phases: Vec<Phase>,
     pairs: Vec<Pair>,
+    course: Course,
 }
 
 impl<'a> Session<'a> {
@@ -131,6 +134,7 @@ impl<'a> Session<'a> {
             data: None,
             phases: Vec::new(),
             pairs: Vec::new(),
+            course: Course::default(),
         }
     }
 
@@ -152,6 +156,16 @@ impl<'a> Session<'a> {
     /// Notes how many bytes the data have, and the memory that may hold them.
     pub fn data(&mut self, bytes: u64, memory: u64) {
         self.data = Some((bytes, memory));
+    }
+
+    /// Keeps the intervals of the next phase, so that faults can be judged by them.
+    pub fn expect_faults(&mut self) {
+        self.course = Course::kept();
+    }
+
+    /// Says what happened in the phase, and which faults did not come, in words.
+    pub fn judge(&mut self, happened: &[Happened], missed: Vec<String>) {
+        self.course.judge(happened, missed);
     }
 
     /// Has monitors look on from now on.
@@ -213,7 +227,7 @@ impl<'a> Session<'a> {
         let (mut series, clocks) = (Vec::new(), (SystemTime::now(), Instant::now()));
         let mut steal = HostCpu::start();
         let (mut total_ticks, mut stolen_ticks) = (0, 0);
-        let (writer, most) = (&mut self.writer, self.samples);
+        let (writer, most, course) = (&mut self.writer, self.samples, &mut self.course);
         let mut on_second = |second: Second| {
             let lap = steal.lap();
             if let (Some(lap), false) = (lap, second.warmup) {
@@ -221,6 +235,7 @@ impl<'a> Session<'a> {
                 stolen_ticks += lap.steal;
             }
             let phase = if second.warmup { "warmup" } else { name };
+            course.take(&second, job);
             edges.second(second.warmup, writer.as_mut());
             let start = Duration::from_nanos(second.number * job.interval_ns);
             if let Some(writer) = writer.as_mut() {
@@ -298,6 +313,7 @@ impl<'a> Session<'a> {
             silent: self.watch.as_ref().map(Watch::silent).unwrap_or_default(),
             changed: Vec::new(),
             missing: self.apparatus.missing(),
+            ..Further::default()
         };
         Ok(Ended { phase: phase_summary, totals, warmup, finished: applied.finished, further })
     }
@@ -337,7 +353,14 @@ impl<'a> Session<'a> {
             interrupted: status == Status::Interrupted,
             partial: false,
             lost: self.apparatus.lost(),
-            further: Further { changed: self.changed.clone(), data: self.data, ..measured.further.clone() },
+            further: Further {
+                changed: self.changed.clone(),
+                data: self.data,
+                faults: self.course.assessed.figures.clone(),
+                failed_in_faults: self.course.assessed.failed,
+                not_carried_out: self.course.missed.clone(),
+                ..measured.further.clone()
+            },
         };
         let verdict = verdict(&evidence);
         let thresholds = self.plan.conditions.iter().map(|c| c.evaluate(&measured.phase)).collect();
@@ -358,6 +381,7 @@ impl<'a> Session<'a> {
             verdict,
             thresholds,
             phases: self.phases.clone(),
+            faults: self.course.assessed.figures.clone(),
             pairs: self.pairs.clone(),
             collections,
         };

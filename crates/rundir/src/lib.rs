@@ -7,6 +7,7 @@
 
 mod course;
 mod experiment;
+pub mod faults;
 pub mod hlog;
 pub mod imported;
 mod intervals;
@@ -17,6 +18,7 @@ mod recorded;
 pub mod schema;
 pub mod series;
 pub mod system;
+mod used;
 mod writer;
 
 pub use course::Course;

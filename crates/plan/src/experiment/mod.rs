@@ -1,6 +1,7 @@
 //! Experiment files: from YAML to a plan of runs. Pure: nothing is started, opened or asked.
 //!
-//! `spec`, `strategies` and `traces` are what can be said, `factors` what is varied, `order` in which order runs are made,
+//! `spec`, `strategies`, `traces` and `fault` are what can be said, `faults` when they come,
+//! `factors` what is varied, `order` in which order runs are made,
 //! `estimate` how long that takes.
 //!
 //! ```text
@@ -10,6 +11,8 @@
 
 mod estimate;
 mod factors;
+mod fault;
+mod faults;
 mod kubernetes;
 mod order;
 mod spec;
@@ -19,6 +22,8 @@ mod traces;
 
 pub use estimate::{Estimate, estimate};
 pub use factors::{ALIASES, Factor, Level, full_path};
+pub use fault::{Fault, FaultKind, Moment, On};
+pub use faults::{MOST_FAULTS, Planned as PlannedFault, schedule as schedule_faults};
 pub use kubernetes::{Kubernetes, Pods, Pull, Quantity, Storage};
 pub use spec::*;
 pub use ssh::Ssh;
@@ -220,7 +225,7 @@ fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     {
         return refuse("window.to", "expected a time after window.from");
     }
-    Ok(())
+    faults::check(tree, spec)
 }
 
 fn check_kubernetes(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {

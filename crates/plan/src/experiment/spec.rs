@@ -1,5 +1,6 @@
 //! What an experiment file can say, typed. The doc comments are the descriptions of the published JSON Schema.
 
+use super::fault::Fault;
 use super::kubernetes::Kubernetes;
 use super::ssh::Ssh;
 use super::strategies::Strategy;
@@ -75,6 +76,9 @@ pub struct Experiment {
     pub monitors: Monitors,
     /// Commands that run for a window of a phase, such as `perf stat -a`; what they print is kept in the run directory.
     pub traces: Vec<Trace>,
+    /// What is done to server, workers and the way between them in the measured phase, see docs/faults.md. Default: nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
     /// The part of the measured phase that the table shows.
     pub window: Window,
     /// What happens when a run fails: the rest goes on, or the experiment ends. Default: continue.
@@ -107,6 +111,7 @@ impl Default for Experiment {
             require: Vec::new(),
             monitors: Monitors::default(),
             traces: Vec::new(),
+            faults: Vec::new(),
             window: Window::default(),
             on_failure: OnFailure::default(),
         }

@@ -5,7 +5,7 @@ use super::judged;
 use super::page::{Report, TOOLS, figure, percentile_figure};
 use super::text::{bytes, esc, heads, percent, rate, shell, table, us, whole};
 use super::timeline::Mark;
-use crate::worth;
+use crate::{faults, worth};
 use dyno_analysis::series::Stability;
 use dyno_rundir::schema::{Latency, Metric, Phase, Status, Summary, Trust};
 use std::fmt::Write as _;
@@ -50,7 +50,7 @@ pub fn body(report: &Report<'_>, made: &Made<'_>, steady: Option<&Stability>) ->
     out.push_str("</ul></nav>\n</header>\n<main id=\"main\" tabindex=\"-1\">\n");
     for (id, title) in SECTIONS {
         let text = match id {
-            "time" => over_time(made),
+            "time" => over_time(made) + &faults(report.summary),
             "percentiles" => by_percentile(made),
             "operations" => operations(report.summary),
             "resources" => resources(report, made),
@@ -67,6 +67,16 @@ pub fn body(report: &Report<'_>, made: &Made<'_>, steady: Option<&Stability>) ->
     }
     out.push_str("</main>\n");
     out
+}
+
+/// What faults did that the experiment asked for.
+fn faults(summary: &Summary) -> String {
+    if summary.faults.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<Vec<String>> = summary.faults.iter().map(faults::row).collect();
+    let table = table("Faults that the experiment asked for", &heads(&faults::HEADS), &rows, 1);
+    format!("{table}<p class=\"dim\">{}</p>\n", esc(faults::MEANING))
 }
 
 fn tile(out: &mut String, name: &str, value: &str, more: &str) {

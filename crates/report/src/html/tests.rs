@@ -66,6 +66,7 @@ pub(crate) fn written(path: &Path, names: &[String], seconds: u64, series: usize
         verdict: Verdict { trust: Trust::Valid, reasons: Vec::new(), checks: Vec::new() },
         thresholds: Vec::new(),
         phases: vec![dyno_analysis::phase(facts, names, &all)],
+        faults: Vec::new(),
         pairs: Vec::new(),
         collections: Default::default(),
     };
@@ -106,6 +107,7 @@ pub(super) fn page(path: &Path) -> String {
         verdict,
         thresholds: Vec::new(),
         phases: Vec::new(),
+        faults: Vec::new(),
         pairs: Vec::new(),
         collections: Default::default(),
     });

@@ -242,6 +242,7 @@ pub fn assemble(mut found: Found, said: &Said, files: &str, fallback: &str) -> I
         verdict,
         thresholds: Vec::new(),
         phases: vec![phase],
+        faults: Vec::new(),
         pairs: Vec::new(),
         collections: BTreeMap::new(),
     };

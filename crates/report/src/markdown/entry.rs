@@ -3,6 +3,7 @@
 use dyno_analysis::latency;
 use dyno_record::Totals;
 use dyno_rundir::RunDir;
+use dyno_rundir::faults::FaultFigures;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::{Phase, Status, Summary, Trust};
 use std::collections::BTreeMap;
@@ -58,6 +59,8 @@ pub(super) struct Entry {
     pub facts: Vec<(String, String)>,
     /// Settings by name.
     pub settings: BTreeMap<String, String>,
+    /// What faults did that were asked for.
+    pub faults: Vec<FaultFigures>,
     /// How far it came.
     pub status: Status,
     /// How far it can be trusted, and why not.
@@ -215,6 +218,7 @@ impl Entry {
             target: summary.target.clone(),
             facts,
             settings: settings.iter().map(|s| (s.key.clone(), s.value.clone())).collect(),
+            faults: summary.faults.clone(),
             status: summary.status,
             trust: summary.verdict.trust,
             seconds: summary.phases.iter().map(|phase| phase.seconds).sum(),

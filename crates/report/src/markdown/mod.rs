@@ -126,6 +126,7 @@ impl Document {
         self.workflow(&mut out);
         self.loading(&mut out);
         self.execution(&mut out);
+        self.faults(&mut out);
         self.monitoring(&mut out);
         self.application(&mut out);
         out.push_str("### Tests\n");

@@ -2,6 +2,7 @@
 
 use super::entry::{Component, Entry, PhaseFigures};
 use super::{Document, esc};
+use crate::faults;
 use crate::html::shell;
 use std::fmt::Write as _;
 
@@ -317,6 +318,22 @@ impl Document {
         let all: Vec<Line> =
             cells.iter().filter_map(|group| line(group, |e| e.measure.as_ref(), together(group))).collect();
         lines(out, false, &all);
+    }
+
+    /// Only where the experiment asked for some.
+    pub(super) fn faults(&self, out: &mut String) {
+        let rows = |entry: &Entry| {
+            let name = esc(&entry.name());
+            let cells = |row: Vec<String>| row.iter().map(|cell| esc(cell)).collect::<Vec<_>>();
+            let rows = entry.faults.iter().map(|one| [vec![name.clone()], cells(faults::row(one))].concat());
+            rows.collect::<Vec<_>>()
+        };
+        let rows: Vec<Vec<String>> = self.entries.iter().flat_map(rows).collect();
+        if rows.is_empty() {
+            return;
+        }
+        let _ = writeln!(out, "### Faults\n\n{}\n", faults::MEANING);
+        table(out, &[heads(&["DBMS"]), heads(&faults::HEADS)].concat(), &rows);
     }
 
     pub(super) fn monitoring(&self, out: &mut String) {

@@ -170,7 +170,7 @@ impl<'a> Bench<'a> {
         let mut session = Session::new(plan, &crew, run.control.clone(), Some(writer));
         let made = watching::begin(spec, &self.place, &crew, &mut session)
             .map_err(Failed::Words)
-            .and_then(|()| self.phases(spec, work.as_ref(), &mut session, logs, observer));
+            .and_then(|()| self.phases(spec, work.as_ref(), crew.pids(), &mut session, logs, observer));
         note_failure(&made, &mut session);
         if let Err(Failed::Words(words)) = &made {
             return Err(self.with_cause(Failed::Words(words.clone())));
@@ -214,6 +214,7 @@ impl<'a> Bench<'a> {
         &mut self,
         spec: &Experiment,
         work: &dyn Work,
+        workers: Vec<u32>,
         session: &mut Session<'_>,
         logs: &Path,
         observer: &mut dyn Observer,
@@ -222,7 +223,8 @@ impl<'a> Bench<'a> {
         if self.run.load(spec, work, pairs, session, logs, observer)?.is_some() {
             self.place.loaded()?;
         }
-        self.run.measured(spec, work, pairs, session, logs, observer)
+        let reach = self.place.reach(workers, logs);
+        self.run.measured(spec, work, pairs, session, reach, observer)
     }
 
     /// Bytes of the data on this host's disk, and of the memory that may hold them: the limit, or else all there is.
@@ -281,7 +283,7 @@ impl<'a> Bench<'a> {
         if place.local && place.taken.is_empty() && free.len() > 1 {
             free.remove(0);
         }
-        let (uris, pairs) = (place.uris.clone(), place.uris.len());
+        let (uris, pairs) = (place.ways(), place.uris.len());
         let (local, spin) = (place.local, !place.taken.is_empty());
         let mut recruits = Vec::new();
         for (instance, uri) in uris.iter().enumerate() {

@@ -4,7 +4,8 @@
 //! `check` says what is wrong with a file, `directory` is the experiment's directory and its lock, `journal` what has
 //! begun and ended, `one` a single run, `bench` its target and workers, `steps` what it does with them, `place` the
 //! target, `kept` copies of loaded data, `watching` its monitors, `strategy` which point of a cell comes next, `series`
-//! the figure of a run, `hooks` the file's own commands, `suits` what this machine does not have.
+//! the figure of a run, `hooks` the file's own commands, `faults` what is done to server and workers on purpose,
+//! `clock` when, `suits` what this machine does not have.
 //!
 //! ```text
 //! Plan -> for each run: not in the journal? -> place -> workers -> load, measure -> summary -> journal -> results.csv
@@ -12,7 +13,9 @@
 
 mod bench;
 mod check;
+mod clock;
 mod directory;
+mod faults;
 mod hooks;
 mod hosts;
 mod journal;

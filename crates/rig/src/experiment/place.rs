@@ -2,16 +2,18 @@
 //!
 //! A server lives for a run, or (`server_lifetime: shared`) until a run describes it in other words.
 
+use super::faults::{Reach, of_links, room_for};
 use super::hosts::{Hosts, Reached};
 use super::one::Failed;
 use crate::kubernetes::InPods;
 use crate::local::{Machine, Server};
+use crate::proxy::Proxy;
 use crate::remote::{Far, FarServer, Way};
 use crate::spawn::{Spawned, find_server, spawn_under};
 use crate::target::Target;
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Kubernetes, Lifetime};
-use dyno_plan::server::{ServerSpec, Setting};
+use dyno_plan::server::{Limits, ServerSpec, Setting};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -31,6 +33,8 @@ pub(super) struct Place {
     pub beside: Vec<Far>,
     /// What says what there is to remove, should this process be killed.
     journal: Option<PathBuf>,
+    /// In front of each instance, where there are faults of links.
+    proxies: Vec<Proxy>,
     held: Held,
 }
 
@@ -50,6 +54,8 @@ enum Held {
 /// A server and the words that describe it.
 struct Described {
     spec: ServerSpec,
+    /// Limits that its control groups were made for.
+    room: Limits,
     server: Server,
     /// Whether a copy of loaded data is there.
     copied: bool,
@@ -209,7 +215,9 @@ fn described(
 ) -> Result<Place, Failed> {
     let words = |error: crate::local::LocalError| format!("server: {error}");
     let mut kept = shared.kept.take();
-    if kept.as_ref().is_some_and(|kept| kept.spec != *server || spec.server_lifetime == Lifetime::Run) {
+    let room = room_for(&spec.faults);
+    let other = |kept: &Described| kept.spec != *server || kept.room != room;
+    if kept.as_ref().is_some_and(|kept| other(kept) || spec.server_lifetime == Lifetime::Run) {
         // The run describes another server: this one's time is over.
         if let Some(old) = kept.take() {
             old.server.stop().map_err(words)?;
@@ -237,13 +245,18 @@ fn described(
                 }
             };
             std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-            let started = Server::start_under(&secured(server)?, &folder, machine, Some(control.clone()))
-                .map_err(words)?;
-            Box::new(Described { spec: server.clone(), server: started, copied: false })
+            let started =
+                Server::start_roomy(&secured(server)?, &room, &folder, machine, Some(control.clone()))
+                    .map_err(words)?;
+            Box::new(Described { spec: server.clone(), room, server: started, copied: false })
         }
     };
     let (uris, taken) = (described.server.uris(), described.server.cores());
-    Ok(Place::new(uris, taken, true, Held::Server(described)))
+    let mut place = Place::new(uris, taken, true, Held::Server(described));
+    if of_links(&spec.faults) {
+        place.stand_between()?;
+    }
+    Ok(place)
 }
 
 /// A folder for a shared server that does not exist yet.
@@ -254,7 +267,48 @@ fn fresh(below: &Path, number: usize) -> PathBuf {
 
 impl Place {
     fn new(uris: Vec<String>, taken: Vec<usize>, local: bool, held: Held) -> Self {
-        Place { uris, taken, local, clients: Vec::new(), beside: Vec::new(), journal: None, held }
+        Place {
+            uris,
+            taken,
+            local,
+            clients: Vec::new(),
+            beside: Vec::new(),
+            journal: None,
+            proxies: Vec::new(),
+            held,
+        }
+    }
+
+    /// Puts a proxy in front of every instance.
+    fn stand_between(&mut self) -> Result<(), String> {
+        let Held::Server(held) = &self.held else { return Ok(()) };
+        for (uri, socket) in self.uris.iter().zip(held.server.sockets()) {
+            if !uri.contains(&socket.to_string()) {
+                return Err(format!("faults: a target is not at {socket}, where its server is"));
+            }
+            let proxy = Proxy::start(socket).map_err(|e| format!("a proxy in front of {socket}: {e}"))?;
+            self.proxies.push(proxy);
+        }
+        Ok(())
+    }
+
+    /// What workers connect to: the targets, or the proxies in front of them.
+    pub fn ways(&self) -> Vec<String> {
+        let Held::Server(held) = &self.held else { return self.uris.clone() };
+        let mut uris = self.uris.clone();
+        for ((uri, proxy), socket) in uris.iter_mut().zip(&self.proxies).zip(held.server.sockets()) {
+            *uri = uri.replacen(&socket.to_string(), &proxy.address().to_string(), 1);
+        }
+        uris
+    }
+
+    /// What faults can be done to.
+    pub fn reach(&mut self, workers: Vec<u32>, logs: &Path) -> Reach<'_> {
+        let server = match &mut self.held {
+            Held::Server(held) => Some(&mut held.server),
+            _ => None,
+        };
+        Reach { server, proxies: &self.proxies, workers, logs: logs.to_owned() }
     }
 
     /// Whether targets are reached from the workers alone.
@@ -280,7 +334,10 @@ impl Place {
                 facts
             }
             Held::Server(held) => {
-                held.server.facts().into_iter().map(|(key, value)| (format!("server.{key}"), value)).collect()
+                let proxies = self.proxies.iter().enumerate();
+                let proxies = proxies.map(|(i, proxy)| (format!("proxy.{}", i + 1), proxy.words()));
+                let facts = held.server.facts().into_iter();
+                facts.map(|(key, value)| (format!("server.{key}"), value)).chain(proxies).collect()
             }
             Held::Pods(pods) => pods.facts(),
             Held::Far(all) => {

@@ -1,5 +1,6 @@
 //! The steps of a run: what is recorded, load, pause, measurement.
 
+use super::faults::{self, Reach};
 use super::hooks;
 use super::one::{Failed, OneRun};
 use super::series::Series;
@@ -113,9 +114,10 @@ impl OneRun<'_> {
         work: &dyn Work,
         pairs: usize,
         session: &mut Session<'_>,
-        logs: &Path,
+        reach: Reach<'_>,
         observer: &mut dyn Observer,
     ) -> Result<(Ended, Series), Failed> {
+        let logs = &reach.logs.clone();
         if let Some(pause) = &spec.phases.pause {
             self.pause(Duration::from_nanos(pause.0));
         }
@@ -136,9 +138,17 @@ impl OneRun<'_> {
         let mut watched = series.watch(observer);
         let phases = [TracedPhase::Warmup, TracedPhase::Measure];
         let traces = Traces::expect(&spec.traces, &phases, &self.told(), session)?;
-        let ended = session.run_workers("measure", &[job], &mut watched);
+        let clock = traces.clock();
+        if !spec.faults.is_empty() {
+            session.expect_faults();
+        }
+        let (ended, done) = faults::beside(self, spec, reach, &clock, || {
+            session.run_workers("measure", &[job], &mut watched)
+        })?;
         traces.end(session);
+        let done = done.note(session);
         let ended = ended.map_err(|e| e.to_string())?;
+        done?;
         hooks::run("after_measure", &hooks.after_measure, &hooks.timeout, logs, &self.told(), &self.control)?;
         Ok((ended, series))
     }

@@ -4,6 +4,7 @@
 //! expect -> [the engine announces its epoch] -> a thread for each: wait, start, wait, SIGINT, SIGKILL -> end: events
 //! ```
 
+use super::clock::Clock;
 use crate::local::{Machine, process, undo};
 use crate::session::Session;
 use dyno_plan::experiment::{Trace, TracedPhase};
@@ -14,7 +15,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
@@ -23,43 +24,6 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// How often it is asked whether it has ended.
 const POLL: Duration = Duration::from_millis(5);
-
-/// What threads wait for.
-#[derive(Debug, Default)]
-struct Clock {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// Epoch of the engine's run, and the length of its warm-up.
-    epoch: Option<(SystemTime, Duration)>,
-    over: bool,
-}
-
-impl Clock {
-    fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
-        self.changed.notify_all();
-    }
-
-    /// The epoch, once it is known; none if the phase is over before that.
-    fn epoch(&self) -> Option<(SystemTime, Duration)> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = |state: &mut State| state.epoch.is_none() && !state.over;
-        let state = self.changed.wait_while(state, waiting).unwrap_or_else(PoisonError::into_inner);
-        state.epoch.filter(|_| !state.over)
-    }
-
-    /// Waits until `at`, at most for `patience`; whether the phase is over.
-    fn wait(&self, at: Option<SystemTime>, patience: Duration) -> bool {
-        let left = at.map_or(patience, |at| at.duration_since(SystemTime::now()).unwrap_or_default());
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.changed.wait_timeout_while(state, left.min(patience), |state| !state.over);
-        waited.unwrap_or_else(PoisonError::into_inner).0.over
-    }
-}
 
 /// An event of a trace.
 type Happened = (SystemTime, &'static str, String);
@@ -89,6 +53,8 @@ impl Traces {
     ) -> Result<Self, String> {
         let mut all = Traces::default();
         let wanted = traces.iter().enumerate().filter(|(_, trace)| phases.contains(&trace.phase));
+        let clock = all.clock();
+        session.on_epoch(move |epoch, warmup| clock.begin(epoch, warmup));
         // Without a run directory there is no place for what they print.
         let Some(dir) = session.writer().map(|writer| writer.path().to_owned()) else { return Ok(all) };
         for (at, trace) in wanted {
@@ -104,9 +70,12 @@ impl Traces {
             let clock = all.clock.clone();
             all.threads.push(std::thread::spawn(move || window.follow(&clock)));
         }
-        let clock = all.clock.clone();
-        session.on_epoch(move |epoch, warmup| clock.change(|state| state.epoch = Some((epoch, warmup))));
         Ok(all)
+    }
+
+    /// What knows the epoch of the phase, and its end.
+    pub fn clock(&self) -> Arc<Clock> {
+        self.clock.clone()
     }
 
     /// The phase is over: ends what still runs, and writes what happened to the events.
@@ -119,7 +88,7 @@ impl Traces {
     }
 
     fn finish(&mut self) -> Vec<Happened> {
-        self.clock.change(|state| state.over = true);
+        self.clock.end();
         self.threads.drain(..).flat_map(|thread| thread.join().unwrap_or_default()).collect()
     }
 }

@@ -201,6 +201,16 @@ impl Group {
         Ok(())
     }
 
+    /// Sets limits anew; those that are not named stay.
+    pub(crate) fn limit(
+        &self,
+        machine: &Machine,
+        limits: &Limits,
+        devices: &[String],
+    ) -> Result<(), LocalError> {
+        self.set(limits, devices, swaps(machine))
+    }
+
     /// The files into which a process writes its number to enter.
     pub(crate) fn entrances(&self) -> Vec<PathBuf> {
         self.folders.iter().map(|(_, _, folder)| folder.join("cgroup.procs")).collect()

@@ -16,11 +16,13 @@ use dyno_types::shell::quoted;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
+use std::sync::{Mutex, PoisonError};
 
 /// Enters the groups whose number comes first, and becomes the rest.
 const ENTER: &str = r#"n=$1; shift
@@ -39,6 +41,32 @@ fn in_front(wait: bool, group: Option<&Group>, prefix: &[String]) -> Vec<OsStrin
     words.extend(entrances.into_iter().map(PathBuf::into_os_string));
     words.extend(prefix.iter().map(OsString::from));
     words
+}
+
+/// Starts a process from a thread that lasts as long as dyno does: with `--pdeathsig` the kernel ends a process with the
+/// thread that has started it, and a server may be started by one that is soon over.
+fn spawn_lasting(command: Command) -> io::Result<Child> {
+    type Order = (Command, SyncSender<io::Result<Child>>);
+    static STARTER: Mutex<Option<Sender<Order>>> = Mutex::new(None);
+    let gone = || io::Error::other("the thread that starts servers has ended");
+    let (tell, told) = sync_channel(1);
+    let mut starter = STARTER.lock().unwrap_or_else(PoisonError::into_inner);
+    if starter.is_none() {
+        let (order, orders) = channel::<Order>();
+        std::thread::Builder::new().name("starter".into()).spawn(move || {
+            for (mut command, tell) in orders {
+                // Whoever has asked waits for the answer.
+                let _ = tell.send(command.spawn());
+            }
+        })?;
+        *starter = Some(order);
+    }
+    let sent = starter.as_ref().is_some_and(|order| order.send((command, tell)).is_ok());
+    drop(starter);
+    if !sent {
+        return Err(gone());
+    }
+    told.recv().map_err(|_| gone())?
 }
 
 /// A program to be started.
@@ -64,7 +92,7 @@ impl Launch<'_> {
         // are still awaited.
         command.process_group(0);
         command.stdin(Stdio::piped()).stdout(log.try_clone().map_err(failed)?).stderr(log);
-        let mut child = command.spawn().map_err(failed)?;
+        let mut child = spawn_lasting(command).map_err(failed)?;
         let pid = child.id();
         let noted = match process::started(machine, pid) {
             Some(started) => {

@@ -33,5 +33,5 @@ pub use launch::Confinement;
 pub use machine::Machine;
 pub(crate) use needs::{budgets as asked_memory, program};
 pub(crate) use resp::{Client as RespClient, Reply as RespReply};
-pub use server::Server;
+pub use server::{Server, room};
 pub(crate) use storage::run_under;

@@ -71,6 +71,26 @@ pub(crate) fn signal(pid: u32, signal: Signal) -> bool {
     pid.is_some_and(|pid| kill_process(pid, signal).is_ok())
 }
 
+/// Stops a process and the group that it leads (SIGSTOP).
+pub(crate) fn halt(pid: u32) -> bool {
+    if let Some(group) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        // There is no such group if the process leads none.
+        let _ = kill_process_group(group, Signal::STOP);
+    }
+    signal(pid, Signal::STOP)
+}
+
+/// Has it go on, if it is still the one that was started then.
+pub(crate) fn go_on(machine: &Machine, pid: u32, start: u64) {
+    if started(machine, pid) != Some(start) {
+        return;
+    }
+    if let Some(group) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(group, Signal::CONT);
+    }
+    signal(pid, Signal::CONT);
+}
+
 /// Kills a process if it is still the one that was started then, with the children that it has forked (a Redis that is
 /// saving has one), and waits until it is gone. Servers lead groups of their own; no other group has their number. With the
 /// session it was started in, those of its group that have outlived it end too: the server of a wrapper that was killed.

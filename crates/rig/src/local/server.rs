@@ -1,5 +1,9 @@
 //! A server of an experiment file: all its processes, from start to stop.
 
+mod faults;
+
+pub use faults::room;
+
 use super::cgroup::Group;
 use super::error::LocalError;
 use super::launch::{Launch, group_or_none, prefix_or_less};
@@ -12,7 +16,7 @@ use super::undo::{Journal, Undo};
 use super::{cluster, process, storage};
 use dyno_engine::Control;
 use dyno_monitor::topology::Topology;
-use dyno_plan::server::{IfNotPermitted, ServerSpec};
+use dyno_plan::server::{IfNotPermitted, Limits, ServerSpec};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A server that runs until it is stopped or dropped. It also ends with the thread that started it, by the kernel's hand.
+/// A server that runs until it is stopped or dropped. It also ends with dyno, by the kernel's hand.
 #[derive(Debug)]
 pub struct Server {
     spec: ServerSpec,
@@ -38,6 +42,8 @@ pub struct Server {
     formed: bool,
     /// Ends waiting early.
     control: Option<Arc<Control>>,
+    /// Limits that are made for being lowered later.
+    room: Limits,
 }
 
 impl Server {
@@ -50,6 +56,17 @@ impl Server {
     /// The same; it is not waited for any longer when `control` stops.
     pub fn start_under(
         spec: &ServerSpec,
+        home: &Path,
+        machine: &Machine,
+        control: Option<Arc<Control>>,
+    ) -> Result<Self, LocalError> {
+        Server::start_roomy(spec, &Limits::default(), home, machine, control)
+    }
+
+    /// The same, with control groups for what [`room`] names, where the specification limits nothing.
+    pub fn start_roomy(
+        spec: &ServerSpec,
+        room: &Limits,
         home: &Path,
         machine: &Machine,
         control: Option<Arc<Control>>,
@@ -75,6 +92,7 @@ impl Server {
             notes: Vec::new(),
             formed: false,
             control,
+            room: room.clone(),
         };
         server.prepare(&home, &topology, ports, plans)?;
         // From here on an error drops the server, which stops and undoes all there is.
@@ -191,12 +209,12 @@ impl Server {
     }
 
     fn launch(&mut self, i: usize) -> Result<(), LocalError> {
-        let go_on = self.goes_on();
+        let (go_on, limits) = (self.goes_on(), self.limits());
         let member = &mut self.members[i];
         let name = format!("{}-{}", std::process::id(), member.node.name);
-        let (limits, data) = (&self.spec.limits, member.node.data.clone());
+        let data = member.node.data.clone();
         let (journal, notes) = (&mut self.journal, &mut self.notes);
-        member.group = group_or_none(&self.machine, &name, limits, &data, journal, go_on, notes)?;
+        member.group = group_or_none(&self.machine, &name, &limits, &data, journal, go_on, notes)?;
         let told = servers::tell(&self.spec, &member.node, &self.version)?;
         if let Some((name, text)) = &told.configuration {
             let file = member.node.home.join(name);

@@ -27,6 +27,13 @@ pub enum Undo {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session: Option<u32>,
     },
+    /// A process that was stopped (SIGSTOP), and its group: it goes on.
+    Continue {
+        /// Its number, and its group's if it leads one.
+        pid: u32,
+        /// Clock ticks since the host's start.
+        started: u64,
+    },
     /// A control group to be removed, with what still runs in it.
     Cgroup {
         /// Its folder.
@@ -242,7 +249,7 @@ pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
     let (mut undone, mut failures) = (0, Vec::new());
     for (id, undo) in found.pending.iter().rev() {
         let done = match undo {
-            Undo::Process { .. } if gone => Ok(()),
+            Undo::Process { .. } | Undo::Continue { .. } if gone => Ok(()),
             undo => undo_one(undo, machine),
         };
         match done {
@@ -264,6 +271,10 @@ fn undo_one(undo: &Undo, machine: &Machine) -> Result<(), LocalError> {
     match undo {
         Undo::Process { pid, started, session } => {
             process::end(machine, (*pid, *started, *session), Duration::from_secs(5))
+        }
+        Undo::Continue { pid, started } => {
+            process::go_on(machine, *pid, *started);
+            Ok(())
         }
         Undo::Cgroup { path } => cgroup::remove(path),
         Undo::Mount { path } => storage::unmount(machine, path),

@@ -1,0 +1,198 @@
+//! What faults did to the load, from the recorded intervals alone: time to detect, depth, operations lost, time to recover.
+//!
+//! Throughput is judged second by second; where intervals are shorter, by every second that begins with one of them.
+
+use dyno_rundir::faults::FaultFigures;
+
+/// An interval of the measured phase.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// Begin, seconds from the begin of the phase.
+    pub start_s: f64,
+    /// Operations that ended well.
+    pub ok: u64,
+    /// Operations that failed.
+    pub failed: u64,
+}
+
+/// A fault that was carried out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Happened {
+    /// Which of the file's faults, from 1.
+    pub number: usize,
+    /// What was done, and to whom.
+    pub fault: String,
+    /// By what means.
+    pub means: String,
+    /// Begin, seconds from the begin of the phase.
+    pub begin_s: f64,
+    /// When it was undone; none: it was not before the end.
+    pub end_s: Option<f64>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Assessed {
+    /// Of each fault, by its begin.
+    pub figures: Vec<FaultFigures>,
+    /// Failed operations that belong to a fault, each counted once.
+    pub failed: u64,
+}
+
+/// The time before a fault that it is compared with, seconds.
+const BEFORE_S: f64 = 10.0;
+
+/// Seconds of it that are needed.
+const LEAST: usize = 3;
+
+/// Recovered is what is back at this share of the median before ...
+const BACK: f64 = 0.9;
+
+/// ... for so many seconds.
+const HELD: usize = 3;
+
+/// The intervals, and the seconds that begin with them.
+struct Course<'a> {
+    /// With the last, which may be a part.
+    all: &'a [Interval],
+    /// Intervals in a second.
+    each: usize,
+    /// Successful operations in the second that begins with each interval.
+    seconds: Vec<f64>,
+    length_s: f64,
+}
+
+impl<'a> Course<'a> {
+    fn new(all: &'a [Interval], length_s: f64) -> Self {
+        let each = (1.0 / length_s).round().max(1.0) as usize;
+        let whole = &all[..all.len().saturating_sub(1)];
+        let seconds = whole.windows(each).map(|part| part.iter().map(|one| one.ok as f64).sum()).collect();
+        Course { all, each, seconds, length_s }
+    }
+
+    /// The interval in which a time lies; a microsecond of slack, since events are dated by a clock of their own.
+    fn at(&self, time_s: f64) -> usize {
+        self.all.iter().take_while(|one| one.start_s + self.length_s <= time_s + 1e-6).count()
+    }
+
+    /// Seconds that lie between two times.
+    fn between(&self, from_s: f64, to_s: f64) -> Vec<usize> {
+        let inside = |k: &usize| {
+            let start = self.all[*k].start_s;
+            start >= from_s - 1e-6 && start + self.each as f64 * self.length_s <= to_s + 1e-6
+        };
+        (0..self.seconds.len()).filter(inside).collect()
+    }
+
+    /// The first interval from `from` on that has at least `least` and with which three seconds begin that are back. What is
+    /// caught up after a stall makes a second whole that was nearly empty: hence `least`.
+    fn recovered(&self, from: usize, limit: usize, back: f64, least: f64) -> Option<usize> {
+        let held = |k: usize| {
+            (0..HELD).all(|n| self.seconds.get(k + n * self.each).is_some_and(|second| *second >= back))
+        };
+        (from..limit).find(|k| self.all[*k].ok as f64 >= least && held(*k))
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() % 2 {
+        0 if middle > 0 => f64::midpoint(values[middle - 1], values[middle]),
+        _ => values.get(middle).copied().unwrap_or(0.0),
+    }
+}
+
+/// Judges every fault. `intervals` are those of the measured phase in their order, each of `length_s`; the last may be a part.
+pub fn assess(intervals: &[Interval], length_s: f64, faults: &[Happened]) -> Assessed {
+    let begun = intervals.iter().take_while(|one| one.start_s < -1e-6).count();
+    let course = Course::new(&intervals[begun..], length_s);
+    let mut faults = faults.to_vec();
+    faults.sort_by(|a, b| a.begin_s.total_cmp(&b.begin_s));
+    let mut assessed = Assessed::default();
+    let mut theirs = vec![false; course.all.len()];
+    // When what came before was over.
+    let mut calm_s: f64 = 0.0;
+    for (at, fault) in faults.iter().enumerate() {
+        let begin = course.at(fault.begin_s);
+        let next = faults[at + 1..].iter().map(|other| course.at(other.begin_s)).find(|other| *other > begin);
+        let (figures, to) = one(&course, fault, begin, next, calm_s);
+        let over_s = figures.recover_s.map(|s| fault.begin_s + s).or(fault.end_s);
+        calm_s = calm_s.max(over_s.unwrap_or(f64::INFINITY));
+        theirs[begin.min(to)..to].fill(true);
+        assessed.figures.push(figures);
+    }
+    let own = course.all.iter().zip(&theirs).filter(|(_, own)| **own);
+    assessed.failed = own.map(|(one, _)| one.failed).sum();
+    assessed
+}
+
+/// One fault, and the interval before which its failures end.
+fn one(
+    course: &Course<'_>,
+    fault: &Happened,
+    begin: usize,
+    next: Option<usize>,
+    calm_s: f64,
+) -> (FaultFigures, usize) {
+    let mut figures = FaultFigures {
+        number: fault.number,
+        fault: fault.fault.clone(),
+        means: fault.means.clone(),
+        begin_s: fault.begin_s,
+        end_s: fault.end_s,
+        ..FaultFigures::default()
+    };
+    let all = course.all;
+    let limit = next.unwrap_or(all.len());
+    let failed = |to: usize| all[begin.min(to)..to].iter().map(|one| one.failed).sum();
+    let before = course.between(calm_s.max(fault.begin_s - BEFORE_S), fault.begin_s);
+    if before.len() < LEAST {
+        figures.failed = failed(limit);
+        figures.note =
+            Some("fewer than three calm seconds before it: there is nothing to compare with".into());
+        return (figures, limit);
+    }
+    let usual = median(before.iter().map(|k| course.seconds[*k]).collect());
+    figures.before_per_s = Some(usual);
+    let each = usual / course.each as f64;
+    // What is within the scatter before is not missing.
+    let calm = &all[before[0]..(before[before.len() - 1] + course.each).min(all.len())];
+    let least = calm.iter().map(|one| one.ok as f64).fold(each * BACK, f64::min);
+    let most_failed = calm.iter().map(|one| one.failed).max().unwrap_or(0);
+    // The last interval may be a part: it can only be told by what failed.
+    let whole = limit.min(all.len().saturating_sub(1));
+    let missing = |k: usize| (k < whole && (all[k].ok as f64) < least) || all[k].failed > most_failed;
+    // What comes long after it was undone is not of it.
+    let late = fault.end_s.map_or(limit, |end| course.at(end) + 1 + HELD * course.each).min(limit);
+    let seen = (begin..late).find(|k| missing(*k));
+    figures.detect_s = seen.map(|k| all[k].start_s + course.length_s - fault.begin_s);
+    let back = seen.and_then(|k| course.recovered(k, limit, usual * BACK, least));
+    figures.recover_s = back.map(|k| (all[k].start_s - fault.begin_s).max(0.0));
+    let until = back.unwrap_or(whole);
+    let worst = (begin..until.max(begin + 1)).filter_map(|k| course.seconds.get(k)).copied().reduce(f64::min);
+    figures.worst_per_s = worst;
+    figures.depth = worst.filter(|_| usual > 0.0).map(|worst| (1.0 - worst / usual).max(0.0));
+    let short = |one: &Interval| (each - one.ok as f64).max(0.0);
+    figures.lost =
+        Some(if seen.is_some() { all[begin.min(until)..until].iter().map(short).sum() } else { 0.0 });
+    // Failures belong to it until it is undone, too, and for ever if it has not recovered.
+    let undone = fault.end_s.map_or(limit, |end| course.at(end) + 1);
+    let to = if seen.is_some() && back.is_none() { limit } else { until_or(back, undone, limit) };
+    figures.failed = failed(to);
+    figures.note = match (seen, back, next) {
+        (None, ..) => Some("nothing failed and nothing was missing".into()),
+        (_, None, Some(_)) => Some("had not recovered when the next fault came".into()),
+        (_, None, None) => Some("had not recovered for three seconds when the phase ended".into()),
+        _ => None,
+    };
+    (figures, to)
+}
+
+fn until_or(back: Option<usize>, undone: usize, limit: usize) -> usize {
+    back.unwrap_or(0).max(undone).min(limit)
+}
+
+#[cfg(test)]
+#[path = "faults_tests.rs"]
+mod tests;

@@ -1,0 +1,112 @@
+use super::*;
+
+/// Seconds with so many successes; failures by second.
+fn course(ok: &[u64], failed: &[(usize, u64)]) -> Vec<Interval> {
+    let of = |at: usize| failed.iter().find(|(second, _)| *second == at).map_or(0, |(_, count)| *count);
+    ok.iter().enumerate().map(|(at, ok)| Interval { start_s: at as f64, ok: *ok, failed: of(at) }).collect()
+}
+
+fn fault(begin_s: f64, end_s: Option<f64>) -> Happened {
+    Happened { number: 1, fault: "pause on server".into(), begin_s, end_s, ..Happened::default() }
+}
+
+#[test]
+fn a_stall_and_its_recovery() {
+    let ok = [1000, 1010, 990, 1000, 1005, 0, 400, 950, 1000, 1000, 1000, 500];
+    let found = assess(&course(&ok, &[(6, 7)]), 1.0, &[fault(5.0, Some(6.2))]);
+    let one = &found.figures[0];
+    assert_eq!((one.before_per_s, one.detect_s, one.worst_per_s), (Some(1000.0), Some(1.0), Some(0.0)));
+    assert_eq!((one.depth, one.lost, one.recover_s), (Some(1.0), Some(1600.0), Some(2.0)));
+    assert_eq!((one.failed, found.failed, one.note.clone()), (7, 7, None));
+    assert!(one.effect().contains("recovered after 2.00 s"), "{}", one.effect());
+}
+
+#[test]
+fn back_for_two_seconds_is_not_recovered() {
+    let ok = [1000, 1000, 1000, 1000, 100, 1000, 1000, 100, 1000, 1000, 1000, 1000];
+    let found = assess(&course(&ok, &[]), 1.0, &[fault(4.0, Some(5.0))]);
+    assert_eq!(found.figures[0].recover_s, Some(4.0));
+    assert_eq!(found.figures[0].lost, Some(1800.0));
+}
+
+#[test]
+fn what_never_comes_back_owns_all_failures() {
+    let ok = [1000, 1000, 1000, 1000, 0, 0, 0, 0];
+    let found = assess(&course(&ok, &[(1, 3), (4, 50), (7, 60)]), 1.0, &[fault(4.5, None)]);
+    let one = &found.figures[0];
+    assert_eq!((one.recover_s, one.failed, found.failed), (None, 110, 110));
+    assert!((one.detect_s.unwrap() - 0.5).abs() < 1e-9);
+    assert!(one.note.as_ref().unwrap().contains("had not recovered"), "{one:?}");
+}
+
+#[test]
+fn scatter_is_no_effect_and_other_failures_stay_a_surprise() {
+    let ok = [1000, 850, 1100, 900, 1000, 870, 1000, 990, 1000, 1000, 1000, 1000, 1000];
+    let found = assess(&course(&ok, &[(11, 5)]), 1.0, &[fault(5.0, Some(6.0))]);
+    let one = &found.figures[0];
+    assert_eq!((one.detect_s, one.recover_s, one.lost), (None, None, Some(0.0)));
+    assert_eq!((one.failed, found.failed), (0, 0), "five seconds later is not of this fault");
+    assert!(one.note.as_ref().unwrap().contains("nothing was missing"));
+}
+
+#[test]
+fn the_next_fault_ends_the_time_of_the_one_before() {
+    let ok = [1000, 1000, 1000, 1000, 0, 500, 0, 500, 1000, 1000, 1000, 1000, 1000];
+    let both = [fault(4.0, Some(4.5)), Happened { number: 2, ..fault(6.0, Some(6.5)) }];
+    let found = assess(&course(&ok, &[(4, 1), (6, 2)]), 1.0, &both);
+    assert!(found.figures[0].note.as_ref().unwrap().contains("next fault"));
+    assert_eq!((found.figures[0].lost, found.figures[0].failed), (Some(1500.0), 1));
+    // Nothing calm lies between them.
+    assert_eq!(found.figures[1].before_per_s, None);
+    assert_eq!((found.figures[1].failed, found.failed), (2, 3));
+}
+
+#[test]
+fn two_faults_at_once_do_not_count_failures_twice() {
+    let ok = [1000, 1000, 1000, 1000, 0, 1000, 1000, 1000, 1000];
+    let found = assess(&course(&ok, &[(4, 9)]), 1.0, &[fault(4.1, Some(4.5)), fault(4.2, Some(4.6))]);
+    assert_eq!(found.figures.iter().map(|one| one.failed).collect::<Vec<_>>(), [9, 9]);
+    assert_eq!(found.failed, 9);
+}
+
+#[test]
+fn short_intervals_see_it_sooner() {
+    let mut all: Vec<Interval> =
+        (0..120).map(|k| Interval { start_s: f64::from(k) / 10.0, ok: 100, failed: 0 }).collect();
+    for one in &mut all[52..58] {
+        one.ok = 0;
+    }
+    let found = assess(&all, 0.1, &[fault(5.2, Some(5.8))]);
+    let one = &found.figures[0];
+    assert!((one.detect_s.unwrap() - 0.1).abs() < 1e-9, "{one:?}");
+    assert!((one.recover_s.unwrap() - 0.5).abs() < 0.11, "{one:?}");
+    assert_eq!((one.worst_per_s, one.before_per_s), (Some(400.0), Some(1000.0)));
+    assert!((one.lost.unwrap() - 500.0).abs() < 101.0, "{one:?}");
+}
+
+#[test]
+fn what_is_caught_up_is_no_recovery() {
+    let mut all: Vec<Interval> =
+        (0..120).map(|k| Interval { start_s: f64::from(k) / 10.0, ok: 100, failed: 0 }).collect();
+    for one in &mut all[50..60] {
+        one.ok = 0;
+    }
+    // An open loop sends at once what was due meanwhile.
+    all[60].ok = 1100;
+    let found = assess(&all, 0.1, &[fault(5.0, Some(6.0))]);
+    let one = &found.figures[0];
+    assert!((one.recover_s.unwrap() - 1.0).abs() < 1e-6, "{one:?}");
+    assert!((one.lost.unwrap() - 1000.0).abs() < 1e-6 && one.worst_per_s == Some(0.0), "{one:?}");
+}
+
+#[test]
+fn nothing_before_and_nothing_at_all() {
+    let found = assess(&course(&[1000, 0, 1000, 1000, 1000], &[(1, 4)]), 1.0, &[fault(1.0, Some(1.5))]);
+    assert!(found.figures[0].note.as_ref().unwrap().contains("nothing to compare"));
+    assert_eq!(found.figures[0].failed, 4);
+    let found = assess(&[], 1.0, &[fault(1.0, None)]);
+    assert_eq!((found.figures.len(), found.failed), (1, 0));
+    // The part of an interval that belongs to the warm-up is no second of the phase.
+    let warm = [vec![Interval { start_s: -0.5, ok: 3, failed: 0 }], course(&[9; 9], &[])].concat();
+    assert_eq!(assess(&warm, 1.0, &[fault(5.0, Some(6.0))]).figures[0].before_per_s, Some(9.0));
+}

@@ -1,0 +1,96 @@
+use super::*;
+use crate::experiment::plan;
+
+const HEAD: &str = "server: {kind: redis}\nphases: {measure: {duration: 20s}}\nfaults:\n";
+
+fn error(fault: &str) -> String {
+    plan(&format!("{HEAD}- {fault}\n"), "x.yaml", &[]).unwrap_err().to_string()
+}
+
+fn spec(faults: &str) -> Experiment {
+    plan(&format!("{HEAD}{faults}"), "x.yaml", &[]).unwrap().cells[0].spec.clone()
+}
+
+#[test]
+fn faults_are_read_and_named() {
+    let spec = spec(
+        "- {kind: pause, at: 5s, for: 1s, times: 3, every: 4s}\n- {kind: delay, on: server 1, at: 2, for: 1s, delay: 50ms}\n\
+         - {kind: kill, on: worker 1, at: 19s}\n",
+    );
+    let words: Vec<String> = spec.faults.iter().map(Fault::words).collect();
+    assert_eq!(words, ["pause on server", "delay of 50ms on server 1", "kill on worker 1"]);
+    let times: Vec<(usize, u32, u64, Option<u64>)> = schedule(&spec, 1)
+        .iter()
+        .map(|one| {
+            (one.fault, one.time, one.begin_ns / 1_000_000_000, one.end_ns.map(|ns| ns / 1_000_000_000))
+        })
+        .collect();
+    let expected =
+        [(1, 1, 2, Some(3)), (0, 1, 5, Some(6)), (0, 2, 9, Some(10)), (0, 3, 13, Some(14)), (2, 1, 19, None)];
+    assert_eq!(times, expected);
+}
+
+#[test]
+fn random_times_follow_the_seed_and_keep_to_their_window() {
+    let text = "- {kind: pause, at: random, from: 4s, to: 16s, for: 500ms, times: 4}\n";
+    let spec = spec(text);
+    let drawn = schedule(&spec, 1);
+    assert_eq!(drawn, schedule(&spec, 1));
+    assert_ne!(drawn, schedule(&spec, 2), "repetitions draw anew");
+    assert_ne!(drawn, schedule(&Experiment { seed: 2, ..spec.clone() }, 1));
+    for repetition in 1..200 {
+        let all = schedule(&spec, repetition);
+        assert_eq!(all.len(), 4);
+        assert!(all[0].begin_ns >= 4_000_000_000 && all[3].end_ns.unwrap() <= 16_000_000_000, "{all:?}");
+        assert!(all.windows(2).all(|pair| pair[0].end_ns.unwrap() <= pair[1].begin_ns), "{all:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_where_it_stands() {
+    let wrong = error("{kind: explode, at: 1s}");
+    assert!(
+        wrong.starts_with("x.yaml:4:") && wrong.contains("explode") && wrong.contains("pause"),
+        "{wrong}"
+    );
+    for (fault, words) in [
+        ("{kind: pause, at: 1s}", "expected for"),
+        ("{kind: pause, at: never, for: 1s}", "or random"),
+        ("{kind: pause, at: 1s, for: 0s}", "0s: expected a length"),
+        ("{kind: pause, at: 1s, for: 1s, on: client}", "server, server N or worker N"),
+        ("{kind: pause, at: 1s, for: 1s, on: server 2}", "server 2: there are 1"),
+        ("{kind: pause, at: 1s, for: 1s, on: worker 2}", "worker 2: there are 1"),
+        ("{kind: pause, at: 1s, for: 1s, times: 2}", "expected every"),
+        ("{kind: pause, at: 1s, for: 2s, times: 2, every: 1s}", "more than for"),
+        ("{kind: pause, at: 19s, for: 2s}", "over before it ends"),
+        ("{kind: pause, at: random, for: 2s, times: 12}", "does not fit its window"),
+        ("{kind: pause, at: random, from: 5s, to: 4s, for: 1s}", "a time after from"),
+        ("{kind: kill, at: 1s, for: 1s}", "stays away"),
+        ("{kind: kill, at: 1s, cpus: 2}", "is not of kill"),
+        ("{kind: cpu_pressure, at: 1s, for: 1s}", "expected cpus"),
+        ("{kind: cpu_pressure, at: 1s, for: 1s, cpus: 0}", "0.01 to 65536"),
+        ("{kind: restart, at: 1s, on: worker 1}", "of a worker expected kill or pause"),
+        ("{kind: disk_full, at: 1s, for: 1s}", "expected server.data.image"),
+        ("{kind: loss, at: 1s, for: 1s}", "network namespace"),
+        ("{kind: pause, at: 1s, for: 2s}\n- {kind: restart, at: 2s, on: server 1}", "faults.0 is under way"),
+    ] {
+        let told = error(fault);
+        assert!(told.contains(words) && told.starts_with("x.yaml:"), "{fault}: {told}");
+    }
+    assert!(
+        error("{kind: pause,\n   at: 1s,\n   for: 0s}").starts_with("x.yaml:6:9"),
+        "line and column of the value"
+    );
+    let told =
+        plan("target: 'null:'\nfaults: [{kind: kill, at: 1s}]\n", "x.yaml", &[]).unwrap_err().to_string();
+    assert!(told.contains("expected a server, too"), "{told}");
+    let cluster =
+        "server: {kind: redis, topology: cluster}\nfaults: [{kind: delay, delay: 1ms, at: 1s, for: 1s}]\n";
+    assert!(plan(cluster, "x.yaml", &[]).unwrap_err().to_string().contains("topology single"));
+}
+
+#[test]
+fn link_and_process_may_have_faults_at_the_same_time() {
+    spec("- {kind: pause, at: 1s, for: 5s}\n- {kind: delay, at: 2s, for: 1s, delay: 1ms}\n");
+    spec("- {kind: pause, at: 1s, for: 5s}\n- {kind: pause, on: worker 1, at: 2s, for: 1s}\n");
+}

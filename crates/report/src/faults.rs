@@ -1,0 +1,68 @@
+//! What faults did to the load, as rows of a table: the same for text, page and Markdown.
+
+use dyno_rundir::faults::FaultFigures;
+
+/// Heads of the table.
+pub(crate) const HEADS: [&str; 11] = [
+    "fault",
+    "begin",
+    "end",
+    "before",
+    "detected",
+    "worst second",
+    "depth",
+    "lost",
+    "failed",
+    "recovered",
+    "note",
+];
+
+/// A row; what is not known is `-`.
+pub(crate) fn row(one: &FaultFigures) -> Vec<String> {
+    let seconds = |s: Option<f64>| s.map_or("-".to_owned(), |s| format!("{s:.2} s"));
+    let rate = |n: Option<f64>| n.map_or("-".to_owned(), |n| format!("{n:.0}/s"));
+    vec![
+        format!("{} {}", one.number, one.fault),
+        seconds(Some(one.begin_s)),
+        seconds(one.end_s),
+        rate(one.before_per_s),
+        seconds(one.detect_s),
+        rate(one.worst_per_s),
+        one.depth.map_or("-".to_owned(), |depth| format!("{:.1} %", depth * 100.0)),
+        one.lost.map_or("-".to_owned(), |lost| format!("{lost:.0}")),
+        one.failed.to_string(),
+        seconds(one.recover_s),
+        one.note.clone().unwrap_or_else(|| one.means.clone()),
+    ]
+}
+
+/// Lines of the summary that a person reads at a glance.
+pub(crate) fn lines(all: &[FaultFigures]) -> String {
+    let line = |one: &FaultFigures| {
+        format!("fault {}  {} {}: {}\n", one.number, one.fault, one.when(), one.effect())
+    };
+    let text: String = all.iter().map(line).collect();
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+/// What the figures mean.
+pub(crate) const MEANING: &str = "Detected: from its begin to the end of the first interval with failed or missing operations. \
+    Depth: the worst second against the median of at most ten seconds before. Lost: operations that are missing against that \
+    median until it has recovered. Recovered: from its begin until 90 % of that median are held for three seconds.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_a_dash() {
+        let one =
+            FaultFigures { number: 2, fault: "kill on server".into(), failed: 7, ..FaultFigures::default() };
+        let row = row(&one);
+        assert_eq!(row.len(), HEADS.len());
+        assert_eq!(row[..4], ["2 kill on server", "0.00 s", "-", "-"]);
+        assert_eq!((row[7].as_str(), row[8].as_str()), ("-", "7"));
+        assert!(lines(&[one]).contains("fault 2  kill on server at 0.00 s until the end: 7 failed"));
+        assert_eq!(lines(&[]), "");
+    }
+}

@@ -1,0 +1,46 @@
+//! The measured phase interval by interval, kept where faults are to be judged by it.
+
+use dyno_analysis::faults::{Assessed, Happened, Interval, assess};
+use dyno_engine::{Job, Second};
+use dyno_types::Outcome;
+
+/// What was counted in each interval, and what faults did to it.
+#[derive(Debug, Default)]
+pub(crate) struct Course {
+    wanted: bool,
+    intervals: Vec<Interval>,
+    length_s: f64,
+    /// What was found.
+    pub assessed: Assessed,
+    /// Faults that did not come, in words.
+    pub missed: Vec<String>,
+}
+
+impl Course {
+    /// One that is kept from now on.
+    pub fn kept() -> Self {
+        Course { wanted: true, ..Course::default() }
+    }
+
+    /// An interval has been counted.
+    pub fn take(&mut self, second: &Second, job: &Job) {
+        if !self.wanted || second.warmup {
+            return;
+        }
+        let totals = &second.totals;
+        let own = totals.ended[Outcome::Aborted as usize] + totals.ended[Outcome::Dropped as usize];
+        self.length_s = job.interval_ns as f64 / 1e9;
+        self.intervals.push(Interval {
+            start_s: (second.number * job.interval_ns) as f64 / 1e9 - job.warmup_ns as f64 / 1e9,
+            ok: totals.ok(),
+            failed: totals.failed() - own,
+        });
+    }
+
+    /// The phase is over, and this is what happened in it.
+    pub fn judge(&mut self, happened: &[Happened], missed: Vec<String>) {
+        self.missed = missed;
+        self.assessed =
+            assess(&self.intervals, if self.length_s > 0.0 { self.length_s } else { 1.0 }, happened);
+    }
+}

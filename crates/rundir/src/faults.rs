@@ -1,0 +1,71 @@
+//! What a fault that the experiment asked for did to the load, as `summary.json` has it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A fault of the experiment, and what it did to the load. Times are seconds from the begin of the measured phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FaultFigures {
+    /// Which of the file's faults, from 1.
+    pub number: usize,
+    /// What was done, and to whom: `pause on server`.
+    pub fault: String,
+    /// By what means: a signal, a control group, dyno's own TCP proxy.
+    pub means: String,
+    /// When it began.
+    pub begin_s: f64,
+    /// When it was undone; absent if it lasted until the end of the phase.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub end_s: Option<f64>,
+    /// Successful operations per second before: the median of at most ten seconds. Absent where there were fewer than three.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub before_per_s: Option<f64>,
+    /// From its begin to the end of the first interval with failed or missing operations; absent if nothing was seen.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub detect_s: Option<f64>,
+    /// Successful operations in the worst second.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub worst_per_s: Option<f64>,
+    /// By what share of the median before the worst second is below it, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub depth: Option<f64>,
+    /// Operations that are missing against the median before, until it has recovered or the next fault or the end comes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lost: Option<f64>,
+    /// Operations that failed in that time: told apart from other failures by the verdict.
+    #[serde(default)]
+    pub failed: u64,
+    /// From its begin until the throughput is at 90 % or more of the median before, and stays there for three seconds; absent
+    /// if nothing was seen, or if it did not recover before the next fault or the end.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub recover_s: Option<f64>,
+    /// Why figures are missing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub note: Option<String>,
+}
+
+impl FaultFigures {
+    /// When it was, in words: `at 5.00 s for 1.00 s`.
+    pub fn when(&self) -> String {
+        match self.end_s {
+            Some(end) => format!("at {:.2} s for {:.2} s", self.begin_s, end - self.begin_s),
+            None => format!("at {:.2} s until the end", self.begin_s),
+        }
+    }
+
+    /// What it did, in words.
+    pub fn effect(&self) -> String {
+        let mut words = Vec::new();
+        words.extend(self.detect_s.map(|s| format!("seen within {s:.2} s")));
+        if let (Some(depth), Some(worst), Some(before)) = (self.depth, self.worst_per_s, self.before_per_s) {
+            words.push(format!("worst second {worst:.0}/s, {:.0} % below {before:.0}/s", depth * 100.0));
+        }
+        words.extend(self.lost.map(|lost| format!("{lost:.0} operations lost")));
+        if self.failed > 0 {
+            words.push(format!("{} failed", self.failed));
+        }
+        words.extend(self.recover_s.map(|s| format!("recovered after {s:.2} s")));
+        words.extend(self.note.clone());
+        words.join("; ")
+    }
+}

@@ -1,0 +1,110 @@
+//! What host, processes and database did meanwhile, as `summary.json` has it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the busiest disk of the host did, per second.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DiskUse {
+    /// Its name.
+    pub name: String,
+    /// Reads.
+    pub reads_per_s: f64,
+    /// Writes.
+    pub writes_per_s: f64,
+    /// Bytes read.
+    pub read_bytes_per_s: f64,
+    /// Bytes written.
+    pub written_bytes_per_s: f64,
+    /// Share of the time with an operation under way, 0 to 1.
+    pub busy_share: f64,
+    /// Operations under way, on average.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub queue: Option<f64>,
+    /// Mean time of a read, microseconds; absent without reads, or where they were too short to be seen.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub read_us: Option<f64>,
+    /// Mean time of a write, microseconds; absent without writes, or where they were too short to be seen.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub write_us: Option<f64>,
+}
+
+/// What the host of the load generator did. Shares are of all cores' time, 0 to 1.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostUse {
+    /// Neither idle nor waiting for input or output.
+    pub cpu_busy_share: f64,
+    /// Idle with input or output under way.
+    pub cpu_iowait_share: f64,
+    /// Taken away by the hypervisor.
+    pub cpu_steal_share: f64,
+    /// Least memory that was available, bytes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub memory_available_bytes: Option<f64>,
+    /// Bytes received by all interfaces but the loopback, per second.
+    pub network_received_bytes_per_s: f64,
+    /// Bytes sent by them, per second.
+    pub network_sent_bytes_per_s: f64,
+    /// The disk with the highest share of busy time, if any did anything.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub disk: Option<DiskUse>,
+}
+
+/// What a process did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessUse {
+    /// CPU time a second: the number of cores it kept busy.
+    pub cpu_cores: f64,
+    /// Resident memory, the greatest that was seen, bytes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub resident_bytes: Option<f64>,
+    /// Page faults that needed a disk, per second.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub major_faults_per_s: Option<f64>,
+    /// Seconds in a second that its cgroup was throttled for, added up over its threads.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub throttled_share: Option<f64>,
+    /// Bytes that it had read from disks, per second.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub read_bytes_per_s: Option<f64>,
+    /// Bytes that it had written to disks, or will have, per second.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub written_bytes_per_s: Option<f64>,
+}
+
+/// What the database says of itself, all watched nodes together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DatabaseUse {
+    /// Nodes that answered.
+    pub nodes: usize,
+    /// Commands it counted, per second. One operation of the workload may be several commands, and the questions of the
+    /// monitor count too.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub operations_per_s: Option<f64>,
+    /// Client connections, the greatest number that was seen.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub connections: Option<f64>,
+    /// Memory it uses, the greatest that was seen, bytes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub memory_bytes: Option<f64>,
+}
+
+/// What monitors saw during a phase. What they could not see is absent, never zero.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Monitored {
+    /// This host.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host: Option<HostUse>,
+    /// The server's process, where it runs on this host.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub server: Option<ProcessUse>,
+    /// The worker processes of an experiment together; embedded stores live in them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub workers: Option<ProcessUse>,
+    /// The database.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub database: Option<DatabaseUse>,
+    /// CPU time of the monitors themselves, as a share of one core.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cost_share: Option<f64>,
+}
