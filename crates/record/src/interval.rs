@@ -159,6 +159,9 @@ fn fresh(slot: &mut Option<Box<Slot>>, scale: Scale) -> &mut Slot {
     slot.insert(Box::new(Slot { service: Histogram::new(scale), response: Histogram::new(scale) }))
 }
 
+/// How long virtual time waits for the other side of the recording.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+
 /// A load thread's end of the recording: counts into the current interval, hands it over at a swap.
 #[derive(Debug)]
 pub struct Recorder {
@@ -186,14 +189,29 @@ impl Recorder {
         if (self.now.number, self.now.warmup) == (number, warmup) {
             return;
         }
-        if let Ok(mut next) = self.empty.try_recv() {
-            next.number = number;
-            next.warmup = warmup;
-            std::mem::swap(&mut self.now, &mut next);
-            match self.full.try_send(next) {
-                Ok(()) | Err(TrySendError::Disconnected(_)) => {}
-                Err(TrySendError::Full(back)) => self.now = merge_back(back, &self.now),
-            }
+        if let Ok(next) = self.empty.try_recv() {
+            self.begin(next, number, warmup);
+        }
+    }
+
+    /// As [`Recorder::swap`], but waits a while for the other side: where time is virtual it would be left behind for no
+    /// reason of the load's.
+    pub fn swap_waiting(&mut self, number: u64, warmup: bool) {
+        if (self.now.number, self.now.warmup) == (number, warmup) {
+            return;
+        }
+        if let Ok(next) = self.empty.recv_timeout(PATIENCE) {
+            self.begin(next, number, warmup);
+        }
+    }
+
+    fn begin(&mut self, mut next: Box<Interval>, number: u64, warmup: bool) {
+        next.number = number;
+        next.warmup = warmup;
+        std::mem::swap(&mut self.now, &mut next);
+        match self.full.try_send(next) {
+            Ok(()) | Err(TrySendError::Disconnected(_)) => {}
+            Err(TrySendError::Full(back)) => self.now = merge_back(back, &self.now),
         }
     }
 

@@ -49,6 +49,9 @@ pub trait Net {
     /// A connection.
     type Socket;
 
+    /// Whether time goes on only as the thread lets it: then waiting for other threads costs none.
+    const VIRTUAL: bool = false;
+
     /// Nanoseconds on a clock that never goes back.
     fn now(&mut self) -> u64;
 

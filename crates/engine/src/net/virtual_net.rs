@@ -43,6 +43,8 @@ impl VirtualNet {
 impl Net for VirtualNet {
     type Socket = InProcess;
 
+    const VIRTUAL: bool = true;
+
     fn now(&mut self) -> u64 {
         self.now_ns
     }

@@ -15,7 +15,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if now >= self.next_swap_ns {
             let interval_ns = self.shared.job.interval_ns;
             let number = (now - self.epoch_ns) / interval_ns;
-            self.recorder.swap(number, !self.measuring);
+            match N::VIRTUAL {
+                true => self.recorder.swap_waiting(number, !self.measuring),
+                false => self.recorder.swap(number, !self.measuring),
+            }
             self.next_swap_ns = self.epoch_ns + (number + 1) * interval_ns;
         }
         if now >= self.next_sweep_ns {
