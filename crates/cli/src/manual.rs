@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 
 /// `dyno manual`.
 #[derive(Clone, Debug, Args)]
+#[group(required = true, multiple = false)]
 #[command(after_help = "\
 Completions: dyno manual --completions bash > ~/.local/share/bash-completion/completions/dyno. Pages: dyno manual --out DIR, \
 then man -l DIR/dyno.1.")]
 pub struct ManualArgs {
     /// Print the completions of this shell
-    #[arg(long, value_name = "SHELL", conflicts_with = "out", required_unless_present = "out")]
+    #[arg(long, value_name = "SHELL")]
     pub completions: Option<Shell>,
     /// Write a manual page for each command into this folder
     #[arg(short, long, value_name = "DIR")]

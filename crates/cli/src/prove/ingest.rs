@@ -172,7 +172,7 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
     let copies =
         verify(&set, &replicas, &plan, &written.ledger, plan.patience).map_err(Failure::Unreachable)?;
     let figures = Figures::of(&written.ledger, &written.course, &copies);
-    let tests = tests(&plan, claimed, &figures, &copies, signals::interrupted());
+    let tests = tests(&plan, claimed, &figures, &copies);
     let paper = Paper {
         version: 1,
         dyno: env!("CARGO_PKG_VERSION"),
@@ -180,7 +180,8 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
         command: paper::command(),
         target: dyno_rundir::mask::mask_uris(&args.target),
         claim: claim(&plan, claimed),
-        met: tests.iter().all(|test| test.held),
+        met: tests.iter().all(|test| test.held) && !signals::interrupted(),
+        interrupted: signals::interrupted(),
         pre_checks,
         figures,
         copies,
@@ -249,7 +250,6 @@ fn tests(
     claimed: f64,
     figures: &Figures,
     copies: &[dyno_rig::prove::Copy],
-    interrupted: bool,
 ) -> Vec<Tested> {
     let test = |test: &str, held: bool, found: String| Tested { test: test.into(), held, found };
     let whole = copies.iter().filter(|copy| copy.is_whole()).count();
@@ -276,7 +276,6 @@ fn tests(
             figures.indeterminate == 0 && figures.failed == 0,
             format!("{} indeterminate, {} refused", figures.indeterminate, figures.failed),
         ),
-        test("it ran to its end", !interrupted, if interrupted { "interrupted" } else { "yes" }.into()),
     ]
 }
 
@@ -292,8 +291,7 @@ fn limits(plan: &IngestPlan) -> Vec<String> {
 }
 
 fn words<E: serde::Serialize>(paper: &Paper<E>, folder: &std::path::Path) -> String {
-    let mut out =
-        format!("{}\n{}\n\n", if paper.met { "CLAIM MET" } else { "CLAIM NOT MET" }, paper.claim.words);
+    let mut out = format!("{}\n{}\n\n", paper.word().1, paper.claim.words);
     for test in &paper.tests {
         out += &format!("  {} {}: {}\n", if test.held { "+" } else { "-" }, test.test, test.found);
     }

@@ -102,6 +102,8 @@ pub struct Paper<E: Serialize> {
     pub claim: Claim,
     /// Whether everything that was tested held.
     pub met: bool,
+    /// Whether it was ended before it could show that.
+    pub interrupted: bool,
     pub pre_checks: Vec<PreCheck>,
     pub figures: Figures,
     pub copies: Vec<Copy>,
@@ -147,8 +149,17 @@ impl<E: Serialize> Paper<E> {
         key.map_or(Ok(()), |key| sign(&path, key))
     }
 
+    /// The verdict: a class of the pages' style, and its word.
+    pub fn word(&self) -> (&'static str, &'static str) {
+        match (self.interrupted, self.met) {
+            (true, _) => ("suspect", "INTERRUPTED: NOTHING IS PROVEN"),
+            (false, true) => ("valid", "CLAIM MET"),
+            (false, false) => ("invalid", "CLAIM NOT MET"),
+        }
+    }
+
     fn page(&self, extra: &[Part]) -> String {
-        let (class, word) = if self.met { ("valid", "CLAIM MET") } else { ("invalid", "CLAIM NOT MET") };
+        let (class, word) = self.word();
         let rows = |all: Vec<[String; 3]>| all.into_iter().map(Vec::from).collect::<Vec<_>>();
         let held = |held: bool| if held { "yes" } else { "no" }.to_owned();
         let heads = |names: [&str; 3]| names.map(str::to_owned).to_vec();

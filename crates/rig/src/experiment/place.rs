@@ -31,8 +31,6 @@ pub(super) struct Place {
     pub clients: Vec<Reached>,
     /// Agents on those hosts that start nothing, for their monitors.
     pub beside: Vec<Far>,
-    /// What says what there is to remove, should this process be killed.
-    journal: Option<PathBuf>,
     /// In front of each instance, where there are faults of links.
     proxies: Vec<Proxy>,
     held: Held,
@@ -132,7 +130,7 @@ fn in_pods(
         _ => spec.target.iter().cloned().collect(),
     };
     let place = Place::new(uris, Vec::new(), false, Held::Pods(Box::new(pods)));
-    Ok(Place { clients, beside, journal: Some(journal), ..place })
+    Ok(Place { clients, beside, ..place })
 }
 
 /// So many random bytes as hexadecimal digits.
@@ -267,16 +265,7 @@ fn fresh(below: &Path, number: usize) -> PathBuf {
 
 impl Place {
     fn new(uris: Vec<String>, taken: Vec<usize>, local: bool, held: Held) -> Self {
-        Place {
-            uris,
-            taken,
-            local,
-            clients: Vec::new(),
-            beside: Vec::new(),
-            journal: None,
-            proxies: Vec::new(),
-            held,
-        }
+        Place { uris, taken, local, clients: Vec::new(), beside: Vec::new(), proxies: Vec::new(), held }
     }
 
     /// Puts a proxy in front of every instance.
@@ -403,13 +392,7 @@ impl Place {
         // Agents end before what they watch.
         drop(self.beside);
         match self.held {
-            Held::Pods(pods) => {
-                pods.remove().map_err(|e| format!("kubernetes: {e}"))?;
-                // What is gone needs no journal.
-                self.journal.map_or(Ok(()), |journal| {
-                    std::fs::remove_file(&journal).map_err(|e| format!("{}: {e}", journal.display()))
-                })
-            }
+            Held::Pods(pods) => pods.remove().map_err(|e| format!("kubernetes: {e}")),
             Held::Nothing | Held::Temporary(_) => Ok(()),
             Held::Far(all) => {
                 let ended: Vec<_> = all.into_iter().map(FarServer::stop).collect();

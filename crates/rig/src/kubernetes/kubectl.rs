@@ -36,7 +36,8 @@ impl Kubectl {
 
     /// Runs one with a text as its input; what it printed, or its words.
     pub fn run(&self, words: &[&str], input: Option<&str>) -> Result<String, String> {
-        let mut command = self.command(words);
+        // What waits, waits in a loop of ours, which has an end.
+        let mut command = self.command(&[&["--request-timeout=30s"], words].concat());
         command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
         let started = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = started.map_err(|e| format!("{}: {e}; is kubectl on PATH?", self.program))?;
@@ -50,7 +51,16 @@ impl Kubectl {
             return Ok(String::from_utf8_lossy(&told.stdout).into_owned());
         }
         let words = String::from_utf8_lossy(&told.stderr);
-        Err(words.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("no words").to_owned())
+        let last = words.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("no words");
+        let silent = ["dial tcp", "was refused", "Unable to connect", "i/o timeout"]
+            .iter()
+            .any(|word| last.contains(word));
+        match silent {
+            true => Err(format!(
+                "the cluster does not answer; see kubernetes.kubeconfig and kubernetes.context ({last})"
+            )),
+            false => Err(last.to_owned()),
+        }
     }
 
     /// The same, read as JSON.

@@ -9,7 +9,7 @@ use dyno_plan::experiment::{Experiment, Kubernetes};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Kinds of objects that a run has.
@@ -24,6 +24,8 @@ pub struct InPods {
     kubectl: Kubectl,
     asked: Kubernetes,
     made: Manifests,
+    /// Says what there is to remove, should this process be killed.
+    journal: PathBuf,
     removed: bool,
     /// Pods of workers, in the order of their index.
     pub workers: Vec<Way>,
@@ -48,6 +50,7 @@ impl InPods {
             kubectl,
             asked: asked.clone(),
             made,
+            journal: journal.to_owned(),
             removed: false,
             workers: Vec::new(),
             servers: Vec::new(),
@@ -205,7 +208,13 @@ impl InPods {
     /// Removes everything and waits until it is gone.
     pub fn remove(mut self) -> Result<(), String> {
         self.removed = true;
-        remove(&self.kubectl, &self.made.selector)
+        self.clear()
+    }
+
+    fn clear(&self) -> Result<(), String> {
+        remove(&self.kubectl, &self.made.selector)?;
+        // What is gone needs no journal.
+        std::fs::remove_file(&self.journal).map_err(|e| format!("{}: {e}", self.journal.display()))
     }
 }
 
@@ -213,7 +222,7 @@ impl Drop for InPods {
     fn drop(&mut self) {
         if !self.removed {
             // What cannot be removed now goes with the Job, whose pods wait for nobody for long.
-            let _ = remove(&self.kubectl, &self.made.selector);
+            let _ = self.clear();
         }
     }
 }

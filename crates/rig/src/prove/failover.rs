@@ -229,12 +229,48 @@ impl<'a> Set<'a> {
         Ok((promoted, elected))
     }
 
+    /// Kills primary after primary, at random moments, and leaves the writers some time after the last.
+    fn rounds(
+        &mut self,
+        control: &Control,
+        on_round: &mut (dyn FnMut(&Round) + Send),
+    ) -> Result<Vec<Round>, String> {
+        let begun = Instant::now();
+        let mut moments = Stream::new(self.plan.ingest.seed, 0, Purpose::Key);
+        let wait = |length: Duration| {
+            let until = Instant::now() + length;
+            while Instant::now() < until && !control.stopping() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        };
+        let mut rounds = Vec::new();
+        for _ in 0..self.plan.rounds {
+            wait(self.plan.between.mul_f64(1.0 + moments.next_unit()));
+            if control.stopping() {
+                return Ok(rounds);
+            }
+            let (at_s, killed) = (begun.elapsed().as_secs_f64(), self.primary()?);
+            let (promoted, elected) = self.kill(killed)?;
+            let round = Round {
+                at_s,
+                killed: killed.to_string(),
+                promoted: promoted.to_string(),
+                elected_s: elected.as_secs_f64(),
+                without_acks_s: 0.0,
+            };
+            on_round(&round);
+            rounds.push(round);
+        }
+        wait(self.plan.between);
+        Ok(rounds)
+    }
+
     fn primary(&self) -> Result<SocketAddr, String> {
         asked(&self.sentinels)
     }
 }
 
-/// Whom most of the sentinels that answer call primary: the first that answers.
+/// Whom the first of the sentinels that answers calls primary.
 fn asked(sentinels: &[SocketAddr]) -> Result<SocketAddr, String> {
     let ask = |sentinel: &SocketAddr| {
         let mut client = Client::connect(*sentinel, None, COMMAND).ok()?;
@@ -276,47 +312,15 @@ pub fn failover(
     let sentinels = set.sentinels.clone();
     let primary = || Ok(RedisSet { primary: asked(&sentinels)?, password: None });
     let enough = Control::default();
-    let begun = Instant::now();
-    let mut rounds = Vec::new();
-    let (written, made) = std::thread::scope(|scope| {
+    let (written, rounds) = std::thread::scope(|scope| {
         let writer = scope.spawn(|| write(&plan.ingest, &primary, &enough, &mut |_, _| ()));
-        let mut moments = Stream::new(plan.ingest.seed, 0, Purpose::Key);
-        let mut made = Ok(());
-        for _ in 0..plan.rounds {
-            let wait = plan.between.mul_f64(1.0 + moments.next_unit());
-            let until = Instant::now() + wait;
-            while Instant::now() < until && !control.stopping() {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            if control.stopping() {
-                break;
-            }
-            let at_s = begun.elapsed().as_secs_f64();
-            let killed = set.primary();
-            match killed.and_then(|killed| Ok((killed, set.kill(killed)?))) {
-                Ok((killed, (promoted, elected))) => rounds.push(Round {
-                    at_s,
-                    killed: killed.to_string(),
-                    promoted: promoted.to_string(),
-                    elected_s: elected.as_secs_f64(),
-                    without_acks_s: 0.0,
-                }),
-                Err(why) => {
-                    made = Err(why);
-                    break;
-                }
-            }
-        }
-        if made.is_ok() && !control.stopping() {
-            std::thread::sleep(plan.between);
-        }
+        let rounds = set.rounds(control, on_round);
         enough.stop();
-        (writer.join().unwrap_or_default(), made)
+        (writer.join(), rounds)
     });
-    made?;
+    let (written, mut rounds) = (written.map_err(|_| "a writer has panicked")?, rounds?);
     for round in &mut rounds {
         round.without_acks_s = longest_gap(&written.course, round.at_s);
-        on_round(round);
     }
     let last = RedisSet { primary: set.primary()?, password: None };
     let replicas = last.replicas()?;

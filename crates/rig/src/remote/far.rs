@@ -63,6 +63,8 @@ pub struct Far {
     input: Arc<Mutex<Option<ChildStdin>>>,
     told: Receiver<FromHost>,
     ending: Arc<AtomicBool>,
+    /// Set once an answer was not waited for: what comes later would go to the wrong question.
+    given_up: AtomicBool,
     sink: Sinks,
     clock: Arc<Mutex<Offset>>,
     log: PathBuf,
@@ -118,6 +120,7 @@ impl Far {
             input: Arc::new(Mutex::new(Some(input))),
             told,
             ending: Arc::new(AtomicBool::new(false)),
+            given_up: AtomicBool::new(false),
             sink,
             clock,
             log: log.to_owned(),
@@ -148,6 +151,9 @@ impl Far {
         patience: Duration,
         control: Option<&Control>,
     ) -> Result<FromHost, RemoteError> {
+        if self.given_up.load(Ordering::Relaxed) {
+            return Err(self.host.failed("it was given up before"));
+        }
         if let Some(pipe) = held(&self.input).as_mut() {
             // An agent that is gone shows at the other end.
             let _ = write_frame(pipe, &Frame::Message(word));
@@ -163,9 +169,11 @@ impl Far {
                     return Err(self.host.unreachable(format!("the agent there was lost: {words}")));
                 }
                 Err(_) if control.is_some_and(Control::stopping) => {
+                    self.given_up.store(true, Ordering::Relaxed);
                     return Err(self.host.failed("interrupted"));
                 }
                 Err(_) if left.is_zero() => {
+                    self.given_up.store(true, Ordering::Relaxed);
                     return Err(self.host.failed(&format!("no answer within {} s", patience.as_secs())));
                 }
                 Err(_) => {}
@@ -307,6 +315,10 @@ impl FarServer {
 
     /// Stops them.
     pub fn stop(self) -> Result<(), RemoteError> {
+        if self.far.given_up.load(Ordering::Relaxed) {
+            // Closing the pipe, which follows, stops them, too.
+            return Ok(());
+        }
         self.far.ask(&ToHost::Stop, LONG, None).map(drop)
     }
 }
