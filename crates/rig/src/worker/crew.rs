@@ -9,7 +9,7 @@ use super::{Assignment, Done, FromWorker, Stage, ToWorker};
 use crate::apparatus::{Apparatus, Applied, Nature};
 use crate::mongo::ROUTERS_DOWN;
 use crate::parts::Seconds;
-use crate::remote::{Offset, Way};
+use crate::remote::{Input, Offset, Running, Way};
 use crate::work::Prepared;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_record::Totals;
@@ -17,7 +17,7 @@ use dyno_rundir::schema::CollectionFigures;
 use dyno_types::Outcome;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,15 +32,27 @@ const PREPARE: Duration = Duration::from_secs(600);
 /// From the last worker's connecting to the common beginning.
 const AHEAD_NS: u64 = 20_000_000;
 
+/// How a worker is started.
+#[derive(Debug)]
+pub enum Start {
+    /// On this host: the program and its surroundings; standard input and output are taken.
+    Here(Command),
+    /// On another one.
+    There {
+        /// The way to it.
+        way: Way,
+        /// This program there.
+        program: String,
+    },
+}
+
 /// A worker to be started.
 #[derive(Debug)]
 pub struct Recruit {
-    /// The program and its surroundings; standard input and output are taken.
-    pub command: Command,
+    /// How.
+    pub start: Start,
     /// What it is to do.
     pub assignment: Assignment,
-    /// The way to the other host that it runs on.
-    pub way: Option<Way>,
     /// Where its words for people go: its standard error.
     pub log: PathBuf,
 }
@@ -52,8 +64,8 @@ pub(super) enum Told {
 }
 
 pub(super) struct Member {
-    pub(super) child: Mutex<Child>,
-    pub(super) input: Arc<Mutex<Option<ChildStdin>>>,
+    pub(super) running: Mutex<Running>,
+    pub(super) input: Input,
     /// Which target it works on.
     pub(super) instance: usize,
     pub(super) number: usize,
@@ -126,7 +138,11 @@ impl Crew {
 
     /// A sign of life five times a second, so that workers whose controller is gone stop.
     fn keep_alive(&self) -> Result<(), CrewError> {
-        let inputs: Vec<_> = self.members.iter().map(|member| member.input.clone()).collect();
+        let alone = self.members.iter().filter(|member| !held(&member.running).is_kept_alive());
+        let inputs: Vec<_> = alone.map(|member| member.input.clone()).collect();
+        if inputs.is_empty() {
+            return Ok(());
+        }
         let ending = self.ending.clone();
         let alive = move || {
             while !ending.load(Ordering::Relaxed) {
@@ -238,15 +254,20 @@ impl Crew {
     fn ending_of(&self, worker: usize, words: &str) -> String {
         // Its pipe closes a moment before it can be waited for.
         let end = Instant::now() + Duration::from_millis(500);
-        let mut child = held(&self.members[worker].child);
+        let member = &self.members[worker];
+        let mut running = held(&member.running);
         loop {
-            let member = &self.members[worker];
-            let told = member.way.as_ref().map_or_else(|| words.to_owned(), |way| way.lost(&member.log));
-            match child.try_wait() {
-                Ok(Some(status)) => return format!("{} was lost: {told} ({status})", self.name(worker)),
-                Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
-                _ => return format!("{} was lost: {told}", self.name(worker)),
+            let ended = running.ended();
+            if ended.is_none() && Instant::now() < end {
+                std::thread::sleep(Duration::from_millis(5));
+                continue;
             }
+            let name = self.name(worker);
+            return match (&member.way, ended) {
+                (Some(way), ended) => format!("{name} was lost: {}", way.lost(&member.log, ended.as_deref())),
+                (None, Some(status)) => format!("{name} was lost: {words} ({status})"),
+                (None, None) => format!("{name} was lost: {words}"),
+            };
         }
     }
 
@@ -472,13 +493,7 @@ impl Drop for Crew {
         }
         let end = Instant::now() + Duration::from_secs(5);
         for member in &self.members {
-            let mut child = held(&member.child);
-            while matches!(child.try_wait(), Ok(None)) && Instant::now() < end {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            // It may have ended by itself.
-            let _ = child.kill();
-            let _ = child.wait();
+            held(&member.running).end(end);
         }
     }
 }

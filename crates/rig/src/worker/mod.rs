@@ -32,7 +32,7 @@ mod frame;
 mod serve;
 
 pub use asked::{Asked, Part};
-pub use crew::{Crew, Recruit};
+pub use crew::{Crew, Recruit, Start};
 pub use crew_error::CrewError;
 pub use frame::{FRAME_BYTES, Frame, FrameError, read_frame, write_frame};
 pub use serve::{ReadWork, serve};
