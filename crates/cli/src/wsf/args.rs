@@ -189,9 +189,9 @@ pub struct RigArgs {
     /// Ansible's inventory with the groups worker and client (--backend ssh)
     #[arg(long, value_name = "FILE")]
     pub inventory: Option<PathBuf>,
-    /// A configuration file of ssh (--backend ssh)
-    #[arg(long, value_name = "FILE")]
-    pub ssh_config: Option<PathBuf>,
+    /// A key of the experiment's section ssh, such as config=FILE, directory=DIR (--backend ssh)
+    #[arg(long = "ssh", value_name = "KEY=VALUE")]
+    pub ssh: Vec<String>,
     /// A key of the experiment's section kubernetes, such as namespace=bench, image=..., server_image=... (--backend kubernetes)
     #[arg(long = "kubernetes", value_name = "KEY=VALUE")]
     pub kubernetes: Vec<String>,

@@ -32,7 +32,7 @@ pub fn rig(args: &WsfArgs) -> Result<Rig, Failure> {
     let asked = &args.rig;
     let strange = [
         ("--inventory", asked.inventory.is_some(), Backend::Ssh),
-        ("--ssh-config", asked.ssh_config.is_some(), Backend::Ssh),
+        ("--ssh", !asked.ssh.is_empty(), Backend::Ssh),
         ("--kubernetes", !asked.kubernetes.is_empty(), Backend::Kubernetes),
         ("--manifests", asked.manifests.is_some(), Backend::Kubernetes),
     ];
@@ -43,17 +43,20 @@ pub fn rig(args: &WsfArgs) -> Result<Rig, Failure> {
         Backend::Local => Ok(Rig::Local),
         Backend::Ssh => ssh(args),
         Backend::Kubernetes => {
-            let keys = asked.kubernetes.iter().map(|text| {
-                let (key, value) = text.split_once('=').ok_or_else(|| {
-                    usage(format!("--kubernetes {text}: expected KEY=VALUE, such as namespace=bench"))
-                })?;
-                // What is no JSON is a text.
-                let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
-                Ok((key.to_owned(), value))
-            });
-            Ok(Rig::Kubernetes(keys.collect::<Result<_, Failure>>()?))
+            Ok(Rig::Kubernetes(keys("--kubernetes", "namespace=bench", &asked.kubernetes)?))
         }
     }
+}
+
+/// Keys and values; a value that is no JSON is a text.
+fn keys(option: &str, such: &str, texts: &[String]) -> Result<Vec<(String, Value)>, Failure> {
+    let of = |text: &String| {
+        let wrong = || usage(format!("{option} {text}: expected KEY=VALUE, such as {such}"));
+        let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(wrong)?;
+        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+        Ok((key.to_owned(), value))
+    };
+    texts.iter().map(of).collect()
 }
 
 fn ssh(args: &WsfArgs) -> Result<Rig, Failure> {
@@ -71,10 +74,15 @@ fn ssh(args: &WsfArgs) -> Result<Rig, Failure> {
         let hosts = inventory.select(name).map_err(wrong)?;
         Ok(hosts.into_iter().map(|host| host.name).collect())
     };
-    let config = args.rig.ssh_config.as_ref().map(|path| absolute(path)).transpose();
+    let mut more = keys("--ssh", "config=FILE", &args.rig.ssh)?;
+    for (_, value) in more.iter_mut().filter(|(key, _)| key == "config") {
+        let path = value.as_str().unwrap_or_default().to_owned();
+        let whole = absolute(Path::new(&path)).map_err(|e| usage(format!("--ssh config={path}: {e}")))?;
+        *value = whole.into();
+    }
     Ok(Rig::Ssh(SshRig {
         inventory: absolute(path).map_err(|e| wrong(e.to_string()))?,
-        config: config.map_err(|e| usage(format!("--ssh-config: {e}")))?,
+        more,
         servers: group("worker")?,
         // One host may be all there is, with RUN_SINGLE_NODE=true.
         clients: if inventory.names().contains(&"client") { group("client")? } else { Vec::new() },

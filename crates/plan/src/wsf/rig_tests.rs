@@ -24,7 +24,7 @@ fn two_groups() -> Rig {
     let names = |all: &[&str]| all.iter().map(|name| (*name).to_owned()).collect();
     Rig::Ssh(SshRig {
         inventory: "hosts.ini".into(),
-        config: Some("conf".into()),
+        more: vec![("config".into(), json!("conf"))],
         servers: names(&["db1", "db2"]),
         clients: names(&["c1", "c2", "c3"]),
     })

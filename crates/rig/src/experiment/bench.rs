@@ -183,6 +183,10 @@ impl<'a> Bench<'a> {
             died.iter().for_each(|words| writer.event("server", words));
             // Counters of limits say most at the end.
             writer.update(|run| run.facts.extend(facts));
+            if let Some(skew_ns) = crew.start_skew() {
+                let skew = format!("{:.3} ms", skew_ns as f64 / 1e6);
+                writer.update(|run| drop(run.facts.insert("workers.start_skew".into(), skew)));
+            }
             for (worker, clock) in crew.clocks() {
                 let (offset, bound) = (clock.ns as f64 / 1e6, clock.bound_ns as f64 / 1e6);
                 writer.update(|run| {

@@ -72,12 +72,8 @@ fn programs_in_pods_hear_and_are_heard() {
         let piece = read(&mut near).unwrap();
         let Some(at) = [7, 8].iter().position(|one| *one == piece.channel) else { continue };
         let text = String::from_utf8(piece.bytes).unwrap();
-        if piece.kind == Kind::End {
-            &mut ended
-        } else {
-            &mut said
-        }
-        [at].push_str(&text);
+        let told = if piece.kind == Kind::End { &mut ended } else { &mut said };
+        told[at].push_str(&text);
         if !both_are_there && said[0].contains("end\n") && said[1].contains("host --stdio") {
             both_are_there = true;
             assert_eq!(pod.programs(), 2);

@@ -2,10 +2,10 @@
 
 use super::asked::{Asked, Part};
 use super::crew_error::CrewError;
-use super::enlist::enlist;
+use super::enlist::{Recruit, enlist};
 use super::frame::{Frame, write_frame};
 use super::serve::unix_ns;
-use super::{Assignment, Done, FromWorker, Stage, ToWorker};
+use super::{Done, FromWorker, Stage, ToWorker};
 use crate::apparatus::{Apparatus, Applied, Nature};
 use crate::mongo::ROUTERS_DOWN;
 use crate::parts::Seconds;
@@ -17,8 +17,7 @@ use dyno_rundir::schema::CollectionFigures;
 use dyno_types::Outcome;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -31,31 +30,6 @@ const CONNECT: Duration = Duration::from_secs(120);
 const PREPARE: Duration = Duration::from_secs(600);
 /// From the last worker's connecting to the common beginning.
 const AHEAD_NS: u64 = 20_000_000;
-
-/// How a worker is started.
-#[derive(Debug)]
-pub enum Start {
-    /// On this host: the program and its surroundings; standard input and output are taken.
-    Here(Command),
-    /// On another one.
-    There {
-        /// The way to it.
-        way: Way,
-        /// This program there.
-        program: String,
-    },
-}
-
-/// A worker to be started.
-#[derive(Debug)]
-pub struct Recruit {
-    /// How.
-    pub start: Start,
-    /// What it is to do.
-    pub assignment: Assignment,
-    /// Where its words for people go: its standard error.
-    pub log: PathBuf,
-}
 
 pub(super) enum Told {
     Message(FromWorker),
@@ -75,6 +49,8 @@ pub(super) struct Member {
     pub(super) log: PathBuf,
     /// Its clock beside ours.
     pub(super) clock: Mutex<Offset>,
+    /// When it began the last phase, by its own clock, Unix nanoseconds.
+    pub(super) began_ns: AtomicU64,
 }
 
 /// Workers that are ready.
@@ -340,15 +316,15 @@ impl Crew {
         let mut open = active.len();
         let waiting = (0..self.members.len()).filter(|at| !active.contains(at));
         waiting.for_each(|at| seconds.ended(at));
-        let mut own: Vec<Option<Totals>> = vec![None; self.members.len()];
+        let mut own: Vec<Option<Totals>> = vec![None; self.shown.len()];
         let (mut said_stop, mut said_abort) = (false, false);
         while open > 0 {
             match held(&self.told).recv_timeout(Duration::from_millis(50)) {
                 Ok((worker, Told::Second(second))) => {
                     if !second.warmup {
-                        match &mut own[worker] {
+                        match &mut own[self.members[worker].instance] {
                             Some(totals) => totals.merge(&second.totals),
-                            None => own[worker] = Some(second.totals.clone()),
+                            own => *own = Some(second.totals.clone()),
                         }
                     }
                     seconds.take(worker, *second);
@@ -361,6 +337,7 @@ impl Crew {
                     // On our clock.
                     let offset_ns = held(&self.members[worker].clock).ns;
                     let epoch_ns = ended.epoch_ns.saturating_add_signed(-offset_ns);
+                    self.members[worker].began_ns.store(ended.epoch_ns, Ordering::Relaxed);
                     done[worker] = Some(Done { epoch_ns, ..ended });
                     open -= 1;
                 }
@@ -390,25 +367,20 @@ impl Crew {
             seconds.hand_out(on_second);
         }
         seconds.hand_out(on_second);
-        self.keep_parts(&own, &done, whole.map_or(0, |job| job.warmup_ns));
+        self.keep_parts(own, &done, whole.map_or(0, |job| job.warmup_ns));
         Ok(done)
     }
 
-    fn keep_parts(&self, own: &[Option<Totals>], done: &[Option<Done>], warmup_ns: u64) {
-        let mut parts: Vec<Part> = Vec::new();
-        for ((member, totals), done) in self.members.iter().zip(own).zip(done) {
-            let Some(totals) = totals else { continue };
-            let measured_ns = done.as_ref().map_or(0, |done| done.elapsed_ns.saturating_sub(warmup_ns));
-            match parts.iter_mut().find(|part| part.instance == member.instance) {
-                Some(part) => {
-                    part.totals.merge(totals);
-                    part.measured_ns = part.measured_ns.max(measured_ns);
-                }
-                None => parts.push(Part { instance: member.instance, totals: totals.clone(), measured_ns }),
-            }
-        }
-        parts.sort_by_key(|part| part.instance);
-        *held(&self.parts) = parts;
+    fn keep_parts(&self, own: Vec<Option<Totals>>, done: &[Option<Done>], warmup_ns: u64) {
+        let longest = |instance: usize| {
+            let of = self.members.iter().zip(done).filter(|(member, _)| member.instance == instance);
+            of.filter_map(|(_, done)| Some(done.as_ref()?.elapsed_ns)).max().unwrap_or(0)
+        };
+        let parts = own.into_iter().enumerate().filter_map(|(instance, totals)| {
+            let measured_ns = longest(instance).saturating_sub(warmup_ns);
+            Some(Part { instance, totals: totals?, measured_ns })
+        });
+        *held(&self.parts) = parts.collect();
     }
 }
 

@@ -1,17 +1,44 @@
 //! Starting a worker: its process, the first words, and the thread that hears it.
 
-use super::crew::{Member, Recruit, Start, Told};
+use super::crew::{Member, Told};
 use super::crew_error::CrewError;
 use super::frame::{Frame, read_frame, write_frame};
 use super::serve::unix_ns;
-use super::{PROTOCOL, ToWorker};
+use super::{Assignment, PROTOCOL, ToWorker};
 use crate::relay::Service;
-use crate::remote::{Input, Link};
+use crate::remote::{Input, Link, Way};
 use std::fs::File;
-use std::sync::atomic::AtomicU32;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+/// How a worker is started.
+#[derive(Debug)]
+pub enum Start {
+    /// On this host: the program and its surroundings; standard input and output are taken.
+    Here(Command),
+    /// On another one.
+    There {
+        /// The way to it.
+        way: Way,
+        /// This program there.
+        program: String,
+    },
+}
+
+/// A worker to be started.
+#[derive(Debug)]
+pub struct Recruit {
+    /// How.
+    pub start: Start,
+    /// What it is to do.
+    pub assignment: Assignment,
+    /// Where its words for people go: its standard error.
+    pub log: PathBuf,
+}
 
 /// Starts a worker and says the first words.
 pub(super) fn enlist(recruit: Recruit, at: usize, tell: &Sender<(usize, Told)>) -> Result<Member, CrewError> {
@@ -72,5 +99,6 @@ pub(super) fn enlist(recruit: Recruit, at: usize, tell: &Sender<(usize, Told)>) 
         way,
         log,
         clock: Mutex::default(),
+        began_ns: AtomicU64::new(0),
     })
 }

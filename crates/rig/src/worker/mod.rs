@@ -32,8 +32,9 @@ mod frame;
 mod serve;
 
 pub use asked::{Asked, Part};
-pub use crew::{Crew, Recruit, Start};
+pub use crew::Crew;
 pub use crew_error::CrewError;
+pub use enlist::{Recruit, Start};
 pub use frame::{FRAME_BYTES, Frame, FrameError, read_frame, write_frame};
 pub use serve::{ReadWork, serve};
 

@@ -24,8 +24,8 @@ pub enum Rig {
 pub struct SshRig {
     /// The inventory.
     pub inventory: String,
-    /// A configuration of ssh.
-    pub config: Option<String>,
+    /// Further keys below `ssh` and their values.
+    pub more: Vec<(String, Value)>,
     /// Hosts of the inventory's group `worker`.
     pub servers: Vec<String>,
     /// Hosts of its group `client`.
@@ -94,8 +94,8 @@ impl Draft<'_> {
             ));
         }
         self.own("ssh.inventory", json!(rig.inventory));
-        if let Some(config) = &rig.config {
-            self.own("ssh.config", json!(config));
+        for (key, value) in &rig.more {
+            self.own(&format!("ssh.{key}"), value.clone());
         }
         self.own("ssh.servers", json!([server]));
         self.put("ssh.clients", json!(clients), "CLIENT_COUNT");
