@@ -49,7 +49,7 @@ pub(super) struct Member {
     pub(super) log: PathBuf,
     /// Its clock beside ours.
     pub(super) clock: Mutex<Offset>,
-    /// When it began the last phase, by its own clock, Unix nanoseconds.
+    /// When its last load thread began the last phase, by its own clock, Unix nanoseconds.
     pub(super) began_ns: AtomicU64,
 }
 
@@ -337,7 +337,8 @@ impl Crew {
                     // On our clock.
                     let offset_ns = held(&self.members[worker].clock).ns;
                     let epoch_ns = ended.epoch_ns.saturating_add_signed(-offset_ns);
-                    self.members[worker].began_ns.store(ended.epoch_ns, Ordering::Relaxed);
+                    let began_ns = ended.epoch_ns + ended.late_ns;
+                    self.members[worker].began_ns.store(began_ns, Ordering::Relaxed);
                     done[worker] = Some(Done { epoch_ns, ..ended });
                     open -= 1;
                 }

@@ -189,6 +189,9 @@ pub struct Done {
     pub errors: BTreeMap<String, String>,
     /// Unix time at its beginning, nanoseconds.
     pub epoch_ns: u64,
+    /// How long after that its last load thread began, nanoseconds.
+    #[serde(default)]
+    pub late_ns: u64,
     /// From the beginning to the last completion, nanoseconds.
     pub elapsed_ns: u64,
     /// How long connecting took, nanoseconds.
