@@ -68,7 +68,7 @@ fn insert(held: &Held, command: &Command, loses: Option<usize>, out: &mut Vec<u8
         let document = document.as_document().unwrap().to_vec();
         let id = text(&document, "_id").unwrap();
         held[0].insert(id.clone(), document.clone());
-        if loses.is_none_or(|every| held[0].len() % every != 0) {
+        if loses.is_none_or(|every| !held[0].len().is_multiple_of(every)) {
             held[1].insert(id, document);
         }
         n += 1;
