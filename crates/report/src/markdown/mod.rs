@@ -23,6 +23,8 @@ pub(crate) struct Document {
     planned: Option<usize>,
     cells: usize,
     entries: Vec<Entry>,
+    /// That a run has not come to its end.
+    ending: Option<&'static str>,
     /// Runs that gave nothing, and why.
     missing: Vec<String>,
     notes: Vec<String>,
@@ -61,6 +63,7 @@ pub fn of_run(dir: &RunDir, summary: &Summary, recording: Option<&Recording>, no
         planned: None,
         cells: 1,
         entries: vec![Entry::of(dir, summary, recording, (format!("{product}-1"), 1, String::new()))],
+        ending: crate::summary::ending(summary.status),
         missing: Vec::new(),
         notes: notes.to_vec(),
     };
@@ -80,6 +83,7 @@ pub fn of_experiment(dir: &ExperimentDir) -> String {
         planned: Some(dir.planned),
         cells: dir.cells.len(),
         entries: Vec::new(),
+        ending: (!dir.complete).then_some("INCOMPLETE: the experiment has not come to its end"),
         missing: Vec::new(),
         notes: Vec::new(),
     };
@@ -88,9 +92,6 @@ pub fn of_experiment(dir: &ExperimentDir) -> String {
             Ok(entry) => document.entries.push(entry),
             Err(why) => document.missing.push(format!("{}: {why}", ended.dir)),
         }
-    }
-    if !dir.complete {
-        document.notes.push("the experiment has not come to its end".into());
     }
     document.entries.sort_by(|a, b| (a.cell, a.repetition, &a.point).cmp(&(b.cell, b.repetition, &b.point)));
     document.text()

@@ -32,6 +32,6 @@ pub use error::LocalError;
 pub use launch::Confinement;
 pub use machine::Machine;
 pub(crate) use needs::{budgets as asked_memory, program};
-pub(crate) use resp::{Client as RespClient, Reply as RespReply};
+pub(crate) use resp::{Client as RespClient, Failed as RespFailed, Reply as RespReply};
 pub use server::{Server, room};
 pub(crate) use storage::run_under;
