@@ -81,6 +81,9 @@ fn servers_and_load_run_on_other_hosts_and_nothing_is_left_there() {
     assert!(run["target"].as_str().unwrap().contains(&lab.address("db")), "{}", run["target"]);
     let clock = run["facts"]["worker-1.clock"].as_str().unwrap();
     assert!(clock.contains("within"), "{clock}");
+    let skew = run["facts"]["workers.start_skew"].as_str().unwrap();
+    println!("start skew of four workers: {skew}");
+    assert!(skew.ends_with(" ms"), "{skew}");
     assert_eq!(passwords(&dyno.path("far")), Vec::<String>::new(), "the password is nobody's affair");
     for host in ["db", "load1", "load2"] {
         assert_eq!(lab.processes(host, "dyno"), Vec::<u32>::new(), "{host}");
@@ -294,8 +297,6 @@ fn two_pairs_of_wsf_and_a_preset_of_bexhoma_on_hosts() {
     let summary = dyno.summary(dir.to_str().unwrap());
     assert_eq!(common::outcome(common::phase(&summary, "load"), "ok"), 10_000, "by eight workers");
     assert_eq!(common::outcome(common::phase(&summary, "measure"), "ok"), 10_000, "by one of them");
-    let run: Value = serde_json::from_slice(&std::fs::read(dir.join("run.json")).unwrap()).unwrap();
-    println!("start skew: {}", run["facts"]["workers.start_skew"]);
     for host in ["db", "load1", "load2"] {
         assert_eq!(lab.processes(host, "dyno"), Vec::<u32>::new(), "{host}");
     }
