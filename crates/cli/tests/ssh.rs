@@ -263,7 +263,7 @@ fn two_pairs_of_wsf_and_a_preset_of_bexhoma_on_hosts() {
     }
     let (dir, _) = only_run(&dyno, "logs/logs-mongodb_ycsb_gated/experiment");
     // Each client is on a machine of its own, both servers on the first of their group.
-    for file in ["worker-load1.csv", "worker-load2.csv"] {
+    for file in ["host-load1.csv", "host-load2.csv"] {
         assert!(dir.join("monitor").join(file).is_file(), "{file}");
     }
     let few = dyno.run(&[&words[..], &["--set", "CLIENT_COUNT=3"]].concat());

@@ -1,8 +1,8 @@
 //! `dyno wsf`: the Workload Services Framework's Mongo-YCSB workload.
 //!
-//! `args` is what can be typed, `select` which tests that means, `rig` where that is, `run` carries one iteration out, `logs` is the layout of what
-//! it leaves, `config` the text of workload-config.yaml, `manage` --stop, --status and --continue, `kpi` list-kpi, `ctest` what
-//! else ctest.sh has, `testset` files of tests, `sut` the prepared host.
+//! `args` is what can be typed, `select` which tests that means, `rig` where they run, `run` carries one iteration out, `logs` is
+//! the layout of what it leaves, `config` the text of workload-config.yaml, `manage` --stop, --status and --continue, `kpi`
+//! list-kpi, `ctest` what else ctest.sh has, `testset` files of tests, `sut` the prepared host.
 
 mod args;
 mod config;
