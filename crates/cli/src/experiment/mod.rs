@@ -1,7 +1,7 @@
 //! `dyno run FILE`, `dyno resume`, `dyno plan`, `dyno list`, `dyno status`, `dyno stop`: experiments.
 
 mod manage;
-mod manifests;
+pub mod manifests;
 mod preview;
 mod suits;
 mod table;

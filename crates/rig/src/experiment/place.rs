@@ -8,7 +8,8 @@ use super::one::Failed;
 use crate::kubernetes::InPods;
 use crate::local::{Machine, Server};
 use crate::proxy::Proxy;
-use crate::remote::{Far, FarServer, Way};
+use crate::relay::Relay;
+use crate::remote::{Far, FarServer, Pod, RemoteError, Way};
 use crate::spawn::{Spawned, find_server, spawn_under};
 use crate::target::Target;
 use dyno_engine::Control;
@@ -119,18 +120,38 @@ fn in_pods(
     let own = Experiment { server: server.transpose()?, ..spec.clone() };
     let name = format!("dyno-{}", random(4)?);
     let journal = below.join(format!("kubernetes-{name}.json"));
-    let pods = InPods::start(&own, kubernetes, &name, &journal, control)
-        .map_err(|why| Failed::Unreachable(format!("kubernetes: {why}")))?;
-    let reached =
-        |way: &Way| Reached { way: way.clone(), program: "dyno".into(), directory: Some("/tmp".into()) };
+    let unreachable = |why: String| Failed::Unreachable(format!("kubernetes: {why}"));
+    let token = random(32)?;
+    let pods = InPods::start(&own, kubernetes, (&name, &token), &journal, control).map_err(unreachable)?;
+    let Some((first, _)) = pods.workers.first() else { return Err(unreachable("no pods of workers".into())) };
+    // One kubectl for all pods.
+    let relay = Relay::start(&pods.kubectl, first, &home.join("relay.log"), control).map_err(unreachable)?;
+    let relay = Arc::new(relay);
+    let reached = |(name, address): &(String, _)| {
+        let way = Way::Pod(Pod { name: name.clone(), address: *address, relay: relay.clone() });
+        Reached { way, program: "dyno".into(), directory: Some("/tmp".into()) }
+    };
     let clients: Vec<Reached> = pods.workers.iter().map(reached).collect();
-    let beside = clients.iter().map(|client| client.agent(home)).collect::<Result<Vec<Far>, _>>()?;
+    let beside = agents(&clients, home)?;
     let uris = match (&own.server, beside.first()) {
         (Some(server), Some(agent)) => agent.form(server, &pods.servers, control)?,
         _ => spec.target.iter().cloned().collect(),
     };
     let place = Place::new(uris, Vec::new(), false, Held::Pods(Box::new(pods)));
     Ok(Place { clients, beside, ..place })
+}
+
+/// An agent on each host, all started at the same time.
+fn agents(hosts: &[Reached], home: &Path) -> Result<Vec<Far>, RemoteError> {
+    std::thread::scope(|scope| {
+        let started: Vec<_> = hosts.iter().map(|host| scope.spawn(|| host.agent(home))).collect();
+        let lost = |host: &Reached| RemoteError::Failed {
+            host: host.way.name().to_owned(),
+            words: "its agent could not be started".into(),
+        };
+        let joined = started.into_iter().zip(hosts);
+        joined.map(|(thread, host)| thread.join().unwrap_or_else(|_| Err(lost(host)))).collect()
+    })
 }
 
 /// So many random bytes as hexadecimal digits.
@@ -389,8 +410,8 @@ impl Place {
 
     /// The end of the run: the server ends with it, or is kept for the next.
     pub fn end(self, spec: &Experiment, shared: &mut Shared) -> Result<(), String> {
-        // Agents end before what they watch.
-        drop(self.beside);
+        // Agents end before what they watch, and the way to pods before the pods.
+        drop((self.beside, self.clients));
         match self.held {
             Held::Pods(pods) => pods.remove().map_err(|e| format!("kubernetes: {e}")),
             Held::Nothing | Held::Temporary(_) => Ok(()),

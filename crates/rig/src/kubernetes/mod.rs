@@ -10,6 +10,6 @@ mod place;
 mod pods;
 
 pub use kubectl::Kubectl;
-pub use manifests::{Manifests, manifests, role, yaml};
+pub use manifests::{Manifests, NO_TOKEN, TOKEN, manifests, role, yaml};
 pub(crate) use place::clean;
 pub use place::{InPods, wait_for_words};

@@ -1,9 +1,8 @@
 //! A run's objects in the cluster: made, awaited, looked after, removed.
 
 use super::kubectl::Kubectl;
-use super::manifests::{Manifests, manifests};
+use super::manifests::{Manifests, RELAY_PORT, manifests};
 use super::pods::{State, state};
-use crate::remote::{Pod, Way};
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Kubernetes};
 use serde_json::{Value, json};
@@ -21,14 +20,15 @@ const REFUSED: Duration = Duration::from_secs(3);
 
 /// Objects of a run in a cluster. They are removed when this is dropped.
 pub struct InPods {
-    kubectl: Kubectl,
+    /// How the cluster is spoken to.
+    pub kubectl: Kubectl,
     asked: Kubernetes,
     made: Manifests,
     /// Says what there is to remove, should this process be killed.
     journal: PathBuf,
     removed: bool,
-    /// Pods of workers, in the order of their index.
-    pub workers: Vec<Way>,
+    /// Pods of workers, in the order of their index, and where they listen for the relay's hub.
+    pub workers: Vec<(String, SocketAddr)>,
     /// Addresses of the servers, instance by instance.
     pub servers: Vec<SocketAddr>,
 }
@@ -38,11 +38,11 @@ impl InPods {
     pub fn start(
         spec: &Experiment,
         asked: &Kubernetes,
-        name: &str,
+        (name, token): (&str, &str),
         journal: &Path,
         control: &Control,
     ) -> Result<InPods, String> {
-        let made = manifests(spec, asked, name).map_err(|e| e.to_string())?;
+        let made = manifests(spec, asked, name, token).map_err(|e| e.to_string())?;
         let kubectl = Kubectl::new(asked);
         let noted = json!({"asked": asked, "selector": made.selector});
         std::fs::write(journal, noted.to_string()).map_err(|e| format!("{}: {e}", journal.display()))?;
@@ -64,9 +64,7 @@ impl InPods {
         for object in &mut own.made.others {
             object["metadata"]["ownerReferences"] = owner.clone();
         }
-        if !own.made.others.is_empty() {
-            own.kubectl.create(&own.made.others)?;
-        }
+        own.kubectl.create(&own.made.others)?;
         own.wait(spec, control)?;
         Ok(own)
     }
@@ -139,28 +137,27 @@ impl InPods {
         let label =
             |pod: &Value, name: &str| pod["metadata"]["labels"][name].as_str().unwrap_or_default().to_owned();
         let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let mut workers: Vec<(usize, String)> = Vec::new();
+        let mut workers: Vec<(usize, String, SocketAddr)> = Vec::new();
         let mut servers: Vec<(usize, usize, SocketAddr)> = Vec::new();
         for pod in pods {
+            let address: IpAddr = pod["status"]["podIP"]
+                .as_str()
+                .and_then(|ip| ip.parse().ok())
+                .ok_or_else(|| format!("pod {} has no address", name(pod)))?;
             if label(pod, "app.kubernetes.io/component") == "worker" {
                 let index =
                     label(pod, "batch.kubernetes.io/job-completion-index").parse().unwrap_or(workers.len());
-                workers.push((index, name(pod)));
+                workers.push((index, name(pod), SocketAddr::new(address, RELAY_PORT)));
                 continue;
             }
             let set = label(pod, "dyno.server");
             let instance = self.made.servers.iter().position(|one| *one == set).unwrap_or(0);
             let ordinal = name(pod).rsplit('-').next().and_then(|n| n.parse().ok()).unwrap_or(0);
-            let address: IpAddr = pod["status"]["podIP"]
-                .as_str()
-                .and_then(|ip| ip.parse().ok())
-                .ok_or_else(|| format!("pod {} has no address", name(pod)))?;
             servers.push((instance, ordinal, SocketAddr::new(address, self.made.port)));
         }
         workers.sort_unstable();
         servers.sort_unstable();
-        let way = |(_, name): (usize, String)| Way::Pod(Pod { name, kubectl: self.kubectl.clone() });
-        self.workers = workers.into_iter().map(way).collect();
+        self.workers = workers.into_iter().map(|(_, name, socket)| (name, socket)).collect();
         self.servers = servers.into_iter().map(|(_, _, socket)| socket).collect();
         Ok(())
     }
@@ -265,10 +262,13 @@ pub(crate) fn clean(journal: &Path) -> Result<String, String> {
 /// What runs in a worker's pod: waits until nobody has spoken to it for `patience`, then ends well. `spoken_to` looks.
 pub fn wait_for_words(patience: Duration, spoken_to: &dyn Fn() -> bool, stop: &dyn Fn() -> bool) {
     let mut last = Instant::now();
+    let mut turns = 0;
     while last.elapsed() < patience && !stop() {
-        if spoken_to() {
+        // Looking costs more than waiting, and load is applied beside it.
+        if turns % 10 == 0 && spoken_to() {
             last = Instant::now();
         }
+        turns += 1;
         std::thread::sleep(Duration::from_millis(100));
     }
 }
