@@ -137,6 +137,7 @@ impl<'a> Bench<'a> {
             let pacing = work.load()?.map(|job| job.pacing);
             session.finish(&ended, &pacing.unwrap_or(Pacing::Closed { think_ns: 0 }), status);
         }
+        watching::end(&self.place);
         let unwatched = session.unwatch();
         let unwritten = session.writer().and_then(|writer| writer.failure().map(str::to_owned));
         if let Some(failure) = unwritten.or(unwatched) {
@@ -202,6 +203,7 @@ impl<'a> Bench<'a> {
             session.data(bytes, memory);
         }
         let summary = session.finish(&ended, &pacing, status);
+        watching::end(&self.place);
         let unwatched = session.unwatch();
         if let Some(failure) =
             session.writer().and_then(|writer| writer.failure().map(str::to_owned)).or(unwatched)

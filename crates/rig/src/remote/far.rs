@@ -10,7 +10,7 @@ use dyno_engine::Control;
 use dyno_monitor::{Kind, Sample, Sink};
 use dyno_plan::server::ServerSpec;
 use dyno_rundir::schema::Environment;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -76,47 +76,54 @@ impl Far {
         let errors =
             std::fs::File::create(log).map_err(|e| host.failed(&format!("{}: {e}", log.display())))?;
         let service = Service::Host { directory: directory.map(str::to_owned) };
-        let Link { mut input, mut output, running } = host.open(program, &service, errors)?;
-        let lost = |mut running: Running| {
-            let how = running.ended();
-            // It has ended, or is of no use.
-            running.end(Instant::now());
-            host.unreachable(host.lost(log, how.as_deref()))
-        };
-        let hello = write_frame(&mut input, &Frame::Message(&ToHost::Hello { protocol: PROTOCOL }));
-        let environment = match hello.ok().and_then(|()| read_frame::<FromHost>(&mut output).ok()) {
-            Some(Frame::Message(FromHost::Hello { protocol, environment, .. })) if protocol == PROTOCOL => {
-                *environment
-            }
-            Some(Frame::Message(FromHost::Hello { dyno, .. })) => {
-                return Err(host.failed(&format!("dyno {dyno} there speaks another protocol")));
-            }
-            _ => return Err(lost(running)),
-        };
+        let Link { input, mut output, running } = host.open(program, &service, errors)?;
         let (tell, told) = channel();
         let (sink, clock): (Sinks, Arc<Mutex<Offset>>) = Default::default();
         let (own, at, name) = (sink.clone(), clock.clone(), host.name().to_owned());
+        let ending = Arc::new(AtomicBool::new(false));
+        let wanted = ending.clone();
         let listen = move || {
+            let mut sources = BTreeSet::new();
             while let Ok(Frame::Message(word)) = read_frame::<FromHost>(&mut output) {
+                if let FromHost::Sample { source, .. } = &word {
+                    sources.insert(source.clone());
+                }
                 if !pass(word, &name, &own, &at, &tell) {
                     return;
                 }
             }
+            if !wanted.load(Ordering::Relaxed) {
+                fall_silent(&sources, &name, &own);
+            }
         };
         let thread = std::thread::Builder::new().name("agent".into());
         thread.spawn(listen).map_err(|e| host.failed(&e.to_string()))?;
-        let far = Far {
+        let mut far = Far {
             host: host.clone(),
-            environment,
+            environment: Environment::default(),
             running,
             input: Arc::new(Mutex::new(Some(input))),
             told,
-            ending: Arc::new(AtomicBool::new(false)),
+            ending,
             given_up: AtomicBool::new(false),
             sink,
             clock,
             log: log.to_owned(),
         };
+        match far.ask(&ToHost::Hello { protocol: PROTOCOL }, SHORT, None) {
+            Ok(FromHost::Hello { protocol, environment, .. }) if protocol == PROTOCOL => {
+                far.environment = *environment;
+            }
+            Ok(FromHost::Hello { dyno, .. }) => {
+                return Err(host.failed(&format!("dyno {dyno} there speaks another protocol")));
+            }
+            Ok(_) => return Err(host.failed("another answer than hello")),
+            Err(silent) if far.given_up.load(Ordering::Relaxed) => return Err(silent),
+            Err(_) => {
+                let how = far.running.ended();
+                return Err(host.unreachable(host.lost(log, how.as_deref())));
+            }
+        }
         far.keep_alive()?;
         Ok(far)
     }
@@ -228,6 +235,20 @@ impl Far {
     /// Its name.
     pub fn name(&self) -> &str {
         self.host.name()
+    }
+}
+
+/// Tells that nothing more comes of what an agent has read so far.
+fn fall_silent(sources: &BTreeSet<String>, host: &str, sink: &Sinks) {
+    let Some(to) = held(sink).clone() else { return };
+    let now_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+    for source in sources {
+        let named = if source == "host" { format!("host-{host}") } else { source.clone() };
+        // One sample may be missing by chance.
+        for later in 0..2 {
+            held(&to).sample(&named, now_ns + later, None);
+        }
+        held(&to).event(&named, "the agent there was lost: nothing more is known");
     }
 }
 
