@@ -26,7 +26,7 @@ const TOGETHER: usize = 1 << 20;
 enum Pod {
     /// Being made; what waits for it.
     Waiting(Vec<(Kind, Vec<u8>)>),
-    There(Sealer),
+    There(Box<Sealer>),
 }
 
 struct Channel {
@@ -172,7 +172,7 @@ impl Hub {
         if let Pod::Waiting(waiting) = &mut channel.pod {
             std::mem::take(waiting).into_iter().try_for_each(|(kind, bytes)| sealer.send(kind, &bytes))?;
         }
-        channel.pod = Pod::There(sealer);
+        channel.pod = Pod::There(Box::new(sealer));
         Ok(opener)
     }
 
