@@ -275,6 +275,11 @@ fn a_worker() -> Option<u32> {
     processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(is)
 }
 
+#[expect(clippy::print_stderr, reason = "the figure is written down in docs/benchmarks.md")]
+fn say(words: &str) {
+    eprintln!("{words}");
+}
+
 /// What the summary says of a load phase of two seconds beside what the container's control group has used meanwhile: both
 /// count processor time, so it does not matter how busy this host is.
 fn cpu_of_a_short_phase(cluster: &Cluster) {
@@ -319,7 +324,10 @@ fn cpu_of_a_short_phase(cluster: &Cluster) {
     let load = common::phase(&summary, "load");
     let share = |key: &str| load["client"][key].as_f64().unwrap_or(0.0);
     let said = share("user_cpu_s") + share("system_cpu_s");
-    println!("load phase of {} s: {said:.4} s of CPU, {truth:.4} s by the control group", load["seconds"]);
+    say(&format!(
+        "load phase of {} s: {said:.4} s of CPU, {truth:.4} s by the control group",
+        load["seconds"]
+    ));
     assert!((said / truth - 1.0).abs() < 0.05, "{said} s, {truth} s by the control group");
     cluster.assert_nothing_left(Duration::from_secs(20));
 }

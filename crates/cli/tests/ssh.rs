@@ -82,7 +82,6 @@ fn servers_and_load_run_on_other_hosts_and_nothing_is_left_there() {
     let clock = run["facts"]["worker-1.clock"].as_str().unwrap();
     assert!(clock.contains("within"), "{clock}");
     let skew = run["facts"]["workers.start_skew"].as_str().unwrap();
-    println!("start skew of four workers: {skew}");
     assert!(skew.ends_with(" ms"), "{skew}");
     assert_eq!(passwords(&dyno.path("far")), Vec::<String>::new(), "the password is nobody's affair");
     for host in ["db", "load1", "load2"] {
