@@ -14,13 +14,13 @@ use dyno_plan::bexhoma::{Mode, Typed, help, parse};
 /// `dyno bexhoma`: everything goes to a parser of its own, because bexhoma's flags have one dash.
 #[derive(Clone, Debug, Args)]
 pub struct BexhomaArgs {
-    /// ycsb FLAGS run|summary, or status, stop, summary, localresults
+    /// ycsb FLAGS run|load|start|summary, or status, stop, summary, localresults
     #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<String>,
 }
 
 const USAGE: &str = "\
-usage: dyno bexhoma ycsb FLAGS run|summary
+usage: dyno bexhoma ycsb FLAGS run|load|start|summary
        dyno bexhoma status|stop|summary|localresults [-e CODE] [--resultfolder DIR]
 ";
 
@@ -80,17 +80,11 @@ fn ycsb(typed: Typed) -> Result<Exit, Failure> {
         terminal::out(&format!("{USAGE}\n{}", help()));
         return Ok(Exit::Ok);
     }
-    let lives = "is not offered: servers end with their run; `run` loads and benchmarks, and --dry-run prints the experiment, \
-                 to be changed and run with `dyno run`";
     match typed.mode {
-        Some(Mode::Run) if typed.given("experiment") => {
-            let words = "-e: an experiment is gone on with by `dyno resume RESULTFOLDER/CODE`";
-            Err(Failure::Usage(words.into()))
-        }
         Some(Mode::Run) => run::run(typed),
         Some(Mode::Summary) => manage::summary(&typed),
-        Some(Mode::Load) => Err(Failure::Usage(format!("load: {lives}"))),
-        Some(Mode::Start) => Err(Failure::Usage(format!("start: {lives}"))),
-        None => Err(Failure::Usage("expected a mode: run or summary".into())),
+        Some(Mode::Load) => run::leave(typed, true),
+        Some(Mode::Start) => run::leave(typed, false),
+        None => Err(Failure::Usage("expected a mode: run, load, start or summary".into())),
     }
 }

@@ -114,7 +114,7 @@ pub const FLAGS: [Flag; 63] = [
     flag("rg", "request-gpu", One("1"), Idle(GPU), "GPUs"),
     flag("rst", "request-storage-type", One(""), Applies, "storage class of the servers' volumes"),
     flag("rss", "request-storage-size", One(""), Applies, "size of each volume"),
-    flag("rsr", "request-storage-remove", Nothing, Applies, "begin with empty volumes: they always are"),
+    flag("rsr", "request-storage-remove", Nothing, Applies, "begin with empty volumes"),
     flag("rnn", "request-node-name", One(""), Applies, "node of the servers"),
     flag("rnl", "request-node-loading", One(""), Applies, "node of the loading pods"),
     flag("rnb", "request-node-benchmarking", One(""), Applies, "node of the benchmarking pods"),

@@ -5,17 +5,19 @@
 use super::faults::{Reach, of_links, room_for};
 use super::hosts::{Hosts, Reached};
 use super::one::Failed;
+use super::pods::in_pods;
+use super::standing::{self, Standing};
+use super::volumes::{self, Volume};
 use crate::kubernetes::InPods;
 use crate::local::{Machine, Server};
 use crate::proxy::Proxy;
-use crate::remote::{Far, FarServer, Way};
+use crate::remote::{Far, FarServer};
 use crate::spawn::{Spawned, find_server, spawn_under};
 use crate::target::Target;
 use dyno_engine::Control;
-use dyno_plan::experiment::{Experiment, Kubernetes, Lifetime};
+use dyno_plan::experiment::{Experiment, Lifetime};
 use dyno_plan::server::{Limits, ServerSpec, Setting};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,11 +34,13 @@ pub(super) struct Place {
     /// Agents on those hosts that start nothing, for their monitors.
     pub beside: Vec<Far>,
     /// In front of each instance, where there are faults of links.
-    proxies: Vec<Proxy>,
-    held: Held,
+    pub(super) proxies: Vec<Proxy>,
+    /// Loaded data that outlive the run.
+    pub(super) volume: Option<Volume>,
+    pub(super) held: Held,
 }
 
-enum Held {
+pub(super) enum Held {
     /// Nothing of ours.
     Nothing,
     /// A temporary server with nothing said about it.
@@ -45,13 +49,17 @@ enum Held {
     Server(Box<Described>),
     /// Servers on other hosts.
     Far(Vec<FarServer>),
-    /// Servers and workers in pods.
-    Pods(Box<InPods>),
+    /// A server that another command has started, and that stays.
+    Standing(Box<Standing>),
+    /// Servers, as they are described, and workers in pods.
+    Pods(Option<Box<ServerSpec>>, Box<InPods>),
 }
 
 /// A server and the words that describe it.
-struct Described {
+pub(super) struct Described {
     spec: ServerSpec,
+    /// The same with a password, where it has one.
+    own: ServerSpec,
     /// Limits that its control groups were made for.
     room: Limits,
     server: Server,
@@ -67,9 +75,16 @@ pub(super) struct Shared {
     made: usize,
     /// Hosts that are reached by ssh.
     hosts: Hosts,
+    /// The experiment whose servers are used instead of new ones.
+    standing: Option<PathBuf>,
 }
 
 impl Shared {
+    /// Uses the servers that an experiment has left running, if one is named.
+    pub fn on(standing: Option<&Path>) -> Self {
+        Shared { standing: standing.map(Path::to_owned), ..Shared::default() }
+    }
+
     /// Ends the server that is kept, if there is one.
     pub fn end(&mut self) -> Result<(), String> {
         match self.kept.take() {
@@ -87,6 +102,12 @@ pub(super) fn provide(
     shared: &mut Shared,
     (machine, control, program): (&Machine, &Arc<Control>, &Path),
 ) -> Result<Place, Failed> {
+    if let Some(standing) = &shared.standing {
+        let found = Standing::of(standing)?;
+        let found = found.ok_or_else(|| format!("{}: its servers have been stopped", standing.display()))?;
+        found.check(spec, machine)?;
+        return Ok(Place::new(found.uris.clone(), found.cores(), true, Held::Standing(Box::new(found))));
+    }
     if let Some(kubernetes) = &spec.kubernetes {
         return in_pods(spec, kubernetes, home, below, control);
     }
@@ -105,36 +126,8 @@ pub(super) fn provide(
     Ok(Place { clients, ..place })
 }
 
-/// Servers and workers in pods; the first worker's agent makes clusters, because it can reach the servers.
-fn in_pods(
-    spec: &Experiment,
-    kubernetes: &Kubernetes,
-    home: &Path,
-    below: &Path,
-    control: &Arc<Control>,
-) -> Result<Place, Failed> {
-    let everywhere = Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-    let server =
-        spec.server.as_ref().map(|server| secured(&ServerSpec { address: everywhere, ..server.clone() }));
-    let own = Experiment { server: server.transpose()?, ..spec.clone() };
-    let name = format!("dyno-{}", random(4)?);
-    let journal = below.join(format!("kubernetes-{name}.json"));
-    let pods = InPods::start(&own, kubernetes, &name, &journal, control)
-        .map_err(|why| Failed::Unreachable(format!("kubernetes: {why}")))?;
-    let reached =
-        |way: &Way| Reached { way: way.clone(), program: "dyno".into(), directory: Some("/tmp".into()) };
-    let clients: Vec<Reached> = pods.workers.iter().map(reached).collect();
-    let beside = clients.iter().map(|client| client.agent(home)).collect::<Result<Vec<Far>, _>>()?;
-    let uris = match (&own.server, beside.first()) {
-        (Some(server), Some(agent)) => agent.form(server, &pods.servers, control)?,
-        _ => spec.target.iter().cloned().collect(),
-    };
-    let place = Place::new(uris, Vec::new(), false, Held::Pods(Box::new(pods)));
-    Ok(Place { clients, beside, ..place })
-}
-
 /// So many random bytes as hexadecimal digits.
-fn random(count: usize) -> Result<String, Failed> {
+pub(super) fn random(count: usize) -> Result<String, Failed> {
     let mut bytes = vec![0; count];
     getrandom::fill(&mut bytes).map_err(|e| format!("no random numbers: {e}"))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -158,7 +151,7 @@ fn elsewhere(
 }
 
 /// With a password, where anybody who reaches the address could come in without one.
-fn secured(server: &ServerSpec) -> Result<ServerSpec, Failed> {
+pub(super) fn secured(server: &ServerSpec) -> Result<ServerSpec, Failed> {
     let mut own = server.clone();
     if server.listens().is_loopback()
         || !server.kind.speaks_redis()
@@ -221,6 +214,7 @@ fn described(
             old.server.stop().map_err(words)?;
         }
     }
+    let mut volume = Volume::here(spec, server, below, machine)?;
     let described = match kept {
         Some(mut kept) => {
             if let Some(died) = kept.server.died() {
@@ -243,14 +237,13 @@ fn described(
                 }
             };
             std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-            let started =
-                Server::start_roomy(&secured(server)?, &room, &folder, machine, Some(control.clone()))
-                    .map_err(words)?;
-            Box::new(Described { spec: server.clone(), room, server: started, copied: false })
+            let own = secured(server)?;
+            let started = volumes::start(&own, (&room, false), &folder, (machine, control), &mut volume)?;
+            Box::new(Described { spec: server.clone(), own, room, server: started, copied: false })
         }
     };
     let (uris, taken) = (described.server.uris(), described.server.cores());
-    let mut place = Place::new(uris, taken, true, Held::Server(described));
+    let mut place = Place { volume, ..Place::new(uris, taken, true, Held::Server(described)) };
     if of_links(&spec.faults) {
         place.stand_between()?;
     }
@@ -264,8 +257,49 @@ fn fresh(below: &Path, number: usize) -> PathBuf {
 }
 
 impl Place {
-    fn new(uris: Vec<String>, taken: Vec<usize>, local: bool, held: Held) -> Self {
-        Place { uris, taken, local, clients: Vec::new(), beside: Vec::new(), proxies: Vec::new(), held }
+    pub(super) fn new(uris: Vec<String>, taken: Vec<usize>, local: bool, held: Held) -> Self {
+        Place {
+            uris,
+            taken,
+            local,
+            clients: Vec::new(),
+            beside: Vec::new(),
+            proxies: Vec::new(),
+            volume: None,
+            held,
+        }
+    }
+
+    /// A server that was started for being left.
+    pub fn of_server(spec: &ServerSpec, own: ServerSpec, server: Server, volume: Option<Volume>) -> Self {
+        let (uris, taken) = (server.uris(), server.cores());
+        let room = Limits::default();
+        let held = Described { spec: spec.clone(), own, room, server, copied: false };
+        Place { volume, ..Place::new(uris, taken, true, Held::Server(Box::new(held))) }
+    }
+
+    /// Leaves its servers running, and says what they are and what `run` has loaded in so many seconds.
+    pub fn leave(
+        self,
+        spec: &Experiment,
+        below: &Path,
+        (run, seconds): (&Path, Option<f64>),
+    ) -> Result<(), Failed> {
+        let Held::Server(held) = self.held else {
+            return Err(Failed::Words("there is nothing to leave".into()));
+        };
+        let of_volume = self.volume.as_ref().and_then(Volume::held).cloned();
+        standing::note((&held.spec, &held.own), &held.server, spec, (of_volume, run, seconds), below)?;
+        held.server.leave();
+        Ok(())
+    }
+
+    /// Whether there are data to begin with, or may be.
+    pub fn is_filled(&self) -> Result<bool, Failed> {
+        match &self.volume {
+            Some(volume) if volume.is_full() => volume.note().map(|()| true),
+            _ => Ok(matches!(self.held, Held::Standing(_))),
+        }
     }
 
     /// Puts a proxy in front of every instance.
@@ -302,7 +336,7 @@ impl Place {
 
     /// Whether targets are reached from the workers alone.
     pub fn is_in_pods(&self) -> bool {
-        matches!(self.held, Held::Pods(_))
+        matches!(self.held, Held::Pods(..))
     }
 
     /// Servers on other hosts.
@@ -313,8 +347,29 @@ impl Place {
         }
     }
 
-    /// Facts about the server that was started.
+    /// Facts about the server that was started, and about its volume.
     pub fn facts(&self) -> BTreeMap<String, String> {
+        let mut facts = self.facts_of_server();
+        facts.extend(self.volume.iter().flat_map(Volume::facts));
+        facts
+    }
+
+    /// Its volume.
+    pub fn volume(&mut self) -> Option<&mut Volume> {
+        self.volume.as_mut()
+    }
+
+    /// Keys or documents of servers in pods, which have written them to their claims first where `save` says so.
+    pub(super) fn counted_in_pods(&self, save: bool) -> Result<Option<u64>, Failed> {
+        match (&self.held, self.beside.first()) {
+            (Held::Pods(Some(server), pods), Some(agent)) => {
+                Ok(Some(agent.count(server, &pods.servers, save)?))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn facts_of_server(&self) -> BTreeMap<String, String> {
         match &self.held {
             Held::Nothing => BTreeMap::new(),
             Held::Temporary(server) => {
@@ -328,7 +383,8 @@ impl Place {
                 let facts = held.server.facts().into_iter();
                 facts.map(|(key, value)| (format!("server.{key}"), value)).chain(proxies).collect()
             }
-            Held::Pods(pods) => pods.facts(),
+            Held::Pods(_, pods) => pods.facts(),
+            Held::Standing(standing) => standing.facts(),
             Held::Far(all) => {
                 let mut facts = BTreeMap::new();
                 for one in all {
@@ -347,9 +403,10 @@ impl Place {
     pub fn processes(&self) -> Vec<(String, u32)> {
         match &self.held {
             // Those of other hosts are watched there.
-            Held::Nothing | Held::Far(_) | Held::Pods(_) => Vec::new(),
+            Held::Nothing | Held::Far(_) | Held::Pods(..) => Vec::new(),
             Held::Temporary(server) => vec![(server.kind.clone(), server.pid())],
             Held::Server(held) => held.server.processes(),
+            Held::Standing(standing) => standing.processes(),
         }
     }
 
@@ -359,7 +416,8 @@ impl Place {
             Held::Nothing => None,
             Held::Temporary(server) => server.died(),
             Held::Server(held) => held.server.died(),
-            Held::Pods(pods) => pods.died(),
+            Held::Pods(_, pods) => pods.died(),
+            Held::Standing(standing) => standing.died(),
             Held::Far(all) => all.iter().find_map(|one| match one.facts() {
                 Ok((_, died)) => died.map(|why| format!("{}: {why}", one.far().name())),
                 Err(error) => Some(error.to_string()),
@@ -370,13 +428,29 @@ impl Place {
     /// Why the server is no longer there, after something has failed.
     pub fn cause(&mut self) -> Option<String> {
         match &self.held {
-            Held::Pods(pods) => pods.cause(),
+            Held::Pods(_, pods) => pods.cause(),
             _ => self.died(),
         }
     }
 
-    /// After the load: keeps a copy of the data where the file asks for that, so that every run begins with the same.
-    pub fn loaded(&mut self) -> Result<(), String> {
+    /// After a load of so many seconds: keeps the data where the file asks for that, for the next cells, or for later runs
+    /// than `run`.
+    pub fn loaded(&mut self, spec: &Experiment, run: &Path, seconds: f64) -> Result<(), Failed> {
+        if let Held::Standing(standing) = &mut self.held {
+            return standing.filled(spec, run, seconds);
+        }
+        let count = if self.volume.is_some() { self.counted_in_pods(true)? } else { None };
+        if let Some(volume) = &mut self.volume {
+            return match (&mut self.held, count) {
+                (Held::Server(held), _) => volume.fill_here(&mut held.server, run, seconds),
+                (_, Some(count)) => volume.fill_claims(count, run, seconds),
+                _ => Ok(()),
+            };
+        }
+        Ok(self.copied()?)
+    }
+
+    fn copied(&mut self) -> Result<(), String> {
         match &mut self.held {
             Held::Server(held) if held.spec.data.snapshot => {
                 held.copied = true;
@@ -392,8 +466,8 @@ impl Place {
         // Agents end before what they watch.
         drop(self.beside);
         match self.held {
-            Held::Pods(pods) => pods.remove().map_err(|e| format!("kubernetes: {e}")),
-            Held::Nothing | Held::Temporary(_) => Ok(()),
+            Held::Pods(_, pods) => pods.remove().map_err(|e| format!("kubernetes: {e}")),
+            Held::Nothing | Held::Temporary(_) | Held::Standing(_) => Ok(()),
             Held::Far(all) => {
                 let ended: Vec<_> = all.into_iter().map(FarServer::stop).collect();
                 ended

@@ -8,8 +8,10 @@ mod kubectl;
 mod manifests;
 mod place;
 mod pods;
+pub(crate) mod volumes;
 
 pub use kubectl::Kubectl;
+pub(crate) use manifests::server_image;
 pub use manifests::{Manifests, manifests, role, yaml};
 pub(crate) use place::clean;
 pub use place::{InPods, wait_for_words};

@@ -1,0 +1,72 @@
+//! A run's servers and workers in pods of a cluster.
+
+use super::hosts::Reached;
+use super::one::Failed;
+use super::place::{Held, Place, Shared, random, secured};
+use super::volumes::Volume;
+use crate::kubernetes::InPods;
+use crate::remote::{Far, Way};
+use dyno_engine::Control;
+use dyno_plan::experiment::{Experiment, Kubernetes};
+use dyno_plan::server::ServerSpec;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Servers and workers in pods; the first worker's agent makes clusters, because it can reach the servers.
+pub(super) fn in_pods(
+    spec: &Experiment,
+    kubernetes: &Kubernetes,
+    home: &Path,
+    below: &Path,
+    control: &Arc<Control>,
+) -> Result<Place, Failed> {
+    let everywhere = Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let server =
+        spec.server.as_ref().map(|server| secured(&ServerSpec { address: everywhere, ..server.clone() }));
+    let own = Experiment { server: server.transpose()?, ..spec.clone() };
+    let mut volume = match &own.server {
+        Some(server) => Volume::in_pods(spec, server, kubernetes, below)?,
+        None => None,
+    };
+    loop {
+        volume.as_ref().map_or(Ok(()), |volume| volume.clear(control))?;
+        let place = pods_of(&own, kubernetes, (home, below), volume.as_ref(), control)?;
+        let Some(found) = volume.as_mut().filter(|volume| volume.is_full()) else {
+            return Ok(Place { volume, ..place });
+        };
+        match place.counted_in_pods(false)?.and_then(|count| found.miscounted(count)) {
+            None => return Ok(Place { volume, ..place }),
+            Some(why) => {
+                found.refuse(why);
+                place.end(spec, &mut Shared::default())?;
+            }
+        }
+    }
+}
+
+/// Pods that are ready, with the servers made one.
+fn pods_of(
+    own: &Experiment,
+    kubernetes: &Kubernetes,
+    (home, below): (&Path, &Path),
+    volume: Option<&Volume>,
+    control: &Arc<Control>,
+) -> Result<Place, Failed> {
+    let name = format!("dyno-{}", random(4)?);
+    let journal = below.join(format!("kubernetes-{name}.json"));
+    let pods = InPods::start(own, kubernetes, &name, &journal, control)
+        .map_err(|why| Failed::Unreachable(format!("kubernetes: {why}")))?;
+    let reached =
+        |way: &Way| Reached { way: way.clone(), program: "dyno".into(), directory: Some("/tmp".into()) };
+    let clients: Vec<Reached> = pods.workers.iter().map(reached).collect();
+    let beside = clients.iter().map(|client| client.agent(home)).collect::<Result<Vec<Far>, _>>()?;
+    let made = volume.is_some_and(Volume::is_full);
+    let uris = match (&own.server, beside.first()) {
+        (Some(server), Some(agent)) => agent.form(server, &pods.servers, made, control)?,
+        _ => own.target.iter().cloned().collect(),
+    };
+    let place =
+        Place::new(uris, Vec::new(), false, Held::Pods(own.server.clone().map(Box::new), Box::new(pods)));
+    Ok(Place { clients, beside, ..place })
+}
