@@ -33,9 +33,10 @@ pub fn experiments(typed: &Typed) -> Result<Vec<PathBuf>, Failure> {
     Ok(all)
 }
 
-/// How far each experiment is.
+/// What runs, what is stored, and how far each experiment is.
 pub fn status(typed: &Typed) -> Result<Exit, Failure> {
     let all = experiments(typed)?;
+    terminal::out(&super::status::text(typed, &all)?);
     if all.is_empty() {
         terminal::note(&format!("no experiments in {}", typed.value("resultfolder")));
     }

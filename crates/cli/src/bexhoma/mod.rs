@@ -3,8 +3,14 @@
 //! Words with one dash are read by `dyno_plan::bexhoma`; `run` carries out what they mean, `manage` is about experiments that
 //! are there.
 
+mod application;
+mod config;
+mod grid;
 mod manage;
 mod run;
+mod status;
+
+pub use application::price;
 
 use crate::exit::{Exit, Failure};
 use crate::terminal;

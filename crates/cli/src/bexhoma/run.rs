@@ -1,5 +1,7 @@
 //! `dyno bexhoma ycsb ... run`, `load` and `start`.
 
+use super::application::Catalogue;
+use super::config;
 use crate::exit::{Exit, Failure};
 use crate::{experiment, pages, signals, terminal};
 use dyno_engine::Control;
@@ -22,6 +24,7 @@ struct Ready {
     plan: Plan,
     sets: Vec<String>,
     workflow: String,
+    catalogue: Catalogue,
 }
 
 /// Reads and checks everything; nothing is touched. Notes are printed.
@@ -32,8 +35,11 @@ fn read(typed: Typed) -> Result<Ready, Failure> {
     // What patches a container of the original's manifests has nothing to patch here.
     let patches = |set: &&String| set.starts_with("deployment[") || set.starts_with("statefulset[");
     let typed = &options.typed;
-    let sets: Vec<String> = typed.all("set").iter().filter(|set| !patches(set)).cloned().collect();
-    if sets.len() < typed.all("set").len() {
+    let own: Vec<String> = typed.all("set").iter().filter(|set| !patches(set)).cloned().collect();
+    let added = config::added(&options)?;
+    // What was typed comes after what a file says.
+    let sets = [&added.sets[..], &own].concat();
+    if own.len() < typed.all("set").len() {
         notes.push(
             "--set deployment[...], statefulset[...]: without effect: these servers take no -c KEY=VALUE"
                 .into(),
@@ -42,7 +48,7 @@ fn read(typed: Typed) -> Result<Ready, Failure> {
     let plan = experiment::planned(&lowered.text, CALLED, &sets)?;
     notes.iter().for_each(|note| terminal::note(&format!("note: {note}")));
     let workflow = workflow(&options, &lowered);
-    Ok(Ready { options, lowered, plan, sets, workflow })
+    Ok(Ready { options, lowered, plan, sets, workflow, catalogue: added.catalogue })
 }
 
 impl Ready {
@@ -59,6 +65,7 @@ impl Ready {
         }
         let directory = Directory::create(&home, &self.lowered.text, CALLED, &self.sets, &self.plan)?;
         pages::write(&home.join("workflow.txt"), &self.workflow)?;
+        self.catalogue.keep(&home)?;
         Ok(directory)
     }
 
@@ -86,6 +93,10 @@ pub fn run(typed: Typed) -> Result<Exit, Failure> {
     }
     let (quiet, on) = (ready.typed().given("quiet"), standing.as_deref());
     let exit = experiment::carry_out_on(&ready.plan, &mut directory, control, (quiet, false), (None, on))?;
+    if !ready.catalogue.metrics.is_empty() {
+        ready.catalogue.figure(&home)?;
+        pages::leave_experiment(&home);
+    }
     let failed = show(&home)?;
     Ok(if exit == Exit::Ok && failed { Exit::Threshold } else { exit })
 }

@@ -234,7 +234,7 @@ fn on_this_host_volumes_are_folders() {
     assert_eq!(data.path.unwrap().of(0).to_str(), Some("there/volumes"));
     let volume = data.volume.unwrap();
     assert_eq!((volume.name.as_str(), volume.reuse), ("redis-ycsb-1-of-1000", Reuse::Matching));
-    let several = small("--local -rst shared -dbms Redis Valkey").unwrap();
+    let several = small("--local -rst shared -dbms Valkey").unwrap();
     let plan = planned(&several.text);
     let names = plan.cells.iter().map(|cell| cell.spec.server.clone().unwrap().data.volume.unwrap().name);
     assert_eq!(names.collect::<Vec<_>>(), ["redis-ycsb-1", "valkey-ycsb-1"]);

@@ -21,6 +21,8 @@ pub(crate) struct Document {
     command: Vec<String>,
     /// Runs that were planned: `None` of a single run.
     planned: Option<usize>,
+    /// Whether servers were only loaded, and left for later runs.
+    standing: bool,
     cells: usize,
     entries: Vec<Entry>,
     /// Runs that gave nothing, and why.
@@ -59,6 +61,7 @@ pub fn of_run(dir: &RunDir, summary: &Summary, recording: Option<&Recording>, no
         code: code(&dir.path),
         command: dir.run.command.clone(),
         planned: None,
+        standing: false,
         cells: 1,
         entries: vec![Entry::of(dir, summary, recording, (format!("{product}-1"), 1, String::new()))],
         missing: Vec::new(),
@@ -78,6 +81,7 @@ pub fn of_experiment(dir: &ExperimentDir) -> String {
         code: code(&dir.path),
         command: dir.command.clone(),
         planned: Some(dir.planned),
+        standing: dir.standing,
         cells: dir.cells.len(),
         entries: Vec::new(),
         missing: Vec::new(),
@@ -89,8 +93,12 @@ pub fn of_experiment(dir: &ExperimentDir) -> String {
             Err(why) => document.missing.push(format!("{}: {why}", ended.dir)),
         }
     }
-    if !dir.complete {
-        document.notes.push("the experiment has not come to its end".into());
+    match (dir.complete, dir.standing) {
+        (_, true) => {
+            document.notes.push("figures of operations: servers were loaded and left running".into())
+        }
+        (false, _) => document.notes.push("the experiment has not come to its end".into()),
+        (true, _) => {}
     }
     document.entries.sort_by(|a, b| (a.cell, a.repetition, &a.point).cmp(&(b.cell, b.repetition, &b.point)));
     document.text()

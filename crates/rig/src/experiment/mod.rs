@@ -3,7 +3,7 @@
 //!
 //! `check` says what is wrong with a file, `directory` is the experiment's directory and its lock, `journal` what has
 //! begun and ended, `one` a single run, `bench` its target and workers, `steps` what it does with them, `place` the
-//! target, `pods` that of a cluster, `standing` servers that are left on purpose, `kept` copies of loaded data, `volumes` those that outlive their run, `watching` its monitors, `strategy` which point of a cell comes next, `series`
+//! target, `pods` that of a cluster, `standing` servers that are left on purpose, `kept` copies of loaded data, `volumes` those that outlive their run (`stored` lists them), `watching` its monitors, `strategy` which point of a cell comes next, `series`
 //! the figure of a run, `hooks` the file's own commands, `faults` what is done to server and workers on purpose,
 //! `clock` when, `suits` what this machine does not have.
 //!
@@ -26,6 +26,7 @@ mod pods;
 mod series;
 mod standing;
 mod steps;
+mod stored;
 pub mod strategy;
 mod suits;
 mod traces;
@@ -39,6 +40,7 @@ pub use directory::{
 };
 pub use journal::{Entry, Figures, RunRecord, RunStatus};
 pub use standing::{Left, Standing, leave};
+pub use stored::{Part, Stored, running_in, stored_by, stored_in};
 pub use suits::{Lacking, Unfit, lacking, unfit};
 pub use volumes::{VolumeNote, volumes};
 

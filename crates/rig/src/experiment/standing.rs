@@ -214,6 +214,9 @@ pub fn leave(
     };
     let (record, summary) = one.concluded(stand(&one, load, watcher).map(|summary| (summary, None)));
     let failed = record.status != RunStatus::Complete;
+    // A load alone has nothing that a verdict could be about.
+    let words = if failed { record.words.clone() } else { String::new() };
+    let record = RunRecord { words, trust: String::new(), ..record };
     // Data of a volume need no load, and so there is no run.
     if load && (failed || summary.is_some()) {
         directory.note(Entry::Ended(record.clone()))?;

@@ -5,12 +5,14 @@
 //! with it: a controller that is killed leaves nothing for long.
 
 mod kubectl;
+mod looking;
 mod manifests;
 mod place;
 mod pods;
 pub(crate) mod volumes;
 
 pub use kubectl::Kubectl;
+pub use looking::running_pods;
 pub(crate) use manifests::server_image;
 pub use manifests::{Manifests, manifests, role, yaml};
 pub(crate) use place::clean;

@@ -2,6 +2,7 @@
 //! loaded into them as an annotation.
 
 use super::kubectl::Kubectl;
+use crate::experiment::Part;
 use crate::volume::{Found, Loaded};
 use dyno_engine::Control;
 use serde_json::Value;
@@ -21,6 +22,33 @@ fn selector(name: &str) -> String {
 fn claims(kubectl: &Kubectl, name: &str) -> Result<Vec<Value>, String> {
     let found = kubectl.json(&["get", "persistentvolumeclaims", "-l", &selector(name), "-o", "json"])?;
     Ok(found["items"].as_array().cloned().unwrap_or_default())
+}
+
+/// All claims of volumes: the volume's name, its class, what is loaded, and the claim.
+pub(crate) fn all(kubectl: &Kubectl) -> Result<Vec<(String, String, Option<Loaded>, Part)>, String> {
+    let found = kubectl.json(&["get", "persistentvolumeclaims", "-l", LABEL, "-o", "json"])?;
+    Ok(found["items"].as_array().map_or(&[][..], Vec::as_slice).iter().map(claim).collect())
+}
+
+fn claim(claim: &Value) -> (String, String, Option<Loaded>, Part) {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (meta, spec, status) = (&claim["metadata"], &claim["spec"], &claim["status"]);
+    let part = Part {
+        name: text(&meta["name"]),
+        asked: text(&spec["resources"]["requests"]["storage"]),
+        status: text(&status["phase"]),
+        size: status["capacity"]["storage"].as_str().and_then(bytes),
+        // Only a pod that has it can say what is in it.
+        used: None,
+    };
+    let record = read(std::slice::from_ref(claim)).record;
+    (text(&meta["labels"][LABEL]), text(&spec["storageClassName"]), record, part)
+}
+
+/// A quantity of Kubernetes in bytes.
+fn bytes(quantity: &str) -> Option<u64> {
+    let text = if quantity.ends_with('i') { format!("{quantity}B") } else { quantity.to_owned() };
+    dyno_types::units::parse_bytes(&text).ok()
 }
 
 /// What claims say: a record holds only if all of them have the same.
@@ -71,6 +99,21 @@ pub(crate) fn mark(kubectl: &Kubectl, name: &str, record: &Loaded) -> Result<(),
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_claim_in_words() {
+        let told = json!({
+            "metadata": {"name": "data-dyno-v-0-1", "labels": {LABEL: "v"}},
+            "spec": {"storageClassName": "shared", "resources": {"requests": {"storage": "50Gi"}}},
+            "status": {"phase": "Bound", "capacity": {"storage": "50Gi"}},
+        });
+        let (name, class, record, part) = claim(&told);
+        assert_eq!((name.as_str(), class.as_str(), record), ("v", "shared", None));
+        let size = Some(50 << 30);
+        let (name, asked, status) = ("data-dyno-v-0-1".into(), "50Gi".into(), "Bound".into());
+        assert_eq!(part, Part { name, asked, status, size, used: None });
+        assert_eq!((bytes("1073741824"), bytes("x")), (Some(1 << 30), None));
+    }
 
     #[test]
     fn all_claims_must_say_the_same() {
