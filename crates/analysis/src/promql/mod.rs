@@ -220,8 +220,7 @@ mod tests {
                 // The second node begins anew after six seconds.
                 let count =
                     if source == "database-2" && second > 6 { (at - 6.0) * commands } else { at * commands };
-                let row =
-                    [("operations", Kind::Counter, Some(count)), ("memory_bytes", Kind::Gauge, Some(memory))];
+                let row = [("operations", Kind::Counter, count), ("memory_bytes", Kind::Gauge, memory)];
                 recording.push(source, at * 1e3, row);
             }
             let lag = [("dragonfly_lag{shard=\"0\"}", 3.0), ("dragonfly_lag{shard=\"1\"}", 7.0)];

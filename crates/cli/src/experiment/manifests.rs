@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::terminal;
 use dyno_plan::experiment::Plan;
-use dyno_rig::kubernetes::{manifests, role, yaml};
+use dyno_rig::kubernetes::{RUN, manifests, role, yaml};
 use std::path::Path;
 
 /// Writes `rbac.yaml` and a file for each cell. Names of runs, and passwords that dyno makes, are new in each run.
@@ -21,7 +21,7 @@ pub fn write(plan: &Plan, folder: &Path) -> Result<(), Failure> {
     put("rbac.yaml", &role(first.namespace.as_deref()))?;
     for cell in &plan.cells {
         let Some(asked) = &cell.spec.kubernetes else { continue };
-        let made = manifests(&cell.spec, asked, "dyno-run").map_err(|e| Failure::Usage(e.to_string()))?;
+        let made = manifests(&cell.spec, asked, RUN).map_err(|e| Failure::Usage(e.to_string()))?;
         let objects: Vec<serde_json::Value> = std::iter::once(made.job).chain(made.others).collect();
         put(&format!("cell{:04}.yaml", cell.number), &objects)?;
     }

@@ -137,6 +137,7 @@ impl Draft<'_> {
             "context",
             "namespace",
             "image",
+            "manifests",
             "request-ram",
             "request-cpu",
             "request-cpu-type",
@@ -161,7 +162,8 @@ impl Draft<'_> {
 
     /// Requests, limits, nodes and volumes of the servers' pods.
     fn pods(&mut self) -> Result<(), String> {
-        for (flag, key) in [("context", "context"), ("namespace", "namespace"), ("image", "image")] {
+        let places = ["context", "namespace", "image", "manifests"];
+        for (flag, key) in places.map(|one| (one, one)) {
             if !self.value(flag).is_empty() {
                 let value = self.value(flag).to_owned();
                 self.put(&format!("kubernetes.{key}"), json!(value), &super::flags::shown(flag));

@@ -29,6 +29,8 @@ pub struct Manifests {
     pub servers: Vec<String>,
     /// Port of the servers.
     pub port: u16,
+    /// What is odd about objects of the user's.
+    pub warnings: Vec<String>,
 }
 
 /// The objects of a run that is called `name`. Names of objects are short: Kubernetes adds its own.
@@ -49,8 +51,14 @@ pub fn manifests(spec: &Experiment, asked: &Kubernetes, name: &str) -> Result<Ma
             servers.push(own);
         }
     }
-    let job = job(asked, name);
-    Ok(Manifests { job, others, selector: format!("dyno.run={name}"), servers, port })
+    let mut job = job(asked, name);
+    let mut warnings = Vec::new();
+    if let Some(folder) = &asked.manifests {
+        let given = super::replace::read(Path::new(folder)).map_err(LocalError::Refused)?;
+        given.into_place(name, &mut job, &mut others);
+        warnings = given.warnings;
+    }
+    Ok(Manifests { job, others, selector: format!("dyno.run={name}"), servers, port, warnings })
 }
 
 fn labels(run: &str, component: &str, app: &str) -> Value {

@@ -9,6 +9,7 @@ mod looking;
 mod manifests;
 mod place;
 mod pods;
+mod replace;
 pub(crate) mod volumes;
 
 pub use kubectl::Kubectl;
@@ -17,3 +18,4 @@ pub(crate) use manifests::server_image;
 pub use manifests::{Manifests, manifests, role, yaml};
 pub(crate) use place::clean;
 pub use place::{InPods, wait_for_words};
+pub use replace::{Given, RUN, read as read_manifests};

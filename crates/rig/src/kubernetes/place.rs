@@ -192,6 +192,9 @@ impl InPods {
     /// Nodes, images and objects, for the record.
     pub fn facts(&self) -> BTreeMap<String, String> {
         let mut facts = BTreeMap::new();
+        for (number, warning) in self.made.warnings.iter().enumerate() {
+            facts.insert(format!("kubernetes.warning.{}", number + 1), warning.clone());
+        }
         for pod in self.pods().unwrap_or_default() {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let mut put = |key: &str, value: Option<&str>| {
