@@ -72,7 +72,7 @@ fn metrics_price_and_delay() {
         figure(&summary, "#### Loading phase: SUT deployment", "Replies Sent [count]").parse().unwrap();
     assert!((1_900.0..2_300.0).contains(&loaded), "{summary}");
     for words in [
-        "cluster.config:20:45: dockers.Redis.colour: is not known",
+        "cluster.config:16:52: dockers.Redis.colour: is not known",
         "note: dockers.Redis.loadData: without effect",
         "note: dockers.Redis.logfile: without effect",
         "note: dockers.Redis.monitor: nothing is discovered",

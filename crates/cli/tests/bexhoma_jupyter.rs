@@ -9,7 +9,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 /// Says what it was given, then waits.
-const JUPYTER: &str = "#!/bin/sh\n{ echo \"$@\"; echo \"$DYNO_EXPERIMENT\"; echo \"$JUPYTER_TOKEN\"; } > told\necho $$ > pid\nexec sleep 600\n";
+const JUPYTER: &str = "#!/bin/sh
+{ echo \"$@\"; echo \"$DYNO_EXPERIMENT\"; echo \"$JUPYTER_TOKEN\"; } > told
+echo $$ > pid.new; mv pid.new pid
+exec sleep 600
+";
 
 /// An experiment that has ended.
 fn with_results() -> Dyno {

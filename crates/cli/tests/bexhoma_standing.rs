@@ -228,7 +228,6 @@ fn volumes_are_loaded_once() {
 fn what_cannot_be_left_is_refused() {
     let dyno = Dyno::new();
     for (words, why) in [
-        ("ycsb -dbms Redis -xwl a load", "load: is for servers of this host: expected --local, too"),
         ("ycsb -dbms Redis -xwl a --local -nbt 2,4 start", "start: leaves one configuration's servers"),
         ("ycsb -dbms Redis -xwl a --local -e 7 load", "-e: load begins an experiment of its own"),
         ("ycsb -dbms Redis -xwl a --local -e 7 run", "-e 7: no experiment of that code"),

@@ -129,9 +129,6 @@ pub fn leave(typed: Typed, load: bool) -> Result<Exit, Failure> {
         let words = "leaves one configuration's servers: expected one value of -nlt, -nlp, -xnlf, -nbp, -nbt, -xnbf, -ne, -dbms";
         return Err(Failure::Usage(format!("{mode}: {words}")));
     }
-    if !ready.typed().given("local") {
-        return Err(Failure::Usage(format!("{mode}: is for servers of this host: expected --local, too")));
-    }
     if ready.typed().given("dry-run") {
         return ready.dry_run();
     }
@@ -166,6 +163,9 @@ fn services(ready: &Ready, standing: &Standing, code: &str) -> String {
     let name = &ready.lowered.configurations[0].name;
     for uri in &standing.uris {
         let _ = writeln!(out, "* {name}: {}", mask_uris(uri));
+    }
+    for set in standing.sets() {
+        let _ = writeln!(out, "* {name}: `kubectl port-forward service/{set} 6379`");
     }
     if let Some((at, seconds)) = standing.loaded() {
         let _ = writeln!(out, "* loaded {at}, {seconds:.2} s");

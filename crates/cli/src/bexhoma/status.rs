@@ -188,10 +188,10 @@ fn cells(dir: &Path, now: &Now<'_>) -> Vec<String> {
 
 /// Processes or pods of servers and of workers that run.
 fn counted(dir: &Path, now: &Now<'_>, wanted: usize) -> (usize, usize) {
-    if let Some(standing) = &now.standing {
+    let spec = &now.cell.spec;
+    if let (Some(standing), None) = (&now.standing, &spec.kubernetes) {
         return (standing.processes_running().0, 0);
     }
-    let spec = &now.cell.spec;
     if let Some(asked) = &spec.kubernetes {
         let (servers, workers) = running_pods(asked, dir);
         return (servers, workers * spec.client.workers as usize);

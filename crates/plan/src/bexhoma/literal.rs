@@ -377,7 +377,8 @@ mod tests {
     #[test]
     fn what_a_configuration_is_written_in() {
         let text = "# a comment\n{\n  'a': [1, -2.5, 1_000, 0x10, 1e-3,],  # another\n  \"b\": {'c': True, 'd': None},\n  \
-                    'e': 'one' \"two\",\n  'f': '''three\nlines''', 'g': (1,), 'h': (2), 'i': r'\\d', 'j': 'it\\'s\\n\\u00e4\\q',\n}\n";
+                    'e': 'one' \"two\",\n  'f': '''three\nlines''', 'g': (1,), 'h': (2), 'i': r'\\d',\n  \
+                    'j': 'it\\'s\\n\\u00e4\\q',\n}\n";
         let read = read(text).unwrap();
         let Value::List(numbers) = &read.get("a").unwrap().value else { panic!() };
         let numbers: Vec<f64> = numbers.iter().filter_map(Literal::number).collect();

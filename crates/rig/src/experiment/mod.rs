@@ -3,9 +3,10 @@
 //!
 //! `check` says what is wrong with a file, `directory` is the experiment's directory and its lock, `journal` what has
 //! begun and ended, `one` a single run, `bench` its target and workers, `steps` what it does with them, `place` the
-//! target, `pods` that of a cluster, `standing` servers that are left on purpose, `kept` copies of loaded data, `volumes` those that outlive their run (`stored` lists them), `watching` its monitors, `strategy` which point of a cell comes next, `series`
-//! the figure of a run, `hooks` the file's own commands, `faults` what is done to server and workers on purpose,
-//! `clock` when, `suits` what this machine does not have.
+//! target, `pods` that of a cluster, `standing` servers that are left on purpose, `kept` copies of loaded data, `volumes`
+//! those that outlive their run (`stored` lists them), `watching` its monitors, `strategy` which point of a cell comes
+//! next, `series` the figure of a run, `hooks` the file's own commands, `faults` what is done to server and workers on
+//! purpose, `clock` when, `suits` what this machine does not have.
 //!
 //! ```text
 //! Plan -> for each run: not in the journal? -> place -> workers -> load, measure -> summary -> journal -> results.csv

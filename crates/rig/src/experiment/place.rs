@@ -6,7 +6,7 @@ use super::faults::{Reach, of_links, room_for};
 use super::hosts::{Hosts, Reached};
 use super::one::Failed;
 use super::pods::in_pods;
-use super::standing::{self, Standing};
+use super::standing::Standing;
 use super::volumes::{self, Volume};
 use crate::kubernetes::InPods;
 use crate::local::{Machine, Server};
@@ -37,6 +37,8 @@ pub(super) struct Place {
     pub(super) proxies: Vec<Proxy>,
     /// Loaded data that outlive the run.
     pub(super) volume: Option<Volume>,
+    /// Servers that another command has started, and that stay.
+    pub(super) standing: Option<Box<Standing>>,
     pub(super) held: Held,
 }
 
@@ -49,22 +51,20 @@ pub(super) enum Held {
     Server(Box<Described>),
     /// Servers on other hosts.
     Far(Vec<FarServer>),
-    /// A server that another command has started, and that stays.
-    Standing(Box<Standing>),
     /// Servers, as they are described, and workers in pods.
     Pods(Option<Box<ServerSpec>>, Box<InPods>),
 }
 
 /// A server and the words that describe it.
 pub(super) struct Described {
-    spec: ServerSpec,
+    pub spec: ServerSpec,
     /// The same with a password, where it has one.
-    own: ServerSpec,
+    pub own: ServerSpec,
     /// Limits that its control groups were made for.
-    room: Limits,
-    server: Server,
+    pub room: Limits,
+    pub server: Server,
     /// Whether a copy of loaded data is there.
-    copied: bool,
+    pub copied: bool,
 }
 
 /// A server that outlives its run.
@@ -105,11 +105,10 @@ pub(super) fn provide(
     if let Some(standing) = &shared.standing {
         let found = Standing::of(standing)?;
         let found = found.ok_or_else(|| format!("{}: its servers have been stopped", standing.display()))?;
-        found.check(spec, machine)?;
-        return Ok(Place::new(found.uris.clone(), found.cores(), true, Held::Standing(Box::new(found))));
+        return found.place(spec, (home, below), (machine, control));
     }
     if let Some(kubernetes) = &spec.kubernetes {
-        return in_pods(spec, kubernetes, home, below, control);
+        return in_pods(spec, kubernetes, home, (below, false), control);
     }
     let clients = shared.hosts.reach(&spec.ssh, &spec.ssh.clients, program)?;
     let servers = shared.hosts.reach(&spec.ssh, &spec.ssh.servers, program)?;
@@ -266,39 +265,16 @@ impl Place {
             beside: Vec::new(),
             proxies: Vec::new(),
             volume: None,
+            standing: None,
             held,
         }
-    }
-
-    /// A server that was started for being left.
-    pub fn of_server(spec: &ServerSpec, own: ServerSpec, server: Server, volume: Option<Volume>) -> Self {
-        let (uris, taken) = (server.uris(), server.cores());
-        let room = Limits::default();
-        let held = Described { spec: spec.clone(), own, room, server, copied: false };
-        Place { volume, ..Place::new(uris, taken, true, Held::Server(Box::new(held))) }
-    }
-
-    /// Leaves its servers running, and says what they are and what `run` has loaded in so many seconds.
-    pub fn leave(
-        self,
-        spec: &Experiment,
-        below: &Path,
-        (run, seconds): (&Path, Option<f64>),
-    ) -> Result<(), Failed> {
-        let Held::Server(held) = self.held else {
-            return Err(Failed::Words("there is nothing to leave".into()));
-        };
-        let of_volume = self.volume.as_ref().and_then(Volume::held).cloned();
-        standing::note((&held.spec, &held.own), &held.server, spec, (of_volume, run, seconds), below)?;
-        held.server.leave();
-        Ok(())
     }
 
     /// Whether there are data to begin with, or may be.
     pub fn is_filled(&self) -> Result<bool, Failed> {
         match &self.volume {
             Some(volume) if volume.is_full() => volume.note().map(|()| true),
-            _ => Ok(matches!(self.held, Held::Standing(_))),
+            _ => Ok(self.standing.is_some()),
         }
     }
 
@@ -350,6 +326,7 @@ impl Place {
     /// Facts about the server that was started, and about its volume.
     pub fn facts(&self) -> BTreeMap<String, String> {
         let mut facts = self.facts_of_server();
+        facts.extend(self.standing.iter().flat_map(|standing| standing.facts()));
         facts.extend(self.volume.iter().flat_map(Volume::facts));
         facts
     }
@@ -384,7 +361,6 @@ impl Place {
                 facts.map(|(key, value)| (format!("server.{key}"), value)).chain(proxies).collect()
             }
             Held::Pods(_, pods) => pods.facts(),
-            Held::Standing(standing) => standing.facts(),
             Held::Far(all) => {
                 let mut facts = BTreeMap::new();
                 for one in all {
@@ -401,23 +377,27 @@ impl Place {
 
     /// Names and numbers of the server's processes.
     pub fn processes(&self) -> Vec<(String, u32)> {
+        if let Some(standing) = &self.standing {
+            return standing.processes();
+        }
         match &self.held {
             // Those of other hosts are watched there.
             Held::Nothing | Held::Far(_) | Held::Pods(..) => Vec::new(),
             Held::Temporary(server) => vec![(server.kind.clone(), server.pid())],
             Held::Server(held) => held.server.processes(),
-            Held::Standing(standing) => standing.processes(),
         }
     }
 
     /// Why the server is no longer there, if it is not.
     pub fn died(&mut self) -> Option<String> {
+        if let Some(died) = self.standing.as_ref().and_then(|standing| standing.died()) {
+            return Some(died);
+        }
         match &mut self.held {
             Held::Nothing => None,
             Held::Temporary(server) => server.died(),
             Held::Server(held) => held.server.died(),
             Held::Pods(_, pods) => pods.died(),
-            Held::Standing(standing) => standing.died(),
             Held::Far(all) => all.iter().find_map(|one| match one.facts() {
                 Ok((_, died)) => died.map(|why| format!("{}: {why}", one.far().name())),
                 Err(error) => Some(error.to_string()),
@@ -436,8 +416,12 @@ impl Place {
     /// After a load of so many seconds: keeps the data where the file asks for that, for the next cells, or for later runs
     /// than `run`.
     pub fn loaded(&mut self, spec: &Experiment, run: &Path, seconds: f64) -> Result<(), Failed> {
-        if let Held::Standing(standing) = &mut self.held {
-            return standing.filled(spec, run, seconds);
+        if self.standing.is_some() {
+            let counted = self.counted_in_pods(false)?;
+            return self
+                .standing
+                .as_mut()
+                .map_or(Ok(()), |standing| standing.filled(spec, counted, run, seconds));
         }
         let count = if self.volume.is_some() { self.counted_in_pods(true)? } else { None };
         if let Some(volume) = &mut self.volume {
@@ -467,7 +451,7 @@ impl Place {
         drop(self.beside);
         match self.held {
             Held::Pods(_, pods) => pods.remove().map_err(|e| format!("kubernetes: {e}")),
-            Held::Nothing | Held::Temporary(_) | Held::Standing(_) => Ok(()),
+            Held::Nothing | Held::Temporary(_) => Ok(()),
             Held::Far(all) => {
                 let ended: Vec<_> = all.into_iter().map(FarServer::stop).collect();
                 ended

@@ -4,7 +4,7 @@ use super::hosts::Reached;
 use super::one::Failed;
 use super::place::{Held, Place, Shared, random, secured};
 use super::volumes::Volume;
-use crate::kubernetes::InPods;
+use crate::kubernetes::{InPods, Stood};
 use crate::remote::{Far, Way};
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Kubernetes};
@@ -18,7 +18,7 @@ pub(super) fn in_pods(
     spec: &Experiment,
     kubernetes: &Kubernetes,
     home: &Path,
-    below: &Path,
+    (below, lasting): (&Path, bool),
     control: &Arc<Control>,
 ) -> Result<Place, Failed> {
     let everywhere = Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
@@ -31,7 +31,7 @@ pub(super) fn in_pods(
     };
     loop {
         volume.as_ref().map_or(Ok(()), |volume| volume.clear(control))?;
-        let place = pods_of(&own, kubernetes, (home, below), volume.as_ref(), control)?;
+        let place = pods_of(&own, kubernetes, (home, below, lasting), volume.as_ref(), control)?;
         let Some(found) = volume.as_mut().filter(|volume| volume.is_full()) else {
             return Ok(Place { volume, ..place });
         };
@@ -49,19 +49,34 @@ pub(super) fn in_pods(
 fn pods_of(
     own: &Experiment,
     kubernetes: &Kubernetes,
-    (home, below): (&Path, &Path),
+    (home, below, lasting): (&Path, &Path, bool),
     volume: Option<&Volume>,
     control: &Arc<Control>,
 ) -> Result<Place, Failed> {
     let name = format!("dyno-{}", random(4)?);
     let journal = below.join(format!("kubernetes-{name}.json"));
-    let pods = InPods::start(own, kubernetes, &name, &journal, control)
-        .map_err(|why| Failed::Unreachable(format!("kubernetes: {why}")))?;
+    let start = if lasting { InPods::start_lasting } else { InPods::start };
+    let pods = start(own, kubernetes, &name, &journal, control).map_err(unreachable)?;
+    let made = volume.is_some_and(Volume::is_full);
+    with_agents(own, pods, home, made, control)
+}
+
+fn unreachable(why: String) -> Failed {
+    Failed::Unreachable(format!("kubernetes: {why}"))
+}
+
+/// An agent beside each worker; the first sees to it that the servers are one.
+fn with_agents(
+    own: &Experiment,
+    pods: InPods,
+    home: &Path,
+    made: bool,
+    control: &Arc<Control>,
+) -> Result<Place, Failed> {
     let reached =
         |way: &Way| Reached { way: way.clone(), program: "dyno".into(), directory: Some("/tmp".into()) };
     let clients: Vec<Reached> = pods.workers.iter().map(reached).collect();
     let beside = clients.iter().map(|client| client.agent(home)).collect::<Result<Vec<Far>, _>>()?;
-    let made = volume.is_some_and(Volume::is_full);
     let uris = match (&own.server, beside.first()) {
         (Some(server), Some(agent)) => agent.form(server, &pods.servers, made, control)?,
         _ => own.target.iter().cloned().collect(),
@@ -69,4 +84,19 @@ fn pods_of(
     let place =
         Place::new(uris, Vec::new(), false, Held::Pods(own.server.clone().map(Box::new), Box::new(pods)));
     Ok(Place { clients, beside, ..place })
+}
+
+/// Workers in pods, on servers that stand.
+pub(super) fn on_standing(
+    spec: &Experiment,
+    kubernetes: &Kubernetes,
+    (secured, stood): (&ServerSpec, &Stood),
+    (home, below): (&Path, &Path),
+    control: &Arc<Control>,
+) -> Result<Place, Failed> {
+    let own = Experiment { server: Some(secured.clone()), ..spec.clone() };
+    let name = format!("dyno-{}", random(4)?);
+    let journal = below.join(format!("kubernetes-{name}.json"));
+    let pods = InPods::start_on(&own, kubernetes, &name, (&journal, stood), control).map_err(unreachable)?;
+    with_agents(&own, pods, home, true, control)
 }

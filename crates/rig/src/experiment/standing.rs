@@ -5,13 +5,16 @@ use super::bench::Bench;
 use super::directory::{Directory, DirectoryError};
 use super::journal::Entry;
 use super::one::{Failed, OneRun};
-use super::place::{Place, Shared, secured};
+use super::place::{Described, Held, Place, Shared, secured};
+use super::pods::{in_pods, on_standing};
 use super::strategy::Point;
 use super::volumes::{self, Volume};
 use super::{Means, RunRecord, RunStatus, Watcher};
-use crate::local::{Machine, count_elsewhere, process, version_of};
+use crate::kubernetes::{Stood, server_image};
+use crate::local::{Machine, Server, count_elsewhere, process, version_of};
 use crate::volume::{Key, Loaded, differs, key};
-use dyno_plan::experiment::{Experiment, Plan};
+use dyno_engine::Control;
+use dyno_plan::experiment::{Experiment, Kubernetes, Plan};
 use dyno_plan::server::{Limits, ServerSpec};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -20,6 +23,7 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const FILE: &str = "standing.json";
 
@@ -53,6 +57,9 @@ pub struct Standing {
     pub since: String,
     /// What is loaded, if anything is.
     loaded: Option<Loaded>,
+    /// Where they are in a cluster, if they are in one.
+    #[serde(default)]
+    pods: Option<(Kubernetes, Stood)>,
 }
 
 impl Standing {
@@ -75,10 +82,9 @@ impl Standing {
         file.and_then(|mut file| file.write_all(&text)).map_err(|e| format!("{}: {e}", path.display()))
     }
 
-    /// What runs, in words: kind and number of processes.
-    pub fn words(&self) -> String {
-        let there = self.processes.iter().filter(|one| runs(one)).count();
-        format!("{there} of {} processes of {} run", self.processes.len(), self.described.kind)
+    /// The StatefulSets of servers in pods.
+    pub fn sets(&self) -> Vec<String> {
+        self.pods.as_ref().map_or(Vec::new(), |(_, stood)| stood.sets.clone())
     }
 
     /// Processes that run, and all of them.
@@ -101,10 +107,6 @@ impl Standing {
         self.processes.iter().map(|one| (one.name.clone(), one.pid)).collect()
     }
 
-    pub(super) fn cores(&self) -> Vec<usize> {
-        self.cores.clone()
-    }
-
     pub(super) fn facts(&self) -> BTreeMap<String, String> {
         let mut facts = self.facts.clone();
         facts.insert("server.standing".into(), format!("since {}", self.since));
@@ -120,8 +122,36 @@ impl Standing {
         Ok(count_elsewhere(&self.secured, &self.sockets).map_err(|e| format!("server: {e}"))?)
     }
 
-    /// Says why a run cannot use them: they are other servers, hold other data, or not all of them.
-    pub(super) fn check(&self, spec: &Experiment, machine: &Machine) -> Result<(), Failed> {
+    /// A run's place on them; otherwise why a run cannot use them: they are other servers, hold other data, or not all of them.
+    pub(super) fn place(
+        self,
+        spec: &Experiment,
+        (home, below): (&Path, &Path),
+        (machine, control): (&Machine, &Arc<Control>),
+    ) -> Result<Place, Failed> {
+        self.check(spec, machine)?;
+        match (&self.pods, &spec.kubernetes) {
+            (None, None) => {
+                self.is_whole(self.counted()?)?;
+                let place = Place::new(self.uris.clone(), self.cores.clone(), true, Held::Nothing);
+                Ok(Place { standing: Some(Box::new(self)), ..place })
+            }
+            (Some((there, stood)), Some(asked)) if same(there, asked) => {
+                let place = on_standing(spec, asked, (&self.secured, stood), (home, below), control)?;
+                let whole = place.counted_in_pods(false).and_then(|count| self.is_whole(count.unwrap_or(0)));
+                match whole {
+                    Ok(()) => Ok(Place { standing: Some(Box::new(self)), ..place }),
+                    Err(failed) => {
+                        place.end(spec, &mut Shared::default())?;
+                        Err(failed)
+                    }
+                }
+            }
+            _ => Err(Failed::Words(format!("{}: its servers are somewhere else", self.directory.display()))),
+        }
+    }
+
+    fn check(&self, spec: &Experiment, machine: &Machine) -> Result<(), Failed> {
         let of = self.directory.display();
         if let Some(died) = self.died() {
             return Err(Failed::Unreachable(format!("{of}: {died}; `dyno bexhoma stop` clears up")));
@@ -135,30 +165,53 @@ impl Standing {
             return Err(Failed::Words(format!("{of}: server.{name} was another one when it was started")));
         }
         let Some(loaded) = &self.loaded else { return Ok(()) };
-        let wanted = key(spec, server, &version_of(server, machine).map_err(|e| e.to_string())?)?;
-        if let Some(why) = differs(&loaded.key, &wanted) {
-            return Err(Failed::Words(format!("{of}: other data are loaded: {why}")));
+        match differs(&loaded.key, &key(spec, server, &version(spec, server, machine)?)?) {
+            Some(why) => Err(Failed::Words(format!("{of}: other data are loaded: {why}"))),
+            None => Ok(()),
         }
-        match self.counted()? {
-            // Inserts of earlier runs are there, too.
-            count if count >= loaded.count => Ok(()),
-            count => {
+    }
+
+    /// Whether as much is there as was loaded; inserts of earlier runs are there, too.
+    fn is_whole(&self, count: u64) -> Result<(), Failed> {
+        match &self.loaded {
+            Some(loaded) if count < loaded.count => {
+                let of = self.directory.display();
                 Err(Failed::Words(format!("{of}: count: {} were loaded, {count} are there", loaded.count)))
             }
+            _ => Ok(()),
         }
     }
 
     /// A run has loaded them.
-    pub(super) fn filled(&mut self, spec: &Experiment, run: &Path, seconds: f64) -> Result<(), Failed> {
-        let server = &self.described;
-        let wanted = key(spec, server, self.key.get("version").map_or("unknown", String::as_str))?;
-        self.loaded = Some(volumes::record(wanted, self.counted()?, run, seconds)?);
+    pub(super) fn filled(
+        &mut self,
+        spec: &Experiment,
+        counted: Option<u64>,
+        run: &Path,
+        seconds: f64,
+    ) -> Result<(), Failed> {
+        let wanted = key(spec, &self.described, self.key.get("version").map_or("unknown", String::as_str))?;
+        let count = counted.map_or_else(|| self.counted(), Ok)?;
+        self.loaded = Some(volumes::record(wanted, count, run, seconds)?);
         Ok(self.write()?)
     }
 }
 
 fn runs(process: &Process) -> bool {
     process::started(&Machine::default(), process.pid) == Some(process.started)
+}
+
+/// Whether two ways lead to one namespace.
+fn same(a: &Kubernetes, b: &Kubernetes) -> bool {
+    (&a.kubeconfig, &a.context, &a.namespace) == (&b.kubeconfig, &b.context, &b.namespace)
+}
+
+/// What stands for a server's version in a key: what its program says, in pods its image.
+fn version(spec: &Experiment, server: &ServerSpec, machine: &Machine) -> Result<String, Failed> {
+    match &spec.kubernetes {
+        Some(asked) => Ok(server_image(server, asked)),
+        None => Ok(version_of(server, machine).map_err(|e| e.to_string())?),
+    }
 }
 
 /// The first key in which two descriptions differ.
@@ -189,8 +242,9 @@ pub fn leave(
     let [cell] = plan.cells.as_slice() else {
         return Err(DirectoryError::Refused("servers of several cells cannot be left".into()));
     };
-    if cell.spec.server.is_none() || cell.spec.kubernetes.is_some() || !cell.spec.ssh.is_nothing() {
-        return Err(DirectoryError::Refused("only servers of this host can be left".into()));
+    if cell.spec.server.is_none() || !cell.spec.ssh.is_nothing() {
+        let words = "only servers of this host and of Kubernetes can be left";
+        return Err(DirectoryError::Refused(words.into()));
     }
     let point = Point::plain(1);
     let dir = directory.run_directory(cell.number, 1, "load");
@@ -239,7 +293,7 @@ fn stand(
     let spec = &one.cell.spec;
     let logs = one.dir.with_extension("server");
     std::fs::create_dir_all(&logs).map_err(|e| format!("{}: {e}", logs.display()))?;
-    let place = provide(spec, one)?;
+    let place = provide(spec, one, &logs)?;
     let mut bench = Bench::new(one, place, logs.join("data"));
     let made = match load {
         true => bench.load_only(spec, &one.cell.tree, &logs, watcher),
@@ -256,7 +310,10 @@ fn stand(
 }
 
 /// Servers that may outlive dyno.
-fn provide(spec: &Experiment, one: &OneRun<'_>) -> Result<Place, Failed> {
+fn provide(spec: &Experiment, one: &OneRun<'_>, logs: &Path) -> Result<Place, Failed> {
+    if let Some(asked) = &spec.kubernetes {
+        return in_pods(spec, asked, logs, (one.below, true), &one.control);
+    }
     let Some(server) = &spec.server else { return Err(Failed::Words("server: nothing is described".into())) };
     let home = one.below.join("standing");
     std::fs::create_dir_all(&home).map_err(|e| format!("{}: {e}", home.display()))?;
@@ -268,10 +325,46 @@ fn provide(spec: &Experiment, one: &OneRun<'_>) -> Result<Place, Failed> {
     Ok(Place::of_server(server, own, started, volume))
 }
 
+impl Place {
+    /// A server that was started for being left.
+    fn of_server(spec: &ServerSpec, own: ServerSpec, server: Server, volume: Option<Volume>) -> Self {
+        let (uris, taken) = (server.uris(), server.cores());
+        let room = Limits::default();
+        let held = Described { spec: spec.clone(), own, room, server, copied: false };
+        Place { volume, ..Place::new(uris, taken, true, Held::Server(Box::new(held))) }
+    }
+
+    /// Leaves its servers running, and says what they are and what `run` has loaded in so many seconds.
+    pub(super) fn leave(
+        self,
+        spec: &Experiment,
+        below: &Path,
+        (run, seconds): (&Path, Option<f64>),
+    ) -> Result<(), Failed> {
+        let of_volume = self.volume.as_ref().and_then(Volume::held).cloned();
+        let counted = self.counted_in_pods(false)?;
+        // Agents end before what they are in.
+        drop(self.beside);
+        match self.held {
+            Held::Server(held) => {
+                note((&held.spec, &held.own), &held.server, spec, (of_volume, run, seconds), below)?;
+                held.server.leave();
+                Ok(())
+            }
+            Held::Pods(Some(own), pods) => {
+                let facts = pods.facts();
+                let stood = pods.leave().map_err(|e| format!("kubernetes: {e}"))?;
+                note_pods(spec, (&own, stood, facts), (of_volume, run, seconds, counted), below)
+            }
+            _ => Err(Failed::Words("there is nothing to leave".into())),
+        }
+    }
+}
+
 /// What servers that are left are, for those who come later.
-pub(super) fn note(
+fn note(
     (described, secured): (&ServerSpec, &ServerSpec),
-    server: &crate::local::Server,
+    server: &Server,
     spec: &Experiment,
     (of_volume, run, seconds): (Option<Loaded>, &Path, Option<f64>),
     below: &Path,
@@ -304,6 +397,39 @@ pub(super) fn note(
         facts: facts.collect(),
         since: jiff::Timestamp::now().to_string(),
         loaded,
+        pods: None,
+    };
+    Ok(standing.write()?)
+}
+
+/// The same of servers in pods.
+fn note_pods(
+    spec: &Experiment,
+    (secured, stood, facts): (&ServerSpec, Stood, BTreeMap<String, String>),
+    (of_volume, run, seconds, counted): (Option<Loaded>, &Path, Option<f64>, Option<u64>),
+    below: &Path,
+) -> Result<(), Failed> {
+    let (Some(described), Some(asked)) = (&spec.server, &spec.kubernetes) else {
+        return Err(Failed::Words("there is nothing to leave".into()));
+    };
+    let key = key(spec, described, &server_image(described, asked))?;
+    let loaded = match (of_volume, seconds, counted) {
+        (None, Some(seconds), Some(count)) => Some(volumes::record(key.clone(), count, run, seconds)?),
+        (loaded, ..) => loaded,
+    };
+    let standing = Standing {
+        directory: below.to_owned(),
+        described: described.clone(),
+        secured: secured.clone(),
+        key,
+        uris: Vec::new(),
+        sockets: Vec::new(),
+        processes: Vec::new(),
+        cores: Vec::new(),
+        facts,
+        since: jiff::Timestamp::now().to_string(),
+        loaded,
+        pods: Some((asked.clone(), stood)),
     };
     Ok(standing.write()?)
 }

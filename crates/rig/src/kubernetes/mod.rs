@@ -10,6 +10,7 @@ mod manifests;
 mod place;
 mod pods;
 mod replace;
+mod standing;
 pub(crate) mod volumes;
 
 pub use kubectl::Kubectl;
@@ -19,3 +20,4 @@ pub use manifests::{Manifests, manifests, role, yaml};
 pub(crate) use place::clean;
 pub use place::{InPods, wait_for_words};
 pub use replace::{Given, RUN, read as read_manifests};
+pub(crate) use standing::Stood;
