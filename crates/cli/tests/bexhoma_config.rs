@@ -6,7 +6,7 @@ use common::{Dyno, assert_exit, skip, stderr, stdout};
 use std::fs;
 use std::process::Output;
 
-const FLAGS: &str = "-dbms Redis -sf 1 -xwl a -xop 1 -xtb 500 -xnlf 2 -xnbf 1 -nlp 2 -nlt 4 -nbt 4 --scale 1000 \
+const FLAGS: &str = "-dbms Redis -sf 1 -xwl a -xop 1 -xtb 500 -xnlf 1 -xnbf 1 -nlp 2 -nlt 4 -nbt 4 --scale 1000 \
                      --set client.threads=1 --resultfolder results -q";
 
 const CONFIG: &str = "{
@@ -71,6 +71,11 @@ fn metrics_price_and_delay() {
     let loaded: f64 =
         figure(&summary, "#### Loading phase: SUT deployment", "Replies Sent [count]").parse().unwrap();
     assert!((1_900.0..2_300.0).contains(&loaded), "{summary}");
+    // The CPU of two seconds of loading is measured, of servers and of loaders.
+    for component in ["### Loading phase: SUT deployment", "### Loading phase: component loader"] {
+        let cpu: f64 = figure(&summary, component, "CPU [CPUs]").parse().unwrap();
+        assert!(cpu > 0.0 && cpu < 4.0, "{component}: {summary}");
+    }
     for words in [
         "cluster.config:16:52: dockers.Redis.colour: is not known",
         "note: dockers.Redis.loadData: without effect",

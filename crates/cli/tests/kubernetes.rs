@@ -114,6 +114,7 @@ fn experiments_run_in_pods_and_leave_nothing() {
     a_cluster_of_six(&cluster);
     what_cannot_be_says_why(&cluster);
     volumes_and_objects_of_ones_own(&cluster);
+    servers_that_stay(&cluster);
     a_controller_that_is_killed(&cluster);
 }
 
@@ -250,6 +251,36 @@ fn volumes_and_objects_of_ones_own(cluster: &Cluster) {
     cluster.k(&["-n", "bench", "delete", "persistentvolumeclaim", "data-dyno-v-0-0"]);
     cluster.k(&["delete", "persistentvolume", "shelf-1", "shelf-2", "--wait=false"]);
     cluster.assert_nothing_left(Duration::from_secs(30));
+}
+
+/// `dyno bexhoma ycsb ... load`, a run on what it leaves, and `stop`.
+fn servers_that_stay(cluster: &Cluster) {
+    let dyno = Dyno::new();
+    let flags = format!(
+        "-dbms Redis -sf 1 -xwl a -xop 1 -xtb 1000 -nlp 2 -nlt 4 -nbt 4 -rr 0 -rc 0 -m --scale 1000 --namespace bench --image \
+         localhost/dyno:test --set kubernetes.kubectl={} --set kubernetes.server_image=localhost/redis:7 --set \
+         kubernetes.pull=Never --set client.threads=1 --resultfolder results -q",
+        cluster.lab.join("k").display()
+    );
+    let bexhoma = |words: &str| {
+        let all: Vec<&str> = ["bexhoma"].into_iter().chain(words.split_whitespace()).collect();
+        dyno.run(&all)
+    };
+    let loaded = bexhoma(&format!("ycsb {flags} load"));
+    assert_exit(&loaded, &[0]);
+    let left = cluster.left();
+    assert!(left.contains("statefulset.apps/") && !left.contains("job.batch/"), "{left}");
+    let code = std::fs::read_dir(dyno.path("results")).unwrap().next().unwrap().unwrap().file_name();
+    let code = code.to_string_lossy().into_owned();
+    let status = stdout(&bexhoma("status --resultfolder results"));
+    assert!(status.contains("| redis-1") && status.contains("(1. Running)"), "{status}");
+    let run = bexhoma(&format!("ycsb {flags} -e {code} run"));
+    assert_exit(&run, &[0, 4, 5]);
+    assert!(stdout(&run).contains("Nothing was loaded"), "{}", stdout(&run));
+    let other = bexhoma(&format!("ycsb {flags} -sf 2 -e {code} run"));
+    assert!((stdout(&other) + &stderr(&other)).contains("other data are loaded"), "{}", stderr(&other));
+    assert_exit(&bexhoma(&format!("stop -e {code} --resultfolder results")), &[0]);
+    cluster.assert_nothing_left(Duration::from_secs(20));
 }
 
 fn a_controller_that_is_killed(cluster: &Cluster) {
