@@ -4,7 +4,7 @@
 CARGO ?= cargo
 DYNO := $(or $(CARGO_TARGET_DIR),target)/release/dyno
 
-.PHONY: demo test test-all bench lint build install worker kubernetes
+.PHONY: demo test test-all bench lint build install worker kubernetes fuzz chaos
 
 build:
 	$(CARGO) build --release --locked -p dyno-cli
@@ -50,6 +50,10 @@ HOST_TARGET = $(shell uname -m)-unknown-linux-gnu
 worker:
 	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked -p dyno-cli --target $(HOST_TARGET)
 	strip -o $(dir $(DYNO))dyno-worker-$(shell uname -m) $(or $(CARGO_TARGET_DIR),target)/$(HOST_TARGET)/release/dyno
+
+# Decoders and parsers under cargo-fuzz, MINUTES each (needs a nightly Rust).
+fuzz:
+	MINUTES=$(MINUTES) scripts/fuzz.sh
 
 kubernetes:
 	tests/kubernetes/build.sh

@@ -29,7 +29,7 @@ const BUSY: [&str; 5] = ["user", "nice", "system", "irq", "softirq"];
 /// Whether a summary looks at a series; others need not be kept in memory.
 pub fn is_summarised(source: &str, name: &str) -> bool {
     match source {
-        "host" => {
+        source if source == "host" || source.starts_with("host-") => {
             ["cpu.", "disk.", "network."].iter().any(|start| name.starts_with(start))
                 || name == "memory.available_bytes"
         }
@@ -66,12 +66,12 @@ impl Window<'_> {
 
     /// What stands between `prefix` and `suffix` in the host's series, such as the names of disks.
     fn devices(&self, prefix: &str, suffix: &str) -> Vec<String> {
-        let names = self.recording.names("host");
+        let names = self.recording.names(self.recording.host());
         names.filter_map(|n| n.strip_prefix(prefix)?.strip_suffix(suffix).map(str::to_owned)).collect()
     }
 
     fn host(&self) -> Option<HostUse> {
-        let state = |state: &str| self.rate("host", &format!("cpu.{state}_s"));
+        let state = |state: &str| self.rate(self.recording.host(), &format!("cpu.{state}_s"));
         let known = |states: &[&str]| states.iter().filter_map(|s| state(s)).sum::<f64>();
         let (idle, iowait, steal) = (state("idle")?, known(&["iowait"]), known(&["steal"]));
         let busy = known(&BUSY);
@@ -82,15 +82,19 @@ impl Window<'_> {
         let network = |what: &str| -> f64 {
             let devices =
                 self.devices("network.", &format!(".{what}")).into_iter().filter(|name| name != "lo");
-            devices.filter_map(|name| self.rate("host", &format!("network.{name}.{what}"))).sum()
+            devices
+                .filter_map(|name| self.rate(self.recording.host(), &format!("network.{name}.{what}")))
+                .sum()
         };
         let disks = self.devices("disk.", ".busy_s").into_iter().filter_map(|name| self.disk(&name));
         let busiest = disks.max_by(|a, b| a.busy_share.total_cmp(&b.busy_share));
         Some(HostUse {
+            elsewhere: self.recording.host().strip_prefix("host-").map(str::to_owned),
+            cores: Some(all.round()),
             cpu_busy_share: busy / all,
             cpu_iowait_share: iowait / all,
             cpu_steal_share: steal / all,
-            memory_available_bytes: self.least("host", "memory.available_bytes"),
+            memory_available_bytes: self.least(self.recording.host(), "memory.available_bytes"),
             network_received_bytes_per_s: network("received_bytes"),
             network_sent_bytes_per_s: network("sent_bytes"),
             disk: busiest.filter(|d| d.reads_per_s + d.writes_per_s > 0.0),
@@ -98,7 +102,7 @@ impl Window<'_> {
     }
 
     fn disk(&self, name: &str) -> Option<DiskUse> {
-        let rate = |what: &str| self.rate("host", &format!("disk.{name}.{what}"));
+        let rate = |what: &str| self.rate(self.recording.host(), &format!("disk.{name}.{what}"));
         let (reads, writes) = (rate("reads")?, rate("writes")?);
         // The kernel counts whole milliseconds: a time of nothing is one that was too short to be seen.
         let each = |seconds: Option<f64>, number: f64| {

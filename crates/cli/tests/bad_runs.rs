@@ -87,11 +87,26 @@ fn data_that_do_not_fit_but_are_never_read_from_disk() {
     assert_named(&dyno, run.to_str().unwrap(), "cache");
 }
 
+/// Waits until the measured phase of a run has lasted a while: whatever is read before it has been read.
+fn await_load(dyno: &Dyno, out: &str) {
+    let begun = || {
+        let events = std::fs::read_to_string(dyno.path(out).join("events.jsonl")).unwrap_or_default();
+        events.contains(r#""event":"begin","text":"measure""#)
+    };
+    let end = std::time::Instant::now() + Duration::from_secs(120);
+    while !begun() {
+        assert!(std::time::Instant::now() < end, "the load does not begin");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(800));
+}
+
 /// A run against a real server in the background, and what is done to it meanwhile.
 fn disturbed(dyno: &Dyno, words: &[&str], seconds: &str, disturb: impl FnOnce(&Child)) {
     let length = ["--records", "500", "--rate", "500", "--duration", seconds, "--warmup", "0s", "--quiet"];
     let mut run = dyno.start(&[words, &length[..]].concat());
-    std::thread::sleep(Duration::from_millis(1_500));
+    let out = words[words.iter().position(|word| *word == "--out").unwrap() + 1];
+    await_load(dyno, out);
     disturb(&run);
     let ended = run.wait().unwrap();
     assert!(matches!(ended.code(), Some(0 | 5)), "{ended}");
@@ -163,7 +178,7 @@ fn a_clock_that_jumps() {
     command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
     let mut run =
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(1_500));
+    await_load(&dyno, "jumped");
     std::fs::write(&offset, "+5\n").unwrap();
     let ended = run.wait().unwrap();
     assert!(matches!(ended.code(), Some(0 | 5)), "{ended}");

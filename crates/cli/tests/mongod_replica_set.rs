@@ -82,3 +82,19 @@ operations:
     assert_eq!(sum, arrivals(measured));
     assert!(outcome(measured, "ok") > 2_000, "{measured}");
 }
+
+/// Two copies by a majority, looked up on every member.
+#[test]
+fn an_ingest_rate_is_proven() {
+    let Some((_members, uri)) = replica_set() else {
+        return skip_because("a proof on a replica set of mongod", "mongod is not on PATH");
+    };
+    let dyno = Dyno::new();
+    let words = ["-n", "3000", "--batch", "100", "--require-rate", "1", "--durable", "--quiet", "--out", "p"];
+    assert_exit(&dyno.run(&[&["prove", "ingest", &uri][..], &words].concat()), &[0]);
+    let text = std::fs::read(dyno.path("p").join("proof.json")).unwrap();
+    let found: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    let copies = found["copies"].as_array().unwrap();
+    assert_eq!(copies.len(), 3, "{found}");
+    assert!(copies.iter().all(|copy| copy["found"] == 3_000), "{found}");
+}

@@ -113,7 +113,10 @@ fn a_router_that_goes_away_is_passed_over_until_it_answers() {
     let uri = format!("mongodb://{},{}/t?heartbeatFrequencyMS=500", stays.serve(), goes.serve());
     let away = goes.clone();
     std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(1_500));
+        while away.found() == 0 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        std::thread::sleep(Duration::from_millis(1_000));
         away.away.store(true, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(1_500));
         away.finds.store(0, Ordering::Relaxed);

@@ -76,7 +76,7 @@ fn copies_that_are_not_there_are_not_claimed() {
     let alone = dyno.run(&["prove", "ingest", &uri, "-n", "100", "--quiet", "--out", "a"]);
     assert_exit(&alone, &[2]);
     assert!(stderr(&alone).contains("replicas online: 0"), "{}", stderr(&alone));
-    let other = dyno.run(&["prove", "ingest", "sqlite:x.db", "-n", "100", "--out", "b"]);
+    let other = dyno.run(&["prove", "ingest", "null:", "-n", "100", "--out", "b"]);
     assert_exit(&other, &[2]);
     let gone = dyno.run(&["prove", "ingest", "redis://127.0.0.1:1", "-n", "100", "--out", "c"]);
     assert_exit(&gone, &[3]);
@@ -107,7 +107,12 @@ fn a_copy_that_does_not_answer_is_no_copy() {
     let words =
         ["prove", "ingest", &uri, "-n", "40", "--batch", "10", "--threads", "2", "--patience", "300ms"];
     let child = dyno.start(&[&words[..], &["--require-rate", "1", "--quiet", "--out", "p"]].concat());
-    std::thread::sleep(Duration::from_millis(2_500));
+    // It goes on once every record has been written, and waited for in vain.
+    let end = Instant::now() + Duration::from_secs(60);
+    while primary.cli(&["DBSIZE"]).trim() != "43" && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(1_000));
     common::signal(replica.pid(), "CONT");
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(4));
     let found = paper(&dyno, "p");

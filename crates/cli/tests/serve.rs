@@ -142,6 +142,14 @@ fn what_cannot_be_read_is_said_and_links_that_lead_out_are_not_followed() {
     edit("torn/run.json", &|text| text[..text.len() / 2].to_owned());
     edit("cut/run.json", &|text| text.replacen("\"complete\"", "\"running\"", 1));
     std::fs::remove_file(dyno.path("all/cut/summary.json")).unwrap();
+    // Whatever was written last was written long ago.
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(3_600);
+    for file in ["run.json", "series.csv", "events.jsonl"] {
+        let path = dyno.path("all/cut").join(file);
+        if path.is_file() {
+            std::fs::File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
+        }
+    }
     std::fs::write(dyno.path("secret.json"), "{\"secret\": \"hunter2hunter2\"}").unwrap();
     std::fs::remove_file(dyno.path("all/tricky/summary.json")).unwrap();
     symlink(dyno.path("secret.json"), dyno.path("all/tricky/summary.json")).unwrap();
@@ -162,8 +170,7 @@ fn what_cannot_be_read_is_said_and_links_that_lead_out_are_not_followed() {
         "summary.json: no file",
         "lies below its experiment",
     ] {
-        // The last write of the cut one is a moment ago: it may still count as running.
-        assert!(list.contains(words) || words == "cut off", "{words}: {list}");
+        assert!(list.contains(words), "{words}: {list}");
     }
     assert!(served.get("/dir/newer/report.html").1.contains("update dyno"));
     assert_eq!(served.get("/dir/torn/report.html").0, 422);
@@ -229,5 +236,6 @@ fn interrupting_it_ends_it_at_once() {
     let begun = Instant::now();
     signal(served.child.id(), "INT");
     assert_eq!(served.child.wait().unwrap().code(), Some(130));
-    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    // It does not wait for those who are silent; their time is much longer on any host.
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
 }

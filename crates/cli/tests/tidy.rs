@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Which crates of the workspace each crate may depend on; the architecture's table, which [`ANY`] abbreviates.
 /// Dependencies of tests are free.
-const ALLOWED: [(&str, &[&str]); 15] = [
+const ALLOWED: [(&str, &[&str]); 16] = [
     ("types", &[]),
     ("record", &["types"]),
     ("workload", &["types"]),
@@ -30,6 +30,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
     ("report", &["types", "record", "rundir", "analysis"]),
     ("cli", &[ANY]),
     ("bench", &[ANY]),
+    ("fuzz", &[ANY]),
 ];
 
 /// Stands for every crate.

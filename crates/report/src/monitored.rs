@@ -61,7 +61,8 @@ fn host(out: &mut String, seen: &HostUse) {
     let (received, sent) = (seen.network_received_bytes_per_s, seen.network_sent_bytes_per_s);
     let network =
         (received + sent > 0.0).then(|| format!("network {}/s in, {}/s out", Bytes(received), Bytes(sent)));
-    row(out, "host", vec![Some(cpu), network]);
+    let name = seen.elsewhere.as_ref().map(|name| format!("on {name}"));
+    row(out, "host", vec![name, Some(cpu), network]);
     if let Some(disk) = &seen.disk {
         let each = |name: &str, count: f64, volume: f64, time: Option<f64>| {
             let time = time.map_or(String::new(), |t| format!(" of {}", us(t)));

@@ -35,6 +35,18 @@ fn us(value: f64) -> String {
     Ns((value * 1e3).round() as u64).to_string()
 }
 
+/// What is to be said of a run that has not come to its end.
+pub(crate) fn ending(status: Status) -> Option<&'static str> {
+    match status {
+        Status::Complete => None,
+        Status::Running => {
+            Some("INCOMPLETE: the run was killed or is still under way; this is what it recorded")
+        }
+        Status::Interrupted => Some("INTERRUPTED: this is what was measured until then"),
+        Status::Failed => Some("FAILED: the run ended by an error"),
+    }
+}
+
 /// The whole summary.
 pub fn text(summary: &Summary, style: Style) -> String {
     let mut out = String::new();
@@ -45,13 +57,8 @@ pub fn text(summary: &Summary, style: Style) -> String {
         style.bold(&format!("{} on {}", summary.title, summary.database))
     );
     let _ = writeln!(out, "target {}, {}", summary.target, summary.started);
-    match summary.status {
-        Status::Complete => {}
-        Status::Running => {
-            out.push_str("INCOMPLETE: the run was killed or is still under way; this is what it recorded\n")
-        }
-        Status::Interrupted => out.push_str("INTERRUPTED: this is what was measured until then\n"),
-        Status::Failed => out.push_str("FAILED: the run ended by an error\n"),
+    if let Some(words) = ending(summary.status) {
+        let _ = writeln!(out, "{words}");
     }
     for reason in &summary.verdict.reasons {
         let colour = match reason.trust {

@@ -29,9 +29,15 @@ pub struct DiskUse {
     pub write_us: Option<f64>,
 }
 
-/// What the host of the load generator did. Shares are of all cores' time, 0 to 1.
+/// What the host of the servers did, or of the load generator where there are none of dyno's. Shares are of all cores' time, 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostUse {
+    /// Its name, where it is another than the one that conducted the run.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub elsewhere: Option<String>,
+    /// How many cores it has.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cores: Option<f64>,
     /// Neither idle nor waiting for input or output.
     pub cpu_busy_share: f64,
     /// Idle with input or output under way.

@@ -202,6 +202,12 @@ impl<'a> Element<'a> {
         self.as_f64().is_some_and(|n| n != 0.0)
     }
 
+    /// MongoDB's own time stamp: seconds in the upper half, order within the second in the lower, so that they compare.
+    pub fn as_timestamp(&self) -> Option<u64> {
+        let bytes = self.value.try_into().ok()?;
+        (self.kind == kind::TIMESTAMP).then(|| u64::from_le_bytes(bytes))
+    }
+
     /// The value as text.
     pub fn as_str(&self) -> Option<&'a str> {
         let text = self.value.get(4..self.value.len().checked_sub(1)?)?;

@@ -192,11 +192,7 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
         proof.rounds.iter().map(|round| round.without_acks_s).fold(0.0, f64::max)
     );
     terminal::out(&format!("{out}\nproof: {}\n", folder.display()));
-    Ok(match (signals::interrupted(), paper.met) {
-        (true, _) => Exit::Interrupted,
-        (false, true) => Exit::Ok,
-        (false, false) => Exit::Threshold,
-    })
+    Ok(paper.exit())
 }
 
 fn tests(args: &FailoverArgs, proof: &FailoverProof, figures: &Figures) -> Vec<Tested> {

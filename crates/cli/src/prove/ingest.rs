@@ -7,7 +7,7 @@ use crate::{signals, terminal};
 use clap::{Args, ValueEnum};
 use dyno_engine::Control;
 use dyno_rig::Target;
-use dyno_rig::prove::{Durability, IngestPlan, RedisSet, Written, ingest as write, verify};
+use dyno_rig::prove::{Database, Durability, IngestPlan, MongoSet, RedisSet, ingest as write, verify};
 use dyno_types::units::{parse_bytes, parse_count, parse_duration_ns, parse_rate};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,10 +37,11 @@ impl Size {
 /// `dyno prove ingest`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-A record counts once as many copies have acknowledged it as --copies says: WAIT of Redis, or WAITAOF with --durable. Afterwards \
-every record is looked up on every copy, byte by byte. Exit code 4: the evidence is complete, and the claim is not met.")]
+A record counts once as many copies have acknowledged it as --copies says: WAIT of Redis, or WAITAOF with --durable; write \
+concern majority of MongoDB, with j: true. Of an embedded store a process of its own writes, which is killed at random moments. \
+Afterwards every record is looked up on every copy, byte by byte. Exit code 4: the evidence is complete, and the claim is not met.")]
 pub struct IngestArgs {
-    /// The primary: redis://HOST:PORT
+    /// The primary, redis://HOST:PORT; a replica set, mongodb://HOST:PORT/DATABASE; or an embedded store, such as sqlite:FILE
     pub target: String,
     /// Size, indexes and rate of the published proof
     #[arg(long, value_enum, default_value = "small")]
@@ -54,10 +55,13 @@ pub struct IngestArgs {
     /// Claimed records a second, instead of the size's
     #[arg(long, value_name = "RATE")]
     pub require_rate: Option<String>,
-    /// Copies of every record, the primary's own among them
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    pub copies: usize,
-    /// A copy is in an append-only file on disk, not in memory alone (Redis 7.2 or later)
+    /// Copies of every record, the primary's own among them [default: 2; of an embedded store 1]
+    #[arg(long, value_name = "N")]
+    pub copies: Option<usize>,
+    /// Of an embedded store: how often the process that writes is killed
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub kills: u32,
+    /// A copy is in an append-only file or a journal on disk, not in memory alone (Redis 7.2 or later)
     #[arg(long)]
     pub durable: bool,
     /// How long records are written
@@ -100,12 +104,13 @@ fn usage<T, E: std::fmt::Display>(option: &str, read: Result<T, E>) -> Result<T,
 }
 
 impl IngestArgs {
-    fn plan(&self, run: String) -> Result<(IngestPlan, f64), Failure> {
+    pub(super) fn plan(&self, run: String, copies: usize) -> Result<(IngestPlan, f64), Failure> {
         let (bytes, indexes, rate) = self.size.figures();
         let span = |option: &str, text: &str| {
             usage(option, parse_duration_ns(text, 1_000_000_000)).map(Duration::from_nanos)
         };
-        if self.copies == 0 || self.threads == 0 || self.batch == 0 {
+        let copies = self.copies.unwrap_or(copies);
+        if copies == 0 || self.threads == 0 || self.batch == 0 {
             return Err(Failure::Usage("--copies, --threads, --batch: expected 1 or more".into()));
         }
         let records =
@@ -118,7 +123,7 @@ impl IngestArgs {
                 None => bytes,
             },
             indexes: self.indexes.unwrap_or(indexes),
-            copies: self.copies,
+            copies,
             durability: if self.durable { Durability::Disk } else { Durability::Memory },
             patience: span("--patience", &self.patience)?,
             duration: if records.is_some() { None } else { Some(span("--duration", &self.duration)?) },
@@ -137,14 +142,20 @@ impl IngestArgs {
 
 /// The command.
 pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
-    let (plan, claimed) = args.plan(run_name()?)?;
-    let folder = paper::folder(args.out.as_ref(), "proof-ingest")?;
-    let Target::Redis(options) = Target::parse(&args.target)? else {
-        let words = "dyno prove ingest: expected redis://HOST:PORT; other databases are not proven yet";
-        return Err(Failure::Usage(words.into()));
+    let refused =
+        |why: String| Failure::Usage(format!("{}: {why}", dyno_rundir::mask::mask_uris(&args.target)));
+    let database: Box<dyn Database> = match Target::parse(&args.target)? {
+        Target::Redis(options) => Box::new(RedisSet::of(&options).map_err(refused)?),
+        Target::Mongo(options) => Box::new(MongoSet::of(*options).map_err(refused)?),
+        Target::Store(uri) => return super::embedded::prove(args, &uri),
+        _ => {
+            let words = "expected redis://, mongodb:// or an embedded store such as sqlite:FILE";
+            return Err(Failure::Usage(format!("dyno prove ingest {}: {words}", args.target)));
+        }
     };
-    let set = RedisSet::of(&options).map_err(|why| Failure::Usage(format!("{}: {why}", args.target)))?;
-    let pre_checks = set.pre_checks(plan.copies, plan.durability).map_err(Failure::Unreachable)?;
+    let (plan, claimed) = args.plan(run_name()?, 2)?;
+    let folder = paper::folder(args.out.as_ref(), "proof-ingest")?;
+    let pre_checks = database.pre_checks(plan.copies, plan.durability).map_err(Failure::Unreachable)?;
     if let Some(broken) = pre_checks.iter().find(|check| !check.held) {
         let words = format!(
             "{}: {}: there cannot be {} copies; --copies 1 proves a single one",
@@ -152,25 +163,18 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
         );
         return Err(Failure::Usage(words));
     }
-    let replicas = set.replicas().map_err(Failure::Unreachable)?;
+    let replicas = database.replicas().map_err(Failure::Unreachable)?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let started = crate::run::now();
-    let mut before = 0;
-    let mut on_second = |seconds: f64, done: u64| {
-        if !args.quiet {
-            let line = format!(
-                "{seconds:>6.0} s  {:>12} records, {:>9}/s",
-                figure(done as f64),
-                figure((done - before) as f64)
-            );
-            terminal::note(&line);
-        }
-        before = done;
-    };
-    let written = write(&set, &plan, &control, &mut on_second);
-    let copies =
-        verify(&set, &replicas, &plan, &written.ledger, plan.patience).map_err(Failure::Unreachable)?;
+    database.prepare(&plan).map_err(Failure::Unreachable)?;
+    let written = write(database.as_ref(), &plan, &control, &mut progress(args.quiet));
+    let copies = verify(database.as_ref(), &replicas, &plan, &written.ledger, plan.patience);
+    if !args.keep
+        && let Err(why) = database.remove(&plan, &written.ledger)
+    {
+        terminal::warn(&format!("the proof's records could not be removed: {why}"));
+    }
     let figures = Figures::of(&written.ledger, &written.course, &copies);
     let tests = tests(&plan, claimed, &figures, &copies);
     let paper = Paper {
@@ -188,44 +192,49 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
         tests,
         troubles: written.troubles.clone(),
         limits: limits(&plan),
-        more: More {
-            record_bytes: plan.record_bytes,
-            indexes: plan.indexes,
-            batch: plan.batch,
-            threads: plan.workers,
-        },
+        more: More::of(&plan),
     };
     paper.write(&folder, &written.ledger, &[], args.sign.as_deref())?;
-    if !args.keep {
-        remove(&set, &plan, &written);
-    }
     terminal::out(&words(&paper, &folder));
-    Ok(match (signals::interrupted(), paper.met) {
-        (true, _) => Exit::Interrupted,
-        (false, true) => Exit::Ok,
-        (false, false) => Exit::Threshold,
-    })
+    Ok(paper.exit())
+}
+
+/// Tells of each second.
+pub(super) fn progress(quiet: bool) -> impl FnMut(f64, u64) + Send {
+    let mut before = 0;
+    move |seconds, done| {
+        if !quiet {
+            let (all, now) = (figure(done as f64), figure((done - before) as f64));
+            terminal::note(&format!("{seconds:>6.0} s  {all:>12} records, {now:>9}/s"));
+        }
+        before = done;
+    }
 }
 
 /// What belongs to this kind of proof alone.
 #[derive(Clone, Debug, serde::Serialize)]
-struct More {
+pub(super) struct More {
     record_bytes: usize,
     indexes: usize,
     batch: u64,
     threads: u32,
 }
 
-fn remove(set: &RedisSet, plan: &IngestPlan, written: &Written) {
-    if let Err(why) = set.remove(plan, &written.ledger) {
-        terminal::warn(&format!("the proof's records could not be removed: {why}"));
+impl More {
+    pub(super) fn of(plan: &IngestPlan) -> Self {
+        More {
+            record_bytes: plan.record_bytes,
+            indexes: plan.indexes,
+            batch: plan.batch,
+            threads: plan.workers,
+        }
     }
 }
 
 fn durability(plan: &IngestPlan) -> &'static str {
     match plan.durability {
         Durability::Memory => "in memory",
-        Durability::Disk => "in the append-only file on disk",
+        Durability::Disk => "in a log on disk",
     }
 }
 
@@ -245,7 +254,8 @@ fn claim(plan: &IngestPlan, rate: f64) -> Claim {
     }
 }
 
-fn tests(
+/// The claims that every proof of a rate has.
+pub(super) fn tests(
     plan: &IngestPlan,
     claimed: f64,
     figures: &Figures,
@@ -266,11 +276,20 @@ fn tests(
             ),
         ),
         test(
-            "every acknowledged record is on as many copies as claimed, byte by byte, in every index",
+            "every acknowledged record is on as many copies as claimed, byte by byte, and every index has as many entries",
             whole >= plan.copies,
             format!("{whole} whole copies of {}", copies.len()),
         ),
         test("all copies are alike", alike, format!("{} digests compared", copies.len())),
+        test(
+            "as many records as asked for",
+            plan.records
+                .is_none_or(|all| figures.acknowledged + figures.indeterminate + figures.failed == all),
+            format!(
+                "{} written",
+                figure((figures.acknowledged + figures.indeterminate + figures.failed) as f64)
+            ),
+        ),
         test(
             "every record's fate is known",
             figures.indeterminate == 0 && figures.failed == 0,
@@ -290,7 +309,7 @@ fn limits(plan: &IngestPlan) -> Vec<String> {
     all
 }
 
-fn words<E: serde::Serialize>(paper: &Paper<E>, folder: &std::path::Path) -> String {
+pub(super) fn words<E: serde::Serialize>(paper: &Paper<E>, folder: &std::path::Path) -> String {
     let mut out = format!("{}\n{}\n\n", paper.word().1, paper.claim.words);
     for test in &paper.tests {
         out += &format!("  {} {}: {}\n", if test.held { "+" } else { "-" }, test.test, test.found);

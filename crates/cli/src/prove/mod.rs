@@ -1,5 +1,6 @@
 //! `dyno prove`: numbers that can be put on a table and defended.
 
+mod embedded;
 mod failover;
 mod ingest;
 mod paper;
@@ -21,6 +22,9 @@ pub enum What {
     Ingest(ingest::IngestArgs),
     /// No acknowledged record is lost when primaries are killed under load
     Failover(failover::FailoverArgs),
+    /// Writes to an embedded store as it is told on standard input; dyno starts it itself, to kill it
+    #[command(hide = true)]
+    Writer,
 }
 
 /// The command.
@@ -28,6 +32,7 @@ pub fn prove(args: &ProveArgs) -> Result<Exit, Failure> {
     match &args.what {
         What::Ingest(args) => ingest::ingest(args),
         What::Failover(args) => failover::failover(args),
+        What::Writer => embedded::writer(),
     }
 }
 

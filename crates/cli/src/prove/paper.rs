@@ -1,6 +1,6 @@
 //! The papers of a proof: JSON, ledger, a page, and the digests of them all.
 
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use dyno_report::html::{Part, plain_page};
 use dyno_rig::prove::{Copy, Course, Ledger, PreCheck};
 use serde::Serialize;
@@ -158,6 +158,15 @@ impl<E: Serialize> Paper<E> {
         }
     }
 
+    /// How the command ends.
+    pub fn exit(&self) -> Exit {
+        match (self.interrupted, self.met) {
+            (true, _) => Exit::Interrupted,
+            (false, true) => Exit::Ok,
+            (false, false) => Exit::Threshold,
+        }
+    }
+
     fn page(&self, extra: &[Part]) -> String {
         let (class, word) = self.word();
         let rows = |all: Vec<[String; 3]>| all.into_iter().map(Vec::from).collect::<Vec<_>>();
@@ -231,7 +240,11 @@ fn row(copy: &Copy) -> Vec<String> {
         copy.wrong.to_string(),
         copy.indeterminate_found.to_string(),
         if entries.is_empty() { "-".into() } else { entries.join(" ") },
-        copy.caught_up_s.map_or("not".into(), |s| format!("{s:.3}")),
+        match (&copy.trouble, copy.caught_up_s) {
+            (Some(why), _) => format!("not looked at to the end: {why}"),
+            (None, None) => "not".into(),
+            (None, Some(seconds)) => format!("{seconds:.3}"),
+        },
     ]
 }
 

@@ -58,11 +58,15 @@ fn size(text: &str) -> String {
 }
 
 /// The same as a number of CPUs.
-fn cpus(text: &str) -> f64 {
-    match text.strip_suffix('m') {
-        Some(thousandths) => thousandths.parse::<f64>().unwrap_or(0.0) / 1e3,
-        None => text.parse().unwrap_or(0.0),
-    }
+fn cpus(flag: &str, text: &str) -> Result<f64, String> {
+    let (number, factor) = match text.strip_suffix('m') {
+        Some(thousandths) => (thousandths, 1e-3),
+        None => (text, 1.0),
+    };
+    let number: Result<f64, _> = number.parse();
+    number
+        .map(|number| number * factor)
+        .map_err(|_| format!("{flag} {text}: expected CPUs such as 4 or 500m"))
 }
 
 impl Draft<'_> {
@@ -131,7 +135,7 @@ impl Draft<'_> {
             self.put("server.limits.memory", json!(size(&limit)), "-lr");
         }
         if let Some(limit) = quantity("-lc", self.value("limit-cpu"))? {
-            self.put("server.limits.cpus", json!(cpus(&limit)), "-lc");
+            self.put("server.limits.cpus", json!(cpus("-lc", &limit)?), "-lc");
         }
         let elsewhere = [
             "context",

@@ -106,8 +106,9 @@ const EMBEDDED: [(&str, &str); 6] = [
     ("sqlite", "sqlite:{dir}/bench.sqlite?cache={cache_each}"),
     ("redb", "redb:{dir}/bench.redb?cache={cache}"),
     ("fjall", "fjall:{dir}/bench?cache={cache}"),
-    ("lmdb", "lmdb:{dir}/bench"),
-    ("rocksdb", "rocksdb:{dir}/bench?cache={cache}&memtable={memtable}"),
+    // Reading ahead pushes out of little memory what is needed.
+    ("lmdb", "lmdb:{dir}/bench?readahead=false"),
+    ("rocksdb", "rocksdb:{dir}/bench?cache={cache}&memtable={memtable}&memtables={memtable}"),
     ("wiredtiger", "wiredtiger:{dir}/bench?cache={cache}"),
 ];
 

@@ -73,11 +73,13 @@ impl Seen<'_> {
     fn host(&self, charts: &mut Vec<Chart>) {
         let state = |name: &str| format!("cpu.{name}_s");
         let states: Vec<&str> = BUSY.iter().copied().chain(["idle", "iowait", "steal"]).collect();
-        let known: Vec<&str> =
-            states.into_iter().filter(|name| self.recording.series("host", &state(name)).is_some()).collect();
+        let known: Vec<&str> = states
+            .into_iter()
+            .filter(|name| self.recording.series(self.recording.host(), &state(name)).is_some())
+            .collect();
         let mut whole: Vec<Point> = Vec::new();
         for name in &known {
-            let points = self.points("host", &state(name));
+            let points = self.points(self.recording.host(), &state(name));
             if whole.is_empty() {
                 whole = points;
             } else if whole.len() == points.len() {
@@ -89,29 +91,36 @@ impl Seen<'_> {
         }
         let busy: Vec<String> =
             known.iter().filter(|name| BUSY.contains(name)).map(|name| state(name)).collect();
-        let share = |names: &[String], label: &str| self.sum("host", names, label, Some(&whole));
+        let share =
+            |names: &[String], label: &str| self.sum(self.recording.host(), names, label, Some(&whole));
         let cpu = vec![
             share(&busy, "busy"),
             share(&[state("iowait")], "waiting for disks"),
             share(&[state("steal")], "taken by the hypervisor"),
         ];
         charts.extend(Chart::plain("host-cpu", "Host: CPU", "% of all cores", cpu));
-        let available = vec![self.series("host", "memory.available_bytes", "available", 1.0 / 1_048_576.0)];
+        let available = vec![self.series(
+            self.recording.host(),
+            "memory.available_bytes",
+            "available",
+            1.0 / 1_048_576.0,
+        )];
         charts.extend(Chart::plain("host-memory", "Host: memory", "MiB", available));
         self.devices("disk.", ".busy_s", charts);
         self.devices("network.", ".sent_bytes", charts);
-        let some = |what: &str| self.series("host", &format!("pressure.{what}.some_s"), what, 100.0);
+        let some =
+            |what: &str| self.series(self.recording.host(), &format!("pressure.{what}.some_s"), what, 100.0);
         let pressure = vec![some("cpu"), some("io"), some("memory")];
         charts.extend(Chart::plain("pressure", "Host: pressure (some task waits)", "% of time", pressure));
     }
 
     /// Disks or interfaces; the choice is the device, the busiest first.
     fn devices(&self, prefix: &str, suffix: &str, charts: &mut Vec<Chart>) {
-        let names = self.recording.names("host");
+        let names = self.recording.names(self.recording.host());
         let found =
             names.filter_map(|name| name.strip_prefix(prefix)?.strip_suffix(suffix).map(str::to_owned));
         let work = |name: &str| {
-            self.points("host", &format!("{prefix}{name}{suffix}"))
+            self.points(self.recording.host(), &format!("{prefix}{name}{suffix}"))
                 .iter()
                 .filter_map(|(_, v)| *v)
                 .sum::<f64>()
@@ -124,7 +133,7 @@ impl Seen<'_> {
             s: parts
                 .iter()
                 .map(|(what, label, factor)| {
-                    self.series("host", &format!("{prefix}{name}.{what}"), label, *factor)
+                    self.series(self.recording.host(), &format!("{prefix}{name}.{what}"), label, *factor)
                 })
                 .filter(|series| series.v.iter().any(Option::is_some))
                 .collect(),

@@ -25,6 +25,8 @@ pub(crate) struct Document {
     standing: bool,
     cells: usize,
     entries: Vec<Entry>,
+    /// That a run has not come to its end.
+    ending: Option<&'static str>,
     /// Runs that gave nothing, and why.
     missing: Vec<String>,
     notes: Vec<String>,
@@ -64,6 +66,7 @@ pub fn of_run(dir: &RunDir, summary: &Summary, recording: Option<&Recording>, no
         standing: false,
         cells: 1,
         entries: vec![Entry::of(dir, summary, recording, (format!("{product}-1"), 1, String::new()))],
+        ending: crate::summary::ending(summary.status),
         missing: Vec::new(),
         notes: notes.to_vec(),
     };
@@ -84,6 +87,8 @@ pub fn of_experiment(dir: &ExperimentDir) -> String {
         standing: dir.standing,
         cells: dir.cells.len(),
         entries: Vec::new(),
+        ending: (!dir.complete && !dir.standing)
+            .then_some("INCOMPLETE: the experiment has not come to its end"),
         missing: Vec::new(),
         notes: Vec::new(),
     };
@@ -93,12 +98,8 @@ pub fn of_experiment(dir: &ExperimentDir) -> String {
             Err(why) => document.missing.push(format!("{}: {why}", ended.dir)),
         }
     }
-    match (dir.complete, dir.standing) {
-        (_, true) => {
-            document.notes.push("figures of operations: servers were loaded and left running".into())
-        }
-        (false, _) => document.notes.push("the experiment has not come to its end".into()),
-        (true, _) => {}
+    if dir.standing {
+        document.notes.push("figures of operations: servers were loaded and left running".into());
     }
     document.entries.sort_by(|a, b| (a.cell, a.repetition, &a.point).cmp(&(b.cell, b.repetition, &b.point)));
     document.text()

@@ -200,6 +200,9 @@ impl Document {
         let mut bullet = |text: String| {
             let _ = writeln!(out, "  * {}", esc(&text));
         };
+        if let Some(words) = self.ending {
+            bullet(words.to_owned());
+        }
         if let Some(records) = records {
             bullet(format!("Number of rows is {records:.0}."));
         }

@@ -55,7 +55,8 @@ impl Reached {
 /// Hosts that were reached so far.
 #[derive(Default)]
 pub(super) struct Hosts {
-    known: BTreeMap<(String, Option<String>), Reached>,
+    /// By way, since the same name may mean another host in another inventory, and folder.
+    known: BTreeMap<(SshHost, Option<String>), Reached>,
 }
 
 impl Hosts {
@@ -67,16 +68,16 @@ impl Hosts {
                 wanted.push(host);
             }
         }
-        let key = |host: &Host| (host.name.clone(), ssh.directory.clone());
-        let mut new = Vec::new();
-        for host in wanted.iter().filter(|host| !self.known.contains_key(&key(host))) {
-            new.push((key(host), SshHost::new(host, ssh.config.as_deref().map(Path::new))?));
+        let mut keys = Vec::new();
+        for host in &wanted {
+            keys.push((SshHost::new(host, ssh.config.as_deref().map(Path::new))?, ssh.directory.clone()));
         }
+        let new: Vec<_> = keys.iter().filter(|key| !self.known.contains_key(key)).cloned().collect();
         // Each copy waits for its host alone.
         let deployed: Vec<Result<String, RemoteError>> = std::thread::scope(|scope| {
-            let way = |(_, way)| scope.spawn(move || deploy(way, program, ssh.directory.as_deref()));
-            let all: Vec<_> = new.iter().map(|(key, one)| way((key, one))).collect();
-            let lost = |(_, one): &(_, SshHost)| RemoteError::Failed {
+            let way = |way| scope.spawn(move || deploy(way, program, ssh.directory.as_deref()));
+            let all: Vec<_> = new.iter().map(|(one, _)| way(one)).collect();
+            let lost = |(one, _): &(SshHost, _)| RemoteError::Failed {
                 host: one.name.clone(),
                 words: "the program could not be copied".into(),
             };
@@ -85,11 +86,11 @@ impl Hosts {
                 .map(|(thread, one)| thread.join().unwrap_or_else(|_| Err(lost(one))))
                 .collect()
         });
-        for ((key, way), program) in new.into_iter().zip(deployed) {
-            let directory = ssh.directory.clone();
-            self.known.insert(key, Reached { way: Way::Ssh(way), program: program?, directory });
+        for (key, program) in new.into_iter().zip(deployed) {
+            let (way, directory) = (Way::Ssh(key.0.clone()), key.1.clone());
+            self.known.insert(key, Reached { way, program: program?, directory });
         }
-        Ok(wanted.iter().filter_map(|host| self.known.get(&key(host)).cloned()).collect())
+        Ok(keys.iter().filter_map(|key| self.known.get(key).cloned()).collect())
     }
 }
 

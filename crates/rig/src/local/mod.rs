@@ -33,7 +33,7 @@ pub use error::LocalError;
 pub use launch::Confinement;
 pub use machine::Machine;
 pub(crate) use needs::{budgets as asked_memory, program, version_of};
-pub(crate) use resp::{Client as RespClient, Reply as RespReply};
+pub(crate) use resp::{Client as RespClient, Failed as RespFailed, Reply as RespReply};
 pub(crate) use server::{Beginning, volume};
 pub use server::{Server, room};
 pub(crate) use storage::run_under;

@@ -28,6 +28,23 @@ impl Reply {
 /// Longest text and longest list that are believed.
 const LIMIT: usize = 64 << 20;
 
+/// Why there is no reply to use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failed {
+    /// The server has answered with an error.
+    Said(String),
+    /// Nothing more can be expected of the connection.
+    Lost(String),
+}
+
+impl Failed {
+    pub(crate) fn words(self) -> String {
+        match self {
+            Failed::Said(words) | Failed::Lost(words) => words,
+        }
+    }
+}
+
 /// A connection.
 pub(crate) struct Client {
     stream: BufReader<TcpStream>,
@@ -71,42 +88,51 @@ impl Client {
     }
 
     /// The next reply; an error reply is an error.
-    pub(crate) fn next(&mut self) -> Result<Reply, String> {
+    pub(crate) fn next(&mut self) -> Result<Reply, Failed> {
         self.reply(0)
     }
 
     /// Sends a command and takes its reply; an error reply is an error.
     pub(crate) fn call(&mut self, words: &[&str]) -> Result<Reply, String> {
         self.send(words)?;
-        self.reply(0)
-            .map_err(|why| format!("{}: {why}", words.join(" ").chars().take(60).collect::<String>()))
+        // The first word alone: others may be secrets.
+        let name = words.first().copied().unwrap_or_default();
+        self.reply(0).map_err(|why| format!("{name}: {}", why.words()))
     }
 
-    fn reply(&mut self, depth: usize) -> Result<Reply, String> {
+    fn reply(&mut self, depth: usize) -> Result<Reply, Failed> {
         let mut line = String::new();
-        self.stream.read_line(&mut line).map_err(|e| e.to_string())?;
+        self.stream.read_line(&mut line).map_err(lost)?;
         let line = line.trim_end_matches(['\r', '\n']);
         if !line.is_char_boundary(1) || line.is_empty() || depth > 8 {
-            return Err("the connection was closed, or speaks another protocol".into());
+            return Err(Failed::Lost("the connection was closed, or speaks another protocol".into()));
         }
         let (kind, rest) = line.split_at(1);
-        let length = || rest.parse::<i64>().map_err(|_| format!("{line:?} is no reply"));
+        let length = || rest.parse::<i64>().map_err(|_| Failed::Lost(format!("{line:?} is no reply")));
         match kind {
             "+" | ":" => Ok(Reply::Text(rest.to_owned())),
-            "-" => Err(rest.to_owned()),
+            "-" => Err(Failed::Said(rest.to_owned())),
             "$" | "*" => match usize::try_from(length()?) {
                 Err(_) => Ok(Reply::Null),
-                Ok(long) if long > LIMIT => Err(format!("{line:?} is too long")),
+                Ok(long) if long > LIMIT => Err(Failed::Lost(format!("{line:?} is too long"))),
                 Ok(count) if kind == "*" => {
                     (0..count).map(|_| self.reply(depth + 1)).collect::<Result<_, _>>().map(Reply::List)
                 }
                 Ok(long) => {
                     let mut text = vec![0; long + 2];
-                    self.stream.read_exact(&mut text).map_err(|e| e.to_string())?;
+                    self.stream.read_exact(&mut text).map_err(lost)?;
                     Ok(Reply::Text(String::from_utf8_lossy(&text[..long]).into_owned()))
                 }
             },
-            _ => Err(format!("{line:?} is no reply of Redis")),
+            _ => Err(Failed::Lost(format!("{line:?} is no reply of Redis"))),
         }
+    }
+}
+
+fn lost(error: std::io::Error) -> Failed {
+    use std::io::ErrorKind::{TimedOut, WouldBlock};
+    match error.kind() {
+        WouldBlock | TimedOut => Failed::Lost("no answer in time".into()),
+        _ => Failed::Lost(error.to_string()),
     }
 }

@@ -1,16 +1,17 @@
 //! Commands that prepare a workload or look after it: indexes, counts, drops, figures of collections.
 
-use super::Nothing;
+use super::line::{MongoLine, Unanswered};
 use crate::official::OfficialDeployment;
-use crate::probe::{Failure, Heard, converse};
 use dyno_engine::net::TlsConfig;
+use dyno_types::Endpoint;
 use dyno_types::bson::{self, kind};
-use dyno_types::{Driver, Endpoint, Hello};
-use dyno_wire::mongodb::{
-    Deployment, MongoDriver, MongoOptions, describe, is_ok, put_command, take_document,
-};
+use dyno_wire::mongodb::{Deployment, MongoOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a command may take.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Most collections that are asked for their figures.
 const COLLECTIONS: usize = 64;
@@ -262,40 +263,7 @@ impl MongoAdmin {
 
 impl Direct {
     fn run_on(&self, database: &str, fields: &dyn Fn(&mut Vec<u8>)) -> Result<Vec<u8>, String> {
-        let driver = MongoDriver::new(self.options.clone(), Arc::new(Nothing), self.deployment.clone());
-        let mut driver = driver.map_err(|refused| refused.0)?;
-        let (mut opening, mut answer) = (Vec::new(), Vec::new());
-        driver.hello(0, 0, &mut opening);
-        let mut greeted = Some(0u16);
-        let talk = converse(self.tls.as_ref(), &self.endpoint, opening, &mut |received, out| {
-            loop {
-                let Some(reply) = greeted else {
-                    return match take_document(received) {
-                        Ok(None) => Heard::Need,
-                        Ok(Some(document)) => {
-                            answer = document;
-                            Heard::Done
-                        }
-                        Err(_) => Heard::Refused("what answered does not speak MongoDB's protocol".into()),
-                    };
-                };
-                match driver.greeted(0, 0, reply, received, out) {
-                    Hello::Need => return Heard::Need,
-                    Hello::Refused(_, words) => return Heard::Refused(words),
-                    Hello::Reply { used, more } => {
-                        received.drain(..used);
-                        greeted = more.then_some(reply + 1);
-                        if !more {
-                            put_command(out, database, fields);
-                        }
-                    }
-                }
-            }
-        });
-        match talk {
-            Ok(()) if is_ok(bson::find(&answer, "ok")) => Ok(answer),
-            Ok(()) => Err(describe(&answer).1),
-            Err(Failure::Absent(why) | Failure::Final(why)) => Err(format!("{}: {why}", self.endpoint)),
-        }
+        let mut line = MongoLine::open(&self.options, self.tls.as_ref(), &self.endpoint, &self.deployment)?;
+        line.call(database, PATIENCE, fields).map_err(Unanswered::words)
     }
 }

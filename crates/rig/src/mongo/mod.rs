@@ -1,8 +1,10 @@
 //! What there is to know of a MongoDB deployment before a run: who its nodes are, and what they say of themselves.
 
 mod admin;
+mod line;
 
 pub use admin::MongoAdmin;
+pub(crate) use line::{MongoLine, Unanswered};
 
 use crate::probe::{Failure, Heard, converse, first_that_answers, resolve};
 use crate::target::TargetError;
@@ -158,7 +160,7 @@ fn ask_all(
 }
 
 /// `host:port` as members name each other.
-fn address(text: &str) -> Address {
+pub(crate) fn address(text: &str) -> Address {
     let (host, port) = text.rsplit_once(':').unwrap_or((text, "27017"));
     Address::Tcp(host.trim_matches(['[', ']']).to_owned(), port.parse().unwrap_or(27017))
 }

@@ -1,12 +1,15 @@
 //! Writing: threads with a connection each, batch by batch, every batch acknowledged before the next.
 
+use super::database::{Database, Durability, Fate, Part};
 use super::ledger::{Ledger, Status};
 use super::records::Records;
-use super::redis::{Durability, Fate, RedisSet};
 use dyno_engine::Control;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// How long a worker looks for a primary.
+const GIVE_UP: Duration = Duration::from_secs(90);
 
 /// What is to be written.
 #[derive(Clone, Debug)]
@@ -42,6 +45,14 @@ impl IngestPlan {
         Records { run: self.run.clone(), bytes: self.record_bytes, indexes: self.indexes, seed: self.seed }
     }
 
+    /// Records of a worker; very many if their number is not fixed.
+    pub(super) fn share(&self, worker: u32) -> u64 {
+        let workers = u64::from(self.workers);
+        // Below what an embedded store's keys can hold.
+        let many = 1 << 39;
+        self.records.map_or(many, |all| all / workers + u64::from(u64::from(worker) < all % workers))
+    }
+
     /// Bytes of a record as they are sent: names, scores and protocol left out.
     pub fn size(&self) -> usize {
         self.record_bytes
@@ -53,6 +64,8 @@ impl IngestPlan {
 pub struct Course {
     /// Of each acknowledged batch: nanoseconds since the first sending, records, nanoseconds that it took.
     pub batches: Vec<(u64, u64, u64)>,
+    /// When writing ended, nanoseconds since the first sending: the last acknowledgement may be long before it.
+    pub end_ns: u64,
 }
 
 impl Course {
@@ -63,7 +76,8 @@ impl Course {
 
     /// Acknowledged records of each window of `seconds`; the last, which is a part, is left out.
     pub fn windows(&self, seconds: u64) -> Vec<u64> {
-        let whole = (self.seconds() / seconds as f64).floor() as usize;
+        let end = self.seconds().max(self.end_ns as f64 / 1e9);
+        let whole = (end / seconds as f64).floor() as usize;
         let mut all = vec![0; whole];
         for (at, records, _) in &self.batches {
             if let Some(window) = all.get_mut((at / 1_000_000_000 / seconds) as usize) {
@@ -76,6 +90,7 @@ impl Course {
     /// Times without any acknowledgement that are longer than `least`: begin and length, seconds.
     pub fn stalls(&self, least: Duration) -> Vec<(f64, f64)> {
         let mut at: Vec<u64> = self.batches.iter().map(|(at, ..)| *at).collect();
+        at.push(self.end_ns);
         at.sort_unstable();
         let gaps = std::iter::once(&0)
             .chain(&at)
@@ -104,23 +119,10 @@ pub struct Written {
     pub troubles: BTreeMap<String, u64>,
 }
 
-/// Where a worker finds the primary now.
-pub(super) type Primary<'a> = &'a (dyn Fn() -> Result<RedisSet, String> + Sync);
-
-/// Writes to one primary.
+/// Writes until the plan's end or until `control` stops, to whoever is primary; `on_second` hears seconds and records so far.
 pub fn ingest(
-    set: &RedisSet,
+    database: &dyn Database,
     plan: &IngestPlan,
-    control: &Control,
-    on_second: &mut (dyn FnMut(f64, u64) + Send),
-) -> Written {
-    write(plan, &|| Ok(set.clone()), control, on_second)
-}
-
-/// Writes until the plan's end or until `control` stops.
-pub(super) fn write(
-    plan: &IngestPlan,
-    primary: Primary<'_>,
     control: &Control,
     on_second: &mut (dyn FnMut(f64, u64) + Send),
 ) -> Written {
@@ -131,7 +133,7 @@ pub(super) fn write(
             .map(|worker| {
                 let whole = &whole;
                 scope.spawn(move || {
-                    let own = Worker { plan, primary, control, whole, begun, worker }.run();
+                    let own = Worker { plan, database, control, whole, begun, worker }.run();
                     let mut all = whole.lock().unwrap_or_else(PoisonError::into_inner);
                     all.ledger.merge(own);
                 })
@@ -149,12 +151,14 @@ pub(super) fn write(
             }
         }
     });
-    whole.into_inner().unwrap_or_else(PoisonError::into_inner)
+    let mut written = whole.into_inner().unwrap_or_else(PoisonError::into_inner);
+    written.course.end_ns = begun.elapsed().as_nanos() as u64;
+    written
 }
 
 struct Worker<'a> {
     plan: &'a IngestPlan,
-    primary: Primary<'a>,
+    database: &'a dyn Database,
     control: &'a Control,
     whole: &'a Mutex<Written>,
     begun: Instant,
@@ -162,17 +166,9 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    /// Records of this worker, if their number is fixed.
-    fn share(&self) -> u64 {
-        let workers = u64::from(self.plan.workers);
-        self.plan
-            .records
-            .map_or(u64::MAX, |all| all / workers + u64::from(u64::from(self.worker) < all % workers))
-    }
-
     fn goes_on(&self, number: u64) -> bool {
         let in_time = self.plan.duration.is_none_or(|duration| self.begun.elapsed() < duration);
-        number < self.share() && in_time && !self.control.stopping()
+        number < self.plan.share(self.worker) && in_time && !self.control.stopping()
     }
 
     /// Waits until the next batch is due.
@@ -195,26 +191,31 @@ impl Worker<'_> {
     fn run(&self) -> Ledger {
         let (records, plan) = (self.plan.contents(), self.plan);
         let mut ledger = Ledger::default();
-        let (mut client, mut number) = (None, 0);
+        let (mut client, mut number, mut connected) = (None, 0, Instant::now());
         while self.goes_on(number) {
             self.pace(number);
             if client.is_none() {
-                match (self.primary)().and_then(|set| set.connect(set.primary)) {
+                match (self.database.primary())
+                    .and_then(|primary| self.database.connect(&primary, plan.patience))
+                {
                     Ok(one) => client = Some(one),
                     Err(why) => {
                         self.trouble(why);
+                        if connected.elapsed() > GIVE_UP {
+                            self.trouble(format!("given up after {} s without a primary", GIVE_UP.as_secs()));
+                            break;
+                        }
                         std::thread::sleep(Duration::from_millis(50));
                         continue;
                     }
                 }
             }
             let Some(open) = &mut client else { continue };
-            let to = (number + plan.batch).min(self.share());
-            let sent = Instant::now();
-            let copies = (plan.copies, plan.durability, plan.patience);
-            let fate = RedisSet::put(open, &records, (self.worker, number, to), copies);
-            let status = match fate {
-                Fate::Acknowledged => {
+            connected = Instant::now();
+            let to = (number + plan.batch).min(self.plan.share(self.worker));
+            let part = Part { worker: self.worker, from: number, to };
+            let status = match open.put(&records, part, plan) {
+                Fate::Acknowledged(sent) => {
                     let at = self.begun.elapsed().as_nanos() as u64;
                     let mut all = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
                     all.course.batches.push((at, to - number, sent.elapsed().as_nanos() as u64));
@@ -248,9 +249,12 @@ mod tests {
     fn windows_and_stalls() {
         let second = 1_000_000_000;
         let batches = vec![(second / 2, 10, 5), (3 * second, 20, 7), (7 * second / 2, 30, 9)];
-        let course = Course { batches };
-        assert_eq!(course.windows(1), [10, 0, 0]);
+        let mut course = Course { batches, end_ns: 4 * second };
+        assert_eq!(course.windows(1), [10, 0, 0, 50]);
         assert_eq!(course.stalls(Duration::from_secs(1)), [(0.5, 2.5)]);
+        // Acknowledgements that do not come any more are a stall, too.
+        course.end_ns = 6 * second;
+        assert_eq!(course.stalls(Duration::from_secs(1)), [(0.5, 2.5), (3.5, 2.5)]);
         assert_eq!((course.batch_s(50.0), course.batch_s(100.0)), (Some(7e-9), Some(9e-9)));
         assert_eq!(Course::default().batch_s(50.0), None);
     }

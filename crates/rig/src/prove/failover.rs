@@ -3,7 +3,8 @@
 //! Before each kill the replicas stand still for a moment, so that what is in one place only is surely lost with it: a
 //! proof that cannot fail proves nothing. With one copy asked for, records are lost; with two, none.
 
-use super::drive::{Course, IngestPlan, Written, write};
+use super::database::{Database, Durability, PreCheck, Talk};
+use super::drive::{Course, IngestPlan, Written, ingest};
 use super::ledger::{Ledger, Status};
 use super::redis::RedisSet;
 use super::verify::{Copy, verify};
@@ -154,7 +155,7 @@ impl<'a> Set<'a> {
         let mut helped = Instant::now();
         loop {
             let primary = self.primary()?;
-            let online = RedisSet { primary, password: None }.replicas().map_or(0, |all| all.len());
+            let online = RedisSet { primary, password: None }.online().map_or(0, |all| all.len());
             let known = self.sentinels.iter().all(|sentinel| self.knows_all(*sentinel) == Some(true));
             if online == self.plan.replicas as usize && known && is_primary(primary) {
                 return Ok(primary);
@@ -270,6 +271,41 @@ impl<'a> Set<'a> {
     }
 }
 
+/// Servers whose primary is who the sentinels say.
+struct Guarded(Vec<SocketAddr>);
+
+impl Guarded {
+    fn now(&self) -> Result<RedisSet, String> {
+        Ok(RedisSet { primary: asked(&self.0)?, password: None })
+    }
+}
+
+impl Database for Guarded {
+    fn primary(&self) -> Result<String, String> {
+        self.now()?.primary()
+    }
+
+    fn replicas(&self) -> Result<Vec<String>, String> {
+        self.now()?.replicas()
+    }
+
+    fn pre_checks(&self, copies: usize, durability: Durability) -> Result<Vec<PreCheck>, String> {
+        self.now()?.pre_checks(copies, durability)
+    }
+
+    fn connect(&self, member: &str, patience: Duration) -> Result<Box<dyn Talk>, String> {
+        self.now()?.connect(member, patience)
+    }
+
+    fn caught_up(&self, replica: &str) -> Result<bool, String> {
+        self.now()?.caught_up(replica)
+    }
+
+    fn remove(&self, plan: &IngestPlan, ledger: &Ledger) -> Result<(), String> {
+        self.now()?.remove(plan, ledger)
+    }
+}
+
 /// Whom the first of the sentinels that answers calls primary.
 fn asked(sentinels: &[SocketAddr]) -> Result<SocketAddr, String> {
     let ask = |sentinel: &SocketAddr| {
@@ -309,11 +345,10 @@ pub fn failover(
             .find_map(|line| line.trim().strip_prefix("redis_version:").map(str::to_owned));
         line.unwrap_or_else(|| "unknown".into())
     };
-    let sentinels = set.sentinels.clone();
-    let primary = || Ok(RedisSet { primary: asked(&sentinels)?, password: None });
+    let guarded = Guarded(set.sentinels.clone());
     let enough = Control::default();
     let (written, rounds) = std::thread::scope(|scope| {
-        let writer = scope.spawn(|| write(&plan.ingest, &primary, &enough, &mut |_, _| ()));
+        let writer = scope.spawn(|| ingest(&guarded, &plan.ingest, &enough, &mut |_, _| ()));
         let rounds = set.rounds(control, on_round);
         enough.stop();
         (writer.join(), rounds)
@@ -322,9 +357,9 @@ pub fn failover(
     for round in &mut rounds {
         round.without_acks_s = longest_gap(&written.course, round.at_s);
     }
-    let last = RedisSet { primary: set.primary()?, password: None };
+    let last = guarded.now()?;
     let replicas = last.replicas()?;
-    let copies = verify(&last, &replicas, &plan.ingest, &written.ledger, ELECTION)?;
+    let copies = verify(&last, &replicas, &plan.ingest, &written.ledger, ELECTION);
     Ok(FailoverProof { written, rounds, copies, version })
 }
 

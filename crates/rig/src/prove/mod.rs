@@ -1,18 +1,24 @@
 //! Proofs: so many records in so many seconds, each in so many places, none lost; and what is left after a failover.
 //!
 //! `ledger` takes down what was acknowledged, what failed, and what nobody knows; `records` makes content that can be made again
-//! from its number; `redis` is Redis and its kin; `drive` writes; `verify` looks everything up again on every copy; `failover`
-//! kills primaries meanwhile.
+//! from its number; `database` is what a proof asks of a database, `redis` and `mongo` are two of them; `drive` writes; `verify`
+//! looks everything up again on every copy; `failover` kills primaries meanwhile; `embedded` kills the process that writes.
 
+mod database;
 mod drive;
+mod embedded;
 mod failover;
 mod ledger;
+mod mongo;
 mod records;
 mod redis;
 mod verify;
 
+pub use database::{Database, Durability, PreCheck};
 pub use drive::{Course, IngestPlan, Written, ingest};
+pub use embedded::{EmbeddedProof, Kill, embedded, write_embedded};
 pub use failover::{FailoverPlan, FailoverProof, Round, failover};
 pub use ledger::{Ledger, Range, Status};
-pub use redis::{Durability, PreCheck, RedisSet};
+pub use mongo::MongoSet;
+pub use redis::RedisSet;
 pub use verify::{Copy, verify};

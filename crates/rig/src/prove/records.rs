@@ -1,10 +1,11 @@
 //! Records that can be made again from worker and number.
 
 use dyno_types::rng::{Purpose, Stream, mix};
+use serde::{Deserialize, Serialize};
 
 /// How records are made.
-#[derive(Clone, Debug)]
-pub(super) struct Records {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Records {
     /// Makes names of this run's own.
     pub run: String,
     /// Length of the value, bytes.
@@ -40,6 +41,11 @@ impl Records {
             }
         }
         out
+    }
+
+    /// The collection of a run's own, where there are collections.
+    pub fn collection(&self) -> String {
+        format!("proof_{}", self.run)
     }
 
     /// The name of an index.

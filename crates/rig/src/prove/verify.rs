@@ -1,16 +1,16 @@
 //! Looking everything up again: on every copy, every record, byte by byte.
 
+use super::database::{Database, Part};
 use super::drive::IngestPlan;
 use super::ledger::{Ledger, Status};
-use super::redis::RedisSet;
-use crate::local::RespReply as Reply;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Records that are asked for at once.
+/// Most records that are asked for at once.
 const BATCH: u64 = 500;
+/// Most bytes that are asked for at once: replies of MongoDB end at 16 MiB.
+const BYTES: u64 = 8 << 20;
 
 /// What a copy holds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -37,98 +37,134 @@ pub struct Copy {
     pub caught_up_s: Option<f64>,
     /// The first names that are missing or wrong.
     pub examples: Vec<String>,
+    /// Why it could not be looked at to the end.
+    pub trouble: Option<String>,
 }
 
 impl Copy {
     /// Whether it holds all that was acknowledged, and its indexes all that it holds.
     pub fn is_whole(&self) -> bool {
         let records = self.found + self.indeterminate_found + self.failed_found;
-        self.missing == 0 && self.wrong == 0 && self.indexed.iter().all(|count| *count == records)
+        self.trouble.is_none()
+            && self.missing == 0
+            && self.wrong == 0
+            && self.indexed.iter().all(|count| *count == records)
     }
 }
 
 /// Looks every record up on the primary and on each of `replicas`; waits for those to catch up, at most for `patience`.
 pub fn verify(
-    set: &RedisSet,
-    replicas: &[SocketAddr],
+    set: &dyn Database,
+    replicas: &[String],
     plan: &IngestPlan,
     ledger: &Ledger,
     patience: Duration,
-) -> Result<Vec<Copy>, String> {
+) -> Vec<Copy> {
     let begun = Instant::now();
-    let mut behind: Vec<SocketAddr> = replicas.to_vec();
-    let mut caught: Vec<(SocketAddr, f64)> = Vec::new();
+    let mut behind: Vec<String> = replicas.to_vec();
+    let mut caught: Vec<(String, f64)> = Vec::new();
     while !behind.is_empty() && begun.elapsed() < patience {
-        behind.retain(|replica| match set.caught_up(*replica) {
+        behind.retain(|replica| match set.caught_up(replica) {
             Ok(true) => {
-                caught.push((*replica, begun.elapsed().as_secs_f64()));
+                caught.push((replica.clone(), begun.elapsed().as_secs_f64()));
                 false
             }
             _ => true,
         });
         std::thread::sleep(Duration::from_millis(1));
     }
-    let when =
-        |member: &SocketAddr| caught.iter().find(|(one, _)| one == member).map(|(_, seconds)| *seconds);
-    let members =
-        std::iter::once((set.primary, true)).chain(replicas.iter().map(|replica| (*replica, false)));
+    let when = |member: &str| caught.iter().find(|(one, _)| one == member).map(|(_, seconds)| *seconds);
+    let primary = set.primary().unwrap_or_else(|_| "primary".into());
+    let members = std::iter::once((primary, true));
+    let members = members.chain(replicas.iter().map(|replica| (replica.clone(), false)));
     let looked = members.map(|(member, primary)| {
-        let mut copy = copy(set, member, plan, ledger).map_err(|why| format!("{member}: {why}"))?;
-        (copy.primary, copy.caught_up_s) = (primary, if primary { Some(0.0) } else { when(&member) });
-        Ok(copy)
+        let mut look = Look::new(&member);
+        look.copy.trouble = copy(set, &member, plan, ledger, &mut look).err();
+        (look.copy.primary, look.copy.caught_up_s) =
+            (primary, if primary { Some(0.0) } else { when(&member) });
+        look.end()
     });
     looked.collect()
 }
 
-fn copy(set: &RedisSet, member: SocketAddr, plan: &IngestPlan, ledger: &Ledger) -> Result<Copy, String> {
-    let mut client = set.connect(member)?;
+fn copy(
+    set: &dyn Database,
+    member: &str,
+    plan: &IngestPlan,
+    ledger: &Ledger,
+    look: &mut Look,
+) -> Result<(), String> {
+    let mut talk = set.connect(member, Duration::ZERO)?;
     let records = plan.contents();
-    let mut copy = Copy {
-        member: member.to_string(),
-        primary: false,
-        found: 0,
-        missing: 0,
-        wrong: 0,
-        indeterminate_found: 0,
-        failed_found: 0,
-        indexed: Vec::new(),
-        digest: String::new(),
-        caught_up_s: None,
-        examples: Vec::new(),
-    };
-    let mut digest = Sha256::new();
+    let batch = (BYTES / plan.record_bytes.max(1) as u64).clamp(1, BATCH);
     for range in ledger.ranges() {
-        for from in (range.from..range.to).step_by(BATCH as usize) {
-            let to = (from + BATCH).min(range.to);
-            let keys: Vec<String> = (from..to).map(|number| records.key(range.worker, number)).collect();
-            let words: Vec<&str> = std::iter::once("MGET").chain(keys.iter().map(String::as_str)).collect();
-            let Reply::List(values) = client.call(&words)? else { return Err("MGET gives no list".into()) };
-            for ((number, key), value) in (from..to).zip(&keys).zip(&values) {
-                let there = !matches!(value, Reply::Null);
-                let right = there && value.text() == records.value(range.worker, number);
-                if there {
-                    digest.update(key.as_bytes());
-                    digest.update(value.text().as_bytes());
-                }
-                let (count, bad) = match (range.status, there, right) {
-                    (_, true, false) => (&mut copy.wrong, true),
-                    (Status::Acknowledged, true, _) => (&mut copy.found, false),
-                    (Status::Acknowledged, false, _) => (&mut copy.missing, true),
-                    (Status::Indeterminate, true, _) => (&mut copy.indeterminate_found, false),
-                    (Status::Failed, true, _) => (&mut copy.failed_found, true),
-                    (_, false, _) => continue,
-                };
-                *count += 1;
-                if bad && copy.examples.len() < 5 {
-                    copy.examples.push(key.clone());
-                }
+        for from in (range.from..range.to).step_by(batch as usize) {
+            let part = Part { worker: range.worker, from, to: (from + batch).min(range.to) };
+            let values = talk.get(&records, part)?;
+            if values.len() as u64 != part.to - part.from {
+                return Err(format!("{} values for {} names", values.len(), part.to - part.from));
+            }
+            for (number, value) in (from..part.to).zip(&values) {
+                let right = value.as_ref().map(|value| *value == records.value(range.worker, number));
+                let key = records.key(range.worker, number);
+                look.record(key, range.status, right, value.as_deref().unwrap_or_default());
             }
         }
     }
     for index in 0..records.indexes {
-        let count = client.call(&["ZCARD", &records.index(index)])?;
-        copy.indexed.push(count.text().parse().unwrap_or(0));
+        look.copy.indexed.push(talk.indexed(&records, index)?);
     }
-    copy.digest = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(copy)
+    Ok(())
+}
+
+/// What has been found so far.
+pub(super) struct Look {
+    pub copy: Copy,
+    digest: Sha256,
+}
+
+impl Look {
+    pub fn new(member: &str) -> Self {
+        let copy = Copy {
+            member: member.to_owned(),
+            primary: false,
+            found: 0,
+            missing: 0,
+            wrong: 0,
+            indeterminate_found: 0,
+            failed_found: 0,
+            indexed: Vec::new(),
+            digest: String::new(),
+            caught_up_s: None,
+            examples: Vec::new(),
+            trouble: None,
+        };
+        Look { copy, digest: Sha256::new() }
+    }
+
+    /// A record that was looked up: whether it is right if it is there, and its value.
+    pub fn record(&mut self, key: String, status: Status, found: Option<bool>, value: &str) {
+        if found.is_some() {
+            self.digest.update(key.as_bytes());
+            self.digest.update(value.as_bytes());
+        }
+        let copy = &mut self.copy;
+        let (count, bad) = match (status, found) {
+            (_, Some(false)) => (&mut copy.wrong, true),
+            (Status::Acknowledged, Some(true)) => (&mut copy.found, false),
+            (Status::Acknowledged, None) => (&mut copy.missing, true),
+            (Status::Indeterminate, Some(true)) => (&mut copy.indeterminate_found, false),
+            (Status::Failed, Some(true)) => (&mut copy.failed_found, true),
+            (_, None) => return,
+        };
+        *count += 1;
+        if bad && copy.examples.len() < 5 {
+            copy.examples.push(key);
+        }
+    }
+
+    pub fn end(mut self) -> Copy {
+        self.copy.digest = self.digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        self.copy
+    }
 }

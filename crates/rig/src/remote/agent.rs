@@ -87,7 +87,7 @@ pub fn agent(
     };
     std::thread::Builder::new().name("pipe".into()).spawn(listen)?;
     clean(directory);
-    let home = directory.join(format!("host-{}", std::process::id()));
+    let home = directory.join(format!("{}{}", own_folders(), std::process::id()));
     let mut host = Host { home, output, control, server: None, keeps: false, monitor: None };
     host.serve(&told, &heard, &closed);
     host.end();
@@ -103,11 +103,19 @@ fn listen(input: &mut impl Read, heard: &AtomicU64, tell: &Sender<ToHost>) {
     }
 }
 
+/// What the names of this host's folders begin with: several hosts may share a home, and each knows its own processes alone.
+fn own_folders() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().replace('/', "_");
+    format!("host-{name}-")
+}
+
 /// Undoes what agents that were killed have left: their folders are named by processes that are no more.
 fn clean(directory: &Path) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(pid) = name.strip_prefix("host-").and_then(|pid| pid.parse::<u32>().ok()) else { continue };
+        let Some(pid) = name.strip_prefix(&own_folders()).and_then(|pid| pid.parse::<u32>().ok()) else {
+            continue;
+        };
         let program = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&program);
         if words.split('\0').any(|word| word == "host") && words.contains("--stdio") {

@@ -30,8 +30,10 @@ pub enum RemoteError {
     },
 }
 
-/// Options that every call has: nobody is there to answer questions, and a connection that is cut is noticed in seconds.
-const OPTIONS: [&str; 8] = [
+/// Options that every call has: nobody is there to answer questions, a connection that is cut is noticed in seconds, and none
+/// stays behind for others (one that is there already is used).
+const OPTIONS: [&str; 9] = [
+    "-oControlMaster=no",
     "-oBatchMode=yes",
     "-oConnectTimeout=10",
     "-oServerAliveInterval=1",
@@ -43,7 +45,7 @@ const OPTIONS: [&str; 8] = [
 ];
 
 /// A host and the way to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SshHost {
     /// Its name in messages.
     pub name: String,
@@ -83,21 +85,16 @@ impl SshHost {
 
     /// ssh with a command for the far shell; the words reach the program there as they are.
     pub fn command(&self, remote: &[&str]) -> Command {
-        let mut command = self.bare();
-        command.args(OPTIONS).arg("--").arg(&self.destination).arg(shell::quoted(remote));
-        command
-    }
-
-    fn bare(&self) -> Command {
+        // What ssh is told first counts.
         let mut command = Command::new("ssh");
-        command.args(&self.options);
+        command.args(OPTIONS).args(&self.options).arg("--").arg(&self.destination).arg(shell::quoted(remote));
         command
     }
 
     /// The address that ssh uses, as its configuration has it.
     pub fn address(&self) -> Result<String, RemoteError> {
-        let mut command = self.bare();
-        let told = command.arg("-G").arg("--").arg(&self.destination).output();
+        let told =
+            Command::new("ssh").args(&self.options).arg("-G").arg("--").arg(&self.destination).output();
         let told = told.map_err(|e| self.unreachable(format!("ssh could not be started: {e}")))?;
         let text = String::from_utf8_lossy(&told.stdout).into_owned();
         let name = text.lines().find_map(|line| line.strip_prefix("hostname ")).map(str::to_owned);

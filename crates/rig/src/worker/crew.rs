@@ -352,7 +352,7 @@ impl Crew {
                     let ending = self.ending_of(worker, &words);
                     held(&self.lost).push(ending);
                     seconds.ended(worker);
-                    open -= usize::from(active.contains(&worker));
+                    open -= usize::from(active.contains(&worker) && done[worker].is_none());
                     self.say_all(&ToWorker::Stop);
                 }
                 Err(RecvTimeoutError::Disconnected) => break,

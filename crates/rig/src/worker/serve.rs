@@ -15,7 +15,7 @@ use dyno_plan::experiment::Experiment;
 use dyno_types::Refused;
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -149,7 +149,10 @@ fn listen(mut input: impl Read, shared: &Shared, tell: &Sender<ToWorker>) {
     }
 }
 
-/// Ends the load when the lease runs out.
+/// Leases without a word after which the controller is gone.
+const GONE: u64 = 20;
+
+/// Ends the load when the lease runs out, and the worker when nobody comes back.
 fn watch(shared: &Shared) {
     while !shared.closed.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(50));
@@ -160,6 +163,10 @@ fn watch(shared: &Shared) {
         {
             shared.lapsed.store(true, Ordering::Relaxed);
             control.stop();
+        }
+        // A cut connection may never show as a closed pipe: whoever has been silent for that long does not come back.
+        if silent_ns / GONE > shared.lease_ns.load(Ordering::Relaxed) {
+            shared.closed.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -182,7 +189,12 @@ struct Place {
 impl<W: Write + Send> Worker<'_, W> {
     fn run(&mut self) -> Result<(), FrameError> {
         let mut place = None;
-        while let Ok(message) = self.told.recv() {
+        loop {
+            let message = match self.told.recv_timeout(Duration::from_millis(200)) {
+                Ok(message) => message,
+                Err(RecvTimeoutError::Timeout) if !self.shared.closed.load(Ordering::Relaxed) => continue,
+                Err(_) => return Ok(()),
+            };
             let answer = match message {
                 ToWorker::Assign(assignment) => self.assign(*assignment).map(|(ready, opened)| {
                     place = Some(opened);
@@ -204,7 +216,6 @@ impl<W: Write + Send> Worker<'_, W> {
                 answer.unwrap_or_else(|t| FromWorker::Failed { unreachable: t.unreachable, words: t.words });
             say(&self.output, &answer)?;
         }
-        Ok(())
     }
 
     fn assign(&self, assignment: Assignment) -> Result<(FromWorker, Place), Trouble> {

@@ -78,6 +78,15 @@ impl Recording {
         self.sources.keys().map(String::as_str)
     }
 
+    /// The source that tells of the host of the servers: `host-NAME` where they were started there, else this host.
+    pub fn host(&self) -> &str {
+        let serves = |source: &&str| {
+            let own = source.strip_prefix("host-").map(|name| format!("server-{name}-"));
+            own.is_some_and(|own| self.sources().any(|source| source.starts_with(&own)))
+        };
+        self.sources().find(serves).unwrap_or("host")
+    }
+
     /// Names of a source's series.
     pub fn names(&self, source: &str) -> impl Iterator<Item = &str> {
         self.kinds.get(source).into_iter().flat_map(|kinds| kinds.keys().map(String::as_str))

@@ -73,6 +73,8 @@ struct Settings {
     cache: usize,
     compression: c_int,
     memtable: usize,
+    /// Of all tables together; 0: not bounded.
+    memtables: usize,
     wal: Wal,
     wait_ms: u32,
 }
@@ -87,6 +89,7 @@ fn settings(given: &Given<'_>) -> Result<(Settings, bool), Refused> {
         cache: size("cache", 1 << 30)?,
         compression: given.choice("compression", &[("snappy", 1), ("lz4", 4), ("zstd", 7), ("none", 0)])?,
         memtable: size("memtable", 64 << 20)?,
+        memtables: size("memtables", 0)?,
         wal: given.choice("wal", &[("sync", Wal::Sync), ("nosync", Wal::NoSync), ("off", Wal::Off)])?,
         wait_ms: given.milliseconds("busy_timeout", 5_000)?,
     };
@@ -166,9 +169,17 @@ impl Database {
             rocksdb_options_set_create_if_missing(options, 1);
             rocksdb_options_set_compression(options, settings.compression);
             rocksdb_options_set_write_buffer_size(options, settings.memtable);
+            if settings.memtables > 0 {
+                rocksdb_options_set_db_write_buffer_size(options, settings.memtables);
+                // Each table takes at least a block, however many tables there are.
+                let block = (settings.memtables / 64).clamp(16 << 10, 1 << 20);
+                rocksdb_options_set_arena_block_size(options, block);
+            }
             let (table, cache) =
                 (rocksdb_block_based_options_create(), rocksdb_cache_create_lru(settings.cache));
             rocksdb_block_based_options_set_block_cache(table, cache);
+            // Indexes and filters count as what is cached, so that `cache` bounds them, too.
+            rocksdb_block_based_options_set_cache_index_and_filter_blocks(table, 1);
             rocksdb_options_set_block_based_table_factory(options, table);
             rocksdb_block_based_options_destroy(table);
             rocksdb_cache_destroy(cache);

@@ -43,6 +43,12 @@ pub const KIND: StoreKind = StoreKind {
             about: "size at which a table's changes in memory are written out, RocksDB's write_buffer_size",
         },
         OptionSpec {
+            name: "memtables",
+            values: SIZE,
+            default: "unbounded",
+            about: "size of all tables' changes in memory at which they are written out, RocksDB's db_write_buffer_size",
+        },
+        OptionSpec {
             name: "busy_timeout",
             values: DURATION,
             default: "5s",

@@ -17,7 +17,7 @@ pub mod message;
 mod options;
 mod records;
 mod reply;
-mod scram;
+pub mod scram;
 mod selection;
 mod session;
 mod srv;

@@ -110,6 +110,17 @@ impl Login {
     }
 }
 
+/// What the server's first message says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerFirst<'a> {
+    /// Both nonces.
+    pub nonce: &'a str,
+    /// Salt of the password.
+    pub salt: Vec<u8>,
+    /// How often it is mixed.
+    pub iterations: u32,
+}
+
 /// One conversation.
 #[derive(Debug)]
 pub struct Conversation {
@@ -126,14 +137,15 @@ impl Conversation {
         Ok(Self::with_nonce(login, BASE64.encode(bytes)))
     }
 
-    fn with_nonce(login: &Login, nonce: String) -> (Self, String) {
+    /// The same with a nonce of the caller's, for golden vectors.
+    pub fn with_nonce(login: &Login, nonce: String) -> (Self, String) {
         let first_bare = format!("n={},r={nonce}", login.user);
         let message = format!("n,,{first_bare}");
         (Conversation { nonce, first_bare, server_signature: Vec::new() }, message)
     }
 
-    /// The client's final message, in answer to the server's first.
-    pub fn prove(&mut self, login: &Login, server_first: &str) -> Result<String, String> {
+    /// Reads the server's first message.
+    pub fn read_first<'a>(&self, server_first: &'a str) -> Result<ServerFirst<'a>, String> {
         let field = |name: &str| server_first.split(',').find_map(|part| part.strip_prefix(name));
         let (Some(nonce), Some(salt), Some(iterations)) = (field("r="), field("s="), field("i=")) else {
             return Err(format!("SCRAM: the server's first message lacks r=, s= or i=: {server_first:?}"));
@@ -148,6 +160,12 @@ impl Conversation {
                 "SCRAM: the server asks for {iterations} iterations; {LEAST_ITERATIONS} to {MOST_ITERATIONS} are accepted"
             ));
         }
+        Ok(ServerFirst { nonce, salt, iterations })
+    }
+
+    /// The client's final message, in answer to the server's first.
+    pub fn prove(&mut self, login: &Login, server_first: &str) -> Result<String, String> {
+        let ServerFirst { nonce, salt, iterations } = self.read_first(server_first)?;
         let m = login.mechanism;
         let salted = login.salted(&salt, iterations);
         let client_key = m.hmac(&salted, b"Client Key");

@@ -1,4 +1,5 @@
-//! What databases say of themselves, as figures. Of several nodes the one that stands worst counts.
+//! What databases say of themselves, as figures. Of several nodes the one that stands worst counts; what is told for each
+//! operation is of all nodes together, as the operations are.
 
 use super::Facts;
 use dyno_rundir::monitor::Recording;
@@ -8,6 +9,7 @@ pub(super) fn database(facts: &mut Facts, recording: &Recording, throughput: f64
     let nodes: Vec<&str> = recording.sources().filter(|source| source.starts_with("database")).collect();
     let worst = |of: &dyn Fn(&str) -> Option<f64>| nodes.iter().filter_map(|node| of(node)).reduce(f64::max);
     let rate = |node: &str, name: &str| recording.rate(node, name, from, to);
+    let all = |name: &str| nodes.iter().filter_map(|node| rate(node, name)).reduce(|a, b| a + b);
     let mean = |node: &str, name: &str| recording.mean(node, name, from, to);
     let share = |node: &str, part: &str, whole: &str| {
         Some(mean(node, part)? / mean(node, whole).filter(|whole| *whole > 0.0)?)
@@ -19,8 +21,7 @@ pub(super) fn database(facts: &mut Facts, recording: &Recording, throughput: f64
 
     facts.set("cache.dirty_share", worst(&|node| share(node, "cache.dirty_bytes", "cache.limit_bytes")));
     facts.set("cache.used_share", worst(&|node| share(node, "cache.bytes", "cache.limit_bytes")));
-    let evicted = worst(&|node| rate(node, "cache.pages_evicted_by_users"));
-    facts.set("cache.evicted_by_users_per_op", per_op(evicted));
+    facts.set("cache.evicted_by_users_per_op", per_op(all("cache.pages_evicted_by_users")));
     let tickets = |node: &str, kind: &str| {
         let (out, left) =
             (mean(node, &format!("tickets.{kind}.out"))?, mean(node, &format!("tickets.{kind}.available"))?);
@@ -31,9 +32,8 @@ pub(super) fn database(facts: &mut Facts, recording: &Recording, throughput: f64
         worst(&|node| ["read", "write"].iter().filter_map(|kind| tickets(node, kind)).reduce(f64::max)),
     );
     facts.set("database.queue", worst(&|node| mean(node, "queue.total")));
-    facts.set("database.conflicts_per_op", per_op(worst(&|node| rate(node, "operation.writeConflicts"))));
-    let scanned = worst(&|node| rate(node, "scanned_documents"));
-    facts.set("database.scanned_per_op", per_op(scanned));
+    facts.set("database.conflicts_per_op", per_op(all("operation.writeConflicts")));
+    facts.set("database.scanned_per_op", per_op(all("scanned_documents")));
     facts.set(
         "database.scanned_per_returned",
         worst(&|node| of_rates(node, "scanned_documents", "documents.returned")),
@@ -42,7 +42,7 @@ pub(super) fn database(facts: &mut Facts, recording: &Recording, throughput: f64
     facts.set("database.flow_control_share", held.map(|us| us / 1e6));
     facts.set("journal.sync_share", worst(&|node| rate(node, "journal.sync_us")).map(|us| us / 1e6));
 
-    facts.set("database.evicted_per_op", per_op(worst(&|node| rate(node, "keyspace.evicted"))));
+    facts.set("database.evicted_per_op", per_op(all("keyspace.evicted")));
     facts.set("database.memory_of_limit", worst(&|node| share(node, "memory_bytes", "memory.limit_bytes")));
     facts.set(
         "database.misses",

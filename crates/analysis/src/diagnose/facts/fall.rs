@@ -18,7 +18,8 @@ pub(super) fn fall(facts: &mut Facts, run: &RunDir, watched: Option<(&Recording,
     let rates = watched.and_then(|(recording, disk, begin)| {
         let of = |range: (usize, usize)| {
             let (from, to) = (begin + seconds(range.0) * 1e3, begin + seconds(range.1) * 1e3);
-            let rate = |what: &str| recording.rate("host", &format!("disk.{disk}.{what}"), from, to);
+            let rate =
+                |what: &str| recording.rate(recording.host(), &format!("disk.{disk}.{what}"), from, to);
             Some(rate("reads")? + rate("writes")?)
         };
         Some((of(before.range)?, of(after.range)?))

@@ -151,7 +151,10 @@ fn client(facts: &mut Facts, run: &RunDir, phase: &Phase) {
 
 fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {
     let Some(seen) = &phase.monitor else { return };
-    let cores = run.environment.cores.len() as f64;
+    let elsewhere = seen.host.as_ref().is_some_and(|host| host.elsewhere.is_some());
+    // This host's cores are known even where nothing was watched.
+    let own = (!elsewhere).then_some(run.environment.cores.len() as f64);
+    let cores = seen.host.as_ref().and_then(|host| host.cores).or(own).unwrap_or(0.0);
     if let Some(host) = &seen.host {
         facts.set("host.cpu.busy", Some(host.cpu_busy_share));
         facts.set("host.cpu.steal", Some(host.cpu_steal_share));
@@ -182,7 +185,7 @@ fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {
     let busy = facts.get("host.cpu.busy").map(|share| share * cores);
     let client = (phase.client.user_cpu_s + phase.client.system_cpu_s) / phase.seconds.max(1e-9);
     // An embedded store's process is the client, too.
-    let both = server.cpu_cores + if seen.server.is_some() { client } else { 0.0 };
+    let both = server.cpu_cores + if seen.server.is_some() && !elsewhere { client } else { 0.0 };
     facts.set("host.cpu.others", busy.map(|busy| ((busy - both) / cores).max(0.0)));
     facts.set("server.cpu_share", busy.filter(|busy| *busy > 0.0).map(|busy| server.cpu_cores / busy));
 }
@@ -194,7 +197,7 @@ fn watched(facts: &mut Facts, recording: &Recording, phase: &Phase, (from, to): 
         ("pressure.io", "pressure.io.some_s"),
         ("pressure.memory", "pressure.memory.some_s"),
     ] {
-        facts.set(name, rate("host", series));
+        facts.set(name, rate(recording.host(), series));
     }
     let named = |start: &str| recording.sources().find(|source| source.starts_with(start)).map(str::to_owned);
     let embedded = || named("worker").filter(|_| phase.client.busy_share.is_none());
@@ -211,7 +214,8 @@ fn watched(facts: &mut Facts, recording: &Recording, phase: &Phase, (from, to): 
         let faults = rate(server, "cgroup.major_faults").map(|f| f / phase.throughput.max(1e-9));
         facts.set("server.major_faults_per_op", faults.or(facts.get("server.major_faults_per_op")));
     }
-    let (again, sent) = (rate("host", "tcp.retransmitted_segments"), rate("host", "tcp.sent_segments"));
+    let (again, sent) =
+        (rate(recording.host(), "tcp.retransmitted_segments"), rate(recording.host(), "tcp.sent_segments"));
     facts.set(
         "network.retransmitted",
         again.zip(sent).filter(|(_, sent)| *sent > 0.0).map(|(again, sent)| again / sent),
@@ -227,14 +231,14 @@ fn watched(facts: &mut Facts, recording: &Recording, phase: &Phase, (from, to): 
     facts.set("network.retransmitted_per_s", again);
     host(facts, recording, (from, to));
     let interfaces: Vec<String> = recording
-        .names("host")
+        .names(recording.host())
         .filter_map(|name| name.strip_prefix("network.")?.strip_suffix(".sent_bytes").map(str::to_owned))
         .filter(|name| name != "lo")
         .collect();
     let busiest = interfaces
         .iter()
         .flat_map(|name| ["sent_bytes", "received_bytes"].map(|what| format!("network.{name}.{what}")))
-        .filter_map(|series| Some((rate("host", &series)?, series)))
+        .filter_map(|series| Some((rate(recording.host(), &series)?, series)))
         .max_by(|a, b| a.0.total_cmp(&b.0));
     if let Some((bytes, series)) = busiest {
         facts.set("network.bytes_per_s", Some(bytes));
@@ -244,11 +248,11 @@ fn watched(facts: &mut Facts, recording: &Recording, phase: &Phase, (from, to): 
 
 /// Memory, clock rates and interrupts of the host.
 fn host(facts: &mut Facts, recording: &Recording, (from, to): (f64, f64)) {
-    let rate = |name: &str| recording.rate("host", name, from, to);
+    let rate = |name: &str| recording.rate(recording.host(), name, from, to);
     let swapped = rate("memory.swapped_in_pages").zip(rate("memory.swapped_out_pages"));
     facts.set("host.swapped_per_s", swapped.map(|(r#in, out)| r#in + out));
     let cores: Vec<&str> = recording
-        .names("host")
+        .names(recording.host())
         .filter(|name| {
             name.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
         })
@@ -256,15 +260,15 @@ fn host(facts: &mut Facts, recording: &Recording, (from, to): (f64, f64)) {
     let interrupts = cores.iter().filter(|name| name.ends_with(".softirq_s")).filter_map(|name| rate(name));
     facts.set("host.softirq_core", interrupts.reduce(f64::max));
     let dropped: Vec<f64> = recording
-        .names("host")
+        .names(recording.host())
         .filter(|name| {
             name.starts_with("network.") && (name.ends_with("_drops") || name.ends_with("_errors"))
         })
         .filter_map(rate)
         .collect();
     facts.set("network.drops_per_s", (!dropped.is_empty()).then(|| dropped.iter().sum()));
-    let frequency = recording.mean("host", "cpu.frequency_hz", from, to);
-    let nominal = recording.mean("host", "cpu.nominal_hz", from, to);
+    let frequency = recording.mean(recording.host(), "cpu.frequency_hz", from, to);
+    let nominal = recording.mean(recording.host(), "cpu.nominal_hz", from, to);
     facts.set("host.frequency", frequency.zip(nominal).map(|(found, nominal)| found / nominal));
     facts.set("host.thermal_per_s", rate("cpu.thermal_throttles"));
     let (own, other) = (rate("numa.local_pages"), rate("numa.other_pages"));
@@ -275,7 +279,9 @@ fn host(facts: &mut Facts, recording: &Recording, (from, to): (f64, f64)) {
 fn per_interval(recording: &Recording, series: &str, from: f64, to: f64) -> Vec<f64> {
     let seconds = ((to - from) / 1e3).floor() as usize;
     let at = |second: usize| from + second as f64 * 1e3;
-    (0..seconds).filter_map(|second| recording.rate("host", series, at(second), at(second + 1))).collect()
+    (0..seconds)
+        .filter_map(|second| recording.rate(recording.host(), series, at(second), at(second + 1)))
+        .collect()
 }
 
 /// Robust variation, as a share; `None` for fewer than four values.

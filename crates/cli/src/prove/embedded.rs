@@ -1,0 +1,139 @@
+//! `dyno prove ingest` of an embedded store.
+
+use super::ingest::{IngestArgs, More, progress, tests, words};
+use super::paper::{self, Claim, Figures, Paper, Tested};
+use super::{figure, run_name};
+use crate::exit::{Exit, Failure};
+use crate::{signals, terminal};
+use dyno_engine::Control;
+use dyno_report::html::Part;
+use dyno_rig::prove::{EmbeddedProof, IngestPlan, Kill, PreCheck, embedded, write_embedded};
+use std::sync::Arc;
+
+/// `dyno prove writer`.
+pub fn writer() -> Result<Exit, Failure> {
+    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout());
+    write_embedded(&mut input, &mut output).map_err(Failure::Internal)?;
+    Ok(Exit::Ok)
+}
+
+/// What belongs to this kind of proof alone.
+#[derive(Clone, Debug, serde::Serialize)]
+struct EmbeddedMore {
+    #[serde(flatten)]
+    ingest: More,
+    engine: String,
+    kills: Vec<Kill>,
+}
+
+/// The command, for a store.
+pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
+    let (plan, claimed) = args.plan(run_name()?, 1)?;
+    if plan.copies > 1 {
+        return Err(Failure::Usage(format!("--copies {}: an embedded store has one copy", plan.copies)));
+    }
+    if args.durable {
+        let words =
+            "--durable: an embedded store's options say what its commits sync (dyno doctor lists them)";
+        return Err(Failure::Usage(words.into()));
+    }
+    let folder = paper::folder(args.out.as_ref(), "proof-ingest")?;
+    let program = std::env::current_exe()?;
+    let control = Arc::new(Control::default());
+    signals::listen(&control)?;
+    let started = crate::run::now();
+    let proof = embedded(uri, &program, &plan, args.kills, &control, &mut progress(args.quiet))
+        .map_err(Failure::Internal)?;
+    let copies = vec![proof.copy.clone()];
+    let figures = Figures::of(&proof.written.ledger, &proof.written.course, &copies);
+    let tests = all_tests(args, &plan, claimed, &figures, &proof);
+    let interrupted = signals::interrupted();
+    let paper = Paper {
+        version: 1,
+        dyno: env!("CARGO_PKG_VERSION"),
+        started,
+        command: paper::command(),
+        target: uri.to_owned(),
+        claim: claim(args, &plan, claimed),
+        met: tests.iter().all(|test| test.held) && !interrupted,
+        interrupted,
+        pre_checks: vec![
+            PreCheck { name: "engine".into(), held: true, found: proof.engine.clone() },
+            PreCheck { name: "durability".into(), held: true, found: proof.durability.clone() },
+        ],
+        figures,
+        copies,
+        tests,
+        troubles: proof.written.troubles.clone(),
+        limits: limits(),
+        more: EmbeddedMore {
+            ingest: More::of(&plan),
+            engine: proof.engine.clone(),
+            kills: proof.kills.clone(),
+        },
+    };
+    paper.write(&folder, &proof.written.ledger, &[kills(&proof)], args.sign.as_deref())?;
+    if !args.keep {
+        terminal::note(&format!("the records stay in {uri}: remove the file or folder yourself"));
+    }
+    terminal::out(&words(&paper, &folder));
+    Ok(paper.exit())
+}
+
+fn claim(args: &IngestArgs, plan: &IngestPlan, rate: f64) -> Claim {
+    Claim {
+        words: format!(
+            "{} records of {} bytes a second with {} secondary indexes, none lost when the process that writes is killed {} times.",
+            figure(rate),
+            plan.record_bytes,
+            plan.indexes,
+            args.kills
+        ),
+        rate: Some(rate),
+        copies: 1,
+        durability: "as the store's options say",
+    }
+}
+
+/// What is under way at a kill has no known fate: here that is no failure, as long as it is whole or not there.
+fn all_tests(
+    args: &IngestArgs,
+    plan: &IngestPlan,
+    claimed: f64,
+    figures: &Figures,
+    proof: &EmbeddedProof,
+) -> Vec<Tested> {
+    let mut all = tests(plan, claimed, figures, std::slice::from_ref(&proof.copy));
+    all.retain(|test| !test.test.starts_with("all copies") && !test.test.starts_with("every record's fate"));
+    all.push(Tested {
+        test: "the process was killed as often as asked for, and the store opened again".into(),
+        held: proof.kills.len() >= args.kills as usize,
+        found: format!("{} of {} kills", proof.kills.len(), args.kills),
+    });
+    let under_way: u64 = proof.kills.iter().map(|kill| kill.under_way).sum();
+    all.push(Tested {
+        test: "only what was under way at a kill has no known fate".into(),
+        held: figures.indeterminate == under_way || signals::interrupted(),
+        found: format!(
+            "{} indeterminate, {} under way at kills, {} of them there",
+            figures.indeterminate, under_way, proof.copy.indeterminate_found
+        ),
+    });
+    all
+}
+
+fn limits() -> Vec<String> {
+    vec![
+        "A killed process leaves the operating system's cache behind: what a loss of power takes is not proven by it.".into(),
+        "There is one copy: it is lost with its disk.".into(),
+    ]
+}
+
+fn kills(proof: &EmbeddedProof) -> Part {
+    let heads = ["killed at s", "records under way", "back after s"].map(str::to_owned).to_vec();
+    let row = |kill: &Kill| {
+        let back = kill.back_s.map_or("-".to_owned(), |seconds| format!("{seconds:.3}"));
+        vec![format!("{:.2}", kill.at_s), kill.under_way.to_string(), back]
+    };
+    Part::Table("Kills".into(), heads, proof.kills.iter().map(row).collect(), 0)
+}

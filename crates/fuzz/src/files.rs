@@ -1,0 +1,87 @@
+//! What comes from files that people wrote or other tools left.
+
+use dyno_plan::inventory::Inventory;
+use dyno_plan::{properties as java, template as documents};
+use dyno_record::Scale;
+use dyno_report::import::{Input, Said, csv, pocdriver, sysbench, ycsb};
+use dyno_rundir::hlog as hdr;
+
+fn text(data: &[u8]) -> Option<&str> {
+    std::str::from_utf8(data).ok()
+}
+
+/// A Java properties file.
+pub fn properties(data: &[u8]) {
+    let _ = java::parse(data);
+}
+
+/// An experiment file, to its plan.
+pub fn experiment(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    let _ = dyno_plan::experiment::plan(text, "x.yaml", &[]);
+}
+
+/// A workload of documents.
+pub fn template(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    let _ = documents::parse(text, "x.yaml");
+}
+
+/// Hosts, in the INI or the YAML form: the first byte chooses.
+pub fn inventory(data: &[u8]) {
+    let Some((first, rest)) = data.split_first() else { return };
+    let Some(text) = text(rest) else { return };
+    let path = if first % 2 == 0 { "hosts.ini" } else { "hosts.yaml" };
+    if let Ok(inventory) = Inventory::parse(text, path) {
+        for name in inventory.names() {
+            let _ = inventory.select(name);
+        }
+        let _ = inventory.select("all");
+    }
+}
+
+/// sysbench-mongodb's CONFIG.
+pub fn sysbench_config(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    let _ = dyno_plan::sysbench_mongodb::Shell::new(1_800_000_000).read(text);
+}
+
+/// A histogram log.
+pub fn hlog(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    let _ = hdr::read(text, Scale::Ns64);
+}
+
+fn input(data: &[u8]) -> Option<Input> {
+    Some(Input { path: "x".into(), text: text(data)?.to_owned() })
+}
+
+/// A log of YCSB.
+pub fn import_ycsb(data: &[u8]) {
+    let _ = input(data).map(|input| ycsb::read(&[input], &Said::default()));
+}
+
+/// A log or a table of sysbench-mongodb.
+pub fn import_sysbench(data: &[u8]) {
+    let _ = input(data).map(|input| sysbench::read(&input, &Said::default()));
+}
+
+/// A log of POCDriver.
+pub fn import_pocdriver(data: &[u8]) {
+    let _ = input(data).map(|input| pocdriver::read(&input, &Said::default()));
+}
+
+/// A table, as a course of time and as one of runs.
+pub fn import_csv(data: &[u8]) {
+    let columns = csv::Columns {
+        time: Some("t".into()),
+        throughput: "x".into(),
+        response_us: Some("r".into()),
+        users: Some("n".into()),
+        ..csv::Columns::default()
+    };
+    if let Some(input) = input(data) {
+        let _ = csv::course(&input, &columns);
+        let _ = csv::rows(&input, &columns);
+    }
+}

@@ -1,0 +1,39 @@
+//! Decoders and parsers under any input: none may panic, hang, believe a length, or read what it would not write.
+//!
+//! Each target is a function of bytes. `tests/corpus.rs` replays `corpus/TARGET/*` and what is made of it by changing bytes, on
+//! any Rust, as part of `make test`; `fuzz/` at the top runs the same functions under cargo-fuzz (`make fuzz MINUTES=1`).
+
+mod files;
+mod wire;
+
+pub use files::{
+    experiment, hlog, import_csv, import_pocdriver, import_sysbench, import_ycsb, inventory, properties,
+    sysbench_config, template,
+};
+pub use wire::{bson, host_frame, mongodb, prometheus, redis_facts, resp, scram, totals, worker_frame};
+
+/// A target's name and function.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub const TARGETS: [Target; 19] = [
+    ("resp", resp),
+    ("redis_facts", redis_facts),
+    ("bson", bson),
+    ("mongodb", mongodb),
+    ("scram", scram),
+    ("prometheus", prometheus),
+    ("worker_frame", worker_frame),
+    ("host_frame", host_frame),
+    ("totals", totals),
+    ("properties", properties),
+    ("experiment", experiment),
+    ("template", template),
+    ("inventory", inventory),
+    ("sysbench_config", sysbench_config),
+    ("hlog", hlog),
+    ("import_ycsb", import_ycsb),
+    ("import_sysbench", import_sysbench),
+    ("import_pocdriver", import_pocdriver),
+    ("import_csv", import_csv),
+];

@@ -1,0 +1,116 @@
+//! What comes from servers, workers and agents.
+
+use dyno_monitor::Sample;
+use dyno_record::codec;
+use dyno_rig::remote::{FromHost, ToHost};
+use dyno_rig::worker::{FromWorker, ToWorker, read_frame};
+use dyno_types::bson as doc;
+use dyno_wire::mongodb::compress::Codec;
+use dyno_wire::mongodb::message::{self, HEADER, code};
+use dyno_wire::mongodb::scram::{Conversation, Login};
+use dyno_wire::mongodb::{Mechanism, describe, is_ok, take_document};
+use dyno_wire::redis::{Facts, RedisOptions, Topology, resp as redis};
+
+/// A reply of Redis: what is whole stays so, whatever follows, and no part of it is whole.
+pub fn resp(data: &[u8]) {
+    let Ok(Some(used)) = redis::skip(data, 0) else { return };
+    assert!(used <= data.len() && used > 0);
+    assert_eq!(redis::skip(&data[..used], 0), Ok(Some(used)));
+    for part in [1, used / 2, used - 1] {
+        assert!(part == used || redis::skip(&data[..part], 0) != Ok(Some(part)) || part == 0);
+    }
+    let mut at = 0;
+    while at < used && redis::token(data, at).is_ok_and(|found| found.is_some_and(|(_, next)| next > at)) {
+        at = redis::token(data, at).ok().flatten().map_or(used, |(_, next)| next);
+    }
+}
+
+/// What a server of Redis says of itself and of its cluster; the first byte chooses the options.
+pub fn redis_facts(data: &[u8]) {
+    let Some((first, rest)) = data.split_first() else { return };
+    let uri = ["redis://h:1", "redis://u:p@h:1/3", "redis://h:1?cluster=true"][usize::from(first % 3)];
+    let options = RedisOptions::from_uri(uri).expect("the URI is right");
+    let endpoint = dyno_types::Endpoint::Unix("/s".into());
+    let (mut topology, mut facts) = (Topology::single(endpoint), Facts::default());
+    let _ = Facts::take(&options, &mut topology, rest, &mut facts);
+}
+
+/// A document: what passes the check can be read to its end, and a reader never leaves it.
+pub fn bson(data: &[u8]) {
+    let whole = doc::check(data).is_ok();
+    walk(data, 0, whole);
+    for path in ["a", "ok", "cursor.firstBatch.0", "writeErrors.0.errmsg"] {
+        if let Some(found) = doc::path(data, path) {
+            let _ = (found.as_i64(), found.as_f64(), found.as_str(), found.as_bytes(), found.as_timestamp());
+        }
+    }
+}
+
+fn walk(data: &[u8], depth: usize, whole: bool) {
+    let Ok(elements) = doc::elements(data) else {
+        assert!(!whole, "checked, and not readable");
+        return;
+    };
+    for element in elements {
+        let Ok(element) = element else {
+            assert!(!whole, "checked, and not readable");
+            return;
+        };
+        let _ = (element.as_str(), element.as_i64(), element.is_true());
+        if let Some(inside) = element.as_document().filter(|_| depth < doc::DEPTH) {
+            walk(inside, depth + 1, whole);
+        }
+    }
+}
+
+/// A message of MongoDB, packed or not.
+pub fn mongodb(data: &[u8]) {
+    if let Ok(Some(header)) = message::frame(data)
+        && header.code == code::COMPRESSED
+        && let Some(body) = data.get(HEADER..header.bytes)
+    {
+        let (mut codec, mut plain) = (Codec::new(-1), Vec::new());
+        if let Ok(inner) = codec.expand(header, body, &mut plain) {
+            let _ = message::document(inner, &plain).map(doc::check);
+        }
+    }
+    let mut received = data.to_vec();
+    while let Ok(Some(document)) = take_document(&mut received) {
+        let _ = (is_ok(doc::find(&document, "ok")), describe(&document));
+    }
+}
+
+/// A server's messages while a user logs in. Salts and iterations are read only: mixing them takes milliseconds.
+pub fn scram(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let login = Login::new(Mechanism::Sha256, "user", "pencil").expect("a password");
+    let (talk, _) = Conversation::with_nonce(&login, "rOprNGfwEbeRWgbNEkqO".into());
+    let _ = talk.read_first(text);
+    assert!(talk.check(text).is_err(), "nothing was proven yet");
+}
+
+/// A page of an exporter.
+pub fn prometheus(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let _ = dyno_monitor::prometheus::parse(text, &mut Sample::default());
+}
+
+/// Frames between controller and workers.
+pub fn worker_frame(data: &[u8]) {
+    let _ = read_frame::<FromWorker>(&mut &data[..]);
+    let _ = read_frame::<ToWorker>(&mut &data[..]);
+}
+
+/// Frames between controller and agents.
+pub fn host_frame(data: &[u8]) {
+    let _ = read_frame::<FromHost>(&mut &data[..]);
+    let _ = read_frame::<ToHost>(&mut &data[..]);
+}
+
+/// Histograms of an interval: what can be read is written as it was read.
+pub fn totals(data: &[u8]) {
+    let Ok(totals) = codec::decode(data) else { return };
+    let mut out = Vec::new();
+    codec::encode(&totals, &mut out);
+    assert_eq!(codec::decode(&out).as_ref(), Ok(&totals));
+}
