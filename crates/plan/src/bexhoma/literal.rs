@@ -101,11 +101,14 @@ impl Literal {
 struct Reader<'a> {
     text: &'a str,
     at: usize,
+    /// A place whose line and column are known, from which later ones are counted.
+    known: (usize, usize, usize),
 }
 
 /// Reads a text that is one literal.
 pub fn read(text: &str) -> Result<Literal, LiteralError> {
-    let mut reader = Reader { text: text.strip_prefix('\u{feff}').unwrap_or(text), at: 0 };
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut reader = Reader { text, at: 0, known: (0, 1, 1) };
     let literal = reader.value(0)?;
     reader.skip();
     match reader.peek() {
@@ -135,9 +138,12 @@ impl Reader<'_> {
 
     /// Line and column of a place.
     fn place(&self, at: usize) -> (usize, usize) {
-        let before = &self.text[..at];
-        let begin = before.rfind('\n').map_or(0, |end| end + 1);
-        (before.matches('\n').count() + 1, before[begin..].chars().count() + 1)
+        let (from, line, column) = if at >= self.known.0 { self.known } else { (0, 1, 1) };
+        let between = &self.text[from..at];
+        match between.rfind('\n') {
+            Some(end) => (line + between.matches('\n').count(), between[end + 1..].chars().count() + 1),
+            None => (line, column + between.chars().count()),
+        }
     }
 
     fn error_at(&self, at: usize, words: impl Into<String>) -> LiteralError {
@@ -166,7 +172,8 @@ impl Reader<'_> {
 
     fn value(&mut self, depth: usize) -> Result<Literal, LiteralError> {
         self.skip();
-        let begin = self.at;
+        let (line, column) = self.place(self.at);
+        self.known = (self.at, line, column);
         if depth > DEPTH {
             return Err(self.error(format!("more than {DEPTH} values in each other")));
         }
@@ -180,7 +187,6 @@ impl Reader<'_> {
             Some(c) => return Err(self.error(format!("{c:?}: expected a value"))),
             None => return Err(self.error("the text ends where a value was expected")),
         };
-        let (line, column) = self.place(begin);
         Ok(Literal { value, line, column })
     }
 
