@@ -87,7 +87,7 @@ fn loaded_once_and_reused_while_they_match() {
         }
     }
     // Always loads into an empty server; a full one is what it would have made.
-    let always = format!("{}", base.replace("phases: {", "phases: {load: {when: always}, "));
+    let always = base.replace("phases: {", "phases: {load: {when: always}, ");
     assert_eq!(experiment(&dyno, "always", "", &always)[0]["volume.data"], "reused");
     let other =
         experiment(&dyno, "other", "", &ycsb("workload: a, records: 1000, properties: {fieldcount: 3}"));

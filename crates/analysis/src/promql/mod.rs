@@ -135,9 +135,9 @@ impl Evaluation<'_> {
                 let value = |series: Series| match instant {
                     Instant::Increase => series.rate(from, to).map(|per_s| per_s * (to - from) / 1e3),
                     Instant::At(at) => {
-                        let known =
+                        let mut known =
                             series.points.iter().filter(|(then, value)| *then <= at && value.is_some());
-                        known.last().and_then(|(_, value)| *value)
+                        known.next_back().and_then(|(_, value)| *value)
                     }
                 };
                 let values: Vec<f64> = self.series(name, matchers)?.into_iter().filter_map(value).collect();

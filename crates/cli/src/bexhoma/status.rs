@@ -6,7 +6,7 @@ use dyno_plan::bexhoma::Typed;
 use dyno_plan::experiment::{Cell, Kubernetes, Plan, plan};
 use dyno_plan::server::Topology;
 use dyno_rig::experiment::{
-    Entry, Standing, Stored, holder, read_journal, running_in, stored_by, stored_in, volumes,
+    Entry, Standing, Stored, holder, read_journal, read_record, running_in, stored_by, stored_in, volumes,
 };
 use dyno_rig::kubernetes::running_pods;
 use dyno_rundir::RunDir;
@@ -101,7 +101,7 @@ fn components(results: &Path) -> String {
 /// The plan of a directory; `None` where its text is no longer one.
 fn planned(dir: &Path) -> Option<Plan> {
     let text = std::fs::read_to_string(dir.join("experiment.yaml")).ok()?;
-    plan(&text, "experiment.yaml", &[]).ok()
+    plan(&text, "experiment.yaml", &read_record(dir).ok()?.sets).ok()
 }
 
 /// What of an experiment is there now.

@@ -300,28 +300,27 @@ impl Reader<'_> {
 
     fn escape(&mut self, at: usize, out: &mut String) -> Result<(), LiteralError> {
         let digits = match self.next() {
-            Some('\n') => return Ok(()),
-            Some('n') => return Ok(out.push('\n')),
-            Some('t') => return Ok(out.push('\t')),
-            Some('r') => return Ok(out.push('\r')),
-            Some('0') => return Ok(out.push('\0')),
-            Some(c @ ('\\' | '\'' | '"')) => return Ok(out.push(c)),
             Some('x') => 2,
             Some('u') => 4,
             Some('U') => 8,
-            // As in Python: what is no escape stays as it is.
             Some(c) => {
-                out.push('\\');
-                return Ok(out.push(c));
+                match c {
+                    '\n' => {}
+                    'n' => out.push('\n'),
+                    't' => out.push('\t'),
+                    'r' => out.push('\r'),
+                    '0' => out.push('\0'),
+                    '\\' | '\'' | '"' => out.push(c),
+                    // As in Python: what is no escape stays as it is.
+                    c => out.extend(['\\', c]),
+                }
+                return Ok(());
             }
             None => return Err(self.error_at(at, "the text is never closed")),
         };
         let end = self.at + digits;
-        let found = self
-            .text
-            .get(self.at..end)
-            .and_then(|hex| u32::from_str_radix(hex, 16).ok())
-            .and_then(char::from_u32);
+        let hex = self.text.get(self.at..end);
+        let found = hex.and_then(|hex| u32::from_str_radix(hex, 16).ok()).and_then(char::from_u32);
         let c = found.ok_or_else(|| {
             self.error_at(at, format!("expected {digits} hexadecimal digits of a character"))
         })?;

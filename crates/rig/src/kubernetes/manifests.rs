@@ -55,7 +55,7 @@ pub fn manifests(spec: &Experiment, asked: &Kubernetes, name: &str) -> Result<Ma
     let mut warnings = Vec::new();
     if let Some(folder) = &asked.manifests {
         let given = super::replace::read(Path::new(folder)).map_err(LocalError::Refused)?;
-        given.into_place(name, &mut job, &mut others);
+        given.take_place(name, &mut job, &mut others);
         warnings = given.warnings;
     }
     Ok(Manifests { job, others, selector: format!("dyno.run={name}"), servers, port, warnings })

@@ -227,7 +227,7 @@ fn add(object: &mut Value, path: &[&str], from: &Value) {
 
 impl Given {
     /// Puts what was given into the place of what dyno has made for `run`, and what has no place beside it.
-    pub(super) fn into_place(&self, run: &str, job: &mut Value, others: &mut Vec<Value>) {
+    pub(super) fn take_place(&self, run: &str, job: &mut Value, others: &mut Vec<Value>) {
         let common = job["metadata"]["labels"].clone();
         for object in &self.objects {
             let mut object = object.clone();

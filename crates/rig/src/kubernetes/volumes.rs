@@ -24,13 +24,16 @@ fn claims(kubectl: &Kubectl, name: &str) -> Result<Vec<Value>, String> {
     Ok(found["items"].as_array().cloned().unwrap_or_default())
 }
 
-/// All claims of volumes: the volume's name, its class, what is loaded, and the claim.
-pub(crate) fn all(kubectl: &Kubectl) -> Result<Vec<(String, String, Option<Loaded>, Part)>, String> {
+/// A claim of a volume: the volume's name, its class, what is loaded, and the claim itself.
+pub(crate) type Claim = (String, String, Option<Loaded>, Part);
+
+/// All claims of volumes.
+pub(crate) fn all(kubectl: &Kubectl) -> Result<Vec<Claim>, String> {
     let found = kubectl.json(&["get", "persistentvolumeclaims", "-l", LABEL, "-o", "json"])?;
     Ok(found["items"].as_array().map_or(&[][..], Vec::as_slice).iter().map(claim).collect())
 }
 
-fn claim(claim: &Value) -> (String, String, Option<Loaded>, Part) {
+fn claim(claim: &Value) -> Claim {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (meta, spec, status) = (&claim["metadata"], &claim["spec"], &claim["status"]);
     let part = Part {
