@@ -4,7 +4,7 @@
 CARGO ?= cargo
 DYNO := $(or $(CARGO_TARGET_DIR),target)/release/dyno
 
-.PHONY: demo test test-all bench lint build install worker kubernetes fuzz chaos
+.PHONY: demo test test-all bench lint build install worker kubernetes fuzz chaos deb
 
 build:
 	$(CARGO) build --release --locked -p dyno-cli
@@ -50,6 +50,14 @@ HOST_TARGET = $(shell uname -m)-unknown-linux-gnu
 worker:
 	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked -p dyno-cli --target $(HOST_TARGET)
 	strip -o $(dir $(DYNO))dyno-worker-$(shell uname -m) $(or $(CARGO_TARGET_DIR),target)/$(HOST_TARGET)/release/dyno
+
+# A Debian package with manual pages and completions.
+deb: build
+	scripts/deb.sh
+
+# dyno itself under fault, ROUNDS times each.
+chaos:
+	ROUNDS=$(ROUNDS) scripts/chaos.sh
 
 # Decoders and parsers under cargo-fuzz, MINUTES each (needs a nightly Rust).
 fuzz:

@@ -9,23 +9,25 @@ targets=${*:-$(sed -n 's/^    ("\([a-z_0-9]*\)", .*/\1/p' crates/fuzz/src/lib.rs
 command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 rustup toolchain list | grep -q nightly || { echo "fuzzing needs a nightly Rust: rustup toolchain install nightly" >&2; exit 2; }
 limit="-max_total_time=$((minutes * 60))"
-[ -z "${RUNS:-}" ] || limit="-runs=$RUNS -max_total_time=3600"
+[ -z "${RUNS:-}" ] || limit="$limit -runs=$RUNS"
+[ -n "${BUILT:-}" ] || cargo +nightly fuzz build -s none
+programs=fuzz/target/$(rustc -vV | sed -n 's/^host: //p')/release
 commit=$(git rev-parse --short HEAD)
 status=0
 for target in $targets; do
   log=$(mktemp)
-  mkdir -p "fuzz/corpus/$target"
+  mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
+  found=none
   # shellcheck disable=SC2086
-  if ! cargo +nightly fuzz run -s none "$target" "fuzz/corpus/$target" "crates/fuzz/corpus/$target" -- \
-    $limit -max_len=2048 -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 >"$log" 2>&1; then
-    echo "$target: FAILED"
-    tail -40 "$log"
+  "$programs/$target" "fuzz/corpus/$target" "crates/fuzz/corpus/$target" $limit -max_len=2048 -timeout=20 -rss_limit_mb=4096 \
+    -artifact_prefix="fuzz/artifacts/$target/" -print_final_stats=1 >"$log" 2>&1 || {
+    found="broken: see fuzz/artifacts/$target"
+    tail -30 "$log"
     status=1
-  fi
+  }
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -1)
   cover=$(grep -o 'cov: [0-9]*' "$log" | tail -1 | cut -d' ' -f2)
   speed=$(sed -n 's/^stat::average_exec_per_sec: *//p' "$log" | tail -1)
-  found=$([ "$status" = 0 ] && echo none || echo "see the log")
   echo "| $target | ${runs:-0} | ${speed:-0} | ${cover:-0} | $found | $(date -u +%F) | $commit |" | tee -a docs/reliability.md
   rm -f "$log"
 done

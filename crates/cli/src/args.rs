@@ -79,6 +79,9 @@ pub enum Command {
     /// Waits in a pod for a controller to speak to it (started by Kubernetes)
     #[command(hide = true)]
     Pod(PodArgs),
+    /// Carries what a controller and the pods of its run say to each other (started by dyno)
+    #[command(hide = true)]
+    Relay(RelayArgs),
     /// Print a JSON Schema
     Schema(SchemaArgs),
     /// Print a shell's completions, or write the manual pages
@@ -186,6 +189,23 @@ pub struct PodArgs {
     /// End when nobody has spoken to the pod for so long
     #[arg(long, value_name = "DURATION", default_value = "120s")]
     pub patience: String,
+    /// Where to listen for the relay of the run
+    #[arg(long, requires = "token")]
+    pub port: Option<u16>,
+    /// The run's token
+    #[arg(long, value_name = "FILE")]
+    pub token: Option<PathBuf>,
+}
+
+/// `dyno relay`.
+#[derive(Clone, Debug, Args)]
+pub struct RelayArgs {
+    /// Speak through standard input and output
+    #[arg(long, required = true)]
+    pub stdio: bool,
+    /// The run's token
+    #[arg(long, value_name = "FILE", default_value = dyno_rig::kubernetes::TOKEN)]
+    pub token: PathBuf,
 }
 
 /// `dyno host`.

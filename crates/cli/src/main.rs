@@ -75,6 +75,7 @@ fn main() -> ExitCode {
         args::Command::Prove(args) => prove::prove(&args),
         args::Command::Host(args) => worker::host(&args),
         args::Command::Pod(args) => worker::pod(&args),
+        args::Command::Relay(args) => worker::relay(&args),
         args::Command::Schema(options) => report::schema(&options),
     };
     match ended {

@@ -1,11 +1,12 @@
-//! `dyno worker --stdio` and `dyno host --stdio`: the other ends of an experiment's pipes.
+//! `dyno worker --stdio`, `dyno host --stdio` and `dyno relay --stdio`: the other ends of an experiment's pipes.
 
-use crate::args::{HostArgs, PodArgs};
+use crate::args::{HostArgs, PodArgs, RelayArgs};
 use crate::exit::{Exit, Failure};
 use crate::run::environment;
 use crate::signals;
 use dyno_engine::Control;
 use dyno_rig::kubernetes::wait_for_words;
+use dyno_rig::relay;
 use dyno_rig::remote::agent;
 use dyno_rig::worker::{FrameError, serve};
 use dyno_types::units::parse_duration_ns;
@@ -38,8 +39,18 @@ pub fn pod(args: &PodArgs) -> Result<Exit, Failure> {
     let patience = parse_duration_ns(&args.patience, 1_000_000_000)
         .map_err(|e| Failure::Usage(format!("--patience: {e}")))?;
     signals::listen(&Arc::new(Control::default()))?;
+    let listening = match (args.port, &args.token) {
+        (Some(port), Some(token)) => {
+            let program = std::env::current_exe()?;
+            Some(relay::listen(port, relay::token(token)?, &program)?)
+        }
+        _ => None,
+    };
     // A pod has process numbers of its own: who is here was brought by a controller.
     let spoken_to = || {
+        if listening.as_ref().is_some_and(|listening| listening.programs() > 0) {
+            return true;
+        }
         let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok()).any(|line| {
             let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
@@ -47,6 +58,13 @@ pub fn pod(args: &PodArgs) -> Result<Exit, Failure> {
         })
     };
     wait_for_words(Duration::from_nanos(patience), &spoken_to, &signals::interrupted);
+    Ok(Exit::Ok)
+}
+
+/// `dyno relay`.
+pub fn relay(args: &RelayArgs) -> Result<Exit, Failure> {
+    no_terminal("a relay")?;
+    relay::hub(stdin(), stdout(), relay::token(&args.token)?)?;
     Ok(Exit::Ok)
 }
 

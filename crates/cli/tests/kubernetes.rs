@@ -4,6 +4,7 @@ mod common;
 
 use common::{Dyno, assert_exit, skip_because, stderr, stdout};
 use serde_json::Value;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -111,10 +112,16 @@ fn experiments_run_in_pods_and_leave_nothing() {
     let Some(cluster) = Cluster::up() else { return };
     cluster.namespace("bench");
     a_server_and_two_pods_of_workers(&cluster);
-    a_cluster_of_six(&cluster);
+    for number in [1, 3] {
+        a_preset_of_bexhoma(&cluster, number);
+    }
+    two_pairs_of_wsf(&cluster);
+    cpu_of_a_short_phase(&cluster);
     what_cannot_be_says_why(&cluster);
     volumes_and_objects_of_ones_own(&cluster);
     servers_that_stay(&cluster);
+    a_pod_that_is_lost(&cluster);
+    a_run_that_is_interrupted(&cluster);
     a_controller_that_is_killed(&cluster);
 }
 
@@ -159,17 +166,163 @@ fn a_server_and_two_pods_of_workers(cluster: &Cluster) {
     cluster.assert_nothing_left(Duration::from_secs(20));
 }
 
-fn a_cluster_of_six(cluster: &Cluster) {
+/// The single server, and the cluster of three with a replica each, as bexhoma's examples have them, at small scale.
+fn a_preset_of_bexhoma(cluster: &Cluster, number: u32) {
     let dyno = Dyno::new();
-    let server = "{kind: redis, topology: cluster, members: 3, replicas: 1}";
-    let text = cluster.experiment("bench", server, "", "users: 4, operations: 5000, warmup: 0s");
-    std::fs::write(dyno.path("e.yaml"), text).unwrap();
-    let output = dyno.run(&["run", "e.yaml", "--out", "six", "--quiet"]);
+    let preset = format!("bexhoma/dragonfly-{number}");
+    let kubectl = format!("kubernetes.kubectl={}", cluster.lab.join("k").display());
+    let mut words = vec!["run", &preset, "--out", "preset", "--quiet", "--set", &kubectl];
+    for set in [
+        "server.kind=redis",
+        "kubernetes.namespace=bench",
+        "kubernetes.image=localhost/dyno:test",
+        "kubernetes.server_image=localhost/redis:7",
+        "kubernetes.pull=Never",
+        "kubernetes.servers={}",
+        "kubernetes.workers={}",
+        "workload.ycsb.records=10000",
+        "phases.load.rate=10000",
+        "phases.measure.operations=10000",
+        "phases.measure.rate=5000",
+    ] {
+        words.extend(["--set", set]);
+    }
+    let output = dyno.run(&words);
     assert_exit(&output, &[0, 5]);
-    let (dir, record) = record(&dyno, "six");
+    let (dir, record) = record(&dyno, "preset");
     assert_eq!(record["status"], "complete", "{record}");
     let summary = dyno.summary(dir.to_str().unwrap());
-    assert_eq!(common::outcome(common::phase(&summary, "measure"), "ok"), 5_000);
+    assert_eq!(common::outcome(common::phase(&summary, "load"), "ok"), 10_000, "{preset}: by eight pods");
+    assert_eq!(common::outcome(common::phase(&summary, "measure"), "ok"), 10_000, "{preset}: by one of them");
+    let run: Value = serde_json::from_slice(&std::fs::read(dir.join("run.json")).unwrap()).unwrap();
+    let facts = run["facts"].as_object().unwrap();
+    let pods = facts.keys().filter(|key| key.starts_with("pod.") && key.ends_with(".node")).count();
+    assert_eq!(pods, if number == 1 { 9 } else { 14 }, "{preset}: {facts:?}");
+    cluster.assert_nothing_left(Duration::from_secs(20));
+}
+
+fn two_pairs_of_wsf(cluster: &Cluster) {
+    let dyno = Dyno::new();
+    let kubectl = format!("kubectl={}", cluster.lab.join("k").display());
+    let mut words =
+        vec!["wsf", "gated", "--backend", "kubernetes", "--server", "redis", "--noenv", "--quiet"];
+    for key in [
+        kubectl.as_str(),
+        "namespace=bench",
+        "image=localhost/dyno:test",
+        "server_image=localhost/redis:7",
+        "pull=Never",
+        "patience=6s",
+    ] {
+        words.extend(["--kubernetes", key]);
+    }
+    words.extend(["--set", "CLIENT_SERVER_PAIR=2", "--set", "KUBERNETES_RESOURCE_REQUESTS_CPU=50m"]);
+    let written = dyno.run(&[&words[..], &["--manifests", "m"]].concat());
+    assert_exit(&written, &[0]);
+    let path = dyno.path("m/kubernetes-config.yaml").display().to_string();
+    let (valid, said) = cluster.k(&["-n", "bench", "apply", "--dry-run=server", "-f", &path]);
+    assert!(valid && !said.contains("Warning"), "{said}");
+    // Clients must keep off the servers' node, and there is no other.
+    let nowhere = dyno.run(&[&words[..], &["--out", "apart"]].concat());
+    let said = stdout(&nowhere) + &stderr(&nowhere);
+    assert!(!nowhere.status.success() && said.contains("anti-affinity"), "{said}");
+    cluster.assert_nothing_left(Duration::from_secs(30));
+    let output = dyno.run(&[&words[..], &["--set", "RUN_SINGLE_NODE=true", "--out", "logs"]].concat());
+    assert_exit(&output, &[0]);
+    let logs = dyno.path("logs/logs-mongodb_ycsb_gated");
+    for client in ["benchmark-0", "benchmark-1"] {
+        let status = std::fs::read_to_string(logs.join("itr-1").join(client).join("status")).unwrap();
+        assert_eq!(status, "0\n", "{client}");
+        assert!(logs.join("itr-1").join(client).join("output.logs").is_file());
+    }
+    let written = std::fs::read_to_string(logs.join("kubernetes-config.yaml")).unwrap();
+    assert_eq!(written.matches("kind: StatefulSet").count(), 2);
+    let configuration = std::fs::read_to_string(logs.join("workload-config.yaml")).unwrap();
+    assert!(configuration.contains("backend: \"kubernetes\""), "{configuration}");
+    cluster.assert_nothing_left(Duration::from_secs(20));
+}
+
+/// Processor time of a control group that a process is in, seconds.
+fn cpu_of_group(pid: u32) -> Option<f64> {
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        if controllers.split(',').any(|one| one == "cpuacct") {
+            let file = format!("/sys/fs/cgroup/cpuacct{path}/cpuacct.usage");
+            return number(&std::fs::read_to_string(file).ok()?).map(|ns| ns / 1e9);
+        }
+        if controllers.is_empty() {
+            let text = std::fs::read_to_string(format!("/sys/fs/cgroup{path}/cpu.stat")).unwrap_or_default();
+            let usage = text.lines().find_map(|line| line.strip_prefix("usage_usec "));
+            if let Some(us) = usage.and_then(number) {
+                return Some(us / 1e6);
+            }
+        }
+    }
+    None
+}
+
+/// The worker of the run under way, by its number on this host.
+fn a_worker() -> Option<u32> {
+    let processes = std::fs::read_dir("/proc").ok()?.flatten();
+    let is = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+        // Without a user namespace of the pod its user is that of the manifests.
+        words.get(1..3) == Some(&[&b"worker"[..], &b"--stdio"[..]])
+            && std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|meta| meta.uid() == 10_001)
+    };
+    processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(is)
+}
+
+/// What the summary says of a load phase of two seconds beside what the container's control group has used meanwhile: both
+/// count processor time, so it does not matter how busy this host is.
+fn cpu_of_a_short_phase(cluster: &Cluster) {
+    let dyno = Dyno::new();
+    let phases = "  load: {when: always, users: 16, rate: 15000, batch: 1}\n  pause: 4s\n  \
+                  measure: {users: 2, duration: 1s, warmup: 0s}";
+    let text = cluster
+        .experiment("bench", "{kind: redis}", "", "duration: 1s")
+        .replace(
+            "phases: {measure: {duration: 1s}}",
+            &format!("phases:\n{phases}\nmonitors: {{enabled: false}}"),
+        )
+        .replace("records: 1000", "records: 30000");
+    std::fs::write(dyno.path("e.yaml"), text).unwrap();
+    let mut child = dyno.start(&["run", "e.yaml", "--out", "cpu", "--quiet"]);
+    let mut samples: Vec<(jiff::Timestamp, f64)> = Vec::new();
+    let mut worker = None;
+    let status = loop {
+        worker = worker.or_else(a_worker);
+        samples.extend(worker.and_then(cpu_of_group).map(|used| (jiff::Timestamp::now(), used)));
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert!([0, 5].contains(&status.code().unwrap()), "{status}");
+    let (dir, record) = record(&dyno, "cpu");
+    assert_eq!(record["status"], "complete", "{record}");
+    let events = std::fs::read_to_string(dir.join("events.jsonl")).unwrap();
+    let events: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let at = |event: &str| -> jiff::Timestamp {
+        let found = events.iter().find(|one| one["event"] == event && one["text"] == "load").unwrap();
+        found["at"].as_str().unwrap().parse().unwrap()
+    };
+    let used = |when: jiff::Timestamp| samples.iter().rfind(|(at, _)| *at <= when).unwrap().1;
+    let after = |ms: i64| at("end") + jiff::SignedDuration::from_millis(ms);
+    // From before connecting until the load is over, less what is used while nothing is to be done.
+    let idle_per_s = (used(after(3_500)) - used(after(1_000))) / 2.5;
+    let (from, to) = (at("phase"), after(1_000));
+    let truth = used(to) - used(from) - idle_per_s * to.duration_since(from).as_secs_f64();
+    let summary = dyno.summary(dir.to_str().unwrap());
+    let load = common::phase(&summary, "load");
+    let share = |key: &str| load["client"][key].as_f64().unwrap_or(0.0);
+    let said = share("user_cpu_s") + share("system_cpu_s");
+    println!("load phase of {} s: {said:.4} s of CPU, {truth:.4} s by the control group", load["seconds"]);
+    assert!((said / truth - 1.0).abs() < 0.05, "{said} s, {truth} s by the control group");
     cluster.assert_nothing_left(Duration::from_secs(20));
 }
 
@@ -238,16 +391,13 @@ fn volumes_and_objects_of_ones_own(cluster: &Cluster) {
         let fact = |key: &str| run["facts"][key].as_str().unwrap_or_default().to_owned();
         (fact("volume.data"), fact("volume.why"), fact("volume.count"))
     };
-    assert_eq!(
-        run("first", "", "records: 1000"),
-        ("loaded".into(), "there is no such volume yet".into(), "1001".into())
-    );
+    let first = run("first", "", "records: 1000");
+    assert_eq!(first, ("loaded".into(), "there is no such volume yet".into(), "1001".into()));
     let again = run("again", "  manifests: own\n", "records: 1000");
     assert_eq!(again, ("reused".into(), String::new(), "1001".into()));
     let other = run("other", "", "records: 1000, properties: {fieldcount: 2}");
     assert_eq!((other.0.as_str(), other.1.as_str()), ("loaded", "fieldcount: 10 there, 2 asked for"));
-    let left = cluster.left();
-    assert_eq!(left.trim(), "persistentvolumeclaim/data-dyno-v-0-0", "the volume stays, and nothing else");
+    assert_eq!(cluster.left().trim(), "persistentvolumeclaim/data-dyno-v-0-0", "the volume alone stays");
     cluster.k(&["-n", "bench", "delete", "persistentvolumeclaim", "data-dyno-v-0-0"]);
     cluster.k(&["delete", "persistentvolume", "shelf-1", "shelf-2", "--wait=false"]);
     cluster.assert_nothing_left(Duration::from_secs(30));
@@ -270,28 +420,22 @@ fn servers_that_stay(cluster: &Cluster) {
     assert_exit(&loaded, &[0]);
     let left = cluster.left();
     assert!(left.contains("statefulset.apps/") && !left.contains("job.batch/"), "{left}");
-    let code = std::fs::read_dir(dyno.path("results")).unwrap().next().unwrap().unwrap().file_name();
-    let code = code.to_string_lossy().into_owned();
+    let entry = std::fs::read_dir(dyno.path("results")).unwrap().next().unwrap().unwrap();
+    let code = entry.file_name().to_string_lossy().into_owned();
     let status = stdout(&bexhoma("status --resultfolder results"));
     assert!(status.contains("| redis-1") && status.contains("(1. Running)"), "{status}");
     let run = bexhoma(&format!("ycsb {flags} -e {code} run"));
     assert_exit(&run, &[0, 4, 5]);
     assert!(stdout(&run).contains("Nothing was loaded"), "{}", stdout(&run));
-    let other = bexhoma(&format!("ycsb {flags} -sf 2 -e {code} run"));
-    assert!((stdout(&other) + &stderr(&other)).contains("other data are loaded"), "{}", stderr(&other));
     assert_exit(&bexhoma(&format!("stop -e {code} --resultfolder results")), &[0]);
     cluster.assert_nothing_left(Duration::from_secs(20));
 }
 
-fn a_controller_that_is_killed(cluster: &Cluster) {
-    let dyno = Dyno::new();
-    let text =
-        cluster.experiment("bench", "{kind: redis}", "", "users: 2, rate: 200, duration: 60s, warmup: 0s");
-    std::fs::write(dyno.path("e.yaml"), text).unwrap();
-    let mut child = dyno.start(&["run", "e.yaml", "--out", "o", "--quiet"]);
+/// Waits until a run measures.
+fn await_measuring(dyno: &Dyno, out: &str) {
     let end = Instant::now() + Duration::from_secs(60);
     let measuring = || {
-        let runs = std::fs::read_dir(dyno.path("o/runs")).into_iter().flatten().flatten();
+        let runs = std::fs::read_dir(dyno.path(out).join("runs")).into_iter().flatten().flatten();
         runs.map(|entry| std::fs::read_to_string(entry.path().join("intervals.jsonl")).unwrap_or_default())
             .any(|text| text.contains("\"measure\""))
     };
@@ -299,6 +443,54 @@ fn a_controller_that_is_killed(cluster: &Cluster) {
         assert!(Instant::now() < end, "the measured phase does not begin");
         std::thread::sleep(Duration::from_millis(100));
     }
+}
+
+/// A minute of little load by two pods.
+fn a_minute(cluster: &Cluster, dyno: &Dyno) -> std::process::Child {
+    let phases = "users: 4, rate: 200, duration: 60s, warmup: 0s";
+    let text = cluster.experiment("bench", "{kind: redis}", "  worker_pods: 2\n", phases);
+    std::fs::write(dyno.path("e.yaml"), text).unwrap();
+    let child = dyno.start(&["run", "e.yaml", "--out", "o", "--quiet"]);
+    await_measuring(dyno, "o");
+    child
+}
+
+fn a_pod_that_is_lost(cluster: &Cluster) {
+    let dyno = Dyno::new();
+    let mut child = a_minute(cluster, &dyno);
+    // One process of kubectl for two workers and two agents.
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
+    let line = |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let ways = children.split_whitespace().filter(|pid| line(pid).contains("\0exec\0")).count();
+    assert_eq!(ways, 1, "{children}");
+    // The pod that the hub is not in.
+    let chosen = "app.kubernetes.io/component=worker,batch.kubernetes.io/job-completion-index=1";
+    let (gone, words) =
+        cluster.k(&["-n", "bench", "delete", "pod", "-l", chosen, "--force", "--grace-period=0"]);
+    assert!(gone, "{words}");
+    let begun = Instant::now();
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(5));
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    let (dir, record) = record(&dyno, "o");
+    assert!(record["words"].as_str().unwrap().contains("was lost"), "{record}");
+    let summary = dyno.summary(dir.to_str().unwrap());
+    assert!(common::outcome(common::phase(&summary, "measure"), "ok") > 0, "what arrived is kept");
+    cluster.assert_nothing_left(Duration::from_secs(30));
+}
+
+fn a_run_that_is_interrupted(cluster: &Cluster) {
+    let dyno = Dyno::new();
+    let mut child = a_minute(cluster, &dyno);
+    common::signal(child.id(), "INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(record(&dyno, "o").1["status"], "interrupted");
+    cluster.assert_nothing_left(Duration::from_secs(20));
+}
+
+fn a_controller_that_is_killed(cluster: &Cluster) {
+    let dyno = Dyno::new();
+    let mut child = a_minute(cluster, &dyno);
     common::signal(child.id(), "KILL");
     child.wait().unwrap();
     assert!(!cluster.left().trim().is_empty());

@@ -81,6 +81,9 @@ fn servers_and_load_run_on_other_hosts_and_nothing_is_left_there() {
     assert!(run["target"].as_str().unwrap().contains(&lab.address("db")), "{}", run["target"]);
     let clock = run["facts"]["worker-1.clock"].as_str().unwrap();
     assert!(clock.contains("within"), "{clock}");
+    let skew = run["facts"]["workers.start_skew"].as_str().unwrap();
+    println!("start skew of four workers: {skew}");
+    assert!(skew.ends_with(" ms"), "{skew}");
     assert_eq!(passwords(&dyno.path("far")), Vec::<String>::new(), "the password is nobody's affair");
     for host in ["db", "load1", "load2"] {
         assert_eq!(lab.processes(host, "dyno"), Vec::<u32>::new(), "{host}");
@@ -225,4 +228,76 @@ fn a_cluster_with_replicas_is_formed_on_another_host() {
     let summary = dyno.summary(dir.to_str().unwrap());
     assert_eq!(common::outcome(common::phase(&summary, "measure"), "ok"), 5_000);
     assert_nothing_left(&lab);
+}
+
+#[test]
+fn two_pairs_of_wsf_and_a_preset_of_bexhoma_on_hosts() {
+    let Some(lab) = lab(&["db", "load1", "load2"]) else { return };
+    let dyno = Dyno::new();
+    let (config, far) = (lab.path("ssh_config").display().to_string(), lab.path("far").display().to_string());
+    let inventory = lab.path("hosts.ini");
+    std::fs::write(&inventory, "[worker]\ndb\n[client]\nload1\nload2\n").unwrap();
+    let (config_key, far_key) = (format!("config={config}"), format!("directory={far}"));
+    let words = [
+        [
+            "wsf",
+            "gated",
+            "--backend",
+            "ssh",
+            "--inventory",
+            inventory.to_str().unwrap(),
+            "--ssh",
+            &config_key,
+        ]
+        .as_slice(),
+        &["--ssh", &far_key, "--server", "redis", "--if-not-permitted", "continue", "--noenv", "--quiet"],
+        &["--set", "CLIENT_SERVER_PAIR=2", "--set", "CLIENT_COUNT=2", "--out", "logs"],
+    ]
+    .concat();
+    let output = dyno.run(&words);
+    assert_exit(&output, &[0]);
+    let logs = dyno.path("logs/logs-mongodb_ycsb_gated");
+    for client in ["benchmark-0", "benchmark-1"] {
+        let status = std::fs::read_to_string(logs.join("itr-1").join(client).join("status")).unwrap();
+        assert_eq!(status, "0\n", "{client}");
+    }
+    let (dir, _) = only_run(&dyno, "logs/logs-mongodb_ycsb_gated/experiment");
+    // Each client is on a machine of its own, both servers on the first of their group.
+    for file in ["host-load1.csv", "host-load2.csv"] {
+        assert!(dir.join("monitor").join(file).is_file(), "{file}");
+    }
+    let few = dyno.run(&[&words[..], &["--set", "CLIENT_COUNT=3"]].concat());
+    assert!(
+        !few.status.success() && stderr(&few).contains("2 hosts in its group client"),
+        "{}",
+        stderr(&few)
+    );
+    let (clients, servers) = ("ssh.clients=[load1, load2]", "ssh.servers=[db]");
+    let (config, far) = (format!("ssh.config={config}"), format!("ssh.directory={far}"));
+    let mut words = vec!["run", "bexhoma/dragonfly-1", "--out", "preset", "--quiet"];
+    for set in [
+        "kubernetes=null",
+        "server.kind=redis",
+        clients,
+        servers,
+        &config,
+        &far,
+        "client.workers=4",
+        "workload.ycsb.records=10000",
+        "phases.load.rate=10000",
+        "phases.measure.operations=10000",
+        "phases.measure.rate=5000",
+    ] {
+        words.extend(["--set", set]);
+    }
+    let output = dyno.run(&words);
+    assert_exit(&output, &[0, 5]);
+    let (dir, record) = only_run(&dyno, "preset");
+    assert_eq!(record["status"], "complete", "{record}");
+    let summary = dyno.summary(dir.to_str().unwrap());
+    assert_eq!(common::outcome(common::phase(&summary, "load"), "ok"), 10_000, "by eight workers");
+    assert_eq!(common::outcome(common::phase(&summary, "measure"), "ok"), 10_000, "by one of them");
+    for host in ["db", "load1", "load2"] {
+        assert_eq!(lab.processes(host, "dyno"), Vec::<u32>::new(), "{host}");
+    }
 }

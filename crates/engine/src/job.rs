@@ -8,7 +8,7 @@ use dyno_types::limits::{BACKLOG, BATCH, CONNECTIONS, PIPELINE, THREADS};
 use dyno_types::rng::{Purpose, draw, unit};
 use dyno_workload::{Frontier, Workload};
 use std::fmt;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -284,6 +284,7 @@ type OnBegin = Box<dyn Fn(SystemTime) + Send + Sync>;
 #[derive(Default)]
 pub struct Control {
     level: AtomicU8,
+    late_ns: AtomicU64,
     on_begin: Mutex<Option<OnBegin>>,
 }
 
@@ -294,6 +295,16 @@ impl fmt::Debug for Control {
 }
 
 impl Control {
+    /// A load thread has begun so long after the epoch.
+    pub(crate) fn begun(&self, late_ns: u64) {
+        self.late_ns.fetch_max(late_ns, Ordering::Relaxed);
+    }
+
+    /// How long after the epoch the last load thread of what this controls began, nanoseconds.
+    pub fn begun_late_ns(&self) -> u64 {
+        self.late_ns.load(Ordering::Relaxed)
+    }
+
     /// Has `tell` called with the wall clock's time of the epoch, a little before it, each time a run that this controls
     /// begins; workers of one run each call it.
     pub fn on_begin(&self, tell: impl Fn(SystemTime) + Send + Sync + 'static) {

@@ -25,6 +25,7 @@ mod presence;
 mod probe;
 pub mod prove;
 mod proxy;
+pub mod relay;
 pub mod remote;
 mod session;
 mod spawn;

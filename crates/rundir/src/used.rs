@@ -29,7 +29,8 @@ pub struct DiskUse {
     pub write_us: Option<f64>,
 }
 
-/// What the host of the servers did, or of the load generator where there are none of dyno's. Shares are of all cores' time, 0 to 1.
+/// What the host of the servers did, or of the load generator where there are none of dyno's. Shares are of all cores' time,
+/// 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostUse {
     /// Its name, where it is another than the one that conducted the run.

@@ -2,8 +2,9 @@
 
 use crate::exit::Failure;
 use crate::terminal;
-use dyno_plan::experiment::Plan;
-use dyno_rig::kubernetes::{RUN, manifests, role, yaml};
+use dyno_plan::experiment::{Experiment, Kubernetes, Plan};
+use dyno_rig::kubernetes::{NO_TOKEN, RUN, manifests, role, yaml};
+use serde_json::Value;
 use std::path::Path;
 
 /// Writes `rbac.yaml` and a file for each cell. Names of runs, and passwords that dyno makes, are new in each run.
@@ -11,20 +12,27 @@ pub fn write(plan: &Plan, folder: &Path) -> Result<(), Failure> {
     let Some(first) = &plan.base.kubernetes else {
         return Err(Failure::Usage("--manifests: the experiment has no section kubernetes".into()));
     };
-    let put = |name: &str, objects: &[serde_json::Value]| -> Result<(), Failure> {
-        let path = folder.join(name);
-        let text = yaml(objects).map_err(Failure::Internal)?;
-        std::fs::write(&path, text).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))
-    };
+    let put = |name: &str, objects: &[Value]| put(&folder.join(name), objects);
     std::fs::create_dir_all(folder)
         .map_err(|e| Failure::Usage(format!("--manifests {}: {e}", folder.display())))?;
     put("rbac.yaml", &role(first.namespace.as_deref()))?;
     for cell in &plan.cells {
         let Some(asked) = &cell.spec.kubernetes else { continue };
-        let made = manifests(&cell.spec, asked, RUN).map_err(|e| Failure::Usage(e.to_string()))?;
-        let objects: Vec<serde_json::Value> = std::iter::once(made.job).chain(made.others).collect();
+        let objects = of_cell(&cell.spec, asked)?;
         put(&format!("cell{:04}.yaml", cell.number), &objects)?;
     }
     terminal::note(&format!("{} manifests in {}", plan.cells.len() + 1, folder.display()));
     Ok(())
+}
+
+/// Everything that a run would make.
+pub fn of_cell(spec: &Experiment, asked: &Kubernetes) -> Result<Vec<Value>, Failure> {
+    let made = manifests(spec, asked, RUN, NO_TOKEN).map_err(|e| Failure::Usage(e.to_string()))?;
+    Ok(std::iter::once(made.job).chain(made.others).collect())
+}
+
+/// Writes objects as YAML.
+pub fn put(path: &Path, objects: &[Value]) -> Result<(), Failure> {
+    let text = yaml(objects).map_err(Failure::Internal)?;
+    std::fs::write(path, text).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))
 }

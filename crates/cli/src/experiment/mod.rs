@@ -2,7 +2,7 @@
 
 mod leave;
 mod manage;
-mod manifests;
+pub mod manifests;
 mod preview;
 mod suits;
 mod table;

@@ -83,7 +83,8 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
 fn claim(args: &IngestArgs, plan: &IngestPlan, rate: f64) -> Claim {
     Claim {
         words: format!(
-            "{} records of {} bytes a second with {} secondary indexes, none lost when the process that writes is killed {} times.",
+            "{} records of {} bytes a second with {} secondary indexes, none lost when the process that writes \
+             is killed {} times.",
             figure(rate),
             plan.record_bytes,
             plan.indexes,

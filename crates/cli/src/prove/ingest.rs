@@ -39,7 +39,8 @@ impl Size {
 #[command(after_help = "\
 A record counts once as many copies have acknowledged it as --copies says: WAIT of Redis, or WAITAOF with --durable; write \
 concern majority of MongoDB, with j: true. Of an embedded store a process of its own writes, which is killed at random moments. \
-Afterwards every record is looked up on every copy, byte by byte. Exit code 4: the evidence is complete, and the claim is not met.")]
+Afterwards every record is looked up on every copy, byte by byte. Exit code 4: the evidence is complete, and the claim is not \
+met.")]
 pub struct IngestArgs {
     /// The primary, redis://HOST:PORT; a replica set, mongodb://HOST:PORT/DATABASE; or an embedded store, such as sqlite:FILE
     pub target: String,

@@ -146,9 +146,9 @@ pub struct WsfArgs {
     /// What to do without leave for placement, limits or host settings
     #[arg(long, value_enum, default_value = "fail")]
     pub if_not_permitted: Leave,
-    /// Where it runs: local; others are not offered
-    #[arg(long, value_name = "NAME", default_value = "local")]
-    pub backend: String,
+    /// Where and how it runs
+    #[command(flatten)]
+    pub rig: RigArgs,
     /// Folder of the logs
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub out: PathBuf,
@@ -167,6 +167,37 @@ pub struct WsfArgs {
     /// What ctest.sh can do beside that
     #[command(flatten)]
     pub ctest: CtestArgs,
+}
+
+/// Where servers and clients run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Backend {
+    /// On this host
+    Local,
+    /// On hosts of an inventory: servers on the first of its group worker, clients on hosts of its group client
+    Ssh,
+    /// In pods
+    Kubernetes,
+}
+
+/// Where servers and clients run, and how to come there.
+#[derive(Clone, Debug, Args)]
+pub struct RigArgs {
+    /// Where servers and clients run
+    #[arg(long, value_enum, default_value = "local")]
+    pub backend: Backend,
+    /// Ansible's inventory with the groups worker and client (--backend ssh)
+    #[arg(long, value_name = "FILE")]
+    pub inventory: Option<PathBuf>,
+    /// A key of the experiment's section ssh, such as config=FILE, directory=DIR (--backend ssh)
+    #[arg(long = "ssh", value_name = "KEY=VALUE")]
+    pub ssh: Vec<String>,
+    /// A key of the experiment's section kubernetes, such as namespace=bench, image=..., server_image=... (--backend kubernetes)
+    #[arg(long = "kubernetes", value_name = "KEY=VALUE")]
+    pub kubernetes: Vec<String>,
+    /// Write what the cluster would be given as kubernetes-config.yaml in a folder; nothing is started
+    #[arg(long, value_name = "DIR")]
+    pub manifests: Option<PathBuf>,
 }
 
 /// What to do with logs.

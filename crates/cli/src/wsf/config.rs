@@ -27,7 +27,7 @@ pub fn text(args: &WsfArgs, iteration: &Iteration) -> String {
     let called = name(&iteration.typed, resolved.case.name);
     line("testcase", json!(format!("{called}{}", suffix(args, iteration))));
     line("case", json!(resolved.full_name()));
-    line("backend", json!("local"));
+    line("backend", json!(super::rig::name(args.rig.backend)));
     line("dyno", json!(env!("CARGO_PKG_VERSION")));
     line("command", json!(mask_arguments(&std::env::args().collect::<Vec<_>>())));
     let server = match &args.target {

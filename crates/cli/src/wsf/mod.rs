@@ -1,8 +1,8 @@
 //! `dyno wsf`: the Workload Services Framework's Mongo-YCSB workload.
 //!
-//! `args` is what can be typed, `select` which tests that means, `run` carries one iteration out, `logs` is the layout of what
-//! it leaves, `config` the text of workload-config.yaml, `manage` --stop, --status and --continue, `kpi` list-kpi, `ctest` what
-//! else ctest.sh has, `testset` files of tests, `sut` the prepared host.
+//! `args` is what can be typed, `select` which tests that means, `rig` where they run, `run` carries one iteration out, `logs` is
+//! the layout of what it leaves, `config` the text of workload-config.yaml, `manage` --stop, --status and --continue, `kpi`
+//! list-kpi, `ctest` what else ctest.sh has, `testset` files of tests, `sut` the prepared host.
 
 mod args;
 mod config;
@@ -10,6 +10,7 @@ mod ctest;
 mod kpi;
 mod logs;
 mod manage;
+mod rig;
 mod run;
 mod select;
 mod sut;
@@ -42,12 +43,6 @@ struct Iteration {
 pub fn wsf(args: &WsfArgs) -> Result<Exit, Failure> {
     if let Some(Action::ListKpi(options)) = &args.action {
         return kpi::list_kpi(options);
-    }
-    if args.backend != "local" {
-        let backend = &args.backend;
-        return Err(Failure::Usage(format!(
-            "--backend {backend}: is not offered; a local run starts servers and clients on this host"
-        )));
     }
     match () {
         () if args.describe_params => return Ok(describe(args)),
@@ -82,8 +77,9 @@ pub fn wsf(args: &WsfArgs) -> Result<Exit, Failure> {
 /// Everything that was asked for, one after the other.
 fn carry_out(args: &WsfArgs, tests: &[(&WsfArgs, Vec<Iteration>)]) -> Result<Exit, Failure> {
     type Step = fn(&WsfArgs, &[Iteration]) -> Result<Exit, Failure>;
-    let only: [(bool, Step); 3] = [
+    let only: [(bool, Step); 4] = [
         (args.dry_run, run::dry),
+        (args.rig.manifests.is_some(), rig::manifests),
         (args.ctest.prepare_sut, sut::prepare),
         (args.ctest.cleanup_sut, sut::clean_up),
     ];
@@ -186,6 +182,7 @@ fn means(args: &WsfArgs) -> Result<Means, Failure> {
         faithful: args.faithful,
         faithful_weights: args.faithful_weights,
         tracers: args.ctest.tracers()?,
+        rig: rig::rig(args)?,
     })
 }
 

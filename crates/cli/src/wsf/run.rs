@@ -1,7 +1,7 @@
 //! One iteration: its folder, its experiment, its logs.
 
-use super::args::WsfArgs;
-use super::{Iteration, config, logs};
+use super::args::{Backend, WsfArgs};
+use super::{Iteration, config, logs, rig};
 use crate::exit::{Exit, Failure};
 use crate::{experiment, terminal};
 use dyno_engine::Control;
@@ -44,7 +44,7 @@ pub fn dry(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure> {
 
 /// Says what can be done where the server's program is not there.
 pub fn available(args: &WsfArgs) -> Result<(), Failure> {
-    if args.target.is_some() {
+    if args.target.is_some() || args.rig.backend != Backend::Local {
         return Ok(());
     }
     let kind = ServerKind::from(args.server);
@@ -67,7 +67,7 @@ fn on_path(program: &Path) -> bool {
 }
 
 /// `logs-NAME`; of several iterations `MMDD-HHMMSS-l1b2-logs-NAME`.
-fn folder_name(iteration: &Iteration, stamp: &str) -> String {
+pub fn folder_name(iteration: &Iteration, stamp: &str) -> String {
     let name = config::name(&iteration.typed, iteration.resolved.case.name);
     let number = match iteration.number {
         Some((round, Some(burst))) => format!("l{round}b{burst}-"),
@@ -100,6 +100,7 @@ pub fn run(args: &WsfArgs, iteration: &Iteration, control: &Arc<Control>) -> Res
     std::fs::write(home.join("workload-config.yaml"), config::text(args, iteration))?;
     let path = home.join(EXPERIMENT);
     let plan = plan(text, &name, &[]).map_err(|e| Failure::Usage(e.to_string()))?;
+    rig::note(&plan, &home)?;
     let mut directory = Directory::create(&path, text, &name, &[], &plan)?;
     let made = experiment::carry_out(&plan, &mut directory, control.clone(), (args.quiet, false), None);
     // Also of what was interrupted: what has ended has logs.

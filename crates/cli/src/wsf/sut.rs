@@ -1,6 +1,7 @@
 //! `--prepare-sut`, `--reuse-sut`, `--cleanup-sut`: the system under test is this host. Preparing it means looking whether it
 //! has what the test needs and noting how it is set up; servers are started and ended with each run.
 
+use super::args::Backend;
 use super::{Iteration, WsfArgs, config, run};
 use crate::doctor;
 use crate::exit::{Exit, Failure};
@@ -15,6 +16,10 @@ fn folder(args: &WsfArgs, iteration: &Iteration) -> PathBuf {
 
 /// `--prepare-sut`.
 pub fn prepare(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure> {
+    if args.rig.backend != Backend::Local {
+        let words = "looks at this host; hosts of another backend are looked at with each run";
+        return Err(Failure::Usage(format!("--prepare-sut: {words}")));
+    }
     run::available(args)?;
     for one in iterations {
         experiment::ready(&experiment::planned(&one.lowered.text, &one.resolved.full_name(), &[])?)?;

@@ -190,6 +190,7 @@ impl Users {
             self.pinned.store(false, Ordering::Relaxed);
         }
         sleep_until(self.epoch_ns);
+        self.shared.control.begun(monotonic_ns().saturating_sub(self.epoch_ns));
         let mut errors: Vec<(Outcome, String)> = Vec::new();
         let mut block = Block::default();
         let mut position = 0;

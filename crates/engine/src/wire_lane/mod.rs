@@ -227,6 +227,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.net.wait(now, epoch_ns, &mut self.ready)?;
             now = self.net.now();
         }
+        self.shared.control.begun(now.saturating_sub(epoch_ns));
         loop {
             self.tick(now);
             self.receive_pass()?;

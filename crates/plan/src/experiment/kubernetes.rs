@@ -97,11 +97,15 @@ pub struct Pods {
     /// Taints that are tolerated, as Kubernetes writes tolerations. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<serde_json::Value>,
-    /// Affinity, as Kubernetes writes it. Default: none.
+    /// Affinity, as Kubernetes writes it; `{run}` stands for the run's name, which is the value of the label `dyno.run` of all
+    /// its pods. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity: Option<serde_json::Value>,
     /// Whether no node gets two of these pods. Default: false; they are spread as far as nodes go.
     pub one_per_node: bool,
+    /// At most so many more of these pods on one node than on another. Default: none; they are spread as far as that goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_skew: Option<u32>,
     /// Priority class. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_class: Option<String>,

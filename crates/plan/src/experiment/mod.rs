@@ -239,6 +239,9 @@ fn check_kubernetes(spec: &Experiment) -> Result<(), (&'static str, &'static str
     if kubernetes.worker_pods == 0 {
         return Err(("kubernetes.worker_pods", "0: expected 1 or more"));
     }
+    if [&kubernetes.workers, &kubernetes.servers].iter().any(|pods| pods.max_skew == Some(0)) {
+        return Err(("kubernetes", "max_skew: 0: expected 1 or more"));
+    }
     let target = spec.target.as_deref().unwrap_or("spawn:");
     if spec.server.is_none() && (target.starts_with("spawn:") || target.contains("{dir}")) {
         return Err(("target", "workers run in pods: expected a server, or a target that they can reach"));

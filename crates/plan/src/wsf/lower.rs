@@ -2,12 +2,14 @@
 
 mod mix;
 mod places;
+mod rigs;
 pub(super) mod text;
 
 use super::window::Traced;
 use super::{Resolved, Source, Window, switch};
 use crate::experiment::TracedPhase;
 use crate::server::{IfNotPermitted, ServerKind};
+pub use rigs::{Rig, SshRig};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use text::Tree;
@@ -41,6 +43,8 @@ pub struct Means {
     pub faithful_weights: bool,
     /// Commands that are started in every window of EVENT_TRACE_PARAMS.
     pub tracers: Vec<Vec<String>>,
+    /// Where servers and clients run.
+    pub rig: Rig,
 }
 
 impl Default for Means {
@@ -59,6 +63,7 @@ impl Default for Means {
             faithful: false,
             faithful_weights: false,
             tracers: Vec::new(),
+            rig: Rig::Local,
         }
     }
 }
@@ -92,6 +97,7 @@ pub fn lower(resolved: &Resolved, means: &Means) -> Result<Lowered, String> {
     draft.head();
     draft.servers()?;
     draft.clients()?;
+    draft.rigged()?;
     let records = draft.workload()?;
     draft.phases(records);
     let windows = draft.windows()?;
@@ -222,16 +228,17 @@ impl Draft<'_> {
         let mut silent: Vec<&str> = Vec::new();
         for given in &self.from.values {
             let changed = !matches!(given.source, Source::Default | Source::Case);
-            let idle = super::find(given.name).is_some_and(|variable| variable.help.starts_with("recorded"));
+            let idle = super::find(given.name).is_some_and(|variable| variable.help.starts_with("recorded"))
+                && !(self.in_pods() && super::IN_PODS.contains(&given.name));
             if changed && idle && switch(&given.value) != Some(false) {
                 silent.push(given.name);
             }
         }
         if !silent.is_empty() {
-            self.notes.push(format!("{}: recorded, without effect on a local run", silent.join(", ")));
+            self.notes.push(format!("{}: recorded, without effect here", silent.join(", ")));
         }
         let clients = self.from.number("CLIENT_COUNT").unwrap_or(0);
-        if clients > 1 && !self.from.on("RUN_SINGLE_NODE") {
+        if clients > 1 && matches!(self.means.rig, Rig::Local) && !self.single_node() {
             self.note(format!(
                 "CLIENT_COUNT={clients}: this host is the only client machine; it applies the load of all pairs"
             ));

@@ -17,15 +17,17 @@ mod variables;
 mod window;
 
 #[cfg(test)]
+mod rig_tests;
+#[cfg(test)]
 mod tests;
 
 pub use cases::{CASES, Case, Chosen, Overwrites, Reading, choose, names};
 pub use config::{Config, matches};
 pub use known::{BEST_KNOWN, BestKnown, best_known};
 pub(crate) use lower::text::Tree;
-pub use lower::{Lowered, Means, lower};
+pub use lower::{Lowered, Means, Rig, SshRig, lower};
 pub use sets::{SetOption, covering};
-pub use variables::{Kind, VARIABLES, Variable, find, switch};
+pub use variables::{IN_PODS, Kind, VARIABLES, Variable, find, switch};
 pub use window::{Traced, Window};
 
 use crate::suggest;

@@ -102,6 +102,14 @@ const MEASUREMENTS: Kind =
 const MINDED: &str = "recorded; has no meaning for a local run";
 const REFUSED: &str = "recorded; refused where it is switched on";
 
+/// Variables that say something to pods alone.
+pub const IN_PODS: [&str; 4] = [
+    "MAX_SKEW",
+    "KUBERNETES_RESOURCE_REQUESTS",
+    "KUBERNETES_RESOURCE_REQUESTS_CPU",
+    "KUBERNETES_RESOURCE_REQUESTS_MEMORY",
+];
+
 /// All of them, in the order of the workload's description.
 pub const VARIABLES: [Variable; 69] = [
     both("CLIENT_SERVER_PAIR", Kind::Whole(1), "3", "3", "servers, each with a client of its own"),
@@ -110,7 +118,7 @@ pub const VARIABLES: [Variable; 69] = [
         Kind::Whole(0),
         "1",
         "1",
-        "client machines; a local run has this one; 0: single node",
+        "client machines; --backend local has this one; 0: single node",
     ),
     both("RUN_SINGLE_NODE", Kind::Switch, "false", "false", "clients beside the servers: CLIENT_COUNT is 0"),
     both("CONFIG_CENTER_PORT", Kind::Whole(1), "16379", "16379", MINDED),

@@ -11,7 +11,7 @@ use crate::local::Confinement;
 use crate::session::{Ended, Observer, Session, SessionPlan};
 use crate::target::Target;
 use crate::work::{Prepared, Work};
-use crate::worker::{Asked, Assignment, Crew, LEASE_MS, Recruit};
+use crate::worker::{Asked, Assignment, Crew, LEASE_MS, Recruit, Start};
 use dyno_engine::{Pacing, affinity, share};
 use dyno_plan::experiment::{Client, Experiment, Phases, When};
 use dyno_plan::server::{IfNotPermitted, Limits};
@@ -187,6 +187,7 @@ impl<'a> Bench<'a> {
         let status = if run.control.stopping() { Status::Interrupted } else { Status::Complete };
         let pacing = work.load()?.map(|job| job.pacing);
         let summary = session.finish(&ended, &pacing.unwrap_or(Pacing::Closed { think_ns: 0 }), status);
+        watching::end(&self.place);
         let unwatched = session.unwatch();
         let unwritten = session.writer().and_then(|writer| writer.failure().map(str::to_owned));
         if let Some(failure) = unwritten.or(unwatched) {
@@ -229,6 +230,10 @@ impl<'a> Bench<'a> {
             died.iter().for_each(|words| writer.event("server", words));
             // Counters of limits say most at the end.
             writer.update(|run| run.facts.extend(facts));
+            if let Some(skew_ns) = crew.start_skew() {
+                let skew = format!("{:.3} ms", skew_ns as f64 / 1e6);
+                writer.update(|run| drop(run.facts.insert("workers.start_skew".into(), skew)));
+            }
             for (worker, clock) in crew.clocks() {
                 let (offset, bound) = (clock.ns as f64 / 1e6, clock.bound_ns as f64 / 1e6);
                 writer.update(|run| {
@@ -244,6 +249,7 @@ impl<'a> Bench<'a> {
             session.data(bytes, memory);
         }
         let summary = session.finish(&ended, &pacing, status);
+        watching::end(&self.place);
         let unwatched = session.unwatch();
         if let Some(failure) =
             session.writer().and_then(|writer| writer.failure().map(str::to_owned)).or(unwatched)
@@ -355,7 +361,7 @@ impl<'a> Bench<'a> {
                     spin,
                     lease_ms: LEASE_MS,
                 };
-                recruits.push(Recruit { command, assignment, way: None, log });
+                recruits.push(Recruit { start: Start::Here(command), assignment, log });
             }
         }
         Ok(recruits)
@@ -370,9 +376,7 @@ impl<'a> Bench<'a> {
             let own = dealt(hosts.len(), targets.len(), instance);
             for number in 0..own.len() * each {
                 let host = &hosts[own[number / each]];
-                let (log, errors) = log(logs, instance, number)?;
-                let mut command = host.way.command(&[&host.program, "worker", "--stdio"]);
-                command.stderr(errors);
+                let log = log_path(logs, instance, number);
                 let assignment = Assignment {
                     target: uri.clone(),
                     spec: Box::new(spec.clone()),
@@ -385,7 +389,8 @@ impl<'a> Bench<'a> {
                     spin: false,
                     lease_ms: host.way.lease_ms(),
                 };
-                recruits.push(Recruit { command, assignment, way: Some(host.way.clone()), log });
+                let start = Start::There { way: host.way.clone(), program: host.program.clone() };
+                recruits.push(Recruit { start, assignment, log });
             }
         }
         Ok(recruits)
@@ -422,8 +427,12 @@ impl<'a> Bench<'a> {
 }
 
 /// Where a worker's words for people go.
+fn log_path(logs: &Path, instance: usize, number: usize) -> PathBuf {
+    logs.join(format!("worker-{instance}-{number}.log"))
+}
+
 fn log(logs: &Path, instance: usize, number: usize) -> Result<(PathBuf, Stdio), Failed> {
-    let path = logs.join(format!("worker-{instance}-{number}.log"));
+    let path = log_path(logs, instance, number);
     let file = std::fs::File::create(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok((path, Stdio::from(file)))
 }

@@ -447,8 +447,8 @@ impl Place {
 
     /// The end of the run: the server ends with it, or is kept for the next.
     pub fn end(self, spec: &Experiment, shared: &mut Shared) -> Result<(), String> {
-        // Agents end before what they watch.
-        drop(self.beside);
+        // Agents end before what they watch, and the way to pods before the pods.
+        drop((self.beside, self.clients));
         match self.held {
             Held::Pods(_, pods) => pods.remove().map_err(|e| format!("kubernetes: {e}")),
             Held::Nothing | Held::Temporary(_) => Ok(()),

@@ -5,7 +5,8 @@ use super::one::Failed;
 use super::place::{Held, Place, Shared, random, secured};
 use super::volumes::Volume;
 use crate::kubernetes::{InPods, Stood};
-use crate::remote::{Far, Way};
+use crate::relay::Relay;
+use crate::remote::{Far, Pod, RemoteError, Way};
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Kubernetes};
 use dyno_plan::server::ServerSpec;
@@ -56,7 +57,7 @@ fn pods_of(
     let name = format!("dyno-{}", random(4)?);
     let journal = below.join(format!("kubernetes-{name}.json"));
     let start = if lasting { InPods::start_lasting } else { InPods::start };
-    let pods = start(own, kubernetes, &name, &journal, control).map_err(unreachable)?;
+    let pods = start(own, kubernetes, (&name, &random(32)?), &journal, control).map_err(unreachable)?;
     let made = volume.is_some_and(Volume::is_full);
     with_agents(own, pods, home, made, control)
 }
@@ -73,10 +74,16 @@ fn with_agents(
     made: bool,
     control: &Arc<Control>,
 ) -> Result<Place, Failed> {
-    let reached =
-        |way: &Way| Reached { way: way.clone(), program: "dyno".into(), directory: Some("/tmp".into()) };
+    let Some((first, _)) = pods.workers.first() else { return Err(unreachable("no pods of workers".into())) };
+    // One kubectl for all pods.
+    let relay = Relay::start(&pods.kubectl, first, &home.join("relay.log"), control).map_err(unreachable)?;
+    let relay = Arc::new(relay);
+    let reached = |(name, address): &(String, _)| {
+        let way = Way::Pod(Pod { name: name.clone(), address: *address, relay: relay.clone() });
+        Reached { way, program: "dyno".into(), directory: Some("/tmp".into()) }
+    };
     let clients: Vec<Reached> = pods.workers.iter().map(reached).collect();
-    let beside = clients.iter().map(|client| client.agent(home)).collect::<Result<Vec<Far>, _>>()?;
+    let beside = agents(&clients, home)?;
     let uris = match (&own.server, beside.first()) {
         (Some(server), Some(agent)) => agent.form(server, &pods.servers, made, control)?,
         _ => own.target.iter().cloned().collect(),
@@ -97,6 +104,20 @@ pub(super) fn on_standing(
     let own = Experiment { server: Some(secured.clone()), ..spec.clone() };
     let name = format!("dyno-{}", random(4)?);
     let journal = below.join(format!("kubernetes-{name}.json"));
-    let pods = InPods::start_on(&own, kubernetes, &name, (&journal, stood), control).map_err(unreachable)?;
+    let pods = InPods::start_on(&own, kubernetes, (&name, &random(32)?), (&journal, stood), control)
+        .map_err(unreachable)?;
     with_agents(&own, pods, home, true, control)
+}
+
+/// An agent on each host, all started at the same time.
+fn agents(hosts: &[Reached], home: &Path) -> Result<Vec<Far>, RemoteError> {
+    std::thread::scope(|scope| {
+        let started: Vec<_> = hosts.iter().map(|host| scope.spawn(|| host.agent(home))).collect();
+        let lost = |host: &Reached| RemoteError::Failed {
+            host: host.way.name().to_owned(),
+            words: "its agent could not be started".into(),
+        };
+        let joined = started.into_iter().zip(hosts);
+        joined.map(|(thread, host)| thread.join().unwrap_or_else(|_| Err(lost(host)))).collect()
+    })
 }

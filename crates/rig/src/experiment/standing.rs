@@ -343,8 +343,8 @@ impl Place {
     ) -> Result<(), Failed> {
         let of_volume = self.volume.as_ref().and_then(Volume::held).cloned();
         let counted = self.counted_in_pods(false)?;
-        // Agents end before what they are in.
-        drop(self.beside);
+        // Agents end before what they are in, and the way to pods before the pods.
+        drop((self.beside, self.clients));
         match self.held {
             Held::Server(held) => {
                 note((&held.spec, &held.own), &held.server, spec, (of_volume, run, seconds), below)?;

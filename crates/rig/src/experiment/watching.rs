@@ -8,6 +8,7 @@ use crate::watch::{Watch, WatchPlan, server_process, watch_all};
 use crate::worker::Crew;
 use dyno_monitor::prometheus::Url;
 use dyno_plan::experiment::Experiment;
+use std::path::Path;
 use std::time::Duration;
 
 /// Has monitors look on, as the experiment says: at this host, and at the others by their agents.
@@ -60,7 +61,7 @@ pub(super) fn begin(
     let directory = session.writer().map(|writer| writer.path().to_owned());
     let watch = Watch::start(sources, &plan, directory.as_deref());
     let watch = watch.map_err(|e| format!("cannot start the monitors: {e}"))?;
-    elsewhere(place, crew, plan.interval, &watch)?;
+    elsewhere(place, crew, plan.interval, &watch, directory.as_deref())?;
     session.watch(watch);
     if let Some(writer) = session.writer() {
         words.iter().for_each(|words| writer.event("monitor", words));
@@ -68,11 +69,29 @@ pub(super) fn begin(
     Ok(())
 }
 
-/// Has the agents of other hosts tell what they read there.
-fn elsewhere(place: &Place, crew: &Crew, interval: Duration, watch: &Watch) -> Result<(), String> {
+/// Ends the monitors of other hosts. An agent that is lost has been told of already.
+pub(super) fn end(place: &Place) {
+    for far in place.far().iter().map(FarServer::far).chain(&place.beside) {
+        let _ = far.unwatch();
+    }
+}
+
+/// Has the agents of other hosts tell what they read there, and writes down what hosts those are.
+fn elsewhere(
+    place: &Place,
+    crew: &Crew,
+    interval: Duration,
+    watch: &Watch,
+    directory: Option<&Path>,
+) -> Result<(), String> {
     let servers = place.far();
     for (at, far) in servers.iter().map(FarServer::far).chain(&place.beside).enumerate() {
         let name = far.name();
+        if let Some(directory) = directory {
+            let path = directory.join(format!("environment-{name}.json"));
+            let text = serde_json::to_string_pretty(&far.environment).map_err(|e| e.to_string())?;
+            std::fs::write(&path, text + "\n").map_err(|e| format!("{}: {e}", path.display()))?;
+        }
         let mut processes = numbered(&format!("worker-{name}"), &crew.pids_on(name));
         for (process, pid) in servers.get(at).map_or(&[][..], |server| &server.processes) {
             processes.push((format!("server-{name}-{process}"), *pid));

@@ -15,6 +15,12 @@ const HOME: &str = "/etc/dyno";
 const USER: u32 = 10_001;
 /// How long workers' pods wait for somebody to speak to them.
 const PATIENCE: &str = "120s";
+/// Where workers' pods listen for the relay's hub.
+pub(super) const RELAY_PORT: u16 = 7_411;
+/// The run's token in workers' pods, as they and the hub read it.
+pub const TOKEN: &str = "/etc/dyno/token";
+/// What stands for a token that is made for each run: too short to be one.
+pub const NO_TOKEN: &str = "random-for-each-run";
 
 /// Objects of a run.
 #[derive(Clone, Debug)]
@@ -33,13 +39,25 @@ pub struct Manifests {
     pub warnings: Vec<String>,
 }
 
-/// The objects of a run that is called `name`. Names of objects are short: Kubernetes adds its own.
-pub fn manifests(spec: &Experiment, asked: &Kubernetes, name: &str) -> Result<Manifests, LocalError> {
+/// The objects of a run that is called `name`, whose pods know each other by `token`. Names of objects are short: Kubernetes adds
+/// its own.
+pub fn manifests(
+    spec: &Experiment,
+    asked: &Kubernetes,
+    name: &str,
+    token: &str,
+) -> Result<Manifests, LocalError> {
     let port = spec.server.as_ref().and_then(|server| server.port).unwrap_or(match &spec.server {
         Some(server) if !server.kind.speaks_redis() => 27_017,
         _ => 6_379,
     });
-    let (mut others, mut servers) = (Vec::new(), Vec::new());
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": format!("{name}-w"), "labels": labels(name, "worker", "dyno")},
+        "stringData": {"token": token},
+    });
+    // Workers' pods wait for it: it comes first.
+    let (mut others, mut servers) = (vec![secret], Vec::new());
     if let Some(server) = &spec.server {
         for instance in 0..server.instances as usize {
             // A volume's claims are called after the set: later runs find them by its name, and two at once are refused.
@@ -96,11 +114,21 @@ fn resources(pods: &Pods) -> Value {
     json!({"requests": of(&pods.requests), "limits": of(&pods.limits)})
 }
 
+/// With the run's name for `{run}`.
+fn of_run(value: &Value, run: &Value) -> Value {
+    match value {
+        Value::String(text) if text == "{run}" => run.clone(),
+        Value::Array(all) => all.iter().map(|one| of_run(one, run)).collect(),
+        Value::Object(all) => all.iter().map(|(key, one)| (key.clone(), of_run(one, run))).collect(),
+        other => other.clone(),
+    }
+}
+
 /// The part of a pod's description that says where it goes and who runs there.
 fn pod(pods: &Pods, asked: &Kubernetes, chosen: &Value) -> Map<String, Value> {
-    let spread = |strict: bool| {
+    let spread = |skew: u32, strict: bool| {
         json!([{
-            "maxSkew": 1,
+            "maxSkew": skew,
             "topologyKey": "kubernetes.io/hostname",
             "whenUnsatisfiable": if strict { "DoNotSchedule" } else { "ScheduleAnyway" },
             "labelSelector": {"matchLabels": chosen},
@@ -118,14 +146,19 @@ fn pod(pods: &Pods, asked: &Kubernetes, chosen: &Value) -> Map<String, Value> {
         }),
     );
     match (&pods.affinity, pods.one_per_node) {
-        (Some(affinity), _) => drop(out.insert("affinity".into(), affinity.clone())),
+        (Some(affinity), _) => drop(out.insert("affinity".into(), of_run(affinity, &chosen["dyno.run"]))),
         (None, true) => {
             let term =
                 json!({"labelSelector": {"matchLabels": chosen}, "topologyKey": "kubernetes.io/hostname"});
             let rule = json!({"requiredDuringSchedulingIgnoredDuringExecution": [term]});
             out.insert("affinity".into(), json!({"podAntiAffinity": rule}));
         }
-        (None, false) => drop(out.insert("topologySpreadConstraints".into(), spread(false))),
+        (None, false) => {}
+    }
+    match pods.max_skew {
+        Some(skew) => drop(out.insert("topologySpreadConstraints".into(), spread(skew, true))),
+        None if out.contains_key("affinity") => {}
+        None => drop(out.insert("topologySpreadConstraints".into(), spread(1, false))),
     }
     if !pods.node_selector.is_empty() {
         out.insert("nodeSelector".into(), json!(pods.node_selector));
@@ -154,14 +187,25 @@ fn job(asked: &Kubernetes, run: &str) -> Value {
             "name": "worker",
             "image": image,
             "imagePullPolicy": pull(asked),
-            "command": ["dyno", "pod", "--patience", PATIENCE],
+            "command": [
+                "dyno", "pod", "--patience", PATIENCE, "--port", RELAY_PORT.to_string(), "--token", TOKEN,
+            ],
+            "ports": [{"name": "relay", "containerPort": RELAY_PORT}],
             "resources": resources(&asked.workers),
             "securityContext": restricted(),
             "env": [{"name": "HOME", "value": "/tmp"}],
-            "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+            "volumeMounts": [
+                {"name": "tmp", "mountPath": "/tmp"},
+                {"name": "token", "mountPath": HOME, "readOnly": true},
+            ],
         }]),
     );
-    spec.insert("volumes".into(), json!([{"name": "tmp", "emptyDir": {}}]));
+    // Readable for the group, which is that of the pod.
+    let token = json!({"secretName": format!("{run}-w"), "defaultMode": 0o440});
+    spec.insert(
+        "volumes".into(),
+        json!([{"name": "tmp", "emptyDir": {}}, {"name": "token", "secret": token}]),
+    );
     json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -332,7 +376,7 @@ mod tests {
     fn made(text: &str) -> Manifests {
         let plan = plan(text, "x.yaml", &[]).unwrap();
         let spec = &plan.cells[0].spec;
-        manifests(spec, spec.kubernetes.as_ref().unwrap(), "d1").unwrap()
+        manifests(spec, spec.kubernetes.as_ref().unwrap(), "d1", "0123").unwrap()
     }
 
     #[test]
@@ -357,10 +401,13 @@ mod tests {
         assert_eq!(container["securityContext"]["capabilities"]["drop"][0], "ALL");
         assert_eq!(container["command"], json!(["redis-server", "/etc/dyno/redis.conf"]));
         assert!(pod["affinity"]["podAntiAffinity"].is_object());
-        // The password stands in the secret and nowhere else.
-        let with = |object: &&Value| object.to_string().contains("hush");
-        let secrets: Vec<&Value> = made.others.iter().filter(with).map(|object| &object["kind"]).collect();
-        assert_eq!(secrets, ["Secret"]);
+        // Password and token stand in a secret each and nowhere else.
+        for secret in ["hush", "\"0123\""] {
+            let with = |object: &&Value| object.to_string().contains(secret);
+            let kinds: Vec<&Value> = made.others.iter().filter(with).map(|object| &object["kind"]).collect();
+            assert_eq!(kinds, ["Secret"], "{secret}");
+            assert!(!with(&&made.job));
+        }
         for object in made.others.iter().chain([&made.job]) {
             assert_eq!(object["metadata"]["labels"]["dyno.run"], "d1");
             assert_eq!(object["metadata"]["labels"]["app.kubernetes.io/managed-by"], "dyno");

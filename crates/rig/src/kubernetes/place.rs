@@ -1,15 +1,14 @@
 //! A run's objects in the cluster: made, awaited, looked after, removed.
 
 use super::kubectl::Kubectl;
-use super::manifests::{Manifests, manifests};
+use super::manifests::{Manifests, RELAY_PORT, manifests};
 use super::pods::{State, state};
 use super::standing::{self, Stood};
-use crate::remote::{Pod, Way};
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Kubernetes};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -22,7 +21,8 @@ const REFUSED: Duration = Duration::from_secs(3);
 
 /// Objects of a run in a cluster. They are removed when this is dropped.
 pub struct InPods {
-    kubectl: Kubectl,
+    /// How the cluster is spoken to.
+    pub kubectl: Kubectl,
     asked: Kubernetes,
     made: Manifests,
     /// Says what there is to remove, should this process be killed.
@@ -30,8 +30,8 @@ pub struct InPods {
     removed: bool,
     /// Servers of another run, which stay.
     stood: Option<Stood>,
-    /// Pods of workers, in the order of their index.
-    pub workers: Vec<Way>,
+    /// Pods of workers, in the order of their index, and where they listen for the relay's hub.
+    pub workers: Vec<(String, SocketAddr)>,
     /// Addresses of the servers, instance by instance.
     pub servers: Vec<SocketAddr>,
 }
@@ -41,22 +41,22 @@ impl InPods {
     pub fn start(
         spec: &Experiment,
         asked: &Kubernetes,
-        name: &str,
+        (name, token): (&str, &str),
         journal: &Path,
         control: &Control,
     ) -> Result<InPods, String> {
-        InPods::begin(spec, asked, name, (journal, false, None), control)
+        InPods::begin(spec, asked, (name, token), (journal, false, None), control)
     }
 
     /// The same: with servers that do not belong to the workers' Job if they are `lasting`, or on servers that stand.
     pub(super) fn begin(
         spec: &Experiment,
         asked: &Kubernetes,
-        name: &str,
+        (name, token): (&str, &str),
         (journal, lasting, stood): (&Path, bool, Option<&Stood>),
         control: &Control,
     ) -> Result<InPods, String> {
-        let made = manifests(spec, asked, name).map_err(|e| e.to_string())?;
+        let made = manifests(spec, asked, name, token).map_err(|e| e.to_string())?;
         let kubectl = Kubectl::new(asked);
         let noted = json!({"asked": asked, "selector": made.selector});
         std::fs::write(journal, noted.to_string()).map_err(|e| format!("{}: {e}", journal.display()))?;
@@ -79,9 +79,7 @@ impl InPods {
         for object in own.made.others.iter_mut().filter(|_| !lasting) {
             object["metadata"]["ownerReferences"] = owner.clone();
         }
-        if !own.made.others.is_empty() {
-            own.kubectl.create(&own.made.others)?;
-        }
+        own.kubectl.create(&own.made.others)?;
         own.wait(spec, control)?;
         if let Some(stood) = &own.stood {
             own.servers = standing::sockets(&own.kubectl, stood)?;
@@ -157,21 +155,24 @@ impl InPods {
         let label =
             |pod: &Value, name: &str| pod["metadata"]["labels"][name].as_str().unwrap_or_default().to_owned();
         let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let mut workers: Vec<(usize, String)> = Vec::new();
+        let mut workers: Vec<(usize, String, SocketAddr)> = Vec::new();
         let mut servers: Vec<(usize, usize, SocketAddr)> = Vec::new();
         for pod in pods {
+            let address: IpAddr = pod["status"]["podIP"]
+                .as_str()
+                .and_then(|ip| ip.parse().ok())
+                .ok_or_else(|| format!("pod {} has no address", name(pod)))?;
             if label(pod, "app.kubernetes.io/component") == "worker" {
                 let index =
                     label(pod, "batch.kubernetes.io/job-completion-index").parse().unwrap_or(workers.len());
-                workers.push((index, name(pod)));
+                workers.push((index, name(pod), SocketAddr::new(address, RELAY_PORT)));
                 continue;
             }
             servers.push(standing::socket(pod, &self.made.servers, self.made.port)?);
         }
         workers.sort_unstable();
         servers.sort_unstable();
-        let way = |(_, name): (usize, String)| Way::Pod(Pod { name, kubectl: self.kubectl.clone() });
-        self.workers = workers.into_iter().map(way).collect();
+        self.workers = workers.into_iter().map(|(_, name, socket)| (name, socket)).collect();
         self.servers = servers.into_iter().map(|(_, _, socket)| socket).collect();
         Ok(())
     }
@@ -290,10 +291,13 @@ pub(crate) fn clean(journal: &Path) -> Result<String, String> {
 /// What runs in a worker's pod: waits until nobody has spoken to it for `patience`, then ends well. `spoken_to` looks.
 pub fn wait_for_words(patience: Duration, spoken_to: &dyn Fn() -> bool, stop: &dyn Fn() -> bool) {
     let mut last = Instant::now();
+    let mut turns = 0;
     while last.elapsed() < patience && !stop() {
-        if spoken_to() {
+        // Looking costs more than waiting, and load is applied beside it.
+        if turns % 10 == 0 && spoken_to() {
             last = Instant::now();
         }
+        turns += 1;
         std::thread::sleep(Duration::from_millis(100));
     }
 }

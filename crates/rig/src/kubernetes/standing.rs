@@ -55,7 +55,7 @@ impl InPods {
     pub(crate) fn start_lasting(
         spec: &Experiment,
         asked: &Kubernetes,
-        name: &str,
+        name: (&str, &str),
         journal: &Path,
         control: &Control,
     ) -> Result<InPods, String> {
@@ -66,7 +66,7 @@ impl InPods {
     pub(crate) fn start_on(
         spec: &Experiment,
         asked: &Kubernetes,
-        name: &str,
+        name: (&str, &str),
         (journal, stood): (&Path, &Stood),
         control: &Control,
     ) -> Result<InPods, String> {

@@ -1,18 +1,18 @@
 //! The near end of an agent: asks, waits, and hands on what its monitors read.
 
+use super::link::{Input, Link, Running};
 use super::ssh::RemoteError;
 use super::way::Way;
 use super::{FromHost, ToHost};
+use crate::relay::Service;
 use crate::worker::{Frame, PROTOCOL, read_frame, write_frame};
 use dyno_engine::Control;
 use dyno_monitor::{Kind, Sample, Sink};
 use dyno_plan::server::ServerSpec;
 use dyno_rundir::schema::Environment;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -59,8 +59,8 @@ pub struct Far {
     host: Way,
     /// What that host is.
     pub environment: Environment,
-    child: Child,
-    input: Arc<Mutex<Option<ChildStdin>>>,
+    running: Running,
+    input: Input,
     told: Receiver<FromHost>,
     ending: Arc<AtomicBool>,
     /// Set once an answer was not waited for: what comes later would go to the wrong question.
@@ -73,63 +73,65 @@ pub struct Far {
 impl Far {
     /// Starts the agent at `program` there; what ssh says goes to `log`.
     pub fn start(host: &Way, program: &str, directory: Option<&str>, log: &Path) -> Result<Far, RemoteError> {
-        let mut words = vec![program, "host", "--stdio"];
-        words.extend(directory.map(|directory| ["--directory", directory]).into_iter().flatten());
-        let mut command = host.command(&words);
         let errors =
             std::fs::File::create(log).map_err(|e| host.failed(&format!("{}: {e}", log.display())))?;
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::from(errors)).process_group(0);
-        let mut child = command
-            .spawn()
-            .map_err(|e| host.unreachable(format!("the way there could not be started: {e}")))?;
-        let (Some(mut input), Some(mut output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(host.failed("no pipe"));
-        };
-        let lost = |mut child: Child| {
-            // It has ended, or is of no use.
-            let _ = child.kill();
-            let _ = child.wait();
-            host.unreachable(host.lost(log))
-        };
-        let hello = write_frame(&mut input, &Frame::Message(&ToHost::Hello { protocol: PROTOCOL }));
-        let environment = match hello.ok().and_then(|()| read_frame::<FromHost>(&mut output).ok()) {
-            Some(Frame::Message(FromHost::Hello { protocol, environment, .. })) if protocol == PROTOCOL => {
-                *environment
-            }
-            Some(Frame::Message(FromHost::Hello { dyno, .. })) => {
-                return Err(host.failed(&format!("dyno {dyno} there speaks another protocol")));
-            }
-            _ => return Err(lost(child)),
-        };
+        let service = Service::Host { directory: directory.map(str::to_owned) };
+        let Link { input, mut output, running } = host.open(program, &service, errors)?;
         let (tell, told) = channel();
         let (sink, clock): (Sinks, Arc<Mutex<Offset>>) = Default::default();
         let (own, at, name) = (sink.clone(), clock.clone(), host.name().to_owned());
+        let ending = Arc::new(AtomicBool::new(false));
+        let wanted = ending.clone();
         let listen = move || {
+            let mut sources = BTreeSet::new();
             while let Ok(Frame::Message(word)) = read_frame::<FromHost>(&mut output) {
+                if let FromHost::Sample { source, .. } = &word {
+                    sources.insert(source.clone());
+                }
                 if !pass(word, &name, &own, &at, &tell) {
                     return;
                 }
             }
+            if !wanted.load(Ordering::Relaxed) {
+                fall_silent(&sources, &name, &own);
+            }
         };
         let thread = std::thread::Builder::new().name("agent".into());
         thread.spawn(listen).map_err(|e| host.failed(&e.to_string()))?;
-        let far = Far {
+        let mut far = Far {
             host: host.clone(),
-            environment,
-            child,
+            environment: Environment::default(),
+            running,
             input: Arc::new(Mutex::new(Some(input))),
             told,
-            ending: Arc::new(AtomicBool::new(false)),
+            ending,
             given_up: AtomicBool::new(false),
             sink,
             clock,
             log: log.to_owned(),
         };
+        match far.ask(&ToHost::Hello { protocol: PROTOCOL }, SHORT, None) {
+            Ok(FromHost::Hello { protocol, environment, .. }) if protocol == PROTOCOL => {
+                far.environment = *environment;
+            }
+            Ok(FromHost::Hello { dyno, .. }) => {
+                return Err(host.failed(&format!("dyno {dyno} there speaks another protocol")));
+            }
+            Ok(_) => return Err(host.failed("another answer than hello")),
+            Err(silent) if far.given_up.load(Ordering::Relaxed) => return Err(silent),
+            Err(_) => {
+                let how = far.running.ended();
+                return Err(host.unreachable(host.lost(log, how.as_deref())));
+            }
+        }
         far.keep_alive()?;
         Ok(far)
     }
 
     fn keep_alive(&self) -> Result<(), RemoteError> {
+        if self.running.is_kept_alive() {
+            return Ok(());
+        }
         let (input, ending) = (self.input.clone(), self.ending.clone());
         let alive = move || {
             while !ending.load(Ordering::Relaxed) {
@@ -165,7 +167,7 @@ impl Far {
                 Ok(FromHost::Failed(words)) => return Err(self.host.failed(&words)),
                 Ok(answer) => return Ok(answer),
                 Err(RecvTimeoutError::Disconnected) => {
-                    let words = self.host.lost(&self.log);
+                    let words = self.host.lost(&self.log, None);
                     return Err(self.host.unreachable(format!("the agent there was lost: {words}")));
                 }
                 Err(_) if control.is_some_and(Control::stopping) => {
@@ -247,6 +249,20 @@ impl Far {
     }
 }
 
+/// Tells that nothing more comes of what an agent has read so far.
+fn fall_silent(sources: &BTreeSet<String>, host: &str, sink: &Sinks) {
+    let Some(to) = held(sink).clone() else { return };
+    let now_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+    for source in sources {
+        let named = if source == "host" { format!("host-{host}") } else { source.clone() };
+        // One sample may be missing by chance.
+        for later in 0..2 {
+            held(&to).sample(&named, now_ns + later, None);
+        }
+        held(&to).event(&named, "the agent there was lost: nothing more is known");
+    }
+}
+
 /// Hands a word on; false once nobody listens.
 fn pass(word: FromHost, host: &str, sink: &Sinks, clock: &Mutex<Offset>, tell: &Sender<FromHost>) -> bool {
     let named = |source: String| if source == "host" { format!("host-{host}") } else { source };
@@ -278,13 +294,7 @@ impl Drop for Far {
         self.ending.store(true, Ordering::Relaxed);
         // Closing the pipe ends the agent and all it has started.
         drop(held(&self.input).take());
-        let end = Instant::now() + SHORT;
-        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < end {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.running.end(Instant::now() + SHORT);
     }
 }
 

@@ -7,11 +7,12 @@
 //! ```
 //!
 //! No ports, no daemons, no credentials of our own: who may speak is decided by ssh. Both programs end, and take with them
-//! what they have started, when their pipe closes.
+//! what they have started, when their pipe closes. In pods the same programs are spoken to through the `relay`.
 
 mod agent;
 mod deploy;
 mod far;
+mod link;
 mod ssh;
 mod way;
 
@@ -19,6 +20,7 @@ pub use agent::agent;
 pub use deploy::deploy;
 pub(crate) use far::offset;
 pub use far::{Far, FarServer, Offset};
+pub use link::{Input, Link, Running};
 pub use ssh::{RemoteError, SshHost};
 pub use way::{Pod, Way};
 

@@ -1,25 +1,30 @@
-//! The way to another host: ssh, or kubectl into a pod.
+//! The way to another host: ssh, or the relay of a run's pods.
 
+use super::link::{Link, Running};
 use super::ssh::{RemoteError, SshHost, last, reason};
-use crate::kubernetes::Kubectl;
+use crate::relay::{Relay, Service};
+use std::fs::File;
+use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Command;
+use std::sync::Arc;
 
 /// A pod of workers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Pod {
     /// Its name.
     pub name: String,
-    /// How the cluster is spoken to.
-    pub kubectl: Kubectl,
+    /// Where it listens for the relay's hub.
+    pub address: SocketAddr,
+    /// The way to all pods of its run.
+    pub relay: Arc<Relay>,
 }
 
 /// The way to another host.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Way {
     /// By ssh.
     Ssh(SshHost),
-    /// By `kubectl exec`.
+    /// By the relay.
     Pod(Pod),
 }
 
@@ -32,14 +37,21 @@ impl Way {
         }
     }
 
-    /// A command there whose standard input and output are ours; the words reach the program as they are.
-    pub fn command(&self, words: &[&str]) -> Command {
+    /// Starts dyno there, which is at `program`; what it says for people, and what the way says, goes to `errors`.
+    pub fn open(&self, program: &str, service: &Service, errors: File) -> Result<Link, RemoteError> {
         match self {
-            Way::Ssh(host) => host.command(words),
+            Way::Ssh(host) => {
+                let mut words = vec![program];
+                words.extend(service.words());
+                let mut command = host.command(&words);
+                Link::start(command.stderr(errors))
+                    .map_err(|e| self.unreachable(format!("ssh could not be started: {e}")))
+            }
             Way::Pod(pod) => {
-                let mut all = vec!["exec", "-i", &pod.name, "--"];
-                all.extend(words);
-                pod.kubectl.command(&all)
+                let opened = pod.relay.open(pod.address, service, errors);
+                let (input, output, channel) = opened.map_err(|e| self.failed(&e.to_string()))?;
+                let running = Running::Channel(channel);
+                Ok(Link { input: Box::new(input), output: Box::new(output), running })
             }
         }
     }
@@ -52,12 +64,14 @@ impl Way {
         }
     }
 
-    /// Why it was lost, by what the way's program has said.
-    pub(crate) fn lost(&self, log: &Path) -> String {
+    /// Why a program there was lost, by what is in its log and how it has ended.
+    pub(crate) fn lost(&self, log: &Path, ended: Option<&str>) -> String {
         let text = std::fs::read_to_string(log).unwrap_or_default();
+        let ended = ended.unwrap_or("it says nothing any more");
         match self {
-            Way::Ssh(_) => reason(&text),
-            Way::Pod(_) => format!("kubectl: {}", last(&text)),
+            Way::Ssh(_) => format!("{} ({ended})", reason(&text)),
+            Way::Pod(_) if text.trim().is_empty() => ended.to_owned(),
+            Way::Pod(_) => format!("{} ({ended})", last(&text)),
         }
     }
 

@@ -21,6 +21,18 @@ impl Crew {
         far.map(|(at, member)| (format!("worker-{}", at + 1), *held(&member.clock))).collect()
     }
 
+    /// Between the first and the last worker's beginning of the last phase, nanoseconds, by the clocks as they are known: of
+    /// workers on this host exactly, of others within the bounds of their clocks. None if fewer than two have begun.
+    pub fn start_skew(&self) -> Option<u64> {
+        let begun = self.members.iter().filter_map(|member| {
+            let own = member.began_ns.load(Ordering::Relaxed);
+            (own > 0).then(|| own.saturating_add_signed(-held(&member.clock).ns))
+        });
+        let begun: Vec<u64> = begun.collect();
+        let skew = begun.iter().max()? - begun.iter().min()?;
+        (begun.len() > 1).then_some(skew)
+    }
+
     /// Asks the clocks of workers on other hosts.
     pub(super) fn ask_clocks(&self, control: &Control) -> Result<u64, CrewError> {
         let mut widest_ns = 0;

@@ -2,14 +2,14 @@
 
 use super::asked::{Asked, Part};
 use super::crew_error::CrewError;
-use super::enlist::enlist;
+use super::enlist::{Recruit, enlist};
 use super::frame::{Frame, write_frame};
 use super::serve::unix_ns;
-use super::{Assignment, Done, FromWorker, Stage, ToWorker};
+use super::{Done, FromWorker, Stage, ToWorker};
 use crate::apparatus::{Apparatus, Applied, Nature};
 use crate::mongo::ROUTERS_DOWN;
 use crate::parts::Seconds;
-use crate::remote::{Offset, Way};
+use crate::remote::{Input, Offset, Running, Way};
 use crate::work::Prepared;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_record::Totals;
@@ -17,8 +17,7 @@ use dyno_rundir::schema::CollectionFigures;
 use dyno_types::Outcome;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -32,19 +31,6 @@ const PREPARE: Duration = Duration::from_secs(600);
 /// From the last worker's connecting to the common beginning.
 const AHEAD_NS: u64 = 20_000_000;
 
-/// A worker to be started.
-#[derive(Debug)]
-pub struct Recruit {
-    /// The program and its surroundings; standard input and output are taken.
-    pub command: Command,
-    /// What it is to do.
-    pub assignment: Assignment,
-    /// The way to the other host that it runs on.
-    pub way: Option<Way>,
-    /// Where its words for people go: its standard error.
-    pub log: PathBuf,
-}
-
 pub(super) enum Told {
     Message(FromWorker),
     Second(Box<Second>),
@@ -52,8 +38,8 @@ pub(super) enum Told {
 }
 
 pub(super) struct Member {
-    pub(super) child: Mutex<Child>,
-    pub(super) input: Arc<Mutex<Option<ChildStdin>>>,
+    pub(super) running: Mutex<Running>,
+    pub(super) input: Input,
     /// Which target it works on.
     pub(super) instance: usize,
     pub(super) number: usize,
@@ -63,6 +49,8 @@ pub(super) struct Member {
     pub(super) log: PathBuf,
     /// Its clock beside ours.
     pub(super) clock: Mutex<Offset>,
+    /// When its last load thread began the last phase, by its own clock, Unix nanoseconds.
+    pub(super) began_ns: AtomicU64,
 }
 
 /// Workers that are ready.
@@ -126,7 +114,11 @@ impl Crew {
 
     /// A sign of life five times a second, so that workers whose controller is gone stop.
     fn keep_alive(&self) -> Result<(), CrewError> {
-        let inputs: Vec<_> = self.members.iter().map(|member| member.input.clone()).collect();
+        let alone = self.members.iter().filter(|member| !held(&member.running).is_kept_alive());
+        let inputs: Vec<_> = alone.map(|member| member.input.clone()).collect();
+        if inputs.is_empty() {
+            return Ok(());
+        }
         let ending = self.ending.clone();
         let alive = move || {
             while !ending.load(Ordering::Relaxed) {
@@ -238,15 +230,20 @@ impl Crew {
     fn ending_of(&self, worker: usize, words: &str) -> String {
         // Its pipe closes a moment before it can be waited for.
         let end = Instant::now() + Duration::from_millis(500);
-        let mut child = held(&self.members[worker].child);
+        let member = &self.members[worker];
+        let mut running = held(&member.running);
         loop {
-            let member = &self.members[worker];
-            let told = member.way.as_ref().map_or_else(|| words.to_owned(), |way| way.lost(&member.log));
-            match child.try_wait() {
-                Ok(Some(status)) => return format!("{} was lost: {told} ({status})", self.name(worker)),
-                Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
-                _ => return format!("{} was lost: {told}", self.name(worker)),
+            let ended = running.ended();
+            if ended.is_none() && Instant::now() < end {
+                std::thread::sleep(Duration::from_millis(5));
+                continue;
             }
+            let name = self.name(worker);
+            return match (&member.way, ended) {
+                (Some(way), ended) => format!("{name} was lost: {}", way.lost(&member.log, ended.as_deref())),
+                (None, Some(status)) => format!("{name} was lost: {words} ({status})"),
+                (None, None) => format!("{name} was lost: {words}"),
+            };
         }
     }
 
@@ -319,15 +316,15 @@ impl Crew {
         let mut open = active.len();
         let waiting = (0..self.members.len()).filter(|at| !active.contains(at));
         waiting.for_each(|at| seconds.ended(at));
-        let mut own: Vec<Option<Totals>> = vec![None; self.members.len()];
+        let mut own: Vec<Option<Totals>> = vec![None; self.shown.len()];
         let (mut said_stop, mut said_abort) = (false, false);
         while open > 0 {
             match held(&self.told).recv_timeout(Duration::from_millis(50)) {
                 Ok((worker, Told::Second(second))) => {
                     if !second.warmup {
-                        match &mut own[worker] {
+                        match &mut own[self.members[worker].instance] {
                             Some(totals) => totals.merge(&second.totals),
-                            None => own[worker] = Some(second.totals.clone()),
+                            own => *own = Some(second.totals.clone()),
                         }
                     }
                     seconds.take(worker, *second);
@@ -340,6 +337,8 @@ impl Crew {
                     // On our clock.
                     let offset_ns = held(&self.members[worker].clock).ns;
                     let epoch_ns = ended.epoch_ns.saturating_add_signed(-offset_ns);
+                    let began_ns = ended.epoch_ns + ended.late_ns;
+                    self.members[worker].began_ns.store(began_ns, Ordering::Relaxed);
                     done[worker] = Some(Done { epoch_ns, ..ended });
                     open -= 1;
                 }
@@ -369,25 +368,20 @@ impl Crew {
             seconds.hand_out(on_second);
         }
         seconds.hand_out(on_second);
-        self.keep_parts(&own, &done, whole.map_or(0, |job| job.warmup_ns));
+        self.keep_parts(own, &done, whole.map_or(0, |job| job.warmup_ns));
         Ok(done)
     }
 
-    fn keep_parts(&self, own: &[Option<Totals>], done: &[Option<Done>], warmup_ns: u64) {
-        let mut parts: Vec<Part> = Vec::new();
-        for ((member, totals), done) in self.members.iter().zip(own).zip(done) {
-            let Some(totals) = totals else { continue };
-            let measured_ns = done.as_ref().map_or(0, |done| done.elapsed_ns.saturating_sub(warmup_ns));
-            match parts.iter_mut().find(|part| part.instance == member.instance) {
-                Some(part) => {
-                    part.totals.merge(totals);
-                    part.measured_ns = part.measured_ns.max(measured_ns);
-                }
-                None => parts.push(Part { instance: member.instance, totals: totals.clone(), measured_ns }),
-            }
-        }
-        parts.sort_by_key(|part| part.instance);
-        *held(&self.parts) = parts;
+    fn keep_parts(&self, own: Vec<Option<Totals>>, done: &[Option<Done>], warmup_ns: u64) {
+        let longest = |instance: usize| {
+            let of = self.members.iter().zip(done).filter(|(member, _)| member.instance == instance);
+            of.filter_map(|(_, done)| Some(done.as_ref()?.elapsed_ns)).max().unwrap_or(0)
+        };
+        let parts = own.into_iter().enumerate().filter_map(|(instance, totals)| {
+            let measured_ns = longest(instance).saturating_sub(warmup_ns);
+            Some(Part { instance, totals: totals?, measured_ns })
+        });
+        *held(&self.parts) = parts.collect();
     }
 }
 
@@ -472,13 +466,7 @@ impl Drop for Crew {
         }
         let end = Instant::now() + Duration::from_secs(5);
         for member in &self.members {
-            let mut child = held(&member.child);
-            while matches!(child.try_wait(), Ok(None)) && Instant::now() < end {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            // It may have ended by itself.
-            let _ = child.kill();
-            let _ = child.wait();
+            held(&member.running).end(end);
         }
     }
 }

@@ -1,36 +1,71 @@
 //! Starting a worker: its process, the first words, and the thread that hears it.
 
-use super::crew::{Member, Recruit, Told};
+use super::crew::{Member, Told};
 use super::crew_error::CrewError;
 use super::frame::{Frame, read_frame, write_frame};
 use super::serve::unix_ns;
-use super::{PROTOCOL, ToWorker};
-use std::os::unix::process::CommandExt;
-use std::process::Stdio;
-use std::sync::atomic::AtomicU32;
+use super::{Assignment, PROTOCOL, ToWorker};
+use crate::relay::Service;
+use crate::remote::{Input, Link, Way};
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// How a worker is started.
+#[derive(Debug)]
+pub enum Start {
+    /// On this host: the program and its surroundings; standard input and output are taken.
+    Here(Command),
+    /// On another one.
+    There {
+        /// The way to it.
+        way: Way,
+        /// This program there.
+        program: String,
+    },
+}
+
+/// A worker to be started.
+#[derive(Debug)]
+pub struct Recruit {
+    /// How.
+    pub start: Start,
+    /// What it is to do.
+    pub assignment: Assignment,
+    /// Where its words for people go: its standard error.
+    pub log: PathBuf,
+}
 
 /// Starts a worker and says the first words.
 pub(super) fn enlist(recruit: Recruit, at: usize, tell: &Sender<(usize, Told)>) -> Result<Member, CrewError> {
-    let Recruit { mut command, assignment, way, log } = recruit;
+    let Recruit { start, assignment, log } = recruit;
     let trouble = |words: String| CrewError::Worker(format!("worker {}: {words}", at + 1));
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    // Ctrl-C in a terminal goes to the foreground group; workers are told by the controller.
-    command.process_group(0);
-    let mut child = command.spawn().map_err(|e| {
-        let program = command.get_program().to_string_lossy().into_owned();
-        trouble(format!("{program} could not be started: {e}"))
-    })?;
-    let (Some(mut input), Some(mut output)) = (child.stdin.take(), child.stdout.take()) else {
-        return Err(trouble("no pipe".into()));
+    let (link, way) = match start {
+        Start::Here(mut command) => {
+            let link = Link::start(&mut command).map_err(|e| {
+                let program = command.get_program().to_string_lossy().into_owned();
+                trouble(format!("{program} could not be started: {e}"))
+            })?;
+            (link, None)
+        }
+        Start::There { way, program } => {
+            let errors = File::create(&log).map_err(|e| trouble(format!("{}: {e}", log.display())))?;
+            let link = way.open(&program, &Service::Worker, errors).map_err(|e| trouble(e.to_string()))?;
+            (link, Some(way))
+        }
     };
-    let (instance, number, pid) = (assignment.instance, assignment.number, child.id());
+    let Link { mut input, mut output, mut running } = link;
+    let (instance, number, pid) = (assignment.instance, assignment.number, running.number());
     let hello = ToWorker::Hello { protocol: PROTOCOL, now_ns: unix_ns() };
     let said = write_frame(&mut input, &Frame::Message(&hello))
         .and_then(|()| write_frame(&mut input, &Frame::Message(&ToWorker::Assign(Box::new(assignment)))));
     if let Err(error) = said {
-        let status = child.wait().map_or(String::new(), |status| format!(" ({status})"));
+        running.end(Instant::now() + Duration::from_secs(1));
+        let status = running.ended().map_or(String::new(), |status| format!(" ({status})"));
         return Err(trouble(format!("it ended at once{status}: {error}")));
     }
     let tell = tell.clone();
@@ -53,7 +88,17 @@ pub(super) fn enlist(recruit: Recruit, at: usize, tell: &Sender<(usize, Told)>) 
         .name(format!("worker-{}", at + 1))
         .spawn(listen)
         .map_err(|e| trouble(e.to_string()))?;
-    let input = Arc::new(Mutex::new(Some(input)));
+    let input: Input = Arc::new(Mutex::new(Some(input)));
     let pid = AtomicU32::new(pid);
-    Ok(Member { child: Mutex::new(child), input, instance, number, pid, way, log, clock: Mutex::default() })
+    Ok(Member {
+        running: Mutex::new(running),
+        input,
+        instance,
+        number,
+        pid,
+        way,
+        log,
+        clock: Mutex::default(),
+        began_ns: AtomicU64::new(0),
+    })
 }

@@ -32,8 +32,9 @@ mod frame;
 mod serve;
 
 pub use asked::{Asked, Part};
-pub use crew::{Crew, Recruit};
+pub use crew::Crew;
 pub use crew_error::CrewError;
+pub use enlist::{Recruit, Start};
 pub use frame::{FRAME_BYTES, Frame, FrameError, read_frame, write_frame};
 pub use serve::{ReadWork, serve};
 
@@ -188,6 +189,9 @@ pub struct Done {
     pub errors: BTreeMap<String, String>,
     /// Unix time at its beginning, nanoseconds.
     pub epoch_ns: u64,
+    /// How long after that its last load thread began, nanoseconds.
+    #[serde(default)]
+    pub late_ns: u64,
     /// From the beginning to the last completion, nanoseconds.
     pub elapsed_ns: u64,
     /// How long connecting took, nanoseconds.

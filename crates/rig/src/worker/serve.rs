@@ -290,6 +290,7 @@ impl<W: Write + Send> Worker<'_, W> {
         Ok(Done {
             errors: finished.errors.into_iter().map(|(o, words)| (o.name().to_owned(), words)).collect(),
             epoch_ns: finished.epoch.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64,
+            late_ns: control.begun_late_ns(),
             elapsed_ns: finished.elapsed_ns,
             connecting_ns: finished.connecting_ns,
             pinned: finished.pinned,

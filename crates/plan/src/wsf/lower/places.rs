@@ -37,8 +37,12 @@ impl Draft<'_> {
         if self.means.if_not_permitted == IfNotPermitted::Continue {
             self.own("server.if_not_permitted", json!("continue"));
         }
-        self.placement()?;
-        self.limits();
+        if self.in_pods() {
+            self.no_placement()?;
+        } else {
+            self.placement()?;
+            self.limits();
+        }
         let paths: Vec<&str> = self.from.value("DB_HOSTPATH").split_whitespace().collect();
         if !paths.is_empty() {
             self.put("server.data.path", json!(paths), "DB_HOSTPATH");
@@ -135,11 +139,14 @@ impl Draft<'_> {
     }
 
     pub(super) fn clients(&mut self) -> Result<(), String> {
+        if self.in_pods() {
+            return Ok(());
+        }
         let own = flags(self.from.value("CUSTOMER_NUMAOPT_CLIENT"));
         let cores = self.from.value("YCSB_CORES").to_owned();
         let option = self.from.number("NUMACTL_OPTION").unwrap_or(0);
         // Evaluated when all values are known: in 23.3 --set came too late.
-        let single = self.from.on("RUN_SINGLE_NODE") || self.from.number("CLIENT_COUNT") == Some(0);
+        let single = self.single_node();
         match () {
             () if !own.is_empty() => {
                 self.put("client.placement.numactl", json!(own), "CUSTOMER_NUMAOPT_CLIENT");
@@ -160,7 +167,11 @@ impl Draft<'_> {
 
     /// Settings of the host: changed only where that is asked for.
     fn host(&mut self) -> Result<(), String> {
-        if !self.means.tune_host {
+        if !matches!(self.means.rig, super::Rig::Local) {
+            self.note(
+                "settings of the servers' hosts (huge pages, zone reclaim, NUMA balancing) are left alone",
+            );
+        } else if !self.means.tune_host {
             self.note("settings of the host (huge pages, zone reclaim, NUMA balancing) are left alone: see --tune-host");
         } else {
             let pages = if self.from.on("DB_HUGEPAGE_STATUS") { "always" } else { "never" };

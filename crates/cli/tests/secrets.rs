@@ -1,0 +1,175 @@
+//! A planted password, searched for in all that dyno writes, prints and hands to its children.
+//!
+//! The user's own words are the user's: a URI on dyno's command line is there for all to see, which is why a password can come
+//! from a file or the environment. What dyno makes of it is nobody's affair.
+
+mod common;
+
+use common::{Dyno, Server, skip, stderr, stdout};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Output;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const SECRET: &str = "pl4nted-Pa55word";
+
+/// Files below a folder that hold the secret, but for those that the user wrote.
+fn holding(folder: &Path, own: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let (path, kind) = (entry.path(), entry.file_type().unwrap());
+            let users = path.file_name().is_some_and(|name| own.iter().any(|own| name == *own));
+            if kind.is_dir() {
+                folders.push(path);
+            } else if kind.is_file() && !users {
+                let bytes = std::fs::read(&path).unwrap();
+                if bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes()) {
+                    found.push(path.display().to_string());
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Command lines of processes below `parent`, by process, that have the secret.
+fn told(parent: u32) -> Vec<String> {
+    let mut parents = BTreeMap::new();
+    for pid in std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok())
+    {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let of = stat.rfind(')').and_then(|at| stat[at + 2..].split(' ').nth(1)?.parse::<u32>().ok());
+        parents.insert(pid, of.unwrap_or(0));
+    }
+    let below = |pid: &u32| {
+        let mut at = *pid;
+        for _ in 0..32 {
+            at = *parents.get(&at).unwrap_or(&0);
+            if at == parent {
+                return true;
+            }
+        }
+        false
+    };
+    let line = |pid: u32| {
+        String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default())
+            .into_owned()
+    };
+    parents
+        .keys()
+        .filter(|pid| below(pid))
+        .map(|pid| line(*pid))
+        .filter(|line| line.contains(SECRET))
+        .collect()
+}
+
+/// Runs to the end, and looks at children meanwhile.
+fn run(dyno: &Dyno, words: &[&str], code: &[i32]) -> Output {
+    let mut command = dyno.command(words);
+    command
+        .env("DYNO_TEST_SECRET", SECRET)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let child = command.spawn().unwrap();
+    let (pid, over) = (child.id(), Arc::new(AtomicBool::new(false)));
+    let ends = over.clone();
+    let watch = std::thread::spawn(move || {
+        let mut seen = Vec::new();
+        while !ends.load(Ordering::Relaxed) {
+            seen.extend(told(pid));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        seen
+    });
+    let output = child.wait_with_output().unwrap();
+    over.store(true, Ordering::Relaxed);
+    assert_eq!(watch.join().unwrap(), Vec::<String>::new(), "{words:?}: a child was told");
+    let got = output.status.code().unwrap_or(-1);
+    assert!(code.contains(&got), "{words:?}: {got}: {}{}", stdout(&output), stderr(&output));
+    for text in [stdout(&output), stderr(&output)] {
+        assert!(!text.contains(SECRET), "{words:?}: {text}");
+    }
+    output
+}
+
+const RAN: &[i32] = &[0, 5];
+
+#[test]
+fn a_planted_password_is_nowhere() {
+    let Some(server) = Server::start(&[&format!("--requirepass {SECRET}")]) else {
+        return skip("planted secrets");
+    };
+    let port = server.uri().rsplit(':').next().unwrap().to_owned();
+    let uri = format!("redis://:{SECRET}@127.0.0.1:{port}");
+    let wrong = format!("redis://:{SECRET}-not@127.0.0.1:{port}");
+    let dyno = Dyno::new();
+    let base = ["--records", "100", "--duration", "500ms", "--warmup", "0s", "--quiet"];
+    run(&dyno, &[&["run", &uri, "--out", "run"][..], &base].concat(), RAN);
+    run(&dyno, &[&["run", &wrong, "--out", "wrong"][..], &base].concat(), &[3]);
+    let file = format!(
+        "target: {uri}\nworkload: {{ycsb: {{records: 100}}}}\nclient: {{workers: 2}}\n\
+         hooks: {{before_run: [[sh, -c, 'test -n $DYNO_TEST_SECRET']]}}\n\
+         phases: {{measure: {{duration: 400ms, warmup: 0s, users: 4}}}}\nrepetitions: 2\n"
+    );
+    std::fs::write(dyno.path("x.yaml"), file).unwrap();
+    run(&dyno, &["plan", "x.yaml"], &[0]);
+    run(&dyno, &["run", "x.yaml", "--out", "experiment", "--quiet"], RAN);
+    std::fs::write(dyno.path("y.yaml"), format!("target: {wrong}\nworkload: {{ycsb: {{records: 100}}}}\n"))
+        .unwrap();
+    run(&dyno, &["run", "y.yaml", "--out", "failed", "--quiet"], &[1, 3, 5]);
+    std::fs::write(
+        dyno.path("w.properties"),
+        format!("redis.password={SECRET}\nworkload=core\nrecordcount=100\noperationcount=200\n"),
+    )
+    .unwrap();
+    let host = format!("redis.port={port}");
+    for phase in ["load", "run"] {
+        let words =
+            ["ycsb", phase, "redis", "-P", "w.properties", "-p", "redis.host=127.0.0.1", "-p", &host, "-s"];
+        run(&dyno, &words, &[0]);
+    }
+    run(
+        &dyno,
+        &[
+            "prove",
+            "ingest",
+            &uri,
+            "-n",
+            "200",
+            "--copies",
+            "1",
+            "--require-rate",
+            "1",
+            "--quiet",
+            "--out",
+            "proof",
+        ],
+        &[0],
+    );
+    run(
+        &dyno,
+        &["prove", "ingest", &wrong, "-n", "200", "--copies", "1", "--quiet", "--out", "no-proof"],
+        &[3],
+    );
+    run(&dyno, &["run", &format!("rdis://:{SECRET}@h"), "--out", "scheme"], &[2]);
+    run(&dyno, &["run", &format!("{uri}?nothing=1"), "--out", "option"], &[2]);
+    for format in ["text", "html", "md", "json", "csv", "ycsb"] {
+        run(&dyno, &["report", "run", "--format", format], RAN);
+    }
+    run(&dyno, &["report", "experiment", "--format", "html"], RAN);
+    run(&dyno, &["explain", "run"], RAN);
+    run(&dyno, &["compare", "run", "experiment"], &[0, 1, 2, 4, 5]);
+    run(&dyno, &["list", "."], &[0]);
+    run(&dyno, &["status", "experiment"], &[0]);
+    assert_eq!(holding(dyno.folder.path(), &["x.yaml", "y.yaml", "w.properties"]), Vec::<String>::new());
+    // The search finds what there is to be found.
+    std::fs::write(dyno.path("z"), format!("a{SECRET}b")).unwrap();
+    assert_eq!(holding(dyno.folder.path(), &["x.yaml", "y.yaml", "w.properties"]).len(), 1);
+}
