@@ -7,6 +7,7 @@ pub mod faults;
 pub mod interval;
 pub mod laws;
 mod monitored;
+pub mod promql;
 pub mod queueing;
 pub mod scalability;
 pub mod series;

@@ -116,7 +116,7 @@ pub fn leave(path: &Path) {
 /// Leaves the same in an experiment's directory.
 pub fn leave_experiment(path: &Path) {
     let both = |dir: ExperimentDir| {
-        write(&path.join("report.html"), &experiment_page(&dir, None))?;
+        write(&path.join("report.html"), &experiment_page(&dir, crate::bexhoma::price(path)))?;
         write(&path.join("summary.md"), &markdown::of_experiment(&dir))
     };
     warn(path, ExperimentDir::open(path).map_err(Failure::from).and_then(both));

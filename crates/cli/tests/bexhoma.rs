@@ -158,14 +158,10 @@ fn the_seeds_first_command_without_a_cluster() {
 fn what_is_not_offered_is_refused_with_words() {
     let dyno = Dyno::new();
     let refused = [
-        ("ycsb -dbms Redis -xwl a load", "load: is not offered: servers end with their run"),
-        ("ycsb -dbms Redis -xwl a start", "start: is not offered"),
         ("ycsb -dbms Redis -xwl a", "expected a mode"),
-        ("ycsb -dbms Redis -xwl a -e 7 run", "dyno resume"),
         ("ycsb -dbms MySQL -xwl a run", "is no key-value store"),
         ("ycsb -dbms Dragonfly -nw 3 -xwl a --local run", "a cluster of dragonfly is not formed yet"),
         ("tpch run", "tpch: is not offered"),
-        ("jupyter", "jupyter: is not offered"),
         ("summary", "expected -e CODE"),
         ("stop -nc 3", "stop: expected no more than -e CODE"),
         ("nonsense", "is no command of bexhoma"),

@@ -118,6 +118,8 @@ fn experiments_run_in_pods_and_leave_nothing() {
     two_pairs_of_wsf(&cluster);
     cpu_of_a_short_phase(&cluster);
     what_cannot_be_says_why(&cluster);
+    volumes_and_objects_of_ones_own(&cluster);
+    servers_that_stay(&cluster);
     a_pod_that_is_lost(&cluster);
     a_run_that_is_interrupted(&cluster);
     a_controller_that_is_killed(&cluster);
@@ -361,6 +363,80 @@ fn what_cannot_be_says_why(cluster: &Cluster) {
         assert!(begun.elapsed() < Duration::from_secs(60), "{name} took {:?}", begun.elapsed());
         cluster.assert_nothing_left(Duration::from_secs(30));
     }
+}
+
+/// Claims on volumes that were made beforehand, as clusters without a provisioner have them.
+fn volumes_and_objects_of_ones_own(cluster: &Cluster) {
+    let dyno = Dyno::new();
+    let mut shelf = String::new();
+    for number in 1..=2 {
+        let folder = dyno.path(&format!("shelf-{number}"));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        shelf += &format!(
+            "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {{name: shelf-{number}}}\nspec:\n  capacity: \
+             {{storage: 1Gi}}\n  accessModes: [ReadWriteOnce]\n  storageClassName: shelf\n  hostPath: {{path: {}}}\n",
+            folder.display()
+        );
+    }
+    std::fs::write(dyno.path("shelf.yaml"), shelf).unwrap();
+    let (made, words) = cluster.k(&["apply", "-f", &dyno.path("shelf.yaml").display().to_string()]);
+    assert!(made, "{words}");
+    std::fs::create_dir(dyno.path("own")).unwrap();
+    let own = "apiVersion: v1\nkind: Service\nmetadata: {name: dyno-v-0, labels: {team: own}}\nspec:\n  clusterIP: None\n  \
+               ports: [{port: 6379}]\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: dyno-run-notes}\ndata: {a: b}\n";
+    std::fs::write(dyno.path("own/service.yaml"), own).unwrap();
+    let run = |name: &str, more: &str, records: &str| {
+        let kubernetes = format!("  storage: {{class: shelf, size: 1GiB}}\n{more}");
+        let server = "{kind: redis, data: {volume: {name: v}}}";
+        let text = cluster.experiment("bench", server, &kubernetes, "users: 4, operations: 1000, warmup: 0s");
+        std::fs::write(dyno.path("e.yaml"), text.replace("records: 1000", records)).unwrap();
+        let output = dyno.run(&["run", "e.yaml", "--out", name, "--quiet"]);
+        assert_exit(&output, &[0, 5]);
+        let (dir, record) = record(&dyno, name);
+        assert_eq!(record["status"], "complete", "{record}");
+        let run: Value = serde_json::from_slice(&std::fs::read(dir.join("run.json")).unwrap()).unwrap();
+        let fact = |key: &str| run["facts"][key].as_str().unwrap_or_default().to_owned();
+        (fact("volume.data"), fact("volume.why"), fact("volume.count"))
+    };
+    let first = run("first", "", "records: 1000");
+    assert_eq!(first, ("loaded".into(), "there is no such volume yet".into(), "1001".into()));
+    let again = run("again", "  manifests: own\n", "records: 1000");
+    assert_eq!(again, ("reused".into(), String::new(), "1001".into()));
+    let other = run("other", "", "records: 1000, properties: {fieldcount: 2}");
+    assert_eq!((other.0.as_str(), other.1.as_str()), ("loaded", "fieldcount: 10 there, 2 asked for"));
+    assert_eq!(cluster.left().trim(), "persistentvolumeclaim/data-dyno-v-0-0", "the volume alone stays");
+    cluster.k(&["-n", "bench", "delete", "persistentvolumeclaim", "data-dyno-v-0-0"]);
+    cluster.k(&["delete", "persistentvolume", "shelf-1", "shelf-2", "--wait=false"]);
+    cluster.assert_nothing_left(Duration::from_secs(30));
+}
+
+/// `dyno bexhoma ycsb ... load`, a run on what it leaves, and `stop`.
+fn servers_that_stay(cluster: &Cluster) {
+    let dyno = Dyno::new();
+    let flags = format!(
+        "-dbms Redis -sf 1 -xwl a -xop 1 -xtb 1000 -nlp 2 -nlt 4 -nbt 4 -rr 0 -rc 0 -m --scale 1000 --namespace bench --image \
+         localhost/dyno:test --set kubernetes.kubectl={} --set kubernetes.server_image=localhost/redis:7 --set \
+         kubernetes.pull=Never --set client.threads=1 --resultfolder results -q",
+        cluster.lab.join("k").display()
+    );
+    let bexhoma = |words: &str| {
+        let all: Vec<&str> = ["bexhoma"].into_iter().chain(words.split_whitespace()).collect();
+        dyno.run(&all)
+    };
+    let loaded = bexhoma(&format!("ycsb {flags} load"));
+    assert_exit(&loaded, &[0]);
+    let left = cluster.left();
+    assert!(left.contains("statefulset.apps/") && !left.contains("job.batch/"), "{left}");
+    let entry = std::fs::read_dir(dyno.path("results")).unwrap().next().unwrap().unwrap();
+    let code = entry.file_name().to_string_lossy().into_owned();
+    let status = stdout(&bexhoma("status --resultfolder results"));
+    assert!(status.contains("| redis-1") && status.contains("(1. Running)"), "{status}");
+    let run = bexhoma(&format!("ycsb {flags} -e {code} run"));
+    assert_exit(&run, &[0, 4, 5]);
+    assert!(stdout(&run).contains("Nothing was loaded"), "{}", stdout(&run));
+    assert_exit(&bexhoma(&format!("stop -e {code} --resultfolder results")), &[0]);
+    cluster.assert_nothing_left(Duration::from_secs(20));
 }
 
 /// Waits until a run measures.

@@ -40,6 +40,12 @@ pub fn inventory(data: &[u8]) {
     }
 }
 
+/// bexhoma's cluster.config.
+pub fn cluster_config(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    let _ = dyno_plan::bexhoma::read_config(text, "cluster.config");
+}
+
 /// sysbench-mongodb's CONFIG.
 pub fn sysbench_config(data: &[u8]) {
     let Some(text) = text(data) else { return };

@@ -7,8 +7,8 @@ mod files;
 mod wire;
 
 pub use files::{
-    experiment, hlog, import_csv, import_pocdriver, import_sysbench, import_ycsb, inventory, properties,
-    sysbench_config, template,
+    cluster_config, experiment, hlog, import_csv, import_pocdriver, import_sysbench, import_ycsb, inventory,
+    properties, sysbench_config, template,
 };
 pub use wire::{bson, host_frame, mongodb, prometheus, redis_facts, resp, scram, totals, worker_frame};
 
@@ -16,7 +16,7 @@ pub use wire::{bson, host_frame, mongodb, prometheus, redis_facts, resp, scram, 
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 20] = [
     ("resp", resp),
     ("redis_facts", redis_facts),
     ("bson", bson),
@@ -30,6 +30,7 @@ pub const TARGETS: [Target; 19] = [
     ("experiment", experiment),
     ("template", template),
     ("inventory", inventory),
+    ("cluster_config", cluster_config),
     ("sysbench_config", sysbench_config),
     ("hlog", hlog),
     ("import_ycsb", import_ycsb),

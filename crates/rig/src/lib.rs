@@ -30,6 +30,7 @@ pub mod remote;
 mod session;
 mod spawn;
 mod target;
+mod volume;
 mod watch;
 pub mod work;
 pub mod worker;

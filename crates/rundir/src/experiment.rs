@@ -71,6 +71,8 @@ pub struct ExperimentDir {
     pub runs: Vec<EndedRun>,
     /// Whether the journal says that it came to its end.
     pub complete: bool,
+    /// Whether it has only loaded servers and left them for others.
+    pub standing: bool,
 }
 
 impl ExperimentDir {
@@ -90,7 +92,7 @@ impl ExperimentDir {
         let text = crate::reader::read(&journal)?;
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let mut runs: Vec<EndedRun> = Vec::new();
-        let mut complete = false;
+        let (mut complete, mut standing) = (false, false);
         for (number, line) in text[..whole].lines().enumerate() {
             let bad = |error: serde_json::Error| ReadError::Content {
                 path: journal.clone(),
@@ -113,7 +115,9 @@ impl ExperimentDir {
                     });
                     runs.push(run);
                 }
-                Some("end") => complete = value["status"] == "complete",
+                Some("end") => {
+                    (complete, standing) = (value["status"] == "complete", value["status"] == "standing");
+                }
                 _ => {}
             }
         }
@@ -126,6 +130,7 @@ impl ExperimentDir {
             planned: record.runs,
             runs,
             complete,
+            standing,
         })
     }
 

@@ -5,11 +5,11 @@ use crate::args::{ListArgs, StatusArgs, StopArgs};
 use crate::exit::{Exit, Failure};
 use crate::{experiment, pages, terminal};
 use dyno_plan::bexhoma::Typed;
-use dyno_rig::experiment::holder;
+use dyno_rig::experiment::{Standing, holder};
 use std::path::{Path, PathBuf};
 
 /// Experiments by their codes, the oldest first; of one code if one was named.
-fn experiments(typed: &Typed) -> Result<Vec<PathBuf>, Failure> {
+pub fn experiments(typed: &Typed) -> Result<Vec<PathBuf>, Failure> {
     let folder = Path::new(typed.value("resultfolder"));
     let code = typed.value("experiment");
     let is_one = |path: &PathBuf| path.join("experiment.json").is_file();
@@ -33,9 +33,10 @@ fn experiments(typed: &Typed) -> Result<Vec<PathBuf>, Failure> {
     Ok(all)
 }
 
-/// How far each experiment is.
+/// What runs, what is stored, and how far each experiment is.
 pub fn status(typed: &Typed) -> Result<Exit, Failure> {
     let all = experiments(typed)?;
+    terminal::out(&super::status::text(typed, &all)?);
     if all.is_empty() {
         terminal::note(&format!("no experiments in {}", typed.value("resultfolder")));
     }
@@ -50,7 +51,7 @@ pub fn status(typed: &Typed) -> Result<Exit, Failure> {
 pub fn stop(typed: &Typed) -> Result<Exit, Failure> {
     let mut all = experiments(typed)?;
     if typed.value("experiment").is_empty() {
-        all.retain(|dir| holder(dir).is_some());
+        all.retain(|dir| holder(dir).is_some() || Standing::of(dir).is_ok_and(|found| found.is_some()));
     }
     if all.is_empty() {
         terminal::note(&format!("{}: nothing runs", typed.value("resultfolder")));

@@ -3,8 +3,15 @@
 //! Words with one dash are read by `dyno_plan::bexhoma`; `run` carries out what they mean, `manage` is about experiments that
 //! are there.
 
+mod application;
+mod config;
+mod grid;
+mod jupyter;
 mod manage;
 mod run;
+mod status;
+
+pub use application::price;
 
 use crate::exit::{Exit, Failure};
 use crate::terminal;
@@ -14,18 +21,18 @@ use dyno_plan::bexhoma::{Mode, Typed, help, parse};
 /// `dyno bexhoma`: everything goes to a parser of its own, because bexhoma's flags have one dash.
 #[derive(Clone, Debug, Args)]
 pub struct BexhomaArgs {
-    /// ycsb FLAGS run|summary, or status, stop, summary, localresults
+    /// ycsb FLAGS run|load|start|summary, or status, stop, summary, localresults, jupyter
     #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<String>,
 }
 
 const USAGE: &str = "\
-usage: dyno bexhoma ycsb FLAGS run|summary
-       dyno bexhoma status|stop|summary|localresults [-e CODE] [--resultfolder DIR]
+usage: dyno bexhoma ycsb FLAGS run|load|start|summary
+       dyno bexhoma status|stop|summary|localresults|jupyter [-e CODE] [--resultfolder DIR]
 ";
 
 /// Scripts and modes of bexhoma that are not there, and what is there instead.
-const ELSEWHERE: [(&str, &str); 13] = [
+const ELSEWHERE: [(&str, &str); 12] = [
     ("benchbase", "its benchmarks are SQL"),
     ("hammerdb", "its benchmarks are SQL"),
     ("tpch", "its queries are SQL"),
@@ -34,7 +41,6 @@ const ELSEWHERE: [(&str, &str); 13] = [
     ("cluster", "`dyno plan FILE --manifests DIR` writes what a cluster is given"),
     ("dashboard", "`dyno serve` lists experiments in a local page"),
     ("localdashboard", "`dyno serve` lists experiments in a local page"),
-    ("jupyter", "`dyno export` writes tables for notebooks"),
     ("master", "servers live for their run and are reached by its workers alone"),
     ("data", "data are generated where they are loaded from"),
     ("environment", "`dyno doctor` says what a host is"),
@@ -56,6 +62,7 @@ pub fn bexhoma(args: &BexhomaArgs) -> Result<Exit, Failure> {
         "status" => manage::status(&only(first, typed(rest)?)?),
         "stop" => manage::stop(&only(first, typed(rest)?)?),
         "summary" => manage::summary(&only(first, typed(rest)?)?),
+        "jupyter" => jupyter::jupyter(&only(first, typed(rest)?)?),
         "localresults" => manage::results(&only(first, typed(rest)?)?),
         other => match ELSEWHERE.iter().find(|(name, _)| *name == other) {
             Some((name, why)) => Err(Failure::Usage(format!("{name}: is not offered: {why}"))),
@@ -80,17 +87,11 @@ fn ycsb(typed: Typed) -> Result<Exit, Failure> {
         terminal::out(&format!("{USAGE}\n{}", help()));
         return Ok(Exit::Ok);
     }
-    let lives = "is not offered: servers end with their run; `run` loads and benchmarks, and --dry-run prints the experiment, \
-                 to be changed and run with `dyno run`";
     match typed.mode {
-        Some(Mode::Run) if typed.given("experiment") => {
-            let words = "-e: an experiment is gone on with by `dyno resume RESULTFOLDER/CODE`";
-            Err(Failure::Usage(words.into()))
-        }
         Some(Mode::Run) => run::run(typed),
         Some(Mode::Summary) => manage::summary(&typed),
-        Some(Mode::Load) => Err(Failure::Usage(format!("load: {lives}"))),
-        Some(Mode::Start) => Err(Failure::Usage(format!("start: {lives}"))),
-        None => Err(Failure::Usage("expected a mode: run or summary".into())),
+        Some(Mode::Load) => run::leave(typed, true),
+        Some(Mode::Start) => run::leave(typed, false),
+        None => Err(Failure::Usage("expected a mode: run, load, start or summary".into())),
     }
 }

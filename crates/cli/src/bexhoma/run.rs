@@ -1,10 +1,14 @@
-//! `dyno bexhoma ycsb ... run`.
+//! `dyno bexhoma ycsb ... run`, `load` and `start`.
 
+use super::application::Catalogue;
+use super::config;
 use crate::exit::{Exit, Failure};
 use crate::{experiment, pages, signals, terminal};
 use dyno_engine::Control;
 use dyno_plan::bexhoma::{Configuration, Job, Lowered, Options, Typed, lower};
-use dyno_rig::experiment::Directory;
+use dyno_plan::experiment::Plan;
+use dyno_rig::experiment::{Directory, RunStatus, Standing};
+use dyno_rundir::mask::mask_uris;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,16 +17,29 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// What messages call the text that was made.
 const CALLED: &str = "bexhoma-ycsb";
 
-/// The mode `run`.
-pub fn run(typed: Typed) -> Result<Exit, Failure> {
+/// What a command line of `ycsb` has come to.
+struct Ready {
+    options: Options,
+    lowered: Lowered,
+    plan: Plan,
+    sets: Vec<String>,
+    workflow: String,
+    catalogue: Catalogue,
+}
+
+/// Reads and checks everything; nothing is touched. Notes are printed.
+fn read(typed: Typed) -> Result<Ready, Failure> {
     let options = Options::read(typed).map_err(Failure::Usage)?;
     let lowered = lower(&options).map_err(Failure::Usage)?;
     let mut notes = lowered.notes.clone();
     // What patches a container of the original's manifests has nothing to patch here.
     let patches = |set: &&String| set.starts_with("deployment[") || set.starts_with("statefulset[");
     let typed = &options.typed;
-    let sets: Vec<String> = typed.all("set").iter().filter(|set| !patches(set)).cloned().collect();
-    if sets.len() < typed.all("set").len() {
+    let own: Vec<String> = typed.all("set").iter().filter(|set| !patches(set)).cloned().collect();
+    let added = config::added(&options)?;
+    // What was typed comes after what a file says.
+    let sets = [&added.sets[..], &own].concat();
+    if own.len() < typed.all("set").len() {
         notes.push(
             "--set deployment[...], statefulset[...]: without effect: these servers take no -c KEY=VALUE"
                 .into(),
@@ -31,19 +48,135 @@ pub fn run(typed: Typed) -> Result<Exit, Failure> {
     let plan = experiment::planned(&lowered.text, CALLED, &sets)?;
     notes.iter().for_each(|note| terminal::note(&format!("note: {note}")));
     let workflow = workflow(&options, &lowered);
-    if typed.given("dry-run") {
-        terminal::out(&format!("{workflow}\n{}", lowered.text));
-        return Ok(Exit::Ok);
+    Ok(Ready { options, lowered, plan, sets, workflow, catalogue: added.catalogue })
+}
+
+impl Ready {
+    fn typed(&self) -> &Typed {
+        &self.options.typed
     }
-    experiment::ready(&plan)?;
+
+    /// A directory of its own, called by a new code.
+    fn directory(&self) -> Result<Directory, Failure> {
+        let results = Path::new(self.typed().value("resultfolder"));
+        let home = folder(results)?;
+        if self.typed().given("local") && !self.typed().value("request-storage-type").is_empty() {
+            std::fs::create_dir_all(results.join("volumes"))?;
+        }
+        let directory = Directory::create(&home, &self.lowered.text, CALLED, &self.sets, &self.plan)?;
+        pages::write(&home.join("workflow.txt"), &self.workflow)?;
+        self.catalogue.keep(&home)?;
+        Ok(directory)
+    }
+
+    fn dry_run(&self) -> Result<Exit, Failure> {
+        terminal::out(&format!("{}\n{}", self.workflow, self.lowered.text));
+        Ok(Exit::Ok)
+    }
+}
+
+/// The mode `run`, on servers that stand if `-e` names an experiment that has left some.
+pub fn run(typed: Typed) -> Result<Exit, Failure> {
+    let standing = standing(&typed)?;
+    let ready = read(typed)?;
+    if ready.typed().given("dry-run") {
+        return ready.dry_run();
+    }
+    experiment::ready(&ready.plan)?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
-    let home = folder(Path::new(typed.value("resultfolder")))?;
-    let mut directory = Directory::create(&home, &lowered.text, CALLED, &sets, &plan)?;
-    pages::write(&home.join("workflow.txt"), &workflow)?;
-    let exit = experiment::carry_out(&plan, &mut directory, control, (typed.given("quiet"), false), None)?;
+    let mut directory = ready.directory()?;
+    let home = directory.path().to_owned();
+    if let Some(standing) = &standing {
+        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        terminal::note(&format!("experiment {} on the servers of {}", name(&home), name(standing)));
+    }
+    let (quiet, on) = (ready.typed().given("quiet"), standing.as_deref());
+    let exit = experiment::carry_out_on(&ready.plan, &mut directory, control, (quiet, false), (None, on))?;
+    if !ready.catalogue.metrics.is_empty() {
+        ready.catalogue.figure(&home)?;
+        pages::leave_experiment(&home);
+    }
     let failed = show(&home)?;
     Ok(if exit == Exit::Ok && failed { Exit::Threshold } else { exit })
+}
+
+/// The experiment that `-e` names, whose servers must stand.
+fn standing(typed: &Typed) -> Result<Option<PathBuf>, Failure> {
+    let code = typed.value("experiment").to_owned();
+    if code.is_empty() {
+        return Ok(None);
+    }
+    let [home] =
+        super::manage::experiments(typed)?.try_into().map_err(|_| Failure::Usage("-e: no code".into()))?;
+    match Standing::of(&home).map_err(Failure::Usage)? {
+        Some(_) => Ok(Some(home)),
+        None => Err(Failure::Usage(format!(
+            "-e {code}: no servers stand; `load` and `start` leave them; `dyno resume {}` goes on with an experiment",
+            home.display()
+        ))),
+    }
+}
+
+/// The modes `start` and `load`: servers are left running.
+pub fn leave(typed: Typed, load: bool) -> Result<Exit, Failure> {
+    let mode = if load { "load" } else { "start" };
+    if typed.given("experiment") {
+        return Err(Failure::Usage(format!("-e: {mode} begins an experiment of its own")));
+    }
+    let ready = read(typed)?;
+    if let [] | [_, _, ..] = ready.plan.cells.as_slice() {
+        let words = "leaves one configuration's servers: expected one value of -nlt, -nlp, -xnlf, -nbp, -nbt, -xnbf, -ne, -dbms";
+        return Err(Failure::Usage(format!("{mode}: {words}")));
+    }
+    if ready.typed().given("dry-run") {
+        return ready.dry_run();
+    }
+    experiment::ready(&ready.plan)?;
+    let control = Arc::new(Control::default());
+    signals::listen(&control)?;
+    let mut directory = ready.directory()?;
+    let home = directory.path().to_owned();
+    let left = experiment::leave(&ready.plan, &mut directory, control, (ready.typed().given("quiet"), load))?;
+    if load && home.join("summary.md").is_file() {
+        show(&home)?;
+    }
+    let code = home.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    match (&left.standing, &left.record) {
+        (Some(standing), _) => {
+            terminal::out(&services(&ready, standing, &code));
+            Ok(Exit::Ok)
+        }
+        (None, Some(record)) if record.unreachable => Err(Failure::Unreachable(record.words.clone())),
+        (None, Some(record)) if record.status == RunStatus::Interrupted => Ok(Exit::Interrupted),
+        (None, record) => {
+            let words = record.as_ref().map_or("it was not loaded".into(), |record| record.words.clone());
+            terminal::warn(&format!("{mode}: {words}; nothing was left running"));
+            Ok(Exit::Invalid)
+        }
+    }
+}
+
+/// Where the servers are, and what ends them.
+fn services(ready: &Ready, standing: &Standing, code: &str) -> String {
+    let mut out = String::from("\n### Services\n\n");
+    let name = &ready.lowered.configurations[0].name;
+    for uri in &standing.uris {
+        let _ = writeln!(out, "* {name}: {}", mask_uris(uri));
+    }
+    for set in standing.sets() {
+        let _ = writeln!(out, "* {name}: `kubectl port-forward service/{set} 6379`");
+    }
+    if let Some((at, seconds)) = standing.loaded() {
+        let _ = writeln!(out, "* loaded {at}, {seconds:.2} s");
+    }
+    let folder = match ready.typed().value("resultfolder") {
+        "." => String::new(),
+        folder => format!(" --resultfolder {folder}"),
+    };
+    let _ = writeln!(out, "* `dyno bexhoma ycsb FLAGS -e {code}{folder} run` uses them");
+    let _ = writeln!(out, "* `dyno bexhoma stop -e {code}{folder}` ends them");
+    out
 }
 
 /// A folder that is not there yet, called by the code: the seconds since 1970.

@@ -79,7 +79,8 @@ pub fn status(args: &StatusArgs) -> Result<Exit, Failure> {
         terminal::out(&format!("failed: {}: {}\n", run.dir, run.words));
     }
     table::show(&rows, false)?;
-    if standing.by.is_none() && standing.ended.len() < record.runs {
+    let left = dyno_rig::experiment::Standing::of(&args.dir).map_err(Failure::Usage)?;
+    if left.is_none() && standing.by.is_none() && standing.ended.len() < record.runs {
         terminal::note(&format!("`dyno resume {}` goes on", args.dir.display()));
     }
     Ok(Exit::Ok)

@@ -1,5 +1,6 @@
 //! `dyno run FILE`, `dyno resume`, `dyno plan`, `dyno list`, `dyno status`, `dyno stop`: experiments.
 
+mod leave;
 mod manage;
 pub mod manifests;
 mod preview;
@@ -8,6 +9,7 @@ mod table;
 mod tuned;
 mod watch;
 
+pub use leave::leave;
 pub use manage::{ask_to_stop, list, status, stop, table_of};
 pub use preview::{plan, presets as list_presets};
 pub use suits::ready;
@@ -23,7 +25,7 @@ use dyno_plan::experiment::{self, Plan};
 use dyno_plan::presets;
 use dyno_plan::settings::MASK;
 use dyno_rig::experiment::{
-    Directory, DirectoryError, Ending, Entry, Means, RunStatus, check, clean_up, conduct, pending,
+    Directory, DirectoryError, Ending, Entry, Means, RunStatus, Standing, check, clean_up, conduct, pending,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -110,6 +112,11 @@ fn refuse_options(args: &RunArgs) -> Result<(), Failure> {
 pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
     // Relative paths are meant where they were typed; the directory's own must still be found there.
     let dir = args.dir.canonicalize().map_err(|e| Failure::Usage(format!("{}: {e}", args.dir.display())))?;
+    if Standing::of(&dir).map_err(Failure::Usage)?.is_some() {
+        let words =
+            "its servers stand: `dyno bexhoma ycsb FLAGS -e CODE run` uses them, `dyno stop` ends them";
+        return Err(Failure::Usage(format!("{}: {words}", args.dir.display())));
+    }
     let (mut directory, text) = Directory::resume(&dir)?;
     for words in clean_up(&dir) {
         terminal::note(&words);
@@ -192,6 +199,17 @@ pub fn carry_out(
     (quiet, json): (bool, bool),
     metrics: Option<&str>,
 ) -> Result<Exit, Failure> {
+    carry_out_on(plan, directory, control, (quiet, json), (metrics, None))
+}
+
+/// The same, on the servers that another experiment has left running, if one is named.
+pub fn carry_out_on(
+    plan: &Plan,
+    directory: &mut Directory,
+    control: Arc<Control>,
+    (quiet, json): (bool, bool),
+    (metrics, standing): (Option<&str>, Option<&Path>),
+) -> Result<Exit, Failure> {
     let environment = environment();
     let program = std::env::current_exe()?;
     let means = Means {
@@ -200,6 +218,7 @@ pub fn carry_out(
         changes: &changes,
         read_work: &read_work,
         program: &program,
+        standing,
     };
     let name = directory.path().file_name().map(|name| name.to_string_lossy().into_owned());
     let listen = |place: &str| {

@@ -4,7 +4,10 @@ use crate::exit::Failure;
 use crate::terminal;
 use dyno_plan::experiment::{Cell, Plan};
 use dyno_rig::experiment::{Lacking, Unfit, lacking, unfit};
+use dyno_rig::kubernetes::read_manifests;
 use dyno_rig::local::Machine;
+use std::collections::BTreeSet;
+use std::path::Path;
 
 /// What a plan asks for and this machine does not have.
 pub struct Findings {
@@ -51,6 +54,7 @@ pub fn ready_for(cells: &[Cell]) -> Result<(), Failure> {
     if cells.is_empty() {
         return Ok(());
     }
+    manifests(cells)?;
     let findings = Findings::of(cells);
     if let Some(words) = findings.refusal() {
         return Err(Failure::Usage(words));
@@ -60,6 +64,17 @@ pub fn ready_for(cells: &[Cell]) -> Result<(), Failure> {
     }
     for words in findings.missing() {
         terminal::warn(&format!("{words}; their runs will fail, the others are made"));
+    }
+    Ok(())
+}
+
+/// Objects of the user's must be readable; keys in them that nobody knows are told.
+fn manifests(cells: &[Cell]) -> Result<(), Failure> {
+    let asked = cells.iter().filter_map(|cell| cell.spec.kubernetes.as_ref()?.manifests.clone());
+    for folder in asked.collect::<BTreeSet<String>>() {
+        for warning in read_manifests(Path::new(&folder)).map_err(Failure::Usage)?.warnings {
+            terminal::warn(&warning);
+        }
     }
     Ok(())
 }

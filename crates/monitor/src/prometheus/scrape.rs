@@ -55,7 +55,7 @@ impl Url {
     }
 
     /// Fetches what is there.
-    fn get(&self) -> io::Result<Vec<u8>> {
+    pub fn get(&self) -> io::Result<Vec<u8>> {
         let deadline = Instant::now() + PATIENCE;
         let mut stream = self.connect(deadline)?;
         let request = format!(

@@ -58,7 +58,7 @@ const TENANTS: &str = "key-value stores are not divided among tenants here";
 const GPU: &str = "none of these servers uses a GPU";
 
 /// All flags, in the original's order, and dyno's own.
-pub const FLAGS: [Flag; 63] = [
+pub const FLAGS: [Flag; 66] = [
     flag(
         "aws",
         "aws",
@@ -114,7 +114,7 @@ pub const FLAGS: [Flag; 63] = [
     flag("rg", "request-gpu", One("1"), Idle(GPU), "GPUs"),
     flag("rst", "request-storage-type", One(""), Applies, "storage class of the servers' volumes"),
     flag("rss", "request-storage-size", One(""), Applies, "size of each volume"),
-    flag("rsr", "request-storage-remove", Nothing, Applies, "begin with empty volumes: they always are"),
+    flag("rsr", "request-storage-remove", Nothing, Applies, "begin with empty volumes"),
     flag("rnn", "request-node-name", One(""), Applies, "node of the servers"),
     flag("rnl", "request-node-loading", One(""), Applies, "node of the loading pods"),
     flag("rnb", "request-node-benchmarking", One(""), Applies, "node of the benchmarking pods"),
@@ -167,6 +167,27 @@ pub const FLAGS: [Flag; 63] = [
         "program of the server (--local); default: its usual name, on PATH",
     ),
     flag("", "resultfolder", One("."), Applies, "folder of the experiments, each called by its code"),
+    flag(
+        "",
+        "cluster-config",
+        One(""),
+        Applies,
+        "bexhoma's configuration; default: ./cluster.config, if it is there",
+    ),
+    flag(
+        "",
+        "prometheus",
+        One(""),
+        Applies,
+        "API of a Prometheus that is asked the catalogue's queries (http://...:9090/api/v1/)",
+    ),
+    flag(
+        "",
+        "manifests",
+        One(""),
+        Applies,
+        "folder of objects in the place of those that dyno makes (Kubernetes)",
+    ),
     flag("", "dry-run", Nothing, Applies, "print names and experiment; nothing is started"),
     flag("q", "quiet", Nothing, Applies, "print no progress"),
     flag("h", "help", Nothing, Applies, "this list"),

@@ -1,7 +1,7 @@
 //! From configurations and rounds to the text of an experiment file.
 
 use super::expand::{Configuration, Job, dropped, expand};
-use super::options::Options;
+use super::options::{Dbms, Options};
 use crate::wsf::Tree;
 use serde_json::{Map, Value, json};
 
@@ -141,16 +141,20 @@ impl Draft<'_> {
             "context",
             "namespace",
             "image",
+            "manifests",
             "request-ram",
             "request-cpu",
             "request-cpu-type",
             "request-node-name",
             "request-node-loading",
             "request-node-benchmarking",
-            "request-storage-type",
             "request-storage-size",
-            "request-storage-remove",
         ];
+        if !self.value("request-storage-type").is_empty() {
+            let folder = format!("{}/volumes", self.value("resultfolder").trim_end_matches('/'));
+            self.put("server.data.path", json!(folder), "-rst, --local");
+            self.volume();
+        }
         let typed = &self.options.typed;
         let given: Vec<String> =
             elsewhere.iter().filter(|flag| typed.given(flag)).map(|flag| super::flags::shown(flag)).collect();
@@ -162,7 +166,8 @@ impl Draft<'_> {
 
     /// Requests, limits, nodes and volumes of the servers' pods.
     fn pods(&mut self) -> Result<(), String> {
-        for (flag, key) in [("context", "context"), ("namespace", "namespace"), ("image", "image")] {
+        let places = ["context", "namespace", "image", "manifests"];
+        for (flag, key) in places.map(|one| (one, one)) {
             if !self.value(flag).is_empty() {
                 let value = self.value(flag).to_owned();
                 self.put(&format!("kubernetes.{key}"), json!(value), &super::flags::shown(flag));
@@ -222,12 +227,25 @@ impl Draft<'_> {
         }
         self.put("kubernetes.storage.class", json!(class), "-rst");
         self.put("kubernetes.storage.size", json!(size(&size_asked)), "-rss");
-        let removed = if self.options.typed.given("request-storage-remove") { "" } else { " as with -rsr" };
-        self.note(format!(
-            "-rst: volumes are made for each run and removed after it{removed}, so every repetition loads; bexhoma loads \
-             once and goes on with what the last run has left"
-        ));
+        self.volume();
         Ok(())
+    }
+
+    /// Loaded data that later runs go on with: the volume of the first configuration's kind of deployment.
+    fn volume(&mut self) {
+        let name = self.volume_of(self.options.dbms[0]);
+        self.put("server.data.volume.name", json!(name), "-rst, -dbms, -sf");
+        if self.options.typed.given("request-storage-remove") {
+            self.put("server.data.volume.reuse", json!("own"), "-rsr");
+        }
+    }
+
+    /// bexhoma's name of a volume, apart for single servers and clusters.
+    fn volume_of(&self, dbms: Dbms) -> String {
+        let scale =
+            if self.options.scale == 1 { String::new() } else { format!("-of-{}", self.options.scale) };
+        let kind = self.options.deployment(dbms).to_lowercase();
+        format!("{kind}-ycsb-{}{scale}", self.value("scaling-factor"))
     }
 
     /// Pods of the load: as many as any job needs; each phase says how many of them take part.
@@ -306,6 +324,7 @@ impl Draft<'_> {
             all.extend(set);
             Value::Object(all)
         };
+        let volume = !self.value("request-storage-type").is_empty();
         let rounds = &self.configurations[0].rounds;
         if self.configurations.len() == 1 && rounds.len() == 1 {
             return;
@@ -316,6 +335,9 @@ impl Draft<'_> {
             .map(|one| {
                 let mut set = of_loading(&one.loading);
                 set.push(("server.kind".into(), json!(one.dbms.kind().to_string())));
+                if volume {
+                    set.push(("server.data.volume.name".into(), json!(self.volume_of(one.dbms))));
+                }
                 level(one.name.clone(), set)
             })
             .collect();
@@ -326,8 +348,8 @@ impl Draft<'_> {
         self.put("factors.client", json!(clients), "");
         if several {
             self.note(
-                "rounds: each has a server and a load of its own, so that none sees what the one before has left; bexhoma \
-                 runs them one after the other on the same data",
+                "rounds: each has a server and loaded data of its own (with -rst loaded once), so that none sees what the one \
+                 before has left; bexhoma runs them one after the other on the same data",
             );
         }
     }

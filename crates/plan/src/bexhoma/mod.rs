@@ -5,11 +5,14 @@
 //!                                                      Options -- lower --> the text of an experiment
 //! ```
 
+mod config;
 mod expand;
 mod flags;
+pub mod literal;
 mod lower;
 mod options;
 
+pub use config::{ClusterConfig, Context, Docker, Metric, MetricKind, read_config};
 pub use expand::{Configuration, Job, Pod, Round, dropped, expand, share};
 pub use flags::{FLAGS, Flag, Mode, Standing, Takes, Typed, help, parse};
 pub use lower::{Lowered, lower};

@@ -1,7 +1,7 @@
 use super::*;
 use crate::experiment::{Plan, plan};
 use crate::presets;
-use crate::server::{ServerKind, Topology};
+use crate::server::{Reuse, ServerKind, Topology};
 
 const COMMON: &str = "-dbms Dragonfly -sf 1 -xwl a -xtb 16384 -xnbf 4 -xnlf 12 -ne 1 -nlp 8 -nlt 64 -nbp 1 -nbt 128 \
                       -xop 10 -m -ma -mc -tr -rnn cl-worker11 -rnl cl-worker19 -rnb cl-worker19";
@@ -77,6 +77,13 @@ fn the_seeds_servers_volumes_and_nodes() {
     assert!(pods(1).storage.is_none());
     let storage = pods(5).storage.unwrap();
     assert_eq!((storage.class.as_deref(), storage.size.0, storage.keep), (Some("shared"), 50 << 30, false));
+    // -rst names a volume, another one for a cluster than for a single server; -rsr begins with an empty one.
+    let volume = |number: usize| server(number).data.volume;
+    assert!(volume(1).is_none());
+    for (number, name) in [(4, "dragonfly-ycsb-1"), (5, "dragonflycluster-ycsb-1")] {
+        let volume = volume(number).unwrap();
+        assert_eq!((volume.name.as_str(), volume.reuse), (name, Reuse::Own));
+    }
     assert_eq!([1, 2, 3, 4, 5].map(|number| planned(&seed(number).text).runs.len()), [1, 1, 1, 2, 2]);
 }
 
@@ -209,8 +216,8 @@ fn what_does_not_apply_is_refused_or_noted_by_name() {
         ("-xio ordered", "-xio: holds for every workload"),
         ("-rnl a", "so that node has both"),
         ("-nw 3 -nwr 1", "6 processes in all"),
-        ("--local -rnn a -rst x", "-rnn, -rst: without effect on this host"),
-        ("-xnbf 1,2", "each has a server and a load of its own"),
+        ("--local -rnn a -rss 1Gi", "-rnn, -rss: without effect on this host"),
+        ("-xnbf 1,2", "each has a server and loaded data of its own"),
     ];
     for (given, why) in noted {
         let notes = small(given).unwrap().notes;
@@ -218,6 +225,19 @@ fn what_does_not_apply_is_refused_or_noted_by_name() {
     }
     // What is not offered may be given with its default, as scripts do.
     assert!(small("-xnsr 1 -mtn 0 -nws 0").is_ok());
+}
+
+#[test]
+fn on_this_host_volumes_are_folders() {
+    let lowered = small("--local -rst shared --scale 1000 --resultfolder there").unwrap();
+    let data = planned(&lowered.text).base.server.unwrap().data;
+    assert_eq!(data.path.unwrap().of(0).to_str(), Some("there/volumes"));
+    let volume = data.volume.unwrap();
+    assert_eq!((volume.name.as_str(), volume.reuse), ("redis-ycsb-1-of-1000", Reuse::Matching));
+    let several = small("--local -rst shared -dbms Valkey").unwrap();
+    let plan = planned(&several.text);
+    let names = plan.cells.iter().map(|cell| cell.spec.server.clone().unwrap().data.volume.unwrap().name);
+    assert_eq!(names.collect::<Vec<_>>(), ["redis-ycsb-1", "valkey-ycsb-1"]);
 }
 
 #[test]

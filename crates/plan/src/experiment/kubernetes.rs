@@ -41,6 +41,10 @@ pub struct Kubernetes {
     /// Volumes for the servers' data. Default: the pod's own filesystem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<Storage>,
+    /// Folder of objects that take the place of those that dyno makes, by kind and name, as `dyno plan --manifests` writes
+    /// them; dyno's labels are put on them. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manifests: Option<String>,
     /// How long a pod may wait for a node or for its image. Default: 2m.
     pub patience: Span,
 }
@@ -60,6 +64,7 @@ impl Default for Kubernetes {
             workers: Pods::default(),
             servers: Pods::default(),
             storage: None,
+            manifests: None,
             patience: Span(120_000_000_000),
         }
     }

@@ -30,6 +30,7 @@ pub use ssh::Ssh;
 pub use strategies::*;
 pub use traces::{Trace, TracedPhase};
 
+use crate::server::Topology;
 use crate::settings::mask_secret;
 use crate::tree::{Node, TreeError};
 use factors::{Filter, Override};
@@ -183,7 +184,9 @@ fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     if let Some(Err(why)) = spec.server.as_ref().map(crate::server::ServerSpec::check) {
         return at(tree, "server", &why);
     }
-    if let Err((path, why)) = check_ssh(spec).and_then(|()| check_kubernetes(spec)) {
+    if let Err((path, why)) =
+        check_ssh(spec).and_then(|()| check_kubernetes(spec)).and_then(|()| check_volume(spec))
+    {
         return refuse(path, why);
     }
     if let Err(why) = spec.host.check() {
@@ -264,6 +267,37 @@ fn check_kubernetes(spec: &Experiment) -> Result<(), (&'static str, &'static str
         ));
     }
     Ok(())
+}
+
+/// A volume needs somewhere to be, and a server that begins with it.
+fn check_volume(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
+    let Some(data) = spec.server.as_ref().map(|server| &server.data).filter(|data| data.volume.is_some())
+    else {
+        return Ok(());
+    };
+    let key = "server.data.volume";
+    if !spec.ssh.servers.is_empty() {
+        return Err((key, "volumes are of this host or of Kubernetes, not of hosts of ssh"));
+    }
+    if spec.server_lifetime == Lifetime::Shared {
+        return Err((key, "every run begins with the volume's data: expected server_lifetime: run"));
+    }
+    let set = spec.server.as_ref().filter(|server| server.topology == Topology::ReplicaSet);
+    if set.is_some_and(|server| spec.kubernetes.is_some() || server.port.is_none()) {
+        return Err((
+            key,
+            "members of a replica set stand in its data by address: expected server.port, on this host",
+        ));
+    }
+    match &spec.kubernetes {
+        Some(asked) if asked.storage.is_none() => {
+            Err((key, "expected kubernetes.storage, too: its claims are the volume"))
+        }
+        None if data.path.is_none() => {
+            Err((key, "expected server.data.path, too: a folder that outlives the run"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Hosts that are elsewhere must have something to do there, and be able to do it.

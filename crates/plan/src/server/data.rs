@@ -90,6 +90,48 @@ fn noatime() -> Vec<String> {
     vec!["noatime".into()]
 }
 
+/// Which loaded data of a volume a run begins with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reuse {
+    /// Those that are what this run would load, whoever has loaded them.
+    #[default]
+    Matching,
+    /// The same, if this experiment has loaded them: its first run begins with an empty volume.
+    Own,
+    /// None: every run loads.
+    Never,
+}
+
+/// Loaded data that outlive their run, for later runs that would load the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeSpec {
+    /// Its name, by which runs find it: 1 to 40 small letters, digits and dashes. On this host it is a folder below
+    /// `server.data.path`, in Kubernetes the claims of `kubernetes.storage`.
+    pub name: String,
+    /// Which loaded data are used: `matching`, `own` or `never`. Others are removed and loaded anew, and the run says why.
+    /// Default: matching.
+    #[serde(default)]
+    pub reuse: Reuse,
+}
+
+impl VolumeSpec {
+    fn check(&self) -> Result<(), String> {
+        let ends = [self.name.bytes().next(), self.name.bytes().last()];
+        let sane = self.name.len() <= 40
+            && self.name.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-')
+            && ends.iter().all(|end| end.is_some_and(|c| c != b'-'));
+        match sane {
+            true => Ok(()),
+            false => Err(format!(
+                "volume.name: {:?}: expected 1 to 40 small letters, digits and dashes between them",
+                self.name
+            )),
+        }
+    }
+}
+
 /// Where data lie.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -104,6 +146,9 @@ pub struct DataSpec {
     /// Whether a copy of the loaded data is kept and put back before every cell. Default: false.
     #[serde(default)]
     pub snapshot: bool,
+    /// Loaded data that outlive their run, for later runs that would load the same, see docs/local-rig.md. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<VolumeSpec>,
 }
 
 impl DataSpec {
@@ -115,6 +160,15 @@ impl DataSpec {
             }
             if self.image.is_some() && paths.all().len() > 1 {
                 return Err("path: the images need one folder, not several".into());
+            }
+        }
+        if let Some(volume) = &self.volume {
+            volume.check()?;
+            if self.snapshot || self.image.is_some() {
+                return Err("volume: loaded data outlive their run: remove snapshot and image".into());
+            }
+            if self.path.as_ref().is_some_and(|paths| paths.all().len() > 1) {
+                return Err("path: a volume needs one folder, not several".into());
             }
         }
         let Some(image) = &self.image else { return Ok(()) };

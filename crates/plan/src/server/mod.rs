@@ -10,7 +10,7 @@ mod tuning;
 #[cfg(test)]
 mod tests;
 
-pub use data::{DataSpec, Filesystem, ImageSpec, Paths};
+pub use data::{DataSpec, Filesystem, ImageSpec, Paths, Reuse, VolumeSpec};
 pub use placement::{Limits, Placement, Policy};
 pub use tuning::{HostTuning, Rps, RpsWord};
 
@@ -201,7 +201,7 @@ pub struct ServerSpec {
     /// mongod: storage engine, such as wiredTiger, inMemory, or mmapv1 and rocksdb of old versions. Default: the server's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
-    /// Where data lie. Default: in the run directory; removed at the end in any case.
+    /// Where data lie. Default: in the run directory; removed at the end, unless they are a volume's.
     #[serde(default)]
     pub data: DataSpec,
     /// Whether the kernel's page cache is dropped before each start (needs root). Default: false.

@@ -34,7 +34,7 @@ pub(super) struct PhaseFigures {
     /// The load generator.
     pub client: Component,
     /// What the database says of itself: title and figure.
-    pub application: Vec<(&'static str, Option<f64>)>,
+    pub application: Vec<(String, Option<f64>)>,
 }
 
 /// A run.
@@ -136,26 +136,37 @@ const APPLICATION: [(&str, &str, bool, f64); 4] = [
     ("Keyspace Misses [count]", "keyspace.misses", true, 1.0),
 ];
 
-fn application(recording: Option<&Recording>, edges: Option<(f64, f64)>) -> Vec<(&'static str, Option<f64>)> {
+fn application(recording: Option<&Recording>, edges: Option<(f64, f64)>) -> Vec<(String, Option<f64>)> {
     let (Some(recording), Some((from, to))) = (recording, edges) else { return Vec::new() };
     let sources: Vec<&str> = recording.sources().filter(|name| name.starts_with("database")).collect();
     if sources.is_empty() {
         return Vec::new();
     }
-    let mut all: Vec<(&'static str, Option<f64>)> = APPLICATION
+    let mut all: Vec<(String, Option<f64>)> = APPLICATION
         .iter()
         .map(|(title, name, increase, by)| {
             let one = |source: &&str| match increase {
                 true => recording.rate(source, name, from, to).map(|per_s| per_s * (to - from) / 1e3),
                 false => recording.max(source, name, from, to),
             };
-            (*title, sources.iter().map(one).sum::<Option<f64>>().map(|value| value / by))
+            ((*title).to_owned(), sources.iter().map(one).sum::<Option<f64>>().map(|value| value / by))
         })
         .collect();
     let per_s = all[0].1.map(|count| count / ((to - from) / 1e3));
-    all.insert(1, ("Processed Commands [per second]", per_s));
+    all.insert(1, ("Processed Commands [per second]".to_owned(), per_s));
     all.retain(|(_, value)| value.is_some());
     all
+}
+
+/// Figures of a catalogue of metrics that a front end has left in the run's directory (`application.json`): by phase, title and
+/// figure. They stand in the place of those above.
+fn catalogue(dir: &RunDir) -> BTreeMap<String, Vec<(String, Option<f64>)>> {
+    let text = std::fs::read(dir.path.join("application.json")).unwrap_or_default();
+    let read: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+    let figure = |one: &serde_json::Value| Some((one["title"].as_str()?.to_owned(), one["value"].as_f64()));
+    let phases = read["phases"].as_object().into_iter().flatten();
+    let figures = |all: &serde_json::Value| all.as_array().into_iter().flatten().filter_map(figure).collect();
+    phases.map(|(phase, all)| (phase.clone(), figures(all))).collect()
 }
 
 fn restarted(recording: Option<&Recording>) -> Option<bool> {
@@ -178,7 +189,8 @@ impl Entry {
         recording: Option<&Recording>,
         (configuration, repetition, point): (String, u32, String),
     ) -> Self {
-        let figures = |name: &str| -> Option<PhaseFigures> {
+        let mut catalogue = catalogue(dir);
+        let mut figures = |name: &str| -> Option<PhaseFigures> {
             let phase = summary.phases.iter().find(|phase| phase.name == name)?.clone();
             let recorded = dir.phases.iter().find(|recorded| recorded.name == name);
             let edges = recorded.and_then(|recorded| dir.edges(recorded).ok().flatten());
@@ -194,7 +206,7 @@ impl Entry {
                 names,
                 server: component(recording, &["server"], edges),
                 client: component(recording, &["worker", "dyno"], edges),
-                application: application(recording, edges),
+                application: catalogue.remove(name).unwrap_or_else(|| application(recording, edges)),
             })
         };
         let host = &dir.environment;
@@ -207,6 +219,7 @@ impl Entry {
         ];
         facts.extend(dir.run.facts.iter().map(|(key, value)| (key.clone(), value.clone())));
         let settings = &dir.run.settings;
+        let (load, measure) = (figures("load"), figures("measure"));
         Entry {
             configuration,
             cell: 1,
@@ -222,8 +235,8 @@ impl Entry {
             status: summary.status,
             trust: summary.verdict.trust,
             seconds: summary.phases.iter().map(|phase| phase.seconds).sum(),
-            load: figures("load"),
-            measure: figures("measure"),
+            load,
+            measure,
             restarted: restarted(recording),
         }
     }

@@ -21,6 +21,8 @@ pub(crate) struct Document {
     command: Vec<String>,
     /// Runs that were planned: `None` of a single run.
     planned: Option<usize>,
+    /// Whether servers were only loaded, and left for later runs.
+    standing: bool,
     cells: usize,
     entries: Vec<Entry>,
     /// That a run has not come to its end.
@@ -61,6 +63,7 @@ pub fn of_run(dir: &RunDir, summary: &Summary, recording: Option<&Recording>, no
         code: code(&dir.path),
         command: dir.run.command.clone(),
         planned: None,
+        standing: false,
         cells: 1,
         entries: vec![Entry::of(dir, summary, recording, (format!("{product}-1"), 1, String::new()))],
         ending: crate::summary::ending(summary.status),
@@ -81,9 +84,11 @@ pub fn of_experiment(dir: &ExperimentDir) -> String {
         code: code(&dir.path),
         command: dir.command.clone(),
         planned: Some(dir.planned),
+        standing: dir.standing,
         cells: dir.cells.len(),
         entries: Vec::new(),
-        ending: (!dir.complete).then_some("INCOMPLETE: the experiment has not come to its end"),
+        ending: (!dir.complete && !dir.standing)
+            .then_some("INCOMPLETE: the experiment has not come to its end"),
         missing: Vec::new(),
         notes: Vec::new(),
     };
@@ -92,6 +97,9 @@ pub fn of_experiment(dir: &ExperimentDir) -> String {
             Ok(entry) => document.entries.push(entry),
             Err(why) => document.missing.push(format!("{}: {why}", ended.dir)),
         }
+    }
+    if dir.standing {
+        document.notes.push("figures of operations: servers were loaded and left running".into());
     }
     document.entries.sort_by(|a, b| (a.cell, a.repetition, &a.point).cmp(&(b.cell, b.repetition, &b.point)));
     document.text()

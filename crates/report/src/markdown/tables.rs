@@ -375,7 +375,7 @@ impl Document {
                 self.entries.iter().filter_map(|entry| Some((entry, of(entry)?))).collect();
             let mut titles: Vec<&str> = Vec::new();
             for (title, _) in found.iter().flat_map(|(_, figures)| &figures.application) {
-                if !titles.contains(title) {
+                if !titles.contains(&title.as_str()) {
                     titles.push(title);
                 }
             }
@@ -385,7 +385,8 @@ impl Document {
                 continue;
             }
             let mut head = heads(&["DBMS"]);
-            head.extend(titles.iter().map(|title| (*title).to_owned()));
+            // They may come from a configuration.
+            head.extend(titles.iter().map(|title| esc(title)));
             let value = |figures: &PhaseFigures, title: &str| {
                 two(figures
                     .application

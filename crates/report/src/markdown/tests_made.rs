@@ -69,6 +69,11 @@ impl Document {
             true => skipped(&format!("Loading Phase: {what}"), "nothing was loaded"),
             false => throughputs("Loading Phase", &loads),
         });
+        if self.standing {
+            all.push(self.rows());
+            all.push(skipped("Execution Phase", "servers were left for later runs"));
+            return all;
+        }
         all.push(match measures.is_empty() {
             true => Test { result: Ended::Failed, text: "Execution Phase: nothing was recorded".into() },
             false => throughputs("Execution Phase", &measures),

@@ -29,12 +29,14 @@ pub(super) struct Bench<'a> {
     confined: Vec<Confinement>,
     /// The folder of an embedded store.
     data: PathBuf,
+    /// How long a load took that stands alone, seconds.
+    loaded_s: Option<f64>,
 }
 
 impl<'a> Bench<'a> {
     /// Nothing runs yet but the target.
     pub fn new(run: &'a OneRun<'a>, place: Place, data: PathBuf) -> Self {
-        Bench { run, place, crew: None, confined: Vec::new(), data }
+        Bench { run, place, crew: None, confined: Vec::new(), data, loaded_s: None }
     }
 
     /// Ends workers, groups and target.
@@ -108,7 +110,40 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Loads an embedded store, closes it and keeps a copy of its files. The load has a run directory of its own.
+    /// Loads what is described and nothing more, if it is not there; the load has a run directory of its own.
+    pub fn load_only(
+        &mut self,
+        spec: &Experiment,
+        tree: &Node,
+        logs: &Path,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Summary>, Failed> {
+        let mut own = spec.clone();
+        if self.place.is_filled()? && own.phases.load.when == When::Always {
+            own.phases.load.when = When::Missing;
+        }
+        let prepared = self.enlist(&own, logs)?;
+        let summary = match prepared.iter().any(|one| one.load) {
+            true => {
+                let dir = self.run.dir.clone();
+                let (summary, seconds) = self.load(&own, tree, logs, (&prepared, &dir), observer)?;
+                self.place.loaded(spec, &dir, seconds)?;
+                self.loaded_s = Some(seconds);
+                Some(summary)
+            }
+            false => None,
+        };
+        self.dismiss()?;
+        Ok(summary)
+    }
+
+    /// Leaves the servers running.
+    pub fn leave(mut self, spec: &Experiment) -> Result<(), Failed> {
+        self.dismiss()?;
+        self.place.leave(spec, self.run.below, (&self.run.dir, self.loaded_s))
+    }
+
+    /// Loads an embedded store, closes it and keeps a copy of its files.
     fn load_and_keep(
         &mut self,
         spec: &Experiment,
@@ -117,26 +152,41 @@ impl<'a> Bench<'a> {
         prepared: &[Prepared],
         observer: &mut dyn Observer,
     ) -> Result<(), Failed> {
+        let dir = self.run.dir.with_extension("load");
+        self.load(spec, tree, logs, (prepared, &dir), observer)?;
+        self.dismiss()?;
+        kept::keep(spec, self.run.below, &self.data, &self.run.control)?;
+        // As cold as the runs that begin with a copy.
+        Ok(kept::forget(&self.data)?)
+    }
+
+    /// The load alone, with a run directory of its own; its summary and how long it took, seconds.
+    fn load(
+        &mut self,
+        spec: &Experiment,
+        tree: &Node,
+        logs: &Path,
+        (prepared, dir): (&[Prepared], &Path),
+        observer: &mut dyn Observer,
+    ) -> Result<(Summary, f64), Failed> {
         let mut work = (self.run.read_work)(spec)?;
         work.adopt(&together(prepared))?;
-        let Some(crew) = &self.crew else { return Ok(()) };
+        let Some(crew) = &self.crew else { return Err(Failed::Words("a load without workers".into())) };
         let run = self.run;
         let plan = run.session_plan(spec, work.as_ref(), crew)?;
         // Thresholds are about what is measured.
         let plan = SessionPlan { title: format!("load, {}", plan.title), conditions: Vec::new(), ..plan };
-        let writer =
-            run.writer(&run.dir.with_extension("load"), tree, work.as_ref(), crew, self.facts(crew)?, &plan)?;
+        let writer = run.writer(dir, tree, work.as_ref(), crew, self.facts(crew)?, &plan)?;
         let mut session = Session::new(plan, crew, run.control.clone(), Some(writer));
         let pairs = self.place.uris.len();
         let loaded = watching::begin(spec, &self.place, crew, &mut session)
             .map_err(Failed::Words)
             .and_then(|()| run.load(spec, work.as_ref(), pairs, &mut session, logs, observer));
         note_failure(&loaded, &mut session);
-        if let Some(ended) = loaded? {
-            let status = if run.control.stopping() { Status::Interrupted } else { Status::Complete };
-            let pacing = work.load()?.map(|job| job.pacing);
-            session.finish(&ended, &pacing.unwrap_or(Pacing::Closed { think_ns: 0 }), status);
-        }
+        let Some(ended) = loaded? else { return Err(Failed::Words("there was nothing to load".into())) };
+        let status = if run.control.stopping() { Status::Interrupted } else { Status::Complete };
+        let pacing = work.load()?.map(|job| job.pacing);
+        let summary = session.finish(&ended, &pacing.unwrap_or(Pacing::Closed { think_ns: 0 }), status);
         watching::end(&self.place);
         let unwatched = session.unwatch();
         let unwritten = session.writer().and_then(|writer| writer.failure().map(str::to_owned));
@@ -146,11 +196,7 @@ impl<'a> Bench<'a> {
         if run.control.stopping() {
             return Err(Failed::Interrupted);
         }
-        drop(session);
-        self.dismiss()?;
-        kept::keep(spec, self.run.below, &self.data, &self.run.control)?;
-        // As cold as the runs that begin with a copy.
-        Ok(kept::forget(&self.data)?)
+        Ok((summary, ended.phase.seconds))
     }
 
     fn measure(
@@ -226,8 +272,15 @@ impl<'a> Bench<'a> {
         observer: &mut dyn Observer,
     ) -> Result<(Ended, Series), Failed> {
         let pairs = self.place.uris.len();
-        if self.run.load(spec, work, pairs, session, logs, observer)?.is_some() {
-            self.place.loaded()?;
+        if let Some(ended) = self.run.load(spec, work, pairs, session, logs, observer)?
+            && !self.run.control.stopping()
+        {
+            self.place.loaded(spec, &self.run.dir, ended.phase.seconds)?;
+        }
+        if let Some(volume) = self.place.volume() {
+            volume.used()?;
+            let words = volume.words();
+            session.writer().into_iter().for_each(|writer| writer.event("volume", &words));
         }
         let reach = self.place.reach(workers, logs);
         self.run.measured(spec, work, pairs, session, reach, observer)

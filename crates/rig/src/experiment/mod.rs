@@ -3,9 +3,10 @@
 //!
 //! `check` says what is wrong with a file, `directory` is the experiment's directory and its lock, `journal` what has
 //! begun and ended, `one` a single run, `bench` its target and workers, `steps` what it does with them, `place` the
-//! target, `kept` copies of loaded data, `watching` its monitors, `strategy` which point of a cell comes next, `series`
-//! the figure of a run, `hooks` the file's own commands, `faults` what is done to server and workers on purpose,
-//! `clock` when, `suits` what this machine does not have.
+//! target, `pods` that of a cluster, `standing` servers that are left on purpose, `kept` copies of loaded data, `volumes`
+//! those that outlive their run (`stored` lists them), `watching` its monitors, `strategy` which point of a cell comes
+//! next, `series` the figure of a run, `hooks` the file's own commands, `faults` what is done to server and workers on
+//! purpose, `clock` when, `suits` what this machine does not have.
 //!
 //! ```text
 //! Plan -> for each run: not in the journal? -> place -> workers -> load, measure -> summary -> journal -> results.csv
@@ -22,12 +23,16 @@ mod journal;
 mod kept;
 mod one;
 mod place;
+mod pods;
 mod series;
+mod standing;
 mod steps;
+mod stored;
 pub mod strategy;
 mod suits;
 mod traces;
 pub mod tune;
+mod volumes;
 mod watching;
 
 pub use check::check;
@@ -35,7 +40,10 @@ pub use directory::{
     CellRecord, Directory, DirectoryError, ExperimentRecord, finished, holder, read_journal, read_record,
 };
 pub use journal::{Entry, Figures, RunRecord, RunStatus};
+pub use standing::{Left, Standing, leave};
+pub use stored::{Part, Stored, running_in, stored_by, stored_in};
 pub use suits::{Lacking, Unfit, lacking, unfit};
+pub use volumes::{VolumeNote, volumes};
 
 use crate::kubernetes;
 use crate::local::{Machine, tuning, undo};
@@ -70,6 +78,8 @@ pub struct Means<'a> {
     pub read_work: ReadWork<'a>,
     /// This program, to be started as worker.
     pub program: &'a Path,
+    /// The directory of an experiment whose servers stand: they are used instead of new ones.
+    pub standing: Option<&'a Path>,
 }
 
 /// How an experiment ended.
@@ -114,7 +124,7 @@ pub fn conduct(
             Some(tuned.map_err(|e| DirectoryError::Refused(format!("host: {e}")))?)
         }
     };
-    let mut shared = Shared::default();
+    let mut shared = Shared::on(means.standing);
     let ending = all_runs(plan, directory, means, &machine, &mut shared, watcher);
     let ended = shared.end().map_err(DirectoryError::Refused);
     if let Some(tuned) = tuned {
@@ -232,7 +242,7 @@ pub fn pending(plan: &Plan, ended: &[RunRecord]) -> Vec<usize> {
 }
 
 /// Puts back what a dyno that was killed has left behind below an experiment's directory: processes, control groups,
-/// mounts, files, settings of the host. What was done, in words.
+/// mounts, files, settings of the host; and servers that were left on purpose. What was done, in words.
 pub fn clean_up(path: &Path) -> Vec<String> {
     let mut words = Vec::new();
     for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
@@ -257,6 +267,11 @@ pub fn clean_up(path: &Path) -> Vec<String> {
         if depth < 4 {
             folders.extend(entries.flatten().filter(|e| e.path().is_dir()).map(|e| (e.path(), depth + 1)));
         }
+    }
+    match standing::forget(path) {
+        Ok(true) => words.push("its servers no longer stand".into()),
+        Ok(false) => {}
+        Err(error) => words.push(format!("{}: {error}", path.display())),
     }
     words
 }

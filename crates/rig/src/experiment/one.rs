@@ -67,6 +67,14 @@ impl From<dyno_types::Refused> for Failed {
 impl OneRun<'_> {
     /// Makes the run; what came of it, for the journal.
     pub fn make(&self, shared: &mut Shared, observer: &mut dyn Observer) -> (RunRecord, Option<Summary>) {
+        self.concluded(self.attempt(shared, observer).map(|(summary, window)| (Some(summary), window)))
+    }
+
+    /// The record of what came of it.
+    pub fn concluded(
+        &self,
+        made: Result<(Option<Summary>, Option<Figures>), Failed>,
+    ) -> (RunRecord, Option<Summary>) {
         let mut record = RunRecord {
             cell: self.cell.number,
             repetition: self.point.repetition,
@@ -83,8 +91,9 @@ impl OneRun<'_> {
             window: None,
             objective: None,
         };
-        match self.attempt(shared, observer) {
-            Ok((summary, window)) => {
+        match made {
+            Ok((None, _)) => (record, None),
+            Ok((Some(summary), window)) => {
                 let measured = summary.measured();
                 record.throughput =
                     window.map(|found| found.figure).or(measured.map(|phase| phase.throughput));
@@ -145,7 +154,7 @@ impl OneRun<'_> {
     }
 
     /// Moves what server, workers and commands have printed into the run directory; empty files say nothing.
-    fn put_away(&self, logs: &Path) {
+    pub(super) fn put_away(&self, logs: &Path) {
         let Ok(entries) = std::fs::read_dir(logs) else { return };
         for entry in entries.flatten() {
             if entry.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == 0) {
@@ -204,6 +213,10 @@ impl OneRun<'_> {
                 Failed::Words(words) => Failed::Unreachable(words),
                 other => other,
             })?;
+        if place.is_filled()? && spec.phases.load.when == When::Always {
+            // They are counted; some of them are looked for, too.
+            spec.phases.load.when = When::Missing;
+        }
         let data = logs.join("data");
         let copied = match kept::wanted(&spec).then(|| kept::find(&spec, self.below)).flatten() {
             Some(copy) => {

@@ -5,18 +5,19 @@
 use super::faults::{Reach, of_links, room_for};
 use super::hosts::{Hosts, Reached};
 use super::one::Failed;
+use super::pods::in_pods;
+use super::standing::Standing;
+use super::volumes::{self, Volume};
 use crate::kubernetes::InPods;
 use crate::local::{Machine, Server};
 use crate::proxy::Proxy;
-use crate::relay::Relay;
-use crate::remote::{Far, FarServer, Pod, RemoteError, Way};
+use crate::remote::{Far, FarServer};
 use crate::spawn::{Spawned, find_server, spawn_under};
 use crate::target::Target;
 use dyno_engine::Control;
-use dyno_plan::experiment::{Experiment, Kubernetes, Lifetime};
+use dyno_plan::experiment::{Experiment, Lifetime};
 use dyno_plan::server::{Limits, ServerSpec, Setting};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,11 +34,15 @@ pub(super) struct Place {
     /// Agents on those hosts that start nothing, for their monitors.
     pub beside: Vec<Far>,
     /// In front of each instance, where there are faults of links.
-    proxies: Vec<Proxy>,
-    held: Held,
+    pub(super) proxies: Vec<Proxy>,
+    /// Loaded data that outlive the run.
+    pub(super) volume: Option<Volume>,
+    /// Servers that another command has started, and that stay.
+    pub(super) standing: Option<Box<Standing>>,
+    pub(super) held: Held,
 }
 
-enum Held {
+pub(super) enum Held {
     /// Nothing of ours.
     Nothing,
     /// A temporary server with nothing said about it.
@@ -46,18 +51,20 @@ enum Held {
     Server(Box<Described>),
     /// Servers on other hosts.
     Far(Vec<FarServer>),
-    /// Servers and workers in pods.
-    Pods(Box<InPods>),
+    /// Servers, as they are described, and workers in pods.
+    Pods(Option<Box<ServerSpec>>, Box<InPods>),
 }
 
 /// A server and the words that describe it.
-struct Described {
-    spec: ServerSpec,
+pub(super) struct Described {
+    pub spec: ServerSpec,
+    /// The same with a password, where it has one.
+    pub own: ServerSpec,
     /// Limits that its control groups were made for.
-    room: Limits,
-    server: Server,
+    pub room: Limits,
+    pub server: Server,
     /// Whether a copy of loaded data is there.
-    copied: bool,
+    pub copied: bool,
 }
 
 /// A server that outlives its run.
@@ -68,9 +75,16 @@ pub(super) struct Shared {
     made: usize,
     /// Hosts that are reached by ssh.
     hosts: Hosts,
+    /// The experiment whose servers are used instead of new ones.
+    standing: Option<PathBuf>,
 }
 
 impl Shared {
+    /// Uses the servers that an experiment has left running, if one is named.
+    pub fn on(standing: Option<&Path>) -> Self {
+        Shared { standing: standing.map(Path::to_owned), ..Shared::default() }
+    }
+
     /// Ends the server that is kept, if there is one.
     pub fn end(&mut self) -> Result<(), String> {
         match self.kept.take() {
@@ -88,8 +102,13 @@ pub(super) fn provide(
     shared: &mut Shared,
     (machine, control, program): (&Machine, &Arc<Control>, &Path),
 ) -> Result<Place, Failed> {
+    if let Some(standing) = &shared.standing {
+        let found = Standing::of(standing)?;
+        let found = found.ok_or_else(|| format!("{}: its servers have been stopped", standing.display()))?;
+        return found.place(spec, (home, below), (machine, control));
+    }
     if let Some(kubernetes) = &spec.kubernetes {
-        return in_pods(spec, kubernetes, home, below, control);
+        return in_pods(spec, kubernetes, home, (below, false), control);
     }
     let clients = shared.hosts.reach(&spec.ssh, &spec.ssh.clients, program)?;
     let servers = shared.hosts.reach(&spec.ssh, &spec.ssh.servers, program)?;
@@ -106,56 +125,8 @@ pub(super) fn provide(
     Ok(Place { clients, ..place })
 }
 
-/// Servers and workers in pods; the first worker's agent makes clusters, because it can reach the servers.
-fn in_pods(
-    spec: &Experiment,
-    kubernetes: &Kubernetes,
-    home: &Path,
-    below: &Path,
-    control: &Arc<Control>,
-) -> Result<Place, Failed> {
-    let everywhere = Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-    let server =
-        spec.server.as_ref().map(|server| secured(&ServerSpec { address: everywhere, ..server.clone() }));
-    let own = Experiment { server: server.transpose()?, ..spec.clone() };
-    let name = format!("dyno-{}", random(4)?);
-    let journal = below.join(format!("kubernetes-{name}.json"));
-    let unreachable = |why: String| Failed::Unreachable(format!("kubernetes: {why}"));
-    let token = random(32)?;
-    let pods = InPods::start(&own, kubernetes, (&name, &token), &journal, control).map_err(unreachable)?;
-    let Some((first, _)) = pods.workers.first() else { return Err(unreachable("no pods of workers".into())) };
-    // One kubectl for all pods.
-    let relay = Relay::start(&pods.kubectl, first, &home.join("relay.log"), control).map_err(unreachable)?;
-    let relay = Arc::new(relay);
-    let reached = |(name, address): &(String, _)| {
-        let way = Way::Pod(Pod { name: name.clone(), address: *address, relay: relay.clone() });
-        Reached { way, program: "dyno".into(), directory: Some("/tmp".into()) }
-    };
-    let clients: Vec<Reached> = pods.workers.iter().map(reached).collect();
-    let beside = agents(&clients, home)?;
-    let uris = match (&own.server, beside.first()) {
-        (Some(server), Some(agent)) => agent.form(server, &pods.servers, control)?,
-        _ => spec.target.iter().cloned().collect(),
-    };
-    let place = Place::new(uris, Vec::new(), false, Held::Pods(Box::new(pods)));
-    Ok(Place { clients, beside, ..place })
-}
-
-/// An agent on each host, all started at the same time.
-fn agents(hosts: &[Reached], home: &Path) -> Result<Vec<Far>, RemoteError> {
-    std::thread::scope(|scope| {
-        let started: Vec<_> = hosts.iter().map(|host| scope.spawn(|| host.agent(home))).collect();
-        let lost = |host: &Reached| RemoteError::Failed {
-            host: host.way.name().to_owned(),
-            words: "its agent could not be started".into(),
-        };
-        let joined = started.into_iter().zip(hosts);
-        joined.map(|(thread, host)| thread.join().unwrap_or_else(|_| Err(lost(host)))).collect()
-    })
-}
-
 /// So many random bytes as hexadecimal digits.
-fn random(count: usize) -> Result<String, Failed> {
+pub(super) fn random(count: usize) -> Result<String, Failed> {
     let mut bytes = vec![0; count];
     getrandom::fill(&mut bytes).map_err(|e| format!("no random numbers: {e}"))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -179,7 +150,7 @@ fn elsewhere(
 }
 
 /// With a password, where anybody who reaches the address could come in without one.
-fn secured(server: &ServerSpec) -> Result<ServerSpec, Failed> {
+pub(super) fn secured(server: &ServerSpec) -> Result<ServerSpec, Failed> {
     let mut own = server.clone();
     if server.listens().is_loopback()
         || !server.kind.speaks_redis()
@@ -242,6 +213,7 @@ fn described(
             old.server.stop().map_err(words)?;
         }
     }
+    let mut volume = Volume::here(spec, server, below, machine)?;
     let described = match kept {
         Some(mut kept) => {
             if let Some(died) = kept.server.died() {
@@ -264,14 +236,13 @@ fn described(
                 }
             };
             std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-            let started =
-                Server::start_roomy(&secured(server)?, &room, &folder, machine, Some(control.clone()))
-                    .map_err(words)?;
-            Box::new(Described { spec: server.clone(), room, server: started, copied: false })
+            let own = secured(server)?;
+            let started = volumes::start(&own, (&room, false), &folder, (machine, control), &mut volume)?;
+            Box::new(Described { spec: server.clone(), own, room, server: started, copied: false })
         }
     };
     let (uris, taken) = (described.server.uris(), described.server.cores());
-    let mut place = Place::new(uris, taken, true, Held::Server(described));
+    let mut place = Place { volume, ..Place::new(uris, taken, true, Held::Server(described)) };
     if of_links(&spec.faults) {
         place.stand_between()?;
     }
@@ -285,8 +256,26 @@ fn fresh(below: &Path, number: usize) -> PathBuf {
 }
 
 impl Place {
-    fn new(uris: Vec<String>, taken: Vec<usize>, local: bool, held: Held) -> Self {
-        Place { uris, taken, local, clients: Vec::new(), beside: Vec::new(), proxies: Vec::new(), held }
+    pub(super) fn new(uris: Vec<String>, taken: Vec<usize>, local: bool, held: Held) -> Self {
+        Place {
+            uris,
+            taken,
+            local,
+            clients: Vec::new(),
+            beside: Vec::new(),
+            proxies: Vec::new(),
+            volume: None,
+            standing: None,
+            held,
+        }
+    }
+
+    /// Whether there are data to begin with, or may be.
+    pub fn is_filled(&self) -> Result<bool, Failed> {
+        match &self.volume {
+            Some(volume) if volume.is_full() => volume.note().map(|()| true),
+            _ => Ok(self.standing.is_some()),
+        }
     }
 
     /// Puts a proxy in front of every instance.
@@ -323,7 +312,7 @@ impl Place {
 
     /// Whether targets are reached from the workers alone.
     pub fn is_in_pods(&self) -> bool {
-        matches!(self.held, Held::Pods(_))
+        matches!(self.held, Held::Pods(..))
     }
 
     /// Servers on other hosts.
@@ -334,8 +323,30 @@ impl Place {
         }
     }
 
-    /// Facts about the server that was started.
+    /// Facts about the server that was started, and about its volume.
     pub fn facts(&self) -> BTreeMap<String, String> {
+        let mut facts = self.facts_of_server();
+        facts.extend(self.standing.iter().flat_map(|standing| standing.facts()));
+        facts.extend(self.volume.iter().flat_map(Volume::facts));
+        facts
+    }
+
+    /// Its volume.
+    pub fn volume(&mut self) -> Option<&mut Volume> {
+        self.volume.as_mut()
+    }
+
+    /// Keys or documents of servers in pods, which have written them to their claims first where `save` says so.
+    pub(super) fn counted_in_pods(&self, save: bool) -> Result<Option<u64>, Failed> {
+        match (&self.held, self.beside.first()) {
+            (Held::Pods(Some(server), pods), Some(agent)) => {
+                Ok(Some(agent.count(server, &pods.servers, save)?))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn facts_of_server(&self) -> BTreeMap<String, String> {
         match &self.held {
             Held::Nothing => BTreeMap::new(),
             Held::Temporary(server) => {
@@ -349,7 +360,7 @@ impl Place {
                 let facts = held.server.facts().into_iter();
                 facts.map(|(key, value)| (format!("server.{key}"), value)).chain(proxies).collect()
             }
-            Held::Pods(pods) => pods.facts(),
+            Held::Pods(_, pods) => pods.facts(),
             Held::Far(all) => {
                 let mut facts = BTreeMap::new();
                 for one in all {
@@ -366,9 +377,12 @@ impl Place {
 
     /// Names and numbers of the server's processes.
     pub fn processes(&self) -> Vec<(String, u32)> {
+        if let Some(standing) = &self.standing {
+            return standing.processes();
+        }
         match &self.held {
             // Those of other hosts are watched there.
-            Held::Nothing | Held::Far(_) | Held::Pods(_) => Vec::new(),
+            Held::Nothing | Held::Far(_) | Held::Pods(..) => Vec::new(),
             Held::Temporary(server) => vec![(server.kind.clone(), server.pid())],
             Held::Server(held) => held.server.processes(),
         }
@@ -376,11 +390,14 @@ impl Place {
 
     /// Why the server is no longer there, if it is not.
     pub fn died(&mut self) -> Option<String> {
+        if let Some(died) = self.standing.as_ref().and_then(|standing| standing.died()) {
+            return Some(died);
+        }
         match &mut self.held {
             Held::Nothing => None,
             Held::Temporary(server) => server.died(),
             Held::Server(held) => held.server.died(),
-            Held::Pods(pods) => pods.died(),
+            Held::Pods(_, pods) => pods.died(),
             Held::Far(all) => all.iter().find_map(|one| match one.facts() {
                 Ok((_, died)) => died.map(|why| format!("{}: {why}", one.far().name())),
                 Err(error) => Some(error.to_string()),
@@ -391,13 +408,33 @@ impl Place {
     /// Why the server is no longer there, after something has failed.
     pub fn cause(&mut self) -> Option<String> {
         match &self.held {
-            Held::Pods(pods) => pods.cause(),
+            Held::Pods(_, pods) => pods.cause(),
             _ => self.died(),
         }
     }
 
-    /// After the load: keeps a copy of the data where the file asks for that, so that every run begins with the same.
-    pub fn loaded(&mut self) -> Result<(), String> {
+    /// After a load of so many seconds: keeps the data where the file asks for that, for the next cells, or for later runs
+    /// than `run`.
+    pub fn loaded(&mut self, spec: &Experiment, run: &Path, seconds: f64) -> Result<(), Failed> {
+        if self.standing.is_some() {
+            let counted = self.counted_in_pods(false)?;
+            return self
+                .standing
+                .as_mut()
+                .map_or(Ok(()), |standing| standing.filled(spec, counted, run, seconds));
+        }
+        let count = if self.volume.is_some() { self.counted_in_pods(true)? } else { None };
+        if let Some(volume) = &mut self.volume {
+            return match (&mut self.held, count) {
+                (Held::Server(held), _) => volume.fill_here(&mut held.server, run, seconds),
+                (_, Some(count)) => volume.fill_claims(count, run, seconds),
+                _ => Ok(()),
+            };
+        }
+        Ok(self.copied()?)
+    }
+
+    fn copied(&mut self) -> Result<(), String> {
         match &mut self.held {
             Held::Server(held) if held.spec.data.snapshot => {
                 held.copied = true;
@@ -413,7 +450,7 @@ impl Place {
         // Agents end before what they watch, and the way to pods before the pods.
         drop((self.beside, self.clients));
         match self.held {
-            Held::Pods(pods) => pods.remove().map_err(|e| format!("kubernetes: {e}")),
+            Held::Pods(_, pods) => pods.remove().map_err(|e| format!("kubernetes: {e}")),
             Held::Nothing | Held::Temporary(_) => Ok(()),
             Held::Far(all) => {
                 let ended: Vec<_> = all.into_iter().map(FarServer::stop).collect();

@@ -35,6 +35,8 @@ pub struct Manifests {
     pub servers: Vec<String>,
     /// Port of the servers.
     pub port: u16,
+    /// What is odd about objects of the user's.
+    pub warnings: Vec<String>,
 }
 
 /// The objects of a run that is called `name`, whose pods know each other by `token`. Names of objects are short: Kubernetes adds
@@ -58,13 +60,23 @@ pub fn manifests(
     let (mut others, mut servers) = (vec![secret], Vec::new());
     if let Some(server) = &spec.server {
         for instance in 0..server.instances as usize {
-            let own = format!("{name}-s{instance}");
+            // A volume's claims are called after the set: later runs find them by its name, and two at once are refused.
+            let own = match &server.data.volume {
+                Some(volume) => format!("dyno-{}-{instance}", volume.name),
+                None => format!("{name}-s{instance}"),
+            };
             others.extend(of_server(server, asked, name, &own, instance, port)?);
             servers.push(own);
         }
     }
-    let job = job(asked, name);
-    Ok(Manifests { job, others, selector: format!("dyno.run={name}"), servers, port })
+    let mut job = job(asked, name);
+    let mut warnings = Vec::new();
+    if let Some(folder) = &asked.manifests {
+        let given = super::replace::read(Path::new(folder)).map_err(LocalError::Refused)?;
+        given.take_place(name, &mut job, &mut others);
+        warnings = given.warnings;
+    }
+    Ok(Manifests { job, others, selector: format!("dyno.run={name}"), servers, port, warnings })
 }
 
 fn labels(run: &str, component: &str, app: &str) -> Value {
@@ -221,6 +233,11 @@ fn image(kind: ServerKind) -> &'static str {
     }
 }
 
+/// The image that a server's pods get.
+pub(crate) fn server_image(server: &ServerSpec, asked: &Kubernetes) -> String {
+    asked.server_image.clone().unwrap_or_else(|| image(server.kind).to_owned())
+}
+
 fn of_server(
     server: &ServerSpec,
     asked: &Kubernetes,
@@ -265,6 +282,14 @@ fn of_server(
             if let Some(class) = &storage.class {
                 claim["storageClassName"] = class.clone().into();
             }
+            let mut labels = labels.clone();
+            if let (Some(volume), Some(labels)) = (&server.data.volume, labels.as_object_mut()) {
+                // It belongs to no run.
+                ["dyno.run", "app.kubernetes.io/instance"]
+                    .iter()
+                    .for_each(|label| drop(labels.remove(*label)));
+                labels.insert(super::volumes::LABEL.into(), volume.name.clone().into());
+            }
             claims.push(json!({"metadata": {"name": "data", "labels": labels}, "spec": claim}));
         }
         None => volumes.push(json!({"name": "data", "emptyDir": {}})),
@@ -274,7 +299,7 @@ fn of_server(
         "containers".into(),
         json!([{
             "name": "server",
-            "image": asked.server_image.clone().unwrap_or_else(|| image(server.kind).to_owned()),
+            "image": server_image(server, asked),
             "imagePullPolicy": pull(asked),
             "command": told.command,
             "ports": [{"containerPort": port}],
@@ -286,7 +311,7 @@ fn of_server(
     );
     spec.insert("volumes".into(), volumes.into());
     let retention = |keep: bool| if keep { "Retain" } else { "Delete" };
-    let kept = asked.storage.as_ref().is_some_and(|storage| storage.keep);
+    let kept = server.data.volume.is_some() || asked.storage.as_ref().is_some_and(|storage| storage.keep);
     objects.push(json!({
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
@@ -328,7 +353,8 @@ pub fn role(namespace: Option<&str>) -> Vec<Value> {
             "rules": [
                 rule("batch", &["jobs"], &made),
                 rule("apps", &["statefulsets"], &made),
-                rule("", &["services", "secrets", "persistentvolumeclaims"], &made),
+                rule("", &["services", "secrets"], &made),
+                rule("", &["persistentvolumeclaims"], &["create", "get", "list", "delete", "patch"]),
                 rule("", &["pods", "events"], &["get", "list"]),
                 rule("", &["pods/exec"], &["create", "get"]),
                 rule("", &["pods/log"], &["get"]),
@@ -386,6 +412,18 @@ mod tests {
             assert_eq!(object["metadata"]["labels"]["dyno.run"], "d1");
             assert_eq!(object["metadata"]["labels"]["app.kubernetes.io/managed-by"], "dyno");
         }
+    }
+
+    #[test]
+    fn a_volume_is_called_by_its_name() {
+        let made = made(
+            "server: {kind: redis, data: {volume: {name: ycsb-1}}}\nkubernetes: {storage: {size: 1GiB}}\n",
+        );
+        assert_eq!(made.servers, ["dyno-ycsb-1-0"]);
+        let set = made.others.iter().find(|object| object["kind"] == "StatefulSet").unwrap();
+        assert_eq!(set["spec"]["persistentVolumeClaimRetentionPolicy"]["whenDeleted"], "Retain");
+        let labels = &set["spec"]["volumeClaimTemplates"][0]["metadata"]["labels"];
+        assert_eq!((&labels["dyno.volume"], &labels["dyno.run"]), (&json!("ycsb-1"), &Value::Null));
     }
 
     #[test]

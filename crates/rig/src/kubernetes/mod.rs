@@ -5,11 +5,19 @@
 //! with it: a controller that is killed leaves nothing for long.
 
 mod kubectl;
+mod looking;
 mod manifests;
 mod place;
 mod pods;
+mod replace;
+mod standing;
+pub(crate) mod volumes;
 
 pub use kubectl::Kubectl;
+pub use looking::running_pods;
+pub(crate) use manifests::server_image;
 pub use manifests::{Manifests, NO_TOKEN, TOKEN, manifests, role, yaml};
 pub(crate) use place::clean;
 pub use place::{InPods, wait_for_words};
+pub use replace::{Given, RUN, read as read_manifests};
+pub(crate) use standing::Stood;

@@ -3,6 +3,7 @@
 use super::kubectl::Kubectl;
 use super::manifests::{Manifests, RELAY_PORT, manifests};
 use super::pods::{State, state};
+use super::standing::{self, Stood};
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Kubernetes};
 use serde_json::{Value, json};
@@ -27,6 +28,8 @@ pub struct InPods {
     /// Says what there is to remove, should this process be killed.
     journal: PathBuf,
     removed: bool,
+    /// Servers of another run, which stay.
+    stood: Option<Stood>,
     /// Pods of workers, in the order of their index, and where they listen for the relay's hub.
     pub workers: Vec<(String, SocketAddr)>,
     /// Addresses of the servers, instance by instance.
@@ -42,6 +45,17 @@ impl InPods {
         journal: &Path,
         control: &Control,
     ) -> Result<InPods, String> {
+        InPods::begin(spec, asked, (name, token), (journal, false, None), control)
+    }
+
+    /// The same: with servers that do not belong to the workers' Job if they are `lasting`, or on servers that stand.
+    pub(super) fn begin(
+        spec: &Experiment,
+        asked: &Kubernetes,
+        (name, token): (&str, &str),
+        (journal, lasting, stood): (&Path, bool, Option<&Stood>),
+        control: &Control,
+    ) -> Result<InPods, String> {
         let made = manifests(spec, asked, name, token).map_err(|e| e.to_string())?;
         let kubectl = Kubectl::new(asked);
         let noted = json!({"asked": asked, "selector": made.selector});
@@ -52,6 +66,7 @@ impl InPods {
             made,
             journal: journal.to_owned(),
             removed: false,
+            stood: stood.cloned(),
             workers: Vec::new(),
             servers: Vec::new(),
         };
@@ -61,11 +76,14 @@ impl InPods {
         let owner = json!([{
             "apiVersion": "batch/v1", "kind": "Job", "name": own.made.job["metadata"]["name"], "uid": uid,
         }]);
-        for object in &mut own.made.others {
+        for object in own.made.others.iter_mut().filter(|_| !lasting) {
             object["metadata"]["ownerReferences"] = owner.clone();
         }
         own.kubectl.create(&own.made.others)?;
         own.wait(spec, control)?;
+        if let Some(stood) = &own.stood {
+            own.servers = standing::sockets(&own.kubectl, stood)?;
+        }
         Ok(own)
     }
 
@@ -150,10 +168,7 @@ impl InPods {
                 workers.push((index, name(pod), SocketAddr::new(address, RELAY_PORT)));
                 continue;
             }
-            let set = label(pod, "dyno.server");
-            let instance = self.made.servers.iter().position(|one| *one == set).unwrap_or(0);
-            let ordinal = name(pod).rsplit('-').next().and_then(|n| n.parse().ok()).unwrap_or(0);
-            servers.push((instance, ordinal, SocketAddr::new(address, self.made.port)));
+            servers.push(standing::socket(pod, &self.made.servers, self.made.port)?);
         }
         workers.sort_unstable();
         servers.sort_unstable();
@@ -164,7 +179,10 @@ impl InPods {
 
     /// Why a server is no longer as it was, if so.
     pub fn died(&self) -> Option<String> {
-        let pods = self.pods().ok()?;
+        let mut pods = self.pods().ok()?;
+        pods.extend(
+            self.stood.iter().filter_map(|stood| standing::pods(&self.kubectl, stood).ok()).flatten(),
+        );
         let servers =
             pods.iter().filter(|pod| pod["metadata"]["labels"]["app.kubernetes.io/component"] == "server");
         servers.into_iter().find_map(|pod| match state(pod) {
@@ -189,6 +207,9 @@ impl InPods {
     /// Nodes, images and objects, for the record.
     pub fn facts(&self) -> BTreeMap<String, String> {
         let mut facts = BTreeMap::new();
+        for (number, warning) in self.made.warnings.iter().enumerate() {
+            facts.insert(format!("kubernetes.warning.{}", number + 1), warning.clone());
+        }
         for pod in self.pods().unwrap_or_default() {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let mut put = |key: &str, value: Option<&str>| {
@@ -200,6 +221,14 @@ impl InPods {
             put("quality_of_service", pod["status"]["qosClass"].as_str());
         }
         facts
+    }
+
+    /// Removes the workers and leaves the servers; what the journal says is for whoever removes those.
+    pub(crate) fn leave(mut self) -> Result<Stood, String> {
+        let (selector, sets) = (self.made.selector.clone(), self.made.servers.clone());
+        remove(&self.kubectl, &format!("{selector},app.kubernetes.io/component=worker"))?;
+        self.removed = true;
+        Ok(Stood { selector, sets, port: self.made.port })
     }
 
     /// Removes everything and waits until it is gone.

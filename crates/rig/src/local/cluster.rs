@@ -67,6 +67,8 @@ pub(crate) fn form(
                 slots_and_meeting(spec, nodes).map_err(failed)?;
                 until(&mut || all_know_all(spec, nodes)).map_err(failed)?;
                 replicate(spec, nodes).map_err(failed)?;
+            } else {
+                meet_again(spec, nodes).map_err(failed)?;
             }
             until(&mut || whole(spec, nodes)).map_err(failed)
         }
@@ -125,6 +127,17 @@ fn slots_and_meeting(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
     let mut first = client(spec, nodes[0])?;
     for node in &nodes[1..] {
         first.call(&["CLUSTER", "MEET", &node.address.to_string(), &node.port.to_string()])?;
+    }
+    Ok(())
+}
+
+/// Nodes that know each other from their data are told where the others are now: ports and addresses may be new.
+fn meet_again(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+    for node in nodes {
+        let mut client = client(spec, node)?;
+        for other in nodes.iter().filter(|other| other.socket() != node.socket()) {
+            client.call(&["CLUSTER", "MEET", &other.address.to_string(), &other.port.to_string()])?;
+        }
     }
     Ok(())
 }

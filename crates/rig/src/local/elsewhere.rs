@@ -1,6 +1,7 @@
 //! Servers that run where this process cannot see them, such as in pods: what they are told, and what is made of them.
 
 use super::cluster;
+use super::count;
 use super::error::LocalError;
 use super::servers::{self, Node};
 use dyno_plan::server::ServerSpec;
@@ -44,10 +45,28 @@ pub fn contained(
     Ok(Contained { file: told.configuration, command })
 }
 
-/// Waits until all answer, makes what the topology says of them, and returns the URI of each instance.
-pub(crate) fn form_elsewhere(spec: &ServerSpec, sockets: &[SocketAddr]) -> Result<Vec<String>, LocalError> {
-    let nodes: Vec<Node> =
-        sockets.iter().enumerate().map(|(at, socket)| node(spec, at, *socket, Path::new("/"))).collect();
+fn nodes(spec: &ServerSpec, sockets: &[SocketAddr]) -> Vec<Node> {
+    sockets.iter().enumerate().map(|(at, socket)| node(spec, at, *socket, Path::new("/"))).collect()
+}
+
+/// Keys or documents of servers elsewhere.
+pub(crate) fn count_elsewhere(spec: &ServerSpec, sockets: &[SocketAddr]) -> Result<u64, LocalError> {
+    count::count(spec, &nodes(spec, sockets).iter().collect::<Vec<_>>())
+}
+
+/// Has servers elsewhere write their data to disk.
+pub(crate) fn save_elsewhere(spec: &ServerSpec, sockets: &[SocketAddr]) -> Result<(), LocalError> {
+    count::save(spec, &nodes(spec, sockets).iter().collect::<Vec<_>>())
+}
+
+/// Waits until all answer, makes what the topology says of them, unless their data say that it has been `made`, and returns
+/// the URI of each instance.
+pub(crate) fn form_elsewhere(
+    spec: &ServerSpec,
+    sockets: &[SocketAddr],
+    made: bool,
+) -> Result<Vec<String>, LocalError> {
+    let nodes = nodes(spec, sockets);
     let end = Instant::now() + Duration::from_nanos(spec.ready_within.0);
     for node in &nodes {
         while let Err(why) = servers::answers(spec, node) {
@@ -60,7 +79,7 @@ pub(crate) fn form_elsewhere(spec: &ServerSpec, sockets: &[SocketAddr]) -> Resul
     let mut uris = Vec::new();
     for instance in nodes.chunks((spec.processes_each() as usize).max(1)) {
         let all: Vec<&Node> = instance.iter().collect();
-        cluster::form(spec, &all, false, None)?;
+        cluster::form(spec, &all, made, None)?;
         uris.push(servers::uri(spec, &all));
     }
     Ok(uris)

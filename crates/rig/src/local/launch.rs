@@ -77,6 +77,8 @@ pub(super) struct Launch<'a> {
     pub group: Option<&'a Group>,
     pub folder: &'a Path,
     pub log: &'a Path,
+    /// Whether it may outlive dyno.
+    pub lasting: bool,
 }
 
 impl Launch<'_> {
@@ -118,7 +120,8 @@ impl Launch<'_> {
 
     /// The prefix, behind what has the kernel end the server should dyno be killed.
     fn guarded(&self, machine: &Machine) -> Vec<String> {
-        let setpriv = machine.find("setpriv").map(|path| path.display().to_string());
+        let setpriv =
+            machine.find("setpriv").filter(|_| !self.lasting).map(|path| path.display().to_string());
         let guard = setpriv.map(|path| vec![path, "--pdeathsig".into(), "KILL".into(), "--".into()]);
         [guard.unwrap_or_default(), self.prefix.to_vec()].concat()
     }

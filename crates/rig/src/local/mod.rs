@@ -11,6 +11,7 @@
 
 mod cgroup;
 mod cluster;
+mod count;
 mod elsewhere;
 mod error;
 mod launch;
@@ -26,12 +27,13 @@ mod storage;
 pub mod tuning;
 pub mod undo;
 
-pub(crate) use elsewhere::form_elsewhere;
 pub use elsewhere::{Contained, contained};
+pub(crate) use elsewhere::{count_elsewhere, form_elsewhere, save_elsewhere};
 pub use error::LocalError;
 pub use launch::Confinement;
 pub use machine::Machine;
-pub(crate) use needs::{budgets as asked_memory, program};
+pub(crate) use needs::{budgets as asked_memory, program, version_of};
 pub(crate) use resp::{Client as RespClient, Failed as RespFailed, Reply as RespReply};
+pub(crate) use server::{Beginning, volume};
 pub use server::{Server, room};
 pub(crate) use storage::run_under;

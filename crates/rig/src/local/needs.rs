@@ -35,6 +35,11 @@ pub(crate) fn program(spec: &ServerSpec, machine: &Machine) -> Result<PathBuf, L
     })
 }
 
+/// What the program of a server says of its version.
+pub(crate) fn version_of(spec: &ServerSpec, machine: &Machine) -> Result<String, LocalError> {
+    Ok(version(&program(spec, machine)?))
+}
+
 /// The first line of `--version`; a program that does not answer within five seconds has none.
 pub(super) fn version(program: &Path) -> String {
     let mut command = Command::new(program);

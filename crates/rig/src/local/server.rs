@@ -1,6 +1,7 @@
 //! A server of an experiment file: all its processes, from start to stop.
 
 mod faults;
+pub(crate) mod volume;
 
 pub use faults::room;
 
@@ -44,6 +45,18 @@ pub struct Server {
     control: Option<Arc<Control>>,
     /// Limits that are made for being lowered later.
     room: Limits,
+    /// Whether it may outlive dyno.
+    lasting: bool,
+}
+
+/// How a server begins.
+pub(crate) struct Beginning<'a> {
+    /// Limits that are made for being lowered later, see [`room`].
+    pub room: &'a Limits,
+    /// The volume's folder whose data it begins with.
+    pub volume: Option<&'a Path>,
+    /// Whether it is to be left running: the kernel does not end it with dyno.
+    pub lasting: bool,
 }
 
 impl Server {
@@ -71,6 +84,18 @@ impl Server {
         machine: &Machine,
         control: Option<Arc<Control>>,
     ) -> Result<Self, LocalError> {
+        let begin = Beginning { room, volume: None, lasting: false };
+        Server::start_with(spec, &begin, home, machine, control)
+    }
+
+    /// The same, as a beginning says.
+    pub(crate) fn start_with(
+        spec: &ServerSpec,
+        begin: &Beginning<'_>,
+        home: &Path,
+        machine: &Machine,
+        control: Option<Arc<Control>>,
+    ) -> Result<Self, LocalError> {
         spec.check().map_err(|why| LocalError::Refused(format!("server.{why}")))?;
         let program = program(spec, machine)?;
         let version = version(&program);
@@ -92,9 +117,11 @@ impl Server {
             notes: Vec::new(),
             formed: false,
             control,
-            room: room.clone(),
+            room: begin.room.clone(),
+            lasting: begin.lasting,
         };
         server.prepare(&home, &topology, ports, plans)?;
+        begin.volume.map_or(Ok(()), |volume| server.take_in(volume))?;
         // From here on an error drops the server, which stops and undoes all there is.
         server.launch_all()?;
         Ok(server)
@@ -230,6 +257,7 @@ impl Server {
             group: member.group.as_ref(),
             folder: &member.node.home,
             log: &member.node.log(),
+            lasting: self.lasting,
         };
         member.command = launch.words();
         let (child, noted) = launch.start(&self.machine, &mut self.journal)?;
@@ -441,6 +469,11 @@ impl Server {
             failures.extend([ended, removed].into_iter().filter_map(Result::err).map(|e| e.to_string()));
         }
         if failures.is_empty() { Ok(()) } else { Err(LocalError::Failed(failures.join("; "))) }
+    }
+
+    /// Leaves it running. Its journal says what there is to undo, to whoever stops it.
+    pub(crate) fn leave(self) {
+        std::mem::forget(self);
     }
 
     /// Ends everything and puts everything back; the facts as they were before.

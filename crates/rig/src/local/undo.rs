@@ -223,6 +223,16 @@ fn read(path: &Path) -> Result<Found, LocalError> {
     Ok(found)
 }
 
+/// How many processes that a journal names run now.
+pub fn running(path: &Path, machine: &Machine) -> usize {
+    let pending = read(path).map(|found| found.pending).unwrap_or_default();
+    let runs = |undo: &Undo| match undo {
+        Undo::Process { pid, started, .. } => process::started(machine, *pid) == Some(*started),
+        _ => false,
+    };
+    pending.iter().filter(|(_, undo)| runs(undo)).count()
+}
+
 /// Undoes what a dyno that is no more has left, from its journal; the number of things undone. A journal whose dyno still
 /// runs is refused, a journal that is not there is clear.
 pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {

@@ -129,9 +129,17 @@ fn clean(directory: &Path) {
 }
 
 /// Servers that run elsewhere: made one, and awaited.
-fn form(spec: &ServerSpec, nodes: &[SocketAddr]) -> Result<FromHost, String> {
-    let uris = crate::local::form_elsewhere(spec, nodes).map_err(|e| e.to_string())?;
+fn form(spec: &ServerSpec, nodes: &[SocketAddr], made: bool) -> Result<FromHost, String> {
+    let uris = crate::local::form_elsewhere(spec, nodes, made).map_err(|e| e.to_string())?;
     Ok(FromHost::Started { uris, processes: Vec::new() })
+}
+
+/// What servers that run elsewhere hold.
+fn count(spec: &ServerSpec, nodes: &[SocketAddr], save: bool) -> Result<FromHost, String> {
+    if save {
+        crate::local::save_elsewhere(spec, nodes).map_err(|e| e.to_string())?;
+    }
+    crate::local::count_elsewhere(spec, nodes).map(FromHost::Counted).map_err(|e| e.to_string())
 }
 
 impl Host {
@@ -152,7 +160,8 @@ impl Host {
                     Ok(FromHost::Clock { now_ns: now.as_nanos() as u64 })
                 }
                 ToHost::Start(spec) => self.start(&spec),
-                ToHost::Form { spec, nodes } => form(&spec, &nodes),
+                ToHost::Form { spec, nodes, made } => form(&spec, &nodes, made),
+                ToHost::Count { spec, nodes, save } => count(&spec, &nodes, save),
                 ToHost::Watch { interval_ns, databases, processes } => {
                     self.watch(interval_ns, &databases, &processes)
                 }

@@ -211,17 +211,28 @@ impl Far {
         self.ask(&word, SHORT, None).map(drop)
     }
 
-    /// Makes a cluster or a replica set of servers that run elsewhere; their URIs, one for each instance.
+    /// Makes a cluster or a replica set of servers that run elsewhere, unless that has been `made`; their URIs, one for each
+    /// instance.
     pub fn form(
         &self,
         spec: &ServerSpec,
         nodes: &[SocketAddr],
+        made: bool,
         control: &Control,
     ) -> Result<Vec<String>, RemoteError> {
-        let word = ToHost::Form { spec: Box::new(spec.clone()), nodes: nodes.to_vec() };
+        let word = ToHost::Form { spec: Box::new(spec.clone()), nodes: nodes.to_vec(), made };
         match self.ask(&word, LONG, Some(control))? {
             FromHost::Started { uris, .. } => Ok(uris),
             _ => Err(self.host.failed("another answer than servers")),
+        }
+    }
+
+    /// Keys or documents of servers that run elsewhere, after they have written them to disk where `save` says so.
+    pub fn count(&self, spec: &ServerSpec, nodes: &[SocketAddr], save: bool) -> Result<u64, RemoteError> {
+        let word = ToHost::Count { spec: Box::new(spec.clone()), nodes: nodes.to_vec(), save };
+        match self.ask(&word, LONG, None)? {
+            FromHost::Counted(count) => Ok(count),
+            _ => Err(self.host.failed("another answer than a count")),
         }
     }
 

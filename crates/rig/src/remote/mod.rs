@@ -51,6 +51,18 @@ pub enum ToHost {
         spec: Box<ServerSpec>,
         /// Where they listen, instance by instance.
         nodes: Vec<SocketAddr>,
+        /// Whether their data say that it has been made.
+        #[serde(default)]
+        made: bool,
+    },
+    /// Counts keys or documents of servers that run elsewhere, after they have written them to disk if that is asked for.
+    Count {
+        /// What they are.
+        spec: Box<ServerSpec>,
+        /// Where they listen, instance by instance.
+        nodes: Vec<SocketAddr>,
+        /// Whether they write them to disk first.
+        save: bool,
     },
     /// Has monitors tell what they read from now on: the host, the servers, and these processes.
     Watch {
@@ -105,6 +117,8 @@ pub enum FromHost {
         /// Why they are no longer there, if they are not.
         died: Option<String>,
     },
+    /// Keys or documents.
+    Counted(u64),
     /// It is done.
     Done,
     /// It could not be done.

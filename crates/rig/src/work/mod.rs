@@ -13,6 +13,7 @@ mod sysbench;
 mod ycsb;
 
 pub use documents::prepare_documents;
+pub(crate) use ycsb::core_config_of;
 pub use ycsb::{core_config, verbs};
 
 use crate::target::Opened;

@@ -104,6 +104,12 @@ impl Work for Records {
     }
 }
 
+/// The core workload as an experiment loads it.
+pub(crate) fn core_config_of(spec: &Experiment) -> Result<CoreConfig, Refused> {
+    let (settings, _) = settings(&spec.workload.ycsb.clone().unwrap_or_default(), spec.seed)?;
+    core_config(&settings).map_err(refused)
+}
+
 /// Layers: the workload's file or built-in text, then the experiment's own words.
 fn settings(asked: &Ycsb, seed: u64) -> Result<(Settings, String), Refused> {
     let mut settings = Settings::new();

@@ -18,12 +18,13 @@ const EACH_THREAD: u64 = 256 << 20;
 
 pub(super) fn tell(spec: &ServerSpec, node: &Node) -> Result<Told, LocalError> {
     reserved(spec, &RESERVED)?;
+    let keeps = spec.data.snapshot || spec.data.volume.is_some();
     let mut own = vec![
         ("bind", node.address.to_string()),
         ("port", node.port.to_string()),
         ("dir", node.data.display().to_string()),
-        // With a name it writes all data at its end, which only a snapshot needs.
-        ("dbfilename", if spec.data.snapshot { "dump".into() } else { String::new() }),
+        // With a name it writes all data at its end, which only copies and volumes need.
+        ("dbfilename", if keeps { "dump".into() } else { String::new() }),
         ("logtostderr", "true".into()),
     ];
     if let Some(cache) = &spec.cache {

@@ -1,0 +1,268 @@
+//! Queries of PromQL on what dyno's own monitors have recorded: `sum`, `max`, `min`, `avg`, `rate`, `irate`, `increase`,
+//! arithmetic with numbers, and labels that are equal or not. A phase is the window of every rate, and gives one figure.
+//!
+//! A query of a rate is the mean rate of the phase, whatever kind its metric is said to be: the difference of two rates, which
+//! bexhoma prints for counters, is none. Other counters are their increase with resets taken into account, gauges their
+//! greatest value in time.
+
+mod parse;
+
+use dyno_rundir::monitor::{Recording, Series};
+use parse::{Expr, Matcher, parse};
+
+/// What exporters call a thing, after `redis_` or `dragonfly_`, and what dyno's own monitor of databases calls it.
+const OURS: [(&str, &str); 14] = [
+    ("reply_total", "operations"),
+    ("commands_processed_total", "operations"),
+    ("memory_used_bytes", "memory_bytes"),
+    ("memory_used_rss_bytes", "memory.resident_bytes"),
+    ("memory_max_bytes", "memory.limit_bytes"),
+    ("net_input_bytes_total", "network.received_bytes"),
+    ("net_output_bytes_total", "network.sent_bytes"),
+    ("connected_clients", "connections"),
+    ("connections_received_total", "connections_accepted"),
+    ("keyspace_hits_total", "keyspace.hits"),
+    ("keyspace_misses_total", "keyspace.misses"),
+    ("evicted_keys_total", "keyspace.evicted"),
+    ("expired_keys_total", "keyspace.expired"),
+    ("connected_slaves", "replication.replicas"),
+];
+
+/// A phase: its begin and end, Unix time in milliseconds.
+pub type Edges = (f64, f64);
+
+/// A number, or one for each series.
+enum Figure {
+    Scalar(f64),
+    Vector(Vec<f64>),
+}
+
+/// What a metric without a window stands for.
+#[derive(Clone, Copy)]
+enum Instant {
+    /// Its value then.
+    At(f64),
+    /// Its increase over the phase.
+    Increase,
+}
+
+struct Evaluation<'a> {
+    recording: &'a Recording,
+    edges: Edges,
+}
+
+/// Whether a query asks for a rate.
+pub fn is_rate(query: &str) -> bool {
+    parse(query).is_ok_and(|expr| expr.has_rate())
+}
+
+/// The figure of a phase; otherwise why there is none.
+pub fn evaluate(query: &str, counter: bool, recording: &Recording, edges: Edges) -> Result<f64, String> {
+    let expr = parse(query)?;
+    let own = Evaluation { recording, edges };
+    if expr.has_rate() || expr.has_increase() {
+        return own.single(&expr, Instant::At(edges.1));
+    }
+    if counter {
+        return own.single(&expr, Instant::Increase);
+    }
+    let mut times = Vec::new();
+    own.times(&expr, &mut times)?;
+    let values = times.into_iter().map(|at| own.single(&expr, Instant::At(at)));
+    let values: Vec<f64> = values.collect::<Result<_, _>>()?;
+    values.into_iter().reduce(f64::max).ok_or_else(|| "no sample lies in the phase".into())
+}
+
+impl Evaluation<'_> {
+    fn single(&self, expr: &Expr, instant: Instant) -> Result<f64, String> {
+        match self.figure(expr, instant)? {
+            Figure::Scalar(value) => Ok(value),
+            Figure::Vector(values) => match values.as_slice() {
+                [value] => Ok(*value),
+                several => Err(format!("{} series, and no sum or max of them", several.len())),
+            },
+        }
+    }
+
+    /// Series of a name: those of exporters, or dyno's own of databases.
+    fn series(&self, name: &str, matchers: &[Matcher]) -> Result<Vec<Series>, String> {
+        let mut found = Vec::new();
+        for source in self.recording.sources() {
+            for full in self.recording.names(source) {
+                let (bare, labels) = full.split_once('{').unwrap_or((full, ""));
+                if bare == name && matchers.iter().all(|matcher| matches(labels, matcher)) {
+                    found.extend(self.recording.series(source, full));
+                }
+            }
+        }
+        let short = ["redis_", "dragonfly_"].iter().find_map(|prefix| name.strip_prefix(prefix));
+        let ours = OURS.iter().find(|(theirs, _)| Some(*theirs) == short);
+        if let (true, true, Some((_, ours))) = (found.is_empty(), matchers.is_empty(), ours) {
+            let databases = self.recording.sources().filter(|source| source.starts_with("database"));
+            found.extend(databases.filter_map(|source| self.recording.series(source, ours)));
+        }
+        match found.is_empty() {
+            true => Err(format!("{name}: was not recorded")),
+            false => Ok(found),
+        }
+    }
+
+    /// When something was recorded in the phase.
+    fn times(&self, expr: &Expr, times: &mut Vec<f64>) -> Result<(), String> {
+        match expr {
+            Expr::Number(_) => Ok(()),
+            Expr::Call(_, inner) => self.times(inner, times),
+            Expr::Binary(_, a, b) => self.times(a, times).and_then(|()| self.times(b, times)),
+            Expr::Series { name, matchers, .. } => {
+                let inside = |at: f64| (self.edges.0..=self.edges.1).contains(&at);
+                for series in self.series(name, matchers)? {
+                    let known = series.points.iter().filter(|(at, value)| value.is_some() && inside(*at));
+                    times.extend(known.map(|(at, _)| *at));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn figure(&self, expr: &Expr, instant: Instant) -> Result<Figure, String> {
+        let (from, to) = self.edges;
+        match expr {
+            Expr::Number(value) => Ok(Figure::Scalar(*value)),
+            Expr::Series { name, window: true, .. } => {
+                Err(format!("{name}: a window without rate or increase"))
+            }
+            Expr::Series { name, matchers, .. } => {
+                let value = |series: Series| match instant {
+                    Instant::Increase => series.rate(from, to).map(|per_s| per_s * (to - from) / 1e3),
+                    Instant::At(at) => {
+                        let mut known =
+                            series.points.iter().filter(|(then, value)| *then <= at && value.is_some());
+                        known.next_back().and_then(|(_, value)| *value)
+                    }
+                };
+                let values: Vec<f64> = self.series(name, matchers)?.into_iter().filter_map(value).collect();
+                match values.is_empty() {
+                    true => Err(format!("{name}: too few samples in the phase")),
+                    false => Ok(Figure::Vector(values)),
+                }
+            }
+            Expr::Call(function, inner) => self.call(function, inner, instant),
+            Expr::Binary(sign, a, b) => {
+                let of = |a: f64, b: f64| match sign {
+                    '+' => a + b,
+                    '-' => a - b,
+                    '*' => a * b,
+                    _ => a / b,
+                };
+                match (self.figure(a, instant)?, self.figure(b, instant)?) {
+                    (Figure::Scalar(a), Figure::Scalar(b)) => Ok(Figure::Scalar(of(a, b))),
+                    (Figure::Vector(all), Figure::Scalar(b)) => {
+                        Ok(Figure::Vector(all.into_iter().map(|a| of(a, b)).collect()))
+                    }
+                    (Figure::Scalar(a), Figure::Vector(all)) => {
+                        Ok(Figure::Vector(all.into_iter().map(|b| of(a, b)).collect()))
+                    }
+                    // After a sum there is one of each.
+                    (Figure::Vector(a), Figure::Vector(b)) if a.len() == 1 && b.len() == 1 => {
+                        Ok(Figure::Vector(vec![of(a[0], b[0])]))
+                    }
+                    _ => Err("several series on both sides of an operator are not evaluated here".into()),
+                }
+            }
+        }
+    }
+
+    fn call(&self, function: &str, inner: &Expr, instant: Instant) -> Result<Figure, String> {
+        if let Expr::Series { name, matchers, window: true } = inner {
+            let (from, to) = self.edges;
+            let length = if function == "increase" { (to - from) / 1e3 } else { 1.0 };
+            let all = self.series(name, matchers)?;
+            let values: Vec<f64> =
+                all.iter().filter_map(|series| series.rate(from, to)).map(|v| v * length).collect();
+            return match values.is_empty() {
+                true => Err(format!("{name}: too few samples in the phase")),
+                false => Ok(Figure::Vector(values)),
+            };
+        }
+        let values = match self.figure(inner, instant)? {
+            Figure::Vector(values) => values,
+            Figure::Scalar(_) => return Err(format!("{function}: expected a metric, not a number")),
+        };
+        let value = match function {
+            "sum" => values.iter().sum(),
+            "avg" => values.iter().sum::<f64>() / values.len() as f64,
+            "max" => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            _ => values.iter().copied().fold(f64::INFINITY, f64::min),
+        };
+        Ok(Figure::Vector(vec![value]))
+    }
+}
+
+/// Whether labels, as exporters write them, are as asked for.
+fn matches(labels: &str, matcher: &Matcher) -> bool {
+    let wanted = format!("{}=\"{}\"", matcher.label, matcher.value);
+    let parts = labels.trim_end_matches('}').split(',');
+    parts.into_iter().any(|part| part.trim() == wanted) == matcher.equal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_rundir::monitor::Kind;
+
+    /// Two nodes: 100 and 300 commands a second for ten seconds, 1 and 2 GiB that grow by half in the middle.
+    fn recording() -> Recording {
+        let mut recording = Recording::new();
+        for second in 0..=10u32 {
+            for (source, commands, gib) in [("database-1", 100.0, 1.0), ("database-2", 300.0, 2.0)] {
+                let at = f64::from(second);
+                let memory = gib * f64::from(1 << 30) * if second == 5 { 1.5 } else { 1.0 };
+                // The second node begins anew after six seconds.
+                let count =
+                    if source == "database-2" && second > 6 { (at - 6.0) * commands } else { at * commands };
+                let row = [("operations", Kind::Counter, count), ("memory_bytes", Kind::Gauge, memory)];
+                recording.push(source, at * 1e3, row);
+            }
+            let lag = [("dragonfly_lag{shard=\"0\"}", 3.0), ("dragonfly_lag{shard=\"1\"}", 7.0)];
+            recording.push("exporter", f64::from(second) * 1e3, lag.map(|(name, v)| (name, Kind::Gauge, v)));
+        }
+        recording
+    }
+
+    fn of(query: &str, counter: bool) -> Result<f64, String> {
+        evaluate(query, counter, &recording(), (0.0, 10_000.0))
+    }
+
+    #[test]
+    fn the_examples_catalogue() {
+        // bexhoma's difference of two rates would be near 0 here: both nodes are steady.
+        assert_eq!(of("sum(rate(dragonfly_commands_processed_total[5m]))", true), Ok(400.0));
+        assert_eq!(of("sum(dragonfly_reply_total)", true), Ok(4_000.0), "across a restart, too");
+        assert_eq!(of("sum(dragonfly_memory_used_bytes)/1024/1024/1024", false), Ok(4.5));
+        assert_eq!(of("max(dragonfly_memory_used_bytes) / 1024 / 1024 / 1024", false), Ok(3.0));
+        assert_eq!(of("sum(increase(redis_commands_processed_total[1m])) / 10", false), Ok(400.0));
+        assert_eq!(of("sum(dragonfly_lag)", false), Ok(10.0));
+        assert_eq!(of("dragonfly_lag{shard=\"1\"}", false), Ok(7.0));
+        assert_eq!(of("max(dragonfly_lag{shard!='1'}) * (2 + 1)", false), Ok(9.0));
+        assert!(is_rate("sum(rate(x[5m]))/1024") && !is_rate("sum(x)"));
+    }
+
+    #[test]
+    fn what_is_not_evaluated_says_why() {
+        for (query, why) in [
+            ("sum(dragonfly_moved_errors_total)", "was not recorded"),
+            ("dragonfly_lag", "2 series, and no sum or max"),
+            ("histogram_quantile(0.9, x)", "of functions only"),
+            ("sum(x{pod=~\"a.*\"})", "patterns are not evaluated here"),
+            ("sum(x) by (instance)", "\"by (instance)\": is not evaluated here"),
+            ("rate(dragonfly_lag)", "expected a window"),
+            ("sum(dragonfly_lag[5m])", "expected no window"),
+            ("sum(dragonfly_lag", "expected ')'"),
+            ("", "is not evaluated here"),
+        ] {
+            let error = of(query, false).unwrap_err();
+            assert!(error.contains(why), "{query}: {error}");
+        }
+        assert!(parse(&"(".repeat(60)).is_err());
+    }
+}

@@ -1,0 +1,197 @@
+//! The part of PromQL that is evaluated here.
+
+/// How deep expressions may lie in each other.
+const DEPTH: usize = 40;
+
+/// How a label must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Matcher {
+    pub label: String,
+    pub equal: bool,
+    pub value: String,
+}
+
+/// An expression.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Expr {
+    Number(f64),
+    /// A metric; with a window (`[5m]`) or without.
+    Series {
+        name: String,
+        matchers: Vec<Matcher>,
+        window: bool,
+    },
+    /// `sum`, `max`, `min`, `avg`, `rate`, `irate`, `increase`.
+    Call(String, Box<Expr>),
+    Binary(char, Box<Expr>, Box<Expr>),
+}
+
+impl Expr {
+    /// Whether there is a rate in it.
+    pub fn has_rate(&self) -> bool {
+        match self {
+            Expr::Number(_) | Expr::Series { .. } => false,
+            Expr::Call(name, inner) => {
+                name != "increase" && RANGED.contains(&name.as_str()) || inner.has_rate()
+            }
+            Expr::Binary(_, a, b) => a.has_rate() || b.has_rate(),
+        }
+    }
+
+    /// Whether there is an increase in it.
+    pub fn has_increase(&self) -> bool {
+        match self {
+            Expr::Number(_) | Expr::Series { .. } => false,
+            Expr::Call(name, inner) => name == "increase" || inner.has_increase(),
+            Expr::Binary(_, a, b) => a.has_increase() || b.has_increase(),
+        }
+    }
+}
+
+/// Functions of several series.
+pub(super) const OVER: [&str; 4] = ["sum", "max", "min", "avg"];
+/// Functions of a window.
+pub(super) const RANGED: [&str; 3] = ["rate", "irate", "increase"];
+
+struct Reader<'a> {
+    rest: &'a str,
+}
+
+/// Reads an expression.
+pub(super) fn parse(text: &str) -> Result<Expr, String> {
+    let mut reader = Reader { rest: text };
+    let expr = reader.sum(0)?;
+    match reader.peek() {
+        None => Ok(expr),
+        Some(_) => Err(format!("{:?}: is not evaluated here", reader.shown())),
+    }
+}
+
+impl<'a> Reader<'a> {
+    fn peek(&mut self) -> Option<char> {
+        self.rest = self.rest.trim_start();
+        self.rest.chars().next()
+    }
+
+    fn shown(&self) -> String {
+        self.rest.chars().take(30).collect()
+    }
+
+    fn takes(&mut self, c: char) -> bool {
+        let there = self.peek() == Some(c);
+        if there {
+            self.rest = &self.rest[c.len_utf8()..];
+        }
+        there
+    }
+
+    fn wants(&mut self, c: char) -> Result<(), String> {
+        if self.takes(c) { Ok(()) } else { Err(format!("{:?}: expected {c:?}", self.shown())) }
+    }
+
+    fn sum(&mut self, depth: usize) -> Result<Expr, String> {
+        let mut left = self.product(depth)?;
+        while let Some(sign @ ('+' | '-')) = self.peek() {
+            self.takes(sign);
+            left = Expr::Binary(sign, Box::new(left), Box::new(self.product(depth)?));
+        }
+        Ok(left)
+    }
+
+    fn product(&mut self, depth: usize) -> Result<Expr, String> {
+        let mut left = self.one(depth)?;
+        while let Some(sign @ ('*' | '/')) = self.peek() {
+            self.takes(sign);
+            left = Expr::Binary(sign, Box::new(left), Box::new(self.one(depth)?));
+        }
+        Ok(left)
+    }
+
+    fn word(&mut self) -> &'a str {
+        let end = self.rest.find(|c: char| !(c.is_ascii_alphanumeric() || "_:.".contains(c)));
+        let (word, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+        self.rest = rest;
+        word
+    }
+
+    fn one(&mut self, depth: usize) -> Result<Expr, String> {
+        if depth > DEPTH {
+            return Err("too many brackets in each other".into());
+        }
+        if self.takes('(') {
+            let inner = self.sum(depth + 1)?;
+            return self.wants(')').map(|()| inner);
+        }
+        if self.takes('-') {
+            let inner = self.one(depth + 1)?;
+            return Ok(Expr::Binary('-', Box::new(Expr::Number(0.0)), Box::new(inner)));
+        }
+        self.peek();
+        let before = self.shown();
+        let word = self.word();
+        if word.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+            return word.parse().map(Expr::Number).map_err(|_| format!("{word:?} is no number"));
+        }
+        if word.is_empty() {
+            return Err(format!("{before:?}: is not evaluated here"));
+        }
+        let known = OVER.contains(&word) || RANGED.contains(&word);
+        match self.peek() {
+            Some('(') if known => {
+                self.takes('(');
+                let inner = self.sum(depth + 1)?;
+                self.wants(')')?;
+                let ranged = matches!(inner, Expr::Series { window: true, .. });
+                if RANGED.contains(&word) != ranged {
+                    return Err(format!(
+                        "{word}: expected {} window, such as [5m]",
+                        if ranged { "no" } else { "a" }
+                    ));
+                }
+                Ok(Expr::Call(word.to_owned(), Box::new(inner)))
+            }
+            Some('(') => Err(format!(
+                "{word}: of functions only {} and {} are evaluated here",
+                OVER.join(", "),
+                RANGED.join(", ")
+            )),
+            _ => self.series(word),
+        }
+    }
+
+    fn series(&mut self, name: &str) -> Result<Expr, String> {
+        let mut matchers = Vec::new();
+        if self.takes('{') {
+            while !self.takes('}') {
+                matchers.push(self.matcher()?);
+                if !self.takes(',') && self.peek() != Some('}') {
+                    return Err(format!("{:?}: expected a comma or '}}'", self.shown()));
+                }
+            }
+        }
+        let window = self.takes('[');
+        if window {
+            let end = self.rest.find(']').ok_or("a window is not closed by ']'")?;
+            self.rest = &self.rest[end + 1..];
+        }
+        Ok(Expr::Series { name: name.to_owned(), matchers, window })
+    }
+
+    fn matcher(&mut self) -> Result<Matcher, String> {
+        self.peek();
+        let label = self.word().to_owned();
+        let sign = ["=~", "!~", "!=", "="].into_iter().find(|sign| self.rest.trim_start().starts_with(sign));
+        let sign = sign.ok_or_else(|| format!("{:?}: expected a sign after a label", self.shown()))?;
+        self.peek();
+        self.rest = &self.rest[sign.len()..];
+        if sign.ends_with('~') {
+            return Err(format!("{label}{sign}: patterns are not evaluated here"));
+        }
+        let quote = self.peek().filter(|c| "\"'".contains(*c)).ok_or("expected a text after a label")?;
+        self.takes(quote);
+        let end = self.rest.find(quote).ok_or("a text is not closed")?;
+        let value = self.rest[..end].to_owned();
+        self.rest = &self.rest[end + 1..];
+        Ok(Matcher { label, equal: sign == "=", value })
+    }
+}

@@ -1,0 +1,199 @@
+//! Application metrics of a catalogue: PromQL, asked of a Prometheus where there is one, and else evaluated on what dyno's own
+//! monitors have recorded. The figures of each phase lie in the run's directory, in `application.json`.
+
+use crate::exit::Failure;
+use crate::{pages, terminal};
+use dyno_analysis::promql::evaluate;
+use dyno_monitor::prometheus::Url;
+use dyno_plan::bexhoma::{Metric, MetricKind};
+use dyno_rundir::monitor::Recording;
+use dyno_rundir::{ExperimentDir, RunDir};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+const FILE: &str = "bexhoma.json";
+
+/// What there is to figure out: kept in the experiment's directory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Catalogue {
+    /// What an hour costs.
+    pub price_per_hour: Option<f64>,
+    /// The API of a Prometheus.
+    pub prometheus: Option<String>,
+    /// The metrics.
+    pub metrics: Vec<Metric>,
+}
+
+/// What an hour costs, if the experiment's configuration says so.
+pub fn price(experiment: &Path) -> Option<f64> {
+    let text = std::fs::read(experiment.join(FILE)).ok()?;
+    serde_json::from_slice::<Catalogue>(&text).ok()?.price_per_hour
+}
+
+impl Catalogue {
+    /// Keeps it with an experiment, if there is anything in it.
+    pub fn keep(&self, experiment: &Path) -> Result<(), Failure> {
+        if self.price_per_hour.is_none() && self.metrics.is_empty() {
+            return Ok(());
+        }
+        let text = serde_json::to_string_pretty(self).map_err(|e| Failure::Internal(e.to_string()))?;
+        pages::write(&experiment.join(FILE), &text)
+    }
+
+    /// Figures out everything for every run that has ended. What cannot be said, and why, is said once.
+    pub fn figure(&self, experiment: &Path) -> Result<(), Failure> {
+        if self.metrics.is_empty() {
+            return Ok(());
+        }
+        let dir = ExperimentDir::open(experiment)?;
+        let mut reasons = BTreeSet::new();
+        for ended in dir.runs.iter().filter(|run| run.status == "complete") {
+            let path = experiment.join(&ended.dir);
+            let run = RunDir::open(&path)?;
+            let recording = Recording::open(&path)?;
+            let mut phases = serde_json::Map::new();
+            for phase in &run.phases {
+                let Some(edges) = run.edges(phase)? else { continue };
+                let of = |metric: &Metric| {
+                    let value = self.value(metric, recording.as_ref(), edges);
+                    if let Err(why) = &value {
+                        reasons.insert(format!("{}: {why}", metric.title));
+                    }
+                    json!({"title": metric.title, "value": value.as_ref().ok(), "why": value.as_ref().err()})
+                };
+                phases.insert(phase.name.clone(), self.metrics.iter().map(of).collect());
+            }
+            let source = self.prometheus.clone().unwrap_or_else(|| "dyno".into());
+            let text = json!({"source": source, "phases": phases}).to_string();
+            pages::write(&path.join("application.json"), &text)?;
+        }
+        for reason in reasons {
+            terminal::note(&format!("note: {reason}"));
+        }
+        Ok(())
+    }
+
+    fn value(
+        &self,
+        metric: &Metric,
+        recording: Option<&Recording>,
+        edges: (f64, f64),
+    ) -> Result<f64, String> {
+        let query = filled(&metric.query)?;
+        match (&self.prometheus, recording) {
+            (Some(api), _) => asked(api, &query, metric.kind, edges),
+            (None, Some(recording)) => evaluate(&query, metric.kind == MetricKind::Counter, recording, edges),
+            (None, None) => Err("nothing was watched (-m, -mc, -ma)".into()),
+        }
+    }
+}
+
+/// A query with its doubled braces made single; what would be filled in is not known here.
+fn filled(query: &str) -> Result<String, String> {
+    if !query.contains("{{") {
+        return Ok(query.to_owned());
+    }
+    let bare = query.replace("{{", "\u{1}").replace("}}", "\u{2}");
+    match bare.contains(['{', '}']) {
+        true => Err("names bexhoma's pods, which are not there".into()),
+        false => Ok(bare.replace('\u{1}', "{").replace('\u{2}', "}")),
+    }
+}
+
+/// The figure of a phase by a Prometheus: of a rate its mean, of other counters their increase, of gauges the greatest value.
+fn asked(api: &str, query: &str, kind: MetricKind, (from, to): (f64, f64)) -> Result<f64, String> {
+    let escaped: String = query
+        .bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => (byte as char).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect();
+    let step = ((to - from) / 1e3 / 10_000.0).ceil().max(1.0);
+    let url = format!(
+        "{}/query_range?query={escaped}&start={:.3}&end={:.3}&step={step}",
+        api.trim_end_matches('/'),
+        from / 1e3,
+        to / 1e3
+    );
+    let failed = |why: String| format!("{api}: {why}");
+    let body = Url::parse(&url).map_err(&failed)?.get().map_err(|e| failed(e.to_string()))?;
+    let answer: Value = serde_json::from_slice(&body).map_err(|e| failed(e.to_string()))?;
+    if answer["status"] != "success" {
+        return Err(failed(answer["error"].as_str().unwrap_or("it does not answer the query").to_owned()));
+    }
+    let series = answer["data"]["result"].as_array().map_or(&[][..], Vec::as_slice);
+    let [series] = series else {
+        return Err(failed(format!("{} series: expected one, as sum makes it", series.len())));
+    };
+    let value = |point: &Value| point[1].as_str()?.parse::<f64>().ok().filter(|value| value.is_finite());
+    let values: Vec<f64> = series["values"].as_array().into_iter().flatten().filter_map(value).collect();
+    let step = |pair: &[f64]| if pair[1] >= pair[0] { pair[1] - pair[0] } else { pair[1] };
+    let rate = ["rate(", "irate(", "increase("].iter().any(|word| query.contains(word));
+    match (values.is_empty(), rate, kind) {
+        (true, ..) => Err(failed("no sample lies in the phase".into())),
+        (_, true, _) => Ok(values.iter().sum::<f64>() / values.len() as f64),
+        (_, _, MetricKind::Counter) => Ok(values.windows(2).map(step).sum()),
+        _ => Ok(values.into_iter().fold(f64::NEG_INFINITY, f64::max)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    /// A Prometheus that answers one question; the question, once it has been asked.
+    fn prometheus(answer: &'static str) -> (String, std::thread::JoinHandle<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let api = format!("http://{}/api/v1/", listener.local_addr().unwrap());
+        let served = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = vec![0; 4096];
+            let read = stream.read(&mut request).unwrap();
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", answer.len());
+            stream.write_all((head + answer).as_bytes()).unwrap();
+            String::from_utf8_lossy(&request[..read]).into_owned()
+        });
+        (api, served)
+    }
+
+    #[test]
+    fn a_prometheus_is_asked_and_its_answer_reduced() {
+        const FALLS: &str = r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},
+            "values":[[1,"10"],[2,"40"],[3,"5"]]}]}}"#;
+        let edges = (1_000.0, 3_000.0);
+        for (query, kind, figure) in [
+            ("sum(x)", MetricKind::Counter, 35.0),
+            ("sum(x)", MetricKind::Gauge, 40.0),
+            ("sum(rate(x[5m]))", MetricKind::Counter, 55.0 / 3.0),
+        ] {
+            let (api, served) = prometheus(FALLS);
+            assert_eq!(asked(&api, query, kind, edges), Ok(figure), "{query}");
+            let request = served.join().unwrap();
+            assert!(request.starts_with("GET /api/v1/query_range?query=sum%28"), "{request}");
+            assert!(request.contains("&start=1.000&end=3.000&step=1 "), "{request}");
+        }
+        for (answer, why) in [
+            (r#"{"status":"error","error":"parse error"}"#, "parse error"),
+            (r#"{"status":"success","data":{"result":[]}}"#, "0 series: expected one"),
+            ("nonsense", "expected ident"),
+        ] {
+            let (api, served) = prometheus(answer);
+            let error = asked(&api, "x", MetricKind::Gauge, edges).unwrap_err();
+            assert!(error.contains(why), "{error}");
+            served.join().unwrap();
+        }
+        assert!(asked("http://127.0.0.1:1/api/v1/", "x", MetricKind::Gauge, edges).is_err());
+    }
+
+    #[test]
+    fn braces_of_templates() {
+        assert_eq!(filled("sum(x{{a=\"b\"}})").unwrap(), "sum(x{a=\"b\"})");
+        assert_eq!(filled("sum(x)").unwrap(), "sum(x)");
+        assert!(filled("sum(x{{pod=~\"{configuration}\"}})").unwrap_err().contains("bexhoma's pods"));
+    }
+}

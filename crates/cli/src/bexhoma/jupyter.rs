@@ -1,0 +1,103 @@
+//! `jupyter`: the example notebook on the results, served on the loopback with a token of its own, until it is ended.
+
+use crate::exit::{Exit, Failure};
+use crate::{signals, terminal};
+use dyno_engine::Control;
+use dyno_plan::bexhoma::Typed;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The notebook of the Python package.
+const NOTEBOOK: &str = include_str!("../../../../python/dyno-results/examples/experiment.ipynb");
+/// Its name in the folder of results.
+const NAME: &str = "experiment.ipynb";
+/// How long it may take to end when asked to.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Ends with whoever holds it.
+struct Ends(Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        if let Some(pid) = i32::try_from(self.0.id()).ok().and_then(rustix::process::Pid::from_raw) {
+            // It may have ended by itself.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        let end = Instant::now() + PATIENCE;
+        while matches!(self.0.try_wait(), Ok(None)) && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A program on PATH.
+fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+/// The command.
+pub fn jupyter(typed: &Typed) -> Result<Exit, Failure> {
+    let Some(experiment) = super::manage::experiments(typed)?.pop() else {
+        let words = format!("jupyter: no experiments in {}", typed.value("resultfolder"));
+        return Err(Failure::Usage(words));
+    };
+    let Some(program) = on_path("jupyter") else {
+        let words = "jupyter: is not on PATH; `pip install notebook`, and the package of this notebook, `pip install \
+                     ./python/dyno-results[notebook]`";
+        return Err(Failure::Unreachable(words.into()));
+    };
+    let mut probe = Command::new("python3");
+    probe
+        .args(["-c", "import dyno_results"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    if !probe.status().is_ok_and(|status| status.success()) {
+        terminal::warn(
+            "python3 has no package dyno_results, which the notebook reads with: `pip install ./python/dyno-results[notebook]`",
+        );
+    }
+    serve(&program, Path::new(typed.value("resultfolder")), &experiment)
+}
+
+fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, Failure> {
+    let notebook = results.join(NAME);
+    // What somebody has changed in it stays.
+    if !notebook.exists() {
+        std::fs::write(&notebook, NOTEBOOK)?;
+    }
+    let mut random = [0; 24];
+    getrandom::fill(&mut random).map_err(|e| Failure::Internal(format!("no random numbers: {e}")))?;
+    let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let port = dyno_rig::free_port()?;
+    let control = Arc::new(Control::default());
+    signals::listen(&control)?;
+    let mut command = Command::new(program);
+    command
+        .args(["notebook", "--no-browser", "--ip=127.0.0.1", &format!("--port={port}")])
+        .arg(format!("--notebook-dir={}", results.display()))
+        .arg(&notebook)
+        .env("DYNO_EXPERIMENT", experiment.canonicalize()?)
+        // Command lines are for everybody to read.
+        .env("JUPYTER_TOKEN", &token)
+        .stdin(Stdio::null());
+    let started = command.spawn().map_err(|e| Failure::Unreachable(format!("{}: {e}", program.display())))?;
+    let mut child = Ends(started);
+    terminal::out(&format!("http://127.0.0.1:{port}/notebooks/{NAME}?token={token}\n"));
+    terminal::note(&format!("the notebook reads {} (DYNO_EXPERIMENT); Ctrl-C ends it", experiment.display()));
+    loop {
+        if let Some(status) = child.0.try_wait()? {
+            let words = format!("jupyter has ended ({status})");
+            return if status.success() { Ok(Exit::Ok) } else { Err(Failure::Unreachable(words)) };
+        }
+        if control.stopping() {
+            return Ok(Exit::Interrupted);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

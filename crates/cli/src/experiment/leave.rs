@@ -1,0 +1,36 @@
+//! Servers that outlive the command: started, loaded where that is asked for, and left.
+
+use super::watch::Watch;
+use crate::exit::Failure;
+use crate::pages;
+use crate::pocdriver::read_work;
+use crate::run::{changes, environment};
+use dyno_engine::Control;
+use dyno_plan::experiment::Plan;
+use dyno_rig::experiment::{Directory, Left, Means};
+use std::sync::Arc;
+
+/// Starts the servers of a plan of one cell and leaves them; the reports of what was loaded are written.
+pub fn leave(
+    plan: &Plan,
+    directory: &mut Directory,
+    control: Arc<Control>,
+    (quiet, load): (bool, bool),
+) -> Result<Left, Failure> {
+    let environment = environment();
+    let program = std::env::current_exe()?;
+    let means = Means {
+        control,
+        environment: &environment,
+        changes: &changes,
+        read_work: &read_work,
+        program: &program,
+        standing: None,
+    };
+    let mut watch = Watch::new(directory.path(), quiet, quiet, None);
+    let left = dyno_rig::experiment::leave(plan, directory, &means, load, &mut watch)?;
+    if load {
+        pages::leave_experiment(directory.path());
+    }
+    Ok(left)
+}

@@ -1,0 +1,312 @@
+//! bexhoma's `cluster.config`: contexts, databases and metrics, as far as they mean something here. Keys that are not known
+//! are named; those that are known and do nothing say why.
+
+use super::literal::{Literal, Value, read};
+use crate::suggest;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A context of the kubeconfig.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Context {
+    /// Its namespace.
+    pub namespace: Option<String>,
+    /// What people call the cluster.
+    pub cluster: Option<String>,
+}
+
+/// A database.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Docker {
+    /// The command that runs scripts of SQL.
+    pub load_data: Option<String>,
+    /// Pause between a server's start and the load, seconds.
+    pub delay_s: f64,
+    /// Where its data lie.
+    pub data: Option<String>,
+    /// Where its log lies.
+    pub log: Option<String>,
+    /// What an hour of it costs.
+    pub price: f64,
+    /// Metrics of each component (`sut`, `worker`), by key.
+    pub metrics: BTreeMap<String, Vec<Metric>>,
+    /// Whether pods are to be discovered by a Prometheus.
+    pub discovery: bool,
+}
+
+/// Whether a metric only grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MetricKind {
+    /// Its figure is the increase over a phase.
+    Counter,
+    /// Its figure is the greatest value in a phase.
+    Gauge,
+}
+
+/// A metric of the catalogue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metric {
+    /// Its key.
+    pub name: String,
+    /// Its column.
+    pub title: String,
+    /// PromQL.
+    pub query: String,
+    /// What its values are.
+    pub kind: MetricKind,
+}
+
+/// What a file says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClusterConfig {
+    /// Contexts by name.
+    pub contexts: BTreeMap<String, Context>,
+    /// Databases by bexhoma's key.
+    pub dockers: BTreeMap<String, Docker>,
+    /// Where a Prometheus is asked, as a template with `{service}` and `{namespace}`.
+    pub prometheus: Option<String>,
+    /// Keys that nobody knows, and what is left out.
+    pub warnings: Vec<String>,
+}
+
+const TOP: [&str; 5] = ["benchmarker", "credentials", "volumes", "instances", "dockers"];
+const K8S: [&str; 6] = ["appname", "context", "contexts", "monitor", "namespace", "clustername"];
+const CONTEXT: [&str; 4] = ["namespace", "clustername", "service_sut", "port"];
+const DOCKER: [&str; 13] = [
+    "loadData",
+    "delay_prepare",
+    "attachWorker",
+    "template",
+    "logfile",
+    "datadir",
+    "priceperhourdollar",
+    "monitor",
+    "worker_port",
+    "store_args",
+    "image",
+    "connectionmanagement",
+    "poolPort",
+];
+const COMPONENT: [&str; 7] =
+    ["metrics", "discovery", "discovery_config", "headless", "blackbox", "blackbox_config", "service"];
+const METRIC: [&str; 5] = ["type", "active", "metric", "query", "title"];
+const COLLECTION: [&str; 1] = ["metrics"];
+
+struct Draft<'a> {
+    file: &'a str,
+    root: &'a Literal,
+    out: ClusterConfig,
+}
+
+/// Reads a file; `file` is what messages call it.
+pub fn read_config(text: &str, file: &str) -> Result<ClusterConfig, String> {
+    let root = read(text).map_err(|error| format!("{file}:{error}"))?;
+    if !root.is_dictionary() {
+        return Err(format!("{file}:{}:{}: expected a dictionary", root.line, root.column));
+    }
+    let mut draft = Draft { file, root: &root, out: ClusterConfig::default() };
+    // Sets of metrics may stand beside the rest.
+    let top: Vec<&str> =
+        root.entries().filter(|(_, value)| value.get("metrics").is_some()).map(|(key, _)| key).collect();
+    draft.unknown(&root, "", &[&TOP[..], &top].concat());
+    draft.contexts()?;
+    draft.dockers()?;
+    Ok(draft.out)
+}
+
+impl<'a> Draft<'a> {
+    fn unknown(&mut self, of: &Literal, path: &str, known: &[&str]) {
+        for (key, value) in of.entries().filter(|(key, _)| !known.contains(key)) {
+            let hint = suggest::hint(key, known.iter().copied());
+            let words =
+                format!("{}:{}:{}: {path}{key}: is not known{hint}", self.file, value.line, value.column);
+            self.out.warnings.push(words);
+        }
+    }
+
+    fn wrong(&self, at: &Literal, path: &str, expected: &str) -> String {
+        format!("{}:{}:{}: {path}: expected {expected}", self.file, at.line, at.column)
+    }
+
+    fn text(&self, of: &Literal, path: &str, key: &str) -> Result<Option<String>, String> {
+        let Some(found) = of.get(key).filter(|found| found.value != Value::Nothing) else { return Ok(None) };
+        let text = found.text().ok_or_else(|| self.wrong(found, &format!("{path}{key}"), "a text"))?;
+        Ok(Some(text.to_owned()))
+    }
+
+    fn number(&self, of: &Literal, path: &str, key: &str) -> Result<f64, String> {
+        let Some(found) = of.get(key).filter(|found| found.value != Value::Nothing) else { return Ok(0.0) };
+        let number = found.number().filter(|n| n.is_finite() && *n >= 0.0);
+        number.ok_or_else(|| self.wrong(found, &format!("{path}{key}"), "a number of 0 or more"))
+    }
+
+    fn contexts(&mut self) -> Result<(), String> {
+        let Some(k8s) = self.root.get("credentials").and_then(|all| all.get("k8s")) else { return Ok(()) };
+        let sets: Vec<&str> =
+            k8s.entries().filter(|(_, v)| v.get("metrics").is_some()).map(|(key, _)| key).collect();
+        self.unknown(k8s, "credentials.k8s.", &[&K8S[..], &sets].concat());
+        let contexts = k8s.get("context").or_else(|| k8s.get("contexts"));
+        for (name, context) in contexts.into_iter().flat_map(Literal::entries) {
+            let path = format!("credentials.k8s.context.{name}.");
+            self.unknown(context, &path, &CONTEXT);
+            let found = Context {
+                namespace: self.text(context, &path, "namespace")?,
+                cluster: self.text(context, &path, "clustername")?,
+            };
+            self.out.contexts.insert(name.to_owned(), found);
+        }
+        if let Some(monitor) = k8s.get("monitor") {
+            self.out.prometheus = self.text(monitor, "credentials.k8s.monitor.", "service_monitoring")?;
+        }
+        Ok(())
+    }
+
+    fn dockers(&mut self) -> Result<(), String> {
+        let Some(all) = self.root.get("dockers") else { return Ok(()) };
+        for (name, docker) in all.entries() {
+            let path = format!("dockers.{name}.");
+            if !docker.is_dictionary() {
+                return Err(self.wrong(docker, path.trim_end_matches('.'), "a dictionary"));
+            }
+            self.unknown(docker, &path, &DOCKER);
+            let delay = docker.get("delay_prepare").is_some();
+            let mut found = Docker {
+                load_data: self.text(docker, &path, "loadData")?,
+                delay_s: if delay { self.number(docker, &path, "delay_prepare")? } else { 60.0 },
+                data: self.text(docker, &path, "datadir")?,
+                log: self.text(docker, &path, "logfile")?,
+                price: self.number(docker, &path, "priceperhourdollar")?,
+                ..Docker::default()
+            };
+            for (component, monitor) in docker.get("monitor").into_iter().flat_map(Literal::entries) {
+                let path = format!("{path}monitor.{component}.");
+                self.unknown(monitor, &path, &COMPONENT);
+                found.discovery |= monitor.get("discovery").and_then(Literal::switch).unwrap_or(false);
+                let metrics = self.metrics(monitor, &path)?;
+                found.metrics.insert(component.to_owned(), metrics);
+            }
+            self.out.dockers.insert(name.to_owned(), found);
+        }
+        Ok(())
+    }
+
+    /// A component's metrics: a set by its name, or the set itself.
+    fn metrics(&mut self, monitor: &Literal, path: &str) -> Result<Vec<Metric>, String> {
+        let Some(asked) = monitor.get("metrics") else { return Ok(Vec::new()) };
+        let set = match asked.text() {
+            Some(name) => match set(self.root, name) {
+                Some(set) => set,
+                None => {
+                    let words = format!(
+                        "{}:{}:{}: {path}metrics: there is no set of metrics {name:?}",
+                        self.file, asked.line, asked.column
+                    );
+                    self.out.warnings.push(words);
+                    return Ok(Vec::new());
+                }
+            },
+            None => asked.get("metrics").unwrap_or(asked),
+        };
+        let mut all = Vec::new();
+        for (name, metric) in set.entries() {
+            let path = format!("metrics.{name}.");
+            self.unknown(metric, &path, &METRIC);
+            let Some(query) = self.text(metric, &path, "query")? else {
+                return Err(self.wrong(metric, &format!("metrics.{name}"), "a query"));
+            };
+            let kind = match self.text(metric, &path, "metric")?.as_deref() {
+                None | Some("gauge") => MetricKind::Gauge,
+                Some("counter") => MetricKind::Counter,
+                Some(_) => {
+                    let at = metric.get("metric").unwrap_or(metric);
+                    return Err(self.wrong(at, &format!("{path}metric"), "counter or gauge"));
+                }
+            };
+            let title = self.text(metric, &path, "title")?.unwrap_or_else(|| name.to_owned());
+            if metric.get("active").and_then(Literal::switch).unwrap_or(true) {
+                all.push(Metric { name: name.to_owned(), title, query, kind });
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// A set of metrics, wherever it stands.
+fn set<'a>(at: &'a Literal, name: &str) -> Option<&'a Literal> {
+    at.entries().find_map(|(key, value)| match value.get(COLLECTION[0]) {
+        Some(metrics) if key == name && metrics.is_dictionary() => Some(metrics),
+        _ => set(value, name),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "{
+    'benchmarker': {'resultfolder': '/home/myself/benchmarks', 'jarfolder': './jars/'},
+    'credentials': {'k8s': {
+        'appname': 'bexhoma',
+        'context': {'lab': {'namespace': 'bench', 'clustername': 'Lab', 'service_sut': '{service}', 'port': 9091}},
+        'monitor': {'service_monitoring': 'http://{service}.{namespace}.svc:9090/api/v1/'},
+    }},
+    'dragonfly': {'metrics': {
+        'replies': {'type': 'application', 'active': True, 'metric': 'counter',
+                    'query': 'sum(dragonfly_reply_total)', 'title': 'Replies Sent [count]'},
+        'memory': {'active': True, 'metric': 'gauge', 'query': 'sum(x)/1024', 'title': 'Memory'},
+        'off': {'active': False, 'metric': 'gauge', 'query': 'sum(y)', 'title': 'Off'},
+    }},
+    'dockers': {
+        'Dragonfly': {
+            'loadData': 'redis-cli < {scriptname}', 'delay_prepare': 0, 'attachWorker': '', 'template': {'version': 'x'},
+            'logfile': '/var/log/redis/redis-server.log', 'datadir': '/data', 'priceperhourdollar': 0.25,
+            'monitor': {'sut': {'metrics': 'dragonfly', 'discovery': True, 'discovery_config': '''
+  - job_name: 'dragonfly-pods'
+''', 'headless': True}},
+        },
+        'Redis': {'loadDate': 1},
+    },
+}";
+
+    #[test]
+    fn the_examples_sections() {
+        let config = read_config(TEXT, "cluster.config").unwrap();
+        assert_eq!(config.contexts["lab"].namespace.as_deref(), Some("bench"));
+        let dragonfly = &config.dockers["Dragonfly"];
+        assert_eq!((dragonfly.delay_s, dragonfly.price, dragonfly.discovery), (0.0, 0.25, true));
+        assert_eq!(dragonfly.data.as_deref(), Some("/data"));
+        let titles: Vec<&str> = dragonfly.metrics["sut"].iter().map(|metric| metric.title.as_str()).collect();
+        assert_eq!(titles, ["Replies Sent [count]", "Memory"], "what is not active is left out");
+        assert_eq!(dragonfly.metrics["sut"][0].kind, MetricKind::Counter);
+        assert_eq!(config.dockers["Redis"].delay_s, 60.0, "bexhoma's default");
+        let expected =
+            "cluster.config:22:31: dockers.Redis.loadDate: is not known; did you mean \"loadData\"?";
+        assert_eq!(config.warnings.len(), 1, "{:?}", config.warnings);
+        assert!(
+            config.warnings[0].contains("dockers.Redis.loadDate: is not known"),
+            "{:?} {expected}",
+            config.warnings
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_has_its_place() {
+        let told = |text: &str| read_config(text, "c").unwrap_err();
+        assert_eq!(told("[1]"), "c:1:1: expected a dictionary");
+        assert!(
+            told("{'dockers': {'A': {'delay_prepare': 'x'}}}")
+                .starts_with("c:1:37: dockers.A.delay_prepare: expected a number")
+        );
+        assert!(told("{'dockers': {'A': 1}}").contains("dockers.A: expected a dictionary"));
+        assert!(
+            told("{'dockers': {'A': {'monitor': {'sut': {'metrics': {'m': {}}}}}}}")
+                .contains("expected a query")
+        );
+        assert!(told("{'a': exec('x')}").starts_with("c:1:7: \"exec\""));
+        let missing =
+            read_config("{'dockers': {'A': {'monitor': {'sut': {'metrics': 'none'}}}}}", "c").unwrap();
+        assert!(missing.warnings[0].contains("no set of metrics \"none\""), "{:?}", missing.warnings);
+        assert!(read_config("{'docker': {}}", "c").unwrap().warnings[0].contains("docker: is not known"));
+    }
+}

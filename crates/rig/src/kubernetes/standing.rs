@@ -1,0 +1,76 @@
+//! Servers in pods that stay after the command that has started them.
+
+use super::kubectl::Kubectl;
+use super::place::InPods;
+use dyno_engine::Control;
+use dyno_plan::experiment::{Experiment, Kubernetes};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+/// Where servers that stay are found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stood {
+    /// The label of their run.
+    pub selector: String,
+    /// The StatefulSet of each instance.
+    pub sets: Vec<String>,
+    /// Their port.
+    pub port: u16,
+}
+
+/// Instance, number in it, and address of a server's pod.
+pub(super) fn socket(pod: &Value, sets: &[String], port: u16) -> Result<(usize, usize, SocketAddr), String> {
+    let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+    let set = pod["metadata"]["labels"]["dyno.server"].as_str().unwrap_or_default();
+    let instance = sets.iter().position(|one| one == set).unwrap_or(0);
+    let ordinal = name.rsplit('-').next().and_then(|n| n.parse().ok()).unwrap_or(0);
+    let address = pod["status"]["podIP"].as_str().and_then(|ip| ip.parse::<IpAddr>().ok());
+    let address = address.ok_or_else(|| format!("pod {name} has no address"))?;
+    Ok((instance, ordinal, SocketAddr::new(address, port)))
+}
+
+/// The servers' pods.
+pub(super) fn pods(kubectl: &Kubectl, stood: &Stood) -> Result<Vec<Value>, String> {
+    let selector = format!("{},app.kubernetes.io/component=server", stood.selector);
+    let found = kubectl.json(&["get", "pods", "-l", &selector, "-o", "json"])?;
+    Ok(found["items"].as_array().cloned().unwrap_or_default())
+}
+
+/// Where the servers are now.
+pub(super) fn sockets(kubectl: &Kubectl, stood: &Stood) -> Result<Vec<SocketAddr>, String> {
+    let all = pods(kubectl, stood)?;
+    let found: Result<Vec<_>, String> = all.iter().map(|pod| socket(pod, &stood.sets, stood.port)).collect();
+    let mut found = found?;
+    found.sort_unstable();
+    match found.is_empty() {
+        true => Err(format!("no servers stand there any more ({})", stood.selector)),
+        false => Ok(found.into_iter().map(|(_, _, socket)| socket).collect()),
+    }
+}
+
+impl InPods {
+    /// Servers that may stay, and workers.
+    pub(crate) fn start_lasting(
+        spec: &Experiment,
+        asked: &Kubernetes,
+        name: (&str, &str),
+        journal: &Path,
+        control: &Control,
+    ) -> Result<InPods, String> {
+        InPods::begin(spec, asked, name, (journal, true, None), control)
+    }
+
+    /// Workers on servers that stand.
+    pub(crate) fn start_on(
+        spec: &Experiment,
+        asked: &Kubernetes,
+        name: (&str, &str),
+        (journal, stood): (&Path, &Stood),
+        control: &Control,
+    ) -> Result<InPods, String> {
+        let workers = Experiment { server: None, ..spec.clone() };
+        InPods::begin(&workers, asked, name, (journal, false, Some(stood)), control)
+    }
+}

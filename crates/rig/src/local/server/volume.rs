@@ -1,0 +1,81 @@
+//! Loaded data that outlive their run: copied out once they are loaded, copied in by later runs. So whatever a run does to
+//! its data, the volume stays as it was loaded.
+//!
+//! ```text
+//! PATH/NAME.volume/data-0, data-1, ...   the data of each process
+//! PATH/NAME.volume/record.json           what they are; written last
+//! ```
+
+use super::super::error::LocalError;
+use super::super::undo::Undo;
+use super::super::{count, storage};
+use super::Server;
+use crate::volume::{Found, Loaded, is_still};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+const RECORD: &str = "record.json";
+
+/// The folder of a volume.
+pub(crate) fn folder(path: &Path, name: &str) -> PathBuf {
+    path.join(format!("{name}.volume"))
+}
+
+/// What is in a volume's folder.
+pub(crate) fn look(volume: &Path) -> Found {
+    let record = fs::read(volume.join(RECORD)).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    Found { record, there: volume.exists() }
+}
+
+fn data(volume: &Path, member: usize) -> PathBuf {
+    volume.join(format!("data-{member}"))
+}
+
+impl Server {
+    /// Keys or documents of all instances.
+    pub(crate) fn counted(&self) -> Result<u64, LocalError> {
+        count::count(&self.spec, &self.members.iter().map(|member| &member.node).collect::<Vec<_>>())
+    }
+
+    /// Before the first start: puts a volume's data into the empty folders.
+    pub(super) fn take_in(&mut self, volume: &Path) -> Result<(), LocalError> {
+        for (number, member) in self.members.iter().enumerate() {
+            let own = &member.node.data;
+            fs::remove_dir(own).map_err(|e| LocalError::failed(own.display(), e))?;
+            storage::copy(&self.machine, &data(volume, number), own, self.control.as_deref())?;
+        }
+        self.formed = true;
+        Ok(())
+    }
+
+    /// Keeps a copy of the data with this record, in place of what the volume had. A server that writes to its disk by itself
+    /// is stopped for that and started again; others only write everything down.
+    pub(crate) fn keep(&mut self, volume: &Path, record: &Loaded) -> Result<(), LocalError> {
+        let failed = |e: io::Error| LocalError::failed(volume.display(), e);
+        let still = is_still(&self.spec);
+        match still {
+            true => count::save(&self.spec, &self.members.iter().map(|m| &m.node).collect::<Vec<_>>())?,
+            false => self.end_all(true)?,
+        }
+        let new = volume.with_extension(format!("new-{}", std::process::id()));
+        let noted = self.journal.add(Undo::Folder { path: new.clone() })?;
+        fs::create_dir(&new).map_err(failed)?;
+        for (number, member) in self.members.iter().enumerate() {
+            storage::copy(&self.machine, &member.node.data, &data(&new, number), self.control.as_deref())?;
+        }
+        let text = serde_json::to_vec_pretty(record).map_err(|e| failed(e.into()))?;
+        fs::write(new.join(RECORD), text).map_err(failed)?;
+        remove(volume).and_then(|()| fs::rename(&new, volume)).map_err(failed)?;
+        self.journal.forget(noted)?;
+        if still { Ok(()) } else { self.launch_all() }
+    }
+}
+
+/// Removes a volume; one that is not there is no error.
+pub(crate) fn remove(volume: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(volume) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
