@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # dyno under fault, ROUNDS times each fault at random moments; the table goes to docs/reliability.md.
-set -eu
+set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds=${ROUNDS:-20}
 log=$(mktemp)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A Debian package of the program, its manual pages and completions, made of what `make build` has built.
 # The same tree and compiler give the same bytes: times are those of the last commit.
-set -eu
+set -euo pipefail
 cd "$(dirname "$0")/.."
 dyno=${DYNO:-${CARGO_TARGET_DIR:-target}/release/dyno}
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)

@@ -18,9 +18,12 @@ use std::time::{Duration, Instant};
 
 /// Records that are there before the measured phase.
 const LOADED: u64 = 200;
-/// Longest that a run of three seconds may take, whatever is done to it.
+/// Longest that a run of five seconds may take, whatever is done to it.
 const PATIENCE: Duration = Duration::from_secs(90);
 const RUN: &str = "o/runs/cell0001-rep01";
+
+/// redis-server is not installed.
+struct NoServer;
 
 /// What dyno must make of a fault.
 #[derive(Clone, Copy, PartialEq)]
@@ -150,7 +153,7 @@ impl Bench {
         let text = format!(
             "target: {}\nworkload: {{ycsb: {{workload: a, records: {LOADED}, properties: {{insertproportion: 1, \
              readproportion: 0, updateproportion: 0}}}}}}\nclient: {{workers: 2}}\n\
-             phases: {{measure: {{duration: 3s, warmup: 0s, users: 8, rate: '1000', timeout: 1s}}}}\n\
+             phases: {{measure: {{duration: 5s, warmup: 0s, users: 8, rate: '1000', timeout: 1s}}}}\n\
              monitors: {{interval: 200ms, prometheus: {{x: 'http://127.0.0.1:{port}/metrics'}}}}\n",
             server.uri()
         );
@@ -195,9 +198,15 @@ impl Bench {
 
 /// A fault at a share of the measured phase, and all questions; operations that were done.
 fn round(case: &(&str, &str, Act, Must), share: f64) -> Option<u64> {
+    // On a host that stands still for seconds the load may be over before anything is done to it.
+    (0..5).find_map(|_| disturbed(case, share).transpose()).expect("the load was over five times").ok()
+}
+
+/// The same; nothing if the load was over first, an error if there is no server.
+fn disturbed(case: &(&str, &str, Act, Must), share: f64) -> Result<Option<u64>, NoServer> {
     let (component, fault, act, must) = case;
     let name = format!("{component}: {fault}, after {share:.2} of the phase");
-    let mut bench = Bench::start()?;
+    let mut bench = Bench::start().ok_or(NoServer)?;
     let end = Instant::now() + PATIENCE;
     while !bench.begun() {
         let early = bench.child.try_wait().unwrap();
@@ -206,7 +215,10 @@ fn round(case: &(&str, &str, Act, Must), share: f64) -> Option<u64> {
     }
     std::thread::sleep(Duration::from_secs_f64(0.2 + 2.0 * share));
     let workers = bench.workers();
-    assert_eq!(workers.len(), 2, "{name}");
+    if workers.len() != 2 {
+        bench.ended();
+        return Ok(None);
+    }
     act(&mut bench);
     let code = bench.ended();
     match must {
@@ -226,10 +238,10 @@ fn round(case: &(&str, &str, Act, Must), share: f64) -> Option<u64> {
         std::thread::sleep(Duration::from_millis(20));
     }
     if bench.dyno.path(RUN).join("run.json").is_file() {
-        Some(counted(&mut bench, &name, *must))
+        Ok(Some(counted(&mut bench, &name, *must)))
     } else {
         assert!(*component == "run directory", "{name}: there is no record");
-        Some(0)
+        Ok(Some(0))
     }
 }
 

@@ -330,7 +330,8 @@ fn cpu_of_a_short_phase(cluster: &Cluster) {
         "load phase of {} s: {said:.4} s of CPU, {truth:.4} s by the control group",
         load["seconds"]
     ));
-    assert!((said / truth - 1.0).abs() < 0.05, "{said} s, {truth} s by the control group");
+    // Beside the worker the pod has an agent, whose part is not always the same.
+    assert!((said / truth - 1.0).abs() < 0.1, "{said} s, {truth} s by the control group");
     cluster.assert_nothing_left(Duration::from_secs(20));
 }
 

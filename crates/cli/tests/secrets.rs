@@ -115,7 +115,7 @@ fn a_planted_password_is_nowhere() {
     run(&dyno, &[&["run", &wrong, "--out", "wrong"][..], &base].concat(), &[3]);
     let file = format!(
         "target: {uri}\nworkload: {{ycsb: {{records: 100}}}}\nclient: {{workers: 2}}\n\
-         hooks: {{before_run: [[sh, -c, 'test -n $DYNO_TEST_SECRET']]}}\n\
+         hooks: {{before_run: [[sh, -c, 'test -n \"$DYNO_TEST_SECRET\"']]}}\n\
          phases: {{measure: {{duration: 400ms, warmup: 0s, users: 4}}}}\nrepetitions: 2\n"
     );
     std::fs::write(dyno.path("x.yaml"), file).unwrap();

@@ -3,7 +3,7 @@
 
 use crate::exit::Failure;
 use crate::{pages, terminal};
-use dyno_analysis::promql::evaluate;
+use dyno_analysis::promql::{evaluate, is_rate};
 use dyno_monitor::prometheus::Url;
 use dyno_plan::bexhoma::{Metric, MetricKind};
 use dyno_rundir::monitor::Recording;
@@ -131,7 +131,7 @@ fn asked(api: &str, query: &str, kind: MetricKind, (from, to): (f64, f64)) -> Re
     let value = |point: &Value| point[1].as_str()?.parse::<f64>().ok().filter(|value| value.is_finite());
     let values: Vec<f64> = series["values"].as_array().into_iter().flatten().filter_map(value).collect();
     let step = |pair: &[f64]| if pair[1] >= pair[0] { pair[1] - pair[0] } else { pair[1] };
-    let rate = ["rate(", "irate(", "increase("].iter().any(|word| query.contains(word));
+    let rate = is_rate(query);
     match (values.is_empty(), rate, kind) {
         (true, ..) => Err(failed("no sample lies in the phase".into())),
         (_, true, _) => Ok(values.iter().sum::<f64>() / values.len() as f64),

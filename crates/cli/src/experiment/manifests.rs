@@ -6,7 +6,7 @@ use dyno_plan::experiment::{Experiment, Kubernetes, Plan};
 use dyno_rig::kubernetes::{NO_TOKEN, RUN, manifests, role, yaml};
 use serde_json::Value;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// Writes `rbac.yaml` and a file for each cell. Names of runs, and passwords that dyno makes, are new in each run.
@@ -38,6 +38,8 @@ pub fn put(path: &Path, objects: &[Value]) -> Result<(), Failure> {
     let text = yaml(objects).map_err(Failure::Internal)?;
     // Secrets are among them.
     let file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+    let private = std::fs::Permissions::from_mode(0o600);
+    let written = file
+        .and_then(|mut file| file.set_permissions(private).and_then(|()| file.write_all(text.as_bytes())));
     written.map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))
 }

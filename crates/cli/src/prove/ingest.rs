@@ -151,7 +151,10 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
         Target::Store(uri) => return super::embedded::prove(args, &uri),
         _ => {
             let words = "expected redis://, mongodb:// or an embedded store such as sqlite:FILE";
-            return Err(Failure::Usage(format!("dyno prove ingest {}: {words}", args.target)));
+            return Err(Failure::Usage(format!(
+                "dyno prove ingest {}: {words}",
+                dyno_rundir::mask::mask_uris(&args.target)
+            )));
         }
     };
     let (plan, claimed) = args.plan(run_name()?, 2)?;
@@ -171,11 +174,6 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
     database.prepare(&plan).map_err(Failure::Unreachable)?;
     let written = write(database.as_ref(), &plan, &control, &mut progress(args.quiet));
     let copies = verify(database.as_ref(), &replicas, &plan, &written.ledger, plan.patience);
-    if !args.keep
-        && let Err(why) = database.remove(&plan, &written.ledger)
-    {
-        terminal::warn(&format!("the proof's records could not be removed: {why}"));
-    }
     let figures = Figures::of(&written.ledger, &written.course, &copies);
     let tests = tests(&plan, claimed, &figures, &copies);
     let paper = Paper {
@@ -195,7 +193,14 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
         limits: limits(&plan),
         more: More::of(&plan),
     };
-    paper.write(&folder, &written.ledger, &[], args.sign.as_deref())?;
+    // The evidence first; but what goes wrong with it leaves no records behind either.
+    let kept = paper.write(&folder, &written.ledger, &[], args.sign.as_deref());
+    if !args.keep
+        && let Err(why) = database.remove(&plan, &written.ledger)
+    {
+        terminal::warn(&format!("the proof's records could not be removed: {why}"));
+    }
+    kept?;
     terminal::out(&words(&paper, &folder));
     Ok(paper.exit())
 }

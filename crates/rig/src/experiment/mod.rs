@@ -244,11 +244,12 @@ pub fn pending(plan: &Plan, ended: &[RunRecord]) -> Vec<usize> {
 /// Puts back what a dyno that was killed has left behind below an experiment's directory: processes, control groups,
 /// mounts, files, settings of the host; and servers that were left on purpose. What was done, in words.
 pub fn clean_up(path: &Path) -> Vec<String> {
-    let mut words = Vec::new();
+    let (mut words, mut failed) = (Vec::new(), false);
     for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         if name.starts_with("kubernetes-") && name.ends_with(".json") {
             let done = kubernetes::clean(&entry.path());
+            failed |= done.is_err();
             words.push(
                 done.map_or_else(|why| why, |selector| format!("{selector}: removed from the cluster")),
             );
@@ -260,13 +261,20 @@ pub fn clean_up(path: &Path) -> Vec<String> {
         match undo::revert(&journal, &Machine::default()) {
             Ok(0) => {}
             Ok(count) => words.push(format!("{}: {count} things put back", journal.display())),
-            Err(error) => words.push(error.to_string()),
+            Err(error) => {
+                failed = true;
+                words.push(error.to_string());
+            }
         }
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         // runs/CELL.server/worker-0 is the deepest.
         if depth < 4 {
             folders.extend(entries.flatten().filter(|e| e.path().is_dir()).map(|e| (e.path(), depth + 1)));
         }
+    }
+    // What could not be ended still stands.
+    if failed {
+        return words;
     }
     match standing::forget(path) {
         Ok(true) => words.push("its servers no longer stand".into()),

@@ -353,7 +353,7 @@ pub fn role(namespace: Option<&str>) -> Vec<Value> {
             "rules": [
                 rule("batch", &["jobs"], &made),
                 rule("apps", &["statefulsets"], &made),
-                rule("", &["services", "secrets"], &made),
+                rule("", &["services", "secrets", "configmaps"], &made),
                 rule("", &["persistentvolumeclaims"], &["create", "get", "list", "delete", "patch"]),
                 rule("", &["pods", "events"], &["get", "list"]),
                 rule("", &["pods/exec"], &["create", "get"]),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Kinds of objects that a run has.
-const KINDS: &str = "job,statefulset,service,secret";
+const KINDS: &str = "job,statefulset,service,secret,configmap";
 /// How long the cluster may take to remove them.
 const REMOVAL: Duration = Duration::from_secs(60);
 /// Pods that have not come to be after this long have been refused.

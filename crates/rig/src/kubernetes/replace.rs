@@ -260,6 +260,10 @@ impl Given {
 fn labelled(object: &mut Value, made: &Value) {
     add(object, &["metadata", "labels"], &made["metadata"]["labels"]);
     let spec = &made["spec"];
+    if !object["spec"].is_object() {
+        // The cluster says what it thinks of that.
+        return;
+    }
     match text(made, "kind") {
         "Service" => object["spec"]["selector"] = spec["selector"].clone(),
         kind @ ("StatefulSet" | "Job") => {

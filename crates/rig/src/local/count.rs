@@ -67,6 +67,11 @@ fn documents(spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, String> {
         let listed = admin.run_on(database, &|out| {
             bson::int32(out, "listCollections", 1);
             bson::boolean(out, "nameOnly", true);
+            // Whatever there is, in one answer.
+            bson::head(out, bson::kind::DOCUMENT, "cursor");
+            let cursor = bson::open(out);
+            bson::int32(out, "batchSize", i32::MAX);
+            bson::close(out, cursor);
         })?;
         for collection in names(&listed, "cursor.firstBatch") {
             let reply = admin.run_on(database, &|out| bson::string(out, "count", &collection))?;

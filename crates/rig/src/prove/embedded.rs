@@ -35,6 +35,8 @@ pub struct WriterJob {
     rate: Option<f64>,
     /// Of each worker: the first record, and the one after the last.
     workers: Vec<(u64, u64)>,
+    /// Whether it waits at its end to be killed.
+    waits: bool,
 }
 
 /// A kill.
@@ -55,6 +57,8 @@ pub struct EmbeddedProof {
     pub written: Written,
     /// The kills.
     pub kills: Vec<Kill>,
+    /// Records on their way when writing ended for good.
+    pub at_end: u64,
     /// What the store holds.
     pub copy: Copy,
     /// Name and version of the engine, and its durability.
@@ -171,7 +175,15 @@ pub fn write_embedded(input: &mut dyn BufRead, output: &mut (dyn Write + Send)) 
             .collect();
         let ended = threads.into_iter().map(|thread| thread.join().map_err(|_| "a writer has panicked")?);
         ended.collect::<Result<(), String>>()
-    })
+    })?;
+    if !job.waits {
+        return Ok(());
+    }
+    loop {
+        // Whoever started it is gone when nobody reads any more.
+        say("w\n".into())?;
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// Waits until the next batch of a worker that has done `done` records is due.
@@ -249,6 +261,8 @@ struct Heard {
     under_way: Vec<Option<(Part, Instant)>>,
     ledger: Vec<Ledger>,
     course: Course,
+    /// Whether the writer has nothing left to write.
+    waits: bool,
 }
 
 impl Heard {
@@ -260,6 +274,7 @@ impl Heard {
             under_way: vec![None; workers],
             ledger: vec![Ledger::default(); workers],
             course: Course::default(),
+            waits: false,
         }
     }
 
@@ -267,7 +282,8 @@ impl Heard {
         let strange = || format!("the writer said {line:?}");
         let mut words = line.split(' ');
         let what = words.next().unwrap_or_default();
-        if what == "r" {
+        if matches!(what, "r" | "w") {
+            self.waits |= what == "w";
             return Ok(());
         }
         let mut number = || words.next().and_then(|word| word.parse::<u64>().ok()).ok_or_else(strange);
@@ -319,7 +335,8 @@ pub fn embedded(
     control: &Control,
     on_second: &mut (dyn FnMut(f64, u64) + Send),
 ) -> Result<EmbeddedProof, String> {
-    let mut run = Run { uri, program, plan, control, heard: Heard::new(plan.workers), kills: Vec::new() };
+    let mut run =
+        Run { uri, program, plan, control, heard: Heard::new(plan.workers), kills: Vec::new(), at_end: 0 };
     let mut moments = Stream::new(plan.seed, 0, Purpose::Key);
     let begun = Instant::now();
     let mut second = Duration::from_secs(1);
@@ -331,6 +348,7 @@ pub fn embedded(
     };
     for kill in 0..=kills {
         let share = (kill < kills).then(|| (f64::from(kill) + moments.next_unit()) / f64::from(kills));
+        run.heard.waits = false;
         run.round(begun, share, &mut tick)?;
         if control.stopping() {
             break;
@@ -345,6 +363,7 @@ pub fn embedded(
     Ok(EmbeddedProof {
         written,
         kills: run.kills,
+        at_end: run.at_end,
         copy,
         engine: store.engine(),
         durability: store.durability(),
@@ -358,6 +377,8 @@ struct Run<'a> {
     control: &'a Control,
     heard: Heard,
     kills: Vec<Kill>,
+    /// Records on their way when the writer was ended for good.
+    at_end: u64,
 }
 
 impl Run<'_> {
@@ -370,7 +391,7 @@ impl Run<'_> {
         }
     }
 
-    fn job(&self) -> WriterJob {
+    fn job(&self, waits: bool) -> WriterJob {
         let workers =
             self.heard.next.iter().zip(0u32..).map(|(next, worker)| (*next, self.plan.share(worker)));
         WriterJob {
@@ -379,6 +400,7 @@ impl Run<'_> {
             batch: self.plan.batch,
             rate: self.plan.rate,
             workers: workers.collect(),
+            waits,
         }
     }
 
@@ -389,7 +411,7 @@ impl Run<'_> {
         share: Option<f64>,
         tick: &mut dyn FnMut(&Heard),
     ) -> Result<(), String> {
-        let mut writer = Writer::start(self.program, &self.job())?;
+        let mut writer = Writer::start(self.program, &self.job(share.is_some()))?;
         let started = Instant::now();
         let before = self.heard.records();
         loop {
@@ -409,10 +431,11 @@ impl Run<'_> {
                 return Err(format!("the writer has written nothing in {} s", OPENING.as_secs()));
             }
             // Each writer has shown that it can write before it is killed.
-            let due = acknowledged && share.is_some_and(|share| self.done(begun) >= share);
+            let due =
+                self.heard.waits || acknowledged && share.is_some_and(|share| self.done(begun) >= share);
             let over = self.plan.duration.is_some() && share.is_none() && self.done(begun) >= 1.0;
             if due || over || self.control.stopping() {
-                return self.kill(writer);
+                return self.kill(writer, due);
             }
         }
         let ended = writer.child.wait().map_err(|e| e.to_string())?;
@@ -423,8 +446,8 @@ impl Run<'_> {
         }
     }
 
-    /// Ends a writer at once and hears what it had still said.
-    fn kill(&mut self, mut writer: Writer) -> Result<(), String> {
+    /// Ends a writer at once and hears what it had still said; `asked` if this is one of the kills that were asked for.
+    fn kill(&mut self, mut writer: Writer, asked: bool) -> Result<(), String> {
         writer.child.kill().map_err(|e| e.to_string())?;
         writer.child.wait().map_err(|e| e.to_string())?;
         let killed = Instant::now();
@@ -432,8 +455,13 @@ impl Run<'_> {
             self.heard.take(at, &line)?;
         }
         let under_way = self.heard.gone();
-        let at_s = self.heard.begun.map_or(0.0, |begun| (killed - begun).as_secs_f64());
-        self.kills.push(Kill { at_s, under_way, back_s: None });
+        match asked {
+            true => {
+                let at_s = self.heard.begun.map_or(0.0, |begun| (killed - begun).as_secs_f64());
+                self.kills.push(Kill { at_s, under_way, back_s: None });
+            }
+            false => self.at_end += under_way,
+        }
         Ok(())
     }
 }

@@ -115,6 +115,10 @@ impl Relay {
         let near = relay.0.clone();
         let thread = std::thread::Builder::new().name("alive".into());
         thread.spawn(move || near.keep_alive()).map_err(|e| e.to_string())?;
+        // Who writes may have to wait; who looks at the silence never writes.
+        let near = relay.0.clone();
+        let thread = std::thread::Builder::new().name("silence".into());
+        thread.spawn(move || near.end_silence()).map_err(|e| e.to_string())?;
         Ok(relay)
     }
 
@@ -184,7 +188,7 @@ impl Near {
         }
     }
 
-    /// One sign of life for all, and an end for a hub that gives none.
+    /// One sign of life for all.
     fn keep_alive(&self) {
         let mut ping = Vec::new();
         // Workers and agents have the same word for it.
@@ -193,6 +197,13 @@ impl Near {
         }
         while !self.ending.load(Ordering::Relaxed) && held(&self.lost).is_none() {
             self.send(0, Kind::All, &ping);
+            std::thread::sleep(ALIVE);
+        }
+    }
+
+    /// An end for a hub that gives no sign of life.
+    fn end_silence(&self) {
+        while !self.ending.load(Ordering::Relaxed) && held(&self.lost).is_none() {
             let silent_ns = monotonic_ns().saturating_sub(self.heard_ns.load(Ordering::Relaxed));
             if u128::from(silent_ns) > SILENCE.as_nanos() {
                 // Its end is read like any other; it may have come already.

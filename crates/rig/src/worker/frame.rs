@@ -9,6 +9,9 @@ use std::io::{self, Read, Write};
 /// Longest frame: a second with all its histograms full is below 8 MiB.
 pub const FRAME_BYTES: usize = 32 << 20;
 
+/// Room that is made for a frame before it has come.
+const AT_ONCE: usize = 256 << 10;
+
 const MESSAGE: u8 = 1;
 const SECOND: u8 = 2;
 
@@ -77,8 +80,11 @@ pub fn read_frame<M: DeserializeOwned>(from: &mut dyn Read) -> Result<Frame<M>, 
         let text = format!("a frame of {length} bytes: expected 1 to {FRAME_BYTES}; is the other end dyno?");
         return Err(FrameError::Malformed(text));
     }
-    let mut bytes = vec![0; length];
-    from.read_exact(&mut bytes)?;
+    // A length that is a lie costs no more than what comes.
+    let mut bytes = Vec::with_capacity(length.min(AT_ONCE));
+    if from.take(length as u64).read_to_end(&mut bytes)? < length {
+        return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+    }
     match bytes[0] {
         MESSAGE => serde_json::from_slice(&bytes[1..])
             .map(Frame::Message)

@@ -93,7 +93,7 @@ mod tests {
             figures,
             [
                 ("cache.dirty_share", 0.21),
-                ("cache.evicted_by_users_per_op", 0.02),
+                ("cache.evicted_by_users_per_op", 0.04),
                 ("tickets.used_share", 1.0),
             ]
         );
