@@ -46,7 +46,7 @@ fn wrong_usage_is_explained() {
         (&["wsf", "gatd"], "gated"),
         (&["wsf", "gated", "--set", "THREDS=1"], "THREADS"),
         (&["wsf", "gated", "--set", "THREADS=1 2 ...9"], "3 or more"),
-        (&["wsf", "gated", "--backend", "kubernetes"], "not offered"),
+        (&["wsf", "gated", "--backend", "swarm"], "swarm"),
         (&["wsf", "-R", "nothing", "--dry-run"], "no test matches"),
         (&["wsf", "-R", "(", "--dry-run"], "regular expression"),
         (&["wsf", "30write60read10insert", "--dry-run"], "sum to 1.1"),

@@ -485,12 +485,8 @@ fn look(uri: &str, store: &dyn Store, layout: &Layout, ledger: &Ledger) -> Resul
         for number in range.from..range.to {
             let found = read(range.worker, number, None)?;
             let value = found.is_some_and(|right| right).then(|| records.value(range.worker, number));
-            look.record(
-                records.key(range.worker, number),
-                range.status,
-                found,
-                value.as_deref().unwrap_or_default(),
-            );
+            let (key, value) = (records.key(range.worker, number), value.unwrap_or_default());
+            look.record(key, range.status, found, &value);
             for index in 0..records.indexes {
                 look.copy.indexed[index] += u64::from(read(range.worker, number, Some(index))? == Some(true));
             }

@@ -196,7 +196,9 @@ mod tests {
         let ssh = SshHost::new(&host, Some(Path::new("conf"))).unwrap();
         let command = ssh.command(&["a b", "$HOME"]);
         let words: Vec<&str> = command.get_args().map(|word| word.to_str().unwrap()).collect();
-        assert_eq!(&words[..8], ["-F", "conf", "-p", "2222", "-l", "root", "-o", "ProxyCommand=nc %h %p"]);
+        assert_eq!(words[..OPTIONS.len()], OPTIONS);
+        let own = &words[OPTIONS.len()..][..8];
+        assert_eq!(own, ["-F", "conf", "-p", "2222", "-l", "root", "-o", "ProxyCommand=nc %h %p"]);
         assert_eq!(&words[words.len() - 3..], ["--", "10.0.0.1", "'a b' '$HOME'"]);
         let evil = Host { name: "-oProxyCommand=reboot".into(), ..Host::default() };
         assert!(SshHost::new(&evil, None).is_err());
