@@ -4,7 +4,7 @@
 CARGO ?= cargo
 DYNO := $(or $(CARGO_TARGET_DIR),target)/release/dyno
 
-.PHONY: demo test test-all bench lint build install worker kubernetes fuzz chaos deb
+.PHONY: demo test test-all bench lint build install worker kubernetes fuzz chaos soak deb audit
 
 build:
 	$(CARGO) build --release --locked -p dyno-cli
@@ -31,6 +31,7 @@ test:
 # MongoDB driver, the Python package with its notebook, the reports in a browser, and the diagnosis against seeded truth.
 # `make kubernetes` builds a cluster once (20 CPU minutes); then its tests are part of `make test`.
 test-all: test
+	@scripts/advisories.sh
 	@scripts/test-all.sh
 	@scripts/test-official.sh
 	@scripts/test-python.sh
@@ -51,6 +52,10 @@ worker:
 	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked -p dyno-cli --target $(HOST_TARGET)
 	strip -o $(dir $(DYNO))dyno-worker-$(shell uname -m) $(or $(CARGO_TARGET_DIR),target)/$(HOST_TARGET)/release/dyno
 
+# Known weaknesses of dependencies, where RustSec's database can be reached. Licences are a test of `make test`.
+audit:
+	scripts/advisories.sh
+
 # A Debian package with manual pages and completions.
 deb: build
 	scripts/deb.sh
@@ -58,6 +63,10 @@ deb: build
 # dyno itself under fault, ROUNDS times each.
 chaos:
 	ROUNDS=$(ROUNDS) scripts/chaos.sh
+
+# dyno itself under load for MINUTES: flat memory and descriptors.
+soak:
+	MINUTES=$(MINUTES) scripts/soak.sh
 
 # Decoders and parsers under cargo-fuzz, MINUTES each (needs a nightly Rust).
 fuzz:

@@ -20,3 +20,4 @@ pub use monitored::{is_summarised, monitored};
 pub use summarise::{PhaseFacts, latency, phase};
 pub use thresholds::{BadThreshold, Condition};
 pub use verdict::{Evidence, Further, users_by_littles_law, verdict};
+pub use verdict_further::load_failed;

@@ -59,6 +59,8 @@ pub struct Further {
     pub failed_in_faults: u64,
     /// Faults that were asked for and did not come, in words.
     pub not_carried_out: Vec<String>,
+    /// Operations of the run's load that failed, and all of them.
+    pub load_failed: Option<(u64, u64)>,
 }
 
 pub(crate) struct Checks {
@@ -83,6 +85,7 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
     checks.check("workers", workers(e));
     checks.check("samples", samples(e));
     checks.check("errors", errors(e));
+    checks.check("found", found(e));
     checks.check("drops", drops(e));
     checks.check("offered_rate", offered_rate(e));
     if !too_short(e) {
@@ -146,7 +149,7 @@ fn samples(e: &Evidence<'_>) -> Option<(Trust, String)> {
         (
             Trust::Suspect,
             format!(
-                "only {} operations in {:.2} s: too short for percentiles; give --duration 30s or more",
+                "only {} operations in {:.2} s: too short for percentiles; let it run for 30 s or more",
                 e.totals.ok(),
                 e.phase.seconds
             ),
@@ -175,6 +178,23 @@ fn errors(e: &Evidence<'_>) -> Option<(Trust, String)> {
         worst.name()
     );
     Some((if share > 0.05 { Trust::Invalid } else { Trust::Suspect }, text))
+}
+
+/// Steps of transactions that have found nothing and have not failed them: a few race with other users, many mean other data.
+fn found(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let missed = |outcomes: &[u64; Outcome::COUNT]| outcomes[Outcome::NotFound as usize];
+    let all: u64 = e.totals.outcomes.iter().flatten().sum();
+    // What has failed its operation counts as the step and as the whole, and the check of errors has it.
+    let missed =
+        e.totals.outcomes.iter().map(missed).sum::<u64>().saturating_sub(2 * missed(&e.totals.ended));
+    let share = missed as f64 / all.max(1) as f64;
+    (share > 0.05).then(|| {
+        let share = share * 100.0;
+        let text = format!(
+            "{missed} requests within transactions ({share:.1} %) found nothing: are the data those that the run expects?"
+        );
+        (Trust::Suspect, text)
+    })
 }
 
 fn drops(e: &Evidence<'_>) -> Option<(Trust, String)> {

@@ -2,7 +2,8 @@
 
 use crate::series::{Label, Stability, stability};
 use crate::verdict::{Checks, Evidence};
-use dyno_rundir::schema::Trust;
+use dyno_rundir::schema::{Phase, Trust};
+use dyno_types::Outcome;
 use dyno_types::units::Bytes;
 
 /// Seconds that a judgement of levels needs.
@@ -26,6 +27,7 @@ pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
         checks.check("drift", drift(found));
         checks.check("stalls", stalls(found));
     }
+    checks.check("load", load(e));
     checks.check("keys", keys(e));
     checks.check("mix", mix(e));
     checks.check("cache", cache(e));
@@ -57,6 +59,23 @@ fn not_carried_out(e: &Evidence<'_>) -> Option<(Trust, String)> {
     let more = e.further.not_carried_out.len() - 1;
     let others = if more > 0 { format!(" (and {more} more)") } else { String::new() };
     Some((Trust::Suspect, format!("a fault that was asked for did not come: {first}{others}")))
+}
+
+/// Operations of the load before the phase `measured` that failed, and all of them.
+pub fn load_failed(phases: &[Phase], measured: &Phase) -> Option<(u64, u64)> {
+    let load = phases.iter().find(|phase| phase.name == "load" && phase.name != measured.name)?;
+    let all: u64 = load.outcomes.values().sum();
+    Some((all - load.outcomes.get(Outcome::Ok.name()).copied().unwrap_or(0).min(all), all))
+}
+
+fn load(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let (failed, all) = e.further.load_failed.filter(|(failed, _)| *failed > 0)?;
+    let share = failed as f64 / all.max(1) as f64;
+    let text = format!(
+        "{failed} of {all} operations of the load ({:.3} %) failed: the data are not those that were asked for",
+        share * 100.0
+    );
+    Some((if share > 0.05 { Trust::Invalid } else { Trust::Suspect }, text))
 }
 
 fn level(found: &Stability) -> Option<(Trust, String)> {

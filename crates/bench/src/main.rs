@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
 mod children;
+mod documents;
 mod floor;
 mod mongo;
 mod official;
@@ -50,6 +51,11 @@ fn main() -> Result<()> {
     }
     if pairs > 0 {
         mongo::row(&bench, pairs)?;
+    }
+    // `dyno-bench 0 documents`: these rows alone.
+    documents::rows(&bench)?;
+    if arguments.get(1).map(String::as_str) == Some("documents") {
+        return Ok(());
     }
     promises::load(&bench)?;
     promises::open_loop(&bench)?;

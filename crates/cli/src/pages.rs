@@ -33,7 +33,7 @@ impl Material {
                  not known"
                     .into(),
             );
-            dir.summary = Some(crate::report::rebuild(&dir, recording.as_ref()));
+            dir.summary = Some(dyno_report::rebuilt::rebuild(&dir, recording.as_ref()));
         }
         Ok(Material { dir, recording, notes })
     }

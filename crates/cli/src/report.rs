@@ -7,12 +7,11 @@ use crate::pages::{self, Material};
 use crate::{price, terminal};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use dyno_analysis::{Condition, Evidence, PhaseFacts, monitored, phase, verdict};
 use dyno_record::Totals;
 use dyno_report::html::experiment_page;
+use dyno_report::rebuilt::{assemble, summarise};
 use dyno_report::summary::{Style, text};
-use dyno_rundir::monitor::Recording;
-use dyno_rundir::schema::{Client, Phase, Status, Summary, Trust, VERSION, summary_schema};
+use dyno_rundir::schema::{Phase, Status, Summary, Trust, summary_schema};
 use dyno_rundir::{ExperimentDir, RunDir};
 use std::path::PathBuf;
 
@@ -125,6 +124,11 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
     if ExperimentDir::is_one(&args.dir) {
         return report_experiment(args, own, price);
     }
+    if !args.dir.join("run.json").exists() {
+        let words =
+            "neither run.json nor experiment.json is in it: name the directory of a run or of an experiment";
+        return Err(Failure::Usage(format!("{}: {words}", args.dir.display())));
+    }
     priced(args, matches!(own, Own::Text | Own::Html))?;
     let run = Material::read(&args.dir)?;
     let Some(summary) = run.summary() else {
@@ -170,80 +174,6 @@ fn report_experiment(args: &ReportArgs, own: Own, price: Option<f64>) -> Result<
     };
     pages::put(&made, args.out.as_deref())?;
     Ok(Exit::Ok)
-}
-
-/// The summary of a run that never wrote one: everything up to its last complete second.
-pub fn rebuild(dir: &RunDir, recording: Option<&Recording>) -> Summary {
-    let mut phases: Vec<(Phase, &Totals)> = dir
-        .phases
-        .iter()
-        .map(|p| (summarise(&p.name, p.seconds as f64, dir.run.metrics.get(&p.name), &p.totals), &p.totals))
-        .collect();
-    if let Some(recording) = recording {
-        for ((phase, _), recorded) in phases.iter_mut().zip(&dir.phases) {
-            // Without readable events there is no window to cut.
-            if let Ok(Some((from_ms, to_ms))) = dir.edges(recorded) {
-                phase.monitor = Some(monitored(recording, from_ms, to_ms));
-            }
-        }
-    }
-    let title = dir.run.settings.iter().find(|s| s.key == "title").map_or("run", |s| s.value.as_str());
-    let status = match dir.run.status {
-        ended @ (Status::Failed | Status::Interrupted) => ended,
-        Status::Running | Status::Complete => Status::Running,
-    };
-    assemble(dir, title.to_owned(), status, &phases, &[])
-}
-
-fn summarise(name: &str, seconds: f64, metrics: Option<&Vec<String>>, totals: &Totals) -> Phase {
-    let facts = PhaseFacts {
-        name: name.to_owned(),
-        seconds,
-        client: Client { pinned: true, ..Client::default() },
-        ..PhaseFacts::default()
-    };
-    phase(facts, metrics.map_or(&[], Vec::as_slice), totals)
-}
-
-fn assemble(
-    dir: &RunDir,
-    title: String,
-    status: Status,
-    phases: &[(Phase, &Totals)],
-    conditions: &[Condition],
-) -> Summary {
-    let measured = phases.iter().find(|(p, _)| p.name == "measure").or(phases.last());
-    let verdict = match measured {
-        Some((phase, totals)) => verdict(&Evidence {
-            phase,
-            totals,
-            think_ns: None,
-            wire: false,
-            clock_ns: dir.environment.clock_ns,
-            interrupted: status != Status::Complete,
-            partial: status != Status::Complete,
-            lost: Vec::new(),
-            further: dyno_analysis::Further::default(),
-        }),
-        None => {
-            dyno_rundir::schema::Verdict { trust: Trust::Invalid, reasons: Vec::new(), checks: Vec::new() }
-        }
-    };
-    Summary {
-        version: VERSION,
-        dyno: dir.run.dyno.clone(),
-        status,
-        target: dir.run.target.clone(),
-        database: dir.run.database.clone(),
-        started: dir.run.started.clone(),
-        title,
-        thresholds: measured.map_or(Vec::new(), |(p, _)| conditions.iter().map(|c| c.evaluate(p)).collect()),
-        verdict,
-        phases: phases.iter().map(|(p, _)| p.clone()).collect(),
-        faults: Vec::new(),
-        pairs: Vec::new(),
-        collections: Default::default(),
-    }
 }
 
 /// `dyno merge DIR...`: histograms and counters add up; percentiles are computed once, from the sums. The runs are
@@ -295,7 +225,7 @@ pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
         .iter()
         .map(|(name, metrics, seconds, totals)| (summarise(name, *seconds, Some(metrics), totals), totals))
         .collect();
-    let summary = assemble(first, format!("{} runs merged", dirs.len()), Status::Complete, &phases, &[]);
+    let summary = assemble(first, format!("{} runs merged", dirs.len()), Status::Complete, &phases);
     show(&summary, args.json)?;
     Ok(exit_of(&summary))
 }

@@ -110,7 +110,10 @@ fn contexts_are_those_of_the_file() {
         "{}",
         stderr(&unknown)
     );
-    assert_exit(&dry("--cluster-config other.config -cx lab"), &[0]);
+    let known = dry("--cluster-config other.config -cx lab");
+    assert_exit(&known, &[0]);
+    assert!(stdout(&known).contains("\n  context: \"lab\""), "{}", stdout(&known));
+    assert!(stdout(&known).contains("# --set kubernetes.namespace=bench\n"), "{}", stdout(&known));
     let absent = dry("--cluster-config absent.config");
     assert_exit(&absent, &[2]);
     assert!(stderr(&absent).contains("absent.config: "), "{}", stderr(&absent));

@@ -169,15 +169,7 @@ impl Bench {
 
     /// Processes whose parent is dyno.
     fn workers(&self) -> Vec<u32> {
-        let own = self.child.id().to_string();
-        let pids = std::fs::read_dir("/proc").unwrap().flatten();
-        let child = |pid: &u32| {
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            let parent = stat.rfind(')').and_then(|at| stat[at + 2..].split(' ').nth(1).map(str::to_owned));
-            let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            parent.as_deref() == Some(&own) && words.contains("worker")
-        };
-        pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(child).collect()
+        common::workers(self.child.id())
     }
 
     /// Waits for dyno's end; its exit code.

@@ -96,6 +96,30 @@ fn experiments_are_compared_cell_by_cell_and_level_by_level() {
 }
 
 #[test]
+fn the_first_level_is_the_baseline_whatever_was_run_first() {
+    let dyno = Dyno::new();
+    let text = "target: \"sim:?service=100us\"\nworkload: {ycsb: {workload: c, records: 100}}\n\
+                phases: {load: {when: never}, measure: {operations: 500}}\nfactors: {rate: [1000, 2000, 4000]}\n\
+                repetitions: 3\nseed: 3\n";
+    std::fs::write(dyno.path("x.yaml"), text).unwrap();
+    assert_exit(&dyno.run(&["run", "x.yaml", "--out", "x", "--quiet"]), &[0]);
+    let journal = std::fs::read_to_string(dyno.path("x/journal.jsonl")).unwrap();
+    let first = journal.lines().find(|line| line.contains("\"ended\"")).unwrap();
+    assert!(!first.contains("\"cell\":1,"), "the seed must let another cell be first: {first}");
+    let found = dyno.run(&["compare", "x", "--by", "rate", "--json"]);
+    let found: Value = serde_json::from_str(&stdout(&found)).unwrap();
+    let pairs: Vec<String> =
+        found.as_array().unwrap().iter().map(|p| format!("{}, {}", p["first"], p["second"])).collect();
+    assert_eq!(pairs, ["\"x rate=1000\", \"x rate=2000\"", "\"x rate=1000\", \"x rate=4000\""]);
+    let explained = dyno.run(&["explain", "x", "--json"]);
+    let explained: Value = serde_json::from_str(&stdout(&explained)).unwrap();
+    let dirs: Vec<&str> =
+        explained["runs"].as_array().unwrap().iter().map(|run| run["dir"].as_str().unwrap()).collect();
+    assert_eq!(dirs.len(), 9);
+    assert!(dirs.is_sorted(), "{dirs:?}");
+}
+
+#[test]
 fn a_history_dates_a_regression() {
     let dyno = Dyno::new();
     runs(&dyno, "h", 100, 1..9);
@@ -109,6 +133,14 @@ fn a_history_dates_a_regression() {
     assert!(steps[0]["first_run"].as_str().unwrap().ends_with("009"), "{found}");
     assert!(stdout(&dyno.run(&["history", "h", "--figure", "p99(read)"])).contains("16 runs"));
     assert_exit(&dyno.run(&["history", "h", "--figure", "p99("]), &[2]);
+    // A figure that no run has is a mistake, not a history without changes.
+    let unknown = dyno.run(&["history", "h", "--figure", "p99(nope)", "--fail-on-worse"]);
+    assert_exit(&unknown, &[2]);
+    assert!(
+        stderr(&unknown).contains("no run has this figure; operations that were recorded: cleanup, read"),
+        "{}",
+        stderr(&unknown)
+    );
 }
 
 #[test]
@@ -129,9 +161,55 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
     }
     // A run that was cut off has no summary: it is left out, and said so.
     std::fs::remove_file(dyno.path("a/001/summary.json")).unwrap();
+    let run = std::fs::read_to_string(dyno.path("a/001/run.json")).unwrap();
+    assert!(run.contains("\"status\": \"complete\""), "{run}");
+    std::fs::write(dyno.path("a/001/run.json"), run.replace("\"complete\"", "\"running\"")).unwrap();
     let rest = dyno.run(&["compare", "a", "a/002"]);
     assert_exit(&rest, &[0]);
     assert!(stderr(&rest).contains("a/001 is left out"), "{}", stderr(&rest));
+}
+
+#[test]
+fn one_damaged_run_does_not_take_the_others_with_it() {
+    let dyno = Dyno::new();
+    let text = "target: \"sim:?service=100us\"\nworkload: {ycsb: {workload: c, records: 100}}\n\
+                phases: {load: {when: never}, measure: {duration: 3s}}\nfactors: {users: [1, 2]}\nrepetitions: 2\n";
+    std::fs::write(dyno.path("x.yaml"), text).unwrap();
+    assert_exit(&dyno.run(&["run", "x.yaml", "--out", "x", "--quiet"]), &[0]);
+    // A summary that was cut off is computed again; a run whose recording is gone is left out.
+    let (one, two) = ("x/runs/cell0001-rep01", "x/runs/cell0002-rep02");
+    let whole = std::fs::read_to_string(dyno.path(&format!("{one}/summary.json"))).unwrap();
+    std::fs::write(dyno.path(&format!("{one}/summary.json")), &whole[..whole.len() / 2]).unwrap();
+    std::fs::write(dyno.path(&format!("{two}/run.json")), "no JSON\n").unwrap();
+    for arguments in [
+        vec!["explain", "x"],
+        vec!["history", "x"],
+        vec!["compare", "x", "--by", "users"],
+        vec!["export", "x", "--format", "csv", "--table", "runs"],
+    ] {
+        let made = dyno.run(&arguments);
+        assert_exit(&made, &[0]);
+        let words = stderr(&made);
+        assert!(
+            words.contains("summary.json:") && words.contains("were computed from what was recorded"),
+            "{words}"
+        );
+        assert!(
+            words.contains("cell0002-rep02 is left out") && words.contains("run.json:1: is no JSON"),
+            "{words}"
+        );
+    }
+    let explained = dyno.run(&["explain", one, "--json"]);
+    assert_exit(&explained, &[0]);
+    let found: Value = serde_json::from_str(&stdout(&explained)).unwrap();
+    let throughput = found["runs"][0]["observed"]["throughput"].as_f64().unwrap();
+    assert!((throughput / 10_000.0 - 1.0).abs() < 0.03, "{found}");
+    // The same directory on both sides is no comparison.
+    let same = dyno.run(&["compare", "x", "x/../x"]);
+    assert!(stderr(&same).contains("is compared with itself"), "{}", stderr(&same));
+    let none = dyno.run(&["report", "x/runs"]);
+    assert_exit(&none, &[2]);
+    assert!(stderr(&none).contains("neither run.json nor experiment.json"), "{}", stderr(&none));
 }
 
 #[test]

@@ -159,3 +159,49 @@ fn the_published_schemas_are_current() {
         assert_eq!(published, current, "{}: out of date; {hint}", path.display());
     }
 }
+
+/// What stands between backticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn what_the_documentation_says_of_experiments_is_understood() {
+    let understood = |text: &str, place: &str| {
+        let planned = dyno_plan::experiment::plan(text, "x.yaml", &[]);
+        planned.unwrap_or_else(|error| panic!("{place}: {error}\n{text}"));
+    };
+    let mut blocks = 0;
+    for entry in std::fs::read_dir(root().join("docs")).unwrap().flatten() {
+        let path = entry.path();
+        if path.extension().is_none_or(|ending| ending != "md") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        for block in text.split("```yaml\n").skip(1) {
+            understood(block.split("```").next().unwrap(), &path.display().to_string());
+            blocks += 1;
+        }
+    }
+    assert!(blocks >= 5, "{blocks} blocks: the documentation has lost its examples");
+    let text = std::fs::read_to_string(root().join("docs/experiments.md")).unwrap();
+    // What is left to the reader is left out.
+    let short = |snippet: &str| snippet.replace(", ...", "").replace("[...]", "[]");
+    let searches = text.split("## Searches").nth(1).and_then(|rest| rest.split("## ").next()).unwrap();
+    let begins = |snippet: &&str| {
+        ["ladder:", "highest_rate:", "repeat_until:", "tune:"].iter().any(|b| snippet.starts_with(b))
+    };
+    let strategies: Vec<String> = quoted(searches).filter(begins).map(short).collect();
+    assert_eq!(strategies.len(), 4, "{strategies:?}");
+    for strategy in strategies {
+        understood(&format!("server: {{kind: redis}}\nstrategy:\n  {strategy}\n"), "Searches");
+    }
+    let factors = text.split("## Factors").nth(1).and_then(|rest| rest.split("## ").next()).unwrap();
+    let rows: Vec<&str> =
+        factors.lines().filter(|line| line.starts_with("| ") && line.contains('`')).collect();
+    assert!(rows.len() >= 6, "{rows:?}");
+    for row in rows {
+        let factor = short(quoted(row).next().unwrap());
+        understood(&format!("server: {{kind: redis}}\nfactors:\n  {factor}\n"), "Factors");
+    }
+}

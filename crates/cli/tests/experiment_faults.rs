@@ -196,8 +196,8 @@ fn a_quota_of_the_control_group_presses() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let text_of = "server: {kind: redis, stop_within: 5s}\nworkload: {ycsb: {workload: c, records: 1000}}\n\
-                   phases: {measure: {duration: 12s, warmup: 1s, users: 8, pipeline: 8}}\n\
-                   faults: [{kind: cpu_pressure, cpus: 0.02, at: 5s, for: 2s}]\n";
+                   phases: {measure: {duration: 12s, warmup: 1s, users: 8, rate: '4000'}}\n\
+                   faults: [{kind: cpu_pressure, cpus: 0.01, at: 5s, for: 2s}]\n";
     std::fs::write(here.join("x.yaml"), text_of).unwrap();
     let done = run_words(here);
     let refused = text(here, "o/journal.jsonl") + &String::from_utf8_lossy(&done.stderr);
@@ -207,8 +207,9 @@ fn a_quota_of_the_control_group_presses() {
         return common::skip_because("pressure on CPUs", "there is no leave for control groups");
     }
     let fault = &summary(here)["faults"][0];
-    assert_eq!(fault["fault"], "cpu_pressure to 0.02 cores on server");
-    assert!(figure(fault, "depth") > 0.5, "{fault:#}");
+    assert_eq!(fault["fault"], "cpu_pressure to 0.01 cores on server");
+    assert!(figure(fault, "depth") > 0.3, "{fault:#}");
+    // The host may be busy with others, too: a rate far below what it can do comes back on any.
     assert!(figure(fault, "recover_s") < 5.0, "{fault:#}");
 }
 
@@ -224,7 +225,7 @@ fn what_cannot_be_done_is_refused_with_its_line() {
     for (faults, words) in [
         ("- {kind: explode, at: 1s}\n", "explode"),
         ("- {kind: disk_full, at: 1s, for: 1s}\n", "expected server.data.image"),
-        ("- {kind: loss, at: 1s, for: 1s}\n", "network namespace"),
+        ("- {kind: loss, at: 1s, for: 1s}\n", "expected percent"),
         ("- {kind: pause, on: server 2, at: 1s, for: 1s}\n", "server 2: there are 1"),
     ] {
         let done = run(here, "", faults);

@@ -38,11 +38,30 @@ fn a_sweep_on_a_simulated_server_obeys_the_laws() {
 }
 
 #[test]
+fn levels_of_another_name_are_a_sweep_as_well() {
+    let dyno = Dyno::new();
+    // As the lab's presets have it: the factor is the test, and some of its levels are rates.
+    let text = "target: \"sim:?service=100us\"\nworkload: {ycsb: {workload: c, records: 100}}\n\
+                phases: {load: {when: never}, measure: {operations: 3000}}\nfactors:\n  size: [{label: a, records: 50}, \
+                {label: b, records: 60}]\n  test: [{label: r-10, rate: 10}, {label: u-1, users: 1}, {label: u-4, users: 4}]\n";
+    std::fs::write(dyno.path("lab.yaml"), text).unwrap();
+    assert_exit(&dyno.run(&["run", "lab.yaml", "--out", "lab", "--quiet"]), &[0]);
+    let found = json(&dyno, "lab");
+    let sweeps = found["sweeps"].as_array().unwrap();
+    let what: Vec<&str> = sweeps.iter().map(|one| one["what"].as_str().unwrap()).collect();
+    assert_eq!(what, ["size=a", "size=b"], "{found}");
+    for one in sweeps {
+        let levels = one["sweep"]["levels"].as_array().unwrap().iter();
+        assert_eq!(levels.map(|level| level["users"].as_f64().unwrap()).collect::<Vec<_>>(), [1.0, 4.0]);
+    }
+}
+
+#[test]
 fn a_quota_is_found_and_its_command_runs() {
     let Some(_server) = Server::start(&[]) else { return skip("a quota explained") };
     let dyno = Dyno::new();
     let text = "server: {kind: redis, limits: {cpus: 0.2}}\nworkload: {ycsb: {workload: a, records: 1000}}\n\
-                phases: {measure: {users: 16, duration: 3s, warmup: 0s}}\n";
+                phases: {measure: {duration: 3s, warmup: 0s}}\nfactors: {users: [16], ycsb: [a]}\n";
     std::fs::write(dyno.path("quota.yaml"), text).unwrap();
     let output = dyno.run(&["run", "quota.yaml", "--out", "quota", "--quiet"]);
     if stderr(&output).contains("control group") && !output.status.success() {
@@ -57,8 +76,13 @@ fn a_quota_is_found_and_its_command_runs() {
     let command: Vec<&str> =
         finding["command"].as_array().unwrap().iter().map(|w| w.as_str().unwrap()).collect();
     assert_eq!(command[0], "dyno");
-    assert!(command.contains(&"phases.measure.users=8"), "{command:?}");
-    assert_exit(&dyno.run(&command[1..]), &[0]);
+    assert!(command.contains(&"phases.measure.users=8") && command.contains(&"ycsb=a"), "{command:?}");
+    // The factor gives way to the value that is proposed.
+    let words = command[2..].iter().copied().filter(|word| *word != "--quiet");
+    let planned = dyno.run(&std::iter::once("plan").chain(words).collect::<Vec<_>>());
+    assert!(stdout(&planned).contains("users=8 ycsb=a"), "{}", stdout(&planned));
+    // Whether such a run is valid on a busy host is not the question here.
+    assert_exit(&dyno.run(&command[1..]), &[0, 5]);
 }
 
 #[test]
@@ -87,6 +111,23 @@ fn an_unloaded_server_has_no_finding() {
     assert_eq!(found["runs"][0]["laws"][1]["holds"], "not_testable");
     let words = stdout(&dyno.run(&["explain", "d"]));
     assert!(words.contains("near a limit") && words.contains("not known: "), "{words}");
+}
+
+#[test]
+fn why_the_only_run_failed_is_told() {
+    let dyno = Dyno::new();
+    let text = "target: \"null:\"\nphases: {measure: {operations: 100}}\nhooks: {after_run: [[sh, -c, 'echo no disk; false']]}\n";
+    std::fs::write(dyno.path("f.yaml"), text).unwrap();
+    assert_exit(&dyno.run(&["run", "f.yaml", "--out", "f", "--quiet"]), &[5]);
+    let explained = dyno.run(&["explain", "f"]);
+    assert_exit(&explained, &[2]);
+    let words = stderr(&explained);
+    assert!(words.contains("it failed: hooks.after_run: sh -c"), "{words}");
+    // The file that the words name is where they say.
+    let place = words.split("its output is in ").nth(1).unwrap();
+    let place = place.split_whitespace().next().unwrap().trim_end_matches([')', ',', ';']);
+    let log = std::fs::read_to_string(dyno.path(place)).unwrap_or_else(|e| panic!("{place}: {e}: {words}"));
+    assert!(log.contains("no disk"), "{log}");
 }
 
 #[test]

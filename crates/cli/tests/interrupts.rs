@@ -80,16 +80,16 @@ fn commands_that_come_before_something_end_with_ctrl_c() {
     for (hook, number) in
         [("before_experiment", "4712.25"), ("before_run", "4713.25"), ("before_measure", "4714.25")]
     {
-        let folder = of(&format!("target: 'null:'\nhooks: {{{hook}: [[sleep, '{number}']]}}\n{SHORT}"));
+        let folder = of(&format!("target: 'null:'\nhooks: {{{hook}: [[sh, nap.sh]]}}\n{SHORT}"));
+        let nap = |seconds: &str| {
+            std::fs::write(folder.path().join("nap.sh"), format!("exec sleep {seconds}\n")).unwrap();
+        };
+        nap(number);
         interrupted(folder.path(), &format!("sleep {number}"));
         let run = folder.path().join("o/runs/cell0001-rep01/run.json");
         assert!(!run.exists() || !std::fs::read_to_string(run).unwrap().contains("\"running\""), "{hook}");
         // What was interrupted is made again.
-        std::fs::write(
-            folder.path().join("o/experiment.yaml"),
-            std::fs::read_to_string(folder.path().join("o/experiment.yaml")).unwrap().replace(number, "0"),
-        )
-        .unwrap();
+        nap("0");
         let resumed = dyno(folder.path(), &["resume", "o"]).output().unwrap();
         assert!(matches!(resumed.status.code(), Some(0 | 5)), "{}", err(&resumed));
         assert!(journal(folder.path()).ends_with("\"complete\"}\n"), "{}", journal(folder.path()));

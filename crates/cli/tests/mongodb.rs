@@ -139,6 +139,12 @@ fn ycsb_reads_back_what_it_has_written() {
         assert!(stdout(&again).contains("[INSERT-FAILED], Operations, 150"), "{name}: {}", stdout(&again));
         let upsert = ycsb("load", "mongodb", &["-p", "mongodb.upsert=true"]);
         assert_exit(&upsert, &[0]);
+        // In bulks, too; 150 is no multiple of 40.
+        let bulks = ycsb("load", "mongodb", &["-p", "mongodb.upsert=true", "-p", "batchsize=40"]);
+        assert_exit(&bulks, &[0]);
+        assert!(stdout(&bulks).contains("[INSERT], Return=OK, 150"), "{name}: {}", stdout(&bulks));
+        let read = ycsb("run", "mongodb", &["-p", "readproportion=1", "-p", "updateproportion=0"]);
+        assert!(stdout(&read).contains("[VERIFY], Return=OK, "), "{name}: {}", stdout(&read));
     }
 }
 

@@ -11,8 +11,10 @@ use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 const RAN: &[i32] = &[0, 5];
 
@@ -58,6 +60,40 @@ fn tls_holds_against_a_real_server_and_every_mismatch_is_said() {
         let refused = run(port, &query);
         assert_exit(&refused, &[2, 3]);
         assert!(stderr(&refused).contains(words), "{query}: {}", stderr(&refused));
+    }
+}
+
+#[test]
+fn a_certificate_of_another_name_is_refused_unless_its_name_is_not_looked_at() {
+    let Some(certificates) = certificates("names of certificates") else { return };
+    let path = |name: &str| certificates.path(name).display().to_string();
+    let (port, cert, key) = (free_port(), path("server.pem"), path("server.key"));
+    // The certificate is of 127.0.0.1.
+    let options = [
+        format!("--listen-tls=127.0.0.2:{port}"),
+        format!("--listen-tls-cert-file={cert}"),
+        format!("--listen-tls-key-file={key}"),
+    ];
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let Some(_server) = Mongo::ferretdb(&options) else {
+        return skip_because("names of certificates", "FerretDB is not there (see scripts/need-mongo.sh)");
+    };
+    let end = Instant::now() + Duration::from_secs(10);
+    while TcpStream::connect(("127.0.0.2", port)).is_err() {
+        assert!(Instant::now() < end, "nothing listens on 127.0.0.2:{port}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let dyno = Dyno::new();
+    for (query, exits, words) in [
+        (format!("?tlsCAFile={}", path("ca.pem")), &[2, 3][..], "not valid for name"),
+        (format!("?tlsCAFile={}&tlsAllowInvalidHostnames=true", path("ca.pem")), RAN, ""),
+        // Somebody trusted must have signed it all the same.
+        (format!("?tlsCAFile={}&tlsAllowInvalidHostnames=true", path("other.pem")), &[2, 3], "UnknownIssuer"),
+    ] {
+        let uri = format!("mongodb://127.0.0.2:{port}/t{query}");
+        let ran = dyno.run(&["run", &uri, "--records", "20", "--ops", "50", "--no-out"]);
+        assert_exit(&ran, exits);
+        assert!(stderr(&ran).contains(words), "{query}: {}", stderr(&ran));
     }
 }
 

@@ -4,6 +4,10 @@ mod common;
 
 use common::mongo::Mongo;
 use common::{Dyno, assert_exit, skip_because, stderr, stdout};
+use dyno_rig::Target;
+use dyno_types::bson::{self, kind};
+use dyno_workload::Workload;
+use dyno_workload::pocdriver::{PocConfig, PocWorkload};
 
 /// The number after `After N seconds, ` in the last summary, and the collection's total.
 fn inserted(text: &str) -> (u64, u64) {
@@ -82,6 +86,86 @@ fn the_summary_equals_what_the_server_holds_and_the_next_run_goes_on() {
     let (paced, _) = inserted(&stdout(&third));
     assert!((3_000..=4_300).contains(&paced), "2,000/s for 2 s gave {paced}");
     assert_eq!(count(&dyno, &server, "poc"), sum + paced);
+}
+
+#[test]
+fn arrays_are_updated_and_indexes_are_those_of_the_flags() {
+    let Some(server) = Mongo::java() else {
+        return skip_because(
+            "POCDriver's -g and -x",
+            "mongo-java-server is not there (see scripts/need-mongo.sh)",
+        );
+    };
+    let (dyno, uri) = (Dyno::new(), server.uri(""));
+    let run = |flags: &str| {
+        let words =
+            ["pocdriver", "-c", &uri, "-n", "arrays.c", "-t", "1", "-b", "10", "-f", "6", "-a", "2:2"];
+        let more: Vec<&str> = flags.split(' ').collect();
+        dyno.run(&[&words[..], &["--depth", "1", "-x", "3"], &more].concat())
+    };
+    assert_exit(&run("-d 1 -q 200"), &[0]);
+    let content = PocWorkload::new(&PocConfig::default(), &[]).unwrap().content();
+    let opened = Target::parse(&server.uri("arrays")).unwrap().open(content).unwrap();
+    let admin = opened.mongo_admin().unwrap();
+    let changed = || {
+        admin.find_one("c", &|out| {
+            bson::head(out, kind::DOCUMENT, "filter");
+            let filter = bson::open(out);
+            bson::head(out, kind::DOCUMENT, "arr.0.0");
+            let test = bson::open(out);
+            bson::int32(out, "$gt", 0);
+            bson::close(out, test);
+            bson::close(out, filter);
+        })
+    };
+    assert!(changed().unwrap().is_none(), "elements of arrays begin with 0");
+    let updates = run("-i 0 -g 10 -d 1");
+    assert_exit(&updates, &[0]);
+    assert!(changed().unwrap().is_some(), "{}", stdout(&updates));
+    // `_id` and the first three leaves.
+    let listed = admin.run_on("arrays", &|out| bson::string(out, "listIndexes", "c")).unwrap();
+    let names = String::from_utf8_lossy(&listed).into_owned();
+    for name in ["fld0_1", "fld1_1", "fld2_1"] {
+        assert!(names.contains(name), "no {name} in {}", names.escape_debug());
+    }
+    assert!(!names.contains("fld3_1"), "{}", names.escape_debug());
+}
+
+#[test]
+fn a_rate_is_kept_from_the_beginning() {
+    let dyno = Dyno::new();
+    let paced = |flags: &str| {
+        let words: Vec<&str> = "pocdriver -c null: -t 4".split(' ').chain(flags.split(' ')).collect();
+        let ran = dyno.run(&words);
+        (inserted(&stdout(&ran)).0, stderr(&ran))
+    };
+    // 4 x 25 iterations a second: a bulk of 50 goes out when the last of its iterations is due.
+    let (few, _) = paced("-d 5 -q 100 -b 50");
+    assert!((1..=500).contains(&few), "{few} documents in 5 s at 100 a second");
+    // Whole bulks would be more than may have been sent by then.
+    let (none, words) = paced("-d 2 -q 100 -b 512");
+    assert!(none == 0 && words.contains("is due after 20.5 s, when the run is over"), "{none} {words}");
+}
+
+#[test]
+fn a_wrong_command_line_leaves_what_is_there() {
+    let Some(server) = Mongo::ferretdb(&[]) else {
+        return skip_because("-e and wrong words", "FerretDB is not there (see scripts/need-mongo.sh)");
+    };
+    let dyno = Dyno::new();
+    let uri = server.uri("");
+    let words = ["pocdriver", "-c", &uri, "-n", "keep.c", "-d", "1", "-b", "20", "-t", "1"];
+    assert_exit(&dyno.run(&[&words[..], &["--out", "d"]].concat()), &[0]);
+    let there = count(&dyno, &server, "keep");
+    assert!(there > 0);
+    let record: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(dyno.path("d/run.json")).unwrap()).unwrap();
+    let settings = record["settings"].to_string();
+    assert!(settings.contains("\"bulksize\"") && !settings.contains("usertable"), "{settings}");
+    for wrong in [["-e", "--out", "d"], ["-e", "-o", "nowhere/x.csv"]] {
+        assert_exit(&dyno.run(&[&words[..], &wrong].concat()), &[2]);
+        assert_eq!(count(&dyno, &server, "keep"), there, "{wrong:?}");
+    }
 }
 
 #[test]

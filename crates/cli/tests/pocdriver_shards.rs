@@ -127,8 +127,23 @@ fn router(log: &Log, balancer: &'static str) -> String {
 
 fn run(dyno: &Dyno, router: &str, more: &[&str]) -> std::process::Output {
     let uri = format!("mongodb://{router}/?retryWrites=false");
-    let common =
-        ["pocdriver", "-c", &uri, "-n", "d.c", "-d", "1", "-t", "3", "--threadIdStart", "5", "-q", "300"];
+    let common = [
+        "pocdriver",
+        "-c",
+        &uri,
+        "-n",
+        "d.c",
+        "-d",
+        "1",
+        "-t",
+        "3",
+        "--threadIdStart",
+        "5",
+        "-q",
+        "300",
+        "-b",
+        "20",
+    ];
     dyno.run(&[&common[..], more].concat())
 }
 

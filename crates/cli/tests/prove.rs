@@ -119,25 +119,3 @@ fn a_copy_that_does_not_answer_is_no_copy() {
     assert_eq!(found["figures"]["acknowledged"], 0, "{found}");
     assert_eq!(found["figures"]["indeterminate"], 40, "{found}");
 }
-
-#[test]
-fn a_failover_loses_nothing_with_two_copies_and_something_with_one() {
-    if Command::new("redis-server").arg("--version").output().is_err() {
-        return skip("a proof of failover");
-    }
-    let dyno = Dyno::new();
-    let base = ["prove", "failover", "--rounds", "2", "--between", "1s", "--down-after", "2s", "--quiet"];
-    let output = dyno.run(&[&base[..], &["--out", "two"]].concat());
-    assert_exit(&output, &[0]);
-    let two = paper(&dyno, "two");
-    assert_eq!((&two["lost"], two["rounds"].as_array().unwrap().len()), (&0.into(), 2), "{two}");
-    assert!(two["figures"]["acknowledged"].as_u64().unwrap() > 1_000, "{two}");
-    for round in two["rounds"].as_array().unwrap() {
-        assert_ne!(round["killed"], round["promoted"]);
-        assert!(round["without_acks_s"].as_f64().unwrap() > 0.5, "{round}");
-    }
-    // The negative control: what only the primary has goes with it.
-    let output = dyno.run(&[&base[..], &["--copies", "1", "--out", "one"]].concat());
-    assert_exit(&output, &[4]);
-    assert!(paper(&dyno, "one")["lost"].as_u64().unwrap() > 0);
-}

@@ -250,7 +250,17 @@ fn two_pairs_of_wsf_and_a_preset_of_bexhoma_on_hosts() {
         ]
         .as_slice(),
         &["--ssh", &far_key, "--server", "redis", "--if-not-permitted", "continue", "--noenv", "--quiet"],
-        &["--set", "CLIENT_SERVER_PAIR=2", "--set", "CLIENT_COUNT=2", "--out", "logs"],
+        // Long enough for monitors to have read something.
+        &[
+            "--set",
+            "CLIENT_SERVER_PAIR=2",
+            "--set",
+            "CLIENT_COUNT=2",
+            "--set",
+            "TARGET=2500",
+            "--out",
+            "logs",
+        ],
     ]
     .concat();
     let output = dyno.run(&words);

@@ -19,6 +19,7 @@ fn wrong_usage_is_explained() {
         (&["run", "rdis://h"], "redis"),
         (&["run", "plan.yaml"], "plan.yaml: No such file"),
         (&["run", "lab/operational-lawz"], "lab/operational-laws"),
+        (&["run", "lab/nothing"], "is no preset; `dyno presets` lists them"),
         (&["run", "null:", "--set", "users=3"], "goes with an experiment"),
         (&["plan", "lab/operational-laws", "--scale", "7"], "has no scale"),
         (&["run", "null:", "-w", "nosuch"], "a to f"),

@@ -2,7 +2,7 @@
 //!
 //! Each is read from a number or a text, written back as it was meant, and described in the JSON Schema with its unit.
 
-use dyno_types::units::{parse_bytes, parse_count, parse_duration_ns};
+use dyno_types::units::{parse_bytes, parse_count, parse_duration_ns, parse_rate};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -96,12 +96,30 @@ quantity!(
 );
 
 quantity!(
+    /// A duration in nanoseconds, ahead or back (`-30s`). A bare number counts seconds.
+    Shift(i64),
+    parse_shift,
+    |ns| format!("{}{}", if *ns < 0 { "-" } else { "" }, written_span(ns.unsigned_abs())),
+    "duration; a bare number counts seconds",
+    "a duration such as 90s, or back in time such as -1h"
+);
+
+quantity!(
     /// A count such as `1000`, `100k` or `2.5M`.
     Count(u64),
     |text| parse_count(text).map_err(|e| e.to_string()),
     |n| n.to_string(),
     "count",
     "a whole number, also 10k, 2.5M or 1G"
+);
+
+quantity!(
+    /// A rate such as `1000`, `20k` or `20k/s`.
+    PerSecond(f64),
+    |text| parse_rate(text).map_err(|e| e.to_string()),
+    |rate| rate.to_string(),
+    "operations per second",
+    "a rate such as 1000, 20k or 2.5M/s"
 );
 
 quantity!(
@@ -119,6 +137,17 @@ fn written_bytes(bytes: u64) -> String {
         Some((size, unit)) => format!("{}{unit}", bytes / size),
         None => bytes.to_string(),
     }
+}
+
+fn parse_shift(text: &str) -> Result<i64, String> {
+    let text = text.trim();
+    let (back, length) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let ns = parse_duration_ns(length, 1_000_000_000).map_err(|e| e.to_string())?;
+    let ns = i64::try_from(ns).map_err(|_| format!("{text}: too long"))?;
+    Ok(if back { -ns } else { ns })
 }
 
 fn written_span(ns: u64) -> String {
@@ -186,11 +215,19 @@ mod tests {
             let span: Span = serde_json::from_value(text.into()).unwrap();
             assert_eq!(span.to_string(), text);
         }
+        for text in ["30s", "-2h", "-1500ms", "0s"] {
+            let shift: Shift = serde_json::from_value(text.into()).unwrap();
+            assert_eq!(shift.to_string(), text);
+        }
+        assert_eq!(serde_json::from_value::<Shift>((-90).into()).unwrap(), Shift(-90_000_000_000));
+        assert_eq!(serde_json::from_value::<Shift>("+1m".into()).unwrap(), Shift(60_000_000_000));
         for text in ["0-3,8", "5", "1,3,5-7"] {
             let cores: Cores = serde_json::from_value(text.into()).unwrap();
             assert_eq!(cores.to_string(), text);
         }
         assert_eq!(serde_json::from_value::<Count>("2.5M".into()).unwrap(), Count(2_500_000));
+        assert_eq!(serde_json::from_value::<PerSecond>("20k/s".into()).unwrap().to_string(), "20000");
+        assert_eq!(serde_json::from_value::<PerSecond>(0.5.into()).unwrap(), PerSecond(0.5));
         assert_eq!(serde_json::from_value::<Span>(30.into()).unwrap(), Span(30_000_000_000));
         assert_eq!(serde_json::from_value::<Cores>(2.into()).unwrap(), Cores(vec![2]));
     }
@@ -202,5 +239,6 @@ mod tests {
         assert!(serde_json::from_value::<Cores>("3-1".into()).is_err());
         assert!(serde_json::from_value::<Count>((-1).into()).is_err());
         assert!(serde_json::from_value::<Span>(true.into()).is_err());
+        assert!(serde_json::from_value::<Shift>("--1s".into()).is_err());
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! `export` makes tables, spreadsheets and other programs' formats of whole directories, `import` reads what they
 //! wrote; `grafana` makes dashboards, `summary` is what a person reads after a run, `experiment` the table of an
-//! experiment, `comparison` what `dyno compare` says, `faults` what faults did, `worth` throughput for a core and for
-//! money; `html` is the report as a page, `markdown` as `summary.md`; `ycsb`, `sysbench_mongodb`, `pocdriver` and
-//! `wsf` are what these programs print.
+//! experiment, `comparison` what `dyno compare` says, `faults` what faults did, `tuning` what tunings have found,
+//! `rebuilt` summaries of runs that have none, `worth` throughput for a core and for money; `html` is the report as a
+//! page, `markdown` as `summary.md`; `ycsb`, `sysbench_mongodb`, `pocdriver` and `wsf` are what these programs print.
 
 pub mod comparison;
 pub mod experiment;
@@ -16,8 +16,10 @@ pub mod import;
 pub mod markdown;
 mod monitored;
 pub mod pocdriver;
+pub mod rebuilt;
 pub mod summary;
 pub mod sysbench_mongodb;
+pub mod tuning;
 pub mod worth;
 pub mod wsf;
 pub mod ycsb;

@@ -7,7 +7,7 @@ use crate::keyspace::distinct_keys;
 use crate::parts;
 use crate::watch::{Said, ServerNow, Watch};
 use dyno_analysis::faults::Happened;
-use dyno_analysis::{Condition, Evidence, Further, PhaseFacts, phase, verdict};
+use dyno_analysis::{Condition, Evidence, Further, PhaseFacts, load_failed, phase, verdict};
 use dyno_engine::{Control, Finished, INTERVAL_NS, Job, Pacing, RunError, Second};
 use dyno_monitor::HostCpu;
 use dyno_record::{Sample, Totals};
@@ -359,6 +359,7 @@ impl<'a> Session<'a> {
                 faults: self.course.assessed.figures.clone(),
                 failed_in_faults: self.course.assessed.failed,
                 not_carried_out: self.course.missed.clone(),
+                load_failed: load_failed(&self.phases, &measured.phase),
                 ..measured.further.clone()
             },
         };

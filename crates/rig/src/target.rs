@@ -177,7 +177,11 @@ impl Target {
 }
 
 fn tls_words(tls: &Tls) -> &'static str {
-    if tls.insecure { "on, certificates NOT verified" } else { "on, certificates verified" }
+    match (tls.insecure, tls.any_name) {
+        (true, _) => "on, certificates NOT verified",
+        (_, true) => "on, certificates verified, their names NOT",
+        _ => "on, certificates verified",
+    }
 }
 
 fn unknown_scheme(uri: &str, scheme: &str) -> Refused {

@@ -88,6 +88,13 @@ pub(crate) fn key(spec: &Experiment, server: &ServerSpec, version: &str) -> Resu
     );
     let engine = (&server.engine, &server.compressor, &server.journal, &server.arguments);
     put("engine", serde_json::to_string(&engine).unwrap_or_default());
+    // Another class or size is another volume, whatever is in it.
+    if let Some(storage) = spec.kubernetes.as_ref().and_then(|asked| asked.storage.as_ref()) {
+        put(
+            "storage",
+            format!("{} of {} bytes", storage.class.as_deref().unwrap_or("default"), storage.size.0),
+        );
+    }
     let work = &spec.workload;
     let file = |path: &str| std::fs::read_to_string(path).map_err(|e| Refused(format!("{path}: {e}")));
     match (&work.documents, &work.sysbench, &work.pocdriver) {

@@ -50,6 +50,17 @@ struct Record {
     command: Vec<String>,
     cells: Vec<Cell>,
     runs: usize,
+    #[serde(default)]
+    searches: bool,
+}
+
+/// How many runs have ended, in words: of those that were planned, or of so many searches, which make as many as they need.
+pub fn progress(ended: usize, planned: usize, searches: bool) -> String {
+    match (searches, planned) {
+        (false, _) => format!("{ended} of {planned} runs"),
+        (true, 1) => format!("{ended} runs of a search"),
+        (true, _) => format!("{ended} runs of {planned} searches"),
+    }
 }
 
 /// An experiment's directory.
@@ -65,8 +76,10 @@ pub struct ExperimentDir {
     pub command: Vec<String>,
     /// The matrix.
     pub cells: Vec<Cell>,
-    /// Runs that were planned.
+    /// Runs that were planned; of a search, how many searches.
     pub planned: usize,
+    /// Whether cells are searched: there may be any number of runs.
+    pub searches: bool,
     /// Runs that have ended, in that order. One that was made again after an interruption is there once, the last time.
     pub runs: Vec<EndedRun>,
     /// Whether the journal says that it came to its end.
@@ -128,10 +141,19 @@ impl ExperimentDir {
             command: record.command,
             cells: record.cells,
             planned: record.runs,
+            searches: record.searches,
             runs,
             complete,
             standing,
         })
+    }
+
+    /// The levels of the cell of which a run directory in an experiment's is a run: (factor, level). `None` if it lies in
+    /// none, or that cannot be read.
+    pub fn levels_around(run: &Path, cell: &str) -> Option<Vec<(String, String)>> {
+        let around = run.ancestors().skip(1).take(2).find(|path| Self::is_one(path))?;
+        let record: Record = crate::reader::json(&around.join("experiment.json")).ok()?;
+        record.cells.into_iter().find(|one| one.label == cell).map(|one| one.levels)
     }
 
     /// The cell with a number.

@@ -18,12 +18,13 @@ mod recorded;
 pub mod schema;
 pub mod series;
 pub mod system;
+pub mod tuning;
 mod used;
 mod writer;
 
 pub use course::Course;
-pub use experiment::{Cell, EndedRun, ExperimentDir};
+pub use experiment::{Cell, EndedRun, ExperimentDir, progress};
 pub use intervals::IntervalLine;
 pub use reader::{Event, ReadError, RecordedPhase, RunDir};
 pub use recorded::{RecordedInterval, RecordedMetric};
-pub use writer::Writer;
+pub use writer::{Writer, must_be_new};

@@ -138,8 +138,19 @@ pub(crate) fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Rea
     serde_json::from_str(&text).map_err(|e| ReadError::Content {
         path: path.to_owned(),
         line: e.line(),
-        why: e.to_string(),
+        why: in_words(&e),
     })
+}
+
+/// What is wrong with a text of JSON; the line stands elsewhere.
+fn in_words(error: &serde_json::Error) -> String {
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let words = error.to_string().replace(&place, "");
+    match error.classify() {
+        serde_json::error::Category::Eof => "ends in the middle: it was cut off, or is being written".into(),
+        serde_json::error::Category::Syntax => format!("is no JSON ({words}, column {})", error.column()),
+        _ => words,
+    }
 }
 
 /// What was read; or, where a list is kept, nothing, with the error on the list.

@@ -34,16 +34,22 @@ fn create(path: &Path) -> io::Result<File> {
     file.map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
 }
 
+/// An error where a run directory cannot be made because something is there: asked before anything else is done.
+pub fn must_be_new(path: &Path) -> io::Result<()> {
+    let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
+    if path.exists() && std::fs::read_dir(path).map_err(named)?.next().is_some() {
+        let text = format!("{}: not empty; a run directory must be new", path.display());
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+    }
+    Ok(())
+}
+
 impl Writer {
     /// Creates the directory (mode 0700; it must not exist, or be empty) and writes what is known at the start.
     pub fn create(path: &Path, run: Run, environment: &Environment, scale: Scale) -> io::Result<Self> {
         let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
-        if path.exists() {
-            if std::fs::read_dir(path).map_err(named)?.next().is_some() {
-                let text = format!("{}: not empty; a run directory must be new", path.display());
-                return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
-            }
-        } else {
+        must_be_new(path)?;
+        if !path.exists() {
             DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(named)?;
         }
         use std::os::unix::fs::PermissionsExt;

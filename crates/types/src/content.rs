@@ -36,6 +36,16 @@ pub trait Content: Send + Sync {
         true
     }
 
+    /// The shapes that requests have.
+    fn shapes_used(&self) -> Vec<&Shape> {
+        self.shapes()
+            .iter()
+            .zip(0..)
+            .filter(|(_, number)| self.uses(*number))
+            .map(|(shape, _)| shape)
+            .collect()
+    }
+
     /// Secondary indexes of every collection, which are there before the first insert: name and field.
     fn indexes(&self) -> Vec<(String, String)> {
         Vec::new()

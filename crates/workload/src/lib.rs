@@ -84,6 +84,12 @@ pub trait Workload: Send + Sync {
         None
     }
 
+    /// Whether what a request has come to is what its whole operation has come to. In a script, a step that finds nothing need
+    /// not be a failure.
+    fn spoils(&self, _request: &Request, outcome: Outcome) -> bool {
+        !outcome.is_ok()
+    }
+
     /// The metric that covers a whole script that began with `first` (READ-MODIFY-WRITE), if it has one.
     fn script(&self, _first: &Request) -> Option<u16> {
         None
@@ -103,6 +109,11 @@ pub trait Workload: Send + Sync {
     /// Whether every operation is one insert: only these may go out in batches.
     fn only_inserts(&self) -> bool {
         false
+    }
+
+    /// How long a user of a closed loop waits before its first operation, nanoseconds.
+    fn begin_ns(&self) -> u64 {
+        0
     }
 
     /// When the user whose operation began with `first` and ended at `now_ns` may begin its next one, on the engine's

@@ -102,7 +102,8 @@ pub(super) fn conclude(
     needed: impl Fn() -> u32,
 ) -> Conclusion {
     if ones.min(others) < FEWEST {
-        return Conclusion::Unclear((FEWEST - ones.min(others)) as u32);
+        // So many are the least; what two runs show of the noise may ask for more.
+        return Conclusion::Unclear(((FEWEST - ones.min(others)) as u32).max(needed()));
     }
     let (low, high) = (ratio.low - 1.0, ratio.high - 1.0);
     if low > -margin.share && high < margin.share {
@@ -181,6 +182,9 @@ mod tests {
             matches!(of(&[900.0, 1000.0, 1100.0], &[950.0, 1060.0, 1150.0]).conclusion, Conclusion::Unclear(n) if n > 3)
         );
         assert_eq!(of(&[1000.0], &[2000.0]).conclusion, Conclusion::Unclear(2));
+        assert_eq!(of(&[1000.0, 1000.1], &[1000.0, 1000.1]).conclusion, Conclusion::Unclear(1));
+        let noisy = of(&[900.0, 1100.0], &[950.0, 1150.0]).conclusion;
+        assert!(matches!(noisy, Conclusion::Unclear(n) if n > 50), "{noisy:?}");
         // Beyond the margin, but within what the same thing does from day to day.
         let found = compare(&quiet, &quiet.map(|x| x * 1.05), Margin::THROUGHPUT, 0.08, 1).unwrap();
         assert!(matches!(found.conclusion, Conclusion::Unclear(_)));

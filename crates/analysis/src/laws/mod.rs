@@ -7,7 +7,8 @@
 pub mod observe;
 pub mod run;
 pub mod sweep;
+mod uncertain;
 
 pub use observe::{Observed, Use, observe};
 pub use run::{Check, Holds, checks};
-pub use sweep::{Demand, Sweep, WhatIf, sweep};
+pub use sweep::{Demand, Group, Sweep, WhatIf, factors_of_users, sweep};

@@ -2,10 +2,12 @@
 //! what would happen with other resources.
 
 use super::observe::Observed;
-use crate::queueing::{Bounds, Closed};
-use crate::scalability::fit::Point;
+use super::uncertain::{Asymptotes, Means, intervals};
+use crate::interval::mean_interval;
+use crate::scalability::fit::{Choice, Fitted, Point};
 use crate::scalability::{Model, choose, knee};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What one operation asks of a resource.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -48,8 +50,14 @@ pub struct Level {
     pub response_s: f64,
     /// `X (R + Z)` against the number of users, less 1.
     pub little: Option<f64>,
+    /// Half of the 95 % interval of the mean throughput over the level's runs; `None` of one run.
+    pub half_width: Option<f64>,
     /// Greatest throughput the asymptotes allow.
     pub bound: f64,
+    /// Balanced job bounds of throughput: least and greatest of separable systems with these demands.
+    pub balanced: (f64, f64),
+    /// Whether throughput lies above the asymptotes by more than its interval: the demand depends on load.
+    pub above: bool,
     /// Throughput by the chosen model.
     pub model: Option<f64>,
 }
@@ -72,6 +80,8 @@ pub struct Fit {
     pub model: &'static str,
     /// Its parameters by name.
     pub parameters: Vec<(&'static str, f64)>,
+    /// Their 95 % intervals over runs, of the chosen model and of the universal law; else none.
+    pub intervals: Vec<(f64, f64)>,
     /// Root mean square error, operations per second.
     pub rmse: f64,
     /// Akaike's corrected criterion.
@@ -83,12 +93,16 @@ pub struct Fit {
 pub struct Sweep {
     /// Levels in order of users.
     pub levels: Vec<Level>,
-    /// Total demand: the response time of one user, seconds.
+    /// Total demand: the least mean response time of all levels, seconds.
     pub total_s: f64,
-    /// Demand of the bottleneck: one by the plateau's throughput, seconds.
+    /// Demand of the bottleneck, seconds: one by the plateau's throughput, or by the greatest where there is a peak.
     pub bottleneck_s: f64,
     /// The number of users at which the asymptotes cross.
     pub saturation: f64,
+    /// 95 % interval of the greatest throughput that the bottleneck allows, over runs.
+    pub maximum_interval: Option<(f64, f64)>,
+    /// 95 % interval of the crossing, over runs.
+    pub saturation_interval: Option<(f64, f64)>,
     /// Greatest mean throughput, and its users.
     pub best: (f64, f64),
     /// Whether the sweep reaches a plateau: the levels beyond three times the saturation agree, or throughput no longer grows.
@@ -148,6 +162,7 @@ fn levels(runs: &[&Observed]) -> Vec<Level> {
         .into_iter()
         .map(|users| {
             let same: Vec<&&Observed> = runs.iter().filter(|run| run.users == Some(users)).collect();
+            let all: Vec<f64> = same.iter().map(|run| run.throughput).collect();
             let implied: Vec<f64> = same.iter().filter_map(|run| run.implied_users).collect();
             Level {
                 users,
@@ -155,11 +170,47 @@ fn levels(runs: &[&Observed]) -> Vec<Level> {
                 throughput: mean(same.iter().map(|run| run.throughput)),
                 response_s: mean(same.iter().map(|run| run.response_s)),
                 little: (!implied.is_empty()).then(|| mean(implied.into_iter()) / users - 1.0),
+                half_width: mean_interval(&all).map(|found| found.half_width),
                 bound: 0.0,
+                balanced: (0.0, 0.0),
+                above: false,
                 model: None,
             }
         })
         .collect()
+}
+
+/// Runs of the same levels.
+#[derive(Clone, Copy, Debug)]
+pub struct Group<'a> {
+    /// The level of each factor: (factor, level).
+    pub levels: &'a [(String, String)],
+    /// What was seen.
+    pub runs: &'a [Observed],
+}
+
+/// Factors whose levels differ in the number of users while those of all other factors are the same: along them lies a sweep.
+pub fn factors_of_users<'a>(groups: &[Group<'a>]) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in groups.iter().flat_map(|group| group.levels) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let varies = |factor: &&str| {
+        // For each combination of the other factors: levels of this one with users that were seen.
+        let mut others: BTreeMap<String, Vec<(&str, f64)>> = BTreeMap::new();
+        for group in groups {
+            let (own, rest): (Vec<_>, Vec<_>) = group.levels.iter().partition(|(name, _)| name == factor);
+            let Some((_, level)) = own.first() else { continue };
+            let users = group.runs.iter().filter_map(|run| Some((level.as_str(), run.users?)));
+            others.entry(format!("{rest:?}")).or_default().extend(users);
+        }
+        others
+            .values()
+            .any(|all| all.iter().any(|one| all.iter().any(|other| one.0 != other.0 && one.1 != other.1)))
+    };
+    names.into_iter().filter(varies).collect()
 }
 
 /// Analyses closed-loop runs that differ in users; `None` with fewer than two numbers of users, or a think time that is not
@@ -177,62 +228,73 @@ pub fn sweep(runs: &[Observed], seed: u64) -> Option<Sweep> {
     // With few users the client's part is its own work; with many they queue there, too.
     let least = levels.first()?.users;
     let client_s = mean(closed.iter().filter(|run| run.users == Some(least)).map(|run| run.client_s));
-    // One user meets no queue: its time is the total demand. Of more users, the least is an upper bound of it.
-    let total_s = levels.iter().map(|level| level.response_s).fold(f64::INFINITY, f64::min);
     let best =
         levels.iter().map(|level| (level.throughput, level.users)).max_by(|a, b| a.0.total_cmp(&b.0))?;
-    // The plateau by the mean of what lies well beyond the crossing: the maximum of noisy runs is too high.
-    let first = (total_s + think_s + client_s) * best.0;
-    let beyond: Vec<f64> = levels.iter().filter(|l| l.users >= 3.0 * first).map(|l| l.throughput).collect();
-    let plateau = if beyond.is_empty() { best.0 } else { mean(beyond.iter().copied()) };
-    // How the rest of the demand is spread does not matter to the asymptotes.
-    let rest = (total_s - 1.0 / plateau).max(0.0);
-    let system = Closed { demands: vec![1.0 / plateau], think: think_s + client_s + rest };
-    for level in &mut levels {
-        let Bounds { throughput, .. } = system.asymptotic(level.users);
-        level.bound = throughput.1;
-    }
     let points: Vec<Point> = closed
         .iter()
         .filter_map(|run| Some(Point { users: run.users?, throughput: run.throughput }))
         .collect();
     let choice = choose(&points, seed);
-    let mut fits = Vec::new();
-    if let Some(choice) = &choice {
-        for level in &mut levels {
-            let best = &choice.fitted[0];
-            level.model = Some(best.model.throughput(&best.parameters, level.users));
-        }
-        fits = choice
-            .fitted
-            .iter()
-            .map(|fit| Fit {
-                model: fit.model.name(),
-                parameters: Model::names(fit.model).iter().copied().zip(fit.parameters.clone()).collect(),
-                rmse: fit.rmse,
-                aicc: fit.aicc,
-            })
-            .collect();
-    }
+    let peak = choice.as_ref().and_then(|choice| choice.peak);
+    let means: Vec<Means> = levels.iter().map(|l| (l.users, l.throughput, l.response_s)).collect();
+    let system = Asymptotes::of(&means, think_s + client_s, peak.is_some());
+    bound(&mut levels, &system, choice.as_ref());
+    let chosen = choice.as_ref().map(|choice| &choice.fitted[0]);
+    let sure = intervals(&closed, &points, chosen, (think_s + client_s, peak.is_some()), seed);
     let knees = knee::knees(&points);
     let demands = demands(&closed);
     let grows = levels.last().is_some_and(|last| last.users == best.1);
     Some(Sweep {
-        total_s,
-        bottleneck_s: 1.0 / plateau,
+        total_s: system.total_s,
+        bottleneck_s: system.bottleneck_s,
         saturation: system.saturation(),
+        maximum_interval: sure.map(|sure| sure[0]),
+        saturation_interval: sure.map(|sure| sure[1]),
         best,
-        plateau: !beyond.is_empty() || !grows,
+        plateau: system.plateau || !grows,
         visits: visits(&closed),
-        fits,
+        fits: choice.as_ref().map(fits).unwrap_or_default(),
         peak_interval: choice.as_ref().and_then(|c| Some(c.universal.as_ref()?.peak_users)),
-        peak: choice.as_ref().and_then(|choice| choice.peak),
+        peak,
         reach: levels.last().map_or(0.0, |last| 2.0 * last.users),
         knees: (knees.kneedle, knees.power),
         what_if: what_if(&demands),
         levels,
         demands,
     })
+}
+
+/// Slack of a bound, as a share: what measuring at the edges of a run gives.
+const SLACK: f64 = 0.01;
+/// What a level of one run varies by where no model says it, as a share.
+const UNKNOWN: f64 = 0.05;
+
+/// Puts bounds and the chosen model beside what was measured.
+fn bound(levels: &mut [Level], system: &Asymptotes, choice: Option<&Choice>) {
+    let chosen = choice.map(|choice| &choice.fitted[0]);
+    for level in levels {
+        (level.bound, level.balanced) = system.bounds(level.users);
+        level.model = chosen.map(|best| best.model.throughput(&best.parameters, level.users));
+        let spread = chosen.map_or(UNKNOWN * level.bound, |best| 2.0 * best.rmse);
+        let least = level.throughput - level.half_width.unwrap_or(spread);
+        level.above = least > level.bound * (1.0 + SLACK);
+    }
+}
+
+fn fits(choice: &Choice) -> Vec<Fit> {
+    let intervals = |at: usize, model: Model| match (at, model) {
+        (0, _) => choice.chosen.as_ref(),
+        (_, Model::Universal) => choice.universal.as_ref(),
+        _ => None,
+    };
+    let of = |(at, fit): (usize, &Fitted)| Fit {
+        model: fit.model.name(),
+        parameters: Model::names(fit.model).iter().copied().zip(fit.parameters.clone()).collect(),
+        intervals: intervals(at, fit.model).map_or(Vec::new(), |all| all.parameters.clone()),
+        rmse: fit.rmse,
+        aicc: fit.aicc,
+    };
+    choice.fitted.iter().enumerate().map(of).collect()
 }
 
 fn demands(runs: &[&Observed]) -> Vec<Demand> {

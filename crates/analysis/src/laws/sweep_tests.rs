@@ -46,7 +46,61 @@ fn the_labs_sweep() {
     assert_eq!(found.reach, 200.0);
     // No point lies above the asymptotes by much.
     assert!(found.levels.iter().all(|level| level.throughput <= level.bound * 1.05), "{:?}", found.levels);
+    assert!(found.levels.iter().all(|level| !level.above), "{:?}", found.levels);
+    // Balanced job bounds lie within the asymptotes, and meet where there is one user.
+    for level in &found.levels {
+        let (least, most) = level.balanced;
+        assert!(least <= most * (1.0 + 1e-9) && most <= level.bound * (1.0 + 1e-9), "{level:?}");
+    }
+    let one = found.levels[0].balanced;
+    assert!((one.0 / one.1 - 1.0).abs() < 1e-9 && (one.0 * found.total_s - 1.0).abs() < 1e-9, "{one:?}");
+    let (low, high) = found.maximum_interval.unwrap();
+    assert!(
+        low < 1.0 / found.bottleneck_s && 1.0 / found.bottleneck_s < high && high / low < 1.5,
+        "{low} {high}"
+    );
+    let (low, high) = found.saturation_interval.unwrap();
+    assert!(low < found.saturation && found.saturation < high && high / low < 2.0, "{low} {high}");
+    let best = &found.fits[0];
+    assert_eq!(best.intervals.len(), best.parameters.len());
+    for ((name, value), (low, high)) in best.parameters.iter().zip(&best.intervals) {
+        assert!(low <= value && value <= high, "{name} {value}: {low} to {high}");
+    }
     assert!((found.levels[0].little.unwrap() + 0.0126).abs() < 1e-3);
+}
+
+#[test]
+fn a_peak_is_what_the_bottleneck_can_do() {
+    // Retrograde beyond 16 users: the mean of the fall is no bound.
+    let law = |users: f64| 1_000.0 * users / (1.0 + 0.02 * (users - 1.0) + 4e-3 * users * (users - 1.0));
+    let mut runs = Vec::new();
+    for users in [1.0, 2.0, 4.0, 8.0, 16.0, 24.0, 32.0, 64.0, 128.0] {
+        for noise in [0.995, 1.0, 1.005] {
+            let x = law(users) * noise;
+            runs.push(at(users, x, users / x * 1e6));
+        }
+    }
+    let found = sweep(&runs, 1).unwrap();
+    assert!(found.peak.is_some(), "{:?}", found.fits);
+    assert!((found.bottleneck_s * found.best.0 - 1.0).abs() < 1e-9, "{found:?}");
+    assert!(found.levels.iter().all(|level| level.throughput <= level.bound * 1.001 && !level.above));
+    let (low, high) = found.maximum_interval.unwrap();
+    assert!(low <= found.best.0 && found.best.0 <= high, "{low} {high}");
+}
+
+#[test]
+fn what_lies_above_the_bound_is_marked() {
+    // A group commit: more users make an operation cheaper, so that the demand of one user alone bounds nothing.
+    let levels = [(2.0, 1_000.0), (3.0, 1_580.0), (4.0, 2_600.0)];
+    let mut runs = Vec::new();
+    for (users, x) in levels {
+        for noise in [0.999, 1.0, 1.001] {
+            runs.push(Observed { response_s: 1.9e-3, ..at(users, x * noise, 0.0) });
+        }
+    }
+    let found = sweep(&runs, 1).unwrap();
+    let above: Vec<bool> = found.levels.iter().map(|level| level.above).collect();
+    assert_eq!(above, [false, false, true], "{:?}", found.levels);
 }
 
 #[test]

@@ -18,6 +18,12 @@ pub struct Bounds {
     pub response: (f64, f64),
 }
 
+/// Greatest response time by the balanced job bounds, of a system whose total demand and bottleneck are known: how the rest
+/// is spread does not matter to it.
+pub fn slowest((total, most): (f64, f64), think: f64, users: f64) -> f64 {
+    total + (users - 1.0) * most / (1.0 + think / (users * total))
+}
+
 impl Closed {
     /// Total demand `D`.
     pub fn demand(&self) -> f64 {
@@ -47,7 +53,7 @@ impl Closed {
     pub fn balanced(&self, users: f64) -> Bounds {
         let (total, most, think) = (self.demand(), self.greatest(), self.think);
         let average = total / self.demands.len() as f64;
-        let slow = total + (users - 1.0) * most / (1.0 + think / (users * total));
+        let slow = slowest((total, most), think, users);
         let fast = total + (users - 1.0) * average / (1.0 + think / total);
         Bounds {
             throughput: (users / (think + slow), (1.0 / most).min(users / (think + fast))),

@@ -48,6 +48,8 @@ pub struct Choice {
     pub fitted: Vec<Fitted>,
     /// Intervals of the universal scalability law.
     pub universal: Option<Intervals>,
+    /// Intervals of the chosen model.
+    pub chosen: Option<Intervals>,
     /// Whether throughput falls beyond a peak, as far as the data can tell: the law must be the chosen model, and its
     /// interval of kappa above 0.
     pub peak: Option<(f64, f64)>,
@@ -210,27 +212,31 @@ pub fn choose(points: &[Point], seed: u64) -> Option<Choice> {
     fitted.sort_by(|a, b| simple(a).cmp(&simple(b)).then(score(a).total_cmp(&score(b))));
     let law = fitted.iter().find(|one| one.model == Model::Universal)?;
     let universal = intervals(law, points, &users, seed);
+    let chosen = match fitted[0].model {
+        Model::Universal => universal.clone(),
+        _ => intervals(&fitted[0], points, &users, seed),
+    };
     let falls = fitted[0].model == Model::Universal && universal.parameters[2].0 > 0.0;
     let peak = fitted[0].model.peak(&fitted[0].parameters).filter(|_| falls);
     let reach = users.last().copied().unwrap_or_default() * 2.0;
-    Some(Choice { fitted, universal: Some(universal), peak, reach })
+    Some(Choice { fitted, universal: Some(universal), chosen: Some(chosen), peak, reach })
 }
 
-/// Points drawn anew: runs of the same number of users where there are several, else the model's value with the
-/// residual of another point.
-fn redraw(law: &Fitted, points: &[Point], random: &mut Stream) -> Vec<Point> {
-    let relative: Vec<f64> = points
-        .iter()
-        .map(|point| point.throughput / law.model.throughput(&law.parameters, point.users))
-        .collect();
-    let center = relative.iter().sum::<f64>() / relative.len() as f64;
+/// Points drawn anew: runs of the same number of users where there are several, else the law's value with the residual of
+/// another point; without a law the point itself.
+pub(crate) fn redraw(law: Option<&Fitted>, points: &[Point], random: &mut Stream) -> Vec<Point> {
+    let value = |law: &Fitted, point: &Point| law.model.throughput(&law.parameters, point.users);
+    let relative: Vec<f64> = law
+        .map_or(Vec::new(), |law| points.iter().map(|point| point.throughput / value(law, point)).collect());
+    let center = relative.iter().sum::<f64>() / relative.len().max(1) as f64;
     let draw = |point: &Point| {
         let same: Vec<&Point> = points.iter().filter(|other| other.users == point.users).collect();
         if same.len() >= 3 {
             return *same[random.next_below(same.len() as u64) as usize];
         }
+        let Some(law) = law else { return *point };
         let residual = relative[random.next_below(relative.len() as u64) as usize] / center;
-        Point { throughput: law.model.throughput(&law.parameters, point.users) * residual, ..*point }
+        Point { throughput: value(law, point) * residual, ..*point }
     };
     points.iter().map(draw).collect()
 }
@@ -240,7 +246,7 @@ fn intervals(law: &Fitted, points: &[Point], users: &[f64], seed: u64) -> Interv
     let mut parameters = vec![Vec::with_capacity(REPLICATES); law.parameters.len()];
     let (mut peaks, mut greatest) = (Vec::new(), Vec::new());
     for _ in 0..REPLICATES {
-        let drawn = redraw(law, points, &mut random);
+        let drawn = redraw(Some(law), points, &mut random);
         let (_, found) = descend(law.model, &law.parameters, &drawn);
         for (all, one) in parameters.iter_mut().zip(&found) {
             all.push(*one);

@@ -15,11 +15,34 @@ fn the_labs_collapse_is_dated_and_its_array_raises_no_alarm() {
     assert!((found[1].before - 5519.6).abs() < 0.1 && (found[1].after - 169.3).abs() < 0.1, "{found:?}");
 }
 
+#[test]
+fn the_labs_series_alone_have_the_sheets_changes() {
+    let (Some(burst), Some(array)) = (lab(1), lab(2)) else { return };
+    let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
+    let varies = |all: &[f64]| {
+        let squares: f64 = all.iter().map(|one| (one - mean(all)).powi(2)).sum();
+        (squares / (all.len() - 1) as f64).sqrt() / mean(all)
+    };
+    for (all, expected) in [(&burst, (2_439.1, 1.034)), (&array, (3_467.8, 0.055))] {
+        assert!((mean(all) - expected.0).abs() < 0.05 && (varies(all) - expected.1).abs() < 6e-4);
+    }
+    // A robust scale of the noise by first differences, and a penalty of 3 ln n.
+    let steps: Vec<f64> = array.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let middle = |all: &[f64]| crate::interval::median(all).unwrap();
+    let apart: Vec<f64> = steps.iter().map(|step| (step - middle(&steps)).abs()).collect();
+    let sigma = 1.4826 * middle(&apart) / 2f64.sqrt();
+    let weights = vec![1.0 / (sigma * sigma); array.len()];
+    assert_eq!(pelt(&array, &weights, 3.0 * (array.len() as f64).ln(), 6), [104]);
+    // One change alone: so dear that a second one does not pay.
+    let squares: f64 = burst.iter().map(|one| (one - mean(&burst)).powi(2)).sum();
+    assert_eq!(pelt(&burst, &vec![1.0; burst.len()], 0.4 * squares, 1), [163]);
+}
+
 const LENGTHS: [usize; 6] = [60, 120, 300, 1_000, 3_000, 10_000];
 
 /// Fewer of the long ones; ten times as many were tried when the method was made.
 fn rounds_of(length: usize) -> u64 {
-    (20_000 / length as u64).clamp(10, 100)
+    (60_000 / length as u64).clamp(40, 100)
 }
 
 /// Share of series without a change in which one is claimed, by kind of noise and length.
@@ -51,30 +74,37 @@ fn steady_series_raise_no_alarm() {
     );
 }
 
-/// Share of series with a step of a tenth in which a change is found near it.
-fn found(rho: f64) {
+/// Share of series with a step of so much in which a change of a share that matters is found near it.
+fn found(rho: f64, step: f64, share: f64) {
     for length in LENGTHS {
         let rounds = rounds_of(length);
         let mut hits = 0;
         for seed in 0..rounds {
             let mut source = random(1_000 + seed);
             let at = (length as f64 * (0.2 + 0.6 * source.next_unit())) as usize;
-            let up = if seed % 2 == 0 { 1.1 } else { 0.9 };
+            let up = if seed % 2 == 0 { 1.0 + step } else { 1.0 - step };
             let mut all = level(&noise(&mut source, length, rho), 0.03);
             all[at..].iter_mut().for_each(|one| *one *= up);
             let near = |place: usize| place.abs_diff(at) <= (length / 20).max(6);
-            hits += usize::from(places(&all, MATERIAL).into_iter().any(near));
+            hits += usize::from(places(&all, share).into_iter().any(near));
         }
-        let share = hits as f64 / rounds as f64;
-        assert!(share >= 0.95, "rho {rho}, {length} intervals: {hits} of {rounds}");
+        let hit = hits as f64 / rounds as f64;
+        assert!(hit >= 0.95, "rho {rho}, a step of {step}, {length} intervals: {hits} of {rounds}");
     }
 }
 
 #[test]
 fn a_step_of_a_tenth_is_found() {
-    found(0.0);
-    found(0.25);
-    found(0.5);
+    for rho in [0.0, 0.25, 0.5] {
+        found(rho, 0.1, MATERIAL);
+    }
+}
+
+#[test]
+fn a_step_of_a_fifth_raises_the_alarm() {
+    for rho in [0.0, 0.25, 0.5] {
+        found(rho, 0.2, ALARMING);
+    }
 }
 
 #[test]

@@ -102,8 +102,32 @@ fn filled(query: &str) -> Result<String, String> {
     }
 }
 
+/// A query whose windows reach back over so many seconds; what stands in quotes stays.
+fn over(query: &str, seconds: f64) -> String {
+    let (mut out, mut quote, mut within) = (String::new(), None, false);
+    for c in query.chars() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '"' | '\'') => quote = Some(c),
+            (None, '[') => out.push_str(&format!("[{:.0}s", seconds.max(1.0))),
+            _ => {}
+        }
+        within = quote.is_none() && c == '[' || within && c != ']';
+        if !within {
+            out.push(c);
+        }
+    }
+    out
+}
+
 /// The figure of a phase by a Prometheus: of a rate its mean, of other counters their increase, of gauges the greatest value.
+/// An increase is that over the phase, whatever its window.
 fn asked(api: &str, query: &str, kind: MetricKind, (from, to): (f64, f64)) -> Result<f64, String> {
+    let grows = query.contains("increase(");
+    let (query, start) = match grows {
+        true => (&*over(query, (to - from) / 1e3), to),
+        false => (query, from),
+    };
     let escaped: String = query
         .bytes()
         .map(|byte| match byte {
@@ -115,7 +139,7 @@ fn asked(api: &str, query: &str, kind: MetricKind, (from, to): (f64, f64)) -> Re
     let url = format!(
         "{}/query_range?query={escaped}&start={:.3}&end={:.3}&step={step}",
         api.trim_end_matches('/'),
-        from / 1e3,
+        start / 1e3,
         to / 1e3
     );
     let failed = |why: String| format!("{api}: {why}");
@@ -134,6 +158,7 @@ fn asked(api: &str, query: &str, kind: MetricKind, (from, to): (f64, f64)) -> Re
     let rate = is_rate(query);
     match (values.is_empty(), rate, kind) {
         (true, ..) => Err(failed("no sample lies in the phase".into())),
+        (false, ..) if grows => Ok(values[values.len() - 1]),
         (_, true, _) => Ok(values.iter().sum::<f64>() / values.len() as f64),
         (_, _, MetricKind::Counter) => Ok(values.windows(2).map(step).sum()),
         _ => Ok(values.into_iter().fold(f64::NEG_INFINITY, f64::max)),
@@ -177,6 +202,14 @@ mod tests {
             assert!(request.starts_with("GET /api/v1/query_range?query=sum%28"), "{request}");
             assert!(request.contains("&start=1.000&end=3.000&step=1 "), "{request}");
         }
+        // An increase is that of the whole phase, asked for at its end.
+        let (api, served) = prometheus(
+            r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[3,"70"]]}]}}"#,
+        );
+        let query = "sum(increase(x{pod=~\"a[0]\"}[5m]))";
+        assert_eq!(asked(&api, query, MetricKind::Counter, edges), Ok(70.0));
+        let request = served.join().unwrap();
+        assert!(request.contains("%22a%5B0%5D%22%7D%5B2s%5D%29%29&start=3.000&end=3.000&"), "{request}");
         for (answer, why) in [
             (r#"{"status":"error","error":"parse error"}"#, "parse error"),
             (r#"{"status":"success","data":{"result":[]}}"#, "0 series: expected one"),

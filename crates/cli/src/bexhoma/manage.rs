@@ -5,7 +5,7 @@ use crate::args::{ListArgs, StatusArgs, StopArgs};
 use crate::exit::{Exit, Failure};
 use crate::{experiment, pages, terminal};
 use dyno_plan::bexhoma::Typed;
-use dyno_rig::experiment::{Standing, holder};
+use dyno_rig::experiment::{Standing, holder, left_behind};
 use std::path::{Path, PathBuf};
 
 /// Experiments by their codes, the oldest first; of one code if one was named.
@@ -42,7 +42,14 @@ pub fn status(typed: &Typed) -> Result<Exit, Failure> {
     }
     for dir in all {
         terminal::out(&format!("{}\n", dir.display()));
-        experiment::status(&StatusArgs { dir, json: false })?;
+        experiment::status(&StatusArgs { dir: dir.clone(), json: false })?;
+        let stands = Standing::of(&dir).is_ok_and(|found| found.is_some());
+        if !stands && holder(&dir).is_none() && left_behind(&dir) > 0 {
+            terminal::note(&format!(
+                "{}: a dyno that was killed has left something behind; `dyno bexhoma stop` clears up",
+                dir.display()
+            ));
+        }
     }
     Ok(Exit::Ok)
 }
@@ -51,7 +58,8 @@ pub fn status(typed: &Typed) -> Result<Exit, Failure> {
 pub fn stop(typed: &Typed) -> Result<Exit, Failure> {
     let mut all = experiments(typed)?;
     if typed.value("experiment").is_empty() {
-        all.retain(|dir| holder(dir).is_some() || Standing::of(dir).is_ok_and(|found| found.is_some()));
+        let stands = |dir: &Path| Standing::of(dir).is_ok_and(|found| found.is_some());
+        all.retain(|dir| holder(dir).is_some() || stands(dir) || left_behind(dir) > 0);
     }
     if all.is_empty() {
         terminal::note(&format!("{}: nothing runs", typed.value("resultfolder")));

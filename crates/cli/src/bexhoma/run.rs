@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::{experiment, pages, signals, terminal};
 use dyno_engine::Control;
 use dyno_plan::bexhoma::{Configuration, Job, Lowered, Options, Typed, lower};
-use dyno_plan::experiment::Plan;
+use dyno_plan::experiment::{Plan, masked_set};
 use dyno_rig::experiment::{Directory, RunStatus, Standing};
 use dyno_rundir::mask::mask_uris;
 use std::fmt::Write as _;
@@ -71,6 +71,8 @@ impl Ready {
 
     fn dry_run(&self) -> Result<Exit, Failure> {
         terminal::out(&format!("{}\n{}", self.workflow, self.lowered.text));
+        // What is put over the file: of `--set`, and of cluster.config.
+        self.sets.iter().for_each(|set| terminal::out(&format!("# --set {}\n", masked_set(set))));
         Ok(Exit::Ok)
     }
 }

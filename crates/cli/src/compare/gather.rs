@@ -1,7 +1,8 @@
 //! Directories into groups of runs that are repetitions of each other.
 
+use super::settings::what;
 use crate::exit::Failure;
-use dyno_rundir::{ExperimentDir, RunDir};
+use dyno_rundir::{EndedRun, ExperimentDir, RunDir};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -36,9 +37,9 @@ impl Group {
         words(self.levels.iter())
     }
 
-    /// Its levels without that of a factor.
-    pub fn without(&self, factor: &str) -> String {
-        words(self.levels.iter().filter(|(name, _)| name != factor))
+    /// Its levels without those of some factors.
+    pub fn without(&self, factors: &[&str]) -> String {
+        words(self.levels.iter().filter(|(name, _)| !factors.contains(&name.as_str())))
     }
 }
 
@@ -106,7 +107,18 @@ pub fn side(path: &Path, take: Take) -> Result<Side, Failure> {
 fn experiment(path: &Path, side: &mut Side) -> Result<(), Failure> {
     let experiment = ExperimentDir::open(path)?;
     side.label = experiment.name.clone();
-    for run in experiment.runs.iter().filter(|run| run.status == "complete") {
+    let mut runs: Vec<&EndedRun> = experiment.runs.iter().filter(|run| run.status == "complete").collect();
+    // The file's order, not that in which runs were made: the first level is the first group, and searched values go up.
+    let place = |run: &EndedRun| run.point.split_once('=').and_then(|(_, value)| value.parse::<f64>().ok());
+    for failed in experiment.runs.iter().filter(|run| run.status == "failed") {
+        let place = path.join(&failed.dir);
+        side.warnings.push(format!("{} is left out: it failed: {}", place.display(), failed.words));
+    }
+    runs.sort_by(|a, b| {
+        let searched = place(a).unwrap_or(0.0).total_cmp(&place(b).unwrap_or(0.0));
+        a.cell.cmp(&b.cell).then(searched).then(a.repetition.cmp(&b.repetition))
+    });
+    for run in runs {
         let mut levels = experiment.cell(run.cell).map(|cell| cell.levels.clone()).unwrap_or_default();
         if let Some((name, value)) = run.point.split_once('=') {
             levels.push((name.to_owned(), value.to_owned()));
@@ -135,8 +147,17 @@ impl Side {
 
     /// Adds a run to the group of its levels; one without a result, or an invalid one, is left out.
     fn add(&mut self, name: String, levels: Vec<(String, String)>, path: &Path) -> Result<(), Failure> {
-        let run = RunDir::open(path)?;
         let shown = path.display();
+        let run = match dyno_report::rebuilt::open(path) {
+            Ok((run, words)) => {
+                self.warnings.extend(words);
+                run
+            }
+            Err(error) => {
+                self.warnings.push(format!("{shown} is left out: {error}"));
+                return Ok(());
+            }
+        };
         let why = match &run.summary {
             None => Some("it has not come to its end".to_owned()),
             Some(summary) => {
@@ -158,19 +179,9 @@ impl Side {
     }
 }
 
-/// Settings of runs that say when and where, not what.
-const PLACES: [&str; 9] =
-    ["out", "dyno.out", "redis.port", "redis.host", "redis.uri", "title", "name", "cell", "repetition"];
-
 /// Settings and facts of the database that differ between the first runs of two groups.
 pub fn settings(first: &Group, second: &Group) -> Vec<(String, String, String)> {
-    let of = |group: &Group| -> BTreeMap<String, String> {
-        let Some(run) = group.runs.first() else { return BTreeMap::new() };
-        let settings = run.run.settings.iter().map(|s| (s.key.clone(), s.value.clone()));
-        let facts = run.run.facts.iter().map(|(name, value)| (format!("database: {name}"), value.clone()));
-        let database = std::iter::once(("database".to_owned(), run.run.database.clone()));
-        settings.chain(facts).chain(database).filter(|(key, _)| !PLACES.contains(&key.as_str())).collect()
-    };
+    let of = |group: &Group| group.runs.first().map(|run| what(&run.run)).unwrap_or_default();
     differences(&of(first), &of(second))
 }
 

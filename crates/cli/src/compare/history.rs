@@ -6,6 +6,8 @@ use crate::terminal;
 use clap::Args;
 use dyno_analysis::compare::history::{FEWEST, Step, steps};
 use dyno_rundir::RunDir;
+use dyno_rundir::schema::Phase;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// `dyno history`.
@@ -67,6 +69,11 @@ fn figure(run: &RunDir, text: &str) -> Result<Option<f64>, Failure> {
     Ok(condition.evaluate(phase).measured)
 }
 
+/// Names of the operations that a phase has response times of.
+fn operations(phase: &Phase) -> impl Iterator<Item = String> + '_ {
+    phase.metrics.iter().filter(|metric| metric.response.is_some()).map(|metric| metric.name.to_lowercase())
+}
+
 /// `dyno history`.
 pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
     let mut lines: Vec<(String, Vec<RunDir>)> = Vec::new();
@@ -88,7 +95,7 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
         }
     }
     let latency = !args.figure.eq_ignore_ascii_case("throughput");
-    let mut shown = Vec::new();
+    let (mut shown, mut recorded) = (Vec::new(), BTreeSet::new());
     for (what, mut runs) in lines {
         runs.sort_by(|a, b| a.run.started.cmp(&b.run.started));
         let mut points = Vec::new();
@@ -107,7 +114,17 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
             better: (step.after > step.before) != latency,
         };
         let steps = found.iter().map(step).collect();
+        if points.len() < runs.len() {
+            let without = runs.len() - points.len();
+            terminal::warn(&format!("{what}: {without} of {} runs have no {}", runs.len(), args.figure));
+        }
+        recorded.extend(runs.iter().filter_map(|run| run.summary.as_ref()?.measured()).flat_map(operations));
         shown.push(Line { what, points, steps });
+    }
+    if shown.iter().all(|line| line.points.is_empty()) {
+        let known: Vec<String> = recorded.into_iter().collect();
+        let words = format!("no run has this figure; operations that were recorded: {}", known.join(", "));
+        return Err(Failure::Usage(format!("--figure {}: {words}", args.figure)));
     }
     match args.json {
         true => {

@@ -4,6 +4,7 @@ mod figures;
 pub mod gather;
 mod history;
 mod noise;
+mod settings;
 
 use crate::exit::{Exit, Failure};
 use crate::{pages, price, terminal};
@@ -110,6 +111,15 @@ pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
     }
     for warning in sides.iter().flat_map(|side| &side.warnings) {
         terminal::warn(warning);
+    }
+    for (at, path) in args.sides.iter().enumerate() {
+        let same = |other: &PathBuf| {
+            other.canonicalize().ok().is_some_and(|one| path.canonicalize().ok() == Some(one))
+        };
+        if args.sides[..at].iter().any(same) {
+            let words = "is compared with itself: the same runs on both sides say nothing about noise";
+            terminal::warn(&format!("{} {words}", path.display()));
+        }
     }
     let pairs = pairs(args, &sides)?;
     let floors = noise::Floors::read();
@@ -257,7 +267,7 @@ fn by_factor<'a>(factor: &str, sides: &'a [Side]) -> Result<Vec<(String, &'a Gro
     let mut pairs = Vec::new();
     let mut baselines: Vec<(String, &Group)> = Vec::new();
     for group in &side.groups {
-        let rest = group.without(factor);
+        let rest = group.without(&[factor]);
         match baselines.iter().find(|(key, _)| *key == rest) {
             Some((_, first)) => pairs.push((rest, *first, group)),
             None => baselines.push((rest, group)),

@@ -4,7 +4,10 @@ use super::table;
 use crate::args::{ListArgs, StatusArgs, StopArgs};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
-use dyno_rig::experiment::{Entry, RunRecord, finished, holder, read_journal, read_record};
+use dyno_rig::experiment::{
+    Entry, ExperimentRecord, RunRecord, clean_up, finished, holder, read_journal, read_record,
+};
+use dyno_rundir::progress;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,9 +17,11 @@ struct Standing {
     ended: Vec<RunRecord>,
     by: Option<u32>,
     words: String,
+    /// Whether there is nothing left to be made.
+    over: bool,
 }
 
-fn standing(path: &Path, planned: usize) -> Result<Standing, Failure> {
+fn standing(path: &Path, record: &ExperimentRecord) -> Result<Standing, Failure> {
     let entries = read_journal(path)?;
     let last = entries.iter().rev().find_map(|entry| match entry {
         Entry::End { status } => Some(status.clone()),
@@ -30,8 +35,12 @@ fn standing(path: &Path, planned: usize) -> Result<Standing, Failure> {
         (None, Some(last)) => last,
         (None, None) => "cut off".into(),
     };
-    let words = format!("{state}, {} of {planned} runs ended", ended.len());
-    Ok(Standing { ended, by, words })
+    let over = match record.searches {
+        true => state == "complete",
+        false => ended.len() >= record.runs,
+    };
+    let words = format!("{state}, {} ended", progress(ended.len(), record.runs, record.searches));
+    Ok(Standing { ended, by, words, over })
 }
 
 /// Experiments below a folder.
@@ -57,7 +66,7 @@ pub fn list(args: &ListArgs) -> Result<Exit, Failure> {
     }
     for path in found {
         let line = match read_record(&path) {
-            Ok(record) => standing(&path, record.runs)?.words,
+            Ok(record) => standing(&path, &record)?.words,
             Err(error) => error.to_string(),
         };
         terminal::out(&format!("{}  {line}\n", path.display()));
@@ -68,7 +77,7 @@ pub fn list(args: &ListArgs) -> Result<Exit, Failure> {
 /// `dyno status DIR`.
 pub fn status(args: &StatusArgs) -> Result<Exit, Failure> {
     let record = read_record(&args.dir)?;
-    let standing = standing(&args.dir, record.runs)?;
+    let standing = standing(&args.dir, &record)?;
     let rows = table::rows(&args.dir, &record, &standing.ended, None);
     if args.json {
         table::show(&rows, true)?;
@@ -80,7 +89,7 @@ pub fn status(args: &StatusArgs) -> Result<Exit, Failure> {
     }
     table::show(&rows, false)?;
     let left = dyno_rig::experiment::Standing::of(&args.dir).map_err(Failure::Usage)?;
-    if left.is_none() && standing.by.is_none() && standing.ended.len() < record.runs {
+    if left.is_none() && standing.by.is_none() && !standing.over {
         terminal::note(&format!("`dyno resume {}` goes on", args.dir.display()));
     }
     Ok(Exit::Ok)
@@ -106,21 +115,26 @@ pub fn ask_to_stop(path: &Path) -> Result<bool, Failure> {
 /// `dyno stop DIR`: as Ctrl-C does.
 pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
     let record = read_record(&args.dir)?;
+    let clear = || clean_up(&args.dir).iter().for_each(|words| terminal::note(words));
     let Some(pid) = holder(&args.dir) else {
-        for words in dyno_rig::experiment::clean_up(&args.dir) {
-            terminal::note(&words);
-        }
+        clear();
         terminal::note(&format!("{}: nobody is at work on it", record.name));
         return Ok(Exit::Ok);
     };
     let process = interrupt(pid)?;
     let end = Instant::now() + PATIENCE;
     while holder(&args.dir).is_some() {
-        if Instant::now() > end || test_kill_process(process).is_err() {
+        // It may have ended since it was looked for.
+        let is_gone = test_kill_process(process).is_err() && holder(&args.dir).is_some();
+        if Instant::now() > end || is_gone {
             let words = format!("process {pid} has not ended within {} s", PATIENCE.as_secs());
             return Err(Failure::Internal(words));
         }
         std::thread::sleep(Duration::from_millis(50));
+    }
+    // A run on servers that stand was at work: they are to end as well.
+    if dyno_rig::experiment::Standing::of(&args.dir).is_ok_and(|found| found.is_some()) {
+        clear();
     }
     terminal::note(&format!("{}: stopped; `dyno resume {}` goes on", record.name, args.dir.display()));
     Ok(Exit::Ok)

@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::terminal;
 use dyno_plan::experiment::{Experiment, Kubernetes, Plan};
-use dyno_rig::kubernetes::{NO_TOKEN, RUN, manifests, role, yaml};
+use dyno_rig::kubernetes::{role, shown, yaml};
 use serde_json::Value;
 use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -29,7 +29,7 @@ pub fn write(plan: &Plan, folder: &Path) -> Result<(), Failure> {
 
 /// Everything that a run would make.
 pub fn of_cell(spec: &Experiment, asked: &Kubernetes) -> Result<Vec<Value>, Failure> {
-    let made = manifests(spec, asked, RUN, NO_TOKEN).map_err(|e| Failure::Usage(e.to_string()))?;
+    let made = shown(spec, asked).map_err(|e| Failure::Usage(e.to_string()))?;
     Ok(std::iter::once(made.job).chain(made.others).collect())
 }
 

@@ -6,7 +6,6 @@ pub mod manifests;
 mod preview;
 mod suits;
 mod table;
-mod tuned;
 mod watch;
 
 pub use leave::leave;
@@ -27,6 +26,7 @@ use dyno_plan::settings::MASK;
 use dyno_rig::experiment::{
     Directory, DirectoryError, Ending, Entry, Means, RunStatus, Standing, check, clean_up, conduct, pending,
 };
+use dyno_rundir::progress;
 use std::path::Path;
 use std::sync::Arc;
 use watch::Watch;
@@ -131,7 +131,8 @@ pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
     };
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
-    terminal::note(&format!("{} of {} runs have ended already", directory.ended.len(), plan.runs.len()));
+    let so_far = progress(directory.ended.len(), plan.runs.len(), directory.record.searches);
+    terminal::note(&format!("{so_far} have ended already"));
     carry_out(&plan, &mut directory, control, (args.quiet, args.json), args.metrics.as_deref())
 }
 
@@ -232,7 +233,7 @@ pub fn carry_out_on(
     let rows = table::rows(directory.path(), &directory.record, &directory.ended, None);
     table::show(&rows, json)?;
     if !json {
-        tuned::show(plan, &directory.ended);
+        terminal::out(&dyno_report::tuning::text(&dyno_rundir::tuning::read(directory.path())?));
         terminal::out(&format!("\nexperiment directory: {}\n", directory.path().display()));
     }
     if ending == Ending::Interrupted {

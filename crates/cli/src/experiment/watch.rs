@@ -82,9 +82,13 @@ impl Watcher for Watch {
         let label = &point.label;
         let searched = if label.is_empty() { String::new() } else { format!(" {label}") };
         let (number, repetition) = (ended + 1, point.repetition);
+        // How many runs a search makes is not known before.
+        let (of, left) = match cell.spec.strategy.is_some() {
+            true => (String::new(), String::new()),
+            false => (format!(" of {}", planned.max(number)), left),
+        };
         terminal::note(&format!(
-            "run {number} of {}: {}{searched}, repetition {repetition}{left}",
-            planned.max(number),
+            "run {number}{of}: {}{searched}, repetition {repetition}{left}",
             cell.label()
         ));
     }

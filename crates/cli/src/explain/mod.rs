@@ -7,7 +7,7 @@ use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::Args;
 use dyno_analysis::diagnose::{Finding, diagnose};
-use dyno_analysis::laws::{Check, Observed, Sweep, checks, observe, sweep};
+use dyno_analysis::laws::{Check, Group, Observed, Sweep, checks, factors_of_users, observe, sweep};
 use dyno_analysis::series::{Stability, stability};
 use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
@@ -104,20 +104,19 @@ pub fn explain(args: &ExplainArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Groups that differ in nothing but users, each as a sweep.
+/// Groups that differ in nothing but what sets the number of users, each as a sweep.
 fn sweeps(groups: &[gather::Group], seed: u64) -> Vec<OfSweep> {
-    const USERS: [&str; 2] = ["users", "phases.measure.users"];
+    let observed: Vec<Vec<Observed>> =
+        groups.iter().map(|group| group.runs.iter().filter_map(observe).collect()).collect();
+    let rows: Vec<Group<'_>> =
+        groups.iter().zip(&observed).map(|(group, runs)| Group { levels: &group.levels, runs }).collect();
+    let factors = factors_of_users(&rows);
     let mut lines: Vec<(String, Vec<Observed>)> = Vec::new();
-    for group in groups {
-        let Some(name) = USERS.iter().find(|name| group.levels.iter().any(|(known, _)| known == *name))
-        else {
-            continue;
-        };
-        let what = group.without(name);
-        let found = group.runs.iter().filter_map(observe);
+    for (group, found) in groups.iter().zip(observed.iter().cloned()) {
+        let what = group.without(&factors);
         match lines.iter_mut().find(|(known, _)| *known == what) {
             Some((_, all)) => all.extend(found),
-            None => lines.push((what, found.collect())),
+            None => lines.push((what, found)),
         }
     }
     let of = |(what, runs): (String, Vec<Observed>)| Some(OfSweep { what, sweep: sweep(&runs, seed)? });

@@ -197,27 +197,7 @@ fn of_sweep(one: &OfSweep) -> String {
     let of = if one.what.is_empty() { String::new() } else { format!(" of {}", one.what) };
     let mut out = format!("users{of}\n");
     out += &answer(sweep);
-    out += "\n    N  runs        X/s          R      X (R+Z) - N     bound/s      model/s\n";
-    for level in &sweep.levels {
-        let little = level.little.map_or("-".to_owned(), |error| format!("{:+.2} %", error * 100.0));
-        let model = level.model.map_or("-".to_owned(), rate);
-        out += &format!(
-            "{:>5}  {:>4}  {:>9}  {:>9}  {:>15}  {:>10}  {:>11}\n",
-            level.users,
-            level.runs,
-            rate(level.throughput),
-            time(level.response_s),
-            little,
-            rate(level.bound),
-            model
-        );
-    }
-    out += &format!(
-        "\nbounds: D = {}, Dmax = {}, N* = (D + Z) / Dmax = {:.1} users\n",
-        time(sweep.total_s),
-        time(sweep.bottleneck_s),
-        sweep.saturation
-    );
+    out += &levels(sweep);
     let (kneedle, power) = sweep.knees;
     let knee = |users: Option<f64>| users.map_or("-".to_owned(), |users| format!("{users:.0}"));
     out += &format!(
@@ -266,6 +246,47 @@ fn of_sweep(one: &OfSweep) -> String {
     out
 }
 
+/// What was measured at each number of users, beside the bounds.
+fn levels(sweep: &Sweep) -> String {
+    let mut out = String::new();
+    out += "\n    N  runs        X/s  +-95 %          R  X (R+Z) - N     bound/s     balanced jobs/s      model/s\n";
+    for level in &sweep.levels {
+        let little = level.little.map_or("-".to_owned(), |error| format!("{:+.2} %", error * 100.0));
+        let model = level.model.map_or("-".to_owned(), rate);
+        let balanced = format!("{} to {}", rate(level.balanced.0), rate(level.balanced.1));
+        out += &format!(
+            "{:>5}  {:>4}  {:>9}  {:>6}  {:>9}  {:>11}  {:>10}  {:>18}  {:>11}{}\n",
+            level.users,
+            level.runs,
+            rate(level.throughput),
+            level
+                .half_width
+                .map_or("-".to_owned(), |half| format!("{:.1} %", half / level.throughput * 100.0)),
+            time(level.response_s),
+            little,
+            rate(level.bound),
+            balanced,
+            model,
+            if level.above { "  above the bound" } else { "" }
+        );
+    }
+    let crossing = sweep.saturation_interval;
+    out += &format!(
+        "\nbounds: D = {}, Dmax = {}, N* = (D + Z) / Dmax = {:.1} users{}\n",
+        time(sweep.total_s),
+        time(sweep.bottleneck_s),
+        sweep.saturation,
+        crossing.map_or(String::new(), |(low, high)| format!(
+            " (95 % interval over runs: {low:.1} to {high:.1})"
+        ))
+    );
+    if sweep.levels.iter().any(|level| level.above) {
+        out += "  throughput above the bound by more than its interval: an operation's demand falls with load (caching, \
+                batches,\n  group commit), so that bounds from the demand of few users do not hold\n";
+    }
+    out
+}
+
 /// The maximum, how sure it is, and whether the laws hold.
 fn answer(sweep: &Sweep) -> String {
     let worst = sweep.levels.iter().filter_map(|level| level.little).map(f64::abs).fold(0.0, f64::max);
@@ -275,12 +296,21 @@ fn answer(sweep: &Sweep) -> String {
         w if w <= 0.05 => "Little's law holds nearly: users had idle time that was not measured",
         _ => "Little's law fails: do not use these figures before the cause is known",
     };
+    let sure = sweep.maximum_interval;
+    let sure = sure.map_or(String::new(), |(low, high)| {
+        format!(" (95 % interval over runs: {} to {})", rate(low), rate(high))
+    });
     let maximum = match (&sweep.peak, sweep.plateau) {
         (Some((users, throughput)), _) => {
-            format!("the maximum is {}/s at {users:.0} users; beyond, throughput falls", rate(*throughput))
+            let between =
+                sweep.peak_interval.map_or(String::new(), |(low, high)| format!(" ({low:.0} to {high:.0})"));
+            let throughput = rate(*throughput);
+            format!(
+                "the maximum is {throughput}/s{sure} at {users:.0} users{between}; beyond, throughput falls"
+            )
         }
         (None, true) => format!(
-            "the maximum is about {}/s, reached from some {:.0} users on; the data show no fall beyond",
+            "the maximum is about {}/s{sure}, reached from some {:.0} users on; the data show no fall beyond",
             rate(1.0 / sweep.bottleneck_s),
             sweep.saturation.ceil()
         ),
@@ -301,6 +331,12 @@ fn models(sweep: &Sweep) -> String {
     for fit in &sweep.fits {
         let words: Vec<String> =
             fit.parameters.iter().map(|(name, value)| format!("{name} {value:.4e}")).collect();
+        let intervals: Vec<String> = fit
+            .parameters
+            .iter()
+            .zip(&fit.intervals)
+            .map(|((name, _), (low, high))| format!("{name} {low:.4e} to {high:.4e}"))
+            .collect();
         let aicc = fit.aicc.map_or("-".to_owned(), |aicc| format!("{aicc:.1}"));
         out += &format!(
             "  {:<26} {:<56} rmse {:>8}  AICc {aicc}\n",
@@ -308,6 +344,9 @@ fn models(sweep: &Sweep) -> String {
             words.join(", "),
             rate(fit.rmse)
         );
+        if !intervals.is_empty() {
+            out += &format!("    95 % intervals over runs: {}\n", intervals.join(", "));
+        }
     }
     if let (None, Some((low, high))) = (&sweep.peak, sweep.peak_interval) {
         let high = if high.is_finite() { format!("{high:.0}") } else { "infinity".to_owned() };

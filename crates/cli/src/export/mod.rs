@@ -108,6 +108,7 @@ pub fn export(args: &ExportArgs) -> Result<Exit, Failure> {
         return Err(Failure::Usage("--rows and --columns: a pivot goes with --format xlsx".into()));
     }
     let source = Source::open(&args.dir)?;
+    source.notes.iter().for_each(|note| terminal::warn(note));
     let bytes = bytes(args, &source)?;
     match &args.out {
         Some(path) => {

@@ -7,7 +7,10 @@
 
 use super::PocArgs;
 use crate::terminal;
+use clap::parser::ValueSource;
 use clap::{Args, Command};
+use dyno_rundir::mask::mask_uris;
+use dyno_rundir::schema::Setting;
 use std::ffi::OsString;
 
 /// Arguments of the whole command line, those behind `pocdriver` in one form.
@@ -18,6 +21,25 @@ pub fn normal(arguments: Vec<OsString>) -> Vec<OsString> {
     let (words, notes) = rewritten(arguments);
     notes.iter().for_each(|note| terminal::warn(note));
     words
+}
+
+/// Every flag of this command line with its value, and whether it was typed; passwords are masked.
+pub fn effective() -> Vec<Setting> {
+    let command = PocArgs::augment_args(Command::new("pocdriver").no_binary_name(true));
+    let words = rewritten(std::env::args_os().collect()).0.into_iter().skip(2);
+    let Ok(matches) = command.clone().try_get_matches_from(words) else { return Vec::new() };
+    let of = |flag: &clap::Arg| {
+        let name = flag.get_id().as_str();
+        let values: Vec<String> =
+            matches.get_raw(name)?.map(|value| value.to_string_lossy().into_owned()).collect();
+        let typed = matches.value_source(name) == Some(ValueSource::CommandLine);
+        Some(Setting {
+            key: flag.get_long()?.to_owned(),
+            value: mask_uris(&values.join(",")),
+            source: if typed { "command line".into() } else { "default".into() },
+        })
+    };
+    command.get_arguments().filter_map(of).collect()
 }
 
 struct Flag {

@@ -20,10 +20,9 @@ pub use forms::normal;
 pub use work::read as read_work;
 
 use crate::exit::{Exit, Failure};
-use crate::run::{choose_cores, create_directory, environment, monitor, now};
+use crate::run::{check_new, choose_cores, create_directory, environment, monitor, now};
 use crate::{signals, terminal};
 use dyno_engine::{Control, End, Job, Pacing, Queue, Team, share};
-use dyno_plan::Settings;
 use dyno_record::Scale;
 use dyno_rig::{Opened, Session, SessionPlan, Target};
 use dyno_rundir::schema::{Status, Summary, Trust};
@@ -44,6 +43,9 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
         terminal::out(&sample::print(&config));
         return Ok(Exit::Ok);
     }
+    // Whatever is wrong is said before -e empties anything.
+    check_new(args.out.as_ref())?;
+    let log = Watch::log(args)?;
     let (target, opened) = open(args, &config)?;
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
@@ -51,6 +53,15 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     let jobs = jobs(args, &config, &ready.next, &target)?;
     let workloads: Vec<Arc<PocWorkload>> = jobs.iter().map(|(workload, _)| workload.clone()).collect();
     let jobs: Vec<Job> = jobs.into_iter().map(|(_, job)| job).collect();
+    let first_ns = workloads.first().map_or(0, |workload| workload.begin_ns());
+    if first_ns >= args.duration.saturating_mul(SECOND_NS) {
+        terminal::warn(&format!(
+            "-q {}: the first bulk of {} is due after {:.1} s, when the run is over: give a smaller -b",
+            config.per_second,
+            config.bulk,
+            first_ns as f64 / 1e9
+        ));
+    }
     let environment = environment();
     let plan = SessionPlan {
         title: format!("pocdriver, {} workers", config.workers),
@@ -61,7 +72,7 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     };
     let writer = match &args.out {
         Some(path) => {
-            Some(create_directory(path, &Settings::new(), &plan, &opened, &environment, Scale::Ns64)?)
+            Some(create_directory(path, forms::effective(), &plan, &opened, &environment, Scale::Ns64)?)
         }
         None => None,
     };
@@ -69,7 +80,7 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     if !args.no_monitor {
         monitor::beside(&opened, &jobs, &mut session)?;
     }
-    let mut watch = Watch::new(args, workloads.clone(), ready.before)?;
+    let mut watch = Watch::new(args, workloads.clone(), ready.before, log);
     let ended = session.run_workers("measure", &jobs, &mut watch);
     let ended = ended.map_err(|error| monitor::failed(&mut session, error.into()))?;
     let mut left = 0;

@@ -46,7 +46,7 @@ pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Re
             admin.create_index(&collection, &format!("{leaf}_1"), leaf).map_err(failed)?;
         }
         if args.fulltext {
-            text_index(&admin, &collection).map_err(failed)?;
+            text_index(&admin, &collection).map_err(|why| failed(format!("--fulltext: {why}")))?;
         }
         ready.before += admin.count(&collection).map_err(failed)?;
         for (user, next) in ready.next.iter_mut().enumerate() {

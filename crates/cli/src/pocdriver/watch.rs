@@ -29,22 +29,20 @@ pub struct Watch {
 
 impl Watch {
     /// Opens the log file, if there is to be one.
-    pub fn new(args: &PocArgs, workloads: Vec<Arc<PocWorkload>>, before: u64) -> Result<Self, Failure> {
-        let log = match &args.logfile {
-            None => None,
-            Some(path) => {
-                let opened = File::options().create(true).append(true).open(path);
-                let mut file =
-                    opened.map_err(|e| Failure::Usage(format!("--logfile {}: {e}", path.display())))?;
-                let empty = file.metadata().is_ok_and(|m| m.len() == 0);
-                if empty && !args.faithful_csv {
-                    let written = file.write_all(csv_head(&args.slowthreshold).as_bytes());
-                    written.map_err(|e| Failure::Usage(format!("--logfile {}: {e}", path.display())))?;
-                }
-                Some(file)
-            }
-        };
-        Ok(Watch {
+    pub fn log(args: &PocArgs) -> Result<Option<File>, Failure> {
+        let Some(path) = &args.logfile else { return Ok(None) };
+        let failed = |e| Failure::Usage(format!("--logfile {}: {e}", path.display()));
+        let mut file = File::options().create(true).append(true).open(path).map_err(failed)?;
+        let empty = file.metadata().is_ok_and(|m| m.len() == 0);
+        if empty && !args.faithful_csv {
+            file.write_all(csv_head(&args.slowthreshold).as_bytes()).map_err(failed)?;
+        }
+        Ok(Some(file))
+    }
+
+    /// Begins with what the collections held before.
+    pub fn new(args: &PocArgs, workloads: Vec<Arc<PocWorkload>>, before: u64, log: Option<File>) -> Self {
+        Watch {
             workloads,
             before,
             begun: Instant::now(),
@@ -54,7 +52,7 @@ impl Watch {
             last: ([0; 4], 0),
             log,
             faithful_csv: args.faithful_csv,
-        })
+        }
     }
 
     fn tick(&mut self) -> Tick {

@@ -1,45 +1,63 @@
 //! `dyno prove failover`.
 
 use super::paper::{self, Claim, Figures, Paper, Tested};
+use super::rounds::{self, Course};
 use super::{figure, run_name};
 use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use dyno_engine::Control;
 use dyno_plan::server::ServerKind;
-use dyno_report::html::Part;
-use dyno_rig::prove::{Durability, FailoverPlan, FailoverProof, IngestPlan, Round, failover as prove};
+use dyno_rig::prove::{self, Durability, FailoverPlan, FailoverProof, Fates, IngestPlan, Round};
 use dyno_types::units::parse_duration_ns;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What is done to a primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// It is killed, right after the others have stood still for a while
+    Kill,
+    /// It is cut off from the other servers and still reached by the writers (Redis 7, Valkey; a network namespace)
+    Cut,
+}
+
 /// `dyno prove failover`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-A primary with replicas and three sentinels is started on this host. Under load the primary is killed at random moments, right \
-after its replicas have stood still for a while; after each election it comes back as a replica. In the end every record is \
-looked up on the last primary. --copies 1 is the negative control: it must lose records, or the proof could not fail.")]
+Servers are started on this host: a primary with replicas and three sentinels, or a replica set of mongod. Under load the \
+primary is killed or cut off at random moments; after each election it comes back as a replica. In the end every record is \
+looked up on the last primary. --copies 1 is the negative control: it must lose records, or the proof could not fail. --by cut \
+runs in a network namespace of its own (unshare, ip and nft must be there), in which a primary that is cut off goes on serving \
+the writers that have it.")]
 pub struct FailoverArgs {
-    /// What is started: redis or valkey
+    /// What is started: redis, valkey or mongod
     #[arg(default_value = "redis")]
     pub kind: String,
-    /// Kills
+    /// What is done to primaries
+    #[arg(long, value_enum, default_value = "kill")]
+    pub by: By,
+    /// How often
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub rounds: u32,
-    /// Replicas of the primary
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub replicas: u32,
-    /// Copies that an acknowledgement stands for
+    /// Servers beside the primary [default: 1; of mongod 2]
+    #[arg(long, value_name = "N")]
+    pub replicas: Option<u32>,
+    /// Copies that an acknowledgement stands for (of mongod: 1 for w:1, otherwise w:majority)
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub copies: usize,
-    /// How long replicas stand still before a kill
+    /// How long the others stand still before a kill
     #[arg(long, value_name = "DURATION", default_value = "500ms")]
     pub isolate: String,
-    /// After how long without a sign sentinels call a server down
+    /// How long a cut goes on after the election, at least
     #[arg(long, value_name = "DURATION", default_value = "1s")]
-    pub down_after: String,
-    /// Least time between two kills
+    pub heal_after: String,
+    /// After how long without a sign a server counts as down [default: 1s; of mongod 2s]
+    #[arg(long, value_name = "DURATION")]
+    pub down_after: Option<String>,
+    /// Least time between two rounds
     #[arg(long, value_name = "DURATION", default_value = "3s")]
     pub between: String,
     /// Connections, each with a thread
@@ -68,37 +86,68 @@ pub struct FailoverArgs {
     pub quiet: bool,
 }
 
+/// Most servers beside the primary: each of them has an address of its own.
+const MOST_REPLICAS: u32 = 100;
+
 impl FailoverArgs {
+    fn server(&self) -> Result<ServerKind, Failure> {
+        match (self.kind.as_str(), self.by) {
+            ("redis", _) => Ok(ServerKind::Redis),
+            ("valkey", _) => Ok(ServerKind::Valkey),
+            ("mongod", By::Kill) => Ok(ServerKind::Mongod),
+            ("mongod", By::Cut) => {
+                let words = "--by cut: mongod cannot say which address its connections come from; redis and valkey can";
+                Err(Failure::Usage(words.into()))
+            }
+            (other, _) => Err(Failure::Usage(format!("{other:?}: expected redis, valkey or mongod"))),
+        }
+    }
+
+    /// Servers beside the primary; an error says what cannot be asked for.
+    fn replicas(&self, kind: ServerKind) -> Result<u32, Failure> {
+        let mongod = kind == ServerKind::Mongod;
+        let replicas = self.replicas.unwrap_or(if mongod { 2 } else { 1 });
+        let refused = |words: String| Err(Failure::Usage(words));
+        if replicas == 0 || replicas > MOST_REPLICAS {
+            return refused(format!("--replicas: expected 1 to {MOST_REPLICAS}"));
+        }
+        if mongod && !(replicas == 2 || replicas == 4 || replicas == 6) {
+            return refused(
+                "--replicas: expected 2, 4 or 6: a set elects by the majority of at most 7".into(),
+            );
+        }
+        // What a majority has is more only by chance.
+        let most = if mongod { replicas as usize / 2 + 1 } else { replicas as usize + 1 };
+        if self.copies == 0 || self.copies > most {
+            return refused(format!(
+                "--copies {}: expected 1 to {most} with {replicas} replicas",
+                self.copies
+            ));
+        }
+        Ok(replicas)
+    }
+
     fn plan(&self) -> Result<FailoverPlan, Failure> {
         let span = |option: &str, text: &str| {
             parse_duration_ns(text, 1_000_000_000)
                 .map(Duration::from_nanos)
                 .map_err(|e| Failure::Usage(format!("{option}: {e}")))
         };
-        let kind = match self.kind.as_str() {
-            "redis" => ServerKind::Redis,
-            "valkey" => ServerKind::Valkey,
-            other => return Err(Failure::Usage(format!("{other:?}: expected redis or valkey"))),
-        };
-        if self.copies == 0 || self.copies > self.replicas as usize + 1 {
-            let words = format!(
-                "--copies {}: expected 1 to {} with {} replicas",
-                self.copies,
-                self.replicas + 1,
-                self.replicas
-            );
-            return Err(Failure::Usage(words));
+        let kind = self.server()?;
+        let replicas = self.replicas(kind)?;
+        let slow = self.rate.is_nan() || self.rate <= 0.0;
+        if self.rounds == 0 || self.batch == 0 || self.threads == 0 || slow {
+            return Err(Failure::Usage("--rounds, --batch, --threads, --rate: expected more than 0".into()));
         }
-        if self.rounds == 0
-            || self.replicas == 0
-            || self.batch == 0
-            || self.threads == 0
-            || self.rate.is_nan()
-            || self.rate <= 0.0
-        {
-            return Err(Failure::Usage(
-                "--rounds, --replicas, --batch, --threads, --rate: expected more than 0".into(),
-            ));
+        let down_after = match (&self.down_after, kind) {
+            (Some(text), _) => span("--down-after", text)?,
+            (None, ServerKind::Mongod) => Duration::from_secs(2),
+            (None, _) => Duration::from_secs(1),
+        };
+        let isolate = span("--isolate", &self.isolate)?;
+        if kind == ServerKind::Mongod && isolate >= down_after {
+            let words = "--isolate: expected less than --down-after: a mongod that hears nothing so long is no primary any more";
+            return Err(Failure::Usage(words.into()));
         }
         Ok(FailoverPlan {
             ingest: IngestPlan {
@@ -115,10 +164,15 @@ impl FailoverArgs {
                 seed: self.seed,
                 run: run_name()?,
             },
+            by: match self.by {
+                By::Kill => prove::By::Kill,
+                By::Cut => prove::By::Cut,
+            },
             rounds: self.rounds,
-            replicas: self.replicas,
-            isolate: span("--isolate", &self.isolate)?,
-            down_after: span("--down-after", &self.down_after)?,
+            replicas,
+            isolate,
+            heal_after: span("--heal-after", &self.heal_after)?,
+            down_after,
             between: span("--between", &self.between)?,
             kind,
         })
@@ -129,43 +183,57 @@ impl FailoverArgs {
 #[derive(Clone, Debug, serde::Serialize)]
 struct More {
     server: String,
+    by: prove::By,
     rounds: Vec<Round>,
-    lost: u64,
+    /// `None`: the last primary could not be looked at to the end.
+    #[serde(flatten)]
+    fates: Option<Fates>,
+}
+
+/// The same command in a network namespace of its own; it comes back only if that cannot be.
+fn again_inside() -> Failure {
+    let command =
+        std::env::current_exe().map_err(|e| e.to_string()).and_then(|program| prove::entrance(&program));
+    match command {
+        Ok(mut command) => Failure::from(command.args(std::env::args_os().skip(1)).exec()),
+        Err(why) => Failure::Internal(why),
+    }
 }
 
 /// The command.
 pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
     let plan = args.plan()?;
     let folder = paper::folder(args.out.as_ref(), "proof-failover")?;
+    if plan.by == prove::By::Cut && !prove::inside().map_err(Failure::Internal)? {
+        return Err(again_inside());
+    }
     let home = tempfile::Builder::new().prefix("dyno-proof-").tempdir()?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let started = crate::run::now();
+    let target = target(&plan);
     if !args.quiet {
-        terminal::note("starting a primary, its replicas and three sentinels");
+        terminal::note(&format!("starting {target}"));
     }
     let mut on_round = |round: &Round| {
         if !args.quiet {
-            terminal::note(&format!(
-                "{:>6.1} s  {} killed, {} promoted after {:.2} s",
-                round.at_s, round.killed, round.promoted, round.elected_s
-            ));
+            terminal::note(&rounds::line(round));
         }
     };
-    let proof = prove(&plan, home.path(), &control, &mut on_round).map_err(Failure::Unreachable)?;
+    let proof = prove::failover(&plan, home.path(), &control, &mut on_round);
+    let proof = proof.map_err(|why| match signals::interrupted() {
+        true => Failure::Interrupted,
+        false => Failure::Unreachable(why),
+    })?;
     let figures = Figures::of(proof.ledger(), &proof.written.course, &proof.copies);
     let tests = tests(args, &proof, &figures);
-    let words = format!(
-        "No record that {} copies have acknowledged is lost when the primary is killed {} times under load.",
-        args.copies, args.rounds
-    );
     let paper = Paper {
-        version: 1,
+        version: 2,
         dyno: env!("CARGO_PKG_VERSION"),
         started,
         command: paper::command(),
-        target: format!("{} with {} replicas and three sentinels", args.kind, args.replicas),
-        claim: Claim { words, rate: None, copies: args.copies, durability: "in memory" },
+        target,
+        claim: claim(&plan),
         met: tests.iter().all(|test| test.held) && !signals::interrupted(),
         interrupted: signals::interrupted(),
         pre_checks: Vec::new(),
@@ -173,67 +241,107 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
         copies: proof.copies.clone(),
         tests,
         troubles: proof.written.troubles.clone(),
-        limits: vec![
-            "All servers run on one host, and are killed, not cut off.".into(),
-            "Sentinels elect the replica that has the most; with several replicas, fewer copies than all may be lost.".into(),
-        ],
-        more: More { server: proof.version.clone(), rounds: proof.rounds.clone(), lost: proof.lost() },
+        limits: limits(&plan),
+        more: More {
+            server: proof.version.clone(),
+            by: plan.by,
+            rounds: proof.rounds.clone(),
+            fates: proof.fates(),
+        },
     };
-    paper.write(&folder, proof.ledger(), &extra(&proof), args.sign.as_deref())?;
+    let course = Course { rounds: &proof.rounds, fates: proof.fates() };
+    paper.write(&folder, proof.ledger(), &course.parts(), args.sign.as_deref())?;
     let mut out = format!("{}\n{}\n\n", paper.word().1, paper.claim.words);
     for test in &paper.tests {
         out += &format!("  {} {}: {}\n", if test.held { "+" } else { "-" }, test.test, test.found);
     }
-    let primary = proof.copies.iter().find(|copy| copy.primary);
-    out += &format!(
-        "\n{} records without an acknowledgement, of which {} are there; longest time without any {:.2} s\n",
-        figure(paper.figures.indeterminate as f64),
-        figure(primary.map_or(0, |copy| copy.indeterminate_found) as f64),
-        proof.rounds.iter().map(|round| round.without_acks_s).fold(0.0, f64::max)
-    );
-    terminal::out(&format!("{out}\nproof: {}\n", folder.display()));
+    terminal::out(&format!("{out}\n{}\nproof: {}\n", course.words(), folder.display()));
     Ok(paper.exit())
+}
+
+fn target(plan: &FailoverPlan) -> String {
+    match plan.kind {
+        ServerKind::Mongod => format!("a replica set of {} mongod", plan.replicas + 1),
+        kind => format!("{kind} with {} replicas and three sentinels", plan.replicas),
+    }
+}
+
+fn claim(plan: &FailoverPlan) -> Claim {
+    let done = match plan.by {
+        prove::By::Kill => "killed",
+        prove::By::Cut => "cut off from the other servers",
+    };
+    let copies = match (plan.kind, plan.ingest.copies) {
+        (ServerKind::Mongod, 1) => "one member has (w:1)".to_owned(),
+        (ServerKind::Mongod, _) => "a majority has (w:majority)".to_owned(),
+        (_, copies) => format!("{copies} copies have"),
+    };
+    let words = format!(
+        "No record that {copies} acknowledged is lost when the primary is {done} {} times under load.",
+        plan.rounds
+    );
+    let durability = match plan.kind {
+        ServerKind::Mongod => "as the set's default says",
+        _ => "in memory",
+    };
+    Claim { words, rate: None, copies: plan.ingest.copies, durability }
+}
+
+fn limits(plan: &FailoverPlan) -> Vec<String> {
+    let mut all = vec![match plan.by {
+        prove::By::Kill => "All servers run on one host, and are killed, not cut off.".to_owned(),
+        prove::By::Cut => {
+            "All servers run on one host, whose loopback device drops what is cut: delays, losses in one \
+                           direction and partitions that come and go are not among it."
+                .to_owned()
+        }
+    }];
+    all.push(match plan.kind {
+        ServerKind::Mongod => "Members ask for the oplog instead of having it streamed: what stands still has nothing more.",
+        _ => "Sentinels elect the replica that has the most; with several replicas, fewer copies than all may be lost.",
+    }.to_owned());
+    all
 }
 
 fn tests(args: &FailoverArgs, proof: &FailoverProof, figures: &Figures) -> Vec<Tested> {
     let test = |test: &str, held: bool, found: String| Tested { test: test.into(), held, found };
-    vec![
+    let fates = proof.fates();
+    let mut all = vec![
         test(
-            "no acknowledged record is lost",
-            proof.lost() == 0,
-            format!("{} lost of {}", figure(proof.lost() as f64), figure(proof.acknowledged() as f64)),
+            "no acknowledged record is lost, or there with other content",
+            fates.is_some_and(|fates| fates.lost == 0 && fates.wrong == 0),
+            match fates {
+                Some(fates) => format!(
+                    "{} lost of {}, {} wrong",
+                    figure(fates.lost as f64),
+                    figure(proof.acknowledged() as f64),
+                    figure(fates.wrong as f64)
+                ),
+                None => "the last primary could not be looked at to the end".into(),
+            },
         ),
         test(
-            "every primary that was killed was replaced",
+            "no record that was refused is there",
+            fates.is_some_and(|fates| fates.refused_found == 0),
+            fates.map_or("not known".into(), |fates| format!("{} there", fates.refused_found)),
+        ),
+        test(
+            "every primary that was taken away was replaced, and followed the new one",
             proof.rounds.len() == args.rounds as usize,
             format!("{} of {}", proof.rounds.len(), args.rounds),
         ),
         test(
-            "records were acknowledged after the last kill",
-            proof.rounds.last().is_some_and(|last| figures.seconds > last.at_s + last.elected_s),
+            "records were acknowledged after the last time",
+            proof.rounds.last().is_some_and(|last| figures.seconds > last.at_s + last.settled_s),
             format!("the last one {:.1} s after the beginning", figures.seconds),
         ),
-    ]
-}
-
-fn extra(proof: &FailoverProof) -> Vec<Part> {
-    let heads = ["killed after s", "killed", "promoted", "elected after s", "without acknowledgements s"];
-    let row = |round: &Round| {
-        vec![
-            format!("{:.1}", round.at_s),
-            round.killed.clone(),
-            round.promoted.clone(),
-            format!("{:.2}", round.elected_s),
-            format!("{:.2}", round.without_acks_s),
-        ]
-    };
-    vec![
-        Part::Heading("Kills".into()),
-        Part::Table(
-            "Rounds".into(),
-            heads.map(str::to_owned).to_vec(),
-            proof.rounds.iter().map(row).collect(),
-            0,
-        ),
-    ]
+    ];
+    if let Some(more) = fates.and_then(|fates| fates.duplicated) {
+        all.push(test(
+            "no record is there more than once",
+            more == 0,
+            format!("{more} more than there should be"),
+        ));
+    }
+    all
 }

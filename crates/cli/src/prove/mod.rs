@@ -4,6 +4,7 @@ mod embedded;
 mod failover;
 mod ingest;
 mod paper;
+mod rounds;
 
 use crate::exit::{Exit, Failure};
 use clap::{Args, Subcommand};
@@ -20,7 +21,7 @@ pub struct ProveArgs {
 pub enum What {
     /// So many records in so many seconds, each acknowledged by so many copies, and all of them found on every copy
     Ingest(ingest::IngestArgs),
-    /// No acknowledged record is lost when primaries are killed under load
+    /// No acknowledged record is lost when primaries are killed or cut off under load
     Failover(failover::FailoverArgs),
     /// Writes to an embedded store as it is told on standard input; dyno starts it itself, to kill it
     #[command(hide = true)]

@@ -200,6 +200,7 @@ impl<E: Serialize> Paper<E> {
                     "missing",
                     "wrong",
                     "unacknowledged found",
+                    "unacknowledged missing",
                     "index entries",
                     "caught up after s",
                 ]
@@ -239,6 +240,7 @@ fn row(copy: &Copy) -> Vec<String> {
         copy.missing.to_string(),
         copy.wrong.to_string(),
         copy.indeterminate_found.to_string(),
+        copy.indeterminate_missing.to_string(),
         if entries.is_empty() { "-".into() } else { entries.join(" ") },
         match (&copy.trouble, copy.caught_up_s) {
             (Some(why), _) => format!("not looked at to the end: {why}"),

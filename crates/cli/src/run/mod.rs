@@ -25,7 +25,9 @@ use resolve::Resolved;
 use std::sync::Arc;
 
 pub use documents::read_template;
-pub use record::{changes, create as create_directory, environment, new_directory, now};
+pub use record::{
+    changes, check_new, create as create_directory, environment, new_directory, now, settings_list,
+};
 
 /// What the run is to be applied to, and what must be removed afterwards.
 struct Place {
@@ -62,11 +64,16 @@ fn place(args: &RunArgs) -> Result<Target, Failure> {
         return Ok(target);
     }
     let presets = dyno_plan::presets::PRESETS.iter().map(|preset| preset.name);
-    if let Some(near) = dyno_plan::nearest(text, presets) {
+    if let Some(near) = dyno_plan::nearest(text, presets.clone()) {
         let words = "is no target URI, no experiment and no preset";
         return Err(Failure::Usage(format!(
             "{text:?} {words}; did you mean {near}? `dyno presets` lists them"
         )));
+    }
+    // A group of presets with another name in it: no target looks like that.
+    let group = text.split_once('/').map(|(group, _)| group);
+    if group.is_some() && presets.clone().any(|preset| preset.split('/').next() == group) {
+        return Err(Failure::Usage(format!("{text:?} is no preset; `dyno presets` lists them")));
     }
     let near = dyno_plan::nearest(text, SCHEMES.iter().map(|(s, _)| *s));
     let hint = near.map_or(String::new(), |n| format!("; did you mean {n}: ?"));

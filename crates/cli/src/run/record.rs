@@ -7,9 +7,9 @@ use dyno_engine::affinity;
 use dyno_plan::Settings;
 use dyno_record::Scale;
 use dyno_rig::{Opened, SessionPlan};
-use dyno_rundir::Writer;
 use dyno_rundir::mask::{is_secret, mask_arguments, mask_uris};
 use dyno_rundir::schema::{Environment, Run, Setting, Status, VERSION};
+use dyno_rundir::{Writer, must_be_new};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -74,20 +74,29 @@ pub(super) fn writer(
         return Ok(None);
     }
     let path = args.out.clone().unwrap_or_else(|| new_directory(&resolved.name));
-    create(&path, resolved.settings(), plan, opened, environment, Scale::Ns64).map(Some)
+    create(&path, settings_list(resolved.settings()), plan, opened, environment, Scale::Ns64).map(Some)
 }
 
-/// Creates a run directory at `path`, whose histograms will be of `scale`.
+fn unwritable(error: std::io::Error) -> Failure {
+    Failure::Usage(format!("cannot write the run directory: {error}"))
+}
+
+/// Whether a run directory can be made at `path`, before a server is told anything.
+pub fn check_new(path: Option<&PathBuf>) -> Result<(), Failure> {
+    path.map_or(Ok(()), |path| must_be_new(path).map_err(unwritable))
+}
+
+/// Creates a run directory at `path` with the command's settings, whose histograms will be of `scale`.
 pub fn create(
     path: &Path,
-    settings: &Settings,
+    settings: Vec<Setting>,
     plan: &SessionPlan,
     opened: &Opened,
     environment: &Environment,
     scale: Scale,
 ) -> Result<Writer, Failure> {
     let mut list = vec![Setting { key: "title".into(), value: plan.title.clone(), source: "derived".into() }];
-    list.extend(settings_list(settings));
+    list.extend(settings);
     let run = Run {
         version: VERSION,
         dyno: env!("CARGO_PKG_VERSION").into(),
@@ -102,6 +111,5 @@ pub fn create(
         unit_ns: scale.unit_ns(),
         plans: Default::default(),
     };
-    Writer::create(path, run, environment, scale)
-        .map_err(|e| Failure::Usage(format!("cannot write the run directory: {e}")))
+    Writer::create(path, run, environment, scale).map_err(unwritable)
 }

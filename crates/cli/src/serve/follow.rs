@@ -73,9 +73,9 @@ pub fn tail(place: &Place, path: &Path, asked: &Asked<'_>) -> Result<Tail, Strin
     if path.join("experiment.json").is_file() {
         of_experiment = true;
         run = under_way(path);
-        let planned = read_record(path).map_err(|error| error.to_string())?.runs;
+        let record = read_record(path).map_err(|error| error.to_string())?;
         let ended = read_journal(path).map_or(0, |entries| dyno_rig::experiment::finished(entries).len());
-        tail.runs = Some((ended, planned));
+        tail.runs = (!record.searches).then_some((ended, record.runs));
         tail.over = holder(path).is_none();
     }
     // A run that is being prepared has no directory yet.

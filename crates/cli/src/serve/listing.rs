@@ -118,7 +118,7 @@ fn experiment(path: &Path, entry: &mut Listed) -> Result<(), String> {
         (None, false) => "not complete",
     }
     .into();
-    entry.runs = Some((dir.runs.len(), dir.planned));
+    entry.runs = (!dir.searches).then_some((dir.runs.len(), dir.planned));
     entry.throughput = dir.runs.iter().filter_map(|run| run.throughput).reduce(f64::max);
     let count = |what: &str| dir.runs.iter().filter(|run| run.trust == what).count();
     let words = ["valid", "suspect", "invalid"].map(|what| (count(what), what));

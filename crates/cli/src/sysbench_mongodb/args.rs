@@ -52,13 +52,13 @@ pub struct SysbenchArgs {
     /// Folder of the log files mongoSysbench*.txt and .tsv
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub logs: PathBuf,
-    /// Run directory of the transactions; none is kept without it
+    /// Run directory of load and transactions; none is kept without it
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// With --out: do not watch host, processes and database beside the transactions
     #[arg(long)]
     pub no_monitor: bool,
-    /// Print the summary of the transactions as JSON
+    /// Print the summary as JSON, and what the original prints to stderr
     #[arg(long)]
     pub json: bool,
 }

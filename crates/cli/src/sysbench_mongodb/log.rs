@@ -29,6 +29,7 @@ pub struct Log {
     next_documents: u64,
     text: File,
     table: File,
+    aside: bool,
 }
 
 /// What a log needs to know.
@@ -39,6 +40,8 @@ pub struct Layout<'a> {
     pub stage: Stage,
     /// Path of the log file; the table is called the same with `.tsv` behind it.
     pub path: &'a Path,
+    /// Whether the console's lines go to stderr.
+    pub aside: bool,
     /// Seconds between two lines.
     pub every_s: Option<u64>,
     /// Documents between two lines of a load.
@@ -67,6 +70,7 @@ impl Log {
             text: create(layout.path)?,
             table: create(&table)?,
             reporter: layout.reporter,
+            aside: layout.aside,
         };
         let header = log.reporter.table_header();
         log.write_table(header);
@@ -75,7 +79,10 @@ impl Log {
 
     /// Prints text and keeps it in the log file.
     pub fn say(&mut self, text: &str) {
-        terminal::out(text);
+        match self.aside {
+            true => terminal::note(text.trim_end()),
+            false => terminal::out(text),
+        }
         if let Err(error) = self.text.write_all(text.as_bytes()) {
             terminal::warn(&format!("the log file is incomplete: {error}"));
         }

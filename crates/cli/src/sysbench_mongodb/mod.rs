@@ -12,18 +12,17 @@ mod log;
 pub use args::SysbenchArgs;
 
 use crate::exit::{Exit, Failure};
-use crate::run::{choose_cores, create_directory, environment, monitor, now};
+use crate::run::{check_new, choose_cores, create_directory, environment, monitor, now};
 use crate::{report, signals, terminal};
 use dyno_engine::{Control, End, Job, Pacing, Queue, Team, share};
-use dyno_plan::Settings;
-use dyno_plan::settings::Source;
 use dyno_plan::sysbench_mongodb::{Phase, SysbenchPlan, parse};
 use dyno_record::Scale;
 use dyno_report::sysbench_mongodb::{
-    ExecuteHeader, LoadHeader, Reporter, Stage, Wording, finish, thread_line,
+    ExecuteHeader, LoadHeader, Reporter, Stage, Window, Wording, average, finish, thread_line,
 };
 use dyno_rig::{Ended, Opened, Session, SessionPlan, Target};
-use dyno_rundir::schema::{Status, Summary, Trust};
+use dyno_rundir::mask::{is_secret, mask_uris};
+use dyno_rundir::schema::{Setting, Status, Summary, Trust};
 use dyno_types::limits::DRAIN_NS;
 use dyno_workload::Workload;
 use dyno_workload::sysbench_mongodb::{Dialect, INDEX, SysbenchConfig, SysbenchLoad, SysbenchRun};
@@ -52,24 +51,14 @@ pub fn sysbench_mongodb(args: &SysbenchArgs) -> Result<Exit, Failure> {
     let mut target = Target::parse_for(uri, args.client.into()).map_err(Failure::from)?;
     target.set_database(&plan.database);
     let run = Arc::new(SysbenchRun::new(&plan.config).map_err(refused)?);
+    check_new(args.out.as_ref())?;
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
     let opened = target.open(run.content())?;
     crate::run::say_missing(&opened);
     opened.check(&run.content(), &[])?;
     let bench = Bench { args, plan, target, opened, control };
-    let mut failed = 0;
-    if bench.plan.load {
-        failed = bench.load()?;
-    }
-    if signals::interrupted() {
-        return Ok(Exit::Interrupted);
-    }
-    match bench.plan.query {
-        true => bench.execute(run),
-        false if failed > 0 => Ok(Exit::Invalid),
-        false => Ok(Exit::Ok),
-    }
+    bench.phases(run)
 }
 
 fn refused(bad: dyno_workload::ycsb::BadProperty) -> Failure {
@@ -152,6 +141,7 @@ impl Bench<'_> {
             reporter: Reporter::new(self.wording(), stage, u64::from(users), config.faithful),
             stage,
             path: &self.args.logs.join(self.plan.log_name(phase)),
+            aside: self.args.json,
             every_s: self.plan.feedback_seconds,
             every_documents: self.plan.feedback_inserts.filter(|_| stage == Stage::Load),
         };
@@ -168,8 +158,64 @@ impl Bench<'_> {
         }
     }
 
-    /// Loads; returns the number of batches that failed.
-    fn load(&self) -> Result<u64, Failure> {
+    /// A session whose run directory, if one is kept, has both phases.
+    fn session(&self) -> Result<Session<'_>, Failure> {
+        let plan = self.session_plan("sysbench-mongodb");
+        let writer = match &self.args.out {
+            Some(path) => {
+                let own = self.plan.provenance.iter().map(|one| Setting {
+                    key: one.key.clone(),
+                    value: if is_secret(&one.key) { "***".into() } else { mask_uris(&one.value) },
+                    source: one.source.clone(),
+                });
+                let (own, environment) = (own.collect(), environment());
+                Some(create_directory(path, own, &plan, &self.opened, &environment, Scale::Ns64)?)
+            }
+            None => None,
+        };
+        Ok(Session::new(plan, &self.opened, self.control.clone(), writer))
+    }
+
+    /// What is asked for of load and transactions.
+    fn phases(&self, run: Arc<SysbenchRun>) -> Result<Exit, Failure> {
+        let (plan, mut session) = (&self.plan, self.session()?);
+        let end = End { operations: None, duration_ns: Some(plan.run_seconds * SECOND_NS) };
+        let job = self.job(run, plan.config.writers, end)?;
+        if !self.args.no_monitor {
+            monitor::beside(&self.opened, std::slice::from_ref(&job), &mut session)?;
+        }
+        let done = match (plan.load, plan.query) {
+            (false, false) => return Ok(Exit::Ok),
+            (true, false) => self.load(&mut session),
+            (true, true) => match self.load(&mut session) {
+                Ok(_) if !signals::interrupted() => self.execute(&job, &mut session),
+                ended => ended,
+            },
+            (false, true) => self.execute(&job, &mut session),
+        };
+        let ended = done.map_err(|failure| monitor::failed(&mut session, failure))?;
+        let is_load = ended.phase.name == "load";
+        let status = if signals::interrupted() { Status::Interrupted } else { Status::Complete };
+        let summary = session.finish(&ended, &job.pacing, status);
+        if self.args.json || !(plan.config.faithful || is_load) {
+            report::show(&summary, self.args.json)?;
+        }
+        let exit = match status {
+            // A load has to bring the records in, however short it is.
+            Status::Complete if is_load && ended.totals.failed() == 0 => Exit::Ok,
+            Status::Complete if is_load => Exit::Invalid,
+            _ => exit(&summary),
+        };
+        let whole = monitor::finish(&mut session);
+        Ok(if exit == Exit::Ok && !whole { Exit::Internal } else { exit })
+    }
+
+    /// Prints what the original prints; beside a JSON document it goes to stderr.
+    fn print(&self, text: &str) {
+        if self.args.json { terminal::note(text.trim_end()) } else { terminal::out(text) }
+    }
+
+    fn load(&self, session: &mut Session<'_>) -> Result<Ended, Failure> {
         let config = &self.plan.config;
         let workload = Arc::new(SysbenchLoad::new(config).map_err(refused)?);
         let mut log = self.log(Stage::Load, workload.as_ref(), Some(workload.clone()))?;
@@ -187,21 +233,15 @@ impl Bench<'_> {
         let end = End { operations: Some(workload.operations()), duration_ns: None };
         let job = self.job(workload, config.loaders, end)?;
         let begun = Instant::now();
-        let mut session = Session::new(
-            self.session_plan("sysbench-mongodb load"),
-            &self.opened,
-            self.control.clone(),
-            None,
-        );
         // Workers share the collections' batches: any of them may load the next one.
         let workers = (self.args.workers as usize).min(job.users);
         let jobs = job.divide(workers).map_err(Failure::from)?;
         let ended = session.run_workers("load", &jobs, &mut log).map_err(Failure::from)?;
         log.finish(&ended.totals);
         log.say(&thread_line("main", "Done!"));
-        terminal::out(&finish(Stage::Load, &date(), begun.elapsed().as_secs()));
+        self.print(&finish(Stage::Load, &date(), begun.elapsed().as_secs()));
         self.complain(&ended);
-        Ok(ended.totals.failed())
+        Ok(ended)
     }
 
     /// Batches that failed, with the server's words.
@@ -217,44 +257,33 @@ impl Bench<'_> {
         }
     }
 
-    fn execute(&self, workload: Arc<SysbenchRun>) -> Result<Exit, Failure> {
+    fn execute(&self, job: &Job, session: &mut Session<'_>) -> Result<Ended, Failure> {
         let config = &self.plan.config;
-        let mut log = self.log(Stage::Execute, workload.as_ref(), None)?;
+        let mut log = self.log(Stage::Execute, job.workload.as_ref(), None)?;
         log.say(&self.execute_header());
         for writer in 0..config.writers {
             log.say(&thread_line(&format!("Thread-{writer}"), &format!("Writer thread {writer} : started")));
         }
-        let end = End { operations: None, duration_ns: Some(self.plan.run_seconds * SECOND_NS) };
-        let job = self.job(workload, config.writers, end)?;
-        let plan = self.session_plan("sysbench-mongodb");
-        let writer = match &self.args.out {
-            Some(path) => {
-                let mut settings = Settings::new();
-                for one in &self.plan.provenance {
-                    settings.set(&one.key, &one.value, Source::Option { flag: one.source.clone() });
-                }
-                Some(create_directory(path, &settings, &plan, &self.opened, &environment(), Scale::Ns64)?)
-            }
-            None => None,
-        };
-        let mut session = Session::new(plan, &self.opened, self.control.clone(), writer);
-        let workers = self.workers(&job)?;
-        if !self.args.no_monitor {
-            monitor::beside(&self.opened, &workers, &mut session)?;
-        }
         let begun = Instant::now();
-        let ended = session.run_workers("measure", &workers, &mut log);
-        let ended = ended.map_err(|error| monitor::failed(&mut session, error.into()))?;
+        let ended = session.run_workers("measure", &self.workers(job)?, &mut log)?;
         log.say(&thread_line("main", "Done!"));
-        terminal::out(&finish(Stage::Execute, &date(), begun.elapsed().as_secs()));
-        let status = if signals::interrupted() { Status::Interrupted } else { Status::Complete };
-        let summary = session.finish(&ended, &job.pacing, status);
-        if self.args.json || !config.faithful {
-            report::show(&summary, self.args.json)?;
+        self.print(&finish(Stage::Execute, &date(), begun.elapsed().as_secs()));
+        self.average();
+        Ok(ended)
+    }
+
+    /// The average that results are published with, if the run was long enough to have one.
+    fn average(&self) {
+        let path = self.args.logs.join(self.plan.log_name(Phase::Execute)).with_extension("txt.tsv");
+        let table = std::fs::read_to_string(path).unwrap_or_default();
+        if let Ok(found) = average(&table, Window::SECOND_HOUR) {
+            terminal::note(&format!(
+                "mean of {} lines of the second hour (3600 < t <= 7200 s): {:.2}/s; as it is quoted, cut off: {}/s",
+                found.lines,
+                found.mean,
+                found.truncated()
+            ));
         }
-        let exit = exit(&summary);
-        let whole = monitor::finish(&mut session);
-        Ok(if exit == Exit::Ok && !whole { Exit::Internal } else { exit })
     }
 
     fn load_header(&self) -> String {

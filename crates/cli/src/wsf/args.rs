@@ -214,8 +214,11 @@ pub enum ListFormat {
     #[default]
     List,
     /// CSV: rows are parameters and KPIs, columns iterations
-    #[value(alias = "xls-ai", alias = "xls-inst", alias = "xls-table", alias = "csv")]
+    #[value(alias = "xls-inst", alias = "csv")]
     XlsList,
+    /// CSV: a table for each KPI by two parameters, --var1 in rows and --var2 in columns
+    #[value(alias = "xls-ai")]
+    XlsTable,
 }
 
 /// `dyno wsf list-kpi`.

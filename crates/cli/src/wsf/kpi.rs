@@ -4,7 +4,7 @@ use super::args::{ListFormat, ListKpiArgs};
 use crate::exit::{Exit, Failure};
 use crate::{doctor, terminal};
 use dyno_plan::tree::Node;
-use dyno_report::wsf::{Iteration, Kpis, Listing, csv, kpi_text, list, read_kpis, read_log};
+use dyno_report::wsf::{Axes, Iteration, Kpis, Listing, csv, kpi_text, list, pivot, read_kpis, read_log};
 use std::path::{Path, PathBuf};
 
 /// Entries of a folder, by the number at the end of their names, then by name.
@@ -62,6 +62,7 @@ pub fn list_kpi(args: &ListKpiArgs) -> Result<Exit, Failure> {
         listings.push(listing(&folder, args.sutinfo)?);
     }
     let text = match args.format {
+        ListFormat::XlsTable => table(args, &listings)?,
         ListFormat::XlsList => csv(&listings, args.all, args.params),
         ListFormat::List => listings
             .iter()
@@ -79,6 +80,18 @@ pub fn list_kpi(args: &ListKpiArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
+/// `xls-table`: `--var3` and `--var4` have tables of their own.
+fn table(args: &ListKpiArgs, listings: &[Listing]) -> Result<String, Failure> {
+    let (Some(row), Some(column)) = (&args.var1, &args.var2) else {
+        let words =
+            "--format xls-table: expected --var1 NAME and --var2 NAME, two of the parameters (--params)";
+        return Err(Failure::Usage(words.into()));
+    };
+    let tables: Vec<&str> = [&args.var3, &args.var4].into_iter().flatten().map(String::as_str).collect();
+    pivot(listings, Axes { row, column, tables: &tables }, args.all)
+        .map_err(|why| Failure::Usage(format!("--var1 to --var4: {why}")))
+}
+
 /// Refuses what needs a service that is not there, and says what has no effect.
 fn accept(args: &ListKpiArgs) -> Result<(), Failure> {
     let published =
@@ -88,11 +101,12 @@ fn accept(args: &ListKpiArgs) -> Result<(), Failure> {
             "--intel_publish: is not offered: it needs the framework's own service; --format xls-list is CSV";
         return Err(Failure::Usage(words.into()));
     }
-    let varied = [&args.var1, &args.var2, &args.var3, &args.var4].into_iter().any(Option::is_some);
+    let varied = args.format != ListFormat::XlsTable
+        && [&args.var1, &args.var2, &args.var3, &args.var4].into_iter().any(Option::is_some);
     let silent = [
         ("--export-trace", args.export_trace, "what tracers printed is in experiment/runs/*/traces as it is"),
         ("--filter", args.filter.is_some(), "the table has every test under its own name"),
-        ("--var1 to --var4", varied, "the table has every parameter in a row of its own: --params"),
+        ("--var1 to --var4", varied, "they are of --format xls-table"),
     ];
     for (option, _, why) in silent.iter().filter(|(_, given, _)| *given) {
         terminal::note(&format!("note: {option}: without effect; {why}"));

@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// What advice on options of `dyno run` means on YCSB's command line.
 const DIALECT: [(&str, &str); 8] = [
-    ("give --duration 30s or more", "raise operationcount or maxexecutiontime"),
+    ("let it run for 30 s or more", "raise operationcount or maxexecutiontime"),
     ("see --timeout and --drain", "see redis.timeout and dyno.timeout"),
     ("lower --rate, or raise --connections or --queue", "lower -target or raise -threads"),
     ("add --threads, or lower the load", "raise dyno.load.threads or lower the load"),

@@ -96,6 +96,12 @@ impl Prepared {
             warnings.push(format!("dyno.pipeline={} has no effect: users block", client.pipeline));
             client.pipeline = 1;
         }
+        let sizes = ["batchsize", "mongodb.batchsize"].map(|key| settings.text(key).map(str::trim));
+        if let [Some(one), Some(other)] = sizes
+            && one != other
+        {
+            warnings.push(format!("batchsize={one} and mongodb.batchsize={other}: the first counts"));
+        }
         if client.batch > 1 && official {
             warnings.push(format!("batchsize={} has no effect: {}", client.batch, dyno_rig::NO_BATCHES));
             client.batch = 1;

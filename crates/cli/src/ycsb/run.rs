@@ -6,7 +6,7 @@ use super::output::{check, exit_of, say, say_integrity, warn, warn_of, write};
 use super::prepare::Prepared;
 use super::watch::Watch;
 use crate::exit::{Exit, Failure};
-use crate::run::{choose_cores, create_directory, environment, monitor, now};
+use crate::run::{choose_cores, create_directory, environment, monitor, now, settings_list};
 use crate::{report, signals, terminal};
 use dyno_engine::{Control, Job};
 use dyno_plan::{BindingTarget, Mode, YcsbCommand};
@@ -143,7 +143,14 @@ fn begin<'a>(
     let writer = match &prepared.extras.out {
         Some(path) => {
             let settings = &prepared.settings;
-            Some(create_directory(path, settings, &plan, &place.opened, environment, Scale::Micros)?)
+            Some(create_directory(
+                path,
+                settings_list(settings),
+                &plan,
+                &place.opened,
+                environment,
+                Scale::Micros,
+            )?)
         }
         None => None,
     };

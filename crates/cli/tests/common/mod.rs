@@ -20,7 +20,9 @@ pub fn skip(what: &str) {
 /// Says on stderr that a test is skipped, and why.
 #[expect(clippy::print_stderr, reason = "the test script counts these lines")]
 pub fn skip_because(what: &str, why: &str) {
-    eprintln!("SKIPPED: {what}: {why}");
+    // In one piece: other tests write to the same stream.
+    let line = format!("SKIPPED: {what}: {why}\n");
+    eprint!("{line}");
 }
 
 /// A redis-server on a free loopback port; killed when dropped.
@@ -139,6 +141,18 @@ pub fn await_port(port: u16) {
         assert!(begun.elapsed() < Duration::from_secs(10), "nothing listens on port {port}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// The workers of a dyno: processes whose parent it is.
+pub fn workers(dyno: u32) -> Vec<u32> {
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    let child = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let parent = stat.rfind(')').and_then(|at| stat[at + 2..].split(' ').nth(1)?.parse::<u32>().ok());
+        let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        parent == Some(dyno) && words.contains("worker")
+    };
+    pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(child).collect()
 }
 
 /// Sends a signal.

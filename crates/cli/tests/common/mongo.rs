@@ -11,6 +11,24 @@ fn cache() -> PathBuf {
     base.unwrap_or_else(home).join("dyno-mongo")
 }
 
+/// Whether a process has a listening socket on a port.
+fn listens(pid: u32, port: u16) -> bool {
+    let mut sockets = Vec::new();
+    for table in ["tcp", "tcp6"] {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
+        // Number, local address, remote address, state (0A: listening), five others, the socket's number.
+        sockets.extend(text.lines().skip(1).filter_map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let local = words.get(1)?.rsplit_once(':')?.1;
+            let here = u16::from_str_radix(local, 16) == Ok(port) && words.get(3) == Some(&"0A");
+            here.then(|| format!("socket:[{}]", words[9]))
+        }));
+    }
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let links = open.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    links.into_iter().any(|link| sockets.iter().any(|socket| link.as_os_str() == socket.as_str()))
+}
+
 /// A server on a free loopback port; killed when dropped.
 pub struct Mongo {
     child: Child,
@@ -32,7 +50,8 @@ impl Mongo {
             let mut child = command.spawn().ok()?;
             let begun = std::time::Instant::now();
             while child.try_wait().unwrap().is_none() && begun.elapsed().as_secs() < 20 {
-                if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                // Somebody else may listen there while this one comes up.
+                if listens(child.id(), port) && std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
                     return Some(Mongo { child, port, _folder: folder });
                 }
                 std::thread::sleep(std::time::Duration::from_millis(20));

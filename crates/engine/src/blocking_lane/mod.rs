@@ -194,8 +194,9 @@ impl Users {
         let mut errors: Vec<(Outcome, String)> = Vec::new();
         let mut block = Block::default();
         let mut position = 0;
-        let mut free_ns = self.epoch_ns;
         let job = &self.shared.job;
+        let waits = matches!(job.pacing, Pacing::Closed { .. });
+        let mut free_ns = self.epoch_ns.saturating_add(if waits { job.workload.begin_ns() } else { 0 });
         let batch = if job.workload.only_inserts() { job.batch } else { 1 };
         let (mut tasks, mut requests, mut parts) = (Vec::new(), Vec::new(), Vec::new());
         while let Some(task) = self.next_task(user, &mut block, &mut position, free_ns) {
@@ -352,7 +353,7 @@ impl Users {
             if !executed.outcome.is_ok() && errors.iter().all(|(o, _)| *o != executed.outcome) {
                 errors.push((executed.outcome, session.last_error().to_owned()));
             }
-            if whole.is_ok() {
+            if whole.is_ok() && workload.spoils(&request, executed.outcome) {
                 whole = executed.outcome;
             }
             parts.push((request, executed, done - sent, done.saturating_sub(intended_ns)));

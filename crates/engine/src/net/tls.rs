@@ -2,6 +2,7 @@
 
 use dyno_types::{Endpoint, Refused};
 use dyno_wire::redis::Tls;
+use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject};
@@ -44,6 +45,10 @@ pub fn tls_config(tls: &Tls) -> Result<TlsConfig, Refused> {
         .map_err(|e| Refused(format!("TLS: {e}")))?;
     let builder = if tls.insecure {
         builder.dangerous().with_custom_certificate_verifier(Arc::new(Anyone(provider)))
+    } else if tls.any_name {
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots(tls)?), provider);
+        let verifier = verifier.build().map_err(|e| Refused(format!("TLS: {e}")))?;
+        builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyName(verifier)))
     } else {
         builder.with_root_certificates(roots(tls)?)
     };
@@ -83,6 +88,52 @@ fn roots(tls: &Tls) -> Result<RootCertStore, Refused> {
         }
     }
     Ok(roots)
+}
+
+/// Accepts a certificate of any name that somebody trusted has signed: `tlsAllowInvalidHostnames=true`.
+#[derive(Debug)]
+struct AnyName(Arc<WebPkiServerVerifier>);
+
+impl ServerCertVerifier for AnyName {
+    fn verify_server_cert(
+        &self,
+        end: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        use rustls::CertificateError::{NotValidForName, NotValidForNameContext};
+        // The name is looked at last, once the signatures have held.
+        match self.0.verify_server_cert(end, chain, name, ocsp, now) {
+            Err(rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })) => {
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls12_signature(message, cert, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls13_signature(message, cert, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
 }
 
 /// Accepts any certificate: `insecure=true`.

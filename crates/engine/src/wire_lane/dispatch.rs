@@ -320,7 +320,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let service_ns = if op.sent_ns == 0 { 0 } else { now.saturating_sub(op.sent_ns) };
         let response_ns = now.saturating_sub(op.intended_ns);
         let request = op.request;
-        if op.first_outcome.is_ok() {
+        let spoils =
+            !outcome.is_ok() && (!self.hooks.scripts || self.shared.job.workload.spoils(&request, outcome));
+        if spoils && op.first_outcome.is_ok() {
             op.first_outcome = outcome;
         }
         if outcome.is_error_reply() && self.errors.iter().all(|(o, _)| *o != outcome) {

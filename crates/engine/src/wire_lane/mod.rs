@@ -257,8 +257,17 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.next_sweep_ns = epoch_ns;
         self.next_heartbeat_ns =
             self.driver.heartbeat_ns().map_or(u64::MAX, |every| epoch_ns.saturating_add(every));
+        let begin_ns = match job.pacing {
+            Pacing::Closed { .. } => epoch_ns.saturating_add(job.workload.begin_ns()),
+            Pacing::Open { .. } => epoch_ns,
+        };
         for _ in 0..job.pipeline {
-            self.idle.extend((0..self.lanes.len()).map(|lane| (lane as u32, epoch_ns)));
+            let lanes = 0..self.lanes.len() as u32;
+            if begin_ns > epoch_ns {
+                self.resting.extend(lanes.map(|lane| Reverse((begin_ns, lane))));
+            } else {
+                self.idle.extend(lanes.map(|lane| (lane, epoch_ns)));
+            }
         }
         if let Pacing::Open { profile, process } = &job.pacing {
             let threads = job.cores.len() as u64;

@@ -1,6 +1,7 @@
 //! How long an experiment takes.
 
 use super::{Experiment, Plan, Strategy, When};
+use dyno_types::units::parse_rate;
 
 /// Start and end of servers and workers of one run, seconds.
 const OVERHEAD_S: f64 = 2.0;
@@ -32,10 +33,16 @@ fn of_run(spec: &Experiment) -> Estimate {
     let measure = &spec.phases.measure;
     let seconds = |span: &Option<crate::values::Span>| span.as_ref().map(|span| span.0 as f64 / 1e9);
     let by_time = seconds(&measure.duration).or(measure.operations.is_none().then_some(10.0));
+    // A rate that is sustained says how long so many operations take; one that is not takes longer.
+    let rate = measure.rate.as_deref().and_then(|text| parse_rate(text).ok());
+    let by_rate = measure.operations.as_ref().zip(rate).map_or(0.0, |(count, rate)| count.0 as f64 / rate);
     let warmup = seconds(&measure.warmup).or(by_time.map(|s| (s / 10.0).min(5.0))).unwrap_or(0.0);
     let searched = matches!(spec.strategy, Some(Strategy::Ladder(_) | Strategy::HighestRate(_)));
     Estimate {
-        seconds: by_time.unwrap_or(0.0) + warmup + seconds(&spec.phases.pause).unwrap_or(0.0) + OVERHEAD_S,
+        seconds: by_time.unwrap_or(by_rate)
+            + warmup
+            + seconds(&spec.phases.pause).unwrap_or(0.0)
+            + OVERHEAD_S,
         loads: spec.phases.load.when != When::Never,
         open_ended: by_time.is_none() || searched || spec.strategy.is_some(),
     }

@@ -26,10 +26,28 @@ pub fn full_path(name: &str) -> &str {
 /// One value of a factor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// What tables call it.
+    /// What tables, `exclude` and `overrides` call it.
     pub label: String,
     /// What it sets: keys and values.
     pub set: Vec<(String, Node)>,
+    /// What `--set` has changed of it, in words that tables show after the label.
+    pub changed: String,
+}
+
+impl Level {
+    /// Replaces what it says of keys that `--set` names.
+    pub(super) fn give(&mut self, last: &[(String, Node)]) {
+        for (key, value) in last {
+            let Some((_, own)) =
+                self.set.iter_mut().find(|(known, own)| known == key && own.value != value.value)
+            else {
+                continue;
+            };
+            *own = value.clone();
+            let short = ALIASES.iter().find(|(_, path)| path == key).map_or(key.as_str(), |(short, _)| short);
+            self.changed.push_str(&format!(" {short}={}", mask_secret(key, &value.label())));
+        }
+    }
 }
 
 /// What is varied.
@@ -39,10 +57,21 @@ pub struct Factor {
     pub name: String,
     /// Its values.
     pub levels: Vec<Level>,
+    /// Labels of levels that `--set` has taken away: `exclude` and `overrides` may name them still.
+    pub gone: Vec<String>,
+}
+
+/// The labels of the levels of all factors, as they are written; nothing of what cannot be read.
+pub(super) fn labels(all: &Node) -> Vec<(String, Vec<String>)> {
+    let of = |(name, values): &(String, Node)| {
+        let factor = factor(name, values).ok()?;
+        Some((name.clone(), factor.levels.into_iter().map(|level| level.label).collect()))
+    };
+    all.entries().unwrap_or_default().iter().filter_map(of).collect()
 }
 
 /// A single value as a list of one; a list or a range as it is.
-pub(super) fn as_levels(node: Node) -> Node {
+fn as_levels(node: Node) -> Node {
     match node.value {
         Value::List(_) | Value::Map(_) => node,
         _ => Node { origin: node.origin.clone(), value: Value::List(vec![node]) },
@@ -72,30 +101,70 @@ pub(super) fn read(node: &Node) -> Result<Vec<Factor>, TreeError> {
 }
 
 fn factor(name: &str, values: &Node) -> Result<Factor, TreeError> {
-    let path = format!("factors.{name}");
-    let list = match (&values.value, values.items()) {
-        (_, Some(all)) => all.to_vec(),
-        (Value::Map(_), _) if values.get("path").is_some() => return named(name, values),
-        (Value::Map(_), _) => range(values, &path)?,
-        _ => {
-            return Err(
-                values.error(&path, "expected a list, or a range such as {from: 1, to: 64, times: 2}")
-            );
-        }
-    };
-    levels(name, full_path(name), &list, values)
+    let (key, list) = listed(name, values)?;
+    levels(name, &key, &list, values.get("values").filter(|_| values.get("path").is_some()).unwrap_or(values))
 }
 
-/// `{path: KEY, values: [...]}`: a factor whose name is not its key.
-fn named(name: &str, node: &Node) -> Result<Factor, TreeError> {
+/// The key that a factor varies, and its values as they are written: a list, a range, or one of them below
+/// `{path: KEY, values: ...}` where the factor's name is not its key.
+fn listed(name: &str, values: &Node) -> Result<(String, Vec<Node>), TreeError> {
     let path = format!("factors.{name}");
-    let key = node.get("path").map(Node::label).unwrap_or_default();
-    let Some(values) = node.get("values") else { return Err(node.error(&path, "key \"values\" is missing")) };
-    let list = match values.items() {
-        Some(all) => all.to_vec(),
-        None => range(values, &path)?,
+    match (&values.value, values.items()) {
+        (_, Some(all)) => Ok((full_path(name).to_owned(), all.to_vec())),
+        (Value::Map(_), _) if values.get("path").is_some() => {
+            let key = values.get("path").map(Node::label).unwrap_or_default();
+            let Some(values) = values.get("values") else {
+                return Err(values.error(&path, "key \"values\" is missing"));
+            };
+            let list = values.items().map_or_else(|| range(values, &path), |all| Ok(all.to_vec()))?;
+            Ok((full_path(&key).to_owned(), list))
+        }
+        (Value::Map(_), _) => Ok((full_path(name).to_owned(), range(values, &path)?)),
+        _ => Err(values.error(&path, "expected a list, or a range such as {from: 1, to: 64, times: 2}")),
+    }
+}
+
+/// `--set KEY=WORDS`, if `all`, the mapping of factors, has one of that name or one that varies that key: levels by their
+/// labels, or new values. Whether it has.
+pub(super) fn replace(all: &mut Node, key: &str, words: &str, node: &Node) -> Result<bool, TreeError> {
+    let Value::Map(entries) = &mut all.value else { return Ok(false) };
+    let varies = |(name, values): &(String, Node)| {
+        let own = values.get("path").map_or_else(|| name.clone(), Node::label);
+        name == key || full_path(&own) == full_path(key)
     };
-    levels(name, full_path(&key), &list, values)
+    // A factor of that very name comes first.
+    let at = entries.iter().position(|(name, _)| name == key).or_else(|| entries.iter().position(varies));
+    let Some((name, values)) = at.map(|at| &mut entries[at]) else { return Ok(false) };
+    let known = listed(name, values).map(|(_, list)| list).unwrap_or_default();
+    let label = |node: &Node| match node.entries() {
+        Some(_) => node.masked(&node.label()),
+        None => mask_secret(key, &node.label()),
+    };
+    let one = |wanted: &str| known.iter().find(|node| label(node) == wanted).cloned();
+    let by_label =
+        |wanted: &[Node]| wanted.iter().map(|node| one(&label(node))).collect::<Option<Vec<Node>>>();
+    let chosen = one(words)
+        .map(|one| vec![one])
+        .or_else(|| by_label(node.items().unwrap_or(std::slice::from_ref(node))));
+    let together = !known.is_empty() && known.iter().all(|node| node.entries().is_some());
+    let is_word = |node: &Node| node.entries().is_none();
+    let value = match chosen {
+        Some(list) => Node { value: Value::List(list), origin: node.origin.clone() },
+        None if together && node.items().map_or_else(|| is_word(node), |all| all.iter().any(is_word)) => {
+            let labels: Vec<String> = known.iter().map(label).collect();
+            let text = format!("{name} has no level {:?}; levels: {}", node.label(), labels.join(", "));
+            return Err(node.error(&format!("factors.{name}"), text));
+        }
+        None if together && node.entries().is_some() => {
+            Node { value: Value::List(vec![node.clone()]), origin: node.origin.clone() }
+        }
+        None => as_levels(node.clone()),
+    };
+    match values.get("path").is_some() && node.get("path").is_none() {
+        true => values.set("values", value),
+        false => *values = value,
+    }
+    Ok(true)
 }
 
 /// Refuses a key whose beginning nobody knows: the types would say so too, but not know the short names.
@@ -127,6 +196,7 @@ fn levels(name: &str, key: &str, list: &[Node], at: &Node) -> Result<Factor, Tre
             // Keys that are set together.
             Some(pairs) => Level {
                 label: value.masked(&value.label()),
+                changed: String::new(),
                 set: pairs
                     .iter()
                     .filter(|(key, _)| key != "label")
@@ -135,7 +205,8 @@ fn levels(name: &str, key: &str, list: &[Node], at: &Node) -> Result<Factor, Tre
             },
             None => {
                 known(&path, key, at)?;
-                Level { label: mask_secret(key, &value.label()), set: vec![(key.to_owned(), value.clone())] }
+                let set = vec![(key.to_owned(), value.clone())];
+                Level { label: mask_secret(key, &value.label()), set, changed: String::new() }
             }
         };
         if levels.iter().any(|known| known.label == level.label) {
@@ -143,7 +214,7 @@ fn levels(name: &str, key: &str, list: &[Node], at: &Node) -> Result<Factor, Tre
         }
         levels.push(level);
     }
-    Ok(Factor { name: name.to_owned(), levels })
+    Ok(Factor { name: name.to_owned(), levels, gone: Vec::new() })
 }
 
 /// Most levels of a range.
@@ -268,6 +339,13 @@ pub(super) fn fill_in(tree: &mut Node) -> Result<(), TreeError> {
     Ok(())
 }
 
+/// Whether a text has `{NAME}` in it.
+pub(super) fn is_used(tree: &Node, name: &str) -> bool {
+    let (mut whole, wanted, mut found) = (tree.clone(), format!("{{{name}}}"), false);
+    whole.each_text(&mut |text| found |= text.contains(&wanted));
+    found
+}
+
 /// Levels that a cell must have.
 #[derive(Clone, Debug)]
 pub(super) struct Filter(Vec<(String, Vec<String>)>);
@@ -296,8 +374,9 @@ impl Filter {
                 Some(all) => all.iter().map(|one| mask_secret(name, &one.label())).collect(),
                 None => vec![mask_secret(name, &value.label())],
             };
-            if let Some(label) = labels.iter().find(|l| factor.levels.iter().all(|level| level.label != **l))
-            {
+            let is_known =
+                |l: &String| factor.gone.contains(l) || factor.levels.iter().any(|level| level.label == *l);
+            if let Some(label) = labels.iter().find(|label| !is_known(label)) {
                 let known: Vec<&str> = factor.levels.iter().map(|l| l.label.as_str()).collect();
                 let text = format!("{name} has no level {label:?}; levels: {}", known.join(", "));
                 return Err(value.error(path, text));

@@ -1,6 +1,6 @@
 //! What an experiment file can say of a fault. The doc comments are the descriptions of the published JSON Schema.
 
-use crate::values::{Bytes, Span};
+use crate::values::{Bytes, Shift, Span};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -30,8 +30,10 @@ pub enum FaultKind {
     Bandwidth,
     /// Nothing comes through between workers and server; connections stay.
     Partition,
-    /// Packets are lost: needs a network namespace, which servers of experiments do not have; refused.
+    /// Of the packets to and from the server's ports on this host's loopback, `percent` are dropped at random by nftables.
     Loss,
+    /// The clock that the process sees is set ahead or back by `step` (libfaketime); the machine's own stays.
+    ClockStep,
 }
 
 impl FaultKind {
@@ -49,12 +51,18 @@ impl FaultKind {
             FaultKind::Bandwidth => "bandwidth",
             FaultKind::Partition => "partition",
             FaultKind::Loss => "loss",
+            FaultKind::ClockStep => "clock_step",
         }
     }
 
     /// Whether it is of the way between workers and server.
     pub fn is_of_link(self) -> bool {
         matches!(self, FaultKind::Delay | FaultKind::Bandwidth | FaultKind::Partition | FaultKind::Loss)
+    }
+
+    /// Whether it is done by a proxy between workers and server.
+    pub fn is_by_proxy(self) -> bool {
+        matches!(self, FaultKind::Delay | FaultKind::Bandwidth | FaultKind::Partition)
     }
 }
 
@@ -231,6 +239,12 @@ pub struct Fault {
     /// Of `delay`: by how much later what goes to the server comes. Unit: duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Span>,
+    /// Of `loss`: share of the packets that is dropped in each direction, 0.001 to 100. Unit: percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent: Option<f64>,
+    /// Of `clock_step`: by how much the clock is set ahead, or back (`-1h`). Unit: duration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Shift>,
 }
 
 fn once() -> u32 {

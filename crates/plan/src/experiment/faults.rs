@@ -1,7 +1,7 @@
 //! Faults that an experiment asks for, typed; what can be meant, and when each of them begins and ends.
 
 use super::{Experiment, Fault, FaultKind, Lifetime, Moment, On};
-use crate::server::Topology;
+use crate::server::{ServerKind, Topology};
 use crate::tree::{Node, TreeError};
 use dyno_types::rng::{Stream, mix, unit};
 
@@ -42,6 +42,8 @@ impl Fault {
                 self.bytes_per_s.as_ref().map(|bytes| format!(" to {bytes} a second"))
             }
             FaultKind::Delay => self.delay.as_ref().map(|delay| format!(" of {delay}")),
+            FaultKind::Loss => self.percent.map(|percent| format!(" of {percent} %")),
+            FaultKind::ClockStep => self.step.as_ref().map(|step| format!(" by {step}")),
             _ => None,
         };
         format!("{}{} on {}", self.kind.name(), amount.unwrap_or_default(), self.on)
@@ -78,11 +80,6 @@ impl Fault {
     /// What cannot be meant by it alone.
     fn check(&self) -> Result<(), Wrong> {
         let (kind, name) = (self.kind, self.kind.name());
-        if kind == FaultKind::Loss {
-            let why = "loss: packets are lost in a network namespace of dyno's own, which servers of experiments do not have: \
-                       expected delay, bandwidth or partition";
-            return Err(("kind", why.into()));
-        }
         let own = [
             ("cpus", self.cpus.is_some(), kind == FaultKind::CpuPressure),
             ("memory", self.memory.is_some(), kind == FaultKind::MemoryPressure),
@@ -92,6 +89,8 @@ impl Fault {
                 matches!(kind, FaultKind::IoLimit | FaultKind::Bandwidth),
             ),
             ("delay", self.delay.is_some(), kind == FaultKind::Delay),
+            ("percent", self.percent.is_some(), kind == FaultKind::Loss),
+            ("step", self.step.is_some(), kind == FaultKind::ClockStep),
         ];
         for (key, said, needed) in own {
             match (said, needed) {
@@ -113,6 +112,12 @@ impl Fault {
         }
         if self.cpus.is_some_and(|cpus| !(0.01..=65_536.0).contains(&cpus)) {
             return Err(("cpus", "expected 0.01 to 65536 cores".into()));
+        }
+        if self.percent.is_some_and(|percent| !(0.001..=100.0).contains(&percent)) {
+            return Err(("percent", "expected 0.001 to 100".into()));
+        }
+        if self.step.as_ref().is_some_and(|step| step.0 == 0) {
+            return Err(("step", "0s: expected a step such as 90s or -1h".into()));
         }
         let zero = |bytes: &Option<crate::values::Bytes>| bytes.as_ref().is_some_and(|bytes| bytes.0 == 0);
         if zero(&self.bytes_per_s) {
@@ -167,21 +172,33 @@ impl Fault {
     /// What cannot be meant in this experiment.
     fn check_in(&self, spec: &Experiment) -> Result<(), Wrong> {
         let name = self.kind.name();
-        let elsewhere =
-            spec.kubernetes.is_some() || !spec.ssh.servers.is_empty() || !spec.ssh.clients.is_empty();
-        if elsewhere {
-            return Err(("kind", format!("{name}: faults are for servers and workers of this host")));
+        if spec.kubernetes.is_some() {
+            let why = "faults are for servers and workers of this host and of hosts that are reached by ssh";
+            return Err(("kind", format!("{name}: {why}, not for pods")));
         }
+        let (far_servers, far_clients) = (!spec.ssh.servers.is_empty(), !spec.ssh.clients.is_empty());
         let instances = spec.server.as_ref().map_or(1, |server| server.instances.max(1));
         if let On::Worker(number) = self.on {
             if !matches!(self.kind, FaultKind::Kill | FaultKind::Pause) {
-                return Err(("on", format!("{name} is for servers: of a worker expected kill or pause")));
+                let why = match self.kind {
+                    FaultKind::ClockStep => " (a worker times its load by a clock that nobody can set)",
+                    _ => "",
+                };
+                return Err((
+                    "on",
+                    format!("{name} is for servers{why}: of a worker expected kill or pause"),
+                ));
             }
             let workers = spec.client.workers.saturating_mul(instances);
-            return match number > workers {
+            // How many hosts a group has is known once it is looked up.
+            return match number > workers && !far_servers && !far_clients {
                 true => Err(("on", format!("worker {number}: there are {workers}"))),
                 false => Ok(()),
             };
+        }
+        if self.kind.is_of_link() && (far_servers || far_clients) {
+            let why = "the way that it is done to is this host's loopback: expected servers and workers of this host";
+            return Err(("kind", format!("{name}: {why}")));
         }
         let Some(server) = &spec.server else {
             let why = format!(
@@ -191,6 +208,7 @@ impl Fault {
         };
         if let On::One(number) = self.on
             && number > server.processes()
+            && !far_servers
         {
             return Err(("on", format!("server {number}: there are {}", server.processes())));
         }
@@ -202,7 +220,11 @@ impl Fault {
                 "kind",
                 "disk_full: expected server.data.image: no disk is filled but one that is dyno's own".into(),
             )),
-            kind if kind.is_of_link() && server.topology != Topology::Single => Err((
+            FaultKind::ClockStep if server.kind == ServerKind::FerretDb => Err((
+                "kind",
+                "clock_step: ferretdb is a Go program, which asks the kernel for the time and not the C library".into(),
+            )),
+            kind if kind.is_by_proxy() && server.topology != Topology::Single => Err((
                 "kind",
                 format!(
                     "{name}: clients learn the addresses of members by themselves: expected topology single"

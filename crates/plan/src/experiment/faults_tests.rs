@@ -17,6 +17,11 @@ fn faults_are_read_and_named() {
         "- {kind: pause, at: 5s, for: 1s, times: 3, every: 4s}\n- {kind: delay, on: server 1, at: 2, for: 1s, delay: 50ms}\n\
          - {kind: kill, on: worker 1, at: 19s}\n",
     );
+    let further = self::spec(
+        "- {kind: loss, percent: 2.5, at: 1s, for: 1s}\n- {kind: clock_step, step: -1h, at: 5s, for: 1s, on: server 1}\n",
+    );
+    let words: Vec<String> = further.faults.iter().map(Fault::words).collect();
+    assert_eq!(words, ["loss of 2.5 % on server", "clock_step by -1h on server 1"]);
     let words: Vec<String> = spec.faults.iter().map(Fault::words).collect();
     assert_eq!(words, ["pause on server", "delay of 50ms on server 1", "kill on worker 1"]);
     let times: Vec<(usize, u32, u64, Option<u64>)> = schedule(&spec, 1)
@@ -71,7 +76,15 @@ fn what_cannot_be_meant_is_refused_where_it_stands() {
         ("{kind: cpu_pressure, at: 1s, for: 1s, cpus: 0}", "0.01 to 65536"),
         ("{kind: restart, at: 1s, on: worker 1}", "of a worker expected kill or pause"),
         ("{kind: disk_full, at: 1s, for: 1s}", "expected server.data.image"),
-        ("{kind: loss, at: 1s, for: 1s}", "network namespace"),
+        ("{kind: loss, at: 1s, for: 1s}", "expected percent"),
+        ("{kind: loss, at: 1s, for: 1s, percent: 101}", "0.001 to 100"),
+        ("{kind: loss, at: 1s, for: 1s, percent: 0}", "0.001 to 100"),
+        ("{kind: loss, at: 1s, for: 1s, percent: 1, on: worker 1}", "of a worker expected kill or pause"),
+        ("{kind: clock_step, at: 1s, for: 1s}", "expected step"),
+        ("{kind: clock_step, at: 1s, for: 1s, step: 1s, on: worker 1}", "by a clock that nobody can set"),
+        ("{kind: clock_step, at: 1s, for: 1s, step: 0s}", "0s: expected a step"),
+        ("{kind: clock_step, at: 1s, for: 1s, step: soon}", "back in time such as -1h"),
+        ("{kind: pause, at: 1s, for: 1s, step: 1s}", "is not of pause"),
         ("{kind: pause, at: 1s, for: 2s}\n- {kind: restart, at: 2s, on: server 1}", "faults.0 is under way"),
     ] {
         let told = error(fault);
@@ -90,7 +103,42 @@ fn what_cannot_be_meant_is_refused_where_it_stands() {
 }
 
 #[test]
+fn what_cannot_be_done_there_is_refused() {
+    let refused = |text: &str| plan(text, "x.yaml", &[]).unwrap_err().to_string();
+    let far = "server: {kind: redis}\nssh: {servers: [db]}\nfaults: [{kind: KIND, at: 1s, for: 1s}]\n";
+    for kind in ["loss, percent: 1", "delay, delay: 1ms", "bandwidth, bytes_per_s: 1k", "partition"] {
+        let told = refused(&far.replace("KIND", kind));
+        assert!(told.contains("this host's loopback") && told.starts_with("x.yaml:3:"), "{told}");
+    }
+    for kind in ["pause", "restart", "cpu_pressure, cpus: 1", "clock_step, step: 1m", "pause, on: server 9"] {
+        assert!(plan(&far.replace("KIND", kind), "x.yaml", &[]).is_ok(), "{kind}");
+    }
+    let clients =
+        "server: {kind: redis, address: 10.0.0.1}\nssh: {clients: [a]}\nfaults: [{kind: KIND, at: 1s}]\n";
+    let worker = plan(&clients.replace("KIND", "kill, on: worker 9"), "x.yaml", &[]);
+    assert!(worker.is_ok(), "{worker:?}");
+    let told = refused(&clients.replace("KIND", "partition, for: 1s"));
+    assert!(told.contains("this host's loopback"), "{told}");
+    let pods = "server: {kind: redis}\nkubernetes: {image: i}\nfaults: [{kind: kill, at: 1s}]\n";
+    assert!(refused(pods).contains("not for pods"), "{}", refused(pods));
+    let go = "server: {kind: ferretdb}\nfaults: [{kind: clock_step, step: -1m, at: 1s, for: 1s}]\n";
+    assert!(refused(go).contains("Go program"), "{}", refused(go));
+    let cluster =
+        "server: {kind: redis, topology: cluster}\nfaults: [{kind: loss, percent: 1, at: 1s, for: 1s}]\n";
+    assert!(plan(cluster, "x.yaml", &[]).is_ok(), "packets are those of every member");
+}
+
+#[test]
 fn link_and_process_may_have_faults_at_the_same_time() {
     spec("- {kind: pause, at: 1s, for: 5s}\n- {kind: delay, at: 2s, for: 1s, delay: 1ms}\n");
     spec("- {kind: pause, at: 1s, for: 5s}\n- {kind: pause, on: worker 1, at: 2s, for: 1s}\n");
+}
+
+#[test]
+fn the_example_has_every_kind() {
+    let text = include_str!("../../../../docs/examples/faults.yaml");
+    let plan = plan(text, "faults.yaml", &[]).unwrap();
+    let faults = &plan.cells[0].spec.faults;
+    let kinds: std::collections::BTreeSet<&str> = faults.iter().map(|fault| fault.kind.name()).collect();
+    assert_eq!(kinds.len(), 12, "{kinds:?}");
 }

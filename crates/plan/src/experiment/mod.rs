@@ -45,13 +45,31 @@ pub struct Cell {
     pub number: usize,
     /// The level of each factor: (factor, label).
     pub levels: Vec<(String, String)>,
-    /// Everything that is said about it, with its origin.
+    /// Everything that is said about it, with its origin; `{NAME}`s of `variables` are filled in.
     pub tree: Node,
     /// The same, typed.
     pub spec: Experiment,
+    /// The tree before `{NAME}`s were filled in: a point of a search may set variables.
+    unfilled: Node,
 }
 
 impl Cell {
+    /// The cell with keys set to the values of a search's point: variables are filled in, and everything is checked, as
+    /// if the file said so.
+    pub fn at(&self, sets: &[(String, String)]) -> Result<(Experiment, Node), TreeError> {
+        if sets.is_empty() {
+            return Ok((self.spec.clone(), self.tree.clone()));
+        }
+        let mut tree = self.unfilled.clone();
+        for (key, value) in sets {
+            tree.set(factors::full_path(key), Node::from_option(&format!("{key}={value}"), "strategy"));
+        }
+        factors::fill_in(&mut tree)?;
+        let spec: Experiment = tree.read()?;
+        check(&tree, &spec)?;
+        Ok((spec, tree))
+    }
+
     /// Its levels in words: `users=4 workload=a`; `all` where nothing is varied.
     pub fn label(&self) -> String {
         let words: Vec<String> = self.levels.iter().map(|(name, label)| format!("{name}={label}")).collect();
@@ -91,11 +109,13 @@ pub fn plan(text: &str, path: &str, sets: &[String]) -> Result<Plan, TreeError> 
     if tree.entries().is_none() {
         return Err(tree.error("", "expected a mapping such as `target: redis://127.0.0.1:6379`"));
     }
+    let mut given =
+        Given { last: Vec::new(), written: tree.get("factors").map(factors::labels).unwrap_or_default() };
     for set in sets {
-        apply(&mut tree, set)?;
+        given.last.extend(apply(&mut tree, set)?);
     }
     let stem = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".yaml").trim_end_matches(".yml");
-    plan_of(tree, stem)
+    plan_of(tree, stem, &given)
 }
 
 /// An experiment's text with every secret in it masked; text that is no YAML is left out.
@@ -111,28 +131,45 @@ pub fn masked_set(set: &str) -> String {
     }
 }
 
-/// `--set KEY=VALUE`.
-fn apply(tree: &mut Node, set: &str) -> Result<(), TreeError> {
+/// `--set KEY=VALUE`: replaces the factor that varies the key, else the value; then the key and the value, which have the
+/// last word over levels that set the key beside others.
+fn apply(tree: &mut Node, set: &str) -> Result<Option<(String, Node)>, TreeError> {
     let node = Node::from_option(set, "--set");
-    let Some((key, _)) = set.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+    let Some((key, words)) = set.split_once('=').filter(|(key, _)| !key.is_empty()) else {
         return Err(node.error("", "expected KEY=VALUE, such as --set phases.measure.users=8"));
     };
-    // A factor of that name is replaced by the one value, or by the list.
-    let whole = factors::full_path(key);
-    let varied = tree.get("factors").is_some_and(|all| all.get(key).is_some());
-    match varied {
-        true => tree.set(&format!("factors.{key}"), factors::as_levels(node)),
-        false => tree.set(whole, node),
+    if let Some(mut all) = tree.take("factors") {
+        let replaced = factors::replace(&mut all, key, words, &node);
+        tree.set("factors", all);
+        if replaced? {
+            return Ok(None);
+        }
     }
-    Ok(())
+    let whole = factors::full_path(key).to_owned();
+    tree.set(&whole, node.clone());
+    Ok(Some((whole, node)))
 }
 
-fn plan_of(mut tree: Node, stem: &str) -> Result<Plan, TreeError> {
-    let factors = match tree.take("factors") {
+/// What `--set` has done to factors.
+struct Given {
+    /// Keys and values that replace what levels of several keys say.
+    last: Vec<(String, Node)>,
+    /// Labels of the levels before.
+    written: Vec<(String, Vec<String>)>,
+}
+
+fn plan_of(mut tree: Node, stem: &str, given: &Given) -> Result<Plan, TreeError> {
+    let mut factors = match tree.take("factors") {
         Some(node) => factors::read(&node)?,
         None => Vec::new(),
     };
-    let exclude = tree.take("exclude").map_or(Ok(Vec::new()), |node| Filter::read_all(&node, &factors))?;
+    for factor in &mut factors {
+        factor.levels.iter_mut().for_each(|level| level.give(&given.last));
+        let before = given.written.iter().find(|(name, _)| *name == factor.name);
+        factor.gone = before.map_or(Vec::new(), |(_, labels)| labels.clone());
+    }
+    let excluded = tree.take("exclude");
+    let exclude = excluded.as_ref().map_or(Ok(Vec::new()), |node| Filter::read_all(node, &factors))?;
     let overrides =
         tree.take("overrides").map_or(Ok(Vec::new()), |node| Override::read_all(&node, &factors))?;
     let mut cells = Vec::new();
@@ -151,13 +188,23 @@ fn plan_of(mut tree: Node, stem: &str) -> Result<Plan, TreeError> {
                 own.set(path, value.clone());
             }
         }
+        let unfilled = own.clone();
         factors::fill_in(&mut own)?;
         let spec: Experiment = own.read()?;
         check(&own, &spec)?;
-        cells.push(Cell { number: cells.len() + 1, levels: names, tree: own, spec });
+        let shown = names
+            .into_iter()
+            .zip(&levels)
+            .map(|((name, label), level)| (name, label + &level.changed))
+            .collect();
+        let cell = Cell { number: cells.len() + 1, levels: shown, tree: own, spec, unfilled };
+        if let Some(strategy) = &cell.spec.strategy {
+            check_strategy(&cell, strategy, &factors)?;
+        }
+        cells.push(cell);
     }
     let Some(base) = cells.first().map(|cell| cell.spec.clone()) else {
-        return Err(tree.error("exclude", "leaves no cell of the matrix"));
+        return Err(excluded.as_ref().unwrap_or(&tree).error("exclude", "leaves no cell of the matrix"));
     };
     let runs = order::order(cells.len(), base.repetitions, base.order, base.seed);
     if runs.len() > RUNS {
@@ -198,9 +245,6 @@ fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     if let Err(why) = spec.client.limits.check() {
         return at(tree, "client.limits", &why);
     }
-    if let Some(Strategy::Tune(tune)) = &spec.strategy {
-        check_tune(tree, tune)?;
-    }
     if spec.repetitions == 0 {
         return refuse("repetitions", "0: expected 1 or more");
     }
@@ -228,7 +272,25 @@ fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     {
         return refuse("window.to", "expected a time after window.from");
     }
+    check_window(spec).or_else(|why| refuse("window.to", &why))?;
+    if measure.users == Some(0) {
+        return refuse("phases.measure.users", "0: expected 1 or more");
+    }
     faults::check(tree, spec)
+}
+
+/// A window lies within the phase: beyond its end there is nothing to be counted.
+fn check_window(spec: &Experiment) -> Result<(), String> {
+    let measure = &spec.phases.measure;
+    let length = match (&measure.duration, &measure.operations) {
+        (Some(span), _) => span.clone(),
+        (None, None) => crate::values::Span(10_000_000_000),
+        (None, Some(_)) => return Ok(()),
+    };
+    match [&spec.window.to, &spec.window.from].into_iter().flatten().find(|time| **time > length) {
+        Some(time) => Err(format!("{time}: expected a time within the measured phase, which lasts {length}")),
+        None => Ok(()),
+    }
 }
 
 fn check_kubernetes(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
@@ -335,10 +397,33 @@ fn check_ssh(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
     Ok(())
 }
 
-/// Parameters must be there, be keys of the file, and have values.
-fn check_tune(tree: &Node, tune: &Tune) -> Result<(), TreeError> {
+/// What is searched is not varied by a factor, too: its levels would all make the same search.
+fn check_strategy(cell: &Cell, strategy: &Strategy, factors: &[Factor]) -> Result<(), TreeError> {
+    let (name, keys): (&str, Vec<&str>) = match strategy {
+        Strategy::Ladder(_) => ("ladder", vec!["phases.measure.users"]),
+        Strategy::HighestRate(_) => ("highest_rate", vec!["phases.measure.rate"]),
+        Strategy::RepeatUntil(_) => ("repeat_until", Vec::new()),
+        Strategy::Tune(tune) => ("tune", tune.parameters.keys().map(|key| factors::full_path(key)).collect()),
+    };
+    for factor in factors {
+        let set = factor.levels.iter().flat_map(|level| &level.set);
+        if let Some((key, at)) = set.into_iter().find(|(key, _)| keys.contains(&key.as_str())) {
+            let text = format!("{key} is what strategy.{name} searches: remove one of the two");
+            return Err(at.error(&format!("factors.{}", factor.name), text));
+        }
+    }
+    match strategy {
+        Strategy::Tune(tune) => check_tune(cell, tune),
+        _ => Ok(()),
+    }
+}
+
+/// Parameters must be there, be keys of the file, and have values, each of which makes an experiment that can be run and
+/// that is not what another value makes.
+fn check_tune(cell: &Cell, tune: &Tune) -> Result<(), TreeError> {
     let path = "strategy.tune.parameters";
-    let refuse = |text: String| Err(tree.find(path).unwrap_or(tree).error(path, text));
+    let place = cell.tree.find(path).unwrap_or(&cell.tree);
+    let refuse = |text: String| Err(place.error(path, text));
     if tune.parameters.is_empty() {
         return refuse("expected a mapping of keys to values".into());
     }
@@ -347,12 +432,17 @@ fn check_tune(tree: &Node, tune: &Tune) -> Result<(), TreeError> {
             Ok(values) => values,
             Err(why) => return refuse(format!("{key}: {why}")),
         };
-        let mut tried = tree.clone();
-        tried.set(factors::full_path(key), Node::from_option(&format!("{key}={}", values[0]), "strategy"));
-        tried.read::<Experiment>()?;
+        for value in &values {
+            cell.at(&[(key.clone(), value.clone())])?;
+        }
+        if let Some(name) = key.strip_prefix("variables.")
+            && !factors::is_used(&cell.unfilled, name)
+        {
+            return refuse(format!("{key}: no text of the file has {{{name}}}, so nothing would change"));
+        }
     }
     if tune.configurations < 2 {
-        return Err(tree.error("strategy.tune.configurations", "expected 2 or more"));
+        return Err(place.error("strategy.tune.configurations", "expected 2 or more"));
     }
     Ok(())
 }

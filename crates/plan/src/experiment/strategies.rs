@@ -1,6 +1,7 @@
 //! What an experiment file can say of searches, typed. The doc comments are the descriptions of the published JSON Schema.
 
 use crate::server::Setting;
+use crate::values::PerSecond;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -47,21 +48,21 @@ pub struct HighestRate {
     pub objectives: Vec<String>,
     /// Lowest rate tried. Default: 1000. Unit: operations per second.
     #[serde(default = "first_rate")]
-    pub from: f64,
+    pub from: PerSecond,
     /// Highest rate tried. Default: 10 million. Unit: operations per second.
     #[serde(default = "last_rate")]
-    pub to: f64,
+    pub to: PerSecond,
     /// The search ends when it knows the rate this well. Default: 0.05. Unit: share.
     #[serde(default = "precision")]
     pub precision: f64,
 }
 
-fn first_rate() -> f64 {
-    1_000.0
+fn first_rate() -> PerSecond {
+    PerSecond(1_000.0)
 }
 
-fn last_rate() -> f64 {
-    10_000_000.0
+fn last_rate() -> PerSecond {
+    PerSecond(10_000_000.0)
 }
 
 fn precision() -> f64 {

@@ -61,6 +61,32 @@ fn options_replace_values_and_factors() {
 }
 
 #[test]
+fn options_have_the_last_word_over_factors() {
+    let labels = |text: &str, sets: &[&str]| {
+        let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
+        let plan = plan(text, "x.yaml", &sets).unwrap_or_else(|e| panic!("{e}"));
+        plan.cells.iter().map(|c| (c.label(), c.spec.phases.measure.users.unwrap_or(0))).collect::<Vec<_>>()
+    };
+    let row = |label: &str, users: usize| (label.to_owned(), users);
+    // By either name of the key, and levels by their labels.
+    assert_eq!(labels(LADDER, &["phases.measure.users=2", "memory=large"]), [row("users=2 memory=large", 2)]);
+    let long = "factors: {phases.measure.users: [4, 8]}\n";
+    assert_eq!(labels(long, &["users=2"]), [row("phases.measure.users=2", 2)]);
+    assert_eq!(labels(long, &["phases.measure.users=8"]), [row("phases.measure.users=8", 8)]);
+    let named = "factors: {size: {path: users, values: [4, 8]}}\n";
+    assert_eq!(labels(named, &["size=8"]), [row("size=8", 8)]);
+    assert_eq!(labels(named, &["size=16"]), [row("size=16", 16)]);
+    assert_eq!(labels(named, &["users=2"]), [row("size=2", 2)]);
+    // A level of several keys says that it is no longer what its label says; overrides still know it.
+    let paired = "factors: {test: [{label: a, users: 4}, {label: b, users: 2}]}\n\
+                  overrides: [{when: {test: a}, set: {think: 1s}}]\n";
+    assert_eq!(labels(paired, &["users=2"]), [row("test=a users=2", 2), row("test=b", 2)]);
+    assert_eq!(labels(paired, &["test=b"]), [row("test=b", 2)]);
+    let wrong = plan(LADDER, "x.yaml", &["memory=smal".into()]).unwrap_err().to_string();
+    assert!(wrong.contains("memory has no level \"smal\"; levels: small, large"), "{wrong}");
+}
+
+#[test]
 fn ranges_go_up_and_down() {
     let users = |range: &str| {
         let text = format!("factors: {{users: {range}}}\n");
@@ -96,7 +122,8 @@ fn cells_can_be_left_out_and_changed() {
         "{wrong}"
     );
     assert!(error("factors: {users: [1]}\nexclude: [{users: 2}]\n").contains("levels: 1"));
-    assert!(error("factors: {users: [1]}\nexclude: [{users: 1}]\n").contains("leaves no cell"));
+    let nothing = error("factors: {users: [1]}\nexclude: [{users: 1}]\n");
+    assert!(nothing.contains("leaves no cell") && nothing.starts_with("x.yaml:2:"), "{nothing}");
 }
 
 #[test]
@@ -113,6 +140,29 @@ fn refusals_name_the_place() {
     assert!(error("workload: {ycsb: {}, documents: x.yaml}\n").contains("expected one of ycsb"));
     assert!(error("just words\n").contains("expected a mapping"));
     assert!(error("window: {from: 10s, to: 5s}\n").contains("after window.from"));
+    let late = error("phases: {measure: {duration: 20s}}\nwindow: {from: 10s, to: 30s}\n");
+    assert!(late.starts_with("x.yaml:2:") && late.contains("30s: expected a time within"), "{late}");
+    assert!(
+        plan("phases: {measure: {duration: 20s}}\nwindow: {from: 10s, to: 20s}\n", "x.yaml", &[]).is_ok()
+    );
+    let none = error("phases:\n  measure:\n    users: 0\n");
+    assert!(none.starts_with("x.yaml:3:12: phases.measure.users: 0: expected 1 or more"), "{none}");
+    for (text, words) in [
+        ("phases: {measure: {users: many}}\n", "\"many\": expected a whole number, 0 or more"),
+        ("strategy: {ladder: {times: fast}}\n", "\"fast\": expected a number"),
+        ("kubernetes: 3\n", "3: expected a mapping"),
+        ("monitors: {enabled: maybe}\n", "\"maybe\": expected true or false"),
+        ("require: 5\n", "5: expected a list"),
+    ] {
+        assert!(error(text).contains(words), "{}", error(text));
+    }
+    let twice = error("strategy: {ladder: {}}\nfactors: {users: [1, 2]}\n");
+    assert!(twice.starts_with("x.yaml:2:") && twice.contains("is what strategy.ladder searches"), "{twice}");
+    let rate = error("strategy: {highest_rate: {objectives: []}}\nfactors: {test: [{rate: 5, label: a}]}\n");
+    assert!(
+        rate.contains("factors.test: phases.measure.rate is what strategy.highest_rate searches"),
+        "{rate}"
+    );
     let workers = |load: u32| {
         let phases = format!("phases: {{load: {{workers: {load}}}, measure: {{workers: 1}}}}");
         format!("client: {{workers: 2}}\n{phases}\n")
@@ -147,4 +197,44 @@ fn every_key_of_the_schema_is_described() {
     }
     walk("", &schema, &mut missing);
     assert!(missing.is_empty(), "without description: {missing:?}");
+}
+
+const TUNED: &str = "\
+target: 'sim:?service={s}us&capacity={c}'
+variables: {s: 100, c: 2}
+phases: {measure: {duration: 1s}}
+strategy:
+  tune: {parameters: {variables.s: [50, 100], variables.c: [1, 2], users: [1, 4]}}
+";
+
+#[test]
+fn a_point_of_a_search_sets_variables_too() {
+    let plan = plan(TUNED, "x.yaml", &[]).unwrap();
+    let cell = &plan.cells[0];
+    assert_eq!(cell.spec.target.as_deref(), Some("sim:?service=100us&capacity=2"));
+    let (spec, tree) = cell.at(&[("variables.s".into(), "50".into()), ("users".into(), "4".into())]).unwrap();
+    assert_eq!(spec.target.as_deref(), Some("sim:?service=50us&capacity=2"));
+    assert_eq!(tree.find("target").unwrap().label(), "sim:?service=50us&capacity=2");
+    assert_eq!(spec.phases.measure.users, Some(4));
+    assert_eq!(cell.at(&[]).unwrap().0.target, cell.spec.target);
+}
+
+#[test]
+fn values_of_a_tuning_are_checked_before_anything_runs() {
+    let unused = TUNED.replace("variables.c: [1, 2]", "variables.d: [1, 2]");
+    assert!(
+        error(&unused).contains("no text of the file has {d}, so nothing would change"),
+        "{}",
+        error(&unused)
+    );
+    // Not the first value alone: each must make an experiment.
+    let wrong = TUNED.replace("users: [1, 4]", "client.workers: [1, 0]");
+    assert!(error(&wrong).contains("client.workers: 0: expected 1 or more"), "{}", error(&wrong));
+}
+
+#[test]
+fn the_duration_of_operations_at_a_rate_is_told() {
+    let text = "phases: {load: {when: never}, measure: {operations: 10M, rate: 65536, warmup: 0s}}\n";
+    let found = estimate(&plan(text, "x.yaml", &[]).unwrap());
+    assert!((found.seconds - (1e7 / 65_536.0 + 2.0)).abs() < 1e-6 && found.open_ended, "{found:?}");
 }

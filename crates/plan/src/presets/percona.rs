@@ -115,7 +115,12 @@ const EMBEDDED: [(&str, &str); 6] = [
 /// Embedded engines that this build has.
 pub(super) fn engines_embedded(scale: u32) -> String {
     let built = |name: &str| dyno_stores::KINDS.iter().any(|kind| kind.scheme == name && kind.built);
+    let lacking: Vec<&str> = EMBEDDED.iter().map(|(name, _)| *name).filter(|name| !built(name)).collect();
     let mut engines = String::from("factors:\n  engine:\n");
+    if !lacking.is_empty() {
+        let _ =
+            writeln!(engines, "    # not in this build, which lacks their features: {}", lacking.join(", "));
+    }
     for (name, uri) in EMBEDDED.iter().filter(|(name, _)| built(name)) {
         let _ = writeln!(engines, "    - {{label: {name}, target: \"{uri}\"}}");
     }

@@ -235,6 +235,12 @@ impl ServerSpec {
         self.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
     }
 
+    /// Whether anybody who reaches its address could come in: it listens beyond this host, could ask for a password, and has
+    /// none.
+    pub fn needs_password(&self) -> bool {
+        !self.listens().is_loopback() && self.kind.speaks_redis() && !self.options.contains_key("requirepass")
+    }
+
     /// A single instance with nothing but defaults.
     pub fn of(kind: ServerKind) -> Self {
         ServerSpec {

@@ -27,15 +27,31 @@ impl Error for TreeError {
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn serde::de::Expected) -> Self {
-        Self::custom(format_args!("{}: expected {expected}", words(&found)))
+        Self::custom(format_args!("{}: expected {}", words(&found), wanted(&expected.to_string())))
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn serde::de::Expected) -> Self {
-        Self::custom(format_args!("{}: expected {expected}", words(&found)))
+        Self::custom(format_args!("{}: expected {}", words(&found), wanted(&expected.to_string())))
     }
 
     fn missing_field(field: &'static str) -> Self {
         Self::custom(format_args!("key {field:?} is missing"))
+    }
+}
+
+/// What is wanted, in the words of a file instead of the program's types.
+fn wanted(expected: &str) -> &str {
+    match expected {
+        "usize" | "u64" | "u32" | "u16" | "u8" => "a whole number, 0 or more",
+        "isize" | "i64" | "i32" | "i16" | "i8" => "a whole number",
+        "f64" | "f32" => "a number",
+        "a boolean" => "true or false",
+        "a sequence" => "a list",
+        "a map" => "a mapping",
+        "a string" => "a text",
+        other if other.starts_with("struct ") || other.starts_with("internally tagged") => "a mapping",
+        other if other.starts_with("enum ") => "a name",
+        other => other,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is exported: one run, a folder of runs, or an experiment.
 
 use super::ExportError;
+use crate::rebuilt;
 use dyno_rundir::schema::{Phase, Summary};
 use dyno_rundir::{EndedRun, ExperimentDir, RunDir};
 use std::path::Path;
@@ -49,6 +50,8 @@ pub struct Source {
     pub factors: Vec<String>,
     /// Runs, in the order in which they ended.
     pub runs: Vec<SourceRun>,
+    /// What could not be read, and what was computed instead.
+    pub notes: Vec<String>,
 }
 
 fn name_of(path: &Path) -> String {
@@ -59,7 +62,8 @@ fn name_of(path: &Path) -> String {
 impl Source {
     /// Reads a run directory, an experiment's directory, or a folder of run directories.
     pub fn open(path: &Path) -> Result<Self, ExportError> {
-        let mut source = Source { name: name_of(path), factors: Vec::new(), runs: Vec::new() };
+        let mut source =
+            Source { name: name_of(path), factors: Vec::new(), runs: Vec::new(), notes: Vec::new() };
         if ExperimentDir::is_one(path) {
             source.experiment(path)?;
         } else if path.join("run.json").is_file() {
@@ -85,8 +89,9 @@ impl Source {
     }
 
     fn add(&mut self, name: String, path: &Path) -> Result<(), ExportError> {
-        let dir = Some(RunDir::open(path)?);
-        self.runs.push(SourceRun { name, levels: Vec::new(), ended: None, dir });
+        let (dir, words) = rebuilt::open(path)?;
+        self.notes.extend(words);
+        self.runs.push(SourceRun { name, levels: Vec::new(), ended: None, dir: Some(dir) });
         Ok(())
     }
 
@@ -99,7 +104,18 @@ impl Source {
                 levels.push((name.to_owned(), value.to_owned()));
             }
             let folder = path.join(&run.dir);
-            let dir = folder.join("run.json").is_file().then(|| RunDir::open(&folder)).transpose()?;
+            // One run that cannot be read does not take the others with it: its line stays, with what the journal says.
+            let dir = match folder.join("run.json").is_file().then(|| rebuilt::open(&folder)) {
+                None => None,
+                Some(Ok((dir, words))) => {
+                    self.notes.extend(words);
+                    Some(dir)
+                }
+                Some(Err(error)) => {
+                    self.notes.push(format!("{} is left out: {error}", run.dir));
+                    None
+                }
+            };
             self.runs.push(SourceRun { name: run.dir.clone(), levels, ended: Some(run.clone()), dir });
         }
         Ok(())

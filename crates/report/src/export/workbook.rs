@@ -116,7 +116,7 @@ fn laws(sheet: &mut Worksheet, found: &Sweep, think_s: f64, head: &Format) -> Re
     }
     let last = found.levels.len() as u32;
     let facts = [
-        ("total demand R(1) (us)", Some(found.total_s * 1e6)),
+        ("total demand D, the least R above (us)", Some(found.total_s * 1e6)),
         ("demand of the bottleneck (us)", Some(found.bottleneck_s * 1e6)),
         ("N* where the bounds cross", Some(found.saturation)),
         ("greatest X measured (ops/s)", Some(found.best.0)),

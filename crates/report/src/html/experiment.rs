@@ -7,6 +7,7 @@ use super::page::document;
 use super::plot::points;
 use super::text::{esc, heads, own_name, rate, shell, table_of_markup, us, whole};
 use super::users;
+use crate::tuning;
 use crate::worth::Worth;
 use dyno_rundir::ExperimentDir;
 use std::fmt::Write as _;
@@ -20,6 +21,9 @@ pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>) -> String {
     sections.push(("multiples", "Throughput by cell", multiples(&all)));
     if let Some(text) = users::section(&all) {
         sections.push(("users", "Users: is Lazowska right?", text));
+    }
+    if let Some(text) = tunings(dir) {
+        sections.push(("tuning", "Tuning", text));
     }
     if let Some((title, text)) = &overlay {
         sections.push(("overlay", title, text.clone()));
@@ -55,7 +59,10 @@ fn headline(out: &mut String, all: &Gathered<'_>) {
     out.push_str(&tile("Cells", whole(all.dir.cells.len() as f64)));
     out.push_str(&tile(
         "Runs that gave a figure",
-        format!("{} of {}", count(&|r| r.figures.runs), all.dir.planned),
+        match all.dir.searches {
+            true => count(&|r| r.figures.runs).to_string(),
+            false => format!("{} of {}", count(&|r| r.figures.runs), all.dir.planned),
+        },
     ));
     out.push_str(&tile("Failed", count(&|r| r.figures.failed).to_string()));
     out.push_str(&tile("Suspect", count(&|r| r.figures.suspect).to_string()));
@@ -215,6 +222,25 @@ fn multiples(all: &Gathered<'_>) -> String {
     out.push_str("</div>\n<p class=\"dim\">Points are means over repetitions, bars their 95 % intervals; one run has none. All \
                   drawings have the same scale.</p>\n");
     out
+}
+
+/// What tunings have found, if anything was tuned.
+fn tunings(dir: &ExperimentDir) -> Option<String> {
+    let all = match dyno_rundir::tuning::read(&dir.path) {
+        Ok(all) if all.is_empty() => return None,
+        Ok(all) => all,
+        Err(error) => return Some(format!("<p class=\"note\">{}</p>\n", esc(&error.to_string()))),
+    };
+    let mut out = String::new();
+    for cell in &all {
+        let items: String =
+            tuning::effects(cell).iter().map(|words| format!("<li>{}</li>", esc(words))).collect();
+        let _ = writeln!(out, "<p>{}</p>\n<ul class=\"reasons\">{items}</ul>", esc(&tuning::headline(cell)));
+    }
+    for words in tuning::interactions(&all) {
+        let _ = writeln!(out, "<p>{}</p>", esc(&words));
+    }
+    Some(out)
 }
 
 fn runs(all: &Gathered<'_>) -> String {

@@ -2,9 +2,9 @@
 
 use crate::experiment::CellRow;
 use crate::worth;
-use dyno_analysis::laws::{Observed, observe};
+use dyno_analysis::laws::{Group, Observed, factors_of_users, observe};
 use dyno_record::{Buckets, Scale};
-use dyno_rundir::{EndedRun, ExperimentDir, RunDir};
+use dyno_rundir::{EndedRun, ExperimentDir, RunDir, progress};
 use std::collections::BTreeMap;
 
 /// One run.
@@ -115,9 +115,8 @@ pub fn gather(dir: &ExperimentDir, price: Option<f64>) -> Gathered<'_> {
     }
     if !dir.complete {
         notes.push(format!(
-            "INCOMPLETE: {} of {} planned runs have ended; what follows is of these",
-            dir.runs.len(),
-            dir.planned
+            "INCOMPLETE: {} have ended; what follows is of these",
+            progress(dir.runs.len(), dir.planned, dir.searches)
         ));
     }
     Gathered { dir, rows, notes }
@@ -162,18 +161,18 @@ impl Gathered<'_> {
 
     /// Factors whose levels differ in the number of users while all others are the same.
     pub fn factors_of_users(&self) -> Vec<usize> {
-        let varies = |factor: &usize| {
-            let others: Vec<usize> = vec![*factor];
-            self.groups(&others).iter().any(|(_, rows)| {
-                let mut users: Vec<(&str, f64)> = Vec::new();
-                for row in rows {
-                    let level = row.figures.levels[*factor].1.as_str();
-                    let seen = row.runs.iter().filter_map(|run| run.observed.as_ref()?.users);
-                    users.extend(seen.map(|users| (level, users)));
-                }
-                users.iter().any(|one| users.iter().any(|other| one.0 != other.0 && one.1 != other.1))
-            })
-        };
-        (0..self.factors().len()).filter(varies).collect()
+        let observed: Vec<Vec<Observed>> = self
+            .rows
+            .iter()
+            .map(|row| row.runs.iter().filter_map(|run| run.observed.clone()).collect())
+            .collect();
+        let rows: Vec<Group<'_>> = self
+            .rows
+            .iter()
+            .zip(&observed)
+            .map(|(row, runs)| Group { levels: &row.figures.levels, runs })
+            .collect();
+        let names = factors_of_users(&rows);
+        (0..self.factors().len()).filter(|at| names.contains(&self.factors()[*at])).collect()
     }
 }

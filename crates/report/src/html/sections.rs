@@ -79,6 +79,24 @@ fn faults(summary: &Summary) -> String {
     format!("{table}<p class=\"dim\">{}</p>\n", esc(faults::MEANING))
 }
 
+/// Where a dashboard shows the exact time of each phase.
+fn links(summary: &Summary) -> String {
+    let one = |phase: &Phase| {
+        let link = phase.link.as_deref()?;
+        let (name, address) = (esc(&phase.name), esc(link));
+        // Nothing but the web's own schemes: the address comes from a file.
+        Some(match crate::markdown::is_web(link) {
+            true => format!("<a href=\"{address}\">{name}</a>"),
+            false => format!("{name} {address}"),
+        })
+    };
+    let all: Vec<String> = summary.phases.iter().filter_map(one).collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    format!("<p class=\"dashboard\">The exact time of each phase on the dashboard: {}</p>\n", all.join(", "))
+}
+
 fn tile(out: &mut String, name: &str, value: &str, more: &str) {
     let more = if more.is_empty() { String::new() } else { format!("<small>{}</small>", esc(more)) };
     let _ = write!(out, "<div><dt>{}</dt><dd>{}{more}</dd></div>", esc(name), esc(value));
@@ -139,6 +157,7 @@ fn headline(report: &Report<'_>, made: &Made<'_>, steady: Option<&Stability>) ->
         let rows: Vec<Vec<String>> = summary.thresholds.iter().map(row).collect();
         out.push_str(&table("Thresholds", &heads(&["result", "threshold", "measured"]), &rows, 2));
     }
+    out.push_str(&links(summary));
     made.notes.iter().for_each(|note| out.push_str(&format!("<p class=\"note\">{}</p>\n", esc(note))));
     out
 }

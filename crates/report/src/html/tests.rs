@@ -268,3 +268,25 @@ fn what_is_damaged_is_reported_with_what_is_known() {
     closed(&all);
     assert!(all.contains("there is nothing to draw"));
 }
+
+#[test]
+fn phases_link_to_their_time_on_a_dashboard() {
+    let folder = tempfile::tempdir().unwrap();
+    written(folder.path(), &["READ".into()], 3, 0, false);
+    let dir = RunDir::open(folder.path()).unwrap();
+    let with = |address: &str| {
+        let mut summary = dir.summary.clone().unwrap();
+        summary.phases[0].link = Some(address.to_owned());
+        let report =
+            Report { dir: &dir, summary: &summary, recording: None, findings: &[], notes: &[], price: None };
+        (run_page(&report), crate::markdown::of_run(&dir, &summary, None, &[]))
+    };
+    let (page, text) = with("https://g.example/d/x?from=1&to=2");
+    assert!(page.contains("<a href=\"https://g.example/d/x?from=1&amp;to=2\">measure</a>"), "{page}");
+    assert!(text.contains("on the dashboard: [measure](<https://g.example/d/x?from=1&to=2>)"), "{text}");
+    // Only the web's own schemes are links, and nothing gets out of one.
+    let (page, text) = with("javascript:alert(1)");
+    assert!(!page.contains("href=\"javascript") && !text.contains("](<javascript"), "{text}");
+    let (page, text) = with("https://g/\"><script>x</script>)[a](b");
+    assert!(!page.contains("<script>x") && !text.contains("<script>x") && !text.contains("[a](b"), "{text}");
+}

@@ -39,10 +39,12 @@ fn levels(found: &Sweep, think: f64) -> String {
         "users N",
         "runs",
         "X, operations/s",
+        "95 % interval",
         "R",
         "X (R + Z), users",
         "error",
         "bound on X",
+        "balanced jobs",
         "model of X",
     ]);
     let rows: Vec<Vec<String>> = found
@@ -53,17 +55,24 @@ fn levels(found: &Sweep, think: f64) -> String {
                 format!("{}", level.users),
                 level.runs.to_string(),
                 rate(level.throughput),
+                level.half_width.map_or("one run: none".into(), |half| format!("+-{}", rate(half))),
                 us(level.response_s * 1e6),
                 // With the client's own time between operations, as it was measured.
                 level.little.map_or("-".into(), |error| format!("{:.2}", level.users * (1.0 + error))),
                 level.little.map_or("-".into(), |error| format!("{:+.2} %", error * 100.0)),
                 rate(level.bound),
+                format!("{} to {}", rate(level.balanced.0), rate(level.balanced.1)),
                 level.model.map_or("-".into(), rate),
             ]
         })
         .collect();
     let caption = format!("Little's law at each number of users; thinking time Z {}", us(think * 1e6));
     table(&caption, &names, &rows, 0)
+}
+
+/// A 95 % interval in words, where there is one.
+fn between(interval: Option<(String, String)>) -> String {
+    interval.map_or(String::new(), |(low, high)| format!(" (95 % interval {low} to {high})"))
 }
 
 fn words_of(found: &Sweep) -> String {
@@ -85,14 +94,25 @@ fn words_of(found: &Sweep) -> String {
         ),
     });
     lines.push(format!(
-        "One operation alone takes {}; the bottleneck needs {} of it, so that no more than {}/s can be done. The bounds \
+        "One operation alone takes {}; the bottleneck needs {} of it, so that no more than {}/s{} can be done. The bounds \
             cross at N* = \
-         {:.1} users: beyond it, users only wait.",
+         {:.1} users{}: beyond it, users only wait.",
         us(found.total_s * 1e6),
         us(found.bottleneck_s * 1e6),
         rate(1.0 / found.bottleneck_s),
-        found.saturation
+        between(found.maximum_interval.map(|(a, b)| (rate(a), rate(b)))),
+        found.saturation,
+        between(found.saturation_interval.map(|(a, b)| (format!("{a:.1}"), format!("{b:.1}"))))
     ));
+    let above: Vec<String> =
+        found.levels.iter().filter(|level| level.above).map(|level| level.users.to_string()).collect();
+    if !above.is_empty() {
+        lines.push(format!(
+            "With {} users throughput lies above the bound by more than its interval: an operation's demand falls with \
+             load (caching, batches, group commit), so that bounds from the demand of few users do not hold.",
+            above.join(", ")
+        ));
+    }
     lines.push(match found.plateau {
         true => format!("The greatest mean is {}/s at {} users, and the sweep reaches a plateau.", rate(found.best.0),
             found.best.1),
@@ -102,10 +122,26 @@ fn words_of(found: &Sweep) -> String {
             found.best.1
         ),
     });
+    lines.extend(model_of(found));
+    lines.push(format!("No prediction goes beyond {:.0} users.", found.reach));
+    let items: String = lines.iter().map(|line| format!("<li>{}</li>", esc(line))).collect();
+    format!("<ul class=\"reasons\">{items}</ul>\n")
+}
+
+/// The chosen model, and whether there is a peak.
+fn model_of(found: &Sweep) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
     match found.fits.first() {
         Some(best) => {
-            let parameters: Vec<String> =
-                best.parameters.iter().map(|(name, value)| format!("{name} = {value:.4}")).collect();
+            let interval = |at: usize| {
+                between(best.intervals.get(at).map(|(a, b)| (format!("{a:.4}"), format!("{b:.4}"))))
+            };
+            let parameters: Vec<String> = best
+                .parameters
+                .iter()
+                .enumerate()
+                .map(|(at, (name, value))| format!("{name} = {value:.4}{}", interval(at)))
+                .collect();
             lines.push(format!(
                 "The data choose the model \"{}\" ({}; error {}/s root mean square) among {}.",
                 best.model,
@@ -128,9 +164,7 @@ fn words_of(found: &Sweep) -> String {
         }
         (None, None) => "Nothing can be said about a peak.".into(),
     });
-    lines.push(format!("No prediction goes beyond {:.0} users.", found.reach));
-    let items: String = lines.iter().map(|line| format!("<li>{}</li>", esc(line))).collect();
-    format!("<ul class=\"reasons\">{items}</ul>\n")
+    lines
 }
 
 /// Mean and half of the 95 % interval of a figure at each number of users.

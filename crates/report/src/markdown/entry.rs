@@ -71,6 +71,8 @@ pub(super) struct Entry {
     pub load: Option<PhaseFigures>,
     /// Execution.
     pub measure: Option<PhaseFigures>,
+    /// Phases and where a dashboard shows their time.
+    pub links: Vec<(String, String)>,
     /// Whether the server's process began anew; `None` where it was not watched.
     pub restarted: Option<bool>,
 }
@@ -237,6 +239,11 @@ impl Entry {
             seconds: summary.phases.iter().map(|phase| phase.seconds).sum(),
             load,
             measure,
+            links: summary
+                .phases
+                .iter()
+                .filter_map(|one| Some((one.name.clone(), one.link.clone()?)))
+                .collect(),
             restarted: restarted(recording),
         }
     }

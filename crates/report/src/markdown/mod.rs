@@ -10,6 +10,7 @@ mod tests_made;
 
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::Summary;
+use dyno_rundir::tuning::{self, TunedCell};
 use dyno_rundir::{EndedRun, ExperimentDir, RunDir};
 use entry::Entry;
 use std::fmt::Write as _;
@@ -21,6 +22,10 @@ pub(crate) struct Document {
     command: Vec<String>,
     /// Runs that were planned: `None` of a single run.
     planned: Option<usize>,
+    /// Whether cells are searched: runs are planned as they go.
+    searches: bool,
+    /// What tunings have found.
+    tuned: Vec<TunedCell>,
     /// Whether servers were only loaded, and left for later runs.
     standing: bool,
     cells: usize,
@@ -55,6 +60,29 @@ pub(crate) fn esc(text: &str) -> String {
     out
 }
 
+/// Whether an address is one of the web: others are shown, but are no links.
+pub(crate) fn is_web(address: &str) -> bool {
+    address.starts_with("https://") || address.starts_with("http://")
+}
+
+/// A link, or the words alone where the address is none of the web.
+pub(crate) fn link(words: &str, address: &str) -> String {
+    if !is_web(address) {
+        return format!("{}: {}", esc(words), esc(address));
+    }
+    let mut plain = String::new();
+    for c in address.chars() {
+        match c {
+            '<' | '>' | '(' | ')' | '\\' | '`' | '|' => {
+                let _ = write!(plain, "%{:02X}", u32::from(c));
+            }
+            c if c.is_control() || c.is_whitespace() => plain.push_str("%20"),
+            c => plain.push(c),
+        }
+    }
+    format!("[{}](<{plain}>)", esc(words))
+}
+
 /// The summary of a run.
 pub fn of_run(dir: &RunDir, summary: &Summary, recording: Option<&Recording>, notes: &[String]) -> String {
     let product = entry::product(&summary.database);
@@ -63,6 +91,8 @@ pub fn of_run(dir: &RunDir, summary: &Summary, recording: Option<&Recording>, no
         code: code(&dir.path),
         command: dir.run.command.clone(),
         planned: None,
+        searches: false,
+        tuned: Vec::new(),
         standing: false,
         cells: 1,
         entries: vec![Entry::of(dir, summary, recording, (format!("{product}-1"), 1, String::new()))],
@@ -84,6 +114,8 @@ pub fn of_experiment(dir: &ExperimentDir) -> String {
         code: code(&dir.path),
         command: dir.command.clone(),
         planned: Some(dir.planned),
+        searches: dir.searches,
+        tuned: Vec::new(),
         standing: dir.standing,
         cells: dir.cells.len(),
         entries: Vec::new(),
@@ -97,6 +129,10 @@ pub fn of_experiment(dir: &ExperimentDir) -> String {
             Ok(entry) => document.entries.push(entry),
             Err(why) => document.missing.push(format!("{}: {why}", ended.dir)),
         }
+    }
+    match tuning::read(&dir.path) {
+        Ok(tuned) => document.tuned = tuned,
+        Err(error) => document.notes.push(error.to_string()),
     }
     if dir.standing {
         document.notes.push("figures of operations: servers were loaded and left running".into());
@@ -138,6 +174,7 @@ impl Document {
         self.faults(&mut out);
         self.monitoring(&mut out);
         self.application(&mut out);
+        self.tuning(&mut out);
         out.push_str("### Tests\n");
         for test in self.tests() {
             let _ = writeln!(out, "* TEST {}: {}", test.result.word(), esc(&test.text));

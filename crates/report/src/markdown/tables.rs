@@ -4,6 +4,7 @@ use super::entry::{Component, Entry, PhaseFigures};
 use super::{Document, esc};
 use crate::faults;
 use crate::html::shell;
+use crate::tuning;
 use std::fmt::Write as _;
 
 /// Operations in bexhoma's order; others follow by name.
@@ -216,6 +217,7 @@ impl Document {
             self.entries.iter().map(|e| e.database.as_str()).collect();
         bullet(format!("Databases: {}.", databases.into_iter().collect::<Vec<_>>().join(", ")));
         match self.planned {
+            Some(planned) if self.searches => bullet(format!("{} cells, {planned} searches.", self.cells)),
             Some(planned) => bullet(format!("{} cells, {planned} runs planned.", self.cells)),
             None => bullet("Experiment is run once.".into()),
         }
@@ -274,13 +276,37 @@ impl Document {
                 esc(&point),
                 if phases.is_empty() { "nothing was recorded".into() } else { phases.join(", ") }
             );
+            if !entry.links.is_empty() {
+                let links: Vec<String> =
+                    entry.links.iter().map(|(phase, address)| super::link(phase, address)).collect();
+                let _ = writeln!(out, "  * on the dashboard: {}", links.join(", "));
+            }
         }
         let _ = writeln!(
             out,
-            "\n#### Planned\n\n* {} run(s) in {} cell(s)\n",
+            "\n#### Planned\n\n* {} {} in {} cell(s)\n",
             self.planned.unwrap_or(1),
+            if self.searches { "search(es)" } else { "run(s)" },
             self.cells
         );
+    }
+
+    /// What tunings have found.
+    pub(super) fn tuning(&self, out: &mut String) {
+        if self.tuned.is_empty() {
+            return;
+        }
+        out.push_str("### Tuning\n\n");
+        for cell in &self.tuned {
+            let _ = writeln!(out, "* {}", esc(&tuning::headline(cell)));
+            for words in tuning::effects(cell) {
+                let _ = writeln!(out, "  * {}", esc(&words));
+            }
+        }
+        for words in tuning::interactions(&self.tuned) {
+            let _ = writeln!(out, "* {}", esc(&words));
+        }
+        out.push('\n');
     }
 
     pub(super) fn loading(&self, out: &mut String) {

@@ -207,3 +207,91 @@ pub fn csv(listings: &[Listing], all: bool, parameters: bool) -> String {
     }
     out
 }
+
+/// What tells the tables, rows and columns of [`pivot`] apart: names of parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct Axes<'a> {
+    /// Each value is a row.
+    pub row: &'a str,
+    /// Each value is a column.
+    pub column: &'a str,
+    /// Each combination of values has tables of its own.
+    pub tables: &'a [&'a str],
+}
+
+/// A table for each KPI: its mean over the iterations that passed, by two parameters; an error names a parameter that no test
+/// has.
+pub fn pivot(listings: &[Listing], axes: Axes<'_>, all: bool) -> Result<String, String> {
+    let value = |listing: &Listing, name: &str| {
+        listing.parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+    };
+    let asked = [axes.row, axes.column].into_iter().chain(axes.tables.iter().copied());
+    for name in asked {
+        if listings.iter().all(|listing| value(listing, name).is_none()) {
+            let known =
+                listings.iter().flat_map(|listing| &listing.parameters).map(|(known, _)| known.as_str());
+            let known: std::collections::BTreeSet<&str> = known.collect();
+            return Err(format!("{name}: expected {}", known.into_iter().collect::<Vec<_>>().join(", ")));
+        }
+    }
+    let of = |listing: &Listing, name: &str| value(listing, name).unwrap_or_default();
+    let apart = |listing: &Listing| axes.tables.iter().map(|name| of(listing, name)).collect::<Vec<_>>();
+    let mut out = String::new();
+    for group in distinct(listings.iter().map(apart)) {
+        let mine: Vec<&Listing> = listings.iter().filter(|listing| apart(listing) == group).collect();
+        let columns = distinct(mine.iter().map(|listing| of(listing, axes.column)));
+        let rows = distinct(mine.iter().map(|listing| of(listing, axes.row)));
+        for name in distinct(mine.iter().flat_map(|listing| listing.names(all)).map(|(name, _)| name)) {
+            let places = axes.tables.iter().zip(&group).map(|(name, value)| format!("{name}={value}"));
+            let title: Vec<String> = std::iter::once(name.clone()).chain(places).collect();
+            let _ = writeln!(out, "{}", field(&title.join(", ")));
+            let head = std::iter::once(format!("{} / {}", axes.row, axes.column)).chain(columns.clone());
+            let _ = writeln!(out, "{}", head.map(|text| field(&text)).collect::<Vec<_>>().join(","));
+            for row in &rows {
+                let cell = |column: &String| {
+                    let here =
+                        mine.iter().filter(|l| of(l, axes.row) == *row && of(l, axes.column) == *column);
+                    let values: Vec<f64> = here.flat_map(|listing| listing.values(&name)).collect();
+                    statistics(&values).map_or(String::new(), |all| all.mean.to_string())
+                };
+                let cells = std::iter::once(field(row)).chain(columns.iter().map(cell));
+                let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join(","));
+            }
+            out.push('\n');
+        }
+    }
+    Ok(out)
+}
+
+/// What is there, once each: numbers by size, other words in their order.
+fn distinct<T: Clone + PartialEq + Sortable>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut found: Vec<T> = Vec::new();
+    for one in all {
+        if !found.contains(&one) {
+            found.push(one);
+        }
+    }
+    if found.iter().all(|one| one.number().is_some()) {
+        found.sort_by(|a, b| a.number().unwrap_or(0.0).total_cmp(&b.number().unwrap_or(0.0)));
+    }
+    found
+}
+
+trait Sortable {
+    fn number(&self) -> Option<f64>;
+}
+
+impl Sortable for String {
+    fn number(&self) -> Option<f64> {
+        self.parse().ok()
+    }
+}
+
+impl Sortable for Vec<String> {
+    fn number(&self) -> Option<f64> {
+        match &self[..] {
+            [one] => one.parse().ok(),
+            _ => None,
+        }
+    }
+}

@@ -177,3 +177,28 @@ fn a_table_of_iterations() {
          *rate (ops/s),1.5,2\nother,3,3\n"
     );
 }
+
+#[test]
+fn a_table_by_two_parameters() {
+    let of = |threads: &str, pairs: &str, value: f64| {
+        let kpi = Kpi { name: "Throughput".into(), value, primary: true };
+        let one = |passed| Iteration {
+            name: "itr-1".into(),
+            kpis: Kpis { kpis: vec![kpi.clone()], ..Kpis::default() },
+            passed,
+        };
+        let parameters = vec![("THREADS".into(), threads.into()), ("PAIRS".into(), pairs.into())];
+        let failed = Iteration { kpis: Kpis::default(), ..one(false) };
+        Listing { name: "x".into(), parameters, host: Vec::new(), iterations: vec![one(true), failed] }
+    };
+    let all = [of("16", "1", 5.0), of("2", "1", 3.0), of("2", "2", 4.0), of("2", "2", 6.0)];
+    let axes = Axes { row: "THREADS", column: "PAIRS", tables: &[] };
+    let table = pivot(&all, axes, false).unwrap();
+    assert_eq!(table, "Throughput\nTHREADS / PAIRS,1,2\n2,3,5\n16,5,\n\n");
+    let apart = pivot(&all, Axes { tables: &["PAIRS"], ..axes }, false).unwrap();
+    assert!(apart.contains("\"Throughput, PAIRS=1\"\nTHREADS / PAIRS,1\n2,3\n16,5\n"), "{apart}");
+    assert_eq!(
+        pivot(&all, Axes { row: "CORES", ..axes }, false).unwrap_err(),
+        "CORES: expected PAIRS, THREADS"
+    );
+}

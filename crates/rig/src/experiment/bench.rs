@@ -127,7 +127,7 @@ impl<'a> Bench<'a> {
             true => {
                 let dir = self.run.dir.clone();
                 let (summary, seconds) = self.load(&own, tree, logs, (&prepared, &dir), observer)?;
-                self.place.loaded(spec, &dir, seconds)?;
+                self.place.loaded(spec, (&dir, seconds), &self.run.control)?;
                 self.loaded_s = Some(seconds);
                 Some(summary)
             }
@@ -140,7 +140,7 @@ impl<'a> Bench<'a> {
     /// Leaves the servers running.
     pub fn leave(mut self, spec: &Experiment) -> Result<(), Failed> {
         self.dismiss()?;
-        self.place.leave(spec, self.run.below, (&self.run.dir, self.loaded_s))
+        self.place.leave(spec, (self.run.below, &self.run.control), (&self.run.dir, self.loaded_s))
     }
 
     /// Loads an embedded store, closes it and keeps a copy of its files.
@@ -215,9 +215,10 @@ impl<'a> Bench<'a> {
         let facts = self.facts(&crew)?;
         let writer = run.writer(&run.dir, tree, work.as_ref(), &crew, facts, &plan)?;
         let mut session = Session::new(plan, &crew, run.control.clone(), Some(writer));
-        let made = watching::begin(spec, &self.place, &crew, &mut session)
-            .map_err(Failed::Words)
-            .and_then(|()| self.phases(spec, work.as_ref(), crew.pids(), &mut session, logs, observer));
+        let made =
+            watching::begin(spec, &self.place, &crew, &mut session).map_err(Failed::Words).and_then(|()| {
+                self.phases(spec, work.as_ref(), crew.whereabouts(), &mut session, logs, observer)
+            });
         note_failure(&made, &mut session);
         if let Err(Failed::Words(words)) = &made {
             return Err(self.with_cause(Failed::Words(words.clone())));
@@ -266,7 +267,7 @@ impl<'a> Bench<'a> {
         &mut self,
         spec: &Experiment,
         work: &dyn Work,
-        workers: Vec<u32>,
+        workers: Vec<(u32, Option<String>)>,
         session: &mut Session<'_>,
         logs: &Path,
         observer: &mut dyn Observer,
@@ -275,7 +276,7 @@ impl<'a> Bench<'a> {
         if let Some(ended) = self.run.load(spec, work, pairs, session, logs, observer)?
             && !self.run.control.stopping()
         {
-            self.place.loaded(spec, &self.run.dir, ended.phase.seconds)?;
+            self.place.loaded(spec, (&self.run.dir, ended.phase.seconds), &self.run.control)?;
         }
         if let Some(volume) = self.place.volume() {
             volume.used()?;

@@ -5,6 +5,7 @@
 //! experiment.json   version, command line, cells, runs in order
 //! journal.jsonl     what has begun and ended
 //! lock              held by the dyno that works on it; its process number
+//! tuning.json       what tunings have found
 //! runs/0001-...     run directories, see docs/run-directory.md
 //! results.csv       one line for each run, written as they end
 //! ```
@@ -70,8 +71,20 @@ pub struct ExperimentRecord {
     pub started: String,
     /// The matrix.
     pub cells: Vec<CellRecord>,
-    /// Runs that are planned.
+    /// Runs that are planned; of searches, how many there are.
     pub runs: usize,
+    /// Whether cells are searched, with as many runs as that needs.
+    #[serde(default)]
+    pub searches: bool,
+    /// SHA-256 of experiment.yaml: an experiment that is gone on with is the one that was begun. Older directories have none.
+    #[serde(default)]
+    pub text: Option<String>,
+}
+
+/// SHA-256 in hexadecimal digits.
+fn hash(text: &str) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// An experiment's directory, held by this process.
@@ -95,6 +108,11 @@ fn private(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(path)
 }
 
+/// Writes a file that only its owner reads.
+pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
+    private(path).and_then(|mut file| file.write_all(text.as_bytes()))
+}
+
 /// The process that holds a directory, if one does.
 pub fn holder(path: &Path) -> Option<u32> {
     let mut lock = OpenOptions::new().read(true).write(true).open(path.join("lock")).ok()?;
@@ -106,7 +124,8 @@ pub fn holder(path: &Path) -> Option<u32> {
     text.trim().parse().ok()
 }
 
-fn lock(path: &Path) -> Result<File, DirectoryError> {
+/// Holds a directory until the file is closed.
+pub(super) fn lock(path: &Path) -> Result<File, DirectoryError> {
     let name = path.join("lock");
     let opened =
         OpenOptions::new().create(true).read(true).write(true).truncate(false).mode(0o600).open(&name);
@@ -152,6 +171,8 @@ impl Directory {
             started: jiff::Timestamp::now().to_string(),
             cells,
             runs: plan.runs.len(),
+            searches: plan.cells.iter().any(|cell| cell.spec.strategy.is_some()),
+            text: Some(hash(&masked(text))),
         };
         let yaml = path.join("experiment.yaml");
         private(&yaml)
@@ -171,6 +192,11 @@ impl Directory {
         let held = lock(path)?;
         let yaml = path.join("experiment.yaml");
         let text = std::fs::read_to_string(&yaml).map_err(io_error(&yaml))?;
+        if record.text.as_ref().is_some_and(|begun| *begun != hash(&text)) {
+            let words = "was changed since the experiment began: runs of two configurations would stand side by side. Put it \
+                         back, or run it as an experiment of its own";
+            return Err(DirectoryError::Refused(format!("{}: {words}", yaml.display())));
+        }
         let mut directory = Self::with(path, held, record)?;
         directory.note(Entry::Begin { pid: std::process::id() })?;
         Ok((directory, text))

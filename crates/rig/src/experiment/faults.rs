@@ -6,41 +6,59 @@
 
 use super::clock::Clock;
 use super::one::OneRun;
-use crate::local::{Machine, Server, process, room, undo};
+use super::victims::{Noted, Outcome, Victims};
+use crate::local::{Harm, Harmed, Machine, WorkerHarm, harm_worker, undo};
 use crate::proxy::{Proxy, Treatment};
+use crate::remote::Far;
 use crate::session::Session;
 use dyno_analysis::faults::Happened;
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Fault, FaultKind, On, PlannedFault, schedule_faults};
-use dyno_plan::server::Limits;
-use dyno_plan::values::Bytes;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 /// How often it is looked whether somebody wants the end.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Limits that a server's control group is made for, so that faults can lower them.
-pub(super) fn room_for(faults: &[Fault]) -> Limits {
-    let has = |kind: FaultKind| faults.iter().any(|fault| fault.kind == kind);
-    let (cpus, memory) = (has(FaultKind::CpuPressure), has(FaultKind::MemoryPressure));
-    room(cpus, memory, has(FaultKind::IoLimit))
+/// Whether a proxy is needed.
+pub(super) fn by_proxies(faults: &[Fault]) -> bool {
+    faults.iter().any(|fault| fault.kind.is_by_proxy())
 }
 
-/// Whether a proxy is needed.
-pub(super) fn of_links(faults: &[Fault]) -> bool {
-    faults.iter().any(|fault| fault.kind.is_of_link())
+/// Whether workers have faults.
+pub(super) fn on_workers(faults: &[Fault]) -> bool {
+    faults.iter().any(|fault| matches!(fault.on, On::Worker(_)))
 }
 
 /// What faults can be done to.
 pub(super) struct Reach<'a> {
-    pub server: Option<&'a mut Server>,
-    /// One for each instance, where there are faults of links.
+    pub servers: Victims<'a>,
+    /// One for each instance, where there are faults that they do.
     pub proxies: &'a [Proxy],
-    /// Process numbers.
-    pub workers: Vec<u32>,
+    /// Process numbers, and the other hosts that they are on.
+    pub workers: Vec<(u32, Option<String>)>,
+    /// Agents on hosts that have workers and no servers.
+    pub beside: &'a mut [Far],
     /// A folder of the run.
     pub logs: PathBuf,
+}
+
+impl Reach<'_> {
+    /// Whether there is whom they are on; on other hosts that is known no sooner.
+    fn check(&self, faults: &[Fault]) -> Result<(), String> {
+        for (at, fault) in faults.iter().enumerate() {
+            let (number, there) = match fault.on {
+                On::Server => continue,
+                On::One(number) => (number, self.servers.count()),
+                On::Worker(number) => (number, self.workers.len()),
+            };
+            if number as usize > there {
+                return Err(format!("faults.{at}.on: {}: there are {there}", fault.on));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What came of them.
@@ -83,6 +101,7 @@ pub(super) fn beside<T>(
     if spec.faults.is_empty() {
         return Ok((phase(), Done::default()));
     }
+    reach.check(&spec.faults)?;
     let mut hand = Hand {
         faults: &spec.faults,
         planned: schedule_faults(spec, run.point.repetition),
@@ -112,7 +131,7 @@ struct Active {
     /// Its place among those that happened.
     at: usize,
     /// What journals have it by.
-    noted: Vec<u64>,
+    noted: Noted,
 }
 
 /// What carries faults out.
@@ -193,10 +212,11 @@ impl Hand<'_> {
 
     fn begin(&mut self, planned: PlannedFault, begun: SystemTime) {
         let (words, fault) = (self.named(&planned), &self.faults[planned.fault]);
-        let mut noted = Vec::new();
         let at = SystemTime::now();
-        match self.apply(fault, &mut noted) {
-            Ok(means) => {
+        let outcome = self.apply(fault);
+        match outcome.failed {
+            None => {
+                let means = outcome.means;
                 self.done.events.push((at, "fault_begin", format!("{words}: {means}")));
                 self.done.happened.push(Happened {
                     number: planned.fault + 1,
@@ -205,12 +225,17 @@ impl Hand<'_> {
                     begin_s: since(begun, at),
                     end_s: None,
                 });
-                self.active.push(Active { planned, at: self.done.happened.len() - 1, noted });
+                self.active.push(Active { planned, at: self.done.happened.len() - 1, noted: outcome.noted });
             }
-            Err(why) => {
+            Some(why) if outcome.lacking => {
+                let words = format!("{words}: {why}");
+                self.done.events.push((at, "fault_failed", words.clone()));
+                self.done.missed.push(words);
+            }
+            Some(why) => {
                 self.fail(format!("{words}: {why}"));
                 // Some of several may have been done.
-                if let Err(why) = self.revert(fault, &noted) {
+                if let Err(why) = self.revert(fault, &outcome.noted) {
                     self.fail(format!("{words}: {why}"));
                 }
             }
@@ -221,11 +246,13 @@ impl Hand<'_> {
         let (words, fault) = (self.named(&one.planned), &self.faults[one.planned.fault]);
         // A run that is to end needs no server.
         let needless = fault.kind == FaultKind::Restart && self.control.stopping();
-        let reverted = if needless { Ok(()) } else { self.revert(fault, &one.noted) };
+        let reverted = if needless { Ok(None) } else { self.revert(fault, &one.noted) };
         let at = SystemTime::now();
         match reverted {
-            Ok(()) => {
-                self.done.events.push((at, "fault_end", words));
+            Ok(said) => {
+                let said = said.map_or(String::new(), |said| format!(": {said}"));
+                self.done.happened[one.at].means += &said;
+                self.done.events.push((at, "fault_end", words + &said));
                 self.done.happened[one.at].end_s = Some(since(begun, at));
             }
             Err(_) if self.control.stopping() && fault.kind == FaultKind::Restart => {}
@@ -239,66 +266,59 @@ impl Hand<'_> {
     }
 
     /// Processes or proxies that a fault is on, from 0.
-    fn of(&self, on: On) -> std::ops::Range<usize> {
-        let all = self.reach.server.as_ref().map_or(0, |server| server.count());
+    fn of(&self, on: On) -> Range<usize> {
         match on {
-            On::Server => 0..all,
+            On::Server => 0..self.reach.servers.count(),
             On::One(number) | On::Worker(number) => number as usize - 1..number as usize,
         }
     }
 
-    /// Does it; by what means.
-    fn apply(&mut self, fault: &Fault, noted: &mut Vec<u64>) -> Result<String, String> {
+    /// Does it.
+    fn apply(&mut self, fault: &Fault) -> Outcome {
+        let which = self.of(fault.on);
         if let On::Worker(number) = fault.on {
-            return self.apply_to_worker(fault.kind, number, noted);
-        }
-        let processes = self.of(fault.on);
-        if fault.kind.is_of_link() {
-            self.treat(fault, true);
-            let named: Vec<String> =
-                processes.filter_map(|i| Some(self.reach.proxies.get(i)?.words())).collect();
-            return Ok(named.join("; "));
-        }
-        let Some(server) = self.reach.server.as_deref_mut() else { return Err("there is no server".into()) };
-        if fault.kind == FaultKind::DiskFull {
-            noted.push(server.fill().map_err(|e| e.to_string())?);
-            return Ok("a file that fills the image of the data".into());
-        }
-        let limits = limits(fault);
-        for i in processes {
-            match fault.kind {
-                FaultKind::Kill | FaultKind::Restart => server.kill(i),
-                FaultKind::Pause => server.pause(i).map(|id| noted.push(id)),
-                _ => server.squeeze(i, &limits),
+            let mut harmed = Harmed::default();
+            match self.apply_to_worker(fault.kind, number, &mut harmed) {
+                Ok(means) => harmed.means = means,
+                Err(why) => harmed.failed = Some(why),
             }
-            .map_err(|e| e.to_string())?;
+            let noted = harmed.noted.iter().map(|id| (0, *id)).collect();
+            return Outcome { means: harmed.means, noted, failed: harmed.failed, lacking: false };
         }
-        Ok(match fault.kind {
-            FaultKind::Kill | FaultKind::Restart => "SIGKILL",
-            FaultKind::Pause => "SIGSTOP",
-            _ => "its control group",
+        if let Some(harm) = Harm::of(fault) {
+            return self.reach.servers.harm(&which, &harm);
         }
-        .into())
+        self.treat(fault, true);
+        let named: Vec<String> = which.filter_map(|i| Some(self.reach.proxies.get(i)?.words())).collect();
+        Outcome { means: named.join("; "), ..Outcome::default() }
     }
 
     fn apply_to_worker(
         &mut self,
         kind: FaultKind,
         number: u32,
-        noted: &mut Vec<u64>,
+        harmed: &mut Harmed,
     ) -> Result<String, String> {
-        let pid = *self.reach.workers.get(number as usize - 1).ok_or("there is no such worker")?;
-        let started = process::started(self.machine, pid).ok_or("it does not run")?;
-        if kind == FaultKind::Kill {
-            process::end_group(pid);
-            return Ok("SIGKILL".into());
+        let worker = self.reach.workers.get(number as usize - 1).cloned();
+        let (pid, host) = worker.ok_or("there is no such worker")?;
+        let harm = if kind == FaultKind::Kill { WorkerHarm::Kill } else { WorkerHarm::Pause };
+        match host {
+            None => {
+                harmed.noted.extend(harm_worker(self.machine, &mut self.journal, pid, harm)?);
+                Ok(harm.means().into())
+            }
+            Some(host) => {
+                let agent = self.agent(&host)?;
+                harmed.noted.extend(agent.harm_worker(pid, harm).map_err(|e| e.to_string())?);
+                Ok(format!("{} on {host}", harm.means()))
+            }
         }
-        let entry = undo::Undo::Continue { pid, started };
-        noted.push(self.journal.add(entry).map_err(|e| e.to_string())?);
-        match process::halt(pid) {
-            true => Ok("SIGSTOP".into()),
-            false => Err("it does not run".into()),
-        }
+    }
+
+    fn agent(&self, host: &str) -> Result<&Far, String> {
+        let beside = self.reach.beside.iter().find(|far| far.name() == host);
+        let agent = beside.or_else(|| self.reach.servers.agent(host));
+        agent.ok_or_else(|| format!("there is no agent on {host}"))
     }
 
     fn treat(&self, fault: &Fault, begins: bool) {
@@ -313,38 +333,26 @@ impl Hand<'_> {
         }
     }
 
-    /// Undoes it.
-    fn revert(&mut self, fault: &Fault, noted: &[u64]) -> Result<(), String> {
-        if fault.kind.is_of_link() {
-            self.treat(fault, false);
-            return Ok(());
-        }
-        let words = |e: crate::local::LocalError| e.to_string();
-        if matches!(fault.on, On::Worker(_)) {
-            return noted.iter().try_for_each(|id| self.journal.undo(*id)).map_err(words);
-        }
-        let processes = self.of(fault.on);
-        let Some(server) = self.reach.server.as_deref_mut() else { return Ok(()) };
-        match fault.kind {
-            FaultKind::Restart => processes.into_iter().try_for_each(|i| server.revive(i)),
-            FaultKind::CpuPressure | FaultKind::MemoryPressure | FaultKind::IoLimit => {
-                processes.into_iter().try_for_each(|i| server.release(i))
+    /// Undoes it; what there is to say of it then.
+    fn revert(&mut self, fault: &Fault, noted: &Noted) -> Result<Option<String>, String> {
+        if let On::Worker(number) = fault.on {
+            let host = self.reach.workers.get(number as usize - 1).and_then(|(_, host)| host.clone());
+            for (_, id) in noted {
+                match &host {
+                    None => self.journal.undo(*id).map_err(|e| e.to_string())?,
+                    Some(host) => self.agent(host)?.heal_worker(*id).map_err(|e| e.to_string())?,
+                }
             }
-            _ => noted.iter().try_for_each(|id| server.undo(*id)),
+            return Ok(None);
         }
-        .map_err(words)
-    }
-}
-
-/// What a fault limits.
-fn limits(fault: &Fault) -> Limits {
-    let io: Option<Bytes> = fault.bytes_per_s.clone().filter(|_| fault.kind == FaultKind::IoLimit);
-    Limits {
-        cpus: fault.cpus,
-        memory: fault.memory.clone(),
-        read_bytes_per_s: io.clone(),
-        write_bytes_per_s: io,
-        ..Limits::default()
+        let which = self.of(fault.on);
+        match Harm::of(fault) {
+            Some(harm) => self.reach.servers.heal(&which, &harm, noted),
+            None => {
+                self.treat(fault, false);
+                Ok(None)
+            }
+        }
     }
 }
 

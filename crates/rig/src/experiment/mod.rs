@@ -31,7 +31,8 @@ mod stored;
 pub mod strategy;
 mod suits;
 mod traces;
-pub mod tune;
+mod tune;
+mod victims;
 mod volumes;
 mod watching;
 
@@ -54,7 +55,8 @@ use dyno_plan::experiment::{Cell, OnFailure, Plan, Strategy};
 use dyno_rundir::schema::{Environment, Summary};
 use one::OneRun;
 use place::Shared;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use strategy::Point;
 
@@ -125,6 +127,8 @@ pub fn conduct(
         }
     };
     let mut shared = Shared::on(means.standing);
+    // Servers that stand are one run's at a time.
+    let _alone = means.standing.map(directory::lock).transpose()?;
     let ending = all_runs(plan, directory, means, &machine, &mut shared, watcher);
     let ended = shared.end().map_err(DirectoryError::Refused);
     if let Some(tuned) = tuned {
@@ -141,6 +145,7 @@ pub fn conduct(
     );
     let ending = ending?;
     ended?;
+    keep_tunings(plan, directory)?;
     if ending != Ending::Interrupted {
         kept::remove(&after);
     }
@@ -148,6 +153,18 @@ pub fn conduct(
     directory.note(Entry::End { status: status.into() })?;
     done.map_err(DirectoryError::Refused)?;
     Ok(ending)
+}
+
+/// Leaves what tunings have found so far in the directory.
+fn keep_tunings(plan: &Plan, directory: &Directory) -> Result<(), DirectoryError> {
+    let found = tune::found(plan, &directory.ended);
+    if found.is_empty() {
+        return Ok(());
+    }
+    let path = directory.path().join(dyno_rundir::tuning::FILE);
+    let text = serde_json::to_string_pretty(&found).map_err(io::Error::from);
+    text.and_then(|text| directory::write(&path, &(text + "\n")))
+        .map_err(|error| DirectoryError::Io { path, error })
 }
 
 fn all_runs(
@@ -241,35 +258,57 @@ pub fn pending(plan: &Plan, ended: &[RunRecord]) -> Vec<usize> {
     plan.cells.iter().filter(|cell| left(cell)).map(|cell| cell.number).collect()
 }
 
+/// What below an experiment's directory says what there is to put back.
+struct Leavings {
+    /// Of objects in clusters.
+    pods: Vec<PathBuf>,
+    /// Of everything on this host.
+    journals: Vec<PathBuf>,
+}
+
+fn leavings(path: &Path) -> Leavings {
+    let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_of_pods = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("kubernetes-") && name.ends_with(".json")
+    };
+    let pods = entries(path).map(|entry| entry.path()).filter(is_of_pods).collect();
+    let (mut journals, mut folders) = (Vec::new(), vec![(path.to_owned(), 0)]);
+    while let Some((folder, depth)) = folders.pop() {
+        journals.extend(Some(folder.join(undo::NAME)).filter(|journal| journal.is_file()));
+        // runs/CELL.server/worker-0 is the deepest.
+        if depth < 4 {
+            folders.extend(entries(&folder).filter(|e| e.path().is_dir()).map(|e| (e.path(), depth + 1)));
+        }
+    }
+    Leavings { pods, journals }
+}
+
+/// How many things a dyno that was killed has left below an experiment's directory, and one that left servers on purpose:
+/// [`clean_up`] puts them back.
+pub fn left_behind(path: &Path) -> usize {
+    let found = leavings(path);
+    found.pods.len() + found.journals.iter().map(|journal| undo::pending(journal)).sum::<usize>()
+}
+
 /// Puts back what a dyno that was killed has left behind below an experiment's directory: processes, control groups,
 /// mounts, files, settings of the host; and servers that were left on purpose. What was done, in words.
 pub fn clean_up(path: &Path) -> Vec<String> {
     let (mut words, mut failed) = (Vec::new(), false);
-    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with("kubernetes-") && name.ends_with(".json") {
-            let done = kubernetes::clean(&entry.path());
-            failed |= done.is_err();
-            words.push(
-                done.map_or_else(|why| why, |selector| format!("{selector}: removed from the cluster")),
-            );
-        }
+    let found = leavings(path);
+    for journal in &found.pods {
+        let done = kubernetes::clean(journal);
+        failed |= done.is_err();
+        words.push(done.map_or_else(|why| why, |selector| format!("{selector}: removed from the cluster")));
     }
-    let mut folders = vec![(path.to_owned(), 0)];
-    while let Some((folder, depth)) = folders.pop() {
-        let journal = folder.join("undo.jsonl");
-        match undo::revert(&journal, &Machine::default()) {
+    for journal in &found.journals {
+        match undo::revert(journal, &Machine::default()) {
             Ok(0) => {}
             Ok(count) => words.push(format!("{}: {count} things put back", journal.display())),
             Err(error) => {
                 failed = true;
                 words.push(error.to_string());
             }
-        }
-        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
-        // runs/CELL.server/worker-0 is the deepest.
-        if depth < 4 {
-            folders.extend(entries.flatten().filter(|e| e.path().is_dir()).map(|e| (e.path(), depth + 1)));
         }
     }
     // What could not be ended still stands.

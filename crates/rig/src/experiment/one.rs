@@ -10,7 +10,7 @@ use crate::local::Machine;
 use crate::session::Observer;
 use crate::worker::{CrewError, ReadWork};
 use dyno_engine::Control;
-use dyno_plan::experiment::{Cell, Experiment, Strategy, When, full_path};
+use dyno_plan::experiment::{Cell, Experiment, Strategy, When};
 use dyno_plan::tree::Node;
 use dyno_rundir::schema::{Environment, Status, Summary, Trust};
 use std::path::{Path, PathBuf};
@@ -148,8 +148,15 @@ impl OneRun<'_> {
         let made = self.with_place(spec, &tree, &logs, shared, observer);
         let after = hooks::run("after_run", &hooks.after_run, &hooks.timeout, &logs, &told, &self.control);
         self.put_away(&logs);
-        let made = made?;
-        after?;
+        // Words of what failed name files where they are now.
+        let (was, is) = (logs.display().to_string(), self.dir.join("server").display().to_string());
+        let moved = !logs.is_dir();
+        let found = |failed: Failed| match failed {
+            Failed::Words(words) if moved => Failed::Words(words.replace(&was, &is)),
+            other => other,
+        };
+        let made = made.map_err(found)?;
+        after.map_err(|words| found(words.into()))?;
         Ok(made)
     }
 
@@ -170,15 +177,7 @@ impl OneRun<'_> {
 
     /// The cell's experiment with the point put in.
     fn spec(&self) -> Result<(Experiment, Node), Failed> {
-        if self.point.sets.is_empty() {
-            return Ok((self.cell.spec.clone(), self.cell.tree.clone()));
-        }
-        let mut tree = self.cell.tree.clone();
-        for (key, value) in &self.point.sets {
-            tree.set(full_path(key), Node::from_option(&format!("{key}={value}"), "strategy"));
-        }
-        let spec = tree.read().map_err(|e| e.to_string())?;
-        Ok((spec, tree))
+        self.cell.at(&self.point.sets).map_err(|error| Failed::Words(error.to_string()))
     }
 
     /// What a tuning looks at, as a condition.

@@ -2,21 +2,22 @@
 //!
 //! A server lives for a run, or (`server_lifetime: shared`) until a run describes it in other words.
 
-use super::faults::{Reach, of_links, room_for};
+use super::faults::{Reach, by_proxies, on_workers};
 use super::hosts::{Hosts, Reached};
 use super::one::Failed;
 use super::pods::in_pods;
 use super::standing::Standing;
+use super::victims::Victims;
 use super::volumes::{self, Volume};
 use crate::kubernetes::InPods;
-use crate::local::{Machine, Server};
+use crate::local::{Machine, Room, Server};
 use crate::proxy::Proxy;
 use crate::remote::{Far, FarServer};
 use crate::spawn::{Spawned, find_server, spawn_under};
 use crate::target::Target;
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Lifetime};
-use dyno_plan::server::{Limits, ServerSpec, Setting};
+use dyno_plan::server::{ServerSpec, Setting};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,9 +32,9 @@ pub(super) struct Place {
     pub local: bool,
     /// Other hosts that workers run on; none: this one.
     pub clients: Vec<Reached>,
-    /// Agents on those hosts that start nothing, for their monitors.
+    /// Agents on those hosts that start nothing, for monitors and faults there.
     pub beside: Vec<Far>,
-    /// In front of each instance, where there are faults of links.
+    /// In front of each instance, where there are faults that they do.
     pub(super) proxies: Vec<Proxy>,
     /// Loaded data that outlive the run.
     pub(super) volume: Option<Volume>,
@@ -60,8 +61,8 @@ pub(super) struct Described {
     pub spec: ServerSpec,
     /// The same with a password, where it has one.
     pub own: ServerSpec,
-    /// Limits that its control groups were made for.
-    pub room: Limits,
+    /// What it was made ready for.
+    pub room: Room,
     pub server: Server,
     /// Whether a copy of loaded data is there.
     pub copied: bool,
@@ -113,10 +114,12 @@ pub(super) fn provide(
     let clients = shared.hosts.reach(&spec.ssh, &spec.ssh.clients, program)?;
     let servers = shared.hosts.reach(&spec.ssh, &spec.ssh.servers, program)?;
     let mut place = match &spec.server {
-        Some(server) if !servers.is_empty() => elsewhere(server, &servers, home, control)?,
+        Some(server) if !servers.is_empty() => {
+            elsewhere((server, &Room::of(&spec.faults)), &servers, home, control)?
+        }
         _ => here(spec, home, below, shared, (machine, control))?,
     };
-    if spec.monitors.enabled {
+    if spec.monitors.enabled || on_workers(&spec.faults) {
         let watched = |host: &&Reached| !servers.iter().any(|server| server.way.name() == host.way.name());
         for host in clients.iter().filter(watched) {
             place.beside.push(host.agent(home)?);
@@ -134,7 +137,7 @@ pub(super) fn random(count: usize) -> Result<String, Failed> {
 
 /// Servers on other hosts: on each what the file describes.
 fn elsewhere(
-    server: &ServerSpec,
+    (server, room): (&ServerSpec, &Room),
     hosts: &[Reached],
     home: &Path,
     control: &Arc<Control>,
@@ -143,7 +146,7 @@ fn elsewhere(
     for host in hosts {
         let address = server.address.map_or_else(|| host.address(), Ok)?;
         let own = secured(&ServerSpec { address: Some(address), ..server.clone() })?;
-        started.push(FarServer::start(host.agent(home)?, &own, control)?);
+        started.push(FarServer::start(host.agent(home)?, (&own, room), control)?);
     }
     let uris = started.iter().flat_map(|one| one.uris.clone()).collect();
     Ok(Place::new(uris, Vec::new(), false, Held::Far(started)))
@@ -152,13 +155,9 @@ fn elsewhere(
 /// With a password, where anybody who reaches the address could come in without one.
 pub(super) fn secured(server: &ServerSpec) -> Result<ServerSpec, Failed> {
     let mut own = server.clone();
-    if server.listens().is_loopback()
-        || !server.kind.speaks_redis()
-        || server.options.contains_key("requirepass")
-    {
-        return Ok(own);
+    if server.needs_password() {
+        own.options.insert("requirepass".into(), Setting::Text(random(16)?));
     }
-    own.options.insert("requirepass".into(), Setting::Text(random(16)?));
     Ok(own)
 }
 
@@ -205,7 +204,7 @@ fn described(
 ) -> Result<Place, Failed> {
     let words = |error: crate::local::LocalError| format!("server: {error}");
     let mut kept = shared.kept.take();
-    let room = room_for(&spec.faults);
+    let room = Room::of(&spec.faults);
     let other = |kept: &Described| kept.spec != *server || kept.room != room;
     if kept.as_ref().is_some_and(|kept| other(kept) || spec.server_lifetime == Lifetime::Run) {
         // The run describes another server: this one's time is over.
@@ -243,7 +242,7 @@ fn described(
     };
     let (uris, taken) = (described.server.uris(), described.server.cores());
     let mut place = Place { volume, ..Place::new(uris, taken, true, Held::Server(described)) };
-    if of_links(&spec.faults) {
+    if by_proxies(&spec.faults) {
         place.stand_between()?;
     }
     Ok(place)
@@ -302,12 +301,13 @@ impl Place {
     }
 
     /// What faults can be done to.
-    pub fn reach(&mut self, workers: Vec<u32>, logs: &Path) -> Reach<'_> {
-        let server = match &mut self.held {
-            Held::Server(held) => Some(&mut held.server),
-            _ => None,
+    pub fn reach(&mut self, workers: Vec<(u32, Option<String>)>, logs: &Path) -> Reach<'_> {
+        let servers = match &mut self.held {
+            Held::Server(held) => Victims::Near(&mut held.server),
+            Held::Far(all) => Victims::Far(all),
+            _ => Victims::Nobody,
         };
-        Reach { server, proxies: &self.proxies, workers, logs: logs.to_owned() }
+        Reach { servers, proxies: &self.proxies, workers, beside: &mut self.beside, logs: logs.to_owned() }
     }
 
     /// Whether targets are reached from the workers alone.
@@ -337,10 +337,10 @@ impl Place {
     }
 
     /// Keys or documents of servers in pods, which have written them to their claims first where `save` says so.
-    pub(super) fn counted_in_pods(&self, save: bool) -> Result<Option<u64>, Failed> {
+    pub(super) fn counted_in_pods(&self, save: bool, control: &Control) -> Result<Option<u64>, Failed> {
         match (&self.held, self.beside.first()) {
             (Held::Pods(Some(server), pods), Some(agent)) => {
-                Ok(Some(agent.count(server, &pods.servers, save)?))
+                Ok(Some(agent.count(server, &pods.servers, save, control)?))
             }
             _ => Ok(None),
         }
@@ -415,15 +415,20 @@ impl Place {
 
     /// After a load of so many seconds: keeps the data where the file asks for that, for the next cells, or for later runs
     /// than `run`.
-    pub fn loaded(&mut self, spec: &Experiment, run: &Path, seconds: f64) -> Result<(), Failed> {
+    pub fn loaded(
+        &mut self,
+        spec: &Experiment,
+        (run, seconds): (&Path, f64),
+        control: &Control,
+    ) -> Result<(), Failed> {
         if self.standing.is_some() {
-            let counted = self.counted_in_pods(false)?;
+            let counted = self.counted_in_pods(false, control)?;
             return self
                 .standing
                 .as_mut()
                 .map_or(Ok(()), |standing| standing.filled(spec, counted, run, seconds));
         }
-        let count = if self.volume.is_some() { self.counted_in_pods(true)? } else { None };
+        let count = if self.volume.is_some() { self.counted_in_pods(true, control)? } else { None };
         if let Some(volume) = &mut self.volume {
             return match (&mut self.held, count) {
                 (Held::Server(held), _) => volume.fill_here(&mut held.server, run, seconds),

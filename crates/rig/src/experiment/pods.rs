@@ -4,13 +4,12 @@ use super::hosts::Reached;
 use super::one::Failed;
 use super::place::{Held, Place, Shared, random, secured};
 use super::volumes::Volume;
-use crate::kubernetes::{InPods, Stood};
+use crate::kubernetes::{InPods, Stood, everywhere};
 use crate::relay::Relay;
 use crate::remote::{Far, Pod, RemoteError, Way};
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Kubernetes};
 use dyno_plan::server::ServerSpec;
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,10 +21,8 @@ pub(super) fn in_pods(
     (below, lasting): (&Path, bool),
     control: &Arc<Control>,
 ) -> Result<Place, Failed> {
-    let everywhere = Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-    let server =
-        spec.server.as_ref().map(|server| secured(&ServerSpec { address: everywhere, ..server.clone() }));
-    let own = Experiment { server: server.transpose()?, ..spec.clone() };
+    let mut own = everywhere(spec);
+    own.server = own.server.as_ref().map(secured).transpose()?;
     let mut volume = match &own.server {
         Some(server) => Volume::in_pods(spec, server, kubernetes, below)?,
         None => None,
@@ -36,7 +33,7 @@ pub(super) fn in_pods(
         let Some(found) = volume.as_mut().filter(|volume| volume.is_full()) else {
             return Ok(Place { volume, ..place });
         };
-        match place.counted_in_pods(false)?.and_then(|count| found.miscounted(count)) {
+        match place.counted_in_pods(false, control)?.and_then(|count| found.miscounted(count)) {
             None => return Ok(Place { volume, ..place }),
             Some(why) => {
                 found.refuse(why);

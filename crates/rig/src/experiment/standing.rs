@@ -11,11 +11,11 @@ use super::strategy::Point;
 use super::volumes::{self, Volume};
 use super::{Means, RunRecord, RunStatus, Watcher};
 use crate::kubernetes::{Stood, server_image};
-use crate::local::{Machine, Server, count_elsewhere, process, version_of};
+use crate::local::{Machine, Room, Server, count_elsewhere, process, version_of};
 use crate::volume::{Key, Loaded, differs, key};
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Kubernetes, Plan};
-use dyno_plan::server::{Limits, ServerSpec};
+use dyno_plan::server::ServerSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -138,7 +138,8 @@ impl Standing {
             }
             (Some((there, stood)), Some(asked)) if same(there, asked) => {
                 let place = on_standing(spec, asked, (&self.secured, stood), (home, below), control)?;
-                let whole = place.counted_in_pods(false).and_then(|count| self.is_whole(count.unwrap_or(0)));
+                let count = place.counted_in_pods(false, control);
+                let whole = count.and_then(|count| self.is_whole(count.unwrap_or(0)));
                 match whole {
                     Ok(()) => Ok(Place { standing: Some(Box::new(self)), ..place }),
                     Err(failed) => {
@@ -319,7 +320,7 @@ fn provide(spec: &Experiment, one: &OneRun<'_>, logs: &Path) -> Result<Place, Fa
     std::fs::create_dir_all(&home).map_err(|e| format!("{}: {e}", home.display()))?;
     let mut volume = Volume::here(spec, server, one.below, one.machine)?;
     let own = secured(server)?;
-    let room = Limits::default();
+    let room = Room::default();
     let started = volumes::start(&own, (&room, true), &home, (one.machine, &one.control), &mut volume)
         .map_err(Failed::Unreachable)?;
     Ok(Place::of_server(server, own, started, volume))
@@ -329,7 +330,7 @@ impl Place {
     /// A server that was started for being left.
     fn of_server(spec: &ServerSpec, own: ServerSpec, server: Server, volume: Option<Volume>) -> Self {
         let (uris, taken) = (server.uris(), server.cores());
-        let room = Limits::default();
+        let room = Room::default();
         let held = Described { spec: spec.clone(), own, room, server, copied: false };
         Place { volume, ..Place::new(uris, taken, true, Held::Server(Box::new(held))) }
     }
@@ -338,11 +339,11 @@ impl Place {
     pub(super) fn leave(
         self,
         spec: &Experiment,
-        below: &Path,
+        (below, control): (&Path, &Control),
         (run, seconds): (&Path, Option<f64>),
     ) -> Result<(), Failed> {
         let of_volume = self.volume.as_ref().and_then(Volume::held).cloned();
-        let counted = self.counted_in_pods(false)?;
+        let counted = self.counted_in_pods(false, control)?;
         // Agents end before what they are in, and the way to pods before the pods.
         drop((self.beside, self.clients));
         match self.held {

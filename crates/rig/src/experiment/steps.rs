@@ -176,15 +176,23 @@ fn whole(job: Job, pairs: usize) -> Result<Job, Failed> {
 
 /// Thresholds of the experiment and objectives of its search, checked against the workload's operations.
 pub(super) fn conditions(spec: &Experiment, metrics: &[String]) -> Result<Vec<Condition>, String> {
-    let objectives = match &spec.strategy {
-        Some(Strategy::HighestRate(search)) => search.objectives.clone(),
-        Some(Strategy::Tune(tune)) => [&tune.constraints[..], &[tune.measured()]].concat(),
-        _ => Vec::new(),
-    };
-    let read = |text: &String| {
-        let condition = Condition::parse(text).map_err(|e| format!("require: {e}"))?;
-        condition.check(metrics).map_err(|e| format!("require: {e}"))?;
+    let of =
+        |key: &'static str, all: &[String]| all.iter().map(|text| (key, text.clone())).collect::<Vec<_>>();
+    let mut all = of("require", &spec.require);
+    match &spec.strategy {
+        Some(Strategy::HighestRate(search)) => {
+            all.extend(of("strategy.highest_rate.objectives", &search.objectives));
+        }
+        Some(Strategy::Tune(tune)) => {
+            all.extend(of("strategy.tune.constraints", &tune.constraints));
+            all.extend(of("strategy.tune.objective", &[tune.measured()]));
+        }
+        _ => {}
+    }
+    let read = |(key, text): &(&str, String)| {
+        let condition = Condition::parse(text).map_err(|e| format!("{key}: {e}"))?;
+        condition.check(metrics).map_err(|e| format!("{key}: {e}"))?;
         Ok(condition)
     };
-    spec.require.iter().chain(&objectives).map(read).collect()
+    all.iter().map(read).collect()
 }

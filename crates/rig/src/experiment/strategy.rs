@@ -94,11 +94,11 @@ fn bisect(search: &HighestRate, repetition: u32, history: &[&RunRecord]) -> Opti
     let good = history.iter().filter(|run| kept(run)).map(|run| run.value).reduce(f64::max);
     let bad = history.iter().filter(|run| !kept(run)).map(|run| run.value).reduce(f64::min);
     match (good, bad) {
-        (None, None) => Some(rate(search.from, repetition)),
+        (None, None) => Some(rate(search.from.0, repetition)),
         // Not even the lowest rate: there is nothing to find.
         (None, Some(_)) => None,
-        (Some(good), None) if good >= search.to => None,
-        (Some(good), None) => Some(rate((good * 2.0).min(search.to), repetition)),
+        (Some(good), None) if good >= search.to.0 => None,
+        (Some(good), None) => Some(rate((good * 2.0).min(search.to.0), repetition)),
         // A rate that failed below one that was kept: noise; what was kept stands.
         (Some(good), Some(bad)) if bad <= good * (1.0 + search.precision) => None,
         (Some(good), Some(bad)) => {
@@ -126,6 +126,7 @@ fn repeat(goal: &RepeatUntil, history: &[&RunRecord]) -> Option<Point> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_plan::values::PerSecond;
 
     fn record(value: f64, throughput: f64) -> RunRecord {
         RunRecord {
@@ -166,7 +167,12 @@ mod tests {
 
     #[test]
     fn the_highest_rate_is_found() {
-        let asked = HighestRate { objectives: Vec::new(), from: 1_000.0, to: 1e7, precision: 0.02 };
+        let asked = HighestRate {
+            objectives: Vec::new(),
+            from: PerSecond(1_000.0),
+            to: PerSecond(1e7),
+            precision: 0.02,
+        };
         let system = |rate: f64| record(rate, rate.min(37_500.0));
         let tried = search(&Strategy::HighestRate(asked.clone()), system);
         let best =

@@ -2,11 +2,11 @@
 
 use super::one::Failed;
 use crate::kubernetes::{Kubectl, volumes as claims};
-use crate::local::{Beginning, Machine, Server, version_of, volume as folders};
+use crate::local::{Beginning, Machine, Room, Server, version_of, volume as folders};
 use crate::volume::{Begin, Key, Loaded, decide, is_still, key};
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Kubernetes, When};
-use dyno_plan::server::{Limits, ServerSpec, VolumeSpec};
+use dyno_plan::server::{ServerSpec, VolumeSpec};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -132,10 +132,10 @@ impl Volume {
         matches!(self.begin, Begin::With(_))
     }
 
-    /// The folder whose data the servers begin with.
-    fn source(&self) -> Option<&Path> {
+    /// The folder whose data the servers begin with, and which load they are of.
+    fn source(&self) -> Option<(&Path, &str)> {
         match (&self.begin, &self.at) {
-            (Begin::With(_), Where::Folder(folder)) => Some(folder),
+            (Begin::With(record), Where::Folder(folder)) => Some((folder, &record.id)),
             _ => None,
         }
     }
@@ -289,12 +289,12 @@ impl Volume {
 /// believed.
 pub(super) fn start(
     server: &ServerSpec,
-    (room, lasting): (&Limits, bool),
+    (room, lasting): (&Room, bool),
     home: &Path,
     (machine, control): (&Machine, &Arc<Control>),
     volume: &mut Option<Volume>,
 ) -> Result<Server, String> {
-    let start = |volume: Option<&Path>| {
+    let start = |volume: Option<(&Path, &str)>| {
         let begin = Beginning { room, volume, lasting };
         Server::start_with(server, &begin, home, machine, Some(control.clone()))
     };

@@ -1,6 +1,7 @@
 //! Monitors of an experiment's run: host, servers, workers, databases, exporters.
 
 use super::place::Place;
+use crate::apparatus::Apparatus;
 use crate::remote::FarServer;
 use crate::session::Session;
 use crate::target::{Opened, Target};
@@ -22,7 +23,8 @@ pub(super) fn begin(
     if let Some(dashboard) = &monitors.grafana {
         session.link_to(dashboard);
     }
-    if !monitors.enabled {
+    // Nothing that is measured in real time says anything of a simulated run.
+    if !monitors.enabled || crew.nature().virtual_time {
         return Ok(());
     }
     let mut exporters = Vec::new();

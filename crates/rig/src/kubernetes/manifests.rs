@@ -5,8 +5,9 @@
 
 use crate::local::{LocalError, contained};
 use dyno_plan::experiment::{Experiment, Kubernetes, Pods, Pull};
-use dyno_plan::server::{ServerKind, ServerSpec};
+use dyno_plan::server::{ServerKind, ServerSpec, Setting};
 use serde_json::{Map, Value, json};
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 /// Where a server's configuration stands.
@@ -37,6 +38,25 @@ pub struct Manifests {
     pub port: u16,
     /// What is odd about objects of the user's.
     pub warnings: Vec<String>,
+}
+
+/// What stands in manifests that are shown, in the place of a password.
+const NO_PASSWORD: &str = "random-for-each-run";
+
+/// An experiment whose servers listen on all addresses of their pods.
+pub(crate) fn everywhere(spec: &Experiment) -> Experiment {
+    let address = Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let server = spec.server.as_ref().map(|server| ServerSpec { address, ..server.clone() });
+    Experiment { server, ..spec.clone() }
+}
+
+/// The objects that a run would make, to be shown: its name is [`RUN`](super::RUN), token and password are placeholders.
+pub fn shown(spec: &Experiment, asked: &Kubernetes) -> Result<Manifests, LocalError> {
+    let mut own = everywhere(spec);
+    if let Some(server) = own.server.as_mut().filter(|server| server.needs_password()) {
+        server.options.insert("requirepass".into(), Setting::Text(NO_PASSWORD.into()));
+    }
+    manifests(&own, asked, super::RUN, NO_TOKEN)
 }
 
 /// The objects of a run that is called `name`, whose pods know each other by `token`. Names of objects are short: Kubernetes adds

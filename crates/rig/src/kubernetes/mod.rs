@@ -15,8 +15,9 @@ pub(crate) mod volumes;
 
 pub use kubectl::Kubectl;
 pub use looking::running_pods;
+pub(crate) use manifests::everywhere;
 pub(crate) use manifests::server_image;
-pub use manifests::{Manifests, NO_TOKEN, TOKEN, manifests, role, yaml};
+pub use manifests::{Manifests, NO_TOKEN, TOKEN, manifests, role, shown, yaml};
 pub(crate) use place::clean;
 pub use place::{InPods, wait_for_words};
 pub use replace::{Given, RUN, read as read_manifests};

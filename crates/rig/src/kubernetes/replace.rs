@@ -201,10 +201,25 @@ fn unknown(object: &Value) -> Vec<String> {
     odd
 }
 
+/// A text with the run's name where it stands by itself or as a part between hyphens and dots, not within other words.
+fn with_name(text: &str, run: &str) -> String {
+    let is_apart = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find(RUN) {
+        let (before, after) = (&rest[..at], &rest[at + RUN.len()..]);
+        let whole = is_apart(before.chars().next_back().or(out.chars().next_back()))
+            && is_apart(after.chars().next());
+        out.push_str(before);
+        out.push_str(if whole { run } else { RUN });
+        rest = after;
+    }
+    out + rest
+}
+
 /// Has texts say the run's name.
 fn named(value: &mut Value, run: &str) {
     match value {
-        Value::String(text) => *text = text.replace(RUN, run),
+        Value::String(text) => *text = with_name(text, run),
         Value::Array(all) => all.iter_mut().for_each(|one| named(one, run)),
         Value::Object(all) => all.values_mut().for_each(|one| named(one, run)),
         _ => {}
@@ -305,6 +320,21 @@ kind: ConfigMap
 metadata: {name: dyno-run-settings}
 data: {a: b}
 ";
+
+    #[test]
+    fn the_runs_name_within_other_words_stays() {
+        for (text, told) in [
+            ("dyno-run", "dyno-7"),
+            ("dyno-run-s0.dyno-run.ns.svc:6379", "dyno-7-s0.dyno-7.ns.svc:6379"),
+            ("my-dyno-run", "my-dyno-7"),
+            ("dyno-runner", "dyno-runner"),
+            ("--dyno-running=dyno-run", "--dyno-running=dyno-7"),
+            ("xdyno-run dyno-run2", "xdyno-run dyno-run2"),
+            ("dyno-rundyno-run", "dyno-rundyno-run"),
+        ] {
+            assert_eq!(with_name(text, "dyno-7"), told);
+        }
+    }
 
     fn given(files: &[(&str, &str)]) -> Result<Given, String> {
         let folder = tempfile::tempdir().unwrap();

@@ -64,9 +64,24 @@ fn read(claims: &[Value]) -> Found {
     Found { record: first.filter(|_| whole), there: !claims.is_empty() }
 }
 
-/// What a volume holds.
+/// The StatefulSet that has a volume's claims, of all that there are.
+fn at_work<'a>(sets: &'a Value, name: &str) -> Option<&'a str> {
+    let of_volume = |set: &&Value| {
+        let claims = set["spec"]["volumeClaimTemplates"].as_array().map_or(&[][..], Vec::as_slice);
+        claims.iter().any(|claim| claim["metadata"]["labels"][LABEL] == name)
+    };
+    sets["items"].as_array()?.iter().find(of_volume)?["metadata"]["name"].as_str()
+}
+
+/// What a volume holds; refused while servers are at work on it.
 pub(crate) fn look(kubectl: &Kubectl, name: &str) -> Result<Found, String> {
-    Ok(read(&claims(kubectl, name)?))
+    let sets = kubectl.json(&["get", "statefulsets", "-o", "json"])?;
+    match at_work(&sets, name) {
+        Some(set) => Err(format!(
+            "volume {name}: StatefulSet {set} is at work on it: another run's, or servers that were left (`dyno stop`)"
+        )),
+        None => Ok(read(&claims(kubectl, name)?)),
+    }
 }
 
 /// Removes a volume and waits until it is gone.
@@ -116,6 +131,17 @@ mod tests {
         let (name, asked, status) = ("data-dyno-v-0-1".into(), "50Gi".into(), "Bound".into());
         assert_eq!(part, Part { name, asked, status, size, used: None });
         assert_eq!((bytes("1073741824"), bytes("x")), (Some(1 << 30), None));
+    }
+
+    #[test]
+    fn a_set_that_has_the_volume() {
+        let set = |name: &str, volume: &str| {
+            let claim = json!({"metadata": {"name": "data", "labels": {LABEL: volume}}});
+            json!({"metadata": {"name": name}, "spec": {"volumeClaimTemplates": [claim]}})
+        };
+        let sets =
+            json!({"items": [{"metadata": {"name": "x"}}, set("dyno-a-0", "a"), set("dyno-b-0", "b")]});
+        assert_eq!((at_work(&sets, "b"), at_work(&sets, "c")), (Some("dyno-b-0"), None));
     }
 
     #[test]

@@ -10,8 +10,10 @@ use dyno_wire::mongodb::MongoOptions;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// A server that answers at all says at once how many keys it has.
+const COUNTING: Duration = Duration::from_secs(20);
 /// Writing all data to disk may take long.
-const PATIENCE: Duration = Duration::from_secs(600);
+const SAVING: Duration = Duration::from_secs(600);
 /// Databases of MongoDB's own.
 const OWN: [&str; 3] = ["admin", "local", "config"];
 
@@ -34,7 +36,7 @@ pub(crate) fn count(spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, LocalErro
 }
 
 fn keys(spec: &ServerSpec, node: &Node) -> Result<u64, String> {
-    let mut client = Client::connect(node.socket(), password(spec).as_deref(), PATIENCE)?;
+    let mut client = Client::connect(node.socket(), password(spec).as_deref(), COUNTING)?;
     let role = client.call(&["ROLE"])?;
     match &role {
         Reply::List(words) if words.first().is_some_and(|word| word.text() == "master") => {
@@ -89,7 +91,7 @@ pub(crate) fn save(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), LocalError>
         return Ok(());
     }
     for node in nodes {
-        let saved = Client::connect(node.socket(), password(spec).as_deref(), PATIENCE)
+        let saved = Client::connect(node.socket(), password(spec).as_deref(), SAVING)
             .and_then(|mut client| client.call(&["SAVE"]));
         saved.map_err(|why| LocalError::failed(&node.name, why))?;
     }

@@ -10,6 +10,7 @@
 //! What must be put back stands in `undo.jsonl` before it is done; a normal stop and [`undo::revert`] take the same list.
 
 mod cgroup;
+mod clock;
 mod cluster;
 mod count;
 mod elsewhere;
@@ -18,6 +19,7 @@ mod launch;
 mod machine;
 mod member;
 mod needs;
+mod packets;
 pub mod placement;
 pub(crate) mod process;
 mod resp;
@@ -34,6 +36,6 @@ pub use launch::Confinement;
 pub use machine::Machine;
 pub(crate) use needs::{budgets as asked_memory, program, version_of};
 pub(crate) use resp::{Client as RespClient, Failed as RespFailed, Reply as RespReply};
-pub(crate) use server::{Beginning, volume};
-pub use server::{Server, room};
+pub(crate) use server::{Beginning, harm_worker, volume};
+pub use server::{Harm, Harmed, Room, Server, WorkerHarm};
 pub(crate) use storage::run_under;

@@ -3,7 +3,8 @@
 mod faults;
 pub(crate) mod volume;
 
-pub use faults::room;
+pub(crate) use faults::harm_worker;
+pub use faults::{Harm, Harmed, Room, WorkerHarm};
 
 use super::cgroup::Group;
 use super::error::LocalError;
@@ -14,10 +15,10 @@ use super::needs::{absolute, budgets, ports, program, version};
 use super::placement::{self, Plan};
 use super::servers::{self, Node};
 use super::undo::{Journal, Undo};
-use super::{cluster, process, storage};
+use super::{clock, cluster, process, storage};
 use dyno_engine::Control;
 use dyno_monitor::topology::Topology;
-use dyno_plan::server::{IfNotPermitted, Limits, ServerSpec};
+use dyno_plan::server::{IfNotPermitted, ServerSpec};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
@@ -43,18 +44,20 @@ pub struct Server {
     formed: bool,
     /// Ends waiting early.
     control: Option<Arc<Control>>,
-    /// Limits that are made for being lowered later.
-    room: Limits,
+    /// What it is made ready for.
+    room: Room,
+    /// What gives its processes a clock of their own, where that is needed.
+    preload: Option<clock::Preload>,
     /// Whether it may outlive dyno.
     lasting: bool,
 }
 
 /// How a server begins.
 pub(crate) struct Beginning<'a> {
-    /// Limits that are made for being lowered later, see [`room`].
-    pub room: &'a Limits,
-    /// The volume's folder whose data it begins with.
-    pub volume: Option<&'a Path>,
+    /// What it is made ready for.
+    pub room: &'a Room,
+    /// The volume's folder whose data it begins with, and which load they are of.
+    pub volume: Option<(&'a Path, &'a str)>,
     /// Whether it is to be left running: the kernel does not end it with dyno.
     pub lasting: bool,
 }
@@ -73,18 +76,7 @@ impl Server {
         machine: &Machine,
         control: Option<Arc<Control>>,
     ) -> Result<Self, LocalError> {
-        Server::start_roomy(spec, &Limits::default(), home, machine, control)
-    }
-
-    /// The same, with control groups for what [`room`] names, where the specification limits nothing.
-    pub fn start_roomy(
-        spec: &ServerSpec,
-        room: &Limits,
-        home: &Path,
-        machine: &Machine,
-        control: Option<Arc<Control>>,
-    ) -> Result<Self, LocalError> {
-        let begin = Beginning { room, volume: None, lasting: false };
+        let begin = Beginning { room: &Room::default(), volume: None, lasting: false };
         Server::start_with(spec, &begin, home, machine, control)
     }
 
@@ -118,10 +110,12 @@ impl Server {
             formed: false,
             control,
             room: begin.room.clone(),
+            preload: None,
             lasting: begin.lasting,
         };
+        server.make_ready()?;
         server.prepare(&home, &topology, ports, plans)?;
-        begin.volume.map_or(Ok(()), |volume| server.take_in(volume))?;
+        begin.volume.map_or(Ok(()), |(volume, record)| server.take_in(volume, record))?;
         // From here on an error drops the server, which stops and undoes all there is.
         server.launch_all()?;
         Ok(server)
@@ -236,7 +230,7 @@ impl Server {
     }
 
     fn launch(&mut self, i: usize) -> Result<(), LocalError> {
-        let (go_on, limits) = (self.goes_on(), self.limits());
+        let (go_on, limits, clocked) = (self.goes_on(), self.limits(), self.clocked(i)?);
         let member = &mut self.members[i];
         let name = format!("{}-{}", std::process::id(), member.node.name);
         let data = member.node.data.clone();
@@ -253,7 +247,7 @@ impl Server {
         let launch = Launch {
             program: &self.program,
             arguments: &told.arguments,
-            prefix: &member.prefix,
+            prefix: &[member.prefix.clone(), clocked].concat(),
             group: member.group.as_ref(),
             folder: &member.node.home,
             log: &member.node.log(),
@@ -263,7 +257,8 @@ impl Server {
         let (child, noted) = launch.start(&self.machine, &mut self.journal)?;
         (member.child, member.answering, member.ended) = (Some(child), None, None);
         member.noted = Some(noted);
-        Ok(())
+        let pid = member.pid().unwrap_or(0);
+        self.note_leavings(pid)
     }
 
     fn await_ready(&mut self, i: usize) -> Result<(), LocalError> {
@@ -296,7 +291,7 @@ impl Server {
         // Without taskset there is no placement, and that has been said.
         match member.plan.confirm(&effective) {
             Err(why) if !member.prefix.is_empty() => Err(LocalError::failed(&member.node.name, why)),
-            _ => Ok(()),
+            _ => self.confirm_clock(i),
         }
     }
 

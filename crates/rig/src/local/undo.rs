@@ -6,7 +6,7 @@
 
 use super::error::LocalError;
 use super::machine::Machine;
-use super::{cgroup, process, storage};
+use super::{cgroup, packets, process, storage};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -63,6 +63,11 @@ pub enum Undo {
     Folder {
         /// Its path.
         path: PathBuf,
+    },
+    /// A table of the packet filter to be removed.
+    Table {
+        /// Its name.
+        name: String,
     },
     /// A setting of the kernel to be written back.
     Value {
@@ -137,6 +142,11 @@ impl Journal {
         self.next += 1;
         self.pending.push((id, undo));
         Ok(id)
+    }
+
+    /// What is noted by that number and not undone yet.
+    pub fn noted(&self, id: u64) -> Option<&Undo> {
+        self.pending.iter().find(|(known, _)| *known == id).map(|(_, undo)| undo)
     }
 
     /// Undoes one thing now.
@@ -233,6 +243,11 @@ pub fn running(path: &Path, machine: &Machine) -> usize {
     pending.iter().filter(|(_, undo)| runs(undo)).count()
 }
 
+/// How many things a journal says are still to be undone; one that cannot be read is itself one.
+pub fn pending(path: &Path) -> usize {
+    read(path).map_or(1, |found| found.pending.len())
+}
+
 /// Undoes what a dyno that is no more has left, from its journal; the number of things undone. A journal whose dyno still
 /// runs is refused, a journal that is not there is clear.
 pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
@@ -240,7 +255,7 @@ pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
         return Ok(0);
     }
     let found = read(path)?;
-    // After the host has been started anew none of those processes is there, whoever has their numbers now.
+    // After the host has been started anew none of those processes is there, whoever has their numbers now, and no table.
     let now = process::boot(machine);
     let gone = found.boot.is_some() && now.is_some() && found.boot != now;
     if let Some((owner, started)) = found.owner
@@ -259,7 +274,7 @@ pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
     let (mut undone, mut failures) = (0, Vec::new());
     for (id, undo) in found.pending.iter().rev() {
         let done = match undo {
-            Undo::Process { .. } | Undo::Continue { .. } if gone => Ok(()),
+            Undo::Process { .. } | Undo::Continue { .. } | Undo::Table { .. } if gone => Ok(()),
             undo => undo_one(undo, machine),
         };
         match done {
@@ -299,6 +314,7 @@ fn undo_one(undo: &Undo, machine: &Machine) -> Result<(), LocalError> {
                 Err(LocalError::Failed(format!("{}: something is mounted there", path.display())))
             }
         }
+        Undo::Table { name } => packets::remove(machine, name),
         Undo::Value { path, old } => fs::write(path, old)
             .map_err(|e| LocalError::failed(format!("{} back to {old:?}", path.display()), e)),
     }

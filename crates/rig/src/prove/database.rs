@@ -102,4 +102,9 @@ pub trait Talk: Send {
 
     /// Entries of an index.
     fn indexed(&mut self, records: &Records, index: usize) -> Result<u64, String>;
+
+    /// All records of the run, each counted as often as it is there; `None` where a name can be there only once.
+    fn held(&mut self, _records: &Records) -> Result<Option<u64>, String> {
+        Ok(None)
+    }
 }

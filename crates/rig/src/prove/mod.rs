@@ -1,8 +1,9 @@
 //! Proofs: so many records in so many seconds, each in so many places, none lost; and what is left after a failover.
 //!
-//! `ledger` takes down what was acknowledged, what failed, and what nobody knows; `records` makes content that can be made again
-//! from its number; `database` is what a proof asks of a database, `redis` and `mongo` are two of them; `drive` writes; `verify`
-//! looks everything up again on every copy; `failover` kills primaries meanwhile; `embedded` kills the process that writes.
+//! `ledger` takes down what was acknowledged, what failed, and what nobody knows; `records` makes content that can be made
+//! again from its number; `database` is what a proof asks of a database, `redis` and `mongo` are two of them; `drive`
+//! writes; `verify` looks everything up again on every copy; `failover` kills primaries or cuts them off meanwhile;
+//! `embedded` kills the process that writes.
 
 mod database;
 mod drive;
@@ -17,7 +18,7 @@ mod verify;
 pub use database::{Database, Durability, PreCheck};
 pub use drive::{Course, IngestPlan, Written, ingest};
 pub use embedded::{EmbeddedProof, Kill, embedded, write_embedded};
-pub use failover::{FailoverPlan, FailoverProof, Round, failover};
+pub use failover::{By, Curve, FailoverPlan, FailoverProof, Fates, Round, entrance, failover, inside};
 pub use ledger::{Ledger, Range, Status};
 pub use mongo::MongoSet;
 pub use redis::RedisSet;

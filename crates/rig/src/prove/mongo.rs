@@ -63,8 +63,18 @@ impl MongoSet {
         Ok(Greeted { primary, set, router: text("msg").is_some_and(|msg| msg == "isdbgrid") })
     }
 
+    /// Whether a member says of itself that it is the primary.
+    pub(super) fn is_writable(&self, member: &str) -> bool {
+        let reply = self.ask(member, &|out| bson::int32(out, "hello", 1));
+        let reply = reply.or_else(|_| self.ask(member, &|out| bson::int32(out, "isMaster", 1)));
+        reply.is_ok_and(|hello| {
+            let says = |name| bson::find(&hello, name).is_some_and(|e| e.is_true());
+            says("isWritablePrimary") || says("ismaster")
+        })
+    }
+
     /// A command on `admin` of a member, on a connection of its own.
-    fn ask(&self, member: &str, fields: &dyn Fn(&mut Vec<u8>)) -> Result<Vec<u8>, String> {
+    pub(super) fn ask(&self, member: &str, fields: &dyn Fn(&mut Vec<u8>)) -> Result<Vec<u8>, String> {
         self.line(member)?.call("admin", COMMAND, fields).map_err(Unanswered::words)
     }
 
@@ -388,10 +398,31 @@ impl Talk for MongoTalk {
             bson::string(out, "hint", &name(index));
             from_anyone(out);
         });
-        let reply = reply.map_err(Unanswered::words)?;
-        let n = bson::find(&reply, "n").and_then(|n| n.as_i64()).and_then(|n| u64::try_from(n).ok());
-        n.ok_or_else(|| "count gives no number".to_owned())
+        counted(reply)
     }
+
+    /// Looks at every document: `_id` is unique by its index, which is not asked here.
+    fn held(&mut self, records: &Records) -> Result<Option<u64>, String> {
+        let reply = self.line.call(&self.database, 30 * COMMAND, &|out| {
+            bson::string(out, "count", &records.collection());
+            bson::head(out, kind::DOCUMENT, "query");
+            let query = bson::open(out);
+            bson::head(out, kind::DOCUMENT, "v");
+            let from = bson::open(out);
+            bson::string(out, "$gte", "");
+            bson::close(out, from);
+            bson::close(out, query);
+            from_anyone(out);
+        });
+        counted(reply).map(Some)
+    }
+}
+
+/// What a count has come to.
+fn counted(reply: Result<Vec<u8>, Unanswered>) -> Result<u64, String> {
+    let reply = reply.map_err(Unanswered::words)?;
+    let n = bson::find(&reply, "n").and_then(|n| n.as_i64()).and_then(|n| u64::try_from(n).ok());
+    n.ok_or_else(|| "count gives no number".to_owned())
 }
 
 #[cfg(test)]

@@ -155,18 +155,22 @@ impl Talk for RedisTalk {
         if let Err(why) = self.0.send_all(&words) {
             return Fate::Indeterminate(why);
         }
-        let mut refused = None;
+        let (mut refused, mut read_only) = (None, 0);
         let mut last = Reply::Null;
         for _ in &words {
             match self.0.next() {
                 Ok(reply) => last = reply,
-                Err(Failed::Said(why)) => refused = refused.or(Some(why)),
+                Err(Failed::Said(why)) => {
+                    read_only += usize::from(why.starts_with("READONLY"));
+                    refused = refused.or(Some(why));
+                }
                 Err(Failed::Lost(why)) => return Fate::Indeterminate(why),
             }
         }
         if let Some(why) = refused {
-            // A part may have been done.
-            return if why.starts_with("READONLY") { Fate::Refused(why) } else { Fate::Indeterminate(why) };
+            // One that was a replica all the while has done nothing; otherwise a part may have been done.
+            let writes = (part.to - part.from) as usize * (records.indexes + 1);
+            return if read_only == writes { Fate::Refused(why) } else { Fate::Indeterminate(why) };
         }
         let number = |reply: &Reply| reply.text().parse::<usize>().unwrap_or(0);
         let there = match (plan.durability, &last) {

@@ -27,8 +27,12 @@ pub struct Copy {
     pub wrong: u64,
     /// Records without an acknowledgement that are there.
     pub indeterminate_found: u64,
+    /// Records without an acknowledgement that are not there.
+    pub indeterminate_missing: u64,
     /// Refused records that are there all the same.
     pub failed_found: u64,
+    /// Records that are there more often than once; `None` where a name can be there only once.
+    pub duplicated: Option<u64>,
     /// Entries of each index.
     pub indexed: Vec<u64>,
     /// SHA-256 over names and contents of all records that are there, in the order of the ledger.
@@ -48,6 +52,7 @@ impl Copy {
         self.trouble.is_none()
             && self.missing == 0
             && self.wrong == 0
+            && self.duplicated.is_none_or(|more| more == 0)
             && self.indexed.iter().all(|count| *count == records)
     }
 }
@@ -114,6 +119,8 @@ fn copy(
     for index in 0..records.indexes {
         look.copy.indexed.push(talk.indexed(&records, index)?);
     }
+    let there = look.there();
+    look.copy.duplicated = talk.held(&records)?.map(|held| held.saturating_sub(there));
     Ok(())
 }
 
@@ -132,7 +139,9 @@ impl Look {
             missing: 0,
             wrong: 0,
             indeterminate_found: 0,
+            indeterminate_missing: 0,
             failed_found: 0,
+            duplicated: None,
             indexed: Vec::new(),
             digest: String::new(),
             caught_up_s: None,
@@ -154,13 +163,20 @@ impl Look {
             (Status::Acknowledged, Some(true)) => (&mut copy.found, false),
             (Status::Acknowledged, None) => (&mut copy.missing, true),
             (Status::Indeterminate, Some(true)) => (&mut copy.indeterminate_found, false),
+            (Status::Indeterminate, None) => (&mut copy.indeterminate_missing, false),
             (Status::Failed, Some(true)) => (&mut copy.failed_found, true),
-            (_, None) => return,
+            (Status::Failed, None) => return,
         };
         *count += 1;
         if bad && copy.examples.len() < 5 {
             copy.examples.push(key);
         }
+    }
+
+    /// Names that are there, whatever became of them.
+    fn there(&self) -> u64 {
+        let copy = &self.copy;
+        copy.found + copy.wrong + copy.indeterminate_found + copy.failed_found
     }
 
     pub fn end(mut self) -> Copy {

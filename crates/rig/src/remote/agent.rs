@@ -1,7 +1,7 @@
 //! The far end: does on this host what a controller elsewhere asks for, and ends with its pipe.
 
 use super::{FromHost, LEASE_MS, ToHost};
-use crate::local::{Machine, Server, undo};
+use crate::local::{Beginning, Harm, Harmed, Machine, Room, Server, WorkerHarm, undo};
 use crate::target::{Opened, Target, TargetError};
 use crate::watch::watch_all;
 use crate::worker::{Frame, FrameError, PROTOCOL, read_frame, write_frame};
@@ -12,6 +12,7 @@ use dyno_plan::server::ServerSpec;
 use dyno_rundir::schema::Environment;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -44,6 +45,9 @@ impl Sink for Told {
     }
 }
 
+/// The folder in an agent's own that has the journal of workers.
+const WORKERS: &str = "workers";
+
 /// What a host does for its controller.
 struct Host {
     home: PathBuf,
@@ -53,6 +57,8 @@ struct Host {
     /// Whether a copy of loaded data is asked for.
     keeps: bool,
     monitor: Option<Monitor>,
+    /// Of workers that are stopped.
+    workers: Option<undo::Journal>,
 }
 
 /// Serves one controller until it closes the pipe or is silent for too long. Servers have their files in a folder of their own
@@ -88,7 +94,7 @@ pub fn agent(
     std::thread::Builder::new().name("pipe".into()).spawn(listen)?;
     clean(directory);
     let home = directory.join(format!("{}{}", own_folders(), std::process::id()));
-    let mut host = Host { home, output, control, server: None, keeps: false, monitor: None };
+    let mut host = Host { home, output, control, server: None, keeps: false, monitor: None, workers: None };
     host.serve(&told, &heard, &closed);
     host.end();
     Ok(())
@@ -122,7 +128,8 @@ fn clean(directory: &Path) {
             continue;
         }
         // What cannot be undone stays there to be looked at.
-        if undo::revert(&entry.path().join("undo.jsonl"), &Machine::default()).is_ok() {
+        let undone = |folder: PathBuf| undo::revert(&folder.join(undo::NAME), &Machine::default()).is_ok();
+        if undone(entry.path().join(WORKERS)) && undone(entry.path()) {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
@@ -159,7 +166,11 @@ impl Host {
                     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                     Ok(FromHost::Clock { now_ns: now.as_nanos() as u64 })
                 }
-                ToHost::Start(spec) => self.start(&spec),
+                ToHost::Start { spec, room } => self.start(&spec, &room),
+                ToHost::Harm { which, harm } => self.harm(which.0..which.1, &harm),
+                ToHost::HarmWorker { pid, harm } => self.harm_worker(pid, harm),
+                ToHost::HealWorker { noted } => self.heal_worker(noted),
+                ToHost::Heal { which, harm, noted } => self.heal(which.0..which.1, &harm, &noted),
                 ToHost::Form { spec, nodes, made } => form(&spec, &nodes, made),
                 ToHost::Count { spec, nodes, save } => count(&spec, &nodes, save),
                 ToHost::Watch { interval_ns, databases, processes } => {
@@ -180,14 +191,53 @@ impl Host {
         }
     }
 
-    fn start(&mut self, spec: &ServerSpec) -> Result<FromHost, String> {
+    fn start(&mut self, spec: &ServerSpec, room: &Room) -> Result<FromHost, String> {
         self.stop()?;
         self.keeps = spec.data.snapshot;
         std::fs::create_dir_all(&self.home).map_err(|e| format!("{}: {e}", self.home.display()))?;
         let machine = Machine::default();
-        let started = Server::start_under(spec, &self.home, &machine, Some(self.control.clone()));
+        let begin = Beginning { room, volume: None, lasting: false };
+        let started = Server::start_with(spec, &begin, &self.home, &machine, Some(self.control.clone()));
         let server = self.server.insert(started.map_err(|e| e.to_string())?);
         Ok(FromHost::Started { uris: server.uris(), processes: server.processes() })
+    }
+
+    /// The servers, if they have so many processes.
+    fn having(&mut self, which: &Range<usize>) -> Result<&mut Server, String> {
+        let server =
+            self.server.as_mut().filter(|server| which.start <= which.end && which.end <= server.count());
+        server.ok_or_else(|| "there is no such server".into())
+    }
+
+    fn harm(&mut self, which: Range<usize>, harm: &Harm) -> Result<FromHost, String> {
+        let server = self.having(&which)?;
+        Ok(FromHost::Harmed(Box::new(server.harm(which, harm))))
+    }
+
+    fn heal(&mut self, which: Range<usize>, harm: &Harm, noted: &[u64]) -> Result<FromHost, String> {
+        let server = self.having(&which)?;
+        server.heal(which, harm, noted).map(FromHost::Healed).map_err(|e| e.to_string())
+    }
+
+    fn harm_worker(&mut self, pid: u32, harm: WorkerHarm) -> Result<FromHost, String> {
+        let machine = Machine::default();
+        let words = std::fs::read(machine.proc.join(format!("{pid}/cmdline"))).unwrap_or_default();
+        if !String::from_utf8_lossy(&words).contains("worker\0--stdio") {
+            return Err(format!("process {pid} is no worker"));
+        }
+        if self.workers.is_none() {
+            let journal = undo::Journal::open(&self.home.join(WORKERS), &machine);
+            self.workers = Some(journal.map_err(|e| e.to_string())?);
+        }
+        let Some(journal) = &mut self.workers else { return Err("there is no journal".into()) };
+        let noted = crate::local::harm_worker(&machine, journal, pid, harm)?;
+        let noted = noted.into_iter().collect();
+        Ok(FromHost::Harmed(Box::new(Harmed { noted, ..Harmed::default() })))
+    }
+
+    fn heal_worker(&mut self, noted: u64) -> Result<FromHost, String> {
+        let undone = self.workers.as_mut().map_or(Ok(()), |journal| journal.undo(noted));
+        undone.map(|()| FromHost::Done).map_err(|e| e.to_string())
     }
 
     fn watch(
@@ -234,6 +284,8 @@ impl Host {
     }
 
     fn stop(&mut self) -> Result<FromHost, String> {
+        // Whoever is still stopped goes on.
+        self.workers = None;
         if let Some(server) = self.server.take() {
             server.stop().map_err(|e| e.to_string())?;
             std::fs::remove_dir_all(&self.home).map_err(|e| format!("{}: {e}", self.home.display()))?;

@@ -4,6 +4,7 @@ use super::link::{Input, Link, Running};
 use super::ssh::RemoteError;
 use super::way::Way;
 use super::{FromHost, ToHost};
+use crate::local::{Harm, Harmed, Room, WorkerHarm};
 use crate::relay::Service;
 use crate::worker::{Frame, PROTOCOL, read_frame, write_frame};
 use dyno_engine::Control;
@@ -12,6 +13,7 @@ use dyno_plan::server::ServerSpec;
 use dyno_rundir::schema::Environment;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -228,12 +230,31 @@ impl Far {
     }
 
     /// Keys or documents of servers that run elsewhere, after they have written them to disk where `save` says so.
-    pub fn count(&self, spec: &ServerSpec, nodes: &[SocketAddr], save: bool) -> Result<u64, RemoteError> {
+    pub fn count(
+        &self,
+        spec: &ServerSpec,
+        nodes: &[SocketAddr],
+        save: bool,
+        control: &Control,
+    ) -> Result<u64, RemoteError> {
         let word = ToHost::Count { spec: Box::new(spec.clone()), nodes: nodes.to_vec(), save };
-        match self.ask(&word, LONG, None)? {
+        match self.ask(&word, LONG, Some(control))? {
             FromHost::Counted(count) => Ok(count),
             _ => Err(self.host.failed("another answer than a count")),
         }
+    }
+
+    /// Does something to a worker there on purpose; what undoes it, if there is something to undo.
+    pub fn harm_worker(&self, pid: u32, harm: WorkerHarm) -> Result<Option<u64>, RemoteError> {
+        match self.ask(&ToHost::HarmWorker { pid, harm }, SHORT, None)? {
+            FromHost::Harmed(harmed) => Ok(harmed.noted.first().copied()),
+            _ => Err(self.host.failed("another answer than what came of it")),
+        }
+    }
+
+    /// Undoes that.
+    pub fn heal_worker(&self, noted: u64) -> Result<(), RemoteError> {
+        self.ask(&ToHost::HealWorker { noted }, SHORT, None).map(drop)
     }
 
     /// Ends the monitors.
@@ -309,8 +330,13 @@ pub struct FarServer {
 
 impl FarServer {
     /// Starts them.
-    pub fn start(far: Far, spec: &ServerSpec, control: &Control) -> Result<FarServer, RemoteError> {
-        match far.ask(&ToHost::Start(Box::new(spec.clone())), LONG, Some(control))? {
+    pub fn start(
+        far: Far,
+        (spec, room): (&ServerSpec, &Room),
+        control: &Control,
+    ) -> Result<FarServer, RemoteError> {
+        let word = ToHost::Start { spec: Box::new(spec.clone()), room: Box::new(room.clone()) };
+        match far.ask(&word, LONG, Some(control))? {
             FromHost::Started { uris, processes } => Ok(FarServer { far, uris, processes }),
             _ => Err(far.host.failed("another answer than servers")),
         }
@@ -326,6 +352,30 @@ impl FarServer {
         match self.far.ask(&ToHost::Ask, SHORT, None)? {
             FromHost::Facts { facts, died } => Ok((facts, died)),
             _ => Err(self.far.host.failed("another answer than facts")),
+        }
+    }
+
+    /// Does something to some of its processes, from 0, on purpose.
+    pub fn harm(&self, which: Range<usize>, harm: &Harm) -> Result<Harmed, RemoteError> {
+        let word = ToHost::Harm { which: (which.start, which.end), harm: harm.clone() };
+        match self.far.ask(&word, LONG, None)? {
+            FromHost::Harmed(harmed) => Ok(*harmed),
+            _ => Err(self.far.host.failed("another answer than what came of it")),
+        }
+    }
+
+    /// Undoes that; what there is to say of it.
+    pub fn heal(
+        &self,
+        which: Range<usize>,
+        harm: &Harm,
+        noted: &[u64],
+    ) -> Result<Option<String>, RemoteError> {
+        let which = (which.start, which.end);
+        let word = ToHost::Heal { which, harm: harm.clone(), noted: noted.to_vec() };
+        match self.far.ask(&word, LONG, None)? {
+            FromHost::Healed(said) => Ok(said),
+            _ => Err(self.far.host.failed("another answer than that it is undone")),
         }
     }
 

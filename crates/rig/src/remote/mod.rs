@@ -24,6 +24,7 @@ pub use link::{Input, Link, Running};
 pub use ssh::{RemoteError, SshHost};
 pub use way::{Pod, Way};
 
+use crate::local::{Harm, Harmed, Room, WorkerHarm};
 use dyno_plan::server::ServerSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -44,7 +45,28 @@ pub enum ToHost {
     /// Asks for the host's clock.
     Clock,
     /// Starts servers.
-    Start(Box<ServerSpec>),
+    Start {
+        /// What they are.
+        spec: Box<ServerSpec>,
+        /// What they are made ready for.
+        room: Box<Room>,
+    },
+    /// Does something to processes of the servers on purpose.
+    Harm {
+        /// The first, from 0, and the one after the last.
+        which: (usize, usize),
+        /// What.
+        harm: Harm,
+    },
+    /// Undoes that.
+    Heal {
+        /// The first, from 0, and the one after the last.
+        which: (usize, usize),
+        /// What was done.
+        harm: Harm,
+        /// What the answer to it has said.
+        noted: Vec<u64>,
+    },
     /// Makes a cluster or a replica set of servers that run elsewhere, and waits until they are ready.
     Form {
         /// What they are.
@@ -63,6 +85,18 @@ pub enum ToHost {
         nodes: Vec<SocketAddr>,
         /// Whether they write them to disk first.
         save: bool,
+    },
+    /// Does something to a worker there on purpose.
+    HarmWorker {
+        /// Its process number.
+        pid: u32,
+        /// What.
+        harm: WorkerHarm,
+    },
+    /// Undoes that.
+    HealWorker {
+        /// What the answer to it has said.
+        noted: u64,
     },
     /// Has monitors tell what they read from now on: the host, the servers, and these processes.
     Watch {
@@ -119,6 +153,10 @@ pub enum FromHost {
     },
     /// Keys or documents.
     Counted(u64),
+    /// What came of a harm.
+    Harmed(Box<Harmed>),
+    /// It is undone; what there is to say of it.
+    Healed(Option<String>),
     /// It is done.
     Done,
     /// It could not be done.

@@ -158,6 +158,12 @@ impl Crew {
         own.map(|member| member.pid.load(Ordering::Relaxed)).collect()
     }
 
+    /// Process number of every worker, and the other host that it runs on.
+    pub fn whereabouts(&self) -> Vec<(u32, Option<String>)> {
+        let host = |member: &Member| member.way.as_ref().map(|way| way.name().to_owned());
+        self.members.iter().map(|member| (member.pid.load(Ordering::Relaxed), host(member))).collect()
+    }
+
     /// What each target's workers did in the last phase.
     pub fn parts(&self) -> Vec<Part> {
         held(&self.parts).clone()

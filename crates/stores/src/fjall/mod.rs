@@ -84,7 +84,7 @@ pub(crate) fn open(
     }
     let path = uri.required_path()?;
     if !content.shapes().is_empty() {
-        ordered::check("fjall", content.shapes())?;
+        ordered::check("fjall", content.as_ref())?;
         let mut builder = SingleWriterTxDatabase::builder(&path);
         if let Some(bytes) = cache_bytes {
             builder = builder.cache_size(bytes);

@@ -7,7 +7,7 @@
 use super::query::{Plan, Query, Way};
 use super::{Engine, Failure, Handle, Patience, Reader, catalog, key, reads, writes};
 use dyno_types::bson::{self, kind};
-use dyno_types::document::{Action, Order, Shape, Stage};
+use dyno_types::document::{Action, Order, Stage};
 use dyno_types::{Content, Executed, Outcome, Refused, Request, Store, StoreSession, Verb};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,9 +24,9 @@ pub(super) struct Index {
     pub(super) table: usize,
 }
 
-/// Refuses shapes that are not offered.
-pub(crate) fn check(scheme: &str, shapes: &[Shape]) -> Result<(), Refused> {
-    for shape in shapes {
+/// Refuses shapes that are used and not offered.
+pub(crate) fn check(scheme: &str, content: &dyn Content) -> Result<(), Refused> {
+    for shape in content.shapes_used() {
         let possible = match &shape.action {
             Action::Aggregate { pipeline } => stages(pipeline).map(drop),
             action if action.ends_transaction() => Err("transactions of several requests".to_owned()),

@@ -19,7 +19,7 @@ pub(crate) fn store<E: Engine>(
     open: impl FnOnce() -> Result<E, Refused>,
 ) -> Result<Arc<dyn Store>, Refused> {
     if !content.shapes().is_empty() {
-        check(scheme, content.shapes())?;
+        check(scheme, content.as_ref())?;
         return Ok(Arc::new(DocumentStore::new(open()?, content, patience)));
     }
     let whole = content.fields(&whole_record());

@@ -62,7 +62,7 @@ pub(crate) fn open(
 ) -> Result<Arc<dyn Store>, Refused> {
     let (durability, cache_bytes, replaces) = settings(given)?;
     let path = uri.required_path()?;
-    ordered::check("redb", content.shapes())?;
+    ordered::check("redb", content.as_ref())?;
     uri.create_file(&path)?;
     let mut builder = Builder::new();
     if let Some(bytes) = cache_bytes {

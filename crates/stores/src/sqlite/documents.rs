@@ -7,9 +7,7 @@
 
 use super::session::outcome;
 use dyno_types::bson::{self, Element, kind};
-use dyno_types::document::{
-    Action, Change, Compare, Filter, Modify, Operand, Order, Projection, Shape, Test,
-};
+use dyno_types::document::{Action, Change, Compare, Filter, Modify, Operand, Order, Projection, Test};
 use dyno_types::{Content, Executed, Outcome, Refused, Request, StoreSession, Verb};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, Error};
@@ -28,9 +26,9 @@ pub(super) struct DocumentSession {
     error: String,
 }
 
-/// Refuses shapes that tables cannot express.
-pub(super) fn check(shapes: &[Shape]) -> Result<(), Refused> {
-    for shape in shapes {
+/// Refuses shapes that are used and that tables cannot express.
+pub(super) fn check(content: &dyn Content) -> Result<(), Refused> {
+    for shape in content.shapes_used() {
         // The number of a collection makes no difference to what can be expressed.
         if let Err(why) = statement(&shape.action, "t") {
             return Err(Refused(format!("sqlite: {:?} cannot be done: {why}", shape.name)));

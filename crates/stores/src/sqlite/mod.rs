@@ -201,7 +201,7 @@ pub(crate) fn open(
 ) -> Result<Arc<dyn Store>, Refused> {
     let settings = Settings::read(uri, given)?;
     let settings = Settings { path: uri.required_path()?, ..settings };
-    documents::check(content.shapes())?;
+    documents::check(content.as_ref())?;
     // Workloads of documents bring their own tables along.
     let records = content.shapes().is_empty();
     let schema = if records { Some(Schema::new(content.as_ref(), settings.replaces)?) } else { None };

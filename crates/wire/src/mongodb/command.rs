@@ -44,6 +44,8 @@ impl Writer<'_> {
         }
         if command > 0 {
             self.get_more(x, out);
+        } else if !x.batch.is_empty() && self.options.upsert {
+            self.upserts(&x.batch, out);
         } else if !x.batch.is_empty() {
             self.insert(&x.batch, false, out);
         } else {

@@ -110,7 +110,7 @@ pub struct MongoOptions {
 }
 
 /// Options of drivers that have no counterpart here: connections follow users, and the run's own time-outs count.
-const UNUSED: [&str; 12] = [
+const UNUSED: [&str; 14] = [
     "maxpoolsize",
     "minpoolsize",
     "maxidletimems",
@@ -123,12 +123,19 @@ const UNUSED: [&str; 12] = [
     "timeoutms",
     "uuidrepresentation",
     "servermonitoringmode",
+    // Neither is checked here, with or without them.
+    "tlsdisableocspendpointcheck",
+    "tlsdisablecertificaterevocationcheck",
 ];
+
+/// Options that only the official driver has.
+const OFFICIAL: [&str; 5] =
+    ["tlscertificatekeyfilepassword", "proxyhost", "proxyport", "proxyusername", "proxypassword"];
 
 const KNOWN: &str = "appName, authMechanism, authSource, compressors, directConnection, heartbeatFrequencyMS, journal, \
     localThresholdMS, maxStalenessSeconds, readConcernLevel, readPreference, readPreferenceTags, replicaSet, retryReads, \
-    retryWrites, serverSelectionTimeoutMS, srvMaxHosts, srvServiceName, tls, tlsAllowInvalidCertificates, tlsCAFile, \
-    tlsCertificateKeyFile, tlsInsecure, w, wTimeoutMS, zlibCompressionLevel";
+    retryWrites, serverSelectionTimeoutMS, srvMaxHosts, srvServiceName, tls, tlsAllowInvalidCertificates, \
+    tlsAllowInvalidHostnames, tlsCAFile, tlsCertificateKeyFile, tlsInsecure, w, wTimeoutMS, zlibCompressionLevel";
 
 impl Default for MongoOptions {
     fn default() -> Self {
@@ -156,6 +163,9 @@ impl Default for MongoOptions {
     }
 }
 
+const UNESCAPED: &str = "there is an @ behind the first / or ?: in a user or password write %2F for /, %3F for ? and \
+                         %40 for @";
+
 /// What the options say about the login, until all of them are known.
 #[derive(Default)]
 struct Pending {
@@ -180,8 +190,17 @@ impl MongoOptions {
             Some((login, hosts)) => (Some(login), hosts),
             None => (None, place),
         };
+        // A / or ? in a password ends the place early; what comes out must not be shown.
+        let unescaped = login.is_none() && rest.contains('@');
+        let addresses_of = |hosts: &str| match addresses(hosts) {
+            Err(_) if unescaped => Err(Refused(UNESCAPED.into())),
+            read => read,
+        };
+        if unescaped && database.contains('@') {
+            return Err(Refused(UNESCAPED.into()));
+        }
         let srv = by_records.then(|| Srv::new(hosts, query)).transpose()?;
-        let addresses = if by_records { Vec::new() } else { addresses(hosts)? };
+        let addresses = if by_records { Vec::new() } else { addresses_of(hosts)? };
         // TLS is the default where the hosts come from DNS.
         let tls = srv.as_ref().filter(|srv| !srv.sets(&["tls", "ssl"])).map(|_| Tls::default());
         let mut options = MongoOptions { addresses, srv, tls, ..MongoOptions::default() };
@@ -195,8 +214,10 @@ impl MongoOptions {
         }
         let database = percent_decode(database)?;
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let (key, value) =
-                pair.split_once('=').ok_or_else(|| Refused(format!("option {pair:?} has no value")))?;
+            let (key, value) = pair.split_once('=').ok_or_else(|| match pair.contains('@') {
+                true => Refused(UNESCAPED.into()),
+                false => Refused(format!("option {pair:?} has no value")),
+            })?;
             options.set(key, &percent_decode(value)?, &mut pending)?;
         }
         options.auth_source = match &pending.source {
@@ -257,6 +278,11 @@ impl MongoOptions {
                 self.tls.get_or_insert_default().insecure = true;
             }
             "tlsinsecure" | "tlsallowinvalidcertificates" => {}
+            "tlsallowinvalidhostnames" if flag()? => self.tls.get_or_insert_default().any_name = true,
+            "tlsallowinvalidhostnames" => {}
+            known if OFFICIAL.contains(&known) => {
+                return Err(Refused(format!("option {key}: --client official has it")));
+            }
             "compressors" => {
                 self.compressors = compressors(value).ok_or_else(|| refuse("snappy, zlib, zstd"))?
             }
@@ -266,8 +292,10 @@ impl MongoOptions {
             }
             "appname" => self.app_name = value.into(),
             "srvmaxhosts" | "srvservicename" => {
-                let srv =
-                    self.srv.as_mut().ok_or_else(|| refuse("no such option: it is for mongodb+srv://"))?;
+                let srv = self
+                    .srv
+                    .as_mut()
+                    .ok_or_else(|| Refused(format!("option {key}: is for mongodb+srv:// alone")))?;
                 if key.eq_ignore_ascii_case("srvMaxHosts") {
                     srv.max_hosts = value.parse().map_err(|_| refuse("a number from 0 (all)"))?;
                 } else {
@@ -301,6 +329,7 @@ impl MongoOptions {
             return refuse("srvMaxHosts is for routers: not together with replicaSet");
         }
         self.selection.check(self.read_preference)?;
+        check_database(&self.database)?;
         if self.app_name.len() > 128 {
             return refuse("appName: at most 128 bytes");
         }
@@ -449,5 +478,14 @@ mod tests {
             assert!(refused(uri).contains(words), "{uri}: {}", refused(uri));
         }
         assert!(!refused("mongodb://u:sec%ret@h").contains("sec"));
+        for uri in ["u:sec/ret@h/db", "u:sec?ret@h/", "u:1/sec@h", "u:1?sec@h/"] {
+            let words = refused(&format!("mongodb://{uri}"));
+            assert!(words.contains("%2F") && !words.contains("sec"), "{uri}: {words}");
+        }
+        assert!(MongoOptions::from_uri("mongodb://h/?appName=a@b").is_ok());
+        assert!(refused("mongodb://h/?proxyHost=p").contains("--client official"));
+        assert!(refused("mongodb://h/?srvMaxHosts=1").contains("mongodb+srv:// alone"));
+        let names = MongoOptions::from_uri("mongodb://h/?tlsAllowInvalidHostnames=true").unwrap();
+        assert!(names.tls.is_some_and(|tls| tls.any_name && !tls.insecure));
     }
 }

@@ -107,17 +107,28 @@ impl Writer<'_> {
         });
     }
 
-    pub(super) fn update(&self, request: &Request, out: &mut Vec<u8>) {
-        self.statement("update", "updates", true, out, |out| {
-            self.by_key(request, "q", out);
-            bson::head(out, kind::DOCUMENT, "u");
-            let change = bson::open(out);
-            bson::head(out, kind::DOCUMENT, "$set");
-            let set = bson::open(out);
-            self.fields(request, out);
-            bson::close(out, set);
-            bson::close(out, change);
+    /// A batch of them sets the fields, as YCSB's bulks do.
+    pub(super) fn upserts(&self, requests: &[Request], out: &mut Vec<u8>) {
+        self.statements("update", "updates", false, requests.len() as u32, out, |number, out| {
+            self.set_fields(&requests[number as usize], out);
+            bson::boolean(out, "upsert", true);
         });
+    }
+
+    pub(super) fn update(&self, request: &Request, out: &mut Vec<u8>) {
+        self.statement("update", "updates", true, out, |out| self.set_fields(request, out));
+    }
+
+    /// Query and change of a statement.
+    fn set_fields(&self, request: &Request, out: &mut Vec<u8>) {
+        self.by_key(request, "q", out);
+        bson::head(out, kind::DOCUMENT, "u");
+        let change = bson::open(out);
+        bson::head(out, kind::DOCUMENT, "$set");
+        let set = bson::open(out);
+        self.fields(request, out);
+        bson::close(out, set);
+        bson::close(out, change);
     }
 
     pub(super) fn delete(&self, request: &Request, out: &mut Vec<u8>) {

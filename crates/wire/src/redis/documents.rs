@@ -12,7 +12,7 @@ use std::io::Write;
 
 /// Refuses what Redis cannot do with documents.
 pub(super) fn check(content: &dyn Content) -> Result<(), Refused> {
-    for (number, shape) in content.shapes().iter().enumerate().filter(|(n, _)| content.uses(*n as u16)) {
+    for shape in content.shapes_used() {
         let why = match &shape.action {
             Action::Insert { .. } => None,
             Action::Find { fields, .. } if !fields.0.is_empty() => Some("single fields of a document"),
@@ -24,7 +24,7 @@ pub(super) fn check(content: &dyn Content) -> Result<(), Refused> {
             Action::Commit | Action::Abort => Some("transactions of several requests"),
         };
         if let Some(why) = why {
-            let name = &content.shapes()[number].name;
+            let name = &shape.name;
             return Err(Refused(format!(
                 "Redis keeps a document as one value, found by its _id: it cannot do {name:?} ({why})"
             )));

@@ -441,6 +441,17 @@ impl Workload for PocWorkload {
         self.rest.is_none()
     }
 
+    fn begin_ns(&self) -> u64 {
+        // A bulk goes out when the last of its iterations is due, not the first: the rate is kept from the beginning.
+        let weights = &self.config.weights;
+        let only_bulks =
+            weights.key_queries == 0 && weights.range_queries == 0 && self.config.workflow.is_empty();
+        match self.pace {
+            Pace::Even { interval_ns } if only_bulks => (interval_ns * f64::from(self.config.bulk)) as u64,
+            _ => 0,
+        }
+    }
+
     fn resume_ns(&self, first: &Request, now_ns: u64) -> u64 {
         let Some(pacer) = self.pacers.get(first.seed as usize) else { return now_ns };
         let units = self.content.workers.get(first.seed).units;

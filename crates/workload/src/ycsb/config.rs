@@ -149,8 +149,12 @@ impl CoreConfig {
         let data_integrity = r.flag("dataintegrity", false)?;
         let min_field_bytes = r.count("minfieldlength", 1, 0..=REPLY_BYTES as u64)?;
         let min_scan = r.count("minscanlength", 1, 1..=u64::from(SCAN_RECORDS))? as u32;
+        let table = r.text("table", "usertable");
+        if table.is_empty() {
+            return Err(BadProperty::new("table", "", "a name".to_owned()));
+        }
         let config = CoreConfig {
-            table: r.text("table", "usertable"),
+            table,
             names: read_names(&mut r)?,
             field_count: r.count("fieldcount", 10, 1..=u64::from(u16::MAX))? as u16,
             field_prefix: r.text("fieldnameprefix", "field"),

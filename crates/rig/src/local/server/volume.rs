@@ -11,11 +11,15 @@ use super::super::undo::Undo;
 use super::super::{count, storage};
 use super::Server;
 use crate::volume::{Found, Loaded, is_still};
-use std::fs;
+use dyno_engine::Control;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 const RECORD: &str = "record.json";
+/// The longest that another run may copy.
+const COPYING: Duration = Duration::from_secs(3600);
 
 /// The folder of a volume.
 pub(crate) fn folder(path: &Path, name: &str) -> PathBuf {
@@ -28,6 +32,28 @@ pub(crate) fn look(volume: &Path) -> Found {
     Found { record, there: volume.exists() }
 }
 
+/// Keeps other runs from replacing what is copied, or from copying what is replaced, as long as it lives: a lock on the folder
+/// that the volume is in, which leaves no file behind.
+fn held(volume: &Path, alone: bool, control: Option<&Control>) -> Result<File, LocalError> {
+    let failed = |e: io::Error| LocalError::failed(volume.display(), e);
+    let folder = File::open(volume.parent().unwrap_or(volume)).map_err(failed)?;
+    let begun = Instant::now();
+    loop {
+        match if alone { folder.try_lock() } else { folder.try_lock_shared() } {
+            Ok(()) => return Ok(folder),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        if control.is_some_and(Control::stopping) {
+            return Err(LocalError::failed(volume.display(), "interrupted"));
+        }
+        if begun.elapsed() > COPYING {
+            return Err(LocalError::failed(volume.display(), "another run has been copying for an hour"));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 fn data(volume: &Path, member: usize) -> PathBuf {
     volume.join(format!("data-{member}"))
 }
@@ -38,8 +64,12 @@ impl Server {
         count::count(&self.spec, &self.members.iter().map(|member| &member.node).collect::<Vec<_>>())
     }
 
-    /// Before the first start: puts a volume's data into the empty folders.
-    pub(super) fn take_in(&mut self, volume: &Path) -> Result<(), LocalError> {
+    /// Before the first start: puts a volume's data into the empty folders, if they still are those of the record.
+    pub(super) fn take_in(&mut self, volume: &Path, record: &str) -> Result<(), LocalError> {
+        let _held = held(volume, false, self.control.as_deref())?;
+        if look(volume).record.is_none_or(|found| found.id != record) {
+            return Err(LocalError::failed(volume.display(), "another run has replaced it meanwhile"));
+        }
         for (number, member) in self.members.iter().enumerate() {
             let own = &member.node.data;
             fs::remove_dir(own).map_err(|e| LocalError::failed(own.display(), e))?;
@@ -66,7 +96,10 @@ impl Server {
         }
         let text = serde_json::to_vec_pretty(record).map_err(|e| failed(e.into()))?;
         fs::write(new.join(RECORD), text).map_err(failed)?;
-        remove(volume).and_then(|()| fs::rename(&new, volume)).map_err(failed)?;
+        {
+            let _held = held(volume, true, self.control.as_deref())?;
+            remove(volume).and_then(|()| fs::rename(&new, volume)).map_err(failed)?;
+        }
         self.journal.forget(noted)?;
         if still { Ok(()) } else { self.launch_all() }
     }

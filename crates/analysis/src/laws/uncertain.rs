@@ -1,0 +1,110 @@
+//! Where a sweep's bounds lie, and how sure that is: a bootstrap over runs.
+
+use super::observe::Observed;
+use crate::compare::bootstrap::percentile;
+use crate::queueing::bounds::slowest;
+use crate::queueing::{Bounds, Closed};
+use crate::scalability::fit::{Fitted, Point, redraw};
+use dyno_types::rng::{Purpose, Stream};
+
+/// Replicates of the bootstrap.
+const REPLICATES: usize = 1_000;
+
+/// Fewest runs of a level that can stand for each other without a model.
+const FEWEST: usize = 3;
+
+/// What a level's means say of the bounds: users, throughput, response time in seconds.
+pub(super) type Means = (f64, f64, f64);
+
+/// Total demand, demand of the bottleneck, and the rest of a user's cycle.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asymptotes {
+    /// The least mean response time, seconds.
+    pub total_s: f64,
+    /// One by the greatest throughput that can be kept, seconds.
+    pub bottleneck_s: f64,
+    /// Thinking, and the client's own part, seconds.
+    pub think_s: f64,
+    /// Whether there are levels well beyond the crossing.
+    pub plateau: bool,
+}
+
+impl Asymptotes {
+    /// By the levels' means. Where throughput `falls` beyond a peak, the peak is what the bottleneck can do.
+    pub fn of(levels: &[Means], think_s: f64, falls: bool) -> Self {
+        // One user meets no queue: its time is the total demand. Of more users, the least is an upper bound of it.
+        let total_s = levels.iter().map(|level| level.2).fold(f64::INFINITY, f64::min);
+        let best = levels.iter().map(|level| level.1).fold(0.0, f64::max);
+        // The plateau by the mean of what lies well beyond the crossing: the maximum of noisy runs is too high.
+        let first = (total_s + think_s) * best;
+        let beyond: Vec<f64> = levels.iter().filter(|l| l.0 >= 3.0 * first).map(|l| l.1).collect();
+        let plateau = !beyond.is_empty();
+        let most = match plateau && !falls {
+            true => beyond.iter().sum::<f64>() / beyond.len() as f64,
+            false => best,
+        };
+        Asymptotes { total_s, bottleneck_s: 1.0 / most, think_s, plateau }
+    }
+
+    /// The bottleneck as a queue; how the rest of the demand is spread does not matter to the asymptotes, and no network
+    /// does more than the one in which nobody waits there.
+    fn system(&self) -> Closed {
+        let rest = (self.total_s - self.bottleneck_s).max(0.0);
+        Closed { demands: vec![self.bottleneck_s], think: self.think_s + rest }
+    }
+
+    /// Where they cross.
+    pub fn saturation(&self) -> f64 {
+        self.system().saturation()
+    }
+
+    /// Asymptotic bound of throughput, and the balanced job bounds.
+    pub fn bounds(&self, users: f64) -> (f64, (f64, f64)) {
+        let system = self.system();
+        let (Bounds { throughput, .. }, balanced) = (system.asymptotic(users), system.balanced(users));
+        let total = self.total_s.max(self.bottleneck_s);
+        let least = users / (self.think_s + slowest((total, self.bottleneck_s), self.think_s, users));
+        (throughput.1, (least, balanced.throughput.1))
+    }
+}
+
+/// 95 % intervals of the greatest throughput and of where the bounds cross. Runs of a level stand for each other where there
+/// are three or more, else the chosen model's residuals do; `None` where there is neither.
+pub(super) fn intervals(
+    closed: &[&Observed],
+    points: &[Point],
+    chosen: Option<&Fitted>,
+    (think_s, falls): (f64, bool),
+    seed: u64,
+) -> Option<[(f64, f64); 2]> {
+    let several = |one: &Point| points.iter().filter(|other| other.users == one.users).count() >= FEWEST;
+    if chosen.is_none() && !points.iter().all(several) {
+        return None;
+    }
+    let mut random = Stream::new(seed, 1, Purpose::Choice);
+    let (mut greatest, mut crossing) = (Vec::new(), Vec::new());
+    for _ in 0..REPLICATES {
+        let mut levels: Vec<(f64, Vec<(f64, f64)>)> = Vec::new();
+        for (run, drawn) in closed.iter().zip(redraw(chosen, points, &mut random)) {
+            // What of a user's cycle is no response time does not depend on how fast the system is.
+            let idle = (drawn.users / run.throughput - run.response_s).max(0.0);
+            let one = (drawn.throughput, (drawn.users / drawn.throughput - idle).max(f64::MIN_POSITIVE));
+            match levels.iter_mut().find(|(users, _)| *users == drawn.users) {
+                Some((_, all)) => all.push(one),
+                None => levels.push((drawn.users, vec![one])),
+            }
+        }
+        let mean = |(users, all): &(f64, Vec<(f64, f64)>)| {
+            let count = all.len() as f64;
+            (
+                *users,
+                all.iter().map(|one| one.0).sum::<f64>() / count,
+                all.iter().map(|one| one.1).sum::<f64>() / count,
+            )
+        };
+        let found = Asymptotes::of(&levels.iter().map(mean).collect::<Vec<_>>(), think_s, falls);
+        greatest.push(1.0 / found.bottleneck_s);
+        crossing.push(found.saturation());
+    }
+    Some([greatest, crossing].map(|mut all| (percentile(&mut all, 0.025), percentile(&mut all, 0.975))))
+}

@@ -1,0 +1,109 @@
+//! What was run, without when, where and on which port: two runs of the same thing have the same.
+
+use dyno_rundir::schema::Run;
+use std::collections::BTreeMap;
+
+/// Settings that say when and where, not what.
+const PLACES: [&str; 9] =
+    ["out", "dyno.out", "redis.port", "redis.host", "redis.uri", "title", "name", "cell", "repetition"];
+
+/// Ends of facts that were measured: they differ from run to run.
+const MEASURED: [&str; 2] = [".memory_by_node", ".start_skew"];
+
+/// Settings and facts of a run.
+pub fn what(run: &Run) -> BTreeMap<String, String> {
+    let settings = run.settings.iter().map(|s| (s.key.clone(), s.value.clone()));
+    let kept = run.facts.iter().filter(|(name, _)| !MEASURED.iter().any(|end| name.ends_with(end)));
+    let servers = servers(run.facts.keys().map(String::as_str));
+    let facts = kept.map(|(name, value)| {
+        (
+            format!("database: {}", without_ports(name, &servers)),
+            without_place(&without_ports(value, &servers)),
+        )
+    });
+    let database = std::iter::once(("database".to_owned(), run.database.clone()));
+    settings.chain(facts).chain(database).filter(|(key, _)| !PLACES.contains(&key.as_str())).collect()
+}
+
+/// Servers that were started for the run, as `server.redis-12618.command` names them: kind and port, in order.
+fn servers<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(String, u16)> {
+    let mut all: Vec<(String, u16)> = names
+        .filter_map(|name| {
+            let (kind, port) = name.strip_prefix("server.")?.split('.').next()?.rsplit_once('-')?;
+            Some((kind.to_owned(), port.parse().ok()?))
+        })
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// A text with the servers' numbers in place of their ports.
+fn without_ports(text: &str, servers: &[(String, u16)]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+        let end = rest[at..].find(|c: char| !c.is_ascii_digit()).map_or(rest.len(), |n| at + n);
+        out.push_str(&rest[..at]);
+        let digits = &rest[at..end];
+        match servers.iter().position(|(_, port)| port.to_string() == digits) {
+            Some(number) if out.ends_with('-') => out.push_str(&(number + 1).to_string()),
+            Some(number) => out.push_str(&format!("(port {})", number + 1)),
+            None => out.push_str(digits),
+        }
+        rest = &rest[end..];
+    }
+    out + rest
+}
+
+/// A value without the run's own folder, and without how many mappings a process had.
+fn without_place(value: &str) -> String {
+    let value = match value.split_once(" (") {
+        Some((before, after)) if after.ends_with(" mappings)") => before,
+        _ => value,
+    };
+    let words: Vec<String> = value
+        .split(' ')
+        .map(|word| {
+            let parts: Vec<&str> = word.split('/').collect();
+            let own = |part: &&str| part.starts_with("cell") && part.ends_with(".server");
+            let begin = word.find('/').unwrap_or(0);
+            match parts.iter().position(own) {
+                Some(at) => format!("{}RUN/{}", &word[..begin], parts[at + 1..].join("/")),
+                None => word.to_owned(),
+            }
+        })
+        .collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_and_folders_are_no_difference() {
+        let servers = servers(
+            [
+                "server.redis-12619.command",
+                "server.redis-12618.command",
+                "server.version",
+                "server.redis-12618.cpus",
+            ]
+            .into_iter(),
+        );
+        assert_eq!(servers, [("redis".to_owned(), 12_618), ("redis".to_owned(), 12_619)]);
+        assert_eq!(without_ports("server.redis-12619.command", &servers), "server.redis-2.command");
+        let command = "/usr/bin/redis-server --port 12618 /tmp/x/runs/cell0001-rep02.server/redis-12618/redis.conf --io 4";
+        assert_eq!(
+            without_place(&without_ports(command, &servers)),
+            "/usr/bin/redis-server --port (port 1) RUN/redis-1/redis.conf --io 4"
+        );
+        let option = "--dbpath=/tmp/runs/cell0001-rep01.server/mongod-1/data";
+        assert_eq!(without_place(option), "--dbpath=RUN/mongod-1/data");
+        assert_eq!(without_place("default (118 mappings)"), "default");
+        // What is no port of a server stays.
+        assert_eq!(without_ports("maxmemory 126180", &servers), "maxmemory 126180");
+        assert_eq!(without_place("8 GiB (limit)"), "8 GiB (limit)");
+    }
+}

@@ -1,0 +1,89 @@
+//! Presets, end to end on real servers at small scale: the performance lab with its filesystems.
+
+mod common;
+
+use common::{Dyno, assert_exit, skip, skip_because, stdout};
+use serde_json::Value;
+use std::process::Output;
+
+/// The runs of an experiment, as its journal ends them.
+fn ended(dyno: &Dyno, folder: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(dyno.path(folder).join("journal.jsonl")).unwrap();
+    let all = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    all.filter(|line| line["event"] == "ended").collect()
+}
+
+fn run(dyno: &Dyno, preset: &str, folder: &str, sets: &[&str]) -> Output {
+    let mut words = vec!["run", preset, "--out", folder, "--quiet"];
+    sets.iter().for_each(|set| words.extend(["--set", set]));
+    dyno.run(&words)
+}
+
+fn without_redis(what: &str) -> bool {
+    let absent = dyno_rig::find_server(Some("redis")).is_none();
+    if absent {
+        skip(what);
+    }
+    absent
+}
+
+#[test]
+fn the_lab_asks_whether_the_laws_hold() {
+    if without_redis("preset lab/operational-laws") {
+        return;
+    }
+    let dyno = Dyno::new();
+    let small = ["server.kind=redis", "duration=1s", "records=1000", "overrides.0.set.duration=2s"];
+    let ran = run(&dyno, "lab/operational-laws", "lab", &small);
+    assert_exit(&ran, &[0, 5]);
+    let runs = ended(&dyno, "lab");
+    assert_eq!(runs.len(), 20, "{runs:?}");
+    assert!(runs.iter().all(|run| run["status"] == "complete"), "{runs:?}");
+    // Its levels are numbers of users and rates by turns: the users make a sweep.
+    let explained = dyno.run(&["explain", "lab"]);
+    assert_exit(&explained, &[0]);
+    let words = stdout(&explained);
+    assert!(words.contains("Little's law") && words.contains("N*"), "{words}");
+    let sheet = dyno.run(&["export", "lab", "--format", "xlsx", "-o", "lab.xlsx"]);
+    assert_exit(&sheet, &[0]);
+    assert!(std::fs::metadata(dyno.path("lab.xlsx")).unwrap().len() > 5_000);
+}
+
+#[test]
+fn the_labs_filesystems() {
+    if without_redis("presets lab/operational-laws-*") {
+        return;
+    }
+    for filesystem in ["xfs", "ext4", "raid0"] {
+        let preset = format!("lab/operational-laws-{filesystem}");
+        let dyno = Dyno::new();
+        let small = [
+            "server.kind=redis",
+            "factors.test=[{label: x-max, users: 4}]",
+            "overrides=[]",
+            "duration=1s",
+            "records=1000",
+            "server.data.image.size=320MiB",
+        ];
+        let ran = run(&dyno, &preset, "lab", &small);
+        let runs = ended(&dyno, "lab");
+        let words = runs[0]["words"].as_str().unwrap_or_default().to_owned();
+        // Loop devices and filesystems need root, and what the kernel has.
+        if runs[0]["status"] == "failed" && (words.contains("image") || words.contains("permitted")) {
+            skip_because(&preset, &words);
+            continue;
+        }
+        assert_exit(&ran, &[0, 5]);
+        assert_eq!(runs[0]["status"], "complete", "{preset}: {words}");
+        let record: Value = serde_json::from_str(
+            &std::fs::read_to_string(
+                dyno.path("lab").join(runs[0]["dir"].as_str().unwrap()).join("run.json"),
+            )
+            .unwrap(),
+        )
+        .unwrap();
+        let facts = record["facts"].to_string();
+        let expected = if filesystem == "raid0" { "xfs" } else { filesystem };
+        assert!(facts.contains(expected), "{preset}: {facts}");
+    }
+}

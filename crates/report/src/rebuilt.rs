@@ -1,0 +1,107 @@
+//! Summaries of runs whose own is missing or damaged, from what was recorded.
+
+use dyno_analysis::{Evidence, PhaseFacts, monitored, phase, verdict};
+use dyno_record::Totals;
+use dyno_rundir::monitor::Recording;
+use dyno_rundir::schema::{Client, Phase, Status, Summary, Trust, VERSION, Verdict};
+use dyno_rundir::{ReadError, RecordedPhase, RunDir};
+use std::path::Path;
+
+/// Reads a run that has come to its end. Where its summary is damaged or gone but the recording is whole, the summary is
+/// computed again, and the words say so. A run that has not come to its end has none.
+pub fn open(path: &Path) -> Result<(RunDir, Option<String>), ReadError> {
+    let (mut run, why) = match RunDir::open(path) {
+        Ok(run) => (run, "it has no summary.json".to_owned()),
+        Err(error) => {
+            let (run, lost) = RunDir::salvage(path)?;
+            let summary = path.join("summary.json").display().to_string();
+            let only = run.summary.is_none() && lost.len() == 1 && lost[0].starts_with(&summary);
+            if !only {
+                return Err(error);
+            }
+            (run, lost[0].clone())
+        }
+    };
+    if run.summary.is_some() || run.run.status == Status::Running || run.phases.is_empty() {
+        return Ok((run, None));
+    }
+    let recording = Recording::open(path).ok().flatten();
+    run.summary = Some(computed(&run, recording.as_ref(), run.run.status));
+    let words =
+        "its figures were computed from what was recorded, and what the load generator did is not known";
+    Ok((run, Some(format!("{}: {why}; {words}", path.display()))))
+}
+
+/// The summary of a run that never wrote one: everything up to its last complete second.
+pub fn rebuild(dir: &RunDir, recording: Option<&Recording>) -> Summary {
+    let status = match dir.run.status {
+        ended @ (Status::Failed | Status::Interrupted) => ended,
+        Status::Running | Status::Complete => Status::Running,
+    };
+    computed(dir, recording, status)
+}
+
+fn computed(dir: &RunDir, recording: Option<&Recording>, status: Status) -> Summary {
+    let of = |recorded: &RecordedPhase| {
+        // Its own length, where its beginning is known: seconds are counted from that of the warm-up.
+        let edges = dir.edges(recorded).ok().flatten().map(|(from_ms, to_ms)| (to_ms - from_ms) / 1e3);
+        let seconds = edges.filter(|s| *s > 0.0).unwrap_or(recorded.seconds as f64);
+        summarise(&recorded.name, seconds, dir.run.metrics.get(&recorded.name), &recorded.totals)
+    };
+    let mut phases: Vec<(Phase, &Totals)> = dir.phases.iter().map(|p| (of(p), &p.totals)).collect();
+    if let Some(recording) = recording {
+        for ((phase, _), recorded) in phases.iter_mut().zip(&dir.phases) {
+            // Without readable events there is no window to cut.
+            if let Ok(Some((from_ms, to_ms))) = dir.edges(recorded) {
+                phase.monitor = Some(monitored(recording, from_ms, to_ms));
+            }
+        }
+    }
+    let title = dir.run.settings.iter().find(|s| s.key == "title").map_or("run", |s| s.value.as_str());
+    assemble(dir, title.to_owned(), status, &phases)
+}
+
+/// A phase's figures from its totals alone.
+pub fn summarise(name: &str, seconds: f64, metrics: Option<&Vec<String>>, totals: &Totals) -> Phase {
+    let facts = PhaseFacts {
+        name: name.to_owned(),
+        seconds,
+        client: Client { pinned: true, ..Client::default() },
+        ..PhaseFacts::default()
+    };
+    phase(facts, metrics.map_or(&[], Vec::as_slice), totals)
+}
+
+/// A summary of phases, with the verdict that can be given without what the load generator did.
+pub fn assemble(dir: &RunDir, title: String, status: Status, phases: &[(Phase, &Totals)]) -> Summary {
+    let measured = phases.iter().find(|(p, _)| p.name == "measure").or(phases.last());
+    let verdict = match measured {
+        Some((phase, totals)) => verdict(&Evidence {
+            phase,
+            totals,
+            think_ns: None,
+            wire: false,
+            clock_ns: dir.environment.clock_ns,
+            interrupted: status != Status::Complete,
+            partial: status != Status::Complete,
+            lost: Vec::new(),
+            further: dyno_analysis::Further::default(),
+        }),
+        None => Verdict { trust: Trust::Invalid, reasons: Vec::new(), checks: Vec::new() },
+    };
+    Summary {
+        version: VERSION,
+        dyno: dir.run.dyno.clone(),
+        status,
+        target: dir.run.target.clone(),
+        database: dir.run.database.clone(),
+        started: dir.run.started.clone(),
+        title,
+        thresholds: Vec::new(),
+        verdict,
+        phases: phases.iter().map(|(p, _)| p.clone()).collect(),
+        faults: Vec::new(),
+        pairs: Vec::new(),
+        collections: Default::default(),
+    }
+}

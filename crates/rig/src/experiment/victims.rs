@@ -1,0 +1,133 @@
+//! The servers that faults are done to, on this host or through the agents of others, counted through from 0.
+
+use crate::local::{Harm, Harmed, Server};
+use crate::remote::{Far, FarServer};
+use std::ops::Range;
+
+/// What undoes a fault: on which host (0: this one, or the first), and what its journal has it by.
+pub(super) type Noted = Vec<(usize, u64)>;
+
+/// Servers.
+pub(super) enum Victims<'a> {
+    /// Nothing that dyno has started.
+    Nobody,
+    /// Of this host.
+    Near(&'a mut Server),
+    /// Of other hosts.
+    Far(&'a mut [FarServer]),
+}
+
+/// What came of a fault on all of them.
+#[derive(Default)]
+pub(super) struct Outcome {
+    /// By what means.
+    pub means: String,
+    /// What undoes it.
+    pub noted: Noted,
+    /// Why it could not be done, or not to all.
+    pub failed: Option<String>,
+    /// It failed because a host does not allow it, and the file says to go on without.
+    pub lacking: bool,
+}
+
+impl Victims<'_> {
+    /// How many processes there are on each host.
+    fn each(&self) -> Vec<usize> {
+        match self {
+            Victims::Nobody => Vec::new(),
+            Victims::Near(server) => vec![server.count()],
+            Victims::Far(all) => all.iter().map(|one| one.processes.len()).collect(),
+        }
+    }
+
+    /// The agent of a host.
+    pub fn agent(&self, host: &str) -> Option<&Far> {
+        let Victims::Far(all) = self else { return None };
+        all.iter().map(FarServer::far).find(|far| far.name() == host)
+    }
+
+    /// How many processes there are.
+    pub fn count(&self) -> usize {
+        self.each().iter().sum()
+    }
+
+    /// Does it to processes `which`.
+    pub fn harm(&mut self, which: &Range<usize>, harm: &Harm) -> Outcome {
+        let mut outcome = Outcome::default();
+        for (host, own) in parts(&self.each(), which) {
+            let (words, harmed) = match self {
+                Victims::Nobody => continue,
+                Victims::Near(server) => (String::new(), Ok(server.harm(own, harm))),
+                Victims::Far(all) => (format!(" on {}", all[host].far().name()), all[host].harm(own, harm)),
+            };
+            let harmed =
+                harmed.unwrap_or_else(|lost| Harmed { failed: Some(lost.to_string()), ..Harmed::default() });
+            outcome.noted.extend(harmed.noted.iter().map(|id| (host, *id)));
+            if let Some(why) = harmed.failed {
+                (outcome.failed, outcome.lacking) = (Some(why + &words), harmed.lacking);
+                return outcome;
+            }
+            if !outcome.means.is_empty() {
+                outcome.means.push_str("; ");
+            }
+            outcome.means += &(harmed.means + &words);
+        }
+        if outcome.means.is_empty() {
+            outcome.failed = Some("there is no such server".into());
+        }
+        outcome
+    }
+
+    /// Undoes it; what there is to say of it then.
+    pub fn heal(
+        &mut self,
+        which: &Range<usize>,
+        harm: &Harm,
+        noted: &Noted,
+    ) -> Result<Option<String>, String> {
+        let (mut words, mut failures) = (Vec::new(), Vec::new());
+        for (host, own) in parts(&self.each(), which) {
+            let noted: Vec<u64> = noted.iter().filter(|(on, _)| *on == host).map(|(_, id)| *id).collect();
+            let healed = match self {
+                Victims::Nobody => Ok(None),
+                Victims::Near(server) => server.heal(own, harm, &noted).map_err(|e| e.to_string()),
+                Victims::Far(all) => all[host].heal(own, harm, &noted).map_err(|e| e.to_string()),
+            };
+            match healed {
+                Ok(said) => words.extend(said),
+                Err(why) => failures.push(why),
+            }
+        }
+        match failures.is_empty() {
+            true => Ok(Some(words.join("; ")).filter(|words| !words.is_empty())),
+            false => Err(failures.join("; ")),
+        }
+    }
+}
+
+/// Which of each host's own processes a range is, where hosts have so many each.
+fn parts(each: &[usize], which: &Range<usize>) -> Vec<(usize, Range<usize>)> {
+    let (mut parts, mut first) = (Vec::new(), 0);
+    for (host, count) in each.iter().enumerate() {
+        let own = which.start.max(first)..which.end.min(first + count);
+        if !own.is_empty() {
+            parts.push((host, own.start - first..own.end - first));
+        }
+        first += count;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_are_counted_through_all_hosts() {
+        assert_eq!(parts(&[2, 3], &(0..5)), [(0, 0..2), (1, 0..3)]);
+        assert_eq!(parts(&[2, 3], &(2..3)), [(1, 0..1)]);
+        assert_eq!(parts(&[2, 3], &(1..2)), [(0, 1..2)]);
+        assert_eq!(parts(&[2, 3], &(5..6)), []);
+        assert_eq!(parts(&[], &(0..1)), []);
+    }
+}

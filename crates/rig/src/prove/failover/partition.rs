@@ -1,0 +1,152 @@
+//! Cutting off: a network namespace of dyno's own, in which every server has a loopback address of its own and packets
+//! between some of them are dropped.
+//!
+//! The kernel removes the namespace, and the rules in it, with the last process in it: nothing is left on the host, whose
+//! own network is never touched.
+
+use crate::local::Machine;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Says to the inner process that it is inside: its number, and the namespace that it has come from.
+const MARK: &str = "DYNO_PROVE_OUTSIDE";
+/// The table of rules.
+const TABLE: &str = "dyno";
+
+/// The network namespace of this process.
+fn here() -> Result<String, String> {
+    let link = Path::new("/proc/self/ns/net");
+    let target = std::fs::read_link(link).map_err(|e| format!("{}: {e}", link.display()))?;
+    Ok(target.display().to_string())
+}
+
+/// Whether a mark says that the process of a number has come from another namespace than `here`. A mark of another process
+/// says nothing.
+fn says_inside(mark: &str, pid: u32, here: &str) -> bool {
+    mark.split_once(' ').is_some_and(|(of, outside)| of == pid.to_string() && outside != here)
+}
+
+/// Whether this process has been put into a namespace of its own by [`entrance`].
+pub fn inside() -> Result<bool, String> {
+    let here = here()?;
+    Ok(std::env::var(MARK).is_ok_and(|mark| says_inside(&mark, std::process::id(), &here)))
+}
+
+/// The command that becomes `program` in a network namespace of its own; whoever executes it must replace itself by it. An
+/// error says what is missing or not permitted.
+pub fn entrance(program: &Path) -> Result<Command, String> {
+    let machine = Machine::default();
+    let unshare = tool(&machine, "unshare", "util-linux")?;
+    tool(&machine, "ip", "iproute2")?;
+    let nft = tool(&machine, "nft", "nftables")?;
+    let as_user = ["--user", "--map-root-user", "--net"];
+    let ways: &[&[&str]] = match rustix::process::geteuid().is_root() {
+        true => &[&["--net"], &as_user],
+        false => &[&as_user],
+    };
+    let mut why = String::new();
+    for way in ways {
+        // Tried on what needs most: rules of a namespace that ends with the trial.
+        let mut trial = Command::new(&unshare);
+        trial.args(*way).arg("--").arg(&nft).args(["add", "table", "inet", TABLE]);
+        match done(&mut trial) {
+            Ok(()) => {
+                let mut command = Command::new(&unshare);
+                command.args(*way).arg("--").arg(program);
+                command.env(MARK, format!("{} {}", std::process::id(), here()?));
+                return Ok(command);
+            }
+            Err(words) => why = words,
+        }
+    }
+    Err(format!("cutting off needs a network namespace of its own, which is not permitted here: {why}"))
+}
+
+fn tool(machine: &Machine, name: &str, package: &str) -> Result<PathBuf, String> {
+    machine.find(name).ok_or_else(|| format!("cutting off needs {name} ({package}), which is not installed"))
+}
+
+/// Runs a program to its end; what it complains about is the error.
+fn done(command: &mut Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let told = command.stdin(Stdio::null()).output().map_err(|e| format!("{name}: {e}"))?;
+    if told.status.success() {
+        return Ok(());
+    }
+    let words = String::from_utf8_lossy(&told.stderr);
+    let words = words.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no word of why");
+    Err(format!("{name}: {words} ({})", told.status))
+}
+
+/// The rules of a namespace that this process is inside of.
+#[derive(Debug)]
+pub(super) struct Partition {
+    nft: PathBuf,
+}
+
+impl Partition {
+    /// Brings the loopback device up and makes a chain without rules.
+    pub fn new(machine: &Machine) -> Result<Self, String> {
+        if !inside()? {
+            return Err("rules are made in a network namespace of dyno's own alone".into());
+        }
+        done(Command::new(tool(machine, "ip", "iproute2")?).args(["link", "set", "lo", "up"]))?;
+        let partition = Partition { nft: tool(machine, "nft", "nftables")? };
+        partition.nft(&["add", "table", "inet", TABLE])?;
+        let hook = "{ type filter hook input priority 0; }";
+        partition.nft(&["add", "chain", "inet", TABLE, "cut", hook])?;
+        Ok(partition)
+    }
+
+    fn nft(&self, words: &[&str]) -> Result<(), String> {
+        done(Command::new(&self.nft).args(words))
+    }
+
+    /// Drops every packet between `one` and `others`, both ways, from one moment on.
+    pub fn cut(&self, one: IpAddr, others: &[IpAddr]) -> Result<(), String> {
+        self.nft(&[&rules(one, others)])
+    }
+
+    /// Lets everything through again.
+    pub fn heal(&self) -> Result<(), String> {
+        self.nft(&["flush", "chain", "inet", TABLE, "cut"])
+    }
+}
+
+/// Both directions in one transaction of nft.
+fn rules(one: IpAddr, others: &[IpAddr]) -> String {
+    let others: Vec<String> = others.iter().map(ToString::to_string).collect();
+    let others = format!("{{ {} }}", others.join(", "));
+    format!(
+        "add rule inet {TABLE} cut ip saddr {one} ip daddr {others} drop; \
+         add rule inet {TABLE} cut ip saddr {others} ip daddr {one} drop"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_counts_for_the_process_that_it_names_and_in_another_namespace() {
+        assert!(says_inside("7 net:[1]", 7, "net:[2]"));
+        assert!(!says_inside("7 net:[1]", 8, "net:[2]"));
+        assert!(!says_inside("7 net:[1]", 7, "net:[1]"));
+        assert!(!says_inside("1", 1, "net:[1]"));
+    }
+
+    #[test]
+    fn rules_stay_out_of_the_hosts_network() {
+        assert!(!inside().unwrap());
+        assert!(Partition::new(&Machine::default()).is_err());
+    }
+
+    #[test]
+    fn packets_are_dropped_both_ways() {
+        let ip = |last: u8| IpAddr::from([127, 0, 0, last]);
+        let words = rules(ip(11), &[ip(12), ip(21)]);
+        assert!(words.contains("ip saddr 127.0.0.11 ip daddr { 127.0.0.12, 127.0.0.21 } drop"));
+        assert!(words.contains("ip saddr { 127.0.0.12, 127.0.0.21 } ip daddr 127.0.0.11 drop"));
+    }
+}

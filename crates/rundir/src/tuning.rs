@@ -1,0 +1,59 @@
+//! `tuning.json`: what the tunings of an experiment have found, one for each cell.
+
+use crate::reader::ReadError;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Its name in an experiment's directory.
+pub const FILE: &str = "tuning.json";
+
+/// What a parameter does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Effect {
+    /// The key.
+    pub parameter: String,
+    /// Mean of the objective at each value, over the configurations that were screened.
+    pub levels: Vec<(String, f64)>,
+    /// Difference of best and worst value, as a share of the mean over all.
+    pub spread: f64,
+    /// The best value.
+    pub best: String,
+}
+
+/// What came of a tuning.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tuned {
+    /// The best configuration in words; `defaults` if nothing beat them.
+    pub best: String,
+    /// Mean of the objective with the defaults.
+    pub defaults: f64,
+    /// Mean of the objective with the best configuration.
+    pub objective: f64,
+    /// Gain over the defaults as a share of them; positive is better.
+    pub gain: f64,
+    /// Half of its 95 % interval (Welch).
+    pub gain_half_width: f64,
+    /// Half of the 95 % interval of the defaults' own mean as a share of it: what noise looks like.
+    pub noise: f64,
+    /// Whether the gain is beyond what noise explains.
+    pub beyond_noise: bool,
+    /// Parameters, the strongest first.
+    pub effects: Vec<Effect>,
+}
+
+/// The tuning of one cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TunedCell {
+    /// Number of the cell, from 1.
+    pub cell: usize,
+    /// Its levels in words.
+    pub label: String,
+    /// What came of it.
+    pub found: Tuned,
+}
+
+/// What an experiment's directory holds of tunings; nothing where nothing was tuned.
+pub fn read(dir: &Path) -> Result<Vec<TunedCell>, ReadError> {
+    let path = dir.join(FILE);
+    if path.is_file() { crate::reader::json(&path) } else { Ok(Vec::new()) }
+}
