@@ -28,8 +28,8 @@ test:
 	@scripts/test.sh
 
 # What is slow or rare: `make test`, then the embedded stores that need a library (LMDB, RocksDB, WiredTiger) and the official
-# MongoDB driver, the Python package with its notebook, the reports in a browser, and the diagnosis against seeded truth.
-# `make kubernetes` builds a cluster once (20 CPU minutes); then its tests are part of `make test`.
+# MongoDB driver, the Python package with its notebook, the reports in a browser, the diagnosis against seeded truth, and pods of a
+# real Kubernetes where its binaries are there (`make kubernetes` builds them once, in 20 CPU minutes).
 test-all: test
 	@scripts/advisories.sh
 	@scripts/test-all.sh
@@ -38,6 +38,7 @@ test-all: test
 	@scripts/test-browser.sh
 	@scripts/test-ansible.sh
 	@scripts/test-diagnosis.sh
+	@scripts/test-kubernetes.sh
 
 bench: build
 	@scripts/need-redis.sh
@@ -74,4 +75,4 @@ fuzz:
 
 kubernetes:
 	tests/kubernetes/build.sh
-	$(CARGO) test --release --locked -p dyno-cli --test kubernetes -- --nocapture
+	scripts/test-kubernetes.sh

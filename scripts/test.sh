@@ -15,7 +15,9 @@ step() {
 step "$cargo" fmt --all --check
 step "$cargo" clippy --release --locked --workspace --exclude dyno-official --all-targets --quiet -- -D warnings
 echo "== $cargo test"
-"$cargo" test --release --locked --workspace --exclude dyno-official --no-fail-fast -- --nocapture 2>&1 | tee "$log" | grep -vE '^(test .* ok|running 0 tests|)$'
+host=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
+export "CARGO_TARGET_${host}_RUNNER=$PWD/scripts/bounded.sh"
+"$cargo" test --release --locked --workspace --exclude dyno-official --no-fail-fast -- --nocapture 2>&1 | tee "$log" | grep --line-buffered -vE '^(test .* ok|running 0 tests|)$'
 [ "${PIPESTATUS[0]}" = 0 ] || failed=1
 
 passed=$(sed -n 's/^test result: [a-zA-Z]*\. \([0-9]*\) passed.*/\1/p' "$log" | awk '{s+=$1} END {print s+0}')

@@ -20,6 +20,7 @@ fn record(dyno: &Dyno, out: &str) -> (PathBuf, Value) {
 
 /// One test, because there is one cluster.
 #[test]
+#[ignore = "needs a cluster: make test-all"]
 fn experiments_run_in_pods_and_leave_nothing() {
     let Some(cluster) = Cluster::up() else { return };
     cluster.namespace("bench");

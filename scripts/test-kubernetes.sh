@@ -1,0 +1,6 @@
+#!/bin/sh
+# Experiments in pods of a real one-node Kubernetes; skipped, and said so, where its binaries are not there (`make kubernetes` builds
+# them).
+set -eu
+cd "$(dirname "$0")/.."
+exec "${CARGO:-cargo}" test --release --locked -p dyno-cli --test kubernetes -- --ignored --nocapture
