@@ -205,7 +205,7 @@ fn describe(job: &Job) -> String {
         }
         Pacing::Closed { .. } => format!("{} users", job.users),
         Pacing::Open { profile, .. } => {
-            format!("{:.0}/s on {} connections", profile.rate_at(0), job.users)
+            format!("{:.0}/s on {} connections", profile.rate_at(job.warmup_ns), job.users)
         }
     };
     let warmup = match job.warmup_ns {

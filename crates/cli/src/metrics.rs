@@ -216,7 +216,7 @@ impl Observer for Metrics {
         self.metrics = job.workload.metrics().to_vec();
         self.users = job.users;
         self.rate = match &job.pacing {
-            Pacing::Open { profile, .. } => Some(profile.rate_at(0)),
+            Pacing::Open { profile, .. } => Some(profile.rate_at(job.warmup_ns)),
             Pacing::Closed { .. } => None,
         };
         let first =

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::mongo::Mongo;
 use common::{Dyno, assert_exit, skip, skip_because, stdout};
 use serde_json::Value;
 use std::process::Output;
@@ -85,5 +86,35 @@ fn the_labs_filesystems() {
         let facts = record["facts"].to_string();
         let expected = if filesystem == "raid0" { "xfs" } else { filesystem };
         assert!(facts.contains(expected), "{preset}: {facts}");
+    }
+}
+
+#[test]
+fn proofs_of_an_ingest_rate() {
+    let Some(server) = Mongo::java() else { return skip("presets ingest/*") };
+    for (size, kb, documents) in [("small", 1.0, 400), ("medium", 10.0, 200), ("large", 50.0, 40)] {
+        let (preset, dyno) = (format!("ingest/{size}"), Dyno::new());
+        let printed = stdout(&dyno.run(&["presets", &preset]));
+        let flags = printed.lines().find_map(|line| line.trim().strip_prefix("pocdriver: ")).unwrap();
+        let flags = format!("workload.pocdriver={} -b 10 -q {documents}", flags.trim_matches('"'));
+        let target = format!("target={}", server.uri(size));
+        let run = |out: &str, claim: &str| {
+            run(
+                &dyno,
+                &preset,
+                out,
+                &[&target, &flags, "duration=2s", &format!("require=[throughput > {claim}]")],
+            )
+        };
+        let ran = run("kept", "1");
+        assert_exit(&ran, &[0, 5]);
+        let runs = ended(&dyno, "kept");
+        assert_eq!(runs[0]["status"], "complete", "{preset}: {runs:?}");
+        let summary = dyno.summary(&format!("kept/{}", runs[0]["dir"].as_str().unwrap()));
+        eprintln!("{summary:#}");
+        let _ = kb;
+        // A claim that is not met: everything is there, and the code says so.
+        assert_exit(&run("missed", "1000000"), &[4]);
+        assert_eq!(ended(&dyno, "missed")[0]["status"], "complete");
     }
 }

@@ -31,6 +31,15 @@ pub enum Profile {
         /// (operations per second, length in nanoseconds).
         steps: Vec<(f64, u64)>,
     },
+    /// One profile for so long, then another from its beginning.
+    After {
+        /// The profile of the beginning.
+        first: Box<Profile>,
+        /// Its length in nanoseconds.
+        length_ns: u64,
+        /// The profile from then on.
+        then: Box<Profile>,
+    },
 }
 
 impl Profile {
@@ -86,6 +95,38 @@ impl Profile {
                 }
                 f64::INFINITY
             }
+            Profile::After { first, length_ns, then } => {
+                let before = first.count_at(*length_ns);
+                if count < before {
+                    return first.time_of(count);
+                }
+                *length_ns as f64 + then.time_of(count - before)
+            }
+        }
+    }
+
+    /// How many arrivals are expected up to a time in nanoseconds: the integrated rate.
+    pub fn count_at(&self, ns: u64) -> f64 {
+        let seconds = ns as f64 / NS;
+        match self {
+            Profile::Constant { rate } => rate * seconds,
+            Profile::Ramp { from, to, over_ns } => {
+                let over = *over_ns as f64 / NS;
+                let ramped = seconds.min(over);
+                from * ramped + (to - from) / over * ramped * ramped / 2.0 + to * (seconds - ramped)
+            }
+            Profile::Steps { steps } => {
+                let (mut count, mut left) = (0.0, ns);
+                for (i, &(rate, length_ns)) in steps.iter().enumerate() {
+                    let here = if i + 1 == steps.len() { left } else { left.min(length_ns) };
+                    count += rate * here as f64 / NS;
+                    left -= here;
+                }
+                count
+            }
+            Profile::After { first, length_ns, then } => {
+                first.count_at(ns.min(*length_ns)) + then.count_at(ns.saturating_sub(*length_ns))
+            }
         }
     }
 
@@ -104,6 +145,10 @@ impl Profile {
                 });
                 found.or(steps.last()).map_or(0.0, |(rate, _)| *rate)
             }
+            Profile::After { first, length_ns, then } => match ns.checked_sub(*length_ns) {
+                Some(after) => then.rate_at(after),
+                None => first.rate_at(ns),
+            },
         }
     }
 }
@@ -201,6 +246,7 @@ mod tests {
             Profile::Constant { rate: 12_345.6 },
             Profile::Ramp { from: 100.0, to: 5_000.0, over_ns: 50_000_000 },
             Profile::Steps { steps: vec![(500.0, 10_000_000), (9_000.0, 10_000_000)] },
+            after(),
         ];
         for profile in &profiles {
             for process in [Process::Constant, Process::Poisson] {
@@ -209,6 +255,37 @@ mod tests {
                 parts.sort_unstable();
                 assert_eq!(whole, parts);
                 assert!(whole.windows(2).all(|w| w[0].1 <= w[1].1), "not monotone: {profile:?}");
+            }
+        }
+    }
+
+    /// 20 ms at 500/s, then a ramp.
+    fn after() -> Profile {
+        Profile::After {
+            first: Box::new(Profile::Constant { rate: 500.0 }),
+            length_ns: 20_000_000,
+            then: Box::new(Profile::Ramp { from: 100.0, to: 5_000.0, over_ns: 50_000_000 }),
+        }
+    }
+
+    #[test]
+    fn one_profile_after_another() {
+        let profile = after();
+        assert_eq!((profile.rate_at(19_999_999), profile.rate_at(20_000_000)), (500.0, 100.0));
+        let times: Vec<u64> =
+            arrivals(&profile, Process::Constant, 0, 1, 11).into_iter().map(|(_, at)| at).collect();
+        assert_eq!(times[..11], [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20].map(|ms| ms * 1_000_000));
+        assert!((profile.time_of(10.0 + 127.5) - 70e6).abs() < 1.0);
+    }
+
+    #[test]
+    fn counts_and_times_are_each_other_s_inverse() {
+        let steps = Profile::Steps { steps: vec![(500.0, 10_000_000), (9_000.0, 10_000_000)] };
+        let ramp = Profile::Ramp { from: 100.0, to: 5_000.0, over_ns: 50_000_000 };
+        for profile in [Profile::Constant { rate: 77.0 }, ramp, steps, after()] {
+            for ms in [0, 1, 10, 15, 20, 33, 50, 70, 200] {
+                let ns = ms * 1_000_000;
+                assert!((profile.time_of(profile.count_at(ns)) - ns as f64).abs() < 1.0, "{profile:?} {ms}");
             }
         }
     }

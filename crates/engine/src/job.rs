@@ -90,6 +90,8 @@ pub struct Job {
     pub warmup_ns: u64,
     /// Users (closed loop) or connections (open loop).
     pub users: usize,
+    /// Closed loop: users of the warm-up, at most `users`; the others begin at its end. `None`: all.
+    pub warm_users: Option<usize>,
     /// Operations under way on one connection.
     pub pipeline: usize,
     /// Inserts that go out as one batch, where the workload only inserts and the database has batches.
@@ -131,6 +133,12 @@ impl Job {
         if self.users == 0 || self.users > CONNECTIONS {
             return refuse(format!("{} users or connections: expected 1 to {CONNECTIONS}", self.users));
         }
+        if self.warm_users.is_some_and(|warm| warm == 0 || warm > self.users) {
+            return refuse(format!(
+                "users of the warm-up: expected 1 to {}, those that are measured",
+                self.users
+            ));
+        }
         if self.pipeline == 0 || self.pipeline > PIPELINE {
             return refuse(format!("pipeline {}: expected 1 to {PIPELINE}", self.pipeline));
         }
@@ -170,7 +178,8 @@ impl Job {
         }
         let team = Team::new(workers, self.workload.frontier());
         let part = |number: usize| Job {
-            users: self.users / workers + usize::from(number < self.users % workers),
+            users: dealt(self.users, number, workers),
+            warm_users: self.warm_users.map(|warm| dealt(warm, number, workers)),
             stripe: (self.stripe.0 * workers as u64 + number as u64, self.stripe.1 * workers as u64),
             cores: share(&self.cores, number, workers),
             team: Some(team.clone()),
@@ -182,9 +191,18 @@ impl Job {
 
     /// The users of load thread `thread`: they are dealt out as evenly as can be.
     pub fn users_of(&self, thread: usize) -> usize {
-        let threads = self.cores.len();
-        self.users / threads + usize::from(thread < self.users % threads)
+        dealt(self.users, thread, self.cores.len())
     }
+
+    /// Those of them that are there from the beginning, the first ones: all without a warm-up of its own.
+    pub fn warm_users_of(&self, thread: usize) -> usize {
+        dealt(self.warm_users.unwrap_or(self.users), thread, self.cores.len())
+    }
+}
+
+/// What `number` of `of` has when `all` are dealt out one by one.
+pub fn dealt(all: usize, number: usize, of: usize) -> usize {
+    all / of + usize::from(number < all % of)
 }
 
 /// What a worker has of a list: every n-th, at least one.

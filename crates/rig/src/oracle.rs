@@ -79,6 +79,7 @@ pub fn job(pacing: Pacing, users: usize, threads: usize, end: End) -> Job {
         end,
         warmup_ns: 0,
         users,
+        warm_users: None,
         pipeline: 1,
         cores: vec![None; threads],
         timeout_ns: None,

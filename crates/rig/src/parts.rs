@@ -21,6 +21,7 @@ pub(crate) fn together(jobs: &[Job]) -> Option<Job> {
     let first = jobs.first()?;
     Some(Job {
         users: jobs.iter().map(|job| job.users).sum(),
+        warm_users: first.warm_users.map(|_| jobs.iter().filter_map(|job| job.warm_users).sum()),
         cores: jobs.iter().flat_map(|job| job.cores.iter().copied()).collect(),
         ..first.clone()
     })

@@ -68,6 +68,7 @@ fn found(
         end: End { operations: Some(samples), duration_ns: None },
         warmup_ns: 0,
         users: 1,
+        warm_users: None,
         pipeline: 1,
         cores: vec![None],
         timeout_ns: Some(5_000_000_000),

@@ -422,11 +422,7 @@ fn offered(job: &Job, totals: &Totals) -> Option<f64> {
     let Pacing::Open { profile, .. } = &job.pacing else { return None };
     let by_count = job.end.operations.map(|n| {
         // Arrivals of the warm-up come before those that are counted.
-        let mut warm = 0.0;
-        while profile.time_of(warm) < job.warmup_ns as f64 {
-            warm += profile.rate_at(0).max(1.0) / 1_000.0;
-        }
-        profile.time_of(warm + n as f64) - job.warmup_ns as f64
+        profile.time_of(profile.count_at(job.warmup_ns) + n as f64) - job.warmup_ns as f64
     });
     let length_ns = by_count.into_iter().chain(job.end.duration_ns.map(|d| d as f64)).reduce(f64::min)?;
     Some(totals.arrivals as f64 / (length_ns / 1e9).max(1e-9))

@@ -87,6 +87,31 @@ fn the_warm_up_is_counted_apart_and_nothing_is_lost_at_its_end() {
 }
 
 #[test]
+fn a_warm_up_may_have_fewer_users_or_another_rate() {
+    for threads in [1, 3] {
+        // Service of 1 ms, nobody waits: two users for two seconds, then eight for three.
+        let mut job = job(Pacing::Closed { think_ns: 0 }, 8, threads, for_seconds(3));
+        (job.warmup_ns, job.warm_users) = (2 * SECOND_NS, Some(2));
+        let (warm, measured) = both(job, server(1_000_000, None));
+        assert!((3_990..=4_002).contains(&warm.arrivals), "{} in the warm-up", warm.arrivals);
+        assert!((23_980..=24_008).contains(&measured.arrivals), "{} measured", measured.arrivals);
+        assert_eq!(measured.ended_total(), measured.arrivals);
+    }
+    let profile = Profile::After {
+        first: Box::new(Profile::Constant { rate: 100.0 }),
+        length_ns: 2 * SECOND_NS,
+        then: Box::new(Profile::Constant { rate: 1_000.0 }),
+    };
+    for end in [for_seconds(3), End { operations: Some(3_000), duration_ns: None }] {
+        let pacing = Pacing::Open { profile: profile.clone(), process: Process::Constant };
+        let mut job = job(pacing, 64, 2, end);
+        job.warmup_ns = 2 * SECOND_NS;
+        let (warm, measured) = both(job, server(1_000_000, None));
+        assert_eq!((warm.arrivals, measured.arrivals), (200, 3_000));
+    }
+}
+
+#[test]
 fn a_count_of_operations_does_not_include_the_warm_up() {
     for pacing in [open(1_000.0), Pacing::Closed { think_ns: 1_000_000 }] {
         let mut job = job(pacing, 8, 2, End { operations: Some(5_000), duration_ns: None });

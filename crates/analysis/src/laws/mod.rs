@@ -5,10 +5,14 @@
 //! others, "Quantitative System Performance" (1984), chapters 3 and 5.
 
 pub mod observe;
+pub mod rates;
 pub mod run;
 pub mod sweep;
 mod uncertain;
+pub mod what_if;
 
 pub use observe::{Observed, Use, observe};
+pub use rates::{OpenFit, RateLevel, Rates, rates};
 pub use run::{Check, Holds, checks};
-pub use sweep::{Demand, Group, Sweep, WhatIf, factors_of_users, sweep};
+pub use sweep::{Demand, Group, Sweep, factors_of_rates, factors_of_users, sweep};
+pub use what_if::WhatIf;

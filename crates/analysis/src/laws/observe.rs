@@ -1,6 +1,6 @@
 //! A run as operational analysis sees it: users, throughput, times, and what each resource did meanwhile.
 
-use dyno_record::Totals;
+use dyno_record::{MergedSlot, Totals};
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::Phase;
 use serde::Serialize;
@@ -25,6 +25,10 @@ pub struct Observed {
     pub think_s: f64,
     /// Scheduled arrivals per second (open loop).
     pub offered: Option<f64>,
+    /// The rate that was asked for, operations per second, where it is one and the same all the time.
+    pub rate: Option<f64>,
+    /// Mean time from the moment an operation was due to its completion, of successful operations (open loop), seconds.
+    pub due_s: Option<f64>,
     /// Length, seconds.
     pub seconds: f64,
     /// Arrivals and completions of any outcome.
@@ -75,6 +79,8 @@ pub fn observe(run: &RunDir) -> Option<Observed> {
         users: known_users.then_some(users),
         think_s,
         offered: phase.offered,
+        rate: phase.offered.and_then(|_| asked_rate(run)),
+        due_s: phase.offered.and_then(|_| due_s(totals, names)),
         seconds: phase.seconds,
         flow: (totals.arrivals, totals.ended_total()),
         throughput: phase.throughput,
@@ -95,13 +101,31 @@ pub fn observe(run: &RunDir) -> Option<Observed> {
     })
 }
 
+/// Histograms of successful operations that cover no others.
+fn slots<'a>(totals: &'a Totals, names: &'a [String]) -> impl Iterator<Item = &'a MergedSlot> {
+    let own = |name: &String| !DERIVED.contains(&name.as_str()) && !name.starts_with("TX-");
+    names.iter().enumerate().filter(move |(_, name)| own(name)).filter_map(|(n, _)| totals.ok_slot(n))
+}
+
 /// Sum of service times of successful operations, nanoseconds, and their number.
 fn service(totals: &Totals, names: &[String]) -> (f64, u64) {
-    let own = |name: &String| !DERIVED.contains(&name.as_str()) && !name.starts_with("TX-");
-    let slots = names.iter().enumerate().filter(|(_, name)| own(name)).filter_map(|(n, _)| totals.ok_slot(n));
-    slots.fold((0.0, 0), |(sum, count), slot| {
+    slots(totals, names).fold((0.0, 0), |(sum, count), slot| {
         (sum + slot.service.sum_ns() as f64, count + slot.service.count())
     })
+}
+
+/// Mean response time from when operations were due, seconds.
+fn due_s(totals: &Totals, names: &[String]) -> Option<f64> {
+    let (sum, count) = slots(totals, names).fold((0.0, 0), |(sum, count), slot| {
+        (sum + slot.response.sum_ns() as f64, count + slot.response.count())
+    });
+    (count > 0).then(|| sum / count as f64 / 1e9)
+}
+
+/// The rate that a run was asked to keep.
+fn asked_rate(run: &RunDir) -> Option<f64> {
+    let asked = run.run.settings.iter().find(|setting| setting.key == "phases.measure.rate")?;
+    dyno_types::units::parse_rate(&asked.value).ok()
 }
 
 /// The same by the summary's means; `None` where an operation has none.
@@ -143,8 +167,8 @@ fn uses(run: &RunDir, phase: &Phase) -> Vec<Use> {
     if let Some(host) = &seen.host {
         add("host CPU", host.cpu_busy_share * cores, Some(cores));
         if let Some(disk) = &host.disk {
-            // Busy is no utilisation of a disk that does several things at once; operations under way are.
-            add(&format!("disk {}", disk.name), disk.queue.unwrap_or(disk.busy_share), None);
+            // One server at least: a disk that does several things at once is busy, and has room all the same.
+            add(&format!("disk {}", disk.name), disk.busy_share, Some(1.0));
         }
     }
     uses

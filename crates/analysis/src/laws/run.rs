@@ -139,6 +139,8 @@ mod tests {
             users: Some(users),
             think_s: 0.0,
             offered: None,
+            rate: None,
+            due_s: None,
             seconds: 10.0,
             flow: (1_000, 1_000),
             throughput,

@@ -3,6 +3,7 @@
 
 use super::observe::Observed;
 use super::uncertain::{Asymptotes, Means, intervals};
+use super::what_if::{WhatIf, what_if};
 use crate::interval::mean_interval;
 use crate::scalability::fit::{Choice, Fitted, Point};
 use crate::scalability::{Model, choose, knee};
@@ -60,17 +61,6 @@ pub struct Level {
     pub above: bool,
     /// Throughput by the chosen model.
     pub model: Option<f64>,
-}
-
-/// A prediction for other resources.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct WhatIf {
-    /// What is changed.
-    pub change: String,
-    /// Greatest throughput then, by the demands.
-    pub limit: f64,
-    /// What limits it then.
-    pub bottleneck: String,
 }
 
 /// A fitted model in figures.
@@ -191,6 +181,15 @@ pub struct Group<'a> {
 
 /// Factors whose levels differ in the number of users while those of all other factors are the same: along them lies a sweep.
 pub fn factors_of_users<'a>(groups: &[Group<'a>]) -> Vec<&'a str> {
+    factors_of(groups, |run| run.users)
+}
+
+/// The same of the rate that was asked for.
+pub fn factors_of_rates<'a>(groups: &[Group<'a>]) -> Vec<&'a str> {
+    factors_of(groups, |run| run.rate)
+}
+
+fn factors_of<'a>(groups: &[Group<'a>], by: fn(&Observed) -> Option<f64>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in groups.iter().flat_map(|group| group.levels) {
         if !names.contains(&name.as_str()) {
@@ -203,7 +202,7 @@ pub fn factors_of_users<'a>(groups: &[Group<'a>]) -> Vec<&'a str> {
         for group in groups {
             let (own, rest): (Vec<_>, Vec<_>) = group.levels.iter().partition(|(name, _)| name == factor);
             let Some((_, level)) = own.first() else { continue };
-            let users = group.runs.iter().filter_map(|run| Some((level.as_str(), run.users?)));
+            let users = group.runs.iter().filter_map(|run| Some((level.as_str(), by(run)?)));
             others.entry(format!("{rest:?}")).or_default().extend(users);
         }
         others
@@ -258,7 +257,7 @@ pub fn sweep(runs: &[Observed], seed: u64) -> Option<Sweep> {
         peak,
         reach: levels.last().map_or(0.0, |last| 2.0 * last.users),
         knees: (knees.kneedle, knees.power),
-        what_if: what_if(&demands),
+        what_if: what_if(&demands, best.0),
         levels,
         demands,
     })
@@ -344,34 +343,6 @@ fn visits(runs: &[&Observed]) -> Vec<Visits> {
             Visits { name: name.to_owned(), visits: mean(each.iter().copied()), variation: variation(&each) }
         })
         .collect()
-}
-
-/// Twice each resource: the new limit, and what sets it. Only demands that do not depend on load predict anything.
-fn what_if(demands: &[Demand]) -> Vec<WhatIf> {
-    let per_server = |demand: &Demand, times: f64| {
-        demand.servers.filter(|_| demand.demand_s > 0.0).map(|n| demand.demand_s / (n * times))
-    };
-    // The host's CPU is the sum of the others.
-    let steady: Vec<&Demand> = demands
-        .iter()
-        .filter(|d| d.variation < 0.15 && d.servers.is_some() && d.name != "host CPU")
-        .collect();
-    let limit = |doubled: Option<&str>| {
-        let loads = steady.iter().filter_map(|demand| {
-            let times = if doubled == Some(demand.name.as_str()) { 2.0 } else { 1.0 };
-            Some((per_server(demand, times)?, demand.name.as_str()))
-        });
-        loads.max_by(|a, b| a.0.total_cmp(&b.0))
-    };
-    let Some((now, bottleneck)) = limit(None) else { return Vec::new() };
-    let mut all = vec![WhatIf { change: "as it is".into(), limit: 1.0 / now, bottleneck: bottleneck.into() }];
-    for demand in &steady {
-        if let Some((load, bottleneck)) = limit(Some(&demand.name)) {
-            let change = format!("twice the {}", demand.name);
-            all.push(WhatIf { change, limit: 1.0 / load, bottleneck: bottleneck.into() });
-        }
-    }
-    all
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ fn at(users: f64, throughput: f64, response_us: f64) -> Observed {
         users: Some(users),
         think_s: 0.0,
         offered: None,
+        rate: None,
+        due_s: None,
         seconds: 30.0,
         flow: (1, 1),
         throughput,

@@ -1,13 +1,16 @@
 //! `dyno explain`: what the maximum is, how sure that is, what limits it, and whether the laws hold.
 
 mod show;
+mod show_rates;
 
 use crate::compare::gather;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::Args;
 use dyno_analysis::diagnose::{Finding, diagnose};
-use dyno_analysis::laws::{Check, Group, Observed, Sweep, checks, factors_of_users, observe, sweep};
+use dyno_analysis::laws::{
+    Check, Group, Observed, Rates, Sweep, checks, factors_of_rates, factors_of_users, observe, rates, sweep,
+};
 use dyno_analysis::series::{Stability, stability};
 use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
@@ -18,7 +21,8 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 A run is explained by itself: laws, stability, what limits it. An experiment whose cells differ in users is explained as a \
-sweep, too: bounds, models, demands, and what other resources would change.")]
+sweep, too: bounds, models, demands, and what other resources would change; one whose cells differ in rates by what is kept, \
+how response times grow, and the capacity.")]
 pub struct ExplainArgs {
     /// Run directories, or experiments
     #[arg(required = true, value_name = "DIR")]
@@ -68,25 +72,44 @@ pub struct OfSweep {
     pub sweep: Sweep,
 }
 
+/// A sweep over rates explained.
+#[derive(Debug, Serialize)]
+pub struct OfRates {
+    /// What its cells have in common.
+    pub what: String,
+    /// The analysis.
+    pub rates: Rates,
+}
+
 /// All of it.
 #[derive(Debug, Serialize)]
 pub struct Explained {
     /// Runs.
     pub runs: Vec<OfRun>,
-    /// Sweeps.
+    /// Sweeps over users.
     pub sweeps: Vec<OfSweep>,
+    /// Sweeps over rates.
+    pub rates: Vec<OfRates>,
 }
 
 /// `dyno explain`.
 pub fn explain(args: &ExplainArgs) -> Result<Exit, Failure> {
-    let mut explained = Explained { runs: Vec::new(), sweeps: Vec::new() };
+    let mut explained = Explained { runs: Vec::new(), sweeps: Vec::new(), rates: Vec::new() };
     for dir in &args.dirs {
         let side = gather::side(dir, gather::Take::All)?;
         side.warnings.iter().for_each(|warning| terminal::warn(warning));
         let single = side.groups.len() == 1 && side.groups[0].runs.len() == 1;
-        let before = explained.sweeps.len();
-        explained.sweeps.extend(sweeps(&side.groups, args.seed));
-        let no_sweep = explained.sweeps.len() == before;
+        let users = along(&side.groups, factors_of_users);
+        let by_users = users
+            .into_iter()
+            .filter_map(|(what, runs)| Some(OfSweep { what, sweep: sweep(&runs, args.seed)? }));
+        let by_users: Vec<OfSweep> = by_users.collect();
+        let along_rates = along(&side.groups, factors_of_rates).into_iter();
+        let by_rates: Vec<OfRates> =
+            along_rates.filter_map(|(what, runs)| Some(OfRates { what, rates: rates(&runs)? })).collect();
+        let no_sweep = by_users.is_empty() && by_rates.is_empty();
+        explained.sweeps.extend(by_users);
+        explained.rates.extend(by_rates);
         if args.all || single || no_sweep {
             for run in side.groups.iter().flat_map(|group| &group.runs) {
                 explained.runs.push(of_run(run)?);
@@ -104,13 +127,16 @@ pub fn explain(args: &ExplainArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Groups that differ in nothing but what sets the number of users, each as a sweep.
-fn sweeps(groups: &[gather::Group], seed: u64) -> Vec<OfSweep> {
+/// Runs of groups that differ in nothing but the `factors` that set what is swept, by what they have in common.
+fn along(
+    groups: &[gather::Group],
+    factors: for<'a> fn(&[Group<'a>]) -> Vec<&'a str>,
+) -> Vec<(String, Vec<Observed>)> {
     let observed: Vec<Vec<Observed>> =
         groups.iter().map(|group| group.runs.iter().filter_map(observe).collect()).collect();
     let rows: Vec<Group<'_>> =
         groups.iter().zip(&observed).map(|(group, runs)| Group { levels: &group.levels, runs }).collect();
-    let factors = factors_of_users(&rows);
+    let factors = factors(&rows);
     let mut lines: Vec<(String, Vec<Observed>)> = Vec::new();
     for (group, found) in groups.iter().zip(observed.iter().cloned()) {
         let what = group.without(&factors);
@@ -119,8 +145,7 @@ fn sweeps(groups: &[gather::Group], seed: u64) -> Vec<OfSweep> {
             None => lines.push((what, found)),
         }
     }
-    let of = |(what, runs): (String, Vec<Observed>)| Some(OfSweep { what, sweep: sweep(&runs, seed)? });
-    lines.into_iter().filter_map(of).collect()
+    lines
 }
 
 fn of_run(run: &RunDir) -> Result<OfRun, Failure> {

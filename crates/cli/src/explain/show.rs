@@ -1,5 +1,6 @@
 //! Explanations as text: what it means first, then the figures.
 
+use super::show_rates::of_rates;
 use super::{Explained, OfRun, OfSweep};
 use dyno_analysis::diagnose::Finding;
 use dyno_analysis::laws::{Holds, Observed, Sweep};
@@ -11,15 +12,16 @@ use dyno_types::units::{Latency, Thousands};
 pub fn text(all: &Explained) -> String {
     let mut out = String::new();
     all.sweeps.iter().for_each(|one| out += &of_sweep(one));
+    all.rates.iter().for_each(|one| out += &of_rates(one));
     all.runs.iter().for_each(|one| out += &of_run(one));
     out
 }
 
-fn rate(value: f64) -> String {
+pub(super) fn rate(value: f64) -> String {
     Thousands(value.round() as u64).to_string()
 }
 
-fn time(seconds: f64) -> String {
+pub(super) fn time(seconds: f64) -> String {
     Latency((seconds * 1e9).round() as u64).to_string()
 }
 

@@ -163,6 +163,7 @@ fn job(args: &PocArgs, config: &PocConfig, workload: Arc<PocWorkload>) -> Job {
         end: End { operations: None, duration_ns: Some(args.duration * SECOND_NS) },
         warmup_ns: 0,
         users: config.workers as usize,
+        warm_users: None,
         pipeline: 1,
         batch: 1,
         cores: Vec::new(),
@@ -189,6 +190,7 @@ fn rest(workload: &PocWorkload, job: &Job) -> Option<Job> {
         end: End { operations: Some(bulks), duration_ns: None },
         warmup_ns: 0,
         users: bulks as usize,
+        warm_users: None,
         pipeline: 1,
         team: None,
         ..job.clone()

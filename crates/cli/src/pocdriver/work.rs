@@ -4,7 +4,7 @@ use super::args::PocArgs;
 use super::{part_of_rate, setup};
 use crate::exit::Failure;
 use clap::{Args, Command, FromArgMatches};
-use dyno_engine::{Job, share};
+use dyno_engine::{Job, dealt, share};
 use dyno_plan::experiment::{Experiment, When};
 use dyno_plan::values::Span;
 use dyno_rig::Opened;
@@ -135,6 +135,7 @@ impl Work for PocWork {
         let part = Job {
             workload: workload.clone(),
             users: mine as usize,
+            warm_users: job.warm_users.map(|warm| dealt(warm, number as usize, of as usize)),
             cores: share(&job.cores, number as usize, of as usize),
             ..job.clone()
         };

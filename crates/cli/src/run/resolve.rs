@@ -277,6 +277,7 @@ impl Resolved {
             end: self.end,
             warmup_ns: self.warmup_ns,
             users: self.users,
+            warm_users: None,
             pipeline: self.pipeline,
             cores: self.cores.clone(),
             timeout_ns: if opened.is_virtual() { None } else { self.timeout_ns },

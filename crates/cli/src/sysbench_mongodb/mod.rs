@@ -78,6 +78,7 @@ impl Bench<'_> {
             end,
             warmup_ns: 0,
             users: users as usize,
+            warm_users: None,
             pipeline: 1,
             batch: 1,
             cores: cores.into_iter().map(Some).collect(),

@@ -173,6 +173,7 @@ impl Prepared {
             end: End { operations: client.operations, duration_ns: limit_ns.or(endless) },
             warmup_ns: client.warmup_ns,
             users: client.threads as usize,
+            warm_users: None,
             pipeline: client.pipeline as usize,
             batch: client.batch as usize,
             cores,

@@ -288,6 +288,7 @@ pub fn run(opened: &Opened) -> Vec<Ended> {
         pacing: Pacing::Closed { think_ns: 0 },
         warmup_ns: 0,
         users: 1,
+        warm_users: None,
         pipeline: 1,
         batch: 1,
         cores: vec![None],

@@ -196,7 +196,8 @@ impl Users {
         let mut position = 0;
         let job = &self.shared.job;
         let waits = matches!(job.pacing, Pacing::Closed { .. });
-        let mut free_ns = self.epoch_ns.saturating_add(if waits { job.workload.begin_ns() } else { 0 });
+        let begin_ns = self.begin_ns(user);
+        let mut free_ns = begin_ns.saturating_add(if waits { job.workload.begin_ns() } else { 0 });
         let batch = if job.workload.only_inserts() { job.batch } else { 1 };
         let (mut tasks, mut requests, mut parts) = (Vec::new(), Vec::new(), Vec::new());
         while let Some(task) = self.next_task(user, &mut block, &mut position, free_ns) {
@@ -235,6 +236,14 @@ impl Users {
         }
     }
 
+    /// When a user begins: one that is not of the warm-up, at its end.
+    fn begin_ns(&self, user: usize) -> u64 {
+        let job = &self.shared.job;
+        let late =
+            job.warm_users.is_some_and(|warm| user >= warm) && matches!(job.pacing, Pacing::Closed { .. });
+        if late { self.measure_ns } else { self.epoch_ns }
+    }
+
     fn next_task(&self, user: usize, block: &mut Block, position: &mut u64, free_ns: u64) -> Option<Task> {
         match &self.schedule {
             None => self.next_closed(user, block, position, free_ns),
@@ -245,7 +254,7 @@ impl Users {
     fn next_closed(&self, user: usize, block: &mut Block, position: &mut u64, free_ns: u64) -> Option<Task> {
         let job = &self.shared.job;
         let Pacing::Closed { think_ns } = job.pacing else { return None };
-        let intended_ns = free_ns.saturating_add(if free_ns == self.epoch_ns { 0 } else { think_ns });
+        let intended_ns = free_ns.saturating_add(if free_ns == self.begin_ns(user) { 0 } else { think_ns });
         let intended_ns = intended_ns.min(self.end_ns);
         if !self.sleep_to(intended_ns) || monotonic_ns() >= self.end_ns {
             return None;

@@ -261,8 +261,15 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             Pacing::Closed { .. } => epoch_ns.saturating_add(job.workload.begin_ns()),
             Pacing::Open { .. } => epoch_ns,
         };
+        let late = match job.pacing {
+            Pacing::Closed { .. } => job.warm_users_of(self.thread) as u32,
+            Pacing::Open { .. } => u32::MAX,
+        };
         for _ in 0..job.pipeline {
-            let lanes = 0..self.lanes.len() as u32;
+            let all = self.lanes.len() as u32;
+            let lanes = 0..all.min(late);
+            // Users that are not of the warm-up begin when it ends.
+            self.resting.extend((lanes.end..all).map(|lane| Reverse((begin_ns.max(self.measure_ns), lane))));
             if begin_ns > epoch_ns {
                 self.resting.extend(lanes.map(|lane| Reverse((begin_ns, lane))));
             } else {

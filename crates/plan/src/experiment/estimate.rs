@@ -36,7 +36,8 @@ fn of_run(spec: &Experiment) -> Estimate {
     // A rate that is sustained says how long so many operations take; one that is not takes longer.
     let rate = measure.rate.as_deref().and_then(|text| parse_rate(text).ok());
     let by_rate = measure.operations.as_ref().zip(rate).map_or(0.0, |(count, rate)| count.0 as f64 / rate);
-    let warmup = seconds(&measure.warmup).or(by_time.map(|s| (s / 10.0).min(5.0))).unwrap_or(0.0);
+    let own = spec.phases.warmup.as_ref().map(|warmup| warmup.duration.0 as f64 / 1e9);
+    let warmup = own.or(seconds(&measure.warmup)).or(by_time.map(|s| (s / 10.0).min(5.0))).unwrap_or(0.0);
     let searched = matches!(spec.strategy, Some(Strategy::Ladder(_) | Strategy::HighestRate(_)));
     Estimate {
         seconds: by_time.unwrap_or(by_rate)

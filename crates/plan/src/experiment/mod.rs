@@ -264,6 +264,9 @@ fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     if measure.rate.is_some() && measure.think.is_some() {
         return refuse("phases.measure.think", "users think in a closed loop only: remove think or rate");
     }
+    if let Err((path, text)) = check_warmup(spec) {
+        return refuse(path, text);
+    }
     if spec.monitors.interval.0 < 10_000_000 {
         return refuse("monitors.interval", "expected 10ms or more");
     }
@@ -280,6 +283,30 @@ fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
 }
 
 /// A window lies within the phase: beyond its end there is nothing to be counted.
+fn check_warmup(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
+    let Some(warmup) = &spec.phases.warmup else { return Ok(()) };
+    let measure = &spec.phases.measure;
+    if measure.warmup.is_some() {
+        return Err((
+            "phases.measure.warmup",
+            "phases.warmup says how long the warm-up is: remove one of the two",
+        ));
+    }
+    if warmup.users == Some(0) {
+        return Err(("phases.warmup.users", "0: expected 1 or more"));
+    }
+    if warmup.users.is_some() && measure.rate.is_some() {
+        return Err(("phases.warmup.users", "with phases.measure.rate the schedule decides: expected rate"));
+    }
+    if warmup.rate.is_some() && measure.rate.is_none() {
+        return Err((
+            "phases.warmup.rate",
+            "the measured phase is a closed loop: expected users, or phases.measure.rate too",
+        ));
+    }
+    Ok(())
+}
+
 fn check_window(spec: &Experiment) -> Result<(), String> {
     let measure = &spec.phases.measure;
     let length = match (&measure.duration, &measure.operations) {

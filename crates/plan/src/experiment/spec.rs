@@ -236,8 +236,26 @@ pub struct Phases {
     /// Pause between load and measurement. Default: 0s. Unit: duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause: Option<Span>,
+    /// The beginning of the measured phase that is not counted, where its load differs. Default: `phases.measure.warmup` of the
+    /// same load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<Warmup>,
     /// The measured phase and its warm-up.
     pub measure: Measure,
+}
+
+/// A warm-up with a load of its own: the same users and the same sequence of operations go on in the measured phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Warmup {
+    /// Its length. Unit: duration.
+    pub duration: Span,
+    /// Closed loop: at most so many of the measured users; the others begin when it ends. Default: all. Unit: users.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub users: Option<usize>,
+    /// Open loop: as `phases.measure.rate`, which begins when it ends. Default: that rate. Unit: operations per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<String>,
 }
 
 /// When records are loaded.

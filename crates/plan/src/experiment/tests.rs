@@ -156,6 +156,17 @@ fn refusals_name_the_place() {
     ] {
         assert!(error(text).contains(words), "{}", error(text));
     }
+    for (warmup, measure, words) in [
+        ("users: 0", "users: 4", "phases.warmup.users: 0: expected 1 or more"),
+        ("users: 4", "rate: 100", "phases.warmup.users: with phases.measure.rate the schedule decides"),
+        ("rate: 50", "users: 4", "phases.warmup.rate: the measured phase is a closed loop"),
+        ("users: 2", "users: 4, warmup: 5s", "phases.measure.warmup: phases.warmup says how long"),
+    ] {
+        let said =
+            error(&format!("phases: {{warmup: {{duration: 1s, {warmup}}}, measure: {{{measure}}}}}\n"));
+        assert!(said.contains(words), "{said}");
+    }
+    assert!(error("phases: {warmup: {users: 2}}\n").contains("duration"));
     let twice = error("strategy: {ladder: {}}\nfactors: {users: [1, 2]}\n");
     assert!(twice.starts_with("x.yaml:2:") && twice.contains("is what strategy.ladder searches"), "{twice}");
     let rate = error("strategy: {highest_rate: {objectives: []}}\nfactors: {test: [{rate: 5, label: a}]}\n");
@@ -237,4 +248,6 @@ fn the_duration_of_operations_at_a_rate_is_told() {
     let text = "phases: {load: {when: never}, measure: {operations: 10M, rate: 65536, warmup: 0s}}\n";
     let found = estimate(&plan(text, "x.yaml", &[]).unwrap());
     assert!((found.seconds - (1e7 / 65_536.0 + 2.0)).abs() < 1e-6 && found.open_ended, "{found:?}");
+    let text = "phases: {warmup: {duration: 7s, users: 2}, measure: {duration: 20s}}\n";
+    assert_eq!(estimate(&plan(text, "x.yaml", &[]).unwrap()).seconds, 29.0);
 }

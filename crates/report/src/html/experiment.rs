@@ -5,6 +5,7 @@ use super::gathered::{Gathered, OneRun, Row, gather};
 use super::overlay::overlaid;
 use super::page::document;
 use super::plot::points;
+use super::rates;
 use super::text::{esc, heads, own_name, rate, shell, table_of_markup, us, whole};
 use super::users;
 use crate::tuning;
@@ -21,6 +22,9 @@ pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>) -> String {
     sections.push(("multiples", "Throughput by cell", multiples(&all)));
     if let Some(text) = users::section(&all) {
         sections.push(("users", "Users: is Lazowska right?", text));
+    }
+    if let Some(text) = rates::section(&all) {
+        sections.push(("rates", "Rates: what is kept", text));
     }
     if let Some(text) = tunings(dir) {
         sections.push(("tuning", "Tuning", text));

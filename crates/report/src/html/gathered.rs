@@ -1,8 +1,10 @@
 //! An experiment's runs, read once, reduced to what its page needs.
 
+use super::plot::Dot;
 use crate::experiment::CellRow;
 use crate::worth;
-use dyno_analysis::laws::{Group, Observed, factors_of_users, observe};
+use dyno_analysis::interval::mean_interval;
+use dyno_analysis::laws::{Group, Observed, observe};
 use dyno_record::{Buckets, Scale};
 use dyno_rundir::{EndedRun, ExperimentDir, RunDir, progress};
 use std::collections::BTreeMap;
@@ -159,8 +161,8 @@ impl Gathered<'_> {
         all
     }
 
-    /// Factors whose levels differ in the number of users while all others are the same.
-    pub fn factors_of_users(&self) -> Vec<usize> {
+    /// Factors that set what is swept, by `which`: levels differ in it while all others are the same.
+    pub fn factors_of(&self, which: for<'g> fn(&[Group<'g>]) -> Vec<&'g str>) -> Vec<usize> {
         let observed: Vec<Vec<Observed>> = self
             .rows
             .iter()
@@ -172,7 +174,29 @@ impl Gathered<'_> {
             .zip(&observed)
             .map(|(row, runs)| Group { levels: &row.figures.levels, runs })
             .collect();
-        let names = factors_of_users(&rows);
+        let names = which(&rows);
         (0..self.factors().len()).filter(|at| names.contains(&self.factors()[*at])).collect()
     }
+}
+
+/// Mean and half of the 95 % interval of a figure `of` the runs at each place `at` the axis across.
+pub fn dots(
+    rows: &[&Row],
+    at: impl Fn(&Observed) -> Option<f64>,
+    of: impl Fn(&Observed) -> Option<f64>,
+) -> Vec<Dot> {
+    let mut all: Vec<(f64, Vec<f64>)> = Vec::new();
+    let observed = rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.observed.as_ref());
+    for (place, value) in observed.filter_map(|run| Some((at(run)?, of(run)?))) {
+        match all.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, values)) => values.push(value),
+            None => all.push((place, vec![value])),
+        }
+    }
+    all.into_iter()
+        .map(|(place, values)| match mean_interval(&values) {
+            Some(found) => (place, found.mean, Some(found.half_width)),
+            None => (place, values[0], None),
+        })
+        .collect()
 }

@@ -1,11 +1,10 @@
 //! A sweep over users: the laws on the user's own data, bounds, the model the data choose.
 
 use super::experiment::label;
-use super::gathered::{Gathered, Row};
+use super::gathered::{Gathered, Row, dots};
 use super::plot::{Across, Line, Plot};
 use super::text::{esc, heads, percent, rate, table, us};
-use dyno_analysis::interval::mean_interval;
-use dyno_analysis::laws::{Observed, Sweep, sweep};
+use dyno_analysis::laws::{Observed, Sweep, factors_of_users, sweep};
 use std::fmt::Write as _;
 
 /// Errors of Little's law up to this are what measuring at the edges of a run gives.
@@ -16,7 +15,7 @@ const SEED: u64 = 1;
 
 /// The section, where users vary.
 pub fn section(all: &Gathered<'_>) -> Option<String> {
-    let varying = all.factors_of_users();
+    let varying = all.factors_of(factors_of_users);
     let mut out = String::new();
     for (words, rows) in all.groups(&varying) {
         let observed: Vec<Observed> =
@@ -167,25 +166,6 @@ fn model_of(found: &Sweep) -> Vec<String> {
     lines
 }
 
-/// Mean and half of the 95 % interval of a figure at each number of users.
-fn dots(rows: &[&Row], of: impl Fn(&Observed) -> f64) -> Vec<(f64, f64, Option<f64>)> {
-    let mut all: Vec<(f64, Vec<f64>)> = Vec::new();
-    let observed = rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.observed.as_ref());
-    for run in observed {
-        let Some(users) = run.users else { continue };
-        match all.iter_mut().find(|(known, _)| *known == users) {
-            Some((_, values)) => values.push(of(run)),
-            None => all.push((users, vec![of(run)])),
-        }
-    }
-    all.into_iter()
-        .map(|(users, values)| match mean_interval(&values) {
-            Some(found) => (users, found.mean, Some(found.half_width)),
-            None => (users, values[0], None),
-        })
-        .collect()
-}
-
 fn plots(found: &Sweep, rows: &[&Row], think: f64) -> String {
     let bound = |of: &dyn Fn(f64) -> f64| -> Vec<(f64, f64)> {
         let (first, last) = (found.levels[0].users, found.levels[found.levels.len() - 1].users);
@@ -209,7 +189,7 @@ fn plots(found: &Sweep, rows: &[&Row], think: f64) -> String {
         title: "Throughput against users, operations/s".into(),
         across: "users".into(),
         axis: Across::Numbers,
-        dots: dots(rows, |run| run.throughput),
+        dots: dots(rows, |run| run.users, |run| Some(run.throughput)),
         faint: Vec::new(),
         lines,
         top: 0.0,
@@ -220,7 +200,7 @@ fn plots(found: &Sweep, rows: &[&Row], think: f64) -> String {
         title: "Response time against users".into(),
         across: "users".into(),
         axis: Across::Numbers,
-        dots: dots(rows, |run| run.response_s * 1e6),
+        dots: dots(rows, |run| run.users, |run| Some(run.response_s * 1e6)),
         faint: Vec::new(),
         lines: vec![Line {
             name: "bound".into(),

@@ -19,11 +19,13 @@ pub(super) fn measure(spec: &Experiment, workload: Arc<dyn Workload>) -> Result<
         (None, None) => Some(10 * SECOND_NS),
         (None, Some(_)) => None,
     };
-    let warmup_ns = match (&measure.warmup, duration_ns) {
+    let warmup = spec.phases.warmup.as_ref();
+    let warmup_ns = match (warmup.map(|own| &own.duration).or(measure.warmup.as_ref()), duration_ns) {
         (Some(span), _) => span.0,
         (None, Some(ns)) => (ns / 10).min(5 * SECOND_NS),
         (None, None) => 0,
     };
+    let users = measure.users.unwrap_or(if measure.rate.is_some() { 64 } else { 16 });
     let interval_ns = measure.interval.0;
     if !(10_000_000..=SECOND_NS).contains(&interval_ns) || !SECOND_NS.is_multiple_of(interval_ns) {
         let words = "expected 10ms to 1s, a whole number of them in a second";
@@ -34,7 +36,8 @@ pub(super) fn measure(spec: &Experiment, workload: Arc<dyn Workload>) -> Result<
         pacing: pacing(spec)?,
         end: End { operations, duration_ns },
         warmup_ns,
-        users: measure.users.unwrap_or(if measure.rate.is_some() { 64 } else { 16 }),
+        users,
+        warm_users: warmup.and_then(|own| own.users).map(|warm| warm.min(users)),
         pipeline: measure.pipeline,
         batch: 1,
         cores: cores(spec),
@@ -69,6 +72,7 @@ pub(super) fn load(spec: &Experiment, workload: Arc<dyn Workload>, operations: u
         end: End { operations: Some(operations), duration_ns: None },
         warmup_ns: 0,
         users: load.users,
+        warm_users: None,
         pipeline: load.pipeline,
         batch: load.batch,
         ..measure(spec, workload)?
@@ -82,7 +86,14 @@ fn pacing(spec: &Experiment) -> Result<Pacing, Refused> {
     let Some(rate) = &measure.rate else {
         return Ok(Pacing::Closed { think_ns: measure.think.as_ref().map_or(0, |span| span.0) });
     };
-    let profile = Profile::parse(rate).map_err(|e| Refused(format!("phases.measure.rate: {e}")))?;
+    let read = |key: &str, rate: &str| Profile::parse(rate).map_err(|e| Refused(format!("{key}: {e}")));
+    let mut profile = read("phases.measure.rate", rate)?;
+    if let Some(warmup) = &spec.phases.warmup
+        && let Some(rate) = &warmup.rate
+    {
+        let first = Box::new(read("phases.warmup.rate", rate)?);
+        profile = Profile::After { first, length_ns: warmup.duration.0, then: Box::new(profile) };
+    }
     let process = match measure.arrivals {
         Arrivals::Poisson => Process::Poisson,
         Arrivals::Constant => Process::Constant,

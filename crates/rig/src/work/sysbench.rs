@@ -2,7 +2,7 @@
 
 use super::{Prepared, Work, shape};
 use crate::target::Opened;
-use dyno_engine::{Job, share};
+use dyno_engine::{Job, dealt, share};
 use dyno_plan::experiment::{Experiment, When};
 use dyno_plan::settings::Source;
 use dyno_plan::sysbench_mongodb::{SysbenchPlan, Wishes, parse_named};
@@ -142,6 +142,7 @@ impl Work for Sysbench {
         Ok(Job {
             workload: Arc::new(SysbenchRun::new(&mine).map_err(bad)?),
             users: own(number) as usize,
+            warm_users: job.warm_users.map(|warm| dealt(warm, number as usize, of as usize)),
             cores: share(&job.cores, number as usize, of as usize),
             ..job.clone()
         })

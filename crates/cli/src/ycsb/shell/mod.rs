@@ -233,6 +233,7 @@ impl Shell {
             end: End { operations: Some(1), duration_ns: None },
             warmup_ns: 0,
             users: 1,
+            warm_users: None,
             pipeline: 1,
             cores: vec![None],
             timeout_ns: self.timeout_ns,

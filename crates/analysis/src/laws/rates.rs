@@ -1,0 +1,242 @@
+//! What a sweep over rates says: how much of the arrivals is done, how response times grow, and where the capacity is.
+//!
+//! Source of the model: M/M/m with Erlang's C; Lazowska and others, "Quantitative System Performance" (1984), chapter 6.
+
+use super::observe::Observed;
+use crate::interval::mean_interval;
+use crate::queueing::open::Open;
+use serde::Serialize;
+
+/// One rate.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RateLevel {
+    /// Operations per second that were asked for.
+    pub rate: f64,
+    /// Runs.
+    pub runs: usize,
+    /// Mean successful operations per second.
+    pub throughput: f64,
+    /// Half of the 95 % interval of the mean throughput over the level's runs; `None` of one run.
+    pub half_width: Option<f64>,
+    /// Throughput by the arrivals that were due.
+    pub ratio: f64,
+    /// Mean time from when operations were due to their end, seconds.
+    pub response_s: f64,
+    /// The model's response time, where there is a model and it has one.
+    pub model_s: Option<f64>,
+}
+
+/// A station with several servers and one queue that explains the response times.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OpenFit {
+    /// Mean service time, seconds.
+    pub service_s: f64,
+    /// Servers.
+    pub servers: u32,
+    /// Operations per second at which response times grow without end.
+    pub capacity: f64,
+    /// Root mean square of the response times' relative errors.
+    pub error: f64,
+    /// Utilisation at the greatest rate that was kept.
+    pub utilisation: f64,
+}
+
+/// All of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Rates {
+    /// Levels in order of the rate.
+    pub levels: Vec<RateLevel>,
+    /// The greatest rate up to which every rate was kept.
+    pub kept: Option<f64>,
+    /// The least rate that was not kept, and the throughput there.
+    pub missed: Option<(f64, f64)>,
+    /// The model, where it explains the response times.
+    pub fit: Option<OpenFit>,
+    /// Why there is none.
+    pub why: Option<String>,
+}
+
+/// A rate is kept where at least this share of what was due is done.
+pub const KEPT: f64 = 0.98;
+/// Rates that must have been kept for a model.
+const LEVELS: usize = 4;
+/// Servers that are tried.
+const SERVERS: u32 = 64;
+/// Relative error up to which a model explains something.
+const GOOD: f64 = 0.15;
+/// Utilisation up to which response times say nothing about the capacity.
+const IDLE: f64 = 0.5;
+
+fn mean(all: &[f64]) -> f64 {
+    all.iter().sum::<f64>() / all.len() as f64
+}
+
+/// Analyses open-loop runs that differ in the rate; `None` with fewer than two rates.
+pub fn rates(runs: &[Observed]) -> Option<Rates> {
+    let open: Vec<(f64, &Observed)> = runs.iter().filter_map(|run| Some((run.rate?, run))).collect();
+    let mut all: Vec<f64> = open.iter().map(|(rate, _)| *rate).collect();
+    all.sort_by(f64::total_cmp);
+    all.dedup();
+    let level = |rate: f64| -> Option<RateLevel> {
+        let same: Vec<&Observed> = open.iter().filter(|(own, _)| *own == rate).map(|(_, run)| *run).collect();
+        let done: Vec<f64> = same.iter().map(|run| run.throughput).collect();
+        let due: Vec<f64> = same.iter().filter_map(|run| run.offered).collect();
+        let times: Vec<f64> = same.iter().filter_map(|run| run.due_s).collect();
+        (!times.is_empty() && !due.is_empty()).then(|| RateLevel {
+            rate,
+            runs: same.len(),
+            throughput: mean(&done),
+            half_width: mean_interval(&done).map(|found| found.half_width),
+            ratio: mean(&done) / mean(&due),
+            response_s: mean(&times),
+            model_s: None,
+        })
+    };
+    let mut levels: Vec<RateLevel> = all.into_iter().filter_map(level).collect();
+    if levels.len() < 2 {
+        return None;
+    }
+    let missed = levels.iter().position(|level| level.ratio < KEPT);
+    let stable = &levels[..missed.unwrap_or(levels.len())];
+    let (fit, why) = match fit(stable) {
+        Ok(fit) => (Some(fit), None),
+        Err(why) => (None, Some(why)),
+    };
+    let kept = stable.last().map(|level| level.rate);
+    let missed = missed.map(|at| (levels[at].rate, levels[at].throughput));
+    for level in &mut levels {
+        level.model_s = fit.as_ref().and_then(|fit| {
+            let station = Open { rate: level.rate, service: fit.service_s, servers: fit.servers };
+            (station.utilisation() < 1.0).then(|| station.response())
+        });
+    }
+    Some(Rates { levels, kept, missed, fit, why })
+}
+
+/// Root mean square of `ln(model / measured)`: the relative error, where it is small.
+fn error(levels: &[RateLevel], service: f64, servers: u32) -> f64 {
+    let square = |level: &RateLevel| {
+        let station = Open { rate: level.throughput, service, servers };
+        (station.response() / level.response_s).ln().powi(2)
+    };
+    (levels.iter().map(square).sum::<f64>() / levels.len() as f64).sqrt()
+}
+
+/// The least of a function with one minimum between `low` and `high`, by the golden section.
+fn least(mut low: f64, mut high: f64, of: impl Fn(f64) -> f64) -> f64 {
+    let golden = (5.0_f64.sqrt() - 1.0) / 2.0;
+    for _ in 0..80 {
+        let (a, b) = (high - golden * (high - low), low + golden * (high - low));
+        if of(a) < of(b) { high = b } else { low = a }
+    }
+    f64::midpoint(low, high)
+}
+
+fn fit(levels: &[RateLevel]) -> Result<OpenFit, String> {
+    if levels.len() < LEVELS {
+        return Err(format!("{} rates were kept: a model of response times takes {LEVELS}", levels.len()));
+    }
+    let most = levels.iter().map(|level| level.throughput).fold(0.0, f64::max);
+    let candidates = (1..=SERVERS).map(|servers| {
+        let longest = f64::from(servers) / most;
+        let service =
+            least(longest * 1e-6, longest * (1.0 - 1e-9), |service| error(levels, service, servers));
+        (servers, service, error(levels, service, servers))
+    });
+    let (servers, service_s, error) = candidates.min_by(|a, b| a.2.total_cmp(&b.2)).ok_or("no rates")?;
+    if !error.is_finite() || error > GOOD {
+        return Err(format!(
+            "no station with one queue explains these response times (the best, with {servers} servers, misses by {:.0} %)",
+            error * 100.0
+        ));
+    }
+    let utilisation = Open { rate: most, service: service_s, servers }.utilisation();
+    if utilisation < IDLE {
+        return Err(
+            "response times hardly grow up to the greatest rate: the capacity is beyond, try higher rates"
+                .into(),
+        );
+    }
+    Ok(OpenFit { service_s, servers, capacity: f64::from(servers) / service_s, error, utilisation })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(rate: f64, done: f64, due_s: f64) -> Observed {
+        Observed {
+            users: None,
+            think_s: 0.0,
+            offered: Some(rate),
+            rate: Some(rate),
+            due_s: Some(due_s),
+            seconds: 10.0,
+            flow: (0, 0),
+            throughput: done,
+            response_s: due_s,
+            client_s: 0.0,
+            implied_users: None,
+            failed: 0,
+            uses: Vec::new(),
+            rates: Vec::new(),
+        }
+    }
+
+    fn station(servers: u32, rates: &[f64]) -> Vec<Observed> {
+        let response = |rate| Open { rate, service: 0.002, servers }.response();
+        rates.iter().map(|rate| at(*rate, *rate, response(*rate))).collect()
+    }
+
+    #[test]
+    fn a_station_is_found_again() {
+        for (servers, rates_of) in
+            [(1, [50.0, 150.0, 300.0, 400.0, 475.0]), (4, [500.0, 900.0, 1_400.0, 1_700.0, 1_900.0])]
+        {
+            let found = rates(&station(servers, &rates_of)).unwrap();
+            let fit = found.fit.unwrap();
+            assert_eq!(fit.servers, servers);
+            assert!((fit.service_s / 0.002 - 1.0).abs() < 1e-3 && fit.error < 1e-3, "{fit:?}");
+            assert!((fit.capacity / (f64::from(servers) / 0.002) - 1.0).abs() < 1e-3);
+            assert_eq!((found.kept, found.missed), (Some(rates_of[4]), None));
+            let last = found.levels.last().unwrap();
+            assert!((last.model_s.unwrap() / last.response_s - 1.0).abs() < 0.01);
+        }
+    }
+
+    #[test]
+    fn what_is_not_kept_is_told_and_is_no_part_of_the_model() {
+        let mut runs = station(1, &[50.0, 150.0, 300.0, 400.0, 475.0]);
+        runs.push(at(800.0, 499.0, 2.0));
+        let found = rates(&runs).unwrap();
+        assert_eq!((found.kept, found.missed), (Some(475.0), Some((800.0, 499.0))));
+        assert_eq!(found.fit.as_ref().unwrap().servers, 1);
+        assert_eq!(found.levels[5].model_s, None);
+    }
+
+    /// The target sweep of the performance lab: eight rates, of which the last was not kept.
+    #[test]
+    fn the_labs_targets() {
+        let targets = [100.0, 200.0, 300.0, 500.0, 1_000.0, 2_000.0, 3_000.0, 5_000.0];
+        let ratios = [0.9926, 0.9959, 0.9921, 0.9967, 0.9973, 0.9975, 0.9955, 0.8618];
+        let runs: Vec<Observed> =
+            targets.iter().zip(ratios).map(|(rate, ratio)| at(*rate, rate * ratio, 0.001)).collect();
+        let found = rates(&runs).unwrap();
+        assert_eq!((found.kept, found.missed.map(|missed| missed.0)), (Some(3_000.0), Some(5_000.0)));
+        assert!(found.levels.iter().zip(ratios).all(|(level, ratio)| (level.ratio - ratio).abs() < 1e-12));
+        // Times that do not grow say nothing of the capacity.
+        assert!(found.why.unwrap().contains("try higher rates"));
+    }
+
+    #[test]
+    fn nothing_is_claimed_where_nothing_fits() {
+        let shrinking: Vec<Observed> = [(100.0, 0.1), (200.0, 0.001), (300.0, 0.1), (400.0, 0.001)]
+            .map(|(rate, s)| at(rate, rate, s))
+            .into();
+        assert!(rates(&shrinking).unwrap().why.unwrap().contains("no station"));
+        assert!(
+            rates(&station(1, &[100.0, 200.0, 300.0])).unwrap().why.unwrap().contains("3 rates were kept")
+        );
+        assert_eq!(rates(&station(1, &[100.0])), None);
+    }
+}

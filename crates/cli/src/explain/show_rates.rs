@@ -1,0 +1,57 @@
+//! A sweep over rates as text: what is kept, and where the capacity is.
+
+use super::OfRates;
+use super::show::{rate, time};
+use dyno_analysis::laws::Rates;
+
+pub(super) fn of_rates(one: &OfRates) -> String {
+    let found = &one.rates;
+    let of = if one.what.is_empty() { String::new() } else { format!(" of {}", one.what) };
+    let mut out = format!("rates{of}\n{}", answer(found));
+    out += "\n      rate/s  runs        X/s  +-95 %   of what was due          R      model R\n";
+    for level in &found.levels {
+        out += &format!(
+            "{:>12}  {:>4}  {:>9}  {:>6}  {:>16.2} %  {:>9}  {:>11}\n",
+            rate(level.rate),
+            level.runs,
+            rate(level.throughput),
+            level
+                .half_width
+                .map_or("-".to_owned(), |half| format!("{:.1} %", half / level.throughput * 100.0)),
+            level.ratio * 100.0,
+            time(level.response_s),
+            level.model_s.map_or("-".to_owned(), time)
+        );
+    }
+    out + "R counts from when an operation was due\n\n"
+}
+
+fn answer(found: &Rates) -> String {
+    let mut out = match (found.kept, found.missed) {
+        (Some(kept), None) => format!("  every rate up to {}/s is kept\n", rate(kept)),
+        (Some(kept), Some((missed, done))) => {
+            format!("  {}/s is kept; of {}/s {}/s are done\n", rate(kept), rate(missed), rate(done))
+        }
+        (None, Some((missed, done))) => {
+            format!("  not even {}/s is kept: {}/s are done\n", rate(missed), rate(done))
+        }
+        (None, None) => String::new(),
+    };
+    match (&found.fit, &found.why) {
+        (Some(fit), _) => {
+            out += &format!(
+                "  response times are those of {} and {} for an operation (M/M/{}, typical error {:.0} %): the capacity is \
+                 about {}/s,\n  {:.0} % of it was used\n",
+                if fit.servers == 1 { "one server".to_owned() } else { format!("{} servers", fit.servers) },
+                time(fit.service_s),
+                fit.servers,
+                fit.error * 100.0,
+                rate(fit.capacity),
+                fit.utilisation * 100.0
+            );
+        }
+        (None, Some(why)) => out += &format!("  {why}\n"),
+        (None, None) => {}
+    }
+    out
+}

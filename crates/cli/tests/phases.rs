@@ -1,0 +1,50 @@
+//! Phases of an experiment: a warm-up with a load of its own.
+
+mod common;
+
+use common::{Dyno, arrivals, assert_exit, phase};
+use serde_json::Value;
+
+fn summary(dyno: &Dyno) -> Value {
+    let path = dyno.path("o/runs/cell0001-rep01/summary.json");
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn run(text: &str) -> Value {
+    let dyno = Dyno::new();
+    std::fs::write(dyno.path("x.yaml"), text).unwrap();
+    assert_exit(&dyno.run(&["run", "x.yaml", "--out", "o", "--quiet"]), &[0, 5]);
+    summary(&dyno)
+}
+
+/// In virtual time: what is counted is exact.
+#[test]
+fn a_warm_up_has_users_or_a_rate_of_its_own() {
+    let text = |warmup: &str, measure: &str| {
+        format!(
+            "target: 'sim:?service=1ms'\nworkload: {{ycsb: {{workload: c, records: 100}}}}\n\
+             phases: {{load: {{when: never}}, warmup: {{duration: 2s, {warmup}}}, measure: {{duration: 3s, {measure}}}}}\n"
+        )
+    };
+    let users = run(&text("users: 2", "users: 8"));
+    let (warm, measured) = (arrivals(phase(&users, "warmup")), arrivals(phase(&users, "measure")));
+    assert!((3_980..=4_002).contains(&warm) && (23_900..=24_008).contains(&measured), "{warm}, {measured}");
+    let rate = run(&text("rate: 100", "rate: 1000, arrivals: constant"));
+    assert_eq!(
+        (phase(&rate, "warmup")["arrivals"].as_u64(), arrivals(phase(&rate, "measure"))),
+        (Some(200), 3_000)
+    );
+    let offered = phase(&rate, "measure")["offered"].as_f64().unwrap();
+    assert!((offered - 1_000.0).abs() < 1.0, "{offered}");
+}
+
+/// Where every user has a thread, too: one who pauses 20 ms makes at most fifty operations in a second.
+#[test]
+fn threads_of_embedded_stores_wait_for_the_warm_up_to_end() {
+    let text = "target: 'sqlite:{dir}/s.db'\nworkload: {ycsb: {workload: c, records: 100}}\n\
+                phases: {warmup: {duration: 1s, users: 1}, measure: {duration: 1s, users: 4, think: 20ms}}\n";
+    let summary = run(text);
+    let (warm, measured) =
+        (phase(&summary, "warmup")["arrivals"].as_u64().unwrap(), arrivals(phase(&summary, "measure")));
+    assert!((1..=51).contains(&warm) && (1..=204).contains(&measured), "{warm}, {measured}");
+}

@@ -1,0 +1,128 @@
+//! A sweep over rates: what is kept, how response times grow, and the station that explains them.
+
+use super::gathered::{Gathered, Row, dots};
+use super::plot::{Across, Line, Plot};
+use super::text::{esc, heads, percent, rate, table, us};
+use dyno_analysis::laws::{Observed, Rates, factors_of_rates, rates};
+use dyno_analysis::queueing::open::Open;
+use std::fmt::Write as _;
+
+/// The section, where the rate that is asked for varies.
+pub fn section(all: &Gathered<'_>) -> Option<String> {
+    let varying = all.factors_of(factors_of_rates);
+    let mut out = String::new();
+    for (words, rows) in all.groups(&varying) {
+        let observed: Vec<Observed> =
+            rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.observed.clone()).collect();
+        let Some(found) = rates(&observed) else { continue };
+        if !words.is_empty() {
+            let _ = writeln!(out, "<h3>{}</h3>", esc(&words));
+        }
+        out.push_str(&levels(&found));
+        let items: String = words_of(&found).iter().map(|line| format!("<li>{}</li>", esc(line))).collect();
+        let _ = writeln!(out, "<ul class=\"reasons\">{items}</ul>");
+        out.push_str(&plots(&found, &rows));
+    }
+    (!out.is_empty()).then_some(out)
+}
+
+fn levels(found: &Rates) -> String {
+    let names = heads(&[
+        "rate, operations/s",
+        "runs",
+        "X, operations/s",
+        "95 % interval",
+        "of what was due",
+        "R",
+        "model of R",
+    ]);
+    let rows: Vec<Vec<String>> = found
+        .levels
+        .iter()
+        .map(|level| {
+            vec![
+                rate(level.rate),
+                level.runs.to_string(),
+                rate(level.throughput),
+                level.half_width.map_or("one run: none".into(), |half| format!("+-{}", rate(half))),
+                percent(level.ratio),
+                us(level.response_s * 1e6),
+                level.model_s.map_or("-".into(), |model| us(model * 1e6)),
+            ]
+        })
+        .collect();
+    table("Rates that were asked for; R counts from when an operation was due", &names, &rows, 0)
+}
+
+fn words_of(found: &Rates) -> Vec<String> {
+    let mut lines = Vec::new();
+    match (found.kept, found.missed) {
+        (Some(kept), None) => lines.push(format!("Every rate up to {}/s is kept.", rate(kept))),
+        (Some(kept), Some((missed, done))) => lines.push(format!(
+            "{}/s is kept; of {}/s only {}/s are done.",
+            rate(kept),
+            rate(missed),
+            rate(done)
+        )),
+        (None, Some((missed, done))) => {
+            lines.push(format!("Not even {}/s is kept: {}/s are done.", rate(missed), rate(done)));
+        }
+        (None, None) => {}
+    }
+    match (&found.fit, &found.why) {
+        (Some(fit), _) => lines.push(format!(
+            "Response times are those of M/M/{} with {} for an operation (typical error {}): the capacity is about {}/s, of \
+             which {} was used at the greatest rate that is kept.",
+            fit.servers,
+            us(fit.service_s * 1e6),
+            percent(fit.error),
+            rate(fit.capacity),
+            percent(fit.utilisation)
+        )),
+        (None, Some(why)) => lines.push(format!("The capacity cannot be told: {why}.")),
+        (None, None) => {}
+    }
+    lines
+}
+
+fn plots(found: &Rates, rows: &[&Row]) -> String {
+    let (first, last) = (found.levels[0].rate, found.levels[found.levels.len() - 1].rate);
+    let between = |to: f64| (0..=60).map(move |n| first + (to - first) * f64::from(n) / 60.0);
+    let throughput = Plot {
+        title: "Throughput against the rate, operations/s".into(),
+        across: "operations/s asked for".into(),
+        axis: Across::Numbers,
+        dots: dots(rows, |run| run.rate, |run| Some(run.throughput)),
+        faint: Vec::new(),
+        lines: vec![Line {
+            name: "all of it".into(),
+            style: 1,
+            points: between(last).map(|rate| (rate, rate)).collect(),
+        }],
+        top: 0.0,
+        bottom: 0.0,
+        show: rate,
+    };
+    // As far as the model goes: at the capacity times grow without end.
+    let lines = found.fit.as_ref().map(|fit| {
+        let of = |rate: f64| Open { rate, service: fit.service_s, servers: fit.servers }.response() * 1e6;
+        let to = found.kept.unwrap_or(first).min(fit.capacity * 0.99);
+        Line {
+            name: format!("M/M/{}", fit.servers),
+            style: 2,
+            points: between(to).map(|rate| (rate, of(rate))).collect(),
+        }
+    });
+    let response = Plot {
+        title: "Response time against the rate".into(),
+        across: "operations/s asked for".into(),
+        axis: Across::Numbers,
+        dots: dots(rows, |run| run.rate, |run| Some(run.due_s? * 1e6)),
+        faint: Vec::new(),
+        lines: lines.into_iter().collect(),
+        top: 0.0,
+        bottom: 0.0,
+        show: us,
+    };
+    format!("<div class=\"grid2\">\n{}{}</div>\n", throughput.draw(), response.draw())
+}
