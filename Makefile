@@ -25,6 +25,7 @@ test:
 	@scripts/need-prometheus.sh || true
 	@scripts/need-faketime.sh || true
 	@scripts/need-ssh.sh || true
+	@scripts/need-network.sh || true
 	@scripts/test.sh
 
 # What is slow or rare: `make test`, then the embedded stores that need a library (LMDB, RocksDB, WiredTiger) and the official

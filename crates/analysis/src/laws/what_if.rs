@@ -24,8 +24,9 @@ fn is_disk(demand: &Demand) -> bool {
     demand.name.starts_with("disk ")
 }
 
-/// The limit now, with twice of each resource, and with four more cores, each with what sets it. `best` is the greatest throughput
-/// that was seen: a disk that allows less by the time it is busy does several things at once, and its limit is not known.
+/// The limit now, with twice of each resource, and with four more cores, each with what sets it. `best` is the greatest
+/// throughput that was seen: a disk that allows less by the time it is busy does several things at once, and its limit is
+/// not known.
 pub(super) fn what_if(demands: &[Demand], best: f64) -> Vec<WhatIf> {
     let limit_of = |demand: &Demand, more: f64| Some((demand.servers? + more) / demand.demand_s);
     let certain = |demand: &&Demand| {

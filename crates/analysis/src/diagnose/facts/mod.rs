@@ -67,6 +67,7 @@ pub const KNOWN: &[&str] = &[
     "server.cpu_share",
     "server.limit_hits_per_s",
     "server.major_faults_per_op",
+    "server.major_faults_per_s",
     "server.pressure.cpu",
     "server.thread_share",
     "server.throttled",
@@ -175,8 +176,7 @@ fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {
     let Some(server) = seen.server.as_ref().or(embedded) else { return };
     facts.set("server.cores", Some(server.cpu_cores));
     facts.set("server.throttled", server.throttled_share);
-    facts
-        .set("server.major_faults_per_op", server.major_faults_per_s.map(|f| f / phase.throughput.max(1e-9)));
+    set_faults(facts, phase, server.major_faults_per_s);
     let single = SINGLE.iter().any(|name| run.run.database.starts_with(name))
         && run.run.facts.get("io_threads_active").is_none_or(|value| value == "0");
     facts.set("server.thread_share", single.then_some(server.cpu_cores));
@@ -188,6 +188,11 @@ fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {
     let both = server.cpu_cores + if seen.server.is_some() && !elsewhere { client } else { 0.0 };
     facts.set("host.cpu.others", busy.map(|busy| ((busy - both) / cores).max(0.0)));
     facts.set("server.cpu_share", busy.filter(|busy| *busy > 0.0).map(|busy| server.cpu_cores / busy));
+}
+
+fn set_faults(facts: &mut Facts, phase: &Phase, per_s: Option<f64>) {
+    facts.set("server.major_faults_per_s", per_s);
+    facts.set("server.major_faults_per_op", per_s.map(|faults| faults / phase.throughput.max(1e-9)));
 }
 
 fn watched(facts: &mut Facts, recording: &Recording, phase: &Phase, (from, to): (f64, f64)) {
@@ -210,9 +215,12 @@ fn watched(facts: &mut Facts, recording: &Recording, phase: &Phase, (from, to): 
             "server.throttled_periods",
             held.zip(all).filter(|(_, all)| *all > 0.0).map(|(held, all)| held / all),
         );
-        // A control group counts faults of all its processes.
-        let faults = rate(server, "cgroup.major_faults").map(|f| f / phase.throughput.max(1e-9));
-        facts.set("server.major_faults_per_op", faults.or(facts.get("server.major_faults_per_op")));
+        // A control group counts faults of all its processes. The usual second counts: a program's own pages are read once.
+        let faults = ["cgroup.major_faults", "major_faults"].iter().find_map(|series| {
+            rate(server, series)?;
+            median(&per_interval(recording, server, series, from, to))
+        });
+        set_faults(facts, phase, faults.or(facts.get("server.major_faults_per_s")));
     }
     let (again, sent) =
         (rate(recording.host(), "tcp.retransmitted_segments"), rate(recording.host(), "tcp.sent_segments"));
@@ -221,9 +229,11 @@ fn watched(facts: &mut Facts, recording: &Recording, phase: &Phase, (from, to): 
         again.zip(sent).filter(|(_, sent)| *sent > 0.0).map(|(again, sent)| again / sent),
     );
     if let Some(disk) = phase.monitor.as_ref().and_then(|seen| seen.host.as_ref()?.disk.as_ref()) {
-        let reads = per_interval(recording, &format!("disk.{}.reads", disk.name), from, to);
+        let reads = per_interval(recording, recording.host(), &format!("disk.{}.reads", disk.name), from, to);
         facts.set("disk.reads_variation", variation(&reads));
-        let of = |what: &str| per_interval(recording, &format!("disk.{}.{what}", disk.name), from, to);
+        let of = |what: &str| {
+            per_interval(recording, recording.host(), &format!("disk.{}.{what}", disk.name), from, to)
+        };
         let bytes: Vec<f64> =
             of("read_bytes").iter().zip(of("written_bytes")).map(|(read, written)| read + written).collect();
         facts.set("disk.bytes_variation", variation(&bytes));
@@ -242,7 +252,10 @@ fn watched(facts: &mut Facts, recording: &Recording, phase: &Phase, (from, to): 
         .max_by(|a, b| a.0.total_cmp(&b.0));
     if let Some((bytes, series)) = busiest {
         facts.set("network.bytes_per_s", Some(bytes));
-        facts.set("network.variation", variation(&per_interval(recording, &series, from, to)));
+        facts.set(
+            "network.variation",
+            variation(&per_interval(recording, recording.host(), &series, from, to)),
+        );
     }
 }
 
@@ -276,12 +289,10 @@ fn host(facts: &mut Facts, recording: &Recording, (from, to): (f64, f64)) {
 }
 
 /// The increase of a counter in each whole interval between two times, a second each.
-fn per_interval(recording: &Recording, series: &str, from: f64, to: f64) -> Vec<f64> {
+fn per_interval(recording: &Recording, source: &str, series: &str, from: f64, to: f64) -> Vec<f64> {
     let seconds = ((to - from) / 1e3).floor() as usize;
     let at = |second: usize| from + second as f64 * 1e3;
-    (0..seconds)
-        .filter_map(|second| recording.rate(recording.host(), series, at(second), at(second + 1)))
-        .collect()
+    (0..seconds).filter_map(|second| recording.rate(source, series, at(second), at(second + 1))).collect()
 }
 
 /// Robust variation, as a share; `None` for fewer than four values.

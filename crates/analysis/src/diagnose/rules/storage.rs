@@ -52,12 +52,15 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "memory",
         claim: "memory limits it: the server's data are read back from disk",
-        needs: &[above(
-            "server.major_faults_per_op",
-            0.01,
-            Unit::Number,
-            "{} page faults for each operation had to wait for a disk",
-        )],
+        needs: &[
+            above(
+                "server.major_faults_per_op",
+                0.01,
+                Unit::Number,
+                "{} page faults for each operation had to wait for a disk",
+            ),
+            above("server.major_faults_per_s", 20.0, Unit::Number, "{} a second"),
+        ],
         supports: &[
             above(
                 "server.limit_hits_per_s",
