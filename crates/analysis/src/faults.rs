@@ -158,7 +158,7 @@ fn one(
     let each = usual / course.each as f64;
     // What is within the scatter before is not missing.
     let calm = &all[before[0]..(before[before.len() - 1] + course.each).min(all.len())];
-    let least = calm.iter().map(|one| one.ok as f64).fold(each * BACK, f64::min);
+    let least = scatter(calm).min(each * BACK);
     let most_failed = calm.iter().map(|one| one.failed).max().unwrap_or(0);
     // The last interval may be a part: it can only be told by what failed.
     let whole = limit.min(all.len().saturating_sub(1));
@@ -187,6 +187,17 @@ fn one(
         _ => None,
     };
     (figures, to)
+}
+
+/// What intervals without a fault seldom fall below: twice as far below their median as the twentieth part of them reaches. A single
+/// stall before the fault does not make its outage usual. Of fewer than twenty it is the least.
+fn scatter(calm: &[Interval]) -> f64 {
+    let mut all: Vec<f64> = calm.iter().map(|one| one.ok as f64).collect();
+    all.sort_by(f64::total_cmp);
+    let (Some(least), middle, low) = (all.first(), all[all.len() / 2], all[all.len() / 20]) else {
+        return 0.0;
+    };
+    least.max(middle - 2.0 * (middle - low))
 }
 
 fn until_or(back: Option<usize>, undone: usize, limit: usize) -> usize {

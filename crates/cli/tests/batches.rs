@@ -4,7 +4,7 @@
 mod common;
 
 use common::cluster::Cluster;
-use common::{Dyno, Server, arrivals, assert_exit, outcome, phase, skip, stdout};
+use common::{Dyno, Server, arrivals, assert_exit, finish, outcome, phase, skip, stdout};
 use std::time::Duration;
 
 #[test]
@@ -93,7 +93,7 @@ fn a_server_killed_while_batches_are_under_way_loses_no_count() {
     server.restart();
     std::thread::sleep(Duration::from_millis(1500));
     common::signal(run.id(), "INT");
-    let output = run.wait_with_output().unwrap();
+    let output = finish(run);
     assert_exit(&output, &[130]);
     let summary = dyno.summary("d");
     let loaded = phase(&summary, "load");

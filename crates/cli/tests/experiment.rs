@@ -202,7 +202,7 @@ fn ctrl_c_keeps_what_was_measured_and_resume_makes_the_rest() {
     let count = |what: &str| std::fs::read_to_string(&journal).unwrap_or_default().matches(what).count();
     wait_until("the second run", || count("\"event\":\"run\"") >= 2);
     signal(&child, "INT");
-    let done = child.wait_with_output().unwrap();
+    let done = common::finish(child);
     assert_eq!(done.status.code(), Some(130));
     let before = bench.journal();
     let complete = |journal: &[Value]| {
@@ -326,7 +326,7 @@ fn a_worker_that_is_lost_makes_the_run_invalid_and_keeps_what_arrived() {
     assert!(
         Command::new("/bin/sh").args(["-c", &format!("kill -9 {}", workers[0])]).status().unwrap().success()
     );
-    let done = child.wait_with_output().unwrap();
+    let done = common::finish(child);
     assert_eq!(done.status.code(), Some(5));
     let run = &bench.ended()[0];
     assert_eq!((&run["status"], &run["trust"]), (&"complete".into(), &"invalid".into()), "{run}");

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Dyno, Server, arrivals, assert_exit, outcome, phase, signal, skip, stderr, stdout};
+use common::{Dyno, Server, arrivals, assert_exit, finish, outcome, phase, signal, skip, stderr, stdout};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn a_server_killed_and_started_again() {
     server.kill();
     pause(700);
     server.restart();
-    let output = run.wait_with_output().unwrap();
+    let output = finish(run);
     assert_exit(&output, RAN);
     let summary = dyno.summary("d");
     let measured = phase(&summary, "measure");
@@ -78,7 +78,7 @@ fn users_of_a_closed_loop_come_back_too() {
     server.kill();
     pause(500);
     server.restart();
-    assert_exit(&run.wait_with_output().unwrap(), RAN);
+    assert_exit(&finish(run), RAN);
     let summary = dyno.summary("d");
     arrivals(phase(&summary, "measure"));
     let series = std::fs::read_to_string(dyno.path("d/series.csv")).unwrap();
@@ -113,7 +113,7 @@ fn a_stall_shows_in_the_response_time_as_the_simulator_says() {
     signal(server.pid(), "STOP");
     pause(2_000);
     signal(server.pid(), "CONT");
-    assert_exit(&run.wait_with_output().unwrap(), RAN);
+    assert_exit(&finish(run), RAN);
     let summary = dyno.summary("d");
     let measured = phase(&summary, "measure");
     assert_eq!(arrivals(measured), 5_000);
@@ -232,7 +232,7 @@ fn the_first_interrupt_keeps_what_was_measured() {
     ]);
     pause(1_500);
     signal(run.id(), "INT");
-    let output = run.wait_with_output().unwrap();
+    let output = finish(run);
     assert_exit(&output, &[130]);
     assert!(stdout(&output).contains("INTERRUPTED"), "{}", stdout(&output));
     let summary = dyno.summary("d");
@@ -271,7 +271,7 @@ fn a_second_interrupt_does_not_wait_for_replies() {
     pause(300);
     signal(run.id(), "INT");
     let begun = std::time::Instant::now();
-    let output = run.wait_with_output().unwrap();
+    let output = finish(run);
     signal(server.pid(), "CONT");
     assert_exit(&output, &[130]);
     assert!(begun.elapsed() < Duration::from_secs(20), "it waited for the drain");

@@ -6,7 +6,7 @@ mod common;
 mod proxy;
 
 use common::cluster::{Certificates, Cluster};
-use common::{Dyno, arrivals, assert_exit, outcome, phase, skip, skip_because};
+use common::{Dyno, arrivals, assert_exit, finish, outcome, phase, skip, skip_because};
 use proxy::{Ledger, identity, listen};
 use serde_json::Value;
 use std::sync::Arc;
@@ -121,7 +121,7 @@ fn every_count_equals_the_ledger_while_masters_change_and_die() {
     let killed = begun.elapsed().as_secs_f64();
     await_master(&cluster, successor);
     let promoted = begun.elapsed().as_secs_f64();
-    let output = run.wait_with_output().unwrap();
+    let output = finish(run);
     assert_exit(&output, &[0, 5]);
 
     let summary = dyno.summary("d");
@@ -182,7 +182,7 @@ fn a_master_that_stops_is_replaced_and_may_come_back() {
     let promoted = begun.elapsed().as_secs_f64();
     std::thread::sleep(Duration::from_secs(3));
     cluster.signal(1, "CONT");
-    let output = run.wait_with_output().unwrap();
+    let output = finish(run);
     assert_exit(&output, &[0, 5]);
     let summary = dyno.summary("d");
     let measured = phase(&summary, "measure");

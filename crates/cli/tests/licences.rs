@@ -70,7 +70,8 @@ fn one(tokens: &[String], at: &mut usize) -> Option<bool> {
 #[test]
 fn every_licence_is_on_the_list() {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
-    let metadata = MetadataCommand::new().manifest_path(manifest).exec().unwrap();
+    let metadata =
+        MetadataCommand::new().manifest_path(manifest).other_options(["--locked".to_owned()]).exec().unwrap();
     assert!(metadata.packages.len() > 100);
     let bad: Vec<String> = metadata
         .packages

@@ -3,7 +3,7 @@
 mod common;
 
 use common::mongo::Mongo;
-use common::{Dyno, arrivals, assert_exit, outcome, phase, skip_because};
+use common::{Dyno, arrivals, assert_exit, finish, outcome, phase, skip_because};
 use dyno_rig::{MongoAdmin, Target};
 use dyno_types::bson::{self, kind};
 use dyno_workload::Workload;
@@ -75,7 +75,7 @@ operations:
     std::thread::sleep(Duration::from_secs(8));
     // The member that was initiated first is the primary.
     members[0].kill();
-    assert_exit(&run.wait_with_output().unwrap(), &[0, 5]);
+    assert_exit(&finish(run), &[0, 5]);
     let summary = dyno.summary("d");
     let measured = phase(&summary, "measure");
     let sum: u64 = measured["outcomes"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();

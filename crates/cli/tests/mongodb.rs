@@ -3,7 +3,7 @@
 mod common;
 
 use common::mongo::Mongo;
-use common::{Dyno, arrivals, assert_exit, outcome, phase, skip_because, stderr, stdout};
+use common::{Dyno, arrivals, assert_exit, finish, outcome, phase, skip_because, stderr, stdout};
 
 /// 5 is a verdict on a short or noisy run, not on the command.
 const RAN: &[i32] = &[0, 5];
@@ -181,7 +181,7 @@ fn a_server_that_dies_in_a_bulk_leaves_exact_counts() {
     server.kill();
     std::thread::sleep(std::time::Duration::from_millis(500));
     common::signal(run.id(), "INT");
-    assert_exit(&run.wait_with_output().unwrap(), &[130]);
+    assert_exit(&finish(run), &[130]);
     let summary = dyno.summary("d");
     let loaded = phase(&summary, "load");
     let sum: u64 = loaded["outcomes"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();

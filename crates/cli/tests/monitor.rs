@@ -4,7 +4,9 @@
 mod common;
 
 use common::mongo::Mongo;
-use common::{Dyno, Server, assert_exit, await_port, free_port, phase, skip, skip_because, stderr, stdout};
+use common::{
+    Dyno, Server, assert_exit, await_port, finish, free_port, phase, skip, skip_because, stderr, stdout,
+};
 use dyno_rundir::monitor::Recording;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -215,6 +217,7 @@ fn program(name: &str, arguments: &[String], folder: &Path) -> Option<Ended> {
 
 fn get(port: u16, path: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     write!(stream, "GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -280,7 +283,7 @@ fn prometheus_scrapes_a_run() {
     checker.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut checking = checker.spawn().unwrap();
     checking.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
-    let checked = checking.wait_with_output().unwrap();
+    let checked = finish(checking);
     assert!(checked.status.success(), "{}{}", stdout(&checked), stderr(&checked));
 }
 

@@ -5,7 +5,7 @@ mod common;
 use common::fake_mongo::{Script, cursor, error, serve};
 use common::mongo::Mongo;
 use common::mongo_proxy::Proxy;
-use common::{Dyno, arrivals, assert_exit, outcome, phase, skip_because, stderr, stdout};
+use common::{Dyno, arrivals, assert_exit, finish, outcome, phase, skip_because, stderr, stdout};
 use dyno_rig::{Client, MongoAdmin, Target};
 use dyno_types::bson::{self, kind};
 use dyno_workload::Workload;
@@ -224,7 +224,7 @@ fn a_server_that_dies_leaves_exact_counts() {
     let run = dyno.start(&[&run[..], &["--users", "4", "--out", "d"]].concat());
     std::thread::sleep(std::time::Duration::from_millis(2500));
     server.kill();
-    let ended = run.wait_with_output().unwrap();
+    let ended = finish(run);
     assert_exit(&ended, RAN);
     let summary = dyno.summary("d");
     let measured = phase(&summary, "measure");

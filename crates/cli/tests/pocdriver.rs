@@ -3,7 +3,7 @@
 mod common;
 
 use common::mongo::Mongo;
-use common::{Dyno, assert_exit, skip_because, stderr, stdout};
+use common::{Dyno, assert_exit, finish, skip_because, stderr, stdout};
 use dyno_rig::Target;
 use dyno_types::bson::{self, kind};
 use dyno_workload::Workload;
@@ -178,7 +178,7 @@ fn a_client_with_the_same_workers_collides_and_ends() {
     let arguments = ["pocdriver", "-c", &uri, "-n", "d.c", "-d", "2", "-b", "20", "-t", "1", "-q", "40"];
     // Both ask for the first free number before either has written.
     let (one, two) = (dyno.start(&arguments), dyno.start(&arguments));
-    let (one, two) = (one.wait_with_output().unwrap(), two.wait_with_output().unwrap());
+    let (one, two) = (finish(one), finish(two));
     let words = stderr(&one) + &stderr(&two);
     assert!(words.contains("duplicate"), "{words}");
     assert!(words.contains("the run is invalid"), "{words}");

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Dyno, Server, assert_exit, skip, stderr, stdout};
+use common::{Dyno, Server, assert_exit, finish, skip, stderr, stdout};
 use serde_json::Value;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -114,7 +114,7 @@ fn a_copy_that_does_not_answer_is_no_copy() {
     }
     std::thread::sleep(Duration::from_millis(1_000));
     common::signal(replica.pid(), "CONT");
-    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(4));
+    assert_eq!(finish(child).status.code(), Some(4));
     let found = paper(&dyno, "p");
     assert_eq!(found["figures"]["acknowledged"], 0, "{found}");
     assert_eq!(found["figures"]["indeterminate"], 40, "{found}");

@@ -99,7 +99,7 @@ fn a_primary_that_is_cut_off_takes_nothing_with_it_that_two_copies_have() {
     assert!(two["figures"]["indeterminate"].as_u64().unwrap() > 0, "{two}");
     for round in two["rounds"].as_array().unwrap() {
         let (cut, elected) = (round["cut_s"].as_f64().unwrap(), round["elected_s"].as_f64().unwrap());
-        assert!(cut > elected && elected > 1.0, "{round}");
+        assert!(cut > elected && elected > 0.0, "{round}");
         // Everyone has an address of their own.
         assert!(round["primary"].as_str().unwrap().starts_with("127.0.0.1"), "{round}");
         let host = |name: &str| round[name].as_str().unwrap().split(':').next().unwrap().to_owned();

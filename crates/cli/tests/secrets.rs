@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Dyno, Server, skip, stderr, stdout};
+use common::{Dyno, Server, finish, skip, stderr, stdout};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Output;
@@ -88,7 +88,7 @@ fn run(dyno: &Dyno, words: &[&str], code: &[i32]) -> Output {
         }
         seen
     });
-    let output = child.wait_with_output().unwrap();
+    let output = finish(child);
     over.store(true, Ordering::Relaxed);
     assert_eq!(watch.join().unwrap(), Vec::<String>::new(), "{words:?}: a child was told");
     let got = output.status.code().unwrap_or(-1);

@@ -37,12 +37,20 @@ pub enum Profile {
         first: Box<Profile>,
         /// Its length in nanoseconds.
         length_ns: u64,
+        /// Arrivals in it.
+        before: f64,
         /// The profile from then on.
         then: Box<Profile>,
     },
 }
 
 impl Profile {
+    /// `first` for `length_ns` nanoseconds, then `then` from its beginning.
+    pub fn after(first: Profile, length_ns: u64, then: Profile) -> Self {
+        let before = first.count_at(length_ns);
+        Profile::After { first: Box::new(first), length_ns, before, then: Box::new(then) }
+    }
+
     /// Reads `20000`, `ramp:1000-20000:30s` or `steps:1000:10s,2000:10s`.
     pub fn parse(text: &str) -> Result<Self, String> {
         use dyno_types::units::{parse_duration_ns, parse_rate};
@@ -95,11 +103,8 @@ impl Profile {
                 }
                 f64::INFINITY
             }
-            Profile::After { first, length_ns, then } => {
-                let before = first.count_at(*length_ns);
-                if count < before {
-                    return first.time_of(count);
-                }
+            Profile::After { first, before, .. } if count < *before => first.time_of(count),
+            Profile::After { length_ns, before, then, .. } => {
                 *length_ns as f64 + then.time_of(count - before)
             }
         }
@@ -124,7 +129,7 @@ impl Profile {
                 }
                 count
             }
-            Profile::After { first, length_ns, then } => {
+            Profile::After { first, length_ns, then, .. } => {
                 first.count_at(ns.min(*length_ns)) + then.count_at(ns.saturating_sub(*length_ns))
             }
         }
@@ -145,7 +150,7 @@ impl Profile {
                 });
                 found.or(steps.last()).map_or(0.0, |(rate, _)| *rate)
             }
-            Profile::After { first, length_ns, then } => match ns.checked_sub(*length_ns) {
+            Profile::After { first, length_ns, then, .. } => match ns.checked_sub(*length_ns) {
                 Some(after) => then.rate_at(after),
                 None => first.rate_at(ns),
             },
@@ -261,11 +266,11 @@ mod tests {
 
     /// 20 ms at 500/s, then a ramp.
     fn after() -> Profile {
-        Profile::After {
-            first: Box::new(Profile::Constant { rate: 500.0 }),
-            length_ns: 20_000_000,
-            then: Box::new(Profile::Ramp { from: 100.0, to: 5_000.0, over_ns: 50_000_000 }),
-        }
+        Profile::after(
+            Profile::Constant { rate: 500.0 },
+            20_000_000,
+            Profile::Ramp { from: 100.0, to: 5_000.0, over_ns: 50_000_000 },
+        )
     }
 
     #[test]

@@ -78,6 +78,12 @@ impl Block {
         Some(claims.global(self.next - 1))
     }
 
+    /// Whether no measured index is left, here or for others.
+    #[inline]
+    pub fn is_last(&self, claims: &Claims) -> bool {
+        self.next >= self.end && claims.next.load(Ordering::Relaxed) >= claims.limit
+    }
+
     /// The next index of the warm-up.
     #[inline]
     pub fn warm(&mut self, claims: &Claims) -> u64 {

@@ -5,8 +5,9 @@ use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::{Control, End, Job, Pacing, Queue, run_virtual};
 use dyno_record::Totals;
 use dyno_rig::oracle::{job, simulate};
-use dyno_types::Outcome;
+use dyno_types::{Content, Outcome, Request};
 use dyno_wire::sim::{Service, SimOptions};
+use dyno_workload::{Draw, Frontier, Workload};
 use std::sync::Arc;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -97,11 +98,8 @@ fn a_warm_up_may_have_fewer_users_or_another_rate() {
         assert!((23_980..=24_008).contains(&measured.arrivals), "{} measured", measured.arrivals);
         assert_eq!(measured.ended_total(), measured.arrivals);
     }
-    let profile = Profile::After {
-        first: Box::new(Profile::Constant { rate: 100.0 }),
-        length_ns: 2 * SECOND_NS,
-        then: Box::new(Profile::Constant { rate: 1_000.0 }),
-    };
+    let profile =
+        Profile::after(Profile::Constant { rate: 100.0 }, 2 * SECOND_NS, Profile::Constant { rate: 1_000.0 });
     for end in [for_seconds(3), End { operations: Some(3_000), duration_ns: None }] {
         let pacing = Pacing::Open { profile: profile.clone(), process: Process::Constant };
         let mut job = job(pacing, 64, 2, end);
@@ -109,6 +107,84 @@ fn a_warm_up_may_have_fewer_users_or_another_rate() {
         let (warm, measured) = both(job, server(1_000_000, None));
         assert_eq!((warm.arrivals, measured.arrivals), (200, 3_000));
     }
+}
+
+/// Pings of which each belongs to a user; users below `quit` end for ever with their first one.
+struct Owned {
+    pings: Arc<dyn Workload>,
+    users: u64,
+    quit: u64,
+}
+
+impl Workload for Owned {
+    fn metrics(&self) -> &[String] {
+        self.pings.metrics()
+    }
+    fn content(&self) -> Arc<dyn Content> {
+        self.pings.content()
+    }
+    fn draw(&self, index: u64) -> Draw {
+        self.pings.draw(index)
+    }
+    fn bind(&self, draw: &Draw, frontier: &Frontier) -> Request {
+        self.pings.bind(draw, frontier)
+    }
+    fn is_pure(&self) -> bool {
+        true
+    }
+    fn is_per_user(&self) -> bool {
+        true
+    }
+    fn resume_ns(&self, first: &Request, now_ns: u64) -> u64 {
+        if first.key % self.users < self.quit { u64::MAX } else { now_ns }
+    }
+}
+
+fn owned(users: usize, quit: u64, end: End) -> Job {
+    let mut job = job(Pacing::Closed { think_ns: 0 }, users, 2, end);
+    job.workload = Arc::new(Owned { pings: job.workload.clone(), users: users as u64, quit });
+    job
+}
+
+#[test]
+fn users_do_their_own_share_after_any_warm_up() {
+    for (operations, warm_users) in [(103, None), (103, Some(1)), (4, Some(2)), (2, None)] {
+        let mut job = owned(4, 0, End { operations: Some(operations), duration_ns: None });
+        (job.warmup_ns, job.warm_users) = (SECOND_NS / 2, warm_users);
+        let (warm, measured) = both(job, server(1_000_000, None));
+        assert!(warm.arrivals > 400, "{operations} {warm_users:?}: {}", warm.arrivals);
+        assert_eq!((measured.arrivals, measured.ok()), (operations, operations), "{warm_users:?}");
+    }
+}
+
+#[test]
+fn users_that_are_gone_keep_nobody_waiting() {
+    for (quit, expected) in [(1, 76), (4, 4)] {
+        let end = End { operations: Some(100), duration_ns: None };
+        let (totals, _) = simulate(owned(4, quit, end), server(1_000_000, None)).unwrap();
+        assert_eq!(totals.ok(), expected, "{quit} users have gone");
+    }
+}
+
+/// Of more load threads than users some have nothing to do.
+#[test]
+fn a_thread_without_users_ends() {
+    for operations in [1, 10, 1_000] {
+        let end = End { operations: Some(operations), duration_ns: None };
+        let (totals, _) =
+            simulate(job(Pacing::Closed { think_ns: 0 }, 2, 4, end), server(1_000_000, None)).unwrap();
+        assert_eq!(totals.ok(), operations);
+    }
+}
+
+#[test]
+fn workers_may_have_no_share_of_the_warm_up() {
+    let mut job = job(Pacing::Closed { think_ns: 0 }, 8, 1, for_seconds(1));
+    (job.warmup_ns, job.warm_users) = (SECOND_NS, Some(2));
+    let parts = job.divide(4).unwrap();
+    let shares: Vec<Option<usize>> = parts.iter().map(|part| part.warm_users).collect();
+    assert_eq!(shares, [Some(1), Some(1), Some(0), Some(0)]);
+    assert!(parts.iter().all(|part| part.check().is_ok()));
 }
 
 #[test]

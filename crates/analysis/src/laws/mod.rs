@@ -11,7 +11,7 @@ pub mod sweep;
 mod uncertain;
 pub mod what_if;
 
-pub use observe::{Observed, Use, observe};
+pub use observe::{Observed, Use, observe, observe_rate};
 pub use rates::{OpenFit, RateLevel, Rates, rates};
 pub use run::{Check, Holds, checks};
 pub use sweep::{Demand, Group, Sweep, factors_of_rates, factors_of_users, sweep};

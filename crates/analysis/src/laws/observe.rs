@@ -14,6 +14,8 @@ pub struct Use {
     pub busy: f64,
     /// Servers it has; `None` where that is not known.
     pub servers: Option<f64>,
+    /// Whether it has more servers on a host with more cores.
+    pub grows: bool,
 }
 
 /// A measured phase.
@@ -27,6 +29,8 @@ pub struct Observed {
     pub offered: Option<f64>,
     /// The rate that was asked for, operations per second, where it is one and the same all the time.
     pub rate: Option<f64>,
+    /// Whether arrivals were evenly spaced (open loop).
+    pub even: bool,
     /// Mean time from the moment an operation was due to its completion, of successful operations (open loop), seconds.
     pub due_s: Option<f64>,
     /// Length, seconds.
@@ -80,6 +84,7 @@ pub fn observe(run: &RunDir) -> Option<Observed> {
         think_s,
         offered: phase.offered,
         rate: phase.offered.and_then(|_| asked_rate(run)),
+        even: setting(run, "phases.measure.arrivals") == Some("constant"),
         due_s: phase.offered.and_then(|_| due_s(totals, names)),
         seconds: phase.seconds,
         flow: (totals.arrivals, totals.ended_total()),
@@ -114,18 +119,45 @@ fn service(totals: &Totals, names: &[String]) -> (f64, u64) {
     })
 }
 
-/// Mean response time from when operations were due, seconds.
+/// Mean response time of operations from when they were due, seconds: requests of a script follow each other.
 fn due_s(totals: &Totals, names: &[String]) -> Option<f64> {
-    let (sum, count) = slots(totals, names).fold((0.0, 0), |(sum, count), slot| {
-        (sum + slot.response.sum_ns() as f64, count + slot.response.count())
-    });
-    (count > 0).then(|| sum / count as f64 / 1e9)
+    let sum: f64 = slots(totals, names).map(|slot| slot.response.sum_ns() as f64).sum();
+    (sum > 0.0).then(|| sum / totals.ok() as f64 / 1e9)
+}
+
+fn setting<'a>(run: &'a RunDir, key: &str) -> Option<&'a str> {
+    run.run.settings.iter().find(|setting| setting.key == key).map(|setting| setting.value.as_str())
 }
 
 /// The rate that a run was asked to keep.
 fn asked_rate(run: &RunDir) -> Option<f64> {
-    let asked = run.run.settings.iter().find(|setting| setting.key == "phases.measure.rate")?;
-    dyno_types::units::parse_rate(&asked.value).ok()
+    dyno_types::units::parse_rate(setting(run, "phases.measure.rate")?).ok()
+}
+
+/// As [`observe`], and of a run at a rate at which nothing succeeded, too: that it was asked for, and that nothing was done.
+pub fn observe_rate(run: &RunDir) -> Option<Observed> {
+    observe(run).or_else(|| {
+        let phase = run.summary.as_ref()?.measured()?;
+        let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name)?;
+        let (rate, totals) = (asked_rate(run)?, &recorded.totals);
+        (totals.ok() == 0 && phase.offered > Some(0.0)).then(|| Observed {
+            users: None,
+            think_s: 0.0,
+            offered: phase.offered,
+            rate: Some(rate),
+            even: setting(run, "phases.measure.arrivals") == Some("constant"),
+            due_s: None,
+            seconds: phase.seconds,
+            flow: (totals.arrivals, totals.ended_total()),
+            throughput: 0.0,
+            response_s: 0.0,
+            client_s: 0.0,
+            implied_users: None,
+            failed: totals.failed(),
+            uses: Vec::new(),
+            rates: Vec::new(),
+        })
+    })
 }
 
 /// The same by the summary's means; `None` where an operation has none.
@@ -145,30 +177,31 @@ fn service_of_summary(phase: &Phase) -> Option<(f64, u64)> {
 
 fn uses(run: &RunDir, phase: &Phase) -> Vec<Use> {
     let mut uses = Vec::new();
-    let mut add = |name: &str, busy: f64, servers: Option<f64>| {
-        uses.push(Use { name: name.to_owned(), busy, servers });
+    let mut add = |name: &str, busy: f64, servers: f64, grows: bool| {
+        uses.push(Use { name: name.to_owned(), busy, servers: Some(servers), grows });
     };
     let client = &phase.client;
     let cores = run.environment.cores.len() as f64;
     if client.busy_share.is_some() {
         let busy = (client.user_cpu_s + client.system_cpu_s) / phase.seconds;
-        add("client CPU", busy, Some(client.threads as f64));
+        add("client CPU", busy, client.threads as f64, false);
     }
     let Some(seen) = &phase.monitor else { return uses };
     if let Some(server) = &seen.server {
         // A server of one thread has one core, however many the host has.
         let single = run.run.database.starts_with("Redis") || run.run.database.starts_with("Valkey");
         let io_threads = run.run.facts.get("io_threads_active").is_some_and(|value| value != "0");
-        add("server CPU", server.cpu_cores, Some(if single && !io_threads { 1.0 } else { cores }));
+        let one = single && !io_threads;
+        add("server CPU", server.cpu_cores, if one { 1.0 } else { cores }, !one);
     }
     if let Some(workers) = seen.workers.as_ref().filter(|_| client.busy_share.is_none()) {
-        add("worker CPU", workers.cpu_cores, Some(cores));
+        add("worker CPU", workers.cpu_cores, cores, true);
     }
     if let Some(host) = &seen.host {
-        add("host CPU", host.cpu_busy_share * cores, Some(cores));
+        add("host CPU", host.cpu_busy_share * cores, cores, true);
         if let Some(disk) = &host.disk {
             // One server at least: a disk that does several things at once is busy, and has room all the same.
-            add(&format!("disk {}", disk.name), disk.busy_share, Some(1.0));
+            add(&format!("disk {}", disk.name), disk.busy_share, 1.0, false);
         }
     }
     uses

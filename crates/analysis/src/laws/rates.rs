@@ -1,6 +1,7 @@
 //! What a sweep over rates says: how much of the arrivals is done, how response times grow, and where the capacity is.
 //!
-//! Source of the model: M/M/m with Erlang's C; Lazowska and others, "Quantitative System Performance" (1984), chapter 6.
+//! Source of the model: M/M/m with Erlang's C; Lazowska and others, "Quantitative System Performance" (1984), chapter 6. Even
+//! arrivals by Allen and Cunneen's approximation of G/G/m.
 
 use super::observe::Observed;
 use crate::interval::mean_interval;
@@ -20,8 +21,8 @@ pub struct RateLevel {
     pub half_width: Option<f64>,
     /// Throughput by the arrivals that were due.
     pub ratio: f64,
-    /// Mean time from when operations were due to their end, seconds.
-    pub response_s: f64,
+    /// Mean time from when operations were due to their end, seconds; `None` where none succeeded.
+    pub response_s: Option<f64>,
     /// The model's response time, where there is a model and it has one.
     pub model_s: Option<f64>,
 }
@@ -33,12 +34,32 @@ pub struct OpenFit {
     pub service_s: f64,
     /// Servers.
     pub servers: u32,
+    /// Squared coefficient of variation of the times between arrivals: 1 for Poisson arrivals, 0 for even ones.
+    pub arrivals: f64,
     /// Operations per second at which response times grow without end.
     pub capacity: f64,
     /// Root mean square of the response times' relative errors.
     pub error: f64,
     /// Utilisation at the greatest rate that was kept.
     pub utilisation: f64,
+}
+
+impl OpenFit {
+    /// What it is called: M/M/m, or D/M/m where arrivals were evenly spaced.
+    pub fn name(&self) -> String {
+        format!("{}/M/{}", if self.arrivals > 0.0 { 'M' } else { 'D' }, self.servers)
+    }
+
+    /// Its mean response time at a rate, seconds; `None` from the capacity on.
+    pub fn response_s(&self, rate: f64) -> Option<f64> {
+        let station = Open { rate, service: self.service_s, servers: self.servers };
+        (station.utilisation() < 1.0).then(|| response(&station, self.arrivals))
+    }
+}
+
+/// Mean response time with arrivals of this variation (Allen and Cunneen's approximation; exact for Poisson arrivals).
+fn response(station: &Open, arrivals: f64) -> f64 {
+    station.service + station.allen_cunneen(arrivals, 1.0)
 }
 
 /// All of it.
@@ -82,13 +103,13 @@ pub fn rates(runs: &[Observed]) -> Option<Rates> {
         let done: Vec<f64> = same.iter().map(|run| run.throughput).collect();
         let due: Vec<f64> = same.iter().filter_map(|run| run.offered).collect();
         let times: Vec<f64> = same.iter().filter_map(|run| run.due_s).collect();
-        (!times.is_empty() && !due.is_empty()).then(|| RateLevel {
+        (!due.is_empty()).then(|| RateLevel {
             rate,
             runs: same.len(),
             throughput: mean(&done),
             half_width: mean_interval(&done).map(|found| found.half_width),
             ratio: mean(&done) / mean(&due),
-            response_s: mean(&times),
+            response_s: (!times.is_empty()).then(|| mean(&times)),
             model_s: None,
         })
     };
@@ -98,26 +119,28 @@ pub fn rates(runs: &[Observed]) -> Option<Rates> {
     }
     let missed = levels.iter().position(|level| level.ratio < KEPT);
     let stable = &levels[..missed.unwrap_or(levels.len())];
-    let (fit, why) = match fit(stable) {
+    let even = open.iter().filter(|(_, run)| run.even).count();
+    let found = match even {
+        0 => fit(stable, 1.0),
+        all if all == open.len() => fit(stable, 0.0),
+        _ => Err("arrivals were evenly spaced in some runs and not in others: no model is for both".into()),
+    };
+    let (fit, why) = match found {
         Ok(fit) => (Some(fit), None),
         Err(why) => (None, Some(why)),
     };
     let kept = stable.last().map(|level| level.rate);
     let missed = missed.map(|at| (levels[at].rate, levels[at].throughput));
-    for level in &mut levels {
-        level.model_s = fit.as_ref().and_then(|fit| {
-            let station = Open { rate: level.rate, service: fit.service_s, servers: fit.servers };
-            (station.utilisation() < 1.0).then(|| station.response())
-        });
+    for level in levels.iter_mut().filter(|level| kept.is_some_and(|kept| level.rate <= kept)) {
+        level.model_s = fit.as_ref().and_then(|fit| fit.response_s(level.throughput));
     }
     Some(Rates { levels, kept, missed, fit, why })
 }
 
 /// Root mean square of `ln(model / measured)`: the relative error, where it is small.
-fn error(levels: &[RateLevel], service: f64, servers: u32) -> f64 {
-    let square = |level: &RateLevel| {
-        let station = Open { rate: level.throughput, service, servers };
-        (station.response() / level.response_s).ln().powi(2)
+fn error(levels: &[(f64, f64)], service: f64, servers: u32, arrivals: f64) -> f64 {
+    let square = |(rate, measured): &(f64, f64)| {
+        (response(&Open { rate: *rate, service, servers }, arrivals) / measured).ln().powi(2)
     };
     (levels.iter().map(square).sum::<f64>() / levels.len() as f64).sqrt()
 }
@@ -132,16 +155,19 @@ fn least(mut low: f64, mut high: f64, of: impl Fn(f64) -> f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-fn fit(levels: &[RateLevel]) -> Result<OpenFit, String> {
+fn fit(levels: &[RateLevel], arrivals: f64) -> Result<OpenFit, String> {
+    let levels: Vec<(f64, f64)> =
+        levels.iter().filter_map(|one| Some((one.throughput, one.response_s?))).collect();
     if levels.len() < LEVELS {
         return Err(format!("{} rates were kept: a model of response times takes {LEVELS}", levels.len()));
     }
-    let most = levels.iter().map(|level| level.throughput).fold(0.0, f64::max);
+    let most = levels.iter().map(|level| level.0).fold(0.0, f64::max);
     let candidates = (1..=SERVERS).map(|servers| {
         let longest = f64::from(servers) / most;
-        let service =
-            least(longest * 1e-6, longest * (1.0 - 1e-9), |service| error(levels, service, servers));
-        (servers, service, error(levels, service, servers))
+        let service = least(longest * 1e-6, longest * (1.0 - 1e-9), |service| {
+            error(&levels, service, servers, arrivals)
+        });
+        (servers, service, error(&levels, service, servers, arrivals))
     });
     let (servers, service_s, error) = candidates.min_by(|a, b| a.2.total_cmp(&b.2)).ok_or("no rates")?;
     if !error.is_finite() || error > GOOD {
@@ -157,7 +183,7 @@ fn fit(levels: &[RateLevel]) -> Result<OpenFit, String> {
                 .into(),
         );
     }
-    Ok(OpenFit { service_s, servers, capacity: f64::from(servers) / service_s, error, utilisation })
+    Ok(OpenFit { service_s, servers, arrivals, capacity: f64::from(servers) / service_s, error, utilisation })
 }
 
 #[cfg(test)]
@@ -170,6 +196,7 @@ mod tests {
             think_s: 0.0,
             offered: Some(rate),
             rate: Some(rate),
+            even: false,
             due_s: Some(due_s),
             seconds: 10.0,
             flow: (0, 0),
@@ -200,7 +227,7 @@ mod tests {
             assert!((fit.capacity / (f64::from(servers) / 0.002) - 1.0).abs() < 1e-3);
             assert_eq!((found.kept, found.missed), (Some(rates_of[4]), None));
             let last = found.levels.last().unwrap();
-            assert!((last.model_s.unwrap() / last.response_s - 1.0).abs() < 0.01);
+            assert!((last.model_s.unwrap() / last.response_s.unwrap() - 1.0).abs() < 0.01);
         }
     }
 
@@ -226,6 +253,30 @@ mod tests {
         assert!(found.levels.iter().zip(ratios).all(|(level, ratio)| (level.ratio - ratio).abs() < 1e-12));
         // Times that do not grow say nothing of the capacity.
         assert!(found.why.unwrap().contains("try higher rates"));
+    }
+
+    #[test]
+    fn even_arrivals_wait_less() {
+        let rate = |rate: f64| {
+            let station = Open { rate, service: 0.002, servers: 2 };
+            Observed { even: true, ..at(rate, rate, 0.002 + station.wait() / 2.0) }
+        };
+        let runs: Vec<Observed> = [100.0, 500.0, 700.0, 850.0, 950.0].map(rate).into();
+        let fit = rates(&runs).unwrap().fit.unwrap();
+        assert_eq!(fit.name(), "D/M/2");
+        assert!((fit.capacity - 1_000.0).abs() < 1.0, "{fit:?}");
+        let mut mixed = runs;
+        mixed[0].even = false;
+        assert!(rates(&mixed).unwrap().why.unwrap().contains("evenly spaced in some"));
+    }
+
+    #[test]
+    fn a_rate_at_which_nothing_succeeds_is_missed() {
+        let mut runs = station(1, &[50.0, 150.0, 300.0, 400.0]);
+        runs.push(Observed { due_s: None, ..at(900.0, 0.0, 0.0) });
+        let found = rates(&runs).unwrap();
+        assert_eq!((found.kept, found.missed), (Some(400.0), Some((900.0, 0.0))));
+        assert_eq!(found.levels[4].response_s, None);
     }
 
     #[test]

@@ -140,6 +140,7 @@ mod tests {
             think_s: 0.0,
             offered: None,
             rate: None,
+            even: false,
             due_s: None,
             seconds: 10.0,
             flow: (1_000, 1_000),

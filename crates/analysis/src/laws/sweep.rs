@@ -21,6 +21,8 @@ pub struct Demand {
     pub background: f64,
     /// Servers; `None` where that is not known.
     pub servers: Option<f64>,
+    /// Whether more cores make more servers of it.
+    pub grows: bool,
     /// Variation of `U / X` over the runs, as a share of its mean; below 0.15 the demand does not depend on load.
     pub variation: f64,
     /// Greatest utilisation of a server that was seen.
@@ -309,13 +311,14 @@ fn demands(runs: &[&Observed]) -> Vec<Demand> {
         let points: Vec<(f64, f64)> = found.iter().map(|(run, used)| (run.throughput, used.busy)).collect();
         let each: Vec<f64> = points.iter().map(|(x, busy)| busy / x).collect();
         let (background, demand_s) = line(&points);
-        let servers = found[0].1.servers;
+        let (servers, grows) = (found[0].1.servers, found[0].1.grows);
         let most = points.iter().map(|(_, busy)| *busy).fold(0.0, f64::max);
         Some(Demand {
             name: name.to_owned(),
             demand_s,
             background,
             servers,
+            grows,
             variation: variation(&each),
             utilisation: servers.filter(|n| *n > 0.0).map(|n| most / n),
         })

@@ -7,6 +7,7 @@ fn at(users: f64, throughput: f64, response_us: f64) -> Observed {
         think_s: 0.0,
         offered: None,
         rate: None,
+        even: false,
         due_s: None,
         seconds: 30.0,
         flow: (1, 1),
@@ -110,8 +111,8 @@ fn demands_come_from_the_slope_and_predict_other_machines() {
     let runs: Vec<Observed> = [(1.0, 1_000.0), (2.0, 1_900.0), (4.0, 3_000.0), (8.0, 3_300.0)]
         .map(|(users, x)| Observed {
             uses: vec![
-                Use { name: "server CPU".into(), busy: 0.05 + x * 300e-6, servers: Some(1.0) },
-                Use { name: "client CPU".into(), busy: x * 100e-6, servers: Some(2.0) },
+                Use { name: "server CPU".into(), busy: 0.05 + x * 300e-6, servers: Some(1.0), grows: false },
+                Use { name: "client CPU".into(), busy: x * 100e-6, servers: Some(2.0), grows: false },
             ],
             rates: vec![("database commands".into(), 2.0 * x)],
             ..at(users, x, users / x * 1e6)

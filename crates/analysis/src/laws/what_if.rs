@@ -47,11 +47,8 @@ pub(super) fn what_if(demands: &[Demand], best: f64) -> Vec<WhatIf> {
         all.extend(with(format!("twice the {}", demand.name), &own));
     }
     // A program of one thread, and load threads, do not become more by cores.
-    if let Some(cores) = steady.iter().find(|demand| demand.name == HOST).and_then(|host| host.servers) {
-        let spreads = |demand: &Demand| {
-            !is_disk(demand) && demand.name != "client CPU" && demand.servers == Some(cores)
-        };
-        all.extend(with("four more cores".into(), &|demand| if spreads(demand) { CORES } else { 0.0 }));
+    if steady.iter().any(|demand| demand.name == HOST) {
+        all.extend(with("four more cores".into(), &|demand| if demand.grows { CORES } else { 0.0 }));
     }
     all
 }
@@ -61,8 +58,9 @@ mod tests {
     use super::*;
 
     fn demand(name: &str, demand_s: f64, servers: f64) -> Demand {
-        let servers = Some(servers);
-        Demand { name: name.into(), demand_s, background: 0.0, servers, variation: 0.02, utilisation: None }
+        let grows = name == HOST || name == "server CPU" && servers > 1.0;
+        let (servers, name) = (Some(servers), name.into());
+        Demand { name, demand_s, background: 0.0, servers, grows, variation: 0.02, utilisation: None }
     }
 
     fn found<'a>(all: &'a [WhatIf], change: &str) -> (f64, &'a str) {
@@ -82,6 +80,9 @@ mod tests {
         let all = what_if(&[demand("server CPU", 0.002, 1.0), demand(HOST, 0.003, 4.0)], 400.0);
         assert_eq!(found(&all, "four more cores"), (500.0, "server CPU"));
         assert_eq!(found(&all, "twice the server CPU"), (1_000.0, "server CPU"));
+        // On a host of one core, too.
+        let all = what_if(&[demand("server CPU", 0.002, 1.0), demand(HOST, 0.001, 1.0)], 400.0);
+        assert_eq!(found(&all, "four more cores"), (500.0, "server CPU"));
     }
 
     #[test]

@@ -23,7 +23,8 @@ fn ranks(all: &[f64]) -> Vec<f64> {
     let mut out = vec![0.0; all.len()];
     let mut from = 0;
     while from < order.len() {
-        let same = order[from..].iter().take_while(|at| all[**at] == all[order[from]]).count();
+        let same =
+            order[from..].iter().take_while(|at| all[**at].total_cmp(&all[order[from]]).is_eq()).count();
         let rank = (2 * from + same + 1) as f64 / 2.0;
         order[from..from + same].iter().for_each(|at| out[*at] = rank);
         from += same;

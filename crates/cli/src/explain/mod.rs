@@ -9,7 +9,8 @@ use crate::terminal;
 use clap::Args;
 use dyno_analysis::diagnose::{Finding, diagnose};
 use dyno_analysis::laws::{
-    Check, Group, Observed, Rates, Sweep, checks, factors_of_rates, factors_of_users, observe, rates, sweep,
+    Check, Group, Observed, Rates, Sweep, checks, factors_of_rates, factors_of_users, observe, observe_rate,
+    rates, sweep,
 };
 use dyno_analysis::series::{Stability, stability};
 use dyno_rundir::RunDir;
@@ -133,7 +134,7 @@ fn along(
     factors: for<'a> fn(&[Group<'a>]) -> Vec<&'a str>,
 ) -> Vec<(String, Vec<Observed>)> {
     let observed: Vec<Vec<Observed>> =
-        groups.iter().map(|group| group.runs.iter().filter_map(observe).collect()).collect();
+        groups.iter().map(|group| group.runs.iter().filter_map(observe_rate).collect()).collect();
     let rows: Vec<Group<'_>> =
         groups.iter().zip(&observed).map(|(group, runs)| Group { levels: &group.levels, runs }).collect();
     let factors = factors(&rows);

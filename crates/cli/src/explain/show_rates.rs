@@ -19,7 +19,7 @@ pub(super) fn of_rates(one: &OfRates) -> String {
                 .half_width
                 .map_or("-".to_owned(), |half| format!("{:.1} %", half / level.throughput * 100.0)),
             level.ratio * 100.0,
-            time(level.response_s),
+            level.response_s.map_or("-".to_owned(), time),
             level.model_s.map_or("-".to_owned(), time)
         );
     }
@@ -40,11 +40,11 @@ fn answer(found: &Rates) -> String {
     match (&found.fit, &found.why) {
         (Some(fit), _) => {
             out += &format!(
-                "  response times are those of {} and {} for an operation (M/M/{}, typical error {:.0} %): the capacity is \
+                "  response times are those of {} and {} for an operation ({}, typical error {:.0} %): the capacity is \
                  about {}/s,\n  {:.0} % of it was used\n",
                 if fit.servers == 1 { "one server".to_owned() } else { format!("{} servers", fit.servers) },
                 time(fit.service_s),
-                fit.servers,
+                fit.name(),
                 fit.error * 100.0,
                 rate(fit.capacity),
                 fit.utilisation * 100.0

@@ -76,7 +76,7 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
         }
         None => None,
     };
-    let mut session = Session::new(plan, &opened, control, writer);
+    let mut session = Session::new(plan, &opened, control.clone(), writer);
     if !args.no_monitor {
         monitor::beside(&opened, &jobs, &mut session)?;
     }
@@ -85,7 +85,7 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     let ended = ended.map_err(|error| monitor::failed(&mut session, error.into()))?;
     let mut left = 0;
     for (workload, job) in workloads.iter().zip(&jobs) {
-        left += send_the_rest(workload, &opened, job)?;
+        left += send_the_rest(workload, &opened, job, &control)?;
     }
     let status = if signals::interrupted() { Status::Interrupted } else { Status::Complete };
     let summary = session.finish(&ended, &Pacing::Closed { think_ns: 0 }, status);
@@ -187,10 +187,12 @@ fn rest(workload: &PocWorkload, job: &Job) -> Option<Job> {
     (bulks > 0).then(|| Job {
         workload: Arc::new(rest),
         pacing: Pacing::Closed { think_ns: 0 },
-        end: End { operations: Some(bulks), duration_ns: None },
+        end: End { operations: Some(bulks), duration_ns: Some(DRAIN_NS) },
+        timeout_ns: Some(DRAIN_NS),
         warmup_ns: 0,
         users: bulks as usize,
         warm_users: None,
+        cores: job.cores.iter().copied().take(bulks as usize).collect(),
         pipeline: 1,
         team: None,
         ..job.clone()
@@ -198,16 +200,19 @@ fn rest(workload: &PocWorkload, job: &Job) -> Option<Job> {
 }
 
 /// Sends what the workers had queued when the time was over; returns the number of bulks that failed.
-fn send_the_rest(workload: &PocWorkload, opened: &Opened, job: &Job) -> Result<u64, Failure> {
+fn send_the_rest(
+    workload: &PocWorkload,
+    opened: &Opened,
+    job: &Job,
+    control: &Arc<Control>,
+) -> Result<u64, Failure> {
     let Some(job) = rest(workload, job) else { return Ok(0) };
     let bulks = job.end.operations.unwrap_or(0);
     if signals::interrupted() {
         return Ok(bulks);
     }
     let mut sent = 0;
-    opened
-        .run(job, Arc::new(Control::default()), &mut |second| sent += second.totals.ok())
-        .map_err(Failure::from)?;
+    opened.run(job, control.clone(), &mut |second| sent += second.totals.ok()).map_err(Failure::from)?;
     Ok(bulks - sent.min(bulks))
 }
 

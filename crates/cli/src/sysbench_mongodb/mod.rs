@@ -179,20 +179,23 @@ impl Bench<'_> {
 
     /// What is asked for of load and transactions.
     fn phases(&self, run: Arc<SysbenchRun>) -> Result<Exit, Failure> {
-        let (plan, mut session) = (&self.plan, self.session()?);
+        let plan = &self.plan;
+        if !plan.load && !plan.query {
+            return Ok(Exit::Ok);
+        }
         let end = End { operations: None, duration_ns: Some(plan.run_seconds * SECOND_NS) };
         let job = self.job(run, plan.config.writers, end)?;
+        let mut session = self.session()?;
         if !self.args.no_monitor {
             monitor::beside(&self.opened, std::slice::from_ref(&job), &mut session)?;
         }
         let done = match (plan.load, plan.query) {
-            (false, false) => return Ok(Exit::Ok),
             (true, false) => self.load(&mut session),
             (true, true) => match self.load(&mut session) {
                 Ok(_) if !signals::interrupted() => self.execute(&job, &mut session),
                 ended => ended,
             },
-            (false, true) => self.execute(&job, &mut session),
+            (false, _) => self.execute(&job, &mut session),
         };
         let ended = done.map_err(|failure| monitor::failed(&mut session, failure))?;
         let is_load = ended.phase.name == "load";

@@ -7,9 +7,12 @@ pub mod mongo;
 pub mod mongo_proxy;
 
 use serde_json::Value;
+use std::io::Read;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Says on stderr that a test is skipped; `make test` counts and names these lines.
@@ -120,8 +123,11 @@ impl Server {
 
     /// What redis-cli prints for a command.
     pub fn cli(&self, arguments: &[&str]) -> String {
-        let output =
-            Command::new("redis-cli").args(["-p", &self.port.to_string()]).args(arguments).output().unwrap();
+        let output = Command::new("timeout")
+            .args(["-k", "1", "30", "redis-cli", "-p", &self.port.to_string()])
+            .args(arguments)
+            .output()
+            .unwrap();
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 }
@@ -183,7 +189,7 @@ impl Dyno {
 
     /// Runs to the end.
     pub fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
+        finish(self.start(arguments))
     }
 
     /// Starts without waiting.
@@ -197,6 +203,67 @@ impl Dyno {
         let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         serde_json::from_str(&text).unwrap()
     }
+}
+
+/// No command of a test takes longer.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Waits for a command that was started with [`Dyno::start`]. One that hangs is told with what it has said and where it stands, and
+/// is killed; so is one whose pipes somebody else keeps open.
+pub fn finish(mut child: Child) -> Output {
+    drop(child.stdin.take());
+    let (out, err) = (Reading::of(child.stdout.take()), Reading::of(child.stderr.take()));
+    let begun = Instant::now();
+    let status = loop {
+        let status = child.try_wait().unwrap();
+        if let Some(status) = status.filter(|_| out.has_ended() && err.has_ended()) {
+            break status;
+        }
+        if begun.elapsed() > PATIENCE {
+            let stands = Command::new("ps").args(["-eLo", "pid,ppid,stat,wchan:24,args"]).output();
+            let _ = child.kill();
+            let stands = stands.map_or(String::new(), |told| lossy(&told.stdout));
+            let said = lossy(&out.text()) + "\n" + &lossy(&err.text());
+            panic!("process {} hangs ({status:?})\n{said}\n{stands}", child.id());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    Output { status, stdout: out.text(), stderr: err.text() }
+}
+
+/// What comes through a pipe, read beside.
+struct Reading {
+    text: Arc<Mutex<Vec<u8>>>,
+    ended: Arc<AtomicBool>,
+}
+
+impl Reading {
+    fn of(pipe: Option<impl Read + Send + 'static>) -> Self {
+        let reading = Reading { text: Arc::default(), ended: Arc::new(AtomicBool::new(pipe.is_none())) };
+        let (text, ended) = (reading.text.clone(), reading.ended.clone());
+        if let Some(mut pipe) = pipe {
+            std::thread::spawn(move || {
+                let mut part = [0; 65_536];
+                while let Ok(n @ 1..) = pipe.read(&mut part) {
+                    text.lock().unwrap().extend_from_slice(&part[..n]);
+                }
+                ended.store(true, Ordering::Release);
+            });
+        }
+        reading
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    fn text(&self) -> Vec<u8> {
+        self.text.lock().unwrap().clone()
+    }
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 pub fn stdout(output: &Output) -> String {

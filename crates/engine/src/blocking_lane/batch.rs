@@ -1,7 +1,6 @@
 //! Batches: several inserts executed as one transaction, each an arrival with an outcome of its own.
 
-use super::{Task, Users};
-use crate::claim::Block;
+use super::{Task, Turn, Users};
 use crate::net::monotonic_ns;
 use dyno_types::{Executed, Outcome, Request, StoreSession};
 use std::sync::PoisonError;
@@ -11,15 +10,14 @@ impl Users {
     pub(super) fn fill(
         &self,
         user: usize,
-        block: &mut Block,
-        position: &mut u64,
+        turn: &mut Turn,
         free_ns: u64,
         tasks: &mut Vec<Task>,
         batch: usize,
     ) {
         while tasks.len() < batch {
             let task = match &self.schedule {
-                None => self.next_closed(user, block, position, free_ns),
+                None => self.next_closed(user, turn, free_ns),
                 Some(schedule) => {
                     let due = schedule.lock().unwrap_or_else(PoisonError::into_inner).peek().1;
                     if self.epoch_ns + due > monotonic_ns() {

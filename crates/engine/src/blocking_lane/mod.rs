@@ -9,7 +9,7 @@ mod batch;
 use crate::affinity;
 use crate::arrivals::Schedule;
 use crate::claim::Block;
-use crate::job::Pacing;
+use crate::job::{Job, Pacing};
 use crate::net::monotonic_ns;
 use crate::run::{Finished, Merger, RunError, Second, Told, recorder};
 use crate::wire_lane::Shared;
@@ -90,6 +90,54 @@ pub(crate) fn run(
         let pinned = users.pinned.load(Ordering::Relaxed);
         Ok(Finished { errors, epoch: wall, elapsed_ns, connecting_ns: connected - begun, pinned })
     })
+}
+
+/// What a user of the closed loop has done.
+#[derive(Default)]
+struct Turn {
+    block: Block,
+    /// Operations, where they belong to users, and those that are measured.
+    position: u64,
+    measured: u64,
+    /// Nothing has been done yet.
+    first: bool,
+    /// Not of the warm-up.
+    late: bool,
+}
+
+impl Turn {
+    /// The user's next index; `None` when its share is done. The warm-up uses up none.
+    fn own(&mut self, user: u64, job: &Job, warm: bool) -> Option<u64> {
+        let users = job.users as u64;
+        if !warm {
+            if user + self.measured * users >= job.end.operations.unwrap_or(u64::MAX) {
+                return None;
+            }
+            self.measured += 1;
+        }
+        self.position += 1;
+        Some(user + (self.position - 1) * users)
+    }
+}
+
+/// A user ends, by a panic of its store, too: the last one closes the recorders, or the run would wait for them for ever.
+struct Leaving<'a>(&'a Users);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        let users = self.0;
+        if users.left.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return;
+        }
+        for recorder in &users.recorders {
+            if let Some(recorder) = recorder.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                recorder.finish();
+            }
+        }
+        if let Some(ticker) = users.ticker.get() {
+            ticker.unpark();
+        }
+    }
 }
 
 impl Users {
@@ -186,25 +234,26 @@ impl Users {
     }
 
     fn user(&self, user: usize, mut session: Box<dyn StoreSession>, tell: &Sender<Told>) {
+        let _leaving = Leaving(self);
         if !affinity::pin(self.shared.job.cores[user % self.recorders.len()]) {
             self.pinned.store(false, Ordering::Relaxed);
         }
         sleep_until(self.epoch_ns);
         self.shared.control.begun(monotonic_ns().saturating_sub(self.epoch_ns));
         let mut errors: Vec<(Outcome, String)> = Vec::new();
-        let mut block = Block::default();
-        let mut position = 0;
+        let mut turn = Turn { first: true, ..Turn::default() };
         let job = &self.shared.job;
         let waits = matches!(job.pacing, Pacing::Closed { .. });
-        let begin_ns = self.begin_ns(user);
-        let mut free_ns = begin_ns.saturating_add(if waits { job.workload.begin_ns() } else { 0 });
+        let paced_ns = self.epoch_ns.saturating_add(if waits { job.workload.begin_ns() } else { 0 });
+        turn.late = waits && job.warm_users.is_some_and(|warm| user >= warm);
+        let mut free_ns = if turn.late { paced_ns.max(self.measure_ns) } else { paced_ns };
         let batch = if job.workload.only_inserts() { job.batch } else { 1 };
         let (mut tasks, mut requests, mut parts) = (Vec::new(), Vec::new(), Vec::new());
-        while let Some(task) = self.next_task(user, &mut block, &mut position, free_ns) {
+        while let Some(task) = self.next_task(user, &mut turn, free_ns) {
             free_ns = if batch > 1 {
                 tasks.clear();
                 tasks.push(task);
-                self.fill(user, &mut block, &mut position, free_ns, &mut tasks, batch);
+                self.fill(user, &mut turn, free_ns, &mut tasks, batch);
                 self.operate_batch(user, session.as_mut(), &tasks, &mut requests, &mut errors);
                 monotonic_ns()
             } else {
@@ -224,50 +273,36 @@ impl Users {
         }
         // Told before the recorders close, so that the merging finds it.
         let _ = tell.send(Told::Ended(Ok((errors, begun))));
-        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            for recorder in &self.recorders {
-                if let Some(recorder) = recorder.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                    recorder.finish();
-                }
-            }
-            if let Some(ticker) = self.ticker.get() {
-                ticker.unpark();
-            }
-        }
     }
 
-    /// When a user begins: one that is not of the warm-up, at its end.
-    fn begin_ns(&self, user: usize) -> u64 {
-        let job = &self.shared.job;
-        let late =
-            job.warm_users.is_some_and(|warm| user >= warm) && matches!(job.pacing, Pacing::Closed { .. });
-        if late { self.measure_ns } else { self.epoch_ns }
-    }
-
-    fn next_task(&self, user: usize, block: &mut Block, position: &mut u64, free_ns: u64) -> Option<Task> {
+    fn next_task(&self, user: usize, turn: &mut Turn, free_ns: u64) -> Option<Task> {
         match &self.schedule {
-            None => self.next_closed(user, block, position, free_ns),
+            None => self.next_closed(user, turn, free_ns),
             Some(schedule) => self.next_arrival(user, schedule, free_ns),
         }
     }
 
-    fn next_closed(&self, user: usize, block: &mut Block, position: &mut u64, free_ns: u64) -> Option<Task> {
+    fn next_closed(&self, user: usize, turn: &mut Turn, free_ns: u64) -> Option<Task> {
         let job = &self.shared.job;
         let Pacing::Closed { think_ns } = job.pacing else { return None };
-        let intended_ns = free_ns.saturating_add(if free_ns == self.begin_ns(user) { 0 } else { think_ns });
+        let first = std::mem::take(&mut turn.first);
+        let intended_ns = free_ns.saturating_add(if first { 0 } else { think_ns });
         let intended_ns = intended_ns.min(self.end_ns);
         if !self.sleep_to(intended_ns) || monotonic_ns() >= self.end_ns {
             return None;
         }
+        // Whoever begins with the measured part does not begin before it is counted.
+        while first && turn.late && !self.measuring.load(Ordering::Acquire) && !self.shared.control.stopping()
+        {
+            std::thread::sleep(Duration::from_micros(50));
+        }
         let warm = !self.measuring.load(Ordering::Acquire);
         let index = if job.workload.is_per_user() {
-            let index = user as u64 + *position * job.users as u64;
-            *position += 1;
-            (index < job.end.operations.unwrap_or(u64::MAX)).then_some(index)?
+            turn.own(user as u64, job, warm)?
         } else if warm {
-            block.warm(&self.shared.claims)
+            turn.block.warm(&self.shared.claims)
         } else {
-            block.measured(&self.shared.claims)?
+            turn.block.measured(&self.shared.claims)?
         };
         Some(Task { index, intended_ns, warm, waited: false, rides: false })
     }
@@ -362,7 +397,7 @@ impl Users {
             if !executed.outcome.is_ok() && errors.iter().all(|(o, _)| *o != executed.outcome) {
                 errors.push((executed.outcome, session.last_error().to_owned()));
             }
-            if whole.is_ok() && workload.spoils(&request, executed.outcome) {
+            if !executed.outcome.is_ok() && whole.is_ok() && workload.spoils(&request, executed.outcome) {
                 whole = executed.outcome;
             }
             parts.push((request, executed, done - sent, done.saturating_sub(intended_ns)));

@@ -76,7 +76,8 @@ impl Net for Epoll {
 
     fn established(&mut self, socket: &mut Socket, token: u32) -> io::Result<bool> {
         let done = socket.established()?;
-        let wants = !done && socket.wants_write();
+        // A TCP connection that is still being made shows by being writable.
+        let wants = !done && (socket.is_plain() || socket.wants_write());
         self.watch_write(socket, token, wants)?;
         Ok(done)
     }

@@ -79,6 +79,11 @@ impl Socket {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
+    /// Whether it has no TLS.
+    pub fn is_plain(&self) -> bool {
+        self.tls.is_none()
+    }
+
     /// True once connected, TLS handshake included.
     pub fn established(&mut self) -> io::Result<bool> {
         if let Err(error) = sockopt::socket_error(&self.fd)? {

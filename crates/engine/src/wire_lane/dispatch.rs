@@ -46,12 +46,23 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         for _ in 0..self.idle.len() {
             let Some((lane, since)) = self.idle.pop_front() else { break };
             let Some(index) = self.claim(lane) else {
+                if self.per_user {
+                    continue;
+                }
                 self.idle.push_front((lane, since));
                 return self.all_issued(now);
             };
             let id = self.begin(lane, index, since, now, false);
             self.fill_closed(id, lane, since, now);
             self.send_request(id);
+        }
+        // Known before anybody is free again: an answer that never comes must not keep the end away.
+        let nothing_left = match self.per_user {
+            true => self.shares == 0,
+            false => self.idle.is_empty() && self.measuring && self.block.is_last(&self.shared.claims),
+        };
+        if nothing_left {
+            self.all_issued(now);
         }
     }
 
@@ -66,11 +77,38 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             };
         }
         let job = &shared.job;
-        let user = (0..self.thread).map(|t| job.users_of(t)).sum::<usize>() as u64 + u64::from(lane);
-        let lane = &mut self.lanes[lane as usize];
-        let index = user + lane.position * job.users as u64;
+        let user = self.first_user + u64::from(lane);
+        let (lane, users) = (&mut self.lanes[lane as usize], job.users as u64);
+        if self.measuring {
+            // A user's share of the operations; the warm-up uses up none.
+            let limit = job.end.operations.unwrap_or(u64::MAX);
+            if lane.gone || user + lane.measured * users >= limit {
+                return None;
+            }
+            lane.measured += 1;
+            if user.saturating_add(lane.measured * users) >= limit {
+                self.shares -= 1;
+            }
+        }
+        let index = user + lane.position * users;
         lane.position += 1;
-        (index < job.end.operations.unwrap_or(u64::MAX)).then_some(index)
+        Some(index)
+    }
+
+    /// A user that does nothing any more.
+    fn gone(&mut self, lane: u32) {
+        let limit = self.shared.job.end.operations.unwrap_or(u64::MAX);
+        let (user, users) = (self.user(lane), self.shared.job.users as u64);
+        let lane = &mut self.lanes[lane as usize];
+        if !lane.gone && user.saturating_add(lane.measured * users) < limit {
+            self.shares -= 1;
+        }
+        lane.gone = true;
+    }
+
+    /// The number of a lane's user among all of this job.
+    fn user(&self, lane: u32) -> u64 {
+        self.first_user + u64::from(lane)
     }
 
     /// Arrivals that are due start while there are free places; the rest waits, or is dropped beyond the bounds.
@@ -460,7 +498,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         };
         let resume = if self.hooks.resume { self.shared.job.workload.resume_ns(first, now) } else { now };
         let until = resume.max(now + think_ns.max(user.penalty_ns));
-        if until == now {
+        if resume == u64::MAX {
+            self.gone(lane);
+        } else if until == now {
             self.idle.push_back((lane, now));
         } else {
             self.resting.push(Reverse((until, lane)));

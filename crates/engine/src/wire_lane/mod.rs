@@ -77,6 +77,10 @@ struct Lane {
     penalty_ns: u64,
     /// Operations begun by this user (for workloads whose indexes belong to users).
     position: u64,
+    /// Operations of this user that are measured.
+    measured: u64,
+    /// The user does nothing any more.
+    gone: bool,
 }
 
 /// An operation in flight. What every operation touches comes first, so that it fills few cache lines: with many under way
@@ -162,6 +166,10 @@ pub struct LoadThread<D: Driver, N: Net> {
     end_ns: u64,
     measuring: bool,
     issued_all: bool,
+    /// Number of the first user.
+    first_user: u64,
+    /// Users that have not begun all of their share, where operations belong to users.
+    shares: usize,
     drain_until_ns: u64,
     errors: Vec<(Outcome, String)>,
 }
@@ -212,6 +220,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             end_ns: u64::MAX,
             measuring: false,
             issued_all: false,
+            first_user: (0..thread).map(|t| shared.job.users_of(t)).sum::<usize>() as u64,
+            shares: users,
             drain_until_ns: u64::MAX,
             errors: Vec::new(),
             shared,
@@ -261,6 +271,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             Pacing::Closed { .. } => epoch_ns.saturating_add(job.workload.begin_ns()),
             Pacing::Open { .. } => epoch_ns,
         };
+        if let (Some(operations), true) = (job.end.operations, self.per_user) {
+            self.shares = (self.lanes.len() as u64).min(operations.saturating_sub(self.first_user)) as usize;
+        }
         let late = match job.pacing {
             Pacing::Closed { .. } => job.warm_users_of(self.thread) as u32,
             Pacing::Open { .. } => u32::MAX,

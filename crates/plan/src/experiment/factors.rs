@@ -140,7 +140,12 @@ pub(super) fn replace(all: &mut Node, key: &str, words: &str, node: &Node) -> Re
         Some(_) => node.masked(&node.label()),
         None => mask_secret(key, &node.label()),
     };
-    let one = |wanted: &str| known.iter().find(|node| label(node) == wanted).cloned();
+    // As tables show them, too: `LABEL KEY=VALUE`, where an earlier `--set` has changed the level.
+    let shown = |label: &str, wanted: &str| {
+        let more = wanted.strip_prefix(label).and_then(|rest| rest.strip_prefix(' '));
+        label == wanted || more.is_some_and(|more| more.split(' ').all(|word| word.contains('=')))
+    };
+    let one = |wanted: &str| known.iter().find(|node| shown(&label(node), wanted)).cloned();
     let by_label =
         |wanted: &[Node]| wanted.iter().map(|node| one(&label(node))).collect::<Option<Vec<Node>>>();
     let chosen = one(words)

@@ -4,7 +4,7 @@ use super::plot::Dot;
 use crate::experiment::CellRow;
 use crate::worth;
 use dyno_analysis::interval::mean_interval;
-use dyno_analysis::laws::{Group, Observed, observe};
+use dyno_analysis::laws::{Group, Observed, observe, observe_rate};
 use dyno_record::{Buckets, Scale};
 use dyno_rundir::{EndedRun, ExperimentDir, RunDir, progress};
 use std::collections::BTreeMap;
@@ -15,6 +15,8 @@ pub struct OneRun {
     pub ended: EndedRun,
     /// As operational analysis sees it.
     pub observed: Option<Observed>,
+    /// The same, and of a rate at which nothing succeeded, too.
+    pub at_rate: Option<Observed>,
     /// Successful operations of each second after the warm-up.
     pub seconds: BTreeMap<u64, u64>,
 }
@@ -76,12 +78,13 @@ fn row(
     let mut response = Buckets::new(Scale::Ns64);
     let (mut all, mut per_core) = (Vec::with_capacity(runs.len()), Vec::new());
     for ended in runs {
-        let mut one = OneRun { ended, observed: None, seconds: BTreeMap::new() };
+        let mut one = OneRun { ended, observed: None, at_rate: None, seconds: BTreeMap::new() };
         if complete(&one.ended) {
             match RunDir::open(&dir.path.join(&one.ended.dir)) {
                 Ok(found) => {
                     responses(&found, &mut response);
                     one.observed = observe(&found);
+                    one.at_rate = observe_rate(&found);
                     one.seconds = found.succeeded().unwrap_or_default();
                     let phase = found.summary.as_ref().and_then(|summary| summary.measured());
                     per_core.extend(phase.and_then(worth::per_core));
@@ -166,7 +169,7 @@ impl Gathered<'_> {
         let observed: Vec<Vec<Observed>> = self
             .rows
             .iter()
-            .map(|row| row.runs.iter().filter_map(|run| run.observed.clone()).collect())
+            .map(|row| row.runs.iter().filter_map(|run| run.at_rate.clone()).collect())
             .collect();
         let rows: Vec<Group<'_>> = self
             .rows
@@ -186,7 +189,7 @@ pub fn dots(
     of: impl Fn(&Observed) -> Option<f64>,
 ) -> Vec<Dot> {
     let mut all: Vec<(f64, Vec<f64>)> = Vec::new();
-    let observed = rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.observed.as_ref());
+    let observed = rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.at_rate.as_ref());
     for (place, value) in observed.filter_map(|run| Some((at(run)?, of(run)?))) {
         match all.iter_mut().find(|(known, _)| *known == place) {
             Some((_, values)) => values.push(value),

@@ -4,7 +4,6 @@ use super::gathered::{Gathered, Row, dots};
 use super::plot::{Across, Line, Plot};
 use super::text::{esc, heads, percent, rate, table, us};
 use dyno_analysis::laws::{Observed, Rates, factors_of_rates, rates};
-use dyno_analysis::queueing::open::Open;
 use std::fmt::Write as _;
 
 /// The section, where the rate that is asked for varies.
@@ -13,7 +12,7 @@ pub fn section(all: &Gathered<'_>) -> Option<String> {
     let mut out = String::new();
     for (words, rows) in all.groups(&varying) {
         let observed: Vec<Observed> =
-            rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.observed.clone()).collect();
+            rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.at_rate.clone()).collect();
         let Some(found) = rates(&observed) else { continue };
         if !words.is_empty() {
             let _ = writeln!(out, "<h3>{}</h3>", esc(&words));
@@ -46,7 +45,7 @@ fn levels(found: &Rates) -> String {
                 rate(level.throughput),
                 level.half_width.map_or("one run: none".into(), |half| format!("+-{}", rate(half))),
                 percent(level.ratio),
-                us(level.response_s * 1e6),
+                level.response_s.map_or("-".into(), |found| us(found * 1e6)),
                 level.model_s.map_or("-".into(), |model| us(model * 1e6)),
             ]
         })
@@ -71,9 +70,9 @@ fn words_of(found: &Rates) -> Vec<String> {
     }
     match (&found.fit, &found.why) {
         (Some(fit), _) => lines.push(format!(
-            "Response times are those of M/M/{} with {} for an operation (typical error {}): the capacity is about {}/s, of \
+            "Response times are those of {} with {} for an operation (typical error {}): the capacity is about {}/s, of \
              which {} was used at the greatest rate that is kept.",
-            fit.servers,
+            fit.name(),
             us(fit.service_s * 1e6),
             percent(fit.error),
             rate(fit.capacity),
@@ -105,13 +104,9 @@ fn plots(found: &Rates, rows: &[&Row]) -> String {
     };
     // As far as the model goes: at the capacity times grow without end.
     let lines = found.fit.as_ref().map(|fit| {
-        let of = |rate: f64| Open { rate, service: fit.service_s, servers: fit.servers }.response() * 1e6;
         let to = found.kept.unwrap_or(first).min(fit.capacity * 0.99);
-        Line {
-            name: format!("M/M/{}", fit.servers),
-            style: 2,
-            points: between(to).map(|rate| (rate, of(rate))).collect(),
-        }
+        let points = between(to).filter_map(|rate| Some((rate, fit.response_s(rate)? * 1e6))).collect();
+        Line { name: fit.name(), style: 2, points }
     });
     let response = Plot {
         title: "Response time against the rate".into(),

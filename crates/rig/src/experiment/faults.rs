@@ -227,15 +227,19 @@ impl Hand<'_> {
                 });
                 self.active.push(Active { planned, at: self.done.happened.len() - 1, noted: outcome.noted });
             }
-            Some(why) if outcome.lacking => {
-                let words = format!("{words}: {why}");
-                self.done.events.push((at, "fault_failed", words.clone()));
-                self.done.missed.push(words);
-            }
             Some(why) => {
-                self.fail(format!("{words}: {why}"));
+                let done = !outcome.means.is_empty() || !outcome.noted.is_empty();
+                if outcome.lacking {
+                    let words = format!("{words}: {why}");
+                    self.done.events.push((at, "fault_failed", words.clone()));
+                    self.done.missed.push(words);
+                } else {
+                    self.fail(format!("{words}: {why}"));
+                }
                 // Some of several may have been done.
-                if let Err(why) = self.revert(fault, &outcome.noted) {
+                if (done || !outcome.lacking)
+                    && let Err(why) = self.revert(fault, &outcome.noted)
+                {
                     self.fail(format!("{words}: {why}"));
                 }
             }

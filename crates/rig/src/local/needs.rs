@@ -54,11 +54,18 @@ pub(super) fn version(program: &Path) -> String {
     while matches!(child.try_wait(), Ok(None)) && begun.elapsed() < Duration::from_secs(5) {
         std::thread::sleep(Duration::from_millis(2));
     }
-    // What it has forked holds the pipe open.
+    // What it has forked holds the pipe open; what has gone its own way is not waited for.
     process::end_group(child.id());
-    let mut text = String::new();
-    // Words that are no text are no version.
-    let _ = child.stdout.take().map(|mut pipe| pipe.read_to_string(&mut text));
+    let (tell, told) = std::sync::mpsc::channel();
+    if let Some(mut pipe) = child.stdout.take() {
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            // Words that are no text are no version.
+            let _ = pipe.read_to_string(&mut text);
+            let _ = tell.send(text);
+        });
+    }
+    let text = told.recv_timeout(Duration::from_secs(1)).unwrap_or_default();
     let _ = child.wait();
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("unknown").to_owned()
 }

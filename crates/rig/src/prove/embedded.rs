@@ -414,9 +414,13 @@ impl Run<'_> {
         let mut writer = Writer::start(self.program, &self.job(share.is_some()))?;
         let started = Instant::now();
         let before = self.heard.records();
+        let mut heard = started;
         loop {
             match writer.said.recv_timeout(Duration::from_millis(20)) {
-                Ok((at, line)) => self.heard.take(at, &line)?,
+                Ok((at, line)) => {
+                    heard = Instant::now();
+                    self.heard.take(at, &line)?;
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -427,7 +431,7 @@ impl Run<'_> {
                 last.back_s = Some(started.elapsed().as_secs_f64());
             }
             let acknowledged = self.heard.records() > before;
-            if !acknowledged && started.elapsed() > OPENING {
+            if heard.elapsed() > OPENING && !self.heard.waits {
                 return Err(format!("the writer has written nothing in {} s", OPENING.as_secs()));
             }
             // Each writer has shown that it can write before it is killed.

@@ -91,8 +91,7 @@ fn pacing(spec: &Experiment) -> Result<Pacing, Refused> {
     if let Some(warmup) = &spec.phases.warmup
         && let Some(rate) = &warmup.rate
     {
-        let first = Box::new(read("phases.warmup.rate", rate)?);
-        profile = Profile::After { first, length_ns: warmup.duration.0, then: Box::new(profile) };
+        profile = Profile::after(read("phases.warmup.rate", rate)?, warmup.duration.0, profile);
     }
     let process = match measure.arrivals {
         Arrivals::Poisson => Process::Poisson,

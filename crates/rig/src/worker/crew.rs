@@ -28,6 +28,8 @@ pub(super) const READY: Duration = Duration::from_secs(60);
 const CONNECT: Duration = Duration::from_secs(120);
 /// How long it may take to make collections and indexes and to look for records.
 const PREPARE: Duration = Duration::from_secs(600);
+/// How long a worker may take to end at once.
+const GIVEN_UP: Duration = Duration::from_secs(15);
 /// From the last worker's connecting to the common beginning.
 const AHEAD_NS: u64 = 20_000_000;
 
@@ -323,7 +325,7 @@ impl Crew {
         let waiting = (0..self.members.len()).filter(|at| !active.contains(at));
         waiting.for_each(|at| seconds.ended(at));
         let mut own: Vec<Option<Totals>> = vec![None; self.shown.len()];
-        let (mut said_stop, mut said_abort) = (false, false);
+        let (mut said_stop, mut aborted) = (false, None);
         while open > 0 {
             match held(&self.told).recv_timeout(Duration::from_millis(50)) {
                 Ok((worker, Told::Second(second))) => {
@@ -367,9 +369,15 @@ impl Crew {
                 said_stop = true;
                 self.say_all(&ToWorker::Stop);
             }
-            if control.aborting() && !said_abort {
-                said_abort = true;
+            if control.aborting() && aborted.is_none() {
+                aborted = Some(Instant::now());
                 self.say_all(&ToWorker::Abort);
+            }
+            if aborted.is_some_and(|at| at.elapsed() > GIVEN_UP) {
+                let silent = active.iter().filter(|worker| done[**worker].is_none());
+                held(&self.lost)
+                    .extend(silent.map(|at| format!("{} did not end when told to", self.name(*at))));
+                break;
             }
             seconds.hand_out(on_second);
         }

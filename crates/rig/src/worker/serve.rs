@@ -285,7 +285,7 @@ impl<W: Write + Send> Worker<'_, W> {
         pipe.map_err(|error| Trouble { unreachable: false, words: format!("the pipe failed: {error}") })?;
         let (applied, stopped) = applied?;
         let finished = applied.finished;
-        let rest = if stage == Stage::Measure { place.send_rest(stopped)? } else { (0, 0) };
+        let rest = if stage == Stage::Measure { self.send_rest(place, stopped)? } else { (0, 0) };
         let lapsed = self.shared.lapsed.load(Ordering::Relaxed);
         Ok(Done {
             errors: finished.errors.into_iter().map(|(o, words)| (o.name().to_owned(), words)).collect(),
@@ -301,6 +301,27 @@ impl<W: Write + Send> Worker<'_, W> {
             rest,
             ended_early: lapsed.then(|| "the controller was silent for longer than the lease".into()),
         })
+    }
+
+    /// Sends what was still queued at the end, unless the load was told to stop; how many were sent and were not.
+    fn send_rest(&self, place: &Place, stopped: bool) -> Result<(u64, u64), Trouble> {
+        let Some(job) = place.work.rest() else { return Ok((0, 0)) };
+        let all = job.end.operations.unwrap_or(0);
+        if stopped || all == 0 {
+            return Ok((0, all));
+        }
+        let job = Job { cores: vec![None; place.cores.len().clamp(1, job.users.max(1))], ..job };
+        let mut sent = 0;
+        let control = Arc::new(Control::default());
+        // Whoever ends the load ends this, too.
+        *self.shared.phase() = Some((control.clone(), Arc::new(Gate::default())));
+        if self.shared.closed.load(Ordering::Relaxed) {
+            control.abort();
+        }
+        let done = place.opened.run_jobs(&[job], &control, &mut |second| sent += second.totals.ok());
+        *self.shared.phase() = None;
+        done?;
+        Ok((sent.min(all), all - sent.min(all)))
     }
 }
 
@@ -318,20 +339,6 @@ fn prepare(place: &mut Place) -> Result<Prepared, Trouble> {
 }
 
 impl Place {
-    /// Sends what was still queued at the end, unless the load was told to stop; how many were sent and were not.
-    fn send_rest(&self, stopped: bool) -> Result<(u64, u64), Trouble> {
-        let Some(job) = self.work.rest() else { return Ok((0, 0)) };
-        let all = job.end.operations.unwrap_or(0);
-        if stopped || all == 0 {
-            return Ok((0, all));
-        }
-        let job = Job { cores: vec![None; self.cores.len().clamp(1, job.users.max(1))], ..job };
-        let mut sent = 0;
-        let control = Arc::new(Control::default());
-        self.opened.run_jobs(&[job], &control, &mut |second| sent += second.totals.ok())?;
-        Ok((sent.min(all), all - sent.min(all)))
-    }
-
     /// This worker's part of a job, on its cores, behind the gate.
     fn job(&self, whole: Job, stage: Stage, gate: &Arc<Gate>) -> Result<Job, Refused> {
         let (assignment, spec) = (&self.assignment, &self.assignment.spec);

@@ -199,7 +199,10 @@ impl MongoOptions {
         if unescaped && database.contains('@') {
             return Err(Refused(UNESCAPED.into()));
         }
-        let srv = by_records.then(|| Srv::new(hosts, query)).transpose()?;
+        let srv = match by_records.then(|| Srv::new(hosts, query)) {
+            Some(Err(_)) if unescaped => return Err(Refused(UNESCAPED.into())),
+            read => read.transpose()?,
+        };
         let addresses = if by_records { Vec::new() } else { addresses_of(hosts)? };
         // TLS is the default where the hosts come from DNS.
         let tls = srv.as_ref().filter(|srv| !srv.sets(&["tls", "ssl"])).map(|_| Tls::default());

@@ -122,13 +122,13 @@ impl Workload for TemplateRun {
         Hooks { scripts, settled: false, answered: false, resume: false }
     }
 
-    /// The next step of a transaction, its commit after the last one, or its end where the server has refused a step. Where
-    /// no answer came, the server gives it up by itself.
     fn spoils(&self, request: &Request, outcome: Outcome) -> bool {
         // Of a transaction; an operation by itself has failed if it has found nothing.
         !outcome.is_ok() && (request.script == 0 || outcome != Outcome::NotFound)
     }
 
+    /// The next step of a transaction, its commit after the last one, or its end where the server has refused a step. Where
+    /// no answer came, the server gives it up by itself.
     fn next(&self, done: &Request, outcome: Outcome) -> Option<Request> {
         let (number, step) = self.content.place_of(done).filter(|_| done.script != 0)?;
         let steps = self.content.template().operations[number].steps.len();
