@@ -176,6 +176,8 @@ const BLIND: [&str; 5] = ["INSERT", "DELETE", "CLEANUP", "BULK", "TOPOLOGY"];
 
 /// Fewer disk reads than one for so many operations are none.
 const READS: f64 = 0.001;
+/// Bytes of a page: the least that is read.
+const PAGE: f64 = 4_096.0;
 
 fn cache(e: &Evidence<'_>) -> Option<(Trust, String)> {
     let seen = e.phase.monitor.as_ref()?;
@@ -186,7 +188,10 @@ fn cache(e: &Evidence<'_>) -> Option<(Trust, String)> {
     if !e.further.on_disk || !local || !reads || e.totals.ok() < 1_000 {
         return None;
     }
-    let reads_per_s = host.disk.as_ref().map_or(0.0, |disk| disk.reads_per_s);
+    // Others may read from the disk, too: what the store's own processes have fetched is no less than this many pages.
+    let own = seen.server.as_ref().or(seen.workers.as_ref()).and_then(|one| one.read_bytes_per_s);
+    let pages = own.map_or(f64::INFINITY, |bytes| bytes / PAGE);
+    let reads_per_s = host.disk.as_ref().map_or(0.0, |disk| disk.reads_per_s).min(pages);
     if reads_per_s >= READS * e.phase.throughput {
         return None;
     }

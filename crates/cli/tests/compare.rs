@@ -111,7 +111,7 @@ fn the_first_level_is_the_baseline_whatever_was_run_first() {
     let pairs: Vec<String> =
         found.as_array().unwrap().iter().map(|p| format!("{}, {}", p["first"], p["second"])).collect();
     assert_eq!(pairs, ["\"x rate=1000\", \"x rate=2000\"", "\"x rate=1000\", \"x rate=4000\""]);
-    let explained = dyno.run(&["explain", "x", "--json"]);
+    let explained = dyno.run(&["explain", "x", "--all", "--json"]);
     let explained: Value = serde_json::from_str(&stdout(&explained)).unwrap();
     let dirs: Vec<&str> =
         explained["runs"].as_array().unwrap().iter().map(|run| run["dir"].as_str().unwrap()).collect();
