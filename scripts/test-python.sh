@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The Python package: its tests on runs made on the spot, SciPy and ruptures as oracles of dyno's statistics, and the example
-# notebook, executed. Everything is installed into a temporary environment. DYNO names the command; it is built if it is not set.
+# The Python package: its tests on runs made on the spot, SciPy, ruptures and Apache Otava as oracles of dyno's statistics, and the
+# example notebook, executed. Everything is installed into a temporary environment. DYNO names the command; it is built if it is not set.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 cargo=${CARGO:-cargo}
@@ -21,8 +21,10 @@ trap 'rm -rf "$work"' EXIT
 cp -r "$root/python/dyno-results" "$work/package"
 pip="$work/venv/bin/pip --quiet --disable-pip-version-check install"
 $pip "$work/package[notebook]" scipy >"$work/log" 2>&1 || skip "pip cannot install what it needs ($(tail -n 1 "$work/log"))"
-missing=0
-$pip ruptures >"$work/log" 2>&1 || missing=1
+missing=
+for oracle in ruptures apache-otava; do
+  $pip "$oracle" >"$work/log" 2>&1 || missing="$missing $oracle"
+done
 
 if [ -z "${DYNO:-}" ]; then
   "$cargo" build --release --locked -p dyno-cli || exit 1
@@ -39,7 +41,7 @@ passed=$(grep -cE '\.\.\. ok$' "$work/tests")
 broken=$(grep -cE '\.\.\. (FAIL|ERROR)$' "$work/tests")
 grep -E '\.\.\. skipped' "$work/tests" | sed 's/^\([^ ]*\).*skipped/SKIPPED: \1:/'
 skipped=$(grep -cE '\.\.\. skipped' "$work/tests")
-[ "$missing" = 0 ] || echo "ruptures could not be installed"
+[ -z "$missing" ] || echo "could not be installed:$missing"
 
 echo "== the example notebook"
 if "$work/venv/bin/python" "$root/python/dyno-results/examples/execute.py" "$work" >"$work/log" 2>&1; then

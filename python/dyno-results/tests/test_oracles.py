@@ -1,5 +1,6 @@
-"""SciPy and ruptures as oracles of dyno's statistics, on synthetic runs that `dyno import` makes."""
+"""SciPy, ruptures and Apache Otava as oracles of dyno's statistics, on runs that `dyno import` makes."""
 
+import csv
 import json
 import os
 import random
@@ -20,6 +21,14 @@ try:
     import ruptures
 except ImportError:
     ruptures = None
+
+try:
+    from otava import analysis as otava
+except ImportError:
+    otava = None
+
+# Long runs of a performance lab: throughput of ten seconds each, one volume with burst credits and one array.
+LAB = Path(__file__).resolve().parents[4] / "shared/data/lab-longrun.csv"
 
 
 def dyno(*words, folder):
@@ -98,6 +107,28 @@ class Oracles(unittest.TestCase):
             signal = numpy.array(values)
             breaks = ruptures.Pelt(model="l2", min_size=4, jump=1).fit(signal).predict(pen=3 * 15**2 * numpy.log(len(values)))
             self.assertEqual(steps, [folders[place] for place in breaks[:-1]])
+
+    @unittest.skipUnless(otava, "apache-otava is not installed")
+    @unittest.skipUnless(LAB.is_file(), f"{LAB} is not there")
+    def test_alarms_are_among_otava_s_changes(self):
+        # Otava takes every point for independent and finds what remembers its past, too: dyno's are a part of its changes.
+        for name, changes, alarm in (
+            ("single_burst", [28, 163, 164, 195, 222, 244, 261, 283, 332, 346], 164),
+            ("raid0_xfs", [104], None),
+        ):
+            with LAB.open() as file:
+                rows = [row for row in csv.DictReader(file) if row[name]]
+            # The last interval is a part of one.
+            values = [float(row[name]) for row in rows][:-1]
+            theirs = [int(point.index) for point in otava.compute_change_points(values, 50, 0.001)[0]]
+            self.assertEqual(theirs, changes)
+            lines = ["t_s," + name, *(f"{row['t_s']},{row[name]}" for row in rows[:-1])]
+            (self.folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+            dyno("import", "csv", f"{name}.csv", "--time", "t_s", "--throughput", name, "--out", name, folder=self.folder)
+            found = json.loads(dyno("explain", name, "--json", folder=self.folder))["runs"][0]["stability"]
+            at = None if found["alarm"] is None else found["segments"][found["alarm"]]["range"][0]
+            self.assertEqual(at, alarm)
+            self.assertTrue(at is None or at in theirs)
 
 
 if __name__ == "__main__":

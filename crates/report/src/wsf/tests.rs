@@ -134,6 +134,22 @@ fn the_grammar_of_kpis() {
     assert_eq!(read.kpis, [kpi("plain (s)", 1.5, false), kpi("star (ops/s)", 1_234_570.0, true)]);
 }
 
+/// What awk makes 1.23457e+06 of, and what its reader then takes for 1.23457.
+#[test]
+fn figures_above_a_million_keep_their_digits() {
+    let text = list(&listing(&[1_234_568.3]), false, false, None);
+    assert!(text.contains("*rate (ops/s): 1234568.3\n"), "{text}");
+    assert!(csv(&[listing(&[1_234_568.3])], true, false).contains("1234568.3"));
+    let read = read_kpis("*a: 1234568.3\nb: 1.23457e+06\nc: 1.5E-3\n").kpis;
+    assert_eq!(read.iter().map(|kpi| kpi.value).collect::<Vec<_>>(), [1_234_568.3, 1_234_570.0, 0.0015]);
+    let mut phases =
+        vec![phase("load", "INSERT", 2.0, 10, 1.0), phase("measure", "READ", 3.0, 3_703_705, 1.0)];
+    phases[1].throughput = 1_234_568.3;
+    let clients = [read_log(&client_log(&phases))];
+    let text = kpi_text(&clients, None);
+    assert!(text.contains("123456") && !text.contains("e+06"), "{text}");
+}
+
 fn listing(values: &[f64]) -> Listing {
     let iterations = values
         .iter()

@@ -1,6 +1,7 @@
 //! Tests of the core workload: keys, fields, metrics, scripts and the mix as a whole.
 
 use super::*;
+use crate::distributions::ScrambledZipfian;
 use std::collections::{BTreeMap, HashSet};
 
 fn config(properties: &[(&str, &str)]) -> Result<CoreConfig, BadProperty> {
@@ -274,6 +275,29 @@ fn field_lengths_follow_their_distribution() {
     }
 }
 
+/// The range that YCSB's zipfian draws from: insertcount, what inserts are expected to make, and one more.
+#[test]
+fn the_key_space_is_ycsbs() {
+    let chooser = |properties: &[(&str, &str)]| {
+        let all =
+            [&[("recordcount", "4000000"), ("requestdistribution", "zipfian")][..], properties].concat();
+        Chooser::new(&config(&all).unwrap())
+    };
+    let of = |items: u64| Chooser::Scrambled(ScrambledZipfian::new(0, items));
+    let mix = |read: &'static str, update: &'static str, insert: &'static str| {
+        [("readproportion", read), ("updateproportion", update), ("insertproportion", insert)]
+    };
+    let none = [("insertcount", "0"), ("operationcount", "4000000")];
+    assert_eq!(chooser(&[&none[..], &mix("0.9", "0.1", "0")].concat()), of(1));
+    assert_eq!(chooser(&[&none[..], &mix("0.7", "0", "0.3")].concat()), of(2_400_001));
+    assert_eq!(chooser(&mix("0.5", "0.5", "0")), of(4_000_001));
+    // Whoever draws the key behind the last one draws again.
+    let few = chooser(&[("recordcount", "10"), ("insertcount", "10")]);
+    let choose = |rank: u64| few.choose(&mut Stream::new(7, rank, Purpose::Choice), rank, 9);
+    let keys: HashSet<u64> = (0..2_000).map(choose).collect();
+    assert_eq!(keys, (0..10).collect());
+}
+
 #[test]
 fn bad_combinations_are_refused_with_words() {
     let fault = |properties: &[(&str, &str)]| {
@@ -301,7 +325,10 @@ fn bad_combinations_are_refused_with_words() {
         (&[("minscanlength", "2000")], "at most maxscanlength, which is 1000"),
         (&[("fieldlengthdistribution", "uniform"), ("dataintegrity", "true")], "constant"),
         (&[("dyno.client.id", "2"), ("dyno.client.count", "2")], "0 to 1"),
-        (&[("insertcount", "0")], "insertcount=0: expected a range of at least one key"),
+        (
+            &[("insertcount", "0"), ("requestdistribution", "uniform")],
+            "insertcount=0: expected a range of at least one key",
+        ),
     ];
     for (properties, expected) in cases {
         let text = fault(properties);

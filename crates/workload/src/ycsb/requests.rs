@@ -93,11 +93,11 @@ impl Chooser {
     /// The chooser of a checked config.
     pub fn new(config: &CoreConfig) -> Self {
         let range = Uniform { first: config.insert_start, items: config.insert_count.max(1) };
-        let grown = range.items.saturating_add(config.expected_new_keys());
+        let expected = config.expected_new_keys();
         // YCSB's zipfian range is inclusive, hence the one more; without it all hot keys would differ.
         let zipfian = match config.requests {
-            RequestDistribution::Zipfian { flavour: Flavour::Ycsb, .. } => grown + 1,
-            _ => grown,
+            RequestDistribution::Zipfian { flavour: Flavour::Ycsb, .. } => config.insert_count + expected + 1,
+            _ => range.items.saturating_add(expected),
         };
         Self::over(config.requests, range, zipfian, config.record_count, config.seed)
     }

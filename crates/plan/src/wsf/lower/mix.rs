@@ -188,8 +188,8 @@ impl Draft<'_> {
 
     /// What YCSB makes of insertcount=0: a range that is empty but for its first key and those that inserts will make.
     fn collapse(&mut self, run: &str, inserts: f64) {
-        self.put(&format!("{run}.insertcount"), json!("1"), "INSERT_COUNT");
         if inserts > 0.0 {
+            self.put(&format!("{run}.insertcount"), json!("0"), "INSERT_COUNT");
             let operations = self.from.number("OPERATION_COUNT").unwrap_or(FILE_OPERATIONS);
             self.own(&format!("{run}.operationcount"), json!(operations.to_string()));
             self.note(
@@ -197,6 +197,7 @@ impl Draft<'_> {
             );
             return;
         }
+        self.put(&format!("{run}.insertcount"), json!("1"), "INSERT_COUNT");
         self.own(&format!("{run}.requestdistribution"), json!("uniform"));
         self.note("INSERT_COUNT=0, kept: every operation of the run phase meets the same one key");
     }
