@@ -189,8 +189,8 @@ fn one(
     (figures, to)
 }
 
-/// What intervals without a fault seldom fall below: twice as far below their median as the twentieth part of them reaches. A single
-/// stall before the fault does not make its outage usual. Of fewer than twenty it is the least.
+/// What intervals without a fault seldom fall below: twice as far below their median as the twentieth part of them reaches. A
+/// single stall before the fault does not make its outage usual. Of fewer than twenty it is the least.
 fn scatter(calm: &[Interval]) -> f64 {
     let mut all: Vec<f64> = calm.iter().map(|one| one.ok as f64).collect();
     all.sort_by(f64::total_cmp);

@@ -208,8 +208,8 @@ impl Dyno {
 /// No command of a test takes longer.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Waits for a command that was started with [`Dyno::start`]. One that hangs is told with what it has said and where it stands, and
-/// is killed; so is one whose pipes somebody else keeps open.
+/// Waits for a command that was started with [`Dyno::start`]. One that hangs is told with what it has said and where it
+/// stands, and is killed; so is one whose pipes somebody else keeps open.
 pub fn finish(mut child: Child) -> Output {
     drop(child.stdin.take());
     let (out, err) = (Reading::of(child.stdout.take()), Reading::of(child.stderr.take()));

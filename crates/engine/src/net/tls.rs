@@ -43,12 +43,16 @@ pub fn tls_config(tls: &Tls) -> Result<TlsConfig, Refused> {
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|e| Refused(format!("TLS: {e}")))?;
-    let builder = if tls.insecure {
-        builder.dangerous().with_custom_certificate_verifier(Arc::new(Anyone(provider)))
-    } else if tls.any_name {
-        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots(tls)?), provider);
-        let verifier = verifier.build().map_err(|e| Refused(format!("TLS: {e}")))?;
-        builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyName(verifier)))
+    let builder = if tls.insecure || tls.any_name {
+        let signed = match tls.insecure {
+            true => None,
+            false => {
+                let roots = Arc::new(roots(tls)?);
+                let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider.clone()).build();
+                Some(verifier.map_err(|e| Refused(format!("TLS: {e}")))?)
+            }
+        };
+        builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyName { signed, provider }))
     } else {
         builder.with_root_certificates(roots(tls)?)
     };
@@ -90,9 +94,13 @@ fn roots(tls: &Tls) -> Result<RootCertStore, Refused> {
     Ok(roots)
 }
 
-/// Accepts a certificate of any name that somebody trusted has signed: `tlsAllowInvalidHostnames=true`.
+/// Accepts a certificate of any name: one that somebody trusted has signed (`tlsAllowInvalidHostnames=true`), or any at all
+/// (`insecure=true`). Whoever shows it must hold its key in either case.
 #[derive(Debug)]
-struct AnyName(Arc<WebPkiServerVerifier>);
+struct AnyName {
+    signed: Option<Arc<WebPkiServerVerifier>>,
+    provider: Arc<CryptoProvider>,
+}
 
 impl ServerCertVerifier for AnyName {
     fn verify_server_cert(
@@ -104,8 +112,9 @@ impl ServerCertVerifier for AnyName {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         use rustls::CertificateError::{NotValidForName, NotValidForNameContext};
+        let Some(signed) = &self.signed else { return Ok(ServerCertVerified::assertion()) };
         // The name is looked at last, once the signatures have held.
-        match self.0.verify_server_cert(end, chain, name, ocsp, now) {
+        match signed.verify_server_cert(end, chain, name, ocsp, now) {
             Err(rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })) => {
                 Ok(ServerCertVerified::assertion())
             }
@@ -119,7 +128,7 @@ impl ServerCertVerifier for AnyName {
         cert: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.verify_tls12_signature(message, cert, signed)
+        verify_tls12_signature(message, cert, signed, &self.provider.signature_verification_algorithms)
     }
 
     fn verify_tls13_signature(
@@ -128,49 +137,10 @@ impl ServerCertVerifier for AnyName {
         cert: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.verify_tls13_signature(message, cert, signed)
+        verify_tls13_signature(message, cert, signed, &self.provider.signature_verification_algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
-    }
-}
-
-/// Accepts any certificate: `insecure=true`.
-#[derive(Debug)]
-struct Anyone(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Anyone {
-    fn verify_server_cert(
-        &self,
-        _end: &CertificateDer<'_>,
-        _chain: &[CertificateDer<'_>],
-        _name: &ServerName<'_>,
-        _ocsp: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, cert, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, cert, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }

@@ -10,6 +10,7 @@ mod batch;
 mod connection;
 mod dispatch;
 mod receive;
+mod shares;
 mod timers;
 
 use crate::arrivals::Schedule;

@@ -417,10 +417,7 @@ impl Run<'_> {
         let mut heard = started;
         loop {
             match writer.said.recv_timeout(Duration::from_millis(20)) {
-                Ok((at, line)) => {
-                    heard = Instant::now();
-                    self.heard.take(at, &line)?;
-                }
+                Ok((at, line)) => (heard, ()) = (at, self.heard.take(at, &line)?),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
