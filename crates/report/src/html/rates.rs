@@ -109,15 +109,22 @@ fn plots(found: &Rates, rows: &[&Row]) -> String {
         Line { name: fit.name(), style: 2, points }
     });
     let response = Plot {
-        title: "Response time against the rate".into(),
+        title: "Response time against rates that are kept".into(),
         across: "operations/s asked for".into(),
         axis: Across::Numbers,
-        dots: dots(rows, |run| run.rate, |run| Some(run.due_s? * 1e6)),
+        // Of a rate that is not kept they grow for as long as the run lasts.
+        dots: dots(
+            rows,
+            |run| run.rate.filter(|rate| found.kept >= Some(*rate)),
+            |run| Some(run.due_s? * 1e6),
+        ),
         faint: Vec::new(),
         lines: lines.into_iter().collect(),
         top: 0.0,
         bottom: 0.0,
         show: us,
     };
-    format!("<div class=\"grid2\">\n{}{}</div>\n", throughput.draw(), response.draw())
+    let kept = found.levels.iter().filter(|level| found.kept >= Some(level.rate)).count();
+    let response = if kept > 1 { response.draw() } else { String::new() };
+    format!("<div class=\"grid2\">\n{}{response}</div>\n", throughput.draw())
 }
