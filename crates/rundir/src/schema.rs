@@ -195,7 +195,7 @@ pub struct Client {
     /// System CPU of the process, seconds.
     #[serde(skip_serializing_if = "is_nothing", default)]
     pub system_cpu_s: f64,
-    /// CPU microseconds for one operation.
+    /// CPU microseconds for one operation; 0 where none has ended.
     #[serde(skip_serializing_if = "is_nothing", default)]
     pub cpu_us_per_op: f64,
     /// Share of the time that load threads did not sleep, 0 to 1; `null` for embedded stores, whose users wait inside.

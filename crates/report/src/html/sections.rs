@@ -397,10 +397,12 @@ fn environment(report: &Report<'_>) -> String {
     let mut out = String::from("<div class=\"long\">");
     out.push_str(&table("Host of the load generator", &heads(&["what", "value"]), &two(&rows), 2));
     if let Some(client) = report.summary.measured().map(|phase| &phase.client) {
+        let cpu = client.cpu_us_per_op;
+        let cpu_of_one = if cpu > 0.0 { format!("{cpu:.2} us") } else { "unknown".into() };
         let rows = [
             ("threads".to_owned(), client.threads.to_string()),
             ("CPU".into(), format!("{:.2} s user, {:.2} s system", client.user_cpu_s, client.system_cpu_s)),
-            ("CPU of an operation".into(), format!("{:.2} us", client.cpu_us_per_op)),
+            ("CPU of an operation".into(), cpu_of_one),
             ("load threads busy".into(), client.busy_share.map_or("unknown".into(), percent)),
             ("peak memory".into(), bytes(client.peak_resident_bytes as f64)),
             ("pinned to cores".into(), (if client.pinned { "yes" } else { "no" }).into()),
