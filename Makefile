@@ -20,6 +20,8 @@ lint:
 test:
 	@scripts/need-redis.sh || true
 	@scripts/need-mongo.sh || true
+	@scripts/need-mongod.sh || true
+	@scripts/need-valkey.sh || true
 	@scripts/need-storage.sh || true
 	@scripts/need-ycsb.sh || true
 	@scripts/need-prometheus.sh || true

@@ -65,14 +65,17 @@ JAVA
 mkdir -p "$home" || exit 1
 if [ ! -x "$home/ferretdb-$ferret" ]; then
   if command -v go >/dev/null; then
-    build_ferretdb >"$home/ferretdb.log" 2>&1 || say "FerretDB cannot be built ($home/ferretdb.log)"
+    # Not behind a condition, where `set -e` would mean nothing.
+    build_ferretdb >"$home/ferretdb.log" 2>&1
+    [ $? = 0 ] || say "FerretDB cannot be built ($home/ferretdb.log)"
   else
     say "go is not installed and FerretDB cannot be built"
   fi
 fi
 if [ ! -d "$home/mongo-java-server-$java_server" ]; then
   if command -v mvn >/dev/null && command -v javac >/dev/null; then
-    fetch_java_server >"$home/java-server.log" 2>&1 || say "mongo-java-server cannot be fetched ($home/java-server.log)"
+    fetch_java_server >"$home/java-server.log" 2>&1
+    [ $? = 0 ] || say "mongo-java-server cannot be fetched ($home/java-server.log)"
   else
     say "mvn or javac is not installed and mongo-java-server cannot be fetched"
   fi

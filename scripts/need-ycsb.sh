@@ -34,7 +34,9 @@ mkdir -p "$home" || exit 1
 command -v javac >/dev/null || say "javac is not installed and YCSB's client cannot be used"
 if [ ! -d "$home/client-$ycsb" ]; then
   command -v mvn >/dev/null || say "mvn is not installed and YCSB's client cannot be fetched"
-  fetch >"$home/fetch.log" 2>&1 || say "YCSB's client cannot be fetched ($home/fetch.log)"
+  # Not behind a condition, where `set -e` would mean nothing.
+  fetch >"$home/fetch.log" 2>&1
+  [ $? = 0 ] || say "YCSB's client cannot be fetched ($home/fetch.log)"
 fi
 if [ "$source" -nt "$home/client-$ycsb/RecordStore.class" ]; then
   javac -cp "$home/client-$ycsb/*" -d "$home/client-$ycsb" "$source" >"$home/javac.log" 2>&1 ||

@@ -2,6 +2,7 @@
 # Formatting, clippy with warnings denied, and every test but those of the official MongoDB driver, which doubles the build
 # (test-official.sh); ends with counts and the names of what was skipped.
 set -u
+. scripts/servers.sh
 cargo=${CARGO:-cargo}
 log=$(mktemp "${TMPDIR:-/tmp}/dyno-test.XXXXXX")
 trap 'rm -f "$log"' EXIT

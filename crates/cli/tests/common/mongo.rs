@@ -96,32 +96,24 @@ impl Mongo {
 
     /// `mongod` from PATH.
     pub fn mongod() -> Option<Mongo> {
-        Command::new("mongod").arg("--version").stdout(Stdio::null()).status().ok()?;
-        Mongo::start(|port, folder| {
-            let mut command = Command::new("mongod");
-            command
-                .args(["--bind_ip", "127.0.0.1", "--port", &port.to_string(), "--dbpath"])
-                .arg(folder.path());
-            Some(command)
-        })
+        Mongo::from_path("mongod", &[])
     }
 
     /// A member of the replica set `dyno`, not initiated yet: `mongod` from PATH.
     pub fn member() -> Option<Mongo> {
-        Command::new("mongod").arg("--version").stdout(Stdio::null()).status().ok()?;
+        Mongo::from_path("mongod", &["--replSet", "dyno"])
+    }
+
+    /// `mongod` or `mongos` from PATH with further options; `None` where there is none.
+    pub fn from_path(program: &str, options: &[&str]) -> Option<Mongo> {
+        Command::new(program).arg("--version").stdout(Stdio::null()).status().ok()?;
         Mongo::start(|port, folder| {
-            let mut command = Command::new("mongod");
-            command
-                .args([
-                    "--bind_ip",
-                    "127.0.0.1",
-                    "--port",
-                    &port.to_string(),
-                    "--replSet",
-                    "dyno",
-                    "--dbpath",
-                ])
-                .arg(folder.path());
+            let mut command = Command::new(program);
+            command.args(["--bind_ip", "127.0.0.1", "--port", &port.to_string()]).args(options);
+            if program == "mongod" {
+                // Several share a small host.
+                command.args(["--wiredTigerCacheSizeGB", "0.25", "--dbpath"]).arg(folder.path());
+            }
             Some(command)
         })
     }

@@ -13,6 +13,7 @@ use dyno_types::{Content, Driver, Endpoint, Hello, Request};
 use dyno_wire::mongodb::{Deployment, Facts, MongoDriver, MongoOptions, QUESTIONS};
 use dyno_wire::place::Address;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// A content of nothing: the questions need none.
 pub(crate) struct Nothing;
@@ -37,11 +38,41 @@ impl Content for Nothing {
     fn value(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
 }
 
-/// Asks the seeds; the first that answers tells the deployment, and its primary (or a router) the facts.
+/// Pause between two looks for a primary.
+const ELECTION: Duration = Duration::from_millis(200);
+
+/// Why a deployment cannot be spoken to.
+enum Unready {
+    /// It may be elected any moment.
+    NoPrimary(String),
+    Failed(TargetError),
+}
+
+impl From<TargetError> for Unready {
+    fn from(error: TargetError) -> Self {
+        Unready::Failed(error)
+    }
+}
+
+/// Asks the seeds; the first that answers tells the deployment, and its primary (or a router) the facts. A replica set that elects
+/// its primary is waited for, as long as `serverSelectionTimeoutMS` says.
 pub(crate) fn probe(
     options: &Arc<MongoOptions>,
     tls: Option<&Arc<TlsConfig>>,
 ) -> Result<(Deployment, Facts), TargetError> {
+    let patience = Duration::from_millis(options.selection.patience_ms);
+    let begun = Instant::now();
+    loop {
+        match look(options, tls) {
+            Ok(found) => return Ok(found),
+            Err(Unready::NoPrimary(_)) if begun.elapsed() < patience => std::thread::sleep(ELECTION),
+            Err(Unready::NoPrimary(why)) => return Err(TargetError::Unreachable(why)),
+            Err(Unready::Failed(error)) => return Err(error),
+        }
+    }
+}
+
+fn look(options: &Arc<MongoOptions>, tls: Option<&Arc<TlsConfig>>) -> Result<(Deployment, Facts), Unready> {
     let (seed, facts) = first_that_answers(&options.addresses, |endpoint| {
         Ok((endpoint.clone(), ask(options, tls, endpoint)?.facts))
     })?;
@@ -50,16 +81,15 @@ pub(crate) fn probe(
         if found != Some(wanted) {
             let found = found
                 .map_or("is a single server".to_owned(), |name| format!("belongs to replica set {name:?}"));
-            return Err(TargetError::Unreachable(format!(
-                "{seed} {found}, and replicaSet={wanted} was asked for"
-            )));
+            let why = format!("{seed} {found}, and replicaSet={wanted} was asked for");
+            return Err(TargetError::Unreachable(why).into());
         }
     }
     if options.direct || (facts.hosts.is_empty() && !facts.is_router()) {
         return Ok((Deployment::single(seed), facts));
     }
     if facts.is_router() {
-        return routers(options, tls, seed, facts);
+        return Ok(routers(options, tls, seed, facts)?);
     }
     replica_set(options, tls, facts)
 }
@@ -112,14 +142,14 @@ fn replica_set(
     options: &Arc<MongoOptions>,
     tls: Option<&Arc<TlsConfig>>,
     facts: Facts,
-) -> Result<(Deployment, Facts), TargetError> {
-    let unreachable = |text: String| TargetError::Unreachable(text);
+) -> Result<(Deployment, Facts), Unready> {
+    let unreachable = |text: String| Unready::Failed(TargetError::Unreachable(text));
     let name = facts.get("replica_set").unwrap_or_default().to_owned();
-    let primary = facts.get("primary").ok_or_else(|| {
-        unreachable(format!(
-            "replica set {name:?} has no primary now (directConnection=true speaks to one member)"
-        ))
-    })?;
+    let none = || {
+        let why = "has no primary now (directConnection=true speaks to one member)";
+        Unready::NoPrimary(format!("replica set {name:?} {why}"))
+    };
+    let primary = facts.get("primary").ok_or_else(none)?;
     let all: Result<Vec<Endpoint>, String> = facts.hosts.iter().map(|host| resolve(&address(host))).collect();
     let endpoints = all.map_err(unreachable)?;
     let at = facts.hosts.iter().position(|host| host == primary);
@@ -139,9 +169,12 @@ fn replica_set(
         Ok(answer) => {
             let asked_ms = (answer.asked_ns / 1_000_000) as i64;
             set.learn(at as u16, &answer.facts.hello, Some(asked_ms), options);
-            Ok((set, answer.facts))
+            // One that has just been elected names itself before it takes writes.
+            if set.lacks_primary() { Err(none()) } else { Ok((set, answer.facts)) }
         }
-        Err(Failure::Absent(why) | Failure::Final(why)) => Err(unreachable(format!("{primary}: {why}"))),
+        // The others may not have noticed yet that it is gone.
+        Err(Failure::Absent(why)) => Err(Unready::NoPrimary(format!("{primary}: {why}"))),
+        Err(Failure::Final(why)) => Err(unreachable(format!("{primary}: {why}"))),
     }
 }
 

@@ -95,7 +95,7 @@ impl Deployment {
     }
 
     /// Whether the node that takes writes is not known.
-    pub(super) fn lacks_primary(&self) -> bool {
+    pub fn lacks_primary(&self) -> bool {
         self.is_set() && !self.members.iter().any(|member| member.role == Role::Primary)
     }
 
