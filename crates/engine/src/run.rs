@@ -316,7 +316,8 @@ impl Merger {
         let totals = self.open.entry(key).or_insert_with(|| Totals::new(self.metrics, self.scale));
         totals.add(&interval);
         // An interval has come: the thread counts a later one now.
-        self.at[interval.thread] = Some((key.0 + u64::from(key.1), !key.1));
+        let next = Some((key.0 + u64::from(key.1), !key.1));
+        self.at[interval.thread] = if interval.last { None } else { next };
         let thread = interval.thread;
         interval.reset();
         // A thread that has ended needs no more intervals.

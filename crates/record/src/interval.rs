@@ -69,6 +69,8 @@ pub struct Interval {
     pub busy_ns: u64,
     /// Raw samples, if asked for.
     pub samples: Vec<Sample>,
+    /// The thread's last one: it has ended.
+    pub last: bool,
     scale: Scale,
 }
 
@@ -95,6 +97,7 @@ impl Interval {
             backlog: 0,
             busy_ns: 0,
             samples: Vec::new(),
+            last: false,
             scale,
         }
     }
@@ -150,7 +153,7 @@ impl Interval {
         self.drops.clear();
         self.samples.clear();
         (self.arrivals, self.carried, self.late, self.reconnects, self.redirects) = (0, 0, 0, 0, 0);
-        (self.carried_arrivals, self.backlog, self.busy_ns) = (0, 0, 0);
+        (self.carried_arrivals, self.backlog, self.busy_ns, self.last) = (0, 0, 0, false);
     }
 }
 
@@ -234,7 +237,8 @@ impl Recorder {
     }
 
     /// Hands the last interval over, waiting if it must.
-    pub fn finish(self) {
+    pub fn finish(mut self) {
+        self.now.last = true;
         // The receiver outlives the load threads; if it is gone, nobody wants the counts.
         let _ = self.full.send(self.now);
     }

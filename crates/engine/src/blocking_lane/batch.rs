@@ -17,7 +17,13 @@ impl Users {
     ) {
         while tasks.len() < batch {
             let task = match &self.schedule {
-                None => self.next_closed(user, turn, free_ns),
+                None => {
+                    // Only the leader takes its time to think.
+                    turn.first = true;
+                    let next = self.next_closed(user, turn, free_ns);
+                    turn.first = false;
+                    next
+                }
                 Some(schedule) => {
                     let due = schedule.lock().unwrap_or_else(PoisonError::into_inner).peek().1;
                     if self.epoch_ns + due > monotonic_ns() {

@@ -40,7 +40,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Users that are free start their next operation.
     fn dispatch_closed(&mut self, now: u64) {
         if now >= self.end_ns {
-            return self.all_issued(now);
+            return self.time_is_over(now);
         }
         // Only those that are idle now: one whose operation ends at once waits for the next turn.
         for _ in 0..self.idle.len() {
@@ -50,7 +50,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                     continue;
                 }
                 self.idle.push_front((lane, since));
-                return self.all_issued(now);
+                return self.all_sent(now);
             };
             let id = self.begin(lane, index, since, now, false);
             self.fill_closed(id, lane, since, now);
@@ -62,7 +62,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             false => self.idle.is_empty() && self.measuring && self.block.is_last(&self.shared.claims),
         };
         if nothing_left {
-            self.all_issued(now);
+            self.all_sent(now);
         }
     }
 
@@ -73,8 +73,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         loop {
             let Some((index, due)) = self.schedule.as_ref().map(|s| s.peek()) else { return };
             let intended = self.epoch_ns + due;
-            if index >= self.index_end || intended >= self.end_ns {
-                return self.all_issued(now);
+            if intended >= self.end_ns {
+                return self.time_is_over(now);
+            }
+            if index >= self.index_end {
+                return self.all_sent(now);
             }
             if intended > now {
                 return;
@@ -149,7 +152,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.count_due(self.end_ns.min(now.saturating_add(1)));
             self.abandon_queue(Outcome::Aborted);
         }
-        self.all_issued(now);
+        self.time_is_over(now);
         Ok(())
     }
 
@@ -160,11 +163,6 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.advance();
             self.drop_arrival(index, self.epoch_ns + due, outcome);
         }
-    }
-
-    pub(super) fn all_issued(&mut self, now: u64) {
-        self.issued_all = true;
-        self.drain_until_ns = now.saturating_add(self.shared.job.drain_ns);
     }
 
     /// Begins an operation on a lane; nothing is sent yet.

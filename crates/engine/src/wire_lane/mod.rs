@@ -9,6 +9,7 @@ mod alarm;
 mod batch;
 mod connection;
 mod dispatch;
+mod drain;
 mod receive;
 mod shares;
 mod timers;
@@ -19,6 +20,7 @@ use crate::job::{Control, Job, Pacing};
 use crate::net::{Net, Ready};
 use alarm::Alarm;
 use connection::Connection;
+use drain::Drain;
 use dyno_record::Recorder;
 use dyno_types::{Driver, Outcome, Request};
 use dyno_workload::{Frontier, Hooks};
@@ -171,7 +173,7 @@ pub struct LoadThread<D: Driver, N: Net> {
     first_user: u64,
     /// Users that have not begun all of their share, where operations belong to users.
     shares: usize,
-    drain_until_ns: u64,
+    drain: Drain,
     errors: Vec<(Outcome, String)>,
 }
 
@@ -223,7 +225,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             issued_all: false,
             first_user: (0..thread).map(|t| shared.job.users_of(t)).sum::<usize>() as u64,
             shares: users,
-            drain_until_ns: u64::MAX,
+            drain: Drain::NONE,
             errors: Vec::new(),
             shared,
         }
@@ -330,7 +332,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// When the thread must be awake again at the latest.
     fn wake_ns(&self, now: u64) -> u64 {
-        let mut until = (now + NAP_NS).min(self.next_swap_ns).min(self.drain_until_ns);
+        let mut until = (now + NAP_NS).min(self.next_swap_ns).min(self.drain.until_ns);
         if !self.dirty.is_empty() {
             return now;
         }

@@ -5,6 +5,8 @@ use super::connection::{Connection, State};
 use crate::net::Net;
 use dyno_types::{Driver, Outcome, Request, Verb};
 
+/// Pause between two looks whether a connection is wanted, nanoseconds.
+const LOOK_NS: u64 = 10_000_000;
 /// Pause between two questions for the topology, nanoseconds.
 const TOPOLOGY_NS: u64 = 100_000_000;
 
@@ -39,9 +41,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if !self.issued_all && self.schedule.is_some() && now >= late {
             self.abandon_queue(Outcome::Dropped);
         }
-        if self.issued_all && (now >= self.drain_until_ns || self.shared.control.aborting()) {
-            self.abandon(now);
-        }
+        self.drain_pass(now);
     }
 
     /// Ends the warm-up when it is over. Asked before every dispatch too: an arrival of the measured part must not be
@@ -89,15 +89,17 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     fn reconnect(&mut self, now: u64) {
         self.next_retry_ns = u64::MAX;
-        let waited_for = !self.parked.is_empty();
+        let wanted = !self.issued_all || !self.parked.is_empty() || !self.retries.is_empty();
         let mut waiting = std::mem::take(&mut self.retrying);
         waiting.retain(|&id| match self.connections[id as usize].state {
-            State::Closed { retry_ns } if retry_ns <= now && (!self.issued_all || waited_for) => {
+            State::Closed { retry_ns } if retry_ns <= now && wanted => {
                 self.open(id);
                 false
             }
             State::Closed { retry_ns } => {
-                self.next_retry_ns = self.next_retry_ns.min(retry_ns);
+                // Nobody wants it now; an insert that is tried again may.
+                let look_ns = if wanted { retry_ns } else { retry_ns.max(now + LOOK_NS) };
+                self.next_retry_ns = self.next_retry_ns.min(look_ns);
                 true
             }
             _ => false,
@@ -148,16 +150,5 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         (op.internal, op.begun_ns, op.intended_ns) = (true, now, now);
         self.driver.begin_topology(&mut op.exchange, &request, node, now);
         self.send_command(id, 0, connection, false);
-    }
-
-    /// The drain is over: what is still under way or waiting ends as aborted.
-    fn abandon(&mut self, now: u64) {
-        for id in 0..self.ops.len() as u32 {
-            if self.ops[id as usize].active && !self.ops[id as usize].internal {
-                // A script must not begin its next request.
-                self.ops[id as usize].request.step = u16::MAX;
-                self.finish(id, Outcome::Aborted, now);
-            }
-        }
     }
 }
