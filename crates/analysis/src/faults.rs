@@ -3,6 +3,8 @@
 //! Throughput is judged second by second; where intervals are shorter, by every second that begins with one of them.
 
 use dyno_rundir::faults::FaultFigures;
+use statrs::distribution::{Binomial, DiscreteCDF};
+use std::ops::Range;
 
 /// An interval of the measured phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,6 +52,15 @@ const BACK: f64 = 0.9;
 
 /// ... for so many seconds.
 const HELD: usize = 3;
+
+/// Fewer intervals have no scatter to speak of.
+const SCATTER: usize = 20;
+
+/// A short stall may lie across so many intervals.
+const ACROSS: usize = 2;
+
+/// What chance does less often than this is not taken for chance.
+const CHANCE: f64 = 0.001;
 
 /// The intervals, and the seconds that begin with them.
 struct Course<'a> {
@@ -162,10 +173,12 @@ fn one(
     let most_failed = calm.iter().map(|one| one.failed).max().unwrap_or(0);
     // The last interval may be a part: it can only be told by what failed.
     let whole = limit.min(all.len().saturating_sub(1));
-    let missing = |k: usize| (k < whole && (all[k].ok as f64) < least) || all[k].failed > most_failed;
     // What comes long after it was undone is not of it.
     let late = fault.end_s.map_or(limit, |end| course.at(end) + 1 + HELD * course.each).min(limit);
-    let seen = (begin..late).find(|k| missing(*k));
+    let window = all.get(begin..late.min(whole)).unwrap_or_default();
+    let missing = effect(calm, window, least).map(|k| begin + k);
+    let failing = (begin..late).find(|k| all[*k].failed > most_failed);
+    let seen = missing.into_iter().chain(failing).min();
     figures.detect_s = seen.map(|k| all[k].start_s + course.length_s - fault.begin_s);
     let back = seen.and_then(|k| course.recovered(k, limit, usual * BACK, least));
     figures.recover_s = back.map(|k| (all[k].start_s - fault.begin_s).max(0.0));
@@ -190,14 +203,62 @@ fn one(
 }
 
 /// What intervals without a fault seldom fall below: twice as far below their median as the twentieth part of them reaches. A
-/// single stall before the fault does not make its outage usual. Of fewer than twenty it is the least.
+/// single stall before the fault does not make its outage usual. Of few it is the least.
 fn scatter(calm: &[Interval]) -> f64 {
-    let mut all: Vec<f64> = calm.iter().map(|one| one.ok as f64).collect();
-    all.sort_by(f64::total_cmp);
-    let (Some(least), middle, low) = (all.first(), all[all.len() / 2], all[all.len() / 20]) else {
-        return 0.0;
-    };
+    let [least, low, middle] = quantiles(calm);
     least.max(middle - 2.0 * (middle - low))
+}
+
+/// What a single interval must be below to say something: all before, its scatter twice over, and half of what is usual. One
+/// that has nothing at all always is, unless that was so before.
+fn depth(calm: &[Interval]) -> f64 {
+    let [least, low, middle] = quantiles(calm);
+    let depth = least.min(middle - 4.0 * (middle - low)).min(middle / 2.0);
+    if least > 0.0 { depth.max(1.0) } else { depth }
+}
+
+/// Successes of intervals: the fewest, those that the twentieth part does not reach, and the median.
+fn quantiles(intervals: &[Interval]) -> [f64; 3] {
+    let mut all: Vec<f64> = intervals.iter().map(|one| one.ok as f64).collect();
+    all.sort_by(f64::total_cmp);
+    let at = |k: usize| all.get(k).copied().unwrap_or(0.0);
+    [at(0), at(all.len() / SCATTER), at(all.len() / 2)]
+}
+
+/// The first interval of `window` that is low and no chance. A server that stalls now and then stalls beside a fault, too: only
+/// what is longer or lower than all that the calm part has shown counts, or clearly more frequent.
+fn effect(calm: &[Interval], window: &[Interval], least: f64) -> Option<usize> {
+    let (before, after) = (runs(calm, least), runs(window, least));
+    let longest = before.iter().map(ExactSizeIterator::len).max().unwrap_or(0);
+    let usual = (2 * longest).max(ACROSS);
+    let chance = by_chance((before.len(), calm.len()), (after.len(), window.len()));
+    // A few intervals cannot tell how often.
+    let any = calm.len() < SCATTER || chance < CHANCE;
+    let deep = depth(calm);
+    let lowest = |run: &Range<usize>| window[run.clone()].iter().map(|one| one.ok).min().unwrap_or(0) as f64;
+    let own = |run: &&Range<usize>| any || run.len() > usual || lowest(run) < deep;
+    after.iter().find(own).map(|run| run.start)
+}
+
+/// Runs of intervals that have less than `least`.
+fn runs(part: &[Interval], least: f64) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for (at, _) in part.iter().enumerate().filter(|(_, one)| (one.ok as f64) < least) {
+        match runs.last_mut() {
+            Some(run) if run.end == at => run.end += 1,
+            _ => runs.push(at..at + 1),
+        }
+    }
+    runs
+}
+
+/// How likely it is that so many of the runs of two parts, or more, are in the second: how many each has, and its length.
+fn by_chance(calm: (usize, usize), window: (usize, usize)) -> f64 {
+    let share = window.1 as f64 / (calm.1 + window.1).max(1) as f64;
+    match Binomial::new(share, (calm.0 + window.0) as u64) {
+        Ok(all) if window.0 > 0 => all.sf(window.0 as u64 - 1),
+        _ => 1.0,
+    }
 }
 
 fn until_or(back: Option<usize>, undone: usize, limit: usize) -> usize {

@@ -84,6 +84,59 @@ fn short_intervals_see_it_sooner() {
     assert!((one.lost.unwrap() - 500.0).abs() < 101.0, "{one:?}");
 }
 
+/// Sixteen seconds in intervals of 10 ms.
+fn hundredths(ok: impl Fn(usize) -> u64) -> Vec<Interval> {
+    (0..1600).map(|k| Interval { start_s: k as f64 / 100.0, ok: ok(k), failed: 0 }).collect()
+}
+
+/// A fault from the tenth second to the eleventh.
+fn hundredths_with_fault(ok: impl Fn(usize) -> u64) -> FaultFigures {
+    assess(&hundredths(ok), 0.01, &[fault(10.0, Some(11.0))]).figures.remove(0)
+}
+
+/// One interval in a hundred has nothing: the server syncs.
+fn stalling(k: usize) -> u64 {
+    if k % 100 == 37 { 0 } else { 10 }
+}
+
+#[test]
+fn stalls_as_before_are_no_effect() {
+    let one = hundredths_with_fault(stalling);
+    assert_eq!((one.detect_s, one.recover_s, one.lost), (None, None, Some(0.0)), "{one:?}");
+    assert!(one.note.as_ref().unwrap().contains("nothing was missing"));
+    // One that lies across two intervals is none either.
+    let one = hundredths_with_fault(|k| if k == 1038 { 0 } else { stalling(k) });
+    assert_eq!(one.detect_s, None, "{one:?}");
+}
+
+#[test]
+fn an_interval_below_the_scatter_is_no_effect() {
+    let scattered = |k: usize| 9 + k as u64 % 3;
+    for before in [None, Some(500)] {
+        let one = hundredths_with_fault(|k| if k == 1050 || before == Some(k) { 7 } else { scattered(k) });
+        assert_eq!((one.detect_s, one.lost), (None, Some(0.0)), "{before:?}: {one:?}");
+    }
+    // Nothing at all is one, where that has not been before.
+    let one = hundredths_with_fault(|k| if k == 1050 { 0 } else { scattered(k) });
+    assert!((one.detect_s.unwrap() - 0.51).abs() < 1e-6, "{one:?}");
+}
+
+#[test]
+fn longer_and_more_frequent_stalls_are_an_effect() {
+    let out = hundredths_with_fault(|k| if (1000..1010).contains(&k) { 0 } else { stalling(k) });
+    assert!((out.detect_s.unwrap() - 0.01).abs() < 1e-6, "{out:?}");
+    assert!((out.recover_s.unwrap() - 0.1).abs() < 1e-6, "{out:?}");
+    let slower = hundredths_with_fault(|k| if (1010..1100).contains(&k) { 7 } else { stalling(k) });
+    assert!((slower.detect_s.unwrap() - 0.11).abs() < 1e-6, "{slower:?}");
+    let often =
+        hundredths_with_fault(
+            |k| {
+                if (1000..1100).contains(&k) && k.is_multiple_of(4) { 0 } else { stalling(k) }
+            },
+        );
+    assert!((often.detect_s.unwrap() - 0.01).abs() < 1e-6, "{often:?}");
+}
+
 #[test]
 fn what_is_caught_up_is_no_recovery() {
     let mut all: Vec<Interval> =

@@ -35,6 +35,8 @@ pub struct Evidence<'a> {
 pub struct Further {
     /// Successful operations of each whole second of the measured phase.
     pub series: Vec<f64>,
+    /// Whether the load ends by the number of its operations: users end one after the other then.
+    pub counted: bool,
     /// Distinct keys in a sample of the operations, and the number of records.
     pub keys: Option<(u64, u64)>,
     /// By how much the wall clock and the steady clock disagree about the length of the run, seconds.
@@ -298,7 +300,9 @@ fn littles_law(e: &Evidence<'_>) -> Option<(Trust, String)> {
         &e.phase.metrics.iter().map(|m| m.name.as_str()).collect::<Vec<_>>(),
     )?;
     let error = (found - users).abs() / users;
-    (error > 0.02).then(|| {
+    // Users who have done their share are at work no more: up to a second's worth of them may be missing.
+    let ending = if e.further.counted && found < users { 1.0 / e.phase.seconds } else { 0.0 };
+    (error > 0.02 + ending).then(|| {
         (
             Trust::Suspect,
             format!(

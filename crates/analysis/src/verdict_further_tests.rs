@@ -59,6 +59,42 @@ fn a_good_run_has_no_reason() {
 }
 
 #[test]
+fn users_who_have_done_their_share_are_not_missed() {
+    // Ten thousand operations of 1 ms are ten seconds of one user.
+    let law_fails = |counted: bool, users: usize, seconds: f64| {
+        let mut interval = Interval::new(1, Scale::Ns64);
+        for _ in 0..10_000 {
+            interval.arrivals += 1;
+            interval.ended[Outcome::Ok as usize] += 1;
+            interval.record(0, Outcome::Ok, 1_000_000, 1_000_000);
+        }
+        let mut totals = Totals::new(1, Scale::Ns64);
+        totals.add(&interval);
+        let client = Client { users, pipeline: 1, batch: 1, pinned: true, ..Client::default() };
+        let facts = PhaseFacts { name: "measure".into(), seconds, client, ..PhaseFacts::default() };
+        let phase = phase(facts, &["READ".to_owned()], &totals);
+        let evidence = Evidence {
+            phase: &phase,
+            totals: &totals,
+            think_ns: Some(0),
+            wire: true,
+            clock_ns: 20,
+            interrupted: false,
+            partial: false,
+            lost: Vec::new(),
+            further: Further { counted, ..Further::default() },
+        };
+        verdict(&evidence).reasons.iter().any(|reason| reason.check == "littles_law")
+    };
+    // One of the two ended half a second before the other.
+    assert!(law_fails(false, 2, 5.25));
+    assert!(!law_fails(true, 2, 5.25));
+    // More than a second is missing; and there cannot be too much.
+    assert!(law_fails(true, 2, 7.0));
+    assert!(law_fails(true, 1, 6.0));
+}
+
+#[test]
 fn each_seeded_fault_has_its_own_reason() {
     let mut fallen = steady(60);
     fallen[30..].iter_mut().for_each(|one| *one *= 0.6);

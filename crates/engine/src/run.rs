@@ -335,3 +335,36 @@ impl Merger {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_has_ended_holds_back_no_second() {
+        let scale = dyno_record::Scale::Ns64;
+        let at = vec![Some((0, false)); 2];
+        let mut merger = Merger { metrics: 1, scale, empties: Vec::new(), open: BTreeMap::new(), at };
+        // Whoever has ended wants no interval back: two receivers that live as long as the test.
+        let mut emptied = Vec::new();
+        for _ in 0..2 {
+            let (empty, receiver) = channel();
+            merger.empties.push(empty);
+            emptied.push(receiver);
+        }
+        let mut counted = |thread: usize, number: u64, last: bool| {
+            let mut interval = Interval::new(1, scale);
+            (interval.thread, interval.number, interval.last) = (thread, number, last);
+            merger.take(Box::new(interval));
+            let mut seconds = Vec::new();
+            merger.hand_out(&mut |second| seconds.push(second.number));
+            seconds
+        };
+        assert!(counted(0, 0, false).is_empty());
+        assert_eq!(counted(1, 0, false), [0]);
+        assert!(counted(1, 1, false).is_empty());
+        assert_eq!(counted(0, 1, true), [1]);
+        assert_eq!(counted(1, 2, false), [2]);
+        assert_eq!(counted(1, 3, true), [3]);
+    }
+}

@@ -308,7 +308,7 @@ impl<'a> Session<'a> {
             mix: metrics.iter().cloned().zip(job.workload.asked()).collect(),
             clock_skew_s: if self.apparatus.nature().virtual_time { 0.0 } else { skew_s(clocks) },
             on_disk: self.apparatus.nature().on_disk,
-            data: None,
+            counted: job.end.operations.is_some(),
             watched: self.watch.is_some(),
             silent: self.watch.as_ref().map(Watch::silent).unwrap_or_default(),
             changed: Vec::new(),

@@ -171,10 +171,31 @@ fn users_that_are_gone_keep_nobody_waiting() {
 fn a_thread_without_users_ends() {
     for operations in [1, 10, 1_000] {
         let end = End { operations: Some(operations), duration_ns: None };
-        let (totals, _) =
+        let (totals, elapsed_s) =
             simulate(job(Pacing::Closed { think_ns: 0 }, 2, 4, end), server(1_000_000, None)).unwrap();
         assert_eq!(totals.ok(), operations);
+        // Two users share what takes a millisecond each.
+        let expected_s = operations.div_ceil(2) as f64 * 1e-3;
+        assert!((expected_s - 1e-4..expected_s + 0.2).contains(&elapsed_s), "{operations}: {elapsed_s} s");
     }
+}
+
+#[test]
+fn a_load_that_ends_by_its_count_loses_no_late_answer() {
+    let end = |operations| End { operations: Some(operations), duration_ns: None };
+    let ended = |timeout_s: Option<u64>, service_s: u64, capacity: Option<u32>| {
+        let mut job = job(Pacing::Closed { think_ns: 0 }, 4, 1, end(8));
+        (job.drain_ns, job.timeout_ns) = (10 * SECOND_NS, timeout_s.map(|s| s * SECOND_NS));
+        let (totals, _) = simulate(job, server(service_s * SECOND_NS, capacity)).unwrap();
+        assert_eq!(totals.ended_total(), 8);
+        totals.ok()
+    };
+    // As long as their time-out allows, longer than the drain of a load that ends by time.
+    assert_eq!(ended(Some(60), 25, None), 8);
+    // Without a time-out as long as answers go on coming.
+    assert_eq!(ended(None, 100, Some(1)), 8);
+    // But not for ever: the last four are never answered in time.
+    assert_eq!(ended(None, 1_000, None), 4);
 }
 
 #[test]

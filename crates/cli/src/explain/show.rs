@@ -25,6 +25,11 @@ pub(super) fn time(seconds: f64) -> String {
     Latency((seconds * 1e9).round() as u64).to_string()
 }
 
+/// Half an interval as a share of its middle; of nothing there is none.
+pub(super) fn half(half: Option<f64>, middle: f64) -> String {
+    half.filter(|_| middle > 0.0).map_or("-".to_owned(), |half| format!("{:.1} %", half / middle * 100.0))
+}
+
 fn of_run(run: &OfRun) -> String {
     let mut out = format!("{}\n{}\n", run.title, run.dir);
     out += &headline(run);
@@ -261,9 +266,7 @@ fn levels(sweep: &Sweep) -> String {
             level.users,
             level.runs,
             rate(level.throughput),
-            level
-                .half_width
-                .map_or("-".to_owned(), |half| format!("{:.1} %", half / level.throughput * 100.0)),
+            half(level.half_width, level.throughput),
             time(level.response_s),
             little,
             rate(level.bound),

@@ -1,7 +1,7 @@
 //! A sweep over rates as text: what is kept, and where the capacity is.
 
 use super::OfRates;
-use super::show::{rate, time};
+use super::show::{half, rate, time};
 use dyno_analysis::laws::Rates;
 
 pub(super) fn of_rates(one: &OfRates) -> String {
@@ -15,9 +15,7 @@ pub(super) fn of_rates(one: &OfRates) -> String {
             rate(level.rate),
             level.runs,
             rate(level.throughput),
-            level
-                .half_width
-                .map_or("-".to_owned(), |half| format!("{:.1} %", half / level.throughput * 100.0)),
+            half(level.half_width, level.throughput),
             level.ratio * 100.0,
             level.response_s.map_or("-".to_owned(), time),
             level.model_s.map_or("-".to_owned(), time)
@@ -54,4 +52,27 @@ fn answer(found: &Rates) -> String {
         (None, None) => {}
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_analysis::laws::RateLevel;
+
+    #[test]
+    fn a_rate_at_which_nothing_is_done_has_no_interval() {
+        let level = |throughput: f64, half_width: Option<f64>| RateLevel {
+            rate: 100.0,
+            runs: 2,
+            throughput,
+            half_width,
+            ratio: throughput / 100.0,
+            response_s: None,
+            model_s: None,
+        };
+        let levels = vec![level(0.0, Some(0.0)), level(50.0, Some(5.0)), level(50.0, None)];
+        let rates = Rates { levels, kept: None, missed: None, fit: None, why: None };
+        let out = of_rates(&OfRates { what: String::new(), rates });
+        assert!(!out.contains("NaN") && out.contains("10.0 %"), "{out}");
+    }
 }

@@ -4,11 +4,11 @@ use super::args::PocArgs;
 use super::{part_of_rate, setup};
 use crate::exit::Failure;
 use clap::{Args, Command, FromArgMatches};
-use dyno_engine::{Job, dealt, share};
+use dyno_engine::Job;
 use dyno_plan::experiment::{Experiment, When};
 use dyno_plan::values::Span;
 use dyno_rig::Opened;
-use dyno_rig::work::{Prepared, Work, measured_job};
+use dyno_rig::work::{Prepared, Work, measured_job, part_of_users};
 use dyno_types::{Content, Refused};
 use dyno_workload::Workload;
 use dyno_workload::pocdriver::{PocConfig, PocWorkload};
@@ -132,13 +132,7 @@ impl Work for PocWork {
         };
         let next = self.next.get(first as usize..(first + mine) as usize).unwrap_or_default();
         let workload = self.workload(&config, next)?;
-        let part = Job {
-            workload: workload.clone(),
-            users: mine as usize,
-            warm_users: job.warm_users.map(|warm| dealt(warm, number as usize, of as usize)),
-            cores: share(&job.cores, number as usize, of as usize),
-            ..job.clone()
-        };
+        let part = part_of_users(job, workload.clone(), number as usize, of as usize);
         self.keep(workload, &part);
         Ok(part)
     }

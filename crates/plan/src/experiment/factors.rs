@@ -140,12 +140,16 @@ pub(super) fn replace(all: &mut Node, key: &str, words: &str, node: &Node) -> Re
         Some(_) => node.masked(&node.label()),
         None => mask_secret(key, &node.label()),
     };
-    // As tables show them, too: `LABEL KEY=VALUE`, where an earlier `--set` has changed the level.
+    // As tables show them, too: `LABEL KEY=VALUE`, where an earlier `--set` has changed the level. Labels of levels that set
+    // keys together may look like that by themselves: the longest that fits is meant, the very label before all.
     let shown = |label: &str, wanted: &str| {
         let more = wanted.strip_prefix(label).and_then(|rest| rest.strip_prefix(' '));
         label == wanted || more.is_some_and(|more| more.split(' ').all(|word| word.contains('=')))
     };
-    let one = |wanted: &str| known.iter().find(|node| shown(&label(node), wanted)).cloned();
+    let one = |wanted: &str| {
+        let fitting = known.iter().filter(|node| shown(&label(node), wanted));
+        fitting.max_by_key(|node| label(node).len()).cloned()
+    };
     let by_label =
         |wanted: &[Node]| wanted.iter().map(|node| one(&label(node))).collect::<Option<Vec<Node>>>();
     let chosen = one(words)

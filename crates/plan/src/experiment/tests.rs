@@ -87,6 +87,21 @@ fn options_have_the_last_word_over_factors() {
 }
 
 #[test]
+fn a_level_is_asked_for_by_its_longest_label() {
+    let text = "factors: {size: [{users: 4}, {users: 4, rate: 1000}, {users: 8}]}\n";
+    for (wanted, rate) in [
+        ("users=4", None),
+        ("users=4 rate=1000", Some("1000")),
+        ("users=4 duration=5s", None),
+        ("users=4 rate=1000 duration=5s", Some("1000")),
+    ] {
+        let plan = plan(text, "x.yaml", &[format!("size={wanted}")]).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(plan.cells.len(), 1, "{wanted}");
+        assert_eq!(plan.cells[0].spec.phases.measure.rate.as_deref(), rate, "{wanted}");
+    }
+}
+
+#[test]
 fn ranges_go_up_and_down() {
     let users = |range: &str| {
         let text = format!("factors: {{users: {range}}}\n");

@@ -254,6 +254,33 @@ fn the_keys_of_the_run_phase() {
 }
 
 #[test]
+fn a_run_phase_without_keys_can_be_run_with_every_distribution() {
+    let means = Means { faithful: true, ..Means::default() };
+    for (distribution, count) in [
+        ("zipfian", "0"),
+        ("uniform", "1"),
+        ("latest", "1"),
+        ("hotspot", "1"),
+        ("exponential", "1"),
+        ("sequential", "1"),
+    ] {
+        let requests = format!("REQUEST_DISTRIBUTION={distribution}");
+        let words = ["READ_PROPORTION=0.80", "INSERT_PROPORTION=0.10", requests.as_str()];
+        let sets: Vec<SetOption> = words.iter().map(|text| SetOption::parse(text).unwrap()).collect();
+        let asked = Asked { sets: &sets, ..asked("gated", Reading::V25, NOTHING) };
+        let kept = lower(&resolve(&asked, 0).unwrap(), &means).unwrap();
+        let ycsb = experiment(&kept).workload.ycsb.unwrap();
+        assert_eq!(ycsb.run_properties["insertcount"], count, "{distribution}");
+        let records = ycsb.records.unwrap().0.to_string();
+        let read = dyno_workload::ycsb::CoreConfig::from_lookup(&mut |key: &str| match key {
+            "recordcount" => Some(records.clone()),
+            _ => ycsb.run_properties.get(key).or_else(|| ycsb.properties.get(key)).cloned(),
+        });
+        assert!(read.is_ok(), "{distribution}: {read:?}");
+    }
+}
+
+#[test]
 fn placement_and_mongod() {
     let lower_with = |reading, sets: &[&str]| {
         let sets: Vec<SetOption> = sets.iter().map(|text| SetOption::parse(text).unwrap()).collect();

@@ -6,7 +6,7 @@
 
 use super::clock::Clock;
 use super::one::OneRun;
-use super::victims::{Noted, Outcome, Victims};
+use super::victims::{Noted, Outcome, Trace, Victims};
 use crate::local::{Harm, Harmed, Machine, WorkerHarm, harm_worker, undo};
 use crate::proxy::{Proxy, Treatment};
 use crate::remote::Far;
@@ -228,7 +228,6 @@ impl Hand<'_> {
                 self.active.push(Active { planned, at: self.done.happened.len() - 1, noted: outcome.noted });
             }
             Some(why) => {
-                let done = !outcome.means.is_empty() || !outcome.noted.is_empty();
                 if outcome.lacking {
                     let words = format!("{words}: {why}");
                     self.done.events.push((at, "fault_failed", words.clone()));
@@ -236,10 +235,8 @@ impl Hand<'_> {
                 } else {
                     self.fail(format!("{words}: {why}"));
                 }
-                // Some of several may have been done.
-                if (done || !outcome.lacking)
-                    && let Err(why) = self.revert(fault, &outcome.noted)
-                {
+                // Some of several may have been done: they are undone, and nothing else is touched.
+                if let Err(why) = self.revert(fault, &outcome.noted) {
                     self.fail(format!("{words}: {why}"));
                 }
             }
@@ -286,7 +283,7 @@ impl Hand<'_> {
                 Ok(means) => harmed.means = means,
                 Err(why) => harmed.failed = Some(why),
             }
-            let noted = harmed.noted.iter().map(|id| (0, *id)).collect();
+            let noted = vec![Trace { noted: harmed.noted, ..Trace::default() }];
             return Outcome { means: harmed.means, noted, failed: harmed.failed, lacking: false };
         }
         if let Some(harm) = Harm::of(fault) {
@@ -341,7 +338,7 @@ impl Hand<'_> {
     fn revert(&mut self, fault: &Fault, noted: &Noted) -> Result<Option<String>, String> {
         if let On::Worker(number) = fault.on {
             let host = self.reach.workers.get(number as usize - 1).and_then(|(_, host)| host.clone());
-            for (_, id) in noted {
+            for id in noted.iter().flat_map(|trace| &trace.noted) {
                 match &host {
                     None => self.journal.undo(*id).map_err(|e| e.to_string())?,
                     Some(host) => self.agent(host)?.heal_worker(*id).map_err(|e| e.to_string())?,
@@ -349,9 +346,8 @@ impl Hand<'_> {
             }
             return Ok(None);
         }
-        let which = self.of(fault.on);
         match Harm::of(fault) {
-            Some(harm) => self.reach.servers.heal(&which, &harm, noted),
+            Some(harm) => self.reach.servers.heal(&harm, noted),
             None => {
                 self.treat(fault, false);
                 Ok(None)

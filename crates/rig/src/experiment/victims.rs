@@ -4,8 +4,27 @@ use crate::local::{Harm, Harmed, Server};
 use crate::remote::{Far, FarServer};
 use std::ops::Range;
 
-/// What undoes a fault: on which host (0: this one, or the first), and what its journal has it by.
-pub(super) type Noted = Vec<(usize, u64)>;
+/// What a fault has left to be undone on a host.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Trace {
+    /// Which host; 0: this one, or the first.
+    pub host: usize,
+    /// The host's own processes that it was done to, from 0.
+    pub processes: Vec<usize>,
+    /// What the host's journal has it by.
+    pub noted: Vec<u64>,
+}
+
+/// What undoes a fault, host by host.
+pub(super) type Noted = Vec<Trace>;
+
+impl Trace {
+    /// Of what came of a harm; none where nothing did.
+    fn of(host: usize, harmed: &Harmed) -> Option<Trace> {
+        let (processes, noted) = (harmed.processes.clone(), harmed.noted.clone());
+        (!processes.is_empty() || !noted.is_empty()).then_some(Trace { host, processes, noted })
+    }
+}
 
 /// Servers.
 pub(super) enum Victims<'a> {
@@ -57,12 +76,18 @@ impl Victims<'_> {
         for (host, own) in parts(&self.each(), which) {
             let (words, harmed) = match self {
                 Victims::Nobody => continue,
-                Victims::Near(server) => (String::new(), Ok(server.harm(own, harm))),
-                Victims::Far(all) => (format!(" on {}", all[host].far().name()), all[host].harm(own, harm)),
+                Victims::Near(server) => (String::new(), Ok(server.harm(own.clone(), harm))),
+                Victims::Far(all) => {
+                    (format!(" on {}", all[host].far().name()), all[host].harm(own.clone(), harm))
+                }
             };
-            let harmed =
-                harmed.unwrap_or_else(|lost| Harmed { failed: Some(lost.to_string()), ..Harmed::default() });
-            outcome.noted.extend(harmed.noted.iter().map(|id| (host, *id)));
+            let harmed = harmed.unwrap_or_else(|lost| Harmed {
+                failed: Some(lost.to_string()),
+                // Nobody knows to which.
+                processes: own.collect(),
+                ..Harmed::default()
+            });
+            outcome.noted.extend(Trace::of(host, &harmed));
             if let Some(why) = harmed.failed {
                 (outcome.failed, outcome.lacking) = (Some(why + &words), harmed.lacking);
                 return outcome;
@@ -79,19 +104,13 @@ impl Victims<'_> {
     }
 
     /// Undoes it; what there is to say of it then.
-    pub fn heal(
-        &mut self,
-        which: &Range<usize>,
-        harm: &Harm,
-        noted: &Noted,
-    ) -> Result<Option<String>, String> {
+    pub fn heal(&mut self, harm: &Harm, noted: &Noted) -> Result<Option<String>, String> {
         let (mut words, mut failures) = (Vec::new(), Vec::new());
-        for (host, own) in parts(&self.each(), which) {
-            let noted: Vec<u64> = noted.iter().filter(|(on, _)| *on == host).map(|(_, id)| *id).collect();
+        for Trace { host, processes, noted } in noted {
             let healed = match self {
                 Victims::Nobody => Ok(None),
-                Victims::Near(server) => server.heal(own, harm, &noted).map_err(|e| e.to_string()),
-                Victims::Far(all) => all[host].heal(own, harm, &noted).map_err(|e| e.to_string()),
+                Victims::Near(server) => server.heal(processes, harm, noted).map_err(|e| e.to_string()),
+                Victims::Far(all) => all[*host].heal(processes, harm, noted).map_err(|e| e.to_string()),
             };
             match healed {
                 Ok(said) => words.extend(said),
@@ -129,5 +148,17 @@ mod tests {
         assert_eq!(parts(&[2, 3], &(1..2)), [(0, 1..2)]);
         assert_eq!(parts(&[2, 3], &(5..6)), []);
         assert_eq!(parts(&[], &(0..1)), []);
+    }
+
+    #[test]
+    fn what_was_spared_leaves_no_trace() {
+        let lacking =
+            Harmed { failed: Some("it is in no control group".into()), lacking: true, ..Harmed::default() };
+        assert_eq!(Trace::of(1, &lacking), None);
+        // The first of two was squeezed before the second could not be.
+        let half = Harmed { processes: vec![0], ..lacking };
+        assert_eq!(Trace::of(1, &half), Some(Trace { host: 1, processes: vec![0], noted: Vec::new() }));
+        let noted = Harmed { noted: vec![7], ..Harmed::default() };
+        assert_eq!(Trace::of(0, &noted), Some(Trace { host: 0, processes: Vec::new(), noted: vec![7] }));
     }
 }

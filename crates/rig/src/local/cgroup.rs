@@ -4,10 +4,13 @@
 //! A group holds from the server's first page on, since nothing is ever moved into it: memory that a process has touched
 //! before it is moved stays charged to where it came from.
 
+mod lines;
+
 use super::error::LocalError;
 use super::machine::Machine;
 use super::undo::{Journal, Undo};
 use dyno_plan::server::Limits;
+use lines::{Line, split_lines, unified_lines};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
@@ -182,33 +185,46 @@ impl Group {
     }
 
     fn set(&self, limits: &Limits, devices: &[String], swaps: bool) -> Result<(), LocalError> {
-        for (version, controller, folder) in &self.folders {
+        self.lines(limits, devices, swaps).iter().try_for_each(Line::write)
+    }
+
+    fn lines(&self, limits: &Limits, devices: &[String], swaps: bool) -> Vec<Line> {
+        let of = |(version, controller, folder): &(Version, &'static str, PathBuf)| {
             let lines = match version {
                 Version::V2 => unified_lines(limits, devices),
                 Version::V1 => split_lines(limits, devices, controller, swaps),
             };
-            for (file, text, needed) in lines {
-                let path = folder.join(&file);
-                let written = fs::write(&path, &text);
-                match written {
-                    // Without swap accounting there is no such file, and nothing to be limited if there is no swap.
-                    Err(e) if !needed && e.kind() == io::ErrorKind::NotFound => {}
-                    Err(e) => return Err(refused(&file, format!("{} = {text}: {e}", path.display()))),
-                    Ok(()) => {}
-                }
-            }
-        }
-        Ok(())
+            let line = |(file, text, needed): (String, String, bool)| Line {
+                path: folder.join(&file),
+                file,
+                text,
+                needed,
+            };
+            lines.into_iter().map(line).collect::<Vec<_>>()
+        };
+        self.folders.iter().flat_map(of).collect()
     }
 
-    /// Sets limits anew; those that are not named stay.
+    /// Sets limits anew; those that are not named stay. All or none: where one is refused, those before it go back to `usual`.
     pub(crate) fn limit(
         &self,
         machine: &Machine,
         limits: &Limits,
+        usual: &Limits,
         devices: &[String],
     ) -> Result<(), LocalError> {
-        self.set(limits, devices, swaps(machine))
+        let swaps = swaps(machine);
+        let lines = self.lines(limits, devices, swaps);
+        for (at, line) in lines.iter().enumerate() {
+            let Err(refused) = line.write() else { continue };
+            let usual = self.lines(usual, devices, swaps);
+            let mut back = usual.iter().filter(|one| lines[..at].iter().any(|done| done.is_like(one)));
+            return match back.try_for_each(Line::write) {
+                Ok(()) => Err(refused),
+                Err(stays) => Err(LocalError::failed(refused, stays)),
+            };
+        }
+        Ok(())
     }
 
     /// The files into which a process writes its number to enter.
@@ -328,82 +344,6 @@ fn wanted(limits: &Limits, devices: &[String]) -> Result<Vec<&'static str>, Loca
 fn swaps(machine: &Machine) -> bool {
     let text = fs::read_to_string(machine.proc.join("swaps"));
     text.map_or(true, |text| text.lines().count() > 1)
-}
-
-/// Length of a period in which processor time is shared out, microseconds.
-const PERIOD_US: u64 = 100_000;
-
-fn quota(cpus: f64) -> u64 {
-    // The kernel's least quota is 1 ms.
-    ((cpus * PERIOD_US as f64).round() as u64).max(1_000)
-}
-
-/// File, text, and whether the file must be there.
-type Lines = Vec<(String, String, bool)>;
-
-fn unified_lines(limits: &Limits, devices: &[String]) -> Lines {
-    let mut lines = Lines::new();
-    if let Some(memory) = &limits.memory {
-        lines.push(("memory.max".into(), memory.0.to_string(), true));
-        let swap = limits.swap.as_ref().map_or(0, |swap| swap.0);
-        lines.push(("memory.swap.max".into(), swap.to_string(), swap > 0));
-    }
-    if let Some(cpus) = limits.cpus {
-        lines.push(("cpu.max".into(), format!("{} {PERIOD_US}", quota(cpus)), true));
-    }
-    let rates: Vec<String> = [
-        ("rbps", limits.read_bytes_per_s.as_ref().map(|b| b.0)),
-        ("wbps", limits.write_bytes_per_s.as_ref().map(|b| b.0)),
-        ("riops", limits.read_iops),
-        ("wiops", limits.write_iops),
-    ]
-    .iter()
-    .filter_map(|(name, rate)| rate.map(|rate| format!("{name}={rate}")))
-    .collect();
-    if !rates.is_empty() {
-        // One device in each write; the file keeps one line for each.
-        let line = |device: &String| ("io.max".to_owned(), format!("{device} {}", rates.join(" ")), true);
-        lines.extend(devices.iter().map(line));
-    }
-    lines
-}
-
-fn split_lines(limits: &Limits, devices: &[String], controller: &str, swaps: bool) -> Lines {
-    let mut lines = Lines::new();
-    match controller {
-        "memory" => {
-            if let Some(memory) = &limits.memory {
-                let swap = limits.swap.as_ref().map_or(0, |swap| swap.0);
-                lines.push(("memory.limit_in_bytes".into(), memory.0.to_string(), true));
-                // Memory and swap together; may only be set to no less than the limit of memory, hence after it. It is
-                // asked first, and then its failcnt counts and not that of memory: without swap it is left out.
-                if swaps || swap > 0 {
-                    let both = memory.0.saturating_add(swap).to_string();
-                    lines.push(("memory.memsw.limit_in_bytes".into(), both, swap > 0));
-                }
-            }
-        }
-        "cpu" => {
-            if let Some(cpus) = limits.cpus {
-                lines.push(("cpu.cfs_period_us".into(), PERIOD_US.to_string(), true));
-                lines.push(("cpu.cfs_quota_us".into(), quota(cpus).to_string(), true));
-            }
-        }
-        _ => {
-            let rates = [
-                ("read_bps", limits.read_bytes_per_s.as_ref().map(|b| b.0)),
-                ("write_bps", limits.write_bytes_per_s.as_ref().map(|b| b.0)),
-                ("read_iops", limits.read_iops),
-                ("write_iops", limits.write_iops),
-            ];
-            for (name, rate) in rates {
-                let Some(rate) = rate else { continue };
-                let file = format!("blkio.throttle.{name}_device");
-                lines.extend(devices.iter().map(|device| (file.clone(), format!("{device} {rate}"), true)));
-            }
-        }
-    }
-    lines
 }
 
 /// Values of `*.stat` that say something about a run; the files hold many more.

@@ -1,3 +1,4 @@
+use super::lines::quota;
 use super::*;
 use dyno_monitor::topology::trees::put;
 
@@ -57,6 +58,55 @@ fn version_2_is_limited_beside_the_own_group() {
     assert_eq!(group.killed(), 1);
     // The kernel removes a group's files with its folder.
     fs::remove_dir_all(slice.join("dyno")).unwrap();
+}
+
+#[test]
+fn limits_are_lowered_all_or_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = machine(folder.path(), &[("/", "cg", "cgroup2", "rw")], "0::/user.slice/a.scope");
+    put(&folder.path().join("cg/cgroup.controllers"), "cpu io memory").unwrap();
+    fs::create_dir_all(folder.path().join("cg/user.slice")).unwrap();
+    let mut journal = Journal::open(&folder.path().join("home"), &machine).unwrap();
+    let usual = limits(EVERYTHING);
+    let devices = ["8:0".to_owned()];
+    let group = Group::make(&machine, "a", &usual, &devices, &mut journal).unwrap();
+    let own = group.folders().remove(0).1;
+    let lower = limits(r#"{"memory": "1MiB", "cpus": 0.5, "read_bytes_per_s": "1MiB"}"#);
+    group.limit(&machine, &lower, &usual, &devices).unwrap();
+    assert_eq!(
+        (read(own.join("memory.max")), read(own.join("io.max"))),
+        ("1048576".into(), "8:0 rbps=1048576".into())
+    );
+    group.limit(&machine, &usual, &usual, &devices).unwrap();
+    // As if the kernel refused it: nothing can be written there.
+    fs::remove_file(own.join("io.max")).unwrap();
+    fs::create_dir(own.join("io.max")).unwrap();
+    let error = group.limit(&machine, &lower, &usual, &devices).unwrap_err();
+    assert!(matches!(error, LocalError::NotPermitted { .. }), "{error}");
+    assert_eq!(
+        (read(own.join("memory.max")), read(own.join("cpu.max"))),
+        ("67108864".into(), "150000 100000".into())
+    );
+    // What is not of the harm is not touched.
+    fs::remove_file(own.join("memory.max")).unwrap();
+    let part = limits(r#"{"cpus": 0.5, "read_bytes_per_s": "1MiB"}"#);
+    group.limit(&machine, &part, &usual, &devices).unwrap_err();
+    assert!(!own.join("memory.max").exists() && read(own.join("cpu.max")) == "150000 100000");
+    fs::remove_dir_all(folder.path().join("cg/user.slice/dyno")).unwrap();
+}
+
+#[test]
+fn devices_are_told_apart() {
+    let line = |text: &str| lines::Line {
+        path: "io.max".into(),
+        file: "io.max".into(),
+        text: text.into(),
+        needed: true,
+    };
+    assert!(
+        line("8:0 rbps=1").is_like(&line("8:0 rbps=2")) && !line("8:0 rbps=1").is_like(&line("8:16 rbps=1"))
+    );
+    assert!(line("50000 100000").is_like(&line("100000 100000")));
 }
 
 #[test]

@@ -53,6 +53,12 @@ impl IngestPlan {
         self.records.map_or(many, |all| all / workers + u64::from(u64::from(worker) < all % workers))
     }
 
+    /// From a worker's batch to its next, as the rate has it: all workers may wait for that long at once.
+    pub(super) fn gap(&self) -> Duration {
+        let seconds = self.rate.map_or(0.0, |rate| self.batch as f64 * f64::from(self.workers) / rate);
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    }
+
     /// Bytes of a record as they are sent: names, scores and protocol left out.
     pub fn size(&self) -> usize {
         self.record_bytes
@@ -257,5 +263,26 @@ mod tests {
         assert_eq!(course.stalls(Duration::from_secs(1)), [(0.5, 2.5), (3.5, 2.5)]);
         assert_eq!((course.batch_s(50.0), course.batch_s(100.0)), (Some(7e-9), Some(9e-9)));
         assert_eq!(Course::default().batch_s(50.0), None);
+    }
+
+    #[test]
+    fn the_time_between_batches_follows_from_the_rate() {
+        let plan = IngestPlan {
+            workers: 16,
+            batch: 1_000,
+            record_bytes: 100,
+            indexes: 0,
+            copies: 1,
+            durability: Durability::Memory,
+            patience: Duration::from_secs(1),
+            duration: None,
+            records: Some(1),
+            rate: Some(100.0),
+            seed: 1,
+            run: "r".into(),
+        };
+        assert_eq!(plan.gap(), Duration::from_secs(160));
+        assert_eq!(IngestPlan { rate: None, ..plan.clone() }.gap(), Duration::ZERO);
+        assert_eq!(IngestPlan { rate: Some(1e-300), ..plan }.gap(), Duration::MAX);
     }
 }

@@ -22,7 +22,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a writer may take to open a store that was left by a kill.
+/// How long a writer may say nothing beyond the gaps that its rate makes: it opens a store that was left by a kill.
 const OPENING: Duration = Duration::from_secs(120);
 
 /// What a writer is told.
@@ -415,6 +415,7 @@ impl Run<'_> {
         let started = Instant::now();
         let before = self.heard.records();
         let mut heard = started;
+        let silence = OPENING.saturating_add(self.plan.gap());
         loop {
             match writer.said.recv_timeout(Duration::from_millis(20)) {
                 Ok((at, line)) => (heard, ()) = (at, self.heard.take(at, &line)?),
@@ -422,14 +423,12 @@ impl Run<'_> {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             tick(&self.heard);
-            if self.heard.records() > before
-                && let Some(last) = self.kills.last_mut().filter(|last| last.back_s.is_none())
-            {
+            let acknowledged = self.heard.records() > before;
+            if acknowledged && let Some(last) = self.kills.last_mut().filter(|last| last.back_s.is_none()) {
                 last.back_s = Some(started.elapsed().as_secs_f64());
             }
-            let acknowledged = self.heard.records() > before;
-            if heard.elapsed() > OPENING && !self.heard.waits {
-                return Err(format!("the writer has written nothing in {} s", OPENING.as_secs()));
+            if heard.elapsed() > silence && !self.heard.waits {
+                return Err(format!("the writer has written nothing in {} s", silence.as_secs()));
             }
             // Each writer has shown that it can write before it is killed.
             let due =

@@ -170,7 +170,7 @@ impl Host {
                 ToHost::Harm { which, harm } => self.harm(which.0..which.1, &harm),
                 ToHost::HarmWorker { pid, harm } => self.harm_worker(pid, harm),
                 ToHost::HealWorker { noted } => self.heal_worker(noted),
-                ToHost::Heal { which, harm, noted } => self.heal(which.0..which.1, &harm, &noted),
+                ToHost::Heal { which, harm, noted } => self.heal(&which, &harm, &noted),
                 ToHost::Form { spec, nodes, made } => form(&spec, &nodes, made),
                 ToHost::Count { spec, nodes, save } => count(&spec, &nodes, save),
                 ToHost::Watch { interval_ns, databases, processes } => {
@@ -214,8 +214,8 @@ impl Host {
         Ok(FromHost::Harmed(Box::new(server.harm(which, harm))))
     }
 
-    fn heal(&mut self, which: Range<usize>, harm: &Harm, noted: &[u64]) -> Result<FromHost, String> {
-        let server = self.having(&which)?;
+    fn heal(&mut self, which: &[usize], harm: &Harm, noted: &[u64]) -> Result<FromHost, String> {
+        let server = self.having(&(0..which.iter().max().map_or(0, |last| last.saturating_add(1))))?;
         server.heal(which, harm, noted).map(FromHost::Healed).map_err(|e| e.to_string())
     }
 

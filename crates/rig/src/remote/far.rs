@@ -365,14 +365,8 @@ impl FarServer {
     }
 
     /// Undoes that; what there is to say of it.
-    pub fn heal(
-        &self,
-        which: Range<usize>,
-        harm: &Harm,
-        noted: &[u64],
-    ) -> Result<Option<String>, RemoteError> {
-        let which = (which.start, which.end);
-        let word = ToHost::Heal { which, harm: harm.clone(), noted: noted.to_vec() };
+    pub fn heal(&self, which: &[usize], harm: &Harm, noted: &[u64]) -> Result<Option<String>, RemoteError> {
+        let word = ToHost::Heal { which: which.to_vec(), harm: harm.clone(), noted: noted.to_vec() };
         match self.far.ask(&word, LONG, None)? {
             FromHost::Healed(said) => Ok(said),
             _ => Err(self.far.host.failed("another answer than that it is undone")),

@@ -60,11 +60,11 @@ pub enum ToHost {
     },
     /// Undoes that.
     Heal {
-        /// The first, from 0, and the one after the last.
-        which: (usize, usize),
+        /// The processes that the answer to it has named.
+        which: Vec<usize>,
         /// What was done.
         harm: Harm,
-        /// What the answer to it has said.
+        /// What else the answer has said.
         noted: Vec<u64>,
     },
     /// Makes a cluster or a replica set of servers that run elsewhere, and waits until they are ready.

@@ -1,7 +1,7 @@
 //! Work: what an experiment's `workload` and `phases` ask for, as jobs of the engine.
 //!
 //! Controller and workers read the same text and come to the same jobs; a worker then takes its part. One file for each
-//! kind of workload; `shape` is what they share.
+//! kind of workload; `shape` is what they share, `users` divides those whose operations belong to users.
 //!
 //! ```text
 //! Experiment --read--> Work --prepare(opened)--> Prepared (to the other workers) --load, measure--> Job --part--> Job
@@ -10,9 +10,11 @@
 mod documents;
 mod shape;
 mod sysbench;
+mod users;
 mod ycsb;
 
 pub use documents::prepare_documents;
+pub use users::part_of_users;
 pub(crate) use ycsb::core_config_of;
 pub use ycsb::{core_config, verbs};
 

@@ -1,8 +1,8 @@
 //! sysbench-mongodb's load and transactions as work.
 
-use super::{Prepared, Work, shape};
+use super::{Prepared, Work, part_of_users, shape};
 use crate::target::Opened;
-use dyno_engine::{Job, dealt, share};
+use dyno_engine::{Job, dealt};
 use dyno_plan::experiment::{Experiment, When};
 use dyno_plan::settings::Source;
 use dyno_plan::sysbench_mongodb::{SysbenchPlan, Wishes, parse_named};
@@ -127,25 +127,19 @@ impl Work for Sysbench {
         }
         // Users are numbered on from worker to worker: the stream of each is its own.
         let config = &self.plan.config;
-        let (users, of, number) = (config.writers, of as u32, number as u32);
+        let users = config.writers as usize;
         if of > users {
             return Err(Refused(format!("client.workers: {of}: expected 1 to {users}, the number of users")));
         }
-        let own = |n: u32| users / of + u32::from(n < users % of);
-        let first = config.first_writer + (0..number).map(own).sum::<u32>();
+        let own = |n: usize| dealt(users, n, of) as u32;
         let mine = SysbenchConfig {
             writers: own(number),
-            first_writer: first,
-            all_writers: users,
+            first_writer: config.first_writer + (0..number).map(own).sum::<u32>(),
+            all_writers: config.writers,
             ..config.clone()
         };
-        Ok(Job {
-            workload: Arc::new(SysbenchRun::new(&mine).map_err(bad)?),
-            users: own(number) as usize,
-            warm_users: job.warm_users.map(|warm| dealt(warm, number as usize, of as usize)),
-            cores: share(&job.cores, number as usize, of as usize),
-            ..job.clone()
-        })
+        let workload = Arc::new(SysbenchRun::new(&mine).map_err(bad)?);
+        Ok(part_of_users(job, workload, number, of))
     }
 
     fn settings(&self) -> dyno_plan::Settings {

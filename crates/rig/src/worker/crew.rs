@@ -321,12 +321,12 @@ impl Crew {
     ) -> Result<Vec<Option<Done>>, CrewError> {
         let mut seconds = Seconds::new(self.members.len());
         let mut done: Vec<Option<Done>> = vec![None; self.members.len()];
-        let mut open = active.len();
+        let mut open = active.to_vec();
         let waiting = (0..self.members.len()).filter(|at| !active.contains(at));
         waiting.for_each(|at| seconds.ended(at));
         let mut own: Vec<Option<Totals>> = vec![None; self.shown.len()];
         let (mut said_stop, mut aborted) = (false, None);
-        while open > 0 {
+        while !open.is_empty() {
             match held(&self.told).recv_timeout(Duration::from_millis(50)) {
                 Ok((worker, Told::Second(second))) => {
                     if !second.warmup {
@@ -348,7 +348,7 @@ impl Crew {
                     let began_ns = ended.epoch_ns + ended.late_ns;
                     self.members[worker].began_ns.store(began_ns, Ordering::Relaxed);
                     done[worker] = Some(Done { epoch_ns, ..ended });
-                    open -= 1;
+                    open.retain(|other| *other != worker);
                 }
                 Ok((worker, Told::Message(FromWorker::Failed { unreachable, words }))) => {
                     self.say_all(&ToWorker::Abort);
@@ -359,7 +359,7 @@ impl Crew {
                     let ending = self.ending_of(worker, &words);
                     held(&self.lost).push(ending);
                     seconds.ended(worker);
-                    open -= usize::from(active.contains(&worker) && done[worker].is_none());
+                    open.retain(|other| *other != worker);
                     self.say_all(&ToWorker::Stop);
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -374,9 +374,8 @@ impl Crew {
                 self.say_all(&ToWorker::Abort);
             }
             if aborted.is_some_and(|at| at.elapsed() > GIVEN_UP) {
-                let silent = active.iter().filter(|worker| done[**worker].is_none());
-                held(&self.lost)
-                    .extend(silent.map(|at| format!("{} did not end when told to", self.name(*at))));
+                let silent = open.iter().map(|at| format!("{} did not end when told to", self.name(*at)));
+                held(&self.lost).extend(silent);
                 break;
             }
             seconds.hand_out(on_second);

@@ -46,6 +46,46 @@ impl From<RunError> for Trouble {
     }
 }
 
+/// The phase under way, and what has been said since the controller asked for it: a word may come before the phase is under
+/// way, or between its end and the sending of what was still queued, and it is said once.
+#[derive(Default)]
+struct Phase {
+    under_way: Option<(Arc<Control>, Arc<Gate>)>,
+    stop: bool,
+    abort: bool,
+}
+
+impl Phase {
+    /// The controller asks for another one: what was said before is not of it.
+    fn asked(&mut self) {
+        (self.stop, self.abort) = (false, false);
+    }
+
+    fn stop(&mut self) {
+        self.stop = true;
+        if let Some((control, _)) = &self.under_way {
+            control.stop();
+        }
+    }
+
+    fn abort(&mut self) {
+        self.abort = true;
+        if let Some((control, _)) = &self.under_way {
+            control.abort();
+        }
+    }
+
+    fn enter(&mut self, control: &Arc<Control>, gate: &Arc<Gate>) {
+        if self.stop {
+            control.stop();
+        }
+        if self.abort {
+            control.abort();
+        }
+        self.under_way = Some((control.clone(), gate.clone()));
+    }
+}
+
 /// What the threads share.
 struct Shared {
     /// When the controller was last heard, monotonic nanoseconds.
@@ -54,15 +94,36 @@ struct Shared {
     lease_ns: AtomicU64,
     /// Whether the lease has run out.
     lapsed: AtomicBool,
-    /// The phase under way.
-    phase: Mutex<Option<(Arc<Control>, Arc<Gate>)>>,
+    phase: Mutex<Phase>,
     /// Set once the pipe has closed.
     closed: AtomicBool,
 }
 
 impl Shared {
-    fn phase(&self) -> MutexGuard<'_, Option<(Arc<Control>, Arc<Gate>)>> {
+    fn new() -> Self {
+        Shared {
+            heard_ns: AtomicU64::new(monotonic_ns()),
+            lease_ns: AtomicU64::new(u64::MAX),
+            lapsed: AtomicBool::new(false),
+            phase: Mutex::default(),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    fn phase(&self) -> MutexGuard<'_, Phase> {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Load begins that whoever ends the phase ends, too.
+    fn enter(&self, control: &Arc<Control>, gate: &Arc<Gate>) {
+        self.phase().enter(control, gate);
+        if self.closed.load(Ordering::Relaxed) {
+            control.abort();
+        }
+    }
+
+    fn leave(&self) {
+        self.phase().under_way = None;
     }
 }
 
@@ -77,13 +138,7 @@ pub fn serve(
     read_work: ReadWork<'_>,
 ) -> Result<(), FrameError> {
     greet(&mut input, &mut output)?;
-    let shared = Arc::new(Shared {
-        heard_ns: AtomicU64::new(monotonic_ns()),
-        lease_ns: AtomicU64::new(u64::MAX),
-        lapsed: AtomicBool::new(false),
-        phase: Mutex::new(None),
-        closed: AtomicBool::new(false),
-    });
+    let shared = Arc::new(Shared::new());
     let (tell, told) = channel();
     let listening = shared.clone();
     std::thread::Builder::new().name("pipe".into()).spawn(move || listen(input, &listening, &tell))?;
@@ -121,21 +176,16 @@ fn listen(mut input: impl Read, shared: &Shared, tell: &Sender<ToWorker>) {
         match message {
             ToWorker::Ping => {}
             ToWorker::Begin { at_ns } => {
-                if let Some((_, gate)) = shared.phase().as_ref() {
+                if let Some((_, gate)) = &shared.phase().under_way {
                     gate.open(monotonic_ns() + at_ns.saturating_sub(unix_ns()));
                 }
             }
-            ToWorker::Stop => {
-                if let Some((control, _)) = shared.phase().as_ref() {
-                    control.stop();
-                }
-            }
-            ToWorker::Abort => {
-                if let Some((control, _)) = shared.phase().as_ref() {
-                    control.abort();
-                }
-            }
+            ToWorker::Stop => shared.phase().stop(),
+            ToWorker::Abort => shared.phase().abort(),
             other => {
+                if matches!(other, ToWorker::Start { .. }) {
+                    shared.phase().asked();
+                }
                 if tell.send(other).is_err() {
                     return;
                 }
@@ -144,9 +194,7 @@ fn listen(mut input: impl Read, shared: &Shared, tell: &Sender<ToWorker>) {
     }
     // The controller has gone: nobody is there to hear of further load.
     shared.closed.store(true, Ordering::Relaxed);
-    if let Some((control, _)) = shared.phase().as_ref() {
-        control.abort();
-    }
+    shared.phase().abort();
 }
 
 /// Leases without a word after which the controller is gone.
@@ -158,7 +206,7 @@ fn watch(shared: &Shared) {
         std::thread::sleep(Duration::from_millis(50));
         let silent_ns = monotonic_ns().saturating_sub(shared.heard_ns.load(Ordering::Relaxed));
         if silent_ns > shared.lease_ns.load(Ordering::Relaxed)
-            && let Some((control, _)) = shared.phase().as_ref()
+            && let Some((control, _)) = &shared.phase().under_way
             && !control.stopping()
         {
             shared.lapsed.store(true, Ordering::Relaxed);
@@ -251,11 +299,8 @@ impl<W: Write + Send> Worker<'_, W> {
         let (control, gate) = (Arc::new(Control::default()), Arc::new(Gate::default()));
         let job = place.job(whole, stage, &gate)?;
         let threads = if place.opened.is_wire() { job.cores.len() } else { job.users };
-        *self.shared.phase() = Some((control.clone(), gate.clone()));
         self.shared.lapsed.store(false, Ordering::Relaxed);
-        if self.shared.closed.load(Ordering::Relaxed) {
-            control.abort();
-        }
+        self.shared.enter(&control, &gate);
         let mut pipe = Ok(());
         let pipes = &self.output;
         let applied = std::thread::scope(|scope| {
@@ -281,7 +326,7 @@ impl<W: Write + Send> Worker<'_, W> {
             control.stop();
             applied.map(|applied| (applied, stopped))
         });
-        *self.shared.phase() = None;
+        self.shared.leave();
         pipe.map_err(|error| Trouble { unreachable: false, words: format!("the pipe failed: {error}") })?;
         let (applied, stopped) = applied?;
         let finished = applied.finished;
@@ -313,13 +358,13 @@ impl<W: Write + Send> Worker<'_, W> {
         let job = Job { cores: vec![None; place.cores.len().clamp(1, job.users.max(1))], ..job };
         let mut sent = 0;
         let control = Arc::new(Control::default());
-        // Whoever ends the load ends this, too.
-        *self.shared.phase() = Some((control.clone(), Arc::new(Gate::default())));
-        if self.shared.closed.load(Ordering::Relaxed) {
-            control.abort();
+        self.shared.enter(&control, &Arc::new(Gate::default()));
+        if control.stopping() {
+            self.shared.leave();
+            return Ok((0, all));
         }
         let done = place.opened.run_jobs(&[job], &control, &mut |second| sent += second.totals.ok());
-        *self.shared.phase() = None;
+        self.shared.leave();
         done?;
         Ok((sent.min(all), all - sent.min(all)))
     }
@@ -363,5 +408,47 @@ impl Place {
         part.team = Some(Team::gated(1, part.workload.frontier(), gate.clone()));
         part.check()?;
         Ok(part)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(words: &[ToWorker]) -> Shared {
+        let mut bytes = Vec::new();
+        words.iter().for_each(|word| write_frame(&mut bytes, &Frame::Message(word)).unwrap());
+        let (shared, (tell, _told)) = (Shared::new(), channel());
+        listen(bytes.as_slice(), &shared, &tell);
+        shared
+    }
+
+    #[test]
+    fn a_word_that_comes_while_nothing_runs_is_kept_for_its_phase_alone() {
+        let start = ToWorker::Start { stage: Stage::Measure, prepared: Prepared::default() };
+        let stopped = heard(&[start.clone(), ToWorker::Stop]);
+        assert!(stopped.phase().stop);
+        // The end of the pipe aborts whatever comes.
+        assert!(stopped.phase().abort);
+        assert!(!heard(&[start.clone(), ToWorker::Stop, ToWorker::Abort, start]).phase().stop);
+    }
+
+    #[test]
+    fn what_was_said_before_load_began_ends_it() {
+        let (mut phase, gate) = (Phase::default(), Arc::new(Gate::default()));
+        let begun = |phase: &mut Phase| {
+            let control = Arc::new(Control::default());
+            phase.enter(&control, &gate);
+            phase.under_way = None;
+            (control.stopping(), control.aborting())
+        };
+        assert_eq!(begun(&mut phase), (false, false));
+        phase.stop();
+        // Of the measured phase and of what it had still queued.
+        assert_eq!([begun(&mut phase), begun(&mut phase)], [(true, false); 2]);
+        phase.abort();
+        assert!(begun(&mut phase).1);
+        phase.asked();
+        assert_eq!(begun(&mut phase), (false, false));
     }
 }

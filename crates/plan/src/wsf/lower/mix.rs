@@ -88,7 +88,7 @@ impl Draft<'_> {
         for one in &all {
             self.put(&format!("workload.ycsb.properties.{}", one.key), json!(one.value), one.variable);
         }
-        self.keys(records, shares)?;
+        self.keys(records, shares, &all)?;
         Ok(records)
     }
 
@@ -164,7 +164,7 @@ impl Draft<'_> {
     }
 
     /// The keys of the run phase: in the original INSERT_START and INSERT_COUNT reach no other.
-    fn keys(&mut self, records: u64, inserts: f64) -> Result<(), String> {
+    fn keys(&mut self, records: u64, inserts: f64, all: &[Property]) -> Result<(), String> {
         let (start, count) = (self.from.number("INSERT_START"), self.from.number("INSERT_COUNT"));
         let run = "workload.ycsb.run_properties";
         if let Some(start) = start.filter(|start| *start > 0) {
@@ -175,7 +175,7 @@ impl Draft<'_> {
         }
         match count {
             None => {}
-            Some(0) if self.means.faithful => self.collapse(run, inserts),
+            Some(0) if self.means.faithful => self.collapse(run, inserts, all),
             Some(0) => self.note(
                 "INSERT_COUNT=0 means all records; the original's run phase keeps to one key (--faithful)",
             ),
@@ -187,18 +187,36 @@ impl Draft<'_> {
     }
 
     /// What YCSB makes of insertcount=0: a range that is empty but for its first key and those that inserts will make.
-    fn collapse(&mut self, run: &str, inserts: f64) {
+    fn collapse(&mut self, run: &str, inserts: f64, all: &[Property]) {
+        let empty = inserts > 0.0 && has_last_key(all);
+        self.put(&format!("{run}.insertcount"), json!(if empty { "0" } else { "1" }), "INSERT_COUNT");
         if inserts > 0.0 {
-            self.put(&format!("{run}.insertcount"), json!("0"), "INSERT_COUNT");
             let operations = self.from.number("OPERATION_COUNT").unwrap_or(FILE_OPERATIONS);
             self.own(&format!("{run}.operationcount"), json!(operations.to_string()));
-            self.note(
-                "INSERT_COUNT=0, kept: keys are chosen from the first one and those that inserts may make",
-            );
+            self.note(match empty {
+                true => {
+                    "INSERT_COUNT=0, kept: keys are chosen from the first one and those that inserts may make"
+                }
+                false => "INSERT_COUNT=0, kept as a range of one key: only zipfian can do with an empty one",
+            });
+            // A hot set and a cold one need two keys.
+            if value(all, "requestdistribution") == Some("hotspot") {
+                self.own(&format!("{run}.requestdistribution"), json!("uniform"));
+            }
             return;
         }
-        self.put(&format!("{run}.insertcount"), json!("1"), "INSERT_COUNT");
         self.own(&format!("{run}.requestdistribution"), json!("uniform"));
         self.note("INSERT_COUNT=0, kept: every operation of the run phase meets the same one key");
     }
+}
+
+fn value<'a>(all: &'a [Property], key: &str) -> Option<&'a str> {
+    all.iter().find(|one| one.key == key).map(|one| one.value.trim())
+}
+
+/// Whether keys are chosen by YCSB's own zipfian, whose range has its last key in it. What is not said is workload a's.
+fn has_last_key(all: &[Property]) -> bool {
+    value(all, "requestdistribution").is_none_or(|name| name == "zipfian")
+        && value(all, "dyno.zipfian").is_none_or(|flavour| flavour == "ycsb")
+        && value(all, "dyno.zipfian.theta").is_none()
 }

@@ -99,7 +99,9 @@ impl Harm {
 pub struct Harmed {
     /// By what means it was done.
     pub means: String,
-    /// What [`Server::heal`] takes to undo it.
+    /// The processes that it was done to one by one, from 0: they are to be healed, and no others.
+    pub processes: Vec<usize>,
+    /// What else [`Server::heal`] takes to undo it.
     pub noted: Vec<u64>,
     /// Why it could not be done, or not to all processes.
     pub failed: Option<String>,
@@ -155,7 +157,7 @@ impl Server {
     /// Does it to processes `which`, from 0.
     pub fn harm(&mut self, which: Range<usize>, harm: &Harm) -> Harmed {
         let mut harmed = Harmed::default();
-        match self.try_harm(which, harm, &mut harmed.noted) {
+        match self.try_harm(which, harm, &mut harmed) {
             Ok(means) => harmed.means = means,
             Err(LocalError::NotPermitted { what, why, .. }) => {
                 harmed.failed = Some(format!("{what}: {why}"));
@@ -170,24 +172,25 @@ impl Server {
         &mut self,
         which: Range<usize>,
         harm: &Harm,
-        noted: &mut Vec<u64>,
+        harmed: &mut Harmed,
     ) -> Result<String, LocalError> {
         match harm {
             Harm::Fill => {
-                noted.push(self.fill()?);
+                harmed.noted.push(self.fill()?);
                 return Ok("a file that fills the image of the data".into());
             }
-            Harm::Lose(percent) => return self.lose(which, *percent, noted),
+            Harm::Lose(percent) => return self.lose(which, *percent, &mut harmed.noted),
             _ => {}
         }
         for i in which {
             match harm {
                 Harm::Kill | Harm::Restart => self.kill(i)?,
-                Harm::Pause => noted.push(self.pause(i)?),
+                Harm::Pause => harmed.noted.push(self.pause(i)?),
                 Harm::Squeeze(limits) => self.squeeze(i, limits)?,
                 Harm::Step(ns) => self.step_clock(i, *ns)?,
                 Harm::Fill | Harm::Lose(_) => {}
             }
+            harmed.processes.push(i);
         }
         Ok(match harm {
             Harm::Kill | Harm::Restart => "SIGKILL",
@@ -198,20 +201,18 @@ impl Server {
         .into())
     }
 
-    /// Undoes it; what there is to say of it then.
+    /// Undoes it where it was done; what there is to say of it then.
     pub fn heal(
         &mut self,
-        which: Range<usize>,
+        which: &[usize],
         harm: &Harm,
         noted: &[u64],
     ) -> Result<Option<String>, LocalError> {
         let mut words = None;
         match harm {
-            Harm::Restart => which.into_iter().try_for_each(|i| self.revive(i))?,
-            Harm::Squeeze(_) => which.into_iter().try_for_each(|i| self.release(i))?,
-            Harm::Step(_) if self.preload.is_some() => {
-                which.into_iter().try_for_each(|i| self.step_clock(i, 0))?;
-            }
+            Harm::Restart => which.iter().try_for_each(|i| self.revive(*i))?,
+            Harm::Squeeze(_) => which.iter().try_for_each(|i| self.release(*i))?,
+            Harm::Step(_) => which.iter().try_for_each(|i| self.step_clock(*i, 0))?,
             Harm::Lose(_) => words = Some(self.lost(noted).unwrap_or_else(|e| e.to_string())),
             _ => {}
         }
@@ -386,7 +387,7 @@ impl Server {
             true => storage::disks(&self.machine, &member.node.data),
             false => Vec::new(),
         };
-        group.limit(&self.machine, limits, &devices)
+        group.limit(&self.machine, limits, &self.limits(), &devices)
     }
 
     /// Puts the limits of a process' control group back to what they were.

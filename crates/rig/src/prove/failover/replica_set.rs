@@ -101,7 +101,7 @@ impl Elects for ReplicaSet<'_> {
         let at = self.number(primary)?;
         let mut halted = Vec::new();
         let killed = self.isolate(at, &mut halted);
-        self.server.heal(0..0, &Harm::Pause, &halted).map_err(|e| e.to_string())?;
+        self.server.heal(&[], &Harm::Pause, &halted).map_err(|e| e.to_string())?;
         killed
     }
 
@@ -112,7 +112,7 @@ impl Elects for ReplicaSet<'_> {
     fn mend(&mut self, old: &str, _new: &str) -> Result<Instant, String> {
         let at = self.number(old)?;
         let begun = Instant::now();
-        self.server.heal(at..at + 1, &Harm::Restart, &[]).map_err(|e| e.to_string())?;
+        self.server.heal(&[at], &Harm::Restart, &[]).map_err(|e| e.to_string())?;
         Ok(begun)
     }
 

@@ -1,0 +1,79 @@
+//! Jobs whose operations belong to users, divided among workers.
+
+use dyno_engine::{End, Job, Pacing, Queue, dealt, share};
+use dyno_workload::Workload;
+use std::sync::Arc;
+
+/// What worker `number` of `of` does of a job whose operations belong to users. Users are numbered on from worker to worker, and
+/// each does as many operations as if there were no workers; `workload` is for the worker's own.
+pub fn part_of_users(job: &Job, workload: Arc<dyn Workload>, number: usize, of: usize) -> Job {
+    let own = dealt(job.users, number, of);
+    let first: usize = (0..number).map(|before| dealt(job.users, before, of)).sum();
+    let part = Job {
+        workload,
+        users: own,
+        warm_users: job.warm_users.map(|warm| dealt(warm, number, of)),
+        cores: share(&job.cores, number, of),
+        ..job.clone()
+    };
+    match job.pacing {
+        Pacing::Closed { .. } => {
+            let operations = |all| operations_of(all, first as u64, own as u64, job.users as u64);
+            Job { end: End { operations: job.end.operations.map(operations), ..job.end }, ..part }
+        }
+        // Every n-th arrival of the schedule of all.
+        Pacing::Open { .. } => Job {
+            stripe: (number as u64, of as u64),
+            queue: Queue { length: (job.queue.length / of as u64).max(1), ..job.queue },
+            ..part
+        },
+    }
+}
+
+/// How many of the indexes below `operations` are those of `own` users from `first` on, where index i is that of user i modulo
+/// `all`. Dealt out anew among these users alone, each gets its own number of them again.
+fn operations_of(operations: u64, first: u64, own: u64, all: u64) -> u64 {
+    let all = all.max(1);
+    operations / all * own + (operations % all).saturating_sub(first).min(own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Operations of a user among `users`, as load threads claim them.
+    fn claimed(user: u64, users: u64, operations: u64) -> u64 {
+        (0u64..).take_while(|done| user + done * users < operations).count() as u64
+    }
+
+    #[test]
+    fn every_user_does_what_it_does_without_workers() {
+        for (operations, users, workers) in [
+            (1000, 4, 2),
+            (1000, 7, 3),
+            (1, 4, 2),
+            (0, 4, 4),
+            (5, 4, 2),
+            (17, 5, 5),
+            (9, 10, 3),
+            (1003, 64, 6),
+        ] {
+            let (mut first, mut sum) = (0, 0);
+            for number in 0..workers {
+                let own = dealt(users, number, workers) as u64;
+                let limit = operations_of(operations, first, own, users as u64);
+                for user in 0..own {
+                    let done = claimed(user, own, limit);
+                    assert_eq!(
+                        done,
+                        claimed(first + user, users as u64, operations),
+                        "user {user} of {number}"
+                    );
+                    sum += done;
+                }
+                first += own;
+            }
+            assert_eq!(sum, operations, "{users} users, {workers} workers");
+        }
+    }
+}
