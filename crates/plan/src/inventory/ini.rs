@@ -86,7 +86,7 @@ fn host(inventory: &mut Inventory, group: &str, line: &str) -> Result<(), String
     Ok(())
 }
 
-/// Hosts of a range stay below this.
+/// At most so many hosts are on one line.
 const MOST: usize = 10_000;
 
 /// `db[01:03].lab` as names; a pattern without brackets is one.
@@ -111,5 +111,8 @@ fn ranged(pattern: &str) -> Result<Vec<String>, String> {
         }
     };
     let tails = ranged(after)?;
+    if middles.len().saturating_mul(tails.len()) > MOST {
+        return Err(format!("range {pattern}: more than {MOST} hosts"));
+    }
     Ok(middles.iter().flat_map(|m| tails.iter().map(move |tail| format!("{before}{m}{tail}"))).collect())
 }

@@ -96,40 +96,63 @@ impl Inventory {
         let wanted: BTreeSet<&str> = if name == "all" {
             self.order.iter().map(String::as_str).collect()
         } else if self.groups.contains_key(name) {
-            self.members(name, 0)
+            self.members(name)
         } else if let Some((host, _)) = self.hosts.get_key_value(name) {
             BTreeSet::from([host.as_str()])
         } else {
             return Err(format!("no host or group {name:?}; there are {}", self.names().join(", ")));
         };
-        let of = |host: &String| Host { name: host.clone(), variables: self.variables(host) };
+        let groups = self.ranked();
+        let of = |host: &String| Host { name: host.clone(), variables: self.variables(host, &groups) };
         Ok(self.order.iter().filter(|host| wanted.contains(host.as_str())).map(of).collect())
     }
 
-    fn members<'a>(&'a self, name: &str, depth: usize) -> BTreeSet<&'a str> {
-        let Some(group) = self.groups.get(name).filter(|_| depth < DEPTH) else { return BTreeSet::new() };
-        let below = group.children.iter().flat_map(|child| self.members(child, depth + 1));
-        group.hosts.iter().map(String::as_str).chain(below).collect()
+    /// Hosts of a group and of all below it, however they refer to each other.
+    fn members(&self, name: &str) -> BTreeSet<&str> {
+        let (mut seen, mut next, mut hosts) = (BTreeSet::new(), vec![name], BTreeSet::new());
+        while let Some(name) = next.pop() {
+            let Some((name, group)) = self.groups.get_key_value(name) else { continue };
+            if !seen.insert(name) {
+                continue;
+            }
+            hosts.extend(group.hosts.iter().map(String::as_str));
+            next.extend(group.children.iter().map(String::as_str));
+        }
+        hosts
     }
 
-    /// How far a group is from the top: variables of what is nearer to the host win.
-    fn depth(&self, name: &str, depth: usize) -> usize {
-        let parents = self.groups.iter().filter(|(_, group)| group.children.contains(name));
-        let above = parents.filter(|_| depth < DEPTH).map(|(parent, _)| self.depth(parent, depth + 1) + 1);
-        above.max().unwrap_or(0)
+    /// How far every group is from the top, at most [`DEPTH`]: variables of what is nearer to the host win.
+    fn depths(&self) -> BTreeMap<&str, usize> {
+        let mut depths: BTreeMap<&str, usize> = self.groups.keys().map(|name| (name.as_str(), 0)).collect();
+        for _ in 0..DEPTH {
+            let before = depths.clone();
+            for (name, group) in &self.groups {
+                for child in &group.children {
+                    if let Some(depth) = depths.get_mut(child.as_str()) {
+                        *depth = (before[name.as_str()] + 1).clamp(*depth, DEPTH);
+                    }
+                }
+            }
+            if depths == before {
+                break;
+            }
+        }
+        depths
     }
 
-    fn variables(&self, host: &str) -> Variables {
-        let mut groups: Vec<(usize, &String)> = self
-            .groups
-            .keys()
-            .filter(|name| *name == "all" || self.members(name, 0).contains(host))
-            .map(|name| (if name == "all" { 0 } else { self.depth(name, 0) + 1 }, name))
-            .collect();
+    /// Every group with its members, those farthest from their hosts first.
+    fn ranked(&self) -> Vec<(&str, BTreeSet<&str>)> {
+        let depths = self.depths();
+        let rank = |name: &str| if name == "all" { 0 } else { depths[name] + 1 };
+        let mut groups: Vec<_> = self.groups.keys().map(|name| (rank(name), name.as_str())).collect();
         groups.sort_unstable();
+        groups.into_iter().map(|(_, name)| (name, self.members(name))).collect()
+    }
+
+    fn variables(&self, host: &str, groups: &[(&str, BTreeSet<&str>)]) -> Variables {
         let mut all = Variables::new();
-        for (_, name) in groups {
-            all.extend(self.groups[name].variables.clone());
+        for (name, _) in groups.iter().filter(|(name, members)| *name == "all" || members.contains(host)) {
+            all.extend(self.groups[*name].variables.clone());
         }
         all.extend(self.hosts.get(host).cloned().unwrap_or_default());
         all
@@ -160,6 +183,17 @@ ansible_ssh_private_key_file=~/.ssh/lab
 [mongod:vars]
 disks=[\"vdb\", \"vdc\"]
 ";
+
+    #[test]
+    fn groups_that_contain_each_other_and_many_hosts_take_no_time() {
+        let names: Vec<String> = (0..40).map(|n| format!("g{n}")).collect();
+        let sections = names.iter().map(|name| format!("[{name}:children]\n{}\n", names.join("\n")));
+        let text = format!("[g0]\nh[1:5000]\n{}", sections.collect::<String>());
+        let inventory = Inventory::parse(&text, "hosts.ini").unwrap();
+        assert_eq!(inventory.select("g39").unwrap().len(), 5_000);
+        let many = Inventory::parse("[a]\nx[0:999].y[0:999]\n", "hosts.ini").unwrap_err();
+        assert!(many.contains("hosts.ini:2") && many.contains("10000"), "{many}");
+    }
 
     #[test]
     fn ini_with_ranges_children_and_variables() {
