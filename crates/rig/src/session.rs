@@ -433,7 +433,7 @@ fn client(job: &Job, totals: &Totals, applied: &Applied, nature: &Nature) -> Cli
     let threads = applied.threads.unwrap_or(if nature.wire { job.cores.len() } else { job.users });
     let measured_ns = applied.finished.elapsed_ns.saturating_sub(job.warmup_ns) as f64;
     let busy = totals.busy_ns as f64 / (measured_ns * threads as f64).max(1.0);
-    let ended = totals.ended_total();
+    let (ended, spent_us) = (totals.ended_total(), (applied.user_s + applied.system_s) * 1e6);
     Client {
         driver: nature.driver.clone(),
         threads,
@@ -446,7 +446,7 @@ fn client(job: &Job, totals: &Totals, applied: &Applied, nature: &Nature) -> Cli
         batch: if batches { job.batch } else { 1 },
         user_cpu_s: applied.user_s,
         system_cpu_s: applied.system_s,
-        cpu_us_per_op: if ended == 0 { 0.0 } else { (applied.user_s + applied.system_s) * 1e6 / ended as f64 },
+        cpu_us_per_op: if ended == 0 { 0.0 } else { spent_us / ended as f64 },
         busy_share: nature.wire.then_some(busy.min(1.0)),
         peak_resident_bytes: applied.peak_resident_bytes,
         pinned: applied.finished.pinned,
