@@ -18,7 +18,7 @@ pub struct Evidence<'a> {
     pub think_ns: Option<u64>,
     /// Whether the engine's own threads apply the load (false for embedded stores).
     pub wire: bool,
-    /// Median cost of reading the clock, nanoseconds.
+    /// Median cost of reading the clock, nanoseconds; 0 where time is virtual.
     pub clock_ns: u64,
     /// Whether the run was ended early by a signal.
     pub interrupted: bool,
@@ -335,7 +335,8 @@ pub fn users_by_littles_law(totals: &Totals, think_ns: u64, seconds: f64, names:
 
 fn steal(e: &Evidence<'_>) -> Option<(Trust, String)> {
     let share = e.phase.client.steal_share;
-    (share > 0.02).then(|| {
+    // What the host does is nothing to virtual time, which has no clock to read.
+    (share > 0.02 && e.clock_ns > 0).then(|| {
         (
             Trust::Suspect,
             format!(

@@ -1,5 +1,5 @@
-//! A sharded cluster of real `mongod`s behind two real `mongos`, where they are on PATH: what POCDriver shards, loads through several
-//! routers, and a router that dies.
+//! A sharded cluster of real `mongod`s behind two real `mongos`, where they are on PATH: what POCDriver shards, loads through
+//! several routers, and a router that dies.
 
 mod common;
 

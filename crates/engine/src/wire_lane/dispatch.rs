@@ -42,6 +42,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if now >= self.end_ns {
             return self.time_is_over(now);
         }
+        if self.lanes.is_empty() {
+            // A thread without users has nothing to send.
+            return self.all_sent(now);
+        }
         // Only those that are idle now: one whose operation ends at once waits for the next turn.
         for _ in 0..self.idle.len() {
             let Some((lane, since)) = self.idle.pop_front() else { break };

@@ -4,8 +4,8 @@ use super::LoadThread;
 use crate::net::Net;
 use dyno_types::{Driver, Outcome};
 
-/// How long a reply is awaited where a load ends by its count and its operations have no time-out, nanoseconds. As long as operations
-/// go on ending, it begins anew.
+/// How long a reply is awaited where a load ends by its count and its operations have no time-out, nanoseconds. It begins
+/// anew as long as operations go on ending.
 const UNANSWERED_NS: u64 = 120_000_000_000;
 
 /// Why nothing more is sent, and until when replies are awaited.

@@ -54,8 +54,8 @@ impl From<TargetError> for Unready {
     }
 }
 
-/// Asks the seeds; the first that answers tells the deployment, and its primary (or a router) the facts. A replica set that elects
-/// its primary is waited for, as long as `serverSelectionTimeoutMS` says.
+/// Asks the seeds; the first that answers tells the deployment, and its primary (or a router) the facts. A replica set that
+/// elects its primary is waited for, as long as `serverSelectionTimeoutMS` says.
 pub(crate) fn probe(
     options: &Arc<MongoOptions>,
     tls: Option<&Arc<TlsConfig>>,
