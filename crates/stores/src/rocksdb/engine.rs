@@ -174,6 +174,9 @@ impl Database {
                 // Each table takes at least a block, however many tables there are.
                 let block = (settings.memtables / 64).clamp(16 << 10, 1 << 20);
                 rocksdb_options_set_arena_block_size(options, block);
+                // Transactions keep what has been written out in memory, twice `memtable` a table, beyond that bound. What they
+                // look for is found in files, too.
+                rocksdb_options_set_max_write_buffer_size_to_maintain(options, 1);
             }
             let (table, cache) =
                 (rocksdb_block_based_options_create(), rocksdb_cache_create_lru(settings.cache));

@@ -26,6 +26,7 @@ unsafe extern "C" {
     pub(super) fn rocksdb_options_set_write_buffer_size(o: *mut Options, bytes: usize);
     pub(super) fn rocksdb_options_set_db_write_buffer_size(o: *mut Options, bytes: usize);
     pub(super) fn rocksdb_options_set_arena_block_size(o: *mut Options, bytes: usize);
+    pub(super) fn rocksdb_options_set_max_write_buffer_size_to_maintain(o: *mut Options, bytes: i64);
     pub(super) fn rocksdb_block_based_options_set_cache_index_and_filter_blocks(o: *mut TableOptions, on: u8);
     pub(super) fn rocksdb_options_set_atomic_flush(o: *mut Options, yes: c_uchar);
     pub(super) fn rocksdb_options_set_block_based_table_factory(o: *mut Options, table: *mut TableOptions);
