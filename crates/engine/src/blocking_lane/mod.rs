@@ -284,10 +284,10 @@ impl Users {
 
     fn next_closed(&self, user: usize, turn: &mut Turn, free_ns: u64) -> Option<Task> {
         let job = &self.shared.job;
-        // Whoever does nothing any more has no time at which that ends.
-        let (Pacing::Closed { think_ns }, 0..u64::MAX) = (&job.pacing, free_ns) else { return None };
+        (free_ns < u64::MAX).then_some(())?; // Or the user does nothing any more.
+        let Pacing::Closed { think_ns } = job.pacing else { return None };
         let first = std::mem::take(&mut turn.first);
-        let intended_ns = free_ns.saturating_add(if first { 0 } else { *think_ns });
+        let intended_ns = free_ns.saturating_add(if first { 0 } else { think_ns });
         let intended_ns = intended_ns.min(self.end_ns);
         if !self.sleep_to(intended_ns) || monotonic_ns() >= self.end_ns {
             return None;
