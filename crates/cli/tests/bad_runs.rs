@@ -77,15 +77,26 @@ fn data_that_do_not_fit_but_are_never_read_from_disk() {
          phases: {{load: {{users: 1, keep: true}}, measure: {{users: 2, duration: 4s, warmup: 5s}}}}\n"
     );
     std::fs::write(dyno.path("hot.yaml"), text).unwrap();
-    let output = dyno.run(&["run", "hot.yaml", "--out", "hot", "--quiet"]);
-    if !output.status.success() && stderr(&output).contains("control group") {
-        return skip_because("data in the cache", "control groups are not permitted");
+    // What the kernel evicts of the pages that the load has left is read again, once: now and then while it is measured.
+    let mut found = Vec::new();
+    for attempt in 0..6 {
+        let out = format!("hot{attempt}");
+        let output = dyno.run(&["run", "hot.yaml", "--out", &out, "--quiet"]);
+        if !output.status.success() && stderr(&output).contains("control group") {
+            return skip_because("data in the cache", "control groups are not permitted");
+        }
+        assert_exit(&output, &[0, 5]);
+        let made =
+            std::fs::read_dir(dyno.path(&out).join("runs")).unwrap().flatten().map(|entry| entry.path());
+        let measured =
+            |path: &std::path::PathBuf| path.extension().is_none_or(|extension| extension != "load");
+        let run = made.into_iter().find(measured).unwrap();
+        found = reasons(&dyno, run.to_str().unwrap());
+        if found.iter().any(|(trust, name)| trust != "valid" && name == "cache") {
+            return;
+        }
     }
-    assert_exit(&output, &[0, 5]);
-    let made = std::fs::read_dir(dyno.path("hot/runs")).unwrap().flatten().map(|entry| entry.path());
-    let run =
-        made.into_iter().find(|path| path.extension().is_none_or(|extension| extension != "load")).unwrap();
-    assert_named(&dyno, run.to_str().unwrap(), "cache");
+    panic!("cache: {found:?}");
 }
 
 /// Waits until the measured phase of a run has lasted a while: whatever is read before it has been read.

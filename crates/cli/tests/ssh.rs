@@ -264,7 +264,8 @@ fn two_pairs_of_wsf_and_a_preset_of_bexhoma_on_hosts() {
     ]
     .concat();
     let output = dyno.run(&words);
-    assert_exit(&output, &[0]);
+    // A busy host makes a verdict of its own.
+    assert_exit(&output, &[0, 5]);
     let logs = dyno.path("logs/logs-mongodb_ycsb_gated");
     for client in ["benchmark-0", "benchmark-1"] {
         let status = std::fs::read_to_string(logs.join("itr-1").join(client).join("status")).unwrap();
