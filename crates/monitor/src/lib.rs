@@ -22,6 +22,6 @@ pub use cgroup::Cgroup;
 pub use cpu::{CpuTimes, HostCpu, ProcessCpu, peak_resident_bytes};
 pub use host::{Host, HostSource, host};
 pub use monitor::{Cost, Marker, Monitor, OWN, Sink, unix_ns};
-pub use process::ProcessSource;
+pub use process::{Pid, ProcessSource};
 pub use roots::Roots;
 pub use sample::{Kind, Reading, Sample, Source};

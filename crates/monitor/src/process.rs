@@ -4,6 +4,8 @@ use crate::cgroup::Cgroup;
 use crate::cpu::TICKS;
 use crate::roots::{Roots, pairs};
 use crate::sample::{Sample, Source};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Lines of /proc/PID/io and our names. Only the owner may read the file.
 const IO: [(&str, &str); 6] = [
@@ -19,11 +21,35 @@ const IO: [(&str, &str); 6] = [
 const STATUS: [(&str, &str); 3] =
     [("VmRSS", "resident_bytes"), ("VmHWM", "peak_resident_bytes"), ("VmSwap", "swapped_bytes")];
 
-/// A process, watched by its number; another process that gets the same number later is not taken for it.
+/// The number of a process that may be ended and started again while it is watched; clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Pid(Arc<AtomicU32>);
+
+impl Pid {
+    /// From now on it is this process, or none.
+    pub fn set(&self, pid: Option<u32>) {
+        self.0.store(pid.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// The process it is now.
+    pub fn get(&self) -> Option<u32> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|pid| *pid != 0)
+    }
+}
+
+impl From<u32> for Pid {
+    fn from(pid: u32) -> Self {
+        Pid(Arc::new(AtomicU32::new(pid)))
+    }
+}
+
+/// A process, watched by its number; another process that gets the same number later is not taken for it. Where whoever
+/// starts it says that it has been started again ([`Pid::set`]), the new process is watched: its counters begin at zero.
 #[derive(Clone, Debug)]
 pub struct ProcessSource {
     name: String,
     roots: Roots,
+    current: Pid,
     pid: u32,
     started: Option<u64>,
     cgroup: Option<Cgroup>,
@@ -57,11 +83,22 @@ impl Stat {
 
 impl ProcessSource {
     /// A source called `name` for a process that runs now.
-    pub fn new(name: &str, roots: Roots, pid: u32) -> Self {
-        let cgroup = Cgroup::of(&roots, pid);
-        let mut source = ProcessSource { name: name.to_owned(), roots, pid, started: None, cgroup };
-        source.started = source.stat().map(|s| s.started);
+    pub fn new(name: &str, roots: Roots, current: impl Into<Pid>) -> Self {
+        let current = current.into();
+        let mut source =
+            ProcessSource { name: name.to_owned(), roots, current, pid: 0, started: None, cgroup: None };
+        source.follow();
         source
+    }
+
+    /// Turns to the process that it is now, where that is another than before.
+    fn follow(&mut self) {
+        let now = self.current.get().unwrap_or(0);
+        if now != self.pid {
+            self.pid = now;
+            self.started = self.stat().map(|s| s.started);
+            self.cgroup = Cgroup::of(&self.roots, now);
+        }
     }
 
     fn stat(&self) -> Option<Stat> {
@@ -75,6 +112,10 @@ impl Source for ProcessSource {
     }
 
     fn sample(&mut self, into: &mut Sample) -> Result<(), String> {
+        self.follow();
+        if self.pid == 0 {
+            return Err("is not running".to_owned());
+        }
         let stat = self.stat().filter(|s| Some(s.started) == self.started);
         let stat = stat.ok_or_else(|| format!("process {} has ended", self.pid))?;
         into.counter("cpu.user_s", stat.user_s);

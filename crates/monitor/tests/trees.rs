@@ -1,6 +1,6 @@
 //! Readers against recorded trees: a host with cgroup v2 and pressure stall information, and one with cgroup v1.
 
-use dyno_monitor::{Cgroup, HostSource, Kind, ProcessSource, Roots, Sample, Source};
+use dyno_monitor::{Cgroup, HostSource, Kind, Pid, ProcessSource, Roots, Sample, Source};
 use std::path::Path;
 
 const PID: u32 = 4242;
@@ -126,6 +126,23 @@ fn a_process_that_has_ended_is_missing() {
     let mut sample = Sample::default();
     assert_eq!(source.sample(&mut sample).unwrap_err(), "process 4243 has ended");
     assert!(sample.is_empty());
+}
+
+#[test]
+fn a_process_that_is_started_again_is_followed() {
+    let pid = Pid::from(PID);
+    let mut source = ProcessSource::new("server", roots("v2"), pid.clone());
+    let mut sample = Sample::default();
+    source.sample(&mut sample).unwrap();
+    pid.set(None);
+    assert_eq!(source.sample(&mut sample).unwrap_err(), "is not running");
+    pid.set(Some(4243));
+    assert_eq!(source.sample(&mut sample).unwrap_err(), "process 4243 has ended");
+    pid.set(Some(PID));
+    sample.clear();
+    source.sample(&mut sample).unwrap();
+    assert_all(&sample, &[("cpu.user_s", 123.45)]);
+    assert_all(&sample, &CGROUP);
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn look(
         return Ok(());
     }
     let server = server.or_else(|| server_process(opened));
-    plan.processes.extend(server.map(|pid| ("server".to_owned(), pid)));
+    plan.processes.extend(server.map(|pid| ("server".to_owned(), pid.into())));
     plan.cores = affinity::allowed_cores().into_iter().filter(|core| !busy.contains(core)).collect();
     let directory = session.writer().map(|writer| writer.path().to_owned());
     let monitors = Watch::start(watch(opened), &plan, directory.as_deref());

@@ -186,9 +186,16 @@ mod tests {
         for scale in [1u64, 16, 32] {
             let plan = plan(&preset.text(Some(scale as u32)).unwrap(), "percona", &[]).unwrap();
             assert_eq!(plan.cells.len(), 9);
-            let server = plan.cells[0].spec.server.as_ref().unwrap();
-            assert_eq!(server.cache.as_ref().unwrap().0 * scale, 8 << 30);
-            assert_eq!(server.limits.memory.as_ref().unwrap().0 * scale, 16 << 30);
+            let server = |n: usize| plan.cells[n].spec.server.as_ref().unwrap();
+            let cache = |n: usize| server(n).cache.as_ref().map(|cache| cache.0 * scale);
+            let memory = |n: usize| server(n).limits.memory.as_ref().unwrap().0 * scale;
+            let gib = |n: u64| n << 30;
+            assert_eq!((0..3).map(memory).collect::<Vec<_>>(), [16, 32, 48].map(gib));
+            assert_eq!((0..9).filter_map(cache).collect::<Vec<_>>(), [8, 16, 32, 8, 16, 32].map(gib));
+            assert_eq!(
+                (server(0).engine.as_deref(), cache(0), &server(0).journal_compressor),
+                (Some("mmapv1"), None, &None)
+            );
             let sysbench = plan.cells[0].spec.workload.sysbench.as_ref().unwrap();
             assert_eq!(sysbench["NUM_COLLECTIONS"].parse::<u64>().unwrap() * scale, 640);
         }

@@ -86,15 +86,17 @@ pub(super) fn storage_engines(scale: u32) -> String {
 {}server_lifetime: shared
 server:
   kind: mongod
-  journal_compressor: none
   drop_caches: true
   data: {{snapshot: true}}
 factors:
   engine:
     - {{label: mmapv1, server.engine: mmapv1}}
-    - {{label: wiredTiger, server.engine: wiredTiger}}
+    - {{label: wiredTiger, server.engine: wiredTiger, server.journal_compressor: none}}
     - {{label: rocksdb, server.engine: rocksdb}}
-{}",
+{}overrides:
+  # mmapv1 has no cache of its own: all memory within the limit is the kernel's to use for it.
+  - {{when: {{engine: mmapv1}}, set: {{server.cache: null}}}}
+",
         head(scale, "sysbench-mongodb on mongod's storage engines under limits of memory"),
         memory(scale_of_memory, "server.cache", "server.limits.memory", 0, |_| String::new())
     )

@@ -374,6 +374,16 @@ impl ServerSpec {
         Ok(())
     }
 
+    /// The setting of mongod's engine that is its cache in GiB; `None` for one that leaves it to the kernel.
+    pub fn mongod_cache_key(&self) -> Option<&'static str> {
+        match self.engine.as_deref() {
+            None | Some("wiredTiger") => Some("storage.wiredTiger.engineConfig.cacheSizeGB"),
+            Some("inMemory") => Some("storage.inMemory.engineConfig.inMemorySizeGB"),
+            Some("rocksdb") => Some("storage.rocksdb.cacheSizeGB"),
+            Some(_) => None,
+        }
+    }
+
     fn check_engine(&self) -> Result<(), String> {
         let mongod = self.kind == ServerKind::Mongod;
         let own = [
@@ -406,6 +416,9 @@ impl ServerSpec {
             return Err("journal: Dragonfly has no append-only file".into());
         }
         match &self.cache {
+            Some(_) if mongod && self.mongod_cache_key().is_none() => {
+                Err(format!("cache: engine {} has no cache of its own", self.engine.as_deref().unwrap_or("")))
+            }
             Some(cache) if mongod && cache.0 < 256 << 20 => {
                 Err(format!("cache: {cache}: WiredTiger's is at least 256MiB"))
             }

@@ -92,6 +92,7 @@ fn what_cannot_be_meant_is_named_by_its_key() {
         ("kind: redis\nengine: wiredTiger", "engine: is mongod's"),
         ("kind: mongod\ncompressor: lz4", "compressor: \"lz4\""),
         ("kind: mongod\nsync_delay: 500ms", "sync_delay"),
+        ("kind: mongod\nengine: mmapv1\ncache: 1GiB", "cache: engine mmapv1 has no cache"),
         ("kind: ferretdb\njournal: true", "FerretDB"),
         ("kind: redis\nplacement: { policy: cores_each }", "placement.cores_each"),
         ("kind: redis\nplacement: { policy: interleave, cores: 1 }", "placement.cores"),

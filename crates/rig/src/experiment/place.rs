@@ -16,6 +16,7 @@ use crate::remote::{Far, FarServer};
 use crate::spawn::{Spawned, find_server, spawn_under};
 use crate::target::Target;
 use dyno_engine::Control;
+use dyno_monitor::Pid;
 use dyno_plan::experiment::{Experiment, Lifetime};
 use dyno_plan::server::{ServerSpec, Setting};
 use std::collections::BTreeMap;
@@ -375,16 +376,16 @@ impl Place {
         }
     }
 
-    /// Names and numbers of the server's processes.
-    pub fn processes(&self) -> Vec<(String, u32)> {
+    /// Names and numbers of the server's processes, as they change.
+    pub fn processes(&self) -> Vec<(String, Pid)> {
         if let Some(standing) = &self.standing {
-            return standing.processes();
+            return standing.processes().into_iter().map(|(name, pid)| (name, pid.into())).collect();
         }
         match &self.held {
             // Those of other hosts are watched there.
             Held::Nothing | Held::Far(_) | Held::Pods(..) => Vec::new(),
-            Held::Temporary(server) => vec![(server.kind.clone(), server.pid())],
-            Held::Server(held) => held.server.processes(),
+            Held::Temporary(server) => vec![(server.kind.clone(), server.pid().into())],
+            Held::Server(held) => held.server.watched(),
         }
     }
 

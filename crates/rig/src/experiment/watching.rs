@@ -7,6 +7,7 @@ use crate::session::Session;
 use crate::target::{Opened, Target};
 use crate::watch::{Watch, WatchPlan, server_process, watch_all};
 use crate::worker::Crew;
+use dyno_monitor::Pid;
 use dyno_monitor::prometheus::Url;
 use dyno_plan::experiment::Experiment;
 use std::path::Path;
@@ -46,7 +47,7 @@ pub(super) fn begin(
     let started = place.processes();
     let alone = started.len() == 1;
     let called = |name: String| if alone { "server".to_owned() } else { format!("server-{name}") };
-    let mut processes: Vec<(String, u32)> =
+    let mut processes: Vec<(String, Pid)> =
         started.into_iter().map(|(name, pid)| (called(name), pid)).collect();
     if processes.is_empty() {
         processes = numbered("server", &opened.iter().filter_map(server_process).collect::<Vec<_>>());
@@ -106,8 +107,8 @@ fn elsewhere(
 }
 
 /// `NAME` for one process, `NAME-1` and so on for several.
-fn numbered(name: &str, pids: &[u32]) -> Vec<(String, u32)> {
+fn numbered<P: From<u32>>(name: &str, pids: &[u32]) -> Vec<(String, P)> {
     let named =
         |number: usize| if pids.len() == 1 { name.to_owned() } else { format!("{name}-{}", number + 1) };
-    pids.iter().enumerate().map(|(number, pid)| (named(number), *pid)).collect()
+    pids.iter().enumerate().map(|(number, pid)| (named(number), P::from(*pid))).collect()
 }

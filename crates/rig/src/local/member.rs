@@ -5,6 +5,7 @@ use super::machine::Machine;
 use super::placement::Plan;
 use super::process;
 use super::servers::Node;
+use dyno_monitor::Pid;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Child;
@@ -22,6 +23,8 @@ pub(super) struct Member {
     /// The process that answers, where a wrapper has started it.
     pub answering: Option<u32>,
     pub group: Option<Group>,
+    /// The process that is the server, for whoever watches it.
+    pub running: Pid,
     /// Its entry in the journal.
     pub noted: Option<u64>,
     pub command: String,
@@ -40,6 +43,11 @@ impl Member {
     /// The process that is the server.
     pub fn server(&self) -> Option<u32> {
         self.pid().map(|pid| self.answering.unwrap_or(pid))
+    }
+
+    /// Tells whoever watches it which process it is now.
+    pub fn tell(&self) {
+        self.running.set(self.server());
     }
 
     /// What the kernel says of it and its group now.

@@ -17,6 +17,7 @@ use super::servers::{self, Node};
 use super::undo::{Journal, Undo};
 use super::{clock, cluster, process, storage};
 use dyno_engine::Control;
+use dyno_monitor::Pid;
 use dyno_monitor::topology::Topology;
 use dyno_plan::server::{IfNotPermitted, ServerSpec};
 use rustix::process::Signal;
@@ -159,6 +160,7 @@ impl Server {
                 prefix,
                 child: None,
                 answering: None,
+                running: Pid::default(),
                 group: None,
                 noted: None,
                 command: String::new(),
@@ -257,6 +259,7 @@ impl Server {
         let (child, noted) = launch.start(&self.machine, &mut self.journal)?;
         (member.child, member.answering, member.ended) = (Some(child), None, None);
         member.noted = Some(noted);
+        member.tell();
         let pid = member.pid().unwrap_or(0);
         self.note_leavings(pid)
     }
@@ -271,7 +274,10 @@ impl Server {
             let member = &self.members[i];
             let pid = member.pid().unwrap_or(0);
             match servers::ready(&self.spec, &member.node, &self.machine, pid) {
-                Ok(answering) => break self.members[i].answering = answering,
+                Ok(answering) => {
+                    self.members[i].answering = answering;
+                    break self.members[i].tell();
+                }
                 Err(_) if self.control.as_ref().is_some_and(|control| control.stopping()) => {
                     return Err(LocalError::Failed(format!("{}: no longer waited for", member.node.name)));
                 }
@@ -307,6 +313,11 @@ impl Server {
         let running =
             self.members.iter().filter_map(|member| Some((member.node.name.clone(), member.server()?)));
         running.collect()
+    }
+
+    /// Names of the processes, and their numbers as they change.
+    pub fn watched(&self) -> Vec<(String, Pid)> {
+        self.members.iter().map(|member| (member.node.name.clone(), member.running.clone())).collect()
     }
 
     /// The folders of the control groups, each with its process and controller (`redis-17001.memory`).
@@ -460,6 +471,7 @@ impl Server {
                 // It has ended or has just been killed: this only clears it away.
                 let _ = child.wait();
             }
+            member.tell();
             let removed = member.group.take().map_or(Ok(()), |mut group| group.remove(&mut self.journal));
             failures.extend([ended, removed].into_iter().filter_map(Result::err).map(|e| e.to_string()));
         }

@@ -248,8 +248,12 @@ impl Host {
     ) -> Result<FromHost, String> {
         let roots = Roots::default();
         let mut sources: Vec<Box<dyn Source>> = vec![Box::new(HostSource::new(roots.clone()))];
+        // Its own servers may be ended and started again.
+        let own = self.server.as_ref().map_or(Vec::new(), Server::watched);
         for (name, pid) in processes {
-            sources.push(Box::new(ProcessSource::new(name, roots.clone(), *pid)));
+            let own = own.iter().find(|(_, own)| own.get() == Some(*pid)).map(|(_, own)| own.clone());
+            let pid = own.unwrap_or_else(|| (*pid).into());
+            sources.push(Box::new(ProcessSource::new(name, roots.clone(), pid)));
         }
         let mut opened: Vec<Opened> = Vec::new();
         for uri in databases {

@@ -9,7 +9,7 @@ pub use sources::{server_process, watch, watch_all};
 
 use dyno_analysis::monitored;
 use dyno_monitor::prometheus::{PrometheusSource, Url};
-use dyno_monitor::{Cost, HostSource, Marker, Monitor, ProcessSource, Roots, Sink, Source};
+use dyno_monitor::{Cost, HostSource, Marker, Monitor, Pid, ProcessSource, Roots, Sink, Source};
 use dyno_rundir::monitor::MonitorWriter;
 use dyno_rundir::schema::Monitored;
 use seen::Seen;
@@ -23,7 +23,7 @@ pub struct WatchPlan {
     /// Time between two ticks.
     pub interval: Duration,
     /// Further processes of this host by name: those called `server`, `server-1` and so on are the database's.
-    pub processes: Vec<(String, u32)>,
+    pub processes: Vec<(String, Pid)>,
     /// Exporters by name.
     pub exporters: Vec<(String, Url)>,
     /// Cores for the monitors: not those of the load threads. None means any.
@@ -50,7 +50,7 @@ impl Watch {
             Box::new(ProcessSource::new("dyno", roots.clone(), own)),
         ];
         for (name, pid) in &plan.processes {
-            sources.push(Box::new(ProcessSource::new(name, roots.clone(), *pid)));
+            sources.push(Box::new(ProcessSource::new(name, roots.clone(), pid.clone())));
         }
         sources.extend(databases);
         for (name, url) in &plan.exporters {

@@ -349,6 +349,7 @@ impl Server {
             let _ = child.wait();
         }
         member.answering = None;
+        member.tell();
         let removed = member.group.take().map_or(Ok(()), |mut group| group.remove(&mut self.journal));
         ended.and(removed)
     }

@@ -37,16 +37,8 @@ pub(super) fn tell(spec: &ServerSpec, node: &Node, version: &str) -> Result<Told
     if let Some(engine) = &spec.engine {
         add("storage.engine", text(engine));
     }
-    if let Some(cache) = &spec.cache {
-        let gib = Setting::Number(cache.0 as f64 / f64::from(1 << 30));
-        match spec.engine.as_deref() {
-            None | Some("wiredTiger") => add("storage.wiredTiger.engineConfig.cacheSizeGB", gib),
-            Some("inMemory") => add("storage.inMemory.engineConfig.inMemorySizeGB", gib),
-            Some("rocksdb") => add("storage.rocksdb.cacheSizeGB", gib),
-            Some(other) => {
-                return Err(LocalError::Refused(format!("cache: engine {other} has no cache of its own")));
-            }
-        };
+    if let (Some(cache), Some(key)) = (&spec.cache, spec.mongod_cache_key()) {
+        add(key, Setting::Number(cache.0 as f64 / f64::from(1 << 30)));
     }
     if let Some(journal) = spec.journal {
         match (mandatory_journal(version), journal) {
