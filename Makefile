@@ -4,7 +4,7 @@
 CARGO ?= cargo
 DYNO := $(or $(CARGO_TARGET_DIR),target)/release/dyno
 
-.PHONY: demo test test-all bench lint build install worker kubernetes fuzz chaos soak deb audit
+.PHONY: demo test test-all bench lint build install worker kubernetes fuzz chaos soak deb audit reproducible
 
 build:
 	$(CARGO) build --release --locked -p dyno-cli
@@ -31,8 +31,8 @@ test:
 	@scripts/test.sh
 
 # What is slow or rare: `make test`, then the embedded stores that need a library (LMDB, RocksDB, WiredTiger) and the official
-# MongoDB driver, the Python package with its notebook, the reports in a browser, the diagnosis against seeded truth, and pods of a
-# real Kubernetes where its binaries are there (`make kubernetes` builds them once, in 20 CPU minutes).
+# MongoDB driver, the Python package with its notebook, the reports in a browser, the diagnosis against seeded truth, aarch64 under emulation,
+# and pods of a real Kubernetes where its binaries are there (`make kubernetes` builds them once, in 20 CPU minutes).
 test-all: test
 	@scripts/advisories.sh
 	@scripts/test-all.sh
@@ -41,6 +41,7 @@ test-all: test
 	@scripts/test-browser.sh
 	@scripts/test-ansible.sh
 	@scripts/test-diagnosis.sh
+	@scripts/test-aarch64.sh
 	@scripts/test-kubernetes.sh
 
 bench: build
@@ -50,11 +51,13 @@ bench: build
 install: build
 	$(CARGO) install --locked --path crates/cli
 
-# A static program for other hosts and for the image of workers' pods.
-HOST_TARGET = $(shell uname -m)-unknown-linux-gnu
+# A static program for other hosts and for the image of workers' pods: make worker ARCH=aarch64.
 worker:
-	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked -p dyno-cli --target $(HOST_TARGET)
-	strip -o $(dir $(DYNO))dyno-worker-$(shell uname -m) $(or $(CARGO_TARGET_DIR),target)/$(HOST_TARGET)/release/dyno
+	scripts/worker.sh $(ARCH)
+
+# Builds this commit's static program twice and compares the bytes.
+reproducible:
+	scripts/reproducible.sh $(ARCH)
 
 # Known weaknesses of dependencies, where RustSec's database can be reached. Licences are a test of `make test`.
 audit:

@@ -2,7 +2,8 @@
 # Makes a real mongod and mongos (3.6.8, the last under AGPL) available to the tests where none is on PATH, or says what is missing.
 # Ubuntu 20.04's packages and the libraries they name, checked by digest, unpacked into the user's cache without being installed.
 set -u
-command -v mongod >/dev/null && command -v mongos >/dev/null && exit 0
+# A mongos of another version beside the host's own mongod would be a mixture.
+command -v mongod >/dev/null && exit 0
 home="${XDG_CACHE_HOME:-$HOME/.cache}/dyno-mongo"
 [ -x "$home/mongod-3.6.8/bin/mongod" ] && exit 0
 archive=http://archive.ubuntu.com/ubuntu/pool
@@ -58,7 +59,8 @@ PROGRAM
   "$work/bin/mongod" --version
   "$work/bin/mongos" --version
   trap - EXIT
-  mv "$work" "$home/mongod-3.6.8"
+  rm -rf "$home/mongod-3.6.8"
+  mv -T "$work" "$home/mongod-3.6.8"
   chmod 755 "$home/mongod-3.6.8"
 )
 

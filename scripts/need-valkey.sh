@@ -24,7 +24,7 @@ fetch() (
   mkdir -p "$work/state/lists/partial" "$work/cache/archives/partial" "$work/packages"
   echo "deb http://deb.debian.org/debian $VERSION_CODENAME$1 main" >"$work/sources.list"
   apt() {
-    apt-get -q -o Dir::State="$work/state" -o Dir::Cache="$work/cache" -o Dir::Etc::SourceList="$work/sources.list" \
+    apt-get -q -o Acquire::http::Timeout=20 -o Acquire::Retries=0 -o Dir::State="$work/state" -o Dir::Cache="$work/cache" -o Dir::Etc::SourceList="$work/sources.list" \
       -o Dir::Etc::SourceParts=/dev/null "$@"
   }
   apt update
@@ -39,9 +39,10 @@ fetch() (
   ln -sfn root/usr/bin "$home/bin"
 )
 
+: >"$home/valkey.log"
 # Not behind a condition, where `set -e` would mean nothing.
 for suite in "" -backports; do
-  fetch "$suite" >"$home/valkey.log" 2>&1
+  fetch "$suite" >>"$home/valkey.log" 2>&1
   [ $? = 0 ] && exit 0
 done
 say "valkey-server cannot be fetched ($home/valkey.log)"

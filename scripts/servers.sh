@@ -1,3 +1,4 @@
 # To be sourced: servers that need-*.sh has put into the user's cache are found after those of the user's own PATH.
 servers="${XDG_CACHE_HOME:-$HOME/.cache}"
-export PATH="$PATH:$servers/dyno-mongo/mongod-3.6.8/bin:$servers/dyno-valkey/bin"
+command -v mongod >/dev/null || PATH="$PATH:$servers/dyno-mongo/mongod-3.6.8/bin"
+export PATH="$PATH:$servers/dyno-valkey/bin"

@@ -194,7 +194,7 @@ fn one(
     let to = if seen.is_some() && back.is_none() { limit } else { until_or(back, undone, limit) };
     figures.failed = failed(to);
     figures.note = match (seen, back, next) {
-        (None, ..) => Some("nothing failed and nothing was missing".into()),
+        (None, ..) => Some("nothing failed and nothing was missing beyond what was usual before".into()),
         (_, None, Some(_)) => Some("had not recovered when the next fault came".into()),
         (_, None, None) => Some("had not recovered for three seconds when the phase ended".into()),
         _ => None,

@@ -104,9 +104,13 @@ fn collections_are_split_over_shards_and_routers_take_turns() {
         ["--records", "2000", "--rate", "500", "--connections", "8", "--duration", "10s", "--warmup", "0"];
     let run = dyno.start(&[&["run", &cluster.uri, "--out", "d"][..], &words].concat());
     let begun = Instant::now();
-    while admin(&cluster.routers[0].uri("t")).is_ok_and(|a| a.count("usertable").unwrap_or(0) < 2_000) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is loaded");
-        std::thread::sleep(Duration::from_millis(100));
+    let measures = || {
+        let events = std::fs::read_to_string(dyno.path("d/events.jsonl")).unwrap_or_default();
+        events.contains(r#""event":"begin","text":"measure""#)
+    };
+    while !measures() {
+        assert!(begun.elapsed() < Duration::from_secs(120), "nothing is measured");
+        std::thread::sleep(Duration::from_millis(50));
     }
     std::thread::sleep(Duration::from_secs(3));
     cluster.routers[1].kill();
@@ -115,7 +119,8 @@ fn collections_are_split_over_shards_and_routers_take_turns() {
     let measured = phase(&summary, "measure");
     let sum: u64 = measured["outcomes"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
     assert_eq!(sum, arrivals(measured));
-    assert!(outcome(measured, "ok") > 3_500, "{measured}");
+    // Three seconds with both, seven with one; a host that is busy with other things is given half.
+    assert!(outcome(measured, "ok") > 2_500, "{measured}");
     let record = std::fs::read_to_string(dyno.path("d").join("run.json")).unwrap();
     assert!(record.contains("\"mongos\""), "{record}");
 }

@@ -190,6 +190,18 @@ impl Job {
         Ok((0..workers).map(part).collect())
     }
 
+    /// Which of this worker's own arrivals number `index` of all workers' is, where indexes belong to users and `threads`
+    /// schedules share the worker's part: users take turns among what the worker has itself.
+    pub(crate) fn own_index(&self, index: u64, threads: u64) -> u64 {
+        let (_, workers) = self.stripe;
+        match self.pacing {
+            Pacing::Open { .. } if workers > 1 && self.workload.is_per_user() => {
+                index / (workers * threads) * threads + index % threads
+            }
+            _ => index,
+        }
+    }
+
     /// The users of load thread `thread`: they are dealt out as evenly as can be.
     pub fn users_of(&self, thread: usize) -> usize {
         dealt(self.users, thread, self.cores.len())

@@ -346,6 +346,9 @@ impl Opened {
                 if let Some(primaries) = facts.primaries {
                     out.insert("cluster_primaries".into(), primaries.to_string());
                 }
+                if let Some(copies) = facts.copies {
+                    out.insert("copies_read".into(), copies.to_string());
+                }
                 if let Some(tls) = &options.tls {
                     out.insert("tls".into(), tls_words(tls).into());
                 }

@@ -5,6 +5,7 @@ use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::{Control, End, Job, Pacing, Queue, run_virtual};
 use dyno_record::Totals;
 use dyno_rig::oracle::{job, simulate};
+use dyno_rig::work::part_of_users;
 use dyno_types::{Content, Outcome, Request};
 use dyno_wire::sim::{Service, SimOptions};
 use dyno_workload::{Draw, Frontier, Workload};
@@ -154,6 +155,55 @@ fn users_do_their_own_share_after_any_warm_up() {
         let (warm, measured) = both(job, server(1_000_000, None));
         assert!(warm.arrivals > 400, "{operations} {warm_users:?}: {}", warm.arrivals);
         assert_eq!((measured.arrivals, measured.ok()), (operations, operations), "{warm_users:?}");
+    }
+}
+
+/// Notes which user each arrival is given to.
+struct Noted {
+    pings: Arc<dyn Workload>,
+    users: u64,
+    given: std::sync::Mutex<Vec<u64>>,
+}
+
+impl Workload for Noted {
+    fn metrics(&self) -> &[String] {
+        self.pings.metrics()
+    }
+    fn content(&self) -> Arc<dyn Content> {
+        self.pings.content()
+    }
+    fn draw(&self, index: u64) -> Draw {
+        self.pings.draw(index)
+    }
+    fn bind(&self, draw: &Draw, frontier: &Frontier) -> Request {
+        self.given.lock().unwrap()[(draw.index % self.users) as usize] += 1;
+        self.pings.bind(draw, frontier)
+    }
+    fn is_pure(&self) -> bool {
+        true
+    }
+    fn is_per_user(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn arrivals_are_dealt_out_to_all_users_of_every_worker() {
+    for (workers, threads) in [(1, 1), (2, 1), (2, 2), (3, 4)] {
+        let whole = job(open(1_000.0), 4 * workers, threads * workers, for_seconds(6));
+        for number in 0..workers {
+            let given = std::sync::Mutex::new(vec![0; 4]);
+            let noted = Arc::new(Noted { pings: whole.workload.clone(), users: 4, given });
+            let part = part_of_users(&whole, noted.clone(), number, workers);
+            let (totals, _) = simulate(part, server(100_000, None)).unwrap();
+            let given = noted.given.lock().unwrap();
+            assert_eq!(given.iter().sum::<u64>(), totals.arrivals);
+            let (least, most) = (given.iter().min().unwrap(), given.iter().max().unwrap());
+            assert!(
+                most - least <= threads as u64,
+                "worker {number} of {workers}, {threads} threads: {given:?}"
+            );
+        }
     }
 }
 

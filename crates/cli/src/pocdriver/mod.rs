@@ -195,6 +195,8 @@ fn rest(workload: &PocWorkload, job: &Job) -> Option<Job> {
         cores: job.cores.iter().copied().take(bulks as usize).collect(),
         pipeline: 1,
         team: None,
+        // It is this worker's own, whatever part of the arrivals was.
+        stripe: (0, 1),
         ..job.clone()
     })
 }

@@ -15,12 +15,13 @@ impl Users {
         tasks: &mut Vec<Task>,
         batch: usize,
     ) {
+        let since_ns = tasks.first().map_or(free_ns, |leader| leader.intended_ns);
         while tasks.len() < batch {
             let task = match &self.schedule {
                 None => {
-                    // Only the leader takes its time to think.
+                    // Only the leader takes its time to think; all begin when it does.
                     turn.first = true;
-                    let next = self.next_closed(user, turn, free_ns);
+                    let next = self.next_closed(user, turn, since_ns);
                     turn.first = false;
                     next
                 }

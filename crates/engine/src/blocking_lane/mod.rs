@@ -378,12 +378,12 @@ impl Users {
         parts: &mut Vec<Part>,
     ) -> Request {
         let workload = &self.shared.job.workload;
-        let first = workload.bind(&workload.draw(task.index), &self.shared.frontier);
+        let index = self.shared.job.own_index(task.index, 1);
+        let first = workload.bind(&workload.draw(index), &self.shared.frontier);
         let begun = monotonic_ns();
         let (mut request, mut intended_ns, mut sent) = (first, task.intended_ns, begun);
-        let mut whole = Outcome::Ok;
         parts.clear();
-        let mut attempts = 0;
+        let (mut whole, mut attempts) = (Outcome::Ok, 0);
         let done = loop {
             let executed = session.execute(&request);
             let done = monotonic_ns();

@@ -171,7 +171,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// Begins an operation on a lane; nothing is sent yet.
     pub(super) fn begin(&mut self, lane: u32, index: u64, intended: u64, now: u64, waited: bool) -> u32 {
-        let request = self.shared.job.workload.request(index, &self.shared.frontier);
+        let job = &self.shared.job;
+        let index = job.own_index(index, job.cores.len() as u64);
+        let request = job.workload.request(index, &self.shared.frontier);
         // Open loop: by the intended start. A user's next operation belongs to where it starts.
         let warm = if self.schedule.is_some() { intended < self.measure_ns } else { !self.measuring };
         if warm && self.measuring {

@@ -8,6 +8,9 @@ use dyno_types::{Driver, Outcome};
 /// anew as long as operations go on ending.
 const UNANSWERED_NS: u64 = 120_000_000_000;
 
+/// Time-outs are looked for now and then: an operation ends by its own up to so much later, nanoseconds.
+const GRAIN_NS: u64 = 250_000_000;
+
 /// Why nothing more is sent, and until when replies are awaited.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Drain {
@@ -33,12 +36,33 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.drain = Drain { until_ns, ..Drain::NONE };
     }
 
-    /// The last operation that was asked for has been sent. An operation that has a time-out ends by that at the latest.
+    /// The last operation that was asked for has been sent.
     pub(super) fn all_sent(&mut self, now: u64) {
         self.issued_all = true;
+        let until_ns = now.saturating_add(self.patience_ns());
+        self.drain = Drain { until_ns: until_ns.min(self.latest_ns()), counted: true, left: self.in_flight };
+    }
+
+    /// How long a request of a load that ends by its count may stay unanswered: until its own time-out has ended it.
+    fn patience_ns(&self) -> u64 {
         let job = &self.shared.job;
-        let until_ns = now.saturating_add(job.drain_ns.max(job.timeout_ns.unwrap_or(UNANSWERED_NS)));
-        self.drain = Drain { until_ns, counted: true, left: self.in_flight };
+        job.timeout_ns.map_or(UNANSWERED_NS, |timeout| timeout.saturating_add(GRAIN_NS)).max(job.drain_ns)
+    }
+
+    /// Where a load has a duration beside its count, nothing is awaited for longer than at the end of that.
+    fn latest_ns(&self) -> u64 {
+        self.end_ns.saturating_add(self.shared.job.drain_ns)
+    }
+
+    /// Until when a load that ends by its count is waited for: as long as requests may be answered in time, attempts wait for
+    /// their turn (which are bounded in number, and each by the time-out), or operations go on ending.
+    fn answered_by_ns(&self, now: u64) -> u64 {
+        let patience_ns = self.patience_ns();
+        let under_way = self.ops.iter().filter(|op| op.active && !op.internal);
+        let last = under_way.map(|op| op.begun_ns.saturating_add(patience_ns)).max().unwrap_or(now);
+        let goes_on = self.in_flight < self.drain.left || !self.retries.is_empty();
+        let until_ns = if goes_on { last.max(now.saturating_add(patience_ns)) } else { last };
+        until_ns.min(self.latest_ns())
     }
 
     /// Ends what is still under way once the drain is over.
@@ -55,10 +79,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if now < self.drain.until_ns {
             return;
         }
-        // Attempts that wait for their turn are bounded in number, and each by the time-out.
-        let goes_on = self.in_flight < self.drain.left || !self.retries.is_empty();
-        if self.drain.counted && goes_on {
-            return self.all_sent(now);
+        if self.drain.counted {
+            let until_ns = self.answered_by_ns(now);
+            if until_ns > now {
+                self.drain = Drain { until_ns, left: self.in_flight, ..self.drain };
+                return;
+            }
         }
         self.abandon(now);
     }

@@ -85,7 +85,13 @@ pub const FLAGS: [Flag; 66] = [
     flag("nc", "num-config", One("1"), Applies, "repetitions of each configuration"),
     flag("ne", "num-query-executors", One("1"), Applies, "list: multiplies the benchmarking pods of a round"),
     flag("nw", "num-worker", One("0"), Applies, "primaries of a cluster; 0: a single server"),
-    flag("nwr", "num-worker-replicas", One("0"), Applies, "replicas of each primary"),
+    flag(
+        "nwr",
+        "num-worker-replicas",
+        One("0"),
+        Applies,
+        "replicas of each primary; of Dragonfly: -nw servers are one primary and its copies",
+    ),
     flag(
         "nws",
         "num-worker-shards",

@@ -2,6 +2,7 @@
 
 use super::expand::{Configuration, Job, dropped, expand};
 use super::options::{Dbms, Options};
+use crate::server::ServerKind;
 use crate::wsf::Tree;
 use serde_json::{Map, Value, json};
 
@@ -95,19 +96,25 @@ impl Draft<'_> {
     fn servers(&mut self) -> Result<(), String> {
         let options = self.options;
         self.put("server.kind", json!(options.dbms[0].kind().to_string()), "-dbms");
-        if options.workers > 0 {
+        let dragonfly = options.dbms.iter().all(|dbms| dbms.kind() == ServerKind::Dragonfly);
+        if dragonfly && options.workers > 1 && options.replicas > 0 {
+            self.put("server.topology", json!("replication"), "-nwr");
+            self.put("server.replicas", json!(options.workers - 1), "-nw");
+            self.note(format!(
+                "-nwr {}: one primary with {} copies, as bexhoma's Dragonfly is then, whatever -nwr says",
+                options.replicas,
+                options.workers - 1
+            ));
+        } else if options.workers > 0 {
             self.put("server.topology", json!("cluster"), "-nw");
             self.put("server.members", json!(options.workers), "-nw");
         }
-        if options.replicas > 0 {
+        if options.replicas > 0 && !dragonfly {
             self.put("server.replicas", json!(options.replicas), "-nwr");
             let processes = options.workers * (options.replicas + 1);
             self.note(format!(
-                "-nwr {}: each of the {} primaries has so many replicas, {processes} processes in all; bexhoma's Dragonfly \
-                 is one primary with {} copies, whatever -nwr says",
-                options.replicas,
-                options.workers,
-                options.workers - 1
+                "-nwr {}: each of the {} primaries has so many replicas, {processes} processes in all",
+                options.replicas, options.workers
             ));
         }
         if !self.value("program").is_empty() {

@@ -62,8 +62,11 @@ fn the_seeds_servers_volumes_and_nodes() {
     let server = |number: usize| spec(number).server.unwrap();
     assert_eq!((server(1).topology, server(1).processes()), (Topology::Single, 1));
     assert_eq!((server(2).topology, server(2).processes()), (Topology::Cluster, 3));
-    // Replicas are as many as are said: one for each of three primaries.
-    assert_eq!((server(3).primaries(), server(3).replicas, server(3).processes()), (3, 1, 6));
+    // Three servers of which two copy the first, and that is what is told.
+    assert_eq!(
+        (server(3).topology, server(3).replicas, server(3).processes()),
+        (Topology::Replication, 2, 3)
+    );
     let pods = |number: usize| spec(number).kubernetes.unwrap();
     let memory = |number: usize| {
         let servers = pods(number).servers;

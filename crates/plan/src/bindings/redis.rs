@@ -7,7 +7,7 @@ use super::BindingTarget;
 use crate::client::duration_ns;
 use crate::known::Known;
 use crate::settings::{BadSetting, Settings, mask_secret};
-use dyno_wire::redis::{Address, ReadFrom, RedisOptions};
+use dyno_wire::redis::{Address, RedisOptions};
 use dyno_workload::ycsb::properties::Reader;
 
 /// Time-out in milliseconds where none is set: Jedis' own.
@@ -61,8 +61,8 @@ const ROWS: [Row; 21] = [
     (
         "redis.reads",
         "primary",
-        "primary, replica or any; the last two with redis.cluster=true",
-        "where reads go",
+        "primary, replica (the copies in turn) or any",
+        "where reads go, in a cluster or where a server has copies",
     ),
 ];
 
@@ -221,9 +221,6 @@ fn check(options: &RedisOptions, settings: &Settings) -> Result<(), BadSetting> 
     };
     if options.cluster && options.database != 0 {
         return Err(refuse_part("redis.db", "0, the only database of a cluster (redis.cluster=true)"));
-    }
-    if !options.cluster && options.reads != ReadFrom::Primary {
-        return Err(refuse_part("redis.reads", "primary, or redis.cluster=true beside it"));
     }
     if options.cluster && options.addresses.iter().any(|a| matches!(a, Address::Unix(_))) {
         return Err(refuse_part("redis.cluster", "false together with a Unix socket"));

@@ -112,7 +112,7 @@ fn refusals_name_the_place_and_what_is_accepted() {
     assert_eq!(refusal(&[host, ("redis.protocol", "4")]), "w:2: redis.protocol=4: expected 2 or 3");
     assert_eq!(refusal(&[host, ("redis.cluster", "yes")]), "w:2: redis.cluster=yes: expected true or false");
     assert!(refusal(&[host, ("redis.timeout", "2s")]).contains("expected milliseconds"));
-    assert!(refusal(&[host, ("redis.reads", "any")]).contains("primary, or redis.cluster=true"));
+    assert!(refusal(&[host, ("redis.reads", "all")]).contains("primary, replica"));
     assert!(refusal(&[host, ("redis.cluster", "true"), ("redis.db", "1")]).contains("only database"));
     assert!(refusal(&[host, ("redis.user", "bob")]).contains("with redis.password"));
     assert!(refusal(&[host, ("redis.tls.key", "k")]).contains("with redis.tls.cert"));

@@ -124,6 +124,9 @@ fn check_window(spec: &Experiment) -> Result<(), (&'static str, String)> {
 
 fn check_kubernetes(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
     let Some(kubernetes) = &spec.kubernetes else { return Ok(()) };
+    if spec.server.as_ref().is_some_and(|server| server.topology == Topology::Sharded) {
+        return Err(("server.topology", "sharded clusters are for this host and hosts of ssh, not for pods"));
+    }
     if !spec.ssh.is_nothing() {
         return Err(("kubernetes", "hosts of ssh are named too: remove one of the two"));
     }
@@ -167,6 +170,9 @@ fn check_volume(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
         return Ok(());
     };
     let key = "server.data.volume";
+    if spec.server.as_ref().is_some_and(|server| server.topology == Topology::Sharded) {
+        return Err((key, "a sharded cluster's data are not kept: expected another topology"));
+    }
     if !spec.ssh.servers.is_empty() {
         return Err((key, "volumes are of this host or of Kubernetes, not of hosts of ssh"));
     }

@@ -3,6 +3,7 @@
 //! Here are only the words and what can be told wrong without looking at a machine ([`ServerSpec::check`]); `dyno-rig`
 //! compares them with the host and starts the servers.
 
+mod check;
 mod data;
 mod placement;
 mod tuning;
@@ -96,11 +97,42 @@ pub enum Topology {
     /// One process.
     #[default]
     Single,
+    /// One primary and `replicas` copies of it, at least one (Redis, Valkey, KeyDB, Dragonfly).
+    Replication,
     /// A replica set of `members` (mongod).
     ReplicaSet,
-    /// A cluster of `members` primaries with `replicas` replicas each (Redis, Valkey, KeyDB; Dragonfly's can be described,
-    /// and is not formed yet).
+    /// A cluster of `members` primaries with `replicas` replicas each (Redis, Valkey, KeyDB, Dragonfly).
     Cluster,
+    /// A sharded cluster (mongod): `members` shards, each a replica set of one and `replicas` further members, behind
+    /// `routers` (mongos), with a config server.
+    Sharded,
+}
+
+/// Where clients read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reads {
+    /// Where they write.
+    #[default]
+    Primary,
+    /// From copies.
+    Replica,
+    /// From primaries and copies.
+    Any,
+}
+
+/// What a process of an instance is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// It holds data; of a sharded cluster those of a shard, from 0.
+    Data {
+        /// Which shard.
+        shard: u32,
+    },
+    /// It knows what shards hold.
+    Config,
+    /// It passes on to shards.
+    Router,
 }
 
 /// What to do without leave for cgroups, mounts or host settings.
@@ -169,12 +201,19 @@ pub struct ServerSpec {
     /// How the processes of an instance belong together. Default: single.
     #[serde(default)]
     pub topology: Topology,
-    /// Members of each replica set, or primaries of each cluster. Default: 3; of `single`: 1.
+    /// Members of each replica set, primaries of each cluster, or shards. Default: 3; 2 shards; of `single` and
+    /// `replication`: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub members: Option<u32>,
-    /// Replicas of each primary of a cluster. Default: 0.
+    /// Replicas of each primary of a cluster or of the one of `replication`, or further members of each shard. Default: 0.
     #[serde(default)]
     pub replicas: u32,
+    /// Routers (mongos) of a sharded cluster. Default: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routers: Option<u32>,
+    /// Where clients read: primary, replica (the copies in turn; of mongod any secondary) or any. Default: primary.
+    #[serde(default, skip_serializing_if = "is_primary")]
+    pub reads: Reads,
     /// Which cores and memory nodes each process gets. Default: no policy.
     #[serde(default)]
     pub placement: Placement,
@@ -222,6 +261,10 @@ fn one() -> u32 {
     1
 }
 
+fn is_primary(reads: &Reads) -> bool {
+    *reads == Reads::Primary
+}
+
 fn a_minute() -> Span {
     Span(60_000_000_000)
 }
@@ -254,6 +297,8 @@ impl ServerSpec {
             topology: Topology::Single,
             members: None,
             replicas: 0,
+            routers: None,
+            reads: Reads::Primary,
             placement: Placement::default(),
             limits: Limits::default(),
             cache: None,
@@ -270,17 +315,34 @@ impl ServerSpec {
         }
     }
 
-    /// Members of a replica set or primaries of a cluster; 1 for a single process.
+    /// Members of a replica set, primaries of a cluster or shards; 1 for a single process and its copies.
     pub fn primaries(&self) -> u32 {
         match self.topology {
-            Topology::Single => 1,
+            Topology::Single | Topology::Replication => 1,
+            Topology::Sharded => self.members.unwrap_or(2),
             _ => self.members.unwrap_or(3),
+        }
+    }
+
+    /// What process `number` of an instance is there for: the config server comes first, then shard by shard, then routers.
+    pub fn part(&self, number: u32) -> Part {
+        match (self.topology, number) {
+            (Topology::Sharded, 0) => Part::Config,
+            (Topology::Sharded, number) => match (number - 1) / self.replicas.saturating_add(1) {
+                shard if shard < self.primaries() => Part::Data { shard },
+                _ => Part::Router,
+            },
+            _ => Part::Data { shard: 0 },
         }
     }
 
     /// Processes of one instance.
     pub fn processes_each(&self) -> u32 {
-        self.primaries().saturating_mul(self.replicas.saturating_add(1))
+        let beside = match self.topology {
+            Topology::Sharded => self.routers.unwrap_or(1).saturating_add(1),
+            _ => 0,
+        };
+        self.primaries().saturating_mul(self.replicas.saturating_add(1)).saturating_add(beside)
     }
 
     /// Processes of all instances.
@@ -300,80 +362,6 @@ impl ServerSpec {
         }
     }
 
-    /// Says what cannot be meant, without looking at the machine; each complaint begins with the key.
-    pub fn check(&self) -> Result<(), String> {
-        self.check_shape()?;
-        self.check_engine()?;
-        self.placement.check().map_err(|why| format!("placement.{why}"))?;
-        self.limits.check().map_err(|why| format!("limits.{why}"))?;
-        self.data.check().map_err(|why| format!("data.{why}"))?;
-        if let Some(limit) = &self.limits.memory
-            && limit.0 < self.memory_needed()
-        {
-            let cache =
-                self.cache.as_ref().map_or(String::new(), |cache| format!(" with a cache of {cache}"));
-            return Err(format!(
-                "limits.memory: {limit} is less than {}{cache} needs, at least {}",
-                self.kind,
-                Bytes(self.memory_needed())
-            ));
-        }
-        if self.ready_within.0 == 0 {
-            return Err("ready_within: expected a duration above 0s".into());
-        }
-        Ok(())
-    }
-
-    fn check_shape(&self) -> Result<(), String> {
-        if self.instances == 0 {
-            return Err("instances: expected a whole number from 1".into());
-        }
-        match (self.topology, self.kind) {
-            (Topology::ReplicaSet, ServerKind::Mongod) => {}
-            (Topology::ReplicaSet, kind) => {
-                return Err(format!("topology: replica_set is mongod's, not {kind}'s"));
-            }
-            (Topology::Cluster, kind) if !kind.speaks_redis() => {
-                return Err(format!(
-                    "topology: cluster is for redis, valkey, keydb and dragonfly, not {kind}"
-                ));
-            }
-            _ => {}
-        }
-        match (self.topology, self.members) {
-            (Topology::Single, Some(n)) if n != 1 => {
-                return Err(format!("members: a single server has one, not {n}; see topology"));
-            }
-            (Topology::ReplicaSet, Some(n)) if n == 0 || n > 7 => {
-                return Err(format!("members: a replica set has 1 to 7 that vote, not {n}"));
-            }
-            (Topology::Cluster, Some(n)) if n < 3 => {
-                return Err(format!("members: a cluster needs 3 primaries or more, not {n}"));
-            }
-            _ => {}
-        }
-        if self.replicas > 0 && self.topology != Topology::Cluster {
-            return Err("replicas: only primaries of a cluster have them; a replica set has members".into());
-        }
-        if self.processes() > MAX_PROCESSES {
-            return Err(format!(
-                "instances: {} processes in all, at most {MAX_PROCESSES}",
-                u64::from(self.processes_each()) * u64::from(self.instances)
-            ));
-        }
-        if let Some(port) = self.port {
-            // A Redis cluster's bus listens 10,000 higher.
-            let above = if self.topology == Topology::Cluster { 10_000 } else { 0 };
-            if port == 0 || u32::from(port) + self.processes() - 1 + above > 65_535 {
-                return Err(format!(
-                    "port: {port} and the {} that follow are not all ports",
-                    self.processes() - 1
-                ));
-            }
-        }
-        Ok(())
-    }
-
     /// The setting of mongod's engine that is its cache in GiB; `None` for one that leaves it to the kernel.
     pub fn mongod_cache_key(&self) -> Option<&'static str> {
         match self.engine.as_deref() {
@@ -381,49 +369,6 @@ impl ServerSpec {
             Some("inMemory") => Some("storage.inMemory.engineConfig.inMemorySizeGB"),
             Some("rocksdb") => Some("storage.rocksdb.cacheSizeGB"),
             Some(_) => None,
-        }
-    }
-
-    fn check_engine(&self) -> Result<(), String> {
-        let mongod = self.kind == ServerKind::Mongod;
-        let own = [
-            ("compressor", self.compressor.is_some()),
-            ("journal_compressor", self.journal_compressor.is_some()),
-            ("sync_delay", self.sync_delay.is_some()),
-            ("engine", self.engine.is_some()),
-        ];
-        if let Some((key, _)) = own.iter().find(|(_, set)| *set && !mongod) {
-            return Err(format!("{key}: is mongod's, not {}'s", self.kind));
-        }
-        for (key, value) in
-            [("compressor", &self.compressor), ("journal_compressor", &self.journal_compressor)]
-        {
-            if let Some(name) = value
-                && !["none", "snappy", "zlib", "zstd"].contains(&name.as_str())
-            {
-                return Err(format!("{key}: {name:?}: expected none, snappy, zlib or zstd"));
-            }
-        }
-        if let Some(delay) = &self.sync_delay
-            && (delay.0 == 0 || delay.0 % 1_000_000_000 != 0)
-        {
-            return Err(format!("sync_delay: {delay}: expected whole seconds from 1s"));
-        }
-        if self.kind == ServerKind::FerretDb && (self.cache.is_some() || self.journal.is_some()) {
-            return Err("cache, journal: FerretDB has no such settings".into());
-        }
-        if self.kind == ServerKind::Dragonfly && self.journal == Some(true) {
-            return Err("journal: Dragonfly has no append-only file".into());
-        }
-        match &self.cache {
-            Some(_) if mongod && self.mongod_cache_key().is_none() => {
-                Err(format!("cache: engine {} has no cache of its own", self.engine.as_deref().unwrap_or("")))
-            }
-            Some(cache) if mongod && cache.0 < 256 << 20 => {
-                Err(format!("cache: {cache}: WiredTiger's is at least 256MiB"))
-            }
-            Some(cache) if cache.0 == 0 => Err("cache: expected a size above 0".into()),
-            _ => Ok(()),
         }
     }
 }

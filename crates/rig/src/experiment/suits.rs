@@ -1,11 +1,11 @@
 //! What a plan asks for and this machine does not have: cores, memory, programs. Looks, touches nothing.
 
 use super::check::placed;
-use crate::local::{LocalError, Machine, asked_memory, placement, program};
+use crate::local::{LocalError, Machine, asked_memory, placement, program, router};
 use crate::spawn::{SERVERS, find_server};
 use dyno_monitor::topology::{Topology, list};
 use dyno_plan::experiment::{Cell, Experiment};
-use dyno_plan::server::{Placement, Policy, ServerKind, ServerSpec, Topology as Shape};
+use dyno_plan::server::{Placement, Policy, ServerKind};
 use dyno_plan::tree::TreeError;
 use serde::Serialize;
 
@@ -77,23 +77,11 @@ pub fn unfit(cells: &[Cell], machine: &Machine) -> Vec<Unfit> {
     all
 }
 
-/// Whether it is a cluster that can be described and that nobody here can form.
-fn unformed(server: &ServerSpec) -> bool {
-    server.topology == Shape::Cluster && !server.kind.is_redis_like()
-}
-
 fn of_cell(cell: &Cell, topology: &Topology) -> Vec<TreeError> {
     let spec = &cell.spec;
     let told = |path: &str, text: String| placed(&cell.tree, path, text);
     let mut errors = Vec::new();
     let (mut of_server, mut of_client) = (None, None);
-    if let Some(server) = spec.server.as_ref().filter(|server| unformed(server)) {
-        let words = format!(
-            "a cluster of {} is not formed yet: redis, valkey and keydb are (server.kind)",
-            server.kind
-        );
-        errors.push(told("server.topology", words));
-    }
     // What is on other hosts is compared with them when it is started.
     let server = spec.server.as_ref().filter(|_| spec.ssh.servers.is_empty() && spec.kubernetes.is_none());
     if let Some(server) = server {
@@ -196,7 +184,7 @@ fn lacks(spec: &Experiment, machine: &Machine) -> Option<String> {
         return None;
     }
     if let Some(server) = &spec.server {
-        let missing = program(server, machine).err()?.to_string();
+        let missing = program(server, machine).and(router(server, machine)).err()?.to_string();
         return Some(format!(
             "{}: {}; --set server.program=PATH names a program, --set server.kind=KIND another server",
             missing.trim_end_matches(" (program: names one)"),

@@ -44,7 +44,8 @@ pub(super) fn begin(
             }
         }
     }
-    let started = place.processes();
+    // One that a fault of an earlier run has ended says nothing.
+    let started: Vec<_> = place.processes().into_iter().filter(|(_, pid)| pid.get().is_some()).collect();
     let alone = started.len() == 1;
     let called = |name: String| if alone { "server".to_owned() } else { format!("server-{name}") };
     let mut processes: Vec<(String, Pid)> =

@@ -215,16 +215,15 @@ impl Group {
     ) -> Result<(), LocalError> {
         let swaps = swaps(machine);
         let lines = self.lines(limits, devices, swaps);
-        for (at, line) in lines.iter().enumerate() {
-            let Err(refused) = line.write() else { continue };
-            let usual = self.lines(usual, devices, swaps);
-            let mut back = usual.iter().filter(|one| lines[..at].iter().any(|done| done.is_like(one)));
-            return match back.try_for_each(Line::write) {
-                Ok(()) => Err(refused),
-                Err(stays) => Err(LocalError::failed(refused, stays)),
-            };
+        let Err((refused, written)) = lines::write_all(&lines.iter().collect::<Vec<_>>()) else {
+            return Ok(());
+        };
+        let usual = self.lines(usual, devices, swaps);
+        let back = usual.iter().filter(|one| written.iter().any(|done| done.is_like(one)));
+        match lines::write_all(&back.collect::<Vec<_>>()) {
+            Ok(()) => Err(refused),
+            Err((stays, _)) => Err(LocalError::failed(refused, stays)),
         }
-        Ok(())
     }
 
     /// The files into which a process writes its number to enter.

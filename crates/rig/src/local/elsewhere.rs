@@ -25,6 +25,7 @@ fn node(spec: &ServerSpec, number: usize, socket: SocketAddr, home: &Path) -> No
         home: home.to_owned(),
         data: PathBuf::from("/data"),
         instance: number / (spec.processes_each() as usize).max(1),
+        number: number % (spec.processes_each() as usize).max(1),
         cores: None,
     }
 }

@@ -34,7 +34,7 @@ pub(crate) use elsewhere::{count_elsewhere, form_elsewhere, save_elsewhere};
 pub use error::LocalError;
 pub use launch::Confinement;
 pub use machine::Machine;
-pub(crate) use needs::{budgets as asked_memory, program, version_of};
+pub(crate) use needs::{budgets as asked_memory, program, router, version_of};
 pub(crate) use resp::{Client as RespClient, Failed as RespFailed, Reply as RespReply};
 pub(crate) use server::{Beginning, harm_worker, volume};
 pub use server::{Harm, Harmed, Room, Server, WorkerHarm};

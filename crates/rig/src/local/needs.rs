@@ -5,7 +5,7 @@ use super::machine::{Machine, is_program};
 use super::process;
 use crate::spawn::free_port;
 use dyno_monitor::topology::Topology;
-use dyno_plan::server::{ServerKind, ServerSpec};
+use dyno_plan::server::{ServerKind, ServerSpec, Topology as Shape};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
@@ -33,6 +33,17 @@ pub(crate) fn program(spec: &ServerSpec, machine: &Machine) -> Result<PathBuf, L
     found.ok_or_else(|| {
         LocalError::Absent(format!("{}: {} {place} (program: names one)", spec.kind, name.display()))
     })
+}
+
+/// The program of routers, where there are some: mongos, beside mongod or on PATH.
+pub(crate) fn router(spec: &ServerSpec, machine: &Machine) -> Result<Option<PathBuf>, LocalError> {
+    if spec.topology != Shape::Sharded {
+        return Ok(None);
+    }
+    let own = program(spec, machine)?;
+    let beside = Some(own.with_file_name("mongos")).filter(|path| is_program(path));
+    let absent = || LocalError::Absent(format!("mongos is neither beside {} nor on PATH", own.display()));
+    beside.or_else(|| machine.find("mongos")).ok_or_else(absent).map(Some)
 }
 
 /// What the program of a server says of its version.
@@ -73,7 +84,7 @@ pub(super) fn version(program: &Path) -> String {
 /// The ports of all processes, none of them in use.
 pub(super) fn ports(spec: &ServerSpec) -> Result<Vec<u16>, LocalError> {
     let count = spec.processes() as u16;
-    let bus = spec.topology == dyno_plan::server::Topology::Cluster;
+    let bus = spec.topology == Shape::Cluster;
     let taken = |port: u16| {
         let busy = |port: u16| TcpListener::bind((spec.listens(), port)).is_err();
         if busy(port) { Some(port) } else { Some(port + 10_000).filter(|bus_port| bus && busy(*bus_port)) }
@@ -118,7 +129,11 @@ mod tests {
         fs::write(&program, text).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         // Whatever another test is about to start may still have the file open: it cannot be run that moment.
-        let found = (0..5).map(|_| version(&program)).find(|found| found != "unknown");
+        let again = |n: u64| {
+            std::thread::sleep(Duration::from_millis(50 * n.min(1)));
+            version(&program)
+        };
+        let found = (0..40).map(again).find(|found| found != "unknown");
         assert_eq!(found.as_deref(), Some("v 1.2"));
     }
 }

@@ -1,6 +1,7 @@
 //! A server of an experiment file: all its processes, from start to stop.
 
 mod faults;
+mod launching;
 pub(crate) mod volume;
 
 pub(crate) use faults::harm_worker;
@@ -8,22 +9,21 @@ pub use faults::{Harm, Harmed, Room, WorkerHarm};
 
 use super::cgroup::Group;
 use super::error::LocalError;
-use super::launch::{Launch, group_or_none, prefix_or_less};
+use super::launch::prefix_or_less;
 use super::machine::Machine;
-use super::member::{LAST_LINES, Member, copy_of};
-use super::needs::{absolute, budgets, ports, program, version};
+use super::member::{Member, copy_of};
+use super::needs::{absolute, budgets, ports, program, router, version};
 use super::placement::{self, Plan};
 use super::servers::{self, Node};
 use super::undo::{Journal, Undo};
-use super::{clock, cluster, process, storage};
+use super::{clock, process, storage};
 use dyno_engine::Control;
 use dyno_monitor::Pid;
 use dyno_monitor::topology::Topology;
-use dyno_plan::server::{IfNotPermitted, ServerSpec};
+use dyno_plan::server::{IfNotPermitted, Part, ServerSpec};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,6 +33,8 @@ use std::time::{Duration, Instant};
 pub struct Server {
     spec: ServerSpec,
     program: PathBuf,
+    /// The program of its routers, where it has some.
+    router: Option<PathBuf>,
     version: String,
     machine: Machine,
     members: Vec<Member>,
@@ -91,6 +93,7 @@ impl Server {
     ) -> Result<Self, LocalError> {
         spec.check().map_err(|why| LocalError::Refused(format!("server.{why}")))?;
         let program = program(spec, machine)?;
+        let router = router(spec, machine)?;
         let version = version(&program);
         let topology = machine.topology()?;
         let ports = ports(spec)?;
@@ -101,6 +104,7 @@ impl Server {
         let mut server = Server {
             spec: spec.clone(),
             program,
+            router,
             version,
             machine: machine.clone(),
             members: Vec::new(),
@@ -137,7 +141,11 @@ impl Server {
         let each = self.spec.processes_each() as usize;
         let go_on = self.goes_on();
         for (i, (port, plan)) in ports.into_iter().zip(plans).enumerate() {
-            let name = format!("{}-{port}", self.spec.kind);
+            let number = i % each;
+            let name = match self.spec.part(number as u32) {
+                Part::Router => format!("mongos-{port}"),
+                _ => format!("{}-{port}", self.spec.kind),
+            };
             let base = match (&self.spec.data.path, &self.filesystem) {
                 (Some(paths), None) => absolute(paths.of(i))?,
                 _ => self.base.clone(),
@@ -148,6 +156,7 @@ impl Server {
                 address: self.spec.listens(),
                 port,
                 instance: i / each,
+                number,
                 cores: plan.cpus.as_ref().map(Vec::len),
                 name,
             };
@@ -209,96 +218,6 @@ impl Server {
         }
         self.journal.add(Undo::Folder { path: folder.to_owned() })?;
         fs::create_dir(folder).map_err(|e| LocalError::failed(folder.display(), e))
-    }
-
-    /// Starts all processes on the data there are, and waits for them.
-    fn launch_all(&mut self) -> Result<(), LocalError> {
-        if self.spec.drop_caches {
-            self.drop_caches()?;
-        }
-        for i in 0..self.members.len() {
-            self.launch(i)?;
-        }
-        for i in 0..self.members.len() {
-            self.await_ready(i)?;
-        }
-        let each = self.spec.processes_each() as usize;
-        let nodes = self.members.iter().map(|member| &member.node).collect::<Vec<_>>();
-        let instances: Vec<Vec<&Node>> = nodes.chunks(each).map(<[_]>::to_vec).collect();
-        let end = || self.members.iter().filter_map(Member::pid).for_each(process::end_group);
-        cluster::form_all(&self.spec, &instances, self.formed, (self.control.as_deref(), &end))?;
-        self.formed = true;
-        self.died().map_or(Ok(()), |why| Err(LocalError::Failed(why)))
-    }
-
-    fn launch(&mut self, i: usize) -> Result<(), LocalError> {
-        let (go_on, limits, clocked) = (self.goes_on(), self.limits(), self.clocked(i)?);
-        let member = &mut self.members[i];
-        let name = format!("{}-{}", std::process::id(), member.node.name);
-        let data = member.node.data.clone();
-        let (journal, notes) = (&mut self.journal, &mut self.notes);
-        member.group = group_or_none(&self.machine, &name, &limits, &data, journal, go_on, notes)?;
-        let told = servers::tell(&self.spec, &member.node, &self.version)?;
-        if let Some((name, text)) = &told.configuration {
-            let file = member.node.home.join(name);
-            let written = fs::write(&file, text)
-                // It may hold a password.
-                .and_then(|()| fs::set_permissions(&file, fs::Permissions::from_mode(0o600)));
-            written.map_err(|e| LocalError::failed(file.display(), e))?;
-        }
-        let launch = Launch {
-            program: &self.program,
-            arguments: &told.arguments,
-            prefix: &[member.prefix.clone(), clocked].concat(),
-            group: member.group.as_ref(),
-            folder: &member.node.home,
-            log: &member.node.log(),
-            lasting: self.lasting,
-        };
-        member.command = launch.words();
-        let (child, noted) = launch.start(&self.machine, &mut self.journal)?;
-        (member.child, member.answering, member.ended) = (Some(child), None, None);
-        member.noted = Some(noted);
-        member.tell();
-        let pid = member.pid().unwrap_or(0);
-        self.note_leavings(pid)
-    }
-
-    fn await_ready(&mut self, i: usize) -> Result<(), LocalError> {
-        let begun = Instant::now();
-        let patience = Duration::from_nanos(self.spec.ready_within.0);
-        loop {
-            if let Some(why) = self.members[i].ended() {
-                return Err(LocalError::Failed(why));
-            }
-            let member = &self.members[i];
-            let pid = member.pid().unwrap_or(0);
-            match servers::ready(&self.spec, &member.node, &self.machine, pid) {
-                Ok(answering) => {
-                    self.members[i].answering = answering;
-                    break self.members[i].tell();
-                }
-                Err(_) if self.control.as_ref().is_some_and(|control| control.stopping()) => {
-                    return Err(LocalError::Failed(format!("{}: no longer waited for", member.node.name)));
-                }
-                Err(why) if begun.elapsed() > patience => {
-                    return Err(LocalError::Failed(format!(
-                        "{} is not ready after {}: {why}; {}",
-                        member.node.name,
-                        self.spec.ready_within,
-                        process::last_lines(&member.node.log(), LAST_LINES)
-                    )));
-                }
-                Err(_) => std::thread::sleep(Duration::from_millis(20)),
-            }
-        }
-        let member = &self.members[i];
-        let effective = process::effective(&self.machine, member.server().unwrap_or(0));
-        // Without taskset there is no placement, and that has been said.
-        match member.plan.confirm(&effective) {
-            Err(why) if !member.prefix.is_empty() => Err(LocalError::failed(&member.node.name, why)),
-            _ => self.confirm_clock(i),
-        }
     }
 
     /// What clients connect to: one URI for each instance.

@@ -7,7 +7,7 @@ use crate::watch::watch_all;
 use crate::worker::{Frame, FrameError, PROTOCOL, read_frame, write_frame};
 use dyno_engine::Control;
 use dyno_engine::net::monotonic_ns;
-use dyno_monitor::{HostSource, Kind, Monitor, ProcessSource, Roots, Sample, Sink, Source};
+use dyno_monitor::{HostSource, Kind, Monitor, Pid, ProcessSource, Roots, Sample, Sink, Source};
 use dyno_plan::server::ServerSpec;
 use dyno_rundir::schema::Environment;
 use std::io::{Read, Write};
@@ -248,11 +248,12 @@ impl Host {
     ) -> Result<FromHost, String> {
         let roots = Roots::default();
         let mut sources: Vec<Box<dyn Source>> = vec![Box::new(HostSource::new(roots.clone()))];
-        // Its own servers may be ended and started again.
+        // Its own servers may be ended and started again, and may have been: they are known by their names.
         let own = self.server.as_ref().map_or(Vec::new(), Server::watched);
         for (name, pid) in processes {
-            let own = own.iter().find(|(_, own)| own.get() == Some(*pid)).map(|(_, own)| own.clone());
-            let pid = own.unwrap_or_else(|| (*pid).into());
+            let named =
+                |own: &&(String, Pid)| name.strip_suffix(&own.0).is_some_and(|before| before.ends_with('-'));
+            let pid = own.iter().find(named).map_or_else(|| (*pid).into(), |(_, own)| own.clone());
             sources.push(Box::new(ProcessSource::new(name, roots.clone(), pid)));
         }
         let mut opened: Vec<Opened> = Vec::new();

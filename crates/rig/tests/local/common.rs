@@ -150,3 +150,11 @@ pub fn count(uri: &str) -> i64 {
     let reply = admin(uri).run_on("lab", &|out| bson::string(out, "count", "c")).unwrap();
     bson::find(&reply, "n").unwrap().as_i64().unwrap()
 }
+
+/// The names of the shards that a router knows.
+pub fn shards(uri: &str) -> Vec<String> {
+    let reply = admin(uri).run_on("admin", &|out| bson::int32(out, "listShards", 1)).unwrap();
+    let listed = bson::find(&reply, "shards").unwrap().as_document().unwrap().to_vec();
+    let documents = bson::elements(&listed).unwrap().map(|element| element.unwrap().as_document().unwrap());
+    documents.map(|shard| bson::find(shard, "_id").unwrap().as_str().unwrap().to_owned()).collect()
+}

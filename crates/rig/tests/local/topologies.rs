@@ -1,6 +1,8 @@
-//! Clusters and replica sets.
+//! Clusters, copies of a primary, replica sets and shards.
 
 use super::common::{Home, failure, open, redis, start};
+use dyno_rig::Target;
+use dyno_rig::local::Harm;
 use std::collections::BTreeSet;
 
 #[test]
@@ -90,4 +92,63 @@ fn a_replica_set_of_mongod() {
     assert_eq!(super::common::count(&uri), 3);
     server.stop().unwrap();
     home.assert_clear(&[], &[]);
+}
+
+#[test]
+fn copies_of_one_primary_and_reads_from_them() {
+    let home = Home::new();
+    let json = r#"{"kind": "redis", "topology": "replication", "replicas": 2, "reads": "replica",
+        "data": {"snapshot": true}, "options": {"requirepass": "pw"}}"#;
+    let Some(mut server) = start(&home, json) else { return };
+    let ports = home.ports(&server);
+    let uri = server.uris()[0].clone();
+    assert_eq!(uri, format!("redis://:pw@127.0.0.1:{}?reads=replica", ports[0]));
+    assert_eq!(open(&uri).facts()["copies_read"], "2");
+    let ask = |port: u16, words: &[&str]| redis(port, &[&["-a", "pw", "--no-auth-warning"], words].concat());
+    ask(ports[0], &["SET", "key", "loaded"]);
+    server.snapshot().unwrap();
+    ask(ports[0], &["SET", "key", "changed"]);
+    // It is started from its data, and copies again.
+    server.restore().unwrap();
+    for port in &ports[1..] {
+        let info = ask(*port, &["INFO", "replication"]);
+        assert!(info.contains("role:slave") && info.contains("master_link_status:up"), "{info}");
+        assert_eq!(ask(*port, &["GET", "key"]).trim(), "loaded");
+    }
+    // Who asks a copy is told whose it is.
+    let why = Target::parse(&uri.replace(&ports[0].to_string(), &ports[1].to_string())).unwrap();
+    let why = why.look().err().unwrap().to_string();
+    assert!(why.contains(&format!("it is a slave of 127.0.0.1:{}", ports[0])), "{why}");
+    // One that was killed and started again copies again.
+    let killed = server.harm(2..3, &Harm::Restart);
+    assert_eq!((killed.failed, killed.processes), (None, vec![2]));
+    server.heal(&[2], &Harm::Restart, &[]).unwrap();
+    assert!(ask(ports[2], &["INFO", "replication"]).contains("role:slave"));
+    let pids: Vec<u32> = server.processes().iter().map(|(_, pid)| *pid).collect();
+    let data = server.data();
+    server.stop().unwrap();
+    home.assert_clear(&pids, &data);
+}
+
+#[test]
+fn a_sharded_cluster_of_mongod() {
+    let home = Home::new();
+    let json = r#"{"kind": "mongod", "topology": "sharded", "routers": 2, "replicas": 1, "reads": "any",
+        "cache": "256MiB", "data": {"snapshot": true}}"#;
+    let Some(mut server) = start(&home, json) else { return };
+    let names: Vec<String> = server.processes().into_iter().map(|(name, _)| name).collect();
+    let routers: Vec<&String> = names.iter().filter(|name| name.starts_with("mongos-")).collect();
+    assert_eq!((names.len(), routers.len()), (1 + 2 * 2 + 2, 2), "{names:?}");
+    let uri = server.uris()[0].clone();
+    let hosts: Vec<String> = routers.iter().map(|name| name.replace("mongos-", "127.0.0.1:")).collect();
+    assert_eq!(uri, format!("mongodb://{}/?readPreference=nearest", hosts.join(",")));
+    assert_eq!(super::common::shards(&uri), ["rs0-0", "rs0-1"]);
+    super::common::insert(&uri, 3);
+    server.snapshot().unwrap();
+    super::common::insert(&uri, 2);
+    server.restore().unwrap();
+    assert_eq!((super::common::count(&uri), super::common::shards(&uri).len()), (3, 2));
+    let pids: Vec<u32> = server.processes().iter().map(|(_, pid)| *pid).collect();
+    server.stop().unwrap();
+    home.assert_clear(&pids, &[]);
 }

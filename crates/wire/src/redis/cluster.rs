@@ -67,12 +67,13 @@ impl Topology {
         self.serving(false).len()
     }
 
-    /// The nodes that serve slots as primaries, and the replicas too if asked for; without a cluster, the one node.
+    /// The nodes that serve slots as primaries, and the replicas too if asked for; without a cluster, the one node and what
+    /// copies it.
     pub fn serving(&self, replicas: bool) -> Vec<u16> {
-        if !self.is_cluster() {
-            return vec![0];
-        }
-        let mut nodes: Vec<u16> = self.primary.iter().copied().filter(|&n| n != NOBODY).collect();
+        let mut nodes: Vec<u16> = match self.is_cluster() {
+            true => self.primary.iter().copied().filter(|&n| n != NOBODY).collect(),
+            false => vec![0],
+        };
         if replicas {
             nodes.extend(self.replicas.iter().flat_map(|(_, replicas)| replicas));
         }
@@ -99,6 +100,14 @@ impl Topology {
         }
         self.turn = self.turn.wrapping_add(1);
         replicas.get(self.turn % choices).copied().unwrap_or(primary)
+    }
+
+    /// Takes over which nodes copy the one node. Returns how many of them have an address.
+    pub fn take_copies<'a>(&mut self, copies: impl Iterator<Item = (&'a str, u16)>) -> usize {
+        let nodes: Vec<u16> = copies.filter_map(|(host, port)| self.node(host, port)).collect();
+        let count = nodes.len();
+        self.replicas = vec![(0, nodes)];
+        count
     }
 
     /// The next node in turn, for questions any node can answer.
@@ -269,5 +278,18 @@ mod tests {
         assert_eq!(t.reader_of(5, false), 1);
         assert_eq!(t.reader_of(9000, false), 2);
         assert_eq!(t.take_slots(b"+OK\r\n", 0), Ok(false));
+    }
+
+    #[test]
+    fn copies_of_one_node_are_read_in_turn() {
+        let mut t = start();
+        assert_eq!(t.serving(true), [0]);
+        assert_eq!(t.take_copies([("127.0.0.1", 7001), ("127.0.0.1", 7002)].into_iter()), 2);
+        assert!(!t.is_cluster());
+        assert_eq!((t.serving(false), t.serving(true)), (vec![0], vec![0, 1, 2]));
+        let mut read = |any: bool| (0..6).map(|_| t.reader_of(0, any)).collect::<Vec<_>>();
+        assert_eq!(read(false).iter().filter(|n| **n == 1).count(), 3);
+        assert!(!read(false).contains(&0));
+        assert_eq!(read(true).iter().filter(|n| **n == 0).count(), 2);
     }
 }

@@ -427,7 +427,11 @@ impl Driver for RedisDriver {
     #[inline]
     fn route(&mut self, x: &Exchange, command: u32) -> u16 {
         if !self.topology.is_cluster() {
-            return 0;
+            return match self.options.reads {
+                ReadFrom::Primary => 0,
+                _ if x.request.verb.writes() => 0,
+                reads => self.topology.reader_of(0, reads == ReadFrom::Any),
+            };
         }
         if x.request.verb == Verb::Topology {
             return self.topology.any();

@@ -20,7 +20,8 @@ fn parts(options: &RedisOptions) -> impl Iterator<Item = Part> {
         (Part::Hello3, resp3),
         (Part::Auth, !resp3 && options.password.is_some()),
         (Part::Select, options.database != 0),
-        (Part::ReadOnly, options.reads != ReadFrom::Primary),
+        // Copies outside of a cluster need no leave.
+        (Part::ReadOnly, options.cluster && options.reads != ReadFrom::Primary),
     ];
     wanted.into_iter().filter(|(_, wanted)| *wanted).map(|(part, _)| part)
 }
@@ -71,6 +72,8 @@ pub struct Facts {
     pub info: Vec<(String, String)>,
     /// Number of primaries, if it is a cluster.
     pub primaries: Option<usize>,
+    /// Number of its copies, if they are read from.
+    pub copies: Option<usize>,
 }
 
 impl Facts {
@@ -145,7 +148,48 @@ impl Facts {
             .filter_map(|line| line.split_once(':'))
             .map(|(k, v)| (k.to_owned(), v.trim().to_owned()))
             .collect();
-        if options.cluster { Self::take_slots(topology, &input[info.1..], facts) } else { FactsStep::Done }
+        match (options.cluster, options.reads) {
+            (true, _) => Self::take_slots(topology, &input[info.1..], facts),
+            (false, ReadFrom::Primary) => FactsStep::Done,
+            (false, _) => Self::take_copies(topology, facts),
+        }
+    }
+
+    /// Which nodes copy the server, by its own words: `slave0:ip=...,port=...,state=online`.
+    fn take_copies(topology: &mut Topology, facts: &mut Facts) -> FactsStep {
+        if let Some(role) = facts.get("role").filter(|role| *role != "master") {
+            let of = [facts.get("master_host"), facts.get("master_port")].map(|part| part.unwrap_or("?"));
+            let words = format!("reads from replicas: it is a {role} of {}; name that one", of.join(":"));
+            return FactsStep::Refused(Outcome::ReadOnly, words);
+        }
+        let listed = facts.info.iter().filter(|(name, _)| {
+            name.strip_prefix("slave").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
+        });
+        let copies: Vec<(String, u16)> = listed
+            .filter_map(|(_, words)| {
+                let part = |name: &str| {
+                    words
+                        .split(',')
+                        .find_map(|part| part.strip_prefix(name)?.strip_prefix('='))
+                        .map(str::trim)
+                };
+                // Dragonfly has names of its own for one that is in step.
+                let state = part("state")?;
+                ["online", "stable_sync"].contains(&state).then_some(())?;
+                Some((part("ip")?.to_owned(), part("port")?.parse().ok()?))
+            })
+            .collect();
+        match topology.take_copies(copies.iter().map(|(host, port)| (host.as_str(), *port))) {
+            0 => FactsStep::Refused(
+                Outcome::Unreachable,
+                "reads from replicas: the server has no replica that is in step with it (INFO replication)"
+                    .into(),
+            ),
+            count => {
+                facts.copies = Some(count);
+                FactsStep::Done
+            }
+        }
     }
 
     fn take_slots(topology: &mut Topology, input: &[u8], facts: &mut Facts) -> FactsStep {

@@ -23,7 +23,7 @@ pub enum Index {
     None,
 }
 
-/// Where reads go in a cluster.
+/// Where reads go, in a cluster or where one server has copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFrom {
     /// To the primary.
@@ -232,9 +232,6 @@ impl RedisOptions {
         if self.cluster && self.database != 0 {
             return Err(Refused(format!("a Redis cluster has only database 0, not {}", self.database)));
         }
-        if !self.cluster && self.reads != ReadFrom::Primary {
-            return Err(Refused("reads=replica and reads=any need cluster=true".into()));
-        }
         if self.user.is_some() && self.password.is_none() {
             return Err(Refused("a user name without a password: write redis://user:password@host".into()));
         }
@@ -329,7 +326,6 @@ mod tests {
         assert!(text("redis://h?protocol=4").contains("2 or 3"));
         assert!(text("redis://h:x").contains("HOST:PORT"));
         assert!(text("redis://h/1?cluster=true").contains("database 0"));
-        assert!(text("redis://h?reads=any").contains("cluster=true"));
         assert!(text("redis://bob@h").contains("password"));
         assert!(text("unix:run").contains("absolute path"));
     }

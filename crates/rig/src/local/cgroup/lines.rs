@@ -37,6 +37,22 @@ impl Line {
     }
 }
 
+/// Writes all lines. Those that are refused are tried again after the others: of two limits of which one may not exceed the
+/// other, the one that goes first when they are lowered comes last when they are raised. If some are refused for good: why,
+/// and those that were written.
+pub(super) fn write_all<'a>(lines: &[&'a Line]) -> Result<(), (LocalError, Vec<&'a Line>)> {
+    let (mut written, refused): (Vec<&Line>, Vec<&Line>) =
+        lines.iter().copied().partition(|line| line.write().is_ok());
+    let mut why = None;
+    for line in refused {
+        match line.write() {
+            Ok(()) => written.push(line),
+            Err(error) => drop(why.get_or_insert(error)),
+        }
+    }
+    why.map_or(Ok(()), |why| Err((why, written)))
+}
+
 /// Length of a period in which processor time is shared out, microseconds.
 const PERIOD_US: u64 = 100_000;
 

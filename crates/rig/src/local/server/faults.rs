@@ -184,7 +184,15 @@ impl Server {
         }
         for i in which {
             match harm {
-                Harm::Kill | Harm::Restart => self.kill(i)?,
+                Harm::Kill | Harm::Restart => {
+                    // Killed it is, whatever else is not cleared away.
+                    let ran = self.members[i].pid().is_some() && self.members[i].ended().is_none();
+                    let killed = self.kill(i);
+                    if killed.is_err() && ran {
+                        harmed.processes.push(i);
+                    }
+                    killed?;
+                }
                 Harm::Pause => harmed.noted.push(self.pause(i)?),
                 Harm::Squeeze(limits) => self.squeeze(i, limits)?,
                 Harm::Step(ns) => self.step_clock(i, *ns)?,
@@ -352,12 +360,6 @@ impl Server {
         member.tell();
         let removed = member.group.take().map_or(Ok(()), |mut group| group.remove(&mut self.journal));
         ended.and(removed)
-    }
-
-    /// Starts a process that was killed again on its data, and waits until it answers.
-    fn revive(&mut self, i: usize) -> Result<(), LocalError> {
-        self.launch(i)?;
-        self.await_ready(i)
     }
 
     /// Stops a process and what it has forked; what the journal has it by.

@@ -1,17 +1,22 @@
 //! Dragonfly: a file of flags.
 
 use super::super::error::LocalError;
-use super::{Node, Told, flags, reserved};
-use dyno_plan::server::ServerSpec;
+use super::{Node, Told, admin_port, flags, password, reserved};
+use dyno_plan::server::{ServerSpec, Topology};
 
-const RESERVED: [(&str, &str); 6] = [
+const RESERVED: [(&str, &str); 7] = [
     ("port", "port"),
     ("bind", "address"),
     ("dir", "data.path"),
     ("flagfile", "options"),
     ("pidfile", "nothing"),
     ("maxmemory", "cache"),
+    ("replicaof", "topology"),
 ];
+
+/// Of clusters.
+const OF_CLUSTERS: [(&str, &str); 2] =
+    [("cluster_mode", "topology"), ("admin_port", "nothing: it is 10,000 above port")];
 
 /// Memory that Dragonfly demands for each of its threads, bytes.
 const EACH_THREAD: u64 = 256 << 20;
@@ -29,6 +34,15 @@ pub(super) fn tell(spec: &ServerSpec, node: &Node) -> Result<Told, LocalError> {
     ];
     if let Some(cache) = &spec.cache {
         own.push(("maxmemory", cache.0.to_string()));
+    }
+    if spec.topology == Topology::Cluster {
+        reserved(spec, &OF_CLUSTERS)?;
+        own.push(("cluster_mode", "yes".into()));
+        own.push(("admin_port", admin_port(node.port).to_string()));
+        own.push(("admin_bind", node.address.to_string()));
+    }
+    if let (Some(password), true) = (password(spec), spec.topology != Topology::Single) {
+        own.push(("masterauth", password));
     }
     let threads = match spec.options.get("proactor_threads").map(ToString::to_string) {
         Some(text) => text.parse().ok(),

@@ -10,7 +10,7 @@ mod tests;
 
 use super::error::LocalError;
 use super::machine::Machine;
-use dyno_plan::server::{ServerKind, ServerSpec, Setting, Topology};
+use dyno_plan::server::{Part, Reads, ServerKind, ServerSpec, Setting, Topology};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -29,6 +29,8 @@ pub(crate) struct Node {
     pub data: PathBuf,
     /// The instance it belongs to.
     pub instance: usize,
+    /// Which of the instance's processes it is, from 0.
+    pub number: usize,
     /// Cores it has, where they are limited.
     pub cores: Option<usize>,
 }
@@ -54,9 +56,18 @@ pub(crate) struct Told {
     pub arguments: Vec<String>,
 }
 
-/// The name of an instance's replica set.
-pub(crate) fn set_name(instance: usize) -> String {
-    format!("rs{instance}")
+/// The name of the replica set that a process belongs to.
+pub(crate) fn set_name(spec: &ServerSpec, node: &Node) -> String {
+    match spec.part(node.number as u32) {
+        Part::Config => format!("cfg{}", node.instance),
+        Part::Data { shard } if spec.topology == Topology::Sharded => format!("rs{}-{shard}", node.instance),
+        _ => format!("rs{}", node.instance),
+    }
+}
+
+/// Where a node of a Dragonfly cluster takes commands for its administration.
+pub(crate) fn admin_port(port: u16) -> u16 {
+    port + 10_000
 }
 
 /// Configuration and command line of a process.
@@ -101,15 +112,31 @@ pub(crate) fn save_and_end(spec: &ServerSpec, node: &Node) -> bool {
 
 /// The URI of an instance whose first node comes first.
 pub(crate) fn uri(spec: &ServerSpec, nodes: &[&Node]) -> String {
-    let hosts: Vec<String> = nodes.iter().map(|node| node.socket().to_string()).collect();
+    let asked = |node: &&&Node| match (spec.topology, spec.part(node.number as u32)) {
+        // Its primary knows the copies.
+        (Topology::Replication, _) => node.number == 0,
+        (Topology::Sharded, part) => part == Part::Router,
+        _ => true,
+    };
+    let hosts: Vec<String> = nodes.iter().filter(asked).map(|node| node.socket().to_string()).collect();
     let hosts = hosts.join(",");
-    match (spec.kind.speaks_redis(), spec.topology) {
-        (true, Topology::Cluster) => format!("redis://{}{hosts}?cluster=true", redis::login(spec)),
-        (true, _) => format!("redis://{}{hosts}", redis::login(spec)),
-        (false, Topology::ReplicaSet) => {
-            format!("mongodb://{hosts}/?replicaSet={}", set_name(nodes[0].instance))
-        }
-        (false, _) => format!("mongodb://{hosts}/"),
+    let mut query = Vec::new();
+    match spec.topology {
+        Topology::Cluster => query.push("cluster=true".to_owned()),
+        Topology::ReplicaSet => query.push(format!("replicaSet={}", set_name(spec, nodes[0]))),
+        _ => {}
+    }
+    query.extend(match (spec.reads, spec.kind.speaks_redis()) {
+        (Reads::Primary, _) => None,
+        (Reads::Replica, true) => Some("reads=replica".to_owned()),
+        (Reads::Any, true) => Some("reads=any".to_owned()),
+        (Reads::Replica, false) => Some("readPreference=secondary".to_owned()),
+        (Reads::Any, false) => Some("readPreference=nearest".to_owned()),
+    });
+    let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
+    match spec.kind.speaks_redis() {
+        true => format!("redis://{}{hosts}{query}", redis::login(spec)),
+        false => format!("mongodb://{hosts}/{query}"),
     }
 }
 

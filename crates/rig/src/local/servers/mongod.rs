@@ -3,12 +3,12 @@
 use super::super::error::LocalError;
 use super::{Node, Told, reserved, set_name};
 use crate::mongo;
-use dyno_plan::server::{ServerSpec, Setting, Topology};
+use dyno_plan::server::{Part, ServerSpec, Setting, Topology};
 use dyno_wire::mongodb::MongoOptions;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-const RESERVED: [(&str, &str); 12] = [
+const RESERVED: [(&str, &str); 14] = [
     ("net.port", "port"),
     ("net.bindIp", "address"),
     ("net.bindIpAll", "address"),
@@ -20,18 +20,19 @@ const RESERVED: [(&str, &str); 12] = [
     ("storage.wiredTiger.engineConfig.journalCompressor", "journal_compressor"),
     ("storage.wiredTiger.collectionConfig.blockCompressor", "compressor"),
     ("replication.replSetName", "topology"),
+    ("sharding.clusterRole", "topology"),
+    ("sharding.configDB", "topology"),
     ("processManagement.fork", "nothing: dyno must see the process end"),
 ];
 
-/// The text of `mongod.conf`: dotted keys become mappings.
+/// The text of `mongod.conf` or `mongos.conf`: dotted keys become mappings.
 pub(super) fn tell(spec: &ServerSpec, node: &Node, version: &str) -> Result<Told, LocalError> {
     reserved(spec, &RESERVED)?;
-    let text = |text: &str| Setting::Text(text.to_owned());
-    let mut keys: BTreeMap<String, Setting> = BTreeMap::new();
+    if let part @ (Part::Config | Part::Router) = spec.part(node.number as u32) {
+        return beside(spec, node, part);
+    }
+    let mut keys = heard(node);
     let mut add = |key: &str, value: Setting| keys.insert(key.to_owned(), value);
-    add("net.bindIp", text(&node.address.to_string()));
-    add("net.port", Setting::Whole(node.port.into()));
-    add("net.unixDomainSocket.enabled", Setting::Switch(false));
     add("storage.dbPath", text(&node.data.display().to_string()));
     add("storage.directoryPerDB", Setting::Switch(false));
     if let Some(engine) = &spec.engine {
@@ -64,11 +65,52 @@ pub(super) fn tell(spec: &ServerSpec, node: &Node, version: &str) -> Result<Told
         add("storage.syncPeriodSecs", Setting::Whole((delay.0 / 1_000_000_000) as i64));
     }
     if spec.topology == Topology::ReplicaSet {
-        add("replication.replSetName", text(&set_name(node.instance)));
+        add("replication.replSetName", text(&set_name(spec, node)));
+    }
+    if spec.topology == Topology::Sharded {
+        add("replication.replSetName", text(&set_name(spec, node)));
+        add("sharding.clusterRole", text("shardsvr"));
     }
     keys.extend(spec.options.iter().map(|(key, value)| (key.clone(), value.clone())));
-    let arguments = vec!["--config".to_owned(), node.home.join("mongod.conf").display().to_string()];
-    Ok(Told { configuration: Some(("mongod.conf", yaml(&keys)?)), arguments })
+    told("mongod.conf", &keys, node)
+}
+
+/// A config server or a router: what is said of storage is meant for the shards.
+fn beside(spec: &ServerSpec, node: &Node, part: Part) -> Result<Told, LocalError> {
+    let mut keys = heard(node);
+    let mut add = |key: &str, value: Setting| keys.insert(key.to_owned(), value);
+    if part == Part::Config {
+        add("storage.dbPath", text(&node.data.display().to_string()));
+        add("storage.wiredTiger.engineConfig.cacheSizeGB", Setting::Number(0.25));
+        add("replication.replSetName", text(&set_name(spec, node)));
+        add("sharding.clusterRole", text("configsvr"));
+    } else {
+        // Processes of an instance have their ports one after the other, the config server the first.
+        let config = Node { number: 0, port: node.port - node.number as u16, ..node.clone() };
+        add("sharding.configDB", text(&format!("{}/{}", set_name(spec, &config), config.socket())));
+    }
+    let meant = |key: &String| ["net.", "security.", "setParameter."].iter().any(|all| key.starts_with(all));
+    let own = spec.options.iter().filter(|(key, _)| meant(key));
+    keys.extend(own.map(|(key, value)| (key.clone(), value.clone())));
+    told(if part == Part::Config { "mongod.conf" } else { "mongos.conf" }, &keys, node)
+}
+
+/// Where it listens.
+fn heard(node: &Node) -> BTreeMap<String, Setting> {
+    BTreeMap::from([
+        ("net.bindIp".to_owned(), text(&node.address.to_string())),
+        ("net.port".to_owned(), Setting::Whole(node.port.into())),
+        ("net.unixDomainSocket.enabled".to_owned(), Setting::Switch(false)),
+    ])
+}
+
+fn text(text: &str) -> Setting {
+    Setting::Text(text.to_owned())
+}
+
+fn told(name: &'static str, keys: &BTreeMap<String, Setting>, node: &Node) -> Result<Told, LocalError> {
+    let arguments = vec!["--config".to_owned(), node.home.join(name).display().to_string()];
+    Ok(Told { configuration: Some((name, yaml(keys)?)), arguments })
 }
 
 /// Whether the version is 6.1 or later; an unknown one is taken for a new one.

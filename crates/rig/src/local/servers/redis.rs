@@ -8,7 +8,7 @@ use super::{Node, Told, redis_word, reserved};
 use dyno_plan::server::{ServerSpec, Topology};
 use std::time::Duration;
 
-const RESERVED: [(&str, &str); 12] = [
+const RESERVED: [(&str, &str); 14] = [
     ("port", "port"),
     ("bind", "address"),
     ("unixsocket", "address"),
@@ -19,6 +19,8 @@ const RESERVED: [(&str, &str); 12] = [
     ("logfile", "nothing: the log is in the run directory"),
     ("cluster-enabled", "topology"),
     ("cluster-config-file", "topology"),
+    ("replicaof", "topology"),
+    ("slaveof", "topology"),
     ("server_cpulist", "placement"),
     ("server-cpulist", "placement"),
 ];
@@ -45,9 +47,9 @@ pub(super) fn tell(spec: &ServerSpec, node: &Node) -> Result<Told, LocalError> {
         lines.push(("cluster-enabled", on(true)));
         lines.push(("cluster-config-file", "nodes.conf".into()));
         lines.push(("cluster-node-timeout", "5000".into()));
-        if let Some(password) = password(spec) {
-            lines.push(("masterauth", quoted(&password)));
-        }
+    }
+    if let (Some(password), true) = (password(spec), spec.topology != Topology::Single) {
+        lines.push(("masterauth", quoted(&password)));
     }
     let mut text = String::from("# Written by dyno for this run.\n");
     for (key, value) in lines.iter().filter(|(key, _)| !spec.options.contains_key(*key)) {

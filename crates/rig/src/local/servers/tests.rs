@@ -8,6 +8,7 @@ fn node(kind: &str) -> Node {
         home: "/run/h".into(),
         data: "/data/d".into(),
         instance: 1,
+        number: 0,
         cores: Some(2),
     }
 }
@@ -139,6 +140,54 @@ fn the_journal_of_a_new_mongod_is_mandatory() {
 fn other_engines_have_other_caches() {
     let memory = told(r#"{"kind": "mongod", "engine": "inMemory", "cache": "1GiB"}"#).unwrap();
     assert!(text(&memory).contains(&"      inMemorySizeGB: 1"), "{memory:?}");
+}
+
+#[test]
+fn processes_of_a_sharded_cluster_have_parts() {
+    let json = r#"{"kind": "mongod", "topology": "sharded", "members": 2, "replicas": 1, "routers": 2,
+        "engine": "mmapv1", "options": {"setParameter.ttlMonitorEnabled": false, "storage.syncPeriodSecs": 5}}"#;
+    let json = json.replace(r#", "storage.syncPeriodSecs": 5"#, r#", "storage.mmapv1.smallFiles": true"#);
+    let spec: ServerSpec = serde_json::from_str(&json).unwrap();
+    spec.check().unwrap();
+    assert_eq!((spec.processes_each(), spec.processes()), (7, 7));
+    let part = |number: usize| {
+        let node = Node { number, port: 7000 + number as u16, ..node("x") };
+        let told = tell(&spec, &node, "db version v3.6.8").unwrap();
+        (set_name(&spec, &node), told.configuration.unwrap())
+    };
+    let has = |number: usize, words: &[&str]| {
+        let (_, (name, text)) = part(number);
+        words.iter().for_each(|word| assert!(text.contains(word), "{number} {name}: {word}: {text}"));
+        name
+    };
+    has(0, &["configsvr", "replSetName: \"cfg1\"", "ttlMonitorEnabled: false"]);
+    assert!(!part(0).1.1.contains("mmapv1"), "{}", part(0).1.1);
+    for (number, set) in [(1, "rs1-0"), (2, "rs1-0"), (3, "rs1-1"), (4, "rs1-1")] {
+        has(
+            number,
+            &["shardsvr", "engine: \"mmapv1\"", "smallFiles: true", &format!("replSetName: \"{set}\"")],
+        );
+        assert_eq!(part(number).0, set);
+    }
+    for number in [5, 6] {
+        // The config server is the first of the instance's ports.
+        let name = has(number, &["configDB: \"cfg1/127.0.0.1:7000\"", &format!("port: {}", 7000 + number)]);
+        assert_eq!(name, "mongos.conf");
+        assert!(!part(number).1.1.contains("storage"), "{}", part(number).1.1);
+    }
+}
+
+#[test]
+fn nodes_of_dragonfly_have_a_port_for_administration() {
+    let told =
+        told(r#"{"kind": "dragonfly", "topology": "cluster", "options": {"requirepass": "pw"}}"#).unwrap();
+    let lines = text(&told);
+    for line in ["--cluster_mode=yes", "--admin_port=17000", "--admin_bind=127.0.0.1", "--masterauth=pw"] {
+        assert!(lines.contains(&line), "{line}: {lines:?}");
+    }
+    let refused =
+        super::tests::told(r#"{"kind": "dragonfly", "topology": "cluster", "options": {"admin_port": 1}}"#);
+    assert!(refused.unwrap_err().to_string().contains("10,000 above port"));
 }
 
 #[test]

@@ -1,0 +1,61 @@
+//! Clusters of Dragonfly. Its nodes do not speak with each other: whoever manages them tells each node which slots are whose
+//! (`DFLYCLUSTER CONFIG`, on the port for administration), again after every start, because a node keeps neither that nor its
+//! name. Source: docs/cluster-mode.md of Dragonfly.
+
+use super::super::resp::Client;
+use super::super::servers::{Node, admin_port, password};
+use super::{COMMAND, redis};
+use dyno_plan::server::ServerSpec;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+
+/// The name that a node has since its start; versions before 1.14 tell it elsewhere.
+fn name(spec: &ServerSpec, node: &Node) -> Result<String, String> {
+    let told = redis::client(spec, node)?.call(&["CLUSTER", "MYID"]);
+    let told = told.or_else(|_| admin(spec, node)?.call(&["DFLYCLUSTER", "MYID"]))?;
+    match told.text() {
+        "" => Err(format!("{} has no name (CLUSTER MYID)", node.name)),
+        name => Ok(name.to_owned()),
+    }
+}
+
+fn admin(spec: &ServerSpec, node: &Node) -> Result<Client, String> {
+    let socket = SocketAddr::new(node.address, admin_port(node.port));
+    Client::connect(socket, password(spec).as_deref(), COMMAND)
+}
+
+/// Whose which slots are: contiguous ranges for the primaries, each with its replicas.
+fn shards(spec: &ServerSpec, nodes: &[&Node], names: &[String]) -> Value {
+    let primaries = spec.primaries();
+    let node = |i: usize| json!({"id": names[i], "ip": nodes[i].address.to_string(), "port": nodes[i].port});
+    let shard = |i: u32| {
+        let (start, end) = redis::slots(i, primaries);
+        let replicas =
+            (0..nodes.len()).skip(primaries as usize).filter(|r| r % primaries as usize == i as usize);
+        json!({
+            "slot_ranges": [{"start": start, "end": end}],
+            "master": node(i as usize),
+            "replicas": replicas.map(node).collect::<Vec<_>>(),
+        })
+    };
+    (0..primaries).map(shard).collect()
+}
+
+/// Tells every node. Where some may be `absent`, those that cannot be reached are told of all the same.
+pub(super) fn assign(spec: &ServerSpec, nodes: &[&Node], absent: bool) -> Result<(), String> {
+    let mut names = Vec::new();
+    let mut there = Vec::new();
+    for node in nodes {
+        match name(spec, node) {
+            Ok(name) => {
+                names.push(name);
+                there.push(*node);
+            }
+            // Whatever its name was, it has another one when it comes back.
+            Err(_) if absent => names.push(format!("absent-{}", node.port)),
+            Err(why) => return Err(why),
+        }
+    }
+    let text = shards(spec, nodes, &names).to_string();
+    there.iter().try_for_each(|node| admin(spec, node)?.call(&["DFLYCLUSTER", "CONFIG", &text]).map(drop))
+}

@@ -1,0 +1,142 @@
+//! Redis, Valkey and KeyDB: clusters and copies of a primary. Dragonfly says the same of replication and of the whole.
+
+use super::super::resp::Client;
+use super::super::servers::{Node, password};
+use super::COMMAND;
+use dyno_plan::server::ServerSpec;
+
+/// Hash slots of a cluster.
+const SLOTS: u32 = 16_384;
+
+pub(super) fn client(spec: &ServerSpec, node: &Node) -> Result<Client, String> {
+    Client::connect(node.socket(), password(spec).as_deref(), COMMAND)
+}
+
+/// First and last slot of primary `i` of `n`.
+pub(super) fn slots(i: u32, n: u32) -> (u32, u32) {
+    (SLOTS * i / n, SLOTS * (i + 1) / n - 1)
+}
+
+pub(super) fn slots_and_meeting(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+    let primaries = spec.primaries();
+    for (i, node) in nodes.iter().enumerate() {
+        let mut client = client(spec, node)?;
+        // Different epochs from the start: equal ones would be told apart one by one, by gossip.
+        client.call(&["CLUSTER", "SET-CONFIG-EPOCH", &(i + 1).to_string()])?;
+        if (i as u32) < primaries {
+            let (from, to) = slots(i as u32, primaries);
+            // One by one, as servers before 7.0 need it.
+            let all: Vec<String> = (from..=to).map(|slot| slot.to_string()).collect();
+            let mut words = vec!["CLUSTER", "ADDSLOTS"];
+            words.extend(all.iter().map(String::as_str));
+            client.call(&words)?;
+        }
+    }
+    let mut first = client(spec, nodes[0])?;
+    for node in &nodes[1..] {
+        first.call(&["CLUSTER", "MEET", &node.address.to_string(), &node.port.to_string()])?;
+    }
+    Ok(())
+}
+
+/// Nodes that know each other from their data are told where the others are now: ports and addresses may be new.
+pub(super) fn meet_again(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+    for node in nodes {
+        let mut client = client(spec, node)?;
+        for other in nodes.iter().filter(|other| other.socket() != node.socket()) {
+            client.call(&["CLUSTER", "MEET", &other.address.to_string(), &other.port.to_string()])?;
+        }
+    }
+    Ok(())
+}
+
+fn info(client: &mut Client, section: &[&str], key: &str) -> Result<String, String> {
+    let text = client.call(section)?;
+    let value = text.text().lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+    value.map(|value| value.trim().to_owned()).ok_or_else(|| format!("{} has no {key}", section.join(" ")))
+}
+
+pub(super) fn all_know_all(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+    for node in nodes {
+        let mut client = client(spec, node)?;
+        let known = info(&mut client, &["CLUSTER", "INFO"], "cluster_known_nodes")?;
+        if known != nodes.len().to_string() {
+            return Err(format!("{} knows {known} nodes of {}", node.name, nodes.len()));
+        }
+        // A node that is still shaking hands is known by a name that it does not have.
+        if client.call(&["CLUSTER", "NODES"])?.text().contains("handshake") {
+            return Err(format!("{} is still meeting the others", node.name));
+        }
+    }
+    Ok(())
+}
+
+/// Says to a replica whose it is: primary first.
+pub(super) type Say = dyn FnMut(&ServerSpec, &Node, &Node) -> Result<(), String>;
+
+/// Replicas come after the primaries, in turn.
+pub(super) fn replicate(spec: &ServerSpec, nodes: &[&Node], say: &mut Say) -> Result<(), String> {
+    let primaries = spec.primaries() as usize;
+    let replicas = nodes.iter().enumerate().skip(primaries);
+    replicas.into_iter().try_for_each(|(i, node)| say(spec, nodes[i % primaries], node))
+}
+
+/// Has the replicas of a Redis cluster copy their primaries.
+pub(super) fn attach(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+    replicate(spec, nodes, &mut |spec, primary, node| {
+        let name = client(spec, primary)?.call(&["CLUSTER", "MYID"])?;
+        client(spec, node)?.call(&["CLUSTER", "REPLICATE", name.text()]).map(drop)
+    })
+}
+
+/// Has a node copy another one.
+pub(super) fn follows(spec: &ServerSpec, primary: &Node, node: &Node) -> Result<(), String> {
+    let (address, port) = (primary.address.to_string(), primary.port.to_string());
+    client(spec, node)?.call(&["REPLICAOF", &address, &port]).map(drop)
+}
+
+/// Has all nodes but the first copy the first.
+pub(super) fn follow(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+    nodes[1..].iter().try_for_each(|node| follows(spec, nodes[0], node))
+}
+
+/// Every copy has its primary's data, and the primary counts them all.
+pub(super) fn followed(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+    for node in &nodes[1..] {
+        let link = info(&mut client(spec, node)?, &["INFO", "replication"], "master_link_status")?;
+        if link != "up" {
+            return Err(format!("{}: master_link_status:{link}", node.name));
+        }
+    }
+    let counted = info(&mut client(spec, nodes[0])?, &["INFO", "replication"], "connected_slaves")?;
+    match counted == (nodes.len() - 1).to_string() {
+        true => Ok(()),
+        false => Err(format!("{}: connected_slaves:{counted}", nodes[0].name)),
+    }
+}
+
+/// Every node says that the cluster is whole, and every replica has its primary's data.
+pub(super) fn whole(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+    let mut replicas = 0;
+    for node in nodes {
+        let mut client = client(spec, node)?;
+        let state = info(&mut client, &["CLUSTER", "INFO"], "cluster_state")?;
+        let covered = info(&mut client, &["CLUSTER", "INFO"], "cluster_slots_ok")?;
+        if state != "ok" || covered != SLOTS.to_string() {
+            return Err(format!("{}: cluster_state:{state}, {covered} slots of {SLOTS}", node.name));
+        }
+        // After a restart a replica may have become a primary and the other way round: their numbers count.
+        if info(&mut client, &["INFO", "replication"], "role")? != "master" {
+            replicas += 1;
+            let link = info(&mut client, &["INFO", "replication"], "master_link_status")?;
+            if link != "up" {
+                return Err(format!("{}: master_link_status:{link}", node.name));
+            }
+        }
+    }
+    let wanted = spec.primaries() * spec.replicas;
+    if replicas != wanted {
+        return Err(format!("{replicas} replicas of {wanted}"));
+    }
+    Ok(())
+}

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# A static program for Linux on ARCH (x86_64 or aarch64; without a word this host's), as dyno-worker-ARCH beside the usual one: for
+# other hosts and for images. On musl, whose programs resolve names by themselves; where its target or a compiler cannot be had, on
+# this host's own C library, and that is said. The same tree and tools give the same bytes, wherever the tree lies.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cargo=${CARGO:-cargo}
+arch=${1:-$(uname -m)}
+case $arch in
+  x86_64 | aarch64) ;;
+  arm64) arch=aarch64 ;;
+  *) echo "$arch: expected x86_64 or aarch64" >&2 && exit 2 ;;
+esac
+out=$(mkdir -p "${CARGO_TARGET_DIR:-target}" && cd "${CARGO_TARGET_DIR:-target}" && pwd)
+export CARGO_TARGET_DIR=$out
+
+has_target() {
+  [ -d "$(rustc --print sysroot)/lib/rustlib/$1/lib" ] || rustup target add "$1" >&2
+}
+
+zig=${XDG_CACHE_HOME:-$HOME/.cache}/dyno-zig/bin
+target=$arch-unknown-linux-musl
+command="zigbuild"
+if ! has_target "$target" || ! { command -v cargo-zigbuild >/dev/null || scripts/need-zig.sh; }; then
+  [ "$arch" = "$(uname -m)" ] || { echo "no static program for $arch can be built here" >&2 && exit 1; }
+  target=$arch-unknown-linux-gnu
+  command="build"
+  echo "linked with this host's C library: names are resolved where the same version of it is" >&2
+fi
+PATH="$PATH:$zig"
+if [ -x "$zig/python-zig" ]; then
+  export CARGO_ZIGBUILD_ZIG_PATH=${CARGO_ZIGBUILD_ZIG_PATH:-$zig/python-zig}
+fi
+
+# Paths of this machine are no part of the program.
+home=${CARGO_HOME:-$HOME/.cargo}
+flags="-C target-feature=+crt-static -C strip=symbols"
+flags="$flags --remap-path-prefix=$home=/cargo --remap-path-prefix=$out=/target --remap-path-prefix=$PWD=/dyno"
+maps="-ffile-prefix-map=$home=/cargo -ffile-prefix-map=$out=/target -ffile-prefix-map=$PWD=/dyno"
+export "CFLAGS_${target//-/_}=$maps"
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || echo 0)
+export SOURCE_DATE_EPOCH
+RUSTFLAGS="$flags" "$cargo" "$command" --release --locked -p dyno-cli --target "$target"
+mkdir -p "$out/release"
+install -m755 "$out/$target/release/dyno" "$out/release/dyno-worker-$arch"
+echo "$out/release/dyno-worker-$arch"
