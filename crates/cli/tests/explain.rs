@@ -169,3 +169,31 @@ fn what_cannot_be_said_is_said() {
     assert_exit(&broken, &[2]);
     assert!(stderr(&broken).contains("run.json:1"), "{}", stderr(&broken));
 }
+
+/// What is asked of a real mongod is known to be slow for one reason: no index, or one document for all.
+#[test]
+fn what_mongod_says_of_itself_names_the_cause() {
+    if std::process::Command::new("mongod").arg("--version").output().is_err() {
+        return common::skip_because("diagnosis of mongod", "mongod is not on PATH");
+    }
+    let no_index = "collections:\n  people:\n    count: 10000\n    document: {group: {$int: {min: 1, max: 1000}}}\n\
+                    operations:\n  find: {weight: 1, find: people, filter: {group: {$of: people.group}}}\n";
+    let one = "collections:\n  counters:\n    count: 1\n    document: {n: 0}\noperations:\n  bump: {weight: 1, \
+               update: counters, filter: {_id: {$key: counters}}, change: {$inc: {n: 1}}}\n";
+    for (documents, users, cause) in
+        [(no_index, 4, "an index is missing"), (one, 32, "hot documents limit it")]
+    {
+        let dyno = Dyno::new();
+        std::fs::write(dyno.path("w.yaml"), documents).unwrap();
+        let text = format!(
+            "server: {{kind: mongod, cache: 256MiB}}\nworkload: {{documents: w.yaml}}\n\
+             phases: {{measure: {{users: {users}, duration: 6s, warmup: 1s}}}}\n"
+        );
+        std::fs::write(dyno.path("e.yaml"), text).unwrap();
+        assert_exit(&dyno.run(&["run", "e.yaml", "--out", "o", "--quiet"]), &[0, 5]);
+        let runs = std::fs::read_dir(dyno.path("o/runs")).unwrap().flatten();
+        let run = runs.map(|entry| entry.path()).find(|path| path.join("summary.json").is_file()).unwrap();
+        let explained = stdout(&dyno.run(&["explain", run.to_str().unwrap()]));
+        assert!(explained.contains(cause), "{cause}: {explained}");
+    }
+}

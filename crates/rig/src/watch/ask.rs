@@ -9,7 +9,7 @@ use dyno_wire::mongodb::{
     Deployment, MongoDriver, MongoOptions, describe, is_ok, put_command, take_document,
 };
 use dyno_wire::redis::resp::{self, Token};
-use dyno_wire::redis::{Facts, FactsStep, RedisOptions, Topology};
+use dyno_wire::redis::{Facts, FactsStep, ReadFrom, RedisOptions, Topology};
 use std::sync::Arc;
 
 /// How long one question may take, connecting included.
@@ -56,8 +56,8 @@ pub(super) fn redis(
     tls: Option<Arc<TlsConfig>>,
     endpoint: &Endpoint,
 ) -> Ask<String> {
-    // The slots are not asked for here.
-    let options = RedisOptions { cluster: false, ..options.as_ref().clone() };
+    // It is this one that is asked: slots and copies are nothing to it.
+    let options = RedisOptions { cluster: false, reads: ReadFrom::Primary, ..options.as_ref().clone() };
     let single = Topology::single(endpoint.clone());
     let greet = move |line: &mut Line| {
         let mut opening = Vec::new();
