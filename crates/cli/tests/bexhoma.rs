@@ -160,7 +160,6 @@ fn what_is_not_offered_is_refused_with_words() {
     let refused = [
         ("ycsb -dbms Redis -xwl a", "expected a mode"),
         ("ycsb -dbms MySQL -xwl a run", "is no key-value store"),
-        ("ycsb -dbms Dragonfly -nw 3 -xwl a --local run", "a cluster of dragonfly is not formed yet"),
         ("tpch run", "tpch: is not offered"),
         ("summary", "expected -e CODE"),
         ("stop -nc 3", "stop: expected no more than -e CODE"),

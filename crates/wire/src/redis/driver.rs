@@ -428,8 +428,7 @@ impl Driver for RedisDriver {
     fn route(&mut self, x: &Exchange, command: u32) -> u16 {
         if !self.topology.is_cluster() {
             return match self.options.reads {
-                ReadFrom::Primary => 0,
-                _ if x.request.verb.writes() => 0,
+                reads if reads == ReadFrom::Primary || x.request.verb.writes() => 0,
                 reads => self.topology.reader_of(0, reads == ReadFrom::Any),
             };
         }

@@ -1,5 +1,5 @@
-//! Clusters are tried on real servers in `tests/local`; here is what no server at hand speaks: Dragonfly, by scripted servers that
-//! answer as its documents say.
+//! Clusters are tried on real servers in `tests/local`; here is what no server at hand speaks: Dragonfly, by scripted
+//! servers that answer as its documents say.
 
 use super::*;
 use std::collections::BTreeMap;
