@@ -40,7 +40,7 @@ fn wrong_usage_is_explained() {
         (&["run", "null:", "--out", "full"], "not empty"),
         (&["run", "null:", "--out", "/proc/nowhere/x"], "/proc/nowhere"),
         (&["run", "redis://h?clutser=true"], "cluster"),
-        (&["run", "redis://h?reads=any"], "cluster=true"),
+        (&["run", "redis://h?reads=all"], "primary, replica"),
         (&["run", "sqlite:x.db?jurnal=wal"], "journal"),
         (&["report", "nowhere"], "nowhere"),
         (&["wsf"], "-N lists them"),

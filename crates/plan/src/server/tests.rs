@@ -84,7 +84,6 @@ fn what_cannot_be_meant_is_named_by_its_key() {
         ("kind: redis\ntopology: replica_set", "topology: replica_set is mongod's"),
         ("kind: mongod\ntopology: cluster", "topology: cluster is for redis"),
         ("kind: redis\ntopology: cluster\nmembers: 2", "members: a cluster needs 3"),
-        ("kind: redis\nreplicas: 1", "replicas: only primaries"),
         ("kind: redis\ninstances: 0", "instances"),
         ("kind: redis\ninstances: 4000000000", "at most 512"),
         ("kind: redis\nport: 65535\ninstances: 2", "port: 65535"),

@@ -352,12 +352,21 @@ impl Server {
 
     /// Ends all processes and removes their groups; data stay. With `save` they write their data first.
     fn end_all(&mut self, save: bool) -> Result<(), LocalError> {
-        let patience = Duration::from_nanos(self.spec.stop_within.0);
         for member in &mut self.members {
             member.last = member.now(&self.machine);
         }
+        // Shards say goodbye to their config server, and wait for it where it is gone.
+        let ended = [false, true].map(|config| self.end_part(config, save));
+        ended.into_iter().collect()
+    }
+
+    /// Ends the config servers, or all others.
+    fn end_part(&mut self, config: bool, save: bool) -> Result<(), LocalError> {
+        let patience = Duration::from_nanos(self.spec.stop_within.0);
+        let (spec, own) = (&self.spec, |member: &Member| member.node.number as u32);
+        let meant = |member: &Member| (spec.part(own(member)) == Part::Config) == config;
         // Replicas come last and go first: a primary waits for those that are connected.
-        for member in self.members.iter().rev() {
+        for member in self.members.iter().rev().filter(|member| meant(member)) {
             let Some(pid) = member.pid() else { continue };
             if !(save && servers::save_and_end(&self.spec, &member.node)) {
                 // A wrapper ends after its server.
@@ -366,7 +375,7 @@ impl Server {
         }
         let begun = Instant::now();
         let mut failures = Vec::new();
-        for member in self.members.iter_mut().rev() {
+        for member in self.members.iter_mut().rev().filter(|member| meant(member)) {
             if let Some(child) = &member.child {
                 // Not waited for yet: its number stays its own, and so does its group's, until what it has forked is gone too.
                 let runs = || process::started(&self.machine, child.id()).is_some();

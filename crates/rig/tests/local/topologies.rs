@@ -133,15 +133,15 @@ fn copies_of_one_primary_and_reads_from_them() {
 #[test]
 fn a_sharded_cluster_of_mongod() {
     let home = Home::new();
-    let json = r#"{"kind": "mongod", "topology": "sharded", "routers": 2, "replicas": 1, "reads": "any",
-        "cache": "256MiB", "data": {"snapshot": true}}"#;
+    let json = r#"{"kind": "mongod", "topology": "sharded", "routers": 2, "cache": "256MiB",
+        "data": {"snapshot": true}, "ready_within": "4m"}"#;
     let Some(mut server) = start(&home, json) else { return };
     let names: Vec<String> = server.processes().into_iter().map(|(name, _)| name).collect();
     let routers: Vec<&String> = names.iter().filter(|name| name.starts_with("mongos-")).collect();
-    assert_eq!((names.len(), routers.len()), (1 + 2 * 2 + 2, 2), "{names:?}");
+    assert_eq!((names.len(), routers.len()), (1 + 2 + 2, 2), "{names:?}");
     let uri = server.uris()[0].clone();
     let hosts: Vec<String> = routers.iter().map(|name| name.replace("mongos-", "127.0.0.1:")).collect();
-    assert_eq!(uri, format!("mongodb://{}/?readPreference=nearest", hosts.join(",")));
+    assert_eq!(uri, format!("mongodb://{}/", hosts.join(",")));
     assert_eq!(super::common::shards(&uri), ["rs0-0", "rs0-1"]);
     super::common::insert(&uri, 3);
     server.snapshot().unwrap();
@@ -151,4 +151,17 @@ fn a_sharded_cluster_of_mongod() {
     let pids: Vec<u32> = server.processes().iter().map(|(_, pid)| *pid).collect();
     server.stop().unwrap();
     home.assert_clear(&pids, &[]);
+}
+
+#[test]
+fn shards_with_a_second_member() {
+    let home = Home::new();
+    let json = r#"{"kind": "mongod", "topology": "sharded", "members": 1, "replicas": 1, "reads": "any",
+        "cache": "256MiB", "ready_within": "4m"}"#;
+    let Some(server) = start(&home, json) else { return };
+    let uri = server.uris()[0].clone();
+    assert!(uri.ends_with("/?readPreference=nearest"), "{uri}");
+    assert_eq!((server.processes().len(), super::common::shards(&uri)), (4, vec!["rs0-0".to_owned()]));
+    server.stop().unwrap();
+    home.assert_clear(&[], &[]);
 }
