@@ -3,13 +3,14 @@
 use dyno_monitor::Sample;
 use dyno_record::codec;
 use dyno_rig::remote::{FromHost, ToHost};
-use dyno_rig::worker::{FromWorker, ToWorker, read_frame};
+use dyno_rig::worker::{Frame, FromWorker, ToWorker, read_frame};
 use dyno_types::bson as doc;
 use dyno_wire::mongodb::compress::Codec;
 use dyno_wire::mongodb::message::{self, HEADER, code};
 use dyno_wire::mongodb::scram::{Conversation, Login};
 use dyno_wire::mongodb::{Mechanism, describe, is_ok, take_document};
 use dyno_wire::redis::{Facts, RedisOptions, Topology, resp as redis};
+use serde::de::DeserializeOwned;
 
 /// A reply of Redis: what is whole stays so, whatever follows, and no part of it is whole.
 pub fn resp(data: &[u8]) {
@@ -97,14 +98,19 @@ pub fn prometheus(data: &[u8]) {
 
 /// Frames between controller and workers.
 pub fn worker_frame(data: &[u8]) {
-    let _ = read_frame::<FromWorker>(&mut &data[..]);
-    let _ = read_frame::<ToWorker>(&mut &data[..]);
+    frames::<FromWorker, ToWorker>(data);
 }
 
 /// Frames between controller and agents.
 pub fn host_frame(data: &[u8]) {
-    let _ = read_frame::<FromHost>(&mut &data[..]);
-    let _ = read_frame::<ToHost>(&mut &data[..]);
+    frames::<FromHost, ToHost>(data);
+}
+
+/// Reads a frame as each side would; a second of load is the same to both, and is read once.
+fn frames<There: DeserializeOwned, Here: DeserializeOwned>(data: &[u8]) {
+    if !matches!(read_frame::<There>(&mut &data[..]), Ok(Frame::Second(_))) {
+        let _ = read_frame::<Here>(&mut &data[..]);
+    }
 }
 
 /// Histograms of an interval: what can be read is written as it was read.
