@@ -239,14 +239,19 @@ fn schedule_lag(e: &Evidence<'_>) -> Option<(Trust, String)> {
         return None;
     }
     let lag = e.totals.lag.percentile_ns(99.0);
-    let response = p99_ns(e, false)?;
-    compare_lag(
-        lag,
-        response,
-        "schedule lag",
-        "response time",
-        "use fewer operations per second or more load threads",
-    )
+    // Less work does not help who sleeps.
+    let idle = e.phase.client.busy_share.map(|busy| 1.0 - busy).filter(|idle| *idle > 0.5);
+    let advice = idle.map_or_else(
+        || "use fewer operations per second or more load threads".to_owned(),
+        |idle| {
+            format!(
+                "the load threads were idle {:.0} % of the time, so it is the host that wakes them late: give the \
+                 server cores of its own and let them spin, or use a host whose cores nothing else needs",
+                idle * 100.0
+            )
+        },
+    );
+    compare_lag(lag, p99_ns(e, false)?, "schedule lag", "response time", &advice)
 }
 
 fn receive_lag(e: &Evidence<'_>) -> Option<(Trust, String)> {

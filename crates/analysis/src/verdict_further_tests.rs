@@ -4,7 +4,7 @@ use crate::verdict::{Further, verdict};
 use crate::{PhaseFacts, phase};
 use dyno_record::{Interval, Scale, Totals};
 use dyno_rundir::faults::FaultFigures;
-use dyno_rundir::schema::{Client, Reason};
+use dyno_rundir::schema::{Client, Phase, Reason};
 use dyno_types::Outcome;
 
 /// Names of the checks that speak against a run with this knowledge.
@@ -34,9 +34,13 @@ fn judged(further: Further, failed: u64) -> Vec<Reason> {
         ..PhaseFacts::default()
     };
     let phase = phase(facts, &["READ".to_owned()], &totals);
+    judgement(&phase, &totals, further)
+}
+
+fn judgement(phase: &Phase, totals: &Totals, further: Further) -> Vec<Reason> {
     let evidence = Evidence {
-        phase: &phase,
-        totals: &totals,
+        phase,
+        totals,
         think_ns: None,
         wire: false,
         clock_ns: 20,
@@ -149,4 +153,26 @@ fn what_fails_by_a_fault_that_was_asked_for_is_no_surprise() {
     let missed = Further { not_carried_out: vec!["1 kill on server: too late".into()], ..Further::default() };
     let told = judged(missed, 0);
     assert_eq!((told[0].check.as_str(), told[0].trust), ("faults_carried_out", Trust::Suspect));
+}
+
+#[test]
+fn late_arrivals_are_blamed_on_who_made_them_late() {
+    let advice = |busy: f64| {
+        let mut interval = Interval::new(1, Scale::Ns64);
+        for _ in 0..10_000 {
+            interval.arrivals += 1;
+            interval.ended[Outcome::Ok as usize] += 1;
+            interval.record(0, Outcome::Ok, 1_000_000, 1_000_000);
+            interval.lag.record(900_000);
+        }
+        let mut totals = Totals::new(1, Scale::Ns64);
+        totals.add(&interval);
+        let client = Client { pinned: true, busy_share: Some(busy), ..Client::default() };
+        let facts = PhaseFacts { name: "measure".into(), seconds: 60.0, client, ..PhaseFacts::default() };
+        let phase = phase(facts, &["READ".to_owned()], &totals);
+        let reasons = judgement(&phase, &totals, Further::default());
+        reasons.into_iter().find(|reason| reason.check == "schedule_lag").expect("0.9 of 1 ms is late").text
+    };
+    assert!(advice(0.8).ends_with("use fewer operations per second or more load threads"), "{}", advice(0.8));
+    assert!(advice(0.05).contains("idle 95 % of the time, so it is the host"), "{}", advice(0.05));
 }

@@ -160,6 +160,35 @@ fn the_published_schemas_are_current() {
     }
 }
 
+#[test]
+fn the_published_reference_is_current() {
+    let folder = tempfile::tempdir().unwrap();
+    let made =
+        Command::new(env!("CARGO_BIN_EXE_dyno")).args(["manual", "--reference"]).arg(folder.path()).status();
+    assert!(made.unwrap().success());
+    let (mut pages, published) = (0, root().join("docs/reference"));
+    for entry in std::fs::read_dir(folder.path()).unwrap().flatten() {
+        let current = std::fs::read_to_string(entry.path()).unwrap();
+        let page = std::fs::read_to_string(published.join(entry.file_name())).unwrap();
+        assert!(
+            page == current,
+            "{:?}: out of date; write it anew with `dyno manual --reference docs/reference`",
+            entry.file_name()
+        );
+        pages += 1;
+    }
+    assert_eq!(std::fs::read_dir(published).unwrap().count(), pages, "a page that nobody makes");
+    let experiment = std::fs::read_to_string(root().join("docs/reference/experiment.md")).unwrap();
+    for row in [
+        "## `phases.measure`",
+        "## `faults[]`",
+        "`replica_set`: A replica",
+        "| `ladder` | mapping, see below |",
+    ] {
+        assert!(experiment.contains(row), "{row}");
+    }
+}
+
 /// What stands between backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)

@@ -115,57 +115,10 @@ struct Owned {
     pings: Arc<dyn Workload>,
     users: u64,
     quit: u64,
-}
-
-impl Workload for Owned {
-    fn metrics(&self) -> &[String] {
-        self.pings.metrics()
-    }
-    fn content(&self) -> Arc<dyn Content> {
-        self.pings.content()
-    }
-    fn draw(&self, index: u64) -> Draw {
-        self.pings.draw(index)
-    }
-    fn bind(&self, draw: &Draw, frontier: &Frontier) -> Request {
-        self.pings.bind(draw, frontier)
-    }
-    fn is_pure(&self) -> bool {
-        true
-    }
-    fn is_per_user(&self) -> bool {
-        true
-    }
-    fn resume_ns(&self, first: &Request, now_ns: u64) -> u64 {
-        if first.key % self.users < self.quit { u64::MAX } else { now_ns }
-    }
-}
-
-fn owned(users: usize, quit: u64, end: End) -> Job {
-    let mut job = job(Pacing::Closed { think_ns: 0 }, users, 2, end);
-    job.workload = Arc::new(Owned { pings: job.workload.clone(), users: users as u64, quit });
-    job
-}
-
-#[test]
-fn users_do_their_own_share_after_any_warm_up() {
-    for (operations, warm_users) in [(103, None), (103, Some(1)), (4, Some(2)), (2, None)] {
-        let mut job = owned(4, 0, End { operations: Some(operations), duration_ns: None });
-        (job.warmup_ns, job.warm_users) = (SECOND_NS / 2, warm_users);
-        let (warm, measured) = both(job, server(1_000_000, None));
-        assert!(warm.arrivals > 400, "{operations} {warm_users:?}: {}", warm.arrivals);
-        assert_eq!((measured.arrivals, measured.ok()), (operations, operations), "{warm_users:?}");
-    }
-}
-
-/// Notes which user each arrival is given to.
-struct Noted {
-    pings: Arc<dyn Workload>,
-    users: u64,
     given: std::sync::Mutex<Vec<u64>>,
 }
 
-impl Workload for Noted {
+impl Workload for Owned {
     fn metrics(&self) -> &[String] {
         self.pings.metrics()
     }
@@ -185,6 +138,30 @@ impl Workload for Noted {
     fn is_per_user(&self) -> bool {
         true
     }
+    fn resume_ns(&self, first: &Request, now_ns: u64) -> u64 {
+        if first.key % self.users < self.quit { u64::MAX } else { now_ns }
+    }
+}
+
+fn shared_out(pings: Arc<dyn Workload>, users: usize, quit: u64) -> Owned {
+    Owned { pings, users: users as u64, quit, given: std::sync::Mutex::new(vec![0; users]) }
+}
+
+fn owned(users: usize, quit: u64, end: End) -> Job {
+    let mut job = job(Pacing::Closed { think_ns: 0 }, users, 2, end);
+    job.workload = Arc::new(shared_out(job.workload.clone(), users, quit));
+    job
+}
+
+#[test]
+fn users_do_their_own_share_after_any_warm_up() {
+    for (operations, warm_users) in [(103, None), (103, Some(1)), (4, Some(2)), (2, None)] {
+        let mut job = owned(4, 0, End { operations: Some(operations), duration_ns: None });
+        (job.warmup_ns, job.warm_users) = (SECOND_NS / 2, warm_users);
+        let (warm, measured) = both(job, server(1_000_000, None));
+        assert!(warm.arrivals > 400, "{operations} {warm_users:?}: {}", warm.arrivals);
+        assert_eq!((measured.arrivals, measured.ok()), (operations, operations), "{warm_users:?}");
+    }
 }
 
 #[test]
@@ -192,8 +169,7 @@ fn arrivals_are_dealt_out_to_all_users_of_every_worker() {
     for (workers, threads) in [(1, 1), (2, 1), (2, 2), (3, 4)] {
         let whole = job(open(1_000.0), 4 * workers, threads * workers, for_seconds(6));
         for number in 0..workers {
-            let given = std::sync::Mutex::new(vec![0; 4]);
-            let noted = Arc::new(Noted { pings: whole.workload.clone(), users: 4, given });
+            let noted = Arc::new(shared_out(whole.workload.clone(), 4, 0));
             let part = part_of_users(&whole, noted.clone(), number, workers);
             let (totals, _) = simulate(part, server(100_000, None)).unwrap();
             let given = noted.given.lock().unwrap();

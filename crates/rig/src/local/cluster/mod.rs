@@ -62,9 +62,8 @@ pub(crate) fn form(
     made: bool,
     control: Option<&Control>,
 ) -> Result<(), LocalError> {
-    let patience = Duration::from_nanos(spec.ready_within.0);
-    let failed = |why: String| LocalError::failed(format!("{} {:?}", nodes[0].name, spec.topology), why);
-    let until = |step: &mut dyn FnMut() -> Result<(), String>| until(patience, control, step);
+    let failed = failure(spec, nodes);
+    let until = |step: &mut dyn FnMut() -> Result<(), String>| until(spec, control, step);
     match (spec.topology, spec.kind) {
         (Topology::Single, _) => Ok(()),
         (Topology::Replication, _) => {
@@ -103,12 +102,11 @@ pub(crate) fn join(
     made: bool,
     control: Option<&Control>,
 ) -> Result<(), LocalError> {
-    let patience = Duration::from_nanos(spec.ready_within.0);
-    let failed = |why: String| LocalError::failed(format!("{} {:?}", nodes[0].name, spec.topology), why);
+    let failed = failure(spec, nodes);
     if !made {
         mongod::add_shards(spec, nodes).map_err(failed)?;
     }
-    until(patience, control, &mut || mongod::know_shards(spec, nodes)).map_err(failed)
+    until(spec, control, &mut || mongod::know_shards(spec, nodes)).map_err(failed)
 }
 
 /// Tells a process that was started again, number `i` of its instance, what its data do not: whom it copies, and which slots
@@ -127,12 +125,19 @@ pub(crate) fn rejoin(spec: &ServerSpec, nodes: &[&Node], i: usize) -> Result<(),
     done.map_err(|why| LocalError::failed(&nodes[i].name, why))
 }
 
+/// Says whose forming failed.
+fn failure<'a>(spec: &ServerSpec, nodes: &[&'a Node]) -> impl Fn(String) -> LocalError + Copy + use<'a> {
+    let whose = (nodes[0].name.as_str(), spec.topology);
+    move |why| LocalError::failed(format!("{} {:?}", whose.0, whose.1), why)
+}
+
 /// Tries until it works; the last reason if it does not.
 fn until(
-    patience: Duration,
+    spec: &ServerSpec,
     control: Option<&Control>,
     step: &mut dyn FnMut() -> Result<(), String>,
 ) -> Result<(), String> {
+    let patience = Duration::from_nanos(spec.ready_within.0);
     let begun = Instant::now();
     loop {
         match step() {

@@ -1,4 +1,6 @@
-//! `dyno manual`: completions and manual pages, made from the command line's own description.
+//! `dyno manual`: completions, manual pages and the reference, made from the command line's own description and the schemas.
+
+mod reference;
 
 use crate::args::Cli;
 use crate::exit::{Exit, Failure};
@@ -20,6 +22,9 @@ pub struct ManualArgs {
     /// Write a manual page for each command into this folder
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Write the reference into this folder, in Markdown: commands, keys of experiments, keys of summaries
+    #[arg(long, value_name = "DIR")]
+    pub reference: Option<PathBuf>,
 }
 
 /// The command.
@@ -30,12 +35,26 @@ pub fn manual(args: &ManualArgs) -> Result<Exit, Failure> {
         terminal::out(&String::from_utf8_lossy(&text));
         return Ok(Exit::Ok);
     }
-    let Some(folder) = &args.out else { return Ok(Exit::Ok) };
+    let (folder, option) = match (&args.out, &args.reference) {
+        (Some(folder), _) => (folder, "--out"),
+        (_, Some(folder)) => (folder, "--reference"),
+        _ => return Ok(Exit::Ok),
+    };
     std::fs::create_dir_all(folder)
-        .map_err(|e| Failure::Usage(format!("--out {}: {e}", folder.display())))?;
-    let pages = write(folder)?;
+        .map_err(|e| Failure::Usage(format!("{option} {}: {e}", folder.display())))?;
+    let pages = if args.out.is_some() { write(folder)? } else { write_reference(folder)? };
     terminal::note(&format!("{pages} pages in {}", folder.display()));
     Ok(Exit::Ok)
+}
+
+fn save(path: &Path, page: &[u8]) -> Result<(), Failure> {
+    std::fs::write(path, page).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))
+}
+
+fn write_reference(folder: &Path) -> Result<usize, Failure> {
+    let pages = reference::pages();
+    pages.iter().try_for_each(|(name, text)| save(&folder.join(name), text.as_bytes()))?;
+    Ok(pages.len())
 }
 
 fn write(folder: &Path) -> Result<usize, Failure> {
@@ -48,9 +67,8 @@ fn write(folder: &Path) -> Result<usize, Failure> {
         open.extend(below.map(|one| (format!("{name}-{}", one.get_name()), one.clone())));
         let mut page = Vec::new();
         let page_of = clap_mangen::Man::new(command).title(name.to_uppercase());
-        let path = folder.join(format!("{name}.1"));
         page_of.render(&mut page)?;
-        std::fs::write(&path, page).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
+        save(&folder.join(format!("{name}.1")), &page)?;
         pages += 1;
     }
     Ok(pages)
