@@ -43,6 +43,31 @@ fn copies_of_a_primary_are_read_from_and_watched() {
     assert_whole(&summary, 3);
 }
 
+/// Documents are written where they can be.
+#[test]
+fn documents_are_read_from_copies_and_written_to_their_primary() {
+    if dyno_rig::find_server(Some("redis")).is_none() {
+        return skip("documents of a primary with copies");
+    }
+    let dyno = Dyno::new();
+    std::fs::write(
+        dyno.path("d.yaml"),
+        "collections: {things: {count: 500, document: {name: {$string: [8, 24]}}}}\n\
+         operations:\n  look: {weight: 1, findOne: things, filter: {_id: {$key: things}}}\n  \
+         add: {weight: 1, insert: things}\n",
+    )
+    .unwrap();
+    let (summary, _) = ran(
+        &dyno,
+        "server: {kind: redis, topology: replication, replicas: 2, reads: replica}\n\
+         workload: {documents: d.yaml}\n\
+         phases: {measure: {users: 4, duration: 2s}}\n",
+    );
+    assert_whole(&summary, 3);
+    let metrics = phase(&summary, "measure")["metrics"].to_string();
+    assert!(metrics.contains("LOOK") && metrics.contains("ADD"), "{metrics}");
+}
+
 #[test]
 fn shards_behind_two_routers() {
     let there = |program: &str| std::process::Command::new(program).arg("--version").output().is_ok();

@@ -4,6 +4,7 @@ use crate::cgroup::Cgroup;
 use crate::cpu::TICKS;
 use crate::roots::{Roots, pairs};
 use crate::sample::{Sample, Source};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -44,7 +45,8 @@ impl From<u32> for Pid {
 }
 
 /// A process, watched by its number; another process that gets the same number later is not taken for it. Where whoever
-/// starts it says that it has been started again ([`Pid::set`]), the new process is watched: its counters begin at zero.
+/// starts it says that it has been started again ([`Pid::set`]), the new process is watched, and counted on from what was last
+/// seen of the one before: counters that began anew could overtake their old values unseen.
 #[derive(Clone, Debug)]
 pub struct ProcessSource {
     name: String,
@@ -53,6 +55,8 @@ pub struct ProcessSource {
     pid: u32,
     started: Option<u64>,
     cgroup: Option<Cgroup>,
+    /// Of each of the process' own counters: what earlier processes had when they were last seen, and what this one has.
+    counted: BTreeMap<&'static str, (f64, f64)>,
 }
 
 /// Fields of /proc/PID/stat after the command's name.
@@ -85,8 +89,8 @@ impl ProcessSource {
     /// A source called `name` for a process that runs now.
     pub fn new(name: &str, roots: Roots, current: impl Into<Pid>) -> Self {
         let current = current.into();
-        let mut source =
-            ProcessSource { name: name.to_owned(), roots, current, pid: 0, started: None, cgroup: None };
+        let (name, counted) = (name.to_owned(), BTreeMap::new());
+        let mut source = ProcessSource { name, roots, current, pid: 0, started: None, cgroup: None, counted };
         source.follow();
         source
     }
@@ -98,7 +102,14 @@ impl ProcessSource {
             self.pid = now;
             self.started = self.stat().map(|s| s.started);
             self.cgroup = Cgroup::of(&self.roots, now);
+            self.counted.values_mut().for_each(|(earlier, own)| *earlier += std::mem::take(own));
         }
+    }
+
+    fn count(&mut self, into: &mut Sample, name: &'static str, value: f64) {
+        let (earlier, own) = self.counted.entry(name).or_default();
+        *own = value;
+        into.counter(name, *earlier + value);
     }
 
     fn stat(&self) -> Option<Stat> {
@@ -118,10 +129,10 @@ impl Source for ProcessSource {
         }
         let stat = self.stat().filter(|s| Some(s.started) == self.started);
         let stat = stat.ok_or_else(|| format!("process {} has ended", self.pid))?;
-        into.counter("cpu.user_s", stat.user_s);
-        into.counter("cpu.system_s", stat.system_s);
-        into.counter("minor_faults", stat.minor_faults);
-        into.counter("major_faults", stat.major_faults);
+        self.count(into, "cpu.user_s", stat.user_s);
+        self.count(into, "cpu.system_s", stat.system_s);
+        self.count(into, "minor_faults", stat.minor_faults);
+        self.count(into, "major_faults", stat.major_faults);
         into.gauge("threads", stat.threads);
         let status = self.roots.proc(&format!("{}/status", self.pid)).unwrap_or_default();
         for (name, kib) in pairs(&status) {
@@ -131,7 +142,7 @@ impl Source for ProcessSource {
         }
         for (name, value) in pairs(&self.roots.proc(&format!("{}/io", self.pid)).unwrap_or_default()) {
             if let Some((_, ours)) = IO.iter().find(|(theirs, _)| *theirs == name) {
-                into.counter(*ours, value);
+                self.count(into, ours, value);
             }
         }
         if let Some(cgroup) = &self.cgroup {

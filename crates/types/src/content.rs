@@ -46,6 +46,14 @@ pub trait Content: Send + Sync {
             .collect()
     }
 
+    /// Whether a request changes data: what does goes to a primary.
+    fn writes(&self, request: &Request) -> bool {
+        match request.verb {
+            crate::Verb::Document => self.shapes()[usize::from(request.shape)].action.writes(),
+            verb => verb.writes(),
+        }
+    }
+
     /// Secondary indexes of every collection, which are there before the first insert: name and field.
     fn indexes(&self) -> Vec<(String, String)> {
         Vec::new()

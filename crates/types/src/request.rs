@@ -21,7 +21,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Whether the request changes data, that is, must go to a primary. Of a document operation its shape says so.
+    /// Whether the request changes data. Of a document operation its shape says so: [`crate::Content::writes`].
     pub fn writes(self) -> bool {
         matches!(self, Verb::Insert | Verb::Update | Verb::Delete)
     }

@@ -93,24 +93,50 @@ impl Draft<'_> {
         self.put("description", json!(about), "");
     }
 
+    /// Whether -nwr makes one primary of it with copies, instead of a cluster.
+    fn is_one_with_copies(&self, dbms: Dbms) -> bool {
+        dbms.kind() == ServerKind::Dragonfly && self.options.workers > 1 && self.options.replicas > 0
+    }
+
+    /// What -nw and -nwr make of a server: keys, values and the flag each comes from.
+    fn shape(&self, dbms: Dbms) -> Vec<(&'static str, Value, &'static str)> {
+        let (workers, replicas) = (self.options.workers, self.options.replicas);
+        if self.is_one_with_copies(dbms) {
+            return vec![
+                ("server.topology", json!("replication"), "-nwr"),
+                ("server.replicas", json!(workers - 1), "-nw"),
+            ];
+        }
+        let mut shape = Vec::new();
+        if workers > 0 {
+            shape.push(("server.topology", json!("cluster"), "-nw"));
+            shape.push(("server.members", json!(workers), "-nw"));
+        }
+        if replicas > 0 {
+            shape.push(("server.replicas", json!(replicas), "-nwr"));
+        }
+        shape
+    }
+
+    /// Whether all servers have the same shape.
+    fn alike(&self) -> bool {
+        self.options.dbms.windows(2).all(|pair| self.shape(pair[0]) == self.shape(pair[1]))
+    }
+
     fn servers(&mut self) -> Result<(), String> {
         let options = self.options;
         self.put("server.kind", json!(options.dbms[0].kind().to_string()), "-dbms");
-        let dragonfly = options.dbms.iter().all(|dbms| dbms.kind() == ServerKind::Dragonfly);
-        if dragonfly && options.workers > 1 && options.replicas > 0 {
-            self.put("server.topology", json!("replication"), "-nwr");
-            self.put("server.replicas", json!(options.workers - 1), "-nw");
+        if self.alike() {
+            self.shape(options.dbms[0]).into_iter().for_each(|(key, value, flag)| self.put(key, value, flag));
+        }
+        if options.dbms.iter().any(|dbms| self.is_one_with_copies(*dbms)) {
             self.note(format!(
-                "-nwr {}: one primary with {} copies, as bexhoma's Dragonfly is then, whatever -nwr says",
+                "-nwr {}: of Dragonfly one primary with {} copies, as bexhoma's is then, whatever -nwr says",
                 options.replicas,
                 options.workers - 1
             ));
-        } else if options.workers > 0 {
-            self.put("server.topology", json!("cluster"), "-nw");
-            self.put("server.members", json!(options.workers), "-nw");
         }
-        if options.replicas > 0 && !dragonfly {
-            self.put("server.replicas", json!(options.replicas), "-nwr");
+        if options.replicas > 0 && !options.dbms.iter().all(|dbms| self.is_one_with_copies(*dbms)) {
             let processes = options.workers * (options.replicas + 1);
             self.note(format!(
                 "-nwr {}: each of the {} primaries has so many replicas, {processes} processes in all",
@@ -342,6 +368,10 @@ impl Draft<'_> {
             .map(|one| {
                 let mut set = of_loading(&one.loading);
                 set.push(("server.kind".into(), json!(one.dbms.kind().to_string())));
+                if !self.alike() {
+                    let shape = self.shape(one.dbms).into_iter();
+                    set.extend(shape.map(|(key, value, _)| (key.to_owned(), value)));
+                }
                 if volume {
                     set.push(("server.data.volume.name".into(), json!(self.volume_of(one.dbms))));
                 }

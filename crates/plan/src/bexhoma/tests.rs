@@ -226,6 +226,16 @@ fn what_does_not_apply_is_refused_or_noted_by_name() {
         let notes = small(given).unwrap().notes;
         assert!(notes.iter().any(|note| note.contains(why)), "{given}: {notes:?}");
     }
+    // Dragonfly is one primary with copies beside a cluster of Redis.
+    let both = planned(&small("-dbms Dragonfly -nw 3 -nwr 1").unwrap().text);
+    let shapes = both.cells.iter().map(|cell| {
+        let server = cell.spec.server.clone().unwrap();
+        (server.kind, server.topology, server.primaries(), server.replicas)
+    });
+    assert_eq!(
+        shapes.collect::<Vec<_>>(),
+        [(ServerKind::Redis, Topology::Cluster, 3, 1), (ServerKind::Dragonfly, Topology::Replication, 1, 2)]
+    );
     // What is not offered may be given with its default, as scripts do.
     assert!(small("-xnsr 1 -mtn 0 -nws 0").is_ok());
 }

@@ -31,7 +31,7 @@ pub struct Stored {
     pub class: String,
     /// Kind of server whose data it has, if anything is loaded.
     pub server: Option<String>,
-    /// Whether it has the data of a cluster.
+    /// Whether it has the data of a cluster, or of a primary with copies.
     pub cluster: bool,
     /// How long the load took, seconds; `None` if none has come to its end.
     pub seconds: Option<f64>,
@@ -47,7 +47,7 @@ fn stored(name: &str, class: String, record: Option<Loaded>, parts: Vec<Part>) -
         name: name.to_owned(),
         class,
         server: key("server"),
-        cluster: key("topology").is_some_and(|topology| topology == "cluster"),
+        cluster: key("topology").is_some_and(|topology| topology == "cluster" || topology == "replication"),
         seconds: record.as_ref().map(|record| record.seconds),
         run: record.map(|record| record.run),
         parts,

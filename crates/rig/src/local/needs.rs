@@ -3,9 +3,10 @@
 use super::error::LocalError;
 use super::machine::{Machine, is_program};
 use super::process;
+use super::servers;
 use crate::spawn::free_port;
 use dyno_monitor::topology::Topology;
-use dyno_plan::server::{ServerKind, ServerSpec, Topology as Shape};
+use dyno_plan::server::{Part, ServerKind, ServerSpec, Topology as Shape};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
@@ -90,9 +91,13 @@ pub(super) fn ports(spec: &ServerSpec) -> Result<Vec<u16>, LocalError> {
         if busy(port) { Some(port) } else { Some(port + 10_000).filter(|bus_port| bus && busy(*bus_port)) }
     };
     if let Some(first) = spec.port {
-        return match (first..first + count).find_map(taken) {
+        let all = (first..=u16::MAX).take(usize::from(count));
+        return match all.clone().find_map(taken) {
             Some(port) => Err(LocalError::Refused(format!("server.port: {port} is in use"))),
-            None => Ok((first..first + count).collect()),
+            None if all.len() < usize::from(count) => Err(LocalError::Refused(format!(
+                "server.port: {count} processes have no room from {first} on"
+            ))),
+            None => Ok(all.collect()),
         };
     }
     for _ in 0..1_000 {
@@ -112,7 +117,12 @@ pub(crate) fn budgets(spec: &ServerSpec, topology: &Topology) -> Vec<u64> {
         (ServerKind::Mongod, Some(total)) => (total.saturating_sub(1 << 30) / 2).max(256 << 20),
         _ => 0,
     };
-    vec![asked.unwrap_or(own); spec.processes() as usize]
+    let of = |number: u32| match spec.part(number % spec.processes_each()) {
+        Part::Config if spec.limits.memory.is_none() => servers::mongod::CONFIG_CACHE,
+        Part::Router if spec.limits.memory.is_none() => 0,
+        _ => asked.unwrap_or(own),
+    };
+    (0..spec.processes()).map(of).collect()
 }
 
 #[cfg(test)]
@@ -120,6 +130,34 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
+
+    fn spec(json: &str) -> ServerSpec {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn only_servers_of_data_have_the_cache() {
+        let topology = Machine::default().topology().unwrap();
+        let sharded = r#"{"kind": "mongod", "topology": "sharded", "cache": "8GiB""#;
+        let gib = |spec: &ServerSpec| {
+            budgets(spec, &topology).iter().map(|one| *one as f64 / (1u64 << 30) as f64).collect::<Vec<_>>()
+        };
+        assert_eq!(gib(&spec(&format!("{sharded}}}"))), [0.25, 8.0, 8.0, 0.0]);
+        // A limit is everybody's.
+        assert_eq!(gib(&spec(&format!(r#"{sharded}, "limits": {{"memory": "9GiB"}}}}"#))), [9.0; 4]);
+    }
+
+    #[test]
+    fn the_last_port_is_one() {
+        let at = |port: u16, instances: u32| {
+            ports(&spec(&format!(r#"{{"kind": "redis", "port": {port}, "instances": {instances}}}"#)))
+        };
+        match at(65535, 1) {
+            Ok(all) => assert_eq!(all, [65535]),
+            Err(error) => assert!(error.to_string().contains("65535 is in use"), "{error}"),
+        }
+        assert!(at(65535, 2).is_err());
+    }
 
     #[test]
     fn a_version_is_heard_though_the_pipe_stays_open() {

@@ -105,11 +105,7 @@ impl MongoDriver {
     }
 
     fn writes(&self, request: &Request) -> bool {
-        let writes = match request.verb {
-            Verb::Document => self.content.shapes()[usize::from(request.shape)].action.writes(),
-            verb => verb.writes(),
-        };
-        writes || self.content.in_transaction(request)
+        self.content.writes(request) || self.content.in_transaction(request)
     }
 
     /// The node for an operation.

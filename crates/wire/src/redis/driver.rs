@@ -426,21 +426,16 @@ impl Driver for RedisDriver {
 
     #[inline]
     fn route(&mut self, x: &Exchange, command: u32) -> u16 {
+        let any = self.options.reads == ReadFrom::Any;
+        let primary = self.options.reads == ReadFrom::Primary || self.content.writes(&x.request);
         if !self.topology.is_cluster() {
-            return match self.options.reads {
-                reads if reads == ReadFrom::Primary || x.request.verb.writes() => 0,
-                reads => self.topology.reader_of(0, reads == ReadFrom::Any),
-            };
+            return if primary { 0 } else { self.topology.reader_of(0, any) };
         }
         if x.request.verb == Verb::Topology {
             return self.topology.any();
         }
         let slot = self.slot_of(x, command);
-        match self.options.reads {
-            _ if x.request.verb.writes() => self.topology.primary_of(slot),
-            ReadFrom::Primary => self.topology.primary_of(slot),
-            reads => self.topology.reader_of(slot, reads == ReadFrom::Any),
-        }
+        if primary { self.topology.primary_of(slot) } else { self.topology.reader_of(slot, any) }
     }
 
     fn encode(&mut self, x: &Exchange, command: u32, out: &mut Vec<u8>) {

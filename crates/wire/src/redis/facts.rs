@@ -157,6 +157,10 @@ impl Facts {
 
     /// Which nodes copy the server, by its own words: `slave0:ip=...,port=...,state=online`.
     fn take_copies(topology: &mut Topology, facts: &mut Facts) -> FactsStep {
+        if facts.info.is_empty() {
+            let words = "reads from replicas: it does not let us ask which it has (INFO replication)".into();
+            return FactsStep::Refused(Outcome::Forbidden, words);
+        }
         if let Some(role) = facts.get("role").filter(|role| *role != "master") {
             let of = [facts.get("master_host"), facts.get("master_port")].map(|part| part.unwrap_or("?"));
             let words = format!("reads from replicas: it is a {role} of {}; name that one", of.join(":"));
@@ -218,5 +222,29 @@ impl Facts {
     fn not_redis(input: &[u8]) -> FactsStep {
         let shown: String = String::from_utf8_lossy(&input[..input.len().min(60)]).escape_debug().collect();
         FactsStep::Refused(Outcome::Protocol, format!("what answered is not a Redis server: \"{shown}\""))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_not_ask_is_told_so() {
+        let took = |uri: &str| {
+            let options = RedisOptions::from_uri(uri).unwrap();
+            let input =
+                "+OK\r\n".repeat(parts(&options).count()) + "-NOPERM this user has no permissions\r\n";
+            let endpoint = dyno_types::Endpoint::Unix("/s".into());
+            let (mut topology, mut facts) = (Topology::single(endpoint), Facts::default());
+            Facts::take(&options, &mut topology, input.as_bytes(), &mut facts)
+        };
+        assert_eq!(took("redis://h:1"), FactsStep::Done);
+        match took("redis://h:1?reads=replica") {
+            FactsStep::Refused(Outcome::Forbidden, words) => {
+                assert!(words.contains("INFO replication"), "{words}")
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }

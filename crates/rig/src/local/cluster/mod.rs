@@ -88,7 +88,8 @@ pub(crate) fn form(
         (Topology::ReplicaSet | Topology::Sharded, _) => {
             let sets = mongod::sets(spec, nodes);
             if !made {
-                sets.iter().try_for_each(|set| mongod::initiate(spec, set)).map_err(failed)?;
+                let mut each = sets.iter();
+                each.try_for_each(|set| until(&mut || mongod::initiate(spec, set))).map_err(failed)?;
             }
             until(&mut || sets.iter().try_for_each(|set| mongod::elected(spec, set))).map_err(failed)
         }
@@ -104,7 +105,7 @@ pub(crate) fn join(
 ) -> Result<(), LocalError> {
     let failed = failure(spec, nodes);
     if !made {
-        mongod::add_shards(spec, nodes).map_err(failed)?;
+        until(spec, control, &mut || mongod::add_shards(spec, nodes)).map_err(failed)?;
     }
     until(spec, control, &mut || mongod::know_shards(spec, nodes)).map_err(failed)
 }

@@ -39,6 +39,7 @@ pub(super) fn sets<'a>(spec: &ServerSpec, nodes: &[&'a Node]) -> Vec<Vec<&'a Nod
     sets
 }
 
+/// Makes a replica set of them; one that has been made stays as it is.
 pub(super) fn initiate(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
     let initiated = member(nodes[0])?.run_on("admin", &|out| {
         bson::head(out, kind::DOCUMENT, "replSetInitiate");
@@ -59,7 +60,10 @@ pub(super) fn initiate(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String>
         bson::close(out, list);
         bson::close(out, config);
     });
-    initiated.map(drop)
+    match initiated {
+        Err(why) if !why.contains("already initialized") => Err(why),
+        _ => Ok(()),
+    }
 }
 
 /// One member is primary and all others are secondaries.
@@ -80,7 +84,7 @@ pub(super) fn elected(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> 
     mongo::probe(&Arc::new(options), None).map(drop).map_err(|e| e.to_string())
 }
 
-/// Tells a router of every shard.
+/// Tells a router of every shard; of one that it knows, too.
 pub(super) fn add_shards(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
     let router = member(routers(spec, nodes).first().ok_or("it has no router")?)?;
     for set in sets(spec, nodes).iter().filter(|set| part(spec, set[0]) != Part::Config) {

@@ -7,8 +7,9 @@ use super::super::servers::{self, Node};
 use super::super::{cluster, process};
 use super::Server;
 use dyno_plan::server::Part;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
 impl Server {
@@ -65,9 +66,9 @@ impl Server {
         let told = servers::tell(&self.spec, &member.node, &self.version)?;
         if let Some((name, text)) = &told.configuration {
             let file = member.node.home.join(name);
-            let written = fs::write(&file, text)
-                // It may hold a password.
-                .and_then(|()| fs::set_permissions(&file, fs::Permissions::from_mode(0o600)));
+            // It may hold a password.
+            let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&file);
+            let written = opened.and_then(|mut opened| opened.write_all(text.as_bytes()));
             written.map_err(|e| LocalError::failed(file.display(), e))?;
         }
         let program = match self.spec.part(member.node.number as u32) {

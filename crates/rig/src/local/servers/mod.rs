@@ -2,7 +2,7 @@
 
 mod dragonfly;
 mod ferretdb;
-mod mongod;
+pub(crate) mod mongod;
 mod redis;
 
 #[cfg(test)]
@@ -78,7 +78,10 @@ pub(crate) fn tell(spec: &ServerSpec, node: &Node, version: &str) -> Result<Told
         ServerKind::Mongod => mongod::tell(spec, node, version),
         ServerKind::FerretDb => ferretdb::tell(spec, node),
     }?;
-    told.arguments.extend(spec.arguments.iter().cloned());
+    // What is meant for the servers of data, config servers and routers need not know.
+    if matches!(spec.part(node.number as u32), Part::Data { .. }) {
+        told.arguments.extend(spec.arguments.iter().cloned());
+    }
     Ok(told)
 }
 

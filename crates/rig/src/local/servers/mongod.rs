@@ -75,13 +75,17 @@ pub(super) fn tell(spec: &ServerSpec, node: &Node, version: &str) -> Result<Told
     told("mongod.conf", &keys, node)
 }
 
+/// Cache of a config server, bytes: the least that WiredTiger takes.
+pub(crate) const CONFIG_CACHE: u64 = 256 << 20;
+
 /// A config server or a router: what is said of storage is meant for the shards.
 fn beside(spec: &ServerSpec, node: &Node, part: Part) -> Result<Told, LocalError> {
     let mut keys = heard(node);
     let mut add = |key: &str, value: Setting| keys.insert(key.to_owned(), value);
     if part == Part::Config {
         add("storage.dbPath", text(&node.data.display().to_string()));
-        add("storage.wiredTiger.engineConfig.cacheSizeGB", Setting::Number(0.25));
+        let gib = CONFIG_CACHE as f64 / (1u64 << 30) as f64;
+        add("storage.wiredTiger.engineConfig.cacheSizeGB", Setting::Number(gib));
         add("replication.replSetName", text(&set_name(spec, node)));
         add("sharding.clusterRole", text("configsvr"));
     } else {
@@ -89,7 +93,12 @@ fn beside(spec: &ServerSpec, node: &Node, part: Part) -> Result<Told, LocalError
         let config = Node { number: 0, port: node.port - node.number as u16, ..node.clone() };
         add("sharding.configDB", text(&format!("{}/{}", set_name(spec, &config), config.socket())));
     }
-    let meant = |key: &String| ["net.", "security.", "setParameter."].iter().any(|all| key.starts_with(all));
+    // A router ends at once when it is given a parameter that mongod alone knows.
+    let meant = |key: &String| {
+        key.starts_with("net.")
+            || key.starts_with("security.")
+            || part == Part::Config && key.starts_with("setParameter.")
+    };
     let own = spec.options.iter().filter(|(key, _)| meant(key));
     keys.extend(own.map(|(key, value)| (key.clone(), value.clone())));
     told(if part == Part::Config { "mongod.conf" } else { "mongos.conf" }, &keys, node)

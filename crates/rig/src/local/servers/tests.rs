@@ -145,7 +145,8 @@ fn other_engines_have_other_caches() {
 #[test]
 fn processes_of_a_sharded_cluster_have_parts() {
     let json = r#"{"kind": "mongod", "topology": "sharded", "members": 2, "replicas": 1, "routers": 2,
-        "engine": "mmapv1", "options": {"setParameter.ttlMonitorEnabled": false, "storage.syncPeriodSecs": 5}}"#;
+        "engine": "mmapv1", "arguments": ["--quiet"],
+        "options": {"setParameter.ttlMonitorEnabled": false, "net.maxIncomingConnections": 50, "storage.syncPeriodSecs": 5}}"#;
     let json = json.replace(r#", "storage.syncPeriodSecs": 5"#, r#", "storage.mmapv1.smallFiles": true"#);
     let spec: ServerSpec = serde_json::from_str(&json).unwrap();
     spec.check().unwrap();
@@ -153,11 +154,15 @@ fn processes_of_a_sharded_cluster_have_parts() {
     let part = |number: usize| {
         let node = Node { number, port: 7000 + number as u16, ..node("x") };
         let told = tell(&spec, &node, "db version v3.6.8").unwrap();
-        (set_name(&spec, &node), told.configuration.unwrap())
+        (set_name(&spec, &node), told.configuration.unwrap(), told.arguments)
     };
     let has = |number: usize, words: &[&str]| {
-        let (_, (name, text)) = part(number);
+        let (_, (name, text), arguments) = part(number);
         words.iter().for_each(|word| assert!(text.contains(word), "{number} {name}: {word}: {text}"));
+        assert!(text.contains("maxIncomingConnections: 50"), "{text}");
+        // Parameters of mongod and its arguments would end a router.
+        assert_eq!(text.contains("ttlMonitorEnabled"), number < 5, "{number}: {text}");
+        assert_eq!(arguments.contains(&"--quiet".to_owned()), (1..5).contains(&number), "{number}");
         name
     };
     has(0, &["configsvr", "replSetName: \"cfg1\"", "ttlMonitorEnabled: false"]);
