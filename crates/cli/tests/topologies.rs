@@ -65,7 +65,7 @@ fn documents_are_read_from_copies_and_written_to_their_primary() {
     );
     assert_whole(&summary, 3);
     let metrics = phase(&summary, "measure")["metrics"].to_string();
-    assert!(metrics.contains("LOOK") && metrics.contains("ADD"), "{metrics}");
+    assert!(metrics.contains("\"look\"") && metrics.contains("\"add\""), "{metrics}");
 }
 
 #[test]

@@ -170,7 +170,7 @@ impl Bytes<'_> {
         for _ in 0..held {
             at = at.saturating_add(self.below(end, "a bucket beyond the last")?);
             let samples = self.number()?;
-            if at >= end || samples > count || samples == 0 {
+            if at >= end || samples > count - buckets.count() || samples == 0 {
                 return Err(Malformed("a bucket beyond the last, beyond the count, or empty"));
             }
             buckets.add_bucket(at as usize, samples);

@@ -144,6 +144,9 @@ pub(crate) fn read_file(
     Ok((log.merged, None))
 }
 
+/// Most samples that all lines of a tag may have together: what is above was not measured.
+const SAMPLES: u64 = 1 << 53;
+
 /// A log as far as it has been read.
 struct Log {
     scale: Scale,
@@ -170,6 +173,10 @@ impl Log {
             Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|e| e.to_string())?;
         // Lags are always in the engine's own unit.
         let scale = if tag.contains(".client.lag.") { Scale::Ns64 } else { self.scale };
+        let before = self.merged.get(tag).map_or(0, Buckets::count);
+        let mut counts = histogram.iter_recorded().map(|value| value.count_at_value());
+        let sum = counts.try_fold(before, u64::checked_add).filter(|all| *all <= SAMPLES);
+        sum.ok_or_else(|| format!("more than {SAMPLES} samples"))?;
         let found = from_hdr(&histogram, scale);
         match self.merged.get_mut(tag) {
             Some(all) => all.merge(&found),

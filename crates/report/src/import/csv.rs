@@ -1,6 +1,6 @@
 //! Tables of anybody's making: a column of times makes one run with its course; without one every row is a run.
 
-use super::{BadFile, Found, Input, count, in_interval, latency, metric};
+use super::{BadFile, Found, Input, MOST, count, in_interval, latency, metric};
 use dyno_rundir::imported::ImportedInterval;
 use dyno_rundir::schema::Setting;
 
@@ -72,9 +72,9 @@ impl<'a> Sheet<'a> {
         if text.is_empty() {
             return Ok(None);
         }
-        let expected = format!("a number of at least 0 in column {}", self.head[column]);
+        let expected = format!("a number from 0 to {MOST:e} in column {}", self.head[column]);
         match text.parse::<f64>() {
-            Ok(x) if x.is_finite() && x >= 0.0 => Ok(Some(x)),
+            Ok(x) if (0.0..=MOST as f64).contains(&x) => Ok(Some(x)),
             _ => Err(BadFile::new(&self.input.path, row.0, &expected, text)),
         }
     }
@@ -120,6 +120,10 @@ pub fn course(input: &Input, columns: &Columns) -> Result<Found, BadFile> {
         found.seconds = end;
         let Some(x) = x else { continue };
         let n = (x * (end - start)).round() as u64;
+        if n > MOST - ok {
+            let expected = format!("up to {MOST:e} operations in all");
+            return Err(BadFile::new(&input.path, sheet.rows[number].0, &expected, "more"));
+        }
         ok += n;
         if let Some(us) = us {
             weighted += us * n as f64;

@@ -1,6 +1,6 @@
 //! YCSB's `.hdr` files: HdrHistogram's interval logs in microseconds, one a metric.
 
-use super::{BadFile, Input, count, in_interval};
+use super::{BadFile, Input, MOST, count, in_interval};
 use dyno_record::{Buckets, Scale};
 use dyno_rundir::hlog;
 use dyno_rundir::imported::ImportedInterval;
@@ -58,6 +58,9 @@ pub(super) fn read(input: &Input) -> Result<Log, BadFile> {
         let found = hlog::read(&format!("{text}\n"), Scale::Micros)
             .map_err(|e| bad(number + 1, "a compressed HdrHistogram (V2)", &e.why))?;
         let buckets = found.into_values().next().unwrap_or_else(|| Buckets::new(Scale::Micros));
+        if log.whole.count() + buckets.count() > MOST {
+            return Err(bad(number + 1, &format!("up to {MOST} samples in all"), "more"));
+        }
         log.whole.merge(&buckets);
         log.lines.push(Line {
             text: text.to_owned(),

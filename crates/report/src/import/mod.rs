@@ -106,6 +106,17 @@ pub struct Found {
     pub unknown: Vec<String>,
 }
 
+/// Most that a file may count: whoever counts a thousand million operations a second needs eleven days for so many.
+pub(crate) const MOST: u64 = 1_000_000_000_000_000;
+
+/// Longest time that a file may tell, seconds, and the highest rate, operations a second.
+pub(crate) const LARGEST: f64 = 1e9;
+
+/// A count that a file tells as a number.
+pub(crate) fn counted(x: f64) -> Option<u64> {
+    (0.0..=MOST as f64).contains(&x).then_some(x as u64)
+}
+
 /// A latency of which only some figures are known.
 pub(crate) fn latency(count: u64, mean_us: f64) -> Latency {
     Latency { count, mean_us, min_us: None, max_us: None, percentiles_us: BTreeMap::new() }

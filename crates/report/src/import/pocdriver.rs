@@ -1,7 +1,7 @@
 //! POCDriver's log file: the original's, whose first fields run into each other and which counts inserts only, and dyno's
 //! readable form, which counts everything.
 
-use super::{BadFile, Found, Input, Said, count, in_interval, metric};
+use super::{BadFile, Found, Input, MOST, Said, count, in_interval, metric};
 use dyno_rundir::imported::ImportedInterval;
 
 /// Column of dyno's form and dyno's name.
@@ -57,7 +57,8 @@ pub fn read(input: &Input, said: &Said) -> Result<Found, BadFile> {
             ended: count(since.iter().sum()),
             metrics: metrics.map(|((_, name), n)| in_interval(name, *n, None, true)).collect(),
         });
-        (before_s, before) = (row.seconds, row.counts.clone());
+        let most = row.counts.iter().zip(&before).map(|(now, then)| *now.max(then));
+        (before_s, before) = (row.seconds.max(before_s), most.collect());
     }
     let counted = names.iter().zip(&last.counts).filter(|(_, n)| **n > 0);
     found.metrics = counted.map(|((_, name), n)| metric(name, count(*n), None, true)).collect();
@@ -89,8 +90,10 @@ fn original(input: &Input, number: usize, line: &str) -> Result<Row, BadFile> {
     let cells: Vec<&str> = line.split(',').collect();
     let [seconds, joined, again, inserts, ..] = cells[..] else { return Err(bad()) };
     let clock = joined.strip_prefix(inserts).ok_or_else(bad)?;
-    let parsed = (seconds.parse::<u64>(), inserts.parse::<u64>());
-    let (Ok(seconds), Ok(inserts), true) = (parsed.0, parsed.1, seconds == again) else { return Err(bad()) };
+    let parsed = |text: &str| text.parse::<u64>().ok().filter(|n| *n <= MOST);
+    let (true, Some(seconds), Some(inserts)) = (seconds == again, parsed(seconds), parsed(inserts)) else {
+        return Err(bad());
+    };
     let begun = begun(clock, seconds).ok_or_else(bad)?;
     let groups = cells[1..].split(|cell| cell.is_empty());
     let every: Vec<&[&str]> =
@@ -108,7 +111,8 @@ fn own(input: &Input, head: &str, number: usize, line: &str) -> Result<Row, BadF
         let at = names.iter().position(|known| *known == name);
         let text = at.and_then(|at| cells.get(at)).copied().unwrap_or("");
         let expected = format!("a whole number in column {name}");
-        text.parse::<u64>().map_err(|_| BadFile::new(&input.path, number, &expected, text))
+        let read = text.parse::<u64>().ok().filter(|n| *n <= MOST);
+        read.ok_or_else(|| BadFile::new(&input.path, number, &expected, text))
     };
     let seconds = get("seconds")?;
     let counts = OPERATIONS.iter().map(|(name, _)| get(name)).collect::<Result<_, _>>()?;

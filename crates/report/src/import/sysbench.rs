@@ -1,6 +1,6 @@
 //! sysbench-mongodb's tables (TSV): of transactions, or of a load; both versions.
 
-use super::{BadFile, Found, Input, Said, count, in_interval, latency, metric};
+use super::{BadFile, Found, Input, LARGEST, MOST, Said, count, in_interval, latency, metric};
 use dyno_rundir::imported::ImportedInterval;
 use std::collections::BTreeMap;
 
@@ -31,15 +31,16 @@ pub fn read(input: &Input, said: &Said) -> Result<Found, BadFile> {
         let cells: Vec<&str> = line.split('\t').collect();
         // A load's last lines end before the latency.
         let cell = |column: Option<usize>| cells.get(column?).copied().filter(|cell| !cell.is_empty());
-        let number_in = |column: usize| {
+        let number_in = |column: usize, most: f64| {
             let text = cell(Some(column)).unwrap_or("");
-            let expected = format!("a number in column {}", head[column]);
-            text.parse::<f64>().map_err(|_| BadFile::new(&input.path, number + 1, &expected, text))
+            let expected = format!("a number from 0 to {most:e} in column {}", head[column]);
+            let read = text.parse::<f64>().ok().filter(|x| (0.0..=most).contains(x));
+            read.ok_or_else(|| BadFile::new(&input.path, number + 1, &expected, text))
         };
         rows.push(Row {
-            seconds: number_in(seconds)?,
-            events: number_in(events)?,
-            failed: cell(at("cum_excp")).and_then(|text| text.parse().ok()),
+            seconds: number_in(seconds, LARGEST)?,
+            events: number_in(events, if load { MOST as f64 } else { LARGEST })?,
+            failed: cell(at("cum_excp")).and_then(|text| text.parse().ok()).filter(|all| *all <= MOST),
             latency_ms: cell(at("int_lat")).and_then(|text| text.parse().ok()),
         });
     }
@@ -69,7 +70,8 @@ fn intervals(rows: &[Row], load: bool, name: &str) -> Vec<ImportedInterval> {
         let length_s = (row.seconds - before_s).max(0.0);
         let ok = if load { (row.events - inserted).max(0.0) } else { (row.events * length_s).round() } as u64;
         let failed = row.failed.map(|all| all.saturating_sub(failures)).filter(|n| *n > 0);
-        (inserted, failures) = (row.events, row.failed.unwrap_or(failures));
+        (inserted, failures) =
+            (inserted.max(row.events), row.failed.map_or(failures, |all| all.max(failures)));
         if length_s == 0.0 {
             // A load tells its total once more at the end.
             if let Some(last) = all.last_mut() {

@@ -108,7 +108,7 @@ fn what_is_wrong_is_named_with_file_line_and_what_was_expected() {
         ),
         (
             csv::course(&input("l.csv", "t,x\n1,2\n2,-3\n"), &columns).unwrap_err(),
-            "l.csv:3: expected a number of at least 0",
+            "l.csv:3: expected a number from 0 to 1e15 in column x",
         ),
         (ycsb::read(&[input("y.out", "hello\n")], &said).unwrap_err(), "y.out:1: expected YCSB's report"),
         (
@@ -137,7 +137,20 @@ fn what_is_wrong_is_named_with_file_line_and_what_was_expected() {
         ),
         (
             sysbench::read(&input("s.tsv", "elap_secs\tint_tps\n5\tx\n"), &said).unwrap_err(),
-            "s.tsv:2: expected a number in column int_tps, found x",
+            "s.tsv:2: expected a number from 0 to 1e9 in column int_tps, found x",
+        ),
+        (
+            csv::course(&input("l.csv", "t,x\n1,2\n2e14,3\n3e14,9\n"), &columns).unwrap_err(),
+            "l.csv:4: expected up to 1e15 operations in all, found more",
+        ),
+        (
+            sysbench::read(&input("s.tsv", "elap_secs\tint_tps\n1e300\t1\n"), &said).unwrap_err(),
+            "s.tsv:2: expected a number from 0 to 1e9 in column elap_secs",
+        ),
+        (
+            ycsb::read(&[input("y.out", &REPORT.replace("Return=OK, 99", "Return=OK, 1e30"))], &said)
+                .unwrap_err(),
+            "y.out:10: expected a count up to 1000000000000000",
         ),
         (
             pocdriver::read(&input("p.csv", "10,20,30\n"), &said).unwrap_err(),

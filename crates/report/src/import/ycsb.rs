@@ -1,6 +1,6 @@
 //! YCSB: its report (text and both JSON exporters), its status lines, its `.hdr` files. Any mixture of files of one run.
 
-use super::{BadFile, Found, Input, Said, hdr, latency, ycsb_status};
+use super::{BadFile, Found, Input, LARGEST, MOST, Said, counted, hdr, latency, ycsb_status};
 use dyno_rundir::schema::{Latency, Metric, Setting};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -67,7 +67,8 @@ pub fn read(inputs: &[Input], said: &Said) -> Result<Found, BadFile> {
     if let Some((path, line, words)) = &command {
         arguments(&mut found, words, &format!("file {}:{line}", path.display()));
     }
-    let Some(run_ms) = report.get("OVERALL", "RunTime(ms)").filter(|ms| *ms > 0.0) else {
+    let longest = LARGEST * 1e3;
+    let Some(run_ms) = report.get("OVERALL", "RunTime(ms)").filter(|ms| *ms > 0.0 && *ms <= longest) else {
         let first = &inputs[0];
         return Err(BadFile::new(&first.path, 1, REPORT, first.text.lines().next().unwrap_or("")));
     };
@@ -175,7 +176,7 @@ fn percentile(measurement: &str) -> Option<String> {
 fn latency_of(entries: &[Entry]) -> Option<Latency> {
     let get = |name: &str| entries.iter().find(|entry| entry.measurement == name).map(|entry| entry.value);
     let count = get("Operations").filter(|count| *count > 0.0)?;
-    let mut found = latency(count as u64, get("AverageLatency(us)").filter(|mean| mean.is_finite())?);
+    let mut found = latency(counted(count)?, get("AverageLatency(us)").filter(|mean| mean.is_finite())?);
     (found.min_us, found.max_us) = (get("MinLatency(us)"), get("MaxLatency(us)"));
     // measurementtype=histogram rounds down to whole milliseconds: that is no percentile of microseconds.
     if get("LatencyVariance(us)").is_none() {
@@ -210,7 +211,16 @@ fn metrics(found: &mut Found, report: &Report, closed: bool) -> Result<(), BadFi
         let mut outcomes: BTreeMap<String, u64> = BTreeMap::new();
         for entry in entries {
             if let Some(code) = entry.measurement.strip_prefix("Return=") {
-                *outcomes.entry(outcome(code).to_owned()).or_default() += entry.value as u64;
+                let bad = || {
+                    BadFile::new(
+                        &report.path,
+                        entry.line,
+                        &format!("a count up to {MOST}"),
+                        &entry.value.to_string(),
+                    )
+                };
+                *outcomes.entry(outcome(code).to_owned()).or_default() +=
+                    counted(entry.value).ok_or_else(bad)?;
             }
         }
         coarse |= entries.iter().any(|entry| entry.measurement == "LatencyVariance(us)");
@@ -239,7 +249,7 @@ fn metrics(found: &mut Found, report: &Report, closed: bool) -> Result<(), BadFi
         found.unknown.push("percentiles (measurementtype=histogram has whole milliseconds only)".into());
     }
     let place = || report.metrics.first().and_then(|(_, e)| e.first()).map_or(1, |entry| entry.line);
-    let Some(rate) = report.get("OVERALL", "Throughput(ops/sec)").filter(|rate| rate.is_finite()) else {
+    let Some(rate) = report.get("OVERALL", "Throughput(ops/sec)").filter(|rate| *rate <= LARGEST) else {
         return Err(BadFile::new(&report.path, place(), "[OVERALL], Throughput(ops/sec)", "none"));
     };
     let all = (rate * found.seconds).round() as u64;

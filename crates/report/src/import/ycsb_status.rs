@@ -1,6 +1,6 @@
 //! YCSB's status lines (`-s`): the course of a run.
 
-use super::{BadFile, Input, count, in_interval, latency};
+use super::{BadFile, Input, MOST, count, counted, in_interval, latency};
 use dyno_rundir::imported::ImportedInterval;
 use dyno_rundir::schema::Latency;
 
@@ -40,12 +40,13 @@ pub(super) fn read(input: &Input) -> Result<Vec<Line>, BadFile> {
 fn parse(line: &str) -> Option<Line> {
     let (before, rest) = line.split_once(" sec: ")?;
     let (operations, rest) = rest.split_once(" operations; ")?;
-    let seconds = before.rsplit(' ').next()?.parse().ok()?;
+    let most = |text: &str| text.parse().ok().filter(|n| *n <= MOST);
+    let seconds = most(before.rsplit(' ').next()?)?;
     let metrics = rest.split('[').skip(1).map(metric).collect::<Option<Vec<_>>>()?;
     Some(Line {
         clock_ms: clock(before),
         seconds,
-        operations: operations.trim().parse().ok()?,
+        operations: most(operations.trim())?,
         metrics: metrics.into_iter().flatten().collect(),
     })
 }
@@ -68,7 +69,7 @@ fn metric(text: &str) -> Option<Option<(String, u64, Latency)>> {
         let (key, value) = part.split_once('=')?;
         let value: f64 = value.trim().parse().ok()?;
         match key.trim() {
-            "Count" => found.count = value as u64,
+            "Count" => found.count = counted(value)?,
             "Max" => found.max_us = Some(value),
             "Min" => found.min_us = Some(value),
             "Avg" => found.mean_us = value,
