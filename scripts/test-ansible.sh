@@ -12,4 +12,4 @@ fi
 PATH="$folder/venv/bin:$PATH"
 export PATH
 (cd deploy/ansible && ansible-lint -q --offline --nocolor)
-cargo test --release --locked -p dyno-cli --test ansible -- --ignored --nocapture --test-threads=1
+cargo test --release --locked --workspace --exclude dyno-official --test ansible -- --ignored --nocapture --test-threads=1

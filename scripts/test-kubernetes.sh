@@ -3,4 +3,4 @@
 # them).
 set -eu
 cd "$(dirname "$0")/.."
-exec "${CARGO:-cargo}" test --release --locked -p dyno-cli --test kubernetes -- --ignored --nocapture
+exec "${CARGO:-cargo}" test --release --locked --workspace --exclude dyno-official --test kubernetes -- --ignored --nocapture

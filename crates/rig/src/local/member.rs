@@ -1,10 +1,12 @@
 //! One process of a server.
 
 use super::cgroup::Group;
+use super::error::LocalError;
 use super::machine::Machine;
 use super::placement::Plan;
 use super::process;
 use super::servers::Node;
+use super::undo::Journal;
 use dyno_monitor::Pid;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -48,6 +50,19 @@ impl Member {
     /// Tells whoever watches it which process it is now.
     pub fn tell(&self) {
         self.running.set(self.server());
+    }
+
+    /// Kills what is left of it and clears it away: whether its entry could be taken back, and its group removed.
+    pub fn clear(&mut self, journal: &mut Journal) -> [Result<(), LocalError>; 2] {
+        self.pid().into_iter().for_each(process::end_group);
+        let ended = self.noted.take().map_or(Ok(()), |id| journal.undo(id));
+        if let Some(mut child) = self.child.take() {
+            // It has ended or has just been killed.
+            let _ = child.wait();
+        }
+        self.answering = None;
+        self.tell();
+        [ended, self.group.take().map_or(Ok(()), |mut group| group.remove(journal))]
     }
 
     /// What the kernel says of it and its group now.

@@ -391,17 +391,9 @@ impl Server {
                     }
                 }
             }
-            if let Some(pid) = member.pid() {
-                process::end_group(pid);
-            }
-            let ended = member.noted.take().map_or(Ok(()), |id| self.journal.undo(id));
-            if let Some(mut child) = member.child.take() {
-                // It has ended or has just been killed: this only clears it away.
-                let _ = child.wait();
-            }
-            member.tell();
-            let removed = member.group.take().map_or(Ok(()), |mut group| group.remove(&mut self.journal));
-            failures.extend([ended, removed].into_iter().filter_map(Result::err).map(|e| e.to_string()));
+            failures.extend(
+                member.clear(&mut self.journal).into_iter().filter_map(Result::err).map(|e| e.to_string()),
+            );
         }
         if failures.is_empty() { Ok(()) } else { Err(LocalError::Failed(failures.join("; "))) }
     }

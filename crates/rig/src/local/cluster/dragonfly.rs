@@ -4,24 +4,25 @@
 
 use super::super::resp::Client;
 use super::super::servers::{Node, admin_port, password};
-use super::{COMMAND, redis};
+use super::{COMMAND, primary_of, redis};
 use dyno_plan::server::ServerSpec;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// The name that a node has since its start; versions before 1.14 tell it elsewhere.
-fn name(spec: &ServerSpec, node: &Node) -> Result<String, String> {
-    let told = redis::client(spec, node)?.call(&["CLUSTER", "MYID"]);
-    let told = told.or_else(|_| admin(spec, node)?.call(&["DFLYCLUSTER", "MYID"]))?;
+fn name(spec: &ServerSpec, node: &Node, patience: Duration) -> Result<String, String> {
+    let client = |socket| Client::connect(socket, password(spec).as_deref(), patience);
+    let told = client(node.socket())?.call(&["CLUSTER", "MYID"]);
+    let told = told.or_else(|_| client(admin_socket(node))?.call(&["DFLYCLUSTER", "MYID"]))?;
     match told.text() {
         "" => Err(format!("{} has no name (CLUSTER MYID)", node.name)),
         name => Ok(name.to_owned()),
     }
 }
 
-fn admin(spec: &ServerSpec, node: &Node) -> Result<Client, String> {
-    let socket = SocketAddr::new(node.address, admin_port(node.port));
-    Client::connect(socket, password(spec).as_deref(), COMMAND)
+fn admin_socket(node: &Node) -> SocketAddr {
+    SocketAddr::new(node.address, admin_port(node.port))
 }
 
 /// Whose which slots are: contiguous ranges for the primaries, each with its replicas.
@@ -30,8 +31,7 @@ fn shards(spec: &ServerSpec, nodes: &[&Node], names: &[String]) -> Value {
     let node = |i: usize| json!({"id": names[i], "ip": nodes[i].address.to_string(), "port": nodes[i].port});
     let shard = |i: u32| {
         let (start, end) = redis::slots(i, primaries);
-        let replicas =
-            (0..nodes.len()).skip(primaries as usize).filter(|r| r % primaries as usize == i as usize);
+        let replicas = (0..nodes.len()).filter(|r| primary_of(spec, *r) == Some(i as usize));
         json!({
             "slot_ranges": [{"start": start, "end": end}],
             "master": node(i as usize),
@@ -43,10 +43,12 @@ fn shards(spec: &ServerSpec, nodes: &[&Node], names: &[String]) -> Value {
 
 /// Tells every node. Where some may be `absent`, those that cannot be reached are told of all the same.
 pub(super) fn assign(spec: &ServerSpec, nodes: &[&Node], absent: bool) -> Result<(), String> {
+    // Who may be absent is not waited for long.
+    let patience = if absent { Duration::from_secs(1) } else { COMMAND };
     let mut names = Vec::new();
     let mut there = Vec::new();
     for node in nodes {
-        match name(spec, node) {
+        match name(spec, node, patience) {
             Ok(name) => {
                 names.push(name);
                 there.push(*node);
@@ -57,5 +59,8 @@ pub(super) fn assign(spec: &ServerSpec, nodes: &[&Node], absent: bool) -> Result
         }
     }
     let text = shards(spec, nodes, &names).to_string();
-    there.iter().try_for_each(|node| admin(spec, node)?.call(&["DFLYCLUSTER", "CONFIG", &text]).map(drop))
+    there.iter().try_for_each(|node| {
+        let mut admin = Client::connect(admin_socket(node), password(spec).as_deref(), COMMAND)?;
+        admin.call(&["DFLYCLUSTER", "CONFIG", &text]).map(drop)
+    })
 }

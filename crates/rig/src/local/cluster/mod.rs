@@ -116,14 +116,19 @@ pub(crate) fn rejoin(spec: &ServerSpec, nodes: &[&Node], i: usize) -> Result<(),
     let done = match (spec.topology, spec.kind) {
         (Topology::Replication, _) if i > 0 => redis::follows(spec, nodes[0], nodes[i]),
         (Topology::Cluster, ServerKind::Dragonfly) => {
-            let primaries = spec.primaries() as usize;
-            let copied =
-                if i < primaries { Ok(()) } else { redis::follows(spec, nodes[i % primaries], nodes[i]) };
+            let primary = primary_of(spec, i).map(|primary| nodes[primary]);
+            let copied = primary.map_or(Ok(()), |primary| redis::follows(spec, primary, nodes[i]));
             copied.and_then(|()| dragonfly::assign(spec, nodes, true))
         }
         _ => Ok(()),
     };
     done.map_err(|why| LocalError::failed(&nodes[i].name, why))
+}
+
+/// The number of the primary that process number `i` of a cluster copies; replicas come after the primaries, in turn.
+fn primary_of(spec: &ServerSpec, i: usize) -> Option<usize> {
+    let primaries = spec.primaries() as usize;
+    (i >= primaries).then(|| i % primaries)
 }
 
 /// Says whose forming failed.

@@ -2,7 +2,7 @@
 
 use super::super::resp::Client;
 use super::super::servers::{Node, password};
-use super::COMMAND;
+use super::{COMMAND, primary_of};
 use dyno_plan::server::ServerSpec;
 
 /// Hash slots of a cluster.
@@ -74,11 +74,9 @@ pub(super) fn all_know_all(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), Str
 /// Says to a replica whose it is: primary first.
 pub(super) type Say = dyn FnMut(&ServerSpec, &Node, &Node) -> Result<(), String>;
 
-/// Replicas come after the primaries, in turn.
 pub(super) fn replicate(spec: &ServerSpec, nodes: &[&Node], say: &mut Say) -> Result<(), String> {
-    let primaries = spec.primaries() as usize;
-    let replicas = nodes.iter().enumerate().skip(primaries);
-    replicas.into_iter().try_for_each(|(i, node)| say(spec, nodes[i % primaries], node))
+    let mut replicas = nodes.iter().enumerate().filter_map(|(i, node)| Some((primary_of(spec, i)?, node)));
+    replicas.try_for_each(|(primary, node)| say(spec, nodes[primary], node))
 }
 
 /// Has the replicas of a Redis cluster copy their primaries.

@@ -346,19 +346,11 @@ impl Server {
     /// Kills a process and what it has forked, and clears it away; its data stay. It does not count as died.
     fn kill(&mut self, i: usize) -> Result<(), LocalError> {
         let member = &mut self.members[i];
-        let (Some(pid), None) = (member.pid(), member.ended()) else {
+        let (Some(_), None) = (member.pid(), member.ended()) else {
             return Err(LocalError::Failed(format!("{} does not run", member.node.name)));
         };
         member.last = member.now(&self.machine);
-        process::end_group(pid);
-        let ended = member.noted.take().map_or(Ok(()), |id| self.journal.undo(id));
-        if let Some(mut child) = member.child.take() {
-            // It has been killed: this only clears it away.
-            let _ = child.wait();
-        }
-        member.answering = None;
-        member.tell();
-        let removed = member.group.take().map_or(Ok(()), |mut group| group.remove(&mut self.journal));
+        let [ended, removed] = member.clear(&mut self.journal);
         ended.and(removed)
     }
 
