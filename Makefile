@@ -31,8 +31,9 @@ test:
 	@scripts/test.sh
 
 # What is slow or rare: `make test`, then the embedded stores that need a library (LMDB, RocksDB, WiredTiger) and the official
-# MongoDB driver, the Python package with its notebook, the reports in a browser, the diagnosis against seeded truth, aarch64 under emulation,
-# and pods of a real Kubernetes where its binaries are there (`make kubernetes` builds them once, in 20 CPU minutes).
+# MongoDB driver, the Python package with its notebook, the reports in a browser, Ansible, the diagnosis against seeded truth, and aarch64
+# under emulation. Pods of a real Kubernetes are a part of `make test` where its binaries are there (`make kubernetes` builds them once,
+# in 20 CPU minutes).
 test-all: test
 	@scripts/advisories.sh
 	@scripts/test-all.sh
@@ -42,7 +43,6 @@ test-all: test
 	@scripts/test-ansible.sh
 	@scripts/test-diagnosis.sh
 	@scripts/test-aarch64.sh
-	@scripts/test-kubernetes.sh
 
 bench: build
 	@scripts/need-redis.sh

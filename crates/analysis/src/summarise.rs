@@ -32,6 +32,8 @@ pub struct PhaseFacts {
     pub client: Client,
     /// First error text of every class.
     pub errors: BTreeMap<String, String>,
+    /// Whether a worker was lost, or the run: the ends of some arrivals are known to nobody.
+    pub cut_off: bool,
 }
 
 /// Percentiles of a latency, with `dropped` arrivals counted as longer than any measured one. A percentile is absent
@@ -94,12 +96,16 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
     for &(second, count) in &totals.drops {
         *drops.entry(second).or_insert(0) += count;
     }
+    let mut ended = totals.ended;
+    if facts.cut_off {
+        ended[Outcome::Aborted as usize] += totals.arrivals.saturating_sub(ended.iter().sum());
+    }
     Phase {
         throughput: totals.ok() as f64 / seconds,
         seconds: facts.seconds,
         name: facts.name,
         arrivals: totals.arrivals,
-        outcomes: by_name(&totals.ended),
+        outcomes: by_name(&ended),
         offered: facts.offered,
         metrics,
         schedule_lag: latency(&totals.lag, 0),
@@ -137,6 +143,19 @@ mod tests {
         assert!(shown.contains_key("p99") && !shown.contains_key("p99.9"));
         assert!(latency(&buckets(20_000), 0).unwrap().percentiles_us.contains_key("p99.9"));
         assert!(latency(&buckets(0), 0).is_none());
+    }
+
+    #[test]
+    fn what_a_lost_worker_had_under_way_is_aborted() {
+        let mut totals = Totals::new(1, Scale::Ns64);
+        totals.arrivals = 1_500;
+        totals.ended[Outcome::Ok as usize] = 1_497;
+        totals.ended[Outcome::Aborted as usize] = 1;
+        let outcomes =
+            |cut_off| phase(PhaseFacts { cut_off, ..PhaseFacts::default() }, &[], &totals).outcomes;
+        assert_eq!(outcomes(true), BTreeMap::from([("ok".into(), 1_497), ("aborted".into(), 3)]));
+        // Where nothing was lost nothing may be missing, and it would be seen.
+        assert_eq!(outcomes(false)["aborted"], 1);
     }
 
     #[test]

@@ -385,6 +385,9 @@ pub struct RunArgs {
     #[arg(long, default_value_t = 64, value_name = "N", help_heading = "Records")]
     pub load_batch: usize,
 
+    /// Take the target's password from env:NAME, file:PATH (its first line) or a prompt, instead of its URI
+    #[arg(long, value_name = "FROM", help_heading = "Client")]
+    pub password_from: Option<crate::secret::PasswordFrom>,
     /// Who speaks to MongoDB
     #[arg(long, value_enum, default_value = "wire", help_heading = "Client")]
     pub client: ClientArg,
@@ -439,6 +442,9 @@ pub struct TopArgs {
     /// URI of the server: redis://... or mongodb://...
     #[arg(value_name = "TARGET")]
     pub target: String,
+    /// Take the target's password from env:NAME, file:PATH (its first line) or a prompt, instead of its URI
+    #[arg(long, value_name = "FROM")]
+    pub password_from: Option<crate::secret::PasswordFrom>,
     /// Time between two lines
     #[arg(short, long, default_value = "1s", value_name = "DURATION")]
     pub interval: String,

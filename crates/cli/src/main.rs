@@ -21,6 +21,7 @@ mod prove;
 mod report;
 mod run;
 mod sample;
+mod secret;
 mod selftest;
 mod serve;
 mod signals;

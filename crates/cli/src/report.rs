@@ -223,7 +223,9 @@ pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
     }
     let phases: Vec<(Phase, &Totals)> = merged
         .iter()
-        .map(|(name, metrics, seconds, totals)| (summarise(name, *seconds, Some(metrics), totals), totals))
+        .map(|(name, metrics, seconds, totals)| {
+            (summarise(name, *seconds, Some(metrics), totals, true), totals)
+        })
         .collect();
     let summary = assemble(first, format!("{} runs merged", dirs.len()), Status::Complete, &phases);
     show(&summary, args.json)?;

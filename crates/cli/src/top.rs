@@ -2,7 +2,7 @@
 
 use crate::args::TopArgs;
 use crate::exit::{Exit, Failure};
-use crate::terminal;
+use crate::{secret, terminal};
 use dyno_monitor::{Kind, Sample, Source};
 use dyno_rig::{Client, Target};
 use dyno_types::units::{Thousands, parse_duration_ns};
@@ -193,7 +193,7 @@ pub fn top(args: &TopArgs) -> Result<Exit, Failure> {
     if interval < Duration::from_millis(50) {
         return Err(Failure::Usage(format!("--interval {}: expected 50ms or more", args.interval)));
     }
-    let target = Target::parse_for(&args.target, Client::Wire)?;
+    let target = Target::parse_for(&secret::uri(&args.target, args.password_from.as_ref())?, Client::Wire)?;
     let mongo = match &target {
         Target::Redis(_) => false,
         Target::Mongo(_) => true,

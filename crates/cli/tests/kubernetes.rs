@@ -349,7 +349,7 @@ fn servers_that_stay(cluster: &Cluster) {
     let entry = std::fs::read_dir(dyno.path("results")).unwrap().next().unwrap().unwrap();
     let code = entry.file_name().to_string_lossy().into_owned();
     let status = stdout(&bexhoma("status --resultfolder results"));
-    assert!(status.contains("| redis-1") && status.contains("(1. Running)"), "{status}");
+    assert!(status.contains("| Redis-1") && status.contains("(1. Running)"), "{status}");
     let run = bexhoma(&format!("ycsb {flags} -e {code} run"));
     assert_exit(&run, &[0, 4, 5]);
     assert!(stdout(&run).contains("Nothing was loaded"), "{}", stdout(&run));

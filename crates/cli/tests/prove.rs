@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Dyno, Server, assert_exit, finish, skip, stderr, stdout};
+use common::{Dyno, Server, assert_exit, finish, skip, skip_because, stderr, stdout};
 use serde_json::Value;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -13,9 +13,14 @@ fn paper(dyno: &Dyno, folder: &str) -> Value {
 
 /// A primary and its replica, online.
 fn pair() -> Option<(Server, Server)> {
-    let primary = Server::start(&[])?;
+    pair_of("redis-server", &[])
+}
+
+fn pair_of(program: &'static str, options: &[&str]) -> Option<(Server, Server)> {
+    let primary = Server::start_of(program, options)?;
     let port = primary.uri().rsplit(':').next().unwrap().to_owned();
-    let replica = Server::start(&[&format!("--replicaof 127.0.0.1 {port}"), "--repl-diskless-sync-delay 0"])?;
+    let follows = [&format!("--replicaof 127.0.0.1 {port}"), "--repl-diskless-sync-delay 0"];
+    let replica = Server::start_of(program, &[&follows, options].concat())?;
     let end = Instant::now() + Duration::from_secs(30);
     while !primary.cli(&["INFO", "replication"]).contains("state=online") {
         assert!(Instant::now() < end, "the replica does not come online");
@@ -66,6 +71,26 @@ fn an_ingest_rate_with_two_copies() {
     let output = dyno.run(&[&base[..], &["--require-rate", "1000000k", "--out", "not-met"]].concat());
     assert_exit(&output, &[4]);
     assert_eq!(paper(&dyno, "not-met")["met"], false);
+}
+
+/// What is on both disks: `WAITAOF`, which servers have since 7.2.
+#[test]
+fn an_ingest_rate_on_the_disks_of_two_valkeys() {
+    let to_disk = ["--appendonly yes", "--appendfsync everysec"];
+    let Some((primary, _replica)) = pair_of("valkey-server", &to_disk) else {
+        return skip_because("a proof on disks", "valkey-server is not on PATH");
+    };
+    let dyno = Dyno::new();
+    let uri = primary.uri();
+    let base =
+        ["prove", "ingest", &uri, "-n", "400", "--batch", "100", "--threads", "2", "--durable", "--quiet"];
+    let output = dyno.run(&[&base[..], &["--require-rate", "1", "--out", "durable"]].concat());
+    assert_exit(&output, &[0]);
+    let found = paper(&dyno, "durable");
+    assert_eq!(found["figures"]["acknowledged"], 400);
+    assert!(found.to_string().contains("WAITAOF"), "{found}");
+    let copies = found["copies"].as_array().unwrap();
+    assert_eq!((copies.len(), &copies[1]["found"]), (2, &400.into()), "{copies:?}");
 }
 
 #[test]

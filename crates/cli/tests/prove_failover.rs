@@ -67,6 +67,22 @@ fn a_failover_loses_nothing_with_two_copies_and_something_with_one() {
     adds_up(&one);
 }
 
+#[test]
+fn valkey_loses_nothing_with_two_copies() {
+    if !there("valkey-server") {
+        return skip_because("a proof of failover of Valkey", "valkey-server is not on PATH");
+    }
+    let dyno = Dyno::new();
+    let words =
+        ["prove", "failover", "valkey", "--rounds", "1", "--between", "1s", "--down-after", "2s", "--quiet"];
+    assert_exit(&dyno.run(&[&words[..], &["--out", "two"]].concat()), &[0]);
+    let two = paper(&dyno, "two");
+    rounds(&two, "kill", 1);
+    adds_up(&two);
+    assert_eq!((&two["lost"], &two["wrong"]), (&0.into(), &0.into()));
+    assert!(two["target"].as_str().unwrap().to_lowercase().contains("valkey"), "{}", two["target"]);
+}
+
 /// Whether dyno may have a network namespace of its own here; says so if not.
 fn may_cut(what: &str) -> bool {
     if !there("redis-server") {

@@ -6,7 +6,9 @@
 mod common;
 
 use common::{Dyno, Server, finish, skip, stderr, stdout};
+use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::Output;
 use std::sync::Arc;
@@ -75,6 +77,7 @@ fn run(dyno: &Dyno, words: &[&str], code: &[i32]) -> Output {
     let mut command = dyno.command(words);
     command
         .env("DYNO_TEST_SECRET", SECRET)
+        .env("DYNO_REDIS_PASSWORD", SECRET)
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());
     let child = command.spawn().unwrap();
@@ -172,4 +175,74 @@ fn a_planted_password_is_nowhere() {
     // The search finds what there is to be found.
     std::fs::write(dyno.path("z"), format!("a{SECRET}b")).unwrap();
     assert_eq!(holding(dyno.folder.path(), &["x.yaml", "y.yaml", "w.properties"]).len(), 1);
+}
+
+/// Types the password when it is asked for; the exit code, and all that the terminal showed.
+fn asked(dyno: &Dyno, words: &[&str]) -> (u32, String) {
+    let size = PtySize { rows: 24, cols: 120, pixel_width: 0, pixel_height: 0 };
+    let pty = native_pty_system().openpty(size).unwrap();
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_dyno"));
+    command.args(words);
+    command.cwd(dyno.folder.path());
+    let mut child = pty.slave.spawn_command(command).unwrap();
+    drop(pty.slave);
+    let (mut reader, mut writer) =
+        (pty.master.try_clone_reader().unwrap(), pty.master.take_writer().unwrap());
+    let (mut shown, mut typed, mut buffer) = (Vec::new(), false, [0; 4096]);
+    while let Ok(n @ 1..) = reader.read(&mut buffer) {
+        shown.extend_from_slice(&buffer[..n]);
+        if !typed && String::from_utf8_lossy(&shown).contains("password of redis://") {
+            typed = true;
+            writer.write_all(format!("{SECRET}\n").as_bytes()).unwrap();
+        }
+    }
+    let shown = String::from_utf8_lossy(&shown).into_owned();
+    assert!(typed, "nobody was asked: {shown}");
+    (child.wait().unwrap().exit_code(), shown)
+}
+
+#[test]
+fn a_password_comes_from_environment_file_or_prompt() {
+    let Some(server) = Server::start(&[&format!("--requirepass {SECRET}")]) else {
+        return skip("sources of secrets");
+    };
+    let uri = server.uri();
+    let dyno = Dyno::new();
+    std::fs::write(dyno.path("pw"), format!("{SECRET}\n")).unwrap();
+    let (env, file) = ("env:DYNO_TEST_SECRET", "file:pw");
+    let base = ["--records", "100", "--duration", "500ms", "--warmup", "0s", "--quiet"];
+    for (from, out) in [(env, "by-env"), (file, "by-file")] {
+        let run_words = ["run", &uri, "--password-from", from, "--out", out];
+        let output = run(&dyno, &[&run_words[..], &base].concat(), RAN);
+        assert!(!stderr(&output).contains("command line"), "{}", stderr(&output));
+    }
+    let (code, shown) = asked(
+        &dyno,
+        &[&["run", &uri, "--password-from", "prompt", "--out", "by-prompt"][..], &base].concat(),
+    );
+    assert!(RAN.contains(&(code as i32)) && !shown.contains(SECRET), "{code}: {shown}");
+    run(&dyno, &["top", &uri, "--password-from", env, "-n", "1", "--interval", "100ms"], &[0]);
+    let claim = ["-n", "200", "--copies", "1", "--require-rate", "1", "--quiet", "--out", "proof"];
+    run(&dyno, &[&["prove", "ingest", &uri, "--password-from", file][..], &claim].concat(), &[0]);
+    let port = format!("redis.port={}", uri.rsplit(':').next().unwrap());
+    let mix = ["-p", "redis.host=127.0.0.1", "-p", &port, "-p", "recordcount=50", "-p", "workload=core"];
+    run(&dyno, &[&["ycsb", "load", "redis"][..], &mix].concat(), &[0]);
+    for (format, name) in [("csv", "r.csv"), ("xlsx", "r.xlsx"), ("ycsb", "r.txt")] {
+        run(&dyno, &["export", "by-env", "--format", format, "--out", name], &[0]);
+    }
+    // Nobody is there; nobody is told.
+    let nobody = ["run", "mongodb://me@127.0.0.1:1/db", "--password-from", env, "--out", "nobody"];
+    run(&dyno, &nobody, &[3]);
+    for (words, why) in [
+        (&["run", &uri, "--password-from", "env:DYNO_NOT_THERE"][..], "no such variable"),
+        (&["run", &uri, "--password-from", "hunter2"], "expected env:NAME, file:PATH or prompt"),
+        (&["run", "sqlite:x.db", "--password-from", env], "expected a target such as"),
+        (&["run", "--password-from", env], "expected a target"),
+        (&["run", "lab/operational-laws", "--password-from", env], "has its own"),
+        (&["run", "mongodb://127.0.0.1:1/db", "--password-from", env], "mongodb://USER@HOST"),
+    ] {
+        let said = stderr(&run(&dyno, words, &[2]));
+        assert!(said.contains(why), "{words:?}: {said}");
+    }
+    assert_eq!(holding(dyno.folder.path(), &["pw"]), Vec::<String>::new());
 }

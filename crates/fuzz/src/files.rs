@@ -3,7 +3,7 @@
 use dyno_plan::inventory::Inventory;
 use dyno_plan::{properties as java, template as documents};
 use dyno_record::Scale;
-use dyno_report::import::{Input, Said, csv, pocdriver, sysbench, ycsb};
+use dyno_report::import::{BadFile, Found, Input, Said, assemble, csv, pocdriver, sysbench, ycsb};
 use dyno_rundir::hlog as hdr;
 
 fn text(data: &[u8]) -> Option<&str> {
@@ -63,19 +63,24 @@ fn input(data: &[u8]) -> Option<Input> {
     Some(Input { path: "x".into(), text: text(data)?.to_owned() })
 }
 
+/// What was read becomes a run directory's content.
+fn assembled(found: Result<Found, BadFile>) {
+    let _ = found.map(|found| assemble(found, &Said::default(), "x", "2026-11-21T04:00:00Z"));
+}
+
 /// A log of YCSB.
 pub fn import_ycsb(data: &[u8]) {
-    let _ = input(data).map(|input| ycsb::read(&[input], &Said::default()));
+    let _ = input(data).map(|input| assembled(ycsb::read(&[input], &Said::default())));
 }
 
 /// A log or a table of sysbench-mongodb.
 pub fn import_sysbench(data: &[u8]) {
-    let _ = input(data).map(|input| sysbench::read(&input, &Said::default()));
+    let _ = input(data).map(|input| assembled(sysbench::read(&input, &Said::default())));
 }
 
 /// A log of POCDriver.
 pub fn import_pocdriver(data: &[u8]) {
-    let _ = input(data).map(|input| pocdriver::read(&input, &Said::default()));
+    let _ = input(data).map(|input| assembled(pocdriver::read(&input, &Said::default())));
 }
 
 /// A table, as a course of time and as one of runs.
@@ -85,10 +90,12 @@ pub fn import_csv(data: &[u8]) {
         throughput: "x".into(),
         response_us: Some("r".into()),
         users: Some("n".into()),
+        duration_s: Some(60.0),
         ..csv::Columns::default()
     };
     if let Some(input) = input(data) {
-        let _ = csv::course(&input, &columns);
-        let _ = csv::rows(&input, &columns);
+        assembled(csv::course(&input, &columns));
+        let rows = csv::rows(&input, &columns).into_iter().flatten();
+        rows.for_each(|(_, found)| assembled(Ok(found)));
     }
 }

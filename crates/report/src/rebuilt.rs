@@ -46,7 +46,8 @@ fn computed(dir: &RunDir, recording: Option<&Recording>, status: Status) -> Summ
         // Its own length, where its beginning is known: seconds are counted from that of the warm-up.
         let edges = dir.edges(recorded).ok().flatten().map(|(from_ms, to_ms)| (to_ms - from_ms) / 1e3);
         let seconds = edges.filter(|s| *s > 0.0).unwrap_or(recorded.seconds as f64);
-        summarise(&recorded.name, seconds, dir.run.metrics.get(&recorded.name), &recorded.totals)
+        let metrics = dir.run.metrics.get(&recorded.name);
+        summarise(&recorded.name, seconds, metrics, &recorded.totals, status != Status::Complete)
     };
     let mut phases: Vec<(Phase, &Totals)> = dir.phases.iter().map(|p| (of(p), &p.totals)).collect();
     if let Some(recording) = recording {
@@ -61,12 +62,19 @@ fn computed(dir: &RunDir, recording: Option<&Recording>, status: Status) -> Summ
     assemble(dir, title.to_owned(), status, &phases)
 }
 
-/// A phase's figures from its totals alone.
-pub fn summarise(name: &str, seconds: f64, metrics: Option<&Vec<String>>, totals: &Totals) -> Phase {
+/// A phase's figures from its totals alone. Where it was cut off, arrivals without a known end were aborted.
+pub fn summarise(
+    name: &str,
+    seconds: f64,
+    metrics: Option<&Vec<String>>,
+    totals: &Totals,
+    cut_off: bool,
+) -> Phase {
     let facts = PhaseFacts {
         name: name.to_owned(),
         seconds,
         client: Client { pinned: true, ..Client::default() },
+        cut_off,
         ..PhaseFacts::default()
     };
     phase(facts, metrics.map_or(&[], Vec::as_slice), totals)

@@ -225,8 +225,7 @@ impl<'a> Session<'a> {
         let mut edges = Edges::expect(name, job.warmup_ns, watch, self.on_epoch.clone(), &self.control);
         let mut whole = Whole::default();
         let (mut series, clocks) = (Vec::new(), (SystemTime::now(), Instant::now()));
-        let mut steal = HostCpu::start();
-        let (mut total_ticks, mut stolen_ticks) = (0, 0);
+        let (mut steal, mut total_ticks, mut stolen_ticks) = (HostCpu::start(), 0, 0);
         let (writer, most, course) = (&mut self.writer, self.samples, &mut self.course);
         let mut on_second = |second: Second| {
             let lap = steal.lap();
@@ -283,7 +282,8 @@ impl<'a> Session<'a> {
         let errors: BTreeMap<String, String> =
             finished.errors.iter().map(|(o, words)| (o.name().to_owned(), words.clone())).collect();
         let offered = offered(job, &totals);
-        let facts = PhaseFacts { name: name.into(), seconds, offered, client, errors };
+        let cut_off = !self.apparatus.lost().is_empty();
+        let facts = PhaseFacts { name: name.into(), seconds, offered, client, errors, cut_off };
         let mut phase_summary = Phase { collections, ..phase(facts, &metrics, &totals) };
         let mut warmup = (job.warmup_ns > 0).then(|| {
             let seconds = job.warmup_ns as f64 / 1e9;
@@ -296,7 +296,7 @@ impl<'a> Session<'a> {
             phase_summary.link = Some(link(grafana, begun, epoch + Duration::from_nanos(elapsed)));
             warmup.iter_mut().for_each(|phase| phase.link = Some(link(grafana, epoch, begun)));
         }
-        self.take_pairs(name, &metrics);
+        self.take_pairs(name, &metrics, cut_off);
         self.phases.extend(warmup.clone());
         self.phases.push(phase_summary.clone());
         observer.end(&phase_summary);
@@ -326,10 +326,10 @@ impl<'a> Session<'a> {
     }
 
     /// What each target did by itself in the phase that has ended.
-    fn take_pairs(&mut self, name: &str, metrics: &[String]) {
+    fn take_pairs(&mut self, name: &str, metrics: &[String], cut_off: bool) {
         for (at, (target, totals, measured_ns)) in self.apparatus.parts().into_iter().enumerate() {
             let seconds = measured_ns as f64 / 1e9;
-            let facts = PhaseFacts { name: name.into(), seconds, ..PhaseFacts::default() };
+            let facts = PhaseFacts { name: name.into(), seconds, cut_off, ..PhaseFacts::default() };
             let one = phase(facts, metrics, &totals);
             match self.pairs.get_mut(at) {
                 Some(pair) => pair.phases.push(one),

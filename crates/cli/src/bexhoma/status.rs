@@ -2,9 +2,9 @@
 
 use super::grid::grid;
 use crate::exit::Failure;
-use dyno_plan::bexhoma::Typed;
+use dyno_plan::bexhoma::{Dbms, Typed};
 use dyno_plan::experiment::{Cell, Kubernetes, Plan, plan};
-use dyno_plan::server::Topology;
+use dyno_plan::server::{ServerSpec, Topology};
 use dyno_rig::experiment::{
     Entry, Standing, Stored, holder, read_journal, read_record, running_in, stored_by, stored_in, volumes,
 };
@@ -172,8 +172,7 @@ fn cells(dir: &Path, now: &Now<'_>) -> Vec<String> {
         _ => format!("({}. Running)", now.repetition),
     };
     vec![
-        level("configuration")
-            .unwrap_or_else(|| server.map_or("1".into(), |server| format!("{}-1", server.kind))),
+        level("configuration").unwrap_or_else(|| server.map_or("1".into(), |server| only(server, cluster))),
         sut,
         loaded(now, phase.as_ref()),
         "ycsb".into(),
@@ -184,6 +183,14 @@ fn cells(dir: &Path, now: &Now<'_>) -> Vec<String> {
         String::new(),
         benchmarker,
     ]
+}
+
+/// The name of an experiment's only configuration, as `dyno bexhoma ycsb` gives it.
+fn only(server: &ServerSpec, cluster: bool) -> String {
+    let known = [Dbms::Redis, Dbms::Valkey, Dbms::KeyDb, Dbms::Dragonfly];
+    let dbms = known.into_iter().find(|dbms| dbms.kind() == server.kind);
+    let name = dbms.map_or(server.kind.to_string(), |dbms| dbms.name().to_owned());
+    format!("{name}{}-1", if cluster { "Cluster" } else { "" })
 }
 
 /// Processes or pods of servers and of workers that run.

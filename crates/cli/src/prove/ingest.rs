@@ -44,6 +44,9 @@ met.")]
 pub struct IngestArgs {
     /// The primary, redis://HOST:PORT; a replica set, mongodb://HOST:PORT/DATABASE; or an embedded store, such as sqlite:FILE
     pub target: String,
+    /// Take the target's password from env:NAME, file:PATH (its first line) or a prompt, instead of its URI
+    #[arg(long, value_name = "FROM")]
+    pub password_from: Option<crate::secret::PasswordFrom>,
     /// Size, indexes and rate of the published proof
     #[arg(long, value_enum, default_value = "small")]
     pub size: Size,
@@ -143,9 +146,10 @@ impl IngestArgs {
 
 /// The command.
 pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
+    let uri = crate::secret::uri(&args.target, args.password_from.as_ref())?;
     let refused =
         |why: String| Failure::Usage(format!("{}: {why}", dyno_rundir::mask::mask_uris(&args.target)));
-    let database: Box<dyn Database> = match Target::parse(&args.target)? {
+    let database: Box<dyn Database> = match Target::parse(&uri)? {
         Target::Redis(options) => Box::new(RedisSet::of(&options).map_err(refused)?),
         Target::Mongo(options) => Box::new(MongoSet::of(*options).map_err(refused)?),
         Target::Store(uri) => return super::embedded::prove(args, &uri),

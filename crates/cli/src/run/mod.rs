@@ -13,7 +13,7 @@ use crate::exit::{Exit, Failure};
 use crate::live::Live;
 use crate::metrics::{Both, Metrics};
 use crate::report::{exit_of, show};
-use crate::{experiment, signals, terminal};
+use crate::{experiment, secret, signals, terminal};
 use dyno_engine::Control;
 use dyno_rig::{
     Apparatus, Ended, Opened, PhasePlan, SCHEMES, Session, SessionPlan, Spawned, Target, find_server,
@@ -40,6 +40,9 @@ struct Place {
 fn place(args: &RunArgs) -> Result<Target, Failure> {
     let client = dyno_rig::Client::from(args.client);
     let Some(text) = &args.target else {
+        if args.password_from.is_some() {
+            return Err(Failure::Usage("--password-from: expected a target, such as redis://host".into()));
+        }
         if client == dyno_rig::Client::Official {
             return Err(Failure::Usage(
                 "--client official: expected a target, such as mongodb://host".into(),
@@ -50,6 +53,7 @@ fn place(args: &RunArgs) -> Result<Target, Failure> {
             None => Target::Store(String::new()),
         });
     };
+    let text = &secret::uri(text, args.password_from.as_ref())?;
     let scheme = text.split(':').next().unwrap_or_default();
     if text.contains(':')
         && !scheme.is_empty()
@@ -58,6 +62,7 @@ fn place(args: &RunArgs) -> Result<Target, Failure> {
         let target = Target::parse_for(text, client)?;
         if let Target::Redis(options) = &target
             && options.password.is_some()
+            && args.password_from.is_none()
         {
             terminal::warn("a password on the command line can be seen by every user of this host");
         }
@@ -120,6 +125,11 @@ fn prepare(target: Target, control: &Control) -> Result<Place, Failure> {
 /// The command.
 pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     if let Some(name) = args.target.as_deref().filter(|name| experiment::is_experiment(name)) {
+        if args.password_from.is_some() {
+            return Err(Failure::Usage(format!(
+                "--password-from: goes with a target's URI; {name} has its own"
+            )));
+        }
         return experiment::run(args, name);
     }
     if let Some(rate) = &args.require_rate {

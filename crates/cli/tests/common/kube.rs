@@ -69,7 +69,7 @@ impl Cluster {
 
     /// What is left of dyno's in all namespaces.
     pub fn left(&self) -> String {
-        let kinds = "pods,jobs,statefulsets,services,secrets,persistentvolumeclaims";
+        let kinds = "pods,jobs,statefulsets,services,secrets,configmaps,persistentvolumeclaims";
         self.k(&["get", kinds, "-A", "-l", "app.kubernetes.io/part-of=dyno", "-o", "name"]).1
     }
 

@@ -30,6 +30,7 @@ pub fn skip_because(what: &str, why: &str) {
 
 /// A redis-server on a free loopback port; killed when dropped.
 pub struct Server {
+    program: &'static str,
     child: Child,
     pub port: u16,
     folder: tempfile::TempDir,
@@ -40,8 +41,8 @@ pub fn free_port() -> u16 {
     dyno_rig::free_port().unwrap()
 }
 
-fn launch(port: u16, folder: &Path, options: &[String]) -> Option<Child> {
-    Command::new("redis-server")
+fn launch(program: &str, port: u16, folder: &Path, options: &[String]) -> Option<Child> {
+    Command::new(program)
         .args([
             "--bind",
             "127.0.0.1",
@@ -65,18 +66,23 @@ fn launch(port: u16, folder: &Path, options: &[String]) -> Option<Child> {
 impl Server {
     /// Starts one with further options; `None` where redis-server is not installed.
     pub fn start(options: &[&str]) -> Option<Server> {
+        Server::start_of("redis-server", options)
+    }
+
+    /// The same of another program that takes its options.
+    pub fn start_of(program: &'static str, options: &[&str]) -> Option<Server> {
         let options: Vec<String> = options.iter().map(|o| (*o).to_owned()).collect();
         // Somebody may take a port between the look and the start: then another one is tried.
         for _ in 0..5 {
             let folder = tempfile::tempdir().unwrap();
             let port = free_port();
-            let child = launch(port, folder.path(), &options)?;
-            let mut server = Server { child, port, folder, options: options.clone() };
+            let child = launch(program, port, folder.path(), &options)?;
+            let mut server = Server { program, child, port, folder, options: options.clone() };
             if server.answers() {
                 return Some(server);
             }
         }
-        panic!("redis-server does not start");
+        panic!("{program} does not start");
     }
 
     /// Waits, at most 10 s, until this very process answers; false if it has ended.
@@ -117,7 +123,7 @@ impl Server {
 
     /// Starts it again on the same port.
     pub fn restart(&mut self) {
-        self.child = launch(self.port, self.folder.path(), &self.options).unwrap();
+        self.child = launch(self.program, self.port, self.folder.path(), &self.options).unwrap();
         assert!(self.answers(), "redis-server does not start again");
     }
 

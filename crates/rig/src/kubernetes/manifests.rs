@@ -274,13 +274,18 @@ fn of_server(
     own["dyno.server"] = name.into();
     let metadata = |name: &str| json!({"name": name, "labels": labels});
     let mut objects = Vec::new();
-    // What a server is told may have passwords in it.
     if let Some((file, text)) = &told.file {
+        let (kind, content) = if told.secret { ("Secret", "stringData") } else { ("ConfigMap", "data") };
         objects.push(json!({
-            "apiVersion": "v1", "kind": "Secret", "metadata": metadata(name), "stringData": {*file: text},
+            "apiVersion": "v1", "kind": kind, "metadata": metadata(name), content: {*file: text},
         }));
     }
     let ports = json!([{"name": app, "port": port}]);
+    // For whoever else wants to reach it; dyno goes to the pods by their names.
+    objects.push(json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": metadata(&format!("{name}-client")),
+        "spec": {"type": "ClusterIP", "selector": chosen, "ports": ports},
+    }));
     objects.push(json!({
         "apiVersion": "v1", "kind": "Service", "metadata": metadata(name),
         "spec": {"clusterIP": "None", "publishNotReadyAddresses": true, "selector": chosen, "ports": ports},
@@ -290,7 +295,10 @@ fn of_server(
     let mut volumes = vec![json!({"name": "tmp", "emptyDir": {}})];
     if told.file.is_some() {
         mounts.push(json!({"name": "configuration", "mountPath": HOME, "readOnly": true}));
-        volumes.push(json!({"name": "configuration", "secret": {"secretName": name}}));
+        volumes.push(match told.secret {
+            true => json!({"name": "configuration", "secret": {"secretName": name}}),
+            false => json!({"name": "configuration", "configMap": {"name": name}}),
+        });
     }
     let mut claims = Vec::new();
     match &asked.storage {
@@ -452,6 +460,13 @@ mod tests {
             "server: {kind: mongod, instances: 2}\nkubernetes: {workers: {node_selector: {role: load}}}\n",
         );
         assert_eq!((made.servers.len(), made.port), (2, 27_017));
+        // A configuration without a password is no secret; each pair has a name of its own for others.
+        let names = |kind: &str| {
+            let own = made.others.iter().filter(|object| object["kind"] == kind);
+            own.map(|object| object["metadata"]["name"].as_str().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(names("ConfigMap"), ["d1-s0", "d1-s1"]);
+        assert_eq!(names("Service"), ["d1-s0-client", "d1-s0", "d1-s1-client", "d1-s1"]);
         assert_eq!(made.job["spec"]["template"]["spec"]["nodeSelector"]["role"], "load");
         let rights = role(Some("bench"));
         assert!(!rights[1].to_string().contains('*'), "least privilege");

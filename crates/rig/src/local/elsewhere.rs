@@ -5,6 +5,7 @@ use super::count;
 use super::error::LocalError;
 use super::servers::{self, Node};
 use dyno_plan::server::ServerSpec;
+use dyno_rundir::mask;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,6 +14,8 @@ use std::time::{Duration, Instant};
 pub struct Contained {
     /// Name and text, if it has a file.
     pub file: Option<(&'static str, String)>,
+    /// Whether a password or its like is in it.
+    pub secret: bool,
     /// The program and its arguments.
     pub command: Vec<String>,
 }
@@ -43,7 +46,8 @@ pub fn contained(
     let program = spec.program.as_ref().map_or(spec.kind.program().to_owned(), |p| p.display().to_string());
     let mut command = vec![program];
     command.extend(told.arguments);
-    Ok(Contained { file: told.configuration, command })
+    let secret = servers::password(spec).is_some() || spec.options.keys().any(|key| mask::is_secret(key));
+    Ok(Contained { file: told.configuration, secret, command })
 }
 
 fn nodes(spec: &ServerSpec, sockets: &[SocketAddr]) -> Vec<Node> {

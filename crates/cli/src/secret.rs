@@ -1,0 +1,132 @@
+//! Passwords that are not on the command line: from the environment, a file or a prompt.
+
+use crate::exit::Failure;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Where a password comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PasswordFrom {
+    /// The environment variable of this name.
+    Env(String),
+    /// The first line of this file.
+    File(PathBuf),
+    /// Whoever sits at the terminal.
+    Prompt,
+}
+
+impl FromStr for PasswordFrom {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            Some(("env", name)) if !name.is_empty() => Ok(PasswordFrom::Env(name.to_owned())),
+            Some(("file", path)) if !path.is_empty() => Ok(PasswordFrom::File(path.into())),
+            None if text == "prompt" => Ok(PasswordFrom::Prompt),
+            _ => Err("expected env:NAME, file:PATH or prompt".into()),
+        }
+    }
+}
+
+impl PasswordFrom {
+    fn read(&self, target: &str) -> Result<String, String> {
+        let found = match self {
+            PasswordFrom::Env(name) => std::env::var(name)
+                .map_err(|_| format!("env:{name}: there is no such variable, or it is no text"))?,
+            PasswordFrom::File(path) => {
+                let text =
+                    std::fs::read_to_string(path).map_err(|e| format!("file:{}: {e}", path.display()))?;
+                text.lines().next().unwrap_or_default().to_owned()
+            }
+            PasswordFrom::Prompt => rpassword::prompt_password(format!("password of {target}: "))
+                .map_err(|e| format!("prompt: there is no terminal to ask at ({e})"))?,
+        };
+        if found.is_empty() { Err("the password is empty".into()) } else { Ok(found) }
+    }
+}
+
+/// A target's URI with the password in it.
+pub fn uri(target: &str, from: Option<&PasswordFrom>) -> Result<String, Failure> {
+    let Some(from) = from else { return Ok(target.to_owned()) };
+    let wrong = |why: String| Failure::Usage(format!("--password-from: {why}"));
+    // What is wrong with the URI is told before anybody is asked.
+    with(target, "").map_err(wrong)?;
+    let password = from.read(target).map_err(wrong)?;
+    with(target, &password).map_err(wrong)
+}
+
+fn with(target: &str, password: &str) -> Result<String, String> {
+    let expected =
+        || format!("expected a target such as redis://HOST or mongodb://USER@HOST, found {target:?}");
+    let (scheme, rest) = target.split_once("://").ok_or_else(expected)?;
+    let user_needed = match scheme {
+        "redis" | "rediss" | "unix" => false,
+        "mongodb" | "mongodb+srv" => true,
+        _ => return Err(expected()),
+    };
+    let end = rest.find('?').unwrap_or(rest.len());
+    let (login, place) =
+        rest[..end].rsplit_once('@').map_or(("", &rest[..end]), |(login, place)| (login, place));
+    if login.contains(':') {
+        return Err("the URI has a password already".into());
+    }
+    if login.is_empty() && user_needed {
+        return Err(expected());
+    }
+    Ok(format!("{scheme}://{login}:{}@{place}{}", encoded(password), &rest[end..]))
+}
+
+fn encoded(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut out, byte| {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            _ => drop(write!(out, "%{byte:02X}")),
+        }
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_becomes_a_part_of_the_uri() {
+        for (target, filled) in [
+            ("redis://h:1/2?cluster=true", "redis://:a%40%2F%3A%C3%A9@h:1/2?cluster=true"),
+            ("redis://me@h", "redis://me:a%40%2F%3A%C3%A9@h"),
+            ("unix:///run/r.sock", "unix://:a%40%2F%3A%C3%A9@/run/r.sock"),
+            ("mongodb://me@a:1,b:2/d?x=y@z", "mongodb://me:a%40%2F%3A%C3%A9@a:1,b:2/d?x=y@z"),
+        ] {
+            assert_eq!(with(target, "a@/:é").as_deref(), Ok(filled));
+            if target.starts_with("redis") || target.starts_with("unix") {
+                let options = dyno_wire::redis::RedisOptions::from_uri(filled).unwrap();
+                assert_eq!(options.password.as_deref(), Some("a@/:é"));
+            }
+        }
+        for (target, why) in [
+            ("redis://me:pw@h", "has a password already"),
+            ("mongodb://h", "mongodb://USER@HOST"),
+            ("sqlite:/x", "expected a target"),
+            ("e.yaml", "expected a target"),
+        ] {
+            assert!(with(target, "x").unwrap_err().contains(why), "{target}");
+        }
+    }
+
+    #[test]
+    fn sources_are_read() {
+        assert_eq!("prompt".parse(), Ok(PasswordFrom::Prompt));
+        assert_eq!("env:X".parse(), Ok(PasswordFrom::Env("X".into())));
+        for wrong in ["", "env:", "file", "pass:x", "hunter2"] {
+            assert!(wrong.parse::<PasswordFrom>().unwrap_err().contains("file:PATH"), "{wrong}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pw");
+        std::fs::write(&path, "secret word\nnext\n").unwrap();
+        assert_eq!(PasswordFrom::File(path).read("x").as_deref(), Ok("secret word"));
+        let gone = PasswordFrom::File(folder.path().join("none")).read("x").unwrap_err();
+        assert!(gone.contains("No such file"), "{gone}");
+    }
+}
