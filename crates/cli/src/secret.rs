@@ -1,7 +1,10 @@
 //! Passwords that are not on the command line: from the environment, a file or a prompt.
 
 use crate::exit::Failure;
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -39,11 +42,26 @@ impl PasswordFrom {
                     std::fs::read_to_string(path).map_err(|e| format!("file:{}: {e}", path.display()))?;
                 text.lines().next().unwrap_or_default().to_owned()
             }
-            PasswordFrom::Prompt => rpassword::prompt_password(format!("password of {target}: "))
+            PasswordFrom::Prompt => asked(&format!("password of {target}: "))
                 .map_err(|e| format!("prompt: there is no terminal to ask at ({e})"))?,
         };
         if found.is_empty() { Err("the password is empty".into()) } else { Ok(found) }
     }
+}
+
+/// A line that is typed at the terminal. It shows nothing from before it is asked for: what is typed ahead stays hidden, too.
+fn asked(question: &str) -> io::Result<String> {
+    let mut terminal = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
+    let before = tcgetattr(&terminal)?;
+    let mut silent = before.clone();
+    silent.local_modes.remove(LocalModes::ECHO);
+    silent.local_modes.insert(LocalModes::ECHONL);
+    tcsetattr(&terminal, OptionalActions::Flush, &silent)?;
+    let mut line = String::new();
+    let read =
+        terminal.write_all(question.as_bytes()).and_then(|()| BufReader::new(&terminal).read_line(&mut line));
+    tcsetattr(&terminal, OptionalActions::Now, &before)?;
+    read.map(|_| line.trim_end_matches(['\n', '\r']).to_owned())
 }
 
 /// A target's URI with the password in it.
