@@ -4,10 +4,14 @@ mod common;
 
 use common::mongo::Mongo;
 use common::{Dyno, assert_exit, skip_because, stderr, stdout};
+use dyno_rig::remote::{FromHost, ToHost};
+use dyno_rig::worker::{Frame, FromWorker, ToWorker, read_frame, write_frame};
 use dyno_rig::{MongoAdmin, Target};
 use dyno_types::bson::{self, kind};
 use dyno_workload::Workload;
 use dyno_workload::sysbench_mongodb::{SysbenchConfig, SysbenchRun};
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 /// The value of a line of YCSB's report.
 fn reported(text: &str, line: &str) -> u64 {
@@ -145,4 +149,48 @@ fn pocdriver_workers_have_threads_of_their_own() {
     let refused = dyno.run(&["pocdriver", "-c", &uri, "-t", "2", "--workers", "3"]);
     assert_exit(&refused, &[2]);
     assert!(stderr(&refused).contains("--workers 3: expected 1 to 2"), "{}", stderr(&refused));
+}
+
+/// Whoever is of another version hears it at once, and who asked hears which.
+#[test]
+fn who_speaks_another_protocol_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().display().to_string();
+    let mut hello = Vec::new();
+    let greeting = ToWorker::Hello { protocol: 99, now_ns: 1 };
+    write_frame(&mut hello, &Frame::Message(&greeting)).unwrap();
+    let mut to_host = Vec::new();
+    write_frame(&mut to_host, &Frame::Message(&ToHost::Hello { protocol: 99 })).unwrap();
+    let host_words = ["host", "--stdio", "--directory", &directory];
+    for (words, hello) in [(&["worker", "--stdio"][..], hello), (&host_words, to_host)] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_dyno"))
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Its end stays open: it is for the other one to go.
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(&hello).unwrap();
+        let output = common::finish(child);
+        drop(input);
+        assert!(!output.status.success(), "{words:?}");
+        let said = stderr(&output);
+        assert!(
+            said.contains("speaks protocol 99") && said.contains("use the same dyno"),
+            "{words:?}: {said}"
+        );
+        let own = match words[0] {
+            "worker" => match read_frame::<FromWorker>(&mut &output.stdout[..]) {
+                Ok(Frame::Message(FromWorker::Hello { protocol, .. })) => protocol,
+                other => panic!("{other:?}"),
+            },
+            _ => match read_frame::<FromHost>(&mut &output.stdout[..]) {
+                Ok(Frame::Message(FromHost::Hello { protocol, .. })) => protocol,
+                other => panic!("{other:?}"),
+            },
+        };
+        assert_ne!(own, 99, "it says which it speaks");
+    }
 }
