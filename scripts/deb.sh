@@ -40,5 +40,6 @@ Description: puts a database on the dynamometer
 C
 find "$root" -exec touch -hd "@$SOURCE_DATE_EPOCH" {} +
 out=${CARGO_TARGET_DIR:-target}/dyno_${version}_$architecture.deb
+mkdir -p "${out%/*}"
 dpkg-deb --root-owner-group -Zxz --build "$root" "$out" >/dev/null
 echo "$out"
