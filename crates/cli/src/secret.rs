@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn a_password_becomes_a_part_of_the_uri() {
         for (target, filled) in [
-            ("redis://h:1/2?cluster=true", "redis://:a%40%2F%3A%C3%A9@h:1/2?cluster=true"),
+            ("redis://h:1/2?protocol=3", "redis://:a%40%2F%3A%C3%A9@h:1/2?protocol=3"),
             ("redis://me@h", "redis://me:a%40%2F%3A%C3%A9@h"),
             ("unix:///run/r.sock", "unix://:a%40%2F%3A%C3%A9@/run/r.sock"),
             ("mongodb://me@a:1,b:2/d?x=y@z", "mongodb://me:a%40%2F%3A%C3%A9@a:1,b:2/d?x=y@z"),

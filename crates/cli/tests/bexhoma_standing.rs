@@ -149,7 +149,10 @@ fn started_and_loaded_by_the_first_run() {
     let code = codes(&dyno)[0].clone();
     assert_eq!(servers(&dyno).len(), 3);
     let status = stdout(&bexhoma(&dyno, "status --resultfolder results"));
-    let row = status.lines().find(|line| line.starts_with("| Redis-1")).unwrap_or_else(|| panic!("{status}"));
+    let row = status
+        .lines()
+        .find(|line| line.starts_with("| RedisCluster-1"))
+        .unwrap_or_else(|| panic!("{status}"));
     assert!(row.contains("not loaded") && row.contains("(3 Running)"), "{status}");
     let first = bexhoma(&dyno, &format!("ycsb {FLAGS} -nw 3 -e {code} run"));
     assert_exit(&first, &[0, 4, 5]);

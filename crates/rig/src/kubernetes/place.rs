@@ -121,6 +121,7 @@ impl InPods {
             }
             if begun.elapsed().as_nanos() > u128::from(self.asked.patience.0) {
                 let why = waiting.unwrap_or_else(|| "no pod is there".into());
+                let why = self.unprovisioned().map_or(why.clone(), |more| format!("{why}; {more}"));
                 return Err(format!("not ready after {} s: {why}", begun.elapsed().as_secs()));
             }
             std::thread::sleep(Duration::from_millis(200));
@@ -129,16 +130,25 @@ impl InPods {
 
     /// Why the cluster makes no pods: a quota, a policy.
     fn refused(&self) -> Option<String> {
-        let found =
-            self.kubectl.json(&["get", "events", "--field-selector", "reason=FailedCreate", "-o", "json"]);
-        let events = found.ok()?["items"].as_array()?.clone();
-        let own = |event: &&Value| {
-            let object = event["involvedObject"]["name"].as_str().unwrap_or_default();
-            let job = self.made.job["metadata"]["name"].as_str().unwrap_or_default();
+        let job = self.made.job["metadata"]["name"].as_str().unwrap_or_default();
+        self.event("FailedCreate", |object| {
             object == job || self.made.servers.iter().any(|name| name == object)
-        };
-        let event = events.iter().find(own)?;
-        Some(event["message"].as_str().unwrap_or("pods are refused").to_owned())
+        })
+    }
+
+    /// Why a claim has no volume: its class does not exist, or makes none.
+    fn unprovisioned(&self) -> Option<String> {
+        let own = |object: &str| self.made.servers.iter().any(|name| object.contains(name.as_str()));
+        self.event("ProvisioningFailed", own).map(|why| format!("no volume is made for it: {why}"))
+    }
+
+    /// What the cluster says of an object of this run, for this reason.
+    fn event(&self, reason: &str, own: impl Fn(&str) -> bool) -> Option<String> {
+        let field = format!("reason={reason}");
+        let found = self.kubectl.json(&["get", "events", "--field-selector", &field, "-o", "json"]).ok()?;
+        let named = |event: &&Value| own(event["involvedObject"]["name"].as_str().unwrap_or_default());
+        let event = found["items"].as_array()?.iter().find(named)?;
+        Some(event["message"].as_str().unwrap_or(reason).to_owned())
     }
 
     fn with_log(&self, pod: &str, why: &str) -> String {
