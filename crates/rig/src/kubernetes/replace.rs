@@ -372,10 +372,10 @@ data: {a: b}
             wanted.as_object().unwrap().iter().all(|(key, value)| labels[key] == *value),
             "{wanted} {labels}"
         );
-        let own = made.others.iter().find(|object| object["kind"] == "ConfigMap").unwrap();
+        let own = made.others.iter().find(|object| object["metadata"]["name"] == "dyno-12-settings").unwrap();
         assert_eq!(
-            (&own["metadata"]["name"], &own["metadata"]["labels"]["dyno.run"]),
-            (&json!("dyno-12-settings"), &json!("dyno-12"))
+            (&own["kind"], &own["metadata"]["labels"]["dyno.run"]),
+            (&json!("ConfigMap"), &json!("dyno-12"))
         );
         // What was not given is dyno's.
         assert!(made.others.iter().any(|object| object["kind"] == "Service"));
