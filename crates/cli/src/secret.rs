@@ -1,12 +1,15 @@
 //! Passwords that are not on the command line: from the environment, a file or a prompt.
 
 use crate::exit::Failure;
-use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use dyno_rundir::mask::mask_uris;
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::str::FromStr;
+
+const CTRL_C: u8 = 3;
 
 /// Where a password comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,20 +36,28 @@ impl FromStr for PasswordFrom {
 }
 
 impl PasswordFrom {
-    fn read(&self, target: &str) -> Result<String, String> {
+    fn read(&self, target: &str) -> Result<String, Failure> {
         let found = match self {
             PasswordFrom::Env(name) => std::env::var(name)
-                .map_err(|_| format!("env:{name}: there is no such variable, or it is no text"))?,
+                .map_err(|_| wrong(format!("env:{name}: there is no such variable, or it is no text")))?,
             PasswordFrom::File(path) => {
-                let text =
-                    std::fs::read_to_string(path).map_err(|e| format!("file:{}: {e}", path.display()))?;
+                let text = std::fs::read_to_string(path);
+                let text = text.map_err(|e| wrong(format!("file:{}: {e}", path.display())))?;
                 text.lines().next().unwrap_or_default().to_owned()
             }
-            PasswordFrom::Prompt => asked(&format!("password of {target}: "))
-                .map_err(|e| format!("prompt: there is no terminal to ask at ({e})"))?,
+            PasswordFrom::Prompt => {
+                asked(&format!("password of {target}: ")).map_err(|error| match error.kind() {
+                    io::ErrorKind::Interrupted => Failure::Interrupted,
+                    _ => wrong(format!("prompt: there is no terminal to ask at ({error})")),
+                })?
+            }
         };
-        if found.is_empty() { Err("the password is empty".into()) } else { Ok(found) }
+        if found.is_empty() { Err(wrong("the password is empty".into())) } else { Ok(found) }
     }
+}
+
+fn wrong(why: String) -> Failure {
+    Failure::Usage(format!("--password-from: {why}"))
 }
 
 /// A line that is typed at the terminal. It shows nothing from before it is asked for: what is typed ahead stays hidden, too.
@@ -54,29 +65,39 @@ fn asked(question: &str) -> io::Result<String> {
     let mut terminal = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
     let before = tcgetattr(&terminal)?;
     let mut silent = before.clone();
-    silent.local_modes.remove(LocalModes::ECHO);
+    // Ctrl-C ends the line instead of dyno, which would leave a terminal that shows nothing.
+    silent.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
     silent.local_modes.insert(LocalModes::ECHONL);
+    silent.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
     tcsetattr(&terminal, OptionalActions::Flush, &silent)?;
-    let mut line = String::new();
-    let read =
-        terminal.write_all(question.as_bytes()).and_then(|()| BufReader::new(&terminal).read_line(&mut line));
+    // A terminal gives a line at a time.
+    let mut line = [0; 4096];
+    let read = terminal.write_all(question.as_bytes()).and_then(|()| terminal.read(&mut line));
     tcsetattr(&terminal, OptionalActions::Now, &before)?;
-    read.map(|_| line.trim_end_matches(['\n', '\r']).to_owned())
+    let line = &line[..read?];
+    if line.last() == Some(&CTRL_C) {
+        return Err(io::ErrorKind::Interrupted.into());
+    }
+    let text = std::str::from_utf8(line).map_err(io::Error::other)?;
+    Ok(text.trim_end_matches(['\n', '\r']).to_owned())
 }
 
 /// A target's URI with the password in it.
 pub fn uri(target: &str, from: Option<&PasswordFrom>) -> Result<String, Failure> {
     let Some(from) = from else { return Ok(target.to_owned()) };
-    let wrong = |why: String| Failure::Usage(format!("--password-from: {why}"));
     // What is wrong with the URI is told before anybody is asked.
     with(target, "").map_err(wrong)?;
-    let password = from.read(target).map_err(wrong)?;
+    let password = from.read(target)?;
     with(target, &password).map_err(wrong)
 }
 
 fn with(target: &str, password: &str) -> Result<String, String> {
-    let expected =
-        || format!("expected a target such as redis://HOST or mongodb://USER@HOST, found {target:?}");
+    let expected = || {
+        format!(
+            "expected a target such as redis://HOST or mongodb://USER@HOST, found {:?}",
+            mask_uris(target)
+        )
+    };
     let (scheme, rest) = target.split_once("://").ok_or_else(expected)?;
     let user_needed = match scheme {
         "redis" | "rediss" | "unix" => false,
@@ -143,8 +164,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pw");
         std::fs::write(&path, "secret word\nnext\n").unwrap();
-        assert_eq!(PasswordFrom::File(path).read("x").as_deref(), Ok("secret word"));
-        let gone = PasswordFrom::File(folder.path().join("none")).read("x").unwrap_err();
+        assert_eq!(PasswordFrom::File(path).read("x").unwrap(), "secret word");
+        let gone = PasswordFrom::File(folder.path().join("none")).read("x").unwrap_err().to_string();
         assert!(gone.contains("No such file"), "{gone}");
     }
 }
