@@ -47,6 +47,9 @@ const BEFORE_S: f64 = 10.0;
 /// Seconds of it that are needed.
 const LEAST: usize = 3;
 
+/// By so much a load thread of a busy host may be late, seconds.
+const EDGE_S: f64 = 0.05;
+
 /// Recovered is what is back at this share of the median before ...
 const BACK: f64 = 0.9;
 
@@ -84,6 +87,15 @@ impl<'a> Course<'a> {
     /// The interval in which a time lies; a microsecond of slack, since events are dated by a clock of their own.
     fn at(&self, time_s: f64) -> usize {
         self.all.iter().take_while(|one| one.start_s + self.length_s <= time_s + 1e-6).count()
+    }
+
+    /// The interval that ends just before a fault begins, if it is the first of all with failures: they are the fault's, counted
+    /// by a load thread that was late to begin its next interval.
+    fn edge(&self, begin: usize, begin_s: f64) -> Option<usize> {
+        let before = begin.checked_sub(1)?;
+        let near = begin_s - (self.all.get(before)?.start_s + self.length_s) <= EDGE_S;
+        let first = self.all[..before].iter().all(|one| one.failed == 0);
+        (near && first && self.all[before].failed > 0).then_some(before)
     }
 
     /// Seconds that lie between two times.
@@ -127,7 +139,11 @@ pub fn assess(intervals: &[Interval], length_s: f64, faults: &[Happened]) -> Ass
     for (at, fault) in faults.iter().enumerate() {
         let begin = course.at(fault.begin_s);
         let next = faults[at + 1..].iter().map(|other| course.at(other.begin_s)).find(|other| *other > begin);
-        let (figures, to) = one(&course, fault, begin, next, calm_s);
+        let (mut figures, to) = one(&course, fault, begin, next, calm_s);
+        if let Some(edge) = course.edge(begin, fault.begin_s).filter(|edge| !theirs[*edge]) {
+            figures.failed += course.all[edge].failed;
+            theirs[edge] = true;
+        }
         let over_s = figures.recover_s.map(|s| fault.begin_s + s).or(fault.end_s);
         calm_s = calm_s.max(over_s.unwrap_or(f64::INFINITY));
         theirs[begin.min(to)..to].fill(true);

@@ -163,3 +163,15 @@ fn nothing_before_and_nothing_at_all() {
     let warm = [vec![Interval { start_s: -0.5, ok: 3, failed: 0 }], course(&[9; 9], &[])].concat();
     assert_eq!(assess(&warm, 1.0, &[fault(5.0, Some(6.0))]).figures[0].before_per_s, Some(9.0));
 }
+
+#[test]
+fn failures_that_a_late_thread_counts_before_the_edge_are_of_the_fault() {
+    let ok = [1000, 1000, 1000, 1000, 990, 0, 1000, 1000, 1000, 1000, 1000, 1000];
+    let found = assess(&course(&ok, &[(4, 8), (5, 900)]), 1.0, &[fault(5.01, Some(6.0))]);
+    assert_eq!((found.figures[0].failed, found.failed), (908, 908));
+    // Who fails now and then anyway has failed by himself.
+    let found = assess(&course(&ok, &[(2, 1), (4, 8), (5, 900)]), 1.0, &[fault(5.01, Some(6.0))]);
+    assert_eq!(found.failed, 900);
+    let found = assess(&course(&ok, &[(4, 8), (5, 900)]), 1.0, &[fault(5.3, Some(6.0))]);
+    assert_eq!(found.failed, 900);
+}

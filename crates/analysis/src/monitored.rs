@@ -13,12 +13,14 @@ const SERVER: &str = "server";
 const WORKER: &str = "worker";
 
 /// What is asked of a process.
-const OF_PROCESS: [&str; 7] = [
+const OF_PROCESS: [&str; 9] = [
     "cpu.user_s",
     "cpu.system_s",
     "resident_bytes",
     "major_faults",
     "cgroup.throttled_s",
+    "cgroup.cpu_s",
+    "cgroup.memory_working_set_bytes",
     "io.read_bytes",
     "io.written_bytes",
 ];
@@ -128,15 +130,24 @@ impl Window<'_> {
     /// All processes whose names begin so, together.
     fn processes(&self, prefix: &str) -> Option<ProcessUse> {
         let all_of = self.sources(prefix);
-        let cpu = |name: &str| Some(self.rate(name, "cpu.user_s")? + self.rate(name, "cpu.system_s")?);
+        // Of pods that a kubelet tells of, the control group is known alone.
+        let cpu = |name: &str| {
+            let own = || Some(self.rate(name, "cpu.user_s")? + self.rate(name, "cpu.system_s")?);
+            own().or_else(|| self.rate(name, "cgroup.cpu_s"))
+        };
+        let resident = |name: &str| {
+            let own = self.max(name, "resident_bytes");
+            own.or_else(|| self.max(name, "cgroup.memory_working_set_bytes"))
+        };
         let rate = |what: &'static str| all(&all_of, |name| self.rate(name, what));
         Some(ProcessUse {
             cpu_cores: all(&all_of, cpu)?,
-            resident_bytes: all(&all_of, |name| self.max(name, "resident_bytes")),
+            resident_bytes: all(&all_of, resident),
             major_faults_per_s: rate("major_faults"),
             throttled_share: rate("cgroup.throttled_s"),
             read_bytes_per_s: rate("io.read_bytes"),
             written_bytes_per_s: rate("io.written_bytes"),
+            in_pods: all_of.iter().any(|name| self.recording.series(name, "cpu.user_s").is_none()),
         })
     }
 
@@ -245,6 +256,25 @@ mod tests {
         near(database.operations_per_s.unwrap(), 1_000.0);
         assert_eq!((database.connections, database.memory_bytes, database.nodes), (Some(12.0), None, 1));
         near(seen.cost_share.unwrap(), 0.001);
+    }
+
+    #[test]
+    fn a_pod_that_its_kubelet_tells_of() {
+        let mut recording = recording();
+        recording.push("server-redis-0", 0.0, []);
+        assert_eq!(monitored(&recording, 0.0, 10_000.0).server, None, "half of the servers is no sum");
+        let mut recording = Recording::new();
+        for second in [0, 10, 20] {
+            let level = f64::from(second) * 1e6;
+            let said = [
+                ("cgroup.cpu_s", Counter, f64::from(second) * 0.5),
+                ("cgroup.memory_working_set_bytes", Gauge, level),
+            ];
+            recording.push("server-redis-0", f64::from(second) * 1e3, said);
+        }
+        let server = monitored(&recording, 2_000.0, 18_000.0).server.unwrap();
+        assert!((server.cpu_cores - 0.5).abs() < 1e-9 && server.in_pods, "{server:?}");
+        assert_eq!(server.resident_bytes, Some(1e7));
     }
 
     #[test]

@@ -183,7 +183,8 @@ fn cache(e: &Evidence<'_>) -> Option<(Trust, String)> {
     let seen = e.phase.monitor.as_ref()?;
     let host = seen.host.as_ref()?;
     // The disk that was watched is the server's only where both are on one host.
-    let local = seen.server.is_some() || e.phase.client.busy_share.is_none();
+    let local =
+        seen.server.as_ref().is_some_and(|server| !server.in_pods) || e.phase.client.busy_share.is_none();
     let reads = e.phase.metrics.iter().any(|metric| !BLIND.contains(&metric.name.as_str()));
     if !e.further.on_disk || !local || !reads || e.totals.ok() < 1_000 {
         return None;

@@ -34,6 +34,8 @@ impl Drop for Loop {
 
 struct Bench {
     lab: Lab,
+    /// Whether root becomes root by sudo, too, as others do.
+    by_sudo: bool,
 }
 
 impl Bench {
@@ -63,7 +65,7 @@ impl Bench {
             );
             std::fs::write(lab.path(name), inventory).unwrap();
         }
-        Some(Bench { lab })
+        Some(Bench { lab, by_sudo: false })
     }
 
     fn play(&self, playbook: &Path, more: &[&str]) -> Output {
@@ -74,6 +76,7 @@ impl Bench {
         let mut command = Command::new("ansible-playbook");
         command.current_dir(self.lab.path("")).env("ANSIBLE_CONFIG", collection().join("ansible.cfg"));
         command.env("ANSIBLE_HOST_KEY_CHECKING", "True").env("ANSIBLE_NOCOLOR", "1");
+        command.env("ANSIBLE_BECOME_ALLOW_SAME_USER", self.by_sudo.to_string());
         command.arg("-i").arg(self.lab.path(inventory)).arg(playbook).args(more);
         command.output().unwrap()
     }
@@ -142,6 +145,69 @@ fn hosts_are_deployed_and_the_lab_s_tests_run() {
     assert!(log.contains("x-max") && log.contains("users-100"), "{log}");
     let runs = std::fs::read_dir(bench.lab.path("test_log/runs")).unwrap().count();
     assert_eq!(runs, 20);
+}
+
+/// The laboratory's storage variants, on a device that is erased for each.
+#[test]
+#[ignore = "needs ansible-core"]
+fn the_lab_s_tests_run_on_xfs_and_on_ext4() {
+    let Some(bench) = Bench::new() else {
+        return skip_because("Ansible", "no network namespaces, or no sshd");
+    };
+    let Some(device) = Loop::new(&bench.lab.path("disk")) else {
+        return skip_because("Ansible", "loop devices are not permitted");
+    };
+    let mount = bench.lab.path("mounted").display().to_string();
+    let vars = serde_json::json!({
+        "storage_devices": [device.0], "storage_mount": mount, "storage_manage_service": false,
+        "redis_manage_service": false, "node_exporter_manage_service": false, "prometheus_manage_service": false,
+        "dyno_password": "hush-for-tests", "dyno_program": env!("CARGO_BIN_EXE_dyno"),
+        "dyno_ssh_config": bench.lab.path("ssh_config"), "dyno_results": bench.lab.path(""),
+        "dyno_sets": [
+            "duration=1s", "overrides.0.set.duration=1s", "records=1000",
+            format!("ssh.directory={}", bench.lab.path("far").display()),
+        ],
+    });
+    let vars = vars.to_string();
+    let deployed =
+        bench.play(&collection().join("playbooks/deploy.yml"), &["-e", &vars, "--limit", "mongodb:ycsb"]);
+    assert!(deployed.status.success(), "{}", text(&deployed));
+    for (playbook, log, filesystem) in
+        [("run_tests_noraid.yml", "test_noraid_log", "xfs"), ("run_tests_ext4.yml", "test_ext4_log", "ext4")]
+    {
+        let playbook = collection().join("playbooks").join(playbook);
+        let refused = bench.play(&playbook, &["-e", &vars]);
+        assert!(
+            !refused.status.success() && text(&refused).contains("Nothing was done"),
+            "{}",
+            text(&refused)
+        );
+        let run = bench.play(&playbook, &["-e", &vars, "-e", "storage_confirm=erase"]);
+        assert!(run.status.success(), "{}", text(&run));
+        let found = bench.on_db(&["findmnt", "-n", "-o", "FSTYPE,SOURCE", &mount]);
+        assert!(found.contains(filesystem) && found.contains(&device.0), "{found}");
+        let told = std::fs::read_to_string(bench.lab.path(&format!("{log}.txt"))).unwrap();
+        assert!(told.contains("x-max") && told.contains("users-100"), "{told}");
+        let runs = std::fs::read_dir(bench.lab.path(&format!("{log}/runs"))).unwrap().count();
+        assert_eq!(runs, 20, "{log}");
+    }
+}
+
+/// Who may not become root there is told so, and nothing is changed.
+#[test]
+#[ignore = "needs ansible-core"]
+fn a_host_without_sudo_says_so() {
+    let Some(bench) = Bench::new() else {
+        return skip_because("Ansible", "no network namespaces, or no sshd");
+    };
+    let bench = Bench { by_sudo: true, ..bench };
+    bench.lab.program("sudo", "echo 'sudo: a password is required' >&2\nexit 1");
+    let words = ["-e", "redis_manage_service=false", "--limit", "mongodb"];
+    let told = bench.play(&collection().join("playbooks/deploy.yml"), &words);
+    assert!(!told.status.success(), "{}", text(&told));
+    assert!(text(&told).contains("Missing sudo password"), "{}", text(&told));
+    assert!(bench.on_db(&["cat", "/etc/security/limits.d/90-dyno.conf"]).contains("No such file"));
+    assert_eq!(bench.lab.processes("db", "redis-server"), Vec::<u32>::new());
 }
 
 /// What a page of the lab says.

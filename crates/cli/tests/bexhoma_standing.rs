@@ -169,6 +169,35 @@ fn started_and_loaded_by_the_first_run() {
 }
 
 #[test]
+fn a_run_leaves_its_servers_and_another_loads_nothing() {
+    if !has_redis("dyno bexhoma -ss, -sl") {
+        return;
+    }
+    let dyno = Dyno::new();
+    let _ends = Ends(&dyno);
+    let empty = bexhoma(&dyno, &format!("ycsb {FLAGS} -sl run"));
+    assert_exit(&empty, &[2]);
+    assert!(stderr(&empty).contains("-sl: a server of its own begins with nothing"), "{}", stderr(&empty));
+    let several = bexhoma(&dyno, &format!("ycsb {FLAGS} -nbt 2,4 -ss run"));
+    assert_exit(&several, &[2]);
+    assert!(stderr(&several).contains("-ss: leaves one configuration's servers"), "{}", stderr(&several));
+    assert_eq!(codes(&dyno), Vec::<String>::new(), "nothing was begun");
+    let run = bexhoma(&dyno, &format!("ycsb {FLAGS} -ss run"));
+    assert_exit(&run, &[0, 4, 5]);
+    let [loaded, ran] = codes(&dyno).try_into().unwrap();
+    let [server] = servers(&dyno).try_into().unwrap();
+    assert!(stdout(&run).contains(&format!("dyno bexhoma stop -e {loaded}")), "{}", stdout(&run));
+    assert!(facts(&dyno, &ran)["server.standing"].is_string(), "it ran on them");
+    let next = bexhoma(&dyno, &format!("ycsb {FLAGS} -sl -e {loaded} run"));
+    assert_exit(&next, &[0, 4, 5]);
+    let code = codes(&dyno)[2].clone();
+    assert!(facts(&dyno, &code)["server.standing"].is_string() && servers(&dyno) == [server]);
+    assert!(stdout(&next).contains("Nothing was loaded"), "{}", stdout(&next));
+    assert_exit(&bexhoma(&dyno, "stop --resultfolder results"), &[0]);
+    assert_eq!(servers(&dyno), Vec::<u32>::new());
+}
+
+#[test]
 fn a_load_that_is_interrupted_leaves_nothing() {
     if !has_redis("an interrupted dyno bexhoma load") {
         return;

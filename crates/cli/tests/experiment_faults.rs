@@ -162,7 +162,7 @@ fn a_server_that_does_not_come_back_is_a_failure() {
 }
 
 #[test]
-fn a_delay_comes_from_a_proxy_and_the_record_says_so() {
+fn a_delay_is_felt_and_the_record_says_who_made_it() {
     if find_server(Some("redis")).is_none() {
         return common::skip("faults of experiments");
     }
@@ -176,13 +176,21 @@ fn a_delay_comes_from_a_proxy_and_the_record_says_so() {
     assert!(matches!(done.code(), Some(0 | 5)), "{done:?}");
     let summary = summary(here);
     let fault = &summary["faults"][0];
-    assert!(fault["means"].as_str().unwrap().contains("dyno's own TCP proxy"), "{fault:#}");
+    // The kernel's, where it has one.
+    let means = fault["means"].as_str().unwrap();
+    let proxied = means.contains("dyno's own TCP proxy");
+    assert!(proxied || means.starts_with("netem (tc) on lo: packets of port "), "{fault:#}");
     // Four users with 100 ms to wait for each operation.
     let worst = figure(fault, "worst_per_s");
     assert!(worst < 100.0 && figure(fault, "depth") > 0.9, "{fault:#}");
     assert_eq!(figure(fault, "failed"), 0.0);
     let run = json(&here.join(RUN).join("run.json"));
-    assert!(run["facts"]["proxy.1"].as_str().unwrap().contains("in the way of every operation"), "{run:#}");
+    let proxy = run["facts"]["proxy.1"].as_str();
+    assert_eq!(
+        proxy.is_some_and(|proxy| proxy.contains("in the way of every operation")),
+        proxied,
+        "{run:#}"
+    );
     let slowest =
         summary["phases"].as_array().unwrap().last().unwrap()["metrics"][0]["service"]["max_us"].as_f64();
     assert!(slowest.unwrap() >= 100_000.0, "{slowest:?}");

@@ -140,8 +140,12 @@ fn nothing_passes_a_partition() {
     let figures = run.fault("partition on server");
     assert!(figures["means"].as_str().unwrap().contains("dyno's own TCP proxy"), "{figures:#}");
     // Whole seconds lie in it.
-    assert!(figure(&figures, "depth") > 0.9 && figure(&figures, "detect_s") > 0.0, "{figures:#}");
-    assert!(figure(&figures, "recover_s") > 1.0 && figure(&figures, "lost") > 0.0, "{figures:#}");
+    assert!(figure(&figures, "depth") > 0.9, "{figures:#}");
+    // A host that stands still as long by itself is told from it by nothing, and that is what is said then.
+    if !figures["note"].as_str().is_some_and(|note| note.contains("beyond what was usual before")) {
+        assert!(figure(&figures, "detect_s") > 0.0, "{figures:#}");
+        assert!(figure(&figures, "recover_s") > 1.0 && figure(&figures, "lost") > 0.0, "{figures:#}");
+    }
     assert_eq!(figure(&figures, "failed"), 0.0, "connections stay");
     let held = figure(&figures, "end_s") - figure(&figures, "begin_s");
     assert!(run.slowest_us() > (held - 0.4) * 1e6, "an operation was held: {} us", run.slowest_us());
@@ -251,10 +255,7 @@ fn where_packets_may_not_be_dropped_it_is_said_before_the_load() {
     };
     let said = String::from_utf8_lossy(&done.stderr).into_owned() + &run.file("o/journal.jsonl");
     assert!(!done.status.success() && said.contains("nftables: nft: "), "{said}");
-    assert!(
-        said.contains("Operation not permitted") && said.contains("faults of kind loss do not come"),
-        "{said}"
-    );
+    assert!(said.contains("Operation not permitted") && said.contains("no packets are dropped"), "{said}");
     assert!(!run.path(RUN).join("intervals.jsonl").exists(), "there was no load");
     let run = Run::new(&whole(", if_not_permitted: continue"));
     let done = without_leave(&run).unwrap();

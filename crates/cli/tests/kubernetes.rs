@@ -3,6 +3,8 @@
 mod common;
 #[path = "common/kube.rs"]
 mod kube;
+#[path = "kubernetes/roles.rs"]
+mod roles;
 
 use common::{Dyno, assert_exit, stderr, stdout};
 use kube::Cluster;
@@ -28,6 +30,7 @@ fn experiments_run_in_pods_and_leave_nothing() {
     for number in [1, 2, 3] {
         a_preset_of_bexhoma(&cluster, number);
     }
+    roles::pods_that_load_others_that_measure_and_a_server_that_is_watched(&cluster);
     two_pairs_of_wsf(&cluster);
     cpu_of_a_short_phase(&cluster);
     what_cannot_be_says_why(&cluster);
@@ -51,7 +54,7 @@ fn a_server_and_two_pods_of_workers(cluster: &Cluster) {
     std::fs::write(dyno.path("e.yaml"), text).unwrap();
     let plan = dyno.run(&["plan", "e.yaml", "--manifests", "m"]);
     assert_exit(&plan, &[0]);
-    for file in ["rbac.yaml", "cell0001.yaml"] {
+    for file in ["rbac.yaml", "rbac-kubelet.yaml", "cell0001.yaml"] {
         let path = dyno.path("m").join(file).display().to_string();
         let (valid, words) = cluster.k(&["-n", "bench", "apply", "--dry-run=server", "-f", &path]);
         assert!(valid, "{file}: {words}");
@@ -270,10 +273,15 @@ fn what_cannot_be_says_why(cluster: &Cluster) {
         ("quota", "small", "localhost/redis:7", patience, "exceeded quota"),
         ("namespace", "nowhere", "localhost/redis:7", "", "namespaces \"nowhere\" not found"),
         ("memory", "bench", "localhost/redis:7", little, "OOMKilled"),
+        ("crash", "bench", "localhost/redis:7", "", "Bad directive or wrong number of arguments"),
     ] {
         let dyno = Dyno::new();
         let text =
             cluster.experiment(namespace, "{kind: redis}", more, phases).replace("localhost/redis:7", image);
+        let text = match name {
+            "crash" => text.replace("{kind: redis}", "{kind: redis, options: {no-such-option: 1}}"),
+            _ => text,
+        };
         std::fs::write(dyno.path("e.yaml"), text).unwrap();
         let begun = Instant::now();
         let output = dyno.run(&["run", "e.yaml", "--out", "o", "--quiet"]);
@@ -324,7 +332,13 @@ fn the_rights_that_are_asked_for_are_enough(cluster: &Cluster) {
     }
     std::fs::write(dyno.path("own.yaml"), text("dyno")).unwrap();
     assert_exit(&dyno.run(&["run", "own.yaml", "--out", "own", "--quiet"]), &[0, 5]);
-    assert_eq!(record(&dyno, "own").1["status"], "complete");
+    let (dir, own) = record(&dyno, "own");
+    assert_eq!(own["status"], "complete");
+    let events = std::fs::read_to_string(dir.join("events.jsonl")).unwrap();
+    assert!(
+        events.contains("server pods are not watched: it takes the right to get nodes/proxy"),
+        "{events}"
+    );
     cluster.assert_nothing_left(Duration::from_secs(20));
     std::fs::write(dyno.path("none.yaml"), text("nobody")).unwrap();
     let begun = Instant::now();

@@ -103,11 +103,37 @@ fn an_ingest_rate_is_proven() {
         return skip_because("a proof on a replica set of mongod", "mongod is not on PATH");
     };
     let dyno = Dyno::new();
-    let words = ["-n", "3000", "--batch", "100", "--require-rate", "1", "--durable", "--quiet", "--out", "p"];
+    let words = [
+        "-n",
+        "3000",
+        "--batch",
+        "100",
+        "--rate",
+        "1500",
+        "--require-rate",
+        "1",
+        "--durable",
+        "--quiet",
+        "--out",
+        "p",
+    ];
     assert_exit(&dyno.run(&[&["prove", "ingest", &uri][..], &words].concat()), &[0]);
     let text = std::fs::read(dyno.path("p").join("proof.json")).unwrap();
     let found: serde_json::Value = serde_json::from_slice(&text).unwrap();
     let copies = found["copies"].as_array().unwrap();
     assert_eq!(copies.len(), 3, "{found}");
     assert!(copies.iter().all(|copy| copy["found"] == 3_000), "{found}");
+    // What was sent is what mongod has: documents of the same mean size.
+    let figure = |value: &serde_json::Value| value.as_f64().unwrap_or_else(|| panic!("{found:#}"));
+    let sent = figure(&found["sent"]["record_bytes"]) / figure(&found["sent"]["records"]);
+    let stored = &found["storage"];
+    assert!((sent - figure(&stored["avgObjSize"])).abs() < 1.0, "{sent} sent, {stored}");
+    assert_eq!((figure(&stored["count"]), figure(&stored["nindexes"])), (3_000.0, 4.0), "{stored}");
+    assert_eq!(
+        (&found["lag"]["unit"], found["lag"]["members"].as_object().unwrap().len()),
+        (&"s of the oplog".into(), 2)
+    );
+    let clocks = found["pre_checks"].as_array().unwrap().iter();
+    let clocks = clocks.filter(|check| check["name"].as_str().unwrap().starts_with("clock of "));
+    assert_eq!(clocks.filter(|check| check["found"].as_str().unwrap().contains("within")).count(), 3);
 }

@@ -29,6 +29,36 @@ fn pair_of(program: &'static str, options: &[&str]) -> Option<(Server, Server)> 
     Some((primary, replica))
 }
 
+/// What was there before, whose clock says what, what was sent, and how far the replica was behind.
+fn more_evidence(found: &Value) {
+    let checks = found["pre_checks"].as_array().unwrap();
+    let named = |name: &str| -> Vec<&Value> {
+        checks.iter().filter(|check| check["name"].as_str().unwrap().starts_with(name)).collect()
+    };
+    let empty = named("nothing is there yet")[0];
+    assert_eq!((&empty["held"], &empty["found"]), (&true.into(), &"0 records or indexes".into()));
+    let clocks = named("clock of ");
+    let clocks: Vec<&str> = clocks.iter().map(|check| check["found"].as_str().unwrap()).collect();
+    assert_eq!(clocks.len(), 2, "{checks:?}");
+    assert!(clocks.iter().all(|words| words.contains(" ms from this host's, within ")), "{clocks:?}");
+    let sent = &found["sent"];
+    assert_eq!(
+        (&sent["records"], &sent["least_bytes"], &sent["most_bytes"]),
+        (&6_000.into(), &1_000.into(), &1_000.into())
+    );
+    assert!(sent["wire_bytes"].as_u64() > sent["record_bytes"].as_u64(), "{sent}");
+    assert!(
+        found["storage"]["memory_of_the_first_record"].as_f64().unwrap() > 1_000.0,
+        "{}",
+        found["storage"]
+    );
+    let lag = &found["lag"];
+    assert_eq!(lag["unit"], "bytes of the replication stream");
+    assert_eq!(lag["members"].as_object().unwrap().len(), 1, "{lag}");
+    assert_eq!(found["program_sha256"].as_str().unwrap().len(), 64);
+    assert_eq!(found["seed"], 1);
+}
+
 #[test]
 fn an_ingest_rate_with_two_copies() {
     let Some((primary, _replica)) = pair() else { return skip("a proof of ingest rate") };
@@ -38,7 +68,8 @@ fn an_ingest_rate_with_two_copies() {
     let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &key]).status();
     let signed = made.is_ok_and(|status| status.success());
     let base = ["prove", "ingest", &uri, "-n", "6000", "--batch", "100", "--threads", "3", "--quiet"];
-    let mut words = [&base[..], &["--require-rate", "100", "--out", "met"]].concat();
+    // Two seconds, so that somebody looks at the replica meanwhile.
+    let mut words = [&base[..], &["--rate", "3000", "--require-rate", "100", "--out", "met"]].concat();
     if signed {
         words.extend(["--sign", &key]);
     }
@@ -58,6 +89,7 @@ fn an_ingest_rate_with_two_copies() {
         assert_eq!(copy["indexed"], serde_json::json!([6_000, 6_000, 6_000]));
         assert_eq!(copy["digest"], copies[0]["digest"]);
     }
+    more_evidence(&found);
     assert_eq!(primary.cli(&["DBSIZE"]).trim(), "0", "the proof's records are removed");
     let sums = Command::new("sha256sum")
         .args(["--check", "--quiet", "SHA256SUMS"])

@@ -6,6 +6,10 @@
 mod common;
 
 use common::{Dyno, Server, finish, skip, stderr, stdout};
+use dyno_rig::Target;
+use dyno_types::bson::{self, kind};
+use dyno_workload::Workload;
+use dyno_workload::sysbench_mongodb::{SysbenchConfig, SysbenchRun};
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -177,8 +181,8 @@ fn a_planted_password_is_nowhere() {
     assert_eq!(holding(dyno.folder.path(), &["x.yaml", "y.yaml", "w.properties"]).len(), 1);
 }
 
-/// Types the password when it is asked for; the exit code, and all that the terminal showed.
-fn asked(dyno: &Dyno, words: &[&str]) -> (u32, String) {
+/// Types `types` when the password is asked for; the exit code, and all that the terminal showed.
+fn asked(dyno: &Dyno, words: &[&str], types: &str) -> (u32, String) {
     let size = PtySize { rows: 24, cols: 120, pixel_width: 0, pixel_height: 0 };
     let pty = native_pty_system().openpty(size).unwrap();
     let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_dyno"));
@@ -193,7 +197,7 @@ fn asked(dyno: &Dyno, words: &[&str]) -> (u32, String) {
         shown.extend_from_slice(&buffer[..n]);
         if !typed && String::from_utf8_lossy(&shown).contains("password of redis://") {
             typed = true;
-            writer.write_all(format!("{SECRET}\n").as_bytes()).unwrap();
+            writer.write_all(types.as_bytes()).unwrap();
         }
     }
     let shown = String::from_utf8_lossy(&shown).into_owned();
@@ -216,10 +220,9 @@ fn a_password_comes_from_environment_file_or_prompt() {
         let output = run(&dyno, &[&run_words[..], &base].concat(), RAN);
         assert!(!stderr(&output).contains("command line"), "{}", stderr(&output));
     }
-    let (code, shown) = asked(
-        &dyno,
-        &[&["run", &uri, "--password-from", "prompt", "--out", "by-prompt"][..], &base].concat(),
-    );
+    let by_prompt = [&["run", &uri, "--password-from", "prompt", "--out", "by-prompt"][..], &base].concat();
+    assert_eq!(asked(&dyno, &by_prompt, "\x03").0, 130, "Ctrl-C at the prompt");
+    let (code, shown) = asked(&dyno, &by_prompt, &format!("{SECRET}\n"));
     assert!(RAN.contains(&(code as i32)) && !shown.contains(SECRET), "{code}: {shown}");
     run(&dyno, &["top", &uri, "--password-from", env, "-n", "1", "--interval", "100ms"], &[0]);
     let claim = ["-n", "200", "--copies", "1", "--require-rate", "1", "--quiet", "--out", "proof"];
@@ -245,4 +248,109 @@ fn a_password_comes_from_environment_file_or_prompt() {
         assert!(said.contains(why), "{words:?}: {said}");
     }
     assert_eq!(holding(dyno.folder.path(), &["pw"]), Vec::<String>::new());
+}
+
+/// Passwords of servers that an experiment describes: of a cluster with a fault, and of bexhoma's flags.
+#[test]
+fn passwords_of_servers_that_dyno_starts_are_nowhere() {
+    if dyno_rig::find_server(Some("redis")).is_none() {
+        return skip("planted secrets of servers that dyno starts");
+    }
+    let dyno = Dyno::new();
+    let file = format!(
+        "server: {{kind: redis, topology: cluster, members: 3, stop_within: 5s, options: {{requirepass: {SECRET}, \
+         masterauth: {SECRET}}}}}\nworkload: {{ycsb: {{records: 100}}}}\n\
+         phases: {{measure: {{duration: 2s, warmup: 0s, users: 4}}}}\n\
+         faults:\n- {{kind: pause, on: server 1, at: 500ms, for: 200ms}}\n"
+    );
+    std::fs::write(dyno.path("x.yaml"), file).unwrap();
+    run(&dyno, &["plan", "x.yaml"], &[0]);
+    run(&dyno, &["run", "x.yaml", "--out", "cluster", "--quiet"], RAN);
+    let set = format!("server.options.requirepass={SECRET}");
+    let flags = [
+        "bexhoma",
+        "ycsb",
+        "-dbms",
+        "Redis",
+        "-xwl",
+        "a",
+        "-xtb",
+        "500",
+        "-nlt",
+        "2",
+        "-nbt",
+        "2",
+        "-m",
+        "--local",
+        "--scale",
+        "1000",
+        "--resultfolder",
+        "results",
+        "-q",
+        "--set",
+        &set,
+    ];
+    for mode in ["run", "load"] {
+        run(&dyno, &[&flags[..], &[mode]].concat(), &[0, 4, 5]);
+    }
+    for command in ["status", "localresults", "stop"] {
+        run(&dyno, &["bexhoma", command, "--resultfolder", "results"], &[0]);
+    }
+    assert_eq!(holding(dyno.folder.path(), &["x.yaml"]), Vec::<String>::new());
+}
+
+/// A password in MongoDB's URI, right and wrong, through everything that takes one.
+#[test]
+fn a_password_of_mongod_is_nowhere() {
+    let Some(mongod) = common::mongo::Mongo::from_path("mongod", &["--auth"]) else {
+        return common::skip_because("planted secrets of mongod", "mongod is not on PATH");
+    };
+    let place = mongod.uri("test").trim_start_matches("mongodb://").split('/').next().unwrap().to_owned();
+    let dyno = Dyno::new();
+    // The first user is made without one.
+    let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
+    let admin = Target::parse(&format!("mongodb://{place}/test"))
+        .unwrap()
+        .open(content)
+        .unwrap()
+        .mongo_admin()
+        .unwrap();
+    let made = admin.run_on("admin", &|out| {
+        bson::string(out, "createUser", "me");
+        bson::string(out, "pwd", SECRET);
+        bson::head(out, kind::ARRAY, "roles");
+        let list = bson::open(out);
+        bson::item(out, kind::STRING, 0);
+        out.extend_from_slice(&5_i32.to_le_bytes());
+        out.extend_from_slice(b"root\0");
+        bson::close(out, list);
+    });
+    made.unwrap();
+    let uri = format!("mongodb://me:{SECRET}@{place}/bench?authSource=admin");
+    let wrong = format!("mongodb://me:{SECRET}-not@{place}/bench?authSource=admin");
+    let base = ["--records", "100", "--duration", "500ms", "--warmup", "0s", "--quiet"];
+    run(&dyno, &[&["run", &uri, "--out", "run"][..], &base].concat(), RAN);
+    run(&dyno, &[&["run", &wrong, "--out", "wrong"][..], &base].concat(), &[3]);
+    let url = format!("mongodb.url={uri}");
+    for phase in ["load", "run"] {
+        let mix = [
+            "-p",
+            &url,
+            "-p",
+            "table=other",
+            "-p",
+            "recordcount=100",
+            "-p",
+            "operationcount=200",
+            "-p",
+            "workload=core",
+        ];
+        run(&dyno, &[&["ycsb", phase, "mongodb", "-s"][..], &mix].concat(), &[0]);
+    }
+    run(&dyno, &["pocdriver", "-c", &uri, "-d", "2", "-t", "2", "-b", "20"], RAN);
+    let claim = ["-n", "200", "--copies", "1", "--require-rate", "1", "--quiet"];
+    run(&dyno, &[&["prove", "ingest", &uri, "--out", "proof"][..], &claim].concat(), &[0]);
+    run(&dyno, &[&["prove", "ingest", &wrong, "--out", "no-proof"][..], &claim].concat(), &[3]);
+    run(&dyno, &["top", &uri, "-n", "1", "--interval", "100ms"], &[0]);
+    assert_eq!(holding(dyno.folder.path(), &[]), Vec::<String>::new());
 }

@@ -139,6 +139,69 @@ fn hosts_that_cannot_be_used_say_why() {
     );
 }
 
+/// The name that dyno's program gets there: its version, and what it is made of.
+fn deployed_name(dyno: &Dyno) -> (String, String) {
+    let version = stdout(&dyno.run(&["--version"])).split_whitespace().nth(1).unwrap().to_owned();
+    let told = std::process::Command::new("sha256sum").arg(env!("CARGO_BIN_EXE_dyno")).output().unwrap();
+    let digest = String::from_utf8_lossy(&told.stdout).split(' ').next().unwrap().to_owned();
+    (format!("dyno-{version}-{}", &digest[..16]), digest)
+}
+
+#[test]
+fn hosts_of_another_sort_are_refused_before_anything_is_copied() {
+    let Some(lab) = lab(&["db", "load1"]) else { return };
+    let dyno = Dyno::new();
+    let text = experiment(&lab, "phases: {measure: {duration: 1s}}\n").replace("load1, load2", "load1");
+    std::fs::write(dyno.path("e.yaml"), text).unwrap();
+    let fail = |name: &str, words: &[&str]| {
+        let output = dyno.run(&["run", "e.yaml", "--out", name, "--quiet"]);
+        let said = stdout(&output) + &stderr(&output);
+        assert!(!output.status.success() && words.iter().all(|words| said.contains(words)), "{name}: {said}");
+    };
+    lab.program("uname", "case $1 in -m) echo riscv64;; *) echo Linux;; esac");
+    fail("machine", &["it is riscv64, this host", "dyno-worker-riscv64"]);
+    lab.program("uname", "echo FreeBSD");
+    fail("system", &["FreeBSD there: workers run on Linux"]);
+    assert!(!lab.path("far").exists(), "nothing was copied");
+    std::fs::remove_file(lab.path("bin/uname")).unwrap();
+    // What is there under the program's name says that it is an older one.
+    let (name, digest) = deployed_name(&dyno);
+    lab.program(&name, "echo dyno 0.0.9");
+    std::fs::create_dir(lab.path("far")).unwrap();
+    std::fs::rename(lab.path("bin").join(&name), lab.path("far").join(&name)).unwrap();
+    lab.program("sha256sum", &format!("echo {digest}"));
+    fail("version", &["is dyno 0.0.9, not "]);
+}
+
+#[test]
+fn a_host_that_is_separated_from_its_controller_or_from_the_server() {
+    let Some(lab) = lab(&["db", "load1", "load2"]) else { return };
+    for from in ["controller", "server"] {
+        let dyno = Dyno::new();
+        let mut child = run_for(&lab, &dyno, 8);
+        let address = if from == "server" { lab.address("db") } else { lab.own_address() };
+        assert!(lab.separate("load2", &address, true));
+        let begun = Instant::now();
+        let ended = child.wait().unwrap();
+        assert_eq!(ended.code(), Some(5), "{from}");
+        assert!(begun.elapsed() < Duration::from_secs(40), "{from} took {:?}", begun.elapsed());
+        let (dir, record) = only_run(&dyno, "far");
+        assert_eq!(record["trust"], "invalid", "{from}: {record}");
+        let summary = dyno.summary(dir.to_str().unwrap());
+        let measured = common::phase(&summary, "measure");
+        assert!(measured["arrivals"].as_u64().unwrap() > 100, "{from}: what arrived is kept");
+        match from {
+            "controller" => {
+                assert!(record["words"].as_str().unwrap().contains("on load2"), "{record}");
+            }
+            // Half of the users hear nothing any more, and that is what the outcomes say.
+            _ => assert!(common::outcome(measured, "timed_out") > 0, "{measured}"),
+        }
+        assert!(lab.separate("load2", &address, false));
+        assert_nothing_left(&lab);
+    }
+}
+
 /// Waits until `is`, at most a minute.
 fn until(what: &str, is: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
@@ -230,7 +293,7 @@ fn a_cluster_with_replicas_is_formed_on_another_host() {
 }
 
 #[test]
-fn two_pairs_of_wsf_and_a_preset_of_bexhoma_on_hosts() {
+fn two_pairs_of_wsf_on_hosts() {
     let Some(lab) = lab(&["db", "load1", "load2"]) else { return };
     let dyno = Dyno::new();
     let (config, far) = (lab.path("ssh_config").display().to_string(), lab.path("far").display().to_string());
@@ -282,31 +345,6 @@ fn two_pairs_of_wsf_and_a_preset_of_bexhoma_on_hosts() {
         "{}",
         stderr(&few)
     );
-    let (clients, servers) = ("ssh.clients=[load1, load2]", "ssh.servers=[db]");
-    let (config, far) = (format!("ssh.config={config}"), format!("ssh.directory={far}"));
-    let mut words = vec!["run", "bexhoma/dragonfly-1", "--out", "preset", "--quiet"];
-    for set in [
-        "kubernetes=null",
-        "server.kind=redis",
-        clients,
-        servers,
-        &config,
-        &far,
-        "client.workers=4",
-        "workload.ycsb.records=10000",
-        "phases.load.rate=10000",
-        "phases.measure.operations=10000",
-        "phases.measure.rate=5000",
-    ] {
-        words.extend(["--set", set]);
-    }
-    let output = dyno.run(&words);
-    assert_exit(&output, &[0, 5]);
-    let (dir, record) = only_run(&dyno, "preset");
-    assert_eq!(record["status"], "complete", "{record}");
-    let summary = dyno.summary(dir.to_str().unwrap());
-    assert_eq!(common::outcome(common::phase(&summary, "load"), "ok"), 10_000, "by eight workers");
-    assert_eq!(common::outcome(common::phase(&summary, "measure"), "ok"), 10_000, "by one of them");
     for host in ["db", "load1", "load2"] {
         assert_eq!(lab.processes(host, "dyno"), Vec::<u32>::new(), "{host}");
     }

@@ -4,11 +4,15 @@
 //! any Rust, as part of `make test`; `fuzz/` at the top runs the same functions under cargo-fuzz (`make fuzz MINUTES=1`).
 
 mod files;
+mod strangers;
 mod wire;
 
 pub use files::{
     cluster_config, experiment, hlog, import_csv, import_pocdriver, import_sysbench, import_ycsb, inventory,
     properties, sysbench_config, template,
+};
+pub use strangers::{
+    dns_answer, http_answer, manifests, promql, redis_replies, relay_frames, threshold, uri,
 };
 pub use wire::{bson, host_frame, mongodb, prometheus, redis_facts, resp, scram, totals, worker_frame};
 
@@ -16,7 +20,7 @@ pub use wire::{bson, host_frame, mongodb, prometheus, redis_facts, resp, scram, 
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 20] = [
+pub const TARGETS: [Target; 28] = [
     ("resp", resp),
     ("redis_facts", redis_facts),
     ("bson", bson),
@@ -37,4 +41,12 @@ pub const TARGETS: [Target; 20] = [
     ("import_sysbench", import_sysbench),
     ("import_pocdriver", import_pocdriver),
     ("import_csv", import_csv),
+    ("redis_replies", redis_replies),
+    ("relay_frames", relay_frames),
+    ("dns_answer", dns_answer),
+    ("http_answer", http_answer),
+    ("manifests", manifests),
+    ("uri", uri),
+    ("threshold", threshold),
+    ("promql", promql),
 ];

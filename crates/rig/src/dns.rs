@@ -72,7 +72,7 @@ fn look_up(options: MongoOptions, servers: &[SocketAddr]) -> Result<MongoOptions
 
 const BROKEN: &str = "the answer cannot be read";
 
-fn services(answer: &[u8]) -> Result<Vec<(String, u16)>, String> {
+pub(crate) fn services(answer: &[u8]) -> Result<Vec<(String, u16)>, String> {
     let answer = Message::from_octets(answer).map_err(|_| BROKEN)?;
     let records = answer.answer().map_err(|_| BROKEN)?.limit_to_in::<Srv<_>>();
     records
@@ -84,7 +84,7 @@ fn services(answer: &[u8]) -> Result<Vec<(String, u16)>, String> {
         .collect()
 }
 
-fn texts(answer: &[u8]) -> Result<Vec<String>, String> {
+pub(crate) fn texts(answer: &[u8]) -> Result<Vec<String>, String> {
     let answer = Message::from_octets(answer).map_err(|_| BROKEN)?;
     let records = answer.answer().map_err(|_| BROKEN)?.limit_to_in::<Txt<_>>();
     records

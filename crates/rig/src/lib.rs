@@ -29,6 +29,7 @@ pub mod relay;
 pub mod remote;
 mod session;
 mod spawn;
+pub mod strangers;
 mod target;
 mod volume;
 mod watch;

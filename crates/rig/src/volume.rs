@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 const LONG: usize = 120;
 
 /// Everything that shapes loaded data, by name.
-pub(crate) type Key = BTreeMap<String, String>;
+pub type Key = BTreeMap<String, String>;
 
 /// The record of loaded data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Loaded {
+pub struct Loaded {
     /// Tells one load from the next.
     pub id: String,
     /// What the data are.

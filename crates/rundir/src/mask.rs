@@ -21,6 +21,19 @@ pub fn is_secret(name: &str) -> bool {
     SECRET.iter().any(|s| name.contains(s))
 }
 
+/// Replaces the values of secret settings in a configuration file: a line each, its name ended by a blank, `:` or `=`.
+pub fn mask_settings(text: &str) -> String {
+    let masked = |line: &str| {
+        let name = line.trim_start_matches([' ', '-']);
+        let start = line.len() - name.len();
+        match name.find([' ', ':', '=']) {
+            Some(end) if is_secret(&name[..end]) => format!("{}***", &line[..=start + end]),
+            _ => line.to_owned(),
+        }
+    };
+    text.split('\n').map(masked).collect::<Vec<_>>().join("\n")
+}
+
 /// Replaces the password of every URI in `text` (`scheme://user:password@...`).
 pub fn mask_uris(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -32,17 +45,26 @@ pub fn mask_uris(text: &str) -> String {
         let place = &tail[..end];
         // A password may itself hold '@' or '/': everything up to the last '@' before the query is login.
         let path_end = place.find('?').unwrap_or(place.len());
-        match place[..path_end].rfind('@') {
+        // Or even '?': then no option's name comes before the '@'.
+        let odd = || {
+            let query = &place[path_end..];
+            let at = query.find('@')?;
+            (!query[..at].contains('=')).then_some(path_end + at)
+        };
+        // What follows, a query, may hold URIs of its own.
+        rest = match place[..path_end].rfind('@').or_else(odd) {
             Some(login_end) => {
                 let user = place[..login_end].split(':').next().unwrap_or("");
                 let has_password = place[..login_end].contains(':');
                 out.push_str(user);
                 out.push_str(if has_password { ":***" } else { "" });
-                out.push_str(&place[login_end..]);
+                &tail[login_end..]
             }
-            None => out.push_str(place),
-        }
-        rest = &tail[end..];
+            None => {
+                out.push_str(&place[..path_end]);
+                &tail[path_end..]
+            }
+        };
     }
     out.push_str(rest);
     mask_pairs(&out)
@@ -97,10 +119,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn settings_of_servers() {
+        let text =
+            "port 1\nrequirepass \"a b\"\nmasterauth x\n--requirepass=x\nsecurity:\n  keyPassword: x\n";
+        let masked =
+            "port 1\nrequirepass ***\nmasterauth ***\n--requirepass=***\nsecurity:\n  keyPassword:***\n";
+        assert_eq!(mask_settings(text), masked);
+        assert_eq!(mask_settings(""), "");
+    }
+
+    #[test]
     fn passwords_disappear() {
         assert_eq!(mask_uris("redis://bob:hunter2@h:1/0"), "redis://bob:***@h:1/0");
         assert_eq!(mask_uris("at redis://:p@ss:w/ord@h/0?x=1 now"), "at redis://:***@h/0?x=1 now");
         assert_eq!(mask_uris("redis://h:6379"), "redis://h:6379");
+        assert_eq!(mask_uris("redis://:pa?ss@h:1/0?x=1"), "redis://:***@h:1/0?x=1");
+        let nested = "http://h/?to=redis://u:p@h:1/0?x=redis://:q@i";
+        assert_eq!(mask_uris(nested), "http://h/?to=redis://u:***@h:1/0?x=redis://:***@i");
         assert_eq!(mask_uris("redis://h?password=abc&db=1"), "redis://h?password=***&db=1");
         let aws = "mongodb://u:p@h/?authMechanismProperties=A:b,AWS_SESSION_TOKEN:hunter2&w=1";
         assert_eq!(mask_uris(aws), "mongodb://u:***@h/?authMechanismProperties=***&w=1");

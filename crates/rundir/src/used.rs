@@ -77,6 +77,9 @@ pub struct ProcessUse {
     /// Bytes that it had written to disks, or will have, per second.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub written_bytes_per_s: Option<f64>,
+    /// Whether a kubelet told of them: the node that they ran on is not the host that `host` tells of.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_pods: bool,
 }
 
 /// What the database says of itself, all watched nodes together.

@@ -192,7 +192,10 @@ fn uses(run: &RunDir, phase: &Phase) -> Vec<Use> {
         let single = run.run.database.starts_with("Redis") || run.run.database.starts_with("Valkey");
         let io_threads = run.run.facts.get("io_threads_active").is_some_and(|value| value != "0");
         let one = single && !io_threads;
-        add("server CPU", server.cpu_cores, if one { 1.0 } else { cores }, !one);
+        // The cores of a pod's node are not known.
+        if one || !server.in_pods {
+            add("server CPU", server.cpu_cores, if one { 1.0 } else { cores }, !one);
+        }
     }
     if let Some(workers) = seen.workers.as_ref().filter(|_| client.busy_share.is_none()) {
         add("worker CPU", workers.cpu_cores, cores, true);

@@ -75,13 +75,15 @@ pub fn evaluate(query: &str, counter: bool, recording: &Recording, edges: Edges)
 
 impl Evaluation<'_> {
     fn single(&self, expr: &Expr, instant: Instant) -> Result<f64, String> {
-        match self.figure(expr, instant)? {
-            Figure::Scalar(value) => Ok(value),
+        let value = match self.figure(expr, instant)? {
+            Figure::Scalar(value) => value,
             Figure::Vector(values) => match values.as_slice() {
-                [value] => Ok(*value),
-                several => Err(format!("{} series, and no sum or max of them", several.len())),
+                [value] => *value,
+                several => return Err(format!("{} series, and no sum or max of them", several.len())),
             },
-        }
+        };
+        // Hits of nothing by nothing, for one.
+        Some(value).filter(|value| value.is_finite()).ok_or_else(|| "the figure is divided by nothing".into())
     }
 
     /// Series of a name: those of exporters, or dyno's own of databases.

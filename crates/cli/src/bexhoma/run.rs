@@ -77,24 +77,44 @@ impl Ready {
     }
 }
 
-/// The mode `run`, on servers that stand if `-e` names an experiment that has left some.
+/// The mode `run`, on servers that stand if `-e` names an experiment that has left some. With `-ss` its servers are loaded and
+/// left first, and it runs on those.
 pub fn run(typed: Typed) -> Result<Exit, Failure> {
-    let standing = standing(&typed)?;
+    let mut standing = standing(&typed)?;
     let ready = read(typed)?;
+    let leaves = standing.is_none() && ready.typed().given("skip-shutdown");
+    if leaves {
+        one_cell(&ready, "-ss")?;
+    }
     if ready.typed().given("dry-run") {
         return ready.dry_run();
     }
     experiment::ready(&ready.plan)?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
+    let mut said = None;
+    if leaves {
+        match left(&ready, "-ss", true, &control)? {
+            Ok((home, services)) => (standing, said) = (Some(home), Some(services)),
+            Err(exit) => return Ok(exit),
+        }
+    }
+    let ran = run_on(&ready, standing.as_deref(), control);
+    // What stands is told of in any case.
+    said.iter().for_each(|services| terminal::out(services));
+    ran
+}
+
+fn run_on(ready: &Ready, standing: Option<&Path>, control: Arc<Control>) -> Result<Exit, Failure> {
     let mut directory = ready.directory()?;
     let home = directory.path().to_owned();
-    if let Some(standing) = &standing {
+    if let Some(standing) = standing {
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         terminal::note(&format!("experiment {} on the servers of {}", name(&home), name(standing)));
     }
-    let (quiet, on) = (ready.typed().given("quiet"), standing.as_deref());
-    let exit = experiment::carry_out_on(&ready.plan, &mut directory, control, (quiet, false), (None, on))?;
+    let quiet = ready.typed().given("quiet");
+    let exit =
+        experiment::carry_out_on(&ready.plan, &mut directory, control, (quiet, false), (None, standing))?;
     if !ready.catalogue.metrics.is_empty() {
         ready.catalogue.figure(&home)?;
         pages::leave_experiment(&home);
@@ -120,6 +140,18 @@ fn standing(typed: &Typed) -> Result<Option<PathBuf>, Failure> {
     }
 }
 
+/// Servers are left of one configuration alone.
+fn one_cell(ready: &Ready, mode: &str) -> Result<(), Failure> {
+    match ready.plan.cells.as_slice() {
+        [_] => Ok(()),
+        _ => {
+            let words = "leaves one configuration's servers: expected one value of -nlt, -nlp, -xnlf, -nbp, -nbt, \
+                         -xnbf, -ne, -dbms";
+            Err(Failure::Usage(format!("{mode}: {words}")))
+        }
+    }
+}
+
 /// The modes `start` and `load`: servers are left running.
 pub fn leave(typed: Typed, load: bool) -> Result<Exit, Failure> {
     let mode = if load { "load" } else { "start" };
@@ -127,34 +159,49 @@ pub fn leave(typed: Typed, load: bool) -> Result<Exit, Failure> {
         return Err(Failure::Usage(format!("-e: {mode} begins an experiment of its own")));
     }
     let ready = read(typed)?;
-    if let [] | [_, _, ..] = ready.plan.cells.as_slice() {
-        let words = "leaves one configuration's servers: expected one value of -nlt, -nlp, -xnlf, -nbp, -nbt, -xnbf, -ne, -dbms";
-        return Err(Failure::Usage(format!("{mode}: {words}")));
-    }
+    one_cell(&ready, mode)?;
     if ready.typed().given("dry-run") {
         return ready.dry_run();
     }
     experiment::ready(&ready.plan)?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
+    Ok(match left(&ready, mode, load, &control)? {
+        Ok((_, services)) => {
+            terminal::out(&services);
+            Exit::Ok
+        }
+        Err(exit) => exit,
+    })
+}
+
+/// Servers that were started, loaded if that is asked for, and left: the experiment's directory, and what there is to say of
+/// them.
+fn left(
+    ready: &Ready,
+    mode: &str,
+    load: bool,
+    control: &Arc<Control>,
+) -> Result<Result<(PathBuf, String), Exit>, Failure> {
     let mut directory = ready.directory()?;
     let home = directory.path().to_owned();
-    let left = experiment::leave(&ready.plan, &mut directory, control, (ready.typed().given("quiet"), load))?;
+    let quiet = ready.typed().given("quiet");
+    let left = experiment::leave(&ready.plan, &mut directory, control.clone(), (quiet, load))?;
     if load && home.join("summary.md").is_file() {
         show(&home)?;
     }
     let code = home.file_name().unwrap_or_default().to_string_lossy().into_owned();
     match (&left.standing, &left.record) {
         (Some(standing), _) => {
-            terminal::out(&services(&ready, standing, &code));
-            Ok(Exit::Ok)
+            let services = services(ready, standing, &code);
+            Ok(Ok((home, services)))
         }
         (None, Some(record)) if record.unreachable => Err(Failure::Unreachable(record.words.clone())),
-        (None, Some(record)) if record.status == RunStatus::Interrupted => Ok(Exit::Interrupted),
+        (None, Some(record)) if record.status == RunStatus::Interrupted => Ok(Err(Exit::Interrupted)),
         (None, record) => {
             let words = record.as_ref().map_or("it was not loaded".into(), |record| record.words.clone());
             terminal::warn(&format!("{mode}: {words}; nothing was left running"));
-            Ok(Exit::Invalid)
+            Ok(Err(Exit::Invalid))
         }
     }
 }

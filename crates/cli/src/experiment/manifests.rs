@@ -3,13 +3,14 @@
 use crate::exit::Failure;
 use crate::terminal;
 use dyno_plan::experiment::{Experiment, Kubernetes, Plan};
-use dyno_rig::kubernetes::{role, shown, yaml};
+use dyno_rig::kubernetes::{role, role_for_kubelets, shown, yaml};
 use serde_json::Value;
 use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// Writes `rbac.yaml` and a file for each cell. Names of runs, and passwords that dyno makes, are new in each run.
+/// Writes `rbac.yaml`, `rbac-kubelet.yaml` and a file for each cell. Names of runs, and passwords that dyno makes, are new in
+/// each run.
 pub fn write(plan: &Plan, folder: &Path) -> Result<(), Failure> {
     let Some(first) = &plan.base.kubernetes else {
         return Err(Failure::Usage("--manifests: the experiment has no section kubernetes".into()));
@@ -18,12 +19,13 @@ pub fn write(plan: &Plan, folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder)
         .map_err(|e| Failure::Usage(format!("--manifests {}: {e}", folder.display())))?;
     put("rbac.yaml", &role(first.namespace.as_deref()))?;
+    put("rbac-kubelet.yaml", &role_for_kubelets(first.namespace.as_deref()))?;
     for cell in &plan.cells {
         let Some(asked) = &cell.spec.kubernetes else { continue };
         let objects = of_cell(&cell.spec, asked)?;
         put(&format!("cell{:04}.yaml", cell.number), &objects)?;
     }
-    terminal::note(&format!("{} manifests in {}", plan.cells.len() + 1, folder.display()));
+    terminal::note(&format!("{} manifests in {}", plan.cells.len() + 2, folder.display()));
     Ok(())
 }
 

@@ -6,9 +6,14 @@ use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
 use clap::{Args, ValueEnum};
 use dyno_engine::Control;
+use dyno_report::html::Part;
 use dyno_rig::Target;
-use dyno_rig::prove::{Database, Durability, IngestPlan, MongoSet, RedisSet, ingest as write, verify};
+use dyno_rig::prove::{
+    Database, Durability, IngestPlan, Lag, MongoSet, PreCheck, RedisSet, Sent, clocks, ingest as write,
+    verify,
+};
 use dyno_types::units::{parse_bytes, parse_count, parse_duration_ns, parse_rate};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -163,7 +168,10 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
     };
     let (plan, claimed) = args.plan(run_name()?, 2)?;
     let folder = paper::folder(args.out.as_ref(), "proof-ingest")?;
-    let pre_checks = database.pre_checks(plan.copies, plan.durability).map_err(Failure::Unreachable)?;
+    let mut pre_checks = database.pre_checks(plan.copies, plan.durability).map_err(Failure::Unreachable)?;
+    let existing = database.existing(&plan).map_err(Failure::Unreachable)?;
+    let found = format!("{existing} records or indexes");
+    pre_checks.push(PreCheck { name: "nothing is there yet".into(), held: existing == 0, found });
     if let Some(broken) = pre_checks.iter().find(|check| !check.held) {
         let words = format!(
             "{}: {}: there cannot be {} copies; --copies 1 proves a single one",
@@ -172,11 +180,22 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
         return Err(Failure::Usage(words));
     }
     let replicas = database.replicas().map_err(Failure::Unreachable)?;
+    let primary = database.primary().map_err(Failure::Unreachable)?;
+    pre_checks.extend(clocks(database.as_ref(), &[&[primary], &replicas[..]].concat()));
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let started = crate::run::now();
     database.prepare(&plan).map_err(Failure::Unreachable)?;
-    let written = write(database.as_ref(), &plan, &control, &mut progress(args.quiet));
+    let (mut lag, mut told) = (Lag::default(), progress(args.quiet));
+    let mut each_second = |seconds: f64, done: u64| {
+        told(seconds, done);
+        if !replicas.is_empty() {
+            lag.ask(database.as_ref(), seconds);
+        }
+    };
+    let written = write(database.as_ref(), &plan, &control, &mut each_second);
+    // What the database cannot say of itself is left out.
+    let storage = database.storage(&plan).unwrap_or_default();
     let copies = verify(database.as_ref(), &replicas, &plan, &written.ledger, plan.patience);
     let figures = Figures::of(&written.ledger, &written.course, &copies);
     let tests = tests(&plan, claimed, &figures, &copies);
@@ -195,10 +214,15 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
         tests,
         troubles: written.troubles.clone(),
         limits: limits(&plan),
-        more: More::of(&plan),
+        more: More {
+            sent: Some(written.sent),
+            lag: Some(lag).filter(|lag| !lag.members.is_empty()),
+            storage,
+            ..More::of(&plan)
+        },
     };
     // The evidence first; but what goes wrong with it leaves no records behind either.
-    let kept = paper.write(&folder, &written.ledger, &[], args.sign.as_deref());
+    let kept = paper.write(&folder, &written.ledger, &paper.more.parts(), args.sign.as_deref());
     if !args.keep
         && let Err(why) = database.remove(&plan, &written.ledger)
     {
@@ -228,15 +252,59 @@ pub(super) struct More {
     indexes: usize,
     batch: u64,
     threads: u32,
+    seed: u64,
+    /// Part of all names that were written.
+    run: String,
+    /// SHA-256 of the program that has made the proof.
+    program_sha256: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sent: Option<Sent>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lag: Option<Lag>,
+    /// What the primary says of the size of what it holds.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    storage: BTreeMap<String, f64>,
 }
 
 impl More {
+    /// What was sent, how far copies were behind, and what the database says of it, for the page.
+    fn parts(&self) -> Vec<Part> {
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), value]);
+        if let Some(sent) = self.sent.filter(|sent| sent.records > 0) {
+            row("records sent, acknowledged or not", figure(sent.records as f64));
+            let mean = sent.record_bytes as f64 / sent.records as f64;
+            let words = format!("{mean:.1} on average, {} to {}", sent.least_bytes, sent.most_bytes);
+            row("bytes of a record as it was sent", words);
+            row("bytes of all commands, with names, indexes and protocol", figure(sent.wire_bytes as f64));
+        }
+        for (name, value) in &self.storage {
+            row(&format!("the primary says: {name}"), figure(*value));
+        }
+        if let Some(lag) = &self.lag {
+            for (member, most) in lag.greatest() {
+                row(&format!("{member} was behind by at most"), format!("{} {}", figure(most), lag.unit));
+            }
+        }
+        if let Some(digest) = &self.program_sha256 {
+            row("SHA-256 of the program", digest.clone());
+        }
+        let heads = ["what", "found"].map(str::to_owned).to_vec();
+        vec![Part::Heading("What was sent".into()), Part::Table("Sizes and copies".into(), heads, rows, 2)]
+    }
+
     pub(super) fn of(plan: &IngestPlan) -> Self {
         More {
             record_bytes: plan.record_bytes,
             indexes: plan.indexes,
             batch: plan.batch,
             threads: plan.workers,
+            seed: plan.seed,
+            run: plan.run.clone(),
+            program_sha256: paper::program(),
+            sent: None,
+            lag: None,
+            storage: BTreeMap::new(),
         }
     }
 }

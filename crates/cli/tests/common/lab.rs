@@ -1,4 +1,5 @@
 //! Hosts for tests: network namespaces on one bridge, each with an sshd of its own.
+#![allow(dead_code)] // Each test file uses its own part.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -108,9 +109,10 @@ impl Lab {
         let config = format!(
             "ListenAddress {address}\nPort 22\nHostKey {}\nPidFile none\nUsePAM no\nStrictModes no\n\
              PermitRootLogin yes\nPasswordAuthentication no\nAuthorizedKeysFile {}\nMaxStartups 100\n\
-             Subsystem sftp internal-sftp\n",
+             Subsystem sftp internal-sftp\nSetEnv PATH={}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n",
             self.path("host_key").display(),
-            self.path("user_key.pub").display()
+            self.path("user_key.pub").display(),
+            self.path("bin").display()
         );
         let path = self.path(&format!("sshd-{name}"));
         let log = std::fs::File::create(self.path(&format!("sshd-{name}.log")));
@@ -142,6 +144,26 @@ impl Lab {
             std::net::TcpStream::connect((address.as_str(), 22)).is_ok()
         };
         (0..250u32).any(|n| answers(&n))
+    }
+
+    /// Puts a program of this name before those of all hosts.
+    pub fn program(&self, name: &str, script: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::create_dir_all(self.path("bin")).unwrap();
+        let path = self.path("bin").join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Has nothing that a host sends reach this address any more, or again.
+    pub fn separate(&self, name: &str, address: &str, apart: bool) -> bool {
+        let what = if apart { "add" } else { "del" };
+        ip(&format!("-n {} route {what} blackhole {address}/32", self.namespace(name)))
+    }
+
+    /// The address of this host in the lab.
+    pub fn own_address(&self) -> String {
+        format!("{}.1", self.subnet)
     }
 
     /// Processes of a host whose command line has this in it.

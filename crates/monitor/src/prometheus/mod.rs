@@ -7,5 +7,5 @@ mod text;
 
 pub use exporter::Exporter;
 pub use parse::parse;
-pub use scrape::{PrometheusSource, Url};
+pub use scrape::{PrometheusSource, Url, answer};
 pub use text::Text;

@@ -132,6 +132,14 @@ enum Progress {
     More,
 }
 
+/// The body of an answer that has come as far as this, if it is whole.
+pub fn answer(received: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    Ok(match body(received)? {
+        Progress::Whole(body) => Some(body),
+        Progress::UntilClosed(_) | Progress::More => None,
+    })
+}
+
 fn body(received: &[u8]) -> io::Result<Progress> {
     let Some(end) = received.windows(4).position(|w| w == b"\r\n\r\n") else {
         return if received.len() > HEAD {

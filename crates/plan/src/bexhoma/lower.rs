@@ -33,7 +33,7 @@ pub fn lower(options: &Options) -> Result<Lowered, String> {
     let mut draft = Draft { options, configurations, tree: Tree::default(), notes };
     draft.head();
     draft.servers()?;
-    draft.clients()?;
+    draft.clients();
     draft.workload();
     draft.phases();
     draft.varied();
@@ -282,35 +282,35 @@ impl Draft<'_> {
     }
 
     /// Pods of the load: as many as any job needs; each phase says how many of them take part.
-    fn clients(&mut self) -> Result<(), String> {
-        let jobs = self
-            .configurations
-            .iter()
-            .flat_map(|one| std::iter::once(one.loading).chain(one.rounds.iter().map(|round| round.job)));
-        let most = jobs.map(|job| job.pods).max().unwrap_or(1);
+    fn clients(&mut self) {
+        let benchmarking =
+            self.configurations.iter().flat_map(|one| one.rounds.iter().map(|round| round.job.pods));
+        let benchmarking = benchmarking.max().unwrap_or(1);
+        let loading = self.configurations.iter().map(|one| one.loading.pods).max().unwrap_or(1);
         if self.options.local {
-            self.put("client.workers", json!(most), "-nlp, -nbp, -ne");
-            return Ok(());
+            self.put("client.workers", json!(loading.max(benchmarking)), "-nlp, -nbp, -ne");
+            return;
         }
-        self.put("kubernetes.worker_pods", json!(most), "-nlp, -nbp, -ne");
-        let (loading, benchmarking) = (
+        let on = |node: &str| json!({"kubernetes.io/hostname": node});
+        let (load_node, node) = (
             self.value("request-node-loading").to_owned(),
             self.value("request-node-benchmarking").to_owned(),
         );
-        if !loading.is_empty() && !benchmarking.is_empty() && loading != benchmarking {
-            return Err(format!(
-                "-rnl {loading}, -rnb {benchmarking}: the same pods load and benchmark: expected one node"
-            ));
-        }
-        let node = if benchmarking.is_empty() { loading.clone() } else { benchmarking.clone() };
-        if !node.is_empty() {
-            let selector = json!({"kubernetes.io/hostname": node});
-            self.put("kubernetes.workers.node_selector", selector, "-rnl, -rnb");
-            if loading.is_empty() || benchmarking.is_empty() {
-                self.note("-rnl, -rnb: the same pods load and benchmark, so that node has both");
+        if load_node == node {
+            self.put("kubernetes.worker_pods", json!(loading.max(benchmarking)), "-nlp, -nbp, -ne");
+            if !node.is_empty() {
+                self.put("kubernetes.workers.node_selector", on(&node), "-rnl, -rnb");
             }
+            return;
         }
-        Ok(())
+        self.put("kubernetes.worker_pods", json!(benchmarking), "-nbp, -ne");
+        self.put("kubernetes.load_pods", json!(loading), "-nlp");
+        if !node.is_empty() {
+            self.put("kubernetes.workers.node_selector", on(&node), "-rnb");
+        }
+        if !load_node.is_empty() {
+            self.put("kubernetes.loaders.node_selector", on(&load_node), "-rnl");
+        }
     }
 
     fn workload(&mut self) {
@@ -327,7 +327,10 @@ impl Draft<'_> {
         let options = self.options;
         let first = &self.configurations[0];
         let (loading, round) = (first.loading, first.rounds[0].job);
-        self.put("phases.load.when", json!("always"), "");
+        match options.typed.given("skip-loading") {
+            true => self.put("phases.load.when", json!("never"), "-sl"),
+            false => self.put("phases.load.when", json!("always"), ""),
+        }
         for (key, value) in of_loading(&loading) {
             self.put(&key, value, "-nlp, -nlt, -xnlf, -xtb");
         }

@@ -206,6 +206,15 @@ impl Options {
                 self.workers
             ));
         }
+        if self.typed.given("skip-loading") {
+            let given = |flag: &str| !self.typed.value(flag).is_empty();
+            if !given("experiment") && !given("request-storage-type") {
+                return Err("-sl: a server of its own begins with nothing: expected -e CODE, or -rst".into());
+            }
+            if self.typed.given("request-storage-remove") {
+                return Err("-sl: the volume is to be empty (-rsr)".into());
+            }
+        }
         let sides = [
             ("-nlt", &self.loading_threads, "-nlp", &self.loading_pods),
             ("-nbt", &self.benchmarking_threads, "-nbp", &self.benchmarking_pods),

@@ -176,8 +176,8 @@ fn remainders_are_spread_and_none_is_dropped() {
 fn what_does_not_apply_is_refused_or_noted_by_name() {
     let refused = [
         ("-aws", "-aws: is not offered"),
-        ("-sl", "every run begins with an empty server"),
-        ("-ss", "servers end with their run"),
+        ("-sl", "-sl: a server of its own begins with nothing: expected -e CODE, or -rst"),
+        ("-sl -rst shared -rss 1Gi -rsr", "-sl: the volume is to be empty (-rsr)"),
         ("-nws 2", "-nws: is not offered: shards are Citus'"),
         ("-xnpp 1,2", "PgBouncer"),
         ("-xsbs 100", "JDBC"),
@@ -186,7 +186,6 @@ fn what_does_not_apply_is_refused_or_noted_by_name() {
         ("-rgt a100", "GPU"),
         ("-rst shared", "-rst shared: expected -rss"),
         ("-rst ramdisk -rss 1Gi", "-rst ramdisk"),
-        ("-rnl a -rnb b", "-rnl a, -rnb b: the same pods"),
         ("-nw 2", "-nw 2: a cluster has 3"),
         ("-nwr 1", "-nwr: replicas are of a cluster"),
         ("-nlp 8", "-nlt 1: fewer threads than the 8 pods of -nlp"),
@@ -217,7 +216,6 @@ fn what_does_not_apply_is_refused_or_noted_by_name() {
         ("-db", "-db: without effect"),
         ("-ms 4", "-ms: runs follow each other"),
         ("-xio ordered", "-xio: holds for every workload"),
-        ("-rnl a", "so that node has both"),
         ("-nw 3 -nwr 1", "6 processes in all"),
         ("--local -rnn a -rss 1Gi", "-rnn, -rss: without effect on this host"),
         ("-xnbf 1,2", "each has a server and loaded data of its own"),
@@ -266,4 +264,23 @@ fn on_this_host_limits_are_the_servers() {
     // A base of nothing is no target.
     assert_eq!((spec.phases.load.rate, spec.phases.measure.rate), (None, None));
     assert_eq!(spec.phases.measure.duration.unwrap().0, 30_000_000_000);
+}
+
+#[test]
+fn loading_and_benchmarking_on_nodes_of_their_own() {
+    let made = |flags: &str| planned(&small(flags).unwrap().text).base;
+    let pods = |flags: &str| made(flags).kubernetes.unwrap();
+    let node = |pods: &crate::experiment::Pods| pods.node_selector.get("kubernetes.io/hostname").cloned();
+    let both = pods("-rnl a -rnb a -nlp 8 -nlt 8");
+    assert_eq!((both.worker_pods, both.load_pods, node(&both.workers)), (8, 0, Some("a".into())));
+    let own = pods("-rnl a -rnb b -nlp 8 -nlt 8 -nbp 2 -nbt 2 -ne 1,2");
+    assert_eq!((own.worker_pods, own.load_pods), (4, 8));
+    assert_eq!((node(&own.workers), node(&own.loaders)), (Some("b".into()), Some("a".into())));
+    let one = pods("-rnl a");
+    assert_eq!((one.load_pods, node(&one.workers), node(&one.loaders)), (1, None, Some("a".into())));
+    // Ten workers: eight load, the two others measure.
+    let spec = made("-rnl a -rnb b -nlp 8 -nlt 8 -nbp 2 -nbt 2");
+    assert_eq!((spec.taking_part(true, 10), spec.taking_part(false, 10)), (0..8, 8..10));
+    let shared = made("-nlp 8 -nlt 8 -nbp 2 -nbt 2");
+    assert_eq!((shared.taking_part(true, 8), shared.taking_part(false, 8)), (0..8, 0..2));
 }

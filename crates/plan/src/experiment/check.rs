@@ -44,10 +44,17 @@ pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     }
     let (load, measure) = (&spec.phases.load, &spec.phases.measure);
     // Hosts of ssh are not counted here: a group may be of any size.
-    let pods = spec.kubernetes.as_ref().map_or(1, |asked| asked.worker_pods);
-    let most = if spec.ssh.clients.is_empty() { spec.client.workers.saturating_mul(pods) } else { u32::MAX };
-    for (path, asked) in [("phases.load.workers", load.workers), ("phases.measure.workers", measure.workers)]
-    {
+    let (pods, loading) =
+        spec.kubernetes.as_ref().map_or((1, 0), |asked| (asked.worker_pods, asked.load_pods));
+    let most = |pods: u32| match spec.ssh.clients.is_empty() {
+        true => spec.client.workers.saturating_mul(pods),
+        false => u32::MAX,
+    };
+    let loading = if loading > 0 { loading } else { pods };
+    for (path, asked, most) in [
+        ("phases.load.workers", load.workers, most(loading)),
+        ("phases.measure.workers", measure.workers, most(pods)),
+    ] {
         if asked.is_some_and(|workers| workers == 0 || workers > most) {
             return refuse(path, "expected 1 or more, and no more than there are workers");
         }
@@ -133,7 +140,14 @@ fn check_kubernetes(spec: &Experiment) -> Result<(), (&'static str, &'static str
     if kubernetes.worker_pods == 0 {
         return Err(("kubernetes.worker_pods", "0: expected 1 or more"));
     }
-    if [&kubernetes.workers, &kubernetes.servers].iter().any(|pods| pods.max_skew == Some(0)) {
+    let targets = spec.server.as_ref().map_or(1, |server| server.instances);
+    if kubernetes.load_pods > 0 && targets > 1 {
+        return Err(("kubernetes.load_pods", "are for one target: expected server.instances: 1"));
+    }
+    if [&kubernetes.workers, &kubernetes.loaders, &kubernetes.servers]
+        .iter()
+        .any(|pods| pods.max_skew == Some(0))
+    {
         return Err(("kubernetes", "max_skew: 0: expected 1 or more"));
     }
     let target = spec.target.as_deref().unwrap_or("spawn:");
@@ -173,9 +187,6 @@ fn check_volume(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
     if spec.server.as_ref().is_some_and(|server| server.topology == Topology::Sharded) {
         return Err((key, "a sharded cluster's data are not kept: expected another topology"));
     }
-    if !spec.ssh.servers.is_empty() {
-        return Err((key, "volumes are of this host or of Kubernetes, not of hosts of ssh"));
-    }
     if spec.server_lifetime == Lifetime::Shared {
         return Err((key, "every run begins with the volume's data: expected server_lifetime: run"));
     }
@@ -191,7 +202,7 @@ fn check_volume(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
             Err((key, "expected kubernetes.storage, too: its claims are the volume"))
         }
         None if data.path.is_none() => {
-            Err((key, "expected server.data.path, too: a folder that outlives the run"))
+            Err((key, "expected server.data.path, too: a folder of the server's host that outlives the run"))
         }
         _ => Ok(()),
     }

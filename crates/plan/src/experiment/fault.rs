@@ -30,7 +30,7 @@ pub enum FaultKind {
     Bandwidth,
     /// Nothing comes through between workers and server; connections stay.
     Partition,
-    /// Of the packets to and from the server's ports on this host's loopback, `percent` are dropped at random by nftables.
+    /// Of the packets to and from the server's ports, `percent` are dropped at random by nftables.
     Loss,
     /// The clock that the process sees is set ahead or back by `step` (libfaketime); the machine's own stays.
     ClockStep,
@@ -60,9 +60,9 @@ impl FaultKind {
         matches!(self, FaultKind::Delay | FaultKind::Bandwidth | FaultKind::Partition | FaultKind::Loss)
     }
 
-    /// Whether it is done by a proxy between workers and server.
-    pub fn is_by_proxy(self) -> bool {
-        matches!(self, FaultKind::Delay | FaultKind::Bandwidth | FaultKind::Partition)
+    /// Whether packets have to wait for it.
+    pub fn shapes(self) -> bool {
+        matches!(self, FaultKind::Delay | FaultKind::Bandwidth)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Faults that an experiment asks for, typed; what can be meant, and when each of them begins and ends.
 
 use super::{Experiment, Fault, FaultKind, Lifetime, Moment, On};
-use crate::server::{ServerKind, Topology};
+use crate::server::ServerKind;
 use crate::tree::{Node, TreeError};
 use dyno_types::rng::{Stream, mix, unit};
 
@@ -196,10 +196,6 @@ impl Fault {
                 false => Ok(()),
             };
         }
-        if self.kind.is_of_link() && (far_servers || far_clients) {
-            let why = "the way that it is done to is this host's loopback: expected servers and workers of this host";
-            return Err(("kind", format!("{name}: {why}")));
-        }
         let Some(server) = &spec.server else {
             let why = format!(
                 "{name}: expected a server, too, which says what dyno starts: it has no hand on others"
@@ -223,12 +219,6 @@ impl Fault {
             FaultKind::ClockStep if server.kind == ServerKind::FerretDb => Err((
                 "kind",
                 "clock_step: ferretdb is a Go program, which asks the kernel for the time and not the C library".into(),
-            )),
-            kind if kind.is_by_proxy() && server.topology != Topology::Single => Err((
-                "kind",
-                format!(
-                    "{name}: clients learn the addresses of members by themselves: expected topology single"
-                ),
             )),
             _ => Ok(()),
         }
@@ -298,7 +288,9 @@ fn overlap(spec: &Experiment, repetition: u32) -> Option<(usize, usize)> {
         open.retain(|other| other.end_ns.is_none_or(|end| end >= one.begin_ns));
         let meets = |other: &&Planned| {
             let (a, b) = (&spec.faults[other.fault], &spec.faults[one.fault]);
-            a.kind.is_of_link() == b.kind.is_of_link() && a.on.meets(b.on)
+            // A device has one queue, whichever servers are behind it.
+            let one_queue = a.kind.shapes() && b.kind.shapes();
+            one_queue || a.kind.is_of_link() == b.kind.is_of_link() && a.on.meets(b.on)
         };
         if let Some(other) = open.iter().find(meets) {
             return Some((other.fault, one.fault));

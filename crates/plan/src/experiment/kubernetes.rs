@@ -36,6 +36,11 @@ pub struct Kubernetes {
     pub worker_pods: u32,
     /// Where workers' pods go, and what they get.
     pub workers: Pods,
+    /// Further pods of workers, which load and do nothing else; the others then only measure. Default: 0, the same pods load and
+    /// measure. Unit: pods.
+    pub load_pods: u32,
+    /// Where these go, and what they get.
+    pub loaders: Pods,
     /// Where servers' pods go, and what they get.
     pub servers: Pods,
     /// Volumes for the servers' data. Default: the pod's own filesystem.
@@ -62,6 +67,8 @@ impl Default for Kubernetes {
             pull_secret: None,
             worker_pods: 1,
             workers: Pods::default(),
+            load_pods: 0,
+            loaders: Pods::default(),
             servers: Pods::default(),
             storage: None,
             manifests: None,

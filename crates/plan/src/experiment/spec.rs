@@ -10,6 +10,7 @@ use crate::values::{Cores, Count, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// An experiment: one target, one workload, the phases of a run, and what is varied.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -83,6 +84,21 @@ pub struct Experiment {
     pub window: Window,
     /// What happens when a run fails: the rest goes on, or the experiment ends. Default: continue.
     pub on_failure: OnFailure,
+}
+
+impl Experiment {
+    /// Which workers of a target take part in a phase, of all `of`: the first, or, where pods of their own load, the phase's.
+    pub fn taking_part(&self, loads: bool, of: usize) -> Range<usize> {
+        let each = self.client.workers as usize;
+        let loaders = self.kubernetes.as_ref().map_or(0, |asked| asked.load_pods as usize * each);
+        let (own, asked) = match (loads, loaders) {
+            (true, 0) => (0..of, self.phases.load.workers),
+            (true, _) => (0..loaders.min(of), self.phases.load.workers),
+            (false, _) => (loaders.min(of)..of, self.phases.measure.workers),
+        };
+        let most = asked.map_or(usize::MAX, |asked| asked as usize);
+        own.start..own.end.min(own.start.saturating_add(most))
+    }
 }
 
 impl Default for Experiment {

@@ -172,12 +172,17 @@ impl Seen<'_> {
 
     fn process(&self, source: &str, charts: &mut Vec<Chart>) {
         let cpu = ["cpu.user_s", "cpu.system_s"].map(str::to_owned);
+        let group = ["cgroup.cpu_s".to_owned()];
+        // Of pods that a kubelet tells of, the control group is known alone.
+        let own = self.recording.series(source, &cpu[0]).is_some();
         let cores = vec![
-            self.sum(source, &cpu, "CPU", None),
+            self.sum(source, if own { &cpu[..] } else { &group[..] }, "CPU", None),
             self.series(source, "cgroup.throttled_s", "throttled (all threads)", 1.0),
         ];
         charts.extend(Chart::plain(&format!("{source}-cpu"), &format!("{source}: CPU"), "cores", cores));
-        let memory = vec![self.series(source, "resident_bytes", "resident", 1.0 / 1_048_576.0)];
+        let level = if own { "resident_bytes" } else { "cgroup.memory_working_set_bytes" };
+        let memory =
+            vec![self.series(source, level, if own { "resident" } else { "working set" }, 1.0 / 1_048_576.0)];
         charts.extend(Chart::plain(&format!("{source}-memory"), &format!("{source}: memory"), "MiB", memory));
     }
 

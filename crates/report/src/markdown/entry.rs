@@ -4,7 +4,7 @@ use dyno_analysis::latency;
 use dyno_record::Totals;
 use dyno_rundir::RunDir;
 use dyno_rundir::faults::FaultFigures;
-use dyno_rundir::monitor::Recording;
+use dyno_rundir::monitor::{Recording, Series};
 use dyno_rundir::schema::{Phase, Status, Summary, Trust};
 use std::collections::BTreeMap;
 
@@ -89,14 +89,16 @@ const GIB: f64 = 1_073_741_824.0;
 fn most_cores(recording: &Recording, sources: &[&str], from_ms: f64, to_ms: f64) -> Option<f64> {
     let mut sum = 0.0;
     for source in sources {
-        let user = recording.series(source, "cpu.user_s")?;
-        let system = recording.series(source, "cpu.system_s")?;
-        let steps = user.points.windows(2).filter(|pair| {
+        let own: Option<Vec<Series>> =
+            ["cpu.user_s", "cpu.system_s"].iter().map(|name| recording.series(source, name)).collect();
+        let series = own.or_else(|| Some(vec![recording.series(source, "cgroup.cpu_s")?]))?;
+        let steps = series[0].points.windows(2).filter(|pair| {
             // Samples that stand beside those at the edges of phases are too close for a rate.
             pair[0].0 >= from_ms - 1.0 && pair[1].0 <= to_ms + 1.0 && pair[1].0 - pair[0].0 > 50.0
         });
-        let rates = steps
-            .filter_map(|pair| Some(user.rate(pair[0].0, pair[1].0)? + system.rate(pair[0].0, pair[1].0)?));
+        let rates = steps.filter_map(|pair| -> Option<f64> {
+            series.iter().map(|one| one.rate(pair[0].0, pair[1].0)).sum()
+        });
         sum += rates.reduce(f64::max)?;
     }
     (!sources.is_empty()).then_some(sum)
@@ -113,19 +115,21 @@ fn component(recording: Option<&Recording>, prefixes: &[&str], edges: Option<(f6
     };
     let sum =
         |one: &dyn Fn(&str) -> Option<f64>| -> Option<f64> { sources.iter().map(|source| one(source)).sum() };
+    // Of pods that a kubelet tells of, the control group is known alone.
     let cpu = |source: &str| {
-        Some(
-            recording.rate(source, "cpu.user_s", from, to)?
-                + recording.rate(source, "cpu.system_s", from, to)?,
-        )
+        let rate = |name: &str| recording.rate(source, name, from, to);
+        let own = || Some(rate("cpu.user_s")? + rate("cpu.system_s")?);
+        own().or_else(|| rate("cgroup.cpu_s"))
     };
-    let most =
-        |name: &'static str| sum(&|source| recording.max(source, name, from, to)).map(|bytes| bytes / GIB);
+    let most = |names: &[&str]| {
+        let greatest = |source: &str| names.iter().find_map(|name| recording.max(source, name, from, to));
+        sum(&greatest).map(|bytes| bytes / GIB)
+    };
     Component {
         cpu_s: sum(&cpu).map(|cores| cores * (to - from) / 1e3),
         most: most_cores(recording, &sources, from, to),
-        resident: most("resident_bytes"),
-        cached: most("cgroup.memory_bytes"),
+        resident: most(&["resident_bytes", "cgroup.memory_working_set_bytes"]),
+        cached: most(&["cgroup.memory_bytes"]),
     }
 }
 
@@ -175,7 +179,8 @@ fn restarted(recording: Option<&Recording>) -> Option<bool> {
     let recording = recording?;
     let servers: Vec<&str> = recording.sources().filter(|name| name.starts_with("server")).collect();
     let falls = |source: &&str| {
-        let series = recording.series(source, "cpu.user_s")?;
+        let series =
+            recording.series(source, "cpu.user_s").or_else(|| recording.series(source, "cgroup.cpu_s"))?;
         let known: Vec<f64> = series.points.iter().filter_map(|(_, value)| *value).collect();
         (!known.is_empty()).then(|| known.windows(2).any(|pair| pair[1] < pair[0]))
     };

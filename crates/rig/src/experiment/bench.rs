@@ -78,9 +78,10 @@ impl<'a> Bench<'a> {
     fn enlist(&mut self, spec: &Experiment, logs: &Path) -> Result<Vec<Prepared>, Failed> {
         self.dismiss()?;
         let recruits = self.recruits(spec, logs)?;
+        let of = recruits.iter().map(|recruit| recruit.assignment.of).max().unwrap_or(0);
         let crew = Crew::start(recruits, &self.run.control).map_err(|error| self.with_cause(error.into()));
         let mut crew = crew?;
-        crew.taking_part = [spec.phases.load.workers, spec.phases.measure.workers];
+        crew.taking_part = [true, false].map(|loads| spec.taking_part(loads, of));
         crew.asked = Asked::of(self.with_collections(spec)?);
         let prepared = crew.prepare(&self.run.control).map_err(|error| self.with_cause(error.into()))?;
         self.crew = Some(crew);

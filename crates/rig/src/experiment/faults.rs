@@ -7,13 +7,14 @@
 use super::clock::Clock;
 use super::one::OneRun;
 use super::victims::{Noted, Outcome, Trace, Victims};
-use crate::local::{Harm, Harmed, Machine, WorkerHarm, harm_worker, undo};
+use crate::local::{Harm, Harmed, Machine, WorkerHarm, can_narrow, can_slow, harm_worker, undo};
 use crate::proxy::{Proxy, Treatment};
 use crate::remote::Far;
 use crate::session::Session;
 use dyno_analysis::faults::Happened;
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Fault, FaultKind, On, PlannedFault, schedule_faults};
+use dyno_plan::server::Topology;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -21,9 +22,28 @@ use std::time::{Duration, SystemTime};
 /// How often it is looked whether somebody wants the end.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Whether a proxy is needed.
-pub(super) fn by_proxies(faults: &[Fault]) -> bool {
-    faults.iter().any(|fault| fault.kind.is_by_proxy())
+/// The least rate that the kernel's buckets hold well: below it they are more than a tenth of a second of traffic.
+const LEAST_BYTES_PER_S: u64 = 1_600_000;
+
+/// Kinds of faults that a proxy between workers and server does: a partition, and what this kernel does not do. On other
+/// hosts, and where clients learn the addresses of members by themselves, the kernel does all of them.
+pub(super) fn by_proxies(spec: &Experiment, machine: &Machine) -> Vec<FaultKind> {
+    let single = spec.server.as_ref().is_some_and(|server| server.topology == Topology::Single);
+    if !spec.ssh.is_nothing() || !single {
+        return Vec::new();
+    }
+    let of = |kind: FaultKind| spec.faults.iter().filter(move |fault| fault.kind == kind);
+    let slow = of(FaultKind::Bandwidth)
+        .any(|fault| fault.bytes_per_s.as_ref().is_some_and(|bytes| bytes.0 < LEAST_BYTES_PER_S));
+    let by_proxy = |kind: &FaultKind| {
+        of(*kind).next().is_some()
+            && match kind {
+                FaultKind::Bandwidth => slow || !can_narrow(machine),
+                FaultKind::Delay => !can_slow(machine),
+                _ => true,
+            }
+    };
+    [FaultKind::Partition, FaultKind::Bandwidth, FaultKind::Delay].into_iter().filter(by_proxy).collect()
 }
 
 /// Whether workers have faults.
@@ -36,6 +56,8 @@ pub(super) struct Reach<'a> {
     pub servers: Victims<'a>,
     /// One for each instance, where there are faults that they do.
     pub proxies: &'a [Proxy],
+    /// The kinds that they do.
+    pub by_proxies: &'a [FaultKind],
     /// Process numbers, and the other hosts that they are on.
     pub workers: Vec<(u32, Option<String>)>,
     /// Agents on hosts that have workers and no servers.
@@ -286,8 +308,11 @@ impl Hand<'_> {
             let noted = vec![Trace { noted: harmed.noted, ..Trace::default() }];
             return Outcome { means: harmed.means, noted, failed: harmed.failed, lacking: false };
         }
-        if let Some(harm) = Harm::of(fault) {
-            return self.reach.servers.harm(&which, &harm);
+        if !self.reach.by_proxies.contains(&fault.kind) {
+            return match Harm::of(fault) {
+                Some(harm) => self.reach.servers.harm(&which, &harm),
+                None => Outcome { failed: Some("it does not say how much".into()), ..Outcome::default() },
+            };
         }
         self.treat(fault, true);
         let named: Vec<String> = which.filter_map(|i| Some(self.reach.proxies.get(i)?.words())).collect();
@@ -347,8 +372,10 @@ impl Hand<'_> {
             return Ok(None);
         }
         match Harm::of(fault) {
-            Some(harm) => self.reach.servers.heal(&harm, noted),
-            None => {
+            Some(harm) if !self.reach.by_proxies.contains(&fault.kind) => {
+                self.reach.servers.heal(&harm, noted)
+            }
+            _ => {
                 self.treat(fault, false);
                 Ok(None)
             }

@@ -16,6 +16,7 @@ mod bench;
 mod check;
 mod clock;
 mod directory;
+mod elsewhere;
 mod faults;
 mod hooks;
 mod hosts;

@@ -2,6 +2,7 @@
 //!
 //! A server lives for a run, or (`server_lifetime: shared`) until a run describes it in other words.
 
+use super::elsewhere::elsewhere;
 use super::faults::{Reach, by_proxies, on_workers};
 use super::hosts::{Hosts, Reached};
 use super::one::Failed;
@@ -17,7 +18,7 @@ use crate::spawn::{Spawned, find_server, spawn_under};
 use crate::target::Target;
 use dyno_engine::Control;
 use dyno_monitor::Pid;
-use dyno_plan::experiment::{Experiment, Lifetime};
+use dyno_plan::experiment::{Experiment, FaultKind, Lifetime};
 use dyno_plan::server::{ServerSpec, Setting};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,6 +38,8 @@ pub(super) struct Place {
     pub beside: Vec<Far>,
     /// In front of each instance, where there are faults that they do.
     pub(super) proxies: Vec<Proxy>,
+    /// The kinds of faults that they do.
+    pub(super) by_proxies: Vec<FaultKind>,
     /// Loaded data that outlive the run.
     pub(super) volume: Option<Volume>,
     /// Servers that another command has started, and that stay.
@@ -115,9 +118,7 @@ pub(super) fn provide(
     let clients = shared.hosts.reach(&spec.ssh, &spec.ssh.clients, program)?;
     let servers = shared.hosts.reach(&spec.ssh, &spec.ssh.servers, program)?;
     let mut place = match &spec.server {
-        Some(server) if !servers.is_empty() => {
-            elsewhere((server, &Room::of(&spec.faults)), &servers, home, control)?
-        }
+        Some(server) if !servers.is_empty() => elsewhere(spec, server, &servers, (home, below), control)?,
         _ => here(spec, home, below, shared, (machine, control))?,
     };
     if spec.monitors.enabled || on_workers(&spec.faults) {
@@ -134,23 +135,6 @@ pub(super) fn random(count: usize) -> Result<String, Failed> {
     let mut bytes = vec![0; count];
     getrandom::fill(&mut bytes).map_err(|e| format!("no random numbers: {e}"))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-/// Servers on other hosts: on each what the file describes.
-fn elsewhere(
-    (server, room): (&ServerSpec, &Room),
-    hosts: &[Reached],
-    home: &Path,
-    control: &Arc<Control>,
-) -> Result<Place, Failed> {
-    let mut started: Vec<FarServer> = Vec::new();
-    for host in hosts {
-        let address = server.address.map_or_else(|| host.address(), Ok)?;
-        let own = secured(&ServerSpec { address: Some(address), ..server.clone() })?;
-        started.push(FarServer::start(host.agent(home)?, (&own, room), control)?);
-    }
-    let uris = started.iter().flat_map(|one| one.uris.clone()).collect();
-    Ok(Place::new(uris, Vec::new(), false, Held::Far(started)))
 }
 
 /// With a password, where anybody who reaches the address could come in without one.
@@ -205,7 +189,8 @@ fn described(
 ) -> Result<Place, Failed> {
     let words = |error: crate::local::LocalError| format!("server: {error}");
     let mut kept = shared.kept.take();
-    let room = Room::of(&spec.faults);
+    let proxied = by_proxies(spec, machine);
+    let room = Room::of(&spec.faults, &proxied);
     let other = |kept: &Described| kept.spec != *server || kept.room != room;
     if kept.as_ref().is_some_and(|kept| other(kept) || spec.server_lifetime == Lifetime::Run) {
         // The run describes another server: this one's time is over.
@@ -243,8 +228,9 @@ fn described(
     };
     let (uris, taken) = (described.server.uris(), described.server.cores());
     let mut place = Place { volume, ..Place::new(uris, taken, true, Held::Server(described)) };
-    if by_proxies(&spec.faults) {
+    if !proxied.is_empty() {
         place.stand_between()?;
+        place.by_proxies = proxied;
     }
     Ok(place)
 }
@@ -264,6 +250,7 @@ impl Place {
             clients: Vec::new(),
             beside: Vec::new(),
             proxies: Vec::new(),
+            by_proxies: Vec::new(),
             volume: None,
             standing: None,
             held,
@@ -308,12 +295,21 @@ impl Place {
             Held::Far(all) => Victims::Far(all),
             _ => Victims::Nobody,
         };
-        Reach { servers, proxies: &self.proxies, workers, beside: &mut self.beside, logs: logs.to_owned() }
+        let (proxies, by_proxies) = (&self.proxies[..], &self.by_proxies[..]);
+        Reach { servers, proxies, by_proxies, workers, beside: &mut self.beside, logs: logs.to_owned() }
     }
 
     /// Whether targets are reached from the workers alone.
     pub fn is_in_pods(&self) -> bool {
         matches!(self.held, Held::Pods(..))
+    }
+
+    /// The pods of the run.
+    pub fn pods(&self) -> Option<&InPods> {
+        match &self.held {
+            Held::Pods(_, pods) => Some(pods),
+            _ => None,
+        }
     }
 
     /// Servers on other hosts.
@@ -433,6 +429,7 @@ impl Place {
         if let Some(volume) = &mut self.volume {
             return match (&mut self.held, count) {
                 (Held::Server(held), _) => volume.fill_here(&mut held.server, run, seconds),
+                (Held::Far(all), _) => volume.fill_far(all, run, seconds),
                 (_, Some(count)) => volume.fill_claims(count, run, seconds),
                 _ => Ok(()),
             };

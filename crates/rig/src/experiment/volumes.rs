@@ -3,12 +3,13 @@
 use super::one::Failed;
 use crate::kubernetes::{Kubectl, volumes as claims};
 use crate::local::{Beginning, Machine, Room, Server, version_of, volume as folders};
-use crate::volume::{Begin, Key, Loaded, decide, is_still, key};
+use crate::remote::{Far, FarServer};
+use crate::volume::{Begin, Found, Key, Loaded, decide, is_still, key};
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Kubernetes, When};
 use dyno_plan::server::{ServerSpec, VolumeSpec};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,6 +37,8 @@ pub struct VolumeNote {
 /// Where a volume is.
 enum Where {
     Folder(PathBuf),
+    /// One on each host of servers, in their order.
+    Far(Vec<PathBuf>),
     Claims(Kubectl, String),
 }
 
@@ -107,11 +110,42 @@ impl Volume {
         Volume::judged(spec, server, &image, found, at, below).map(Some)
     }
 
+    /// That of servers of other hosts, if they have one: a folder on each, with the data of the same load in all of them.
+    pub fn elsewhere(
+        spec: &Experiment,
+        server: &ServerSpec,
+        hosts: &[&Far],
+        below: &Path,
+    ) -> Result<Option<Volume>, Failed> {
+        if server.data.volume.is_none() {
+            return Ok(None);
+        }
+        let (mut folders, mut all, mut versions) = (Vec::new(), Vec::new(), BTreeSet::new());
+        for host in hosts {
+            let (folder, found, version) = host.look(server)?;
+            folders.push(folder);
+            all.push(found);
+            versions.insert(version);
+        }
+        let there = all.iter().all(|found| found.there);
+        let mut records = all.into_iter().map(|found| found.record);
+        let first = records.next().flatten();
+        let mut count = first.as_ref().map_or(0, |record| record.count);
+        let mut same = |one: Option<Loaded>| {
+            count += one.as_ref().map_or(0, |one| one.count);
+            one.map(|one| one.id) == first.as_ref().map(|first| first.id.clone())
+        };
+        let record = records.all(&mut same).then_some(()).and(first.clone());
+        let found = Found { record: record.map(|record| Loaded { count, ..record }), there };
+        let versions: Vec<String> = versions.into_iter().collect();
+        Volume::judged(spec, server, &versions.join(", "), found, Where::Far(folders), below).map(Some)
+    }
+
     fn judged(
         spec: &Experiment,
         server: &ServerSpec,
         version: &str,
-        found: crate::volume::Found,
+        found: Found,
         at: Where,
         below: &Path,
     ) -> Result<Volume, Failed> {
@@ -136,6 +170,16 @@ impl Volume {
     fn source(&self) -> Option<(&Path, &str)> {
         match (&self.begin, &self.at) {
             (Begin::With(record), Where::Folder(folder)) => Some((folder, &record.id)),
+            _ => None,
+        }
+    }
+
+    /// The same on the host of this number.
+    pub fn source_on(&self, host: usize) -> Option<(PathBuf, String)> {
+        match (&self.begin, &self.at) {
+            (Begin::With(record), Where::Far(folders)) => {
+                Some((folders.get(host)?.clone(), record.id.clone()))
+            }
             _ => None,
         }
     }
@@ -190,6 +234,18 @@ impl Volume {
         self.filled(record)
     }
 
+    /// A load has ended on servers of other hosts, which keep their data there.
+    pub fn fill_far(&mut self, servers: &[FarServer], run: &Path, seconds: f64) -> Result<(), Failed> {
+        let Where::Far(folders) = &self.at else { return Ok(()) };
+        let mut all = record(self.wanted.clone(), 0, run, seconds)?;
+        for (server, folder) in servers.iter().zip(folders) {
+            let own = Loaded { count: server.counted()?, ..all.clone() };
+            server.keep(folder, &own)?;
+            all.count += own.count;
+        }
+        self.filled(all)
+    }
+
     /// A load has ended on servers in pods, which have written their data to their claims.
     pub fn fill_claims(&mut self, count: u64, run: &Path, seconds: f64) -> Result<(), Failed> {
         let Where::Claims(kubectl, _) = &self.at else { return Ok(()) };
@@ -231,6 +287,9 @@ impl Volume {
             name: self.asked.name.clone(),
             place: match &self.at {
                 Where::Folder(folder) => folder.display().to_string(),
+                Where::Far(folders) => folders
+                    .first()
+                    .map_or(String::new(), |folder| format!("{} on the servers' hosts", folder.display())),
                 Where::Claims(_, class) => class.clone(),
             },
             own: self.loaded.is_some() || before,

@@ -64,8 +64,12 @@ pub(super) fn begin(
     let sources = watch_all(&opened.iter().collect::<Vec<_>>());
     let directory = session.writer().map(|writer| writer.path().to_owned());
     let watch = Watch::start(sources, &plan, directory.as_deref());
-    let watch = watch.map_err(|e| format!("cannot start the monitors: {e}"))?;
+    let mut watch = watch.map_err(|e| format!("cannot start the monitors: {e}"))?;
     elsewhere(place, crew, plan.interval, &watch, directory.as_deref())?;
+    if let Some(pods) = place.pods() {
+        let kubelets = pods.watch(watch.sink()).map_err(|e| format!("monitors: {e}"))?;
+        kubelets.into_iter().for_each(|kubelets| watch.keep(kubelets));
+    }
     session.watch(watch);
     if let Some(writer) = session.writer() {
         words.iter().for_each(|words| writer.event("monitor", words));

@@ -18,6 +18,8 @@ const USER: u32 = 10_001;
 const PATIENCE: &str = "120s";
 /// Where workers' pods listen for the relay's hub.
 pub(super) const RELAY_PORT: u16 = 7_411;
+/// What the name of the Job of pods that only load ends with.
+pub(super) const LOADERS: &str = "l";
 /// The run's token in workers' pods, as they and the hub read it.
 pub const TOKEN: &str = "/etc/dyno/token";
 /// What stands for a token that is made for each run: too short to be one.
@@ -26,6 +28,8 @@ pub const NO_TOKEN: &str = "random-for-each-run";
 /// Objects of a run.
 #[derive(Clone, Debug)]
 pub struct Manifests {
+    /// What the run is called.
+    pub name: String,
     /// The workers' Job, which owns everything else.
     pub job: Value,
     /// Secrets, Services and StatefulSets of the servers.
@@ -89,14 +93,25 @@ pub fn manifests(
             servers.push(own);
         }
     }
-    let mut job = job(asked, name);
+    if asked.load_pods > 0 {
+        others.push(job(asked, name, (&asked.loaders, asked.load_pods, LOADERS)));
+    }
+    let mut job = job(asked, name, (&asked.workers, asked.worker_pods, "w"));
     let mut warnings = Vec::new();
     if let Some(folder) = &asked.manifests {
         let given = super::replace::read(Path::new(folder)).map_err(LocalError::Refused)?;
         given.take_place(name, &mut job, &mut others);
         warnings = given.warnings;
     }
-    Ok(Manifests { job, others, selector: format!("dyno.run={name}"), servers, port, warnings })
+    Ok(Manifests {
+        name: name.into(),
+        job,
+        others,
+        selector: format!("dyno.run={name}"),
+        servers,
+        port,
+        warnings,
+    })
 }
 
 fn labels(run: &str, component: &str, app: &str) -> Value {
@@ -196,10 +211,14 @@ fn pod(pods: &Pods, asked: &Kubernetes, chosen: &Value) -> Map<String, Value> {
 }
 
 /// Pods that wait to be spoken to. The Job ends well when nobody has for a while, and is then deleted with all it owns.
-fn job(asked: &Kubernetes, run: &str) -> Value {
-    let chosen = json!({"dyno.run": run, "app.kubernetes.io/component": "worker"});
+fn job(asked: &Kubernetes, run: &str, (pods, count, suffix): (&Pods, u32, &str)) -> Value {
+    let mut chosen = json!({"dyno.run": run, "app.kubernetes.io/component": "worker"});
+    if asked.load_pods > 0 {
+        // Each sort is spread by itself.
+        chosen["batch.kubernetes.io/job-name"] = format!("{run}-{suffix}").into();
+    }
     let image = asked.image.clone().unwrap_or_else(|| format!("dyno:{}", env!("CARGO_PKG_VERSION")));
-    let mut spec = pod(&asked.workers, asked, &chosen);
+    let mut spec = pod(pods, asked, &chosen);
     spec.insert("restartPolicy".into(), "Never".into());
     spec.insert(
         "containers".into(),
@@ -211,7 +230,7 @@ fn job(asked: &Kubernetes, run: &str) -> Value {
                 "dyno", "pod", "--patience", PATIENCE, "--port", RELAY_PORT.to_string(), "--token", TOKEN,
             ],
             "ports": [{"name": "relay", "containerPort": RELAY_PORT}],
-            "resources": resources(&asked.workers),
+            "resources": resources(pods),
             "securityContext": restricted(),
             "env": [{"name": "HOME", "value": "/tmp"}],
             "volumeMounts": [
@@ -229,10 +248,10 @@ fn job(asked: &Kubernetes, run: &str) -> Value {
     json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": format!("{run}-w"), "labels": labels(run, "worker", "dyno")},
+        "metadata": {"name": format!("{run}-{suffix}"), "labels": labels(run, "worker", "dyno")},
         "spec": {
-            "completions": asked.worker_pods,
-            "parallelism": asked.worker_pods,
+            "completions": count,
+            "parallelism": count,
             "completionMode": "Indexed",
             "backoffLimit": 0,
             "ttlSecondsAfterFinished": 0,
@@ -363,39 +382,6 @@ pub fn yaml(objects: &[Value]) -> Result<String, String> {
     Ok(documents.collect::<Result<Vec<String>, String>>()?.join("---\n"))
 }
 
-/// What whoever runs dyno must be allowed to do in the namespace, and nothing more.
-pub fn role(namespace: Option<&str>) -> Vec<Value> {
-    let mut metadata = json!({"name": "dyno"});
-    if let Some(namespace) = namespace {
-        metadata["namespace"] = namespace.into();
-    }
-    let rule = |group: &str, resources: &[&str], verbs: &[&str]| {
-        let groups = [group];
-        json!({"apiGroups": groups, "resources": resources, "verbs": verbs})
-    };
-    let made = ["create", "get", "list", "delete"];
-    vec![
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}),
-        json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata,
-            "rules": [
-                rule("batch", &["jobs"], &made),
-                rule("apps", &["statefulsets"], &made),
-                rule("", &["services", "secrets", "configmaps"], &made),
-                rule("", &["persistentvolumeclaims"], &["create", "get", "list", "delete", "patch"]),
-                rule("", &["pods", "events"], &["get", "list"]),
-                rule("", &["pods/exec"], &["create", "get"]),
-                rule("", &["pods/log"], &["get"]),
-            ],
-        }),
-        json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata,
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "dyno"},
-            "subjects": [{"kind": "ServiceAccount", "name": "dyno"}],
-        }),
-    ]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -468,7 +454,24 @@ mod tests {
         assert_eq!(names("ConfigMap"), ["d1-s0", "d1-s1"]);
         assert_eq!(names("Service"), ["d1-s0-client", "d1-s0", "d1-s1-client", "d1-s1"]);
         assert_eq!(made.job["spec"]["template"]["spec"]["nodeSelector"]["role"], "load");
-        let rights = role(Some("bench"));
-        assert!(!rights[1].to_string().contains('*'), "least privilege");
+    }
+
+    #[test]
+    fn pods_that_only_load_have_a_job_of_their_own() {
+        let made = made(
+            "server: {kind: redis}\nkubernetes: {worker_pods: 2, load_pods: 8, loaders: {node_selector: {role: load}}, \
+             workers: {node_selector: {role: bench}, one_per_node: true}}\n",
+        );
+        let loaders = made.others.iter().find(|object| object["kind"] == "Job").unwrap();
+        assert_eq!(
+            (&loaders["metadata"]["name"], &loaders["spec"]["completions"]),
+            (&json!("d1-l"), &json!(8))
+        );
+        assert_eq!(made.job["spec"]["completions"], 2);
+        let pod = |job: &Value| job["spec"]["template"]["spec"].clone();
+        assert_eq!(pod(loaders)["nodeSelector"]["role"], "load");
+        assert_eq!(pod(&made.job)["nodeSelector"]["role"], "bench");
+        let apart = pod(&made.job)["affinity"].to_string();
+        assert!(apart.contains("\"batch.kubernetes.io/job-name\":\"d1-w\""), "of their own sort: {apart}");
     }
 }

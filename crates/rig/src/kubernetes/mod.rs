@@ -5,20 +5,25 @@
 //! with it: a controller that is killed leaves nothing for long.
 
 mod kubectl;
+mod kubelet;
 mod looking;
 mod manifests;
 mod place;
 mod pods;
 mod replace;
+mod rights;
 mod standing;
 pub(crate) mod volumes;
 
 pub use kubectl::Kubectl;
+pub(crate) use kubelet::Kubelets;
 pub use looking::running_pods;
 pub(crate) use manifests::everywhere;
 pub(crate) use manifests::server_image;
-pub use manifests::{Manifests, NO_TOKEN, TOKEN, manifests, role, shown, yaml};
+pub use manifests::{Manifests, NO_TOKEN, TOKEN, manifests, shown, yaml};
 pub(crate) use place::clean;
 pub use place::{InPods, wait_for_words};
 pub use replace::{Given, RUN, read as read_manifests};
+pub(crate) use replace::{objects as objects_of_a_file, unknown as unknown_keys};
+pub use rights::{role, role_for_kubelets};
 pub(crate) use standing::Stood;

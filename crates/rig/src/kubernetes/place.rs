@@ -1,15 +1,18 @@
 //! A run's objects in the cluster: made, awaited, looked after, removed.
 
 use super::kubectl::Kubectl;
-use super::manifests::{Manifests, RELAY_PORT, manifests};
+use super::kubelet::{Kubelets, Placed};
+use super::manifests::{LOADERS, Manifests, RELAY_PORT, manifests};
 use super::pods::{State, state};
 use super::standing::{self, Stood};
 use dyno_engine::Control;
+use dyno_monitor::Sink;
 use dyno_plan::experiment::{Experiment, Kubernetes};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Kinds of objects that a run has.
@@ -94,7 +97,7 @@ impl InPods {
 
     fn wait(&mut self, spec: &Experiment, control: &Control) -> Result<(), String> {
         let servers = spec.server.as_ref().map_or(0, |server| server.processes() as usize);
-        let wanted = servers + self.asked.worker_pods as usize;
+        let wanted = servers + (self.asked.worker_pods + self.asked.load_pods) as usize;
         let begun = Instant::now();
         loop {
             let pods = self.pods()?;
@@ -130,10 +133,8 @@ impl InPods {
 
     /// Why the cluster makes no pods: a quota, a policy.
     fn refused(&self) -> Option<String> {
-        let job = self.made.job["metadata"]["name"].as_str().unwrap_or_default();
-        self.event("FailedCreate", |object| {
-            object == job || self.made.servers.iter().any(|name| name == object)
-        })
+        let jobs = ["w", LOADERS].map(|suffix| format!("{}-{suffix}", self.made.name));
+        self.event("FailedCreate", |object| jobs.iter().chain(&self.made.servers).any(|name| name == object))
     }
 
     /// Why a claim has no volume: its class does not exist, or makes none.
@@ -160,12 +161,13 @@ impl InPods {
         }
     }
 
-    /// Takes down where everything is.
+    /// Takes down where everything is: workers that load come first.
     fn take(&mut self, pods: &[Value]) -> Result<(), String> {
         let label =
             |pod: &Value, name: &str| pod["metadata"]["labels"][name].as_str().unwrap_or_default().to_owned();
         let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let mut workers: Vec<(usize, String, SocketAddr)> = Vec::new();
+        let mut workers: Vec<(bool, usize, String, SocketAddr)> = Vec::new();
+        let loaders = format!("{}-{LOADERS}", self.made.name);
         let mut servers: Vec<(usize, usize, SocketAddr)> = Vec::new();
         for pod in pods {
             let address: IpAddr = pod["status"]["podIP"]
@@ -175,27 +177,47 @@ impl InPods {
             if label(pod, "app.kubernetes.io/component") == "worker" {
                 let index =
                     label(pod, "batch.kubernetes.io/job-completion-index").parse().unwrap_or(workers.len());
-                workers.push((index, name(pod), SocketAddr::new(address, RELAY_PORT)));
+                // Those that load have the first numbers.
+                let measures = label(pod, "batch.kubernetes.io/job-name") != loaders;
+                workers.push((measures, index, name(pod), SocketAddr::new(address, RELAY_PORT)));
                 continue;
             }
             servers.push(standing::socket(pod, &self.made.servers, self.made.port)?);
         }
         workers.sort_unstable();
         servers.sort_unstable();
-        self.workers = workers.into_iter().map(|(_, name, socket)| (name, socket)).collect();
+        self.workers = workers.into_iter().map(|(_, _, name, socket)| (name, socket)).collect();
         self.servers = servers.into_iter().map(|(_, _, socket)| socket).collect();
         Ok(())
     }
 
-    /// Why a server is no longer as it was, if so.
-    pub fn died(&self) -> Option<String> {
-        let mut pods = self.pods().ok()?;
+    /// Pods of servers: those of this run, and those that stand.
+    fn server_pods(&self) -> Result<Vec<Value>, String> {
+        let mut pods = self.pods()?;
         pods.extend(
             self.stood.iter().filter_map(|stood| standing::pods(&self.kubectl, stood).ok()).flatten(),
         );
-        let servers =
-            pods.iter().filter(|pod| pod["metadata"]["labels"]["app.kubernetes.io/component"] == "server");
-        servers.into_iter().find_map(|pod| match state(pod) {
+        pods.retain(|pod| pod["metadata"]["labels"]["app.kubernetes.io/component"] == "server");
+        Ok(pods)
+    }
+
+    /// Has the kubelets tell of the servers' pods. None, where there are no servers of ours.
+    pub(crate) fn watch(&self, sink: Arc<Mutex<dyn Sink>>) -> Result<Option<Kubelets>, String> {
+        let mut placed = Placed::new();
+        for pod in self.server_pods()? {
+            if let (Some(node), Some(name)) =
+                (pod["spec"]["nodeName"].as_str(), pod["metadata"]["name"].as_str())
+            {
+                placed.entry(node.to_owned()).or_default().push(name.to_owned());
+            }
+        }
+        let watched = (!placed.is_empty()).then(|| Kubelets::watch(self.kubectl.clone(), placed, sink));
+        watched.transpose().map_err(|e| format!("cannot start a thread: {e}"))
+    }
+
+    /// Why a server is no longer as it was, if so.
+    pub fn died(&self) -> Option<String> {
+        self.server_pods().ok()?.iter().find_map(|pod| match state(pod) {
             State::Failed(why) => {
                 Some(self.with_log(pod["metadata"]["name"].as_str().unwrap_or_default(), &why))
             }

@@ -135,17 +135,8 @@ pub fn read(folder: &Path) -> Result<Given, String> {
     let (mut given, mut names) = (Given::default(), BTreeSet::new());
     for path in files {
         let content = std::fs::read_to_string(&path).map_err(|e| failed(&path, e.to_string()))?;
-        for document in documents(&content) {
-            let object: Value =
-                serde_saphyr::from_str(&document).map_err(|e| failed(&path, e.to_string()))?;
-            if object.is_null() {
-                continue;
-            }
+        for object in objects(&content).map_err(|why| failed(&path, why))? {
             let (kind, own) = name(&object);
-            if !KINDS.contains(&kind) || own.is_empty() {
-                let words = format!("{kind:?} {own:?}: expected a name, and one of {}", KINDS.join(", "));
-                return Err(failed(&path, words));
-            }
             if !names.insert((kind.to_owned(), own.to_owned())) {
                 return Err(failed(&path, format!("{kind} {own} is there twice")));
             }
@@ -160,6 +151,23 @@ pub fn read(folder: &Path) -> Result<Given, String> {
         true => Err(failed(folder, "there are no objects in it".into())),
         false => Ok(given),
     }
+}
+
+/// The objects of a file.
+pub(crate) fn objects(content: &str) -> Result<Vec<Value>, String> {
+    let mut all = Vec::new();
+    for document in documents(content) {
+        let object: Value = serde_saphyr::from_str(&document).map_err(|e| e.to_string())?;
+        if object.is_null() {
+            continue;
+        }
+        let (kind, own) = name(&object);
+        if !KINDS.contains(&kind) || own.is_empty() {
+            return Err(format!("{kind:?} {own:?}: expected a name, and one of {}", KINDS.join(", ")));
+        }
+        all.push(object);
+    }
+    Ok(all)
 }
 
 fn documents(content: &str) -> Vec<String> {
@@ -180,7 +188,7 @@ fn documents(content: &str) -> Vec<String> {
 }
 
 /// Keys that are not known, by their path.
-fn unknown(object: &Value) -> Vec<String> {
+pub(crate) fn unknown(object: &Value) -> Vec<String> {
     let mut odd = Vec::new();
     let mut look = |at: &Value, path: &str, known: &[&str]| {
         let keys = at.as_object().into_iter().flat_map(Map::keys);

@@ -1,6 +1,5 @@
 //! Packets that are lost on purpose: a table of dyno's own in the kernel's packet filter, by `nft`.
 //!
-//! On the loopback every packet is received once, whichever way it goes: one hook, where packets come in, sees them all.
 //! Each command of `nft` is one transaction, so that a table is there with all its rules or not at all.
 
 use super::error::LocalError;
@@ -29,36 +28,96 @@ pub(crate) fn name(machine: &Machine) -> String {
     format!("dyno-{pid}-{started}-{}", TABLES.fetch_add(1, Ordering::Relaxed))
 }
 
-/// What makes a table that drops `percent` of the packets to and from these ports on the loopback.
-fn making(table: &str, ports: &[u16], percent: f64) -> String {
-    let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
-    let (ports, share) = (ports.join(", "), (percent / 100.0 * f64::from(DRAWS)).round() as u32);
-    let rule = |side: &str| {
-        let what = format!("iifname \"lo\" tcp {side} {{ {ports} }} counter");
-        format!("add rule inet {table} loss {what} numgen random mod {DRAWS} < {share} counter drop")
+/// What a table is about: TCP ports, on the loopback alone or on all devices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ports {
+    /// The ports of servers.
+    pub ports: Vec<u16>,
+    /// Whether they are reached from other hosts, too.
+    pub everywhere: bool,
+}
+
+impl Ports {
+    /// The beginnings of rules, with the hook that they are of: each packet meets one of them once. On the loopback every
+    /// packet comes in, whichever way it goes; on other devices what goes to the ports comes in, and what comes from them goes
+    /// out.
+    fn matches(&self) -> Vec<(&'static str, String)> {
+        let ports: Vec<String> = self.ports.iter().map(u16::to_string).collect();
+        let ports = ports.join(", ");
+        let one = |device: &str, side: &str| format!("{device} tcp {side} {{ {ports} }}");
+        let mut all =
+            vec![("input", one("iifname \"lo\"", "dport")), ("input", one("iifname \"lo\"", "sport"))];
+        if self.everywhere {
+            all.push(("input", one("iifname != \"lo\"", "dport")));
+            all.push(("output", one("oifname != \"lo\"", "sport")));
+        }
+        all
+    }
+
+    /// What makes a table of a rule for each beginning.
+    fn making(&self, table: &str, rules: &[(&'static str, String)]) -> String {
+        let mut text = format!("create table inet {table}");
+        for hook in ["input", "output"] {
+            if rules.iter().any(|(own, _)| *own == hook) {
+                let head = format!("{{ type filter hook {hook} priority 0; policy accept; }}");
+                text += &format!("; add chain inet {table} {hook} {head}");
+            }
+        }
+        for (hook, rule) in rules {
+            text += &format!("; add rule inet {table} {hook} {rule}");
+        }
+        text
+    }
+}
+
+/// What makes a table that drops `percent` of the packets to and from these ports.
+fn losing(table: &str, ports: &Ports, percent: f64) -> String {
+    let share = (percent / 100.0 * f64::from(DRAWS)).round() as u32;
+    let dropped = match share {
+        // Below all numbers that are drawn is no condition.
+        DRAWS.. => "counter counter drop".to_owned(),
+        share => format!("counter numgen random mod {DRAWS} < {share} counter drop"),
     };
-    let hook = "{ type filter hook input priority 0; policy accept; }";
-    format!(
-        "create table inet {table}; add chain inet {table} loss {hook}; {}; {}",
-        rule("dport"),
-        rule("sport")
-    )
+    let rules: Vec<_> =
+        ports.matches().into_iter().map(|(hook, rule)| (hook, format!("{rule} {dropped}"))).collect();
+    ports.making(table, &rules)
+}
+
+/// What makes a table that drops what comes to these ports from other hosts and is more than so many bytes per second.
+fn limiting(table: &str, ports: &Ports, bytes_per_s: u64, bucket: u64) -> String {
+    let dropped =
+        format!("counter limit rate over {bytes_per_s} bytes/second burst {bucket} bytes counter drop");
+    let incoming = ports.matches().into_iter().filter(|(hook, rule)| *hook == "input" && rule.contains("!="));
+    let rules: Vec<_> = incoming.map(|(hook, rule)| (hook, format!("{rule} {dropped}"))).collect();
+    ports.making(table, &rules)
 }
 
 /// Whether the kernel takes such a table: it is made and removed in one transaction, and never seen by a packet.
 pub(crate) fn try_out(machine: &Machine) -> Result<(), LocalError> {
     let table = name(machine);
-    let commands = format!("{}; delete table inet {table}", making(&table, &[1], 50.0));
+    let ports = Ports { ports: vec![1], everywhere: true };
+    let commands = format!("{}; delete table inet {table}", losing(&table, &ports, 50.0));
     run(machine, "nft", &[&commands]).map(drop).map_err(|why| LocalError::NotPermitted {
         what: "nftables".into(),
         why,
-        lost: "no packets are lost: faults of kind loss do not come".into(),
+        lost: "no packets are dropped: faults of the way to the servers do not come".into(),
     })
 }
 
-/// Makes the table.
-pub(crate) fn lose(machine: &Machine, table: &str, ports: &[u16], percent: f64) -> Result<(), LocalError> {
-    let made = run(machine, "nft", &[&making(table, ports, percent)]);
+/// Makes a table that drops `percent` of the packets to and from these ports.
+pub(crate) fn lose(machine: &Machine, table: &str, ports: &Ports, percent: f64) -> Result<(), LocalError> {
+    let made = run(machine, "nft", &[&losing(table, ports, percent)]);
+    made.map(drop).map_err(LocalError::Failed)
+}
+
+/// Makes a table that limits what comes to these ports from other hosts, by a token bucket of so many bytes.
+pub(crate) fn limit(
+    machine: &Machine,
+    table: &str,
+    ports: &Ports,
+    (bytes_per_s, bucket): (u64, u64),
+) -> Result<(), LocalError> {
+    let made = run(machine, "nft", &[&limiting(table, ports, bytes_per_s, bucket)]);
     made.map(drop).map_err(LocalError::Failed)
 }
 
@@ -96,17 +155,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_are_about_the_ports_on_the_loopback_and_drop_the_share() {
-        let text = making("dyno-1-2-3", &[7001, 7002], 2.5);
-        assert!(text.starts_with("create table inet dyno-1-2-3; add chain inet dyno-1-2-3 loss {"), "{text}");
+    fn rules_are_about_the_ports_and_drop_the_share() {
+        let ports = |everywhere: bool| Ports { ports: vec![7001, 7002], everywhere };
+        let text = losing("dyno-1-2-3", &ports(false), 2.5);
+        assert!(
+            text.starts_with("create table inet dyno-1-2-3; add chain inet dyno-1-2-3 input {"),
+            "{text}"
+        );
         for side in ["dport", "sport"] {
             let rule = format!(
-                "iifname \"lo\" tcp {side} {{ 7001, 7002 }} counter numgen random mod 100000 < 2500 counter drop"
+                "input iifname \"lo\" tcp {side} {{ 7001, 7002 }} counter numgen random mod 100000 < 2500 counter drop"
             );
             assert!(text.contains(&rule), "{text}");
         }
-        assert!(making("t", &[1], 0.001).contains("< 1 "));
-        assert!(making("t", &[1], 100.0).contains("< 100000 "));
+        assert!(!text.contains("output"), "{text}");
+        assert!(losing("t", &ports(false), 0.001).contains("< 1 "));
+        assert!(losing("t", &ports(false), 100.0).contains("7002 } counter counter drop"));
+        // Of other hosts each packet meets one rule: what comes in goes to a server, what goes out comes from one.
+        let text = losing("t", &ports(true), 1.0);
+        assert!(
+            text.contains("output oifname != \"lo\" tcp sport")
+                && text.contains("input iifname != \"lo\" tcp dport")
+        );
+        assert_eq!(
+            (text.matches("counter drop").count(), text.matches("add chain").count()),
+            (4, 2),
+            "{text}"
+        );
+        let text = limiting("t", &ports(true), 1_000_000, 160_000);
+        assert!(text.ends_with(
+            "add rule inet t input iifname != \"lo\" tcp dport { 7001, 7002 } counter limit rate over 1000000 \
+             bytes/second burst 160000 bytes counter drop"
+        ), "{text}");
         let machine = Machine::default();
         assert_ne!(name(&machine), name(&machine));
     }

@@ -27,6 +27,8 @@ impl Reply {
 
 /// Longest text and longest list that are believed.
 const LIMIT: usize = 64 << 20;
+/// Longest line.
+const LINE: u64 = 64 << 10;
 
 /// Why there is no reply to use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,8 +77,8 @@ impl Client {
         self.stream.get_mut().write_all(out.as_bytes()).map_err(|e| e.to_string())
     }
 
-    /// Sends commands in one go and does not wait.
-    pub(crate) fn send_all(&mut self, commands: &[Vec<String>]) -> Result<(), String> {
+    /// Sends commands in one go and does not wait; their bytes.
+    pub(crate) fn send_all(&mut self, commands: &[Vec<String>]) -> Result<u64, String> {
         let mut out = Vec::new();
         for words in commands {
             out.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
@@ -84,7 +86,8 @@ impl Client {
                 out.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes());
             }
         }
-        self.stream.get_mut().write_all(&out).map_err(|e| e.to_string())
+        self.stream.get_mut().write_all(&out).map_err(|e| e.to_string())?;
+        Ok(out.len() as u64)
     }
 
     /// The next reply; an error reply is an error.
@@ -101,31 +104,40 @@ impl Client {
     }
 
     fn reply(&mut self, depth: usize) -> Result<Reply, Failed> {
-        let mut line = String::new();
-        self.stream.read_line(&mut line).map_err(lost)?;
-        let line = line.trim_end_matches(['\r', '\n']);
-        if !line.is_char_boundary(1) || line.is_empty() || depth > 8 {
-            return Err(Failed::Lost("the connection was closed, or speaks another protocol".into()));
-        }
-        let (kind, rest) = line.split_at(1);
-        let length = || rest.parse::<i64>().map_err(|_| Failed::Lost(format!("{line:?} is no reply")));
-        match kind {
-            "+" | ":" => Ok(Reply::Text(rest.to_owned())),
-            "-" => Err(Failed::Said(rest.to_owned())),
-            "$" | "*" => match usize::try_from(length()?) {
-                Err(_) => Ok(Reply::Null),
-                Ok(long) if long > LIMIT => Err(Failed::Lost(format!("{line:?} is too long"))),
-                Ok(count) if kind == "*" => {
-                    (0..count).map(|_| self.reply(depth + 1)).collect::<Result<_, _>>().map(Reply::List)
+        reply(&mut self.stream, depth)
+    }
+}
+
+/// Reads a reply; nothing is believed of its length before it has come.
+pub(crate) fn reply(from: &mut impl BufRead, depth: usize) -> Result<Reply, Failed> {
+    let mut line = Vec::new();
+    from.by_ref().take(LINE).read_until(b'\n', &mut line).map_err(lost)?;
+    let line = String::from_utf8_lossy(&line).into_owned();
+    let line = line.trim_end_matches(['\r', '\n']);
+    if !line.is_char_boundary(1) || line.is_empty() || depth > 8 {
+        return Err(Failed::Lost("the connection was closed, or speaks another protocol".into()));
+    }
+    let (kind, rest) = line.split_at(1);
+    let length = || rest.parse::<i64>().map_err(|_| Failed::Lost(format!("{line:?} is no reply")));
+    match kind {
+        "+" | ":" => Ok(Reply::Text(rest.to_owned())),
+        "-" => Err(Failed::Said(rest.to_owned())),
+        "$" | "*" => match usize::try_from(length()?) {
+            Err(_) => Ok(Reply::Null),
+            Ok(long) if long > LIMIT => Err(Failed::Lost(format!("{line:?} is too long"))),
+            Ok(count) if kind == "*" => {
+                (0..count).map(|_| reply(from, depth + 1)).collect::<Result<_, _>>().map(Reply::List)
+            }
+            Ok(long) => {
+                let mut text = Vec::new();
+                from.by_ref().take(long as u64 + 2).read_to_end(&mut text).map_err(lost)?;
+                if text.len() < long + 2 {
+                    return Err(Failed::Lost("the connection was closed within a reply".into()));
                 }
-                Ok(long) => {
-                    let mut text = vec![0; long + 2];
-                    self.stream.read_exact(&mut text).map_err(lost)?;
-                    Ok(Reply::Text(String::from_utf8_lossy(&text[..long]).into_owned()))
-                }
-            },
-            _ => Err(Failed::Lost(format!("{line:?} is no reply of Redis"))),
-        }
+                Ok(Reply::Text(String::from_utf8_lossy(&text[..long]).into_owned()))
+            }
+        },
+        _ => Err(Failed::Lost(format!("{line:?} is no reply of Redis"))),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod faults;
 mod launching;
+mod links;
 pub(crate) mod volume;
 
 pub(crate) use faults::harm_worker;

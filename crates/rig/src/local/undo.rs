@@ -6,7 +6,7 @@
 
 use super::error::LocalError;
 use super::machine::Machine;
-use super::{cgroup, packets, process, storage};
+use super::{cgroup, packets, process, shaping, storage};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -66,6 +66,11 @@ pub enum Undo {
     },
     /// A table of the packet filter to be removed.
     Table {
+        /// Its name.
+        name: String,
+    },
+    /// A network device to be given its usual queueing discipline.
+    Device {
         /// Its name.
         name: String,
     },
@@ -274,7 +279,11 @@ pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
     let (mut undone, mut failures) = (0, Vec::new());
     for (id, undo) in found.pending.iter().rev() {
         let done = match undo {
-            Undo::Process { .. } | Undo::Continue { .. } | Undo::Table { .. } if gone => Ok(()),
+            Undo::Process { .. } | Undo::Continue { .. } | Undo::Table { .. } | Undo::Device { .. }
+                if gone =>
+            {
+                Ok(())
+            }
             undo => undo_one(undo, machine),
         };
         match done {
@@ -315,6 +324,7 @@ fn undo_one(undo: &Undo, machine: &Machine) -> Result<(), LocalError> {
             }
         }
         Undo::Table { name } => packets::remove(machine, name),
+        Undo::Device { name } => shaping::remove(machine, name),
         Undo::Value { path, old } => fs::write(path, old)
             .map_err(|e| LocalError::failed(format!("{} back to {old:?}", path.display()), e)),
     }

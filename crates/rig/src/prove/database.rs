@@ -1,9 +1,11 @@
 //! What a proof asks of a database.
 
 use super::drive::IngestPlan;
+use super::evidence::Sent;
 use super::ledger::Ledger;
 use super::records::Records;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// What an acknowledgement must stand for.
@@ -44,6 +46,9 @@ impl PreCheck {
     }
 }
 
+/// What copies are counted behind in, and by how much each is.
+pub type Behind = (&'static str, Vec<(String, f64)>);
+
 /// A primary, and copies elsewhere; members are `host:port`.
 pub trait Database: Send + Sync {
     /// The primary now.
@@ -65,6 +70,26 @@ pub trait Database: Send + Sync {
 
     /// Whether a replica has everything that the primary has written by now.
     fn caught_up(&self, replica: &str) -> Result<bool, String>;
+
+    /// A member's clock, Unix nanoseconds.
+    fn clock_ns(&self, _member: &str) -> Result<u64, String> {
+        Err("it is not asked".into())
+    }
+
+    /// How far each copy is behind the primary by now, and what that is counted in.
+    fn behind(&self) -> Result<Behind, String> {
+        Err("it is not asked".into())
+    }
+
+    /// Things that are there already under names of this run: there must be none.
+    fn existing(&self, _plan: &IngestPlan) -> Result<u64, String> {
+        Ok(0)
+    }
+
+    /// What the primary says of the size of what it holds, by name.
+    fn storage(&self, _plan: &IngestPlan) -> Result<BTreeMap<String, f64>, String> {
+        Ok(BTreeMap::new())
+    }
 
     /// Removes a run's records and indexes.
     fn remove(&self, plan: &IngestPlan, ledger: &Ledger) -> Result<(), String>;
@@ -96,6 +121,11 @@ pub struct Part {
 pub trait Talk: Send {
     /// Writes records and waits until as many copies have them as the plan says.
     fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> Fate;
+
+    /// What has gone out since it was asked last, acknowledged or not.
+    fn take_sent(&mut self) -> Sent {
+        Sent::default()
+    }
 
     /// Contents of records, in their order; `None` for what is not there.
     fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<String>>, String>;

@@ -1,6 +1,7 @@
 //! Writing: threads with a connection each, batch by batch, every batch acknowledged before the next.
 
 use super::database::{Database, Durability, Fate, Part};
+use super::evidence::Sent;
 use super::ledger::{Ledger, Status};
 use super::records::Records;
 use dyno_engine::Control;
@@ -121,6 +122,8 @@ pub struct Written {
     pub ledger: Ledger,
     /// When.
     pub course: Course,
+    /// What has gone out.
+    pub sent: Sent,
     /// Words of what went wrong, and how often.
     pub troubles: BTreeMap<String, u64>,
 }
@@ -220,7 +223,9 @@ impl Worker<'_> {
             connected = Instant::now();
             let to = (number + plan.batch).min(self.plan.share(self.worker));
             let part = Part { worker: self.worker, from: number, to };
-            let status = match open.put(&records, part, plan) {
+            let fate = open.put(&records, part, plan);
+            self.whole.lock().unwrap_or_else(PoisonError::into_inner).sent.merge(open.take_sent());
+            let status = match fate {
                 Fate::Acknowledged(sent) => {
                     let at = self.begun.elapsed().as_nanos() as u64;
                     let mut all = self.whole.lock().unwrap_or_else(PoisonError::into_inner);

@@ -13,7 +13,6 @@ use dyno_engine::Control;
 use dyno_types::rng::{Purpose, Stream};
 use dyno_types::{Content, Fields, Outcome, Refused, Request, Store, StoreSession, Verb};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -359,7 +358,7 @@ pub fn embedded(
     let mut ledger = Ledger::default();
     run.heard.ledger.drain(..).for_each(|own| ledger.merge(own));
     let copy = look(uri, store.as_ref(), &layout, &ledger)?;
-    let written = Written { ledger, course: run.heard.course, troubles: BTreeMap::new() };
+    let written = Written { ledger, course: run.heard.course, ..Written::default() };
     Ok(EmbeddedProof {
         written,
         kills: run.kills,

@@ -3,11 +3,12 @@
 //! `ledger` takes down what was acknowledged, what failed, and what nobody knows; `records` makes content that can be made
 //! again from its number; `database` is what a proof asks of a database, `redis` and `mongo` are two of them; `drive`
 //! writes; `verify` looks everything up again on every copy; `failover` kills primaries or cuts them off meanwhile;
-//! `embedded` kills the process that writes.
+//! `embedded` kills the process that writes; `evidence` is what else is taken down.
 
 mod database;
 mod drive;
 mod embedded;
+mod evidence;
 mod failover;
 mod ledger;
 mod mongo;
@@ -15,9 +16,10 @@ mod records;
 mod redis;
 mod verify;
 
-pub use database::{Database, Durability, PreCheck};
+pub use database::{Behind, Database, Durability, PreCheck};
 pub use drive::{Course, IngestPlan, Written, ingest};
 pub use embedded::{EmbeddedProof, Kill, embedded, write_embedded};
+pub use evidence::{Lag, Sent, clocks};
 pub use failover::{By, Curve, FailoverPlan, FailoverProof, Fates, Round, entrance, failover, inside};
 pub use ledger::{Ledger, Range, Status};
 pub use mongo::MongoSet;

@@ -1,23 +1,24 @@
 //! MongoDB: a replica set, and write concern `majority`; a single server, for a claim of one copy.
 
-use super::database::{Database, Durability, Fate, Part, PreCheck, Talk};
+mod talk;
+
+use super::database::{Behind, Database, Durability, PreCheck, Talk};
 use super::drive::IngestPlan;
+use super::evidence::Sent;
 use super::ledger::Ledger;
-use super::records::Records;
 use crate::mongo::{MongoLine, Unanswered, address};
 use crate::probe::resolve;
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_types::bson::{self, kind};
-use dyno_wire::mongodb::{Deployment, MongoOptions, put_command};
+use dyno_wire::mongodb::{Deployment, MongoOptions};
 use dyno_wire::place::Address;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use talk::{MongoTalk, by, counted, name};
 
 /// How long one command may take, beyond what a write waits for its copies.
 const COMMAND: Duration = Duration::from_secs(10);
-/// Most bytes of documents in one insert: a command ends at 16 MiB.
-const INSERT_BYTES: u64 = 12 << 20;
 
 /// A replica set, or one server.
 #[derive(Clone)]
@@ -218,7 +219,7 @@ impl Database for MongoSet {
 
     fn connect(&self, member: &str, _patience: Duration) -> Result<Box<dyn Talk>, String> {
         let line = self.line(member)?;
-        Ok(Box::new(MongoTalk { line, database: self.options.database.clone() }))
+        Ok(Box::new(MongoTalk { line, database: self.options.database.clone(), sent: Sent::default() }))
     }
 
     fn caught_up(&self, replica: &str) -> Result<bool, String> {
@@ -229,6 +230,46 @@ impl Database for MongoSet {
         Ok(of(replica)? >= of(&self.primary()?)?)
     }
 
+    fn clock_ns(&self, member: &str) -> Result<u64, String> {
+        let told = self.ask(member, &|out| bson::int32(out, "isMaster", 1))?;
+        let ms = bson::find(&told, "localTime").and_then(|time| time.as_i64());
+        ms.map(|ms| ms.cast_unsigned() * 1_000_000).ok_or_else(|| "it says no time".into())
+    }
+
+    fn behind(&self) -> Result<Behind, String> {
+        let status = self.ask(&self.primary()?, &|out| bson::int32(out, "replSetGetStatus", 1))?;
+        let members = bson::find(&status, "members").and_then(|e| e.as_document()).unwrap_or_default();
+        let all = bson::elements(members).into_iter().flatten().flatten().filter_map(|e| e.as_document());
+        let of = |member: &[u8]| {
+            let text = |name: &str| bson::find(member, name)?.as_str().map(str::to_owned);
+            Some((text("name")?, text("stateStr")?, bson::find(member, "optimeDate")?.as_i64()?))
+        };
+        let all: Vec<(String, String, i64)> = all.filter_map(of).collect();
+        let written = all.iter().find(|(_, state, _)| state == "PRIMARY").map(|(.., at)| *at);
+        let written = written.ok_or("no member is primary")?;
+        let copies = all.into_iter().filter(|(_, state, _)| state == "SECONDARY");
+        // Optimes have whole seconds.
+        let behind = copies.map(|(name, _, at)| (name, ((written - at) as f64 / 1e3).max(0.0)));
+        Ok(("s of the oplog", behind.collect()))
+    }
+
+    fn existing(&self, plan: &IngestPlan) -> Result<u64, String> {
+        let mut line = self.line(&self.primary()?)?;
+        let collection = plan.contents().collection();
+        counted(line.call(&self.options.database, COMMAND, &|out| bson::string(out, "count", &collection)))
+    }
+
+    fn storage(&self, plan: &IngestPlan) -> Result<BTreeMap<String, f64>, String> {
+        let mut line = self.line(&self.primary()?)?;
+        let collection = plan.contents().collection();
+        let told =
+            line.call(&self.options.database, COMMAND, &|out| bson::string(out, "collStats", &collection));
+        let told = told.map_err(Unanswered::words)?;
+        let names = ["count", "size", "avgObjSize", "storageSize", "nindexes", "totalIndexSize"];
+        let of = |name: &str| Some((name.to_owned(), bson::find(&told, name)?.as_f64()?));
+        Ok(names.into_iter().filter_map(of).collect())
+    }
+
     fn remove(&self, plan: &IngestPlan, _: &Ledger) -> Result<(), String> {
         let collection = plan.contents().collection();
         let mut line = self.line(&self.primary()?)?;
@@ -236,193 +277,6 @@ impl Database for MongoSet {
             line.call(&self.options.database, COMMAND, &|out| bson::string(out, "drop", &collection));
         dropped.map(drop).map_err(Unanswered::words)
     }
-}
-
-/// The name of an index, which is that of its field.
-fn name(index: usize) -> String {
-    format!("i{index}")
-}
-
-/// A document of one index's field.
-fn by(out: &mut Vec<u8>, element: &str, index: usize) {
-    bson::head(out, kind::DOCUMENT, element);
-    let at = bson::open(out);
-    bson::int32(out, &name(index), 1);
-    bson::close(out, at);
-}
-
-/// Members that are no primary answer only those who say that they may.
-fn from_anyone(out: &mut Vec<u8>) {
-    bson::head(out, kind::DOCUMENT, "$readPreference");
-    let at = bson::open(out);
-    bson::string(out, "mode", "primaryPreferred");
-    bson::close(out, at);
-}
-
-struct MongoTalk {
-    line: MongoLine,
-    database: String,
-}
-
-impl MongoTalk {
-    /// The command that inserts records.
-    fn insert(&self, records: &Records, part: Part, plan: &IngestPlan) -> Vec<u8> {
-        let ms = i32::try_from(plan.patience.as_millis()).unwrap_or(i32::MAX);
-        let mut words = Vec::new();
-        put_command(&mut words, &self.database, &|out| {
-            bson::string(out, "insert", &records.collection());
-            bson::head(out, kind::ARRAY, "documents");
-            let list = bson::open(out);
-            for number in part.from..part.to {
-                bson::item(out, kind::DOCUMENT, (number - part.from) as u32);
-                let at = bson::open(out);
-                bson::string(out, "_id", &records.key(part.worker, number));
-                for index in 0..records.indexes {
-                    let score = records.score(part.worker, number, index);
-                    bson::int64(out, &name(index), score.cast_signed());
-                }
-                bson::string(out, "v", &records.value(part.worker, number));
-                bson::close(out, at);
-            }
-            bson::close(out, list);
-            bson::boolean(out, "ordered", false);
-            bson::head(out, kind::DOCUMENT, "writeConcern");
-            let concern = bson::open(out);
-            match plan.copies {
-                0 | 1 => bson::int32(out, "w", 1),
-                _ => bson::string(out, "w", "majority"),
-            }
-            if plan.durability == Durability::Disk {
-                bson::boolean(out, "j", true);
-            }
-            bson::int32(out, "wtimeout", ms);
-            bson::close(out, concern);
-        });
-        words
-    }
-}
-
-/// What a reply to an insert of `count` documents says, if it is not that all are where they are to be.
-fn trouble(reply: &[u8], count: u64) -> Option<String> {
-    let words = |path: &str| {
-        let text = bson::path(reply, path).and_then(|e| e.as_str().map(str::to_owned));
-        text.unwrap_or_else(|| path.to_owned())
-    };
-    if bson::find(reply, "writeErrors").is_some() {
-        return Some(words("writeErrors.0.errmsg"));
-    }
-    if bson::find(reply, "writeConcernError").is_some() {
-        return Some(words("writeConcernError.errmsg"));
-    }
-    match bson::find(reply, "n").and_then(|n| n.as_i64()) {
-        Some(n) if n.cast_unsigned() == count => None,
-        n => Some(format!("{} of {count} documents inserted", n.unwrap_or(0))),
-    }
-}
-
-impl Talk for MongoTalk {
-    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> Fate {
-        let step = (INSERT_BYTES / (plan.record_bytes as u64 + 200)).max(1);
-        let pieces = (part.from..part.to).step_by(step as usize);
-        let pieces: Vec<_> = pieces
-            .map(|from| {
-                let piece = Part { from, to: (from + step).min(part.to), ..part };
-                (piece.to - piece.from, self.insert(records, piece, plan))
-            })
-            .collect();
-        let (sent, mut begun) = (Instant::now(), false);
-        for (count, words) in pieces {
-            match self.line.send(words, plan.patience + COMMAND) {
-                Ok(reply) => {
-                    if let Some(why) = trouble(&reply, count) {
-                        return Fate::Indeterminate(why);
-                    }
-                }
-                // Nothing of what a server that is no primary refuses is done; what came before it is.
-                Err(Unanswered::Refused(why)) if !begun && why.contains("NotWritablePrimary") => {
-                    return Fate::Refused(why);
-                }
-                Err(why) => return Fate::Indeterminate(why.words()),
-            }
-            begun = true;
-        }
-        Fate::Acknowledged(sent)
-    }
-
-    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<String>>, String> {
-        let count = i32::try_from(part.to - part.from).unwrap_or(i32::MAX);
-        let reply = self.line.call(&self.database, COMMAND, &|out| {
-            bson::string(out, "find", &records.collection());
-            bson::head(out, kind::DOCUMENT, "filter");
-            let filter = bson::open(out);
-            bson::head(out, kind::DOCUMENT, "_id");
-            let id = bson::open(out);
-            bson::head(out, kind::ARRAY, "$in");
-            let list = bson::open(out);
-            for number in part.from..part.to {
-                bson::item(out, kind::STRING, (number - part.from) as u32);
-                bson::text(out, records.key(part.worker, number).as_bytes());
-            }
-            bson::close(out, list);
-            bson::close(out, id);
-            bson::close(out, filter);
-            bson::int32(out, "batchSize", count);
-            bson::int32(out, "limit", count);
-            bson::boolean(out, "singleBatch", true);
-            from_anyone(out);
-        });
-        let reply = reply.map_err(Unanswered::words)?;
-        let batch = bson::path(&reply, "cursor.firstBatch").and_then(|e| e.as_document());
-        let batch = batch.ok_or("find gives no cursor")?;
-        let mut found = HashMap::new();
-        for document in bson::elements(batch).map_err(|e| e.to_string())?.flatten() {
-            let document = document.as_document().unwrap_or_default();
-            let text = |name: &str| bson::find(document, name).and_then(|e| e.as_str().map(str::to_owned));
-            if let Some(id) = text("_id") {
-                found.insert(id, text("v").unwrap_or_default());
-            }
-        }
-        Ok((part.from..part.to).map(|number| found.remove(&records.key(part.worker, number))).collect())
-    }
-
-    fn indexed(&mut self, records: &Records, index: usize) -> Result<u64, String> {
-        let reply = self.line.call(&self.database, 30 * COMMAND, &|out| {
-            bson::string(out, "count", &records.collection());
-            bson::head(out, kind::DOCUMENT, "query");
-            let query = bson::open(out);
-            bson::head(out, kind::DOCUMENT, &name(index));
-            let from = bson::open(out);
-            bson::int64(out, "$gte", 0);
-            bson::close(out, from);
-            bson::close(out, query);
-            bson::string(out, "hint", &name(index));
-            from_anyone(out);
-        });
-        counted(reply)
-    }
-
-    /// Looks at every document: `_id` is unique by its index, which is not asked here.
-    fn held(&mut self, records: &Records) -> Result<Option<u64>, String> {
-        let reply = self.line.call(&self.database, 30 * COMMAND, &|out| {
-            bson::string(out, "count", &records.collection());
-            bson::head(out, kind::DOCUMENT, "query");
-            let query = bson::open(out);
-            bson::head(out, kind::DOCUMENT, "v");
-            let from = bson::open(out);
-            bson::string(out, "$gte", "");
-            bson::close(out, from);
-            bson::close(out, query);
-            from_anyone(out);
-        });
-        counted(reply).map(Some)
-    }
-}
-
-/// What a count has come to.
-fn counted(reply: Result<Vec<u8>, Unanswered>) -> Result<u64, String> {
-    let reply = reply.map_err(Unanswered::words)?;
-    let n = bson::find(&reply, "n").and_then(|n| n.as_i64()).and_then(|n| u64::try_from(n).ok());
-    n.ok_or_else(|| "count gives no number".to_owned())
 }
 
 #[cfg(test)]
@@ -435,19 +289,6 @@ mod tests {
         fields(&mut out);
         bson::close(&mut out, at);
         out
-    }
-
-    #[test]
-    fn an_insert_is_acknowledged_only_without_any_error() {
-        assert_eq!(trouble(&document(&|out| bson::int32(out, "n", 5)), 5), None);
-        assert!(trouble(&document(&|out| bson::int32(out, "n", 4)), 5).is_some());
-        let late = document(&|out| {
-            bson::int32(out, "n", 5);
-            let error = document(&|out| bson::string(out, "errmsg", "waiting for replication timed out"));
-            bson::document(out, "writeConcernError", &error);
-        });
-        let words = "waiting for replication timed out";
-        assert_eq!(trouble(&late, 5), Some(words.into()));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Redis, Valkey and Dragonfly: a primary, its replicas, and WAIT.
 
-use super::database::{Database, Durability, Fate, Part, PreCheck, Talk};
+use super::database::{Behind, Database, Durability, Fate, Part, PreCheck, Talk};
 use super::drive::IngestPlan;
+use super::evidence::Sent;
 use super::ledger::Ledger;
 use super::records::Records;
 use crate::local::{RespClient as Client, RespFailed as Failed, RespReply as Reply};
 use dyno_wire::redis::{Address, RedisOptions};
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
@@ -116,7 +118,7 @@ impl Database for RedisSet {
     }
 
     fn connect(&self, member: &str, patience: Duration) -> Result<Box<dyn Talk>, String> {
-        Ok(Box::new(RedisTalk(self.patient(parsed(member)?, patience)?)))
+        Ok(Box::new(RedisTalk(self.patient(parsed(member)?, patience)?, Sent::default())))
     }
 
     fn caught_up(&self, replica: &str) -> Result<bool, String> {
@@ -127,6 +129,60 @@ impl Database for RedisSet {
         };
         let written = offset(&mut self.client(self.primary)?, "master_repl_offset")?;
         Ok(offset(&mut self.client(parsed(replica)?)?, "slave_repl_offset")? >= written)
+    }
+
+    fn clock_ns(&self, member: &str) -> Result<u64, String> {
+        let told = self.client(parsed(member)?)?.call(&["TIME"])?;
+        let Reply::List(parts) = &told else { return Err("TIME gives no list".into()) };
+        let number = |at: usize| parts.get(at).and_then(|part| part.text().parse::<u64>().ok());
+        let time = number(0).zip(number(1)).map(|(s, us)| s * 1_000_000_000 + us * 1_000);
+        time.ok_or_else(|| "TIME gives no time".into())
+    }
+
+    fn behind(&self) -> Result<Behind, String> {
+        let told = self.client(self.primary)?.call(&["INFO", "replication"])?;
+        let written: Option<f64> =
+            line(told.text(), "master_repl_offset").and_then(|value| value.parse().ok());
+        let written = written.ok_or("no master_repl_offset")?;
+        let of = |text: &str| {
+            let field =
+                |key: &str| text.split([',', ':']).find_map(|part| part.strip_prefix(key)?.strip_prefix('='));
+            let offset: f64 = field("offset")?.parse().ok()?;
+            Some((format!("{}:{}", field("ip")?, field("port")?), (written - offset).max(0.0)))
+        };
+        Ok(("bytes of the replication stream", told.text().lines().filter_map(of).collect()))
+    }
+
+    fn existing(&self, plan: &IngestPlan) -> Result<u64, String> {
+        let records = plan.contents();
+        let first = (0..plan.workers).map(|worker| records.key(worker, 0));
+        let names = (0..records.indexes).map(|index| records.index(index)).chain(first);
+        let words: Vec<String> = std::iter::once("EXISTS".to_owned()).chain(names).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let told = self.client(self.primary)?.call(&words)?;
+        told.text().parse().map_err(|_| format!("EXISTS gives {:?}", told.text()))
+    }
+
+    fn storage(&self, plan: &IngestPlan) -> Result<BTreeMap<String, f64>, String> {
+        let mut client = self.client(self.primary)?;
+        let memory = client.call(&["INFO", "memory"])?;
+        let mut all = BTreeMap::new();
+        for name in ["used_memory", "used_memory_dataset"] {
+            all.extend(
+                line(memory.text(), name).and_then(|value| Some((name.to_owned(), value.parse().ok()?))),
+            );
+        }
+        let records = plan.contents();
+        // What is not there, or not known, is left out.
+        let mut of = |name: &str, key: String| -> Option<(String, f64)> {
+            let told = client.call(&["MEMORY", "USAGE", &key, "SAMPLES", "0"]).ok()?;
+            Some((name.to_owned(), told.text().parse().ok()?))
+        };
+        all.extend(of("memory_of_the_first_record", records.key(0, 0)));
+        if records.indexes > 0 {
+            all.extend(of("memory_of_the_first_index", records.index(0)));
+        }
+        Ok(all)
     }
 
     fn remove(&self, plan: &IngestPlan, ledger: &Ledger) -> Result<(), String> {
@@ -146,15 +202,19 @@ impl Database for RedisSet {
     }
 }
 
-struct RedisTalk(Client);
+/// A connection, and what has gone out on it.
+struct RedisTalk(Client, Sent);
 
 impl Talk for RedisTalk {
     fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> Fate {
         let words = commands(records, part, plan);
         let sent = Instant::now();
-        if let Err(why) = self.0.send_all(&words) {
-            return Fate::Indeterminate(why);
+        match self.0.send_all(&words) {
+            Ok(bytes) => self.1.wire_bytes += bytes,
+            Err(why) => return Fate::Indeterminate(why),
         }
+        let values = words.iter().filter(|words| words[0] == "SET");
+        values.for_each(|words| self.1.record(words[2].len() as u64));
         let (mut refused, mut read_only) = (None, 0);
         let mut last = Reply::Null;
         for _ in &words {
@@ -189,6 +249,10 @@ impl Talk for RedisTalk {
                 Fate::Indeterminate(format!("fewer than {} copies after {ms} ms", plan.copies))
             }
         }
+    }
+
+    fn take_sent(&mut self) -> Sent {
+        std::mem::take(&mut self.1)
     }
 
     fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<String>>, String> {

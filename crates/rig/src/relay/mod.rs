@@ -160,9 +160,26 @@ fn read(from: &mut dyn Read) -> io::Result<Piece> {
     if !(5..=FRAME_BYTES).contains(&length) {
         return Err(io::Error::other(format!("a frame of {length} bytes; is the other end dyno?")));
     }
-    let mut bytes = vec![0; length - 5];
-    from.read_exact(&mut bytes)?;
+    // What is announced need not come.
+    let mut bytes = Vec::new();
+    from.take(length as u64 - 5).read_to_end(&mut bytes)?;
+    if bytes.len() < length - 5 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     Ok(Piece { channel: word(4), kind: Kind::from_byte(head[8])?, bytes })
+}
+
+/// Reads frames to the end of what there is; each is written again as it was read.
+pub(crate) fn reread(mut bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    while let Ok(piece) = read(&mut bytes) {
+        let mut written = Vec::new();
+        piece.put(&mut written);
+        // Whether it is a greeting of ours or words to open a channel is for those who expect one.
+        let _ = (greeted(&piece), serde_json::from_slice::<Open>(&piece.bytes));
+        all.push(written);
+    }
+    all
 }
 
 fn hello() -> io::Result<Vec<u8>> {

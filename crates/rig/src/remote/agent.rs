@@ -1,8 +1,9 @@
 //! The far end: does on this host what a controller elsewhere asks for, and ends with its pipe.
 
 use super::{FromHost, LEASE_MS, ToHost};
-use crate::local::{Beginning, Harm, Harmed, Machine, Room, Server, WorkerHarm, undo};
+use crate::local::{Beginning, Harm, Harmed, Machine, Room, Server, WorkerHarm, undo, version_of, volume};
 use crate::target::{Opened, Target, TargetError};
+use crate::volume::Loaded;
 use crate::watch::watch_all;
 use crate::worker::{Frame, FrameError, PROTOCOL, read_frame, write_frame};
 use dyno_engine::Control;
@@ -149,6 +150,19 @@ fn count(spec: &ServerSpec, nodes: &[SocketAddr], save: bool) -> Result<FromHost
     crate::local::count_elsewhere(spec, nodes).map(FromHost::Counted).map_err(|e| e.to_string())
 }
 
+/// The volume that servers of this description would begin with.
+fn look(spec: &ServerSpec) -> Result<FromHost, String> {
+    let (Some(asked), Some(path)) = (&spec.data.volume, &spec.data.path) else {
+        return Err("no volume is asked for".into());
+    };
+    let path = path.of(0);
+    let base = path.canonicalize().map_err(|e| format!("server.data.path: {}: {e}", path.display()))?;
+    let folder = volume::folder(&base, &asked.name);
+    let version = version_of(spec, &Machine::default()).map_err(|e| e.to_string())?;
+    let found = volume::look(&folder);
+    Ok(FromHost::Found { folder, there: found.there, record: found.record.map(Box::new), version })
+}
+
 impl Host {
     fn serve(&mut self, told: &Receiver<ToHost>, heard: &AtomicU64, closed: &AtomicBool) {
         while !closed.load(Ordering::Relaxed) {
@@ -166,7 +180,10 @@ impl Host {
                     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                     Ok(FromHost::Clock { now_ns: now.as_nanos() as u64 })
                 }
-                ToHost::Start { spec, room } => self.start(&spec, &room),
+                ToHost::Start { spec, room, volume } => self.start(&spec, &room, volume.as_ref()),
+                ToHost::Look { spec } => look(&spec),
+                ToHost::Keep { folder, record } => self.keep(&folder, &record),
+                ToHost::CountOwn => self.count(),
                 ToHost::Harm { which, harm } => self.harm(which.0..which.1, &harm),
                 ToHost::HarmWorker { pid, harm } => self.harm_worker(pid, harm),
                 ToHost::HealWorker { noted } => self.heal_worker(noted),
@@ -191,15 +208,41 @@ impl Host {
         }
     }
 
-    fn start(&mut self, spec: &ServerSpec, room: &Room) -> Result<FromHost, String> {
+    fn start(
+        &mut self,
+        spec: &ServerSpec,
+        room: &Room,
+        volume: Option<&(PathBuf, String)>,
+    ) -> Result<FromHost, String> {
         self.stop()?;
         self.keeps = spec.data.snapshot;
         std::fs::create_dir_all(&self.home).map_err(|e| format!("{}: {e}", self.home.display()))?;
         let machine = Machine::default();
-        let begin = Beginning { room, volume: None, lasting: false };
+        let volume = volume.map(|(folder, record)| (folder.as_path(), record.as_str()));
+        let begin = Beginning { room, volume, lasting: false };
         let started = Server::start_with(spec, &begin, &self.home, &machine, Some(self.control.clone()));
         let server = self.server.insert(started.map_err(|e| e.to_string())?);
         Ok(FromHost::Started { uris: server.uris(), processes: server.processes() })
+    }
+
+    fn own(&mut self) -> Result<&mut Server, String> {
+        self.server.as_mut().ok_or_else(|| "there is no server".into())
+    }
+
+    fn count(&mut self) -> Result<FromHost, String> {
+        self.own()?.counted().map(FromHost::Counted).map_err(|e| e.to_string())
+    }
+
+    /// Keeps the data as a volume, which is removed again if the servers then have others than were loaded.
+    fn keep(&mut self, folder: &Path, record: &Loaded) -> Result<FromHost, String> {
+        let server = self.own()?;
+        server.keep(folder, record).map_err(|e| e.to_string())?;
+        let count = server.counted().map_err(|e| e.to_string())?;
+        if count != record.count {
+            volume::remove(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+            return Err(format!("{} were loaded, {count} are there now", record.count));
+        }
+        Ok(FromHost::Done)
     }
 
     /// The servers, if they have so many processes.

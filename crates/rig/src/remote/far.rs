@@ -6,6 +6,7 @@ use super::way::Way;
 use super::{FromHost, ToHost};
 use crate::local::{Harm, Harmed, Room, WorkerHarm};
 use crate::relay::Service;
+use crate::volume::{Found, Loaded};
 use crate::worker::{Frame, PROTOCOL, read_frame, write_frame};
 use dyno_engine::Control;
 use dyno_monitor::{Kind, Sample, Sink};
@@ -22,6 +23,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Starting a cluster or a filesystem takes long.
 const LONG: Duration = Duration::from_secs(600);
+/// Copying loaded data takes longer.
+const VERY_LONG: Duration = Duration::from_secs(7_200);
 const SHORT: Duration = Duration::from_secs(30);
 /// Times that a clock is asked; the quickest answer tells most.
 const ROUNDS: usize = 16;
@@ -257,6 +260,17 @@ impl Far {
         self.ask(&ToHost::HealWorker { noted }, SHORT, None).map(drop)
     }
 
+    /// The volume there that servers of this description would begin with: its folder, what was found, and the version of their
+    /// program.
+    pub(crate) fn look(&self, spec: &ServerSpec) -> Result<(PathBuf, Found, String), RemoteError> {
+        match self.ask(&ToHost::Look { spec: Box::new(spec.clone()) }, SHORT, None)? {
+            FromHost::Found { folder, there, record, version } => {
+                Ok((folder, Found { record: record.map(|record| *record), there }, version))
+            }
+            _ => Err(self.host.failed("another answer than what is there")),
+        }
+    }
+
     /// Ends the monitors.
     pub fn unwatch(&self) -> Result<(), RemoteError> {
         let done = self.ask(&ToHost::Unwatch, SHORT, None).map(drop);
@@ -329,17 +343,39 @@ pub struct FarServer {
 }
 
 impl FarServer {
-    /// Starts them.
-    pub fn start(
-        far: Far,
+    /// Those that an agent will start.
+    pub(crate) fn of(far: Far) -> FarServer {
+        FarServer { far, uris: Vec::new(), processes: Vec::new() }
+    }
+
+    /// Starts them, with the data of a volume (its folder, and which load they are of) if one is named. Those that ran before
+    /// end.
+    pub(crate) fn start(
+        &mut self,
         (spec, room): (&ServerSpec, &Room),
+        volume: Option<(PathBuf, String)>,
         control: &Control,
-    ) -> Result<FarServer, RemoteError> {
-        let word = ToHost::Start { spec: Box::new(spec.clone()), room: Box::new(room.clone()) };
-        match far.ask(&word, LONG, Some(control))? {
-            FromHost::Started { uris, processes } => Ok(FarServer { far, uris, processes }),
-            _ => Err(far.host.failed("another answer than servers")),
+    ) -> Result<(), RemoteError> {
+        let word = ToHost::Start { spec: Box::new(spec.clone()), room: Box::new(room.clone()), volume };
+        match self.far.ask(&word, LONG, Some(control))? {
+            FromHost::Started { uris, processes } => (self.uris, self.processes) = (uris, processes),
+            _ => return Err(self.far.host.failed("another answer than servers")),
         }
+        Ok(())
+    }
+
+    /// Keys or documents of all instances.
+    pub(crate) fn counted(&self) -> Result<u64, RemoteError> {
+        match self.far.ask(&ToHost::CountOwn, LONG, None)? {
+            FromHost::Counted(count) => Ok(count),
+            _ => Err(self.far.host.failed("another answer than a count")),
+        }
+    }
+
+    /// Keeps their data as a volume in `folder`.
+    pub(crate) fn keep(&self, folder: &Path, record: &Loaded) -> Result<(), RemoteError> {
+        let word = ToHost::Keep { folder: folder.to_owned(), record: Box::new(record.clone()) };
+        self.far.ask(&word, VERY_LONG, None).map(drop)
     }
 
     /// The agent.

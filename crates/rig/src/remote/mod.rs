@@ -25,10 +25,12 @@ pub use ssh::{RemoteError, SshHost};
 pub use way::{Pod, Way};
 
 use crate::local::{Harm, Harmed, Room, WorkerHarm};
+use crate::volume::Loaded;
 use dyno_plan::server::ServerSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// How long an agent goes on without a word, milliseconds: a network that is gone for so long has been cut.
 pub const LEASE_MS: u64 = 10_000;
@@ -50,7 +52,23 @@ pub enum ToHost {
         spec: Box<ServerSpec>,
         /// What they are made ready for.
         room: Box<Room>,
+        /// The folder of the volume whose data they begin with, and which load these are of.
+        volume: Option<(PathBuf, String)>,
     },
+    /// Looks for the volume that servers of this description would begin with.
+    Look {
+        /// What they are.
+        spec: Box<ServerSpec>,
+    },
+    /// Keeps the data of the servers as a volume.
+    Keep {
+        /// Its folder.
+        folder: PathBuf,
+        /// What they are. `count` is of this host's servers.
+        record: Box<Loaded>,
+    },
+    /// Counts keys or documents of the servers.
+    CountOwn,
     /// Does something to processes of the servers on purpose.
     Harm {
         /// The first, from 0, and the one after the last.
@@ -153,6 +171,17 @@ pub enum FromHost {
     },
     /// Keys or documents.
     Counted(u64),
+    /// A volume, as it was found.
+    Found {
+        /// Its folder.
+        folder: PathBuf,
+        /// Whether anything is there.
+        there: bool,
+        /// What has been loaded, if a load has come to its end.
+        record: Option<Box<Loaded>>,
+        /// What the servers' program says of its version.
+        version: String,
+    },
     /// What came of a harm.
     Harmed(Box<Harmed>),
     /// It is undone; what there is to say of it.

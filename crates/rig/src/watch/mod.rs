@@ -7,6 +7,7 @@ mod sources;
 pub use seen::{Said, ServerNow};
 pub use sources::{server_process, watch, watch_all};
 
+use crate::kubernetes::Kubelets;
 use dyno_analysis::monitored;
 use dyno_monitor::prometheus::{PrometheusSource, Url};
 use dyno_monitor::{Cost, HostSource, Marker, Monitor, Pid, ProcessSource, Roots, Sink, Source};
@@ -34,6 +35,8 @@ pub struct WatchPlan {
 pub struct Watch {
     monitor: Monitor,
     seen: Arc<Mutex<Seen>>,
+    /// Asked beside the others, in their own time.
+    kubelets: Option<Kubelets>,
 }
 
 impl Watch {
@@ -61,7 +64,7 @@ impl Watch {
         let writer = directory.map(|d| MonitorWriter::create(d, interval_ms)).transpose()?;
         let seen = Arc::new(Mutex::new(Seen::new(writer, plan.interval)));
         let monitor = Monitor::start(sources, plan.interval, &plan.cores, seen.clone())?;
-        Ok(Watch { monitor, seen })
+        Ok(Watch { monitor, seen, kubelets: None })
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -90,6 +93,11 @@ impl Watch {
         monitored(&self.seen().recording, ms(from), ms(to))
     }
 
+    /// Keeps what asks kubelets, until the end.
+    pub(crate) fn keep(&mut self, kubelets: Kubelets) {
+        self.kubelets = Some(kubelets);
+    }
+
     /// Takes what monitors elsewhere read.
     pub(crate) fn sink(&self) -> Arc<Mutex<dyn Sink>> {
         self.seen.clone()
@@ -116,7 +124,8 @@ impl Watch {
     }
 
     /// Ends all monitors: what they have cost, and the first write that failed.
-    pub fn finish(self) -> (Cost, Option<String>) {
+    pub fn finish(mut self) -> (Cost, Option<String>) {
+        drop(self.kubelets.take());
         let cost = self.monitor.stop();
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         (cost, seen.failure().map(str::to_owned))

@@ -16,6 +16,7 @@ use dyno_record::Totals;
 use dyno_rundir::schema::CollectionFigures;
 use dyno_types::Outcome;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -70,8 +71,8 @@ pub struct Crew {
     lost: Mutex<Vec<String>>,
     /// Targets whose collections are asked for before and after every phase.
     pub asked: Asked,
-    /// Workers of each target that take part in loading and in measuring, the first ones; none: all.
-    pub taking_part: [Option<u32>; 2],
+    /// Numbers of the workers of each target that take part in loading and in measuring.
+    pub taking_part: [Range<usize>; 2],
 }
 
 pub(super) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -98,7 +99,7 @@ impl Crew {
             parts: Mutex::new(Vec::new()),
             lost: Mutex::new(Vec::new()),
             asked: Asked::default(),
-            taking_part: [None; 2],
+            taking_part: [0..usize::MAX, 0..usize::MAX],
         };
         crew.keep_alive()?;
         let all: Vec<usize> = (0..crew.members.len()).collect();
@@ -263,8 +264,8 @@ impl Crew {
 
     /// Workers that take part in a stage.
     fn active(&self, stage: Stage) -> Vec<usize> {
-        let most = self.taking_part[usize::from(stage == Stage::Measure)].map_or(usize::MAX, |n| n as usize);
-        (0..self.members.len()).filter(|at| self.members[*at].number < most).collect()
+        let numbers = &self.taking_part[usize::from(stage == Stage::Measure)];
+        (0..self.members.len()).filter(|at| numbers.contains(&self.members[*at].number)).collect()
     }
 
     /// Connects all who take part and lets them begin at the same instant. True if they have begun.

@@ -399,12 +399,10 @@ impl Place {
             job.pipeline = 1;
         }
         job.spin = assignment.spin && pinned;
-        let asked = match stage {
-            Stage::Load => spec.phases.load.workers,
-            Stage::Measure => spec.phases.measure.workers,
-        };
-        let of = asked.map_or(assignment.of, |asked| assignment.of.min(asked as usize));
-        let mut part = self.work.part(&job, assignment.number, of)?;
+        let all = spec.taking_part(stage == Stage::Load, assignment.of);
+        let number = assignment.number.checked_sub(all.start).filter(|number| *number < all.len());
+        let number = number.ok_or_else(|| Refused("this worker takes no part in the phase".into()))?;
+        let mut part = self.work.part(&job, number, all.len())?;
         part.team = Some(Team::gated(1, part.workload.frontier(), gate.clone()));
         part.check()?;
         Ok(part)

@@ -92,6 +92,11 @@ impl Facts {
         }
     }
 
+    /// What was known is not.
+    fn forget(&mut self, names: [&str; 2]) {
+        self.0.retain(|name, _| !names.contains(name));
+    }
+
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, f64)> {
         self.0.iter().map(|(name, value)| (*name, *value))
@@ -180,6 +185,11 @@ fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {
     let single = SINGLE.iter().any(|name| run.run.database.starts_with(name))
         && run.run.facts.get("io_threads_active").is_none_or(|value| value == "0");
     facts.set("server.thread_share", single.then_some(server.cpu_cores));
+    if server.in_pods {
+        // How many cores its node has, and what else they do, is not known.
+        facts.set("server.cpu_of_limit", single.then_some(server.cpu_cores));
+        return;
+    }
     let limit = if single { 1.0 } else { cores };
     facts.set("server.cpu_of_limit", (limit > 0.0).then_some(server.cpu_cores / limit));
     let busy = facts.get("host.cpu.busy").map(|share| share * cores);
@@ -189,6 +199,9 @@ fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {
     facts.set("host.cpu.others", busy.map(|busy| ((busy - both) / cores).max(0.0)));
     facts.set("server.cpu_share", busy.filter(|busy| *busy > 0.0).map(|busy| server.cpu_cores / busy));
 }
+
+/// Fewer seconds say nothing of what is usual.
+const SECONDS: usize = 4;
 
 fn set_faults(facts: &mut Facts, phase: &Phase, per_s: Option<f64>) {
     facts.set("server.major_faults_per_s", per_s);
@@ -215,12 +228,15 @@ fn watched(facts: &mut Facts, recording: &Recording, phase: &Phase, (from, to): 
             "server.throttled_periods",
             held.zip(all).filter(|(_, all)| *all > 0.0).map(|(held, all)| held / all),
         );
-        // A control group counts faults of all its processes. The usual second counts: a program's own pages are read once.
-        let faults = ["cgroup.major_faults", "major_faults"].iter().find_map(|series| {
-            rate(server, series)?;
-            median(&per_interval(recording, server, series, from, to))
-        });
-        set_faults(facts, phase, faults.or(facts.get("server.major_faults_per_s")));
+        // A control group counts faults of all its processes. The usual second counts: a program's own pages are read once, and
+        // where the host has given them away that may take a few seconds.
+        let faults =
+            ["cgroup.major_faults", "major_faults"].iter().find(|series| rate(server, series).is_some());
+        if let Some(series) = faults {
+            let each = per_interval(recording, server, series, from, to);
+            facts.forget(["server.major_faults_per_s", "server.major_faults_per_op"]);
+            set_faults(facts, phase, median(&each).filter(|_| each.len() >= SECONDS));
+        }
     }
     let (again, sent) =
         (rate(recording.host(), "tcp.retransmitted_segments"), rate(recording.host(), "tcp.sent_segments"));

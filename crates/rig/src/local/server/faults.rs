@@ -3,7 +3,7 @@
 use super::super::error::LocalError;
 use super::super::machine::Machine;
 use super::super::undo::{Journal, Undo};
-use super::super::{clock, packets, process, storage};
+use super::super::{clock, process, storage};
 use super::Server;
 use dyno_plan::experiment::{Fault, FaultKind};
 use dyno_plan::server::Limits;
@@ -27,16 +27,20 @@ const CRUMB: u64 = 4 << 10;
 pub struct Room {
     /// Limits that limit nothing: with them a process gets a control group whose limits can be lowered.
     pub limits: Limits,
-    /// Packets will be lost.
+    /// Packets will be dropped.
     pub loss: bool,
+    /// The way will be made narrow, by the kernel.
+    pub narrow: bool,
+    /// It will be made slow, by the kernel.
+    pub slow: bool,
     /// Its clock will be stepped.
     pub clock: bool,
 }
 
 impl Room {
-    /// For these faults.
-    pub fn of(faults: &[Fault]) -> Room {
-        let has = |kind: FaultKind| faults.iter().any(|fault| fault.kind == kind);
+    /// For these faults, of which some kinds are done by proxies.
+    pub fn of(faults: &[Fault], proxied: &[FaultKind]) -> Room {
+        let has = |kind: FaultKind| !proxied.contains(&kind) && faults.iter().any(|fault| fault.kind == kind);
         let bytes = |kind: FaultKind| Some(Bytes(1 << 42)).filter(|_| has(kind));
         let limits = Limits {
             cpus: Some(1024.0).filter(|_| has(FaultKind::CpuPressure)),
@@ -45,7 +49,13 @@ impl Room {
             write_bytes_per_s: bytes(FaultKind::IoLimit),
             ..Limits::default()
         };
-        Room { limits, loss: has(FaultKind::Loss), clock: has(FaultKind::ClockStep) }
+        Room {
+            limits,
+            loss: has(FaultKind::Loss) || has(FaultKind::Partition),
+            narrow: has(FaultKind::Bandwidth),
+            slow: has(FaultKind::Delay),
+            clock: has(FaultKind::ClockStep),
+        }
     }
 }
 
@@ -63,14 +73,18 @@ pub enum Harm {
     Squeeze(Box<Limits>),
     /// The filesystem of the data is full.
     Fill,
-    /// So many percent of the packets to and from its ports are lost.
+    /// So many percent of the packets to and from its ports are lost: all of them, where it is cut off.
     Lose(f64),
+    /// So many bytes per second pass to and from its ports.
+    Narrow(u64),
+    /// What goes to its ports comes later by so many nanoseconds.
+    Slow(u64),
     /// Its clock is ahead by so many nanoseconds, or behind.
     Step(i64),
 }
 
 impl Harm {
-    /// Of a fault; none where it is not done to servers but by a proxy in front of them.
+    /// Of a fault; none where the file lacks what it takes.
     pub fn of(fault: &Fault) -> Option<Harm> {
         let io = || fault.bytes_per_s.clone().filter(|_| fault.kind == FaultKind::IoLimit);
         Some(match fault.kind {
@@ -89,7 +103,9 @@ impl Harm {
                     ..Limits::default()
                 }))
             }
-            FaultKind::Delay | FaultKind::Bandwidth | FaultKind::Partition => return None,
+            FaultKind::Partition => Harm::Lose(100.0),
+            FaultKind::Bandwidth => Harm::Narrow(fault.bytes_per_s.as_ref()?.0),
+            FaultKind::Delay => Harm::Slow(fault.delay.as_ref()?.0),
         })
     }
 }
@@ -179,7 +195,9 @@ impl Server {
                 harmed.noted.push(self.fill()?);
                 return Ok("a file that fills the image of the data".into());
             }
-            Harm::Lose(percent) => return self.lose(which, *percent, &mut harmed.noted),
+            Harm::Lose(_) | Harm::Narrow(_) | Harm::Slow(_) => {
+                return self.harm_link(which, harm, &mut harmed.noted);
+            }
             _ => {}
         }
         for i in which {
@@ -196,7 +214,7 @@ impl Server {
                 Harm::Pause => harmed.noted.push(self.pause(i)?),
                 Harm::Squeeze(limits) => self.squeeze(i, limits)?,
                 Harm::Step(ns) => self.step_clock(i, *ns)?,
-                Harm::Fill | Harm::Lose(_) => {}
+                Harm::Fill | Harm::Lose(_) | Harm::Narrow(_) | Harm::Slow(_) => {}
             }
             harmed.processes.push(i);
         }
@@ -221,7 +239,10 @@ impl Server {
             Harm::Restart => which.iter().try_for_each(|i| self.revive(*i))?,
             Harm::Squeeze(_) => which.iter().try_for_each(|i| self.release(*i))?,
             Harm::Step(_) => which.iter().try_for_each(|i| self.step_clock(*i, 0))?,
-            Harm::Lose(_) => words = Some(self.lost(noted).unwrap_or_else(|e| e.to_string())),
+            Harm::Lose(_) | Harm::Narrow(_) => {
+                let said = self.dropped(noted).unwrap_or_else(|e| e.to_string());
+                words = Some(said).filter(|said| !said.is_empty());
+            }
             _ => {}
         }
         noted.iter().try_for_each(|id| self.journal.undo(*id))?;
@@ -230,12 +251,7 @@ impl Server {
 
     /// Before anything is started: whether what the faults need is to be had.
     pub(super) fn make_ready(&mut self) -> Result<(), LocalError> {
-        if self.room.loss
-            && let Err(error) = packets::try_out(&self.machine)
-        {
-            self.lack(error)?;
-            self.room.loss = false;
-        }
+        self.make_links_ready()?;
         if self.room.clock {
             match clock::Preload::of(&self.program) {
                 Ok(preload) => self.preload = Some(preload),
@@ -246,7 +262,7 @@ impl Server {
     }
 
     /// Notes what is not permitted, where the run goes on without.
-    fn lack(&mut self, error: LocalError) -> Result<(), LocalError> {
+    pub(super) fn lack(&mut self, error: LocalError) -> Result<(), LocalError> {
         if !self.goes_on() {
             return Err(error);
         }
@@ -254,7 +270,7 @@ impl Server {
         Ok(())
     }
 
-    fn lacking(&self, what: impl Into<String>) -> LocalError {
+    pub(super) fn lacking(&self, what: impl Into<String>) -> LocalError {
         let lost = "the fault does not come".into();
         LocalError::NotPermitted { what: what.into(), why: self.notes.join("; "), lost }
     }
@@ -290,35 +306,6 @@ impl Server {
             Some(_) => clock::set(&self.members[i].node.home.join(CLOCK), ns),
             None => Err(self.lacking("a clock of the server's own")),
         }
-    }
-
-    fn lose(
-        &mut self,
-        which: Range<usize>,
-        percent: f64,
-        noted: &mut Vec<u64>,
-    ) -> Result<String, LocalError> {
-        if !self.room.loss {
-            return Err(self.lacking("nftables"));
-        }
-        let table = packets::name(&self.machine);
-        let ports: Vec<u16> = self.members[which].iter().map(|member| member.node.port).collect();
-        noted.push(self.journal.add(Undo::Table { name: table.clone() })?);
-        packets::lose(&self.machine, &table, &ports, percent)?;
-        let ports = ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
-        Ok(format!("nftables, table inet {table}: packets to and from port {ports} on the loopback"))
-    }
-
-    /// What the tables of a loss have counted.
-    fn lost(&self, noted: &[u64]) -> Result<String, LocalError> {
-        let mut words = Vec::new();
-        for undo in noted.iter().filter_map(|id| self.journal.noted(*id)) {
-            if let Undo::Table { name } = undo {
-                let counted = packets::counted(&self.machine, name)?;
-                words.push(format!("{} of {} packets dropped", counted.dropped, counted.seen));
-            }
-        }
-        Ok(words.join("; "))
     }
 
     /// Its limits with room where they say nothing.

@@ -7,6 +7,7 @@ use super::super::servers::{self, Node};
 use super::super::{cluster, process};
 use super::Server;
 use dyno_plan::server::Part;
+use dyno_rundir::mask::mask_settings;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -93,6 +94,24 @@ impl Server {
     }
 
     fn await_ready(&mut self, i: usize) -> Result<(), LocalError> {
+        let awaited = self.await_answer(i);
+        // Whether it answers or has ended: it has read its configuration, which stays in the run's folder.
+        awaited.and(self.hide(i))
+    }
+
+    /// Masks passwords in the configuration of a process, which is written anew before it is started again.
+    fn hide(&self, i: usize) -> Result<(), LocalError> {
+        let member = &self.members[i];
+        let told = servers::tell(&self.spec, &member.node, &self.version)?;
+        let Some((name, text)) = told.configuration else { return Ok(()) };
+        let (file, masked) = (member.node.home.join(name), mask_settings(&text));
+        match masked == text {
+            true => Ok(()),
+            false => std::fs::write(&file, masked).map_err(|e| LocalError::failed(file.display(), e)),
+        }
+    }
+
+    fn await_answer(&mut self, i: usize) -> Result<(), LocalError> {
         let begun = Instant::now();
         let patience = Duration::from_nanos(self.spec.ready_within.0);
         loop {

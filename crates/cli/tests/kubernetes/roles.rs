@@ -1,0 +1,64 @@
+//! Pods by what they are for, and what the kubelet says of those of servers.
+
+use crate::common::{self, Dyno, assert_exit};
+use crate::kube::Cluster;
+use crate::record;
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+
+/// Increase of counters of a monitor's file from the first row that has them to the last, in a second.
+fn rate(file: &Path, columns: &[&str]) -> f64 {
+    let text = std::fs::read_to_string(file).unwrap();
+    let mut rows = text.lines();
+    let head: Vec<&str> = rows.next().unwrap().split(',').collect();
+    let at =
+        |name: &&str| head.iter().position(|one| one == name).unwrap_or_else(|| panic!("{name}: {head:?}"));
+    let columns: Vec<usize> = columns.iter().map(at).collect();
+    let sum = |row: &str| -> Option<(f64, f64)> {
+        let cells: Vec<Option<f64>> = row.split(',').map(|cell| cell.parse().ok()).collect();
+        let values = columns.iter().map(|at| cells[*at]);
+        Some((cells[0]?, values.sum::<Option<f64>>()?))
+    };
+    let known: Vec<(f64, f64)> = rows.filter_map(sum).collect();
+    let (first, last) = (known[0], known[known.len() - 1]);
+    (last.1 - first.1) / (last.0 - first.0) * 1e3
+}
+
+/// Two pods load, one measures; the server's processor time is what it says itself.
+pub fn pods_that_load_others_that_measure_and_a_server_that_is_watched(cluster: &Cluster) {
+    let dyno = Dyno::new();
+    let more = "  worker_pods: 1\n  load_pods: 2\n  loaders: {node_selector: {kubernetes.io/os: linux}}\n";
+    let phases = "users: 4, rate: 4000, operations: 160000, warmup: 0s";
+    let text = cluster.experiment("bench", "{kind: redis}", more, phases);
+    std::fs::write(dyno.path("e.yaml"), text).unwrap();
+    let output = dyno.run(&["run", "e.yaml", "--out", "roles", "--quiet"]);
+    assert_exit(&output, &[0, 5]);
+    let (dir, record) = record(&dyno, "roles");
+    assert_eq!(record["status"], "complete", "{record}");
+    let summary = dyno.summary(dir.to_str().unwrap());
+    assert_eq!(common::outcome(common::phase(&summary, "load"), "ok"), 1_000, "by two pods");
+    let measured = common::phase(&summary, "measure");
+    assert_eq!(common::arrivals(measured), 160_000, "by the third");
+    let run: Value = serde_json::from_slice(&std::fs::read(dir.join("run.json")).unwrap()).unwrap();
+    let facts = run["facts"].as_object().unwrap();
+    let pods: Vec<&String> =
+        facts.keys().filter(|key| key.starts_with("pod.") && key.ends_with(".node")).collect();
+    assert_eq!(pods.iter().filter(|key| key.contains("-l-")).count(), 2, "{pods:?}");
+    assert_eq!((pods.len(), pods.iter().filter(|key| key.contains("-w-")).count()), (4, 1), "{pods:?}");
+    let server = &measured["monitor"]["server"];
+    assert_eq!(server["in_pods"], true, "{measured}");
+    assert!(server["resident_bytes"].as_f64().unwrap() > 1e6, "{server}");
+    let own = std::fs::read_dir(dir.join("monitor")).unwrap().flatten().map(|entry| entry.path());
+    let own: Vec<_> =
+        own.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("server-")).collect();
+    let [kubelet] = own.as_slice() else { panic!("{own:?}") };
+    // The kubelet's times are its own, and it looks at other times than the database is asked: over half a minute they agree.
+    let (told, itself) = (
+        rate(kubelet, &["cgroup.cpu_s"]),
+        rate(&dir.join("monitor/database.csv"), &["cpu.user_s", "cpu.system_s"]),
+    );
+    crate::say(&format!("server pod: {told:.3} cores by the kubelet, {itself:.3} by Redis itself"));
+    assert!((told / itself - 1.0).abs() < 0.35, "{told} by the kubelet, {itself} by Redis");
+    cluster.assert_nothing_left(Duration::from_secs(20));
+}

@@ -1,0 +1,71 @@
+//! What comes from servers, name servers and pods beside the load, and short texts that users write.
+
+use dyno_analysis::{Condition, promql};
+use dyno_monitor::prometheus;
+use dyno_rig::strangers;
+use dyno_rundir::mask::mask_uris;
+use dyno_rundir::monitor::{Kind, Recording};
+
+/// Replies to the client that sets servers of Redis up.
+pub fn redis_replies(data: &[u8]) {
+    strangers::redis_replies(data);
+}
+
+/// Frames of the relay of pods.
+pub fn relay_frames(data: &[u8]) {
+    strangers::relay_frames(data);
+}
+
+/// Answers of name servers.
+pub fn dns_answer(data: &[u8]) {
+    strangers::dns_answer(data);
+}
+
+/// An exporter's answer by HTTP: what is whole stays so, whatever follows.
+pub fn http_answer(data: &[u8]) {
+    let Ok(Some(body)) = prometheus::answer(data) else { return };
+    assert!(body.len() <= data.len());
+    let more = [data, b"x"].concat();
+    assert_eq!(prometheus::answer(&more).expect("it was whole"), Some(body));
+}
+
+fn text(data: &[u8]) -> Option<&str> {
+    std::str::from_utf8(data).ok()
+}
+
+/// Objects of Kubernetes that a user brings.
+pub fn manifests(data: &[u8]) {
+    if let Some(text) = text(data) {
+        strangers::manifests(text);
+    }
+}
+
+/// URIs of targets: a password of those that are masked is not shown.
+pub fn uri(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    strangers::uri(text);
+    let once = mask_uris(text);
+    assert_eq!(mask_uris(&once), once, "masked twice is masked once");
+}
+
+/// A condition on a run.
+pub fn threshold(data: &[u8]) {
+    let _ = text(data).map(Condition::parse);
+}
+
+/// A query of a catalogue of metrics.
+pub fn promql(data: &[u8]) {
+    let Some(query) = text(data) else { return };
+    let mut recording = Recording::new();
+    for second in 0..5 {
+        let at = f64::from(second) * 1_000.0;
+        recording.push(
+            "database",
+            at,
+            [("operations", Kind::Counter, at), ("memory_bytes", Kind::Gauge, 1.0)],
+        );
+    }
+    let _ = promql::is_rate(query);
+    let found = promql::evaluate(query, true, &recording, (0.0, 4_000.0));
+    assert!(found.is_err() || found.is_ok_and(|value| value.is_finite()), "a figure, or none");
+}

@@ -1,0 +1,71 @@
+//! The rights that dyno needs in a cluster, as objects for whoever may grant them.
+
+use serde_json::{Value, json};
+
+/// What whoever runs dyno must be allowed to do in the namespace, and nothing more.
+pub fn role(namespace: Option<&str>) -> Vec<Value> {
+    let mut metadata = json!({"name": "dyno"});
+    if let Some(namespace) = namespace {
+        metadata["namespace"] = namespace.into();
+    }
+    let rule = |group: &str, resources: &[&str], verbs: &[&str]| {
+        let groups = [group];
+        json!({"apiGroups": groups, "resources": resources, "verbs": verbs})
+    };
+    let made = ["create", "get", "list", "delete"];
+    vec![
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata,
+            "rules": [
+                rule("batch", &["jobs"], &made),
+                rule("apps", &["statefulsets"], &made),
+                rule("", &["services", "secrets", "configmaps"], &made),
+                rule("", &["persistentvolumeclaims"], &["create", "get", "list", "delete", "patch"]),
+                rule("", &["pods", "events"], &["get", "list"]),
+                rule("", &["pods/exec"], &["create", "get"]),
+                rule("", &["pods/log"], &["get"]),
+            ],
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "dyno"},
+            "subjects": [{"kind": "ServiceAccount", "name": "dyno"}],
+        }),
+    ]
+}
+
+/// The right to ask kubelets what pods use, which no role of a namespace can give.
+pub fn role_for_kubelets(namespace: Option<&str>) -> Vec<Value> {
+    let metadata = json!({"name": "dyno-kubelets"});
+    let subject =
+        json!({"kind": "ServiceAccount", "name": "dyno", "namespace": namespace.unwrap_or("default")});
+    let api = "rbac.authorization.k8s.io";
+    vec![
+        json!({
+            "apiVersion": format!("{api}/v1"), "kind": "ClusterRole", "metadata": metadata,
+            "rules": [{"apiGroups": [""], "resources": ["nodes/proxy"], "verbs": ["get"]}],
+        }),
+        json!({
+            "apiVersion": format!("{api}/v1"), "kind": "ClusterRoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": "dyno-kubelets"}, "subjects": [subject],
+        }),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_than_is_needed() {
+        let rights = role(Some("bench"));
+        assert!(!rights[1].to_string().contains('*'), "least privilege");
+        let kubelets = role_for_kubelets(Some("bench"));
+        assert_eq!(
+            kubelets[0]["rules"],
+            json!([{"apiGroups": [""], "resources": ["nodes/proxy"], "verbs": ["get"]}])
+        );
+        assert_eq!(kubelets[1]["subjects"][0]["namespace"], "bench");
+    }
+}
