@@ -135,20 +135,29 @@ fn nothing_passes_a_partition() {
     if without_redis("partition") {
         return;
     }
+    // A host that stands still as long by itself is told from it by nothing, and that is what is said then: of three runs
+    // one is not so.
+    assert!((0..3).any(|_| a_partition_is_detected()), "no partition is told from what was usual before");
+}
+
+/// Whether a partition stood out from what was before.
+fn a_partition_is_detected() -> bool {
     let fault = "kind: partition, at: 4s, for: 1500ms";
     let run = Run::made(&text("", "c, records: 1000", "duration: 14s, users: 4, rate: '400'", fault));
     let figures = run.fault("partition on server");
     assert!(figures["means"].as_str().unwrap().contains("dyno's own TCP proxy"), "{figures:#}");
     // Whole seconds lie in it.
     assert!(figure(&figures, "depth") > 0.9, "{figures:#}");
-    // A host that stands still as long by itself is told from it by nothing, and that is what is said then.
-    if !figures["note"].as_str().is_some_and(|note| note.contains("beyond what was usual before")) {
+    let stood_out =
+        !figures["note"].as_str().is_some_and(|note| note.contains("beyond what was usual before"));
+    if stood_out {
         assert!(figure(&figures, "detect_s") > 0.0, "{figures:#}");
         assert!(figure(&figures, "recover_s") > 1.0 && figure(&figures, "lost") > 0.0, "{figures:#}");
     }
     assert_eq!(figure(&figures, "failed"), 0.0, "connections stay");
     let held = figure(&figures, "end_s") - figure(&figures, "begin_s");
     assert!(run.slowest_us() > (held - 0.4) * 1e6, "an operation was held: {} us", run.slowest_us());
+    stood_out
 }
 
 #[test]

@@ -22,10 +22,11 @@ fn told(space: Option<&str>, words: &[&str]) -> String {
     output.map_or(String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Whether nothing of dyno's is in the kernel of a host: no table, and no queue.
-fn is_clean(space: Option<&str>) -> bool {
-    !told(space, &["nft", "list", "tables"]).contains("dyno-")
-        && !told(space, &["tc", "qdisc", "show"]).contains(" 7d:")
+/// What of dyno's is in the kernel of a host: tables, and roots of queues.
+fn made(space: Option<&str>) -> Vec<String> {
+    let (tables, queues) = (told(space, &["nft", "list", "tables"]), told(space, &["tc", "qdisc", "show"]));
+    let tables = tables.lines().filter(|line| line.contains("dyno-"));
+    tables.chain(queues.lines().filter(|line| line.contains("qdisc htb 7"))).map(str::to_owned).collect()
 }
 
 /// Whether the packet filter and token buckets can be had here; says what is skipped where not.
@@ -61,17 +62,21 @@ fn servers_of_this_host() {
     if !has_kernel("faults of the way on this host") {
         return;
     }
+    // Whatever else runs here is no affair of this test's.
+    let before = made(None);
     a_token_bucket();
     one_of_a_cluster();
     a_primary_with_a_copy();
-    assert!(is_clean(None));
+    let left: Vec<String> = made(None).into_iter().filter(|one| !before.contains(one)).collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
-/// Reads bring a kilobyte: two megabytes a second are some two thousand of them.
+/// Reads bring ten kilobytes: two megabytes a second are some two hundred of them.
 fn a_token_bucket() {
     let dyno = Dyno::new();
-    let text = "server: {kind: redis, stop_within: 10s}\nworkload: {ycsb: {workload: c, records: 1000}}\n\
-                phases: {measure: {warmup: 1s, interval: 100ms, users: 4, duration: 14s, timeout: 8s}}\n\
+    let text = "server: {kind: redis, stop_within: 10s}\n\
+                workload: {ycsb: {workload: c, records: 1000, properties: {fieldlength: 1000}}}\n\
+                phases: {measure: {warmup: 1s, interval: 100ms, users: 4, rate: '400', duration: 14s, timeout: 8s}}\n\
                 faults:\n- {kind: bandwidth, bytes_per_s: 2M, at: 5s, for: 3s}\n";
     let [fault] = faults_of(&dyno, text, "o").try_into().unwrap();
     let means = fault["means"].as_str().unwrap();
@@ -80,7 +85,7 @@ fn a_token_bucket() {
         "{means}"
     );
     let worst = figure(&fault, "worst_per_s");
-    assert!((500.0..3_000.0).contains(&worst) && figure(&fault, "depth") > 0.5, "{fault:#}");
+    assert!(worst < 300.0 && figure(&fault, "depth") > 0.2, "{fault:#}");
     assert_eq!(figure(&fault, "failed"), 0.0, "{fault:#}");
 }
 
@@ -119,8 +124,8 @@ fn far(lab: &Lab, duration: &str, faults: &str) -> String {
     format!(
         "server: {{kind: redis, stop_within: 10s}}\n\
          ssh:\n  config: {}\n  servers: [db]\n  clients: [load1]\n  directory: {}\n\
-         workload: {{ycsb: {{workload: c, records: 1000}}}}\n\
-         phases: {{measure: {{users: 4, rate: '4000', duration: {duration}, warmup: 1s, interval: 100ms, timeout: 8s}}}}\n\
+         workload: {{ycsb: {{workload: c, records: 1000, properties: {{fieldlength: 1000}}}}}}\n\
+         phases: {{measure: {{users: 4, rate: '400', duration: {duration}, warmup: 1s, interval: 100ms, timeout: 8s}}}}\n\
          faults:\n{faults}",
         lab.path("ssh_config").display(),
         lab.path("far").display()
@@ -151,7 +156,7 @@ fn the_way_between_two_hosts() {
     assert!(partition["means"].as_str().unwrap().contains("on all devices"), "{partition:#}");
     let means = bandwidth["means"].as_str().unwrap();
     assert!(means.contains("on lo and ") && means.contains("nftables' limit"), "{means}");
-    assert!(is_clean(Some(&space)));
+    assert_eq!(made(Some(&space)), [""; 0]);
     // An agent whose controller is gone puts everything back.
     std::fs::write(
         dyno.path("e.yaml"),
@@ -166,8 +171,8 @@ fn the_way_between_two_hosts() {
             std::thread::sleep(Duration::from_millis(50));
         }
     };
-    until("the fault", &|| told(Some(&space), &["tc", "qdisc", "show"]).matches(" 7d:").count() >= 2);
+    until("the fault", &|| told(Some(&space), &["tc", "qdisc", "show"]).matches("qdisc htb 7").count() >= 2);
     common::signal(child.id(), "KILL");
     child.wait().unwrap();
-    until("its end", &|| is_clean(Some(&space)) && lab.processes("db", "redis-server").is_empty());
+    until("its end", &|| made(Some(&space)).is_empty() && lab.processes("db", "redis-server").is_empty());
 }

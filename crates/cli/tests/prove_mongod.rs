@@ -7,6 +7,7 @@ mod member;
 use common::{Dyno, assert_exit, skip_because, stdout};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 const CONFIGURATION: &str = "DYNO_TEST_CONFIGURATION";
@@ -94,6 +95,32 @@ fn a_real_replica_set_keeps_what_a_majority_has() {
     let two = paper(&dyno, "two");
     assert_eq!((&two["lost"], &two["duplicated"]), (&0.into(), &0.into()), "{two}");
     assert_eq!(two["rounds"].as_array().unwrap().len(), 2, "{two}");
+    let output = dyno.run(&[&base[..], &["--copies", "1", "--out", "one"]].concat());
+    assert_exit(&output, &[4]);
+    assert!(paper(&dyno, "one")["lost"].as_u64().unwrap() > 0);
+}
+
+/// Members have a network each: the one that is cut off goes on acknowledging until it steps down by itself.
+#[test]
+fn a_real_primary_that_is_cut_off_takes_with_it_what_no_majority_has() {
+    let what = "a proof of failover on a replica set of mongod whose primary is cut off";
+    if Command::new("mongod").arg("--version").stdout(Stdio::null()).status().is_err() {
+        return skip_because(what, "mongod is not on PATH");
+    }
+    if let Err(why) = dyno_rig::prove::entrance(Path::new("/bin/true")) {
+        return skip_because(what, &why);
+    }
+    let dyno = Dyno::new();
+    let base = ["prove", "failover", "mongod", "--by", "cut", "--rounds", "1", "--quiet"];
+    let output = dyno.run(&[&base[..], &["--out", "two"]].concat());
+    assert_exit(&output, &[0]);
+    let two = paper(&dyno, "two");
+    assert_eq!((&two["lost"], &two["duplicated"]), (&0.into(), &0.into()), "{two}");
+    let round = &two["rounds"][0];
+    assert!(round["cut_s"].as_f64().unwrap() > round["elected_s"].as_f64().unwrap(), "{round}");
+    // Everyone has an address of their own.
+    let host = |name: &str| round[name].as_str().unwrap().split(':').next().unwrap().to_owned();
+    assert!(host("primary").starts_with("192.0.2.") && host("primary") != host("promoted"), "{round}");
     let output = dyno.run(&[&base[..], &["--copies", "1", "--out", "one"]].concat());
     assert_exit(&output, &[4]);
     assert!(paper(&dyno, "one")["lost"].as_u64().unwrap() > 0);

@@ -46,7 +46,14 @@ pub fn uri(data: &[u8]) {
     strangers::uri(text);
     let once = mask_uris(text);
     assert_eq!(mask_uris(&once), once, "masked twice is masked once");
+    // Whatever stands around a login, its password goes.
+    let Some((before, after)) = text.split_once('\n') else { return };
+    let whole = format!("{before} redis://me:{MARK}@h:1/{after}");
+    assert!(!mask_uris(&whole).contains(MARK), "{whole}");
 }
+
+/// A password that nothing else holds.
+const MARK: &str = "pLanTed7";
 
 /// A condition on a run.
 pub fn threshold(data: &[u8]) {

@@ -204,6 +204,8 @@ pub fn is_secret(key: &str) -> bool {
     ["password", "passwd", "secret", "token", "requirepass", "masterauth"]
         .iter()
         .any(|word| key.contains(word))
+        || key.ends_with("-pass")
+        || key.ends_with("_pass")
 }
 
 /// The value of `key` as it may be shown: secrets, and the passwords in URIs, become [`MASK`].
@@ -211,8 +213,20 @@ pub fn mask_secret(key: &str, value: &str) -> String {
     if is_secret(key) && !value.is_empty() {
         return MASK.to_owned();
     }
+    // Rules of a user of Redis hold passwords, as they are or hashed.
+    if key.rsplit('.').next() == Some("user") && value.contains(' ') {
+        return mask_rules(value);
+    }
     // A value may list several URIs, as MongoDB's does.
     value.split('|').map(mask_uri).collect::<Vec<_>>().join("|")
+}
+
+fn mask_rules(value: &str) -> String {
+    let masked = |word: &str| {
+        let sign = word.chars().next().filter(|sign| "><#!".contains(*sign) && word.len() > 1);
+        sign.map_or(word.to_owned(), |sign| format!("{sign}{MASK}"))
+    };
+    value.split(' ').map(masked).collect::<Vec<_>>().join(" ")
 }
 
 fn mask_uri(text: &str) -> String {

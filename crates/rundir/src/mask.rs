@@ -18,7 +18,7 @@ const SECRET: [&str; 10] = [
 /// Whether a value under this name is a secret.
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    SECRET.iter().any(|s| name.contains(s))
+    SECRET.iter().any(|s| name.contains(s)) || name.ends_with("-pass") || name.ends_with("_pass")
 }
 
 /// Replaces the values of secret settings in a configuration file: a line each, its name ended by a blank, `:` or `=`.
@@ -28,10 +28,30 @@ pub fn mask_settings(text: &str) -> String {
         let start = line.len() - name.len();
         match name.find([' ', ':', '=']) {
             Some(end) if is_secret(&name[..end]) => format!("{}***", &line[..=start + end]),
+            Some(end) if &name[..end] == "user" => mask_rules(line),
             _ => line.to_owned(),
         }
     };
     text.split('\n').map(masked).collect::<Vec<_>>().join("\n")
+}
+
+/// Replaces the passwords in rules of a user of Redis: words that begin with `>`, `<`, `#` or `!`.
+pub fn mask_rules(text: &str) -> String {
+    let masked = |word: &str| {
+        let bare = word.trim_start_matches(['"', '\'']);
+        let sign = bare.chars().next().filter(|sign| "><#!".contains(*sign) && bare.len() > 1);
+        sign.map_or(word.to_owned(), |sign| format!("{sign}***"))
+    };
+    text.split(' ').map(masked).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a text is hosts with ports, with or without a path: what stands before the query of a URI without a login.
+fn is_place(text: &str) -> bool {
+    let port = |host: &str| match host.rsplit_once(':') {
+        Some((_, port)) => host.starts_with('[') || port.bytes().all(|byte| byte.is_ascii_digit()),
+        None => true,
+    };
+    text.split('/').next().unwrap_or_default().split(',').all(port)
 }
 
 /// Replaces the password of every URI in `text` (`scheme://user:password@...`).
@@ -45,11 +65,14 @@ pub fn mask_uris(text: &str) -> String {
         let place = &tail[..end];
         // A password may itself hold '@' or '/': everything up to the last '@' before the query is login.
         let path_end = place.find('?').unwrap_or(place.len());
-        // Or even '?': then no option's name comes before the '@'.
+        // Or even '?': then no hosts come before it, or no option's name comes before the '@'.
         let odd = || {
             let query = &place[path_end..];
             let at = query.find('@')?;
-            (!query[..at].contains('=')).then_some(path_end + at)
+            match is_place(&place[..path_end]) {
+                true => (!query[..at].contains('=')).then_some(path_end + at),
+                false => place.rfind('@'),
+            }
         };
         // What follows, a query, may hold URIs of its own.
         rest = match place[..path_end].rfind('@').or_else(odd) {
@@ -126,6 +149,9 @@ mod tests {
             "port 1\nrequirepass ***\nmasterauth ***\n--requirepass=***\nsecurity:\n  keyPassword:***\n";
         assert_eq!(mask_settings(text), masked);
         assert_eq!(mask_settings(""), "");
+        let redis = "tls-key-file-pass x\nuser default on >pw ~* +@all\nuser \"a\" \"#12\" on\nuse >x";
+        let masked = "tls-key-file-pass ***\nuser default on >*** ~* +@all\nuser \"a\" #*** on\nuse >x";
+        assert_eq!(mask_settings(redis), masked);
     }
 
     #[test]
@@ -134,6 +160,10 @@ mod tests {
         assert_eq!(mask_uris("at redis://:p@ss:w/ord@h/0?x=1 now"), "at redis://:***@h/0?x=1 now");
         assert_eq!(mask_uris("redis://h:6379"), "redis://h:6379");
         assert_eq!(mask_uris("redis://:pa?ss@h:1/0?x=1"), "redis://:***@h:1/0?x=1");
+        assert_eq!(mask_uris("redis://:pa?x=ss@h:1"), "redis://:***@h:1");
+        assert_eq!(mask_uris("redis://u:p?a=b@c@h:1"), "redis://u:***@h:1");
+        let plain = "mongodb://a:1,[::1]:2/db?appName=me@here";
+        assert_eq!(mask_uris(plain), plain);
         let nested = "http://h/?to=redis://u:p@h:1/0?x=redis://:q@i";
         assert_eq!(mask_uris(nested), "http://h/?to=redis://u:***@h:1/0?x=redis://:***@i");
         assert_eq!(mask_uris("redis://h?password=abc&db=1"), "redis://h?password=***&db=1");

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// Writes `rbac.yaml`, `rbac-kubelet.yaml` and a file for each cell. Names of runs, and passwords that dyno makes, are new in
+/// Writes `rbac.yaml`, where the namespace is known `rbac-kubelet.yaml`, too, and a file for each cell. Names of runs, and passwords that dyno makes, are new in
 /// each run.
 pub fn write(plan: &Plan, folder: &Path) -> Result<(), Failure> {
     let Some(first) = &plan.base.kubernetes else {
@@ -19,13 +19,23 @@ pub fn write(plan: &Plan, folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder)
         .map_err(|e| Failure::Usage(format!("--manifests {}: {e}", folder.display())))?;
     put("rbac.yaml", &role(first.namespace.as_deref()))?;
-    put("rbac-kubelet.yaml", &role_for_kubelets(first.namespace.as_deref()))?;
+    match &first.namespace {
+        Some(namespace) => put("rbac-kubelet.yaml", &role_for_kubelets(namespace))?,
+        // It would be granted to another account.
+        None => {
+            terminal::note("no rbac-kubelet.yaml: expected kubernetes.namespace to name whose right it is")
+        }
+    }
     for cell in &plan.cells {
         let Some(asked) = &cell.spec.kubernetes else { continue };
         let objects = of_cell(&cell.spec, asked)?;
         put(&format!("cell{:04}.yaml", cell.number), &objects)?;
     }
-    terminal::note(&format!("{} manifests in {}", plan.cells.len() + 2, folder.display()));
+    terminal::note(&format!(
+        "{} manifests in {}",
+        plan.cells.len() + 1 + usize::from(first.namespace.is_some()),
+        folder.display()
+    ));
     Ok(())
 }
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 pub enum By {
     /// It is killed, right after the others have stood still for a while
     Kill,
-    /// It is cut off from the other servers and still reached by the writers (Redis 7, Valkey; a network namespace)
+    /// It is cut off from the other servers and still reached by the writers (Redis 7, Valkey, mongod; network namespaces)
     Cut,
 }
 
@@ -91,15 +91,11 @@ const MOST_REPLICAS: u32 = 100;
 
 impl FailoverArgs {
     fn server(&self) -> Result<ServerKind, Failure> {
-        match (self.kind.as_str(), self.by) {
-            ("redis", _) => Ok(ServerKind::Redis),
-            ("valkey", _) => Ok(ServerKind::Valkey),
-            ("mongod", By::Kill) => Ok(ServerKind::Mongod),
-            ("mongod", By::Cut) => {
-                let words = "--by cut: mongod cannot say which address its connections come from; redis and valkey can";
-                Err(Failure::Usage(words.into()))
-            }
-            (other, _) => Err(Failure::Usage(format!("{other:?}: expected redis, valkey or mongod"))),
+        match self.kind.as_str() {
+            "redis" => Ok(ServerKind::Redis),
+            "valkey" => Ok(ServerKind::Valkey),
+            "mongod" => Ok(ServerKind::Mongod),
+            other => Err(Failure::Usage(format!("{other:?}: expected redis, valkey or mongod"))),
         }
     }
 
@@ -291,12 +287,16 @@ fn limits(plan: &FailoverPlan) -> Vec<String> {
     let mut all = vec![match plan.by {
         prove::By::Kill => "All servers run on one host, and are killed, not cut off.".to_owned(),
         prove::By::Cut => {
-            "All servers run on one host, whose loopback device drops what is cut: delays, losses in one \
-                           direction and partitions that come and go are not among it."
+            "All servers run on one host, whose kernel drops what is cut: delays, losses in one direction and \
+             partitions that come and go are not among it."
                 .to_owned()
         }
     }];
     all.push(match plan.kind {
+        ServerKind::Mongod if plan.by == prove::By::Cut => {
+            "A primary that is cut off goes on for `--down-after` and then steps down by itself; what it has acknowledged \
+             meanwhile with w:1 is undone when it comes back."
+        }
         ServerKind::Mongod => "Members ask for the oplog instead of having it streamed: what stands still has nothing more.",
         _ => "Sentinels elect the replica that has the most; with several replicas, fewer copies than all may be lost.",
     }.to_owned());

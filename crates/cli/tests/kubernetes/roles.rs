@@ -7,8 +7,8 @@ use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 
-/// Increase of counters of a monitor's file from the first row that has them to the last, in a second.
-fn rate(file: &Path, columns: &[&str]) -> f64 {
+/// The sum of counters of a monitor's file at each row that has them: milliseconds of the run, and the sum.
+fn counted(file: &Path, columns: &[&str]) -> Vec<(f64, f64)> {
     let text = std::fs::read_to_string(file).unwrap();
     let mut rows = text.lines();
     let head: Vec<&str> = rows.next().unwrap().split(',').collect();
@@ -20,9 +20,14 @@ fn rate(file: &Path, columns: &[&str]) -> f64 {
         let values = columns.iter().map(|at| cells[*at]);
         Some((cells[0]?, values.sum::<Option<f64>>()?))
     };
-    let known: Vec<(f64, f64)> = rows.filter_map(sum).collect();
-    let (first, last) = (known[0], known[known.len() - 1]);
-    (last.1 - first.1) / (last.0 - first.0) * 1e3
+    rows.filter_map(sum).collect()
+}
+
+/// A counter at a time between two of its rows.
+fn between(rows: &[(f64, f64)], at: f64) -> Option<f64> {
+    let pair = rows.windows(2).find(|pair| (pair[0].0..=pair[1].0).contains(&at))?;
+    let ((from, low), (to, high)) = (pair[0], pair[1]);
+    Some(low + (high - low) * (at - from) / (to - from).max(f64::MIN_POSITIVE))
 }
 
 /// Two pods load, one measures; the server's processor time is what it says itself.
@@ -53,11 +58,15 @@ pub fn pods_that_load_others_that_measure_and_a_server_that_is_watched(cluster: 
     let own: Vec<_> =
         own.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("server-")).collect();
     let [kubelet] = own.as_slice() else { panic!("{own:?}") };
-    // The kubelet's times are its own, and it looks at other times than the database is asked: over half a minute they agree.
-    let (told, itself) = (
-        rate(kubelet, &["cgroup.cpu_s"]),
-        rate(&dir.join("monitor/database.csv"), &["cpu.user_s", "cpu.system_s"]),
-    );
+    // The kubelet looks at times of its own: at the first and the last of them that Redis was asked around, both are compared.
+    let itself = counted(&dir.join("monitor/database.csv"), &["cpu.user_s", "cpu.system_s"]);
+    let both: Vec<(f64, f64, f64)> = counted(kubelet, &["cgroup.cpu_s"])
+        .into_iter()
+        .filter_map(|(at, told)| Some((at, told, between(&itself, at)?)))
+        .collect();
+    let [first, .., last] = both.as_slice() else { panic!("figures at {} times: {both:?}", both.len()) };
+    let seconds = (last.0 - first.0) / 1e3;
+    let (told, itself) = ((last.1 - first.1) / seconds, (last.2 - first.2) / seconds);
     crate::say(&format!("server pod: {told:.3} cores by the kubelet, {itself:.3} by Redis itself"));
     assert!((told / itself - 1.0).abs() < 0.35, "{told} by the kubelet, {itself} by Redis");
     cluster.assert_nothing_left(Duration::from_secs(20));

@@ -36,6 +36,9 @@ pub enum FaultKind {
     ClockStep,
 }
 
+/// The least `bytes_per_s` that the kernel's buckets hold well: below it they are more than a tenth of a second of traffic.
+pub const LEAST_SHAPED_BYTES_PER_S: u64 = 1_600_000;
+
 impl FaultKind {
     /// As files write it.
     pub fn name(self) -> &'static str {

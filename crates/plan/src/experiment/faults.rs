@@ -1,7 +1,7 @@
 //! Faults that an experiment asks for, typed; what can be meant, and when each of them begins and ends.
 
-use super::{Experiment, Fault, FaultKind, Lifetime, Moment, On};
-use crate::server::ServerKind;
+use super::{Experiment, Fault, FaultKind, LEAST_SHAPED_BYTES_PER_S, Lifetime, Moment, On};
+use crate::server::{ServerKind, Topology};
 use crate::tree::{Node, TreeError};
 use dyno_types::rng::{Stream, mix, unit};
 
@@ -216,6 +216,14 @@ impl Fault {
                 "kind",
                 "disk_full: expected server.data.image: no disk is filled but one that is dyno's own".into(),
             )),
+            FaultKind::Bandwidth
+                if (far_servers || server.topology != Topology::Single)
+                    && self.bytes_per_s.as_ref().is_some_and(|bytes| bytes.0 < LEAST_SHAPED_BYTES_PER_S) =>
+            {
+                let why = "expected 1.6M or more: below it the kernel's bucket is more than a tenth of a second of traffic, \
+                           and dyno's own proxy is for topology: single on this host";
+                Err(("bytes_per_s", why.into()))
+            }
             FaultKind::ClockStep if server.kind == ServerKind::FerretDb => Err((
                 "kind",
                 "clock_step: ferretdb is a Go program, which asks the kernel for the time and not the C library".into(),
@@ -275,8 +283,12 @@ pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     (1..=spec.repetitions.min(1_000)).try_for_each(|repetition| match overlap(spec, repetition) {
         None => Ok(()),
         Some((first, second)) => {
-            let why = format!("begins while faults.{first} is under way on the same server or worker");
-            refuse(second, ("at", why))
+            let kinds = [first, second].map(|at| spec.faults[at].kind);
+            let why = match kinds.iter().all(|kind| kind.shapes()) {
+                true => "and a device has one queue, whichever servers are behind it",
+                false => "on the same server or worker",
+            };
+            refuse(second, ("at", format!("begins while faults.{first} is under way {why}")))
         }
     })
 }

@@ -111,7 +111,7 @@ fn what_cannot_be_done_there_is_refused() {
         "pause, on: server 9",
         "loss, percent: 1",
         "delay, delay: 1ms",
-        "bandwidth, bytes_per_s: 1k",
+        "bandwidth, bytes_per_s: 2M",
         "partition",
     ] {
         assert!(plan(&far.replace("KIND", kind), "x.yaml", &[]).is_ok(), "{kind}");
@@ -125,7 +125,12 @@ fn what_cannot_be_done_there_is_refused() {
     assert!(refused(pods).contains("not for pods"), "{}", refused(pods));
     let go = "server: {kind: ferretdb}\nfaults: [{kind: clock_step, step: -1m, at: 1s, for: 1s}]\n";
     assert!(refused(go).contains("Go program"), "{}", refused(go));
+    let slow = far.replace("KIND", "bandwidth, bytes_per_s: 1k");
+    assert!(refused(&slow).contains("expected 1.6M or more"), "{}", refused(&slow));
+    assert!(plan(&slow.replace("ssh: {servers: [db]}\n", ""), "x.yaml", &[]).is_ok(), "by the proxy");
     let cluster = "server: {kind: redis, topology: cluster}\nfaults: [{kind: KIND, at: 1s, for: 1s}]\n";
+    let slow = refused(&cluster.replace("KIND", "bandwidth, bytes_per_s: 1M"));
+    assert!(slow.contains("expected 1.6M or more"), "{slow}");
     for kind in ["loss, percent: 1", "delay, delay: 1ms", "partition, on: server 2"] {
         assert!(plan(&cluster.replace("KIND", kind), "x.yaml", &[]).is_ok(), "{kind}: the kernel does it");
     }
@@ -137,7 +142,8 @@ fn link_and_process_may_have_faults_at_the_same_time() {
     spec("- {kind: pause, at: 1s, for: 5s}\n- {kind: pause, on: worker 1, at: 2s, for: 1s}\n");
     let queues = "server: {kind: redis, instances: 2}\nfaults:\n- {kind: delay, on: server 1, at: 1s, for: 2s, delay: 1ms}\n- \
                   {kind: bandwidth, on: server 2, at: 2s, for: 2s, bytes_per_s: 1M}\n";
-    assert!(plan(queues, "x.yaml", &[]).is_err(), "a device has one queue");
+    let why = plan(queues, "x.yaml", &[]).unwrap_err().to_string();
+    assert!(why.contains("a device has one queue"), "{why}");
 }
 
 #[test]

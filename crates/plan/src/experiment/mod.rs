@@ -25,7 +25,7 @@ use check::{check, check_strategy};
 
 pub use estimate::{Estimate, estimate};
 pub use factors::{ALIASES, Factor, Level, full_path};
-pub use fault::{Fault, FaultKind, Moment, On};
+pub use fault::{Fault, FaultKind, LEAST_SHAPED_BYTES_PER_S, Moment, On};
 pub use faults::{MOST_FAULTS, Planned as PlannedFault, schedule as schedule_faults};
 pub use kubernetes::{Kubernetes, Pods, Pull, Quantity, Storage};
 pub use spec::*;

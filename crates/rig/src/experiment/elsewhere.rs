@@ -30,7 +30,7 @@ pub(super) fn elsewhere(
     let agents: Vec<_> = all.iter().map(|(one, _)| one.far()).collect();
     let mut volume = Volume::elsewhere(spec, server, &agents, below)?;
     let why = match start(&mut all, &room, volume.as_ref(), control) {
-        Ok(()) => counted(&all, volume.as_ref())?,
+        Ok(()) => counted(&all, volume.as_ref(), control)?,
         Err(why) if control.stopping() || !volume.as_ref().is_some_and(Volume::is_full) => {
             return Err(why.into());
         }
@@ -58,11 +58,15 @@ fn start(
 }
 
 /// What speaks against the data that the servers have begun with, if something does.
-fn counted(all: &[(FarServer, ServerSpec)], volume: Option<&Volume>) -> Result<Option<String>, Failed> {
+fn counted(
+    all: &[(FarServer, ServerSpec)],
+    volume: Option<&Volume>,
+    control: &Control,
+) -> Result<Option<String>, Failed> {
     let Some(volume) = volume.filter(|volume| volume.is_full()) else { return Ok(None) };
     let mut count = 0;
     for (one, _) in all {
-        count += one.counted()?;
+        count += one.counted(control)?;
     }
     Ok(volume.miscounted(count))
 }

@@ -13,7 +13,9 @@ use crate::remote::Far;
 use crate::session::Session;
 use dyno_analysis::faults::Happened;
 use dyno_engine::Control;
-use dyno_plan::experiment::{Experiment, Fault, FaultKind, On, PlannedFault, schedule_faults};
+use dyno_plan::experiment::{
+    Experiment, Fault, FaultKind, LEAST_SHAPED_BYTES_PER_S, On, PlannedFault, schedule_faults,
+};
 use dyno_plan::server::Topology;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -22,24 +24,25 @@ use std::time::{Duration, SystemTime};
 /// How often it is looked whether somebody wants the end.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The least rate that the kernel's buckets hold well: below it they are more than a tenth of a second of traffic.
-const LEAST_BYTES_PER_S: u64 = 1_600_000;
-
 /// Kinds of faults that a proxy between workers and server does: a partition, and what this kernel does not do. On other
 /// hosts, and where clients learn the addresses of members by themselves, the kernel does all of them.
 pub(super) fn by_proxies(spec: &Experiment, machine: &Machine) -> Vec<FaultKind> {
-    let single = spec.server.as_ref().is_some_and(|server| server.topology == Topology::Single);
-    if !spec.ssh.is_nothing() || !single {
+    let Some(server) = spec.server.as_ref().filter(|server| server.topology == Topology::Single) else {
+        return Vec::new();
+    };
+    if !spec.ssh.is_nothing() {
         return Vec::new();
     }
+    // One that listens beyond the loopback may have several devices.
+    let abroad = server.address.is_some_and(|address| !address.is_loopback());
     let of = |kind: FaultKind| spec.faults.iter().filter(move |fault| fault.kind == kind);
     let slow = of(FaultKind::Bandwidth)
-        .any(|fault| fault.bytes_per_s.as_ref().is_some_and(|bytes| bytes.0 < LEAST_BYTES_PER_S));
+        .any(|fault| fault.bytes_per_s.as_ref().is_some_and(|bytes| bytes.0 < LEAST_SHAPED_BYTES_PER_S));
     let by_proxy = |kind: &FaultKind| {
         of(*kind).next().is_some()
             && match kind {
-                FaultKind::Bandwidth => slow || !can_narrow(machine),
-                FaultKind::Delay => !can_slow(machine),
+                FaultKind::Bandwidth => slow || abroad || !can_narrow(machine),
+                FaultKind::Delay => abroad || !can_slow(machine),
                 _ => true,
             }
     };

@@ -429,7 +429,7 @@ impl Place {
         if let Some(volume) = &mut self.volume {
             return match (&mut self.held, count) {
                 (Held::Server(held), _) => volume.fill_here(&mut held.server, run, seconds),
-                (Held::Far(all), _) => volume.fill_far(all, run, seconds),
+                (Held::Far(all), _) => volume.fill_far(all, (run, seconds), control),
                 (_, Some(count)) => volume.fill_claims(count, run, seconds),
                 _ => Ok(()),
             };

@@ -235,12 +235,17 @@ impl Volume {
     }
 
     /// A load has ended on servers of other hosts, which keep their data there.
-    pub fn fill_far(&mut self, servers: &[FarServer], run: &Path, seconds: f64) -> Result<(), Failed> {
+    pub fn fill_far(
+        &mut self,
+        servers: &[FarServer],
+        (run, seconds): (&Path, f64),
+        control: &Control,
+    ) -> Result<(), Failed> {
         let Where::Far(folders) = &self.at else { return Ok(()) };
         let mut all = record(self.wanted.clone(), 0, run, seconds)?;
         for (server, folder) in servers.iter().zip(folders) {
-            let own = Loaded { count: server.counted()?, ..all.clone() };
-            server.keep(folder, &own)?;
+            let own = Loaded { count: server.counted(control)?, ..all.clone() };
+            server.keep(folder, &own, control)?;
             all.count += own.count;
         }
         self.filled(all)
@@ -354,7 +359,7 @@ pub(super) fn start(
     volume: &mut Option<Volume>,
 ) -> Result<Server, String> {
     let start = |volume: Option<(&Path, &str)>| {
-        let begin = Beginning { room, volume, lasting };
+        let begin = Beginning { room: room.clone(), volume, lasting, ways: &[] };
         Server::start_with(server, &begin, home, machine, Some(control.clone()))
     };
     let told = |error: crate::local::LocalError| format!("server: {error}");

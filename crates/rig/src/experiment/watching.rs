@@ -67,8 +67,10 @@ pub(super) fn begin(
     let mut watch = watch.map_err(|e| format!("cannot start the monitors: {e}"))?;
     elsewhere(place, crew, plan.interval, &watch, directory.as_deref())?;
     if let Some(pods) = place.pods() {
-        let kubelets = pods.watch(watch.sink()).map_err(|e| format!("monitors: {e}"))?;
-        kubelets.into_iter().for_each(|kubelets| watch.keep(kubelets));
+        match pods.watch(watch.sink()) {
+            Ok(kubelets) => kubelets.into_iter().for_each(|kubelets| watch.keep(kubelets)),
+            Err(why) => words.push(format!("server pods are not watched: {why}")),
+        }
     }
     session.watch(watch);
     if let Some(writer) = session.writer() {

@@ -6,7 +6,8 @@
 use super::kubectl::Kubectl;
 use dyno_monitor::{Sample, Sink, unix_ns};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -17,6 +18,12 @@ const EVERY: Duration = Duration::from_secs(10);
 /// The same for each node that is asked: a kubectl costs some 0.1 s of CPU time, so that this holds all of them below a few
 /// per cent of a core.
 const FOR_EACH_NODE: Duration = Duration::from_secs(3);
+/// How long the end of a phase waits for what kubelets say last.
+const LAST: Duration = Duration::from_secs(5);
+/// Figures older than this are not of now: a kubelet looks every 10 to 15 seconds.
+const STALE: Duration = Duration::from_secs(60);
+/// How far a node's clock may be ahead.
+const AHEAD: Duration = Duration::from_secs(5);
 /// What events of it are called by.
 const SOURCE: &str = "kubelet";
 
@@ -25,32 +32,55 @@ pub(crate) type Placed = BTreeMap<String, Vec<String>>;
 
 /// Kubelets that are being asked; ends with this.
 pub(crate) struct Kubelets {
-    stop: Option<Sender<()>>,
+    /// Who hangs up has heard that a round is over.
+    rounds: Option<Sender<Sender<()>>>,
+    ending: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Kubelets {
     /// Begins to ask the nodes of `placed` for their pods and hands what they say to `sink`, as sources called `server-POD`.
     pub fn watch(kubectl: Kubectl, placed: Placed, sink: Arc<Mutex<dyn Sink>>) -> std::io::Result<Kubelets> {
-        let (stop, stopped) = channel::<()>();
+        let (rounds, wanted) = channel::<Sender<()>>();
         let every = EVERY.max(FOR_EACH_NODE * placed.len() as u32);
+        let ending = Arc::new(AtomicBool::new(false));
+        let mut asking = Asking {
+            kubectl,
+            placed,
+            sink,
+            ending: ending.clone(),
+            newest: BTreeMap::new(),
+            failing: BTreeSet::new(),
+        };
         let thread = std::thread::Builder::new().name("dyno-kubelets".into()).spawn(move || {
-            let mut asking = Asking { kubectl, placed, sink, newest: BTreeMap::new(), failing: false };
             while asking.round() {
-                if stopped.recv_timeout(every) != Err(RecvTimeoutError::Timeout) {
-                    // What has come since the last round.
-                    asking.round();
-                    return;
+                match wanted.recv_timeout(every) {
+                    Ok(heard) => {
+                        asking.round();
+                        drop(heard);
+                    }
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => return,
                 }
             }
         })?;
-        Ok(Kubelets { stop: Some(stop), thread: Some(thread) })
+        Ok(Kubelets { rounds: Some(rounds), ending, thread: Some(thread) })
+    }
+
+    /// Asks once more, now: what has come since the last round belongs to what is over. Waits for it, not for long.
+    pub fn ask_now(&self) {
+        let (heard, over) = channel();
+        if self.rounds.as_ref().is_some_and(|rounds| rounds.send(heard).is_ok()) {
+            // Hung up, or too late: what has not come is not there.
+            let _ = over.recv_timeout(LAST);
+        }
     }
 }
 
 impl Drop for Kubelets {
     fn drop(&mut self) {
-        drop(self.stop.take());
+        self.ending.store(true, Ordering::Relaxed);
+        drop(self.rounds.take());
         // A thread that panicked has nothing more to say.
         self.thread.take().map(JoinHandle::join);
     }
@@ -60,34 +90,44 @@ struct Asking {
     kubectl: Kubectl,
     placed: Placed,
     sink: Arc<Mutex<dyn Sink>>,
+    ending: Arc<AtomicBool>,
     /// Time of the newest figures of each pod, nanoseconds since 1970.
     newest: BTreeMap<String, u64>,
-    failing: bool,
+    /// Nodes that do not answer, or whose clock is another.
+    failing: BTreeSet<String>,
 }
 
 impl Asking {
     /// Asks every node once; whether it is worth asking again.
     fn round(&mut self) -> bool {
         for (node, pods) in &self.placed {
+            if self.ending.load(Ordering::Relaxed) {
+                return false;
+            }
             let path = format!("/api/v1/nodes/{node}/proxy/stats/summary?only_cpu_and_memory=true");
             let answer = self.kubectl.json(&["--request-timeout=5s", "get", "--raw", &path]);
             let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
-            match answer {
+            let told = answer.and_then(|summary| {
+                let all = read(&summary, pods);
+                let newest = all.iter().map(|(_, at_ns, _)| *at_ns).max();
+                newest.map_or(Ok(()), |at_ns| on_time(at_ns, unix_ns(SystemTime::now()))).map(|()| all)
+            });
+            match told {
                 Err(why) if why.contains("forbidden") => {
                     let right = "server pods are not watched: it takes the right to get nodes/proxy (rbac-kubelet.yaml)";
                     sink.event(SOURCE, &format!("{right}: {why}"));
                     return false;
                 }
-                Err(why) if !self.failing => {
-                    sink.event(SOURCE, &format!("{node}: {why}"));
-                    self.failing = true;
-                }
-                Err(_) => {}
-                Ok(summary) => {
-                    if std::mem::take(&mut self.failing) {
-                        sink.event(SOURCE, "answers again");
+                Err(why) => {
+                    if self.failing.insert(node.clone()) {
+                        sink.event(SOURCE, &format!("{node}: {why}"));
                     }
-                    for (pod, at_ns, sample) in read(&summary, pods) {
+                }
+                Ok(all) => {
+                    if self.failing.remove(node) {
+                        sink.event(SOURCE, &format!("{node} answers again"));
+                    }
+                    for (pod, at_ns, sample) in all {
                         let newest = self.newest.entry(pod.clone()).or_default();
                         if at_ns > *newest {
                             *newest = at_ns;
@@ -98,6 +138,19 @@ impl Asking {
             }
         }
         true
+    }
+}
+
+/// Whether figures of `at_ns` can be of now, by this host's clock: both are nanoseconds since 1970. Times of a clock that is
+/// another would be taken for other seconds of the run.
+fn on_time(at_ns: u64, now_ns: u64) -> Result<(), String> {
+    let late_s = (now_ns as f64 - at_ns as f64) / 1e9;
+    match (-AHEAD.as_secs_f64()..STALE.as_secs_f64()).contains(&late_s) {
+        true => Ok(()),
+        false => Err(format!(
+            "the newest figures are of {late_s:.0} s ago by this host's clock, and are left out: the clocks differ, or the \
+             kubelet does not look any more"
+        )),
     }
 }
 
@@ -176,5 +229,13 @@ mod tests {
         assert_eq!(sample.get("cgroup.memory_working_set_bytes"), Some(4_096.0));
         assert_eq!(sample.get("cgroup.major_faults"), Some(6.0));
         assert!(read(&json!({"pods": "none"}), &pods).is_empty());
+    }
+
+    #[test]
+    fn figures_of_another_clock_are_left_out() {
+        let s = |seconds: u64| seconds * 1_000_000_000;
+        assert!(on_time(s(1_000), s(1_020)).is_ok() && on_time(s(1_004), s(1_000)).is_ok());
+        assert!(on_time(s(1_000), s(1_120)).unwrap_err().contains("of 120 s ago"));
+        assert!(on_time(s(1_120), s(1_000)).is_err());
     }
 }

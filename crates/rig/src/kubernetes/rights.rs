@@ -35,11 +35,12 @@ pub fn role(namespace: Option<&str>) -> Vec<Value> {
     ]
 }
 
-/// The right to ask kubelets what pods use, which no role of a namespace can give.
-pub fn role_for_kubelets(namespace: Option<&str>) -> Vec<Value> {
+/// The right to ask kubelets what pods use, which no role of a namespace can give, for dyno's account in a namespace.
+pub fn role_for_kubelets(namespace: &str) -> Vec<Value> {
     let metadata = json!({"name": "dyno-kubelets"});
-    let subject =
-        json!({"kind": "ServiceAccount", "name": "dyno", "namespace": namespace.unwrap_or("default")});
+    // Accounts of several namespaces may have it.
+    let binding = json!({"name": format!("dyno-kubelets-{namespace}")});
+    let subject = json!({"kind": "ServiceAccount", "name": "dyno", "namespace": namespace});
     let api = "rbac.authorization.k8s.io";
     vec![
         json!({
@@ -47,7 +48,7 @@ pub fn role_for_kubelets(namespace: Option<&str>) -> Vec<Value> {
             "rules": [{"apiGroups": [""], "resources": ["nodes/proxy"], "verbs": ["get"]}],
         }),
         json!({
-            "apiVersion": format!("{api}/v1"), "kind": "ClusterRoleBinding", "metadata": metadata,
+            "apiVersion": format!("{api}/v1"), "kind": "ClusterRoleBinding", "metadata": binding,
             "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": "dyno-kubelets"}, "subjects": [subject],
         }),
     ]
@@ -61,7 +62,7 @@ mod tests {
     fn no_more_than_is_needed() {
         let rights = role(Some("bench"));
         assert!(!rights[1].to_string().contains('*'), "least privilege");
-        let kubelets = role_for_kubelets(Some("bench"));
+        let kubelets = role_for_kubelets("bench");
         assert_eq!(
             kubelets[0]["rules"],
             json!([{"apiGroups": [""], "resources": ["nodes/proxy"], "verbs": ["get"]}])

@@ -37,7 +37,7 @@ pub use launch::Confinement;
 pub use machine::Machine;
 pub(crate) use needs::{budgets as asked_memory, program, router, version_of};
 pub(crate) use resp::{Client as RespClient, Failed as RespFailed, Reply as RespReply, reply as resp_reply};
-pub(crate) use server::{Beginning, harm_worker, volume};
+pub(crate) use server::{Beginning, Way, harm_worker, volume};
 pub use server::{Harm, Harmed, Room, Server, WorkerHarm};
 pub(crate) use shaping::{can_narrow, can_slow};
 pub(crate) use storage::run_under;

@@ -25,6 +25,7 @@ use dyno_plan::server::{IfNotPermitted, Part, ServerSpec};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -56,14 +57,26 @@ pub struct Server {
     lasting: bool,
 }
 
+/// A process' own place in the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// Where it listens.
+    pub address: IpAddr,
+    /// The words before its command that put it there.
+    pub prefix: Vec<String>,
+}
+
 /// How a server begins.
+#[derive(Default)]
 pub(crate) struct Beginning<'a> {
     /// What it is made ready for.
-    pub room: &'a Room,
+    pub room: Room,
     /// The volume's folder whose data it begins with, and which load they are of.
     pub volume: Option<(&'a Path, &'a str)>,
     /// Whether it is to be left running: the kernel does not end it with dyno.
     pub lasting: bool,
+    /// Where each process is, if not all are on one address of this host.
+    pub ways: &'a [Way],
 }
 
 impl Server {
@@ -80,8 +93,7 @@ impl Server {
         machine: &Machine,
         control: Option<Arc<Control>>,
     ) -> Result<Self, LocalError> {
-        let begin = Beginning { room: &Room::default(), volume: None, lasting: false };
-        Server::start_with(spec, &begin, home, machine, control)
+        Server::start_with(spec, &Beginning::default(), home, machine, control)
     }
 
     /// The same, as a beginning says.
@@ -120,7 +132,7 @@ impl Server {
             lasting: begin.lasting,
         };
         server.make_ready()?;
-        server.prepare(&home, &topology, ports, plans)?;
+        server.prepare(&home, &topology, (ports, plans, begin.ways))?;
         begin.volume.map_or(Ok(()), |(volume, record)| server.take_in(volume, record))?;
         // From here on an error drops the server, which stops and undoes all there is.
         server.launch_all()?;
@@ -135,8 +147,7 @@ impl Server {
         &mut self,
         home: &Path,
         topology: &Topology,
-        ports: Vec<u16>,
-        plans: Vec<Plan>,
+        (ports, plans, ways): (Vec<u16>, Vec<Plan>, &[Way]),
     ) -> Result<(), LocalError> {
         self.prepare_storage(home)?;
         let each = self.spec.processes_each() as usize;
@@ -154,7 +165,7 @@ impl Server {
             let node = Node {
                 home: home.join(&name),
                 data: base.join(format!("{name}.data")),
-                address: self.spec.listens(),
+                address: ways.get(i).map_or(self.spec.listens(), |way| way.address),
                 port,
                 instance: i / each,
                 number,
@@ -163,11 +174,12 @@ impl Server {
             };
             self.make_folder(&node.data)?;
             fs::create_dir_all(&node.home).map_err(|e| LocalError::failed(node.home.display(), e))?;
-            let prefix = prefix_or_less(&plan, topology, &self.machine, go_on, &mut self.notes)?;
+            let placed = prefix_or_less(&plan, topology, &self.machine, go_on, &mut self.notes)?;
+            let prefix = ways.get(i).map_or_else(Vec::new, |way| way.prefix.clone());
             self.members.push(Member {
                 node,
                 plan,
-                prefix,
+                prefix: [prefix, placed].concat(),
                 child: None,
                 answering: None,
                 running: Pid::default(),

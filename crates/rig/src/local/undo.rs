@@ -73,6 +73,8 @@ pub enum Undo {
     Device {
         /// Its name.
         name: String,
+        /// The handle of the root that is ours.
+        handle: String,
     },
     /// A setting of the kernel to be written back.
     Value {
@@ -324,7 +326,7 @@ fn undo_one(undo: &Undo, machine: &Machine) -> Result<(), LocalError> {
             }
         }
         Undo::Table { name } => packets::remove(machine, name),
-        Undo::Device { name } => shaping::remove(machine, name),
+        Undo::Device { name, handle } => shaping::remove(machine, name, handle),
         Undo::Value { path, old } => fs::write(path, old)
             .map_err(|e| LocalError::failed(format!("{} back to {old:?}", path.display()), e)),
     }

@@ -145,6 +145,8 @@ pub fn ingest(
                     let own = Worker { plan, database, control, whole, begun, worker }.run();
                     let mut all = whole.lock().unwrap_or_else(PoisonError::into_inner);
                     all.ledger.merge(own);
+                    // Whoever is asked for figures meanwhile may answer late.
+                    all.course.end_ns = all.course.end_ns.max(begun.elapsed().as_nanos() as u64);
                 })
             })
             .collect();
@@ -156,13 +158,11 @@ pub fn ingest(
                 let done: u64 = all.course.batches.iter().map(|(_, records, _)| records).sum();
                 drop(all);
                 on_second(begun.elapsed().as_secs_f64(), done);
-                next += Duration::from_secs(1);
+                next = Duration::from_secs(begun.elapsed().as_secs() + 1);
             }
         }
     });
-    let mut written = whole.into_inner().unwrap_or_else(PoisonError::into_inner);
-    written.course.end_ns = begun.elapsed().as_nanos() as u64;
-    written
+    whole.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Worker<'a> {

@@ -83,16 +83,18 @@ impl MongoSet {
         self.options.addresses.iter().map(named).collect()
     }
 
-    /// The greeting of the first seed that answers.
+    /// The greeting of the first seed that names a primary, else of the first that answers: a member that is cut off from the
+    /// others knows of none.
     fn greeted(&self) -> Result<Greeted, String> {
-        let mut why = "no seed".to_owned();
+        let mut without = Err("no seed".to_owned());
         for seed in self.seeds() {
             match self.greet(&seed) {
-                Ok(greeted) => return Ok(greeted),
-                Err(words) => why = words,
+                Ok(greeted) if greeted.primary.is_some() => return Ok(greeted),
+                Ok(greeted) => without = without.or(Ok(greeted)),
+                Err(words) => without = without.map_err(|_| words),
             }
         }
-        Err(why)
+        without
     }
 
     /// Members of the configuration that hold data and have a vote: a majority of them is what `majority` means.

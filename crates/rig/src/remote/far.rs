@@ -365,17 +365,17 @@ impl FarServer {
     }
 
     /// Keys or documents of all instances.
-    pub(crate) fn counted(&self) -> Result<u64, RemoteError> {
-        match self.far.ask(&ToHost::CountOwn, LONG, None)? {
+    pub(crate) fn counted(&self, control: &Control) -> Result<u64, RemoteError> {
+        match self.far.ask(&ToHost::CountOwn, LONG, Some(control))? {
             FromHost::Counted(count) => Ok(count),
             _ => Err(self.far.host.failed("another answer than a count")),
         }
     }
 
     /// Keeps their data as a volume in `folder`.
-    pub(crate) fn keep(&self, folder: &Path, record: &Loaded) -> Result<(), RemoteError> {
+    pub(crate) fn keep(&self, folder: &Path, record: &Loaded, control: &Control) -> Result<(), RemoteError> {
         let word = ToHost::Keep { folder: folder.to_owned(), record: Box::new(record.clone()) };
-        self.far.ask(&word, VERY_LONG, None).map(drop)
+        self.far.ask(&word, VERY_LONG, Some(control)).map(drop)
     }
 
     /// The agent.

@@ -85,6 +85,7 @@ impl Watch {
     /// A phase has ended.
     pub(crate) fn end(&self) {
         self.monitor.mark();
+        self.kubelets.iter().for_each(Kubelets::ask_now);
     }
 
     /// What was seen between two times of the phase that began last.

@@ -34,8 +34,15 @@ impl Server {
     }
 
     fn launch_and_await(&mut self, which: &[usize]) -> Result<(), LocalError> {
-        which.iter().try_for_each(|i| self.launch(*i))?;
-        which.iter().try_for_each(|i| self.await_ready(*i))
+        let ready = which.iter().try_for_each(|i| self.launch(*i));
+        let ready = ready.and_then(|()| which.iter().try_for_each(|i| self.await_ready(*i)));
+        if ready.is_err() {
+            // Those after it will not be waited for.
+            for i in which {
+                let _ = self.hide(*i);
+            }
+        }
+        ready
     }
 
     /// Takes a step with the processes of each instance.
@@ -105,7 +112,7 @@ impl Server {
         let told = servers::tell(&self.spec, &member.node, &self.version)?;
         let Some((name, text)) = told.configuration else { return Ok(()) };
         let (file, masked) = (member.node.home.join(name), mask_settings(&text));
-        match masked == text {
+        match masked == text || !file.exists() {
             true => Ok(()),
             false => std::fs::write(&file, masked).map_err(|e| LocalError::failed(file.display(), e)),
         }

@@ -14,15 +14,16 @@ impl Server {
         if self.room.loss || self.room.narrow && self.is_reached_from_elsewhere() {
             let tried = packets::try_out(&self.machine);
             self.room.loss = self.room.loss && tried.is_ok();
+            self.room.narrow = self.room.narrow && (tried.is_ok() || !self.is_reached_from_elsewhere());
             tried.or_else(|error| self.lack(error))?;
         }
         if self.room.narrow {
-            let tried = shaping::try_out(&self.machine, Shape::Narrow(1_000_000));
+            let tried = shaping::try_at(&self.machine, self.address(), Shape::Narrow(1_000_000));
             self.room.narrow = tried.is_ok();
             tried.or_else(|error| self.lack(error))?;
         }
         if self.room.slow {
-            let tried = shaping::try_out(&self.machine, Shape::Slow(1_000_000));
+            let tried = shaping::try_at(&self.machine, self.address(), Shape::Slow(1_000_000));
             self.room.slow = tried.is_ok();
             tried.or_else(|error| self.lack(error))?;
         }
@@ -103,8 +104,10 @@ impl Server {
         let devices = shaping::devices(&self.machine, address)?;
         devices.iter().try_for_each(|device| shaping::is_free(&self.machine, device))?;
         for device in &devices {
-            noted.push(self.journal.add(Undo::Device { name: device.clone() })?);
-            shaping::make(&self.machine, device, &ports.ports, address.is_ipv6(), shape)?;
+            let handle = shaping::handle();
+            let undo = Undo::Device { name: device.clone(), handle: handle.clone() };
+            noted.push(self.journal.add(undo)?);
+            shaping::make(&self.machine, (device, &handle), &ports.ports, address.is_ipv6(), shape)?;
         }
         Ok(devices)
     }

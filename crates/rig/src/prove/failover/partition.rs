@@ -1,11 +1,12 @@
-//! Cutting off: a network namespace of dyno's own, in which every server has a loopback address of its own and packets
-//! between some of them are dropped.
+//! Cutting off: a network namespace of dyno's own, in which every server has an address of its own and packets between some
+//! of them are dropped. Servers that can say which address their connections come from have one of the loopback device;
+//! the others have a namespace each, which dyno's own routes between.
 //!
-//! The kernel removes the namespace, and the rules in it, with the last process in it: nothing is left on the host, whose
-//! own network is never touched.
+//! The kernel removes the namespaces, and the rules in them, with the last process in them: nothing is left on the host,
+//! whose own network is never touched.
 
-use crate::local::Machine;
-use std::net::IpAddr;
+use crate::local::{Machine, Way};
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -13,6 +14,8 @@ use std::process::{Command, Stdio};
 const MARK: &str = "DYNO_PROVE_OUTSIDE";
 /// The table of rules.
 const TABLE: &str = "dyno";
+/// Where packets are dropped: those of loopback addresses come in here, those of namespaces pass; chains are called after it.
+const HOOKS: [&str; 2] = ["input", "forward"];
 
 /// The network namespace of this process.
 fn here() -> Result<String, String> {
@@ -40,9 +43,10 @@ pub fn entrance(program: &Path) -> Result<Command, String> {
     let unshare = tool(&machine, "unshare", "util-linux")?;
     tool(&machine, "ip", "iproute2")?;
     let nft = tool(&machine, "nft", "nftables")?;
-    let as_user = ["--user", "--map-root-user", "--net"];
+    // Namespaces of servers have a name in the mounts of dyno alone.
+    let as_user = ["--user", "--map-root-user", "--net", "--mount"];
     let ways: &[&[&str]] = match rustix::process::geteuid().is_root() {
-        true => &[&["--net"], &as_user],
+        true => &[&["--net", "--mount"], &as_user],
         false => &[&as_user],
     };
     // Whoever has been through it and is where it was would go round for ever.
@@ -88,6 +92,9 @@ fn done(command: &mut Command) -> Result<(), String> {
 #[derive(Debug)]
 pub(super) struct Partition {
     nft: PathBuf,
+    machine: Machine,
+    /// Names of servers' namespaces.
+    networks: Vec<PathBuf>,
 }
 
 impl Partition {
@@ -97,11 +104,55 @@ impl Partition {
             return Err("rules are made in a network namespace of dyno's own alone".into());
         }
         done(Command::new(tool(machine, "ip", "iproute2")?).args(["link", "set", "lo", "up"]))?;
-        let partition = Partition { nft: tool(machine, "nft", "nftables")? };
+        let nft = tool(machine, "nft", "nftables")?;
+        let partition = Partition { nft, machine: machine.clone(), networks: Vec::new() };
         partition.nft(&["add", "table", "inet", TABLE])?;
-        let hook = "{ type filter hook input priority 0; }";
-        partition.nft(&["add", "chain", "inet", TABLE, "cut", hook])?;
+        for hook in HOOKS {
+            let words = format!("{{ type filter hook {hook} priority 0; }}");
+            partition.nft(&["add", "chain", "inet", TABLE, hook, &words])?;
+        }
         Ok(partition)
+    }
+
+    /// Places of servers with a namespace each; the names of these lie in `home`. All of them reach each other by way of this
+    /// process' own namespace, and it reaches them.
+    pub fn ways(&mut self, home: &Path, count: u32) -> Result<Vec<Way>, String> {
+        let forward = Path::new("/proc/sys/net/ipv4/ip_forward");
+        std::fs::write(forward, "1").map_err(|e| format!("{}: {e}", forward.display()))?;
+        (0..count).map(|number| self.way(home, number)).collect()
+    }
+
+    fn way(&mut self, home: &Path, number: u32) -> Result<Way, String> {
+        let [ip, unshare, nsenter] =
+            [("ip", "iproute2"), ("unshare", "util-linux"), ("nsenter", "util-linux")]
+                .map(|(name, package)| tool(&self.machine, name, package));
+        let (ip, unshare, nsenter) = (ip?, unshare?, nsenter?);
+        let name = home.join(format!("network-{number}"));
+        std::fs::write(&name, "").map_err(|e| format!("{}: {e}", name.display()))?;
+        let net = format!("--net={}", name.display());
+        done(Command::new(unshare).arg(&net).arg(&ip).args(["link", "set", "lo", "up"]))?;
+        self.networks.push(name.clone());
+        let (here, there) = (format!("way{number}"), format!("server{number}"));
+        let [router, address] = ends(number);
+        let (near, far) = (format!("{router}/30"), format!("{address}/30"));
+        let (router, name) = (router.to_string(), name.display().to_string());
+        for words in [
+            &["link", "add", &here, "type", "veth", "peer", "name", &there][..],
+            &["link", "set", &there, "netns", &name],
+            &["addr", "add", &near, "dev", &here],
+            &["link", "set", &here, "up"],
+        ] {
+            done(Command::new(&ip).args(words))?;
+        }
+        let within = [nsenter.display().to_string(), net, "--".to_owned()];
+        for words in [
+            &["addr", "add", &far, "dev", &there][..],
+            &["link", "set", &there, "up"],
+            &["route", "add", "default", "via", &router],
+        ] {
+            done(Command::new(&within[0]).args(&within[1..]).arg(&ip).args(words))?;
+        }
+        Ok(Way { address: address.into(), prefix: within.into() })
     }
 
     fn nft(&self, words: &[&str]) -> Result<(), String> {
@@ -115,18 +166,37 @@ impl Partition {
 
     /// Lets everything through again.
     pub fn heal(&self) -> Result<(), String> {
-        self.nft(&["flush", "chain", "inet", TABLE, "cut"])
+        HOOKS.iter().try_for_each(|hook| self.nft(&["flush", "chain", "inet", TABLE, hook]))
     }
 }
 
-/// Both directions in one transaction of nft.
+impl Drop for Partition {
+    fn drop(&mut self) {
+        // A name that stays mounted stays a file; the namespaces end with their last process in any case.
+        for name in &self.networks {
+            let unmounted = tool(&self.machine, "umount", "util-linux");
+            let _ = unmounted.and_then(|umount| done(Command::new(umount).arg("--lazy").arg(name)));
+        }
+    }
+}
+
+/// The addresses of the two ends of a server's way: of the network that documents use, four for each.
+fn ends(number: u32) -> [Ipv4Addr; 2] {
+    let first = u32::from(Ipv4Addr::new(192, 0, 2, 0)) + 4 * number;
+    [first + 1, first + 2].map(Ipv4Addr::from)
+}
+
+/// Both directions in one transaction of nft, of packets that come here and of those that pass.
 fn rules(one: IpAddr, others: &[IpAddr]) -> String {
     let others: Vec<String> = others.iter().map(ToString::to_string).collect();
     let others = format!("{{ {} }}", others.join(", "));
-    format!(
-        "add rule inet {TABLE} cut ip saddr {one} ip daddr {others} drop; \
-         add rule inet {TABLE} cut ip saddr {others} ip daddr {one} drop"
-    )
+    let both = HOOKS.map(|hook| {
+        format!(
+            "add rule inet {TABLE} {hook} ip saddr {one} ip daddr {others} drop; \
+             add rule inet {TABLE} {hook} ip saddr {others} ip daddr {one} drop"
+        )
+    });
+    both.join("; ")
 }
 
 #[cfg(test)]
@@ -153,5 +223,12 @@ mod tests {
         let words = rules(ip(11), &[ip(12), ip(21)]);
         assert!(words.contains("ip saddr 127.0.0.11 ip daddr { 127.0.0.12, 127.0.0.21 } drop"));
         assert!(words.contains("ip saddr { 127.0.0.12, 127.0.0.21 } ip daddr 127.0.0.11 drop"));
+        assert_eq!(words.matches("dyno forward ").count(), 2);
+    }
+
+    #[test]
+    fn every_server_has_a_network_of_four_addresses() {
+        assert_eq!(ends(0).map(|end| end.to_string()), ["192.0.2.1", "192.0.2.2"]);
+        assert_eq!(ends(6).map(|end| end.to_string()), ["192.0.2.25", "192.0.2.26"]);
     }
 }

@@ -3,16 +3,21 @@
 //! Members fetch the oplog in answers to their own questions, not as a stream (`oplogFetcherUsesExhaust: false`): a stream
 //! would fill the sockets of members that stand still, and what they then read after the kill would be on more than one
 //! member.
+//!
+//! Where the primary is cut off, every member has a network namespace of its own: mongod cannot say which address its
+//! connections come from.
 
 use super::super::database::Database;
 use super::super::mongo::MongoSet;
-use super::{ELECTION, Elects, FailoverPlan, await_some};
-use crate::local::{Harm, Machine, Server};
+use super::partition::Partition;
+use super::{By, ELECTION, Elects, FailoverPlan, await_some};
+use crate::local::{Beginning, Harm, Machine, Server};
 use dyno_engine::Control;
 use dyno_plan::server::{ServerKind, ServerSpec, Setting, Topology};
 use dyno_plan::values::Bytes;
 use dyno_types::bson::{self, kind};
 use dyno_wire::mongodb::MongoOptions;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,6 +33,8 @@ pub(super) struct ReplicaSet<'a> {
     control: Arc<Control>,
     server: Server,
     set: MongoSet,
+    /// After the servers: its networks are theirs.
+    partition: Option<Partition>,
 }
 
 impl<'a> ReplicaSet<'a> {
@@ -41,11 +48,15 @@ impl<'a> ReplicaSet<'a> {
         if streams(&version) {
             spec.options.insert("setParameter.oplogFetcherUsesExhaust".into(), Setting::Switch(false));
         }
-        let server = Server::start_under(&spec, &home.join("members"), &machine, Some(control.clone()));
+        let mut partition = (plan.by == By::Cut).then(|| Partition::new(&machine)).transpose()?;
+        let ways = partition.as_mut().map(|partition| partition.ways(home, plan.replicas + 1)).transpose()?;
+        let begin = Beginning { ways: ways.as_deref().unwrap_or_default(), ..Beginning::default() };
+        let members = home.join("members");
+        let server = Server::start_with(&spec, &begin, &members, &machine, Some(control.clone()));
         let server = server.map_err(|e| e.to_string())?;
         let uri = server.uris().swap_remove(0).replacen("/?", &format!("/{DATABASE}?"), 1);
         let set = MongoSet::of(MongoOptions::from_uri(&uri).map_err(|refused| refused.0)?)?;
-        let set = ReplicaSet { plan, control: control.clone(), server, set };
+        let set = ReplicaSet { plan, control: control.clone(), server, set, partition };
         let primary = set.settle()?;
         set.hurry(&primary)?;
         set.settle()?;
@@ -99,6 +110,13 @@ impl Elects for ReplicaSet<'_> {
 
     fn strike(&mut self, primary: &str) -> Result<Instant, String> {
         let at = self.number(primary)?;
+        if let Some(partition) = &self.partition {
+            let sockets = self.server.sockets();
+            let others = sockets.iter().enumerate().filter(|(other, _)| *other != at);
+            let others: Vec<IpAddr> = others.map(|(_, socket)| socket.ip()).collect();
+            partition.cut(sockets[at].ip(), &others)?;
+            return Ok(Instant::now());
+        }
         let mut halted = Vec::new();
         let killed = self.isolate(at, &mut halted);
         self.server.heal(&[], &Harm::Pause, &halted).map_err(|e| e.to_string())?;
@@ -112,6 +130,9 @@ impl Elects for ReplicaSet<'_> {
     fn mend(&mut self, old: &str, _new: &str) -> Result<Instant, String> {
         let at = self.number(old)?;
         let begun = Instant::now();
+        if let Some(partition) = &self.partition {
+            return partition.heal().map(|()| begun);
+        }
         self.server.heal(&[at], &Harm::Restart, &[]).map_err(|e| e.to_string())?;
         Ok(begun)
     }
