@@ -3,6 +3,8 @@
 mod common;
 #[path = "common/kube.rs"]
 mod kube;
+#[path = "kubernetes/presets.rs"]
+mod presets;
 #[path = "kubernetes/roles.rs"]
 mod roles;
 
@@ -13,11 +15,16 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-fn record(dyno: &Dyno, out: &str) -> (PathBuf, Value) {
+/// Folder and record of every run that has ended.
+fn records(dyno: &Dyno, out: &str) -> Vec<(PathBuf, Value)> {
     let text = std::fs::read_to_string(dyno.path(out).join("journal.jsonl")).unwrap();
-    let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let record = lines.rfind(|line| line["event"] == "ended").unwrap();
-    (dyno.path(out).join(record["dir"].as_str().unwrap()), record)
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let ended = lines.filter(|line| line["event"] == "ended");
+    ended.map(|record| (dyno.path(out).join(record["dir"].as_str().unwrap()), record)).collect()
+}
+
+fn record(dyno: &Dyno, out: &str) -> (PathBuf, Value) {
+    records(dyno, out).pop().unwrap()
 }
 
 /// One test, because there is one cluster.
@@ -27,9 +34,7 @@ fn experiments_run_in_pods_and_leave_nothing() {
     let Some(cluster) = Cluster::up() else { return };
     cluster.namespace("bench");
     a_server_and_two_pods_of_workers(&cluster);
-    for number in [1, 2, 3] {
-        a_preset_of_bexhoma(&cluster, number);
-    }
+    presets::all_five(&cluster);
     roles::pods_that_load_others_that_measure_and_a_server_that_is_watched(&cluster);
     two_pairs_of_wsf(&cluster);
     cpu_of_a_short_phase(&cluster);
@@ -80,45 +85,6 @@ fn a_server_and_two_pods_of_workers(cluster: &Cluster) {
         "{facts:?}"
     );
     assert!(facts["worker-1.clock"].as_str().unwrap().contains("within"));
-    cluster.assert_nothing_left(Duration::from_secs(20));
-}
-
-/// The single server, the cluster of three and the primary with two copies, as bexhoma's examples have them, at small scale;
-/// the copies are read from, too.
-fn a_preset_of_bexhoma(cluster: &Cluster, number: u32) {
-    let dyno = Dyno::new();
-    let preset = format!("bexhoma/dragonfly-{number}");
-    let kubectl = format!("kubernetes.kubectl={}", cluster.lab.join("k").display());
-    let mut words = vec!["run", &preset, "--out", "preset", "--quiet", "--set", &kubectl];
-    for set in [
-        "server.kind=redis",
-        "kubernetes.namespace=bench",
-        "kubernetes.image=localhost/dyno:test",
-        "kubernetes.server_image=localhost/redis:7",
-        "kubernetes.pull=Never",
-        "kubernetes.servers={}",
-        "kubernetes.workers={}",
-        "workload.ycsb.records=10000",
-        "phases.load.rate=10000",
-        "phases.measure.operations=10000",
-        "phases.measure.rate=5000",
-    ] {
-        words.extend(["--set", set]);
-    }
-    if number == 3 {
-        words.extend(["--set", "server.reads=any"]);
-    }
-    let output = dyno.run(&words);
-    assert_exit(&output, &[0, 5]);
-    let (dir, record) = record(&dyno, "preset");
-    assert_eq!(record["status"], "complete", "{record}");
-    let summary = dyno.summary(dir.to_str().unwrap());
-    assert_eq!(common::outcome(common::phase(&summary, "load"), "ok"), 10_000, "{preset}: by eight pods");
-    assert_eq!(common::outcome(common::phase(&summary, "measure"), "ok"), 10_000, "{preset}: by one of them");
-    let run: Value = serde_json::from_slice(&std::fs::read(dir.join("run.json")).unwrap()).unwrap();
-    let facts = run["facts"].as_object().unwrap();
-    let pods = facts.keys().filter(|key| key.starts_with("pod.") && key.ends_with(".node")).count();
-    assert_eq!(pods, if number == 1 { 9 } else { 11 }, "{preset}: {facts:?}");
     cluster.assert_nothing_left(Duration::from_secs(20));
 }
 
@@ -352,20 +318,7 @@ fn the_rights_that_are_asked_for_are_enough(cluster: &Cluster) {
 /// Claims on volumes that were made beforehand, as clusters without a provisioner have them.
 fn volumes_and_objects_of_ones_own(cluster: &Cluster) {
     let dyno = Dyno::new();
-    let mut shelf = String::new();
-    for number in 1..=2 {
-        let folder = dyno.path(&format!("shelf-{number}"));
-        std::fs::create_dir(&folder).unwrap();
-        std::fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
-        shelf += &format!(
-            "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {{name: shelf-{number}}}\nspec:\n  capacity: \
-             {{storage: 1Gi}}\n  accessModes: [ReadWriteOnce]\n  storageClassName: shelf\n  hostPath: {{path: {}}}\n",
-            folder.display()
-        );
-    }
-    std::fs::write(dyno.path("shelf.yaml"), shelf).unwrap();
-    let (made, words) = cluster.k(&["apply", "-f", &dyno.path("shelf.yaml").display().to_string()]);
-    assert!(made, "{words}");
+    presets::shelf(cluster, &dyno, 2);
     std::fs::create_dir(dyno.path("own")).unwrap();
     let own = "apiVersion: v1\nkind: Service\nmetadata: {name: dyno-v-0, labels: {team: own}}\nspec:\n  clusterIP: None\n  \
                ports: [{port: 6379}]\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: dyno-run-notes}\ndata: {a: b}\n";
@@ -390,8 +343,7 @@ fn volumes_and_objects_of_ones_own(cluster: &Cluster) {
     let other = run("other", "", "records: 1000, properties: {fieldcount: 2}");
     assert_eq!((other.0.as_str(), other.1.as_str()), ("loaded", "fieldcount: 10 there, 2 asked for"));
     assert_eq!(cluster.left().trim(), "persistentvolumeclaim/data-dyno-v-0-0", "the volume alone stays");
-    cluster.k(&["-n", "bench", "delete", "persistentvolumeclaim", "data-dyno-v-0-0"]);
-    cluster.k(&["delete", "persistentvolume", "shelf-1", "shelf-2", "--wait=false"]);
+    presets::clear_shelf(cluster);
     cluster.assert_nothing_left(Duration::from_secs(30));
 }
 

@@ -173,7 +173,9 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
     let found = format!("{existing} records or indexes");
     pre_checks.push(PreCheck { name: "nothing is there yet".into(), held: existing == 0, found });
     if existing > 0 {
-        let words = format!("{existing} records or indexes are there under the names of this run: nothing can be counted");
+        let words = format!(
+            "{existing} records or indexes are there under the names of this run: nothing can be counted"
+        );
         return Err(Failure::Usage(words));
     }
     if let Some(broken) = pre_checks.iter().find(|check| !check.held) {

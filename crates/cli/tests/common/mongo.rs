@@ -109,7 +109,10 @@ impl Mongo {
         Command::new(program).arg("--version").stdout(Stdio::null()).status().ok()?;
         Mongo::start(|port, folder| {
             let mut command = Command::new(program);
-            command.args(["--bind_ip", "127.0.0.1", "--port", &port.to_string()]).args(options);
+            // One that is killed would leave its socket in the folder for all.
+            command
+                .args(["--nounixsocket", "--bind_ip", "127.0.0.1", "--port", &port.to_string()])
+                .args(options);
             if program == "mongod" {
                 // Several share a small host.
                 command.args(["--wiredTigerCacheSizeGB", "0.25", "--dbpath"]).arg(folder.path());

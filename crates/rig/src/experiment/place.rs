@@ -434,16 +434,18 @@ impl Place {
                 _ => Ok(()),
             };
         }
-        Ok(self.copied()?)
+        Ok(self.copied(control)?)
     }
 
-    fn copied(&mut self) -> Result<(), String> {
+    fn copied(&mut self, control: &Control) -> Result<(), String> {
         match &mut self.held {
             Held::Server(held) if held.spec.data.snapshot => {
                 held.copied = true;
                 held.server.snapshot().map_err(|e| format!("server: {e}"))
             }
-            Held::Far(all) => all.iter().try_for_each(|one| one.loaded().map_err(|e| format!("server: {e}"))),
+            Held::Far(all) => {
+                all.iter().try_for_each(|one| one.loaded(control).map_err(|e| format!("server: {e}")))
+            }
             _ => Ok(()),
         }
     }

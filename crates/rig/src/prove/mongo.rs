@@ -284,14 +284,7 @@ impl Database for MongoSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn document(fields: &dyn Fn(&mut Vec<u8>)) -> Vec<u8> {
-        let mut out = Vec::new();
-        let at = bson::open(&mut out);
-        fields(&mut out);
-        bson::close(&mut out, at);
-        out
-    }
+    use crate::prove::document;
 
     #[test]
     fn arbiters_and_members_without_a_vote_make_no_majority() {

@@ -410,8 +410,8 @@ impl FarServer {
     }
 
     /// Keeps a copy of the loaded data.
-    pub fn loaded(&self) -> Result<(), RemoteError> {
-        self.far.ask(&ToHost::Loaded, LONG, None).map(drop)
+    pub fn loaded(&self, control: &Control) -> Result<(), RemoteError> {
+        self.far.ask(&ToHost::Loaded, LONG, Some(control)).map(drop)
     }
 
     /// Stops them.

@@ -198,14 +198,7 @@ fn copy(out: &mut Vec<u8>, document: &[u8], without: &[&str]) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn document(fields: &dyn Fn(&mut Vec<u8>)) -> Vec<u8> {
-        let mut out = Vec::new();
-        let at = bson::open(&mut out);
-        fields(&mut out);
-        bson::close(&mut out, at);
-        out
-    }
+    use crate::prove::document;
 
     #[test]
     fn a_configuration_keeps_what_it_does_not_change() {

@@ -216,14 +216,7 @@ pub(super) fn counted(reply: Result<Vec<u8>, Unanswered>) -> Result<u64, String>
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn document(fields: &dyn Fn(&mut Vec<u8>)) -> Vec<u8> {
-        let mut out = Vec::new();
-        let at = bson::open(&mut out);
-        fields(&mut out);
-        bson::close(&mut out, at);
-        out
-    }
+    use crate::prove::document;
 
     #[test]
     fn an_insert_is_acknowledged_only_without_any_error() {
