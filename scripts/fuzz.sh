@@ -10,7 +10,7 @@ command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 rustup toolchain list | grep -q nightly || { echo "fuzzing needs a nightly Rust: rustup toolchain install nightly" >&2; exit 2; }
 limit="-max_total_time=$((minutes * 60))"
 [ -z "${RUNS:-}" ] || limit="$limit -runs=$RUNS"
-[ -n "${BUILT:-}" ] || cargo +nightly fuzz build -s none
+[ -n "${BUILT:-}" ] || cargo +nightly fuzz build -O -s none
 programs=fuzz/target/$(rustc -vV | sed -n 's/^host: //p')/release
 commit=$(git rev-parse --short HEAD)
 status=0

@@ -67,10 +67,9 @@ pub fn mask_uris(text: &str) -> String {
         let path_end = place.find('?').unwrap_or(place.len());
         // Or even '?': then no hosts come before it, or no option's name comes before the '@'.
         let odd = || {
-            let query = &place[path_end..];
-            let at = query.find('@')?;
+            let named = place[path_end..].find('=').map_or(place.len(), |at| path_end + at);
             match is_place(&place[..path_end]) {
-                true => (!query[..at].contains('=')).then_some(path_end + at),
+                true => place[path_end..named].rfind('@').map(|at| path_end + at),
                 false => place.rfind('@'),
             }
         };
@@ -162,6 +161,7 @@ mod tests {
         assert_eq!(mask_uris("redis://:pa?ss@h:1/0?x=1"), "redis://:***@h:1/0?x=1");
         assert_eq!(mask_uris("redis://:pa?x=ss@h:1"), "redis://:***@h:1");
         assert_eq!(mask_uris("redis://u:p?a=b@c@h:1"), "redis://u:***@h:1");
+        assert_eq!(mask_uris("redis://h:1/a?b@u:p@h?x"), "redis://h:***@h?x");
         let plain = "mongodb://a:1,[::1]:2/db?appName=me@here";
         assert_eq!(mask_uris(plain), plain);
         let nested = "http://h/?to=redis://u:p@h:1/0?x=redis://:q@i";
