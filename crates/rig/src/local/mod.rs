@@ -36,7 +36,9 @@ pub use error::LocalError;
 pub use launch::Confinement;
 pub use machine::Machine;
 pub(crate) use needs::{budgets as asked_memory, program, router, version_of};
-pub(crate) use resp::{Client as RespClient, Failed as RespFailed, Reply as RespReply, reply as resp_reply};
+pub(crate) use resp::{
+    Client as RespClient, Failed as RespFailed, Login as RespLogin, Reply as RespReply, reply as resp_reply,
+};
 pub(crate) use server::{Beginning, Way, harm_worker, volume};
 pub use server::{Harm, Harmed, Room, Server, WorkerHarm};
 pub(crate) use shaping::{can_narrow, can_slow};

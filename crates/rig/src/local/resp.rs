@@ -1,5 +1,8 @@
 //! A small blocking client for the commands that set up and look after Redis servers.
 
+use dyno_engine::net::TlsConfig;
+use dyno_types::Endpoint;
+use rustls::StreamOwned;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -47,9 +50,23 @@ impl Failed {
     }
 }
 
+/// Who connects, and how.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Login<'a> {
+    /// An ACL user; the default one without.
+    pub user: Option<&'a str>,
+    pub password: Option<&'a str>,
+    /// TLS, and the host's name to verify where the settings say none.
+    pub tls: Option<(&'a TlsConfig, &'a str)>,
+}
+
+/// Bytes both ways.
+trait Wire: Read + Write + Send {}
+impl<T: Read + Write + Send> Wire for T {}
+
 /// A connection.
 pub(crate) struct Client {
-    stream: BufReader<TcpStream>,
+    stream: BufReader<Box<dyn Wire>>,
 }
 
 impl Client {
@@ -59,13 +76,32 @@ impl Client {
         password: Option<&str>,
         patience: Duration,
     ) -> Result<Self, String> {
+        Client::log_in(address, &Login { password, ..Login::default() }, patience)
+    }
+
+    /// Connects as somebody, by TLS where that is asked for.
+    pub(crate) fn log_in(address: SocketAddr, login: &Login<'_>, patience: Duration) -> Result<Self, String> {
         let words = |e: std::io::Error| format!("{address}: {e}");
         let stream = TcpStream::connect_timeout(&address, patience).map_err(words)?;
         stream.set_read_timeout(Some(patience)).map_err(words)?;
         stream.set_write_timeout(Some(patience)).map_err(words)?;
+        let stream: Box<dyn Wire> = match login.tls {
+            None => Box::new(stream),
+            Some((tls, host)) => {
+                let to = Endpoint::Tcp { host: host.to_owned(), address };
+                let mut stream = StreamOwned::new(tls.begin(&to).map_err(words)?, stream);
+                // Whom one speaks to is known before anything is said.
+                stream.conn.complete_io(&mut stream.sock).map_err(words)?;
+                Box::new(stream)
+            }
+        };
         let mut client = Client { stream: BufReader::new(stream) };
-        if let Some(password) = password {
-            client.call(&["AUTH", password])?;
+        match (login.user, login.password) {
+            (Some(user), password) => {
+                client.call(&["AUTH", user, password.unwrap_or_default()]).map(drop)?;
+            }
+            (None, Some(password)) => client.call(&["AUTH", password]).map(drop)?,
+            (None, None) => {}
         }
         Ok(client)
     }

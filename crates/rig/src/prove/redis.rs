@@ -5,36 +5,53 @@ use super::drive::IngestPlan;
 use super::evidence::Sent;
 use super::ledger::Ledger;
 use super::records::Records;
-use crate::local::{RespClient as Client, RespFailed as Failed, RespReply as Reply};
+use crate::local::{RespClient as Client, RespFailed as Failed, RespLogin as Login, RespReply as Reply};
+use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_wire::redis::{Address, RedisOptions};
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long one command may take.
 const COMMAND: Duration = Duration::from_secs(10);
 
 /// A primary and its replicas.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RedisSet {
     /// The primary.
     pub primary: SocketAddr,
-    /// Its password.
-    pub password: Option<String>,
+    /// The primary's name, which its certificate is for.
+    host: String,
+    user: Option<String>,
+    password: Option<String>,
+    tls: Option<Arc<TlsConfig>>,
 }
 
 impl RedisSet {
     /// From a URI's options; what proofs do not speak is refused.
     pub fn of(options: &RedisOptions) -> Result<Self, String> {
-        if options.tls.is_some() || options.cluster || options.user.is_some() {
-            return Err("proofs speak to a primary without TLS and ACL users; no cluster".into());
+        if options.cluster {
+            return Err("proofs speak to a primary and its replicas; no cluster".into());
         }
         let [Address::Tcp(host, port)] = options.addresses.as_slice() else {
             return Err("expected one host and port: the primary".into());
         };
         let found = (host.as_str(), *port).to_socket_addrs().map_err(|e| format!("{host}:{port}: {e}"))?;
         let primary = found.into_iter().next().ok_or_else(|| format!("{host}:{port} has no address"))?;
-        Ok(RedisSet { primary, password: options.password.clone() })
+        let tls = options.tls.as_ref().map(tls_config).transpose().map_err(|refused| refused.0)?;
+        Ok(RedisSet {
+            primary,
+            host: host.clone(),
+            user: options.user.clone(),
+            password: options.password.clone(),
+            tls: tls.map(Arc::new),
+        })
+    }
+
+    /// One that anybody may speak to.
+    pub(super) fn plain(primary: SocketAddr) -> Self {
+        RedisSet { primary, host: primary.ip().to_string(), user: None, password: None, tls: None }
     }
 
     fn client(&self, address: SocketAddr) -> Result<Client, String> {
@@ -42,7 +59,14 @@ impl RedisSet {
     }
 
     fn patient(&self, address: SocketAddr, patience: Duration) -> Result<Client, String> {
-        Client::connect(address, self.password.as_deref(), COMMAND + patience)
+        // Replicas are known by their addresses alone.
+        let host = if address == self.primary { self.host.clone() } else { address.ip().to_string() };
+        let login = Login {
+            user: self.user.as_deref(),
+            password: self.password.as_deref(),
+            tls: self.tls.as_deref().map(|tls| (tls, host.as_str())),
+        };
+        Client::log_in(address, &login, COMMAND + patience)
     }
 
     /// Addresses of the replicas that are online.

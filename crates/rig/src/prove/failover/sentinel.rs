@@ -223,7 +223,7 @@ impl Elects for Guarded<'_> {
     }
 
     fn follows(&self, old: &str, _new: &str) -> bool {
-        let online = |primary| RedisSet { primary, password: None }.online();
+        let online = |primary| RedisSet::plain(primary).online();
         // Whoever is primary by now: on a busy host it may be another one.
         let all = asked(&self.guards()).and_then(online);
         all.is_ok_and(|all| all.iter().any(|one| one.to_string() == old))
@@ -234,7 +234,7 @@ impl Elects for Guarded<'_> {
         let mut helped = Instant::now();
         let whole = || {
             let primary = asked(&guards).ok()?;
-            let online = RedisSet { primary, password: None }.online().map_or(0, |all| all.len());
+            let online = RedisSet::plain(primary).online().map_or(0, |all| all.len());
             let known = guards.iter().all(|sentinel| self.knows_all(*sentinel) == Some(true));
             if online == self.plan.replicas as usize && known && is_primary(primary) {
                 return Some(primary.to_string());
@@ -257,7 +257,7 @@ struct Writers(Vec<SocketAddr>);
 
 impl Writers {
     fn now(&self) -> Result<RedisSet, String> {
-        Ok(RedisSet { primary: asked(&self.0)?, password: None })
+        Ok(RedisSet::plain(asked(&self.0)?))
     }
 }
 
