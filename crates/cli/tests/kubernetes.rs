@@ -39,6 +39,7 @@ fn experiments_run_in_pods_and_leave_nothing() {
     two_pairs_of_wsf(&cluster);
     cpu_of_a_short_phase(&cluster);
     what_cannot_be_says_why(&cluster);
+    a_server_that_is_evicted(&cluster);
     the_rights_that_are_asked_for_are_enough(&cluster);
     volumes_and_objects_of_ones_own(&cluster);
     servers_that_stay(&cluster);
@@ -256,6 +257,22 @@ fn what_cannot_be_says_why(cluster: &Cluster) {
         assert!(begun.elapsed() < Duration::from_secs(60), "{name} took {:?}", begun.elapsed());
         cluster.assert_nothing_left(Duration::from_secs(30));
     }
+}
+
+/// A kubelet looks every ten seconds at what a pod has written; another pod of its name is made at once.
+fn a_server_that_is_evicted(cluster: &Cluster) {
+    let dyno = Dyno::new();
+    let little = "  servers: {limits: {ephemeral-storage: 4Mi}}\n";
+    let phases = "users: 2, rate: 200, duration: 75s, warmup: 0s";
+    let text = cluster.experiment("bench", "{kind: redis, journal: true}", little, phases);
+    std::fs::write(dyno.path("e.yaml"), text.replace("records: 1000", "records: 20000")).unwrap();
+    let output = dyno.run(&["run", "e.yaml", "--out", "evicted", "--quiet"]);
+    let said = stdout(&output) + &stderr(&output);
+    assert!(!output.status.success(), "{said}");
+    let (_, record) = record(&dyno, "evicted");
+    let words = record["words"].as_str().unwrap();
+    assert!(words.contains("Evicted: Pod ephemeral local storage usage exceeds"), "{record}");
+    cluster.assert_nothing_left(Duration::from_secs(30));
 }
 
 /// A kubeconfig file of a service account.

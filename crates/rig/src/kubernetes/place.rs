@@ -37,6 +37,8 @@ pub struct InPods {
     pub workers: Vec<(String, SocketAddr)>,
     /// Addresses of the servers, instance by instance.
     pub servers: Vec<SocketAddr>,
+    /// Which pod of a server's name was started.
+    identities: BTreeMap<String, String>,
 }
 
 impl InPods {
@@ -72,6 +74,7 @@ impl InPods {
             stood: stood.cloned(),
             workers: Vec::new(),
             servers: Vec::new(),
+            identities: BTreeMap::new(),
         };
         // From here on an error drops what there is, and so removes it.
         let job = own.kubectl.create(std::slice::from_ref(&own.made.job))?;
@@ -183,6 +186,7 @@ impl InPods {
                 continue;
             }
             servers.push(standing::socket(pod, &self.made.servers, self.made.port)?);
+            self.identities.insert(name(pod), identity(pod));
         }
         workers.sort_unstable();
         servers.sort_unstable();
@@ -217,12 +221,24 @@ impl InPods {
 
     /// Why a server is no longer as it was, if so.
     pub fn died(&self) -> Option<String> {
-        self.server_pods().ok()?.iter().find_map(|pod| match state(pod) {
+        let pods = self.server_pods().ok()?;
+        let failed = pods.iter().find_map(|pod| match state(pod) {
             State::Failed(why) => {
                 Some(self.with_log(pod["metadata"]["name"].as_str().unwrap_or_default(), &why))
             }
             _ => None,
-        })
+        });
+        failed.or_else(|| replaced(&self.identities, &pods).map(|name| self.why_replaced(name)))
+    }
+
+    /// Why a pod is not there any more: the cluster may have put another of its name in its place.
+    fn why_replaced(&self, name: &str) -> String {
+        let told =
+            ["Evicted", "Preempted", "TaintManagerEviction", "NodeNotReady"].into_iter().find_map(|reason| {
+                self.event(reason, |object| object == name).map(|why| format!("{reason}: {why}"))
+            });
+        let why = told.unwrap_or_else(|| "it was deleted by somebody".into());
+        format!("pod {name} is not the one any more that was started: {why}")
     }
 
     /// Why a server failed while something else did: the cluster takes a moment to say so.
@@ -274,6 +290,19 @@ impl InPods {
         // What is gone needs no journal.
         std::fs::remove_file(&self.journal).map_err(|e| format!("{}: {e}", self.journal.display()))
     }
+}
+
+/// What tells a pod from another of its name.
+fn identity(pod: &Value) -> String {
+    pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The first of the pods that were started that is not there any more, or whose name another has.
+fn replaced<'a>(started: &'a BTreeMap<String, String>, now: &[Value]) -> Option<&'a str> {
+    let there = |name: &String, uid: &String| {
+        now.iter().any(|pod| pod["metadata"]["name"] == name.as_str() && identity(pod) == *uid)
+    };
+    started.iter().find(|(name, uid)| !there(name, uid)).map(|(name, _)| name.as_str())
 }
 
 impl Drop for InPods {
@@ -331,5 +360,19 @@ pub fn wait_for_words(patience: Duration, spoken_to: &dyn Fn() -> bool, stop: &d
         }
         turns += 1;
         std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_is_not_another_of_its_name() {
+        let pod = |uid: &str| json!({"metadata": {"name": "a-0", "uid": uid}});
+        let started = BTreeMap::from([("a-0".to_owned(), "one".to_owned())]);
+        assert_eq!(replaced(&started, &[pod("one")]), None);
+        assert_eq!(replaced(&started, &[pod("two")]), Some("a-0"));
+        assert_eq!(replaced(&started, &[]), Some("a-0"));
     }
 }
