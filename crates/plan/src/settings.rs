@@ -5,6 +5,7 @@
 //! mean the same, as in YCSB. Every refusal of a value ([`BadSetting`]) says where the value came from.
 
 use crate::suggest;
+use dyno_types::secret;
 use dyno_workload::ycsb::BadProperty;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -214,19 +215,11 @@ pub fn mask_secret(key: &str, value: &str) -> String {
         return MASK.to_owned();
     }
     // Rules of a user of Redis hold passwords, as they are or hashed.
-    if key.rsplit('.').next() == Some("user") && value.contains(' ') {
-        return mask_rules(value);
+    if secret::is_user(key) {
+        return secret::mask_user(value);
     }
     // A value may list several URIs, as MongoDB's does.
     value.split('|').map(mask_uri).collect::<Vec<_>>().join("|")
-}
-
-fn mask_rules(value: &str) -> String {
-    let masked = |word: &str| {
-        let sign = word.chars().next().filter(|sign| "><#!".contains(*sign) && word.len() > 1);
-        sign.map_or(word.to_owned(), |sign| format!("{sign}{MASK}"))
-    };
-    value.split(' ').map(masked).collect::<Vec<_>>().join(" ")
 }
 
 fn mask_uri(text: &str) -> String {

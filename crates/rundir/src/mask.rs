@@ -1,5 +1,7 @@
 //! Secrets are masked before anything is written or printed.
 
+use dyno_types::secret::{is_user, mask_user};
+
 /// Property and option names whose values are secret.
 const SECRET: [&str; 10] = [
     "password",
@@ -21,28 +23,29 @@ pub fn is_secret(name: &str) -> bool {
     SECRET.iter().any(|s| name.contains(s)) || name.ends_with("-pass") || name.ends_with("_pass")
 }
 
+/// The value of a setting as it may be shown.
+pub fn mask_value(name: &str, value: &str) -> String {
+    match (is_secret(name), is_user(name)) {
+        (true, _) => "***".to_owned(),
+        (false, true) => mask_user(value),
+        (false, false) => mask_uris(value),
+    }
+}
+
 /// Replaces the values of secret settings in a configuration file: a line each, its name ended by a blank, `:` or `=`.
 pub fn mask_settings(text: &str) -> String {
     let masked = |line: &str| {
         let name = line.trim_start_matches([' ', '-']);
         let start = line.len() - name.len();
-        match name.find([' ', ':', '=']) {
+        match name.find([' ', '\t', ':', '=']) {
             Some(end) if is_secret(&name[..end]) => format!("{}***", &line[..=start + end]),
-            Some(end) if &name[..end] == "user" => mask_rules(line),
+            Some(end) if is_user(&name[..end]) => {
+                format!("{}{}", &line[..=start + end], mask_user(&name[end + 1..]))
+            }
             _ => line.to_owned(),
         }
     };
     text.split('\n').map(masked).collect::<Vec<_>>().join("\n")
-}
-
-/// Replaces the passwords in rules of a user of Redis: words that begin with `>`, `<`, `#` or `!`.
-pub fn mask_rules(text: &str) -> String {
-    let masked = |word: &str| {
-        let bare = word.trim_start_matches(['"', '\'']);
-        let sign = bare.chars().next().filter(|sign| "><#!".contains(*sign) && bare.len() > 1);
-        sign.map_or(word.to_owned(), |sign| format!("{sign}***"))
-    };
-    text.split(' ').map(masked).collect::<Vec<_>>().join(" ")
 }
 
 /// Whether a text is hosts with ports, with or without a path: what stands before the query of a URI without a login.
@@ -148,8 +151,9 @@ mod tests {
             "port 1\nrequirepass ***\nmasterauth ***\n--requirepass=***\nsecurity:\n  keyPassword:***\n";
         assert_eq!(mask_settings(text), masked);
         assert_eq!(mask_settings(""), "");
-        let redis = "tls-key-file-pass x\nuser default on >pw ~* +@all\nuser \"a\" \"#12\" on\nuse >x";
-        let masked = "tls-key-file-pass ***\nuser default on >*** ~* +@all\nuser \"a\" #*** on\nuse >x";
+        let redis =
+            "tls-key-file-pass x\nuser default on >pw ~* +@all\nUSER\ta on \">p w\"\nuser b off\nuse >x";
+        let masked = "tls-key-file-pass ***\nuser default ***\nUSER\ta ***\nuser b off\nuse >x";
         assert_eq!(mask_settings(redis), masked);
     }
 

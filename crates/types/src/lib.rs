@@ -11,6 +11,7 @@ pub mod limits;
 pub mod outcome;
 pub mod request;
 pub mod rng;
+pub mod secret;
 pub mod shell;
 pub mod units;
 

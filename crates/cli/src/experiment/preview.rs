@@ -71,7 +71,7 @@ fn json(plan: &Plan, findings: &Findings) -> Result<String, Failure> {
                 .leaves()
                 .into_iter()
                 .map(|(key, value, origin)| {
-                    let value = dyno_rundir::mask::mask_uris(&value);
+                    let value = dyno_rundir::mask::mask_value(&key, &value);
                     serde_json::json!({ "key": key, "value": value, "source": origin.to_string() })
                 })
                 .collect();

@@ -7,7 +7,7 @@ use dyno_engine::affinity;
 use dyno_plan::Settings;
 use dyno_record::Scale;
 use dyno_rig::{Opened, SessionPlan};
-use dyno_rundir::mask::{is_secret, mask_arguments, mask_uris};
+use dyno_rundir::mask::{mask_arguments, mask_value};
 use dyno_rundir::schema::{Environment, Run, Setting, Status, VERSION};
 use dyno_rundir::{Writer, must_be_new};
 use std::collections::BTreeMap;
@@ -57,8 +57,7 @@ pub fn new_directory(name: &str) -> PathBuf {
 /// Every setting with its source, secrets masked.
 pub fn settings_list(settings: &Settings) -> Vec<Setting> {
     let defaults = dyno_workload::ycsb::known_properties().iter().map(|p| (p.name, p.default));
-    let mask = |key: &str, value: &str| if is_secret(key) { "***".to_owned() } else { mask_uris(value) };
-    let list = settings.provenance(defaults, mask).into_iter();
+    let list = settings.provenance(defaults, mask_value).into_iter();
     list.map(|p| Setting { key: p.key, value: p.value, source: p.source }).collect()
 }
 

@@ -21,7 +21,7 @@ use dyno_report::sysbench_mongodb::{
     ExecuteHeader, LoadHeader, Reporter, Stage, Window, Wording, average, finish, thread_line,
 };
 use dyno_rig::{Ended, Opened, Session, SessionPlan, Target};
-use dyno_rundir::mask::{is_secret, mask_uris};
+use dyno_rundir::mask::mask_value;
 use dyno_rundir::schema::{Setting, Status, Summary, Trust};
 use dyno_types::limits::DRAIN_NS;
 use dyno_workload::Workload;
@@ -166,7 +166,7 @@ impl Bench<'_> {
             Some(path) => {
                 let own = self.plan.provenance.iter().map(|one| Setting {
                     key: one.key.clone(),
-                    value: if is_secret(&one.key) { "***".into() } else { mask_uris(&one.value) },
+                    value: mask_value(&one.key, &one.value),
                     source: one.source.clone(),
                 });
                 let (own, environment) = (own.collect(), environment());

@@ -30,7 +30,7 @@ pub fn clear_shelf(cluster: &Cluster) {
     let of_dyno = "app.kubernetes.io/part-of=dyno";
     for words in [
         &["-n", "bench", "delete", "persistentvolumeclaim", "-l", of_dyno][..],
-        &["delete", "persistentvolume", "-l", "shelf=own", "--wait=false"],
+        &["delete", "persistentvolume", "-l", "shelf=own", "--timeout=60s"],
     ] {
         let (gone, said) = cluster.k(words);
         assert!(gone, "{words:?}: {said}");
@@ -50,6 +50,10 @@ pub fn all_five(cluster: &Cluster) {
         let runs = one(cluster, &dyno, number, &["kubernetes.storage={class: shelf, size: 1GiB}"]);
         let data: Vec<&str> = runs.iter().map(|run| run["facts"]["volume.data"].as_str().unwrap()).collect();
         assert_eq!(data, ["loaded", "reused"], "preset {number}");
+        let end = Instant::now() + Duration::from_secs(30);
+        while cluster.left().lines().count() > volumes as usize && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(500));
+        }
         let claims = cluster.left().lines().filter(|line| line.contains("persistentvolumeclaim/")).count();
         assert_eq!(
             (claims, cluster.left().lines().count()),

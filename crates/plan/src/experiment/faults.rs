@@ -217,7 +217,7 @@ impl Fault {
                 "disk_full: expected server.data.image: no disk is filled but one that is dyno's own".into(),
             )),
             FaultKind::Bandwidth
-                if (far_servers || server.topology != Topology::Single)
+                if (far_servers || far_clients || server.topology != Topology::Single)
                     && self.bytes_per_s.as_ref().is_some_and(|bytes| bytes.0 < LEAST_SHAPED_BYTES_PER_S) =>
             {
                 let why = "expected 1.6M or more: below it the kernel's bucket is more than a tenth of a second of traffic, \

@@ -121,6 +121,8 @@ fn what_cannot_be_done_there_is_refused() {
     let worker = plan(&clients.replace("KIND", "kill, on: worker 9"), "x.yaml", &[]);
     assert!(worker.is_ok(), "{worker:?}");
     assert!(plan(&clients.replace("KIND", "partition, for: 1s"), "x.yaml", &[]).is_ok());
+    let slow = clients.replace("KIND", "bandwidth, bytes_per_s: 10k, for: 1s");
+    assert!(refused(&slow).contains("expected 1.6M or more"), "{}", refused(&slow));
     let pods = "server: {kind: redis}\nkubernetes: {image: i}\nfaults: [{kind: kill, at: 1s}]\n";
     assert!(refused(pods).contains("not for pods"), "{}", refused(pods));
     let go = "server: {kind: ferretdb}\nfaults: [{kind: clock_step, step: -1m, at: 1s, for: 1s}]\n";

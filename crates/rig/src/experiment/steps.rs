@@ -16,7 +16,7 @@ use dyno_plan::experiment::{Experiment, Strategy, TracedPhase};
 use dyno_plan::tree::Node;
 use dyno_record::Scale;
 use dyno_rundir::Writer;
-use dyno_rundir::mask::{is_secret, mask_arguments, mask_uris};
+use dyno_rundir::mask::{mask_arguments, mask_value};
 use dyno_rundir::schema::{Run, Setting, Status, VERSION};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,9 +49,8 @@ impl OneRun<'_> {
         facts: BTreeMap<String, String>,
         plan: &SessionPlan,
     ) -> Result<Writer, Failed> {
-        let mask = |key: &str, value: &str| if is_secret(key) { "***".to_owned() } else { mask_uris(value) };
         let setting = |key: &str, value: &str, source: String| Setting {
-            value: mask(key, value),
+            value: mask_value(key, value),
             key: key.to_owned(),
             source,
         };

@@ -53,15 +53,14 @@ impl Kubelets {
             failing: BTreeSet::new(),
         };
         let thread = std::thread::Builder::new().name("dyno-kubelets".into()).spawn(move || {
+            let mut heard: Option<Sender<()>> = None;
             while asking.round() {
-                match wanted.recv_timeout(every) {
-                    Ok(heard) => {
-                        asking.round();
-                        drop(heard);
-                    }
-                    Err(RecvTimeoutError::Timeout) => {}
+                drop(heard.take());
+                heard = match wanted.recv_timeout(every) {
+                    Ok(heard) => Some(heard),
+                    Err(RecvTimeoutError::Timeout) => None,
                     Err(RecvTimeoutError::Disconnected) => return,
-                }
+                };
             }
         })?;
         Ok(Kubelets { rounds: Some(rounds), ending, thread: Some(thread) })

@@ -10,8 +10,8 @@ use std::path::Path;
 pub const RUN: &str = "dyno-run";
 /// Kinds that may be given: they go with the run.
 const KINDS: [&str; 5] = ["Job", "StatefulSet", "Service", "Secret", "ConfigMap"];
-/// The file of rights that `dyno plan --manifests` writes beside them.
-const RIGHTS: &str = "rbac.yaml";
+/// The files of rights that `dyno plan --manifests` writes beside them.
+const RIGHTS: [&str; 2] = ["rbac.yaml", "rbac-kubelet.yaml"];
 
 const TOP: [&str; 4] = ["apiVersion", "kind", "metadata", "spec"];
 const CONTENT: [&str; 5] = ["data", "stringData", "binaryData", "type", "immutable"];
@@ -130,7 +130,7 @@ pub fn read(folder: &Path) -> Result<Given, String> {
     let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     let known = |end: &str| ["yaml", "yml", "json"].contains(&end);
     files.retain(|path| path.extension().and_then(|end| end.to_str()).is_some_and(known));
-    files.retain(|path| path.file_name().is_some_and(|name| name != RIGHTS));
+    files.retain(|path| path.file_name().is_some_and(|name| RIGHTS.iter().all(|rights| name != *rights)));
     files.sort();
     let (mut given, mut names) = (Given::default(), BTreeSet::new());
     for path in files {
@@ -356,7 +356,9 @@ data: {a: b}
     fn objects_take_their_place_by_kind_and_name() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.yaml"), SERVER).unwrap();
-        std::fs::write(folder.path().join("rbac.yaml"), "kind: Role\n").unwrap();
+        for rights in RIGHTS {
+            std::fs::write(folder.path().join(rights), "kind: Role\n").unwrap();
+        }
         let text =
             format!("server: {{kind: redis}}\nkubernetes: {{manifests: {}}}\n", folder.path().display());
         let plan = plan(&text, "x.yaml", &[]).unwrap();

@@ -6,6 +6,7 @@ use super::error::LocalError;
 use super::servers::{self, Node};
 use dyno_plan::server::ServerSpec;
 use dyno_rundir::mask;
+use dyno_types::secret::is_user;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -46,7 +47,8 @@ pub fn contained(
     let program = spec.program.as_ref().map_or(spec.kind.program().to_owned(), |p| p.display().to_string());
     let mut command = vec![program];
     command.extend(told.arguments);
-    let secret = servers::password(spec).is_some() || spec.options.keys().any(|key| mask::is_secret(key));
+    let secret = servers::password(spec).is_some()
+        || spec.options.keys().any(|key| mask::is_secret(key) || is_user(key));
     Ok(Contained { file: told.configuration, secret, command })
 }
 

@@ -126,6 +126,12 @@ impl Database for RedisSet {
         let list: Vec<String> = replicas.iter().map(ToString::to_string).collect();
         let found = format!("{} ({})", replicas.len(), list.join(", "));
         checks.push(PreCheck::new("replicas online", replicas.len() + 1 >= copies, found));
+        // They are known by their addresses alone, which a certificate may not have.
+        for replica in &replicas {
+            let told = self.client(*replica).and_then(|mut client| client.call(&["PING"]));
+            let found = told.as_ref().map_or_else(Clone::clone, |_| "answers".to_owned());
+            checks.push(PreCheck::new(&format!("replica {replica}"), told.is_ok(), found));
+        }
         let hosts = replicas.iter().chain([&self.primary]).map(|member| member.ip().to_string());
         checks.push(PreCheck::hosts(hosts.collect(), copies));
         for name in ["appendonly", "appendfsync", "save", "min-replicas-to-write"] {

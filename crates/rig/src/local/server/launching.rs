@@ -56,8 +56,7 @@ impl Server {
 
     /// Starts a process that was killed again on its data, and waits until it answers and knows its place.
     pub(super) fn revive(&mut self, i: usize) -> Result<(), LocalError> {
-        self.launch(i)?;
-        self.await_ready(i)?;
+        self.launch_and_await(&[i])?;
         let own = &self.members[i].node;
         let all = self.members.iter().map(|member| &member.node);
         let nodes: Vec<&Node> = all.filter(|node| node.instance == own.instance).collect();

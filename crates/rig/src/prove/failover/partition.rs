@@ -130,8 +130,9 @@ impl Partition {
         let name = home.join(format!("network-{number}"));
         std::fs::write(&name, "").map_err(|e| format!("{}: {e}", name.display()))?;
         let net = format!("--net={}", name.display());
-        done(Command::new(unshare).arg(&net).arg(&ip).args(["link", "set", "lo", "up"]))?;
+        // It is mounted before the command in it begins.
         self.networks.push(name.clone());
+        done(Command::new(unshare).arg(&net).arg(&ip).args(["link", "set", "lo", "up"]))?;
         let (here, there) = (format!("way{number}"), format!("server{number}"));
         let [router, address] = ends(number);
         let (near, far) = (format!("{router}/30"), format!("{address}/30"));
