@@ -259,12 +259,14 @@ fn passwords_of_servers_that_dyno_starts_are_nowhere() {
     let dyno = Dyno::new();
     let file = format!(
         "server: {{kind: redis, topology: cluster, members: 3, stop_within: 5s, options: {{requirepass: {SECRET}, \
-         masterauth: {SECRET}}}}}\nworkload: {{ycsb: {{records: 100}}}}\n\
+         masterauth: {SECRET}, user: 'other on >{SECRET} ~* +@all'}}}}\nworkload: {{ycsb: {{records: 100}}}}\n\
          phases: {{measure: {{duration: 2s, warmup: 0s, users: 4}}}}\n\
          faults:\n- {{kind: pause, on: server 1, at: 500ms, for: 200ms}}\n"
     );
     std::fs::write(dyno.path("x.yaml"), file).unwrap();
     run(&dyno, &["plan", "x.yaml"], &[0]);
+    let told = dyno.run(&["plan", "x.yaml", "--json"]);
+    assert!(!stdout(&told).contains(SECRET), "{}", stdout(&told));
     run(&dyno, &["run", "x.yaml", "--out", "cluster", "--quiet"], RAN);
     let set = format!("server.options.requirepass={SECRET}");
     let flags = [
