@@ -194,7 +194,6 @@ fn what_cannot_be_proven_is_refused() {
         assert_exit(&output, &[2]);
         assert!(stderr(&output).contains(why), "{}", stderr(&output));
     };
-    refused(&["mongod", "--by", "cut"], "which address its connections come from");
     refused(&["mongod", "--copies", "3"], "expected 1 to 2 with 2 replicas");
     refused(&["mongod", "--isolate", "2s"], "expected less than --down-after");
     refused(&["mongod", "--replicas", "3"], "expected 2, 4 or 6");

@@ -9,8 +9,8 @@ use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// Writes `rbac.yaml`, where the namespace is known `rbac-kubelet.yaml`, too, and a file for each cell. Names of runs, and passwords that dyno makes, are new in
-/// each run.
+/// Writes `rbac.yaml`, where the namespace is known `rbac-kubelet.yaml`, too, and a file for each cell. Names of runs, and
+/// passwords that dyno makes, are new in each run.
 pub fn write(plan: &Plan, folder: &Path) -> Result<(), Failure> {
     let Some(first) = &plan.base.kubernetes else {
         return Err(Failure::Usage("--manifests: the experiment has no section kubernetes".into()));
