@@ -1,7 +1,7 @@
-//! The measured phase interval by interval, kept where faults are to be judged by it.
+//! A phase interval by interval: gathered into seconds for viewers, and kept where faults are to be judged by it.
 
 use dyno_analysis::faults::{Assessed, Happened, Interval, assess};
-use dyno_engine::{Job, Second};
+use dyno_engine::{INTERVAL_NS, Job, Second};
 use dyno_types::Outcome;
 
 /// What was counted in each interval, and what faults did to it.
@@ -42,5 +42,32 @@ impl Course {
         self.missed = missed;
         self.assessed =
             assess(&self.intervals, if self.length_s > 0.0 { self.length_s } else { 1.0 }, happened);
+    }
+}
+
+/// Intervals shorter than a second, gathered into whole ones for viewers.
+#[derive(Default)]
+pub(crate) struct Whole {
+    open: Option<Second>,
+}
+
+impl Whole {
+    /// Adds an interval; the whole second where it is the last of one. What is left at the end is not shown.
+    pub fn take(&mut self, interval: Second, interval_ns: u64) -> Option<Second> {
+        if interval_ns == INTERVAL_NS {
+            return Some(interval);
+        }
+        let last = (interval.number + 1).is_multiple_of(INTERVAL_NS / interval_ns);
+        let mut whole = match self.open.take() {
+            Some(open) if open.warmup == interval.warmup => open,
+            _ => Second { totals: interval.totals.emptied(), ..interval },
+        };
+        whole.totals.merge(&interval.totals);
+        whole.totals.samples.extend_from_slice(&interval.totals.samples);
+        if last {
+            return Some(whole);
+        }
+        self.open = Some(whole);
+        None
     }
 }

@@ -1,14 +1,14 @@
 //! A run of several phases on one open target, recorded as it goes.
 
 use crate::apparatus::{Apparatus, Applied, Nature};
-use crate::course::Course;
+use crate::course::{Course, Whole};
 use crate::edges::{Edges, OnEpoch};
 use crate::keyspace::distinct_keys;
 use crate::parts;
 use crate::watch::{Said, ServerNow, Watch};
 use dyno_analysis::faults::Happened;
 use dyno_analysis::{Condition, Evidence, Further, PhaseFacts, load_failed, phase, verdict};
-use dyno_engine::{Control, Finished, INTERVAL_NS, Job, Pacing, RunError, Second};
+use dyno_engine::{Control, Finished, Job, Pacing, RunError, Second};
 use dyno_monitor::HostCpu;
 use dyno_record::{Sample, Totals};
 use dyno_rundir::Writer;
@@ -141,6 +141,11 @@ impl<'a> Session<'a> {
     /// The run directory.
     pub fn writer(&mut self) -> Option<&mut Writer> {
         self.writer.as_mut()
+    }
+
+    /// Workers that were lost, and what has cut a phase short, in words.
+    pub(crate) fn lost(&self) -> Vec<String> {
+        self.apparatus.lost()
     }
 
     /// Keeps at most so many single samples, where a job records them; what is counted stays exact.
@@ -467,31 +472,4 @@ fn skew_s((wall, steady): (SystemTime, Instant)) -> f64 {
 fn keep(samples: &mut Vec<Sample>, totals: &Totals, most: usize) {
     let room = most.saturating_sub(samples.len()).min(totals.samples.len());
     samples.extend_from_slice(&totals.samples[..room]);
-}
-
-/// Intervals shorter than a second, gathered into whole ones for viewers.
-#[derive(Default)]
-struct Whole {
-    open: Option<Second>,
-}
-
-impl Whole {
-    /// Adds an interval; the whole second where it is the last of one. What is left at the end is not shown.
-    fn take(&mut self, interval: Second, interval_ns: u64) -> Option<Second> {
-        if interval_ns == INTERVAL_NS {
-            return Some(interval);
-        }
-        let last = (interval.number + 1).is_multiple_of(INTERVAL_NS / interval_ns);
-        let mut whole = match self.open.take() {
-            Some(open) if open.warmup == interval.warmup => open,
-            _ => Second { totals: interval.totals.emptied(), ..interval },
-        };
-        whole.totals.merge(&interval.totals);
-        whole.totals.samples.extend_from_slice(&interval.totals.samples);
-        if last {
-            return Some(whole);
-        }
-        self.open = Some(whole);
-        None
-    }
 }

@@ -1,5 +1,6 @@
 //! A run's target and workers, from their start to their end, and the order of its steps.
 
+use super::guard::Guarded;
 use super::hosts::dealt;
 use super::journal::Figures;
 use super::kept;
@@ -180,9 +181,11 @@ impl<'a> Bench<'a> {
         let writer = run.writer(dir, tree, work.as_ref(), crew, self.facts(crew)?, &plan)?;
         let mut session = Session::new(plan, crew, run.control.clone(), Some(writer));
         let pairs = self.place.uris.len();
+        let mut guarded = Guarded::new(&self.place, crew, observer)?;
         let loaded = watching::begin(spec, &self.place, crew, &mut session)
             .map_err(Failed::Words)
-            .and_then(|()| run.load(spec, work.as_ref(), pairs, &mut session, logs, observer));
+            .and_then(|()| run.load(spec, work.as_ref(), pairs, &mut session, logs, &mut guarded));
+        drop(guarded);
         note_failure(&loaded, &mut session);
         let Some(ended) = loaded? else { return Err(Failed::Words("there was nothing to load".into())) };
         let status = if run.control.stopping() { Status::Interrupted } else { Status::Complete };
@@ -216,10 +219,12 @@ impl<'a> Bench<'a> {
         let facts = self.facts(&crew)?;
         let writer = run.writer(&run.dir, tree, work.as_ref(), &crew, facts, &plan)?;
         let mut session = Session::new(plan, &crew, run.control.clone(), Some(writer));
+        let mut guarded = Guarded::new(&self.place, &crew, observer)?;
         let made =
             watching::begin(spec, &self.place, &crew, &mut session).map_err(Failed::Words).and_then(|()| {
-                self.phases(spec, work.as_ref(), crew.whereabouts(), &mut session, logs, observer)
+                self.phases(spec, work.as_ref(), crew.whereabouts(), &mut session, logs, &mut guarded)
             });
+        drop(guarded);
         note_failure(&made, &mut session);
         if let Err(Failed::Words(words)) = &made {
             return Err(self.with_cause(Failed::Words(words.clone())));

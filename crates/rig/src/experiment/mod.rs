@@ -18,6 +18,7 @@ mod clock;
 mod directory;
 mod elsewhere;
 mod faults;
+mod guard;
 mod hooks;
 mod hosts;
 mod journal;

@@ -394,7 +394,7 @@ impl Place {
             Held::Nothing => None,
             Held::Temporary(server) => server.died(),
             Held::Server(held) => held.server.died(),
-            Held::Pods(_, pods) => pods.died(),
+            Held::Pods(_, pods) => pods.server_pods().died(),
             Held::Far(all) => all.iter().find_map(|one| match one.facts() {
                 Ok((_, died)) => died.map(|why| format!("{}: {why}", one.far().name())),
                 Err(error) => Some(error.to_string()),
@@ -405,7 +405,7 @@ impl Place {
     /// Why the server is no longer there, after something has failed.
     pub fn cause(&mut self) -> Option<String> {
         match &self.held {
-            Held::Pods(_, pods) => pods.cause(),
+            Held::Pods(_, pods) => pods.server_pods().cause(),
             _ => self.died(),
         }
     }

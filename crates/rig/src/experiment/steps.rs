@@ -97,6 +97,10 @@ impl OneRun<'_> {
         let ended = session.run_workers("load", &[job], observer);
         traces.end(session);
         let ended = ended.map_err(|e| e.to_string())?;
+        let lost = session.lost();
+        if !lost.is_empty() {
+            return Err(Failed::Words(format!("the load was cut short: {}", lost.join("; "))));
+        }
         let failed = ended.totals.failed();
         if failed > 0 && !self.control.stopping() {
             let first = ended.phase.errors.values().next().cloned().unwrap_or_default();

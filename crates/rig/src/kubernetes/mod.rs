@@ -12,6 +12,7 @@ mod place;
 mod pods;
 mod replace;
 mod rights;
+mod servers;
 mod standing;
 pub(crate) mod volumes;
 

@@ -1,9 +1,10 @@
 //! A run's objects in the cluster: made, awaited, looked after, removed.
 
 use super::kubectl::Kubectl;
-use super::kubelet::{Kubelets, Placed};
+use super::kubelet::Kubelets;
 use super::manifests::{LOADERS, Manifests, RELAY_PORT, manifests};
 use super::pods::{State, state};
+use super::servers::ServerPods;
 use super::standing::{self, Stood};
 use dyno_engine::Control;
 use dyno_monitor::Sink;
@@ -31,14 +32,12 @@ pub struct InPods {
     /// Says what there is to remove, should this process be killed.
     journal: PathBuf,
     removed: bool,
-    /// Servers of another run, which stay.
-    stood: Option<Stood>,
     /// Pods of workers, in the order of their index, and where they listen for the relay's hub.
     pub workers: Vec<(String, SocketAddr)>,
     /// Addresses of the servers, instance by instance.
     pub servers: Vec<SocketAddr>,
-    /// Which pod of a server's name was started.
-    identities: BTreeMap<String, String>,
+    /// Pods of servers: of this run, or of another, which stay.
+    pods: ServerPods,
 }
 
 impl InPods {
@@ -63,6 +62,7 @@ impl InPods {
     ) -> Result<InPods, String> {
         let made = manifests(spec, asked, name, token).map_err(|e| e.to_string())?;
         let kubectl = Kubectl::new(asked);
+        let pods = ServerPods::new(&kubectl, stood.map_or(made.selector.as_str(), |stood| &stood.selector));
         let noted = json!({"asked": asked, "selector": made.selector});
         std::fs::write(journal, noted.to_string()).map_err(|e| format!("{}: {e}", journal.display()))?;
         let mut own = InPods {
@@ -71,10 +71,9 @@ impl InPods {
             made,
             journal: journal.to_owned(),
             removed: false,
-            stood: stood.cloned(),
             workers: Vec::new(),
             servers: Vec::new(),
-            identities: BTreeMap::new(),
+            pods,
         };
         // From here on an error drops what there is, and so removes it.
         let job = own.kubectl.create(std::slice::from_ref(&own.made.job))?;
@@ -87,13 +86,15 @@ impl InPods {
         }
         own.kubectl.create(&own.made.others)?;
         own.wait(spec, control)?;
-        if let Some(stood) = &own.stood {
-            own.servers = standing::sockets(&own.kubectl, stood)?;
+        if let Some(stood) = stood {
+            let pods = own.pods.all()?;
+            own.servers = standing::sockets(&pods, stood)?;
+            own.pods.started(&pods);
         }
         Ok(own)
     }
 
-    fn pods(&self) -> Result<Vec<Value>, String> {
+    fn all(&self) -> Result<Vec<Value>, String> {
         let found = self.kubectl.json(&["get", "pods", "-l", &self.made.selector, "-o", "json"])?;
         Ok(found["items"].as_array().cloned().unwrap_or_default())
     }
@@ -103,13 +104,13 @@ impl InPods {
         let wanted = servers + (self.asked.worker_pods + self.asked.load_pods) as usize;
         let begun = Instant::now();
         loop {
-            let pods = self.pods()?;
+            let pods = self.all()?;
             let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let mut waiting = None;
             for pod in &pods {
                 match state(pod) {
                     State::Ready => {}
-                    State::Failed(why) => return Err(self.with_log(&name(pod), &why)),
+                    State::Failed(why) => return Err(self.pods.with_log(&name(pod), &why)),
                     State::Waiting(why) => waiting = waiting.or(Some(format!("pod {}: {why}", name(pod)))),
                 }
             }
@@ -137,31 +138,14 @@ impl InPods {
     /// Why the cluster makes no pods: a quota, a policy.
     fn refused(&self) -> Option<String> {
         let jobs = ["w", LOADERS].map(|suffix| format!("{}-{suffix}", self.made.name));
-        self.event("FailedCreate", |object| jobs.iter().chain(&self.made.servers).any(|name| name == object))
+        self.pods
+            .event("FailedCreate", |object| jobs.iter().chain(&self.made.servers).any(|name| name == object))
     }
 
     /// Why a claim has no volume: its class does not exist, or makes none.
     fn unprovisioned(&self) -> Option<String> {
         let own = |object: &str| self.made.servers.iter().any(|name| object.contains(name.as_str()));
-        self.event("ProvisioningFailed", own).map(|why| format!("no volume is made for it: {why}"))
-    }
-
-    /// What the cluster says of an object of this run, for this reason.
-    fn event(&self, reason: &str, own: impl Fn(&str) -> bool) -> Option<String> {
-        let field = format!("reason={reason}");
-        let found = self.kubectl.json(&["get", "events", "--field-selector", &field, "-o", "json"]).ok()?;
-        let named = |event: &&Value| own(event["involvedObject"]["name"].as_str().unwrap_or_default());
-        let event = found["items"].as_array()?.iter().find(named)?;
-        Some(event["message"].as_str().unwrap_or(reason).to_owned())
-    }
-
-    fn with_log(&self, pod: &str, why: &str) -> String {
-        let log = self.kubectl.run(&["logs", pod, "--tail=5"], None).unwrap_or_default();
-        let lines: Vec<&str> = log.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        match lines.is_empty() {
-            true => format!("pod {pod}: {why}"),
-            false => format!("pod {pod}: {why}; its log ends: {}", lines.join(" | ")),
-        }
+        self.pods.event("ProvisioningFailed", own).map(|why| format!("no volume is made for it: {why}"))
     }
 
     /// Takes down where everything is: workers that load come first.
@@ -186,8 +170,8 @@ impl InPods {
                 continue;
             }
             servers.push(standing::socket(pod, &self.made.servers, self.made.port)?);
-            self.identities.insert(name(pod), identity(pod));
         }
+        self.pods.started(pods);
         workers.sort_unstable();
         servers.sort_unstable();
         self.workers = workers.into_iter().map(|(_, _, name, socket)| (name, socket)).collect();
@@ -195,61 +179,16 @@ impl InPods {
         Ok(())
     }
 
-    /// Pods of servers: those of this run, and those that stand.
-    fn server_pods(&self) -> Result<Vec<Value>, String> {
-        let mut pods = self.pods()?;
-        pods.extend(
-            self.stood.iter().filter_map(|stood| standing::pods(&self.kubectl, stood).ok()).flatten(),
-        );
-        pods.retain(|pod| pod["metadata"]["labels"]["app.kubernetes.io/component"] == "server");
-        Ok(pods)
-    }
-
     /// Has the kubelets tell of the servers' pods. None, where there are no servers of ours.
     pub(crate) fn watch(&self, sink: Arc<Mutex<dyn Sink>>) -> Result<Option<Kubelets>, String> {
-        let mut placed = Placed::new();
-        for pod in self.server_pods()? {
-            if let (Some(node), Some(name)) =
-                (pod["spec"]["nodeName"].as_str(), pod["metadata"]["name"].as_str())
-            {
-                placed.entry(node.to_owned()).or_default().push(name.to_owned());
-            }
-        }
+        let placed = self.pods.placed()?;
         let watched = (!placed.is_empty()).then(|| Kubelets::watch(self.kubectl.clone(), placed, sink));
         watched.transpose().map_err(|e| format!("cannot start a thread: {e}"))
     }
 
-    /// Why a server is no longer as it was, if so.
-    pub fn died(&self) -> Option<String> {
-        let pods = self.server_pods().ok()?;
-        let failed = pods.iter().find_map(|pod| match state(pod) {
-            State::Failed(why) => {
-                Some(self.with_log(pod["metadata"]["name"].as_str().unwrap_or_default(), &why))
-            }
-            _ => None,
-        });
-        failed.or_else(|| replaced(&self.identities, &pods).map(|name| self.why_replaced(name)))
-    }
-
-    /// Why a pod is not there any more: the cluster may have put another of its name in its place.
-    fn why_replaced(&self, name: &str) -> String {
-        let told =
-            ["Evicted", "Preempted", "TaintManagerEviction", "NodeNotReady"].into_iter().find_map(|reason| {
-                self.event(reason, |object| object == name).map(|why| format!("{reason}: {why}"))
-            });
-        let why = told.unwrap_or_else(|| "it was deleted by somebody".into());
-        format!("pod {name} is not the one any more that was started: {why}")
-    }
-
-    /// Why a server failed while something else did: the cluster takes a moment to say so.
-    pub fn cause(&self) -> Option<String> {
-        let end = Instant::now() + Duration::from_secs(4);
-        loop {
-            match self.died() {
-                None if Instant::now() < end => std::thread::sleep(Duration::from_millis(300)),
-                found => return found,
-            }
-        }
+    /// Pods of the servers, to be looked after.
+    pub(crate) fn server_pods(&self) -> &ServerPods {
+        &self.pods
     }
 
     /// Nodes, images and objects, for the record.
@@ -258,7 +197,7 @@ impl InPods {
         for (number, warning) in self.made.warnings.iter().enumerate() {
             facts.insert(format!("kubernetes.warning.{}", number + 1), warning.clone());
         }
-        for pod in self.pods().unwrap_or_default() {
+        for pod in self.all().unwrap_or_default() {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let mut put = |key: &str, value: Option<&str>| {
                 facts.extend(value.map(|value| (format!("pod.{name}.{key}"), value.to_owned())));
@@ -290,19 +229,6 @@ impl InPods {
         // What is gone needs no journal.
         std::fs::remove_file(&self.journal).map_err(|e| format!("{}: {e}", self.journal.display()))
     }
-}
-
-/// What tells a pod from another of its name.
-fn identity(pod: &Value) -> String {
-    pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
-}
-
-/// The first of the pods that were started that is not there any more, or whose name another has.
-fn replaced<'a>(started: &'a BTreeMap<String, String>, now: &[Value]) -> Option<&'a str> {
-    let there = |name: &String, uid: &String| {
-        now.iter().any(|pod| pod["metadata"]["name"] == name.as_str() && identity(pod) == *uid)
-    };
-    started.iter().find(|(name, uid)| !there(name, uid)).map(|(name, _)| name.as_str())
 }
 
 impl Drop for InPods {
@@ -360,19 +286,5 @@ pub fn wait_for_words(patience: Duration, spoken_to: &dyn Fn() -> bool, stop: &d
         }
         turns += 1;
         std::thread::sleep(Duration::from_millis(100));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pod_is_not_another_of_its_name() {
-        let pod = |uid: &str| json!({"metadata": {"name": "a-0", "uid": uid}});
-        let started = BTreeMap::from([("a-0".to_owned(), "one".to_owned())]);
-        assert_eq!(replaced(&started, &[pod("one")]), None);
-        assert_eq!(replaced(&started, &[pod("two")]), Some("a-0"));
-        assert_eq!(replaced(&started, &[]), Some("a-0"));
     }
 }

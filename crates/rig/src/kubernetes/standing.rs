@@ -1,6 +1,5 @@
 //! Servers in pods that stay after the command that has started them.
 
-use super::kubectl::Kubectl;
 use super::place::InPods;
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Kubernetes};
@@ -14,34 +13,27 @@ use std::path::Path;
 pub(crate) struct Stood {
     /// The label of their run.
     pub selector: String,
-    /// The StatefulSet of each instance.
+    /// The StatefulSets of each instance.
     pub sets: Vec<String>,
     /// Their port.
     pub port: u16,
 }
 
-/// Instance, number in it, and address of a server's pod.
+/// Which StatefulSet a server's pod is of, its number in it, and its address.
 pub(super) fn socket(pod: &Value, sets: &[String], port: u16) -> Result<(usize, usize, SocketAddr), String> {
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-    let set = pod["metadata"]["labels"]["dyno.server"].as_str().unwrap_or_default();
-    let instance = sets.iter().position(|one| one == set).unwrap_or(0);
-    let ordinal = name.rsplit('-').next().and_then(|n| n.parse().ok()).unwrap_or(0);
+    let apart = name
+        .rsplit_once('-')
+        .and_then(|(set, number)| Some((sets.iter().position(|one| one == set)?, number.parse().ok()?)));
+    let (set, ordinal) = apart.ok_or_else(|| format!("pod {name} is of none of {}", sets.join(", ")))?;
     let address = pod["status"]["podIP"].as_str().and_then(|ip| ip.parse::<IpAddr>().ok());
     let address = address.ok_or_else(|| format!("pod {name} has no address"))?;
-    Ok((instance, ordinal, SocketAddr::new(address, port)))
-}
-
-/// The servers' pods.
-pub(super) fn pods(kubectl: &Kubectl, stood: &Stood) -> Result<Vec<Value>, String> {
-    let selector = format!("{},app.kubernetes.io/component=server", stood.selector);
-    let found = kubectl.json(&["get", "pods", "-l", &selector, "-o", "json"])?;
-    Ok(found["items"].as_array().cloned().unwrap_or_default())
+    Ok((set, ordinal, SocketAddr::new(address, port)))
 }
 
 /// Where the servers are now.
-pub(super) fn sockets(kubectl: &Kubectl, stood: &Stood) -> Result<Vec<SocketAddr>, String> {
-    let all = pods(kubectl, stood)?;
-    let found: Result<Vec<_>, String> = all.iter().map(|pod| socket(pod, &stood.sets, stood.port)).collect();
+pub(super) fn sockets(pods: &[Value], stood: &Stood) -> Result<Vec<SocketAddr>, String> {
+    let found: Result<Vec<_>, String> = pods.iter().map(|pod| socket(pod, &stood.sets, stood.port)).collect();
     let mut found = found?;
     found.sort_unstable();
     match found.is_empty() {

@@ -2,6 +2,7 @@
 
 use super::asked::{Asked, Part};
 use super::crew_error::CrewError;
+use super::cut_short::CutShort;
 use super::enlist::{Recruit, enlist};
 use super::frame::{Frame, write_frame};
 use super::serve::unix_ns;
@@ -69,6 +70,7 @@ pub struct Crew {
     prepared: Mutex<Vec<Prepared>>,
     parts: Mutex<Vec<Part>>,
     lost: Mutex<Vec<String>>,
+    cut_short: CutShort,
     /// Targets whose collections are asked for before and after every phase.
     pub asked: Asked,
     /// Numbers of the workers of each target that take part in loading and in measuring.
@@ -98,6 +100,7 @@ impl Crew {
             prepared: Mutex::new(vec![Prepared::default(); instances]),
             parts: Mutex::new(Vec::new()),
             lost: Mutex::new(Vec::new()),
+            cut_short: CutShort::default(),
             asked: Asked::default(),
             taking_part: [0..usize::MAX, 0..usize::MAX],
         };
@@ -175,6 +178,11 @@ impl Crew {
     /// Workers that were lost, in words.
     pub fn lost(&self) -> Vec<String> {
         held(&self.lost).clone()
+    }
+
+    /// Ends the phase under way, from another thread.
+    pub(crate) fn cut_short(&self) -> CutShort {
+        self.cut_short.clone()
     }
 
     pub(super) fn say(&self, worker: usize, message: &ToWorker) {
@@ -370,7 +378,9 @@ impl Crew {
                 said_stop = true;
                 self.say_all(&ToWorker::Stop);
             }
-            if control.aborting() && aborted.is_none() {
+            let cut_short = self.cut_short.take();
+            if (control.aborting() || cut_short.is_some()) && aborted.is_none() {
+                held(&self.lost).extend(cut_short);
                 aborted = Some(Instant::now());
                 self.say_all(&ToWorker::Abort);
             }

@@ -2,7 +2,7 @@
 //!
 //! A worker is this program in a process of its own: it applies load and nothing else, under the placement and the limits
 //! that the controller starts it with. `frame` is how messages are cut, `serve` the worker's end, `crew` the
-//! controller's, `enlist` the start of a worker, `clocks` what other hosts' clocks say.
+//! controller's, `enlist` the start of a worker, `clocks` what other hosts' clocks say, `cut_short` what ends a phase early.
 //!
 //! ```text
 //! controller                      worker
@@ -27,6 +27,7 @@ mod asked;
 mod clocks;
 mod crew;
 mod crew_error;
+mod cut_short;
 mod enlist;
 mod frame;
 mod serve;
@@ -34,6 +35,7 @@ mod serve;
 pub use asked::{Asked, Part};
 pub use crew::Crew;
 pub use crew_error::CrewError;
+pub(crate) use cut_short::CutShort;
 pub use enlist::{Recruit, Start};
 pub use frame::{FRAME_BYTES, Frame, FrameError, read_frame, write_frame};
 pub use serve::{ReadWork, serve};
