@@ -3,6 +3,8 @@
 mod common;
 #[path = "common/kube.rs"]
 mod kube;
+#[path = "kubernetes/mongo.rs"]
+mod mongo;
 #[path = "kubernetes/presets.rs"]
 mod presets;
 #[path = "kubernetes/roles.rs"]
@@ -35,6 +37,7 @@ fn experiments_run_in_pods_and_leave_nothing() {
     cluster.namespace("bench");
     a_server_and_two_pods_of_workers(&cluster);
     presets::all_five(&cluster);
+    mongo::mongods(&cluster);
     roles::pods_that_load_others_that_measure_and_a_server_that_is_watched(&cluster);
     two_pairs_of_wsf(&cluster);
     cpu_of_a_short_phase(&cluster);
@@ -259,19 +262,25 @@ fn what_cannot_be_says_why(cluster: &Cluster) {
     }
 }
 
-/// A kubelet looks every ten seconds at what a pod has written; another pod of its name is made at once.
+/// A kubelet looks every ten seconds at what a pod has written; another pod of its name is made at once. The run ends then, and
+/// not with its time.
 fn a_server_that_is_evicted(cluster: &Cluster) {
     let dyno = Dyno::new();
     let little = "  servers: {limits: {ephemeral-storage: 4Mi}}\n";
-    let phases = "users: 2, rate: 200, duration: 75s, warmup: 0s";
+    let phases = "users: 2, rate: 200, duration: 10m, warmup: 0s";
     let text = cluster.experiment("bench", "{kind: redis, journal: true}", little, phases);
     std::fs::write(dyno.path("e.yaml"), text.replace("records: 1000", "records: 20000")).unwrap();
+    let begun = Instant::now();
     let output = dyno.run(&["run", "e.yaml", "--out", "evicted", "--quiet"]);
     let said = stdout(&output) + &stderr(&output);
     assert!(!output.status.success(), "{said}");
-    let (_, record) = record(&dyno, "evicted");
+    assert!(begun.elapsed() < Duration::from_secs(300), "{:?}", begun.elapsed());
+    let (dir, record) = record(&dyno, "evicted");
     let words = record["words"].as_str().unwrap();
     assert!(words.contains("Evicted: Pod ephemeral local storage usage exceeds"), "{record}");
+    let summary = dyno.summary(dir.to_str().unwrap());
+    assert_eq!(summary["verdict"]["trust"], "invalid", "{summary}");
+    assert!(common::outcome(common::phase(&summary, "measure"), "ok") > 0, "what arrived is kept");
     cluster.assert_nothing_left(Duration::from_secs(30));
 }
 

@@ -57,8 +57,23 @@ fn is_place(text: &str) -> bool {
     text.split('/').next().unwrap_or_default().split(',').all(port)
 }
 
+/// Most rounds of masking: each that changes anything takes the end of a login away.
+const ROUNDS: usize = 16;
+
 /// Replaces the password of every URI in `text` (`scheme://user:password@...`).
 pub fn mask_uris(text: &str) -> String {
+    let mut shown = masked_once(text);
+    for _ in 0..ROUNDS {
+        // What is left of a text that is no URI may read as one with a longer login.
+        match masked_once(&shown) {
+            again if again == shown => break,
+            again => shown = again,
+        }
+    }
+    shown
+}
+
+fn masked_once(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("://") {
@@ -168,6 +183,8 @@ mod tests {
         assert_eq!(mask_uris("redis://h:1/a?b@u:p@h?x"), "redis://h:***@h?x");
         let plain = "mongodb://a:1,[::1]:2/db?appName=me@here";
         assert_eq!(mask_uris(plain), plain);
+        let odd = "m://me:se:1]:2,b/db?rm://me:secret@[::1]:t=a:x@[::12";
+        assert_eq!(mask_uris(odd), "m://me:***@[::12");
         let nested = "http://h/?to=redis://u:p@h:1/0?x=redis://:q@i";
         assert_eq!(mask_uris(nested), "http://h/?to=redis://u:***@h:1/0?x=redis://:***@i");
         assert_eq!(mask_uris("redis://h?password=abc&db=1"), "redis://h?password=***&db=1");

@@ -42,15 +42,41 @@ impl Cluster {
             );
             return None;
         }
-        let image = cluster.lab.join("images/dyno.tar").display().to_string();
         let program = format!("{}:/usr/bin/dyno", env!("CARGO_BIN_EXE_dyno"));
-        let make = scripts().join("image/mkimage.py").display().to_string();
-        let (made, words) = run(Path::new("python3"), &[&make, "localhost/dyno:test", &image, &program]);
-        assert!(made, "{words}");
-        let import = ["-a", "/run/kubelab/containerd.sock", "-n", "k8s.io", "images", "import", &image];
-        let (imported, words) = run(Path::new("ctr"), &import);
-        assert!(imported, "{words}");
+        cluster.image("localhost/dyno:test", &[&program]);
         Some(cluster)
+    }
+
+    /// Makes an image of programs of this host, and has the node take it in.
+    fn image(&self, name: &str, words: &[&str]) {
+        let image = self.lab.join("images/test.tar").display().to_string();
+        let make = scripts().join("image/mkimage.py").display().to_string();
+        let (made, said) = run(Path::new("python3"), &[&[&make, name, &image], words].concat());
+        assert!(made, "{said}");
+        let import = ["-a", "/run/kubelab/containerd.sock", "-n", "k8s.io", "images", "import", &image];
+        let (imported, said) = run(Path::new("ctr"), &import);
+        std::fs::remove_file(&image).unwrap();
+        assert!(imported, "{said}");
+    }
+
+    /// The same of mongod and mongos, called `localhost/mongo:test`; false where they are not on PATH.
+    pub fn mongo_image(&self) -> bool {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut folders = std::env::split_paths(&path);
+        let is = |folder: &PathBuf| ["mongod", "mongos"].iter().all(|name| folder.join(name).is_file());
+        let Some(folder) = folders.find(is).and_then(|folder| folder.canonicalize().ok()) else {
+            return false;
+        };
+        // Where packages of another system were unpacked, these are scripts, and the programs and libraries stand beside them.
+        let root = folder.join("../root").canonicalize().ok();
+        let real = root.as_ref().map_or(folder, |root| root.join("usr/bin"));
+        let programs =
+            ["mongod", "mongos"].map(|name| format!("{}:/usr/bin/{name}", real.join(name).display()));
+        let mut words: Vec<&str> = programs.iter().map(String::as_str).collect();
+        let root = root.map(|root| root.display().to_string());
+        words.extend(root.iter().flat_map(|root| ["--root", root.as_str()]));
+        self.image("localhost/mongo:test", &words);
+        true
     }
 
     /// kubectl: whether it succeeded, and what it said.

@@ -131,9 +131,6 @@ fn check_window(spec: &Experiment) -> Result<(), (&'static str, String)> {
 
 fn check_kubernetes(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
     let Some(kubernetes) = &spec.kubernetes else { return Ok(()) };
-    if spec.server.as_ref().is_some_and(|server| server.topology == Topology::Sharded) {
-        return Err(("server.topology", "sharded clusters are for this host and hosts of ssh, not for pods"));
-    }
     if !spec.ssh.is_nothing() {
         return Err(("kubernetes", "hosts of ssh are named too: remove one of the two"));
     }

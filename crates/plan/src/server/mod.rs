@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// What kind of server.
@@ -334,6 +335,18 @@ impl ServerSpec {
             },
             _ => Part::Data { shard: 0 },
         }
+    }
+
+    /// Processes of an instance that are there for the same, one after the other, with their numbers.
+    pub fn parts(&self) -> Vec<(Part, Range<u32>)> {
+        let mut parts: Vec<(Part, Range<u32>)> = Vec::new();
+        for number in 0..self.processes_each() {
+            match parts.last_mut().filter(|(part, _)| *part == self.part(number)) {
+                Some((_, numbers)) => numbers.end = number + 1,
+                None => parts.push((self.part(number), number..number + 1)),
+            }
+        }
+        parts
     }
 
     /// Processes of one instance.

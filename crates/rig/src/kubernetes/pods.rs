@@ -39,6 +39,11 @@ fn both(value: &Value) -> String {
     }
 }
 
+/// Whether what runs in a pod listens only after other pods have been made one: a router of a sharded cluster.
+fn waits_for_others(pod: &Value) -> bool {
+    pod["metadata"]["labels"]["dyno.part"] == "router"
+}
+
 /// A pod as `kubectl get pod -o json` has it.
 pub(super) fn state(pod: &Value) -> State {
     let status = &pod["status"];
@@ -64,7 +69,8 @@ pub(super) fn state(pod: &Value) -> State {
     let is = |name: &str, wanted: &str| {
         conditions.iter().find(|one| text(one, "type") == name && text(one, "status") == wanted)
     };
-    if is("Ready", "True").is_some() {
+    let runs = !containers.is_empty() && containers.iter().all(|one| one["state"]["running"].is_object());
+    if is("Ready", "True").is_some() || runs && waits_for_others(pod) {
         return State::Ready;
     }
     if let Some(unscheduled) = is("PodScheduled", "False") {
@@ -93,6 +99,11 @@ mod tests {
         let unscheduled = json!({"status": {"phase": "Pending", "conditions": [
             {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}]}});
         assert_eq!(state(&unscheduled), State::Waiting("Unschedulable: 0/1 nodes".into()));
+        let mut begun = json!({"status": {"phase": "Running", "containerStatuses": [{"state": {"running": {}}}],
+            "conditions": [{"type": "Ready", "status": "False"}]}});
+        assert_eq!(state(&begun), State::Waiting("no reason is given".into()));
+        begun["metadata"]["labels"]["dyno.part"] = "router".into();
+        assert_eq!(state(&begun), State::Ready);
         let killed = json!({"status": {"phase": "Running", "containerStatuses": [
             {"state": {"running": {}}, "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}]}});
         assert_eq!(state(&killed), State::Failed("its container ended: OOMKilled (exit code 137)".into()));

@@ -145,7 +145,10 @@ mod tests {
 
     #[test]
     fn pods_of_workers_are_none_of_servers() {
-        let pod = |name: &str, component: &str| json!({"metadata": {"name": name, "uid": "1", "labels": {"app.kubernetes.io/component": component}}});
+        let pod = |name: &str, component: &str| {
+            let labels = json!({"app.kubernetes.io/component": component});
+            json!({"metadata": {"name": name, "uid": "1", "labels": labels}})
+        };
         let asked = serde_json::from_value(json!({})).unwrap();
         let mut pods = ServerPods::new(&Kubectl::new(&asked), "dyno.run=x");
         assert!(pods.is_nothing());

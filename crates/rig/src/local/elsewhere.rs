@@ -4,7 +4,7 @@ use super::cluster;
 use super::count;
 use super::error::LocalError;
 use super::servers::{self, Node};
-use dyno_plan::server::ServerSpec;
+use dyno_plan::server::{Part, ServerSpec};
 use dyno_rundir::mask;
 use dyno_types::secret::is_user;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -21,31 +21,41 @@ pub struct Contained {
     pub command: Vec<String>,
 }
 
-fn node(spec: &ServerSpec, number: usize, socket: SocketAddr, home: &Path) -> Node {
+/// What a process in a container is there for.
+pub struct Role {
+    /// The instance it belongs to, from 0.
+    pub instance: usize,
+    /// Which of the instance's processes it is, or the first of those that are told the same.
+    pub number: usize,
+    /// Name and port of the config server, where there is one.
+    pub config: Option<String>,
+}
+
+fn node(spec: &ServerSpec, role: Role, socket: SocketAddr, home: &Path) -> Node {
     Node {
         name: format!("{}-{socket}", spec.kind),
         address: socket.ip(),
         port: socket.port(),
         home: home.to_owned(),
         data: PathBuf::from("/data"),
-        instance: number / (spec.processes_each() as usize).max(1),
-        number: number % (spec.processes_each() as usize).max(1),
+        instance: role.instance,
+        number: role.number,
         cores: None,
+        config: role.config,
     }
 }
 
 /// What a server is told that listens on all addresses of its container, with its file in `home` and its data in `/data`.
-pub fn contained(
-    spec: &ServerSpec,
-    instance: usize,
-    port: u16,
-    home: &Path,
-) -> Result<Contained, LocalError> {
+pub fn contained(spec: &ServerSpec, role: Role, port: u16, home: &Path) -> Result<Contained, LocalError> {
     let all = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port);
-    let node = node(spec, instance * spec.processes_each() as usize, all, home);
+    let node = node(spec, role, all, home);
     let told = servers::tell(spec, &node, "unknown")?;
-    let program = spec.program.as_ref().map_or(spec.kind.program().to_owned(), |p| p.display().to_string());
-    let mut command = vec![program];
+    let own = spec.program.clone().unwrap_or_else(|| spec.kind.program().into());
+    let program = match spec.part(node.number as u32) {
+        Part::Router => own.with_file_name("mongos"),
+        _ => own,
+    };
+    let mut command = vec![program.display().to_string()];
     command.extend(told.arguments);
     let secret = servers::password(spec).is_some()
         || spec.options.keys().any(|key| mask::is_secret(key) || is_user(key));
@@ -53,7 +63,9 @@ pub fn contained(
 }
 
 fn nodes(spec: &ServerSpec, sockets: &[SocketAddr]) -> Vec<Node> {
-    sockets.iter().enumerate().map(|(at, socket)| node(spec, at, *socket, Path::new("/"))).collect()
+    let each = (spec.processes_each() as usize).max(1);
+    let role = |at: usize| Role { instance: at / each, number: at % each, config: None };
+    sockets.iter().enumerate().map(|(at, socket)| node(spec, role(at), *socket, Path::new("/"))).collect()
 }
 
 /// Keys or documents of servers elsewhere.
@@ -74,8 +86,23 @@ pub(crate) fn form_elsewhere(
     made: bool,
 ) -> Result<Vec<String>, LocalError> {
     let nodes = nodes(spec, sockets);
+    let is_router = |node: &Node| spec.part(node.number as u32) == Part::Router;
+    await_all(spec, nodes.iter().filter(|node| !is_router(node)))?;
+    let instances = nodes.chunks((spec.processes_each() as usize).max(1));
+    let instances: Vec<Vec<&Node>> = instances.map(|instance| instance.iter().collect()).collect();
+    instances.iter().try_for_each(|nodes| cluster::form(spec, nodes, made, None))?;
+    if nodes.iter().any(is_router) {
+        // They listen once the config server is there.
+        await_all(spec, nodes.iter().filter(|node| is_router(node)))?;
+        instances.iter().try_for_each(|nodes| cluster::join(spec, nodes, made, None))?;
+    }
+    Ok(instances.iter().map(|nodes| servers::uri(spec, nodes)).collect())
+}
+
+/// Waits until each answers.
+fn await_all<'a>(spec: &ServerSpec, nodes: impl Iterator<Item = &'a Node>) -> Result<(), LocalError> {
     let end = Instant::now() + Duration::from_nanos(spec.ready_within.0);
-    for node in &nodes {
+    for node in nodes {
         while let Err(why) = servers::answers(spec, node) {
             if Instant::now() > end {
                 return Err(LocalError::failed(&node.name, why));
@@ -83,11 +110,5 @@ pub(crate) fn form_elsewhere(
             std::thread::sleep(Duration::from_millis(50));
         }
     }
-    let mut uris = Vec::new();
-    for instance in nodes.chunks((spec.processes_each() as usize).max(1)) {
-        let all: Vec<&Node> = instance.iter().collect();
-        cluster::form(spec, &all, made, None)?;
-        uris.push(servers::uri(spec, &all));
-    }
-    Ok(uris)
+    Ok(())
 }

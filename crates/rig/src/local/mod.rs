@@ -30,7 +30,7 @@ mod storage;
 pub mod tuning;
 pub mod undo;
 
-pub use elsewhere::{Contained, contained};
+pub use elsewhere::{Contained, Role, contained};
 pub(crate) use elsewhere::{count_elsewhere, form_elsewhere, save_elsewhere};
 pub use error::LocalError;
 pub use launch::Confinement;

@@ -170,6 +170,7 @@ impl Server {
                 instance: i / each,
                 number,
                 cores: plan.cpus.as_ref().map(Vec::len),
+                config: None,
                 name,
             };
             self.make_folder(&node.data)?;

@@ -107,6 +107,7 @@ impl Dragonfly {
             instance: 0,
             number,
             cores: None,
+            config: None,
         };
         Dragonfly { node }
     }

@@ -33,6 +33,8 @@ pub(crate) struct Node {
     pub number: usize,
     /// Cores it has, where they are limited.
     pub cores: Option<usize>,
+    /// Name and port of the config server, where a router does not find it by its number.
+    pub config: Option<String>,
 }
 
 impl Node {

@@ -90,8 +90,9 @@ fn beside(spec: &ServerSpec, node: &Node, part: Part) -> Result<Told, LocalError
         add("sharding.clusterRole", text("configsvr"));
     } else {
         // Processes of an instance have their ports one after the other, the config server the first.
-        let config = Node { number: 0, port: node.port - node.number as u16, ..node.clone() };
-        add("sharding.configDB", text(&format!("{}/{}", set_name(spec, &config), config.socket())));
+        let config = Node { number: 0, port: node.port.saturating_sub(node.number as u16), ..node.clone() };
+        let place = node.config.clone().unwrap_or_else(|| config.socket().to_string());
+        add("sharding.configDB", text(&format!("{}/{place}", set_name(spec, &config))));
     }
     // A router ends at once when it is given a parameter that mongod alone knows.
     let meant = |key: &String| {

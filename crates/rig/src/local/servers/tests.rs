@@ -10,6 +10,7 @@ fn node(kind: &str) -> Node {
         instance: 1,
         number: 0,
         cores: Some(2),
+        config: None,
     }
 }
 

@@ -3,10 +3,14 @@
 //! Pods pass the restricted policy of the Pod Security Standards: no root, no privileges, no capabilities, the runtime's own
 //! seccomp profile, and no token of the API.
 
-use crate::local::{LocalError, contained};
+mod server;
+
+use crate::local::LocalError;
 use dyno_plan::experiment::{Experiment, Kubernetes, Pods, Pull};
-use dyno_plan::server::{ServerKind, ServerSpec, Setting};
+use dyno_plan::server::{ServerSpec, Setting};
 use serde_json::{Map, Value, json};
+use server::Instance;
+pub(crate) use server::server_image;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
@@ -36,7 +40,7 @@ pub struct Manifests {
     pub others: Vec<Value>,
     /// The label that all of them have: `dyno.run=NAME`.
     pub selector: String,
-    /// Name of each instance's StatefulSet.
+    /// Names of the instances' StatefulSets, in the order of their processes.
     pub servers: Vec<String>,
     /// Port of the servers.
     pub port: u16,
@@ -89,8 +93,9 @@ pub fn manifests(
                 Some(volume) => format!("dyno-{}-{instance}", volume.name),
                 None => format!("{name}-s{instance}"),
             };
-            others.extend(of_server(server, asked, name, &own, instance, port)?);
-            servers.push(own);
+            let made = Instance { server, asked, run: name, name: own, number: instance, port }.made()?;
+            others.extend(made.objects);
+            servers.extend(made.sets);
         }
     }
     if asked.load_pods > 0 {
@@ -260,122 +265,6 @@ fn job(asked: &Kubernetes, run: &str, (pods, count, suffix): (&Pods, u32, &str))
     })
 }
 
-/// The usual image of a kind.
-fn image(kind: ServerKind) -> &'static str {
-    match kind {
-        ServerKind::Redis => "redis:7",
-        ServerKind::Valkey => "valkey/valkey:8",
-        ServerKind::KeyDb => "eqalpha/keydb:latest",
-        ServerKind::Dragonfly => "docker.dragonflydb.io/dragonflydb/dragonfly:latest",
-        ServerKind::Mongod => "mongo:8",
-        ServerKind::FerretDb => "ghcr.io/ferretdb/ferretdb:1.24.2",
-    }
-}
-
-/// The image that a server's pods get.
-pub(crate) fn server_image(server: &ServerSpec, asked: &Kubernetes) -> String {
-    asked.server_image.clone().unwrap_or_else(|| image(server.kind).to_owned())
-}
-
-fn of_server(
-    server: &ServerSpec,
-    asked: &Kubernetes,
-    run: &str,
-    name: &str,
-    instance: usize,
-    port: u16,
-) -> Result<Vec<Value>, LocalError> {
-    let told = contained(server, instance, port, Path::new(HOME))?;
-    let app = server.kind.to_string();
-    let labels = labels(run, "server", &app);
-    let chosen = json!({"dyno.run": run, "app.kubernetes.io/component": "server", "dyno.server": name});
-    let mut own = labels.clone();
-    own["dyno.server"] = name.into();
-    let metadata = |name: &str| json!({"name": name, "labels": labels});
-    let mut objects = Vec::new();
-    if let Some((file, text)) = &told.file {
-        let (kind, content) = if told.secret { ("Secret", "stringData") } else { ("ConfigMap", "data") };
-        objects.push(json!({
-            "apiVersion": "v1", "kind": kind, "metadata": metadata(name), content: {*file: text},
-        }));
-    }
-    let ports = json!([{"name": app, "port": port}]);
-    // For whoever else wants to reach it; dyno goes to the pods by their names.
-    objects.push(json!({
-        "apiVersion": "v1", "kind": "Service", "metadata": metadata(&format!("{name}-client")),
-        "spec": {"type": "ClusterIP", "selector": chosen, "ports": ports},
-    }));
-    objects.push(json!({
-        "apiVersion": "v1", "kind": "Service", "metadata": metadata(name),
-        "spec": {"clusterIP": "None", "publishNotReadyAddresses": true, "selector": chosen, "ports": ports},
-    }));
-    let mut mounts =
-        vec![json!({"name": "data", "mountPath": "/data"}), json!({"name": "tmp", "mountPath": "/tmp"})];
-    let mut volumes = vec![json!({"name": "tmp", "emptyDir": {}})];
-    if told.file.is_some() {
-        mounts.push(json!({"name": "configuration", "mountPath": HOME, "readOnly": true}));
-        volumes.push(match told.secret {
-            true => json!({"name": "configuration", "secret": {"secretName": name}}),
-            false => json!({"name": "configuration", "configMap": {"name": name}}),
-        });
-    }
-    let mut claims = Vec::new();
-    match &asked.storage {
-        Some(storage) => {
-            let mut claim = json!({
-                "accessModes": ["ReadWriteOnce"],
-                "resources": {"requests": {"storage": storage.size.0.to_string()}},
-            });
-            if let Some(class) = &storage.class {
-                claim["storageClassName"] = class.clone().into();
-            }
-            let mut labels = labels.clone();
-            if let (Some(volume), Some(labels)) = (&server.data.volume, labels.as_object_mut()) {
-                // It belongs to no run.
-                ["dyno.run", "app.kubernetes.io/instance"]
-                    .iter()
-                    .for_each(|label| drop(labels.remove(*label)));
-                labels.insert(super::volumes::LABEL.into(), volume.name.clone().into());
-            }
-            claims.push(json!({"metadata": {"name": "data", "labels": labels}, "spec": claim}));
-        }
-        None => volumes.push(json!({"name": "data", "emptyDir": {}})),
-    }
-    let mut spec = pod(&asked.servers, asked, &chosen);
-    spec.insert(
-        "containers".into(),
-        json!([{
-            "name": "server",
-            "image": server_image(server, asked),
-            "imagePullPolicy": pull(asked),
-            "command": told.command,
-            "ports": [{"containerPort": port}],
-            "readinessProbe": {"tcpSocket": {"port": port}, "periodSeconds": 1, "failureThreshold": 600},
-            "resources": resources(&asked.servers),
-            "securityContext": restricted(),
-            "volumeMounts": mounts,
-        }]),
-    );
-    spec.insert("volumes".into(), volumes.into());
-    let retention = |keep: bool| if keep { "Retain" } else { "Delete" };
-    let kept = server.data.volume.is_some() || asked.storage.as_ref().is_some_and(|storage| storage.keep);
-    objects.push(json!({
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": metadata(name),
-        "spec": {
-            "serviceName": name,
-            "replicas": server.processes_each(),
-            "podManagementPolicy": "Parallel",
-            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": retention(kept), "whenScaled": "Retain"},
-            "selector": {"matchLabels": chosen},
-            "template": {"metadata": {"labels": own}, "spec": spec},
-            "volumeClaimTemplates": claims,
-        },
-    }));
-    Ok(objects)
-}
-
 /// Objects as one text of YAML documents.
 pub fn yaml(objects: &[Value]) -> Result<String, String> {
     let documents = objects.iter().map(|one| serde_saphyr::to_string(one).map_err(|e| e.to_string()));
@@ -454,6 +343,43 @@ mod tests {
         assert_eq!(names("ConfigMap"), ["d1-s0", "d1-s1"]);
         assert_eq!(names("Service"), ["d1-s0-client", "d1-s0", "d1-s1-client", "d1-s1"]);
         assert_eq!(made.job["spec"]["template"]["spec"]["nodeSelector"]["role"], "load");
+    }
+
+    #[test]
+    fn a_sharded_cluster_has_a_set_for_each_part() {
+        let made = made(
+            "server: {kind: mongod, topology: sharded, members: 2, replicas: 2, routers: 2}\n\
+             kubernetes: {servers: {one_per_node: true}}\n",
+        );
+        assert_eq!(
+            made.servers,
+            ["config", "shard-0", "shard-1", "router"].map(|part| format!("d1-s0-{part}"))
+        );
+        let of = |kind: &str, name: &str| {
+            let is = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
+            made.others.iter().find(is).unwrap_or_else(|| panic!("{kind} {name}")).clone()
+        };
+        let sets: Vec<Value> = made.servers.iter().map(|name| of("StatefulSet", name)).collect();
+        assert_eq!(
+            sets.iter().map(|set| set["spec"]["replicas"].as_u64().unwrap()).collect::<Vec<_>>(),
+            [1, 3, 3, 2]
+        );
+        let commands = sets.iter().map(|set| &set["spec"]["template"]["spec"]["containers"][0]["command"][0]);
+        assert_eq!(commands.collect::<Vec<_>>(), ["mongod", "mongod", "mongod", "mongos"]);
+        let text = |name: &str, file: &str| of("ConfigMap", name)["data"][file].as_str().unwrap().to_owned();
+        assert!(text("d1-s0-config", "mongod.conf").contains("\"configsvr\""));
+        assert!(text("d1-s0-shard-1", "mongod.conf").contains("\"rs0-1\""));
+        let routers = text("d1-s0-router", "mongos.conf");
+        assert!(routers.contains("configDB: \"cfg0/d1-s0-config-0.d1-s0-config:27017\""), "{routers}");
+        // Clients find routers; each set selects its own pods, and all of them keep apart from each other.
+        assert_eq!(of("Service", "d1-s0-client")["spec"]["selector"]["dyno.part"], "router");
+        for (set, name) in sets.iter().zip(&made.servers) {
+            let labels = &set["spec"]["template"]["metadata"]["labels"];
+            assert_eq!(set["spec"]["selector"]["matchLabels"]["dyno.part"], labels["dyno.part"]);
+            assert_eq!(of("Service", name)["spec"]["selector"]["dyno.part"], labels["dyno.part"]);
+            let apart = set["spec"]["template"]["spec"]["affinity"].to_string();
+            assert!(apart.contains("\"dyno.server\":\"d1-s0\"") && !apart.contains("dyno.part"), "{apart}");
+        }
     }
 
     #[test]
