@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(state(&unscheduled), State::Waiting("Unschedulable: 0/1 nodes".into()));
         let mut begun = json!({"status": {"phase": "Running", "containerStatuses": [{"state": {"running": {}}}],
             "conditions": [{"type": "Ready", "status": "False"}]}});
-        assert_eq!(state(&begun), State::Waiting("no reason is given".into()));
+        assert_eq!(state(&begun), State::Waiting("Running".into()));
         begun["metadata"]["labels"]["dyno.part"] = "router".into();
         assert_eq!(state(&begun), State::Ready);
         let killed = json!({"status": {"phase": "Running", "containerStatuses": [
