@@ -42,7 +42,8 @@ fn holding(folder: &Path, own: &[&str]) -> Vec<String> {
     found
 }
 
-/// Command lines of processes below `parent`, by process, that have the secret.
+/// Command lines of processes below `parent`, by process, that have the secret. Between fork and exec a child still has the
+/// line of its parent: that is nothing it was told.
 fn told(parent: u32) -> Vec<String> {
     let mut parents = BTreeMap::new();
     for pid in std::fs::read_dir("/proc")
@@ -69,10 +70,11 @@ fn told(parent: u32) -> Vec<String> {
             .into_owned()
     };
     parents
-        .keys()
-        .filter(|pid| below(pid))
-        .map(|pid| line(*pid))
-        .filter(|line| line.contains(SECRET))
+        .iter()
+        .filter(|(pid, _)| below(pid))
+        .map(|(pid, of)| (line(*pid), of))
+        .filter(|(told, of)| told.contains(SECRET) && *told != line(**of))
+        .map(|(told, _)| told)
         .collect()
 }
 

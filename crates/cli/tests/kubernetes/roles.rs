@@ -4,12 +4,22 @@ use crate::common::{self, Dyno, assert_exit};
 use crate::kube::Cluster;
 use crate::record;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// The sum of counters of a monitor's file at each row that has them: milliseconds of the run, and the sum.
-fn counted(file: &Path, columns: &[&str]) -> Vec<(f64, f64)> {
-    let text = std::fs::read_to_string(file).unwrap();
+/// The sum of counters of a source at each row that has them: milliseconds of the run, and the sum. A source that says more
+/// than before goes on in a file of its own, `SOURCE.2.csv`.
+fn counted(monitor: &Path, source: &str, columns: &[&str]) -> Vec<(f64, f64)> {
+    let file = |number: usize| match number {
+        1 => monitor.join(format!("{source}.csv")),
+        _ => monitor.join(format!("{source}.{number}.csv")),
+    };
+    let files = (1..100).map(file).take_while(|file| file.exists());
+    files.flat_map(|file| rows(&std::fs::read_to_string(file).unwrap(), columns)).collect()
+}
+
+fn rows(text: &str, columns: &[&str]) -> Vec<(f64, f64)> {
     let mut rows = text.lines();
     let head: Vec<&str> = rows.next().unwrap().split(',').collect();
     let at =
@@ -54,17 +64,19 @@ pub fn pods_that_load_others_that_measure_and_a_server_that_is_watched(cluster: 
     let server = &measured["monitor"]["server"];
     assert_eq!(server["in_pods"], true, "{measured}");
     assert!(server["resident_bytes"].as_f64().unwrap() > 1e6, "{server}");
-    let own = std::fs::read_dir(dir.join("monitor")).unwrap().flatten().map(|entry| entry.path());
-    let own: Vec<_> =
-        own.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("server-")).collect();
-    let [kubelet] = own.as_slice() else { panic!("{own:?}") };
-    // The kubelet looks at times of its own: at the first and the last of them that Redis was asked around, both are compared.
-    let itself = counted(&dir.join("monitor/database.csv"), &["cpu.user_s", "cpu.system_s"]);
-    let both: Vec<(f64, f64, f64)> = counted(kubelet, &["cgroup.cpu_s"])
-        .into_iter()
-        .filter_map(|(at, told)| Some((at, told, between(&itself, at)?)))
+    let monitor = dir.join("monitor");
+    let files = std::fs::read_dir(&monitor).unwrap().flatten();
+    let sources: BTreeSet<String> = files
+        .filter_map(|entry| Some(entry.file_name().to_str()?.split('.').next()?.to_owned()))
+        .filter(|source| source.starts_with("server-"))
         .collect();
-    let [first, .., last] = both.as_slice() else { panic!("figures at {} times: {both:?}", both.len()) };
+    let [kubelet] = Vec::from_iter(&sources)[..] else { panic!("{sources:?}") };
+    // The kubelet looks at times of its own: at the first and the last of them that Redis was asked around, both are compared.
+    let itself = counted(&monitor, "database", &["cpu.user_s", "cpu.system_s"]);
+    let by_kubelet = counted(&monitor, kubelet, &["cgroup.cpu_s"]);
+    let both: Vec<(f64, f64, f64)> =
+        by_kubelet.iter().filter_map(|(at, told)| Some((*at, *told, between(&itself, *at)?))).collect();
+    let [first, .., last] = both.as_slice() else { panic!("kubelet: {by_kubelet:?}, Redis: {itself:?}") };
     let seconds = (last.0 - first.0) / 1e3;
     let (told, itself) = ((last.1 - first.1) / seconds, (last.2 - first.2) / seconds);
     crate::say(&format!("server pod: {told:.3} cores by the kubelet, {itself:.3} by Redis itself"));
