@@ -1,6 +1,8 @@
 //! Experiments in pods of a real one-node Kubernetes (`tests/kubernetes`), where its binaries are there.
 
 mod common;
+#[path = "kubernetes/faults.rs"]
+mod faults;
 #[path = "common/kube.rs"]
 mod kube;
 #[path = "kubernetes/mongo.rs"]
@@ -39,6 +41,7 @@ fn experiments_run_in_pods_and_leave_nothing() {
     presets::all_five(&cluster);
     mongo::mongods(&cluster);
     roles::pods_that_load_others_that_measure_and_a_server_that_is_watched(&cluster);
+    faults::servers_and_workers_have_faults(&cluster);
     two_pairs_of_wsf(&cluster);
     cpu_of_a_short_phase(&cluster);
     what_cannot_be_says_why(&cluster);

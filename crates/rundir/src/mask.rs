@@ -57,14 +57,11 @@ fn is_place(text: &str) -> bool {
     text.split('/').next().unwrap_or_default().split(',').all(port)
 }
 
-/// Most rounds of masking: each that changes anything takes the end of a login away.
-const ROUNDS: usize = 16;
-
 /// Replaces the password of every URI in `text` (`scheme://user:password@...`).
 pub fn mask_uris(text: &str) -> String {
     let mut shown = masked_once(text);
-    for _ in 0..ROUNDS {
-        // What is left of a text that is no URI may read as one with a longer login.
+    // What is left of a text that is no URI may read as one with a longer login: within others, one after the other.
+    for _ in text.matches("://") {
         match masked_once(&shown) {
             again if again == shown => break,
             again => shown = again,

@@ -172,10 +172,7 @@ impl Fault {
     /// What cannot be meant in this experiment.
     fn check_in(&self, spec: &Experiment) -> Result<(), Wrong> {
         let name = self.kind.name();
-        if spec.kubernetes.is_some() {
-            let why = "faults are for servers and workers of this host and of hosts that are reached by ssh";
-            return Err(("kind", format!("{name}: {why}, not for pods")));
-        }
+        let in_pods = spec.kubernetes.is_some();
         let (far_servers, far_clients) = (!spec.ssh.servers.is_empty(), !spec.ssh.clients.is_empty());
         let instances = spec.server.as_ref().map_or(1, |server| server.instances.max(1));
         if let On::Worker(number) = self.on {
@@ -191,7 +188,7 @@ impl Fault {
             }
             let workers = spec.client.workers.saturating_mul(instances);
             // How many hosts a group has is known once it is looked up.
-            return match number > workers && !far_servers && !far_clients {
+            return match number > workers && !far_servers && !far_clients && !in_pods {
                 true => Err(("on", format!("worker {number}: there are {workers}"))),
                 false => Ok(()),
             };
@@ -207,6 +204,9 @@ impl Fault {
             && !far_servers
         {
             return Err(("on", format!("server {number}: there are {}", server.processes())));
+        }
+        if in_pods {
+            return self.check_in_pods();
         }
         match self.kind {
             FaultKind::Kill if spec.server_lifetime == Lifetime::Shared => {
@@ -229,6 +229,25 @@ impl Fault {
                 "clock_step: ferretdb is a Go program, which asks the kernel for the time and not the C library".into(),
             )),
             _ => Ok(()),
+        }
+    }
+
+    /// What cannot be done to servers in pods.
+    fn check_in_pods(&self) -> Result<(), Wrong> {
+        match self.kind {
+            FaultKind::Pause => Ok(()),
+            FaultKind::Restart if self.length_ns() == 0 => Ok(()),
+            FaultKind::Restart => {
+                Err(("for", "the cluster starts servers in pods again at its own time: expected none".into()))
+            }
+            FaultKind::Kill => {
+                let why = "kill: the cluster starts servers in pods again by itself: expected restart";
+                Err(("kind", why.into()))
+            }
+            kind => {
+                let why = format!("{}: of servers in pods expected restart or pause", kind.name());
+                Err(("kind", why))
+            }
         }
     }
 }

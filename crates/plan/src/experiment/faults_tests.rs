@@ -123,8 +123,28 @@ fn what_cannot_be_done_there_is_refused() {
     assert!(plan(&clients.replace("KIND", "partition, for: 1s"), "x.yaml", &[]).is_ok());
     let slow = clients.replace("KIND", "bandwidth, bytes_per_s: 10k, for: 1s");
     assert!(refused(&slow).contains("expected 1.6M or more"), "{}", refused(&slow));
-    let pods = "server: {kind: redis}\nkubernetes: {image: i}\nfaults: [{kind: kill, at: 1s}]\n";
-    assert!(refused(pods).contains("not for pods"), "{}", refused(pods));
+    let pods = "server: {kind: redis}\nkubernetes: {image: i}\nfaults: [{kind: KIND, at: 1s}]\n";
+    for (kind, why) in [
+        ("kill", "expected restart"),
+        ("loss, percent: 1, for: 1s", "of servers in pods expected restart or pause"),
+        ("restart, for: 1s", "at its own time"),
+        ("pause, for: 1s, on: server 2", "there are 1"),
+        ("disk_full, for: 1s, on: worker 1", "expected kill or pause"),
+    ] {
+        let refused = refused(&pods.replace("KIND", kind));
+        assert!(refused.contains(why), "{kind}: {refused}");
+    }
+    for kind in [
+        "restart",
+        "restart, times: 3, every: 20s",
+        "pause, for: 1s",
+        "kill, on: worker 9",
+        "pause, for: 1s, on: worker 2",
+    ] {
+        let own =
+            pods.replace("KIND", kind).replace("server:", "phases: {measure: {duration: 60s}}\nserver:");
+        assert!(plan(&own, "x.yaml", &[]).is_ok(), "{kind}");
+    }
     let go = "server: {kind: ferretdb}\nfaults: [{kind: clock_step, step: -1m, at: 1s, for: 1s}]\n";
     assert!(refused(go).contains("Go program"), "{}", refused(go));
     let slow = far.replace("KIND", "bandwidth, bytes_per_s: 1k");

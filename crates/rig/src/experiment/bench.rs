@@ -289,7 +289,7 @@ impl<'a> Bench<'a> {
             let words = volume.words();
             session.writer().into_iter().for_each(|writer| writer.event("volume", &words));
         }
-        let reach = self.place.reach(workers, logs);
+        let reach = self.place.reach(workers, logs, &self.run.control);
         self.run.measured(spec, work, pairs, session, reach, observer)
     }
 

@@ -289,10 +289,16 @@ impl Place {
     }
 
     /// What faults can be done to.
-    pub fn reach(&mut self, workers: Vec<(u32, Option<String>)>, logs: &Path) -> Reach<'_> {
+    pub fn reach<'a>(
+        &'a mut self,
+        workers: Vec<(u32, Option<String>)>,
+        logs: &Path,
+        control: &'a Control,
+    ) -> Reach<'a> {
         let servers = match &mut self.held {
             Held::Server(held) => Victims::Near(&mut held.server),
             Held::Far(all) => Victims::Far(all),
+            Held::Pods(_, pods) => Victims::Pods(pods.server_pods(), control),
             _ => Victims::Nobody,
         };
         let (proxies, by_proxies) = (&self.proxies[..], &self.by_proxies[..]);

@@ -1,7 +1,9 @@
-//! The servers that faults are done to, on this host or through the agents of others, counted through from 0.
+//! The servers that faults are done to, on this host, through the agents of others or in pods, counted through from 0.
 
+use crate::kubernetes::{PodSignal, ServerPods};
 use crate::local::{Harm, Harmed, Server};
 use crate::remote::{Far, FarServer};
+use dyno_engine::Control;
 use std::ops::Range;
 
 /// What a fault has left to be undone on a host.
@@ -34,6 +36,8 @@ pub(super) enum Victims<'a> {
     Near(&'a mut Server),
     /// Of other hosts.
     Far(&'a mut [FarServer]),
+    /// In pods, one in each.
+    Pods(&'a ServerPods, &'a Control),
 }
 
 /// What came of a fault on all of them.
@@ -56,6 +60,7 @@ impl Victims<'_> {
             Victims::Nobody => Vec::new(),
             Victims::Near(server) => vec![server.count()],
             Victims::Far(all) => all.iter().map(|one| one.processes.len()).collect(),
+            Victims::Pods(pods, _) => vec![pods.names().len()],
         }
     }
 
@@ -80,6 +85,7 @@ impl Victims<'_> {
                 Victims::Far(all) => {
                     (format!(" on {}", all[host].far().name()), all[host].harm(own.clone(), harm))
                 }
+                Victims::Pods(pods, _) => (String::new(), Ok(harm_pods(pods, own.clone(), harm))),
             };
             let harmed = harmed.unwrap_or_else(|lost| Harmed {
                 failed: Some(lost.to_string()),
@@ -111,6 +117,7 @@ impl Victims<'_> {
                 Victims::Nobody => Ok(None),
                 Victims::Near(server) => server.heal(processes, harm, noted).map_err(|e| e.to_string()),
                 Victims::Far(all) => all[*host].heal(processes, harm, noted).map_err(|e| e.to_string()),
+                Victims::Pods(pods, control) => heal_pods(pods, processes, harm, control).map(|()| None),
             };
             match healed {
                 Ok(said) => words.extend(said),
@@ -121,6 +128,39 @@ impl Victims<'_> {
             true => Ok(Some(words.join("; ")).filter(|words| !words.is_empty())),
             false => Err(failures.join("; ")),
         }
+    }
+}
+
+/// Names of the pods of servers.
+fn named(pods: &ServerPods, which: impl Iterator<Item = usize>) -> Vec<&str> {
+    which.filter_map(|at| pods.names().get(at)).map(String::as_str).collect()
+}
+
+fn harm_pods(pods: &ServerPods, which: Range<usize>, harm: &Harm) -> Harmed {
+    let names = named(pods, which.clone());
+    let (signal, words) = match harm {
+        Harm::Restart => (PodSignal::Kill, "SIGKILL, the cluster starts it again: "),
+        Harm::Pause => (PodSignal::Stop, "SIGSTOP: "),
+        _ => {
+            let failed = Some("servers in pods can be restarted and paused".into());
+            return Harmed { failed, ..Harmed::default() };
+        }
+    };
+    let mut harmed = Harmed { means: format!("{words}{}", names.join(", ")), ..Harmed::default() };
+    for (at, sent) in which.zip(pods.signal(&names, signal)) {
+        match sent {
+            Ok(()) => harmed.processes.push(at),
+            Err(why) => drop(harmed.failed.get_or_insert(why)),
+        }
+    }
+    harmed
+}
+
+fn heal_pods(pods: &ServerPods, processes: &[usize], harm: &Harm, control: &Control) -> Result<(), String> {
+    let names = named(pods, processes.iter().copied());
+    match harm {
+        Harm::Pause => pods.signal(&names, PodSignal::Continue).into_iter().collect(),
+        _ => names.iter().try_for_each(|name| pods.await_start(name, control)),
     }
 }
 

@@ -13,6 +13,7 @@ mod pods;
 mod replace;
 mod rights;
 mod servers;
+mod signals;
 mod standing;
 pub(crate) mod volumes;
 
@@ -27,4 +28,6 @@ pub use place::{InPods, wait_for_words};
 pub use replace::{Given, RUN, read as read_manifests};
 pub(crate) use replace::{objects as objects_of_a_file, unknown as unknown_keys};
 pub use rights::{role, role_for_kubelets};
+pub(crate) use servers::ServerPods;
+pub(crate) use signals::PodSignal;
 pub(crate) use standing::Stood;

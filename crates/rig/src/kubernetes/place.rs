@@ -155,7 +155,7 @@ impl InPods {
         let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let mut workers: Vec<(bool, usize, String, SocketAddr)> = Vec::new();
         let loaders = format!("{}-{LOADERS}", self.made.name);
-        let mut servers: Vec<(usize, usize, SocketAddr)> = Vec::new();
+        let mut servers: Vec<((usize, usize, SocketAddr), String)> = Vec::new();
         for pod in pods {
             let address: IpAddr = pod["status"]["podIP"]
                 .as_str()
@@ -169,13 +169,14 @@ impl InPods {
                 workers.push((measures, index, name(pod), SocketAddr::new(address, RELAY_PORT)));
                 continue;
             }
-            servers.push(standing::socket(pod, &self.made.servers, self.made.port)?);
+            servers.push((standing::socket(pod, &self.made.servers, self.made.port)?, name(pod)));
         }
         self.pods.started(pods);
         workers.sort_unstable();
         servers.sort_unstable();
         self.workers = workers.into_iter().map(|(_, _, name, socket)| (name, socket)).collect();
-        self.servers = servers.into_iter().map(|(_, _, socket)| socket).collect();
+        self.servers = servers.iter().map(|((_, _, socket), _)| *socket).collect();
+        self.pods.named(servers.into_iter().map(|(_, name)| name).collect());
         Ok(())
     }
 

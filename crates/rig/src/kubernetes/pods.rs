@@ -44,6 +44,45 @@ fn waits_for_others(pod: &Value) -> bool {
     pod["metadata"]["labels"]["dyno.part"] == "router"
 }
 
+/// The container of a server's pod, which may have others beside it.
+fn server(pod: &Value) -> &Value {
+    let all = pod["status"]["containerStatuses"].as_array().map_or(&[][..], Vec::as_slice);
+    all.iter().find(|one| text(one, "name") == "server").or(all.first()).unwrap_or(&Value::Null)
+}
+
+/// How its container ended last; null where it never has.
+fn last_end(container: &Value) -> &Value {
+    match &container["state"]["terminated"] {
+        now if now.is_object() => now,
+        _ => &container["lastState"]["terminated"],
+    }
+}
+
+/// A condition of a pod, if it has this status.
+fn condition<'a>(pod: &'a Value, name: &str, status: &str) -> Option<&'a Value> {
+    let all = pod["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+    all.iter().find(|one| text(one, "type") == name && text(one, "status") == status)
+}
+
+/// Whether the server of a pod runs and listens, or will only once others do.
+pub(super) fn is_ready(pod: &Value) -> bool {
+    let listens = || condition(pod, "Ready", "True").is_some() || waits_for_others(pod);
+    server(pod)["state"]["running"].is_object() && listens()
+}
+
+/// How often the server of a pod has ended.
+pub(super) fn ends(pod: &Value) -> u64 {
+    let container = server(pod);
+    let is_away = !container["state"]["running"].is_object() && last_end(container).is_object();
+    container["restartCount"].as_u64().unwrap_or(0) + u64::from(is_away)
+}
+
+/// Whether it ended last by SIGKILL, and not for want of memory.
+pub(super) fn was_killed(pod: &Value) -> bool {
+    let end = last_end(server(pod));
+    end["exitCode"] == 137 && text(end, "reason") != "OOMKilled"
+}
+
 /// A pod as `kubectl get pod -o json` has it.
 pub(super) fn state(pod: &Value) -> State {
     let status = &pod["status"];
@@ -65,15 +104,11 @@ pub(super) fn state(pod: &Value) -> State {
         "Succeeded" => return State::Failed("it has ended".into()),
         _ => {}
     }
-    let conditions = status["conditions"].as_array().map_or(&[][..], Vec::as_slice);
-    let is = |name: &str, wanted: &str| {
-        conditions.iter().find(|one| text(one, "type") == name && text(one, "status") == wanted)
-    };
     let runs = !containers.is_empty() && containers.iter().all(|one| one["state"]["running"].is_object());
-    if is("Ready", "True").is_some() || runs && waits_for_others(pod) {
+    if condition(pod, "Ready", "True").is_some() || runs && waits_for_others(pod) {
         return State::Ready;
     }
-    if let Some(unscheduled) = is("PodScheduled", "False") {
+    if let Some(unscheduled) = condition(pod, "PodScheduled", "False") {
         return State::Waiting(both(unscheduled));
     }
     let waiting = containers.iter().map(|one| &one["state"]["waiting"]).find(|one| one.is_object());

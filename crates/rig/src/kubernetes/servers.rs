@@ -2,9 +2,10 @@
 
 use super::kubectl::Kubectl;
 use super::kubelet::Placed;
-use super::pods::{State, state};
+use super::pods::{State, ends, is_ready, state, was_killed};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Why the cluster may put another pod of its name into the place of one.
@@ -19,13 +20,67 @@ pub(crate) struct ServerPods {
     selector: String,
     /// Which pod of a name was started.
     identities: BTreeMap<String, String>,
+    /// Their names, server by server.
+    names: Vec<String>,
+    /// How often the server of a pod was killed on purpose.
+    killed: Arc<Mutex<BTreeMap<String, u64>>>,
 }
 
 impl ServerPods {
     /// Those that a run's label selects; none has started yet.
     pub fn new(kubectl: &Kubectl, run: &str) -> Self {
         let selector = format!("{run},app.kubernetes.io/component=server");
-        ServerPods { kubectl: kubectl.clone(), selector, identities: BTreeMap::new() }
+        ServerPods {
+            kubectl: kubectl.clone(),
+            selector,
+            identities: BTreeMap::new(),
+            names: Vec::new(),
+            killed: Arc::default(),
+        }
+    }
+
+    /// How the cluster is spoken to.
+    pub fn kubectl(&self) -> &Kubectl {
+        &self.kubectl
+    }
+
+    /// Names of the pods, server by server.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Takes down which pod each server is in.
+    pub fn named(&mut self, names: Vec<String>) {
+        self.names = names;
+    }
+
+    /// The server of a pod is about to be killed on purpose: that it ends is no failure.
+    pub fn expect_end(&self, pod: &str) {
+        *self.killed.lock().unwrap_or_else(PoisonError::into_inner).entry(pod.to_owned()).or_default() += 1;
+    }
+
+    /// Whether the cluster has seen a server end as often as it was killed.
+    pub fn has_ended(&self, pod: &str) -> Result<bool, String> {
+        Ok(ends(&self.one(pod)?) >= self.kills(pod))
+    }
+
+    /// Whether a server that was killed runs again, and listens.
+    pub fn is_back(&self, pod: &str) -> Result<bool, String> {
+        let found = self.one(pod)?;
+        Ok(is_ready(&found) && ends(&found) >= self.kills(pod))
+    }
+
+    fn one(&self, pod: &str) -> Result<Value, String> {
+        self.kubectl.json(&["--request-timeout=5s", "get", "pod", pod, "-o", "json"])
+    }
+
+    /// Whether it is no failure that a pod's server has ended.
+    fn is_spared(&self, pod: &Value) -> bool {
+        was_killed(pod) && ends(pod) <= self.kills(name(pod))
+    }
+
+    fn kills(&self, pod: &str) -> u64 {
+        self.killed.lock().unwrap_or_else(PoisonError::into_inner).get(pod).copied().unwrap_or(0)
     }
 
     /// As the cluster describes them now.
@@ -62,6 +117,8 @@ impl ServerPods {
     pub fn died(&self) -> Option<String> {
         let pods = self.all().ok()?;
         let failed = pods.iter().find_map(|pod| match state(pod) {
+            // One that was killed on purpose waits for its next start, or has started.
+            State::Failed(_) if self.is_spared(pod) => None,
             State::Failed(why) => Some(self.with_log(name(pod), &why)),
             _ => None,
         });
@@ -141,6 +198,31 @@ mod tests {
         let mut going = pod("one");
         going["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z".into();
         assert_eq!(replaced(&started, &[going]), Some("a-0"));
+    }
+
+    #[test]
+    fn a_server_that_was_killed_on_purpose_has_not_failed() {
+        let asked = serde_json::from_value(json!({})).unwrap();
+        let pods = ServerPods::new(&Kubectl::new(&asked), "dyno.run=x");
+        let pod = |state: Value, last: Value, restarts: u64| {
+            let container =
+                json!({"name": "server", "state": state, "lastState": last, "restartCount": restarts});
+            json!({"metadata": {"name": "s-0"}, "status": {"phase": "Running", "containerStatuses": [container]}})
+        };
+        let ended = |code: u32, reason: &str| json!({"terminated": {"exitCode": code, "reason": reason}});
+        let spared = |pod: &Value| matches!(state(pod), State::Failed(_)) && pods.is_spared(pod);
+        let runs = json!({"running": {}});
+        let (gone, back) =
+            (pod(ended(137, "Error"), json!({}), 0), pod(runs.clone(), ended(137, "Error"), 1));
+        assert!(!spared(&gone) && !spared(&back), "somebody else has killed it");
+        pods.expect_end("s-0");
+        assert!(spared(&gone) && spared(&back));
+        let waits = json!({"waiting": {"reason": "CrashLoopBackOff"}});
+        assert!(spared(&pod(waits.clone(), ended(137, "Error"), 0)));
+        // Ended once more than it was killed, by itself, or for want of memory.
+        assert!(!spared(&pod(waits, ended(137, "Error"), 1)));
+        assert!(!spared(&pod(ended(1, "Error"), json!({}), 0)));
+        assert!(!spared(&pod(runs, ended(137, "OOMKilled"), 1)));
     }
 
     #[test]

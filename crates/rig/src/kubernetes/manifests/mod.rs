@@ -6,7 +6,7 @@
 mod server;
 
 use crate::local::LocalError;
-use dyno_plan::experiment::{Experiment, Kubernetes, Pods, Pull};
+use dyno_plan::experiment::{Experiment, Kubernetes, On, Pods, Pull};
 use dyno_plan::server::{ServerSpec, Setting};
 use serde_json::{Map, Value, json};
 use server::Instance;
@@ -93,7 +93,10 @@ pub fn manifests(
                 Some(volume) => format!("dyno-{}-{instance}", volume.name),
                 None => format!("{name}-s{instance}"),
             };
-            let made = Instance { server, asked, run: name, name: own, number: instance, port }.made()?;
+            let signalled = spec.faults.iter().any(|fault| !matches!(fault.on, On::Worker(_)));
+            let instance =
+                Instance { server, asked, run: name, name: own, number: instance, port, signalled };
+            let made = instance.made()?;
             others.extend(made.objects);
             servers.extend(made.sets);
         }

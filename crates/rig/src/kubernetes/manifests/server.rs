@@ -21,6 +21,8 @@ pub(super) struct Instance<'a> {
     /// Which of the instances it is, from 0.
     pub number: usize,
     pub port: u16,
+    /// Whether it is stopped and killed on purpose.
+    pub signalled: bool,
 }
 
 /// What is made for an instance.
@@ -163,6 +165,10 @@ impl Instance<'_> {
             }]),
         );
         spec.insert("volumes".into(), volumes);
+        if self.signalled {
+            // The first process of a namespace cannot be stopped from within: that is the pod's own then.
+            spec.insert("shareProcessNamespace".into(), true.into());
+        }
         let retention = |keep: bool| if keep { "Retain" } else { "Delete" };
         let kept = server.data.volume.is_some() || asked.storage.as_ref().is_some_and(|storage| storage.keep);
         json!({
