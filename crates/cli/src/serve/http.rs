@@ -404,6 +404,30 @@ mod tests {
         drop(idle);
     }
 
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(20_000))]
+        /// Whatever comes: no panic, a head within what was received, and what has been read once is read so again as more comes.
+        #[test]
+        fn requests_of_any_bytes(
+            target in "[ -~]{0,40}",
+            field in "[A-Za-z-]{0,9}: ?[ -~]{0,20}",
+            at in 0_usize..120,
+            other in proptest::prelude::any::<u8>(),
+            more in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..20),
+        ) {
+            let mut received = format!("GET /{target} HTTP/1.1\r\n{field}\r\n\r\n").into_bytes();
+            if let Some(byte) = received.get_mut(at) {
+                *byte = other;
+            }
+            received.extend_from_slice(&more);
+            if let Ok(Some((request, length))) = parsed(&received) {
+                assert!(length <= received.len() && request.path.starts_with('/'));
+                let again = parsed(&received[..length]).unwrap().unwrap();
+                assert_eq!((again.0.path, again.0.query, again.1), (request.path, request.query, length));
+            }
+        }
+    }
+
     #[test]
     fn texts_are_decoded_or_refused() {
         assert_eq!(decoded("a%2Fb%C3%A9").as_deref(), Some("a/b\u{e9}"));
