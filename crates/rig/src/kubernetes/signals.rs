@@ -73,29 +73,50 @@ impl ServerPods {
 
     /// Waits until the server of a pod that was killed is there again, or somebody wants the end.
     pub fn await_start(&self, pod: &str, control: &Control) -> Result<(), String> {
-        let end = Instant::now() + STARTED;
-        while !self.is_back(pod)? && !control.stopping() {
-            if Instant::now() >= end {
-                let seconds = STARTED.as_secs();
-                return Err(self.with_log(pod, &format!("its server has not come back after {seconds} s")));
-            }
-            std::thread::sleep(Duration::from_millis(500));
-        }
-        Ok(())
+        let seen = waited(STARTED, || if control.stopping() { Ok(true) } else { self.is_back(pod) });
+        seen.map_err(|why| {
+            self.with_log(pod, &format!("its server has not come back after {} s{why}", STARTED.as_secs()))
+        })
     }
 
     /// Waits until the cluster has seen a container end that was killed.
     fn await_end(&self, pod: &str, why: Option<String>) -> Result<(), String> {
-        let end = Instant::now() + SEEN;
-        loop {
-            if self.has_ended(pod)? {
-                return Ok(());
+        let why = why.map_or(String::new(), |why| format!(": {why}"));
+        waited(SEEN, || self.has_ended(pod))
+            .map_err(|more| format!("pod {pod}: its server still runs after SIGKILL{why}{more}"))
+    }
+}
+
+/// Waits until something is so, for as long as that may take; what was said instead last. A cluster that does not answer once may
+/// answer the next time.
+fn waited(patience: Duration, is_so: impl Fn() -> Result<bool, String>) -> Result<(), String> {
+    let end = Instant::now() + patience;
+    loop {
+        match is_so() {
+            Ok(true) => return Ok(()),
+            other if Instant::now() >= end => {
+                return Err(other.err().map_or(String::new(), |why| format!(": {why}")));
             }
-            if Instant::now() >= end {
-                let why = why.map_or(String::new(), |why| format!(": {why}"));
-                return Err(format!("pod {pod}: its server still runs after SIGKILL{why}"));
-            }
-            std::thread::sleep(Duration::from_millis(200));
+            _ => std::thread::sleep(Duration::from_millis(300)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn what_does_not_answer_once_is_asked_again() {
+        let asked = Cell::new(0);
+        let third = || {
+            asked.set(asked.get() + 1);
+            if asked.get() < 3 { Err("silent".to_owned()) } else { Ok(true) }
+        };
+        assert_eq!(waited(Duration::from_secs(60), third), Ok(()));
+        assert_eq!(asked.get(), 3);
+        assert_eq!(waited(Duration::ZERO, || Ok(false)), Err(String::new()));
+        assert_eq!(waited(Duration::ZERO, || Err("silent".into())), Err(": silent".to_owned()));
     }
 }
