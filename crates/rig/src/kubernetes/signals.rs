@@ -14,7 +14,7 @@ for p in /proc/[0-9]*; do
   if [ "$p" != 1 ] && [ "$p" != $$ ] && kill -0 "$p" 2>/dev/null; then all="$all $p"; n=$((n + 1)); fi
 done
 echo "$n"
-[ "$n" -gt 0 ] && kill -"$1" $all"#;
+[ "$n" = 0 ] || kill -"$1" $all"#;
 
 /// How long the cluster may take to see that a container has ended.
 const SEEN: Duration = Duration::from_secs(10);
