@@ -60,8 +60,8 @@ fn is_place(text: &str) -> bool {
 /// Replaces the password of every URI in `text` (`scheme://user:password@...`).
 pub fn mask_uris(text: &str) -> String {
     let mut shown = masked_once(text);
-    // What is left of a text that is no URI may read as one with a longer login: within others, one after the other.
-    for _ in text.matches("://") {
+    // What is left of a text that is no URI may read as one with a longer login, and so on. Each time some of the text goes.
+    for _ in 0..text.len() {
         match masked_once(&shown) {
             again if again == shown => break,
             again => shown = again,
