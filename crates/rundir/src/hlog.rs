@@ -7,11 +7,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use dyno_record::{Buckets, Scale, Totals, bucket_low, bucket_of};
+use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::BufRead;
+use std::io::{BufRead, Read as _};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The factor from a bucket's unit to the logged value: nanoseconds for the engine's unit, the unit itself for
@@ -147,6 +148,32 @@ pub(crate) fn read_file(
 /// Most samples that all lines of a tag may have together: what is above was not measured.
 const SAMPLES: u64 = 1 << 53;
 
+/// What a compressed histogram begins with (V2 of the format of HdrHistogram).
+const COMPRESSED: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
+/// Bytes before the counts: cookie, length of the counts, offset, digits, bounds, ratio.
+const HEAD: usize = 40;
+/// Most bytes of counts: those of five digits over all of 64 bits.
+const COUNTS: u64 = 64 << 20;
+
+/// A histogram that is not compressed any more, and has the counts that it says: the library makes room for what it is told.
+fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
+    let plain = match bytes.strip_prefix(&COMPRESSED) {
+        // The length of what follows comes first.
+        Some(compressed) => {
+            let (mut plain, stream) = (Vec::new(), compressed.get(4..).unwrap_or_default());
+            let read = ZlibDecoder::new(stream).take(HEAD as u64 + COUNTS).read_to_end(&mut plain);
+            read.map_err(|e| e.to_string())?;
+            plain
+        }
+        None => bytes,
+    };
+    let told = plain.get(4..8).and_then(|told| told.try_into().ok()).map_or(0, u32::from_be_bytes);
+    match told as usize <= plain.len().saturating_sub(HEAD) {
+        true => Ok(plain),
+        false => Err(format!("a histogram of {told} bytes of counts, which are not there")),
+    }
+}
+
 /// A log as far as it has been read.
 struct Log {
     scale: Scale,
@@ -169,8 +196,9 @@ impl Log {
         }
         let encoded = rest.rsplit(',').next().unwrap_or_default();
         let bytes = STANDARD.decode(encoded).map_err(|e| e.to_string())?;
+        let plain = inflated(bytes)?;
         let histogram: Histogram<u64> =
-            Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|e| e.to_string())?;
+            Deserializer::new().deserialize(&mut plain.as_slice()).map_err(|e| e.to_string())?;
         // Lags are always in the engine's own unit.
         let scale = if tag.contains(".client.lag.") { Scale::Ns64 } else { self.scale };
         let before = self.merged.get(tag).map_or(0, Buckets::count);
@@ -204,6 +232,23 @@ mod tests {
             prop_assert!(back.iter().eq(buckets.iter()));
             prop_assert_eq!(back.count(), values.len() as u64);
         }
+    }
+
+    #[test]
+    fn counts_that_are_not_there_are_given_no_room() {
+        let mut histogram = Histogram::<u64>::new(3).unwrap();
+        histogram.record(7).unwrap();
+        let mut plain = Vec::new();
+        hdrhistogram::serialization::V2Serializer::new().serialize(&histogram, &mut plain).unwrap();
+        let log = |bytes: &[u8]| read(&format!("0.0,1.0,0.0,{}\n", STANDARD.encode(bytes)), Scale::Micros);
+        assert_eq!(log(&plain).unwrap()[""].count(), 1);
+        plain[4..8].copy_from_slice(&u32::MAX.to_be_bytes());
+        assert!(log(&plain).unwrap_err().why.contains("4294967295 bytes of counts"));
+        let mut deflated = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut deflated, &plain).unwrap();
+        let compressed = [&COMPRESSED[..], &[0; 4], &deflated.finish().unwrap()].concat();
+        assert!(log(&compressed).unwrap_err().why.contains("4294967295 bytes of counts"));
+        assert!(log(b"nothing").is_err() && log(&COMPRESSED).is_err());
     }
 
     #[test]
