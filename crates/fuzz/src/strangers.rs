@@ -47,7 +47,7 @@ pub fn uri(data: &[u8]) {
     let once = mask_uris(text);
     assert_eq!(mask_uris(&once), once, "masked twice is masked once");
     // Whatever stands around a login, its password goes.
-    let Some((before, after)) = text.split_once('\n') else { return };
+    let Some((before, after)) = text.split_once('\n').filter(|_| !text.contains(MARK)) else { return };
     let whole = format!("{before} redis://me:{MARK}@h:1/{after}");
     assert!(!mask_uris(&whole).contains(MARK), "{whole}");
 }
