@@ -8,15 +8,18 @@ pub use seen::{Said, ServerNow};
 pub use sources::{server_process, watch, watch_all};
 
 use crate::kubernetes::Kubelets;
-use dyno_analysis::monitored;
+use dyno_analysis::{is_summarised, monitored};
 use dyno_monitor::prometheus::{PrometheusSource, Url};
 use dyno_monitor::{Cost, HostSource, Marker, Monitor, Pid, ProcessSource, Roots, Sink, Source};
-use dyno_rundir::monitor::MonitorWriter;
+use dyno_rundir::monitor::{MonitorWriter, Recording};
 use dyno_rundir::schema::Monitored;
 use seen::Seen;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
+
+/// Samples so long before a phase are looked at for what was so at its edge, should the last ones be missing.
+const BEFORE: Duration = Duration::from_secs(30);
 
 /// What is to be watched beside the host, this process and the database.
 #[derive(Clone, Debug)]
@@ -35,6 +38,8 @@ pub struct WatchPlan {
 pub struct Watch {
     monitor: Monitor,
     seen: Arc<Mutex<Seen>>,
+    /// The run directory.
+    directory: Option<PathBuf>,
     /// Asked beside the others, in their own time.
     kubelets: Option<Kubelets>,
 }
@@ -64,7 +69,7 @@ impl Watch {
         let writer = directory.map(|d| MonitorWriter::create(d, interval_ms)).transpose()?;
         let seen = Arc::new(Mutex::new(Seen::new(writer, plan.interval)));
         let monitor = Monitor::start(sources, plan.interval, &plan.cores, seen.clone())?;
-        Ok(Watch { monitor, seen, kubelets: None })
+        Ok(Watch { monitor, seen, directory: directory.map(Path::to_owned), kubelets: None })
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -88,10 +93,22 @@ impl Watch {
         self.kubelets.iter().for_each(Kubelets::ask_now);
     }
 
-    /// What was seen between two times of the phase that began last.
+    /// What was seen between two times of the phase that began last. It is read from the run directory, where there is
+    /// one: runs may take days, and memory must not grow with them.
     pub(crate) fn monitored(&self, from: SystemTime, to: SystemTime) -> Monitored {
         let ms = |time| dyno_monitor::unix_ns(time) as f64 / 1e6;
-        monitored(&self.seen().recording, ms(from), ms(to))
+        let Some(directory) = &self.directory else {
+            return monitored(&self.seen().recording, ms(from), ms(to));
+        };
+        let recording = Recording::open_part(directory, ms(from - BEFORE), &is_summarised);
+        let recording = recording.map_err(|refused| refused.to_string()).and_then(|found| {
+            found.ok_or_else(|| format!("{}: the monitors' folder is not there", directory.display()))
+        });
+        let recording = recording.unwrap_or_else(|why| {
+            self.seen().event("summary", &why);
+            Recording::new()
+        });
+        monitored(&recording, ms(from), ms(to))
     }
 
     /// Keeps what asks kubelets, until the end.

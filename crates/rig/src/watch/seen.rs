@@ -1,4 +1,4 @@
-//! What monitors have seen: written to the run directory, kept for the summary, and the newest for the live view.
+//! What monitors have seen: written to the run directory, else kept for the summary, and the newest for the live view.
 
 use dyno_analysis::is_summarised;
 use dyno_monitor::{Kind, Reading, Sample, Sink, unix_ns};
@@ -32,6 +32,7 @@ struct Node {
 pub type Said = Arc<[Reading]>;
 
 pub(super) struct Seen {
+    /// What a summary needs; nothing where it is in a run directory.
     pub recording: Recording,
     /// The newest of servers and databases; a source that does not answer is not there.
     said: BTreeMap<String, Said>,
@@ -140,11 +141,13 @@ impl Sink for Seen {
                 None => drop(self.said.remove(source)),
             }
         }
-        let wanted = readings.iter().filter(|r| is_summarised(source, &r.name));
-        let row = wanted.map(|r| (r.name.as_str(), kind(r.kind), r.value));
-        self.recording.push(source, at_ns as f64 / 1e6, row);
-        if let Some(writer) = &mut self.writer {
-            writer.row(source, at_ns, readings.iter().map(|r| (r.name.as_str(), kind(r.kind), r.value)));
+        let row = readings.iter().map(|r| (r.name.as_str(), kind(r.kind), r.value));
+        match &mut self.writer {
+            Some(writer) => writer.row(source, at_ns, row),
+            None => {
+                let wanted = row.filter(|(name, ..)| is_summarised(source, name));
+                self.recording.push(source, at_ns as f64 / 1e6, wanted);
+            }
         }
     }
 

@@ -11,6 +11,16 @@ impl Recording {
     /// Reads the folder of a run directory; `None` if there is none. The last line of a killed run may be torn and is
     /// left out.
     pub fn open(run: &Path) -> Result<Option<Self>, ReadError> {
+        Recording::open_part(run, f64::NEG_INFINITY, &|_, _| true)
+    }
+
+    /// Reads of it the series that are wanted, by source and name, from the last row before `from_ms` (Unix time,
+    /// milliseconds) on.
+    pub fn open_part(
+        run: &Path,
+        from_ms: f64,
+        wanted: &dyn Fn(&str, &str) -> bool,
+    ) -> Result<Option<Self>, ReadError> {
         let folder = run.join(FOLDER);
         if !folder.is_dir() {
             return Ok(None);
@@ -28,11 +38,14 @@ impl Recording {
                 let failed = |error| ReadError::File { path: path.clone(), error };
                 let opened = File::open(&path).map_err(failed)?;
                 let length = opened.metadata().map_err(failed)?.len();
-                part(BufReader::with_capacity(1 << 16, opened), length)
+                let file = BufReader::with_capacity(1 << 16, opened);
+                part(file, length, from_ms, &|name| wanted(&source, name))
                     .map_err(|(line, why)| ReadError::Content { path, line, why })
             });
-            recording.sources.insert(source.clone(), files.collect::<Result<_, _>>()?);
-            recording.kinds.insert(source, entry.series);
+            let parts = files.collect::<Result<_, _>>()?;
+            let kinds = entry.series.into_iter().filter(|(name, _)| wanted(&source, name)).collect();
+            recording.sources.insert(source.clone(), parts);
+            recording.kinds.insert(source, kinds);
         }
         Ok(Some(recording))
     }
@@ -83,8 +96,13 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// A file of `length` bytes; never held as a whole.
-fn part(file: impl BufRead, length: u64) -> Result<Part, (usize, String)> {
+/// Of a file of `length` bytes the series that are wanted, from the last row before `from_ms` on; never held as a whole.
+fn part(
+    file: impl BufRead,
+    length: u64,
+    from_ms: f64,
+    wanted: &dyn Fn(&str) -> bool,
+) -> Result<Part, (usize, String)> {
     let mut lines = Lines { file, number: 0, bytes: Vec::new() };
     // A name may hold a line feed: the header ends outside quotes.
     let mut head = String::new();
@@ -95,32 +113,42 @@ fn part(file: impl BufRead, length: u64) -> Result<Part, (usize, String)> {
         }
     }
     let names = header(head.strip_suffix('\n').unwrap_or(&head));
+    let wanted: Vec<bool> = names.iter().enumerate().map(|(at, name)| at == 0 || wanted(name)).collect();
     let mut columns: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
-    let mut room = false;
+    let (mut read, mut room) = (0, false);
     while let Some(line) = lines.next()? {
-        if !room {
-            // Rows are about as long as the first one: columns need not grow by doubling.
-            let rows = (length / line.len() as u64).min(MOST) as usize;
-            columns.iter_mut().for_each(|column| column.reserve(rows));
+        let bytes = line.len() as u64;
+        let line = line.trim_end_matches('\n');
+        let filled = row(line, &names, &wanted, &mut columns);
+        filled.map_err(|why| (lines.number, why))?;
+        if columns[0].last().is_some_and(|at| *at < from_ms) {
+            columns.iter_mut().for_each(|column| drop(column.drain(..column.len().saturating_sub(1))));
+        } else if !room {
+            // Rows are about as long as this one: columns need not grow by doubling.
+            let rows = (length.saturating_sub(read) / bytes).min(MOST) as usize;
+            let wanted = columns.iter_mut().zip(&wanted).filter(|(_, wanted)| **wanted);
+            wanted.for_each(|(column, _)| column.reserve(rows));
             room = true;
         }
-        let line = line.trim_end_matches('\n');
-        let filled = row(line, &names, &mut columns);
-        filled.map_err(|why| (lines.number, why))?;
+        read += bytes;
     }
     let mut columns = columns.into_iter();
     let times = columns.next().unwrap_or_default();
-    Ok(Part { times, columns: names.into_iter().skip(1).zip(columns).collect() })
+    let series = names.into_iter().zip(wanted).skip(1).zip(columns);
+    Ok(Part { times, columns: series.filter(|((_, w), _)| *w).map(|((name, _), c)| (name, c)).collect() })
 }
 
 /// Rows that room is made for at once.
 const MOST: u64 = 1 << 18;
 
-/// Adds a row, whose first cell is the time.
-fn row(line: &str, names: &[String], columns: &mut [Vec<f64>]) -> Result<(), String> {
+/// Adds what is wanted of a row, whose first cell is the time.
+fn row(line: &str, names: &[String], wanted: &[bool], columns: &mut [Vec<f64>]) -> Result<(), String> {
     let mut cells = line.split(',');
     for (at, (column, name)) in columns.iter_mut().zip(names).enumerate() {
         let cell = cells.next().ok_or_else(|| format!("there is no cell for {name}"))?;
+        if !wanted[at] {
+            continue;
+        }
         let value = match cell {
             "" if at == 0 => return Err("the time is missing".into()),
             "" => f64::NAN,

@@ -40,6 +40,34 @@ fn rows_are_read_as_they_were_written() {
 }
 
 #[test]
+fn a_part_is_what_the_whole_has_of_it() {
+    let run = tempfile::tempdir().unwrap();
+    let mut writer = MonitorWriter::create(run.path(), 1_000.0).unwrap();
+    for second in 1..=9 {
+        let value = second as f64;
+        let later = (second > 5).then_some(("later", Kind::Gauge, value));
+        let row = [("a", Kind::Counter, value), ("b", Kind::Gauge, -value)];
+        writer.row("s", second * SECOND, row.into_iter().chain(later));
+        writer.row("other", second * SECOND, [("a", Kind::Gauge, 1.0)]);
+    }
+    let part = |from_ms: f64| {
+        let wanted = |source: &str, name: &str| source == "s" && name != "a";
+        Recording::open_part(run.path(), from_ms, &wanted).unwrap().unwrap()
+    };
+    let some = part(3_500.0);
+    assert_eq!(some.names("s").collect::<Vec<_>>(), ["b", "later"]);
+    assert_eq!(some.names("other").count(), 0);
+    let mut whole = Recording::open(run.path()).unwrap().unwrap();
+    whole.forget(3_500.0);
+    for name in ["b", "later"] {
+        assert_eq!(some.series("s", name), whole.series("s", name));
+    }
+    assert_eq!(some.series("s", "b").unwrap().points[0], (3_000.0, Some(-3.0)), "the last one before it");
+    assert_eq!(part(1e9).series("s", "b").unwrap().points, [(5_000.0, Some(-5.0)), (9_000.0, Some(-9.0))]);
+    assert_eq!(part(f64::NEG_INFINITY).series("s", "b").unwrap().points.len(), 9);
+}
+
+#[test]
 fn a_torn_line_is_left_out_and_a_wrong_one_named() {
     let run = tempfile::tempdir().unwrap();
     assert!(Recording::open(run.path()).unwrap().is_none());
