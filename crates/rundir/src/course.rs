@@ -26,26 +26,30 @@ impl Course {
         }
         let last = seconds.last_key_value().map_or(0, |(last, _)| *last);
         // Steps are of several seconds only in imported results, whose last one is whole.
-        let whole = if step_s == 1 { last } else { (last + 1) / step_s };
-        let value = |at: u64| {
-            let part = seconds.range(at * step_s..(at + 1) * step_s);
-            let (count, sum) = part.fold((0, 0), |(count, sum), (_, n)| (count + 1, sum + n));
-            (count == step_s).then(|| sum as f64 / step_s as f64)
-        };
-        let mut longest = Course { step_s, gaps, ..Course::default() };
-        let mut part = (0, Vec::new());
-        for at in 0..=whole {
-            match value(at).filter(|_| at < whole) {
-                Some(value) => part.1.push(value),
-                None => {
-                    if part.1.len() > longest.values.len() {
-                        (longest.from_s, longest.values) = (part.0 * step_s, part.1);
-                    }
-                    part = (at + 1, Vec::new());
-                }
-            }
+        let whole = if step_s == 1 { last } else { last.saturating_add(1) / step_s };
+        // By the steps of which anything was recorded: a second that stands far beyond the others costs nothing.
+        let mut steps: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+        for (at, operations) in seconds {
+            let (count, sum) = steps.entry(at / step_s).or_default();
+            (*count, *sum) = (*count + 1, sum.saturating_add(*operations));
         }
+        let mut longest = Course { step_s, gaps, ..Course::default() };
+        let mut part: (u64, Vec<f64>) = (0, Vec::new());
+        for (at, (_, sum)) in steps.into_iter().filter(|(at, (count, _))| *at < whole && *count == step_s) {
+            if part.0 + part.1.len() as u64 != at {
+                longest.lengthen(std::mem::replace(&mut part, (at, Vec::new())));
+            }
+            part.1.push(sum as f64 / step_s as f64);
+        }
+        longest.lengthen(part);
         longest
+    }
+
+    /// Takes a part, given by its first step, if it is longer.
+    fn lengthen(&mut self, (first, values): (u64, Vec<f64>)) {
+        if values.len() > self.values.len() {
+            (self.from_s, self.values) = (first * self.step_s, values);
+        }
     }
 
     /// What is missing, in words.
@@ -79,6 +83,9 @@ mod tests {
         let found = Course::of(&torn, 1);
         assert_eq!((found.from_s, &found.values[..2], found.values.len()), (4, &[104.0, 105.0][..], 5));
         assert_eq!(found.gaps, [(2, 4)]);
+        // A damaged line: as quick as any other.
+        torn.insert(1 << 60, 7);
+        assert_eq!((Course::of(&torn, 1).from_s, Course::of(&torn, 1).values.len()), (4, 6));
         let words = found.missing().unwrap();
         assert!(words.starts_with("2 seconds, the first at 2 s: ") && words.contains("4 to 9 s"), "{words}");
     }

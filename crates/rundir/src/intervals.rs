@@ -82,6 +82,9 @@ pub struct IntervalLine {
     pub drops: Vec<(u64, u64)>,
 }
 
+/// More than a thousand hosts count in a day, and so little that a day's intervals can be added up.
+const MOST: u64 = 100_000_000_000_000;
+
 fn is_zero(ms: &u32) -> bool {
     *ms == 0
 }
@@ -151,6 +154,27 @@ impl IntervalLine {
     /// The first whole second since the phase's epoch that it does not reach.
     pub fn end_s(&self) -> u64 {
         (self.start_ms() + u64::from(self.length_ms)).div_ceil(1_000).max(self.second + 1)
+    }
+
+    /// Says which figure nobody can have counted: beyond it, sums over a day's intervals would not be true.
+    pub fn check(&self) -> Result<(), String> {
+        if self.ms >= 1_000 {
+            return Err(format!("ms: {} is more than a second", self.ms));
+        }
+        let counts = [
+            ("second", self.second),
+            ("arrivals", self.arrivals),
+            ("carried", self.carried.0.max(self.carried.1)),
+            ("links", self.links.0.max(self.links.1).max(self.links.2)),
+            ("backlog", self.backlog),
+            ("busy_ns", self.busy_ns),
+        ];
+        let named = self.outcomes.values().flatten().chain(&self.ended).map(|(name, n)| (name.as_str(), *n));
+        let exact = self.exact.iter().map(|(tag, exact)| (tag.as_str(), exact.count));
+        let drops = self.drops.iter().map(|(_, n)| ("drops", *n));
+        let beyond = counts.into_iter().chain(named).chain(exact).chain(drops).find(|(_, n)| *n > MOST);
+        beyond
+            .map_or(Ok(()), |(name, n)| Err(format!("{name}: {n} cannot have been counted in one interval")))
     }
 
     /// Adds a later interval of the same phase.

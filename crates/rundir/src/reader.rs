@@ -164,6 +164,9 @@ fn or_lost<T: Default>(read: Result<T, ReadError>, lost: &mut Option<Vec<String>
     }
 }
 
+/// The longest measured phase that is looked at second by second: a third of a year.
+const LONGEST_S: u64 = 10_000_000;
+
 impl RunDir {
     /// Reads everything.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
@@ -211,6 +214,7 @@ impl RunDir {
     fn counters(path: &Path) -> Result<(Vec<IntervalLine>, Vec<Step>), ReadError> {
         let (mut merged, mut steps): (Vec<IntervalLine>, Vec<Step>) = (Vec::new(), Vec::new());
         Self::each_line(path, |line: IntervalLine| {
+            line.check()?;
             let phase = merged.iter().position(|known| known.phase == line.phase).unwrap_or(merged.len());
             let (second, end_s, length_ms) = (line.second, line.end_s(), line.length_ms);
             steps.push(Step {
@@ -224,6 +228,7 @@ impl RunDir {
                 Some(known) => known.merge(&line),
                 None => merged.push(line),
             }
+            Ok(())
         })?;
         Ok((merged, steps))
     }
@@ -274,9 +279,14 @@ impl RunDir {
             let (from, ok) = (step.second - begin, step.ok);
             // What is known only over several seconds is spread over them evenly; the sum stays.
             let length = step.end_s - step.second;
+            if length > LONGEST_S.saturating_sub(seconds.len() as u64) {
+                let path = self.path.join("intervals.jsonl");
+                let error = std::io::Error::other(format!("more than {LONGEST_S} seconds are recorded"));
+                return Err(ReadError::File { path, error });
+            }
             for second in 0..length {
-                let share = ok * (second + 1) / length - ok * second / length;
-                *seconds.entry(from + second).or_default() += share;
+                let until = |second: u64| u128::from(ok) * u128::from(second) / u128::from(length);
+                *seconds.entry(from + second).or_default() += (until(second + 1) - until(second)) as u64;
             }
         }
         Ok(seconds)
@@ -339,14 +349,17 @@ impl RunDir {
     /// Complete lines only: the last one of a killed run may be torn.
     pub(crate) fn lines<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, ReadError> {
         let mut all = Vec::new();
-        Self::each_line(path, |line| all.push(line))?;
+        Self::each_line(path, |line| {
+            all.push(line);
+            Ok(())
+        })?;
         Ok(all)
     }
 
     /// The same one by one.
     pub(crate) fn each_line<T: serde::de::DeserializeOwned>(
         path: &Path,
-        mut each: impl FnMut(T),
+        mut each: impl FnMut(T) -> Result<(), String>,
     ) -> Result<(), ReadError> {
         let failed = |error| ReadError::File { path: path.to_owned(), error };
         let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?);
@@ -355,11 +368,8 @@ impl RunDir {
             line.clear();
             file.read_until(b'\n', &mut line).map_err(failed)?;
             let Some(whole) = line.strip_suffix(b"\n") else { break };
-            each(serde_json::from_slice(whole).map_err(|e| ReadError::Content {
-                path: path.to_owned(),
-                line: number,
-                why: e.to_string(),
-            })?);
+            let read = serde_json::from_slice(whole).map_err(|e| e.to_string()).and_then(&mut each);
+            read.map_err(|why| ReadError::Content { path: path.to_owned(), line: number, why })?;
         }
         Ok(())
     }
