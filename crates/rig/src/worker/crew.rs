@@ -4,12 +4,11 @@ use super::asked::{Asked, Part};
 use super::crew_error::CrewError;
 use super::cut_short::CutShort;
 use super::enlist::{Recruit, enlist};
-use super::frame::{Frame, write_frame};
+use super::frame::{Frame, PackedSecond, write_frame};
 use super::serve::unix_ns;
 use super::{Done, FromWorker, Stage, ToWorker};
 use crate::apparatus::{Apparatus, Applied, Nature};
 use crate::mongo::ROUTERS_DOWN;
-use crate::parts::Seconds;
 use crate::remote::{Input, Offset, Running, Way};
 use crate::work::Prepared;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
@@ -20,7 +19,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -30,14 +29,12 @@ pub(super) const READY: Duration = Duration::from_secs(60);
 const CONNECT: Duration = Duration::from_secs(120);
 /// How long it may take to make collections and indexes and to look for records.
 const PREPARE: Duration = Duration::from_secs(600);
-/// How long a worker may take to end at once.
-const GIVEN_UP: Duration = Duration::from_secs(15);
 /// From the last worker's connecting to the common beginning.
 const AHEAD_NS: u64 = 20_000_000;
 
 pub(super) enum Told {
     Message(FromWorker),
-    Second(Box<Second>),
+    Second(PackedSecond),
     Lost(String),
 }
 
@@ -60,7 +57,7 @@ pub(super) struct Member {
 /// Workers that are ready.
 pub struct Crew {
     pub(super) members: Vec<Member>,
-    told: Mutex<Receiver<(usize, Told)>>,
+    pub(super) told: Mutex<Receiver<(usize, Told)>>,
     ending: Arc<AtomicBool>,
     nature: Nature,
     /// Facts about the target, as the first worker found them.
@@ -68,9 +65,9 @@ pub struct Crew {
     /// Targets without secrets, by instance.
     pub shown: Vec<String>,
     prepared: Mutex<Vec<Prepared>>,
-    parts: Mutex<Vec<Part>>,
-    lost: Mutex<Vec<String>>,
-    cut_short: CutShort,
+    pub(super) parts: Mutex<Vec<Part>>,
+    pub(super) lost: Mutex<Vec<String>>,
+    pub(super) cut_short: CutShort,
     /// Targets whose collections are asked for before and after every phase.
     pub asked: Asked,
     /// Numbers of the workers of each target that take part in loading and in measuring.
@@ -192,7 +189,7 @@ impl Crew {
         }
     }
 
-    fn say_all(&self, message: &ToWorker) {
+    pub(super) fn say_all(&self, message: &ToWorker) {
         (0..self.members.len()).for_each(|worker| self.say(worker, message));
     }
 
@@ -235,7 +232,7 @@ impl Crew {
         Ok(answers)
     }
 
-    fn failed(&self, worker: usize, unreachable: bool, words: String) -> CrewError {
+    pub(super) fn failed(&self, worker: usize, unreachable: bool, words: String) -> CrewError {
         let words = match self.members.len() {
             1 => words,
             _ => format!("{}: {words}", self.name(worker)),
@@ -244,7 +241,7 @@ impl Crew {
     }
 
     /// How a worker that is gone has ended.
-    fn ending_of(&self, worker: usize, words: &str) -> String {
+    pub(super) fn ending_of(&self, worker: usize, words: &str) -> String {
         // Its pipe closes a moment before it can be waited for.
         let end = Instant::now() + Duration::from_millis(500);
         let member = &self.members[worker];
@@ -264,7 +261,7 @@ impl Crew {
         }
     }
 
-    fn name(&self, worker: usize) -> String {
+    pub(super) fn name(&self, worker: usize) -> String {
         let member = &self.members[worker];
         let on = member.way.as_ref().map_or(String::new(), |way| format!(" on {}", way.name()));
         format!("worker {} (process {}{on})", worker + 1, member.pid.load(Ordering::Relaxed))
@@ -318,94 +315,6 @@ impl Crew {
         }
         control.announce(UNIX_EPOCH + Duration::from_nanos(at_ns));
         Ok(true)
-    }
-
-    /// Takes seconds until every worker that takes part has ended.
-    fn gather(
-        &self,
-        active: &[usize],
-        whole: Option<&Job>,
-        control: &Control,
-        on_second: &mut dyn FnMut(Second),
-    ) -> Result<Vec<Option<Done>>, CrewError> {
-        let mut seconds = Seconds::new(self.members.len());
-        let mut done: Vec<Option<Done>> = vec![None; self.members.len()];
-        let mut open = active.to_vec();
-        let waiting = (0..self.members.len()).filter(|at| !active.contains(at));
-        waiting.for_each(|at| seconds.ended(at));
-        let mut own: Vec<Option<Totals>> = vec![None; self.shown.len()];
-        let (mut said_stop, mut aborted) = (false, None);
-        while !open.is_empty() {
-            match held(&self.told).recv_timeout(Duration::from_millis(50)) {
-                Ok((worker, Told::Second(second))) => {
-                    if !second.warmup {
-                        match &mut own[self.members[worker].instance] {
-                            Some(totals) => totals.merge(&second.totals),
-                            own => *own = Some(second.totals.clone()),
-                        }
-                    }
-                    seconds.take(worker, *second);
-                }
-                Ok((worker, Told::Message(FromWorker::Done(ended)))) => {
-                    seconds.ended(worker);
-                    if let Some(why) = &ended.ended_early {
-                        held(&self.lost).push(format!("{} ended early: {why}", self.name(worker)));
-                    }
-                    // On our clock.
-                    let offset_ns = held(&self.members[worker].clock).ns;
-                    let epoch_ns = ended.epoch_ns.saturating_add_signed(-offset_ns);
-                    let began_ns = ended.epoch_ns + ended.late_ns;
-                    self.members[worker].began_ns.store(began_ns, Ordering::Relaxed);
-                    done[worker] = Some(Done { epoch_ns, ..ended });
-                    open.retain(|other| *other != worker);
-                }
-                Ok((worker, Told::Message(FromWorker::Failed { unreachable, words }))) => {
-                    self.say_all(&ToWorker::Abort);
-                    return Err(self.failed(worker, unreachable, words));
-                }
-                Ok((worker, Told::Lost(words))) => {
-                    // What has arrived is kept; the others end as if told to.
-                    let ending = self.ending_of(worker, &words);
-                    held(&self.lost).push(ending);
-                    seconds.ended(worker);
-                    open.retain(|other| *other != worker);
-                    self.say_all(&ToWorker::Stop);
-                }
-                Err(RecvTimeoutError::Disconnected) => break,
-                _ => {}
-            }
-            if control.stopping() && !said_stop {
-                said_stop = true;
-                self.say_all(&ToWorker::Stop);
-            }
-            let cut_short = self.cut_short.take();
-            if (control.aborting() || cut_short.is_some()) && aborted.is_none() {
-                held(&self.lost).extend(cut_short);
-                aborted = Some(Instant::now());
-                self.say_all(&ToWorker::Abort);
-            }
-            if aborted.is_some_and(|at| at.elapsed() > GIVEN_UP) {
-                let silent = open.iter().map(|at| format!("{} did not end when told to", self.name(*at)));
-                held(&self.lost).extend(silent);
-                break;
-            }
-            seconds.hand_out(on_second);
-        }
-        seconds.hand_out(on_second);
-        self.keep_parts(own, &done, whole.map_or(0, |job| job.warmup_ns));
-        Ok(done)
-    }
-
-    fn keep_parts(&self, own: Vec<Option<Totals>>, done: &[Option<Done>], warmup_ns: u64) {
-        let longest = |instance: usize| {
-            let of = self.members.iter().zip(done).filter(|(member, _)| member.instance == instance);
-            of.filter_map(|(_, done)| Some(done.as_ref()?.elapsed_ns)).max().unwrap_or(0)
-        };
-        let parts = own.into_iter().enumerate().filter_map(|(instance, totals)| {
-            let measured_ns = longest(instance).saturating_sub(warmup_ns);
-            Some(Part { instance, totals: totals?, measured_ns })
-        });
-        *held(&self.parts) = parts.collect();
     }
 }
 

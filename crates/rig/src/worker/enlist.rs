@@ -2,7 +2,7 @@
 
 use super::crew::{Member, Told};
 use super::crew_error::CrewError;
-use super::frame::{Frame, read_frame, write_frame};
+use super::frame::{Frame, Packed, read_packed, write_frame};
 use super::serve::unix_ns;
 use super::{Assignment, PROTOCOL, ToWorker};
 use crate::relay::Service;
@@ -71,9 +71,9 @@ pub(super) fn enlist(recruit: Recruit, at: usize, tell: &Sender<(usize, Told)>) 
     let tell = tell.clone();
     let listen = move || {
         loop {
-            let told = match read_frame(&mut output) {
-                Ok(Frame::Message(word)) => Told::Message(word),
-                Ok(Frame::Second(second)) => Told::Second(second),
+            let told = match read_packed(&mut output) {
+                Ok(Packed::Message(word)) => Told::Message(word),
+                Ok(Packed::Second(second)) => Told::Second(second),
                 Err(error) => {
                     drop(tell.send((at, Told::Lost(error.to_string()))));
                     return;

@@ -62,8 +62,37 @@ pub fn write_frame<M: Serialize>(to: &mut dyn Write, frame: &Frame<&M>) -> io::R
     to.flush()
 }
 
+/// A second as it has come: some kilobytes, where its histograms unpacked are hundreds. All workers send theirs at about
+/// the same time, and they are unpacked one after another.
+#[derive(Debug)]
+pub struct PackedSecond(Vec<u8>);
+
+impl PackedSecond {
+    /// The second.
+    pub fn open(&self) -> Result<Second, FrameError> {
+        second(&self.0[1..])
+    }
+}
+
+/// What a frame holds, its second packed.
+#[derive(Debug)]
+pub enum Packed<M> {
+    /// A message.
+    Message(M),
+    /// A second of load.
+    Second(PackedSecond),
+}
+
 /// Reads one frame whole.
 pub fn read_frame<M: DeserializeOwned>(from: &mut dyn Read) -> Result<Frame<M>, FrameError> {
+    match read_packed(from)? {
+        Packed::Message(message) => Ok(Frame::Message(message)),
+        Packed::Second(packed) => packed.open().map(|second| Frame::Second(Box::new(second))),
+    }
+}
+
+/// Reads one frame whole, and leaves a second packed.
+pub fn read_packed<M: DeserializeOwned>(from: &mut dyn Read) -> Result<Packed<M>, FrameError> {
     let mut head = [0; 4];
     let mut got = 0;
     while got < head.len() {
@@ -87,9 +116,9 @@ pub fn read_frame<M: DeserializeOwned>(from: &mut dyn Read) -> Result<Frame<M>, 
     }
     match bytes[0] {
         MESSAGE => serde_json::from_slice(&bytes[1..])
-            .map(Frame::Message)
+            .map(Packed::Message)
             .map_err(|error| FrameError::Malformed(format!("a message that is none: {error}"))),
-        SECOND => second(&bytes[1..]).map(|second| Frame::Second(Box::new(second))),
+        SECOND => Ok(Packed::Second(PackedSecond(bytes))),
         kind => Err(FrameError::Malformed(format!("a frame of unknown kind {kind}"))),
     }
 }

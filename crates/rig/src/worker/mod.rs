@@ -30,6 +30,7 @@ mod crew_error;
 mod cut_short;
 mod enlist;
 mod frame;
+mod gather;
 mod serve;
 
 pub use asked::{Asked, Part};

@@ -1,0 +1,111 @@
+//! Seconds of all workers, gathered as they come.
+
+use super::asked::Part;
+use super::crew::{Crew, Told, held};
+use super::crew_error::CrewError;
+use super::{Done, FromWorker, ToWorker};
+use crate::parts::Seconds;
+use dyno_engine::{Control, Job, Second};
+use dyno_record::Totals;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+/// How long a worker may take to end at once.
+const GIVEN_UP: Duration = Duration::from_secs(15);
+
+impl Crew {
+    /// Takes seconds until every worker that takes part has ended.
+    pub(super) fn gather(
+        &self,
+        active: &[usize],
+        whole: Option<&Job>,
+        control: &Control,
+        on_second: &mut dyn FnMut(Second),
+    ) -> Result<Vec<Option<Done>>, CrewError> {
+        let mut seconds = Seconds::new(self.members.len());
+        let mut done: Vec<Option<Done>> = vec![None; self.members.len()];
+        let mut open = active.to_vec();
+        let waiting = (0..self.members.len()).filter(|at| !active.contains(at));
+        waiting.for_each(|at| seconds.ended(at));
+        let mut own: Vec<Option<Totals>> = vec![None; self.shown.len()];
+        let (mut said_stop, mut aborted) = (false, None);
+        // What has arrived is kept; the others end as if told to.
+        let lose = |worker: usize, words: &str, seconds: &mut Seconds, open: &mut Vec<usize>| {
+            let ending = self.ending_of(worker, words);
+            held(&self.lost).push(ending);
+            seconds.ended(worker);
+            open.retain(|other| *other != worker);
+            self.say_all(&ToWorker::Stop);
+        };
+        while !open.is_empty() {
+            match held(&self.told).recv_timeout(Duration::from_millis(50)) {
+                Ok((worker, Told::Second(packed))) if open.contains(&worker) => match packed.open() {
+                    Ok(second) => {
+                        if !second.warmup {
+                            match &mut own[self.members[worker].instance] {
+                                Some(totals) => totals.merge(&second.totals),
+                                own => *own = Some(second.totals.clone()),
+                            }
+                        }
+                        seconds.take(worker, second);
+                    }
+                    Err(error) => lose(worker, &error.to_string(), &mut seconds, &mut open),
+                },
+                Ok((worker, Told::Message(FromWorker::Done(ended)))) => {
+                    seconds.ended(worker);
+                    if let Some(why) = &ended.ended_early {
+                        held(&self.lost).push(format!("{} ended early: {why}", self.name(worker)));
+                    }
+                    // On our clock.
+                    let offset_ns = held(&self.members[worker].clock).ns;
+                    let epoch_ns = ended.epoch_ns.saturating_add_signed(-offset_ns);
+                    let began_ns = ended.epoch_ns + ended.late_ns;
+                    self.members[worker].began_ns.store(began_ns, Ordering::Relaxed);
+                    done[worker] = Some(Done { epoch_ns, ..ended });
+                    open.retain(|other| *other != worker);
+                }
+                Ok((worker, Told::Message(FromWorker::Failed { unreachable, words }))) => {
+                    self.say_all(&ToWorker::Abort);
+                    return Err(self.failed(worker, unreachable, words));
+                }
+                Ok((worker, Told::Lost(words))) => {
+                    lose(worker, &words, &mut seconds, &mut open);
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+                _ => {}
+            }
+            if control.stopping() && !said_stop {
+                said_stop = true;
+                self.say_all(&ToWorker::Stop);
+            }
+            let cut_short = self.cut_short.take();
+            if (control.aborting() || cut_short.is_some()) && aborted.is_none() {
+                held(&self.lost).extend(cut_short);
+                aborted = Some(Instant::now());
+                self.say_all(&ToWorker::Abort);
+            }
+            if aborted.is_some_and(|at| at.elapsed() > GIVEN_UP) {
+                let silent = open.iter().map(|at| format!("{} did not end when told to", self.name(*at)));
+                held(&self.lost).extend(silent);
+                break;
+            }
+            seconds.hand_out(on_second);
+        }
+        seconds.hand_out(on_second);
+        self.keep_parts(own, &done, whole.map_or(0, |job| job.warmup_ns));
+        Ok(done)
+    }
+
+    fn keep_parts(&self, own: Vec<Option<Totals>>, done: &[Option<Done>], warmup_ns: u64) {
+        let longest = |instance: usize| {
+            let of = self.members.iter().zip(done).filter(|(member, _)| member.instance == instance);
+            of.filter_map(|(_, done)| Some(done.as_ref()?.elapsed_ns)).max().unwrap_or(0)
+        };
+        let parts = own.into_iter().enumerate().filter_map(|(instance, totals)| {
+            let measured_ns = longest(instance).saturating_sub(warmup_ns);
+            Some(Part { instance, totals: totals?, measured_ns })
+        });
+        *held(&self.parts) = parts.collect();
+    }
+}
