@@ -1,6 +1,6 @@
 //! What the types of an experiment file cannot say: values that exclude each other, and bounds.
 
-use super::{Cell, Experiment, Factor, Lifetime, Strategy, Tune, factors, faults};
+use super::{Cell, Experiment, Factor, Lifetime, Strategy, Tune, When, factors, faults};
 use crate::server::Topology;
 use crate::tree::{Node, TreeError};
 
@@ -59,6 +59,7 @@ pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
             return refuse(path, "expected 1 or more, and no more than there are workers");
         }
     }
+    check_shares(spec, most(pods), most(loading)).or_else(|(path, why)| refuse(path, &why))?;
     if measure.rate.is_some() && measure.think.is_some() {
         return refuse("phases.measure.think", "users think in a closed loop only: remove think or rate");
     }
@@ -78,6 +79,38 @@ pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
         return refuse("phases.measure.users", "0: expected 1 or more");
     }
     faults::check(tree, spec)
+}
+
+/// Every worker has a user at least: of `measuring` and `loading` workers, as far as it is known how many there are.
+fn check_shares(spec: &Experiment, measuring: u32, loading: u32) -> Result<(), (&'static str, String)> {
+    let (load, measure) = (&spec.phases.load, &spec.phases.measure);
+    let instances = spec.server.as_ref().map_or(1, |server| server.instances);
+    let workload = &spec.workload;
+    let own = workload.documents.is_some() || workload.sysbench.is_some() || workload.pocdriver.is_some();
+    // Workers are dealt out among several targets; other workloads have users of their own.
+    if own || instances > 1 || !spec.ssh.clients.is_empty() || !spec.ssh.servers.is_empty() {
+        return Ok(());
+    }
+    let too_few = |users: usize, workers: u32, key: &str| {
+        let why = format!("{users}: expected {workers} or more, a user for each worker, or a smaller {key}");
+        (users < workers as usize).then_some(why)
+    };
+    let workers = measure.workers.unwrap_or(measuring);
+    if let Some(users) = measure.users
+        && !matches!(spec.strategy, Some(Strategy::Ladder(_)))
+        && let Some(why) = too_few(users, workers, "phases.measure.workers")
+    {
+        return Err(("phases.measure.users", why));
+    }
+    let workers = load.workers.unwrap_or(loading);
+    // Whether a database that is there already is loaded is not known here.
+    if spec.server.is_some()
+        && load.when != When::Never
+        && let Some(why) = too_few(load.users, workers, "phases.load.workers")
+    {
+        return Err(("phases.load.users", why));
+    }
+    Ok(())
 }
 
 /// A warm-up has either a length or a load of its own, of the kind that is measured.

@@ -259,6 +259,25 @@ fn values_of_a_tuning_are_checked_before_anything_runs() {
 }
 
 #[test]
+fn every_worker_has_a_user() {
+    let text = |users: u32, load: u32| {
+        format!(
+            "server: {{kind: redis}}\nclient: {{workers: 4}}\n\
+             phases:\n  load: {{users: {load}}}\n  measure: {{users: {users}, duration: 1s}}\n"
+        )
+    };
+    let few = error(&text(3, 4));
+    assert!(few.contains(":5:") && few.contains("phases.measure.users: 3: expected 4 or more"), "{few}");
+    let few = error(&text(4, 2));
+    assert!(few.contains(":4:") && few.contains("phases.load.users: 2: expected 4 or more"), "{few}");
+    let some =
+        text(3, 2).replace("load: {", "load: {workers: 2, ").replace("measure: {", "measure: {workers: 3, ");
+    for taken in [text(4, 4), some, text(4, 2).replace("load: {", "load: {when: never, ")] {
+        assert!(plan(&taken, "x.yaml", &[]).is_ok(), "{taken}");
+    }
+}
+
+#[test]
 fn the_duration_of_operations_at_a_rate_is_told() {
     let text = "phases: {load: {when: never}, measure: {operations: 10M, rate: 65536, warmup: 0s}}\n";
     let found = estimate(&plan(text, "x.yaml", &[]).unwrap());
