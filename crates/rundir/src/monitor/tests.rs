@@ -64,7 +64,9 @@ fn a_part_is_what_the_whole_has_of_it() {
     }
     assert_eq!(some.series("s", "b").unwrap().points[0], (3_000.0, Some(-3.0)), "the last one before it");
     assert_eq!(part(1e9).series("s", "b").unwrap().points, [(5_000.0, Some(-5.0)), (9_000.0, Some(-9.0))]);
-    assert_eq!(part(f64::NEG_INFINITY).series("s", "b").unwrap().points.len(), 9);
+    writer.row("s", 2 * SECOND, [("b", Kind::Gauge, -10.0)]);
+    assert_eq!(part(8_500.0).series("s", "b").unwrap().points.len(), 4, "a clock that was set back");
+    assert_eq!(part(f64::NEG_INFINITY).series("s", "b").unwrap().points.len(), 10);
 }
 
 #[test]
