@@ -33,6 +33,8 @@ pub struct Evidence<'a> {
 /// What is known of a run while it is made, beyond its counts.
 #[derive(Clone, Debug, Default)]
 pub struct Further {
+    /// Operations that the workload's own schedule held, and that it had not come to when the time was over.
+    pub missed: u64,
     /// Successful operations of each whole second of the measured phase.
     pub series: Vec<f64>,
     /// Whether the load ends by the number of its operations: users end one after the other then.
@@ -123,7 +125,7 @@ fn workers(e: &Evidence<'_>) -> Option<(Trust, String)> {
 }
 
 fn completed(e: &Evidence<'_>) -> Option<(Trust, String)> {
-    let aborted = e.totals.ended[Outcome::Aborted as usize];
+    let aborted = e.totals.ended[Outcome::Aborted as usize] - unsent(e).min(e.totals.ended[Outcome::Aborted as usize]);
     if e.interrupted {
         return Some((
             Trust::Suspect,
@@ -136,6 +138,11 @@ fn completed(e: &Evidence<'_>) -> Option<(Trust, String)> {
             format!("{aborted} operations had no reply when the run ended; see --timeout and --drain"),
         )
     })
+}
+
+/// Operations that were due and had not been sent when the time was over.
+fn unsent(e: &Evidence<'_>) -> u64 {
+    (0..e.totals.outcomes.len()).map(|metric| e.totals.unsent(metric)).sum()
 }
 
 /// Too short for percentiles, and so for every check that compares them.
@@ -215,6 +222,15 @@ fn drops(e: &Evidence<'_>) -> Option<(Trust, String)> {
 }
 
 fn offered_rate(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let unsent = unsent(e) + e.further.missed;
+    if unsent > 0 && !e.interrupted {
+        let due = e.totals.ended_total() + e.further.missed;
+        let text = format!(
+            "{unsent} of {due} operations that were due had not been sent when the time was over: the target or the \
+             connections do not keep up with the rate"
+        );
+        return Some((Trust::Suspect, text));
+    }
     let offered = e.phase.offered.filter(|o| *o > 0.0)?;
     let late_s = e.phase.seconds - e.totals.arrivals as f64 / offered;
     (late_s > 0.1 && late_s > e.phase.seconds * 0.01).then(|| {

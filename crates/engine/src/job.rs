@@ -52,11 +52,13 @@ pub struct Queue {
     pub length: u64,
     /// How long one may wait before it is dropped, nanoseconds; `None` for ever.
     pub age_ns: Option<u64>,
+    /// Whether those that still wait when the time is over are sent after it. YCSB sends nothing more: they end as aborted.
+    pub outlasts_end: bool,
 }
 
 impl Default for Queue {
     fn default() -> Self {
-        Queue { length: BACKLOG, age_ns: None }
+        Queue { length: BACKLOG, age_ns: None, outlasts_end: true }
     }
 }
 

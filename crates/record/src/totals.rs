@@ -80,6 +80,16 @@ impl Totals {
         self.scale
     }
 
+    /// Operations of a metric that were due and had not been sent when the time was over: they end as aborted and have no
+    /// latency.
+    pub fn unsent(&self, metric: usize) -> u64 {
+        let counts = &self.outcomes[metric];
+        let failed = counts.iter().sum::<u64>() - counts[Outcome::Ok as usize];
+        let timed = self.failed_slot(metric).map_or(0, |slot| slot.service.count());
+        let unsent = failed.saturating_sub(timed).saturating_sub(counts[Outcome::Dropped as usize]);
+        unsent.min(counts[Outcome::Aborted as usize])
+    }
+
     /// Nothing, for the same metrics.
     pub fn emptied(&self) -> Self {
         Totals::new(self.outcomes.len(), self.scale)

@@ -31,7 +31,7 @@ impl Workload for Presence {
     }
 
     fn draw(&self, index: u64) -> Draw {
-        Draw { index, kind: 0, rank: 0, seed: 0 }
+        Draw { index, kind: 0, seed: 0 }
     }
 
     fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {

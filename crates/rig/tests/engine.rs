@@ -53,7 +53,7 @@ fn an_unanswered_operation_times_out_and_its_late_reply_is_counted() {
 fn a_full_queue_drops_the_oldest_and_counts_every_arrival() {
     // One server at 100/s, 200/s due, at most 20 may wait.
     let mut job = job(open(200.0), 1, 1, for_seconds(10));
-    job.queue = Queue { length: 20, age_ns: None };
+    job.queue = Queue { length: 20, ..Queue::default() };
     let (totals, _) = simulate(job, server(10_000_000, Some(1))).unwrap();
     let dropped = totals.ended[Outcome::Dropped as usize];
     assert_eq!(totals.arrivals, 2_000);

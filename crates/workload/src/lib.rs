@@ -29,9 +29,6 @@ pub struct Draw {
     pub index: u64,
     /// Kind of operation, an index into [`Workload::metrics`].
     pub kind: u16,
-    /// For an insert: its rank among all inserts of the run, dense from 0. For anything else: its rank among the
-    /// operations that are no inserts.
-    pub rank: u64,
     /// Seed of the values.
     pub seed: u64,
 }
@@ -120,6 +117,12 @@ pub trait Workload: Send + Sync {
     /// clock; `u64::MAX` if never. Asked once for each operation of a closed loop.
     fn resume_ns(&self, _first: &Request, now_ns: u64) -> u64 {
         now_ns
+    }
+
+    /// The part of worker process `number` of `of`, where keys are handed out as operations are sent: each process
+    /// then has keys of its own. `None`: the workload itself, for all of them.
+    fn part(&self, _number: u64, _of: u64) -> Option<Arc<dyn Workload>> {
+        None
     }
 
     /// Whether every request is a function of its index alone.

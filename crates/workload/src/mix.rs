@@ -2,14 +2,16 @@
 //!
 //! Stratified (the default): indexes come in blocks of 1,024; a permutation keyed by seed and block shuffles the
 //! places inside a block, and the place decides the kind by exact integer arithmetic. Whole blocks hold every kind in
-//! exactly its share (to within rounding), and every operation knows its rank among its kind at once: ranks of
-//! inserts are unique and dense over all indexes, however many workers share them.
+//! exactly its share (to within rounding).
 //!
 //! The arithmetic: with weight w out of a total t, place r is of the first kind exactly when
-//! floor((r + 1) w / t) > floor(r w / t), and then its rank is floor(r w / t). The other places, renumbered without
-//! gaps as r - floor(r w / t), are split among the remaining kinds in the same way.
+//! floor((r + 1) w / t) > floor(r w / t), and then floor(r w / t) places of that kind come before it. The other places,
+//! renumbered without gaps as r - floor(r w / t), are split among the remaining kinds in the same way.
 //!
-//! Independent (`iid`): every index draws its kind by itself as YCSB does; ranks are not known beforehand.
+//! Independent (`iid`): every index draws its kind by itself as YCSB does.
+//!
+//! A mix does not say which key an insert writes. Keys of inserts are handed out when operations are sent
+//! ([`crate::Frontier::next_key`]), so that they ascend in the order of sending and leave no gap.
 
 use crate::permute::shuffle_block;
 use dyno_types::rng::{Keyed, Purpose, unit};
@@ -22,9 +24,6 @@ const BLOCK_BITS: u32 = crate::permute::BLOCK_BITS;
 /// Totals of integer weights stay below this, so that products of two of them fit 64 bits.
 const MAX_TOTAL: u64 = 1 << 31;
 
-/// Rank of an insert whose place among the inserts is not known beforehand ([`Mode::Independent`]).
-pub const NO_RANK: u64 = u64::MAX;
-
 /// How kinds are spread over the indexes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
@@ -35,22 +34,22 @@ pub enum Mode {
     Independent,
 }
 
-/// The kind of an index, and its rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pick {
-    /// Number of the kind, an index into the weights.
-    pub kind: usize,
-    /// For the ranked kind: rank among its own, dense from 0, or [`NO_RANK`]. For all others: rank among the
-    /// operations not of the ranked kind; without a ranked kind, or where ranks are unknown, the index itself.
-    pub rank: u64,
-}
-
 /// One step of the split: `weight` out of `total` go to `kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Split {
     kind: usize,
     weight: u64,
     total: Divisor,
+}
+
+impl Split {
+    /// How many places below `place` are of this kind, and whether `place` is.
+    #[inline]
+    fn at(&self, place: u64) -> (u64, bool) {
+        let (whole, part) = self.total.divide(place);
+        let (more, rest) = self.total.divide(part * self.weight);
+        (whole * self.weight + more, rest + self.weight >= self.total.value)
+    }
 }
 
 /// A number that many others are divided by: multiplication by its reciprocal takes a third of the time (Granlund and
@@ -89,20 +88,20 @@ pub struct Mix {
     blocks: Keyed,
     independent: Keyed,
     mode: Mode,
-    ranked: Option<usize>,
-    /// Kinds of positive weight, the ranked one first.
+    inserts: Option<usize>,
+    /// Kinds of positive weight, the inserts first.
     splits: Vec<Split>,
 }
 
 impl Mix {
-    /// A mix of the kinds `0..weights.len()`; the kind `ranked` (the inserts) is the one whose ranks matter. `None`
-    /// if a weight is negative or not finite, or none is above 0.
-    pub fn new(weights: &[f64], ranked: Option<usize>, mode: Mode, seed: u64) -> Option<Self> {
+    /// A mix of the kinds `0..weights.len()`; the kind `inserts`, if there is one, is left out by
+    /// [`Mix::others_before`]. `None` if a weight is negative or not finite, or none is above 0.
+    pub fn new(weights: &[f64], inserts: Option<usize>, mode: Mode, seed: u64) -> Option<Self> {
         let whole = integer_weights(weights)?;
-        let ranked = ranked.filter(|&k| whole[k] > 0);
+        let inserts = inserts.filter(|&k| whole[k] > 0);
         let mut order: Vec<usize> = (0..whole.len()).filter(|&k| whole[k] > 0).collect();
-        // The ranked kind first, then the greatest weights, so that most draws end early.
-        order.sort_by_key(|&k| (Some(k) != ranked, std::cmp::Reverse(whole[k]), k));
+        // The inserts first, then the greatest weights, so that most draws end early.
+        order.sort_by_key(|&k| (Some(k) != inserts, std::cmp::Reverse(whole[k]), k));
         let mut total = whole.iter().sum();
         let mut splits = Vec::new();
         for kind in order {
@@ -110,58 +109,62 @@ impl Mix {
             total -= whole[kind];
         }
         let (blocks, independent) = (Keyed::new(seed, Purpose::Block), Keyed::new(seed, Purpose::Mix));
-        Some(Mix { blocks, independent, mode, ranked, splits })
+        Some(Mix { blocks, independent, mode, inserts, splits })
     }
 
-    /// The kind and rank of `index`.
+    /// The kind of `index`: an index into the weights.
     #[inline]
-    pub fn pick(&self, index: u64) -> Pick {
+    pub fn kind(&self, index: u64) -> usize {
         if let [only] = self.splits[..] {
-            return Pick { kind: only.kind, rank: index };
+            return only.kind;
         }
         match self.mode {
-            Mode::Stratified => self.pick_stratified(index),
-            Mode::Independent => self.pick_independently(index),
+            Mode::Stratified => self.stratified(index),
+            Mode::Independent => self.drawn(index),
         }
     }
 
     #[inline]
-    fn pick_stratified(&self, index: u64) -> Pick {
+    fn stratified(&self, index: u64) -> usize {
         let block = index >> BLOCK_BITS;
         let slot = shuffle_block(index & (BLOCK - 1), self.blocks.draw(block));
         let mut place = block << BLOCK_BITS | slot;
-        let mut among_others = if self.ranked.is_some() { None } else { Some(index) };
         let (last, splits) = self.splits.split_last().expect("a mix has at least one kind");
         for split in splits {
-            let (whole, part) = split.total.divide(place);
-            let (more, rest) = split.total.divide(part * split.weight);
-            let rank = whole * split.weight + more;
-            if rest + split.weight >= split.total.value {
-                return Pick { kind: split.kind, rank: among_others.unwrap_or(rank) };
+            let (before, is_here) = split.at(place);
+            if is_here {
+                return split.kind;
             }
-            place -= rank;
-            among_others = among_others.or(Some(place));
+            place -= before;
         }
-        Pick { kind: last.kind, rank: among_others.unwrap_or(place) }
+        last.kind
     }
 
     #[inline]
-    fn pick_independently(&self, index: u64) -> Pick {
+    fn drawn(&self, index: u64) -> usize {
         let mut left = unit(self.independent.draw(index)) * self.splits[0].total.value as f64;
-        let mut kind = self.splits[0].kind;
         for split in &self.splits {
-            kind = split.kind;
             if left < split.weight as f64 {
-                break;
+                return split.kind;
             }
             left -= split.weight as f64;
         }
-        Pick { kind, rank: if Some(kind) == self.ranked { NO_RANK } else { index } }
+        self.splits.last().expect("a mix has at least one kind").kind
     }
 
-    /// Whether the ranks of the ranked kind are known beforehand.
-    pub fn ranks_known(&self) -> bool {
-        self.mode == Mode::Stratified || self.splits.len() == 1
+    /// How many operations before `index` are no inserts. Exact where the mix is stratified, which takes up to a
+    /// microsecond; `index` itself where nothing is inserted or kinds are drawn one by one.
+    pub fn others_before(&self, index: u64) -> u64 {
+        let (Some(_), Mode::Stratified) = (self.inserts, self.mode) else { return index };
+        let inserts = self.splits[0];
+        if self.splits.len() == 1 {
+            return 0;
+        }
+        let start = index & !(BLOCK - 1);
+        let key = self.blocks.draw(index >> BLOCK_BITS);
+        let in_block =
+            (0..index & (BLOCK - 1)).filter(|&at| inserts.at(start | shuffle_block(at, key)).1).count();
+        index - inserts.at(start).0 - in_block as u64
     }
 
     /// The share of `kind` among all operations, 0 to 1.
@@ -202,22 +205,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn check_ranks(weights: &[f64], blocks: u64, seed: u64) -> Result<(), TestCaseError> {
+    fn check_shares(weights: &[f64], blocks: u64, seed: u64) -> Result<(), TestCaseError> {
         let mix = Mix::new(weights, Some(0), Mode::Stratified, seed).unwrap();
         let n = blocks * BLOCK;
-        let mut ranked = Vec::new();
-        let mut others = Vec::new();
         let mut counts = vec![0f64; weights.len()];
         for index in 0..n {
-            let pick = mix.pick(index);
-            counts[pick.kind] += 1.0;
-            if pick.kind == 0 { ranked.push(pick.rank) } else { others.push(pick.rank) }
-        }
-        ranked.sort_unstable();
-        prop_assert_eq!(&ranked, &(0..ranked.len() as u64).collect::<Vec<_>>());
-        if !ranked.is_empty() {
-            others.sort_unstable();
-            prop_assert_eq!(&others, &(0..others.len() as u64).collect::<Vec<_>>());
+            if index % 97 == 0 && weights[0] > 0.0 {
+                prop_assert_eq!(mix.others_before(index), counts[1..].iter().sum::<f64>() as u64);
+            }
+            counts[mix.kind(index)] += 1.0;
         }
         let sum: f64 = weights.iter().sum();
         for (k, w) in weights.iter().enumerate() {
@@ -233,13 +229,13 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn ranks_are_dense_and_shares_exact(
+        fn shares_are_exact(
             weights in prop::collection::vec(weight(), 1..6),
             blocks in 1u64..12,
             seed: u64,
         ) {
             prop_assume!(weights.iter().sum::<f64>() > 0.0);
-            check_ranks(&weights, blocks, seed)?;
+            check_shares(&weights, blocks, seed)?;
         }
     }
 
@@ -248,7 +244,7 @@ mod tests {
         for weights in
             [[0.05, 0.95, 0.0], [0.5, 0.25, 0.25], [0.000_5, 0.9, 0.1], [1.0, 0.0, 0.0], [1e-12, 1.0, 3.0]]
         {
-            check_ranks(&weights, 40, 1).unwrap();
+            check_shares(&weights, 40, 1).unwrap();
         }
     }
 
@@ -267,11 +263,10 @@ mod tests {
     fn high_indexes_do_not_overflow() {
         let mix = Mix::new(&[0.05, 0.95], Some(0), Mode::Stratified, 1).unwrap();
         let start = (1u64 << 60) - BLOCK;
-        let mut ranks: Vec<u64> =
-            (start..start + BLOCK).map(|i| mix.pick(i)).filter(|p| p.kind == 0).map(|p| p.rank).collect();
-        ranks.sort_unstable();
-        assert!(ranks.windows(2).all(|w| w[1] == w[0] + 1));
-        assert_eq!(ranks.last(), Some(&((1u64 << 60) / 20 - 1)));
+        let inserts = (start..start + BLOCK).filter(|i| mix.kind(*i) == 0).count() as u64;
+        assert_eq!(mix.others_before(1 << 60), (1u64 << 60) - (1u64 << 60) / 20);
+        assert_eq!(mix.others_before(1 << 60) - mix.others_before(start), BLOCK - inserts);
+        assert!(mix.others_before(1 << 63 | 77) < 1 << 63 | 77);
     }
 
     #[test]
@@ -279,21 +274,20 @@ mod tests {
         // Runs of equal kinds in a fair mix of two: the expected number is n / 2, give or take sqrt(n) / 2.
         let mix = Mix::new(&[0.5, 0.5], None, Mode::Stratified, 9).unwrap();
         let n = 100 * BLOCK;
-        let kinds: Vec<usize> = (0..n).map(|i| mix.pick(i).kind).collect();
+        let kinds: Vec<usize> = (0..n).map(|i| mix.kind(i)).collect();
         let runs = kinds.windows(2).filter(|w| w[0] != w[1]).count() as f64;
         assert!((runs - n as f64 / 2.0).abs() < 4.0 * (n as f64).sqrt() / 2.0, "{runs}");
-        assert_eq!(mix.pick(77).rank, 77, "without a ranked kind the rank is the index");
+        assert_eq!(mix.others_before(77), 77, "nothing is inserted");
     }
 
     #[test]
     fn independent_draws_have_their_shares() {
         let mix = Mix::new(&[0.95, 0.0, 0.05], Some(2), Mode::Independent, 3).unwrap();
         let n = 200_000;
-        let picks: Vec<Pick> = (0..n).map(|i| mix.pick(i)).collect();
-        let inserts = picks.iter().filter(|p| p.kind == 2).count() as f64;
+        let kinds: Vec<usize> = (0..n).map(|i| mix.kind(i)).collect();
+        let inserts = kinds.iter().filter(|kind| **kind == 2).count() as f64;
         assert!((inserts / n as f64 - 0.05).abs() < 0.002, "{inserts}");
-        assert!(picks.iter().all(|p| p.kind != 1 && (p.kind != 2 || p.rank == NO_RANK)));
-        assert!(!mix.ranks_known());
+        assert!(!kinds.contains(&1));
         assert!((mix.share(2) - 0.05).abs() < 1e-12);
     }
 

@@ -82,11 +82,12 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     }
     let mut watch = Watch::new(args, workloads.clone(), ready.before, log);
     let ended = session.run_workers("measure", &jobs, &mut watch);
-    let ended = ended.map_err(|error| monitor::failed(&mut session, error.into()))?;
+    let mut ended = ended.map_err(|error| monitor::failed(&mut session, error.into()))?;
     let mut left = 0;
     for (workload, job) in workloads.iter().zip(&jobs) {
         left += send_the_rest(workload, &opened, job, &control)?;
     }
+    ended.further.missed = workloads.iter().map(|w| w.missed(args.duration * SECOND_NS)).sum();
     let status = if signals::interrupted() { Status::Interrupted } else { Status::Complete };
     let summary = session.finish(&ended, &Pacing::Closed { think_ns: 0 }, status);
     watch.finish();
@@ -183,7 +184,7 @@ fn job(args: &PocArgs, config: &PocConfig, workload: Arc<PocWorkload>) -> Job {
 
 /// A job of the bulks that a workload still has in its queues, if there are any.
 fn rest(workload: &PocWorkload, job: &Job) -> Option<Job> {
-    let (rest, bulks) = workload.rest();
+    let (rest, bulks) = workload.rest(job.end.duration_ns.unwrap_or(0));
     (bulks > 0).then(|| Job {
         workload: Arc::new(rest),
         pacing: Pacing::Closed { think_ns: 0 },
@@ -231,7 +232,10 @@ fn exit(args: &PocArgs, summary: &Summary) -> Exit {
     let reasons = || summary.verdict.reasons.iter().filter(|r| r.check != "errors" || !only_misses(summary));
     for reason in reasons() {
         // A proof of ingest is about a rate, not about tails.
-        let matters = matches!(reason.check.as_str(), "errors" | "invariant" | "drops" | "interrupted");
+        let matters = matches!(
+            reason.check.as_str(),
+            "errors" | "invariant" | "drops" | "interrupted" | "offered_rate"
+        );
         if matters || reason.trust == Trust::Invalid {
             let word = reason.trust.word();
             terminal::warn(&format!("the run is {word} ({}): {}", reason.check, reason.text));

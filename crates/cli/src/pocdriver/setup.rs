@@ -93,6 +93,13 @@ fn text_index(admin: &MongoAdmin, collection: &str) -> Result<(), String> {
         bson::string(out, "$**", "text");
         bson::close(out, key);
         bson::string(out, "name", "$**_text");
+        bson::boolean(out, "background", true);
+        // The original's, of fields that its documents do not have.
+        bson::head(out, kind::DOCUMENT, "weights");
+        let weights = bson::open(out);
+        bson::int32(out, "lorem", 15);
+        bson::int32(out, "_fulltext.text", 5);
+        bson::close(out, weights);
         bson::close(out, index);
         bson::close(out, list);
     });

@@ -192,7 +192,7 @@ impl Resolved {
             timeout_ns,
             drain_ns: duration("--drain", &args.drain)?,
             interval_ns: interval_ns(&args.interval)?,
-            queue: Queue { length: count("--queue", &args.queue)?, age_ns },
+            queue: Queue { length: count("--queue", &args.queue)?, age_ns, ..Queue::default() },
             seed: args.seed,
             spin: false,
             settings,

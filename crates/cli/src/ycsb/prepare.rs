@@ -178,7 +178,7 @@ impl Prepared {
             batch: client.batch as usize,
             cores,
             timeout_ns: self.timeout_ns,
-            queue: Queue::default(),
+            queue: Queue { outlasts_end: false, ..Queue::default() },
             seed: self.seed,
             stripe: (0, 1),
             team: None,

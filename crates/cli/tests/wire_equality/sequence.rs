@@ -258,7 +258,7 @@ impl Workload for Sequence {
     }
 
     fn draw(&self, index: u64) -> Draw {
-        Draw { index, kind: 0, rank: index, seed: 0 }
+        Draw { index, kind: 0, seed: 0 }
     }
 
     fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {

@@ -56,8 +56,8 @@ impl Users {
         if !executed.outcome.is_ok() && self.shared.job.retry.is_some() {
             // Each is tried again by itself.
             let mut parts = Vec::new();
-            for task in tasks {
-                self.operate(user, session, task, errors, &mut parts);
+            for (task, request) in tasks.iter().zip(requests.iter()) {
+                self.operate(user, session, task, *request, errors, &mut parts);
             }
             return;
         }

@@ -257,7 +257,9 @@ impl Users {
                 self.operate_batch(user, session.as_mut(), &tasks, &mut requests, &mut errors);
                 monotonic_ns()
             } else {
-                let first = self.operate(user, session.as_mut(), &task, &mut errors, &mut parts);
+                let index = self.shared.job.own_index(task.index, 1);
+                let first = self.shared.job.workload.request(index, &self.shared.frontier);
+                self.operate(user, session.as_mut(), &task, first, &mut errors, &mut parts);
                 job.workload.resume_ns(&first, monotonic_ns())
             };
         }
@@ -326,11 +328,11 @@ impl Users {
             let now = monotonic_ns();
             let age_ns = now.saturating_sub(intended_ns);
             let late = queue.age_ns.is_some_and(|age| age_ns > age) || self.too_many_waiting(age_ns);
-            let gave_up =
-                self.shared.control.stopping() || now > self.end_ns.saturating_add(self.shared.job.drain_ns);
-            if late || gave_up {
-                let outcome =
-                    if self.shared.control.stopping() { Outcome::Aborted } else { Outcome::Dropped };
+            let waited = intended_ns < free_ns;
+            let aborted =
+                self.shared.control.stopping() || (waited && now >= self.end_ns && !queue.outlasts_end);
+            if aborted || late || now > self.end_ns.saturating_add(self.shared.job.drain_ns) {
+                let outcome = if aborted { Outcome::Aborted } else { Outcome::Dropped };
                 self.drop_arrival(user, index, intended_ns, warm, outcome);
                 continue;
             }
@@ -338,7 +340,7 @@ impl Users {
                 self.drop_arrival(user, index, intended_ns, warm, Outcome::Aborted);
                 return None;
             }
-            return Some(Task { index, intended_ns, warm, waited: intended_ns < free_ns, rides: false });
+            return Some(Task { index, intended_ns, warm, waited, rides: false });
         }
     }
 
@@ -368,18 +370,17 @@ impl Users {
         });
     }
 
-    /// Executes one operation: its request, which is returned, and all that its script adds.
+    /// Executes one operation: its first request and all that its script adds.
     fn operate(
         &self,
         user: usize,
         session: &mut dyn StoreSession,
         task: &Task,
+        first: Request,
         errors: &mut Vec<(Outcome, String)>,
         parts: &mut Vec<Part>,
-    ) -> Request {
+    ) {
         let workload = &self.shared.job.workload;
-        let index = self.shared.job.own_index(task.index, 1);
-        let first = workload.bind(&workload.draw(index), &self.shared.frontier);
         let begun = monotonic_ns();
         let (mut request, mut intended_ns, mut sent) = (first, task.intended_ns, begun);
         parts.clear();
@@ -410,7 +411,6 @@ impl Users {
             }
         };
         self.record(user, task, &first, whole, parts, (begun, done));
-        first
     }
 
     /// Whether a failed insert is to be tried again; the pause before it has gone by then.

@@ -86,6 +86,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             if intended > now {
                 return;
             }
+            let waited = intended <= self.starved_ns;
+            if waited && now >= self.end_ns && !self.shared.job.queue.outlasts_end {
+                self.abandon_queue(Outcome::Aborted);
+                return self.time_is_over(now);
+            }
             if self.beyond_bounds(now, intended) {
                 self.advance();
                 self.drop_arrival(index, intended, Outcome::Dropped);
@@ -96,7 +101,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 return;
             };
             self.advance();
-            let id = self.begin(lane, index, intended, now, intended <= self.starved_ns);
+            let id = self.begin(lane, index, intended, now, waited);
             self.fill_open(id, lane, now);
             self.send_request(id);
         }

@@ -268,11 +268,7 @@ fn whole<'a>(name: &str, metric: usize, totals: &'a Totals) -> Option<Series<'a>
 /// threads do not know of them.
 fn without_unsent(metric: usize, totals: &Totals) -> [u64; Outcome::COUNT] {
     let mut counts = totals.outcomes[metric];
-    let failed: u64 = counts.iter().sum::<u64>() - counts[Outcome::Ok as usize];
-    let timed = totals.failed_slot(metric).map_or(0, |slot| slot.service.count());
-    let unsent = failed.saturating_sub(timed).saturating_sub(counts[Outcome::Dropped as usize]);
-    let aborted = &mut counts[Outcome::Aborted as usize];
-    *aborted = aborted.saturating_sub(unsent);
+    counts[Outcome::Aborted as usize] -= totals.unsent(metric);
     counts
 }
 

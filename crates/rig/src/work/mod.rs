@@ -71,10 +71,12 @@ pub trait Work: Send {
 
     /// What worker `number` of `of` does of a job.
     fn part(&self, job: &Job, number: usize, of: usize) -> Result<Job, Refused> {
-        match of {
-            1 => Ok(job.clone()),
-            _ => Ok(job.divide(of)?.swap_remove(number)),
+        if of == 1 {
+            return Ok(job.clone());
         }
+        let part = job.divide(of)?.swap_remove(number);
+        let own = part.workload.part(number as u64, of as u64);
+        Ok(Job { workload: own.unwrap_or(part.workload), ..part })
     }
 
     /// What was still queued when the measured phase ended, after this worker's [`Work::part`] of it has run: a job that is

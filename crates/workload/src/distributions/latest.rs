@@ -1,8 +1,9 @@
 //! YCSB's "latest": the newest key is the most popular one, and popularity falls off with age.
 //!
-//! The number of items grows with every insert. YCSB extends zeta under a lock and forgets to renew the constant
-//! eta; here both are computed for the number at hand, in constant time, so the draw stays a pure function. As in
-//! YCSB key 0 is never chosen, and the first key number and count of the workload play no part.
+//! The number of items grows with every insert. YCSB extends zeta under a lock; here it is computed for the number at
+//! hand, in constant time, so the draw stays a pure function. As in YCSB a part of the constant eta keeps the number of
+//! items that the run has begun with, key 0 is never chosen, and the first key number and count of the workload play no
+//! part.
 
 use super::true_zipf::RejectionInversion;
 use super::zeta::Zeta;
@@ -19,9 +20,9 @@ pub enum Latest {
 }
 
 impl Latest {
-    /// YCSB's distribution with exponent `theta`, 0 < theta < 1.
-    pub fn ycsb(theta: f64) -> Self {
-        Latest::Ycsb(GrowingZipfian::new(theta))
+    /// YCSB's distribution with exponent `theta`, 0 < theta < 1, of a run that begins with `newest` as the newest key.
+    pub fn ycsb(theta: f64, newest: u64) -> Self {
+        Latest::Ycsb(GrowingZipfian::new(theta, newest))
     }
 
     /// The exact distribution with exponent `theta` of at least 0.
@@ -47,18 +48,19 @@ pub struct GrowingZipfian {
     zeta: Zeta,
     alpha: f64,
     second: f64,
-    /// 2^(1 - theta).
-    two_power: f64,
+    /// The numerator of eta: 1 - (2 / items)^(1 - theta), for the number of items at first.
+    numerator: f64,
 }
 
 impl GrowingZipfian {
-    /// Exponent `theta`, 0 < theta < 1.
-    pub fn new(theta: f64) -> Self {
+    /// Exponent `theta`, 0 < theta < 1; `items` at first.
+    pub fn new(theta: f64, items: u64) -> Self {
         GrowingZipfian {
             zeta: Zeta::new(theta),
             alpha: 1.0 / (1.0 - theta),
             second: 1.0 + 0.5f64.powf(theta),
-            two_power: 2f64.powf(1.0 - theta),
+            // Of two items or fewer YCSB makes no number at all.
+            numerator: 1.0 - (2.0 / items.max(3) as f64).powf(1.0 - theta),
         }
     }
 
@@ -68,14 +70,14 @@ impl GrowingZipfian {
         if items < 2 {
             return 0;
         }
-        let (zeta_n, power) = self.zeta.at_with_power(items);
+        let zeta_n = self.zeta.at(items);
         let scaled = u * zeta_n;
         if scaled < 1.0 {
             0
         } else if scaled < self.second || items == 2 {
             1
         } else {
-            let eta = (1.0 - self.two_power / power) / (1.0 - self.second / zeta_n);
+            let eta = self.numerator / (1.0 - self.second / zeta_n);
             tail_rank(items, eta, self.alpha, u)
         }
     }
@@ -89,7 +91,7 @@ mod tests {
     #[test]
     fn ycsb_vectors() {
         // R = 1000: the newest key is 999, so there are 999 items.
-        let z = GrowingZipfian::new(0.99);
+        let z = GrowingZipfian::new(0.99, 999);
         for (u, key) in [(0.05, 999), (0.15, 998), (0.2, 997), (0.5, 977), (0.9, 528), (0.99, 73)] {
             assert_eq!(999 - z.rank(999, u), key, "u {u}");
         }
@@ -97,8 +99,8 @@ mod tests {
 
     #[test]
     fn agrees_with_the_fixed_zipfian() {
-        let growing = GrowingZipfian::new(0.8);
         for items in [3, 10, 64, 1000, 1_000_000_000] {
+            let growing = GrowingZipfian::new(0.8, items);
             let fixed = Zipfian::new(items, 0.8);
             for i in 0..1000 {
                 let u = f64::from(i) / 1000.0;
@@ -110,7 +112,7 @@ mod tests {
 
     #[test]
     fn few_keys_are_safe() {
-        for latest in [Latest::ycsb(0.99), Latest::exact(1.2)] {
+        for latest in [Latest::ycsb(0.99, 2), Latest::exact(1.2)] {
             let mut words = Stream::from_bits(1);
             for newest in 0..5 {
                 assert!((0..1000).all(|_| latest.key(newest, &mut words) <= newest));

@@ -226,7 +226,7 @@ impl Content for PocContent {
             // No sequence number is as large: the range ends with the worker's last document.
             END => Template::id(self.worker(request), i32::MAX as u64, name, out),
             ID => Template::id(self.worker(request), self.target(request, number).0, name, out),
-            _ if self.single_field => bson::int32(out, name, self.target(request, number).1 as i32),
+            _ if self.single_field => bson::int64(out, name, i64::from(self.target(request, number).1)),
             leaf => {
                 let leaf = leaf - LEAF;
                 let (key, value) = self.target(request, number);

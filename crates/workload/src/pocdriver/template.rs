@@ -216,7 +216,13 @@ fn tail(config: &PocConfig) -> Vec<u8> {
         }
         bson::close(&mut out, arrays);
     }
-    bson::binary(&mut out, "bin", &vec![0; config.binary_bytes as usize]);
+    // Random bytes, which no storage engine compresses, made once for all documents of a process, as in the original.
+    let mut words = Stream::new(config.seed, u64::from(config.first_worker), Purpose::Choice);
+    let mut bytes = vec![0; config.binary_bytes as usize];
+    for chunk in bytes.chunks_mut(8) {
+        chunk.copy_from_slice(&words.next_u64().to_le_bytes()[..chunk.len()]);
+    }
+    bson::binary(&mut out, "bin", &bytes);
     out
 }
 

@@ -97,7 +97,7 @@ fn inserts_go_out_in_whole_bulks_and_the_rest_at_the_end() {
     let runs: Vec<(u64, u32)> = sent.iter().map(|r| (r.key, r.limit)).collect();
     assert_eq!(runs, [(0, 100), (100, 100), (200, 100)]);
     assert_eq!(workload.counted().all(), [300, 0, 0, 0]);
-    assert_eq!(workload.rest().1, 0);
+    assert_eq!(workload.rest(0).1, 0);
 }
 
 #[test]
@@ -124,11 +124,11 @@ fn a_mix_keeps_its_weights_and_leaves_nothing_queued() {
     // Keys that are asked for have been sent.
     let newest = sent.iter().filter(|r| r.shape == 0).map(|r| r.key + u64::from(r.limit)).max().unwrap();
     assert!(sent.iter().filter(|r| r.metric == 1).all(|r| r.key < newest));
-    let (rest, bulks) = workload.rest();
+    let (rest, bulks) = workload.rest(0);
     assert!(bulks <= 1);
     if bulks == 1 {
         play(&rest, 1, 1);
-        assert_eq!(workload.rest().1, 0);
+        assert_eq!(workload.rest(0).1, 0);
     }
     let acknowledged = workload.counted().all()[0];
     assert!(acknowledged >= sent.iter().filter(|r| r.shape == 0).map(|r| u64::from(r.limit)).sum::<u64>());

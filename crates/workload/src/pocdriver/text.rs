@@ -8,36 +8,44 @@ const SENTENCE: &str = "Lorem ipsum dolor sit amet, consetetur sadipscing elitr,
 /// Characters from one repetition to the next.
 pub(super) const PERIOD: usize = SENTENCE.len() + 1;
 
-/// The 50 texts of a length, by where they start.
+/// Characters of the sentence that a text is cut from, before the cut to its length; a longer text repeats them.
+const PIECE: usize = 512;
+
+/// The texts of a length, by where they start.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Texts {
-    long: Vec<u8>,
-    /// For each character of a period: start and length of the text that a draw of it gives.
-    pieces: Vec<(u16, u32)>,
+    texts: Vec<Box<[u8]>>,
+    /// For each character of a period: the number of the text that a draw of it gives.
+    of: Vec<u16>,
 }
 
 impl Texts {
-    /// Texts of at most `chars` characters. A draw of a character gives the text that begins with the next word, cut to
-    /// `chars` and then back to its last space.
+    /// Texts of less than `chars` characters, which are at least 11. A draw of a character gives what begins with the next
+    /// word and ends with the word that is under way 512 characters on, doubled until it is long enough, cut to `chars`
+    /// and then back to its last space.
     pub fn new(chars: usize) -> Self {
-        let mut long = Vec::new();
-        while long.len() < chars + 2 * PERIOD {
-            long.extend_from_slice(SENTENCE.as_bytes());
-            long.push(b' ');
+        let long = format!("{SENTENCE} ").repeat(PIECE / PERIOD + 3).into_bytes();
+        let next_space = |at: usize| at + long[at..].iter().position(|&b| b == b' ').unwrap_or(0);
+        let (mut texts, mut of): (Vec<Box<[u8]>>, _) = (Vec::new(), Vec::new());
+        for character in 0..PERIOD {
+            let mut text = long[next_space(character) + 1..next_space(character + PIECE)].to_vec();
+            while text.len() < chars {
+                text.extend_from_within(..);
+            }
+            text.truncate(chars);
+            text.truncate(text.iter().rposition(|&b| b == b' ').unwrap_or(chars));
+            // Texts of neighbours are equal more often than not.
+            if texts.last().is_none_or(|last| **last != *text) {
+                texts.push(text.into());
+            }
+            of.push(texts.len() as u16 - 1);
         }
-        let piece = |character: usize| {
-            let start = character + long[character..].iter().position(|&b| b == b' ').unwrap_or(0) + 1;
-            let whole = &long[start..start + chars];
-            let end = whole.iter().rposition(|&b| b == b' ').unwrap_or(chars);
-            (start as u16, end as u32)
-        };
-        let pieces = (0..PERIOD).map(piece).collect();
-        Texts { long, pieces }
+        Texts { texts, of }
     }
 
     /// Length of the longest text.
     pub fn longest(&self) -> usize {
-        self.pieces.iter().map(|(_, bytes)| *bytes as usize).max().unwrap_or(0)
+        self.texts.iter().map(|text| text.len()).max().unwrap_or(0)
     }
 
     /// The text for 64 random bits.
@@ -45,8 +53,7 @@ impl Texts {
     pub fn pick(&self, bits: u64) -> &[u8] {
         // Of 32 bits, so that callers can make two draws of one word.
         let character = ((bits & 0xFFFF_FFFF) * PERIOD as u64) >> 32;
-        let (start, bytes) = self.pieces[character as usize];
-        &self.long[usize::from(start)..usize::from(start) + bytes as usize]
+        &self.texts[usize::from(self.of[character as usize])]
     }
 }
 
@@ -68,6 +75,19 @@ mod tests {
         assert_eq!((lengths.iter().min(), lengths.iter().max()), (Some(&20), Some(&29)));
         let mean = lengths.iter().sum::<usize>() as f64 / lengths.len() as f64;
         assert!((mean - 26.27).abs() < 0.02, "{mean}");
+    }
+
+    /// The original cuts 501 to 521 characters out of its text and doubles them: a longer text does not go on with the
+    /// sentence but begins again, without a space.
+    #[test]
+    fn a_long_text_repeats_its_piece() {
+        let texts = Texts::new(2_000);
+        let text = |character: u64| texts.pick(((character << 32) + (1 << 31)) / PERIOD as u64);
+        // From "ipsum" on: 507 characters, which end with the word at character 512.
+        assert!(text(0).starts_with(b"ipsum dolor sit amet, consetetur"));
+        assert_eq!(&text(0)[500..520], &[&text(0)[500..507], &text(0)[..13]].concat()[..]);
+        assert_eq!(text(0)[507..1014], text(0)[..507]);
+        assert!((0..PERIOD as u64).all(|c| (1_980..2_000).contains(&text(c).len())));
     }
 
     #[test]

@@ -131,7 +131,7 @@ impl PocWorkload {
                 Choice::Zipfian(n) => Some(Zipfian::new(n.max(1), THETA)),
                 _ => None,
             },
-            pace: Pace::even(config.per_second, u64::from(config.workers)),
+            pace: Pace::schedule(config.per_second, u64::from(config.workers)),
             pacers: (0..config.workers).map(|_| Pacer::default()).collect(),
             counted: Arc::new(Counted::new(&config.thresholds_ms)),
             config: config.clone(),
@@ -149,8 +149,49 @@ impl PocWorkload {
         &self.content
     }
 
-    /// What is still queued when the run has ended, and how many bulks that is.
-    pub fn rest(&self) -> (PocWorkload, u64) {
+    /// Whether nothing is sent but bulks.
+    fn only_bulks(&self) -> bool {
+        let weights = &self.config.weights;
+        let updates = weights.updates > 0 || weights.array_updates > 0;
+        weights.key_queries == 0
+            && weights.range_queries == 0
+            && self.config.workflow.is_empty()
+            && !(self.config.find_and_modify && updates)
+    }
+
+    /// The iterations of each worker that its rate holds in `duration_ns`; 0 without a rate.
+    fn due(&self, duration_ns: u64) -> u64 {
+        match self.pace {
+            Pace::Even { interval_ns, .. } => (duration_ns as f64 / interval_ns) as u64,
+            _ => 0,
+        }
+    }
+
+    /// Iterations of all workers that were due within `duration_ns` and have not been made.
+    pub fn missed(&self, duration_ns: u64) -> u64 {
+        let due = self.due(duration_ns);
+        let made = |user| self.content.workers.get(user).iteration;
+        // What is not sent in bulks begins with the first iteration, and a bulk of it may lie ahead of its time.
+        (0..u64::from(self.config.workers)).map(|user| due.saturating_sub(made(user))).sum()
+    }
+
+    /// A bulk goes out when the last of its iterations is due: makes those of an unfinished bulk that were due within
+    /// `duration_ns`. A worker that is further behind has missed them.
+    fn make_due(&self, user: u64, duration_ns: u64) {
+        let due = self.due(duration_ns);
+        let mut worker = self.content.workers.get(user);
+        let behind = due.saturating_sub(worker.iteration);
+        if self.only_bulks() && behind < u64::from(self.config.bulk) {
+            for _ in 0..behind {
+                self.weighted(user, &mut worker);
+                worker.iteration += 1;
+            }
+        }
+    }
+
+    /// What is still queued when the run has ended after `duration_ns`, and how many bulks that is.
+    pub fn rest(&self, duration_ns: u64) -> (PocWorkload, u64) {
+        (0..u64::from(self.config.workers)).for_each(|user| self.make_due(user, duration_ns));
         let waiting = |user: &u64| !self.content.workers.get(*user).queue.is_empty();
         let users: Vec<u64> = (0..u64::from(self.config.workers)).filter(waiting).collect();
         let bulks = users.len() as u64;
@@ -379,7 +420,7 @@ impl Workload for PocWorkload {
     }
 
     fn draw(&self, index: u64) -> Draw {
-        Draw { index, kind: BULK, rank: index, seed: 0 }
+        Draw { index, kind: BULK, seed: 0 }
     }
 
     fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {
@@ -443,19 +484,19 @@ impl Workload for PocWorkload {
 
     fn begin_ns(&self) -> u64 {
         // A bulk goes out when the last of its iterations is due, not the first: the rate is kept from the beginning.
-        let weights = &self.config.weights;
-        let only_bulks =
-            weights.key_queries == 0 && weights.range_queries == 0 && self.config.workflow.is_empty();
         match self.pace {
-            Pace::Even { interval_ns } if only_bulks => (interval_ns * f64::from(self.config.bulk)) as u64,
+            Pace::Even { interval_ns, .. } if self.only_bulks() => {
+                (interval_ns * f64::from(self.config.bulk)) as u64
+            }
             _ => 0,
         }
     }
 
     fn resume_ns(&self, first: &Request, now_ns: u64) -> u64 {
         let Some(pacer) = self.pacers.get(first.seed as usize) else { return now_ns };
-        let units = self.content.workers.get(first.seed).units;
-        pacer.resume_ns(&self.pace, units, now_ns)
+        let worker = self.content.workers.get(first.seed);
+        let begun_ns = now_ns.saturating_sub(worker.begun.elapsed().as_nanos() as u64);
+        pacer.resume_ns(&self.pace, worker.units, begun_ns, now_ns)
     }
 
     fn is_pure(&self) -> bool {

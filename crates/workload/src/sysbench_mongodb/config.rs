@@ -206,7 +206,7 @@ impl SysbenchConfig {
         let (cap, users) = (u64::from(self.max_tps), u64::from(self.writers.max(self.all_writers)));
         match (self.max_tps >= UNLIMITED_TPS, self.faithful, self.dialect) {
             (true, ..) => Pace::Free,
-            (_, false, _) => Pace::even(cap, users),
+            (_, false, _) => Pace::cap(cap, users),
             (_, true, Dialect::Y2015) => Pace::Quota { units: cap / users + 1 },
             (_, true, Dialect::Head) => Pace::Quota { units: cap / users },
         }

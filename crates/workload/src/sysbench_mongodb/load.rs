@@ -99,7 +99,7 @@ impl Workload for SysbenchLoad {
     }
 
     fn draw(&self, index: u64) -> Draw {
-        Draw { index, kind: 0, rank: index, seed: 0 }
+        Draw { index, kind: 0, seed: 0 }
     }
 
     fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {

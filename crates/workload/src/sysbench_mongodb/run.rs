@@ -149,7 +149,7 @@ impl Workload for SysbenchRun {
 
     fn draw(&self, index: u64) -> Draw {
         let seed = rng::draw(self.seed, index, Purpose::Value);
-        Draw { index, kind: self.transaction, rank: index, seed }
+        Draw { index, kind: self.transaction, seed }
     }
 
     fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {
@@ -198,7 +198,7 @@ impl Workload for SysbenchRun {
         if user.dead.load(Ordering::Relaxed) {
             return u64::MAX;
         }
-        user.pacer.resume_ns(&self.pace, 1, now_ns)
+        user.pacer.resume_ns(&self.pace, 1, now_ns, now_ns)
     }
 
     fn is_pure(&self) -> bool {

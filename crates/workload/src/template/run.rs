@@ -100,13 +100,7 @@ impl Workload for TemplateRun {
     }
 
     fn draw(&self, index: u64) -> Draw {
-        let pick = self.mix.pick(index);
-        Draw {
-            index,
-            kind: self.first_metric[pick.kind],
-            rank: pick.kind as u64,
-            seed: self.seeds.draw(index),
-        }
+        Draw { index, kind: self.first_metric[self.mix.kind(index)], seed: self.seeds.draw(index) }
     }
 
     fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {
@@ -114,7 +108,9 @@ impl Workload for TemplateRun {
             0 => draw.index,
             _ => WARMUP_OFFSET + (draw.index & !WARMUP),
         };
-        self.request(draw.rank as usize, 0, place, draw.seed)
+        // Metrics of operations ascend.
+        let number = self.first_metric.partition_point(|first| *first < draw.kind);
+        self.request(number, 0, place, draw.seed)
     }
 
     fn hooks(&self) -> Hooks {

@@ -4,24 +4,26 @@
 //! and the scan length from the draw's own seed. A read-modify-write is a script of two requests, read (step 0) and
 //! update (step 1), each recorded under its own metric and the whole under READ-MODIFY-WRITE.
 //!
-//! Inserts of the run phase get the key numbers from `recordcount` on. Of several clients each takes every n-th, so
-//! that they never collide (in YCSB they do); what another client has inserted is never read here.
+//! Inserts of the run phase get the key numbers from `recordcount` on, in the order in which they are sent: `latest`
+//! finds the newest records at once, and a run that ends early leaves no gap. Of several clients each takes every n-th
+//! key, so that they never collide (in YCSB they do); what another client has inserted is never read here. The same
+//! holds for the worker processes of one client.
 
 use super::config::{CoreConfig, ScanLengths};
 use super::content::CoreContent;
-use super::earlier::Earlier;
+use super::earlier::{Earlier, Worker};
 use super::operations::{MetricOf, Operation, asked, run_metrics};
 use super::properties::BadProperty;
 use super::requests::Chooser;
 use crate::distributions::{THETA, Zipfian};
-use crate::mix::{Mix, NO_RANK};
+use crate::mix::Mix;
 use crate::{Draw, Frontier, Hooks, Workload};
 use dyno_types::rng::{self, Keyed, Purpose, Stream};
 use dyno_types::{Content, Fields, Outcome, Request, Verb};
 use std::sync::Arc;
 
 /// YCSB's core workload, in one of its two phases.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct CoreWorkload {
     metrics: Vec<String>,
     content: Arc<CoreContent>,
@@ -30,13 +32,13 @@ pub struct CoreWorkload {
     phase: Phase,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Phase {
     Load { first: u64 },
     Run(Box<Run>),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Run {
     mix: Mix,
     /// Share of each metric, as written.
@@ -56,11 +58,12 @@ struct Run {
     records: u64,
     /// Run-phase inserts of earlier runs.
     earlier: Earlier,
+    worker: Worker,
     client: u64,
     clients: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Scan {
     Uniform { least: u32, choices: u64 },
     Zipfian { least: u32, ranks: Zipfian },
@@ -109,6 +112,7 @@ impl CoreWorkload {
                 count: config.insert_count,
                 records: config.record_count,
                 earlier: config.earlier.clone(),
+                worker: Worker::default(),
                 client: config.client_id,
                 clients: config.client_count,
             })),
@@ -147,7 +151,7 @@ impl Run {
     fn real(&self, key: u64) -> u64 {
         match key.checked_sub(self.records) {
             Some(place) => {
-                let rank = self.earlier.rank(place);
+                let rank = self.worker.rank(self.earlier.rank(place));
                 self.records.wrapping_add(rank.wrapping_mul(self.clients)).wrapping_add(self.client)
             }
             None => key,
@@ -158,7 +162,7 @@ impl Run {
     #[inline]
     fn virtual_key(&self, key: u64) -> u64 {
         key.checked_sub(self.records)
-            .map_or(key, |offset| self.records + self.earlier.place(offset / self.clients))
+            .map_or(key, |offset| self.records + self.earlier.place(self.worker.own(offset / self.clients)))
     }
 
     #[inline]
@@ -176,16 +180,16 @@ impl Run {
         let operation = self.operation[usize::from(draw.kind)];
         let mut request = Request { metric: draw.kind, seed: draw.seed, ..Request::default() };
         if operation == Operation::Insert {
-            let key = match draw.rank {
-                NO_RANK => frontier.next_key(),
-                rank => (self.records + self.earlier.count()).wrapping_add(rank),
-            };
             request.verb = Verb::Insert;
-            request.key = self.real(key);
+            request.key = self.real(frontier.next_key());
             return request;
         }
         let newest = frontier.last().unwrap_or(self.first);
-        let key = self.chooser.choose(&mut Stream::from_bits(draw.seed), draw.rank, newest);
+        let key = self.chooser.choose(
+            &mut Stream::from_bits(draw.seed),
+            || self.mix.others_before(draw.index),
+            newest,
+        );
         request.key = self.real(key);
         let words = || Stream::new(draw.seed, 0, Purpose::Choice);
         match operation {
@@ -241,11 +245,8 @@ impl Workload for CoreWorkload {
     fn draw(&self, index: u64) -> Draw {
         let seed = self.keys.draw(index);
         match &self.phase {
-            Phase::Load { .. } => Draw { index, kind: 0, rank: index, seed },
-            Phase::Run(run) => {
-                let pick = run.mix.pick(index);
-                Draw { index, kind: run.metric[pick.kind], rank: pick.rank, seed }
-            }
+            Phase::Load { .. } => Draw { index, kind: 0, seed },
+            Phase::Run(run) => Draw { index, kind: run.metric[run.mix.kind(index)], seed },
         }
     }
 
@@ -254,7 +255,7 @@ impl Workload for CoreWorkload {
         match &self.phase {
             Phase::Load { first } => Request {
                 verb: Verb::Insert,
-                key: first.wrapping_add(draw.rank),
+                key: first.wrapping_add(draw.index),
                 seed: draw.seed,
                 ..Request::default()
             },
@@ -300,10 +301,18 @@ impl Workload for CoreWorkload {
         }
     }
 
+    fn part(&self, number: u64, of: u64) -> Option<Arc<dyn Workload>> {
+        let mut part = self.clone();
+        let Phase::Run(run) = &mut part.phase else { return None };
+        run.worker = Worker { number, of };
+        run.earlier = run.earlier.part(run.worker);
+        Some(Arc::new(part))
+    }
+
     fn is_pure(&self) -> bool {
         match &self.phase {
             Phase::Load { .. } => true,
-            Phase::Run(run) => matches!(run.mix.share(Operation::Insert as usize), 0.0 | 1.0),
+            Phase::Run(run) => run.mix.share(Operation::Insert as usize) == 0.0,
         }
     }
 

@@ -1,8 +1,35 @@
 //! Run-phase inserts of earlier runs, after which the next run's go on.
 //!
-//! A run that ends in the middle of a block of the mix, or is killed, has inserted keys beyond ones that it has not: it
-//! leaves gaps. The picture is a list of ranks: those that are there, then the gaps, then all that follow. New inserts
+//! A run that is killed, or whose worker processes have not come equally far, has inserted keys beyond ones that it has
+//! not: it leaves gaps. The picture is a list of ranks: those that are there, then the gaps, then all that follow. New inserts
 //! take the list's ranks in order, so gaps are filled first, and every record below a place in the list exists.
+
+/// One of the worker processes that share the keys of a client: the n-th key of `of` in a row is its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Worker {
+    pub number: u64,
+    pub of: u64,
+}
+
+impl Default for Worker {
+    fn default() -> Self {
+        Worker { number: 0, of: 1 }
+    }
+}
+
+impl Worker {
+    /// The rank, among all keys of the client, of the worker's own key number `own`.
+    #[inline]
+    pub fn rank(self, own: u64) -> u64 {
+        own.wrapping_mul(self.of).wrapping_add(self.number)
+    }
+
+    /// Which of the worker's own keys a rank is.
+    #[inline]
+    pub fn own(self, rank: u64) -> u64 {
+        rank / self.of
+    }
+}
 
 /// Ranks that are taken, of the keys that one client inserts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +57,17 @@ impl Earlier {
         }
         let gaps = ranks.len() as u64 - there;
         Earlier { first, ranks, places, gaps }
+    }
+
+    /// What a worker's own keys are of these.
+    pub(super) fn part(&self, worker: Worker) -> Self {
+        let own = |rank: &u64| (rank % worker.of == worker.number).then(|| worker.own(*rank));
+        let end = self.first + self.ranks.len() as u64;
+        let gaps = &self.ranks[self.ranks.len() - self.gaps as usize..];
+        Earlier::new(
+            end.saturating_sub(worker.number).div_ceil(worker.of),
+            &gaps.iter().filter_map(own).collect::<Vec<_>>(),
+        )
     }
 
     /// How many records are there: the place of the first new insert.
@@ -66,5 +104,23 @@ mod tests {
         let whole = Earlier::new(4, &[]);
         assert_eq!((whole.count(), whole.rank(3), whole.rank(9), whole.place(7)), (4, 3, 9, 7));
         assert_eq!(Earlier::default().count(), 0);
+    }
+
+    #[test]
+    fn workers_have_the_same_keys_together() {
+        let earlier = Earlier::new(9, &[3, 5]);
+        let parts = [0, 1].map(|number| (Worker { number, of: 2 }, earlier.part(Worker { number, of: 2 })));
+        let there = |(worker, part): &(Worker, Earlier)| -> Vec<u64> {
+            (0..part.count()).map(|place| worker.rank(part.rank(place))).collect()
+        };
+        assert_eq!((there(&parts[0]), there(&parts[1])), (vec![0, 2, 4, 6, 8], vec![1, 7]));
+        let next =
+            |(worker, part): &(Worker, Earlier), further| worker.rank(part.rank(part.count() + further));
+        assert_eq!([next(&parts[0], 0), next(&parts[0], 1)], [10, 12]);
+        assert_eq!(
+            [next(&parts[1], 0), next(&parts[1], 1), next(&parts[1], 2)],
+            [3, 5, 9],
+            "gaps are filled first"
+        );
     }
 }

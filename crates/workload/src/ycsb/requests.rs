@@ -99,16 +99,25 @@ impl Chooser {
             RequestDistribution::Zipfian { flavour: Flavour::Ycsb, .. } => config.insert_count + expected + 1,
             _ => range.items.saturating_add(expected),
         };
-        Self::over(config.requests, range, zipfian, config.record_count, config.seed)
+        Self::over(config.requests, range, zipfian, config.record_count, config.earlier.count(), config.seed)
     }
 
     /// A chooser over `0..items`, where nothing is ever inserted.
     pub fn fixed(requests: RequestDistribution, items: u64, seed: u64) -> Self {
-        Self::over(requests, Uniform { first: 0, items: items.max(1) }, items, items, seed)
+        Self::over(requests, Uniform { first: 0, items: items.max(1) }, items, items, 0, seed)
     }
 
-    fn over(requests: RequestDistribution, range: Uniform, zipfian: u64, records: u64, seed: u64) -> Self {
+    /// `zipfian` items of a zipfian, `records` that are loaded, `earlier` inserts of earlier runs.
+    fn over(
+        requests: RequestDistribution,
+        range: Uniform,
+        zipfian: u64,
+        records: u64,
+        earlier: u64,
+        seed: u64,
+    ) -> Self {
         let Uniform { first, items } = range;
+        let newest = (records + earlier).saturating_sub(1);
         match requests {
             RequestDistribution::Uniform => Chooser::Uniform(range),
             RequestDistribution::Sequential => Chooser::Sequential(range),
@@ -119,7 +128,7 @@ impl Chooser {
                 Chooser::True(Box::new(TrueZipfian::new(first, zipfian, theta, seed)))
             }
             RequestDistribution::Latest { flavour: Flavour::Ycsb, theta } => {
-                Chooser::Latest(Box::new(Latest::ycsb(theta)))
+                Chooser::Latest(Box::new(Latest::ycsb(theta, newest)))
             }
             RequestDistribution::Latest { flavour: Flavour::True, theta } => {
                 Chooser::Latest(Box::new(Latest::exact(theta)))
@@ -133,12 +142,12 @@ impl Chooser {
         }
     }
 
-    /// One draw for the operation with rank `rank`; `None` if it lies before key 0.
+    /// One draw; `None` if it lies before key 0. See [`Chooser::choose`].
     #[inline]
-    fn draw(&self, words: &mut Stream, rank: u64, newest: u64) -> Option<u64> {
+    fn draw(&self, words: &mut Stream, place: impl Fn() -> u64, newest: u64) -> Option<u64> {
         Some(match self {
             Chooser::Uniform(uniform) => uniform.key(words.next_u64()),
-            Chooser::Sequential(range) => range.first + rank % range.items,
+            Chooser::Sequential(range) => range.first + place() % range.items,
             Chooser::Scrambled(zipfian) => zipfian.key(words.next_unit()),
             Chooser::True(zipfian) => zipfian.key(words),
             Chooser::Latest(latest) => latest.key(newest, words),
@@ -149,12 +158,12 @@ impl Chooser {
         })
     }
 
-    /// A key not beyond `newest`, the newest acknowledged one, for the operation with rank `rank`. After
-    /// [`REDRAWS`] draws beyond it the newest key itself.
+    /// A key not beyond `newest`, the newest acknowledged one; after [`REDRAWS`] draws beyond it the newest key itself.
+    /// `place` says how many operations that choose a key come before this one: what goes through the keys in order asks.
     #[inline]
-    pub fn choose(&self, words: &mut Stream, rank: u64, newest: u64) -> u64 {
+    pub fn choose(&self, words: &mut Stream, place: impl Fn() -> u64, newest: u64) -> u64 {
         for _ in 0..REDRAWS {
-            match self.draw(words, rank, newest) {
+            match self.draw(words, &place, newest) {
                 Some(key) if key <= newest => return key,
                 _ => {}
             }

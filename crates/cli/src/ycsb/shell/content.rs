@@ -145,7 +145,7 @@ impl Workload for Once {
     }
 
     fn draw(&self, index: u64) -> Draw {
-        Draw { index, kind: 0, rank: 0, seed: TYPED }
+        Draw { index, kind: 0, seed: TYPED }
     }
 
     fn bind(&self, _draw: &Draw, _frontier: &Frontier) -> Request {

@@ -15,7 +15,7 @@ pub use config::EconomyConfig;
 use super::operations::{OPERATIONS, Operation};
 use super::properties::BadProperty;
 use super::requests::Chooser;
-use crate::mix::{Mix, NO_RANK};
+use crate::mix::Mix;
 use crate::{Draw, Frontier, Workload};
 use bank::{Bank, Slot};
 use dyno_types::limits::REDRAWS;
@@ -102,10 +102,11 @@ impl EconomyWorkload {
     /// Two different accounts.
     fn pair(&self, run: &Run, draw: &Draw, newest: u64) -> (u64, u64) {
         let mut words = Stream::from_bits(draw.seed);
-        let first = run.chooser.choose(&mut words, draw.rank, newest);
+        let place = || run.mix.others_before(draw.index);
+        let first = run.chooser.choose(&mut words, place, newest);
         let oldest = self.config.core.insert_start;
         for _ in 0..REDRAWS.min(100) {
-            let second = run.chooser.choose(&mut words, draw.rank, newest);
+            let second = run.chooser.choose(&mut words, place, newest);
             if second != first {
                 return (first, second);
             }
@@ -153,18 +154,15 @@ impl Workload for EconomyWorkload {
     fn draw(&self, index: u64) -> Draw {
         let seed = rng::draw(self.config.core.seed, index, Purpose::Key);
         match &self.run {
-            None => Draw { index, kind: 0, rank: index, seed },
-            Some(run) => {
-                let pick = run.mix.pick(index);
-                Draw { index, kind: run.whole[pick.kind], rank: pick.rank, seed }
-            }
+            None => Draw { index, kind: 0, seed },
+            Some(run) => Draw { index, kind: run.whole[run.mix.kind(index)], seed },
         }
     }
 
     fn bind(&self, draw: &Draw, frontier: &Frontier) -> Request {
         let core = &self.config.core;
         let Some(run) = &self.run else {
-            let key = core.insert_start + draw.rank;
+            let key = core.insert_start + draw.index;
             return Request { verb: Verb::Insert, key, seed: self.config.initial, ..Request::default() };
         };
         let newest = frontier.last().unwrap_or(core.insert_start);
@@ -178,10 +176,9 @@ impl Workload for EconomyWorkload {
         };
         match run.operation[usize::from(draw.kind)] {
             Some(Operation::Insert) => {
-                let rank =
-                    if draw.rank == NO_RANK { frontier.next_key() } else { core.record_count + draw.rank };
-                self.bank.opened(rank);
-                Request { verb: Verb::Insert, metric: run.insert, key: rank, seed: 0, ..request }
+                let key = frontier.next_key();
+                self.bank.opened(key);
+                Request { verb: Verb::Insert, metric: run.insert, key, seed: 0, ..request }
             }
             Some(Operation::Scan) => {
                 let choices = u64::from(core.max_scan - core.min_scan) + 1;

@@ -16,7 +16,8 @@ pub use content::TimeSeriesContent;
 use super::operations::{MetricOf, Operation, run_metrics};
 use super::properties::BadProperty;
 use super::requests::Chooser;
-use crate::mix::{Mix, NO_RANK};
+use crate::mix::Mix;
+use crate::ycsb::earlier::Worker;
 use crate::{Draw, Frontier, Workload};
 use dyno_types::rng::{self, Purpose, Stream};
 use dyno_types::{Content, Fields, Request, Verb};
@@ -30,12 +31,13 @@ pub struct TimeSeriesWorkload {
     run: Option<Run>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Run {
     mix: Mix,
     metric: MetricOf,
     operation: Vec<Operation>,
     chooser: Chooser,
+    worker: Worker,
 }
 
 impl TimeSeriesWorkload {
@@ -59,7 +61,7 @@ impl TimeSeriesWorkload {
         Ok(TimeSeriesWorkload {
             metrics,
             content: Arc::new(TimeSeriesContent::new(config)),
-            run: Some(Run { mix, metric, operation, chooser }),
+            run: Some(Run { mix, metric, operation, chooser, worker: Worker::default() }),
         })
     }
 
@@ -67,7 +69,11 @@ impl TimeSeriesWorkload {
     fn existing(&self, run: &Run, draw: &Draw) -> u64 {
         let space = &self.content.space;
         let mut words = Stream::from_bits(draw.seed);
-        let key = run.chooser.choose(&mut words, draw.rank, self.content.config.keys - 1);
+        let key = run.chooser.choose(
+            &mut words,
+            || run.mix.others_before(draw.index),
+            self.content.config.keys - 1,
+        );
         let combination = words.next_below(space.combinations());
         let offset = words.next_below(space.offsets(key));
         space.code(key, combination, offset)
@@ -86,11 +92,8 @@ impl Workload for TimeSeriesWorkload {
     fn draw(&self, index: u64) -> Draw {
         let seed = rng::draw(self.content.config.seed, index, Purpose::Key);
         match &self.run {
-            None => Draw { index, kind: 0, rank: index, seed },
-            Some(run) => {
-                let pick = run.mix.pick(index);
-                Draw { index, kind: run.metric[pick.kind], rank: pick.rank, seed }
-            }
+            None => Draw { index, kind: 0, seed },
+            Some(run) => Draw { index, kind: run.metric[run.mix.kind(index)], seed },
         }
     }
 
@@ -99,14 +102,13 @@ impl Workload for TimeSeriesWorkload {
         let mut request = Request { metric: draw.kind, seed: draw.seed, ..Request::default() };
         let Some(run) = &self.run else {
             request.verb = Verb::Insert;
-            request.key = space.load(draw.rank);
+            request.key = space.load(draw.index);
             return request;
         };
         let operation = run.operation[usize::from(draw.kind)];
         if operation == Operation::Insert {
-            let rank = if draw.rank == NO_RANK { frontier.next_key() } else { draw.rank };
             request.verb = Verb::Insert;
-            request.key = space.insert(rank);
+            request.key = space.insert(run.worker.rank(frontier.next_key()));
             return request;
         }
         request.key = self.existing(run, draw);
@@ -126,17 +128,24 @@ impl Workload for TimeSeriesWorkload {
         request
     }
 
+    fn part(&self, number: u64, of: u64) -> Option<Arc<dyn Workload>> {
+        let run = Run { worker: Worker { number, of }, ..self.run.clone()? };
+        Some(Arc::new(TimeSeriesWorkload {
+            metrics: self.metrics.clone(),
+            content: self.content.clone(),
+            run: Some(run),
+        }))
+    }
+
     fn is_pure(&self) -> bool {
-        self.run
-            .as_ref()
-            .is_none_or(|run| run.mix.ranks_known() || run.mix.share(Operation::Insert as usize) == 0.0)
+        self.run.as_ref().is_none_or(|run| run.mix.share(Operation::Insert as usize) == 0.0)
     }
 
     fn expects(&self) -> Option<(u64, u64)> {
         self.run.as_ref().map(|_| (self.content.config.record_count, 0))
     }
 
-    /// Counts the ranks of inserts where they are not known beforehand; nothing is looked up in it.
+    /// Counts inserts; nothing is looked up in it.
     fn frontier(&self) -> Frontier {
         Frontier::new(0)
     }
