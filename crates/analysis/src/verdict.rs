@@ -33,8 +33,9 @@ pub struct Evidence<'a> {
 /// What is known of a run while it is made, beyond its counts.
 #[derive(Clone, Debug, Default)]
 pub struct Further {
-    /// Operations that the workload's own schedule held, and that it had not come to when the time was over.
-    pub missed: u64,
+    /// Of the operations of a schedule that the workload keeps by itself: those that it had not come to when the time was
+    /// over, and all.
+    pub missed: Option<(u64, u64)>,
     /// Successful operations of each whole second of the measured phase.
     pub series: Vec<f64>,
     /// Whether the load ends by the number of its operations: users end one after the other then.
@@ -88,6 +89,7 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
     checks.check("completed", completed(e));
     checks.check("workers", workers(e));
     checks.check("samples", samples(e));
+    checks.check("data", data(e));
     checks.check("errors", errors(e));
     checks.check("found", found(e));
     checks.check("drops", drops(e));
@@ -125,7 +127,8 @@ fn workers(e: &Evidence<'_>) -> Option<(Trust, String)> {
 }
 
 fn completed(e: &Evidence<'_>) -> Option<(Trust, String)> {
-    let aborted = e.totals.ended[Outcome::Aborted as usize] - unsent(e).min(e.totals.ended[Outcome::Aborted as usize]);
+    let aborted =
+        e.totals.ended[Outcome::Aborted as usize] - unsent(e).min(e.totals.ended[Outcome::Aborted as usize]);
     if e.interrupted {
         return Some((
             Trust::Suspect,
@@ -166,8 +169,23 @@ fn samples(e: &Evidence<'_>) -> Option<(Trust, String)> {
     })
 }
 
+/// Records that were read and did not hold what was written: nothing that is measured on wrong data counts.
+fn data(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let wrong = e.totals.ended[Outcome::Mismatch as usize];
+    (wrong > 0).then(|| {
+        let text = format!(
+            "{wrong} operations of {} read records that do not hold what was written (VERIFY): the server has changed them, \
+             or they were loaded with other settings",
+            e.totals.ended_total()
+        );
+        (Trust::Invalid, text)
+    })
+}
+
 fn errors(e: &Evidence<'_>) -> Option<(Trust, String)> {
-    let aborted = e.totals.ended[Outcome::Aborted as usize] + e.totals.ended[Outcome::Dropped as usize];
+    // These have a check of their own.
+    let apart = [Outcome::Aborted, Outcome::Dropped, Outcome::Mismatch];
+    let aborted: u64 = apart.iter().map(|outcome| e.totals.ended[*outcome as usize]).sum();
     // What fails while a fault lasts that was asked for is no surprise; the check of faults has it.
     let failed = (e.totals.failed() - aborted).saturating_sub(e.further.failed_in_faults);
     if failed == 0 {
@@ -176,13 +194,13 @@ fn errors(e: &Evidence<'_>) -> Option<(Trust, String)> {
     let share = failed as f64 / e.totals.ended_total() as f64;
     let worst = Outcome::ALL
         .into_iter()
-        .filter(|o| !matches!(o, Outcome::Ok | Outcome::Aborted | Outcome::Dropped))
+        .filter(|o| *o != Outcome::Ok && !apart.contains(o))
         .max_by_key(|o| e.totals.ended[*o as usize])?;
     let words = e.phase.errors.get(worst.name()).filter(|w| !w.is_empty());
     let words = words.map_or(String::new(), |w| format!(" (\"{w}\")"));
-    let apart = if e.further.faults.is_empty() { "" } else { " apart from those of the faults" };
+    let beside = if e.further.faults.is_empty() { "" } else { " apart from those of the faults" };
     let text = format!(
-        "{failed} operations ({:.3} %) failed{apart}, most as {}{words}; latencies above are of successful ones only",
+        "{failed} operations ({:.3} %) failed{beside}, most as {}{words}; latencies above are of successful ones only",
         share * 100.0,
         worst.name()
     );
@@ -222,9 +240,8 @@ fn drops(e: &Evidence<'_>) -> Option<(Trust, String)> {
 }
 
 fn offered_rate(e: &Evidence<'_>) -> Option<(Trust, String)> {
-    let unsent = unsent(e) + e.further.missed;
+    let (unsent, due) = e.further.missed.unwrap_or((unsent(e), e.totals.ended_total()));
     if unsent > 0 && !e.interrupted {
-        let due = e.totals.ended_total() + e.further.missed;
         let text = format!(
             "{unsent} of {due} operations that were due had not been sent when the time was over: the target or the \
              connections do not keep up with the rate"

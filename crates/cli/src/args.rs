@@ -33,7 +33,7 @@ pub enum Command {
     Prove(crate::prove::ProveArgs),
     /// List runs and experiments in a local page that follows those under way, and opens and compares reports
     Serve(crate::serve::ServeArgs),
-    /// Merge run directories exactly and print one summary
+    /// Merge runs that were made side by side exactly, and print one summary
     Merge(MergeArgs),
     /// Watch a server alone: operations, hit ratio, connections, memory and network, one line a second
     Top(TopArgs),
@@ -462,6 +462,9 @@ pub struct MergeArgs {
     /// The run directories
     #[arg(required = true, num_args = 2..)]
     pub dirs: Vec<PathBuf>,
+    /// Runs that were made one after the other, repetitions: rates are their means
+    #[arg(long)]
+    pub sequential: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -13,6 +13,7 @@ mod import;
 mod json;
 mod live;
 mod manual;
+mod merge;
 mod metrics;
 mod pages;
 mod pocdriver;
@@ -54,7 +55,7 @@ fn main() -> ExitCode {
         args::Command::Export(options) => export::export(&options),
         args::Command::Import(options) => import::import(&options),
         args::Command::Serve(options) => serve::serve(&options),
-        args::Command::Merge(options) => report::merge(&options),
+        args::Command::Merge(options) => merge::merge(&options),
         args::Command::Top(options) => top::top(&options),
         args::Command::Sample(options) => sample::sample(&options),
         args::Command::Selftest(options) => selftest::selftest(&options),

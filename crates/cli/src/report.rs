@@ -1,18 +1,16 @@
-//! `dyno report`, `dyno merge`, `dyno schema`: from run directories alone.
+//! `dyno report`, `dyno schema`: from run directories alone.
 
-use crate::args::{MergeArgs, SchemaArgs, SchemaOf};
+use crate::args::{SchemaArgs, SchemaOf};
 use crate::exit::{Exit, Failure};
 use crate::export::{ExportArgs, FormatArg as Form, export};
 use crate::pages::{self, Material};
 use crate::{price, terminal};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use dyno_record::Totals;
 use dyno_report::html::experiment_page;
-use dyno_report::rebuilt::{assemble, summarise};
 use dyno_report::summary::{Style, text};
-use dyno_rundir::schema::{Phase, Status, Summary, Trust, summary_schema};
-use dyno_rundir::{ExperimentDir, RunDir};
+use dyno_rundir::ExperimentDir;
+use dyno_rundir::schema::{Status, Summary, Trust, summary_schema};
 use std::path::PathBuf;
 
 /// `dyno report`.
@@ -174,62 +172,6 @@ fn report_experiment(args: &ReportArgs, own: Own, price: Option<f64>) -> Result<
     };
     pages::put(&made, args.out.as_deref())?;
     Ok(Exit::Ok)
-}
-
-/// `dyno merge DIR...`: histograms and counters add up; percentiles are computed once, from the sums. The runs are
-/// taken to have run side by side, so the length of a phase is that of the longest.
-pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
-    let dirs = args.dirs.iter().map(|d| RunDir::open(d)).collect::<Result<Vec<_>, _>>()?;
-    let first = &dirs[0];
-    let mut merged: Vec<(String, Vec<String>, f64, Totals)> = Vec::new();
-    for dir in &dirs {
-        if dir.run.unit_ns != first.run.unit_ns {
-            return Err(Failure::Usage(format!(
-                "{} counts in units of {} ns, {} in units of {} ns: they cannot be merged exactly",
-                first.path.display(),
-                first.run.unit_ns,
-                dir.path.display(),
-                dir.run.unit_ns
-            )));
-        }
-        for part in &dir.phases {
-            let metrics = dir.run.metrics.get(&part.name).cloned().unwrap_or_default();
-            let seconds = dir
-                .summary
-                .as_ref()
-                .and_then(|s| s.phases.iter().find(|p| p.name == part.name))
-                .map_or(part.seconds as f64, |p| p.seconds);
-            match merged.iter_mut().find(|(name, ..)| *name == part.name) {
-                Some((_, known, longest, totals)) if *known == metrics => {
-                    totals.merge(&part.totals);
-                    *longest = longest.max(seconds);
-                }
-                Some((name, known, ..)) => {
-                    return Err(Failure::Usage(format!(
-                        "{}: phase {name} records {}, not {} as {}",
-                        dir.path.display(),
-                        metrics.join(", "),
-                        known.join(", "),
-                        first.path.display()
-                    )));
-                }
-                None => {
-                    let mut totals = Totals::new(metrics.len(), part.totals.scale());
-                    totals.merge(&part.totals);
-                    merged.push((part.name.clone(), metrics, seconds, totals));
-                }
-            }
-        }
-    }
-    let phases: Vec<(Phase, &Totals)> = merged
-        .iter()
-        .map(|(name, metrics, seconds, totals)| {
-            (summarise(name, *seconds, Some(metrics), totals, true), totals)
-        })
-        .collect();
-    let summary = assemble(first, format!("{} runs merged", dirs.len()), Status::Complete, &phases);
-    show(&summary, args.json)?;
-    Ok(exit_of(&summary))
 }
 
 /// `dyno schema`.

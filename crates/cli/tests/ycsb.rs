@@ -109,7 +109,12 @@ fn values_are_verified() {
     let run = redis
         .ycsb("run redis -P workloads/workloadc -p dataintegrity=true -p requestdistribution=sequential");
     assert_eq!(whole(&report(&out(&run)), "VERIFY", "Return=UNEXPECTED_STATE"), 1);
-    assert!(err(&run).contains("warning: 1 records read do not hold"), "{}", err(&run));
+    exited(&run, 5);
+    assert!(
+        err(&run).contains("the run is invalid (data): 1 operations of 1000 read records that do not hold"),
+        "{}",
+        err(&run)
+    );
 }
 
 #[test]
@@ -181,7 +186,7 @@ fn exporters_and_files() {
 #[test]
 fn every_measurement_type_reports() {
     let Some(redis) = Redis::start() else { return };
-    exited(&redis.ycsb("load redis -P workloads/workloade"), 0);
+    exited(&redis.ycsb("load redis -P workloads/workloade -p dataintegrity=true"), 0);
     for (name, prefix, count) in [
         ("hdrhistogram", "", "Operations"),
         ("histogram", "", "Operations"),
@@ -219,7 +224,7 @@ fn refusals_and_their_codes() {
     refused("run basic", 2, "workload is not set", 0);
     refused("run basic -P nowhere", 2, "no such file", 0);
     refused("run redis -P workloada", 2, "redis.host is not set", 0);
-    refused("load basic -P workloada -p insertstart=2000", 2, "insertstart=2000: expected at most", 255);
+    refused("run basic -P workloada -p insertstart=2000", 2, "insertstart=2000: expected at most", 255);
     refused("run basic -P workloada -p measurementtype=x", 2, "measurementtype=x: expected one of", 0);
     refused(
         "run basic -P workloada -p exportfile=/nowhere/x",

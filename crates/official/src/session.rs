@@ -5,12 +5,12 @@ use crate::errors::Failure;
 use crate::render::{named, shown, written};
 use dyno_types::bson as bytes;
 use dyno_types::document::Action;
-use dyno_types::{Content, Executed, Outcome, Request, StoreSession, Verb};
+use dyno_types::{Content, Executed, Outcome, Request, StoreSession, Verb, Verified};
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::options::{ReadPreference, SelectionCriteria};
 use mongodb::{ClientSession, Collection, Cursor, Database, SessionCursor};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// See the module.
 pub(crate) struct Session {
@@ -109,6 +109,7 @@ impl Session {
         let Some(record) = find.await? else { return Ok(Executed::new(Outcome::NotFound, 0)) };
         let mut done = Executed::new(Outcome::Ok, 1);
         if content.verifies() {
+            let since = Instant::now();
             let (mut good, mut fields) = (true, 0);
             for (name, value) in record.iter().filter(|(name, _)| *name != "_id") {
                 fields += 1;
@@ -116,7 +117,8 @@ impl Session {
             }
             // A field that is missing holds nothing right.
             good &= fields >= content.fields(request).max(1);
-            done.verified = Some(if good { Outcome::Ok } else { Outcome::Mismatch });
+            let outcome = if good { Outcome::Ok } else { Outcome::Mismatch };
+            done.verified = Some(Verified { outcome, took_ns: since.elapsed().as_nanos() as u64 });
         }
         Ok(done)
     }

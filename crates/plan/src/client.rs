@@ -7,7 +7,7 @@ use crate::settings::{BadSetting, Settings};
 use dyno_types::limits::{BATCH, CONNECTIONS, PIPELINE, SAMPLES, THREADS};
 use dyno_types::units::parse_duration_ns;
 use dyno_workload::ycsb::properties::{MAX_COUNT, Reader};
-use dyno_workload::ycsb::{BadProperty, Property, Scope, WorkloadClass, workload_class};
+use dyno_workload::ycsb::{BadProperty, Property, Scope};
 use std::fmt;
 
 /// The properties that are read here beyond those of `dyno_workload::ycsb::known_properties`.
@@ -174,10 +174,8 @@ fn read(settings: &Settings) -> Result<ClientConfig, BadSetting> {
     let limit_s = count("maxexecutiontime", 0, 0..=MOST_S)?;
     let records = count("recordcount", 0, 0..=MAX_COUNT)?;
     let insert_start = count("insertstart", 0, 0..=MAX_COUNT)?;
-    // The start of a time series is a timestamp and takes nothing away.
-    let series = workload_class(settings.text("workload").unwrap_or("core")) == Ok(WorkloadClass::TimeSeries);
-    let room = if series { records } else { records.saturating_sub(insert_start) };
-    let insert_count = count("insertcount", room, 0..=MAX_COUNT)?;
+    // As in YCSB the load inserts recordcount records from insertstart on, unless insertcount is given.
+    let insert_count = count("insertcount", records, 0..=MAX_COUNT)?;
     let operations = count("operationcount", 0, 0..=MAX_COUNT)?;
     let status_interval_s = count("status.interval", 10, 1..=MOST_S)?;
     let pipeline = count("dyno.pipeline", 1, 1..=PIPELINE as u64)? as u32;
@@ -283,9 +281,9 @@ mod tests {
     fn phases_count_their_own_operations() {
         let pairs = [("recordcount", "5000000000"), ("operationcount", "7"), ("insertstart", "10")];
         let run = read(&pairs).unwrap();
-        assert_eq!((run.operations, run.insert_count, run.records), (Some(7), 4_999_999_990, 5_000_000_000));
+        assert_eq!((run.operations, run.insert_count, run.records), (Some(7), 5_000_000_000, 5_000_000_000));
         let with = |extra: &[(&'static str, &'static str)]| read(&[&pairs[..], extra].concat()).unwrap();
-        assert_eq!(with(&[("dotransactions", "false")]).operations, Some(4_999_999_990));
+        assert_eq!(with(&[("dotransactions", "false")]).operations, Some(5_000_000_000));
         assert_eq!(with(&[("dotransactions", "false"), ("insertcount", "3")]).operations, Some(3));
         let series = ("workload", "site.ycsb.workloads.TimeSeriesWorkload");
         let load = with(&[series, ("insertstart", "1700000000"), ("dotransactions", "false")]);

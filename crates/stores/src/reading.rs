@@ -5,25 +5,27 @@
 //! read but not verified: a request renders the expected values of its own record only.
 
 use crate::record::{self, RecordError};
-use dyno_types::{Content, Executed, Outcome, Request};
+use dyno_types::{Content, Executed, Outcome, Request, Verified};
+use std::time::Instant;
 
 /// The check of one record read. It costs nothing where the content cannot verify.
 pub(crate) struct Check<'c> {
     content: &'c dyn Content,
     request: &'c Request,
-    active: bool,
+    /// When it began, if the content can verify.
+    since: Option<Instant>,
     right: bool,
 }
 
 impl<'c> Check<'c> {
     /// Starts the check of the record that `request` addresses.
     pub(crate) fn new(content: &'c dyn Content, request: &'c Request) -> Self {
-        Check { content, request, active: content.verifies(), right: true }
+        Check { content, request, since: content.verifies().then(Instant::now), right: true }
     }
 
     /// Takes note of a value read.
     pub(crate) fn value(&mut self, name: &[u8], value: &[u8]) {
-        if self.active && self.right {
+        if self.since.is_some() && self.right {
             self.right = self.content.verify(self.request, name, value);
         }
     }
@@ -34,9 +36,9 @@ impl<'c> Check<'c> {
     }
 
     /// The result, for `Executed::verified`.
-    pub(crate) fn outcome(&self) -> Option<Outcome> {
-        let verdict = if self.right { Outcome::Ok } else { Outcome::Mismatch };
-        self.active.then_some(verdict)
+    pub(crate) fn verified(&self) -> Option<Verified> {
+        let outcome = if self.right { Outcome::Ok } else { Outcome::Mismatch };
+        self.since.map(|since| Verified { outcome, took_ns: since.elapsed().as_nanos() as u64 })
     }
 }
 
@@ -172,7 +174,7 @@ impl Buffers {
             Some((name, value)) => check.value(name, value),
             None => check.missing(),
         })?;
-        Ok(Executed { outcome: Outcome::Ok, records: 1, verified: check.outcome() })
+        Ok(Executed { outcome: Outcome::Ok, records: 1, verified: check.verified() })
     }
 
     /// Reads the fields `request` asks for from the record that a scan has found as number `record`, from 0.

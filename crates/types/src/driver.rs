@@ -225,8 +225,26 @@ pub struct Executed {
     /// Records read or found.
     pub records: u32,
     /// Result of verifying what was read, where the content verifies.
-    pub verified: Option<Outcome>,
+    pub verified: Option<Verified>,
 }
+
+/// The check of the values of a record that was read.
+#[derive(Clone, Copy, Debug)]
+pub struct Verified {
+    /// [`Outcome::Ok`] or [`Outcome::Mismatch`].
+    pub outcome: Outcome,
+    /// How long decoding and checking took, nanoseconds.
+    pub took_ns: u64,
+}
+
+/// Checks are equal if they have found the same, however long they took.
+impl PartialEq for Verified {
+    fn eq(&self, other: &Self) -> bool {
+        self.outcome == other.outcome
+    }
+}
+
+impl Eq for Verified {}
 
 impl Executed {
     /// An execution that ended with `outcome` and touched `records` records.

@@ -16,6 +16,6 @@ pub mod shell;
 pub mod units;
 
 pub use content::Content;
-pub use driver::{Decoded, Driver, Endpoint, Executed, Hello, Refused, Store, StoreSession, Then};
+pub use driver::{Decoded, Driver, Endpoint, Executed, Hello, Refused, Store, StoreSession, Then, Verified};
 pub use outcome::Outcome;
 pub use request::{Fields, Request, Verb};

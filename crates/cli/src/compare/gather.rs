@@ -181,8 +181,54 @@ impl Side {
 
 /// Settings and facts of the database that differ between the first runs of two groups.
 pub fn settings(first: &Group, second: &Group) -> Vec<(String, String, String)> {
-    let of = |group: &Group| group.runs.first().map(|run| what(&run.run)).unwrap_or_default();
-    differences(&of(first), &of(second))
+    let of = |group: &Group| group.runs.first().map(shape).unwrap_or_default();
+    let mut found = differences(&of(first), &of(second));
+    // What makes the load another one comes first.
+    found.sort_by_key(|(key, ..)| LOAD.iter().position(|load| *load == last_part(key)).unwrap_or(LOAD.len()));
+    found
+}
+
+/// Settings that say how much load is applied, and how.
+const LOAD: [&str; 10] = [
+    "loop",
+    "users",
+    "connections",
+    "threadcount",
+    "rate",
+    "target",
+    "arrivals",
+    "think",
+    "pipeline",
+    "dyno.pipeline",
+];
+
+/// `users` of `phases.measure.users`; properties with a dot of their own stay whole.
+fn last_part(key: &str) -> &str {
+    let dotted = key.starts_with("phases.") || key.starts_with("client.") || key.starts_with("load.");
+    if dotted { key.rsplit('.').next().unwrap_or(key) } else { key }
+}
+
+/// What was run, and in which loop.
+fn shape(run: &RunDir) -> BTreeMap<String, String> {
+    let mut all = what(&run.run);
+    let measured = run.summary.iter().flat_map(|summary| &summary.phases).find(|p| p.name == "measure");
+    if let Some(phase) = measured {
+        all.insert("loop".into(), if phase.offered.is_some() { "open" } else { "closed" }.into());
+    }
+    all
+}
+
+/// That two groups apply different loads, if they do.
+fn other_question(first: &Group, second: &Group) -> Option<String> {
+    let differ = settings(first, second);
+    let (key, one, other) = differ.iter().find(|(key, ..)| LOAD.contains(&last_part(key)))?;
+    Some(match last_part(key) {
+        "loop" => format!(
+            "{one} and {other} loop answer different questions: how much so many users can do, and how long people wait at \
+             a rate"
+        ),
+        _ => format!("{key} is {one} and {other}: runs under different loads answer different questions"),
+    })
 }
 
 fn differences(
@@ -210,7 +256,7 @@ pub fn environment(first: &Group, second: &Group) -> Vec<(String, String, String
 
 /// What stands in the way of a comparison.
 pub fn warnings(first: &Group, second: &Group) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = other_question(first, second).into_iter().collect();
     for group in [first, second] {
         let name = &group.name;
         let suspect = group.runs.iter().filter(|run| {

@@ -16,6 +16,7 @@ use gather::{Group, Side};
 use std::path::PathBuf;
 
 pub use history::{HistoryArgs, history};
+pub use settings::what as what_was_run;
 
 /// Per cent of throughput that matter.
 const MARGIN: f64 = 2.0;

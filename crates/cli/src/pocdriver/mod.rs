@@ -56,7 +56,7 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     let first_ns = workloads.first().map_or(0, |workload| workload.begin_ns());
     if first_ns >= args.duration.saturating_mul(SECOND_NS) {
         terminal::warn(&format!(
-            "-q {}: the first bulk of {} is due after {:.1} s, when the run is over: give a smaller -b",
+            "-q {}: the first bulk of {} is due after {:.1} s, when the run is over: all goes out at its end; give a smaller -b",
             config.per_second,
             config.bulk,
             first_ns as f64 / 1e9
@@ -87,7 +87,9 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     for (workload, job) in workloads.iter().zip(&jobs) {
         left += send_the_rest(workload, &opened, job, &control)?;
     }
-    ended.further.missed = workloads.iter().map(|w| w.missed(args.duration * SECOND_NS)).sum();
+    let missed = workloads.iter().map(|workload| workload.missed(args.duration * SECOND_NS));
+    let (missed, due) = missed.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    ended.further.missed = (due > 0).then_some((missed, due));
     let status = if signals::interrupted() { Status::Interrupted } else { Status::Complete };
     let summary = session.finish(&ended, &Pacing::Closed { think_ns: 0 }, status);
     watch.finish();

@@ -3,6 +3,7 @@
 //! `resolve` turns options into settings, jobs and thresholds without touching anything; `record` prepares the run
 //! directory; here they are carried out in order: target, records, measurement, summary.
 
+mod applied;
 mod documents;
 pub mod monitor;
 mod record;

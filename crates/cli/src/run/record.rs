@@ -1,5 +1,6 @@
 //! The run directory of `dyno run`: where it is and what it says at the start.
 
+use super::applied::settings_of;
 use super::resolve::Resolved;
 use crate::args::RunArgs;
 use crate::exit::Failure;
@@ -73,7 +74,7 @@ pub(super) fn writer(
         return Ok(None);
     }
     let path = args.out.clone().unwrap_or_else(|| new_directory(&resolved.name));
-    create(&path, settings_list(resolved.settings()), plan, opened, environment, Scale::Ns64).map(Some)
+    create(&path, settings_of(args, resolved), plan, opened, environment, Scale::Ns64).map(Some)
 }
 
 fn unwritable(error: std::io::Error) -> Failure {

@@ -1,5 +1,6 @@
 //! Options into settings, workloads, jobs and thresholds. Nothing here touches the target.
 
+use super::applied::{INSTEAD, is_used};
 use super::{choose_cores, documents};
 use crate::args::{Arrivals, RunArgs, Wait};
 use crate::exit::Failure;
@@ -42,19 +43,19 @@ pub(super) struct Resolved {
     pub pacing: Pacing,
     /// Thresholds.
     pub conditions: Vec<Condition>,
-    users: usize,
-    pipeline: usize,
-    load_pipeline: usize,
-    load_batch: usize,
-    end: End,
-    warmup_ns: u64,
+    pub(super) users: usize,
+    pub(super) pipeline: usize,
+    pub(super) load_pipeline: usize,
+    pub(super) load_batch: usize,
+    pub(super) end: End,
+    pub(super) warmup_ns: u64,
     timeout_ns: Option<u64>,
     drain_ns: u64,
     interval_ns: u64,
     queue: Queue,
     seed: u64,
-    spin: bool,
-    cores: Vec<Option<usize>>,
+    pub(super) spin: bool,
+    pub(super) cores: Vec<Option<usize>>,
     load_cores: Vec<Option<usize>>,
 }
 
@@ -362,7 +363,16 @@ fn settings(args: &RunArgs) -> Result<(Settings, String), Failure> {
     if !(from_file && args.records == "100k") {
         settings.set("recordcount", records.to_string(), option("--records"));
     }
-    settings.set("operationcount", "0", Source::Default);
+    let of_file = |key: &str| settings.get(key).filter(|s| matches!(s.source, Source::File { .. }));
+    for (key, option) in INSTEAD.iter().filter(|(key, _)| *key != "operationcount") {
+        if let Some(setting) = of_file(key) {
+            terminal::note(&format!("{}: {key} has no effect on `dyno run`: use {option}", setting.source));
+        }
+    }
+    // The built-in texts say 1000, which nobody means: --ops says it.
+    if of_file("operationcount").is_none() {
+        settings.set("operationcount", "0", option("default"));
+    }
     if let Some(fields) = args.fields {
         settings.set("fieldcount", fields.to_string(), option("--fields"));
     }
@@ -386,6 +396,11 @@ fn settings(args: &RunArgs) -> Result<(Settings, String), Failure> {
         if !known.iter().any(|p| p.name == key) {
             let hint = dyno_plan::suggest::hint(key, known.iter().map(|p| p.name));
             return Err(usage("-p", format!("unknown property {key:?}{hint}")));
+        }
+        let instead = INSTEAD.iter().find(|(property, _)| *property == key);
+        if !is_used(key) || instead.is_some() {
+            let use_ = instead.map_or("`dyno ycsb` has it".into(), |(_, option)| format!("use {option}"));
+            return Err(usage("-p", format!("{key} has no effect on `dyno run`: {use_}")));
         }
         settings.set(key, value, Source::CommandLine);
     }

@@ -227,11 +227,16 @@ impl Bench<'_> {
         if let Some(admin) = self.opened.mongo_admin() {
             for number in 1..=config.collections {
                 let name = format!("sbtest{number}");
-                log.say(&thread_line(
-                    "Thread-1",
-                    &format!("Writer thread 0 : creating collection {name} secondary index"),
-                ));
+                // The original starts a thread for each collection, as many at once as there are slots.
+                let slot = (number - 1) % config.loaders.max(1);
+                let mut say = |what: &str| {
+                    let text = format!("Writer thread {slot} : {what}");
+                    log.say(&thread_line(&format!("Thread-{number}"), &text));
+                };
+                say(&format!("creating collection {name}"));
+                say(&format!("creating collection {name} secondary index"));
                 admin.create_index(&name, INDEX.0, INDEX.1).map_err(Failure::Unreachable)?;
+                say(&format!("started to load collection {name}"));
             }
         }
         let end = End { operations: Some(workload.operations()), duration_ns: None };

@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::terminal;
 use dyno_plan::Mode;
 use dyno_plan::settings::BadSetting;
-use dyno_report::ycsb::{Exporter, Line, Metrics, Overall, ReturnCode, raw_notices, report, write_raw};
+use dyno_report::ycsb::{Exporter, Line, Metrics, Overall, raw_notices, report, write_raw};
 use dyno_rundir::schema::{Reason, Status, Summary, Trust};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -159,17 +159,11 @@ pub(super) fn reasons(mode: Mode, summary: &Summary) -> Vec<&Reason> {
 }
 
 /// Says all that speaks against the result.
-pub(super) fn warn_of(prepared: &Prepared, summary: &Summary, metrics: &Metrics) {
+pub(super) fn warn_of(prepared: &Prepared, summary: &Summary) {
     let what = prepared.mode.name();
     for reason in reasons(prepared.mode, summary) {
         let word = reason.trust.word();
         warn(prepared, &format!("the {what} is {word} ({}): {}", reason.check, in_dialect(&reason.text)));
-    }
-    let verified = metrics.list.iter().filter(|metric| metric.name == "VERIFY");
-    let wrong = verified.flat_map(|m| &m.returns).filter(|(code, _)| *code != ReturnCode::Ok);
-    let wrong: u64 = wrong.map(|(_, count)| count).sum();
-    if wrong > 0 {
-        warn(prepared, &format!("{wrong} records read do not hold what dataintegrity=true writes (VERIFY)"));
     }
 }
 

@@ -180,7 +180,7 @@ fn conclude(
     if prepared.extras.json {
         report::show(&summary, true)?;
     }
-    warn_of(prepared, &summary, &metrics);
+    warn_of(prepared, &summary);
     if let Some(text) = audit.and_then(audit::complaint) {
         warn(prepared, &text);
     }

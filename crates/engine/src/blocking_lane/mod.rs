@@ -14,7 +14,7 @@ use crate::net::monotonic_ns;
 use crate::run::{Finished, Merger, RunError, Second, Told, recorder};
 use crate::wire_lane::Shared;
 use dyno_record::{Interval, Recorder, Sample};
-use dyno_types::{Executed, Outcome, Request, Store, StoreSession, Verb};
+use dyno_types::{Executed, Outcome, Request, Store, StoreSession, Verb, Verified};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -402,6 +402,10 @@ impl Users {
             if !executed.outcome.is_ok() && whole.is_ok() && workload.spoils(&request, executed.outcome) {
                 whole = executed.outcome;
             }
+            let checked = executed.verified.filter(|_| self.shared.own.verify.is_some());
+            if let (Outcome::Ok, Some(Verified { outcome: Outcome::Mismatch, .. })) = (whole, checked) {
+                whole = Outcome::Mismatch;
+            }
             parts.push((request, executed, done - sent, done.saturating_sub(intended_ns)));
             workload.answered(&request, executed.outcome, executed.records);
             workload.settled(&request, &self.shared.frontier);
@@ -461,8 +465,10 @@ impl Users {
             for (request, executed, service_ns, response_ns) in parts {
                 let outcome = executed.outcome;
                 interval.record_sample(sample(request.metric, outcome, *service_ns, *response_ns), raw);
-                if let (Some(verify), Some(verified)) = (own.verify, executed.verified) {
-                    interval.record_sample(sample(verify, verified, 0, 0), raw);
+                if let (Some(verify), Verb::Read) = (own.verify, request.verb) {
+                    // What was not read cannot be what it should be.
+                    let (outcome, ns) = executed.verified.map_or((outcome, 0), |v| (v.outcome, v.took_ns));
+                    interval.record_sample(sample(verify, outcome, ns, ns), raw);
                 }
                 let records = u64::from(executed.records);
                 if let (Some(per), Verb::Scan, true) = (own.scan_per_record, request.verb, records > 0) {

@@ -206,6 +206,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 holds_place: true,
                 hops: 0,
                 attempts: 0,
+                verify_ns: 0,
                 lane: 0,
                 connection: 0,
                 first: Request::default(),
@@ -327,6 +328,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if spoils && op.first_outcome.is_ok() {
             op.first_outcome = outcome;
         }
+        let wrong = || self.driver.verified(&op.exchange) == Some(Outcome::Mismatch);
+        if self.shared.own.verify.is_some() && outcome.is_ok() && op.first_outcome.is_ok() && wrong() {
+            op.first_outcome = Outcome::Mismatch;
+        }
         if outcome.is_error_reply() && self.errors.iter().all(|(o, _)| *o != outcome) {
             let words = self.driver.last_error().to_owned();
             self.remember(outcome, &words);
@@ -400,9 +405,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             service_ns,
             response_ns,
         };
-        if let (Some(metric), Some(verified)) = (self.shared.own.verify, self.driver.verified(&op.exchange)) {
-            // Verification happens while decoding: its time is part of the service time.
-            interval.record_sample(sample(metric, verified, 0, 0), keep);
+        if let (Some(metric), dyno_types::Verb::Read) = (self.shared.own.verify, op.request.verb) {
+            // What was not read cannot be what it should be.
+            let verified = self.driver.verified(&op.exchange).filter(|_| outcome.is_ok()).unwrap_or(outcome);
+            interval.record_sample(sample(metric, verified, op.verify_ns, op.verify_ns), keep);
         }
         if let (Some(metric), dyno_types::Verb::Scan) = (self.shared.own.scan_per_record, op.request.verb) {
             let records = u64::from(self.driver.records(&op.exchange));

@@ -114,6 +114,8 @@ struct Op<X> {
     passengers: Vec<u32>,
     /// Attempts of an insert that have failed.
     attempts: u64,
+    /// How long the last reply took to decode, nanoseconds, where values are verified meanwhile.
+    verify_ns: u64,
     exchange: X,
     /// The first request of a script, where the workload has scripts or wants to see it again.
     first: Request,

@@ -2,7 +2,7 @@
 
 use super::LoadThread;
 use super::connection::State;
-use crate::net::{Net, Received};
+use crate::net::{Net, Received, monotonic_ns};
 use dyno_types::{Decoded, Driver, Hello, Outcome, Then};
 use std::io;
 
@@ -119,7 +119,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                         self.driver.skip(&bytes[at..])
                     } else {
                         let op = &mut self.ops[reply.op as usize];
-                        self.driver.decode(&mut op.exchange, reply.command, &bytes[at..])
+                        // Values are checked while they are decoded: that time is the check's.
+                        let since = self.shared.own.verify.map(|_| monotonic_ns());
+                        let decoded = self.driver.decode(&mut op.exchange, reply.command, &bytes[at..]);
+                        op.verify_ns = since.map_or(0, |since| monotonic_ns() - since);
+                        decoded
                     }
                 }
                 (State::Ready, None) => match self.driver.skip(&bytes[at..]) {

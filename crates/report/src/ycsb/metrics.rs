@@ -239,9 +239,15 @@ impl Series<'_> {
     }
 }
 
-/// Counts of a metric's return codes.
-fn returns(counts: &[u64; Outcome::COUNT]) -> Vec<(ReturnCode, u64)> {
-    let count = |code| Outcome::ALL.into_iter().filter(move |&o| ReturnCode::of(o) == code);
+/// Counts of a metric's return codes. Of records that were not read, for whatever reason, YCSB's verification says ERROR.
+fn returns(kind: Kind, counts: &[u64; Outcome::COUNT]) -> Vec<(ReturnCode, u64)> {
+    let code_of = move |outcome| match (kind, ReturnCode::of(outcome)) {
+        (Kind::Verify, code) if !matches!(code, ReturnCode::Ok | ReturnCode::UnexpectedState) => {
+            ReturnCode::Error
+        }
+        (_, code) => code,
+    };
+    let count = |code| Outcome::ALL.into_iter().filter(move |&o| code_of(o) == code);
     ReturnCode::ALL
         .into_iter()
         .map(|code| (code, count(code).map(|o| counts[o as usize]).sum()))
@@ -260,7 +266,7 @@ fn whole<'a>(name: &str, metric: usize, totals: &'a Totals) -> Option<Series<'a>
         metric,
         outcomes: Outcome::ALL.to_vec(),
         held: Held::Slots(slots),
-        returns: if kind.has_returns() { returns(&totals.outcomes[metric]) } else { Vec::new() },
+        returns: if kind.has_returns() { returns(kind, &totals.outcomes[metric]) } else { Vec::new() },
     })
 }
 
@@ -282,7 +288,7 @@ fn operation<'a>(
     warnings: &mut Vec<String>,
 ) -> Vec<Series<'a>> {
     let counts = &without_unsent(metric, totals);
-    let codes = returns(counts);
+    let codes = returns(Kind::Operation, counts);
     if codes.is_empty() {
         return Vec::new();
     }

@@ -470,7 +470,7 @@ fn look(uri: &str, store: &dyn Store, layout: &Layout, ledger: &Ledger) -> Resul
     let mut session = store.session().map_err(|refused| refused.0)?;
     let mut read = |worker, number, index| {
         let done = session.execute(&layout.request(Verb::Read, worker, number, index));
-        match (done.outcome, done.verified) {
+        match (done.outcome, done.verified.map(|verified| verified.outcome)) {
             (Outcome::Ok, Some(Outcome::Ok)) => Ok(Some(true)),
             (Outcome::Ok, _) => Ok(Some(false)),
             (Outcome::NotFound, _) => Ok(None),

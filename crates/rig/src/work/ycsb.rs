@@ -115,14 +115,17 @@ fn settings(asked: &Ycsb, seed: u64) -> Result<(Settings, String), Refused> {
     let mut settings = Settings::new();
     let name = take_workload(&asked.workload, &mut settings)?;
     let option = |flag: &str| Source::Option { flag: flag.to_owned() };
-    let of_file = settings.get("recordcount").is_some_and(|s| matches!(s.source, Source::File { .. }));
+    let of_file = |key: &str| settings.get(key).is_some_and(|s| matches!(s.source, Source::File { .. }));
+    let (records, operations) = (of_file("recordcount"), of_file("operationcount"));
     match &asked.records {
         Some(count) => settings.set("recordcount", count.0.to_string(), option("workload.ycsb.records")),
         // Built-in texts say 1000, which nobody means.
-        None if !of_file => settings.set("recordcount", RECORDS.to_string(), option("default")),
+        None if !records => settings.set("recordcount", RECORDS.to_string(), option("default")),
         None => {}
     }
-    settings.set("operationcount", "0", Source::Default);
+    if !operations {
+        settings.set("operationcount", "0", option("default"));
+    }
     settings.set("dyno.seed", seed.to_string(), option("seed"));
     take_properties(&asked.properties, "workload.ycsb.properties", &mut settings)?;
     Ok((settings, name))

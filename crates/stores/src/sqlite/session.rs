@@ -102,7 +102,7 @@ impl Session {
             [] => (0..self.schema.fields.len()).try_for_each(|field| look(field, field))?,
             named => named.iter().try_for_each(|&field| look(field, if alone { 0 } else { field }))?,
         }
-        Ok(Executed { outcome: Outcome::Ok, records: 1, verified: check.outcome() })
+        Ok(Executed { outcome: Outcome::Ok, records: 1, verified: check.verified() })
     }
 
     fn scan(&self, request: &Request) -> Result<Executed, Failure> {

@@ -110,10 +110,12 @@ pub struct MongoOptions {
 }
 
 /// Options of drivers that have no counterpart here: connections follow users, and the run's own time-outs count.
-const UNUSED: [&str; 14] = [
+const UNUSED: [&str; 16] = [
     "maxpoolsize",
     "minpoolsize",
     "maxidletimems",
+    "maxlifetimems",
+    "streamtype",
     "maxconnecting",
     "waitqueuetimeoutms",
     "waitqueuemultiple",
@@ -281,8 +283,16 @@ impl MongoOptions {
                 self.tls.get_or_insert_default().insecure = true;
             }
             "tlsinsecure" | "tlsallowinvalidcertificates" => {}
-            "tlsallowinvalidhostnames" if flag()? => self.tls.get_or_insert_default().any_name = true,
-            "tlsallowinvalidhostnames" => {}
+            "tlsallowinvalidhostnames" | "sslinvalidhostnameallowed" if flag()? => {
+                self.tls.get_or_insert_default().any_name = true
+            }
+            "tlsallowinvalidhostnames" | "sslinvalidhostnameallowed" => {}
+            // Names of the Java driver before its version 4.
+            "safe" => self.write_concern.w = Some(if flag()? { "1" } else { "0" }.into()),
+            "fsync" if flag()? => self.write_concern.journal = Some(true),
+            "fsync" => {}
+            "slaveok" if flag()? => self.read_preference = ReadPreference::SecondaryPreferred,
+            "slaveok" => {}
             known if OFFICIAL.contains(&known) => {
                 return Err(Refused(format!("option {key}: --client official has it")));
             }

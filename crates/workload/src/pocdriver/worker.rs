@@ -167,12 +167,12 @@ impl PocWorkload {
         }
     }
 
-    /// Iterations of all workers that were due within `duration_ns` and have not been made.
-    pub fn missed(&self, duration_ns: u64) -> u64 {
-        let due = self.due(duration_ns);
-        let made = |user| self.content.workers.get(user).iteration;
+    /// Iterations of all workers that were due within `duration_ns` and have not been made, and all that were due.
+    pub fn missed(&self, duration_ns: u64) -> (u64, u64) {
+        let (due, workers) = (self.due(duration_ns), u64::from(self.config.workers));
         // What is not sent in bulks begins with the first iteration, and a bulk of it may lie ahead of its time.
-        (0..u64::from(self.config.workers)).map(|user| due.saturating_sub(made(user))).sum()
+        let missed = |user| due.saturating_sub(self.content.workers.get(user).iteration);
+        ((0..workers).map(missed).sum(), workers * due)
     }
 
     /// A bulk goes out when the last of its iterations is due: makes those of an unfinished bulk that were due within

@@ -111,8 +111,11 @@ pub struct CoreConfig {
     pub operation_count: u64,
     /// First key number.
     pub insert_start: u64,
-    /// Number of keys: what `load` inserts, and the range of most distributions.
+    /// Number of keys that most distributions choose from: `insertcount`, else what `recordcount` leaves behind
+    /// `insertstart`.
     pub insert_count: u64,
+    /// Records that the load inserts, from `insertstart` on: `insertcount`, else `recordcount`.
+    pub load_count: u64,
     /// Shortest scan, records.
     pub min_scan: u32,
     /// Longest scan, records.
@@ -141,11 +144,9 @@ impl CoreConfig {
         let mut r = Reader::new(lookup);
         let record_count = r.count("recordcount", 0, 0..=MAX_COUNT)?;
         let insert_start = r.count("insertstart", 0, 0..=MAX_COUNT)?;
-        if insert_start > record_count {
-            let expected = format!("at most recordcount, which is {record_count}");
-            return Err(BadProperty::new("insertstart", insert_start, expected));
-        }
-        let insert_count = r.count("insertcount", record_count - insert_start, 0..=MAX_COUNT)?;
+        let load_count = r.count("insertcount", record_count, 0..=MAX_COUNT)?;
+        let insert_count =
+            r.count("insertcount", record_count.saturating_sub(insert_start), 0..=MAX_COUNT)?;
         let data_integrity = r.flag("dataintegrity", false)?;
         let min_field_bytes = r.count("minfieldlength", 1, 0..=REPLY_BYTES as u64)?;
         let min_scan = r.count("minscanlength", 1, 1..=u64::from(SCAN_RECORDS))? as u32;
@@ -171,6 +172,7 @@ impl CoreConfig {
             record_count,
             operation_count: r.count("operationcount", 0, 0..=MAX_COUNT)?,
             insert_start,
+            load_count,
             insert_count,
             min_scan,
             max_scan: r.count("maxscanlength", 1000, 1..=u64::from(SCAN_RECORDS))? as u32,
@@ -220,7 +222,7 @@ impl CoreConfig {
 
     /// Operations of the load phase.
     pub fn load_operations(&self) -> u64 {
-        self.insert_count
+        self.load_count
     }
 
     /// How many keys YCSB expects the run phase to add, for the range of the zipfian distribution: twice the
@@ -247,7 +249,7 @@ impl CoreConfig {
                 insertproportion, scanproportion, deleteproportion or readmodifywriteproportion";
             return Err(BadProperty::new("readproportion", self.proportions.read, expected));
         }
-        let room = self.record_count - self.insert_start;
+        let room = self.record_count.saturating_sub(self.insert_start);
         if self.insert_count > room {
             let expected = format!("at most recordcount - insertstart, which is {room}");
             return Err(BadProperty::new("insertcount", self.insert_count, expected));
@@ -255,6 +257,10 @@ impl CoreConfig {
         let only_inserts = weights.iter().sum::<f64>() == self.proportions.insert;
         if self.record_count == 0 && !only_inserts {
             return Err(BadProperty::new("recordcount", 0, "the number of records, above 0"));
+        }
+        // The load goes from insertstart on, wherever that is; a run behind all records has nothing to choose from.
+        if self.insert_start > self.record_count {
+            return Ok(());
         }
         // YCSB's zipfian range has its last key in it: one of no records is the first key, and those that inserts will make.
         let inclusive = matches!(self.requests, RequestDistribution::Zipfian { flavour: Flavour::Ycsb, .. })

@@ -72,7 +72,7 @@ enum Scan {
 impl CoreWorkload {
     /// The load phase: index i inserts key number `insertstart` + i.
     pub fn load(config: &CoreConfig) -> Result<Self, BadProperty> {
-        if config.insert_count == 0 {
+        if config.load_count == 0 {
             let key = if config.record_count == 0 { "recordcount" } else { "insertcount" };
             return Err(BadProperty::new(key, 0, "the number of records to load, above 0"));
         }
@@ -86,6 +86,10 @@ impl CoreWorkload {
 
     /// The run phase: index i is an operation of the mix.
     pub fn run(config: &CoreConfig) -> Result<Self, BadProperty> {
+        if config.insert_start > config.record_count {
+            let expected = format!("at most recordcount, which is {}", config.record_count);
+            return Err(BadProperty::new("insertstart", config.insert_start, expected));
+        }
         let seed = client_seed(config.seed, config.client_id);
         let weights = config.proportions.weights();
         let mix =

@@ -66,6 +66,16 @@ fn load_inserts_every_key_once() {
     assert_eq!((fields[9].0.as_str(), fields[9].1.len()), ("field9", 100));
     assert_ne!(fields[0].1, fields[1].1);
     assert!(load.is_pure() && load.expects().is_none());
+    // As YCSB's does: as many as recordcount says, from insertstart on.
+    for start in ["10", "30", "200"] {
+        let c = config(&[("recordcount", "30"), ("insertstart", start)]).unwrap();
+        assert_eq!(c.load_operations(), 30);
+        let first = requests(&CoreWorkload::load(&c).unwrap(), 1)[0];
+        assert_eq!(first.key.to_string(), start);
+    }
+    let behind = config(&[("recordcount", "30"), ("insertstart", "200")]).unwrap();
+    let refused = CoreWorkload::run(&behind).unwrap_err().to_string();
+    assert_eq!(refused, "insertstart=200: expected at most recordcount, which is 30");
 }
 
 #[test]
@@ -304,8 +314,7 @@ fn bad_combinations_are_refused_with_words() {
         all.extend(properties);
         config(&all).unwrap_err().to_string()
     };
-    let cases: [(&[(&str, &str)], &str); 17] = [
-        (&[("insertstart", "2000")], "insertstart=2000: expected at most recordcount, which is 1000"),
+    let cases: [(&[(&str, &str)], &str); 16] = [
         (&[("insertstart", "600"), ("insertcount", "500")], "which is 400"),
         (&[("recordcount", "-5")], "recordcount=-5: expected a whole number"),
         (&[("recordcount", "0"), ("requestdistribution", "zipfian")], "recordcount=0: expected"),
