@@ -114,6 +114,7 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
         late_replies: totals.late,
         reconnects: totals.reconnects,
         redirects: totals.redirects,
+        documents: None,
         backlog: totals.backlog,
         drops,
         client: facts.client,

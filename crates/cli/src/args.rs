@@ -60,7 +60,7 @@ pub enum Command {
     Presets(PresetsArgs),
     /// Go on with an experiment that was interrupted or cut off
     Resume(ResumeArgs),
-    /// List experiments and how far they are
+    /// List runs and experiments: how far they are, and what came of them
     List(ListArgs),
     /// How far an experiment is, and its table
     Status(StatusArgs),

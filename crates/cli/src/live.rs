@@ -17,9 +17,9 @@ pub enum Live {
     /// Nothing.
     Quiet,
     /// A line now and then.
-    Plain { last: Option<Instant> },
+    Plain { last: Option<Instant>, each: f64 },
     /// A view that redraws itself.
-    Terminal { bar: Option<ProgressBar>, metrics: Vec<String> },
+    Terminal { bar: Option<ProgressBar>, each: f64 },
 }
 
 impl Live {
@@ -28,9 +28,9 @@ impl Live {
         if quiet {
             Live::Quiet
         } else if terminal::live() {
-            Live::Terminal { bar: None, metrics: Vec::new() }
+            Live::Terminal { bar: None, each: 1.0 }
         } else {
-            Live::Plain { last: None }
+            Live::Plain { last: None, each: 1.0 }
         }
     }
 }
@@ -57,6 +57,20 @@ fn lag(totals: &Totals) -> String {
     match totals.lag.count() {
         0 => String::new(),
         _ => format!("  lag p99 {}", Latency(totals.lag.percentile_ns(99.0))),
+    }
+}
+
+/// Operations of the last second; nothing of one that did not last a second: the first or last of a phase.
+fn rate(p: &Progress<'_>, each: f64) -> String {
+    let done = (p.last.ok() as f64 * each).round() as u64;
+    if p.whole { format!("{}/s  ", Thousands(done)) } else { String::new() }
+}
+
+/// Documents that an operation of the job writes: one, unless it is a load of batches.
+fn documents_each(job: &Job) -> f64 {
+    match (job.workload.documents(), job.end.operations) {
+        (Some(documents), Some(operations)) => documents as f64 / operations.max(1) as f64,
+        _ => 1.0,
     }
 }
 
@@ -112,18 +126,18 @@ impl Observer for Live {
     fn begin(&mut self, phase: &str, job: &Job) {
         match self {
             Live::Quiet => {}
-            Live::Plain { last } => {
-                *last = Some(Instant::now());
+            Live::Plain { last, each } => {
+                (*last, *each) = (Some(Instant::now()), documents_each(job));
                 terminal::note(&format!("{phase}: {}", describe(job)));
             }
-            Live::Terminal { bar, metrics } => {
+            Live::Terminal { bar, each } => {
                 let new = ProgressBar::with_draw_target(Some(1_000), ProgressDrawTarget::stderr_with_hz(10));
                 let style = ProgressStyle::with_template("{prefix:8} {wide_bar} {percent:>3} %\n{msg}");
                 new.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
                 new.set_prefix(phase.to_owned());
                 new.set_message(folded(&describe(job), columns()));
                 new.enable_steady_tick(Duration::from_millis(200));
-                *metrics = job.workload.metrics().to_vec();
+                *each = documents_each(job);
                 *bar = Some(new);
             }
         }
@@ -133,23 +147,23 @@ impl Observer for Live {
         let left = p.left_s.map_or(String::new(), |s| format!("{} left", time(s)));
         match self {
             Live::Quiet => {}
-            Live::Plain { last } => {
+            Live::Plain { last, each } => {
                 if last.is_some_and(|l| l.elapsed() < Duration::from_secs(PLAIN_S)) {
                     return;
                 }
                 *last = Some(Instant::now());
                 terminal::note(&format!(
-                    "{} {:.0} s: {}/s, {}, {} failed{}{}{left}",
+                    "{} {:.0} s: {}{}, {} failed{}{}{left}",
                     p.phase,
                     p.elapsed_s,
-                    Thousands(p.last.ok()),
+                    rate(p, *each),
                     percentiles(p.last),
                     Thousands(p.so_far.failed()),
                     lag(p.last),
                     if left.is_empty() { "" } else { ", " },
                 ));
             }
-            Live::Terminal { bar: Some(bar), .. } => {
+            Live::Terminal { bar: Some(bar), each } => {
                 bar.set_prefix(p.phase.to_owned());
                 if let Some(done) = p.done {
                     bar.set_position((done * 1_000.0) as u64);
@@ -157,10 +171,10 @@ impl Observer for Live {
                 let elapsed = time(p.elapsed_s);
                 let gap = if left.is_empty() { "" } else { ", " };
                 let message = format!(
-                    "{elapsed}{gap}{left}\n{}/s  {}\n{} ok, {} failed{}",
-                    Thousands(p.last.ok()),
+                    "{elapsed}{gap}{left}\n{}{}\n{} ok, {} failed{}",
+                    rate(p, *each),
                     percentiles(p.last),
-                    Thousands(p.so_far.ok()),
+                    Thousands((p.so_far.ok() as f64 * *each).round() as u64),
                     Thousands(p.so_far.failed()),
                     lag(p.last),
                 );
@@ -181,20 +195,24 @@ impl Observer for Live {
             return;
         }
         let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
+        let (count, what) = phase.documents.map_or((ok, ""), |documents| (documents, " documents"));
         terminal::note(&format!(
-            "{}: {} ok, {} failed in {}, {}/s",
+            "{}: {}{what} ok, {} failed in {}, {}/s",
             phase.name,
-            Thousands(ok),
+            Thousands(count),
             Thousands(phase.arrivals.saturating_sub(ok)),
             time(phase.seconds),
-            Thousands(phase.throughput.round() as u64),
+            Thousands((count as f64 / phase.seconds.max(1e-9)).round() as u64),
         ));
     }
 }
 
 fn describe(job: &Job) -> String {
     let end = match (job.end.operations, job.end.duration_ns) {
-        (Some(n), None) => format!("{} operations", Thousands(n)),
+        (Some(n), None) => match job.workload.documents() {
+            Some(documents) => format!("{} documents", Thousands(documents)),
+            None => format!("{} operations", Thousands(n)),
+        },
         (None, Some(d)) => time(d as f64 / 1e9),
         (Some(n), Some(d)) => format!("{} operations or {}", Thousands(n), time(d as f64 / 1e9)),
         (None, None) => String::new(),

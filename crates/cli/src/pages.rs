@@ -33,7 +33,8 @@ impl Material {
                  not known"
                     .into(),
             );
-            dir.summary = Some(dyno_report::rebuilt::rebuild(&dir, recording.as_ref()));
+            let under_way = crate::serve::is_under_way(path, dir.run.status);
+            dir.summary = Some(dyno_report::rebuilt::rebuild(&dir, recording.as_ref(), under_way));
         }
         Ok(Material { dir, recording, notes })
     }

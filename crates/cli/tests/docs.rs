@@ -96,6 +96,19 @@ fn wants_mongodb(command: &[String]) -> bool {
     command.iter().any(|word| word.contains("mongodb:"))
 }
 
+/// Two load generators of one load at once, for what merges their runs.
+fn side_by_side(port: u16, directories: &[String]) {
+    let uri = format!("redis://127.0.0.1:{port}");
+    let start = |out: &String| {
+        let words = ["run", &uri, "-n", "100", "--rate", "500", "--duration", "2s", "--warmup", "0s", "--quiet"];
+        Command::new(env!("CARGO_BIN_EXE_dyno")).args(words).args(["--no-load", "--out", out]).spawn().unwrap()
+    };
+    let running: Vec<_> = directories.iter().map(start).collect();
+    for mut run in running {
+        run.wait().unwrap();
+    }
+}
+
 #[test]
 fn every_command_of_the_readme_runs() {
     let Some((kind, program)) = find_server(Some("redis")) else {
@@ -129,7 +142,11 @@ fn every_command_of_the_readme_runs() {
                 arguments.extend(["--out".into(), made.last().unwrap().clone()]);
             }
             "report" => arguments[1] = made[0].clone(),
-            "merge" => arguments[1..].clone_from_slice(&[made[0].clone(), made[0].clone()]),
+            "merge" => {
+                let both = ["merged-1", "merged-2"].map(|name| folder.path().join(name).display().to_string());
+                arguments[1..].clone_from_slice(&both);
+                side_by_side(server.port, &both);
+            }
             _ => {}
         }
         let output = Command::new(env!("CARGO_BIN_EXE_dyno"))

@@ -32,13 +32,34 @@ pub fn open(path: &Path) -> Result<(RunDir, Option<String>), ReadError> {
     Ok((run, Some(format!("{}: {why}; {words}", path.display()))))
 }
 
-/// The summary of a run that never wrote one: everything up to its last complete second.
-pub fn rebuild(dir: &RunDir, recording: Option<&Recording>) -> Summary {
+/// The summary of a run that has not written one: everything up to its last complete second. A run that is `under_way` has no
+/// verdict yet.
+pub fn rebuild(dir: &RunDir, recording: Option<&Recording>, under_way: bool) -> Summary {
     let status = match dir.run.status {
         ended @ (Status::Failed | Status::Interrupted) => ended,
         Status::Running | Status::Complete => Status::Running,
     };
-    computed(dir, recording, status)
+    let mut summary = computed(dir, recording, status);
+    if under_way {
+        summary.verdict = Verdict { trust: Trust::Valid, reasons: Vec::new(), checks: Vec::new() };
+    }
+    summary
+}
+
+/// Whether a summary is that of a run under way: it has not been judged.
+pub fn is_under_way(summary: &Summary) -> bool {
+    summary.status == Status::Running && summary.verdict.checks.is_empty()
+}
+
+/// What the settings say of the load: users or connections, and the rate of an open loop, operations/s.
+fn load_of(dir: &RunDir) -> (usize, Option<f64>) {
+    let number = |keys: &[&str]| {
+        let setting = |key: &&str| dir.run.settings.iter().find(|setting| setting.key == *key);
+        keys.iter().filter_map(setting).find_map(|setting| setting.value.parse::<f64>().ok())
+    };
+    let users = number(&["users", "connections", "threadcount", "threads", "phases.measure.users"]);
+    let rate = number(&["rate", "target", "phases.measure.rate"]).filter(|rate| *rate > 0.0);
+    (users.unwrap_or(0.0) as usize, rate)
 }
 
 fn computed(dir: &RunDir, recording: Option<&Recording>, status: Status) -> Summary {
@@ -47,7 +68,14 @@ fn computed(dir: &RunDir, recording: Option<&Recording>, status: Status) -> Summ
         let edges = dir.edges(recorded).ok().flatten().map(|(from_ms, to_ms)| (to_ms - from_ms) / 1e3);
         let seconds = edges.filter(|s| *s > 0.0).unwrap_or(recorded.seconds as f64);
         let metrics = dir.run.metrics.get(&recorded.name);
-        summarise(&recorded.name, seconds, metrics, &recorded.totals, status != Status::Complete)
+        let mut phase =
+            summarise(&recorded.name, seconds, metrics, &recorded.totals, status != Status::Complete);
+        if recorded.name == "measure" {
+            let (users, offered) = load_of(dir);
+            phase.client = Client { users, pipeline: 1, batch: 1, ..phase.client };
+            phase.offered = offered;
+        }
+        phase
     };
     let mut phases: Vec<(Phase, &Totals)> = dir.phases.iter().map(|p| (of(p), &p.totals)).collect();
     if let Some(recording) = recording {

@@ -1,5 +1,6 @@
 //! The summary a person reads at a glance: verdict first, then throughput, latencies and what explains them.
 
+use crate::rebuilt::is_under_way;
 use dyno_rundir::schema::{Latency, Metric, Phase, Status, Summary, Trust};
 use dyno_types::units::{Latency as Ns, Thousands};
 use std::fmt::Write as _;
@@ -39,9 +40,7 @@ fn us(value: f64) -> String {
 pub(crate) fn ending(status: Status) -> Option<&'static str> {
     match status {
         Status::Complete => None,
-        Status::Running => {
-            Some("INCOMPLETE: the run was killed or is still under way; this is what it recorded")
-        }
+        Status::Running => Some("INCOMPLETE: the run was killed; this is what it recorded"),
         Status::Interrupted => Some("INTERRUPTED: this is what was measured until then"),
         Status::Failed => Some("FAILED: the run ended by an error"),
     }
@@ -53,11 +52,16 @@ pub fn text(summary: &Summary, style: Style) -> String {
     let _ = writeln!(
         out,
         "{}  {}",
-        style.trust(summary.verdict.trust),
+        match is_under_way(summary) {
+            true => style.bold("RUNNING"),
+            false => style.trust(summary.verdict.trust),
+        },
         style.bold(&format!("{} on {}", summary.title, summary.database))
     );
     let _ = writeln!(out, "target {}, {}", summary.target, summary.started);
-    if let Some(words) = ending(summary.status) {
+    if is_under_way(summary) {
+        out.push_str("The run is under way: this is what it has recorded so far\n");
+    } else if let Some(words) = ending(summary.status) {
         let _ = writeln!(out, "{words}");
     }
     for reason in &summary.verdict.reasons {
@@ -106,12 +110,13 @@ fn measured_in_unit(expression: &str, value: f64) -> String {
 fn load_line(out: &mut String, phase: &Phase) {
     let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
     let failed = phase.arrivals.saturating_sub(ok);
+    let (count, what) = phase.documents.map_or((ok, "records"), |documents| (documents, "documents"));
     let _ = write!(
         out,
-        "\nload     {} records in {:.1} s, {:.0}/s",
-        Thousands(ok),
+        "\nload     {} {what} in {:.1} s, {:.0}/s",
+        Thousands(count),
         phase.seconds,
-        phase.throughput
+        count as f64 / phase.seconds.max(1e-9)
     );
     let ways = [("pipeline", phase.client.pipeline), ("batches of", phase.client.batch)];
     let ways: Vec<_> = ways.iter().filter(|(_, n)| *n > 1).map(|(name, n)| format!("{name} {n}")).collect();
@@ -119,7 +124,8 @@ fn load_line(out: &mut String, phase: &Phase) {
         let _ = write!(out, " ({})", ways.join(", "));
     }
     if failed > 0 {
-        let _ = write!(out, ", {} FAILED", Thousands(failed));
+        let what = if phase.documents.is_some() { " inserts" } else { "" };
+        let _ = write!(out, ", {}{what} FAILED", Thousands(failed));
     }
     out.push('\n');
 }

@@ -46,6 +46,8 @@ pub struct Progress<'a> {
     pub so_far: &'a Totals,
     /// The last second alone.
     pub last: &'a Totals,
+    /// Whether it was a whole one: the first and the last of a phase need not be.
+    pub whole: bool,
     /// What the database says of itself, where monitors ask it.
     pub server: Option<ServerNow>,
     /// The same in full, and what the kernel says of servers, by source.
@@ -266,6 +268,7 @@ impl<'a> Session<'a> {
                 left_s,
                 so_far,
                 last: &second.totals,
+                whole: is_whole(job, start.as_secs(), second.warmup) && done.is_none_or(|done| done < 1.0),
                 server,
                 said: watch.map(Watch::said).unwrap_or_default(),
             });
@@ -286,10 +289,12 @@ impl<'a> Session<'a> {
         client.steal_share = if total_ticks > 0 { stolen_ticks as f64 / total_ticks as f64 } else { 0.0 };
         let errors: BTreeMap<String, String> =
             finished.errors.iter().map(|(o, words)| (o.name().to_owned(), words.clone())).collect();
-        let offered = offered(job, &totals);
+        let ended_ns = self.control.stopping().then_some(finished.elapsed_ns);
+        let offered = offered(job, &totals, ended_ns);
         let cut_off = !self.apparatus.lost().is_empty();
         let facts = PhaseFacts { name: name.into(), seconds, offered, client, errors, cut_off };
-        let mut phase_summary = Phase { collections, ..phase(facts, &metrics, &totals) };
+        let documents = documents(job, totals.ok());
+        let mut phase_summary = Phase { collections, documents, ..phase(facts, &metrics, &totals) };
         let mut warmup = (job.warmup_ns > 0).then(|| {
             let seconds = job.warmup_ns as f64 / 1e9;
             phase(PhaseFacts { name: "warmup".into(), seconds, ..PhaseFacts::default() }, &metrics, &warm)
@@ -415,6 +420,20 @@ fn planned(job: &Job) -> Planned {
     }
 }
 
+/// Whether the second that began `start_s` after the epoch lies in one phase as a whole.
+fn is_whole(job: &Job, start_s: u64, warmup: bool) -> bool {
+    let (from, to) = (start_s * 1_000_000_000, (start_s + 1) * 1_000_000_000);
+    let end = job.end.duration_ns.map_or(u64::MAX, |ns| job.warmup_ns.saturating_add(ns));
+    if warmup { to <= job.warmup_ns } else { from >= job.warmup_ns && to <= end }
+}
+
+/// Documents that `ok` successful operations of a load have written, where an operation writes several: in proportion, where
+/// some have failed.
+pub fn documents(job: &Job, ok: u64) -> Option<u64> {
+    let (all, operations) = (job.workload.documents()?, job.end.operations?);
+    Some((u128::from(all) * u128::from(ok) / u128::from(operations.max(1))) as u64)
+}
+
 /// The share of a job that is done after `elapsed_s` seconds.
 fn share_done(job: &Job, elapsed_s: f64, so_far: &Totals) -> Option<f64> {
     let by_time = job.end.duration_ns.map(|d| elapsed_s / ((job.warmup_ns + d) as f64 / 1e9));
@@ -422,9 +441,16 @@ fn share_done(job: &Job, elapsed_s: f64, so_far: &Totals) -> Option<f64> {
     by_time.into_iter().chain(by_count).reduce(f64::max).map(|share| share.min(1.0))
 }
 
-/// Arrivals that the schedule held for the measured phase, per second of the schedule.
-fn offered(job: &Job, totals: &Totals) -> Option<f64> {
+/// Arrivals that the schedule held for the measured phase, per second of the schedule. Of a phase that was ended early,
+/// `ended_ns` after the epoch: what the schedule asked for until then.
+fn offered(job: &Job, totals: &Totals, ended_ns: Option<u64>) -> Option<f64> {
     let Pacing::Open { profile, .. } = &job.pacing else { return None };
+    if let Some(ended_ns) = ended_ns {
+        let planned = job.end.duration_ns.map_or(u64::MAX, |ns| job.warmup_ns.saturating_add(ns));
+        let until_ns = ended_ns.min(planned);
+        let length_s = until_ns.checked_sub(job.warmup_ns).filter(|ns| *ns > 0)? as f64 / 1e9;
+        return Some((profile.count_at(until_ns) - profile.count_at(job.warmup_ns)) / length_s);
+    }
     let by_count = job.end.operations.map(|n| {
         // Arrivals of the warm-up come before those that are counted.
         profile.time_of(profile.count_at(job.warmup_ns) + n as f64) - job.warmup_ns as f64

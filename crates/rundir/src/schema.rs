@@ -222,6 +222,9 @@ pub struct Phase {
     pub outcomes: BTreeMap<String, u64>,
     /// Successful operations per second.
     pub throughput: f64,
+    /// Documents written by the successful operations of a load whose operations write several each.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub documents: Option<u64>,
     /// Scheduled arrivals per second (open loop).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub offered: Option<f64>,

@@ -128,6 +128,11 @@ pub trait Workload: Send + Sync {
     /// Whether every request is a function of its index alone.
     fn is_pure(&self) -> bool;
 
+    /// Documents that all operations of a load write together, where one operation writes several.
+    fn documents(&self) -> Option<u64> {
+        None
+    }
+
     /// Records that must exist before this workload makes sense, and the first of their key numbers.
     fn expects(&self) -> Option<(u64, u64)> {
         None

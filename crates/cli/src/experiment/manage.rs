@@ -43,13 +43,24 @@ fn standing(path: &Path, record: &ExperimentRecord) -> Result<Standing, Failure>
     Ok(Standing { ended, by, words, over })
 }
 
-/// Experiments below a folder.
-fn experiments(folder: &Path) -> Vec<PathBuf> {
+/// Runs and experiments in a folder; the runs of an experiment are its own.
+fn directories(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut found: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    found.retain(|path| path.join("experiment.json").is_file());
+    found.retain(|path| ["experiment.json", "run.json"].iter().any(|name| path.join(name).is_file()));
     found.sort();
     found
+}
+
+/// A run on one line: its state, its verdict, what it did and on what.
+fn line_of_run(path: &Path) -> String {
+    let run = crate::serve::run_listed(path);
+    if !run.words.is_empty() {
+        return run.words;
+    }
+    let rate = run.throughput.map(|rate| format!("{rate:.0}/s"));
+    let parts = [Some(run.state), Some(run.verdict).filter(|word| !word.is_empty()), rate, Some(run.title)];
+    format!("{} on {}", parts.into_iter().flatten().collect::<Vec<_>>().join(", "), run.target)
 }
 
 /// The table of an experiment for `dyno report`, as text or JSON.
@@ -60,14 +71,17 @@ pub fn table_of(path: &Path, price: Option<f64>, json: bool) -> Result<String, F
 
 /// `dyno list [FOLDER]`.
 pub fn list(args: &ListArgs) -> Result<Exit, Failure> {
-    let found = experiments(&args.folder);
+    let found = directories(&args.folder);
     if found.is_empty() {
-        terminal::note(&format!("no experiments in {}", args.folder.display()));
+        terminal::note(&format!("no runs and no experiments in {}", args.folder.display()));
     }
     for path in found {
-        let line = match read_record(&path) {
-            Ok(record) => standing(&path, &record)?.words,
-            Err(error) => error.to_string(),
+        let line = match path.join("experiment.json").is_file() {
+            false => line_of_run(&path),
+            true => match read_record(&path) {
+                Ok(record) => standing(&path, &record)?.words,
+                Err(error) => error.to_string(),
+            },
         };
         terminal::out(&format!("{}  {line}\n", path.display()));
     }

@@ -95,7 +95,7 @@ impl Wanted {
         documents::refuse_options(args)?;
         let template = documents::read_template(&args.workload, (args.seed != 1).then_some(args.seed))?;
         let load = TemplateLoad::new(&template).map_err(bad)?;
-        let measure = Arc::new(TemplateRun::new(&template, &[]).map_err(bad)?);
+        let measure = Arc::new(TemplateRun::new(&template, &[], template.seed).map_err(bad)?);
         let mut settings = Settings::new();
         let option = |flag: &str| Source::Option { flag: flag.to_owned() };
         settings.set("dyno.template", args.workload.as_str(), option("--workload"));
@@ -220,7 +220,8 @@ impl Resolved {
         let Some(template) = &self.template else { return Ok(()) };
         let ready = documents::prepare(args, template, opened)?;
         self.must_load = Some(ready.load);
-        self.measure_workload = Arc::new(TemplateRun::new(template, &ready.fresh).map_err(bad)?);
+        self.measure_workload =
+            Arc::new(TemplateRun::new(template, &ready.fresh, template.seed).map_err(bad)?);
         Ok(())
     }
 

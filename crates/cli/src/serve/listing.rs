@@ -70,9 +70,14 @@ pub fn state(path: &Path, status: Status) -> &'static str {
         Status::Complete => "complete",
         Status::Interrupted => "interrupted",
         Status::Failed => "failed",
-        Status::Running if silence(path).is_none_or(|silence| silence < SILENT) => "running",
+        Status::Running if is_under_way(path, status) => "running",
         Status::Running => "cut off",
     }
+}
+
+/// Whether a run is being made: it has not ended and has written lately.
+pub fn is_under_way(path: &Path, status: Status) -> bool {
+    status == Status::Running && silence(path).is_none_or(|silence| silence < SILENT)
 }
 
 pub fn trust(trust: Trust) -> &'static str {
@@ -132,6 +137,13 @@ fn experiment(path: &Path, entry: &mut Listed) -> Result<(), String> {
     }
     entry.target = targets.join(", ");
     Ok(())
+}
+
+/// A run as the list shows it; `words` say what is wrong with one that cannot be read.
+pub fn run_listed(path: &Path) -> Listed {
+    let mut entry = Listed { kind: Kind::Run, ..Listed::default() };
+    entry.words = run(path, &mut entry).err().unwrap_or_default();
+    entry
 }
 
 /// One entry; `None` for a path without a name.

@@ -13,6 +13,7 @@ use dyno_report::html::{Kind, experiment_page, list_page, list_rows, live_page, 
 use dyno_rundir::ExperimentDir;
 use guard::Guard;
 use http::{Request, Response};
+pub use listing::{is_under_way, run_listed};
 use place::Place;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;

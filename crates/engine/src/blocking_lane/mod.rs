@@ -329,8 +329,8 @@ impl Users {
             let age_ns = now.saturating_sub(intended_ns);
             let late = queue.age_ns.is_some_and(|age| age_ns > age) || self.too_many_waiting(age_ns);
             let waited = intended_ns < free_ns;
-            let aborted =
-                self.shared.control.stopping() || (waited && now >= self.end_ns && !queue.outlasts_end);
+            let over = self.shared.control.stopping() || (now >= self.end_ns && !queue.outlasts_end);
+            let aborted = waited && over;
             if aborted || late || now > self.end_ns.saturating_add(self.shared.job.drain_ns) {
                 let outcome = if aborted { Outcome::Aborted } else { Outcome::Dropped };
                 self.drop_arrival(user, index, intended_ns, warm, outcome);

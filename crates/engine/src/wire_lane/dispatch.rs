@@ -20,7 +20,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let now = self.net.now();
         self.end_warmup(now);
         if self.shared.control.stopping() {
-            return self.stop_issuing(now);
+            self.stop_issuing(now);
         }
         while let Some(&Reverse((at, lane))) = self.resting.peek() {
             if at > now {
@@ -28,6 +28,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             }
             self.resting.pop();
             self.idle.push_back((lane, at));
+        }
+        if self.issued_all {
+            return Ok(());
         }
         if self.schedule.is_some() {
             self.dispatch_open(now)
@@ -87,7 +90,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 return;
             }
             let waited = intended <= self.starved_ns;
-            if waited && now >= self.end_ns && !self.shared.job.queue.outlasts_end {
+            let outlasts_end = self.shared.job.queue.outlasts_end && !self.shared.control.stopping();
+            if waited && now >= self.end_ns && !outlasts_end {
                 self.abandon_queue(Outcome::Aborted);
                 return self.time_is_over(now);
             }
@@ -155,14 +159,13 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
     }
 
-    /// The run is to end early: due arrivals that were not sent end as aborted.
-    fn stop_issuing(&mut self, now: u64) -> io::Result<()> {
+    /// Somebody has ended the load. Arrivals that are due and find a free connection are sent; users begin nothing more.
+    fn stop_issuing(&mut self, now: u64) {
         if self.schedule.is_some() {
-            self.count_due(self.end_ns.min(now.saturating_add(1)));
-            self.abandon_queue(Outcome::Aborted);
+            self.end_ns = self.end_ns.min(now.saturating_add(1));
+        } else {
+            self.time_is_over(now);
         }
-        self.time_is_over(now);
-        Ok(())
     }
 
     /// Ends every arrival that is due and still waits.

@@ -3,7 +3,7 @@
 use super::{EnvironmentFacts, chosen, text};
 use crate::roots::Roots;
 
-const SETTINGS: [&str; 15] = [
+const SETTINGS: [&str; 14] = [
     "swappiness",
     "zone_reclaim_mode",
     "dirty_ratio",
@@ -15,7 +15,6 @@ const SETTINGS: [&str; 15] = [
     "overcommit_memory",
     "overcommit_ratio",
     "max_map_count",
-    "min_free_kbytes",
     "watermark_scale_factor",
     "vfs_cache_pressure",
     "compaction_proactiveness",
@@ -27,15 +26,14 @@ pub(super) fn read(roots: &Roots, all: &mut EnvironmentFacts) {
         let line = meminfo.lines().find(|l| l.split(':').next() == Some(name))?;
         line.split_once(':').map(|(_, value)| value.trim().to_owned())
     };
-    for (name, line) in [
-        ("total", "MemTotal"),
-        ("swap_total", "SwapTotal"),
-        ("huge_pages", "HugePages_Total"),
-        ("huge_page_size", "Hugepagesize"),
-    ] {
+    for (name, line) in
+        [("swap_total", "SwapTotal"), ("huge_pages", "HugePages_Total"), ("huge_page_size", "Hugepagesize")]
+    {
         all.fact("memory", name, value(line));
     }
     for (name, line) in [
+        // The host may gain or lose memory while it runs (hotplug, balloon).
+        ("total", "MemTotal"),
         ("available", "MemAvailable"),
         ("free", "MemFree"),
         ("page_cache", "Cached"),
@@ -58,5 +56,8 @@ pub(super) fn read(roots: &Roots, all: &mut EnvironmentFacts) {
     for name in SETTINGS {
         all.fact("vm", name, text(roots.proc.join("sys/vm").join(name)));
     }
+    // The kernel computes it anew whenever the size of memory changes.
+    let reserve = "min_free_kbytes";
+    all.volatile("vm", reserve, text(roots.proc.join("sys/vm").join(reserve)));
     all.fact("vm", "numa_balancing", text(roots.proc.join("sys/kernel/numa_balancing")));
 }

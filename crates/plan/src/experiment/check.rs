@@ -36,6 +36,9 @@ pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     if let Err(why) = spec.client.limits.check() {
         return at(tree, "client.limits", &why);
     }
+    if spec.repetition.is_some() {
+        return refuse("repetition", "is set for each run: say repetitions");
+    }
     if spec.repetitions == 0 {
         return refuse("repetitions", "0: expected 1 or more");
     }

@@ -64,8 +64,13 @@ pub struct Experiment {
     pub repetitions: u32,
     /// In which order runs are made. Default: random.
     pub order: Order,
-    /// Seed of the order, of arrivals and of the workload. Default: 1. Every repetition has the same seed for all cells.
+    /// Seed of the order, of arrivals and of the workload. Default: 1. Every repetition has a seed of its own, the same for all
+    /// cells.
     pub seed: u64,
+    /// Which repetition this is, from 1; set for each run, never by the file.
+    #[schemars(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repetition: Option<u32>,
     /// A search instead of the grid. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<Strategy>,
@@ -101,6 +106,19 @@ impl Experiment {
     }
 }
 
+impl Experiment {
+    /// Seed of the measured phase: the data stay those of [`Experiment::seed`], operations and arrivals are drawn anew in each
+    /// repetition. The first has the seed itself.
+    pub fn run_seed(&self) -> u64 {
+        let before = u64::from(self.repetition.unwrap_or(1).saturating_sub(1));
+        self.seed.wrapping_add(before * REPETITION)
+    }
+}
+
+/// From the seed of one repetition to that of the next: more than any number of users, who number their streams on from the
+/// seed.
+const REPETITION: u64 = 1_000_003;
+
 impl Default for Experiment {
     fn default() -> Self {
         Experiment {
@@ -122,6 +140,7 @@ impl Default for Experiment {
             repetitions: 1,
             order: Order::default(),
             seed: 1,
+            repetition: None,
             strategy: None,
             hooks: Hooks::default(),
             require: Vec::new(),

@@ -105,7 +105,9 @@ fn tile(out: &mut String, name: &str, value: &str, more: &str) {
 /// Verdict and the figures that stand for the run.
 fn headline(report: &Report<'_>, made: &Made<'_>, steady: Option<&Stability>) -> String {
     let summary = report.summary;
+    let under_way = crate::rebuilt::is_under_way(summary);
     let (class, word) = match summary.verdict.trust {
+        _ if under_way => ("running", "RUNNING"),
         Trust::Valid => ("valid", "VALID"),
         Trust::Suspect => ("suspect", "SUSPECT"),
         Trust::Invalid => ("invalid", "INVALID"),
@@ -119,9 +121,10 @@ fn headline(report: &Report<'_>, made: &Made<'_>, steady: Option<&Stability>) ->
     );
     let words = match summary.status {
         Status::Complete => None,
-        Status::Running => {
-            Some("INCOMPLETE: the run was killed or is still under way; this is what it recorded.")
+        Status::Running if under_way => {
+            Some("The run is under way: this is what it has recorded so far. It is judged when it has ended.")
         }
+        Status::Running => Some("INCOMPLETE: the run was killed; this is what it recorded."),
         Status::Interrupted => Some("INTERRUPTED: this is what was measured until then."),
         Status::Failed => Some("FAILED: the run ended by an error."),
     };
@@ -203,6 +206,7 @@ fn figures(out: &mut String, phase: &Phase, steady: Option<&Stability>, price: O
     let users = phase.client.users * phase.client.pipeline.max(1);
     let load = match phase.offered {
         Some(_) => format!("open loop, {} connections", phase.client.users),
+        None if users == 0 => "closed loop".into(),
         None => format!("closed loop, {users} users"),
     };
     tile(out, "Measured", &format!("{:.1} s", phase.seconds), &load);

@@ -193,6 +193,7 @@ fn phase(found: &Found, said: &Said) -> Phase {
         late_replies: 0,
         reconnects: 0,
         redirects: 0,
+        documents: None,
         backlog: 0,
         drops: BTreeMap::new(),
         client: Client {

@@ -177,7 +177,9 @@ impl OneRun<'_> {
 
     /// The cell's experiment with the point put in.
     fn spec(&self) -> Result<(Experiment, Node), Failed> {
-        self.cell.at(&self.point.sets).map_err(|error| Failed::Words(error.to_string()))
+        let (spec, tree) =
+            self.cell.at(&self.point.sets).map_err(|error| Failed::Words(error.to_string()))?;
+        Ok((Experiment { repetition: Some(self.point.repetition), ..spec }, tree))
     }
 
     /// What a tuning looks at, as a condition.

@@ -30,6 +30,11 @@ fn bad(bad: dyno_workload::ycsb::BadProperty) -> Refused {
     Refused(format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
 }
 
+/// Seed of the operations: the file's in the first repetition.
+fn run_seed(spec: &Experiment, template: &Template) -> u64 {
+    template.seed.wrapping_add(spec.run_seed() - spec.seed)
+}
+
 impl Documents {
     pub(super) fn read(spec: &Experiment, path: &str) -> Result<Self, Refused> {
         let text =
@@ -41,7 +46,7 @@ impl Documents {
         let stem =
             Path::new(path).file_stem().map_or("documents".into(), |s| s.to_string_lossy().into_owned());
         let must_load = spec.phases.load.when == When::Always;
-        let run = Arc::new(TemplateRun::new(&template, &[]).map_err(bad)?);
+        let run = Arc::new(TemplateRun::new(&template, &[], run_seed(spec, &template)).map_err(bad)?);
         Ok(Documents { spec: spec.clone(), name: stem, template, run, must_load })
     }
 }
@@ -62,7 +67,10 @@ impl Work for Documents {
 
     fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused> {
         self.must_load = prepared.load;
-        self.run = Arc::new(TemplateRun::new(&self.template, &prepared.fresh).map_err(bad)?);
+        self.run = Arc::new(
+            TemplateRun::new(&self.template, &prepared.fresh, run_seed(&self.spec, &self.template))
+                .map_err(bad)?,
+        );
         Ok(())
     }
 

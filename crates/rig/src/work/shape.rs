@@ -43,7 +43,7 @@ pub(super) fn measure(spec: &Experiment, workload: Arc<dyn Workload>) -> Result<
         cores: cores(spec),
         timeout_ns: Some(measure.timeout.0).filter(|ns| *ns > 0),
         queue: Queue { length: measure.queue.0, ..Queue::default() },
-        seed: spec.seed,
+        seed: spec.run_seed(),
         stripe: (0, 1),
         team: None,
         scale: Scale::Ns64,

@@ -35,7 +35,7 @@ impl Sysbench {
         words.extend(pairs.map(|(name, value)| format!("{name}={value}")));
         // The clock would give every worker another seed.
         if !variables.contains_key("SEED") {
-            words.push(format!("SEED={}", spec.seed));
+            words.push(format!("SEED={}", spec.run_seed()));
         }
         let wishes = Wishes { dialect: None, faithful: false, independent: false };
         let mut plan =

@@ -41,7 +41,7 @@ impl Records {
         let (settings, name) = settings(&asked, spec.seed)?;
         let loaded = core_config(&settings).map_err(refused)?;
         let load = Arc::new(CoreWorkload::load(&loaded).map_err(|bad| refused(settings.blame(bad)))?);
-        let mut settings = settings;
+        let (mut settings, _) = self::settings(&asked, spec.run_seed())?;
         take_properties(&asked.run_properties, "workload.ycsb.run_properties", &mut settings)?;
         let config = core_config(&settings).map_err(refused)?;
         let measure = Arc::new(CoreWorkload::run(&config).map_err(|bad| refused(settings.blame(bad)))?);

@@ -181,7 +181,7 @@ impl PocWorkload {
         let due = self.due(duration_ns);
         let mut worker = self.content.workers.get(user);
         let behind = due.saturating_sub(worker.iteration);
-        if self.only_bulks() && behind < u64::from(self.config.bulk) {
+        if self.only_bulks() && behind <= u64::from(self.config.bulk) {
             for _ in 0..behind {
                 self.weighted(user, &mut worker);
                 worker.iteration += 1;

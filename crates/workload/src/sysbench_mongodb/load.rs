@@ -129,6 +129,10 @@ impl Workload for SysbenchLoad {
         None
     }
 
+    fn documents(&self) -> Option<u64> {
+        Some(self.collections * u64::from(self.loaded))
+    }
+
     fn is_pure(&self) -> bool {
         true
     }

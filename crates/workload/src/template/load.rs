@@ -74,6 +74,10 @@ impl Workload for TemplateLoad {
         Hooks { scripts: false, settled: false, answered: false, resume: false }
     }
 
+    fn documents(&self) -> Option<u64> {
+        Some(self.content.template().collections.iter().map(|collection| collection.count).sum())
+    }
+
     fn is_pure(&self) -> bool {
         true
     }

@@ -29,11 +29,12 @@ pub struct TemplateRun {
 }
 
 impl TemplateRun {
-    /// `fresh` is the first free number of each collection; missing ones are its count.
-    pub fn new(template: &Template, fresh: &[u64]) -> Result<Self, BadProperty> {
+    /// `fresh` is the first free number of each collection; missing ones are its count. Operations are drawn from `seed`; what
+    /// documents hold stays a function of the template's own.
+    pub fn new(template: &Template, fresh: &[u64], seed: u64) -> Result<Self, BadProperty> {
         template.check()?;
         let weights: Vec<f64> = template.operations.iter().map(|o| o.weight).collect();
-        let mix = Mix::new(&weights, None, Mode::Stratified, template.seed)
+        let mix = Mix::new(&weights, None, Mode::Stratified, seed)
             .ok_or_else(|| BadProperty::new("weight", weights[0], "weights from 0 on, not all of them 0"))?;
         let first = |(number, collection): (usize, &super::Collection)| {
             fresh.get(number).copied().unwrap_or(0).max(collection.count)
@@ -48,7 +49,7 @@ impl TemplateRun {
             first_metric,
             content: Arc::new(TemplateContent::new(template)),
             mix,
-            seeds: Keyed::new(template.seed, Purpose::Key),
+            seeds: Keyed::new(seed, Purpose::Key),
             fresh: template.collections.iter().enumerate().map(first).collect(),
             width: template.operations.iter().map(|o| o.inserts_before(o.steps.len())).max().unwrap_or(0),
         })

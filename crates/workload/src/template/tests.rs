@@ -113,7 +113,7 @@ fn documents_have_their_shape_and_references_exist() {
 
 #[test]
 fn operations_ask_for_what_is_there_and_insert_what_is_not() {
-    let run = TemplateRun::new(&template(), &[700]).unwrap();
+    let run = TemplateRun::new(&template(), &[700], template().seed).unwrap();
     let (content, frontier) = (run.content(), run.frontier());
     let users = TemplateContent::new(&template());
     let streets: std::collections::BTreeSet<Vec<u8>> = (0..500)
