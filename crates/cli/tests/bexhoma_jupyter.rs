@@ -60,7 +60,7 @@ fn what_is_missing_is_said() {
     let dyno = with_results();
     let run = |words: &[&str]| dyno.command(words).env("PATH", dyno.path("none")).output().unwrap();
     let output = run(&["bexhoma", "jupyter", "--resultfolder", "results"]);
-    assert_exit(&output, &[3]);
+    assert_exit(&output, &[2]);
     assert!(
         stderr(&output).contains("jupyter: is not on PATH; `pip install notebook`"),
         "{}",

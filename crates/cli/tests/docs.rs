@@ -100,8 +100,13 @@ fn wants_mongodb(command: &[String]) -> bool {
 fn side_by_side(port: u16, directories: &[String]) {
     let uri = format!("redis://127.0.0.1:{port}");
     let start = |out: &String| {
-        let words = ["run", &uri, "-n", "100", "--rate", "500", "--duration", "2s", "--warmup", "0s", "--quiet"];
-        Command::new(env!("CARGO_BIN_EXE_dyno")).args(words).args(["--no-load", "--out", out]).spawn().unwrap()
+        let words =
+            ["run", &uri, "-n", "100", "--rate", "500", "--duration", "2s", "--warmup", "0s", "--quiet"];
+        Command::new(env!("CARGO_BIN_EXE_dyno"))
+            .args(words)
+            .args(["--no-load", "--out", out])
+            .spawn()
+            .unwrap()
     };
     let running: Vec<_> = directories.iter().map(start).collect();
     for mut run in running {
@@ -143,7 +148,8 @@ fn every_command_of_the_readme_runs() {
             }
             "report" => arguments[1] = made[0].clone(),
             "merge" => {
-                let both = ["merged-1", "merged-2"].map(|name| folder.path().join(name).display().to_string());
+                let both =
+                    ["merged-1", "merged-2"].map(|name| folder.path().join(name).display().to_string());
                 arguments[1..].clone_from_slice(&both);
                 side_by_side(server.port, &both);
             }

@@ -108,13 +108,13 @@ fn memory_beyond_the_machine_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_program_that_is_missing_for_every_cell_is_exit_code_3() {
+fn a_program_that_is_missing_for_every_cell_is_exit_code_2() {
     let folder = of(&format!("server: {{kind: mongod, program: no-such-mongod}}\n{SHORT}"));
     let plan = dyno(folder.path(), &["plan", "x.yaml"]);
     assert_eq!(plan.status.code(), Some(0), "{}", err(&plan));
     assert!(err(&plan).contains("no-such-mongod is not on PATH"), "{}", err(&plan));
     let run = dyno(folder.path(), &["run", "x.yaml", "--out", "o"]);
-    assert_eq!(run.status.code(), Some(3), "{}", err(&run));
+    assert_eq!(run.status.code(), Some(2), "{}", err(&run));
     for words in ["no-such-mongod is not on PATH", "mongodb.com", "--set server.program=PATH"] {
         assert!(err(&run).contains(words), "{words:?} is not in {}", err(&run));
     }

@@ -32,7 +32,8 @@ fn runs_side_by_side_merge_and_others_are_refused() {
     let (one, two) = (start("one", 1), start("two", 2));
     (finish(one), finish(two));
     let merged = run(&dyno, "merge one two --json");
-    let summary: Value = serde_json::from_str(&stdout(&merged)).unwrap_or_else(|_| panic!("{}", stderr(&merged)));
+    let summary: Value =
+        serde_json::from_str(&stdout(&merged)).unwrap_or_else(|_| panic!("{}", stderr(&merged)));
     let both = ["one", "two"].map(|name| dyno.summary(name));
     let sum: u64 = both.iter().map(|one| arrivals(phase(one, "measure"))).sum();
     assert_eq!(arrivals(phase(&summary, "measure")), sum);
@@ -56,7 +57,7 @@ fn runs_side_by_side_merge_and_others_are_refused() {
         ("one one", "they are the same run: its operations would count twice"),
         ("one other", "duration is 3s and 1s: runs that apply different loads"),
         ("later other", "readproportion is 0.5 and 0.95"),
-        ("later closed", "is not set and "),
+        ("later closed", "loop is open and closed"),
         ("later missing", "missing"),
     ] {
         let refused = run(&dyno, &format!("merge {dirs}"));
@@ -66,7 +67,11 @@ fn runs_side_by_side_merge_and_others_are_refused() {
     assert_exit(&run(&dyno, &line("--rate 300 --duration 1s --out again --seed 7")), &[0, 5]);
     let apart = run(&dyno, "merge later again");
     assert_exit(&apart, &[2]);
-    assert!(stderr(&apart).contains("did not overlap") && stderr(&apart).contains("--sequential"), "{}", stderr(&apart));
+    assert!(
+        stderr(&apart).contains("did not overlap") && stderr(&apart).contains("--sequential"),
+        "{}",
+        stderr(&apart)
+    );
     // One after the other: the rate of both is their mean, not their sum.
     let sequential = run(&dyno, "merge later again --sequential --json");
     let summary: Value = serde_json::from_str(&stdout(&sequential)).unwrap();
@@ -84,7 +89,10 @@ fn run_json_holds_what_shaped_the_load_and_compare_says_it_first() {
     assert_exit(&run(&dyno, &format!("{base} --out more")), &[0, 5]);
     let closed = settings(&dyno, "closed");
     let has = |all: &[(String, String, String)], key: &str, value: &str, source: &str| {
-        assert!(all.contains(&(key.into(), value.into(), source.into())), "{key} {value} {source} in {all:?}");
+        assert!(
+            all.contains(&(key.into(), value.into(), source.into())),
+            "{key} {value} {source} in {all:?}"
+        );
     };
     has(&closed, "loop", "closed", "default");
     has(&closed, "users", "8", "--users");
@@ -92,7 +100,8 @@ fn run_json_holds_what_shaped_the_load_and_compare_says_it_first() {
     has(&closed, "recordcount", "500", "--records");
     has(&closed, "pipeline", "1", "default");
     has(&closed, "readproportion", "0.5", "built-in workloada:6");
-    for stranger in ["threadcount", "target", "operationcount", "maxexecutiontime", "status", "rate", "queue"] {
+    for stranger in ["threadcount", "target", "operationcount", "maxexecutiontime", "status", "rate", "queue"]
+    {
         assert!(closed.iter().all(|(key, ..)| key != stranger), "{stranger} shaped nothing: {closed:?}");
     }
     let open = settings(&dyno, "open");
@@ -105,8 +114,13 @@ fn run_json_holds_what_shaped_the_load_and_compare_says_it_first() {
     let listed = compared.split("settings that differ").nth(1).unwrap();
     assert!(listed.trim_start().starts_with("loop: closed -> open\n    users: 8 -> -"), "{listed}");
     let users = stdout(&run(&dyno, "compare closed more"));
-    assert!(users.contains("users is 8 and 16: runs under different loads answer different questions"), "{users}");
-    for (typed, instead) in [("threadcount=3", "--users"), ("target=5", "--rate"), ("status=true", "dyno ycsb")] {
+    assert!(
+        users.contains("users is 8 and 16: runs under different loads answer different questions"),
+        "{users}"
+    );
+    for (typed, instead) in
+        [("threadcount=3", "--users"), ("target=5", "--rate"), ("status=true", "dyno ycsb")]
+    {
         let refused = run(&dyno, &format!("{base} --no-out -p {typed}"));
         assert_exit(&refused, &[2]);
         assert!(stderr(&refused).contains(instead), "{typed}: {}", stderr(&refused));
@@ -129,12 +143,18 @@ fn lists_show_runs_and_a_run_under_way_is_called_running() {
     }
     let listed = stdout(&run(&dyno, "list runs"));
     let lines: Vec<&str> = listed.lines().collect();
-    assert!(lines[0].starts_with("runs/first  complete, ") && lines[0].contains("workloada, 4 users on"), "{listed}");
+    assert!(
+        lines[0].starts_with("runs/first  complete, ") && lines[0].contains("workloada, 4 users on"),
+        "{listed}"
+    );
     assert!(lines[1].starts_with("runs/second  running, ") && lines[1].contains("200/s"), "{listed}");
     let report = run(&dyno, "report runs/second");
     assert_exit(&report, &[0]);
     let text = stdout(&report);
-    assert!(text.starts_with("RUNNING") && !text.contains("INVALID") && !text.contains("interrupted"), "{text}");
+    assert!(
+        text.starts_with("RUNNING") && !text.contains("INVALID") && !text.contains("interrupted"),
+        "{text}"
+    );
     assert!(text.contains("200/s were due (open loop, 64 connections)"), "{text}");
     let page = stdout(&run(&dyno, "report runs/second --format html"));
     assert!(page.contains(">RUNNING</strong>") && !page.contains("closed loop"), "the page");
@@ -145,7 +165,10 @@ fn lists_show_runs_and_a_run_under_way_is_called_running() {
 #[test]
 fn loads_in_batches_count_documents() {
     let Some(server) = common::mongo::Mongo::java() else {
-        return skip_because("documents of a load", "mongo-java-server is not there (see scripts/need-mongo.sh)");
+        return skip_because(
+            "documents of a load",
+            "mongo-java-server is not there (see scripts/need-mongo.sh)",
+        );
     };
     let dyno = Dyno::new();
     let shop = "collections:\n  c: { count: 1000, document: { n: { $int: [1, 10] } } }\n\
@@ -201,4 +224,19 @@ fn repetitions_have_seeds_of_their_own() {
     let expected: Vec<(String, String)> =
         expected.iter().flat_map(|(r, s)| [(); 2].map(|()| ((*r).to_owned(), (*s).to_owned()))).collect();
     assert_eq!(seeds, expected, "the cells of a repetition have the same seed");
+}
+
+#[test]
+fn a_server_that_refuses_its_options_is_a_configuration_error_with_its_own_words() {
+    if Server::start(&[]).is_none() {
+        return skip("a server with a wrong option");
+    }
+    let dyno = Dyno::new();
+    let file = "server: {kind: redis, options: {no-such-option: 5}}\nworkload: {ycsb: {workload: c, records: 100}}\n\
+                phases: {measure: {operations: 100}}\n";
+    std::fs::write(dyno.path("x.yaml"), file).unwrap();
+    let refused = run(&dyno, "run x.yaml --out o --quiet");
+    assert_exit(&refused, &[2]);
+    let words = stderr(&refused);
+    assert!(words.contains("no-such-option") && !words.contains("unreachable"), "{words}");
 }

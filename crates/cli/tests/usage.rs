@@ -70,7 +70,7 @@ fn a_target_that_will_not_have_us() {
     assert!(stderr(&refused).contains("connection refused"), "{}", stderr(&refused));
     assert!(!dyno.path("d").exists(), "a run directory was made before the target was known");
     let missing = dyno.run(&["wsf", "gated", "--program", "nowhere"]);
-    assert_exit(&missing, &[3]);
+    assert_exit(&missing, &[2]);
     assert!(stderr(&missing).contains("--target URI"), "{}", stderr(&missing));
 
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -113,5 +113,33 @@ fn passwords_are_checked_and_never_written() {
         let bytes = std::fs::read(&path).unwrap();
         let found = bytes.windows(secret.len()).any(|w| w == secret.as_bytes());
         assert!(!found, "the password is in {}", path.display());
+    }
+}
+
+#[test]
+fn a_uri_of_another_protocol_is_told_so_within_a_second() {
+    let dyno = Dyno::new();
+    let told = |uri: String, words: &str| {
+        let begun = std::time::Instant::now();
+        let refused = dyno.run(&["run", &uri, "--no-out"]);
+        assert_exit(&refused, &[3]);
+        assert!(stderr(&refused).contains(words), "{}", stderr(&refused));
+        assert!(!stderr(&refused).contains("TLS"), "{}", stderr(&refused));
+        // The patience for a silent server is five seconds.
+        assert!(begun.elapsed().as_secs() < 4, "{:?}", begun.elapsed());
+    };
+    match common::Server::start(&[]) {
+        None => common::skip("mongodb:// on Redis"),
+        Some(redis) => told(
+            format!("mongodb://127.0.0.1:{}/x", redis.port),
+            &format!("speaks Redis' protocol, not MongoDB's: write redis://127.0.0.1:{}", redis.port),
+        ),
+    }
+    match common::mongo::Mongo::java() {
+        None => common::skip_because("redis:// on MongoDB", "mongo-java-server is not there"),
+        Some(mongo) => told(
+            format!("redis://127.0.0.1:{}", mongo.port),
+            &format!("speaks MongoDB's protocol, not Redis': write mongodb://127.0.0.1:{}", mongo.port),
+        ),
     }
 }

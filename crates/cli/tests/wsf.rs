@@ -48,10 +48,10 @@ fn the_descriptions_command_lines() {
 }
 
 #[test]
-fn a_program_that_is_missing_is_exit_code_3_as_for_any_experiment() {
+fn a_program_that_is_missing_is_exit_code_2_as_for_any_experiment() {
     let dyno = Dyno::new();
     let output = dyno.run(&["wsf", "mongodb_ycsb_read", "--noenv", "--program", "/no/such/mongod"]);
-    assert_exit(&output, &[3]);
+    assert_exit(&output, &[2]);
     assert!(stderr(&output).contains("/no/such/mongod is not there"), "{}", stderr(&output));
     assert_eq!(fs::read_dir(dyno.path("")).unwrap().count(), 0);
 }

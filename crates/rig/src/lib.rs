@@ -29,6 +29,7 @@ pub mod relay;
 pub mod remote;
 mod session;
 mod spawn;
+mod spoken;
 pub mod strangers;
 mod target;
 mod volume;

@@ -1,5 +1,6 @@
 //! Asks a server, once and waiting, whether it is there and what it is.
 
+use crate::spoken::{Protocol, Spoken, mistaken, spoken};
 use crate::target::TargetError;
 use dyno_engine::net::{Received, Socket, TlsConfig, monotonic_ns};
 use dyno_types::{Endpoint, Outcome};
@@ -7,12 +8,18 @@ use dyno_wire::place::Address;
 use dyno_wire::redis::{Facts, FactsStep, RedisOptions, Topology};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use std::io::ErrorKind::{
+    BrokenPipe, ConnectionRefused, ConnectionReset, InvalidData, NotFound, UnexpectedEof,
+};
 use std::net::ToSocketAddrs;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a server may take to answer.
 const PATIENCE_NS: u64 = 5_000_000_000;
+
+/// How long nothing may come back before it is looked for what else the server may speak, nanoseconds.
+const SILENCE_NS: u64 = 300_000_000;
 
 /// Tries the seed addresses in order; the first that answers tells facts and topology.
 pub(crate) fn redis(
@@ -23,7 +30,7 @@ pub(crate) fn redis(
         let (mut topology, mut facts) = (Topology::single(endpoint.clone()), Facts::default());
         let mut questions = Vec::new();
         Facts::ask_all(options, &mut questions);
-        converse(tls, endpoint, questions, &mut |received, _| match Facts::take(
+        converse(Protocol::Redis, tls, endpoint, questions, &mut |received, _| match Facts::take(
             options,
             &mut topology,
             received,
@@ -54,7 +61,7 @@ pub(crate) fn first_that_answers<T>(
         match ask(&endpoint) {
             Ok(found) => return Ok(found),
             Err(Failure::Final(why)) => return Err(TargetError::Unreachable(format!("{endpoint}: {why}"))),
-            Err(Failure::Absent(why)) => failures.push(format!("{endpoint}: {why}")),
+            Err(failure) => failures.push(format!("{endpoint}: {}", failure.words())),
         }
     }
     Err(TargetError::Unreachable(failures.join("; ")))
@@ -78,8 +85,20 @@ pub(crate) fn resolve(address: &Address) -> Result<Endpoint, String> {
 pub(crate) enum Failure {
     /// Nobody there: another seed may answer.
     Absent(String),
+    /// Somebody there who has not answered in time.
+    Silent(String),
+    /// Somebody there who has closed the connection without an answer.
+    Closed(String),
     /// Somebody there who will not have us.
     Final(String),
+}
+
+impl Failure {
+    /// Why, in words.
+    pub fn words(self) -> String {
+        let (Failure::Absent(why) | Failure::Silent(why) | Failure::Closed(why) | Failure::Final(why)) = self;
+        why
+    }
 }
 
 /// What has been heard.
@@ -93,14 +112,35 @@ pub(crate) enum Heard {
 }
 
 /// Connects, says `opening`, and hands all that is received to `hear` until it has heard enough. `hear` takes away what
-/// it has used and appends what is to be said next.
+/// it has used and appends what is to be said next. Where nothing comes back, or the server closes the connection, it is
+/// looked for what else it may speak than `protocol`.
 pub(crate) fn converse(
+    protocol: Protocol,
     tls: Option<&Arc<TlsConfig>>,
     endpoint: &Endpoint,
     opening: Vec<u8>,
     hear: &mut dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> Heard,
 ) -> Result<(), Failure> {
-    Line::open(tls, endpoint)?.converse(opening, PATIENCE_NS, hear)
+    let mut line = Line::open(tls, endpoint)?;
+    if tls.is_some() {
+        return line.converse(opening, PATIENCE_NS, hear);
+    }
+    match line.converse(opening, SILENCE_NS, hear) {
+        Err(Failure::Silent(_)) => match spoken(endpoint) {
+            Spoken::Known(found) if found != protocol => {
+                Err(Failure::Final(mistaken(protocol, found, endpoint)))
+            }
+            // It is slow: what it says may still come.
+            _ => line.converse(Vec::new(), PATIENCE_NS, hear),
+        },
+        Err(Failure::Closed(why)) => Err(match spoken(endpoint) {
+            Spoken::Known(found) if found != protocol => Failure::Final(mistaken(protocol, found, endpoint)),
+            Spoken::Known(_) => Failure::Absent(why),
+            Spoken::Gone => Failure::Absent(format!("{why}, and nothing listens there any more")),
+            Spoken::Unknown => Failure::Final(format!("{why}{}", hint(false))),
+        }),
+        ended => ended,
+    }
 }
 
 /// A connection for questions that are waited for.
@@ -146,8 +186,8 @@ impl Line {
             }
             if !self.wait(deadline).map_err(absent)? {
                 let hint = if self.established { "" } else { hint(tls) };
-                let seconds = patience_ns / 1_000_000_000;
-                return Err(Failure::Absent(format!("no answer within {seconds} s{hint}")));
+                let seconds = patience_ns as f64 / 1e9;
+                return Err(Failure::Silent(format!("no answer within {seconds} s{hint}")));
             }
             if !self.established {
                 self.established = self.socket.established().map_err(absent)?;
@@ -157,11 +197,19 @@ impl Line {
                 }
                 self.send().map_err(absent)?;
             }
-            let closed = self.receive().map_err(absent)?;
+            let closed = match self.receive() {
+                Err(e) if matches!(e.kind(), ConnectionReset | BrokenPipe | UnexpectedEof) && !tls => {
+                    return Err(Failure::Closed(e.to_string()));
+                }
+                received => received.map_err(absent)?,
+            };
             match hear(&mut self.received, &mut self.unsent) {
-                Heard::Need if closed => {
+                Heard::Need if closed && tls => {
                     let hint = hint(tls);
                     return Err(Failure::Final(format!("the server closed the connection{hint}")));
+                }
+                Heard::Need if closed => {
+                    return Err(Failure::Closed("the server closed the connection".into()));
                 }
                 Heard::Need => {}
                 Heard::Done => return Ok(()),
@@ -219,16 +267,15 @@ impl Line {
 fn advise(outcome: Outcome, words: &str) -> String {
     match outcome {
         Outcome::Forbidden if words.starts_with("NOAUTH") => {
-            format!("{words} (give a password: redis://user:password@host, or redis.password)")
+            format!(
+                "{words} (give a password: --password-from env:NAME or file:PATH, or redis.password for `dyno ycsb`)"
+            )
         }
         _ => words.to_owned(),
     }
 }
 
 fn explain(error: &std::io::Error, tls: bool) -> String {
-    use std::io::ErrorKind::{
-        BrokenPipe, ConnectionRefused, ConnectionReset, InvalidData, NotFound, UnexpectedEof,
-    };
     match error.kind() {
         ConnectionRefused => "connection refused: nothing listens there".into(),
         NotFound => "no such socket".into(),

@@ -49,7 +49,7 @@ pub fn jupyter(typed: &Typed) -> Result<Exit, Failure> {
     let Some(program) = on_path("jupyter") else {
         let words = "jupyter: is not on PATH; `pip install notebook`, and the package of this notebook, `pip install \
                      ./python/dyno-results[notebook]`";
-        return Err(Failure::Unreachable(words.into()));
+        return Err(Failure::Usage(words.into()));
     };
     let mut probe = Command::new("python3");
     probe
@@ -86,14 +86,14 @@ fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, Fail
         // Command lines are for everybody to read.
         .env("JUPYTER_TOKEN", &token)
         .stdin(Stdio::null());
-    let started = command.spawn().map_err(|e| Failure::Unreachable(format!("{}: {e}", program.display())))?;
+    let started = command.spawn().map_err(|e| Failure::Usage(format!("{}: {e}", program.display())))?;
     let mut child = Ends(started);
     terminal::out(&format!("http://127.0.0.1:{port}/notebooks/{NAME}?token={token}\n"));
     terminal::note(&format!("the notebook reads {} (DYNO_EXPERIMENT); Ctrl-C ends it", experiment.display()));
     loop {
         if let Some(status) = child.0.try_wait()? {
             let words = format!("jupyter has ended ({status})");
-            return if status.success() { Ok(Exit::Ok) } else { Err(Failure::Unreachable(words)) };
+            return if status.success() { Ok(Exit::Ok) } else { Err(Failure::Internal(words)) };
         }
         if control.stopping() {
             return Ok(Exit::Interrupted);

@@ -197,6 +197,7 @@ fn left(
             Ok(Ok((home, services)))
         }
         (None, Some(record)) if record.unreachable => Err(Failure::Unreachable(record.words.clone())),
+        (None, Some(record)) if record.not_started => Err(Failure::Usage(record.words.clone())),
         (None, Some(record)) if record.status == RunStatus::Interrupted => Ok(Err(Exit::Interrupted)),
         (None, record) => {
             let words = record.as_ref().map_or("it was not loaded".into(), |record| record.words.clone());

@@ -261,6 +261,10 @@ fn exit(directory: &Directory) -> Exit {
     if unreachable > 0 && unreachable == runs.len() {
         return Exit::Unreachable;
     }
+    // What was asked for cannot be had: an option of the server, a port, a program.
+    if !runs.is_empty() && runs.iter().all(|run| run.not_started) {
+        return Exit::Usage;
+    }
     if failed > 0 || invalid > 0 && !strategic {
         return Exit::Invalid;
     }

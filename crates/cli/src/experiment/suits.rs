@@ -60,7 +60,7 @@ pub fn ready_for(cells: &[Cell]) -> Result<(), Failure> {
         return Err(Failure::Usage(words));
     }
     if findings.nothing_runs() {
-        return Err(Failure::Unreachable(findings.missing().join("\n")));
+        return Err(Failure::Usage(findings.missing().join("\n")));
     }
     for words in findings.missing() {
         terminal::warn(&format!("{words}; their runs will fail, the others are made"));

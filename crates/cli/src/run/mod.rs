@@ -96,12 +96,12 @@ fn prepare(target: Target, control: &Control) -> Result<Place, Failure> {
                 let known: Vec<String> =
                     dyno_rig::SERVERS.iter().map(|(k, p)| format!("{k} ({p})")).collect();
                 let text = format!("no server of kind {kind:?} on PATH; known kinds: {}", known.join(", "));
-                return Err(Failure::Unreachable(text));
+                return Err(Failure::Usage(text));
             };
             let server = spawn_under(name, &program, Some(control));
             let server = server.map_err(|e| match control.stopping() {
                 true => Failure::Interrupted,
-                false => Failure::Unreachable(format!("{name}: {e}")),
+                false => Failure::Usage(format!("{name}: {e}")),
             })?;
             let target = Target::parse(&format!("redis://127.0.0.1:{}", server.port))?;
             terminal::note(&format!(

@@ -57,7 +57,7 @@ pub fn available(args: &WsfArgs) -> Result<(), Failure> {
     }
     let missing = args.program.as_ref().map_or(kind.program().into(), |path| path.display().to_string());
     let words = "--target URI names a server that runs, --server ferretdb or redis starts another one";
-    Err(Failure::Unreachable(format!("{missing} is not there: {words}; --dry-run needs none")))
+    Err(Failure::Usage(format!("{missing} is not there: {words}; --dry-run needs none")))
 }
 
 fn on_path(program: &Path) -> bool {

@@ -317,7 +317,9 @@ impl<'a> Bench<'a> {
 
     /// The words, and that the server is no longer there, or that memory was short, if that is so.
     fn with_cause(&mut self, failed: Failed) -> Failed {
-        let (Failed::Words(words) | Failed::Unreachable(words)) = &failed else { return failed };
+        let (Failed::Words(words) | Failed::Unreachable(words) | Failed::Server(words)) = &failed else {
+            return failed;
+        };
         // What the kernel has killed in a worker's group.
         let killed = |group: &(String, PathBuf)| {
             let read = |name: &str| std::fs::read_to_string(group.1.join(name)).unwrap_or_default();
@@ -448,7 +450,7 @@ fn log(logs: &Path, instance: usize, number: usize) -> Result<(PathBuf, Stdio), 
 fn note_failure<T>(made: &Result<T, Failed>, session: &mut Session<'_>) {
     let (Err(failed), Some(writer)) = (made, session.writer()) else { return };
     match failed {
-        Failed::Words(words) | Failed::Unreachable(words) => {
+        Failed::Words(words) | Failed::Unreachable(words) | Failed::Server(words) => {
             writer.event("failed", words);
             writer.update(|run| run.status = Status::Failed);
         }

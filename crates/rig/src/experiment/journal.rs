@@ -46,9 +46,12 @@ pub struct RunRecord {
     pub dir: String,
     /// How it ended.
     pub status: RunStatus,
-    /// Whether it failed because there was no target: a server that could not be started, or did not answer.
+    /// Whether it failed because its target did not answer.
     #[serde(default)]
     pub unreachable: bool,
+    /// Whether its server did not start.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_started: bool,
     /// Why it failed, or what speaks against it.
     pub words: String,
     /// `valid`, `suspect` or `invalid`; empty if it has no summary.

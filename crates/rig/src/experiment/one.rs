@@ -39,6 +39,8 @@ pub(super) enum Failed {
     Words(String),
     /// There is no target, in words.
     Unreachable(String),
+    /// A server did not start, in words: its options or this host are wrong.
+    Server(String),
     /// A signal came first.
     Interrupted,
 }
@@ -83,6 +85,7 @@ impl OneRun<'_> {
             dir: self.dir.strip_prefix(self.below).unwrap_or(&self.dir).display().to_string(),
             status: RunStatus::Complete,
             unreachable: false,
+            not_started: false,
             words: String::new(),
             trust: String::new(),
             throughput: None,
@@ -123,6 +126,9 @@ impl OneRun<'_> {
             Err(Failed::Words(words)) => (self.failed(record, words), None),
             Err(Failed::Unreachable(words)) => {
                 (self.failed(RunRecord { unreachable: true, ..record }, words), None)
+            }
+            Err(Failed::Server(words)) => {
+                (self.failed(RunRecord { not_started: true, ..record }, words), None)
             }
         }
     }
@@ -211,7 +217,7 @@ impl OneRun<'_> {
         let means = (self.machine, &self.control, self.program);
         let place =
             place::provide(&spec, logs, self.below, shared, means).map_err(|failed| match failed {
-                Failed::Words(words) => Failed::Unreachable(words),
+                Failed::Words(words) => Failed::Server(words),
                 other => other,
             })?;
         if place.is_filled()? && spec.phases.load.when == When::Always {

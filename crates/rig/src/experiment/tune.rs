@@ -233,6 +233,7 @@ mod tests {
                 dir: String::new(),
                 status: RunStatus::Complete,
                 unreachable: false,
+                not_started: false,
                 words: String::new(),
                 trust: "valid".into(),
                 throughput: None,

@@ -46,7 +46,7 @@ impl MongoLine {
         let driver = MongoDriver::new(options.clone(), Arc::new(Nothing), deployment.clone());
         let mut driver = driver.map_err(|refused| refused.0)?;
         let lost = |failure: Failure| {
-            let (Failure::Absent(why) | Failure::Final(why)) = failure;
+            let why = failure.words();
             format!("{endpoint}: {why}")
         };
         let mut line = Line::open(tls, endpoint).map_err(lost)?;
@@ -99,7 +99,8 @@ impl MongoLine {
         match talk {
             Ok(()) if is_ok(bson::find(&answer, "ok")) => Ok(answer),
             Ok(()) => Err(Unanswered::Refused(describe(&answer).1)),
-            Err(Failure::Absent(why) | Failure::Final(why)) => {
+            Err(failure) => {
+                let why = failure.words();
                 Err(Unanswered::Lost(format!("{}: {why}", self.endpoint)))
             }
         }

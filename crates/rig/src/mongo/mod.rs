@@ -7,6 +7,7 @@ pub use admin::MongoAdmin;
 pub(crate) use line::{MongoLine, Unanswered};
 
 use crate::probe::{Failure, Heard, converse, first_that_answers, resolve};
+use crate::spoken::Protocol;
 use crate::target::TargetError;
 use dyno_engine::net::{TlsConfig, monotonic_ns};
 use dyno_types::{Content, Driver, Endpoint, Hello, Request};
@@ -126,9 +127,9 @@ fn routers(
                 return Err(TargetError::Unreachable(why));
             }
             Err(Failure::Final(why)) => return Err(TargetError::Unreachable(format!("{endpoint}: {why}"))),
-            Err(Failure::Absent(why)) => {
+            Err(failure) => {
                 deployment.leave_out(node as u16);
-                down.push(format!("{endpoint}: {why}"));
+                down.push(format!("{endpoint}: {}", failure.words()));
             }
         }
     }
@@ -173,8 +174,8 @@ fn replica_set(
             if set.lacks_primary() { Err(none()) } else { Ok((set, answer.facts)) }
         }
         // The others may not have noticed yet that it is gone.
-        Err(Failure::Absent(why)) => Err(Unready::NoPrimary(format!("{primary}: {why}"))),
         Err(Failure::Final(why)) => Err(unreachable(format!("{primary}: {why}"))),
+        Err(failure) => Err(Unready::NoPrimary(format!("{primary}: {}", failure.words()))),
     }
 }
 
@@ -221,7 +222,7 @@ fn ask(
     // Replies of the greeting, then questions answered.
     let (mut greeted, mut asked) = (Some(0u16), 0usize);
     let (mut begun_ns, mut put_ns, mut away_ns) = (0, 0, u64::MAX);
-    converse(tls, endpoint, opening, &mut |received, out| {
+    converse(Protocol::MongoDb, tls, endpoint, opening, &mut |received, out| {
         loop {
             if let Some(reply) = greeted {
                 match driver.greeted(0, 0, reply, received, out) {

@@ -30,9 +30,7 @@ struct Connected<T> {
 impl<T> Connected<T> {
     fn ask(&mut self) -> Result<T, String> {
         let kept = self.line.take();
-        self.try_ask(kept).map_err(|failure| match failure {
-            Failure::Absent(why) | Failure::Final(why) => format!("{}: {why}", self.endpoint),
-        })
+        self.try_ask(kept).map_err(|failure| format!("{}: {}", self.endpoint, failure.words()))
     }
 
     fn try_ask(&mut self, kept: Option<Line>) -> Result<T, Failure> {
