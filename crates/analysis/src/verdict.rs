@@ -5,7 +5,7 @@ use dyno_record::Totals;
 use dyno_rundir::faults::FaultFigures;
 use dyno_rundir::schema::{Phase, Reason, Trust, Verdict};
 use dyno_types::Outcome;
-use dyno_types::units::Latency;
+use dyno_types::units::{Latency, Rate};
 
 /// What the verdict is made from.
 #[derive(Debug)]
@@ -33,8 +33,14 @@ pub struct Evidence<'a> {
 /// What is known of a run while it is made, beyond its counts.
 #[derive(Clone, Debug, Default)]
 pub struct Further {
-    /// Successful operations of each whole second of the measured phase.
+    /// Successful operations of each whole second of the measured phase; nothing is done in an empty one.
     pub series: Vec<f64>,
+    /// Longest queue of due arrivals in each of them.
+    pub backlog: Vec<f64>,
+    /// Mean response time of the successful requests that ended in each of them, seconds; 0 where none did.
+    pub response_s: Vec<f64>,
+    /// Whether the load was to change on the way: its levels and drifts are what was asked for.
+    pub varied: bool,
     /// Whether the load ends by the number of its operations: users end one after the other then.
     pub counted: bool,
     /// Distinct keys in a sample of the operations, and the number of records.
@@ -221,8 +227,9 @@ fn offered_rate(e: &Evidence<'_>) -> Option<(Trust, String)> {
         (
             Trust::Suspect,
             format!(
-                "{offered:.0} operations/s were due, but the last one ended {late_s:.1} s after the schedule: the target \
-                 or the connections do not keep up, so response times grow with the length of the run"
+                "{} operations/s were due, but the last one ended {late_s:.1} s after the schedule: the target \
+                 or the connections do not keep up, so response times grow with the length of the run",
+                Rate(offered)
             ),
         )
     })

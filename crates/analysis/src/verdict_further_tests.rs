@@ -8,7 +8,7 @@ use dyno_rundir::schema::{Client, Phase, Reason};
 use dyno_types::Outcome;
 
 /// Names of the checks that speak against a run with this knowledge.
-fn reasons(further: Further) -> Vec<String> {
+pub(super) fn reasons(further: Further) -> Vec<String> {
     judged(further, 0).into_iter().map(|reason| reason.check).collect()
 }
 

@@ -1,7 +1,7 @@
 //! The summary a person reads at a glance: verdict first, then throughput, latencies and what explains them.
 
 use dyno_rundir::schema::{Latency, Metric, Phase, Status, Summary, Trust};
-use dyno_types::units::{Latency as Ns, Thousands};
+use dyno_types::units::{Latency as Ns, Rate, Thousands};
 use std::fmt::Write as _;
 
 /// Colours for a terminal, or none.
@@ -95,7 +95,7 @@ pub fn text(summary: &Summary, style: Style) -> String {
 
 fn measured_in_unit(expression: &str, value: f64) -> String {
     if expression.starts_with("throughput") {
-        format!("measured {value:.0}/s")
+        format!("measured {}/s", Rate(value))
     } else if expression.starts_with("errors") {
         format!("measured {value:.3} %")
     } else {
@@ -108,10 +108,10 @@ fn load_line(out: &mut String, phase: &Phase) {
     let failed = phase.arrivals.saturating_sub(ok);
     let _ = write!(
         out,
-        "\nload     {} records in {:.1} s, {:.0}/s",
+        "\nload     {} records in {:.1} s, {}/s",
         Thousands(ok),
         phase.seconds,
-        phase.throughput
+        Rate(phase.throughput)
     );
     let ways = [("pipeline", phase.client.pipeline), ("batches of", phase.client.batch)];
     let ways: Vec<_> = ways.iter().filter(|(_, n)| *n > 1).map(|(name, n)| format!("{name} {n}")).collect();
@@ -129,15 +129,19 @@ fn measured(out: &mut String, phase: &Phase, style: Style) {
     let _ = write!(
         out,
         "\n{} {} in {:.1} s, {} failed",
-        style.bold(&format!("measure  {:.0} operations/s:", phase.throughput)),
+        style.bold(&format!("measure  {} operations/s:", Rate(phase.throughput))),
         Thousands(ok),
         phase.seconds,
         Thousands(phase.arrivals.saturating_sub(ok)),
     );
     match phase.offered {
         Some(offered) => {
-            let _ =
-                writeln!(out, "; {offered:.0}/s were due (open loop, {} connections)", phase.client.users);
+            let _ = writeln!(
+                out,
+                "; {}/s were due (open loop, {} connections)",
+                Rate(offered),
+                phase.client.users
+            );
         }
         None => {
             match phase.client.users * phase.client.pipeline {

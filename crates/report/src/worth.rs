@@ -51,7 +51,7 @@ impl Worth {
     }
 }
 
-/// The interval of a run's throughput: of the level that stands for the run.
+/// The interval of a run's throughput within the run; `None` where its level changes.
 pub fn level(dir: &RunDir, summary: &Summary) -> Option<MeanInterval> {
     let (_, values) = crate::html::whole_seconds(summary, &dir.succeeded().ok()?);
     Some(stability(&values)?.steady?.interval)

@@ -18,20 +18,19 @@ pub fn whole_seconds(summary: &Summary, seconds: &BTreeMap<u64, u64>) -> (Vec<u6
 /// The section "stability".
 pub fn stability(found: Option<&Stability>) -> String {
     let Some(found) = found else {
-        return "<p>Whether the run was steady cannot be said: that takes at least 10 whole seconds of the measured phase.</p>\n"
+        return "<p>Whether the run was steady cannot be said: that takes at least 5 whole seconds of the measured phase.</p>\n"
             .into();
     };
     let mut rows = Vec::new();
-    for (number, segment) in found.segments.iter().enumerate() {
+    for segment in &found.segments {
         let what = match segment.label {
             Label::WarmUp => "warm-up",
             Label::Level => "level",
             Label::Collapse => "collapse",
             Label::Recovery => "recovery",
         };
-        let stands = if number == found.headline { ", stands for the run" } else { "" };
         rows.push(vec![
-            format!("{what}{stands}"),
+            what.to_owned(),
             format!("{} to {} s", segment.range.0, segment.range.1),
             rate(segment.median),
             rate(segment.mean),
@@ -52,21 +51,25 @@ pub fn stability(found: Option<&Stability>) -> String {
             rate(after.median)
         ));
     }
-    lines.push(format!("Warm-up inside of the measured phase: {} s.", found.warm_up));
+    if found.warm_up > 0 {
+        lines.push(format!(
+            "Warm-up inside of the measured phase: {} s, which every figure has in.",
+            found.warm_up
+        ));
+    }
     lines.push(match &found.steady {
         Some(steady) => format!(
-            "Mean of the level that stands for the run: {}/s +- {}/s (95 %, means of batches of {} s{}).",
+            "Mean of the run: {}/s +- {}/s (95 %; neighbouring intervals correlate by {:.2}, which is allowed for).",
             rate(steady.interval.mean),
             rate(steady.interval.half_width),
-            steady.batch,
-            if steady.independent {
-                ""
-            } else {
-                "; batches are still alike, so the interval is too narrow: run longer"
-            }
+            steady.correlation
         ),
-        None => "The run is too short for an interval of its mean: that takes ten batches.".into(),
+        None if found.alarm.is_some() => "A mean over several levels has no interval.".into(),
+        None => "The run is too short for an interval of its mean: that takes ten intervals.".into(),
     });
+    if let Some(share) = found.drift {
+        lines.push(format!("It changes by {} from beginning to end along a straight line.", percent(share)));
+    }
     lines.push(match &found.period {
         Some(period) => format!(
             "It repeats itself every {} s (autocorrelation {:.2}): measure several periods.",
@@ -76,8 +79,10 @@ pub fn stability(found: Option<&Stability>) -> String {
     });
     if let Some(trend) = &found.trend {
         lines.push(match trend.p < 0.05 {
-            true => format!("It drifts by {:+.3}/s in a second (p = {:.3}).", trend.slope, trend.p),
-            false => format!("No drift (p = {:.2}).", trend.p),
+            true => {
+                format!("The last level drifts by {:+.3}/s in a second (p = {:.3}).", trend.slope, trend.p)
+            }
+            false => format!("No drift within the last level (p = {:.2}).", trend.p),
         });
     }
     let (plain, robust) = found.variation;

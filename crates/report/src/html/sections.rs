@@ -167,7 +167,7 @@ fn figures(out: &mut String, phase: &Phase, steady: Option<&Stability>, price: O
     let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
     let level = steady.and_then(|steady| steady.steady.as_ref());
     let more = level.map_or(String::new(), |level| {
-        format!("steady level {} +- {} (95 %)", rate(level.interval.mean), rate(level.interval.half_width))
+        format!("+- {} (95 %) within this run", rate(level.interval.half_width))
     });
     tile(out, "Throughput", &format!("{}/s", rate(phase.throughput)), &more);
     for (name, what, worth) in worth::of_run(phase, level.map(|level| &level.interval), price) {

@@ -1,0 +1,104 @@
+//! How often runs that are not steady are told, and steady ones accused: the rates of docs/reliability.md.
+//! `cargo test --release -p dyno-analysis rates -- --nocapture` prints them.
+
+use super::tests::reasons;
+use crate::series::synthetic::{noise, random};
+use crate::verdict::Further;
+
+/// Series of each kind.
+const ROUNDS: u64 = 400;
+
+/// Noise of `deviation` (a share of the level) about 1,000/s.
+fn around(seed: u64, seconds: usize, deviation: f64, rho: f64) -> Vec<f64> {
+    noise(&mut random(seed), seconds, rho).iter().map(|one| 1_000.0 * (1.0 + deviation * one)).collect()
+}
+
+/// Share of series against which anything is said.
+fn accused(make: impl Fn(u64) -> Vec<f64>) -> f64 {
+    let told = |seed: &u64| !reasons(Further { series: make(*seed), ..Further::default() }).is_empty();
+    (0..ROUNDS).filter(told).count() as f64 / ROUNDS as f64
+}
+
+#[test]
+fn steady_runs_are_seldom_accused() {
+    for (rho, most) in [(0.0, 0.05), (0.5, 0.05), (0.8, 0.10)] {
+        for deviation in [0.03, 0.05, 0.1, 0.2] {
+            for seconds in [5, 10, 20, 30, 60, 120] {
+                let share = accused(|seed| around(seed, seconds, deviation, rho));
+                println!("| rho {rho} | {:.0} % | {seconds} s | {:.1} % |", deviation * 100.0, share * 100.0);
+                assert!(share < most, "{seconds} s, {deviation}, rho {rho}: {share}");
+            }
+        }
+    }
+}
+
+/// What happens to a run: its length, and the share of the level that is left from one second to another, which the seed moves
+/// within the run where `moved`.
+struct Seeded {
+    what: &'static str,
+    seconds: usize,
+    from: usize,
+    to: usize,
+    left: f64,
+    moved: bool,
+}
+
+#[test]
+fn runs_that_are_not_steady_are_told() {
+    let all = [
+        Seeded { what: "half speed for 19 of 60 s", seconds: 60, from: 0, to: 19, left: 0.5, moved: false },
+        Seeded { what: "stall of 5 s at 8 of 60 s", seconds: 60, from: 8, to: 13, left: 0.0, moved: false },
+        Seeded { what: "stall of 5 s at 40 of 60 s", seconds: 60, from: 40, to: 45, left: 0.0, moved: false },
+        Seeded { what: "stall of 4 s in 10 s", seconds: 10, from: 0, to: 4, left: 0.0, moved: true },
+        Seeded { what: "stall of 3 s in 10 s", seconds: 10, from: 0, to: 3, left: 0.0, moved: true },
+        Seeded { what: "stall of 10 s in 29 s", seconds: 29, from: 0, to: 10, left: 0.0, moved: true },
+        Seeded {
+            what: "stall in the first second of 5 s",
+            seconds: 5,
+            from: 0,
+            to: 1,
+            left: 0.0,
+            moved: false,
+        },
+        Seeded {
+            what: "stall in the last second of 30 s",
+            seconds: 30,
+            from: 29,
+            to: 30,
+            left: 0.0,
+            moved: false,
+        },
+        Seeded {
+            what: "a third of the speed from 10 s to 24 s of 29 s",
+            seconds: 29,
+            from: 10,
+            to: 24,
+            left: 1.0 / 3.0,
+            moved: false,
+        },
+        Seeded {
+            what: "a third of the speed for the last 10 of 29 s",
+            seconds: 29,
+            from: 19,
+            to: 29,
+            left: 1.0 / 3.0,
+            moved: false,
+        },
+        Seeded { what: "70 % for 12 of 60 s", seconds: 60, from: 0, to: 12, left: 0.7, moved: true },
+        Seeded { what: "70 % for 15 of 60 s", seconds: 60, from: 0, to: 15, left: 0.7, moved: true },
+        Seeded { what: "70 % from 5 s on of 10 s", seconds: 10, from: 5, to: 10, left: 0.7, moved: false },
+    ];
+    for one in &all {
+        for rho in [0.0, 0.5, 0.8] {
+            let share = accused(|seed| {
+                let mut series = around(seed, one.seconds, 0.03, rho);
+                let room = if one.moved { one.seconds - one.to } else { 0 };
+                let later = (random(seed + 7).next_unit() * room as f64).round() as usize;
+                series[one.from + later..one.to + later].iter_mut().for_each(|second| *second *= one.left);
+                series
+            });
+            println!("| {} | rho {rho} | {:.1} % |", one.what, share * 100.0);
+            assert!(share >= 0.95, "{}, rho {rho}: {share}", one.what);
+        }
+    }
+}
