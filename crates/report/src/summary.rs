@@ -86,7 +86,7 @@ pub fn text(summary: &Summary, style: Style) -> String {
         let mark = if threshold.passed { style.paint("32", "PASS") } else { style.paint("1;31", "FAIL") };
         let measured = match threshold.measured {
             Some(value) => measured_in_unit(&threshold.expression, value),
-            None => "not measurable: too few samples, or among dropped arrivals".into(),
+            None => "not measurable: too few samples, or among arrivals that were never served".into(),
         };
         let _ = writeln!(out, "{mark} {} ({measured})", threshold.expression);
     }
@@ -162,8 +162,15 @@ fn measured(out: &mut String, phase: &Phase, style: Style) {
             .collect();
         let _ = writeln!(out, "         outcomes: {}", failures.join(", "));
     }
-    table(out, phase, "response time (from the intended start)", |m| m.response.as_ref(), style);
-    table(out, phase, "service time (from sending)", |m| m.service.as_ref(), style);
+    let failures = phase.metrics.iter().any(|m| m.all_response.is_some() && m.name != "CLEANUP");
+    if failures {
+        let title = "response time (from the intended start; failures count with at least their time)";
+        table(out, phase, title, Metric::felt_response, style);
+    }
+    let some = if failures { ", of successful requests" } else { "" };
+    let title = |what: &str, from: &str| format!("{what} time (from {from}{some})");
+    table(out, phase, &title("response", "the intended start"), |m| m.response.as_ref(), style);
+    table(out, phase, &title("service", "sending"), |m| m.service.as_ref(), style);
     if let Some(seen) = &phase.monitor {
         crate::monitored::block(out, seen, &style.bold("server and host"));
     }
@@ -174,7 +181,7 @@ fn table(
     out: &mut String,
     phase: &Phase,
     title: &str,
-    pick: impl Fn(&Metric) -> Option<&Latency>,
+    pick: impl for<'a> Fn(&'a Metric) -> Option<&'a Latency>,
     style: Style,
 ) {
     let rows: Vec<(&str, &Latency)> =

@@ -182,7 +182,7 @@ fn figures(out: &mut String, phase: &Phase, steady: Option<&Stability>, price: O
         .iter()
         .filter(|m| m.name != "CLEANUP")
         .max_by_key(|m| m.response.as_ref().map_or(0, |l| l.count));
-    if let Some((metric, latency)) = busiest.and_then(|m| Some((m, m.response.as_ref()?))) {
+    if let Some((metric, latency)) = busiest.and_then(|m| Some((m, m.felt_response()?))) {
         for name in ["p50", "p99", "p99.9"] {
             let value = match latency.percentiles_us.get(name) {
                 Some(Some(value)) => us(*value),
@@ -318,6 +318,8 @@ fn operations(summary: &Summary) -> String {
     let mut names = heads(&["operation"]);
     names.extend(outcomes.iter().map(|name| (*name).to_owned()));
     out.push_str(&table("Requests by outcome", &names, &rows, 1));
+    let all = "Response time from the intended start, failures with at least their time";
+    latencies(&mut out, phase, all, |m| m.all_response.as_ref());
     latencies(&mut out, phase, "Response time from the intended start (succeeded)", |m| m.response.as_ref());
     latencies(&mut out, phase, "Service time from sending (succeeded)", |m| m.service.as_ref());
     latencies(&mut out, phase, "Service time (failed)", |m| m.failed_service.as_ref());
