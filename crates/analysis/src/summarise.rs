@@ -104,7 +104,8 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
             let dropped = counts[Outcome::Dropped as usize];
             let (ok, failed) = (totals.ok_slot(number), totals.failed_slot(number));
             // What was refused before it could be sent has no time either; what the end of the run cut off is not known.
-            let lost = counts.iter().sum::<u64>() - counts[Outcome::Ok as usize] - counts[Outcome::Aborted as usize];
+            let lost =
+                counts.iter().sum::<u64>() - counts[Outcome::Ok as usize] - counts[Outcome::Aborted as usize];
             let unsent = lost.saturating_sub(failed.map_or(0, |failed| failed.response.count())).max(dropped);
             let (served, broken) = (ok.map(|s| &s.response), failed.map(|s| &s.response));
             Metric {

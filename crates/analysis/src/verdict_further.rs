@@ -23,10 +23,14 @@ pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
         checks.check("faults", faults(e));
         checks.check("faults_carried_out", not_carried_out(e));
     } else if let Some(found) = stability(&e.further.series).filter(|_| !e.further.varied) {
+        let gone = gone(e);
+        // The same seconds have one name.
+        let stalls = stalls(&found).filter(|_| gone.is_none());
+        checks.check("gone", gone);
         checks.check("warm_up", warm_up(&found));
         checks.check("level", level(&found));
         checks.check("drift", drift(&found));
-        checks.check("stalls", stalls(&found));
+        checks.check("stalls", stalls);
         checks.check("overload", overload(e));
     }
     checks.check("load", load(e));
@@ -78,6 +82,35 @@ fn load(e: &Evidence<'_>) -> Option<(Trust, String)> {
         share * 100.0
     );
     Some((if share > 0.05 { Trust::Invalid } else { Trust::Suspect }, text))
+}
+
+/// Fewest whole seconds in a row without a success that make a server gone: connections were lost meanwhile.
+const GONE: usize = 2;
+
+/// A server that was not there for a part of the run: the few operations that failed do not say for how long.
+fn gone(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let lost = [Outcome::Disconnected, Outcome::Unreachable, Outcome::TimedOut];
+    let lost: u64 = lost.iter().map(|outcome| e.totals.ended[*outcome as usize]).sum();
+    let series = &e.further.series;
+    let (mut spans, mut at): (Vec<(usize, usize)>, usize) = (Vec::new(), 0);
+    for part in series.chunk_by(|one, next| (*one > 0.0) == (*next > 0.0)) {
+        if part[0] == 0.0 && part.len() >= GONE {
+            spans.push((at, at + part.len()));
+        }
+        at += part.len();
+    }
+    let seconds: usize = spans.iter().map(|(from, to)| to - from).sum();
+    let (from, to) = *spans.first().filter(|_| lost > 0 && seconds < series.len())?;
+    let share = seconds as f64 / series.len() as f64;
+    let more = if spans.len() > 1 { format!(" and {} more", spans.len() - 1) } else { String::new() };
+    Some((
+        if share > 0.05 { Trust::Invalid } else { Trust::Suspect },
+        format!(
+            "the server did not serve for {seconds} of {} s ({from} to {to} s{more}): nothing succeeded there, and users wait \
+             instead of failing, so the failed operations are few",
+            series.len()
+        ),
+    ))
 }
 
 fn warm_up(found: &Stability) -> Option<(Trust, String)> {

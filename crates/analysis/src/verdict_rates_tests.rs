@@ -1,7 +1,7 @@
 //! How often runs that are not steady are told, and steady ones accused: the rates of docs/reliability.md.
 //! `cargo test --release -p dyno-analysis rates -- --nocapture` prints them.
 
-use super::tests::reasons;
+use super::tests::{overload_of, reasons};
 use crate::series::synthetic::{noise, random};
 use crate::verdict::Further;
 
@@ -100,5 +100,55 @@ fn runs_that_are_not_steady_are_told() {
             println!("| {} | rho {rho} | {:.1} % |", one.what, share * 100.0);
             assert!(share >= 0.95, "{}, rho {rho}: {share}", one.what);
         }
+    }
+}
+
+/// A server of one thread with exponential service times of 1 ms and Poisson arrivals: what an open loop records of it.
+fn queue(seed: u64, rate: f64, seconds: usize) -> Further {
+    let mut random = random(seed);
+    let mut exponential = |mean: f64| -mean * (1.0 - random.next_unit()).ln();
+    let (mut due, mut free, mut departures) = (0.0, 0.0, std::collections::VecDeque::new());
+    let mut sums = vec![(0.0, 0.0, 0.0); seconds];
+    loop {
+        due += exponential(1.0 / rate);
+        if due >= seconds as f64 {
+            break;
+        }
+        free = f64::max(due, free) + exponential(0.001);
+        departures.push_back(free);
+        while departures.front().is_some_and(|at| *at <= due) {
+            departures.pop_front();
+        }
+        let queued = &mut sums[due as usize].1;
+        *queued = f64::max(*queued, departures.len() as f64);
+        if let Some((done, _, waited)) = sums.get_mut(free as usize) {
+            *done += 1.0;
+            *waited += free - due;
+        }
+    }
+    let response = sums.iter().map(|(done, _, waited)| waited / f64::max(*done, 1.0)).collect();
+    Further {
+        series: sums.iter().map(|second| second.0).collect(),
+        backlog: sums.iter().map(|second| second.1).collect(),
+        response_s: response,
+        ..Further::default()
+    }
+}
+
+#[test]
+fn an_overload_is_told_and_a_full_server_is_none() {
+    let told = |rate: f64, seconds: usize| {
+        let overloaded = |seed: &u64| overload_of(queue(*seed, rate, seconds), rate);
+        (0..200).filter(overloaded).count() as f64 / 200.0
+    };
+    for (rate, seconds) in [(500.0, 30), (800.0, 60), (900.0, 120)] {
+        let share = told(rate, seconds);
+        println!("| {rate:.0}/s, {seconds} s | {:.1} % |", share * 100.0);
+        assert!(share < 0.05, "{rate}/s for {seconds} s: {share}");
+    }
+    for (rate, seconds) in [(1_050.0, 60), (1_100.0, 30)] {
+        let share = told(rate, seconds);
+        println!("| {rate:.0}/s, {seconds} s | {:.1} % |", share * 100.0);
+        assert!(share >= 0.95, "{rate}/s for {seconds} s: {share}");
     }
 }

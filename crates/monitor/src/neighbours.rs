@@ -1,6 +1,6 @@
 //! Other programs on this host, and the CPU time that they take.
 
-use crate::environment::DATABASES;
+use crate::environment::kernel::DATABASES;
 use crate::roots::Roots;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -97,7 +97,13 @@ mod tests {
             let line = format!("{pid} ({name}) R {parent} 0 0 0 0 0 0 0 0 0 {ticks} 0 0 0 0 0 0 0 9");
             std::fs::write(folder.path().join(format!("{pid}/stat")), line).unwrap();
         };
-        let all = [(10, "redis-server", 1), (11, "child", 10), (12, "stress", 1), (13, "kworker", 2), (14, "mongod", 1)];
+        let all = [
+            (10, "redis-server", 1),
+            (11, "child", 10),
+            (12, "stress", 1),
+            (13, "kworker", 2),
+            (14, "mongod", 1),
+        ];
         all.iter().for_each(|(pid, name, parent)| write(*pid, name, *parent, 100));
         let before = Neighbours::start(Roots { proc: folder.path().to_owned(), ..Roots::default() });
         all.iter().for_each(|(pid, name, parent)| write(*pid, name, *parent, 300));

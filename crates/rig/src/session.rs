@@ -228,6 +228,7 @@ impl<'a> Session<'a> {
         }
         let mut sums = [Totals::new(metrics.len(), job.scale), Totals::new(metrics.len(), job.scale)];
         let watch = self.watch.as_ref();
+        let neighbours = watch.map(Watch::neighbours);
         let mut edges = Edges::expect(name, job.warmup_ns, watch, self.on_epoch.clone(), &self.control);
         let mut whole = Whole::default();
         let (mut seconds_of, clocks) = (PerSecond::default(), (SystemTime::now(), Instant::now()));
@@ -296,6 +297,9 @@ impl<'a> Session<'a> {
             phase(PhaseFacts { name: "warmup".into(), seconds, ..PhaseFacts::default() }, &metrics, &warm)
         });
         edges.end(finished, &mut phase_summary, warmup.as_mut(), self.writer.as_mut());
+        if let Some(seen) = &mut phase_summary.monitor {
+            seen.others = watch.zip(neighbours.as_ref()).map(|(watch, since)| watch.others(since));
+        }
         if let Some(grafana) = &self.grafana {
             let (epoch, elapsed) = (applied.finished.epoch, applied.finished.elapsed_ns);
             let begun = epoch + Duration::from_nanos(job.warmup_ns);

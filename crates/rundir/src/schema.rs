@@ -2,7 +2,7 @@
 
 use crate::faults::FaultFigures;
 use crate::system::System;
-pub use crate::used::{DatabaseUse, DiskUse, HostUse, Monitored, ProcessUse};
+pub use crate::used::{DatabaseUse, DiskUse, HostUse, Monitored, OthersUse, ProcessUse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -280,7 +280,7 @@ impl Resolved {
             warm_users: None,
             pipeline: self.pipeline,
             cores: self.cores.clone(),
-            timeout_ns: if opened.is_virtual() { None } else { self.timeout_ns },
+            timeout_ns: self.timeout_ns,
             queue: self.queue,
             seed: self.seed,
             stripe: (0, 1),

@@ -4,23 +4,31 @@ use super::text::{esc, heads, percent, rate, shell, table, us};
 use dyno_analysis::diagnose::Finding;
 use dyno_analysis::laws::{checks, observe};
 use dyno_analysis::series::{Label, Stability};
-use dyno_rundir::RunDir;
-use dyno_rundir::schema::Summary;
-use std::collections::BTreeMap;
+use dyno_rundir::{Course, RunDir};
 
-/// Whole seconds of the measured phase that were recorded, and operations in each.
-pub fn whole_seconds(summary: &Summary, seconds: &BTreeMap<u64, u64>) -> (Vec<u64>, Vec<f64>) {
-    let length =
-        summary.phases.iter().find(|phase| phase.name == "measure").map_or(0.0, |phase| phase.seconds);
-    seconds.range(..length.floor() as u64).map(|(second, count)| (*second, *count as f64)).unzip()
+/// The measured phase over time, and what was found in it.
+pub struct OverTime {
+    /// The series, as `dyno explain` takes it.
+    pub course: Course,
+    /// Its levels, period, drift.
+    pub found: Stability,
+}
+
+impl OverTime {
+    /// Seconds after the warm-up at which an interval of the series begins.
+    pub fn second(&self, interval: usize) -> u64 {
+        self.course.from_s + interval as u64 * self.course.step_s
+    }
 }
 
 /// The section "stability".
-pub fn stability(found: Option<&Stability>) -> String {
-    let Some(found) = found else {
-        return "<p>Whether the run was steady cannot be said: that takes at least 5 whole seconds of the measured phase.</p>\n"
+pub fn stability(over_time: Option<&OverTime>) -> String {
+    let Some(over_time) = over_time else {
+        return "<p>Whether the run was steady cannot be said: that takes at least 5 whole intervals of the measured phase.\
+            </p>\n"
             .into();
     };
+    let (found, step_s) = (&over_time.found, over_time.course.step_s);
     let mut rows = Vec::new();
     for segment in &found.segments {
         let what = match segment.label {
@@ -31,7 +39,7 @@ pub fn stability(found: Option<&Stability>) -> String {
         };
         rows.push(vec![
             what.to_owned(),
-            format!("{} to {} s", segment.range.0, segment.range.1),
+            format!("{} to {} s", over_time.second(segment.range.0), over_time.second(segment.range.1)),
             rate(segment.median),
             rate(segment.mean),
         ]);
@@ -46,7 +54,7 @@ pub fn stability(found: Option<&Stability>) -> String {
         let (before, after) = (&found.segments[alarm - 1], &found.segments[alarm]);
         lines.push(format!(
             "After {} s throughput went from {}/s to {}/s: one figure for the whole run would hide it.",
-            after.range.0,
+            over_time.second(after.range.0),
             rate(before.median),
             rate(after.median)
         ));
@@ -73,25 +81,32 @@ pub fn stability(found: Option<&Stability>) -> String {
     lines.push(match &found.period {
         Some(period) => format!(
             "It repeats itself every {} s (autocorrelation {:.2}): measure several periods.",
-            period.intervals, period.strength
+            period.intervals as u64 * step_s,
+            period.strength
         ),
         None => "No period was found.".into(),
     });
     if let Some(trend) = &found.trend {
         lines.push(match trend.p < 0.05 {
             true => {
-                format!("The last level drifts by {:+.3}/s in a second (p = {:.3}).", trend.slope, trend.p)
+                format!(
+                    "The last level drifts by {:+.3}/s in a second (p = {:.3}).",
+                    trend.slope / step_s as f64,
+                    trend.p
+                )
             }
             false => format!("No drift within the last level (p = {:.2}).", trend.p),
         });
     }
     let (plain, robust) = found.variation;
-    lines.push(format!("Variation between seconds: {} (robust: {}).", percent(plain), percent(robust)));
-    lines.push(match found.stalls.len() {
-        0 => "No second fell below half of the median.".into(),
-        n => format!(
-            "{n} stall(s): seconds below half of the median; the first after {} s.",
-            found.stalls[0].at
+    lines.push(format!("Variation between intervals: {} (robust: {}).", percent(plain), percent(robust)));
+    lines.push(match found.stalls.first() {
+        None => "Throughput never fell below half of its median.".into(),
+        Some(first) => format!(
+            "Throughput fell below half of its median {} time(s), first from {} to {} s.",
+            found.stalls.len(),
+            over_time.second(first.at),
+            over_time.second(first.at + first.intervals)
         ),
     });
     out.push_str("<ul class=\"reasons\">");
@@ -103,7 +118,9 @@ pub fn stability(found: Option<&Stability>) -> String {
 /// The section "laws".
 pub fn laws(dir: &RunDir) -> String {
     let Some(observed) = observe(dir) else {
-        return "<p>The laws cannot be checked: there is no measured phase with a successful operation.</p>\n".into();
+        let ok = dir.phases.iter().any(|phase| phase.totals.ok() > 0);
+        let why = if ok { "times of the operations are not known" } else { "no operation succeeded" };
+        return format!("<p>The laws cannot be checked: {why}.</p>\n");
     };
     let side = |value: f64, unit: &str| match unit {
         "us" => us(value),

@@ -1,12 +1,11 @@
 //! The sections of a run's page, in their order.
 
 use super::charts::Data;
-use super::judged;
+use super::judged::{self, OverTime};
 use super::page::{Report, TOOLS, figure, percentile_figure};
 use super::text::{bytes, esc, heads, percent, rate, shell, table, us, whole};
 use super::timeline::Mark;
 use crate::{faults, worth};
-use dyno_analysis::series::Stability;
 use dyno_rundir::schema::{Latency, Metric, Phase, Status, Summary, Trust};
 use std::fmt::Write as _;
 
@@ -41,7 +40,7 @@ const SECTIONS: [(&str, &str); 9] = [
 const LISTED: usize = 200;
 
 /// Everything between `<body>` and the data.
-pub fn body(report: &Report<'_>, made: &Made<'_>, steady: Option<&Stability>) -> String {
+pub fn body(report: &Report<'_>, made: &Made<'_>, steady: Option<&OverTime>) -> String {
     let mut out = format!("<header>\n{}", headline(report, made, steady));
     out.push_str("<nav aria-label=\"Sections\"><ul>");
     for (id, title) in SECTIONS {
@@ -103,7 +102,7 @@ fn tile(out: &mut String, name: &str, value: &str, more: &str) {
 }
 
 /// Verdict and the figures that stand for the run.
-fn headline(report: &Report<'_>, made: &Made<'_>, steady: Option<&Stability>) -> String {
+fn headline(report: &Report<'_>, made: &Made<'_>, steady: Option<&OverTime>) -> String {
     let summary = report.summary;
     let (class, word) = match summary.verdict.trust {
         Trust::Valid => ("valid", "VALID"),
@@ -162,10 +161,10 @@ fn headline(report: &Report<'_>, made: &Made<'_>, steady: Option<&Stability>) ->
     out
 }
 
-fn figures(out: &mut String, phase: &Phase, steady: Option<&Stability>, price: Option<f64>) {
+fn figures(out: &mut String, phase: &Phase, steady: Option<&OverTime>, price: Option<f64>) {
     out.push_str("<dl class=\"figures\">");
     let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
-    let level = steady.and_then(|steady| steady.steady.as_ref());
+    let level = steady.and_then(|steady| steady.found.steady.as_ref());
     let more = level.map_or(String::new(), |level| {
         format!("+- {} (95 %) within this run", rate(level.interval.half_width))
     });
