@@ -57,7 +57,8 @@ pub struct Stability {
     pub stands_out: bool,
     /// The last level.
     pub headline: usize,
-    /// Mean of the whole run and its interval; `None` where there is an alarm, or fewer than 10 intervals.
+    /// Mean of the whole run and its interval; `None` where a part stands out, stalls or drifts, or
+    /// there are fewer than 10 intervals.
     pub steady: Option<SteadyMean>,
     /// Intervals that warming up took, at the start of the run; they are in every other figure.
     pub warm_up: usize,
@@ -131,13 +132,14 @@ pub fn stability(all: &[f64]) -> Option<Stability> {
     let whole = mean(all);
     let spread = all.iter().map(|one| (one - whole).powi(2)).sum::<f64>() / (all.len() - 1) as f64;
     let share = |value: f64, by: f64| if by > 0.0 { value / by } else { 0.0 };
-    // A mean over several levels describes none of them.
+    // A mean over several levels, a stall or a drift describes none of them.
+    let settled = spell.is_none() && drift.is_none() && stalls.is_empty();
     let steady = || steady_mean(all, repeats.map_or(1, |period| period.intervals));
     Some(Stability {
         stands_out: spell.is_some(),
         alarm,
         headline,
-        steady: if alarm.is_none() { steady() } else { None },
+        steady: settled.then(steady).flatten(),
         warm_up,
         period: repeats,
         trend: trend(&all[from..to]),

@@ -93,8 +93,10 @@ fn headline(run: &OfRun) -> String {
             let share = steady.interval.half_width / steady.interval.mean.max(1e-9) * 100.0;
             format!(", +-{share:.1} % within this run")
         }
-        None if stability.is_some_and(|stability| stability.alarm.is_some()) => {
-            ", a mean over several levels".to_owned()
+        None if stability
+            .is_some_and(|found| found.stands_out || found.drift.is_some() || !found.stalls.is_empty()) =>
+        {
+            ", a mean over what was not steady".to_owned()
         }
         None => String::new(),
     };

@@ -221,7 +221,7 @@ fn phases(
     if signals::interrupted() {
         return Err(Failure::Interrupted);
     }
-    Ok(session.run(&PhasePlan { name: "measure", job: resolved.measure_job(opened) }, &mut live)?)
+    Ok(session.run(&PhasePlan { name: "measure", job: resolved.measure_job() }, &mut live)?)
 }
 
 /// Writes and prints what came out of it.

@@ -251,7 +251,7 @@ impl Resolved {
         self.cores = chosen.iter().map(|core| pinned.then_some(*core)).collect();
         self.cores.truncate(self.users.max(1));
         self.load_cores = self.cores.clone();
-        self.measure_job(opened).check().map_err(|Refused(text)| Failure::Usage(text))
+        self.measure_job().check().map_err(|Refused(text)| Failure::Usage(text))
     }
 
     /// The job of the load phase: closed loop, pipelined, until every record is in.
@@ -265,12 +265,12 @@ impl Resolved {
             pipeline: if opened.is_wire() { self.load_pipeline } else { 1 },
             batch: self.load_batch,
             cores: self.load_cores.iter().copied().take(self.users.clamp(1, 16)).collect(),
-            ..self.measure_job(opened)
+            ..self.measure_job()
         }
     }
 
     /// The job of the measured phase.
-    pub fn measure_job(&self, opened: &Opened) -> Job {
+    pub fn measure_job(&self) -> Job {
         Job {
             workload: self.measure_workload.clone(),
             pacing: self.pacing.clone(),

@@ -72,7 +72,9 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
             rate(steady.interval.half_width),
             steady.correlation
         ),
-        None if found.alarm.is_some() => "A mean over several levels has no interval.".into(),
+        None if found.stands_out || found.drift.is_some() || !found.stalls.is_empty() => {
+            "A mean over what was not steady has no interval.".into()
+        }
         None => "The run is too short for an interval of its mean: that takes ten intervals.".into(),
     });
     if let Some(share) = found.drift {
