@@ -182,7 +182,8 @@ fn errors(e: &Evidence<'_>) -> Option<(Trust, String)> {
     let words = words.map_or(String::new(), |w| format!(" (\"{w}\")"));
     let apart = if e.further.faults.is_empty() { "" } else { " apart from those of the faults" };
     let text = format!(
-        "{failed} operations ({:.3} %) failed{apart}, most as {}{words}; percentiles and thresholds count them with at least the time after which they failed",
+        "{failed} operations ({:.3} %) failed{apart}, most as {}{words}; percentiles and thresholds count \
+         them with at least the time after which they failed",
         share * 100.0,
         worst.name()
     );

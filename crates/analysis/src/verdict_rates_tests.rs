@@ -1,8 +1,8 @@
 //! How often runs that are not steady are told, and steady ones accused: the rates of docs/reliability.md.
-//! `cargo test --release -p dyno-analysis rates -- --nocapture` prints them.
+//! `RATES=1 cargo test --release -p dyno-analysis further::rates` prints them.
 
 use super::tests::{overload_of, reasons};
-use crate::series::synthetic::{noise, random};
+use crate::series::synthetic::{noise, random, told};
 use crate::verdict::Further;
 
 /// Series of each kind.
@@ -15,8 +15,8 @@ fn around(seed: u64, seconds: usize, deviation: f64, rho: f64) -> Vec<f64> {
 
 /// Share of series against which anything is said.
 fn accused(make: impl Fn(u64) -> Vec<f64>) -> f64 {
-    let told = |seed: &u64| !reasons(Further { series: make(*seed), ..Further::default() }).is_empty();
-    (0..ROUNDS).filter(told).count() as f64 / ROUNDS as f64
+    let accuses = |seed: &u64| !reasons(Further { series: make(*seed), ..Further::default() }).is_empty();
+    (0..ROUNDS).filter(accuses).count() as f64 / ROUNDS as f64
 }
 
 #[test]
@@ -25,7 +25,11 @@ fn steady_runs_are_seldom_accused() {
         for deviation in [0.03, 0.05, 0.1, 0.2] {
             for seconds in [5, 10, 20, 30, 60, 120] {
                 let share = accused(|seed| around(seed, seconds, deviation, rho));
-                println!("| rho {rho} | {:.0} % | {seconds} s | {:.1} % |", deviation * 100.0, share * 100.0);
+                told(&format!(
+                    "| rho {rho} | {:.0} % | {seconds} s | {:.1} % |",
+                    deviation * 100.0,
+                    share * 100.0
+                ));
                 assert!(share < most, "{seconds} s, {deviation}, rho {rho}: {share}");
             }
         }
@@ -97,7 +101,7 @@ fn runs_that_are_not_steady_are_told() {
                 series[one.from + later..one.to + later].iter_mut().for_each(|second| *second *= one.left);
                 series
             });
-            println!("| {} | rho {rho} | {:.1} % |", one.what, share * 100.0);
+            told(&format!("| {} | rho {rho} | {:.1} % |", one.what, share * 100.0));
             assert!(share >= 0.95, "{}, rho {rho}: {share}", one.what);
         }
     }
@@ -137,18 +141,18 @@ fn queue(seed: u64, rate: f64, seconds: usize) -> Further {
 
 #[test]
 fn an_overload_is_told_and_a_full_server_is_none() {
-    let told = |rate: f64, seconds: usize| {
+    let share_of = |rate: f64, seconds: usize| {
         let overloaded = |seed: &u64| overload_of(queue(*seed, rate, seconds), rate);
         (0..200).filter(overloaded).count() as f64 / 200.0
     };
     for (rate, seconds) in [(500.0, 30), (800.0, 60), (900.0, 120)] {
-        let share = told(rate, seconds);
-        println!("| {rate:.0}/s, {seconds} s | {:.1} % |", share * 100.0);
+        let share = share_of(rate, seconds);
+        told(&format!("| {rate:.0}/s, {seconds} s | {:.1} % |", share * 100.0));
         assert!(share < 0.05, "{rate}/s for {seconds} s: {share}");
     }
     for (rate, seconds) in [(1_050.0, 60), (1_100.0, 30)] {
-        let share = told(rate, seconds);
-        println!("| {rate:.0}/s, {seconds} s | {:.1} % |", share * 100.0);
+        let share = share_of(rate, seconds);
+        told(&format!("| {rate:.0}/s, {seconds} s | {:.1} % |", share * 100.0));
         assert!(share >= 0.95, "{rate}/s for {seconds} s: {share}");
     }
 }

@@ -52,7 +52,7 @@ pub fn steady_mean(all: &[f64], period: usize) -> Option<SteadyMean> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::synthetic::{noise, random};
+    use super::super::synthetic::{noise, random, told};
     use super::*;
 
     /// Series of each kind.
@@ -67,7 +67,7 @@ mod tests {
                     found.mean.abs() <= found.half_width
                 };
                 let share = (0..ROUNDS).filter(covers).count() as f64 / ROUNDS as f64;
-                println!("| {seconds} s | {rho} | {:.1} % |", share * 100.0);
+                told(&format!("| {seconds} s | {rho} | {:.1} % |", share * 100.0));
                 // Batches of what remembers are less alike than the correction supposes: a little wide.
                 let most = if seconds > BATCHES.1 { 0.98 } else { 0.97 };
                 assert!((0.93..=most).contains(&share), "{seconds} s, rho {rho}: {share}");
