@@ -186,6 +186,8 @@ pub fn monitored(recording: &Recording, from_ms: f64, to_ms: f64) -> Monitored {
         server: window.processes(SERVER),
         workers: window.processes(WORKER),
         database: window.database(),
+        // Processes that nobody watched are counted where the phase is run.
+        others: None,
         cost_share: window.rate("monitor", "cpu_s"),
     }
 }

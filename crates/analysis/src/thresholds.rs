@@ -111,7 +111,7 @@ impl Condition {
         Err(BadThreshold { text: self.text.clone(), why })
     }
 
-    /// Whether it held in a phase. What cannot be told has not held.
+    /// Whether it held in a phase. What cannot be told has not held. Failures count with at least their time in latencies.
     pub fn evaluate(&self, phase: &Phase) -> Threshold {
         let measured = match &self.quantity {
             Quantity::Throughput => Some(phase.throughput),
@@ -124,7 +124,7 @@ impl Condition {
                 let wanted =
                     phase.metrics.iter().filter(|m| metric == "all" || m.name.eq_ignore_ascii_case(metric));
                 let found: Option<Vec<f64>> = wanted
-                    .filter_map(|m| if *service { m.service.as_ref() } else { m.response.as_ref() })
+                    .filter_map(|m| if *service { m.felt_service() } else { m.felt_response() })
                     .map(|l| Self::pick(l, statistic))
                     .collect();
                 // Of several metrics the worst counts; one that cannot be told makes the whole untold.

@@ -5,7 +5,7 @@ use dyno_record::Totals;
 use dyno_rundir::faults::FaultFigures;
 use dyno_rundir::schema::{Phase, Reason, Trust, Verdict};
 use dyno_types::Outcome;
-use dyno_types::units::Latency;
+use dyno_types::units::{Latency, Rate};
 
 /// What the verdict is made from.
 #[derive(Debug)]
@@ -36,8 +36,14 @@ pub struct Further {
     /// Of the operations of a schedule that the workload keeps by itself: those that it had not come to when the time was
     /// over, and all.
     pub missed: Option<(u64, u64)>,
-    /// Successful operations of each whole second of the measured phase.
+    /// Successful operations of each whole second of the measured phase; nothing is done in an empty one.
     pub series: Vec<f64>,
+    /// Longest queue of due arrivals in each of them.
+    pub backlog: Vec<f64>,
+    /// Mean response time of the successful requests that ended in each of them, seconds; 0 where none did.
+    pub response_s: Vec<f64>,
+    /// Whether the load was to change on the way: its levels and drifts are what was asked for.
+    pub varied: bool,
     /// Whether the load ends by the number of its operations: users end one after the other then.
     pub counted: bool,
     /// Distinct keys in a sample of the operations, and the number of records.
@@ -101,6 +107,7 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
         checks.check("littles_law", littles_law(e));
     }
     checks.check("steal", steal(e));
+    checks.check("neighbours", neighbours(e));
     checks.check("pinning", pinning(e));
     checks.check("clock", clock(e));
     further::checks(e, &mut checks);
@@ -200,7 +207,8 @@ fn errors(e: &Evidence<'_>) -> Option<(Trust, String)> {
     let words = words.map_or(String::new(), |w| format!(" (\"{w}\")"));
     let beside = if e.further.faults.is_empty() { "" } else { " apart from those of the faults" };
     let text = format!(
-        "{failed} operations ({:.3} %) failed{beside}, most as {}{words}; latencies above are of successful ones only",
+        "{failed} operations ({:.3} %) failed{beside}, most as {}{words}; percentiles and thresholds count \
+         them with at least the time after which they failed",
         share * 100.0,
         worst.name()
     );
@@ -254,17 +262,21 @@ fn offered_rate(e: &Evidence<'_>) -> Option<(Trust, String)> {
         (
             Trust::Suspect,
             format!(
-                "{offered:.0} operations/s were due, but the last one ended {late_s:.1} s after the schedule: the target \
-                 or the connections do not keep up, so response times grow with the length of the run"
+                "{} operations/s were due, but the last one ended {late_s:.1} s after the schedule: the target \
+                 or the connections do not keep up, so response times grow with the length of the run",
+                Rate(offered)
             ),
         )
     })
 }
 
-/// The worst p99 in nanoseconds over the metrics of requests, of service or response time.
+/// The least p99 in nanoseconds over the metrics with a twentieth of the requests or more, of service or response time: a lag
+/// delays all of them alike, and is judged beside those that it delays most.
 fn p99_ns(e: &Evidence<'_>, service: bool) -> Option<u64> {
-    let slots = e.totals.slots.iter().step_by(2).flatten();
-    slots.map(|s| if service { &s.service } else { &s.response }).map(|b| b.percentile_ns(99.0)).max()
+    let slots = || e.totals.slots.iter().step_by(2).flatten();
+    let all: u64 = slots().map(|slot| slot.service.count()).sum();
+    let usual = slots().filter(|slot| slot.service.count() * 20 >= all);
+    usual.map(|s| if service { &s.service } else { &s.response }).map(|b| b.percentile_ns(99.0)).min()
 }
 
 fn schedule_lag(e: &Evidence<'_>) -> Option<(Trust, String)> {
@@ -292,7 +304,14 @@ fn receive_lag(e: &Evidence<'_>) -> Option<(Trust, String)> {
         return None;
     }
     let lag = e.totals.receive_lag.percentile_ns(99.0);
-    let advice = "the client handles replies late: use fewer users, more load threads or an open loop below saturation";
+    let client = &e.phase.client;
+    let advice = match client.users * client.pipeline {
+        // One cannot be fewer, and more threads have nothing to do.
+        1 => "the client is woken late: give its load thread a core that nothing else needs",
+        _ => {
+            "the client handles replies late: use fewer users, more load threads or an open loop below saturation"
+        }
+    };
     compare_lag(lag, p99_ns(e, true)?, "receive lag", "service time", advice)
 }
 
@@ -315,9 +334,12 @@ fn client_cpu(e: &Evidence<'_>) -> Option<(Trust, String)> {
         (
             Trust::Suspect,
             format!(
-                "load threads were busy {:.0} % of the time: the client may be the bottleneck; add --threads, or \
-                 lower the load",
-                share * 100.0
+                "load threads were busy {:.0} % of the time: the client may be the bottleneck; {}",
+                share * 100.0,
+                match e.phase.client.users {
+                    1 => "one user has no more than one thread, so its times are the client's own in part",
+                    _ => "add --threads, or lower the load",
+                }
             ),
         )
     })
@@ -371,15 +393,38 @@ pub fn users_by_littles_law(totals: &Totals, think_ns: u64, seconds: f64, names:
     Some((service + totals.turnaround.sum_ns() + thinking) as f64 / (seconds * 1e9))
 }
 
+/// Share of the host's CPU time that may go to others.
+const TAKEN: f64 = 0.02;
+
 fn steal(e: &Evidence<'_>) -> Option<(Trust, String)> {
     let share = e.phase.client.steal_share;
     // What the host does is nothing to virtual time, which has no clock to read.
-    (share > 0.02 && e.clock_ns > 0).then(|| {
+    (share > TAKEN && e.clock_ns > 0).then(|| {
         (
             Trust::Suspect,
             format!(
                 "the hypervisor took away {:.1} % of this host's CPU time: tails are not the target's alone",
                 share * 100.0
+            ),
+        )
+    })
+}
+
+/// The same rule as of the hypervisor's: whoever takes the CPU, tails are not the target's alone.
+fn neighbours(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let seen = e.phase.monitor.as_ref()?;
+    let others = seen.others.as_ref()?;
+    let cores =
+        seen.host.as_ref().filter(|host| host.elsewhere.is_none())?.cores.filter(|cores| *cores > 0.0)?;
+    let share = others.cpu_cores / cores;
+    (share > TAKEN && e.clock_ns > 0).then(|| {
+        (
+            Trust::Suspect,
+            format!(
+                "other programs took {:.1} % of this host's CPU time ({}): tails are not the target's alone; end them, or use \
+                 a quiet host",
+                share * 100.0,
+                others.named()
             ),
         )
     })

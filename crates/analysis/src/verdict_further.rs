@@ -1,13 +1,14 @@
 //! Checks of what is known beyond a run's counts: its level over time, its keys, the clock, the monitors, the environment.
 
-use crate::series::{Label, Stability, stability};
+use crate::series::trend::trend;
+use crate::series::{Label, Stability, Stall, mean, stability};
 use crate::verdict::{Checks, Evidence};
 use dyno_rundir::schema::{Phase, Trust};
 use dyno_types::Outcome;
-use dyno_types::units::Bytes;
+use dyno_types::units::{Bytes, Latency, Rate};
 
-/// Seconds that a judgement of levels needs.
-const SECONDS: usize = 30;
+/// A warm-up that changes the mean by so much is worth a word.
+const WARM_UP: f64 = 0.01;
 
 /// A drift over the run by so much is worth a word.
 const DRIFT: f64 = 0.10;
@@ -17,15 +18,20 @@ const SKEW_S: f64 = 0.25;
 
 /// Makes every check.
 pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
-    let found = (e.further.series.len() >= SECONDS).then(|| stability(&e.further.series)).flatten();
     if !e.further.faults.is_empty() || !e.further.not_carried_out.is_empty() {
         // Levels and stalls of such a run are what was asked for.
         checks.check("faults", faults(e));
         checks.check("faults_carried_out", not_carried_out(e));
-    } else if let Some(found) = &found {
-        checks.check("level", level(found));
-        checks.check("drift", drift(found));
-        checks.check("stalls", stalls(found));
+    } else if let Some(found) = stability(&e.further.series).filter(|_| !e.further.varied) {
+        let gone = gone(e);
+        // The same seconds have one name.
+        let stalls = stalls(&found).filter(|_| gone.is_none());
+        checks.check("gone", gone);
+        checks.check("warm_up", warm_up(&found));
+        checks.check("level", level(&found));
+        checks.check("drift", drift(&found));
+        checks.check("stalls", stalls);
+        checks.check("overload", overload(e));
     }
     checks.check("load", load(e));
     checks.check("keys", keys(e));
@@ -78,56 +84,146 @@ fn load(e: &Evidence<'_>) -> Option<(Trust, String)> {
     Some((if share > 0.05 { Trust::Invalid } else { Trust::Suspect }, text))
 }
 
-fn level(found: &Stability) -> Option<(Trust, String)> {
-    let segment = &found.segments[found.alarm?];
-    let before = &found.segments[found.alarm? - 1];
+/// Fewest whole seconds in a row without a success that make a server gone: connections were lost meanwhile.
+const GONE: usize = 2;
+
+/// A server that was not there for a part of the run: the few operations that failed do not say for how long.
+fn gone(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let lost = [Outcome::Disconnected, Outcome::Unreachable, Outcome::TimedOut];
+    let lost: u64 = lost.iter().map(|outcome| e.totals.ended[*outcome as usize]).sum();
+    let series = &e.further.series;
+    let (mut spans, mut at): (Vec<(usize, usize)>, usize) = (Vec::new(), 0);
+    for part in series.chunk_by(|one, next| (*one > 0.0) == (*next > 0.0)) {
+        if part[0] == 0.0 && part.len() >= GONE {
+            spans.push((at, at + part.len()));
+        }
+        at += part.len();
+    }
+    let seconds: usize = spans.iter().map(|(from, to)| to - from).sum();
+    let (from, to) = *spans.first().filter(|_| lost > 0 && seconds < series.len())?;
+    let share = seconds as f64 / series.len() as f64;
+    let more = if spans.len() > 1 { format!(" and {} more", spans.len() - 1) } else { String::new() };
     Some((
-        Trust::Suspect,
+        if share > 0.05 { Trust::Invalid } else { Trust::Suspect },
         format!(
-            "throughput changes from {:.0}/s to {:.0}/s at {} s: the mean of the run describes neither; `dyno explain` shows \
-             the levels",
-            before.median, segment.median, segment.range.0
+            "the server did not serve for {seconds} of {} s ({from} to {to} s{more}): nothing succeeded there, and users wait \
+             instead of failing, so the failed operations are few",
+            series.len()
         ),
     ))
 }
 
-fn drift(found: &Stability) -> Option<(Trust, String)> {
-    if found.alarm.is_some() {
-        return None;
-    }
-    let last = &found.segments[found.headline];
-    let within = found
-        .trend
-        .filter(|trend| trend.p < 0.01)
-        .map_or(0.0, |trend| trend.slope * (last.range.1 - last.range.0) as f64 / last.median.max(1e-9));
-    // A drift that is long enough looks like stairs.
-    let first = found.segments.iter().find(|segment| segment.label != Label::WarmUp)?;
-    let between = last.median / first.median.max(1e-9) - 1.0;
-    let share = found.drift.unwrap_or(within + between);
-    (share.abs() > DRIFT).then(|| {
+fn warm_up(found: &Stability) -> Option<(Trust, String)> {
+    let first =
+        found.segments.first().filter(|segment| segment.label == Label::WarmUp && found.stands_out)?;
+    let (sum, count) = found.segments.iter().fold((0.0, 0.0), |(sum, count), segment| {
+        let seconds = (segment.range.1 - segment.range.0) as f64;
+        (sum + segment.mean * seconds, count + seconds)
+    });
+    let warm = found.warm_up as f64;
+    let rest = (sum - first.mean * warm) / (count - warm);
+    (rest > (sum / count) * (1.0 + WARM_UP)).then(|| {
         (
             Trust::Suspect,
             format!(
-                "throughput drifts by {:+.0} % over the run: it has not settled; run longer",
-                share * 100.0
+                "the first {} s run at {}/s, the rest at {}/s, and every figure has both in: warm up for longer (--warmup)",
+                found.warm_up,
+                Rate(first.mean),
+                Rate(rest)
             ),
         )
     })
 }
 
-fn stalls(found: &Stability) -> Option<(Trust, String)> {
-    let own: Vec<_> = found.stalls.iter().filter(|stall| stall.at >= found.warm_up).collect();
-    let collapsed = found.alarm.is_some();
-    let first = own.first().filter(|_| !collapsed)?;
-    let seconds: usize = own.iter().map(|stall| stall.intervals).sum();
+/// Levels that are named.
+const NAMED: usize = 4;
+
+fn level(found: &Stability) -> Option<(Trust, String)> {
+    let alarm = found.alarm?;
+    let last = found.segments.len() - 1;
+    let shown = (alarm - 1..=last).take(NAMED).map(|at| {
+        let segment = &found.segments[at];
+        let until = if at == last { "to the end".to_owned() } else { format!("until {} s", segment.range.1) };
+        format!("{}/s {until}", Rate(segment.median))
+    });
+    let shown: Vec<String> = shown.collect();
+    let more = if last + 1 > alarm - 1 + NAMED { ", and so on" } else { "" };
     Some((
         Trust::Suspect,
         format!(
-            "throughput falls below half of its median in {seconds} s, first at {} s: look for checkpoints, snapshots or \
-             neighbours there",
-            first.at
+            "the level of throughput changes: {}{more}: the mean of the run describes none of them",
+            shown.join(", ")
         ),
     ))
+}
+
+fn drift(found: &Stability) -> Option<(Trust, String)> {
+    let share = found.drift.filter(|share| share.abs() > DRIFT)?;
+    Some((
+        Trust::Suspect,
+        format!("throughput drifts by {:+.0} % over the run: it has not settled; run longer", share * 100.0),
+    ))
+}
+
+fn stalls(found: &Stability) -> Option<(Trust, String)> {
+    // A level that is that low has been named.
+    let levels = found.segments.iter().skip(1).zip(&found.segments);
+    let low = levels.filter(|(own, before)| own.median < before.median / 2.0).map(|(own, _)| own.range);
+    let low: Vec<(usize, usize)> = low.filter(|_| found.alarm.is_some()).collect();
+    let own = |stall: &&Stall| {
+        let warming = found.stands_out && stall.at + stall.intervals <= found.warm_up;
+        !warming && !low.iter().any(|(from, to)| stall.at + stall.intervals > *from && stall.at < *to)
+    };
+    let own: Vec<&Stall> = found.stalls.iter().filter(own).collect();
+    let longest = own.iter().max_by_key(|stall| (stall.intervals, std::cmp::Reverse(stall.at)))?;
+    let seconds: usize = own.iter().map(|stall| stall.intervals).sum();
+    let span =
+        format!("{} to {} s, down to {}/s", longest.at, longest.at + longest.intervals, Rate(longest.least));
+    let places = if own.len() > 1 { format!("{} times, the longest {span}", own.len()) } else { span };
+    Some((
+        Trust::Suspect,
+        format!(
+            "throughput falls below half of its median for {seconds} s ({places}): look for checkpoints, snapshots or \
+             neighbours there"
+        ),
+    ))
+}
+
+/// Least growth of a queue over the run, seconds of waiting, that is worth a word.
+const GROWTH_S: f64 = 0.001;
+
+/// An open loop whose queue grows from beginning to end: a little more is due than is done.
+fn overload(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let offered = e.phase.offered.filter(|offered| *offered > 0.0)?;
+    let (backlog, response) = (&e.further.backlog, &e.further.response_s);
+    let quarter = backlog.len() / 4;
+    let parts = |all: &[f64]| -> Option<Vec<f64>> {
+        let quarters: Vec<f64> = all.chunks_exact(quarter).take(4).map(mean).collect();
+        let grows = quarters.windows(2).all(|pair| pair[1] > pair[0]) && quarters[3] > 2.0 * quarters[0];
+        grows.then_some(quarters)
+    };
+    let rises = |all: &[f64]| trend(all).is_some_and(|trend| trend.p < 0.01 && trend.slope > 0.0);
+    if quarter < 2 || backlog.len() != response.len() || !rises(backlog) || !rises(response) {
+        return None;
+    }
+    let (queued, waited) = (parts(backlog)?, parts(response)?);
+    // What is queued at the end must be worth a wait that is felt, beyond what chance queues at a rate that is kept.
+    let enough = waited[3] - waited[0] > GROWTH_S && queued[3] > e.phase.client.users as f64;
+    enough.then(|| {
+        let ns = |s: f64| Latency((s * 1e9) as u64);
+        let text = format!(
+            "the queue grows: of {}/s that are due {}/s are done; from the first quarter of the run to the last the mean \
+             response time rises from {} to {} and the backlog from {:.0} to {:.0}: response times say how long the run was; \
+             lower --rate",
+            Rate(offered),
+            Rate(e.phase.throughput),
+            ns(waited[0]),
+            ns(waited[3]),
+            queued[0],
+            queued[3]
+        );
+        (Trust::Suspect, text)
+    })
 }
 
 fn keys(e: &Evidence<'_>) -> Option<(Trust, String)> {
@@ -270,3 +366,7 @@ fn target(e: &Evidence<'_>) -> Option<(Trust, String)> {
 #[cfg(test)]
 #[path = "verdict_further_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "verdict_rates_tests.rs"]
+mod rates;

@@ -8,7 +8,7 @@ use dyno_rundir::schema::{Client, Phase, Reason};
 use dyno_types::Outcome;
 
 /// Names of the checks that speak against a run with this knowledge.
-fn reasons(further: Further) -> Vec<String> {
+pub(super) fn reasons(further: Further) -> Vec<String> {
     judged(further, 0).into_iter().map(|reason| reason.check).collect()
 }
 
@@ -35,6 +35,14 @@ fn judged(further: Further, failed: u64) -> Vec<Reason> {
     };
     let phase = phase(facts, &["READ".to_owned()], &totals);
     judgement(&phase, &totals, further)
+}
+
+/// Whether an open loop at this rate is called overloaded.
+pub(super) fn overload_of(further: Further, rate: f64) -> bool {
+    let facts = PhaseFacts { offered: Some(rate), ..PhaseFacts::default() };
+    let totals = Totals::new(1, Scale::Ns64);
+    let phase = phase(facts, &["READ".to_owned()], &totals);
+    judgement(&phase, &totals, further).iter().any(|reason| reason.check == "overload")
 }
 
 fn judgement(phase: &Phase, totals: &Totals, further: Further) -> Vec<Reason> {
@@ -175,4 +183,68 @@ fn late_arrivals_are_blamed_on_who_made_them_late() {
     };
     assert!(advice(0.8).ends_with("use fewer operations per second or more load threads"), "{}", advice(0.8));
     assert!(advice(0.05).contains("idle 95 % of the time, so it is the host"), "{}", advice(0.05));
+}
+
+/// Reasons with a phase that is changed before it is judged.
+fn with_phase(change: impl FnOnce(&mut Phase, &mut Totals), further: Further) -> Vec<String> {
+    let mut interval = Interval::new(1, Scale::Ns64);
+    for _ in 0..20_000 {
+        interval.arrivals += 1;
+        interval.ended[Outcome::Ok as usize] += 1;
+        interval.record(0, Outcome::Ok, 100_000, 100_000);
+    }
+    let mut totals = Totals::new(1, Scale::Ns64);
+    totals.add(&interval);
+    let client = Client { pinned: true, users: 4, pipeline: 1, batch: 1, ..Client::default() };
+    let facts = PhaseFacts { name: "measure".into(), seconds: 60.0, client, ..PhaseFacts::default() };
+    let mut phase = phase(facts, &["READ".to_owned()], &totals);
+    change(&mut phase, &mut totals);
+    judgement(&phase, &totals, further).into_iter().map(|reason| reason.check).collect()
+}
+
+#[test]
+fn neighbours_and_the_hypervisor_have_one_limit() {
+    use dyno_rundir::schema::{HostUse, Monitored, OthersUse};
+    let others = |cpu_cores: f64| {
+        let set = |phase: &mut Phase, _: &mut Totals| {
+            let programs = [("stress".to_owned(), cpu_cores)].into();
+            phase.monitor = Some(Monitored {
+                host: Some(HostUse { cores: Some(4.0), ..HostUse::default() }),
+                others: Some(OthersUse { cpu_cores, programs }),
+                ..Monitored::default()
+            });
+        };
+        with_phase(set, Further::default())
+    };
+    assert_eq!(others(0.079), Vec::<String>::new());
+    assert_eq!(others(0.081), ["neighbours"]);
+    let stolen = |share: f64| with_phase(|phase, _| phase.client.steal_share = share, Further::default());
+    assert_eq!(stolen(0.0199), Vec::<String>::new());
+    assert_eq!(stolen(0.0201), ["steal"]);
+}
+
+#[test]
+fn a_server_is_gone_from_two_seconds_on_and_where_connections_were_lost() {
+    let gone = |seconds: usize, lost: u64| {
+        let mut series = steady(60);
+        series[30..30 + seconds].fill(0.0);
+        let lose = |_: &mut Phase, totals: &mut Totals| {
+            totals.arrivals += lost;
+            totals.ended[Outcome::Disconnected as usize] += lost;
+        };
+        let all = with_phase(lose, Further { series, ..Further::default() });
+        all.contains(&"gone".to_owned())
+    };
+    assert!(!gone(1, 4) && gone(2, 4) && gone(30, 1) && !gone(2, 0));
+}
+
+#[test]
+fn a_warm_up_counts_from_a_hundredth_of_the_mean() {
+    let slow = |left: f64| {
+        let mut series = steady(300);
+        series[..15].iter_mut().for_each(|second| *second *= left);
+        reasons(Further { series, ..Further::default() })
+    };
+    assert_eq!(slow(0.5), ["warm_up"], "2.5 % of the mean");
+    assert_eq!(slow(0.87), Vec::<String>::new(), "0.7 % of it");
 }

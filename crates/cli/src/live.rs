@@ -5,7 +5,7 @@ use dyno_engine::{Job, Pacing};
 use dyno_record::{Buckets, Scale, Totals};
 use dyno_rig::{Observer, Progress, ServerNow};
 use dyno_rundir::schema::Phase;
-use dyno_types::units::{Latency, Thousands};
+use dyno_types::units::{Latency, Rate, Thousands};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::{Duration, Instant};
 
@@ -202,7 +202,7 @@ impl Observer for Live {
             Thousands(count),
             Thousands(phase.arrivals.saturating_sub(ok)),
             time(phase.seconds),
-            Thousands((count as f64 / phase.seconds.max(1e-9)).round() as u64),
+            Rate(count as f64 / phase.seconds.max(1e-9)),
         ));
     }
 }
@@ -223,7 +223,7 @@ fn describe(job: &Job) -> String {
         }
         Pacing::Closed { .. } => format!("{} users", job.users),
         Pacing::Open { profile, .. } => {
-            format!("{:.0}/s on {} connections", profile.rate_at(job.warmup_ns), job.users)
+            format!("{}/s on {} connections", Rate(profile.rate_at(job.warmup_ns)), job.users)
         }
     };
     let warmup = match job.warmup_ns {

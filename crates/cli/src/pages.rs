@@ -42,7 +42,7 @@ impl Material {
     /// What the run's throughput is worth, as lines of text.
     pub fn worth(&self, price: f64) -> String {
         let Some(summary) = &self.dir.summary else { return String::new() };
-        let level = worth::level(&self.dir, summary);
+        let level = worth::level(&self.dir);
         summary.measured().map_or(String::new(), |phase| worth::text(phase, level.as_ref(), price))
     }
 

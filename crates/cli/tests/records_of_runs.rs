@@ -240,3 +240,42 @@ fn a_server_that_refuses_its_options_is_a_configuration_error_with_its_own_words
     let words = stderr(&refused);
     assert!(words.contains("no-such-option") && !words.contains("unreachable"), "{words}");
 }
+
+#[test]
+fn records_of_another_shape_are_not_measured_instead() {
+    let Some(server) = Server::start(&[]) else { return skip("records of another shape") };
+    let dyno = Dyno::new();
+    let base = format!("run {} -n 300 --ops 200 --no-out --quiet", server.uri());
+    assert_exit(&run(&dyno, &base), &[0, 5]);
+    let refused = run(&dyno, &format!("{base} --fields 2 --field-length 10"));
+    assert_exit(&refused, &[2]);
+    let words = stderr(&refused);
+    assert!(
+        words.contains(
+            "the records that are there have 10 fields (field0 ...) of 100 bytes, those of this run 2 fields \
+             (field0 ...) of 10 bytes: --reload loads them again, --no-load measures those that are there"
+        ),
+        "{words}"
+    );
+    let ordered = run(&dyno, &format!("{base} -p insertorder=ordered"));
+    assert_exit(&ordered, &[2]);
+    assert!(
+        stderr(&ordered).contains("have hashed keys (insertorder), this run asks for ordered ones"),
+        "{}",
+        stderr(&ordered)
+    );
+    assert_exit(&run(&dyno, &format!("{base} --fields 2 --field-length 10 --no-load")), &[0, 5]);
+    // Records that fit are found, whatever has been written to them.
+    assert_exit(&run(&dyno, &base), &[0, 5]);
+    let file = format!(
+        "target: {}\nworkload: {{ycsb: {{workload: c, records: 300, properties: {{fieldlength: \"50\"}}}}}}\n\
+         phases: {{measure: {{operations: 100}}}}\n",
+        server.uri()
+    );
+    std::fs::write(dyno.path("x.yaml"), file).unwrap();
+    let refused = run(&dyno, "run x.yaml --out o --quiet");
+    assert!(stderr(&refused).contains("`always` loads them again"), "{}", stderr(&refused));
+    // Loading them again leaves nothing of the old ones.
+    assert_exit(&run(&dyno, &format!("{base} --fields 2 --field-length 10 --reload")), &[0, 5]);
+    assert_exit(&run(&dyno, &format!("{base} --fields 2 --field-length 10")), &[0, 5]);
+}

@@ -75,7 +75,7 @@ pub fn import_ycsb(data: &[u8]) {
 
 /// A log or a table of sysbench-mongodb.
 pub fn import_sysbench(data: &[u8]) {
-    let _ = input(data).map(|input| assembled(sysbench::read(&input, &Said::default())));
+    let _ = input(data).map(|input| assembled(sysbench::read(&input, &Said::default(), None)));
 }
 
 /// A log of POCDriver.

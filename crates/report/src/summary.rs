@@ -2,7 +2,7 @@
 
 use crate::rebuilt::is_under_way;
 use dyno_rundir::schema::{Latency, Metric, Phase, Status, Summary, Trust};
-use dyno_types::units::{Latency as Ns, Thousands};
+use dyno_types::units::{Latency as Ns, Rate, Thousands};
 use std::fmt::Write as _;
 
 /// Colours for a terminal, or none.
@@ -90,7 +90,7 @@ pub fn text(summary: &Summary, style: Style) -> String {
         let mark = if threshold.passed { style.paint("32", "PASS") } else { style.paint("1;31", "FAIL") };
         let measured = match threshold.measured {
             Some(value) => measured_in_unit(&threshold.expression, value),
-            None => "not measurable: too few samples, or among dropped arrivals".into(),
+            None => "not measurable: too few samples, or among arrivals that were never served".into(),
         };
         let _ = writeln!(out, "{mark} {} ({measured})", threshold.expression);
     }
@@ -99,7 +99,7 @@ pub fn text(summary: &Summary, style: Style) -> String {
 
 fn measured_in_unit(expression: &str, value: f64) -> String {
     if expression.starts_with("throughput") {
-        format!("measured {value:.0}/s")
+        format!("measured {}/s", Rate(value))
     } else if expression.starts_with("errors") {
         format!("measured {value:.3} %")
     } else {
@@ -113,10 +113,10 @@ fn load_line(out: &mut String, phase: &Phase) {
     let (count, what) = phase.documents.map_or((ok, "records"), |documents| (documents, "documents"));
     let _ = write!(
         out,
-        "\nload     {} {what} in {:.1} s, {:.0}/s",
+        "\nload     {} {what} in {:.1} s, {}/s",
         Thousands(count),
         phase.seconds,
-        count as f64 / phase.seconds.max(1e-9)
+        Rate(count as f64 / phase.seconds.max(1e-9))
     );
     let ways = [("pipeline", phase.client.pipeline), ("batches of", phase.client.batch)];
     let ways: Vec<_> = ways.iter().filter(|(_, n)| *n > 1).map(|(name, n)| format!("{name} {n}")).collect();
@@ -135,15 +135,19 @@ fn measured(out: &mut String, phase: &Phase, style: Style) {
     let _ = write!(
         out,
         "\n{} {} in {:.1} s, {} failed",
-        style.bold(&format!("measure  {:.0} operations/s:", phase.throughput)),
+        style.bold(&format!("measure  {} operations/s:", Rate(phase.throughput))),
         Thousands(ok),
         phase.seconds,
         Thousands(phase.arrivals.saturating_sub(ok)),
     );
     match phase.offered {
         Some(offered) => {
-            let _ =
-                writeln!(out, "; {offered:.0}/s were due (open loop, {} connections)", phase.client.users);
+            let _ = writeln!(
+                out,
+                "; {}/s were due (open loop, {} connections)",
+                Rate(offered),
+                phase.client.users
+            );
         }
         None => {
             match phase.client.users * phase.client.pipeline {
@@ -164,8 +168,15 @@ fn measured(out: &mut String, phase: &Phase, style: Style) {
             .collect();
         let _ = writeln!(out, "         outcomes: {}", failures.join(", "));
     }
-    table(out, phase, "response time (from the intended start)", |m| m.response.as_ref(), style);
-    table(out, phase, "service time (from sending)", |m| m.service.as_ref(), style);
+    let failures = phase.metrics.iter().any(|m| m.all_response.is_some() && m.name != "CLEANUP");
+    if failures {
+        let title = "response time (from the intended start; failures count with at least their time)";
+        table(out, phase, title, Metric::felt_response, style);
+    }
+    let some = if failures { ", of successful requests" } else { "" };
+    let title = |what: &str, from: &str| format!("{what} time (from {from}{some})");
+    table(out, phase, &title("response", "the intended start"), |m| m.response.as_ref(), style);
+    table(out, phase, &title("service", "sending"), |m| m.service.as_ref(), style);
     if let Some(seen) = &phase.monitor {
         crate::monitored::block(out, seen, &style.bold("server and host"));
     }
@@ -176,7 +187,7 @@ fn table(
     out: &mut String,
     phase: &Phase,
     title: &str,
-    pick: impl Fn(&Metric) -> Option<&Latency>,
+    pick: impl for<'a> Fn(&'a Metric) -> Option<&'a Latency>,
     style: Style,
 ) {
     let rows: Vec<(&str, &Latency)> =

@@ -4,7 +4,7 @@ use crate::comparison::number;
 use dyno_analysis::interval::{MeanInterval, mean_interval};
 use dyno_analysis::series::stability;
 use dyno_rundir::RunDir;
-use dyno_rundir::schema::{Phase, Summary};
+use dyno_rundir::schema::Phase;
 use serde::Serialize;
 
 /// A figure with half of its 95 % interval, where it has one.
@@ -51,10 +51,9 @@ impl Worth {
     }
 }
 
-/// The interval of a run's throughput: of the level that stands for the run.
-pub fn level(dir: &RunDir, summary: &Summary) -> Option<MeanInterval> {
-    let (_, values) = crate::html::whole_seconds(summary, &dir.succeeded().ok()?);
-    Some(stability(&values)?.steady?.interval)
+/// The interval of a run's throughput within the run; `None` where its level changes.
+pub fn level(dir: &RunDir) -> Option<MeanInterval> {
+    Some(stability(&dir.course().ok()?.values)?.steady?.interval)
 }
 
 /// What a run gives for a core-second, where that is known, and for a unit of money, where a price is given. `level` is the

@@ -1,8 +1,11 @@
 //! A phase interval by interval: gathered into seconds for viewers, and kept where faults are to be judged by it.
 
+use dyno_analysis::Further;
 use dyno_analysis::faults::{Assessed, Happened, Interval, assess};
 use dyno_engine::{INTERVAL_NS, Job, Second};
+use dyno_record::Totals;
 use dyno_types::Outcome;
+use std::collections::BTreeMap;
 
 /// What was counted in each interval, and what faults did to it.
 #[derive(Debug, Default)]
@@ -42,6 +45,44 @@ impl Course {
         self.missed = missed;
         self.assessed =
             assess(&self.intervals, if self.length_s > 0.0 { self.length_s } else { 1.0 }, happened);
+    }
+}
+
+/// What the verdict looks at, by the second after the epoch.
+#[derive(Debug, Default)]
+pub(crate) struct PerSecond {
+    rows: BTreeMap<u64, (f64, f64, f64)>,
+}
+
+impl PerSecond {
+    /// A second of the measured phase.
+    pub fn take(&mut self, second: u64, totals: &Totals) {
+        let succeeded = totals.slots.iter().step_by(2).flatten();
+        let (sum_ns, count) = succeeded.fold((0.0, 0), |(sum, count), slot| {
+            (sum + slot.response.sum_ns() as f64, count + slot.response.count())
+        });
+        let response_s = sum_ns / 1e9 / count.max(1) as f64;
+        self.rows.insert(second, (totals.ok() as f64, totals.backlog as f64, response_s));
+    }
+
+    /// The whole seconds of the phase that `job` asked for and that took so long, warm-up and all. One without a record is
+    /// one in which nothing was done.
+    pub fn whole(self, job: &Job, elapsed_ns: u64) -> Further {
+        let planned = job.end.duration_ns.map(|ns| job.warmup_ns + ns);
+        // Last replies come a little before the planned end, or a drain after it.
+        let by_clock = planned.filter(|planned| elapsed_ns + INTERVAL_NS >= *planned);
+        // Users who have a number of operations end one after the other.
+        let ending = u64::from(by_clock.is_none() && job.end.operations.is_some());
+        let until = (by_clock.unwrap_or(elapsed_ns) / INTERVAL_NS).saturating_sub(ending);
+        let from = job.warmup_ns.div_ceil(INTERVAL_NS);
+        let mut further = Further::default();
+        for second in from..until {
+            let (ok, backlog, response_s) = self.rows.get(&second).copied().unwrap_or_default();
+            further.series.push(ok);
+            further.backlog.push(backlog);
+            further.response_s.push(response_s);
+        }
+        further
     }
 }
 

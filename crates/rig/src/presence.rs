@@ -12,8 +12,9 @@ use std::sync::Arc;
 /// have left gaps before them.
 const BEYOND: u64 = 1_024;
 
-/// Reads of keys spread evenly over a range, its first and last among them.
+/// Reads, or deletions, of keys spread evenly over a range, its first and last among them.
 struct Presence {
+    verb: Verb,
     metrics: Vec<String>,
     content: Arc<dyn Content>,
     first: u64,
@@ -39,7 +40,7 @@ impl Workload for Presence {
             0 | 1 => 0,
             n => (u128::from(draw.index) * u128::from(self.count - 1) / u128::from(n - 1)) as u64,
         };
-        Request { verb: Verb::Read, key: self.first + offset, ..Request::default() }
+        Request { verb: self.verb, key: self.first + offset, ..Request::default() }
     }
 
     fn is_pure(&self) -> bool {
@@ -49,25 +50,44 @@ impl Workload for Presence {
 
 /// What reads of keys have come to; those that failed are neither.
 #[derive(Clone, Copy, Debug, Default)]
-struct Found {
-    there: u64,
-    missing: u64,
+pub(crate) struct Found {
+    pub there: u64,
+    pub missing: u64,
 }
 
 /// How many of `samples` keys, spread evenly over the `count` from `first` on, are there.
-fn found(
+pub(crate) fn found(
     opened: &Opened,
     content: &Arc<dyn Content>,
     (first, count): (u64, u64),
     samples: u64,
 ) -> Result<Found, RunError> {
-    let check = Presence { metrics: vec!["READ".into()], content: content.clone(), first, count, samples };
-    let job = Job {
-        workload: Arc::new(check),
+    let job = job(Verb::Read, content, (first, count), samples, 1);
+    let mut found = Found::default();
+    opened.run(job, Arc::new(Control::default()), &mut |second| {
+        let ended = &second.totals.ended;
+        // A record whose values are not the expected ones is there, too.
+        found.there += ended[Outcome::Ok as usize] + ended[Outcome::Mismatch as usize];
+        found.missing += ended[Outcome::NotFound as usize];
+    })?;
+    Ok(found)
+}
+
+/// A job of `samples` requests over the `count` keys from `first` on.
+fn job(
+    verb: Verb,
+    content: &Arc<dyn Content>,
+    (first, count): (u64, u64),
+    samples: u64,
+    users: usize,
+) -> Job {
+    let metrics = vec![format!("{verb:?}").to_uppercase()];
+    Job {
+        workload: Arc::new(Presence { verb, metrics, content: content.clone(), first, count, samples }),
         pacing: Pacing::Closed { think_ns: 0 },
         end: End { operations: Some(samples), duration_ns: None },
         warmup_ns: 0,
-        users: 1,
+        users,
         warm_users: None,
         pipeline: 1,
         cores: vec![None],
@@ -83,15 +103,7 @@ fn found(
         drain_ns: 5_000_000_000,
         batch: 1,
         retry: None,
-    };
-    let mut found = Found::default();
-    opened.run(job, Arc::new(Control::default()), &mut |second| {
-        let ended = &second.totals.ended;
-        // A record whose values are not the expected ones is there, too.
-        found.there += ended[Outcome::Ok as usize] + ended[Outcome::Mismatch as usize];
-        found.missing += ended[Outcome::NotFound as usize];
-    })?;
-    Ok(found)
+    }
 }
 
 /// Whether the records that `workload` expects are there: 100 of them, spread evenly, are read. True only if all are.
@@ -178,6 +190,21 @@ fn gaps(
             gaps(count, first, half, missing)?;
             gaps(count, first + half, ranks - half, missing)?;
         }
+    }
+    Ok(())
+}
+
+/// Deletes the records that `workload` expects, if any of them is there: what is loaded then is not mixed with what was.
+pub fn remove(opened: &Opened, workload: &Arc<dyn Workload>, control: &Arc<Control>) -> Result<(), RunError> {
+    let Some((count, first)) = workload.expects().filter(|(count, _)| *count > 0) else { return Ok(()) };
+    let content = workload.content();
+    if found(opened, &content, (first, count), count.min(100))?.there > 0 {
+        let users = count.min(16) as usize;
+        opened.run(
+            job(Verb::Delete, &content, (first, count), count, users),
+            control.clone(),
+            &mut |_| {},
+        )?;
     }
     Ok(())
 }

@@ -1,13 +1,14 @@
 //! A run of several phases on one open target, recorded as it goes.
 
 use crate::apparatus::{Apparatus, Applied, Nature};
-use crate::course::{Course, Whole};
+use crate::course::{Course, PerSecond, Whole};
 use crate::edges::{Edges, OnEpoch};
 use crate::keyspace::distinct_keys;
 use crate::parts;
 use crate::watch::{Said, ServerNow, Watch};
 use dyno_analysis::faults::Happened;
 use dyno_analysis::{Condition, Evidence, Further, PhaseFacts, load_failed, phase, verdict};
+use dyno_engine::arrivals::Profile;
 use dyno_engine::{Control, Finished, Job, Pacing, RunError, Second};
 use dyno_monitor::HostCpu;
 use dyno_record::{Sample, Totals};
@@ -229,9 +230,10 @@ impl<'a> Session<'a> {
         }
         let mut sums = [Totals::new(metrics.len(), job.scale), Totals::new(metrics.len(), job.scale)];
         let watch = self.watch.as_ref();
+        let neighbours = watch.map(Watch::neighbours);
         let mut edges = Edges::expect(name, job.warmup_ns, watch, self.on_epoch.clone(), &self.control);
         let mut whole = Whole::default();
-        let (mut series, clocks) = (Vec::new(), (SystemTime::now(), Instant::now()));
+        let (mut seconds_of, clocks) = (PerSecond::default(), (SystemTime::now(), Instant::now()));
         let (mut steal, mut total_ticks, mut stolen_ticks) = (HostCpu::start(), 0, 0);
         let (writer, most, course) = (&mut self.writer, self.samples, &mut self.course);
         let mut on_second = |second: Second| {
@@ -256,7 +258,7 @@ impl<'a> Session<'a> {
             let Some(second) = whole.take(second, job.interval_ns) else { return };
             let elapsed_s = start.as_secs() as f64 + 1.0;
             if !second.warmup {
-                series.push(second.totals.ok() as f64);
+                seconds_of.take(start.as_secs(), &second.totals);
             }
             let done = share_done(job, elapsed_s, so_far);
             let left_s = done.filter(|d| *d > 0.0).map(|d| elapsed_s * (1.0 - d) / d);
@@ -300,6 +302,9 @@ impl<'a> Session<'a> {
             phase(PhaseFacts { name: "warmup".into(), seconds, ..PhaseFacts::default() }, &metrics, &warm)
         });
         edges.end(finished, &mut phase_summary, warmup.as_mut(), self.writer.as_mut());
+        if let Some(seen) = &mut phase_summary.monitor {
+            seen.others = watch.zip(neighbours.as_ref()).map(|(watch, since)| watch.others(since));
+        }
         if let Some(grafana) = &self.grafana {
             let (epoch, elapsed) = (applied.finished.epoch, applied.finished.elapsed_ns);
             let begun = epoch + Duration::from_nanos(job.warmup_ns);
@@ -310,10 +315,8 @@ impl<'a> Session<'a> {
         self.phases.extend(warmup.clone());
         self.phases.push(phase_summary.clone());
         observer.end(&phase_summary);
-        // The first second may have begun in the warm-up, and the last one is a part.
-        series.pop();
         let further = Further {
-            series: series.split_off(series.len().min(usize::from(job.warmup_ns > 0))),
+            varied: matches!(&job.pacing, Pacing::Open { profile, .. } if !is_constant(profile)),
             keys: distinct_keys(job.workload.as_ref()),
             mix: metrics.iter().cloned().zip(job.workload.asked()).collect(),
             clock_skew_s: if self.apparatus.nature().virtual_time { 0.0 } else { skew_s(clocks) },
@@ -323,7 +326,7 @@ impl<'a> Session<'a> {
             silent: self.watch.as_ref().map(Watch::silent).unwrap_or_default(),
             changed: Vec::new(),
             missing: self.apparatus.missing(),
-            ..Further::default()
+            ..seconds_of.whole(job, finished.elapsed_ns)
         };
         Ok(Ended { phase: phase_summary, totals, warmup, finished: applied.finished, further })
     }
@@ -439,6 +442,16 @@ fn share_done(job: &Job, elapsed_s: f64, so_far: &Totals) -> Option<f64> {
     let by_time = job.end.duration_ns.map(|d| elapsed_s / ((job.warmup_ns + d) as f64 / 1e9));
     let by_count = job.end.operations.map(|n| so_far.arrivals as f64 / n.max(1) as f64);
     by_time.into_iter().chain(by_count).reduce(f64::max).map(|share| share.min(1.0))
+}
+
+/// Whether the measured phase is to have one rate.
+fn is_constant(profile: &Profile) -> bool {
+    match profile {
+        Profile::Constant { .. } => true,
+        // The warm-up has a rate of its own.
+        Profile::After { then, .. } => is_constant(then),
+        Profile::Ramp { .. } | Profile::Steps { .. } => false,
+    }
 }
 
 /// Arrivals that the schedule held for the measured phase, per second of the schedule. Of a phase that was ended early,

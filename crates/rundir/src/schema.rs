@@ -2,7 +2,7 @@
 
 use crate::faults::FaultFigures;
 use crate::system::System;
-pub use crate::used::{DatabaseUse, DiskUse, HostUse, Monitored, ProcessUse};
+pub use crate::used::{DatabaseUse, DiskUse, HostUse, Monitored, OthersUse, ProcessUse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -146,6 +146,25 @@ pub struct Metric {
     /// Response time of failed requests.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub failed_response: Option<Latency>,
+    /// Response time of all arrivals where some failed: a failure counts with at least the time after which it failed, one that
+    /// was never sent as infinite. No figure is less than that of the successful ones alone.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub all_response: Option<Latency>,
+    /// Service time of all requests where some failed, in the same way.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub all_service: Option<Latency>,
+}
+
+impl Metric {
+    /// Response time as a caller has it: of all arrivals, failures with at least their time.
+    pub fn felt_response(&self) -> Option<&Latency> {
+        self.all_response.as_ref().or(self.response.as_ref())
+    }
+
+    /// The same of service time.
+    pub fn felt_service(&self) -> Option<&Latency> {
+        self.all_service.as_ref().or(self.service.as_ref())
+    }
 }
 
 /// Whether a figure that is never 0 where it is known is not known: imported results leave it out.

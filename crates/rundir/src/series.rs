@@ -135,7 +135,8 @@ fn row(line: &str) -> Option<Row> {
         metric: metric.to_owned(),
         ok: number(0)?,
         failed: number(1)?,
-        dropped: number(2)?,
+        // Imported results do not know it.
+        dropped: if cells[2].is_empty() { 0 } else { number(2)? },
         service_us: [figure(4), figure(5), figure(6)],
         response_us: [figure(8), figure(9), figure(10)],
         backlog: figure(13),

@@ -99,6 +99,27 @@ pub struct DatabaseUse {
     pub memory_bytes: Option<f64>,
 }
 
+/// Programs of this host that are neither the load generator nor the server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OthersUse {
+    /// Cores that they used together.
+    pub cpu_cores: f64,
+    /// The cores that each used, by its name: those that used most.
+    pub programs: std::collections::BTreeMap<String, f64>,
+}
+
+impl OthersUse {
+    /// `stress-ng 0.96 cores, rustc 0.20`, the most first.
+    pub fn named(&self) -> String {
+        let mut all: Vec<(&String, &f64)> = self.programs.iter().collect();
+        all.sort_by(|a, b| b.1.total_cmp(a.1));
+        let one = |(at, (name, cores)): (usize, &(&String, &f64))| {
+            format!("{name} {cores:.2}{}", if at == 0 { " cores" } else { "" })
+        };
+        all.iter().enumerate().map(one).collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// What monitors saw during a phase. What they could not see is absent, never zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Monitored {
@@ -114,6 +135,9 @@ pub struct Monitored {
     /// The database.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub database: Option<DatabaseUse>,
+    /// Other programs of this host, also those that ran while the phase was warming up.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub others: Option<OthersUse>,
     /// CPU time of the monitors themselves, as a share of one core.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cost_share: Option<f64>,

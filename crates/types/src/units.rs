@@ -171,9 +171,44 @@ impl fmt::Display for Thousands {
     }
 }
 
+/// A rate with the digits that it needs: grouped and whole from 1,000 on, four significant ones below, as few as say it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate(pub f64);
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let decimals = match self.0.abs() {
+            v if v >= 999.95 => {
+                let sign = if self.0 < 0.0 { "-" } else { "" };
+                return f.pad(&format!("{sign}{}", Thousands(v.round() as u64)));
+            }
+            v if v >= 100.0 => 1,
+            v if v >= 10.0 => 2,
+            _ => 3,
+        };
+        let text = format!("{:.decimals$}", self.0);
+        f.pad(text.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_keep_their_digits() {
+        for (rate, shown) in [
+            (53.95, "53.95"),
+            (54.0, "54"),
+            (0.0, "0"),
+            (7.125, "7.125"),
+            (842.66, "842.7"),
+            (99_999.6, "100,000"),
+        ] {
+            assert_eq!(Rate(rate).to_string(), shown);
+        }
+        assert_eq!(format!("{:>8}", Rate(1_234.0)), "   1,234");
+    }
 
     #[test]
     fn durations() {

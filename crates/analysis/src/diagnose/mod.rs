@@ -77,6 +77,13 @@ fn apply(rule: &Rule, facts: &Facts, run: &RunDir) -> Option<Finding> {
             confidence *= 0.5;
         }
     }
+    let others = run.summary.as_ref().and_then(|s| s.measured()?.monitor.as_ref()?.others.as_ref());
+    if let Some(others) = others.filter(|others| rule.name == "others" && !others.programs.is_empty()) {
+        evidence.push(format!("most of it: {}", others.named()));
+    }
+    let fewer = rule.experiment.option == "--users" && rule.experiment.factor < 1.0;
+    let alone = fewer && facts.get("closed.users").is_some_and(|users| users <= 1.0);
+    let experiment = if alone { &rules::SECOND } else { &rule.experiment };
     Some(Finding {
         rule: rule.name,
         claim: rule.claim.to_owned(),
@@ -84,7 +91,7 @@ fn apply(rule: &Rule, facts: &Facts, run: &RunDir) -> Option<Finding> {
         evidence,
         against,
         advice: rule.advice,
-        experiment: rule.experiment.expect.to_owned(),
-        command: command::varied(run, &rule.experiment),
+        experiment: experiment.expect.to_owned(),
+        command: command::varied(run, experiment),
     })
 }

@@ -2,8 +2,9 @@
 
 use super::change::{ALARMING, MATERIAL, changes};
 use super::period::{Period, period};
-use super::steady::{SteadyMean, mser5, steady_mean};
-use super::trend::{Trend, trend};
+use super::spell::spell;
+use super::steady::{SteadyMean, steady_mean};
+use super::trend::{Trend, along_a_line, trend};
 use super::{mean, robust_deviation};
 use crate::interval::median;
 
@@ -34,7 +35,7 @@ pub struct Segment {
     pub label: Label,
 }
 
-/// Intervals in a row below half of the run's median.
+/// Intervals in a row below half of the run's median, and by more than its noise.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Stall {
     /// The first.
@@ -52,18 +53,21 @@ pub struct Stability {
     pub segments: Vec<Segment>,
     /// The change that is worth an alarm, if one is: the number of the segment it begins.
     pub alarm: Option<usize>,
-    /// Which segment stands for the run: the last level.
+    /// Whether a part of it differs from the rest by more than noise does; else its levels are no reproach.
+    pub stands_out: bool,
+    /// The last level.
     pub headline: usize,
-    /// Mean of that segment, without its warm-up, and its interval where the run is long enough.
+    /// Mean of the whole run and its interval; `None` where a part stands out, stalls or drifts, or
+    /// there are fewer than 10 intervals.
     pub steady: Option<SteadyMean>,
-    /// Intervals that warming up took, at the start of the run.
+    /// Intervals that warming up took, at the start of the run; they are in every other figure.
     pub warm_up: usize,
     /// The period, if the series repeats itself.
     pub period: Option<Period>,
-    /// Drift of the headline's segment.
+    /// Drift of the last level.
     pub trend: Option<Trend>,
-    /// By which share of its mean it changes along a straight line, if that explains it better than its levels do: then its
-    /// levels are steps of a drift, and none is an alarm.
+    /// By which share of its mean it changes along a straight line, if that is more than noise and explains it better than its
+    /// levels do: then its levels are steps of a drift, and none is an alarm.
     pub drift: Option<f64>,
     /// Standard deviation by mean, and its robust form.
     pub variation: (f64, f64),
@@ -77,58 +81,92 @@ const EARLY: f64 = 1.0 / 3.0;
 /// A fall by so much is a collapse.
 const COLLAPSE: f64 = 0.2;
 
-/// Judges a series of throughput. `None` for fewer than 10 intervals.
+/// Fewest intervals that are judged.
+pub const FEWEST: usize = 5;
+
+/// Stops that are no longer than this, in intervals, are no level of their own.
+const SHORT: usize = 12;
+
+/// Below this share of the median hardly anything is done.
+const STOPPED: f64 = 0.25;
+
+/// Judges a series of throughput. `None` for fewer than 5 intervals.
 pub fn stability(all: &[f64]) -> Option<Stability> {
-    if all.len() < 10 {
+    if all.len() < FEWEST {
         return None;
     }
     let repeats = period(all);
-    let found = changes(all, MATERIAL);
-    let mut segments = Vec::with_capacity(found.len() + 1);
-    let edges: Vec<usize> =
-        std::iter::once(0).chain(found.iter().map(|c| c.at)).chain(std::iter::once(all.len())).collect();
-    for pair in edges.windows(2) {
-        let part = &all[pair[0]..pair[1]];
-        let middle = median(part).unwrap_or(0.0);
-        segments.push(Segment {
-            range: (pair[0], pair[1]),
-            median: middle,
-            mean: mean(part),
-            label: Label::Level,
-        });
+    let middle = median(all).unwrap_or(0.0);
+    let scatter = robust_deviation(all);
+    let edge = (middle / 2.0).min(middle - 4.0 * scatter);
+    let stalls = stalls_below(all, edge);
+    // A short stop has its own name: it is not a level, and hides none.
+    let mut filled = all.to_vec();
+    for stop in stalls_below(all, (middle * STOPPED).min(edge)).iter().filter(|stop| stop.intervals <= SHORT)
+    {
+        filled[stop.at..stop.at + stop.intervals].fill(middle);
     }
-    label(&mut segments, all.len());
+    let by_changes: Vec<usize> = changes(&filled, MATERIAL).iter().map(|change| change.at).collect();
+    let (mut segments, step) = levels(all, &by_changes);
+    let spell = spell(&filled, repeats.map_or(1, |period| period.intervals));
+    // Parts that are too short for a level of their own may stand out all the same.
+    if let Some((from, to)) = spell.filter(|_| step < ALARMING) {
+        let edges: Vec<usize> = [from, to].into_iter().filter(|at| (1..all.len()).contains(at)).collect();
+        let (short, step) = levels(all, &edges);
+        if step >= ALARMING {
+            segments = short;
+        }
+    }
     let greatest = segments.iter().map(|s| s.median).fold(f64::MIN_POSITIVE, f64::max);
     let steps = |at: &usize| {
         let step = (segments[*at].median - segments[*at - 1].median).abs() / greatest;
         step >= ALARMING && segments[*at - 1].label != Label::WarmUp
     };
-    let warm = segments.iter().filter(|segment| segment.label == Label::WarmUp).map(|s| s.range.1).max();
+    let warm_up = segments.iter().filter(|s| s.label == Label::WarmUp).map(|s| s.range.1).max().unwrap_or(0);
     let later: Vec<Segment> = segments.iter().filter(|s| s.label != Label::WarmUp).cloned().collect();
-    let drift = drift(&all[warm.unwrap_or(0)..], &later);
-    let alarm = (1..segments.len()).find(steps).filter(|_| drift.is_none());
+    let stairs = drift(&all[warm_up..], &later).filter(|_| spell.is_some());
+    let alarm = (1..segments.len()).find(steps).filter(|_| spell.is_some() && stairs.is_none());
+    let drift = stairs.or_else(|| along_a_line(&filled[warm_up..]).filter(|_| alarm.is_none()));
     let headline = segments.len() - 1;
     let (from, to) = segments[headline].range;
-    let first = &segments[0];
-    let in_first = mser5(&all[first.range.0..first.range.1]).unwrap_or(0);
-    let warm_up = if first.label == Label::WarmUp { first.range.1 } else { in_first };
-    let level = &all[if headline == 0 { warm_up } else { from }..to];
-    let middle = median(all).unwrap_or(0.0);
     let whole = mean(all);
     let spread = all.iter().map(|one| (one - whole).powi(2)).sum::<f64>() / (all.len() - 1) as f64;
     let share = |value: f64, by: f64| if by > 0.0 { value / by } else { 0.0 };
+    // A mean over several levels, a stall or a drift describes none of them.
+    let settled = spell.is_none() && drift.is_none() && stalls.is_empty();
+    let steady = || steady_mean(all, repeats.map_or(1, |period| period.intervals));
     Some(Stability {
+        stands_out: spell.is_some(),
         alarm,
         headline,
-        steady: steady_mean(level, repeats.map_or(1, |period| period.intervals)),
+        steady: settled.then(steady).flatten(),
         warm_up,
         period: repeats,
-        trend: trend(level),
+        trend: trend(&all[from..to]),
         drift,
-        variation: (share(spread.sqrt(), whole), share(robust_deviation(all), middle)),
-        stalls: stalls(all, middle / 2.0),
+        variation: (share(spread.sqrt(), whole), share(scatter, middle)),
+        stalls,
         segments,
     })
+}
+
+/// The levels between `edges`, labelled, and the greatest step between two of them as a share of the greatest level.
+fn levels(all: &[f64], edges: &[usize]) -> (Vec<Segment>, f64) {
+    let edges: Vec<usize> =
+        std::iter::once(0).chain(edges.iter().copied()).chain(std::iter::once(all.len())).collect();
+    let mut segments: Vec<Segment> = edges
+        .windows(2)
+        .map(|pair| {
+            let part = &all[pair[0]..pair[1]];
+            let middle = median(part).unwrap_or(0.0);
+            Segment { range: (pair[0], pair[1]), median: middle, mean: mean(part), label: Label::Level }
+        })
+        .collect();
+    label(&mut segments, all.len());
+    let greatest = segments.iter().map(|s| s.median).fold(f64::MIN_POSITIVE, f64::max);
+    let steps = segments.windows(2).map(|pair| (pair[1].median - pair[0].median).abs() / greatest);
+    let step = steps.fold(0.0, f64::max);
+    (segments, step)
 }
 
 /// The change over a straight line by least squares, as a share of the mean, if it fits better than the levels do: by the
@@ -171,7 +209,7 @@ fn label(segments: &mut [Segment], length: usize) {
     }
 }
 
-fn stalls(all: &[f64], below: f64) -> Vec<Stall> {
+fn stalls_below(all: &[f64], below: f64) -> Vec<Stall> {
     let mut found: Vec<Stall> = Vec::new();
     for (at, one) in all.iter().enumerate().filter(|(_, one)| **one < below) {
         match found.last_mut().filter(|last| last.at + last.intervals == at) {
@@ -200,7 +238,7 @@ mod tests {
         assert_eq!((found.segments.len(), found.alarm, found.stalls.len()), (1, None, 0));
         let steady = found.steady.unwrap();
         assert!((steady.interval.mean - 1000.0).abs() < 3.0 * steady.interval.half_width.max(1.0));
-        assert!(stability(&[1.0; 9]).is_none());
+        assert!(stability(&[1.0; 4]).is_none());
     }
 
     #[test]

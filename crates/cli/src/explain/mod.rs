@@ -160,7 +160,7 @@ fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
     }
     if stability.is_none() {
         missing.push(format!(
-            "{} whole intervals of {} s: levels, drift and period need 10 or more; 10 checkpoint periods are better",
+            "{} whole intervals of {} s: levels need 5 or more, an interval of the mean 10; 10 checkpoint periods are better",
             course.values.len(),
             course.step_s
         ));

@@ -6,7 +6,7 @@ use dyno_analysis::diagnose::Finding;
 use dyno_analysis::laws::{Holds, Observed, Sweep};
 use dyno_analysis::series::{Label, Stability};
 use dyno_types::shell::quoted;
-use dyno_types::units::{Latency, Thousands};
+use dyno_types::units::{Latency, Rate};
 
 /// All of it.
 pub fn text(all: &Explained) -> String {
@@ -18,7 +18,7 @@ pub fn text(all: &Explained) -> String {
 }
 
 pub(super) fn rate(value: f64) -> String {
-    Thousands(value.round() as u64).to_string()
+    Rate(value).to_string()
 }
 
 pub(super) fn time(seconds: f64) -> String {
@@ -83,24 +83,33 @@ fn number(value: f64) -> String {
     }
 }
 
+/// Throughput with the interval of the same mean, then what operations took: from when they were due, where that is not the
+/// same as from sending.
 fn headline(run: &OfRun) -> String {
     let Some(observed) = &run.observed else { return String::new() };
-    let sure = run.stability.as_ref().and_then(|stability| stability.steady.as_ref());
-    let sure = sure.map_or(String::new(), |steady| {
-        let share = steady.interval.half_width / steady.interval.mean.max(1e-9) * 100.0;
-        let doubt = if steady.independent { "" } else { ", too narrow: neighbouring batches are alike" };
-        format!(", +-{share:.1} % within this run{doubt}")
-    });
+    let stability = run.stability.as_ref();
+    let sure = match stability.and_then(|stability| stability.steady.as_ref()) {
+        Some(steady) => {
+            let share = steady.interval.half_width / steady.interval.mean.max(1e-9) * 100.0;
+            format!(", +-{share:.1} % within this run")
+        }
+        None if stability
+            .is_some_and(|found| found.stands_out || found.drift.is_some() || !found.stalls.is_empty()) =>
+        {
+            ", a mean over what was not steady".to_owned()
+        }
+        None => String::new(),
+    };
     let load = match (observed.users, observed.offered) {
-        (Some(users), _) => format!("{users:.0} users"),
-        (None, Some(offered)) => format!("{} arrivals/s offered", rate(offered)),
+        (Some(users), _) => format!(" by {users:.0} users"),
+        (None, Some(offered)) => format!("; {}/s due", rate(offered)),
         (None, None) => String::new(),
     };
-    format!(
-        "  {} operations/s{sure}; mean {} by {load}\n",
-        rate(observed.throughput),
-        time(observed.response_s)
-    )
+    let times = match observed.due_s {
+        Some(due) => format!("mean response time {}, service time {}", time(due), time(observed.response_s)),
+        None => format!("mean {}", time(observed.response_s)),
+    };
+    format!("  {} operations/s{sure}; {times}{load}\n", rate(observed.throughput))
 }
 
 fn of_finding(finding: &Finding) -> String {
@@ -134,6 +143,9 @@ fn demands(observed: Option<&Observed>) -> String {
     }
     out
 }
+
+/// Stalls that are named.
+const STALLS: usize = 5;
 
 /// `step_s` is how many seconds an interval has, `from_s` when the first one begins.
 fn of_stability(found: &Stability, step_s: usize, from_s: usize) -> String {
@@ -169,7 +181,8 @@ fn of_stability(found: &Stability, step_s: usize, from_s: usize) -> String {
         }
     }
     if let Some(share) = found.drift {
-        out += &format!("  drifts by {:+.1} % along a line: the levels are steps of it\n", share * 100.0);
+        let steps = if levels > 1 { ": the levels are steps of it" } else { "" };
+        out += &format!("  drifts by {:+.1} % along a line{steps}\n", share * 100.0);
     }
     if let Some(alarm) = found.alarm {
         let segment = &found.segments[alarm];
@@ -189,12 +202,11 @@ fn of_stability(found: &Stability, step_s: usize, from_s: usize) -> String {
     }
     if !found.stalls.is_empty() {
         let seconds: usize = found.stalls.iter().map(|stall| stall.intervals * step_s).sum();
-        let first = &found.stalls[0];
-        out += &format!(
-            "  {} stalls below half of the median, {seconds} s together, the first at {} s\n",
-            found.stalls.len(),
-            at(first.at)
-        );
+        let named = found.stalls.iter().take(STALLS);
+        let named: Vec<String> =
+            named.map(|stall| format!("{} to {} s", at(stall.at), at(stall.at + stall.intervals))).collect();
+        let more = if found.stalls.len() > STALLS { ", ..." } else { "" };
+        out += &format!("  below half of the median for {seconds} s: {}{more}\n", named.join(", "));
     }
     out
 }

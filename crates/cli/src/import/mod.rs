@@ -6,6 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::{Args, Subcommand};
 use dyno_report::import::{BadFile, Found, Input, Said, assemble, csv, pocdriver, sysbench, ycsb};
+use dyno_report::sysbench_mongodb::Window;
 use dyno_rundir::imported;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,7 @@ pub enum Program {
     /// YCSB: files of one run: its report (text or JSON), standard error with status lines, .hdr files
     Ycsb(Plain),
     /// sysbench-mongodb: the table (TSV) of one run
-    SysbenchMongodb(Plain),
+    SysbenchMongodb(Table),
     /// POCDriver: the log file (CSV) of one run
     Pocdriver(Plain),
     /// A CSV file with a head: with --time one run, without it one run a row
@@ -54,6 +55,16 @@ pub struct Plain {
     /// When the run began, where no file says it, such as 2015-06-01T10:00:00Z
     #[arg(long, value_name = "TIME")]
     pub started: Option<String>,
+}
+
+/// `dyno import sysbench-mongodb`.
+#[derive(Clone, Debug, Args)]
+pub struct Table {
+    #[command(flatten)]
+    plain: Plain,
+    /// Only the lines between these seconds, such as 3600-7200 for the second hour, which published results quote
+    #[arg(long, value_name = "FROM-TO")]
+    window: Option<Window>,
 }
 
 /// `dyno import csv`.
@@ -107,7 +118,9 @@ impl From<BadFile> for Failure {
 pub fn import(args: &ImportArgs) -> Result<Exit, Failure> {
     match &args.of {
         Program::Ycsb(plain) => one(plain, ycsb::read),
-        Program::SysbenchMongodb(plain) => one(plain, |inputs, said| sysbench::read(&inputs[0], said)),
+        Program::SysbenchMongodb(table) => {
+            one(&table.plain, |inputs, said| sysbench::read(&inputs[0], said, table.window))
+        }
         Program::Pocdriver(plain) => one(plain, |inputs, said| pocdriver::read(&inputs[0], said)),
         Program::Csv(table) => of_csv(table),
     }

@@ -18,7 +18,7 @@ use crate::{experiment, secret, signals, terminal};
 use dyno_engine::Control;
 use dyno_rig::{
     Apparatus, Ended, Opened, PhasePlan, SCHEMES, Session, SessionPlan, Spawned, Target, find_server,
-    present, spawn_under,
+    present_as, remove, spawn_under,
 };
 use dyno_rundir::Writer;
 use dyno_rundir::schema::{Status, Summary};
@@ -29,6 +29,9 @@ pub use documents::read_template;
 pub use record::{
     changes, check_new, create as create_directory, environment, new_directory, now, settings_list,
 };
+
+/// How to go on where records of another shape are there.
+const WAYS: &str = "--reload loads them again, --no-load measures those that are there";
 
 /// What the run is to be applied to, and what must be removed afterwards.
 struct Place {
@@ -165,9 +168,9 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     resolved.prepare(args, &opened)?;
     resolved.resume_inserts(&opened)?;
     let mut metrics = metrics(args, &plan, writer.as_ref())?;
-    let mut session = Session::new(plan, &opened, control, writer);
+    let mut session = Session::new(plan, &opened, control.clone(), writer);
     monitor::start(watch, &place, &opened, &resolved.busy_cores(), &mut session)?;
-    let ended = phases(args, &resolved, &opened, &mut session, metrics.as_mut());
+    let ended = phases(args, &resolved, &opened, &control, &mut session, metrics.as_mut());
     session.changed(record::changes(&environment));
     conclude(args, &resolved, &mut session, ended)
 }
@@ -185,6 +188,7 @@ fn phases(
     args: &RunArgs,
     resolved: &Resolved,
     opened: &Opened,
+    control: &Arc<Control>,
     session: &mut Session<'_>,
     metrics: Option<&mut Metrics>,
 ) -> Result<Ended, Failure> {
@@ -195,9 +199,15 @@ fn phases(
         (false, true) => true,
         (false, false) => match resolved.must_load {
             Some(load) => load,
-            None => !present(opened, &resolved.measure_workload)?,
+            None => match &resolved.core {
+                Some(config) => !present_as(opened, &resolved.measure_workload, config, WAYS)?,
+                None => false,
+            },
         },
     };
+    if load && args.reload && resolved.core.is_some() {
+        remove(opened, &resolved.measure_workload, control)?;
+    }
     if load && args.load_batch > 1 && args.client == ClientArg::Official {
         terminal::note(&format!("records are loaded one by one: {}", dyno_rig::NO_BATCHES));
     }
@@ -222,7 +232,7 @@ fn phases(
     if signals::interrupted() {
         return Err(Failure::Interrupted);
     }
-    Ok(session.run(&PhasePlan { name: "measure", job: resolved.measure_job(opened) }, &mut live)?)
+    Ok(session.run(&PhasePlan { name: "measure", job: resolved.measure_job() }, &mut live)?)
 }
 
 /// Writes and prints what came out of it.

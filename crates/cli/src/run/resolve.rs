@@ -32,6 +32,8 @@ pub(super) struct Resolved {
     /// Documents of one's own.
     template: Option<Template>,
     resume: Option<CoreConfig>,
+    /// YCSB's records.
+    pub core: Option<CoreConfig>,
     /// Whether they must be loaded, once that is known.
     pub must_load: Option<bool>,
     load_workload: Arc<dyn Workload>,
@@ -70,6 +72,7 @@ struct Wanted {
     measure: Arc<dyn Workload>,
     /// What must be built anew once the inserts of earlier runs are known.
     resume: Option<CoreConfig>,
+    core: Option<CoreConfig>,
 }
 
 fn bad(bad: dyno_workload::ycsb::BadProperty) -> Failure {
@@ -87,8 +90,9 @@ impl Wanted {
         let load = Arc::new(CoreWorkload::load(&config).map_err(blame)?);
         let measure = Arc::new(CoreWorkload::run(&config).map_err(blame)?);
         let (records, verbs) = (config.insert_count, verbs(&config.proportions));
-        let resume = config.resume.then_some(config);
-        Ok(Wanted { settings, name, template: None, records, verbs, load, measure, resume })
+        let resume = config.resume.then(|| config.clone());
+        let core = Some(config);
+        Ok(Wanted { settings, name, template: None, records, verbs, load, measure, resume, core })
     }
 
     fn documents(args: &RunArgs) -> Result<Self, Failure> {
@@ -110,6 +114,7 @@ impl Wanted {
             measure,
             template: Some(template),
             resume: None,
+            core: None,
         })
     }
 }
@@ -149,6 +154,7 @@ impl Resolved {
             load: load_workload,
             measure: measure_workload,
             resume,
+            core,
         } = Wanted::read(args)?;
         let conditions = args
             .require
@@ -179,6 +185,7 @@ impl Resolved {
             name,
             template,
             resume,
+            core,
             must_load: None,
             load_workload,
             measure_workload,
@@ -253,7 +260,7 @@ impl Resolved {
         self.cores = chosen.iter().map(|core| pinned.then_some(*core)).collect();
         self.cores.truncate(self.users.max(1));
         self.load_cores = self.cores.clone();
-        self.measure_job(opened).check().map_err(|Refused(text)| Failure::Usage(text))
+        self.measure_job().check().map_err(|Refused(text)| Failure::Usage(text))
     }
 
     /// The job of the load phase: closed loop, pipelined, until every record is in.
@@ -267,12 +274,12 @@ impl Resolved {
             pipeline: if opened.is_wire() { self.load_pipeline } else { 1 },
             batch: self.load_batch,
             cores: self.load_cores.iter().copied().take(self.users.clamp(1, 16)).collect(),
-            ..self.measure_job(opened)
+            ..self.measure_job()
         }
     }
 
     /// The job of the measured phase.
-    pub fn measure_job(&self, opened: &Opened) -> Job {
+    pub fn measure_job(&self) -> Job {
         Job {
             workload: self.measure_workload.clone(),
             pacing: self.pacing.clone(),
@@ -282,7 +289,7 @@ impl Resolved {
             warm_users: None,
             pipeline: self.pipeline,
             cores: self.cores.clone(),
-            timeout_ns: if opened.is_virtual() { None } else { self.timeout_ns },
+            timeout_ns: self.timeout_ns,
             queue: self.queue,
             seed: self.seed,
             stripe: (0, 1),

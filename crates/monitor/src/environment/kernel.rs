@@ -4,7 +4,7 @@ use super::{EnvironmentFacts, Places, names, text};
 use crate::roots::Roots;
 
 /// Programs whose presence on the load generator's host matters.
-const DATABASES: [&str; 14] = [
+pub(crate) const DATABASES: [&str; 14] = [
     "mongod",
     "mongos",
     "redis-server",

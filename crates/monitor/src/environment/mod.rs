@@ -8,7 +8,7 @@ mod asked;
 mod cpu;
 mod findings;
 mod firmware;
-mod kernel;
+pub(crate) mod kernel;
 mod memory;
 mod network;
 mod profiles;
@@ -120,7 +120,7 @@ fn chosen(text: String) -> String {
 }
 
 /// Names in a folder, sorted; none where there is no folder.
-fn names(path: &Path) -> Vec<String> {
+pub(crate) fn names(path: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(path) else { return Vec::new() };
     let mut names: Vec<String> =
         entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();

@@ -6,6 +6,7 @@ use dyno_record::Buckets;
 use dyno_rundir::RunDir;
 use dyno_rundir::series::Row;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What can be chosen in a chart: usually an operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -95,10 +96,22 @@ fn over_time(
     of: impl Fn(&Row, f64) -> Option<f64>,
 ) -> Vec<Point> {
     let usual = interval(rows);
+    let mut totals: BTreeMap<&str, usize> = BTreeMap::new();
+    rows.iter()
+        .filter(|row| row.metric == "TOTAL")
+        .for_each(|row| *totals.entry(&row.phase).or_default() += 1);
+    let single: Vec<&str> =
+        totals.into_iter().filter(|(_, count)| *count == 1).map(|(phase, _)| phase).collect();
     let mut points: Vec<Point> = Vec::new();
     for row in rows.iter().filter(|row| row.metric == metric) {
         let Some(span) = axis.span(&row.phase) else { continue };
         let at = span.epoch + row.start_s;
+        if span.to - at > usual && single.contains(&row.phase.as_str()) {
+            // A mean over the whole phase is a line from its beginning to its end.
+            let value = of(row, span.to - at);
+            points.extend([(at, value), (span.to, value)]);
+            continue;
+        }
         // The first and the last interval of a phase may be short; of a very short one nothing can be said.
         let (from, to) = (at.max(span.from), (at + usual).min(span.to));
         if to - from < usual / 4.0 {

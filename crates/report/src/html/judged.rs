@@ -4,35 +4,42 @@ use super::text::{esc, heads, percent, rate, shell, table, us};
 use dyno_analysis::diagnose::Finding;
 use dyno_analysis::laws::{checks, observe};
 use dyno_analysis::series::{Label, Stability};
-use dyno_rundir::RunDir;
-use dyno_rundir::schema::Summary;
-use std::collections::BTreeMap;
+use dyno_rundir::{Course, RunDir};
 
-/// Whole seconds of the measured phase that were recorded, and operations in each.
-pub fn whole_seconds(summary: &Summary, seconds: &BTreeMap<u64, u64>) -> (Vec<u64>, Vec<f64>) {
-    let length =
-        summary.phases.iter().find(|phase| phase.name == "measure").map_or(0.0, |phase| phase.seconds);
-    seconds.range(..length.floor() as u64).map(|(second, count)| (*second, *count as f64)).unzip()
+/// The measured phase over time, and what was found in it.
+pub struct OverTime {
+    /// The series, as `dyno explain` takes it.
+    pub course: Course,
+    /// Its levels, period, drift.
+    pub found: Stability,
+}
+
+impl OverTime {
+    /// Seconds after the warm-up at which an interval of the series begins.
+    pub fn second(&self, interval: usize) -> u64 {
+        self.course.from_s + interval as u64 * self.course.step_s
+    }
 }
 
 /// The section "stability".
-pub fn stability(found: Option<&Stability>) -> String {
-    let Some(found) = found else {
-        return "<p>Whether the run was steady cannot be said: that takes at least 10 whole seconds of the measured phase.</p>\n"
+pub fn stability(over_time: Option<&OverTime>) -> String {
+    let Some(over_time) = over_time else {
+        return "<p>Whether the run was steady cannot be said: that takes at least 5 whole intervals of the measured phase.\
+            </p>\n"
             .into();
     };
+    let (found, step_s) = (&over_time.found, over_time.course.step_s);
     let mut rows = Vec::new();
-    for (number, segment) in found.segments.iter().enumerate() {
+    for segment in &found.segments {
         let what = match segment.label {
             Label::WarmUp => "warm-up",
             Label::Level => "level",
             Label::Collapse => "collapse",
             Label::Recovery => "recovery",
         };
-        let stands = if number == found.headline { ", stands for the run" } else { "" };
         rows.push(vec![
-            format!("{what}{stands}"),
-            format!("{} to {} s", segment.range.0, segment.range.1),
+            what.to_owned(),
+            format!("{} to {} s", over_time.second(segment.range.0), over_time.second(segment.range.1)),
             rate(segment.median),
             rate(segment.mean),
         ]);
@@ -47,46 +54,61 @@ pub fn stability(found: Option<&Stability>) -> String {
         let (before, after) = (&found.segments[alarm - 1], &found.segments[alarm]);
         lines.push(format!(
             "After {} s throughput went from {}/s to {}/s: one figure for the whole run would hide it.",
-            after.range.0,
+            over_time.second(after.range.0),
             rate(before.median),
             rate(after.median)
         ));
     }
-    lines.push(format!("Warm-up inside of the measured phase: {} s.", found.warm_up));
+    if found.warm_up > 0 {
+        lines.push(format!(
+            "Warm-up inside of the measured phase: {} s, which every figure has in.",
+            found.warm_up
+        ));
+    }
     lines.push(match &found.steady {
         Some(steady) => format!(
-            "Mean of the level that stands for the run: {}/s +- {}/s (95 %, means of batches of {} s{}).",
+            "Mean of the run: {}/s +- {}/s (95 %; neighbouring intervals correlate by {:.2}, which is allowed for).",
             rate(steady.interval.mean),
             rate(steady.interval.half_width),
-            steady.batch,
-            if steady.independent {
-                ""
-            } else {
-                "; batches are still alike, so the interval is too narrow: run longer"
-            }
+            steady.correlation
         ),
-        None => "The run is too short for an interval of its mean: that takes ten batches.".into(),
+        None if found.stands_out || found.drift.is_some() || !found.stalls.is_empty() => {
+            "A mean over what was not steady has no interval.".into()
+        }
+        None => "The run is too short for an interval of its mean: that takes ten intervals.".into(),
     });
+    if let Some(share) = found.drift {
+        lines.push(format!("It changes by {} from beginning to end along a straight line.", percent(share)));
+    }
     lines.push(match &found.period {
         Some(period) => format!(
             "It repeats itself every {} s (autocorrelation {:.2}): measure several periods.",
-            period.intervals, period.strength
+            period.intervals as u64 * step_s,
+            period.strength
         ),
         None => "No period was found.".into(),
     });
     if let Some(trend) = &found.trend {
         lines.push(match trend.p < 0.05 {
-            true => format!("It drifts by {:+.3}/s in a second (p = {:.3}).", trend.slope, trend.p),
-            false => format!("No drift (p = {:.2}).", trend.p),
+            true => {
+                format!(
+                    "The last level drifts by {:+.3}/s in a second (p = {:.3}).",
+                    trend.slope / step_s as f64,
+                    trend.p
+                )
+            }
+            false => format!("No drift within the last level (p = {:.2}).", trend.p),
         });
     }
     let (plain, robust) = found.variation;
-    lines.push(format!("Variation between seconds: {} (robust: {}).", percent(plain), percent(robust)));
-    lines.push(match found.stalls.len() {
-        0 => "No second fell below half of the median.".into(),
-        n => format!(
-            "{n} stall(s): seconds below half of the median; the first after {} s.",
-            found.stalls[0].at
+    lines.push(format!("Variation between intervals: {} (robust: {}).", percent(plain), percent(robust)));
+    lines.push(match found.stalls.first() {
+        None => "Throughput never fell below half of its median.".into(),
+        Some(first) => format!(
+            "Throughput fell below half of its median {} time(s), first from {} to {} s.",
+            found.stalls.len(),
+            over_time.second(first.at),
+            over_time.second(first.at + first.intervals)
         ),
     });
     out.push_str("<ul class=\"reasons\">");
@@ -98,7 +120,9 @@ pub fn stability(found: Option<&Stability>) -> String {
 /// The section "laws".
 pub fn laws(dir: &RunDir) -> String {
     let Some(observed) = observe(dir) else {
-        return "<p>The laws cannot be checked: there is no measured phase with a successful operation.</p>\n".into();
+        let ok = dir.phases.iter().any(|phase| phase.totals.ok() > 0);
+        let why = if ok { "times of the operations are not known" } else { "no operation succeeded" };
+        return format!("<p>The laws cannot be checked: {why}.</p>\n");
     };
     let side = |value: f64, unit: &str| match unit {
         "us" => us(value),

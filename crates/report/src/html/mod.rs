@@ -27,7 +27,6 @@ mod watched;
 
 pub use comparison::comparison_page;
 pub use experiment::experiment_page;
-pub(crate) use judged::whole_seconds;
 pub use page::{Report, run_page};
 pub use plain::{Part, plain_page};
 pub use served::{Kind, Listed, list_page, list_rows, live_page, message_page};

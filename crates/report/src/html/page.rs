@@ -1,15 +1,16 @@
 //! The page of a run.
 
 use super::charts::{Chart, Data, distributions, of_load};
+use super::judged::OverTime;
+use super::sections;
 use super::sections::Made;
-use super::text::{esc, json};
+use super::text::{esc, json, rate};
 use super::timeline::{Mark, Timeline};
 use super::watched::watched;
-use super::{judged, sections};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use dyno_analysis::diagnose::Finding;
-use dyno_analysis::series::{Stability, stability};
+use dyno_analysis::series::stability;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::Summary;
 use dyno_rundir::{RunDir, series};
@@ -132,10 +133,9 @@ pub fn run_page(report: &Report<'_>) -> String {
     let measured = report.summary.measured();
     let open = measured.is_some_and(|phase| phase.offered.is_some());
     let steady = judge(report, &mut notes);
-    if let Some((seconds, steady)) = &steady {
-        marked(&mut axis, seconds, steady);
+    if let Some(steady) = &steady {
+        marked(&mut axis, steady);
     }
-    let steady = steady.map(|(_, steady)| steady);
     let load = of_load(&rows, &axis, open);
     let seen = report.recording.map(|recording| watched(recording, &axis));
     let (first, constant) = (load.len(), seen.as_ref().map_or(Vec::new(), |seen| seen.constant.clone()));
@@ -151,20 +151,13 @@ pub fn run_page(report: &Report<'_>) -> String {
     document(&format!("{}: {}", report.summary.title, report.summary.database), &body, &data)
 }
 
-/// How steady the throughput was, and which second each of its values is.
-fn judge(report: &Report<'_>, notes: &mut Vec<String>) -> Option<(Vec<u64>, Stability)> {
-    match report.dir.succeeded() {
-        Ok(seconds) => {
-            // A second without a line is one without an operation only if its neighbours were recorded.
-            let expected = seconds.keys().last().map_or(0, |last| last + 1);
-            if (seconds.len() as u64) < expected {
-                notes.push(format!(
-                    "{} of {expected} seconds of the measured phase were not recorded: they are gaps, not zeros",
-                    expected - seconds.len() as u64
-                ));
-            }
-            let (seconds, values) = judged::whole_seconds(report.summary, &seconds);
-            Some((seconds, stability(&values)?))
+/// How steady the throughput was.
+fn judge(report: &Report<'_>, notes: &mut Vec<String>) -> Option<OverTime> {
+    match report.dir.course() {
+        Ok(course) => {
+            notes.extend(course.missing());
+            let found = stability(&course.values)?;
+            Some(OverTime { course, found })
         }
         Err(error) => {
             notes.push(format!("stability cannot be judged: {error}"));
@@ -174,15 +167,20 @@ fn judge(report: &Report<'_>, notes: &mut Vec<String>) -> Option<(Vec<u64>, Stab
 }
 
 /// Change points and stalls beside the events.
-fn marked(axis: &mut Timeline, seconds: &[u64], steady: &Stability) {
+fn marked(axis: &mut Timeline, over_time: &OverTime) {
     let Some(begin) = axis.span("measure").map(|span| span.from) else { return };
-    let at = |index: usize| begin + seconds.get(index).map_or(0.0, |second| *second as f64);
+    let at = |interval: usize| begin + over_time.second(interval) as f64;
+    let steady = &over_time.found;
     for pair in steady.segments.windows(2) {
-        let text = format!("throughput changes from {:.0} to {:.0}/s", pair[0].median, pair[1].median);
+        let text = format!("throughput changes from {} to {}/s", rate(pair[0].median), rate(pair[1].median));
         axis.marks.push(Mark { at: at(pair[1].range.0), text });
     }
     for stall in steady.stalls.iter().take(MARKS / 2) {
-        let text = format!("stall of {} s, down to {:.0}/s", stall.intervals, stall.least);
+        let text = format!(
+            "stall of {} s, down to {}/s",
+            stall.intervals as u64 * over_time.course.step_s,
+            rate(stall.least)
+        );
         axis.marks.push(Mark { at: at(stall.at), text });
     }
     axis.marks.sort_by(|a, b| a.at.total_cmp(&b.at));

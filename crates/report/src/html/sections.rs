@@ -1,12 +1,11 @@
 //! The sections of a run's page, in their order.
 
 use super::charts::Data;
-use super::judged;
+use super::judged::{self, OverTime};
 use super::page::{Report, TOOLS, figure, percentile_figure};
 use super::text::{bytes, esc, heads, percent, rate, shell, table, us, whole};
 use super::timeline::Mark;
 use crate::{faults, worth};
-use dyno_analysis::series::Stability;
 use dyno_rundir::schema::{Latency, Metric, Phase, Status, Summary, Trust};
 use std::fmt::Write as _;
 
@@ -41,7 +40,7 @@ const SECTIONS: [(&str, &str); 9] = [
 const LISTED: usize = 200;
 
 /// Everything between `<body>` and the data.
-pub fn body(report: &Report<'_>, made: &Made<'_>, steady: Option<&Stability>) -> String {
+pub fn body(report: &Report<'_>, made: &Made<'_>, steady: Option<&OverTime>) -> String {
     let mut out = format!("<header>\n{}", headline(report, made, steady));
     out.push_str("<nav aria-label=\"Sections\"><ul>");
     for (id, title) in SECTIONS {
@@ -103,7 +102,7 @@ fn tile(out: &mut String, name: &str, value: &str, more: &str) {
 }
 
 /// Verdict and the figures that stand for the run.
-fn headline(report: &Report<'_>, made: &Made<'_>, steady: Option<&Stability>) -> String {
+fn headline(report: &Report<'_>, made: &Made<'_>, steady: Option<&OverTime>) -> String {
     let summary = report.summary;
     let under_way = crate::rebuilt::is_under_way(summary);
     let (class, word) = match summary.verdict.trust {
@@ -165,12 +164,12 @@ fn headline(report: &Report<'_>, made: &Made<'_>, steady: Option<&Stability>) ->
     out
 }
 
-fn figures(out: &mut String, phase: &Phase, steady: Option<&Stability>, price: Option<f64>) {
+fn figures(out: &mut String, phase: &Phase, steady: Option<&OverTime>, price: Option<f64>) {
     out.push_str("<dl class=\"figures\">");
     let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
-    let level = steady.and_then(|steady| steady.steady.as_ref());
+    let level = steady.and_then(|steady| steady.found.steady.as_ref());
     let more = level.map_or(String::new(), |level| {
-        format!("steady level {} +- {} (95 %)", rate(level.interval.mean), rate(level.interval.half_width))
+        format!("+- {} (95 %) within this run", rate(level.interval.half_width))
     });
     tile(out, "Throughput", &format!("{}/s", rate(phase.throughput)), &more);
     for (name, what, worth) in worth::of_run(phase, level.map(|level| &level.interval), price) {
@@ -185,7 +184,7 @@ fn figures(out: &mut String, phase: &Phase, steady: Option<&Stability>, price: O
         .iter()
         .filter(|m| m.name != "CLEANUP")
         .max_by_key(|m| m.response.as_ref().map_or(0, |l| l.count));
-    if let Some((metric, latency)) = busiest.and_then(|m| Some((m, m.response.as_ref()?))) {
+    if let Some((metric, latency)) = busiest.and_then(|m| Some((m, m.felt_response()?))) {
         for name in ["p50", "p99", "p99.9"] {
             let value = match latency.percentiles_us.get(name) {
                 Some(Some(value)) => us(*value),
@@ -322,6 +321,8 @@ fn operations(summary: &Summary) -> String {
     let mut names = heads(&["operation"]);
     names.extend(outcomes.iter().map(|name| (*name).to_owned()));
     out.push_str(&table("Requests by outcome", &names, &rows, 1));
+    let all = "Response time from the intended start, failures with at least their time";
+    latencies(&mut out, phase, all, |m| m.all_response.as_ref());
     latencies(&mut out, phase, "Response time from the intended start (succeeded)", |m| m.response.as_ref());
     latencies(&mut out, phase, "Service time from sending (succeeded)", |m| m.service.as_ref());
     latencies(&mut out, phase, "Service time (failed)", |m| m.failed_service.as_ref());

@@ -1,6 +1,6 @@
 //! Escaping and figures as text. Everything that came from a server or a file goes through [`esc`] or [`json`].
 
-use dyno_types::units::{Latency, Thousands};
+use dyno_types::units::{Latency, Rate, Thousands};
 use serde::Serialize;
 
 /// Text between tags or in a quoted attribute.
@@ -46,14 +46,9 @@ pub fn whole(value: f64) -> String {
     }
 }
 
-/// A rate: whole where it is large, with decimals where it is small.
+/// A rate with the digits that it needs.
 pub fn rate(value: f64) -> String {
-    match value.abs() {
-        v if v >= 100.0 => whole(value),
-        v if v >= 1.0 => format!("{value:.1}"),
-        0.0 => "0".into(),
-        _ => format!("{value:.3}"),
-    }
+    Rate(value).to_string()
 }
 
 /// A share as a percentage.

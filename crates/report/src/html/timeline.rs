@@ -75,8 +75,15 @@ impl Timeline {
             // What lies before the phase before it, or ends before its last interval began, was dated by a clock that jumped.
             let jumped = from < after - JUMP_S;
             let (epoch, from) = if jumped { (after - first, after) } else { (epoch, from) };
-            let recorded = epoch + last + interval(rows);
-            let told = at("end", name).and_then(since).filter(|_| !jumped).unwrap_or(recorded);
+            let told = at("end", name).and_then(since).filter(|_| !jumped);
+            // One mean over a whole phase is as long as the phase.
+            let length = if first < last {
+                interval(rows)
+            } else {
+                told.map_or(1.0, |end| end - epoch - last).max(1.0)
+            };
+            let recorded = epoch + last + length;
+            let told = told.unwrap_or(recorded);
             let early = told < from || told < epoch + last - JUMP_S;
             let to = if early { recorded } else { told };
             if jumped || early {

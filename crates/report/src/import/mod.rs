@@ -136,6 +136,8 @@ pub(crate) fn metric(
         service,
         failed_service: None,
         failed_response: None,
+        all_response: None,
+        all_service: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! sysbench-mongodb's tables (TSV): of transactions, or of a load; both versions.
 
 use super::{BadFile, Found, Input, LARGEST, MOST, Said, count, in_interval, latency, metric};
+use crate::sysbench_mongodb::Window;
 use dyno_rundir::imported::ImportedInterval;
 use std::collections::BTreeMap;
 
@@ -16,8 +17,9 @@ struct Row {
     latency_ms: Option<f64>,
 }
 
-/// Reads a table.
-pub fn read(input: &Input, said: &Said) -> Result<Found, BadFile> {
+/// Reads a table, or the lines of it that lie in `window` (seconds, as the lines tell them): what is quoted is often the second
+/// hour alone.
+pub fn read(input: &Input, said: &Said, window: Option<Window>) -> Result<Found, BadFile> {
     let mut lines = input.text.lines().enumerate();
     let head: Vec<&str> = lines.next().map_or("", |(_, line)| line).split('\t').collect();
     let at = |name: &str| head.iter().position(|known| *known == name);
@@ -55,11 +57,29 @@ pub fn read(input: &Input, said: &Said) -> Result<Found, BadFile> {
     };
     found.seconds = last;
     found.intervals = intervals(&rows, load, name);
+    if let Some(window) = window {
+        cut(&mut found, window).ok_or_else(|| {
+            BadFile::new(&input.path, 2, &format!("lines within {window}"), &format!("{last} s"))
+        })?;
+    }
     whole(&mut found, &rows, name);
     if found.users.is_none() && said.users.is_none() {
         found.unknown.push("the number of users (--users)".into());
     }
     Ok(found)
+}
+
+/// Leaves the intervals that lie in `window`; `None` where there is none.
+fn cut(found: &mut Found, window: Window) -> Option<()> {
+    let (from, to) = (window.after_s.saturating_mul(1_000), window.to_s.saturating_mul(1_000));
+    found.intervals.retain(|one| one.start_ms >= from && one.start_ms + one.length_ms <= to);
+    let begin = found.intervals.first()?.start_ms;
+    let end = found.intervals.last().map(|last| last.start_ms + last.length_ms)?;
+    found.intervals.iter_mut().for_each(|one| one.start_ms -= begin);
+    found.seconds = (end - begin) as f64 / 1e3;
+    let value = format!("{} to {} s", begin / 1_000, end / 1_000);
+    found.facts.insert("window".into(), value);
+    Some(())
 }
 
 /// Counts are exact in a load; of transactions they are the rate of the interval times its length.

@@ -65,7 +65,7 @@ fn without_a_command_line_nothing_is_claimed_about_response_times() {
 fn tables_become_courses() {
     let text = "elap_secs\tcum_tps\tint_tps\tcum_ips\tint_ips\tcum_excp\tint_excp\tint_lat\n\
         5\t10.00\t10.00\t0.00\t0.00\t0\t0\t300.00\n10\t15.00\t20.00\t0.00\t0.00\t3\t3\t150.00\n";
-    let found = sysbench::read(&input("t.tsv", text), &Said::default()).unwrap();
+    let found = sysbench::read(&input("t.tsv", text), &Said::default(), None).unwrap();
     assert_eq!(found.outcomes, BTreeMap::from([("ok".into(), 150), ("server_error".into(), 3)]));
     let mean = found.metrics[0].service.as_ref().unwrap().mean_us;
     assert!((mean - (50.0 * 300e3 + 100.0 * 150e3) / 150.0).abs() < 1e-6, "{mean}");
@@ -132,11 +132,11 @@ fn what_is_wrong_is_named_with_file_line_and_what_was_expected() {
             "y.hdr:3: expected a compressed HdrHistogram",
         ),
         (
-            sysbench::read(&input("s.tsv", "a\tb\n"), &said).unwrap_err(),
+            sysbench::read(&input("s.tsv", "a\tb\n"), &said, None).unwrap_err(),
             "s.tsv:1: expected columns elap_secs and int_tps",
         ),
         (
-            sysbench::read(&input("s.tsv", "elap_secs\tint_tps\n5\tx\n"), &said).unwrap_err(),
+            sysbench::read(&input("s.tsv", "elap_secs\tint_tps\n5\tx\n"), &said, None).unwrap_err(),
             "s.tsv:2: expected a number from 0 to 1e9 in column int_tps, found x",
         ),
         (
@@ -144,7 +144,7 @@ fn what_is_wrong_is_named_with_file_line_and_what_was_expected() {
             "l.csv:4: expected up to 1e15 operations in all, found more",
         ),
         (
-            sysbench::read(&input("s.tsv", "elap_secs\tint_tps\n1e300\t1\n"), &said).unwrap_err(),
+            sysbench::read(&input("s.tsv", "elap_secs\tint_tps\n1e300\t1\n"), &said, None).unwrap_err(),
             "s.tsv:2: expected a number from 0 to 1e9 in column elap_secs",
         ),
         (

@@ -243,6 +243,8 @@ fn metrics(found: &mut Found, report: &Report, closed: bool) -> Result<(), BadFi
             service,
             failed_service: lost,
             failed_response: None,
+            all_response: None,
+            all_service: None,
         });
     }
     if coarse {

@@ -14,6 +14,28 @@ impl Window {
     pub const SECOND_HOUR: Window = Window { after_s: 3_600, to_s: 7_200 };
 }
 
+/// A window that cannot be understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected FROM-TO in whole seconds, such as 3600-7200")]
+pub struct BadWindow;
+
+impl std::str::FromStr for Window {
+    type Err = BadWindow;
+
+    fn from_str(text: &str) -> Result<Self, BadWindow> {
+        let (from, to) = text.split_once('-').ok_or(BadWindow)?;
+        let seconds = |text: &str| text.trim().parse::<u64>().map_err(|_| BadWindow);
+        let window = Window { after_s: seconds(from)?, to_s: seconds(to)? };
+        if window.after_s < window.to_s { Ok(window) } else { Err(BadWindow) }
+    }
+}
+
+impl std::fmt::Display for Window {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} to {} s", self.after_s, self.to_s)
+    }
+}
+
 /// An average of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Average {

@@ -10,9 +10,9 @@ pub use sources::{server_process, watch, watch_all};
 use crate::kubernetes::Kubelets;
 use dyno_analysis::{is_summarised, monitored};
 use dyno_monitor::prometheus::{PrometheusSource, Url};
-use dyno_monitor::{Cost, HostSource, Marker, Monitor, Pid, ProcessSource, Roots, Sink, Source};
+use dyno_monitor::{Cost, HostSource, Marker, Monitor, Neighbours, Pid, ProcessSource, Roots, Sink, Source};
 use dyno_rundir::monitor::{MonitorWriter, Recording};
-use dyno_rundir::schema::Monitored;
+use dyno_rundir::schema::{Monitored, OthersUse};
 use seen::Seen;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,6 +20,9 @@ use std::time::{Duration, SystemTime};
 
 /// Samples so long before a phase are looked at for what was so at its edge, should the last ones be missing.
 const BEFORE: Duration = Duration::from_secs(30);
+
+/// Other programs that are named.
+const PROGRAMS: usize = 3;
 
 /// What is to be watched beside the host, this process and the database.
 #[derive(Clone, Debug)]
@@ -40,6 +43,8 @@ pub struct Watch {
     seen: Arc<Mutex<Seen>>,
     /// The run directory.
     directory: Option<PathBuf>,
+    /// The processes that are the run's own.
+    own: Vec<Pid>,
     /// Asked beside the others, in their own time.
     kubelets: Option<Kubelets>,
 }
@@ -52,11 +57,12 @@ impl Watch {
         directory: Option<&Path>,
     ) -> std::io::Result<Self> {
         let roots = Roots::default();
-        let own = std::process::id();
+        let this = std::process::id();
         let mut sources: Vec<Box<dyn Source>> = vec![
             Box::new(HostSource::new(roots.clone())),
-            Box::new(ProcessSource::new("dyno", roots.clone(), own)),
+            Box::new(ProcessSource::new("dyno", roots.clone(), this)),
         ];
+        let own = plan.processes.iter().map(|(_, pid)| pid.clone()).collect();
         for (name, pid) in &plan.processes {
             sources.push(Box::new(ProcessSource::new(name, roots.clone(), pid.clone())));
         }
@@ -69,11 +75,26 @@ impl Watch {
         let writer = directory.map(|d| MonitorWriter::create(d, interval_ms)).transpose()?;
         let seen = Arc::new(Mutex::new(Seen::new(writer, plan.interval)));
         let monitor = Monitor::start(sources, plan.interval, &plan.cores, seen.clone())?;
-        Ok(Watch { monitor, seen, directory: directory.map(Path::to_owned), kubelets: None })
+        Ok(Watch { monitor, seen, directory: directory.map(Path::to_owned), own, kubelets: None })
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What other programs of this host use from now on.
+    pub(crate) fn neighbours(&self) -> Neighbours {
+        Neighbours::start(Roots::default())
+    }
+
+    /// What they have used since.
+    pub(crate) fn others(&self, since: &Neighbours) -> OthersUse {
+        let own: Vec<u32> = self.own.iter().filter_map(Pid::get).collect();
+        let used = since.cores(&own);
+        let cpu_cores = used.values().sum();
+        let mut most: Vec<(String, f64)> = used.into_iter().collect();
+        most.sort_by(|a, b| b.1.total_cmp(&a.1));
+        OthersUse { cpu_cores, programs: most.into_iter().take(PROGRAMS).collect() }
     }
 
     /// A phase is about to begin: what came before it is only in the files from now on.

@@ -8,7 +8,7 @@ use dyno_plan::experiment::{Experiment, When};
 use dyno_types::bson::{self, kind};
 use dyno_types::{Content, Refused};
 use dyno_workload::Workload;
-use dyno_workload::template::{Template, TemplateLoad, TemplateRun, Value};
+use dyno_workload::template::{Template, TemplateContent, TemplateLoad, TemplateRun, Value};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -99,7 +99,7 @@ pub fn prepare_documents(
     let mut ready = Prepared { load: wanted, ..Prepared::default() };
     let Some(admin) = opened.mongo_admin() else { return Ok(ready) };
     let mut there = 0;
-    for collection in &template.collections {
+    for (number, collection) in template.collections.iter().enumerate() {
         let name = &collection.name;
         if when == When::Always {
             admin.drop_collection(name).map_err(Refused)?;
@@ -112,6 +112,9 @@ pub fn prepare_documents(
         if count > 0 && count < collection.count && wanted {
             return Err(Refused(format!("{name} holds {count} documents, not {}: {hint}", collection.count)));
         }
+        if count > 0 && wanted {
+            same_fields(&admin, template, number, hint)?;
+        }
         let first = match count {
             0 => collection.count,
             _ => first_free(&admin, name, &collection.id).map_err(Refused)?,
@@ -123,6 +126,26 @@ pub fn prepare_documents(
         ready.load = false;
     }
     Ok(ready)
+}
+
+/// Refuses documents that lack fields of those that a load would write; updates may have added some.
+fn same_fields(admin: &MongoAdmin, template: &Template, number: usize, hint: &str) -> Result<(), Refused> {
+    let name = &template.collections[number].name;
+    let Some(stored) = admin.find_one(name, &|_| {}).map_err(Refused)? else { return Ok(()) };
+    let mut wanted = Vec::new();
+    TemplateContent::new(template).document_of(number, 0, &mut wanted);
+    let names = |document: &[u8]| -> Vec<String> {
+        let all = bson::elements(document).into_iter().flatten().flatten();
+        all.map(|element| String::from_utf8_lossy(element.name).into_owned()).collect()
+    };
+    let (stored, wanted) = (names(&stored), names(&wanted));
+    if wanted.iter().all(|field| stored.contains(field)) {
+        return Ok(());
+    }
+    let (stored, wanted) = (stored.join(", "), wanted.join(", "));
+    Err(Refused(format!(
+        "{name} holds documents with the fields {stored}, those of this run have {wanted}: {hint}"
+    )))
 }
 
 /// One more than the highest `_id`, where it is a sequence. Other `_id`s follow from numbers that cannot be read back:

@@ -1,7 +1,8 @@
 //! YCSB's core workload as work.
 
 use super::{Prepared, Work, shape};
-use crate::presence::{Inserted, inserted, present};
+use crate::presence::{Inserted, inserted};
+use crate::stored::present_as;
 use crate::target::Opened;
 use dyno_engine::Job;
 use dyno_plan::experiment::{Experiment, When, Ycsb};
@@ -17,6 +18,9 @@ use std::sync::Arc;
 
 /// Records where nobody says how many.
 const RECORDS: u64 = 100_000;
+
+/// How to go on where records of another shape are there.
+const WAYS: &str = "phases.load.when: `always` loads them again, `never` measures those that are there";
 
 /// Records with fields.
 pub(super) struct Records {
@@ -68,7 +72,8 @@ impl Work for Records {
         let load = match self.spec.phases.load.when {
             When::Always => !opened.is_virtual(),
             When::Never => false,
-            When::Missing => !opened.is_virtual() && !present(opened, &self.measure).map_err(refused)?,
+            When::Missing if opened.is_virtual() => false,
+            When::Missing => !present_as(opened, &self.measure, &self.config, WAYS).map_err(refused)?,
         };
         let inserted = match self.config.resume && !opened.is_virtual() {
             true => inserted(opened, &self.measure.content(), &self.config).map_err(refused)?,

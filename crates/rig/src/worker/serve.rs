@@ -393,7 +393,6 @@ impl Place {
         job.cores.truncate(job.users.max(1));
         if self.opened.is_virtual() {
             job.cores = vec![None];
-            job.timeout_ns = None;
         }
         if !self.opened.is_wire() {
             job.pipeline = 1;

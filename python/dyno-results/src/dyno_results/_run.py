@@ -70,7 +70,14 @@ class Run:
             for metric in phase["metrics"]:
                 row = {"phase": phase["name"], "metric": metric["name"]}
                 row.update(metric["outcomes"])
-                for kind in ("service", "response", "failed_service", "failed_response"):
+                for kind in (
+                    "service",
+                    "response",
+                    "failed_service",
+                    "failed_response",
+                    "all_service",
+                    "all_response",
+                ):
                     row.update(_figures(kind, metric.get(kind)))
                 rows.append(row)
         return pd.DataFrame(rows)

@@ -176,6 +176,9 @@ fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {
             facts.set("disk.bytes_per_request", (requests > 0.0).then(|| bytes / requests));
         }
     }
+    if let Some(others) = seen.others.as_ref().filter(|_| cores > 0.0 && !elsewhere) {
+        facts.set("host.cpu.others", Some(others.cpu_cores / cores));
+    }
     // Embedded stores live in the workers.
     let embedded = seen.workers.as_ref().filter(|_| phase.client.busy_share.is_none());
     let Some(server) = seen.server.as_ref().or(embedded) else { return };
@@ -196,7 +199,9 @@ fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {
     let client = (phase.client.user_cpu_s + phase.client.system_cpu_s) / phase.seconds.max(1e-9);
     // An embedded store's process is the client, too.
     let both = server.cpu_cores + if seen.server.is_some() && !elsewhere { client } else { 0.0 };
-    facts.set("host.cpu.others", busy.map(|busy| ((busy - both) / cores).max(0.0)));
+    if seen.others.is_none() {
+        facts.set("host.cpu.others", busy.map(|busy| ((busy - both) / cores).max(0.0)));
+    }
     facts.set("server.cpu_share", busy.filter(|busy| *busy > 0.0).map(|busy| server.cpu_cores / busy));
 }
 

@@ -69,6 +69,9 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[
             above("host.cpu.busy", 0.9, Unit::Share, "the host's CPU is busy {} of the time"),
             above("host.cpu.others", 0.2, Unit::Share, "{} of it goes to neither server nor client"),
+        ],
+        supports: &[
+            above("pressure.cpu", 0.3, Unit::Share, "tasks wait for a CPU {} of the time"),
             above(
                 "server.cores",
                 0.25,
@@ -76,7 +79,6 @@ pub(super) const RULES: &[Rule] = &[
                 "while the server wants more than the {} cores it gets",
             ),
         ],
-        supports: &[above("pressure.cpu", 0.3, Unit::Share, "tasks wait for a CPU {} of the time")],
         against: &[],
         confidence: 0.7,
         advice: "end them, or give server and client cores of their own; results of such a run are of this hour only",

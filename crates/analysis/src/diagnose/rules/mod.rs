@@ -88,6 +88,13 @@ const FEWER: Experiment = Experiment {
     expect: "with half the users throughput stays and response time halves, if this is the limit",
 };
 
+/// What stands in for [`FEWER`] where there is one user.
+pub(super) const SECOND: Experiment = Experiment {
+    option: "--users",
+    factor: 2.0,
+    expect: "with two users throughput stays and response time doubles, if this is the limit",
+};
+
 const MORE: Experiment = Experiment {
     option: "--users",
     factor: 2.0,
