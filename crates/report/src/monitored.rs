@@ -93,6 +93,10 @@ pub(crate) fn block(out: &mut String, seen: &Monitored, title: &str) {
     if let Some(seen) = &seen.host {
         host(out, seen);
     }
+    // What is less than a hundredth of a core is not worth a line.
+    if let Some(others) = seen.others.as_ref().filter(|others| others.cpu_cores >= 0.01) {
+        row(out, "others", vec![Some(format!("CPU {:.2} cores: {}", others.cpu_cores, others.named()))]);
+    }
     if let Some(share) = seen.cost_share {
         let _ = writeln!(out, "monitors {:.2} % of one core", share * 100.0);
     }
@@ -101,10 +105,10 @@ pub(crate) fn block(out: &mut String, seen: &Monitored, title: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_rundir::schema::DiskUse;
+    use dyno_rundir::schema::{DiskUse, OthersUse};
 
     #[test]
-    fn five_lines_of_less_than_80_columns() {
+    fn six_lines_of_less_than_80_columns() {
         let seen = Monitored {
             host: Some(HostUse {
                 cpu_busy_share: 0.713,
@@ -128,6 +132,7 @@ mod tests {
                 connections: Some(17.0),
                 memory_bytes: Some(1_500.0),
             }),
+            others: Some(OthersUse { cpu_cores: 0.25, programs: [("cc1".to_owned(), 0.2)].into() }),
             cost_share: Some(0.0031),
         };
         let mut out = String::new();
@@ -137,6 +142,7 @@ mod tests {
             server   CPU 0.98 cores, 47.7 MiB resident\n\
             host     CPU 71.3 % busy, 2.0 % iowait, 0.0 % steal, network 4.8 MiB/s in, 0 B/s out\n\
             disk     vda busy 25.0 %, 1,234 writes/s of 120 us, 8.1 MiB/s\n\
+            others   CPU 0.25 cores: cc1 0.20 cores\n\
             monitors 0.31 % of one core\n";
         assert_eq!(out, expected);
         out.clear();

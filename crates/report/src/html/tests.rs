@@ -258,7 +258,7 @@ fn what_is_damaged_is_reported_with_what_is_known() {
         std::fs::write(&path, format!("{}\n", kept.join("\n"))).unwrap();
     }
     let all = page(gaps.path());
-    assert!(all.contains("10 of 40 seconds of the measured phase were not recorded"));
+    assert!(all.contains("10 seconds, the first at 10 s: "));
     let values = data(&all)["charts"][0]["choices"][0]["s"][0]["v"].to_string();
     assert!(values.contains("null"), "a gap is drawn as one: {values}");
     // Nothing at all.

@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn figures() {
-        assert_eq!((rate(12345.6), rate(1.25), rate(0.0)), ("12,346".into(), "1.2".into(), "0".into()));
+        assert_eq!((rate(12345.6), rate(1.25), rate(0.0)), ("12,346".into(), "1.25".into(), "0".into()));
         assert_eq!((bytes(100.0), bytes(3.0 * 1024.0 * 1024.0)), ("100 B".into(), "3.0 MiB".into()));
     }
 }
