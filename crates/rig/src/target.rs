@@ -15,6 +15,7 @@ use dyno_wire::place::{Address, Tls};
 use dyno_wire::redis::{Facts, RedisDriver, RedisOptions, Topology};
 use dyno_wire::sim::{Service, SimOptions};
 use std::collections::BTreeMap;
+use std::net::{ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
 
 /// Schemes of target URIs, with an example each.
@@ -133,6 +134,24 @@ impl Target {
             Target::Official(official) => official.is_local(),
             _ => false,
         }
+    }
+
+    /// Whether the servers are known to be on another host: not one of their addresses is this host's.
+    pub fn is_elsewhere(&self) -> bool {
+        let addresses = match self {
+            Target::Redis(options) => &options.addresses,
+            Target::Mongo(options) if options.srv.is_none() => &options.addresses,
+            _ => return false,
+        };
+        let elsewhere = |address: &Address| match address {
+            Address::Unix(_) => false,
+            Address::Tcp(host, port) => {
+                let found = (host.as_str(), *port).to_socket_addrs();
+                // An address that can be bound is this host's own.
+                found.is_ok_and(|mut all| all.all(|one| UdpSocket::bind((one.ip(), 0)).is_err()))
+            }
+        };
+        !addresses.is_empty() && addresses.iter().all(elsewhere)
     }
 
     /// The URI without secrets.

@@ -7,8 +7,9 @@ use crate::exit::Failure;
 use dyno_engine::affinity;
 use dyno_plan::Settings;
 use dyno_record::Scale;
-use dyno_rig::{Opened, SessionPlan};
+use dyno_rig::{Opened, SessionPlan, Target};
 use dyno_rundir::mask::{mask_arguments, mask_value};
+use dyno_rundir::monitor::ELSEWHERE;
 use dyno_rundir::schema::{Environment, Run, Setting, Status, VERSION};
 use dyno_rundir::{Writer, must_be_new};
 use std::collections::BTreeMap;
@@ -97,6 +98,10 @@ pub fn create(
 ) -> Result<Writer, Failure> {
     let mut list = vec![Setting { key: "title".into(), value: plan.title.clone(), source: "derived".into() }];
     list.extend(settings);
+    let mut facts = opened.facts();
+    if Target::parse(&plan.target).is_ok_and(|target| target.is_elsewhere()) {
+        facts.insert(ELSEWHERE.into(), "true".into());
+    }
     let run = Run {
         version: VERSION,
         dyno: env!("CARGO_PKG_VERSION").into(),
@@ -105,7 +110,7 @@ pub fn create(
         status: Status::Running,
         target: plan.target.clone(),
         database: opened.database(),
-        facts: opened.facts(),
+        facts,
         settings: list,
         metrics: BTreeMap::new(),
         unit_ns: scale.unit_ns(),

@@ -161,7 +161,10 @@ fn engines_by_memory_are_laid_over_each_other() {
     assert_eq!(series[0]["v"], serde_json::json!([200.0, 200.0]), "a level is its ends");
     assert_eq!(series[0]["t"], serde_json::json!([500, 2000]));
     // 201 and 202: 201.5 +- 12.706 x 0.5.
-    assert!(page.contains("<td class=\"word\">1g</td><td>201.5 +-6.353</td><td>211.5 +-6.353</td>"), "{page}");
+    assert!(
+        page.contains("<td class=\"word\">1g</td><td>201.5 +-6.353</td><td>211.5 +-6.353</td>"),
+        "{page}"
+    );
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::traces::Traces;
 use crate::apparatus::Apparatus;
 use crate::parts;
 use crate::session::{Ended, Observer, Session, SessionPlan};
+use crate::target::Target;
 use crate::work::Work;
 use crate::worker::Crew;
 use dyno_analysis::Condition;
@@ -17,6 +18,7 @@ use dyno_plan::tree::Node;
 use dyno_record::Scale;
 use dyno_rundir::Writer;
 use dyno_rundir::mask::{mask_arguments, mask_value};
+use dyno_rundir::monitor::ELSEWHERE;
 use dyno_rundir::schema::{Run, Setting, Status, VERSION};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -61,6 +63,10 @@ impl OneRun<'_> {
         settings.extend(leaves.iter().map(|(key, value, origin)| setting(key, value, origin.to_string())));
         let own = work.settings();
         settings.extend(own.iter().map(|(key, s)| setting(key, &s.value, s.source.to_string())));
+        let mut facts = facts;
+        if Target::parse(&plan.target).is_ok_and(|target| target.is_elsewhere()) {
+            facts.insert(ELSEWHERE.into(), "true".into());
+        }
         let run = Run {
             version: VERSION,
             dyno: env!("CARGO_PKG_VERSION").into(),

@@ -8,7 +8,7 @@ mod reader;
 mod table;
 mod writer;
 
-pub use table::{Recording, Series};
+pub use table::{ELSEWHERE, Recording, Series};
 pub use writer::{Column, MonitorWriter};
 
 use serde::{Deserialize, Serialize};

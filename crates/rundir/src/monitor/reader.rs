@@ -1,11 +1,18 @@
 //! Reads what monitors saw.
 
-use super::table::{Part, Recording};
+use super::table::{ELSEWHERE, Part, Recording};
 use super::{FOLDER, Index};
 use crate::reader::ReadError;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
+
+/// Whether a run's target was on another host, by its `run.json`.
+fn is_elsewhere(run: &Path) -> bool {
+    let text = std::fs::read_to_string(run.join("run.json")).unwrap_or_default();
+    let run: Option<serde_json::Value> = serde_json::from_str(&text).ok();
+    run.is_some_and(|run| run["facts"][ELSEWHERE] == "true")
+}
 
 impl Recording {
     /// Reads the folder of a run directory; `None` if there is none. The last line of a killed run may be torn and is
@@ -32,6 +39,7 @@ impl Recording {
             why: e.to_string(),
         })?;
         let mut recording = Recording::new();
+        recording.elsewhere = is_elsewhere(run);
         for (source, entry) in index.sources {
             let files = entry.files.iter().map(|file| {
                 let path = folder.join(file);

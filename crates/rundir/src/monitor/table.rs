@@ -17,7 +17,12 @@ pub(super) struct Part {
 pub struct Recording {
     pub(super) sources: BTreeMap<String, Vec<Part>>,
     pub(super) kinds: BTreeMap<String, BTreeMap<String, Kind>>,
+    /// The target is on another host than the load generator.
+    pub(super) elsewhere: bool,
 }
+
+/// The fact of `run.json` that says so, where it is so.
+pub const ELSEWHERE: &str = "target.elsewhere";
 
 /// One series over time.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,13 +83,14 @@ impl Recording {
         self.sources.keys().map(String::as_str)
     }
 
-    /// The source that tells of the host of the servers: `host-NAME` where they were started there, else this host.
+    /// The source that tells of the host of the servers: `host-NAME` where they were started there, else this host. A target
+    /// on another host that nobody watched has none: the name is empty, and no series is found under it.
     pub fn host(&self) -> &str {
         let serves = |source: &&str| {
             let own = source.strip_prefix("host-").map(|name| format!("server-{name}-"));
             own.is_some_and(|own| self.sources().any(|source| source.starts_with(&own)))
         };
-        self.sources().find(serves).unwrap_or("host")
+        self.sources().find(serves).unwrap_or(if self.elsewhere { "" } else { "host" })
     }
 
     /// Names of a source's series.

@@ -129,3 +129,18 @@ fn an_hour_is_small_and_complete() {
     let rate = series.rate(from + 500.5, from + 3_000_000.25).unwrap();
     assert!((rate / (199.0 * 1_234_567.0) - 1.0).abs() < 1e-9, "{rate}");
 }
+
+/// What a load generator saw of its own host says nothing of a server on another one.
+#[test]
+fn the_host_of_a_server_elsewhere_is_unknown_unless_it_was_watched() {
+    let run = tempfile::tempdir().unwrap();
+    let mut writer = MonitorWriter::create(run.path(), 1_000.0).unwrap();
+    writer.row("host", SECOND, [("cpu.idle_s", Kind::Counter, 1.0)]);
+    let host = || Recording::open(run.path()).unwrap().unwrap().host().to_owned();
+    assert_eq!(host(), "host");
+    std::fs::write(run.path().join("run.json"), "{\"facts\": {\"target.elsewhere\": \"true\"}}").unwrap();
+    assert_eq!(host(), "");
+    writer.row("host-db", SECOND, [("cpu.idle_s", Kind::Counter, 1.0)]);
+    writer.row("server-db-redis-1", SECOND, [("cpu.user_s", Kind::Counter, 1.0)]);
+    assert_eq!(host(), "host-db");
+}
