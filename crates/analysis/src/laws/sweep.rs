@@ -80,9 +80,31 @@ pub struct Fit {
     pub aicc: Option<f64>,
 }
 
+/// What the measured levels say of the greatest throughput.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Maximum {
+    /// The chosen law has a peak, and no level contradicts it.
+    Peak,
+    /// Levels beyond the saturation agree.
+    Plateau,
+    /// The best level is the maximum: beyond it throughput falls, down to this level (users, operations per second).
+    Fall(f64, f64),
+    /// The best level lies above what the law makes of all levels, and none beyond it is clearly lower.
+    Above,
+    /// Throughput still grows at the last level.
+    Growing,
+    /// Runs of one level differ by more than levels do: the half-width of the best level's interval, as a share of its mean.
+    Unsure(f64),
+}
+
 /// All of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sweep {
+    /// What can be said of the maximum.
+    pub maximum: Maximum,
+    /// By how much the chosen law misses the level that it fits worst, as a share of the level; `None` without a law.
+    pub misfit: Option<f64>,
     /// Levels in order of users.
     pub levels: Vec<Level>,
     /// Total demand: the least mean response time of all levels, seconds.
@@ -245,14 +267,20 @@ pub fn sweep(runs: &[Observed], seed: u64) -> Option<Sweep> {
     let knees = knee::knees(&points);
     let demands = demands(&closed);
     let grows = levels.last().is_some_and(|last| last.users == best.1);
+    let plateau = system.plateau || !grows;
+    let limit = sure.map_or(1.0 / system.bottleneck_s * (1.0 + SLACK), |sure| sure[0].1);
+    let limit = peak.map_or(limit, |(_, throughput)| limit.max(throughput * (1.0 + SLACK)));
+    let misses = levels.iter().filter_map(|level| Some((level.model? / level.throughput - 1.0).abs()));
     Some(Sweep {
+        maximum: maximum(&levels, limit, peak.is_some(), plateau),
+        misfit: misses.reduce(f64::max),
         total_s: system.total_s,
         bottleneck_s: system.bottleneck_s,
         saturation: system.saturation(),
         maximum_interval: sure.map(|sure| sure[0]),
         saturation_interval: sure.map(|sure| sure[1]),
         best,
-        plateau: system.plateau || !grows,
+        plateau,
         visits: visits(&closed),
         fits: choice.as_ref().map(fits).unwrap_or_default(),
         peak_interval: choice.as_ref().and_then(|c| Some(c.universal.as_ref()?.peak_users)),
@@ -263,6 +291,38 @@ pub fn sweep(runs: &[Observed], seed: u64) -> Option<Sweep> {
         levels,
         demands,
     })
+}
+
+/// Runs of a level that differ by more than this share of their mean say nothing of the course over levels.
+const TOO_WIDE: f64 = 0.25;
+
+/// A level that is lower than the best by less than this share is no fall.
+const FALL: f64 = 0.05;
+
+/// What can be said of the maximum; `limit` is the greatest throughput that the law allows, with its interval.
+fn maximum(levels: &[Level], limit: f64, has_peak: bool, plateau: bool) -> Maximum {
+    let noise = |level: &Level| level.half_width.unwrap_or(UNKNOWN * level.throughput);
+    let place = (0..levels.len()).max_by(|a, b| levels[*a].throughput.total_cmp(&levels[*b].throughput));
+    let Some((best, beyond)) = place.map(|at| (&levels[at], &levels[at + 1..])) else {
+        return Maximum::Growing;
+    };
+    let share = noise(best) / best.throughput;
+    if share > TOO_WIDE {
+        return Maximum::Unsure(share);
+    }
+    let least = best.throughput - noise(best);
+    let lowest = beyond.iter().min_by(|a, b| a.throughput.total_cmp(&b.throughput));
+    let fallen =
+        |low: &&Level| low.throughput + noise(low) < least && low.throughput < best.throughput * (1.0 - FALL);
+    let (fall, above) = (lowest.filter(fallen), least > limit);
+    match fall {
+        _ if has_peak && !above => Maximum::Peak,
+        Some(low) => Maximum::Fall(low.users, low.throughput),
+        None if beyond.is_empty() && (above || !plateau) => Maximum::Growing,
+        None if above => Maximum::Above,
+        None if plateau => Maximum::Plateau,
+        None => Maximum::Growing,
+    }
 }
 
 /// Slack of a bound, as a share: what measuring at the edges of a run gives.

@@ -142,3 +142,42 @@ fn too_little_is_no_sweep() {
     let two = sweep(&[at(1.0, 1_000.0, 1_000.0), at(2.0, 2_000.0, 1_000.0)], 1).unwrap();
     assert!(!two.plateau && two.fits.is_empty());
 }
+
+fn ladder(levels: &[(f64, f64)]) -> Sweep {
+    let runs: Vec<Observed> = levels.iter().map(|(users, x)| at(*users, *x, users / x * 1e6)).collect();
+    sweep(&runs, 1).unwrap()
+}
+
+/// Levels that contradict a plateau: the best one is the maximum, and the fall is said.
+#[test]
+fn a_fall_is_no_plateau() {
+    let five = ladder(&[(1.0, 100.0), (4.0, 380.0), (16.0, 892.0), (64.0, 601.0), (128.0, 302.0)]);
+    assert_eq!((five.maximum, five.best), (Maximum::Fall(128.0, 302.0), (892.0, 16.0)));
+    let real = ladder(&[
+        (1.0, 210.0),
+        (2.0, 395.0),
+        (4.0, 640.0),
+        (8.0, 850.0),
+        (16.0, 930.0),
+        (32.0, 947.0),
+        (64.0, 720.0),
+        (128.0, 587.0),
+    ]);
+    assert!(real.best == (947.0, 32.0) && real.maximum != Maximum::Plateau, "{:?}", real.maximum);
+    assert!(matches!(real.maximum, Maximum::Fall(128.0, _) | Maximum::Peak), "{:?}", real.maximum);
+    assert_eq!(sweep(&lab(), 1).unwrap().maximum, Maximum::Plateau);
+    assert_eq!(ladder(&[(1.0, 100.0), (2.0, 198.0), (4.0, 390.0)]).maximum, Maximum::Growing);
+}
+
+#[test]
+fn runs_that_differ_too_much_say_nothing_of_the_maximum() {
+    let mut runs = Vec::new();
+    for (users, x) in [(1.0, 1_000.0), (4.0, 3_600.0), (16.0, 7_000.0), (64.0, 7_100.0)] {
+        for factor in [0.85, 1.15] {
+            runs.push(at(users, x * factor, users / (x * factor) * 1e6));
+        }
+    }
+    // Two runs that differ by 30 % have an interval of ±190 %.
+    let found = sweep(&runs, 1).unwrap();
+    assert!(matches!(found.maximum, Maximum::Unsure(share) if share > 1.0), "{:?}", found.maximum);
+}

@@ -3,7 +3,7 @@
 use super::show_rates::of_rates;
 use super::{Explained, OfRun, OfSweep};
 use dyno_analysis::diagnose::Finding;
-use dyno_analysis::laws::{Holds, Observed, Sweep};
+use dyno_analysis::laws::{Holds, Maximum, Observed, Sweep};
 use dyno_analysis::series::{Label, Stability};
 use dyno_types::shell::quoted;
 use dyno_types::units::{Latency, Rate};
@@ -304,6 +304,9 @@ fn levels(sweep: &Sweep) -> String {
     out
 }
 
+/// A law that misses a level by more than this share of it is called ill-fitting.
+const MISFIT: f64 = 0.15;
+
 /// The maximum, how sure it is, and whether the laws hold.
 fn answer(sweep: &Sweep) -> String {
     let worst = sweep.levels.iter().filter_map(|level| level.little).map(f64::abs).fold(0.0, f64::max);
@@ -317,8 +320,16 @@ fn answer(sweep: &Sweep) -> String {
     let sure = sure.map_or(String::new(), |(low, high)| {
         format!(" (95 % interval over runs: {} to {})", rate(low), rate(high))
     });
-    let maximum = match (&sweep.peak, sweep.plateau) {
-        (Some((users, throughput)), _) => {
+    let best = rate(sweep.best.0);
+    let level = sweep.levels.iter().find(|level| level.users == sweep.best.1);
+    let half = level.and_then(|level| level.half_width);
+    let own = half.map_or(" (one run)".into(), |half| {
+        let (low, high) = (rate((sweep.best.0 - half).max(0.0)), rate(sweep.best.0 + half));
+        format!(" (95 % interval over runs: {low} to {high})")
+    });
+    let users = sweep.best.1;
+    let maximum = match (sweep.maximum, &sweep.peak) {
+        (Maximum::Peak, Some((users, throughput))) => {
             let between =
                 sweep.peak_interval.map_or(String::new(), |(low, high)| format!(" ({low:.0} to {high:.0})"));
             let throughput = rate(*throughput);
@@ -326,18 +337,37 @@ fn answer(sweep: &Sweep) -> String {
                 "the maximum is {throughput}/s{sure} at {users:.0} users{between}; beyond, throughput falls"
             )
         }
-        (None, true) => format!(
+        (Maximum::Fall(lowest, throughput), _) => format!(
+            "the maximum is {best}/s{own} at {users} users, as measured; beyond, throughput falls, to {}/s at {lowest} users",
+            rate(throughput)
+        ),
+        (Maximum::Above, _) => format!(
+            "the maximum is {best}/s{own} at {users} users, as measured: more than the {}/s that a law makes of all levels",
+            rate(1.0 / sweep.bottleneck_s)
+        ),
+        (Maximum::Unsure(share), _) => format!(
+            "the greatest mean is {best}/s at {users} users, but its runs differ too much to say where the maximum is \
+             (±{:.0} %): make more repetitions",
+            share * 100.0
+        ),
+        (Maximum::Plateau | Maximum::Peak, _) => format!(
             "the maximum is about {}/s{sure}, reached from some {:.0} users on; the data show no fall beyond",
             rate(1.0 / sweep.bottleneck_s),
             sweep.saturation.ceil()
         ),
-        (None, false) => format!(
-            "the maximum is not reached: {}/s at {:.0} users, and still growing; try more users",
-            rate(sweep.best.0),
-            sweep.best.1
-        ),
+        (Maximum::Growing, _) => {
+            format!(
+                "the maximum is not reached: {best}/s at {users} users, and still growing; try more users"
+            )
+        }
     };
-    format!("  {maximum}\n  {laws} (greatest error {:.2} %)\n", worst * 100.0)
+    let misfit = sweep.misfit.filter(|share| *share > MISFIT).map_or(String::new(), |share| {
+        format!(
+            "  the law that fits best misses a level by {:.0} %: trust the levels, not the law\n",
+            share * 100.0
+        )
+    });
+    format!("  {maximum}\n{misfit}  {laws} (greatest error {:.2} %)\n", worst * 100.0)
 }
 
 fn models(sweep: &Sweep) -> String {

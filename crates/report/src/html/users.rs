@@ -4,7 +4,7 @@ use super::experiment::label;
 use super::gathered::{Gathered, Row, dots};
 use super::plot::{Across, Line, Plot};
 use super::text::{esc, heads, percent, rate, table, us};
-use dyno_analysis::laws::{Observed, Sweep, factors_of_users, sweep};
+use dyno_analysis::laws::{Maximum, Observed, Sweep, factors_of_users, sweep};
 use std::fmt::Write as _;
 
 /// Errors of Little's law up to this are what measuring at the edges of a run gives.
@@ -92,14 +92,18 @@ fn words_of(found: &Sweep) -> String {
             percent(worst)
         ),
     });
+    let bounded = matches!(found.maximum, Maximum::Plateau | Maximum::Peak);
+    let limit = rate(1.0 / found.bottleneck_s);
+    let sure = between(found.maximum_interval.map(|(a, b)| (rate(a), rate(b))));
     lines.push(format!(
-        "One operation alone takes {}; the bottleneck needs {} of it, so that no more than {}/s{} can be done. The bounds \
-            cross at N* = \
-         {:.1} users{}: beyond it, users only wait.",
+        "One operation alone takes {}; by all levels the bottleneck needs {} of it{}. The bounds cross at N* = {:.1} users{}: \
+         beyond it, users only wait.",
         us(found.total_s * 1e6),
         us(found.bottleneck_s * 1e6),
-        rate(1.0 / found.bottleneck_s),
-        between(found.maximum_interval.map(|(a, b)| (rate(a), rate(b)))),
+        match bounded {
+            true => format!(", so that no more than {limit}/s{sure} can be done"),
+            false => format!(": {limit}/s, which is no bound here"),
+        },
         found.saturation,
         between(found.saturation_interval.map(|(a, b)| (format!("{a:.1}"), format!("{b:.1}"))))
     ));
@@ -112,13 +116,27 @@ fn words_of(found: &Sweep) -> String {
             above.join(", ")
         ));
     }
-    lines.push(match found.plateau {
-        true => format!("The greatest mean is {}/s at {} users, and the sweep reaches a plateau.", rate(found.best.0),
-            found.best.1),
-        false => format!(
-            "Throughput still grows at {} users: the maximum was not reached, and the bounds above are too low. Measure \
-                with more users.",
-            found.best.1
+    let (best, users) = (rate(found.best.0), found.best.1);
+    lines.push(match found.maximum {
+        Maximum::Plateau => {
+            format!("The greatest mean is {best}/s at {users} users, and the sweep reaches a plateau.")
+        }
+        Maximum::Peak => format!("The greatest mean is {best}/s at {users} users."),
+        Maximum::Fall(lowest, throughput) => format!(
+            "The maximum is {best}/s at {users} users, as measured; beyond, throughput falls, to {}/s at {lowest} users.",
+            rate(throughput)
+        ),
+        Maximum::Above => format!(
+            "The greatest mean is {best}/s at {users} users, more than a law makes of all levels: take the levels."
+        ),
+        Maximum::Unsure(share) => format!(
+            "The greatest mean is {best}/s at {users} users, but its runs differ by ±{}: where the maximum is cannot be \
+             said. Make more repetitions.",
+            percent(share)
+        ),
+        Maximum::Growing => format!(
+            "Throughput still grows at {users} users: the maximum was not reached, and the bounds above are too low. Measure \
+             with more users."
         ),
     });
     lines.extend(model_of(found));
