@@ -126,10 +126,30 @@ fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
+/// Intervals that are put in where none was recorded, at most: a week of seconds.
+const GAP: usize = 7 * 86_400;
+
+/// The intervals without gaps: one in which no operation ended is not recorded, and nothing was done in it.
+fn filled(recorded: &[Interval], length_s: f64) -> Vec<Interval> {
+    let mut all: Vec<Interval> = Vec::with_capacity(recorded.len());
+    let mut left = GAP;
+    for one in recorded {
+        if let Some(last) = all.last().map(|last| last.start_s) {
+            let missing = ((one.start_s - last) / length_s - 1.0).round().clamp(0.0, left as f64) as usize;
+            left -= missing;
+            let empty = |k: usize| Interval { start_s: last + k as f64 * length_s, ok: 0, failed: 0 };
+            all.extend((1..=missing).map(empty));
+        }
+        all.push(*one);
+    }
+    all
+}
+
 /// Judges every fault. `intervals` are those of the measured phase in their order, each of `length_s`; the last may be a part.
 pub fn assess(intervals: &[Interval], length_s: f64, faults: &[Happened]) -> Assessed {
     let begun = intervals.iter().take_while(|one| one.start_s < -1e-6).count();
-    let course = Course::new(&intervals[begun..], length_s);
+    let filled = filled(&intervals[begun..], length_s);
+    let course = Course::new(&filled, length_s);
     let mut faults = faults.to_vec();
     faults.sort_by(|a, b| a.begin_s.total_cmp(&b.begin_s));
     let mut assessed = Assessed::default();

@@ -175,3 +175,13 @@ fn failures_that_a_late_thread_counts_before_the_edge_are_of_the_fault() {
     let found = assess(&course(&ok, &[(4, 8), (5, 900)]), 1.0, &[fault(5.3, Some(6.0))]);
     assert_eq!(found.failed, 900);
 }
+
+/// A second in which nothing ended is not recorded: it is empty all the same.
+#[test]
+fn a_second_that_is_missing_is_a_second_without_operations() {
+    let mut all = course(&[1000; 12], &[]);
+    all.retain(|one| one.start_s != 5.0);
+    let one = &assess(&all, 1.0, &[fault(5.0, Some(6.0))]).figures[0];
+    assert_eq!((one.depth, one.worst_per_s, one.lost), (Some(1.0), Some(0.0), Some(1000.0)), "{one:?}");
+    assert_eq!(one.recover_s, Some(1.0));
+}

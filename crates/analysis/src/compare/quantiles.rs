@@ -177,7 +177,7 @@ mod tests {
         let (one, other) = ([run(1_000_000)], [run(2_000_000)]);
         let drawn = Quantiles::draw(&one, &other, &[99.0], 1).unwrap();
         assert_eq!(drawn.shifts()[0].interval, None);
-        assert_eq!(drawn.compare(99.0, Margin::LATENCY, 0.0).unwrap().conclusion, Conclusion::Unclear(2));
+        assert_eq!(drawn.compare(99.0, Margin::LATENCY, 0.0).unwrap().conclusion, Conclusion::Unclear(3));
         let empty = [Buckets::new(Scale::Ns64)];
         assert!(Quantiles::draw(&one, &empty, &[50.0], 1).is_none());
         assert!(Quantiles::draw(&[], &one, &[50.0], 1).is_none());

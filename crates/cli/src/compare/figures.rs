@@ -41,7 +41,7 @@ pub fn compare(
     let mut values = |name: &str, unit, figure: &dyn Fn(&Phase) -> Option<f64>| {
         let (Some(one), Some(other)) = (each(first, figure), each(second, figure)) else { return };
         let noise = floor.of(name);
-        let found = compare_values(&one, &other, throughput, noise, args.seed);
+        let found = compare_values(&one, &other, throughput, noise);
         let each = (one, other);
         figures.extend(found.map(|found| Figure { name: name.to_owned(), unit, found, noise, each }));
     };

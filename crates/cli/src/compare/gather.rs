@@ -2,6 +2,7 @@
 
 use super::settings::what;
 use crate::exit::Failure;
+use dyno_rundir::schema::{Reason, Trust};
 use dyno_rundir::{EndedRun, ExperimentDir, RunDir};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -254,6 +255,20 @@ pub fn environment(first: &Group, second: &Group) -> Vec<(String, String, String
     found.map(|d| (format!("{}: {}", d.group, d.name), shown(d.first), shown(d.second))).collect()
 }
 
+/// Checks that say that throughput was not the same throughout.
+const UNSTEADY: [&str; 6] = ["gone", "warm_up", "level", "drift", "stalls", "overload"];
+
+/// How many runs of a group were not steady, and what the first of them is blamed for.
+fn unsteady(group: &Group) -> Option<(usize, String)> {
+    let blamed = |run: &RunDir| {
+        let reasons = &run.summary.as_ref()?.verdict.reasons;
+        let of = |reason: &&Reason| reason.trust != Trust::Valid && UNSTEADY.contains(&reason.check.as_str());
+        reasons.iter().find(of).map(|reason| reason.text.clone())
+    };
+    let all: Vec<String> = group.runs.iter().filter_map(blamed).collect();
+    Some((all.len(), all.first()?.clone()))
+}
+
 /// What stands in the way of a comparison.
 pub fn warnings(first: &Group, second: &Group) -> Vec<String> {
     let mut warnings: Vec<String> = other_question(first, second).into_iter().collect();
@@ -267,6 +282,12 @@ pub fn warnings(first: &Group, second: &Group) -> Vec<String> {
         if count > 0 {
             warnings.push(format!("{count} of {} runs of {name} are suspect", group.runs.len()));
         }
+        if let Some((count, first)) = unsteady(group) {
+            warnings.push(format!(
+                "{count} of {} runs of {name} were not steady, and their means describe no state of the server: {first}",
+                group.runs.len()
+            ));
+        }
         let mut hashes: Vec<&str> = group
             .runs
             .iter()
@@ -279,7 +300,7 @@ pub fn warnings(first: &Group, second: &Group) -> Vec<String> {
         }
         if group.runs.len() == 1 {
             let words = "says nothing about how much runs differ";
-            warnings.push(format!("one run of {name} {words}: 5 or more are needed, 10 are better"));
+            warnings.push(format!("one run of {name} {words}"));
         }
     }
     let unit = |group: &Group| group.runs.first().map(|run| run.run.unit_ns);

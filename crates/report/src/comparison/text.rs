@@ -12,16 +12,25 @@ pub fn words(figure: &Figure) -> String {
         0 | 1 => format!("{change:+.1} %, no interval"),
         _ => format!("{:+.1} to {:+.1} %", (found.ratio.low - 1.0) * 100.0, (found.ratio.high - 1.0) * 100.0),
     };
+    // The order of the runs is all that few of them say.
+    let order = match (found.runs.0.max(found.runs.1), found.delta) {
+        (1, _) => "",
+        (_, delta) if delta >= 1.0 => "; every run of the second is above every run of the first",
+        (_, delta) if delta <= -1.0 => "; every run of the second is below every run of the first",
+        _ => "",
+    };
     match found.conclusion {
         Conclusion::Better => format!("better by {:.1} % ({interval})", change.abs()),
         Conclusion::Worse => format!("worse by {:.1} % ({interval})", change.abs()),
         Conclusion::Same => format!("no difference that matters ({interval})"),
-        Conclusion::Unclear(0) => format!("not enough data ({interval})"),
-        Conclusion::Unclear(1) => format!("not enough data: 1 more run a side ({interval})"),
+        Conclusion::Unclear(0) => format!("not enough data ({interval}{order})"),
+        Conclusion::Unclear(1) => format!("not enough data: 1 more run a side ({interval}{order})"),
         Conclusion::Unclear(runs) if runs > 100 => {
-            format!("runs differ too much to say: some {runs} more a side ({interval})")
+            format!("runs differ too much to say: some {runs} more a side ({interval}{order})")
         }
-        Conclusion::Unclear(runs) => format!("not enough data: {runs} more runs a side ({interval})"),
+        Conclusion::Unclear(runs) => {
+            format!("not enough data: {runs} more runs a side ({interval}{order})")
+        }
     }
 }
 
