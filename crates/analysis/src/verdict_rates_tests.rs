@@ -6,7 +6,7 @@ use crate::series::synthetic::{noise, random, told};
 use crate::verdict::Further;
 
 /// Series of each kind.
-const ROUNDS: u64 = 400;
+const ROUNDS: u64 = 200;
 
 /// Noise of `deviation` (a share of the level) about 1,000/s.
 fn around(seed: u64, seconds: usize, deviation: f64, rho: f64) -> Vec<f64> {

@@ -30,7 +30,8 @@ fn runs_side_by_side_merge_and_others_are_refused() {
         dyno.start(&words.split(' ').collect::<Vec<_>>())
     };
     let (one, two) = (start("one", 1), start("two", 2));
-    (finish(one), finish(two));
+    finish(one);
+    finish(two);
     let merged = run(&dyno, "merge one two --json");
     let summary: Value =
         serde_json::from_str(&stdout(&merged)).unwrap_or_else(|_| panic!("{}", stderr(&merged)));
