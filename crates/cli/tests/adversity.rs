@@ -111,7 +111,7 @@ fn a_port_in_use_is_said_and_nothing_is_started() {
     let taken = TcpListener::bind(("127.0.0.1", port)).unwrap();
     let bench = Bench::of(&format!("server: {{kind: redis, port: {port}}}\n{SHORT}"));
     let run = bench.dyno(&["run", "x.yaml", "--out", "o"]);
-    assert_eq!(run.status.code(), Some(3), "{}", err(&run));
+    assert_eq!(run.status.code(), Some(2), "{}", err(&run));
     assert!(err(&run).contains(&format!("server.port: {port} is in use")), "{}", err(&run));
     bench.assert_clear();
     drop(taken);
@@ -196,7 +196,7 @@ fn without_control_groups_the_file_decides() {
     if !bench.path("o").exists() {
         return common::skip_because("no control groups", &format!("unshare or mount: {}", err(&refused)));
     }
-    assert_eq!(refused.status.code(), Some(3), "{}", err(&refused));
+    assert_eq!(refused.status.code(), Some(2), "{}", err(&refused));
     assert!(err(&refused).contains("limits.memory") || err(&refused).contains("cgroup"), "{}", err(&refused));
     bench.assert_clear();
     let bench = Bench::of(&text("continue"));
