@@ -17,7 +17,7 @@ fn pairing(runs: usize) -> Pairing {
     let times = ([histogram(200_000), histogram(201_000)], [histogram(100_000), histogram(101_000)]);
     let times = (&times.0[..runs.min(2)], &times.1[..runs.min(2)]);
     let drawn = Quantiles::draw(times.0, times.1, &[50.0, 95.0], 1).unwrap();
-    let found = compare(&one, &other, Margin::THROUGHPUT, 0.0, 1).unwrap();
+    let found = compare(&one, &other, Margin::THROUGHPUT, 0.0).unwrap();
     let figure =
         |name: &str, found, each| Figure { name: name.into(), unit: "ops/s", found, noise: 0.01, each };
     let p50 = drawn.compare(50.0, Margin::LATENCY, 0.0).unwrap();
