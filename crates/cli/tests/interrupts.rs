@@ -104,7 +104,7 @@ fn a_program_that_does_not_tell_its_version_is_no_trap() {
     std::fs::set_permissions(folder.path().join("slow"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let begun = Instant::now();
     let run = dyno(folder.path(), &["run", "x.yaml", "--out", "o"]).output().unwrap();
-    assert_eq!(run.status.code(), Some(3), "{}", err(&run));
+    assert_eq!(run.status.code(), Some(2), "{}", err(&run));
     assert!(
         err(&run).contains("is not ready after 1s") && err(&run).contains("waits for ever"),
         "{}",

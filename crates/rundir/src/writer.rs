@@ -64,6 +64,8 @@ impl Writer {
             sums: Vec::new(),
             failure: None,
         };
+        // Held until this process ends, however it does: readers tell a run under way from one that was killed.
+        let _ = writer.events.try_lock();
         writer.replace("run.json", &serde_json::to_string_pretty(&writer.run)?)?;
         writer.replace("environment.json", &serde_json::to_string_pretty(environment)?)?;
         writer.hlog.write_all(hlog::header(SystemTime::now(), scale).as_bytes())?;

@@ -396,8 +396,10 @@ fn models(sweep: &Sweep) -> String {
         }
     }
     if let (None, Some((low, high))) = (&sweep.peak, sweep.peak_interval) {
-        let high = if high.is_finite() { format!("{high:.0}") } else { "infinity".to_owned() };
-        out += &format!("  no peak is claimed: its interval reaches from {low:.0} users to {high}\n");
+        // Ends that round to the same number are shown with more digits.
+        let digits = if low.round() == high.round() { 2 } else { 0 };
+        let high = if high.is_finite() { format!("{high:.digits$}") } else { "infinity".to_owned() };
+        out += &format!("  no peak is claimed: its interval reaches from {low:.digits$} to {high} users\n");
     }
     out
 }

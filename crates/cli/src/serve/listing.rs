@@ -5,6 +5,7 @@ use dyno_report::html::{Kind, Listed};
 use dyno_rig::experiment::holder;
 use dyno_rundir::ExperimentDir;
 use dyno_rundir::schema::{Run, Status, Summary, Trust, VERSION};
+use std::fs::TryLockError;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -75,9 +76,16 @@ pub fn state(path: &Path, status: Status) -> &'static str {
     }
 }
 
-/// Whether a run is being made: it has not ended and has written lately.
+/// Whether a run is being made: it has not ended, and whoever makes it holds its events; where a file system knows no locks,
+/// it has written lately.
 pub fn is_under_way(path: &Path, status: Status) -> bool {
-    status == Status::Running && silence(path).is_none_or(|silence| silence < SILENT)
+    let held = || match std::fs::File::open(path.join("events.jsonl")).ok()?.try_lock_shared() {
+        Ok(()) => Some(false),
+        Err(TryLockError::WouldBlock) => Some(true),
+        Err(TryLockError::Error(_)) => None,
+    };
+    let lately = || silence(path).is_none_or(|silence| silence < SILENT);
+    status == Status::Running && held().unwrap_or_else(lately)
 }
 
 pub fn trust(trust: Trust) -> &'static str {

@@ -19,7 +19,8 @@ impl Unit {
     pub fn show(self, value: f64) -> String {
         match self {
             Unit::Share => format!("{:.1} %", value * 100.0),
-            Unit::Number if value.abs() >= 100.0 => format!("{value:.0}"),
+            // Whole numbers are counts.
+            Unit::Number if value.abs() >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
             Unit::Number => format!("{value:.2}"),
         }
     }

@@ -172,8 +172,8 @@ pub(super) const RULES: &[Rule] = &[
         claim: "perhaps a volume's burst credits ran out: the disk itself was not watched",
         needs: &[
             above("burst.ratio", 2.0, Unit::Number, "throughput falls by a factor of {}"),
-            above("burst.signs", 1.5, Unit::Number, "{} of the signs that can be looked at hold"),
-            below("burst.looked_at", 2.5, Unit::Number, "which are {} of four"),
+            above("burst.signs", 1.5, Unit::Number, "{} signs of it hold"),
+            below("burst.looked_at", 2.5, Unit::Number, "{} of its four signs could be looked at"),
         ],
         supports: &[],
         against: &[],
