@@ -49,7 +49,7 @@ fn a_slower_server_is_found_and_the_same_is_the_same() {
     // One run a side says nothing of noise.
     let one = dyno.run(&["compare", "a/001", "b/021"]);
     assert_exit(&one, &[0]);
-    assert!(stdout(&one).contains("not enough data: 2 more runs"), "{}", stdout(&one));
+    assert!(stdout(&one).contains("not enough data: 3 more runs"), "{}", stdout(&one));
     assert_exit(&dyno.run(&["compare", "a/001", "b/021", "--fail-on", "unclear"]), &[4]);
 }
 
@@ -76,7 +76,7 @@ fn experiments_are_compared_cell_by_cell_and_level_by_level() {
     for (name, service) in [("one", "100us"), ("two", "130us")] {
         let text = format!(
             "target: \"sim:?service={service}&distribution=exponential\"\nworkload: {{ycsb: {{workload: c, records: 100}}}}\n\
-             phases: {{load: {{when: never}}, measure: {{operations: 5000}}}}\nfactors: {{users: [1, 2]}}\nrepetitions: 3\n"
+             phases: {{load: {{when: never}}, measure: {{operations: 5000}}}}\nfactors: {{users: [1, 2]}}\nrepetitions: 4\n"
         );
         std::fs::write(dyno.path(&format!("{name}.yaml")), text).unwrap();
         assert_exit(&dyno.run(&["run", &format!("{name}.yaml"), "--out", name, "--quiet"]), &[0]);

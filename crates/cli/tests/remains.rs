@@ -238,7 +238,7 @@ fn what_is_resumed_must_still_be_there() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     std::fs::remove_file(bench.path("server")).unwrap();
     let resumed = bench.dyno(&["resume", "o"]);
-    assert_eq!(resumed.status.code(), Some(3), "{}", err(&resumed));
+    assert_eq!(resumed.status.code(), Some(2), "{}", err(&resumed));
     assert!(err(&resumed).contains("./server is no program"), "{}", err(&resumed));
     let status = bench.dyno(&["status", "o"]);
     let told = String::from_utf8_lossy(&status.stdout).into_owned();
