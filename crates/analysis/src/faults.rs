@@ -228,6 +228,9 @@ fn one(
     // Failures belong to it until it is undone, too, and for ever if it has not recovered.
     let undone = fault.end_s.map_or(limit, |end| course.at(end) + 1);
     let to = if seen.is_some() && back.is_none() { limit } else { until_or(back, undone, limit) };
+    // So do those that go on without a pause while the last connections come back.
+    let held = (to + HELD * course.each).min(limit);
+    let to = (to..held).find(|k| all[*k].failed <= most_failed).unwrap_or(held);
     figures.failed = failed(to);
     figures.note = match (seen, back, next) {
         (None, ..) => Some("nothing failed and nothing was missing beyond what was usual before".into()),

@@ -258,17 +258,14 @@ impl CoreConfig {
         if self.record_count == 0 && !only_inserts {
             return Err(BadProperty::new("recordcount", 0, "the number of records, above 0"));
         }
-        // The load goes from insertstart on, wherever that is; a run behind all records has nothing to choose from.
-        if self.insert_start > self.record_count {
+        // The load goes from insertstart on, wherever that is; a run is asked for its keys when it begins.
+        if self.insert_start >= self.record_count {
             return Ok(());
         }
         // YCSB's zipfian range has its last key in it: one of no records is the first key, and those that inserts will make.
-        let inclusive = matches!(self.requests, RequestDistribution::Zipfian { flavour: Flavour::Ycsb, .. })
-            && self.insert_start < self.record_count;
+        let inclusive = matches!(self.requests, RequestDistribution::Zipfian { flavour: Flavour::Ycsb, .. });
         if self.insert_count == 0 && !only_inserts && !inclusive {
-            let key = if self.insert_start == self.record_count { "insertstart" } else { "insertcount" };
-            let value = if key == "insertstart" { self.insert_start } else { 0 };
-            return Err(BadProperty::new(key, value, "a range of at least one key below recordcount"));
+            return Err(BadProperty::new("insertcount", 0, "a range of at least one key below recordcount"));
         }
         Ok(())
     }

@@ -92,6 +92,11 @@ impl CoreWorkload {
         }
         let seed = client_seed(config.seed, config.client_id);
         let weights = config.proportions.weights();
+        let only_inserts = weights.iter().sum::<f64>() == config.proportions.insert;
+        if config.insert_start == config.record_count && !only_inserts {
+            let expected = "a range of at least one key below recordcount";
+            return Err(BadProperty::new("insertstart", config.insert_start, expected));
+        }
         let mix =
             Mix::new(&weights, Some(Operation::Insert as usize), config.mode, seed).ok_or_else(|| {
                 BadProperty::new("readproportion", weights[0], "weights from 0 on, not all of them 0")
