@@ -22,8 +22,9 @@ fn a_shop_of_ones_own() {
             ["run", &uri, "--workload", "shop.yaml", "--users", "4", "--ops", "2000", "--json", "--no-out"];
         dyno.run(&[&common[..], more].concat())
     };
+    // A busy host makes so short a run invalid; the counts hold none the less.
     let first = run(&[]);
-    assert_exit(&first, &[0]);
+    assert_exit(&first, &[0, 5]);
     let summary: serde_json::Value = serde_json::from_str(&stdout(&first)).unwrap();
     let count = |summary: &serde_json::Value, metric: &str| {
         let measured = common::phase(summary, "measure").clone();
@@ -36,10 +37,10 @@ fn a_shop_of_ones_own() {
     assert!((795..=805).contains(&count(&summary, "customer")) && count(&summary, "turnover") > 50);
     // The documents stay, new ones get other _ids, and counts add up.
     let second = run(&[]);
-    assert_exit(&second, &[0]);
+    assert_exit(&second, &[0, 5]);
     assert!(stderr(&second).contains("all documents are there already"), "{}", stderr(&second));
     let third = run(&["--reload"]);
-    assert_exit(&third, &[0]);
+    assert_exit(&third, &[0, 5]);
     // Some of the documents are gone: dyno does not guess.
     let other = SHOP.replace("count: 300", "count: 9000");
     std::fs::write(dyno.path("shop.yaml"), other).unwrap();

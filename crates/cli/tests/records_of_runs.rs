@@ -82,12 +82,12 @@ fn runs_side_by_side_merge_and_others_are_refused() {
 
 #[test]
 fn run_json_holds_what_shaped_the_load_and_compare_says_it_first() {
-    let Some(server) = Server::start(&[]) else { return skip("settings of a run") };
     let dyno = Dyno::new();
-    let base = format!("run {} -n 500 --duration 1s --quiet", server.uri());
-    assert_exit(&run(&dyno, &format!("{base} --users 8 --out closed")), &[0, 5]);
-    assert_exit(&run(&dyno, &format!("{base} --rate 1000 --out open")), &[0, 5]);
-    assert_exit(&run(&dyno, &format!("{base} --out more")), &[0, 5]);
+    // In virtual time: what is invalid on a busy host is left out of comparisons.
+    let base = "run sim:?service=500us -n 500 --duration 1s --quiet";
+    assert_exit(&run(&dyno, &format!("{base} --users 8 --out closed")), &[0]);
+    assert_exit(&run(&dyno, &format!("{base} --rate 1000 --out open")), &[0]);
+    assert_exit(&run(&dyno, &format!("{base} --out more")), &[0]);
     let closed = settings(&dyno, "closed");
     let has = |all: &[(String, String, String)], key: &str, value: &str, source: &str| {
         assert!(
