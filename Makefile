@@ -31,8 +31,8 @@ test:
 	@scripts/test.sh
 
 # What is slow or rare: `make test`, then the embedded stores that need a library (LMDB, RocksDB, WiredTiger) and the official
-# MongoDB driver, the Python package with its notebook, the reports in a browser, Ansible, the diagnosis against seeded truth, and aarch64
-# under emulation. Pods of a real Kubernetes are a part of `make test` where its binaries are there (`make kubernetes` builds them once,
+# MongoDB driver, the Python package with its notebook, the reports in a browser, Ansible, the diagnosis against seeded truth, presets as
+# they are written, and aarch64 under emulation. Pods of a real Kubernetes are a part of `make test` where its binaries are there (`make kubernetes` builds them once,
 # in 20 CPU minutes).
 test-all: test
 	@scripts/advisories.sh
@@ -42,6 +42,7 @@ test-all: test
 	@scripts/test-browser.sh
 	@scripts/test-ansible.sh
 	@scripts/test-diagnosis.sh
+	@scripts/test-presets.sh
 	@scripts/test-aarch64.sh
 
 bench: build

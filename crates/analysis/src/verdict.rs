@@ -62,6 +62,8 @@ pub struct Further {
     pub silent: Vec<String>,
     /// What was not the same at the end as at the beginning, in words.
     pub changed: Vec<String>,
+    /// Cores on which both the load and servers ran, ascending, as far as that is known.
+    pub shared_cores: Vec<usize>,
     /// What of the target did not answer before the run, in words.
     pub missing: Option<String>,
     /// Faults that the experiment asked for, and what they did.

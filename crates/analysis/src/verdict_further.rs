@@ -41,6 +41,19 @@ pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
     checks.check("monitors", monitors(e));
     checks.check("environment", environment(e));
     checks.check("target", target(e));
+    checks.check("shared_cores", shared_cores(e));
+}
+
+fn shared_cores(e: &Evidence<'_>) -> Option<(Trust, String)> {
+    let cores: Vec<String> = e.further.shared_cores.iter().map(ToString::to_string).collect();
+    let noun = if cores.len() == 1 { "core" } else { "cores" };
+    (!cores.is_empty()).then(|| {
+        let text = format!(
+            "servers and load share the {noun} {}, each slows the other: give the load cores or a host of its own",
+            cores.join(", ")
+        );
+        (Trust::Suspect, text)
+    })
 }
 
 fn faults(e: &Evidence<'_>) -> Option<(Trust, String)> {

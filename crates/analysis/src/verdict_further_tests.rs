@@ -125,6 +125,7 @@ fn each_seeded_fault_has_its_own_reason() {
         ("monitors", Further { watched: true, series: series.clone(), ..Further::default() }),
         ("monitors", Further { silent: vec!["database".into()], ..Further::default() }),
         ("environment", Further { changed: vec!["cpu: governor".into()], ..Further::default() }),
+        ("shared_cores", Further { shared_cores: vec![0, 1], ..Further::default() }),
         ("target", Further { missing: Some("b:1: connection refused".into()), ..Further::default() }),
     ] {
         assert_eq!(reasons(further), [name.to_owned()], "{name}");

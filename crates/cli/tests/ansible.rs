@@ -135,7 +135,7 @@ fn hosts_are_deployed_and_the_lab_s_tests_run() {
     let results = format!("dyno_results={}", bench.lab.path("").display());
     let directory = format!("ssh.directory={}", bench.lab.path("far").display());
     let sets = format!(
-        "{{\"dyno_sets\": [\"duration=1s\", \"overrides.0.set.duration=2s\", \"records=1000\", \"{directory}\"]}}"
+        "{{\"dyno_sets\": [\"duration=1s\", \"records=1000\", \"{directory}\"]}}"
     );
     let tests =
         ["-e", "dyno_password=hush-for-tests", "-e", &dyno, "-e", &config, "-e", &results, "-e", &sets];
@@ -164,7 +164,7 @@ fn the_lab_s_tests_run_on_xfs_and_on_ext4() {
         "dyno_password": "hush-for-tests", "dyno_program": env!("CARGO_BIN_EXE_dyno"),
         "dyno_ssh_config": bench.lab.path("ssh_config"), "dyno_results": bench.lab.path(""),
         "dyno_sets": [
-            "duration=1s", "overrides.0.set.duration=1s", "records=1000",
+            "duration=1s", "records=1000",
             format!("ssh.directory={}", bench.lab.path("far").display()),
         ],
     });

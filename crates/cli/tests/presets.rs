@@ -45,7 +45,7 @@ fn of_run(dyno: &Dyno, folder: &str, run: &Value, name: &str) -> Value {
 #[test]
 fn the_lab_asks_whether_the_laws_hold() {
     // As it is on the server it is made for; where there is none, on Redis.
-    let mut small = vec!["duration=1s", "records=1000", "overrides.0.set.duration=2s"];
+    let mut small = vec!["duration=1s", "records=1000"];
     if !has_mongod("preset lab/operational-laws on mongod") {
         if without_redis("preset lab/operational-laws") {
             return;
@@ -79,7 +79,6 @@ fn the_labs_filesystems() {
         let small = [
             "server.kind=redis",
             "factors.test=[{label: x-max, users: 4}]",
-            "overrides=[]",
             "duration=1s",
             "records=1000",
             "server.data.image.size=320MiB",
@@ -141,6 +140,78 @@ fn percona_compares_the_storage_engines_of_mongod() {
         let used = &phase(&summary, "measure")["monitor"]["server"];
         assert!(used["cpu_cores"].as_f64().is_some_and(|cores| cores > 0.0), "{used}");
     }
+}
+
+/// As written, shortened by `--set duration` alone: 1.25 million documents for each engine, all levels of memory.
+#[test]
+#[ignore = "loads for minutes: scripts/test-presets.sh"]
+fn percona_as_written_at_its_smallest_scale() {
+    if !has_mongod("percona/storage-engines --scale 512") {
+        return;
+    }
+    let dyno = Dyno::new();
+    for (preset, engine) in [("percona/storage-engines", "wiredTiger"), ("percona/engines-embedded", "sqlite")] {
+        let folder = preset.replace('/', "-");
+        let words =
+            ["run", preset, "--scale", "512", "--set", "duration=10s", "--out", folder.as_str(), "--quiet"];
+        let ran = dyno.run(&words);
+        assert_exit(&ran, &[0, 5]);
+        let runs = ended(&dyno, &folder);
+        let label = |run: &Value| {
+            let record = std::fs::read_to_string(dyno.path(&folder).join("experiment.json")).unwrap();
+            let record: Value = serde_json::from_str(&record).unwrap();
+            record["cells"][run["cell"].as_u64().unwrap() as usize - 1]["label"].as_str().unwrap().to_owned()
+        };
+        let own: Vec<&Value> = runs.iter().filter(|run| label(run).contains(engine)).collect();
+        assert_eq!(own.len(), 3, "{runs:?}");
+        for run in &own {
+            assert_eq!(run["status"], "complete", "{run}");
+            assert!(run["throughput"].as_f64().unwrap() > 0.0, "{run}");
+            // The question is asked: what is asked for does not lie in the cache.
+            let summary = of_run(&dyno, &folder, run, "summary.json");
+            let collections = phase(&summary, "measure")["collections"]["after"].as_object();
+            let documents: u64 = collections
+                .map_or(0, |all| all.values().filter_map(|figures| figures["count"].as_f64()).sum::<f64>() as u64);
+            assert!(preset.ends_with("embedded") || documents > 1_000_000, "{summary}");
+        }
+        // What the program does not have is said before the first load.
+        if preset.ends_with("engines") {
+            let words = String::from_utf8_lossy(&ran.stderr).into_owned();
+            let first = words.find("has no storage engine rocksdb: server.program names another");
+            assert!(first.is_some(), "{words}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "loads three million records: scripts/test-presets.sh"]
+fn the_lab_as_written() {
+    if !has_mongod("lab/operational-laws") {
+        return;
+    }
+    let dyno = Dyno::new();
+    let ran = run(&dyno, "lab/operational-laws", "lab", &["duration=5s"]);
+    assert_exit(&ran, &[0, 5]);
+    let runs = ended(&dyno, "lab");
+    assert_eq!(runs.len(), 20, "{runs:?}");
+    assert!(runs.iter().all(|run| run["status"] == "complete"), "{runs:?}");
+    let explained = stdout(&dyno.run(&["explain", "lab"]));
+    assert!(explained.contains("Little's law") && explained.contains("N*"), "{explained}");
+}
+
+#[test]
+fn an_engine_that_mongod_does_not_have_is_told_before_anything_is_loaded() {
+    if !has_mongod("engines of mongod") {
+        return;
+    }
+    let dyno = Dyno::new();
+    let refused = run(&dyno, "percona/storage-engines", "o", &["engine=[rocksdb]", "memory=[8/16]"]);
+    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+    if refused.status.code() != Some(2) {
+        return skip_because("an engine that is missing", "this mongod has rocksdb");
+    }
+    assert!(words.contains("has no storage engine rocksdb: server.program names another"), "{words}");
+    assert!(!dyno.path("o").exists(), "nothing is begun");
 }
 
 #[test]

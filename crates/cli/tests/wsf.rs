@@ -32,10 +32,10 @@ fn the_descriptions_command_lines() {
             assert_exit(&output, &[0]);
             let text = stdout(&output);
             for line in [
-                format!("instances: {pairs}  # CLIENT_SERVER_PAIR, environment"),
-                format!("policy: {option}  # NUMACTL_OPTION, environment"),
-                "users: 64  # THREADS, environment".into(),
-                "readproportion: \"0.90\"  # READ_PROPORTION, case".into(),
+                format!("instances: {pairs}  # CLIENT_SERVER_PAIR (environment)"),
+                format!("policy: {option}  # NUMACTL_OPTION (environment)"),
+                "users: 64  # THREADS (environment)".into(),
+                "readproportion: \"0.90\"  # READ_PROPORTION (case)".into(),
                 "records: 4000000".into(),
                 "CLIENT_COUNT: \"3\"  # environment".into(),
                 "testcase: \"mongodb_ycsb_90read10update_customized\"".into(),

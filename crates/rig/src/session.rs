@@ -106,6 +106,7 @@ pub struct Session<'a> {
     grafana: Option<String>,
     samples: usize,
     changed: Vec<String>,
+    shared_cores: Vec<usize>,
     data: Option<(u64, u64)>,
     phases: Vec<Phase>,
     pairs: Vec<Pair>,
@@ -134,6 +135,7 @@ impl<'a> Session<'a> {
             grafana: None,
             samples: SAMPLES,
             changed: Vec::new(),
+            shared_cores: Vec::new(),
             data: None,
             phases: Vec::new(),
             pairs: Vec::new(),
@@ -164,6 +166,11 @@ impl<'a> Session<'a> {
     /// Notes how many bytes the data have, and the memory that may hold them.
     pub fn data(&mut self, bytes: u64, memory: u64) {
         self.data = Some((bytes, memory));
+    }
+
+    /// Cores on which both the load and servers run, as far as that is known.
+    pub fn shared_cores(&mut self, cores: Vec<usize>) {
+        self.shared_cores = cores;
     }
 
     /// Keeps the intervals of the next phase, so that faults can be judged by them.
@@ -325,6 +332,7 @@ impl<'a> Session<'a> {
             watched: self.watch.is_some(),
             silent: self.watch.as_ref().map(Watch::silent).unwrap_or_default(),
             changed: Vec::new(),
+            shared_cores: Vec::new(),
             missing: self.apparatus.missing(),
             ..seconds_of.whole(job, finished.elapsed_ns)
         };
@@ -368,6 +376,7 @@ impl<'a> Session<'a> {
             lost: self.apparatus.lost(),
             further: Further {
                 changed: self.changed.clone(),
+                shared_cores: self.shared_cores.clone(),
                 data: self.data,
                 faults: self.course.assessed.figures.clone(),
                 failed_in_faults: self.course.assessed.failed,

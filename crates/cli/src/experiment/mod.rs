@@ -11,7 +11,7 @@ mod watch;
 pub use leave::leave;
 pub use manage::{ask_to_stop, list, status, stop, table_of};
 pub use preview::{plan, presets as list_presets};
-pub use suits::ready;
+pub use suits::{Findings, ready};
 
 use crate::args::{ResumeArgs, RunArgs};
 use crate::exit::{Exit, Failure};

@@ -22,6 +22,7 @@ pub fn plan(args: &PlanArgs) -> Result<Exit, Failure> {
         false => terminal::out(&words(&plan, args.all)),
     }
     findings.missing().iter().for_each(|words| terminal::note(words));
+    findings.warn();
     if let Some(folder) = &args.manifests {
         super::manifests::write(&plan, folder)?;
     }

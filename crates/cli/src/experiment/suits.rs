@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::terminal;
 use dyno_plan::experiment::{Cell, Plan};
-use dyno_rig::experiment::{Lacking, Unfit, lacking, unfit};
+use dyno_rig::experiment::{Lacking, Unfit, lacking, lacking_engines, unfit};
 use dyno_rig::kubernetes::read_manifests;
 use dyno_rig::local::Machine;
 use std::collections::BTreeSet;
@@ -22,10 +22,19 @@ impl Findings {
         Findings { unfit: unfit(cells, &machine), lacking: lacking(cells, &machine), cells: cells.len() }
     }
 
-    /// Cores and memory beyond this machine, a line for each place.
+    fn beyond(&self, refused: bool) -> impl Iterator<Item = String> {
+        self.unfit.iter().filter(move |one| one.refused == refused).map(|one| one.words(self.cells))
+    }
+
+    /// Cores and limits beyond this machine, a line for each place.
     pub fn refusal(&self) -> Option<String> {
-        let words: Vec<String> = self.unfit.iter().map(|one| one.words(self.cells)).collect();
+        let words: Vec<String> = self.beyond(true).collect();
         (!words.is_empty()).then(|| words.join("\n"))
+    }
+
+    /// Says what can be carried out and may not go well.
+    pub fn warn(&self) {
+        self.beyond(false).for_each(|words| terminal::warn(&words));
     }
 
     /// Programs that are missing, a line for each.
@@ -55,10 +64,12 @@ pub fn ready_for(cells: &[Cell]) -> Result<(), Failure> {
         return Ok(());
     }
     manifests(cells)?;
-    let findings = Findings::of(cells);
+    let mut findings = Findings::of(cells);
+    findings.warn();
     if let Some(words) = findings.refusal() {
         return Err(Failure::Usage(words));
     }
+    findings.lacking.extend(lacking_engines(cells, &Machine::default()));
     if findings.nothing_runs() {
         return Err(Failure::Usage(findings.missing().join("\n")));
     }

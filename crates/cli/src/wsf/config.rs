@@ -1,6 +1,7 @@
 //! workload-config.yaml: what was asked for, with the source of every value.
 
 use super::{Iteration, WsfArgs};
+use dyno_plan::wsf::Resolved;
 use dyno_rundir::mask::{mask_arguments, mask_uris};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -17,9 +18,8 @@ pub fn suffix(args: &WsfArgs, iteration: &Iteration) -> &'static str {
     if stand_in || args.warmup > 0 { "_customized" } else { iteration.resolved.suffix() }
 }
 
-/// The file's text.
-pub fn text(args: &WsfArgs, iteration: &Iteration) -> String {
-    let resolved = &iteration.resolved;
+/// The file's text; of a sweep, that of one of its points.
+pub fn text(args: &WsfArgs, iteration: &Iteration, resolved: &Resolved) -> String {
     let mut out = String::new();
     let mut line = |key: &str, value: serde_json::Value| {
         let _ = writeln!(out, "{key}: {value}");

@@ -8,23 +8,45 @@
 //! logs-NAME/itr-1/benchmark-0/status    0 where this client's operations all ended well
 //! logs-NAME/itr-1/benchmark-0/output.logs   what YCSB would have printed
 //! ```
+//!
+//! Of several TARGETs, which are cells of one experiment, each has a folder `TARGET-1000` with its own workload-config.yaml and
+//! `itr-1` and so on.
 
 use super::run::EXPERIMENT;
 use crate::exit::Failure;
 use crate::terminal;
 use dyno_plan::tree::Node;
 use dyno_report::wsf::{ClientKpis, Together, Windowed, client_log, kpi_text, read_log};
-use dyno_rig::experiment::{RunRecord, RunStatus};
+use dyno_rig::experiment::{CellRecord, RunRecord, RunStatus, read_record};
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::{Phase, Status};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// What was asked for, with the source of every value.
+pub const CONFIG: &str = "workload-config.yaml";
+
+/// The folder of one of several TARGETs.
+pub fn of_target(target: &str) -> String {
+    format!("TARGET-{target}")
+}
+
+/// Folders with `itr-1` and so on: that of the logs itself, or one for each TARGET in the order of the cells.
+fn points(home: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let cells = read_record(&home.join(EXPERIMENT))?.cells;
+    let of = |cell: CellRecord| match cell.levels.into_iter().next() {
+        Some((_, target)) => home.join(of_target(&target)),
+        None => home.to_owned(),
+    };
+    Ok(cells.into_iter().map(of).collect())
+}
 
 /// Writes the logs of all runs that have ended; whether all passed.
 pub fn write(home: &Path, ended: &[RunRecord]) -> Result<bool, Failure> {
-    let windows = windows(home);
+    let (windows, points) = (windows(home), points(home)?);
     let mut passed = true;
     for record in ended {
-        let folder = home.join(format!("itr-{}", record.repetition));
+        let point = points.get(record.cell.saturating_sub(1)).map_or(home, PathBuf::as_path);
+        let folder = point.join(format!("itr-{}", record.repetition));
         std::fs::create_dir_all(&folder)?;
         passed &= match record.status {
             RunStatus::Complete => run(&folder, &home.join(EXPERIMENT).join(&record.dir), record, &windows)?,
@@ -69,8 +91,8 @@ fn run(folder: &Path, dir: &Path, record: &RunRecord, windows: &[(u64, u64)]) ->
 
 /// Begin and end of `time` windows, as workload-config.yaml has them.
 fn windows(home: &Path) -> Vec<(u64, u64)> {
-    let text = std::fs::read_to_string(home.join("workload-config.yaml")).unwrap_or_default();
-    let Ok(tree) = Node::parse(&text, "workload-config.yaml") else { return Vec::new() };
+    let text = std::fs::read_to_string(home.join(CONFIG)).unwrap_or_default();
+    let Ok(tree) = Node::parse(&text, CONFIG) else { return Vec::new() };
     let number = |one: &Node, key: &str| one.get(key).and_then(|node| node.label().parse::<u64>().ok());
     let of = |one: &Node| {
         let begin = number(one, "begin_s")?;
@@ -102,7 +124,7 @@ fn client(folder: &Path, number: usize, log: &str, passed: bool) -> Result<(), F
 
 /// Prints the KPIs; with `-VV` every client's, else the summary.
 pub fn show(home: &Path, verbose: u8) -> Result<(), Failure> {
-    for folder in super::kpi::iterations(home) {
+    for folder in points(home)?.iter().flat_map(|point| super::kpi::iterations(point)) {
         let Ok(text) = std::fs::read_to_string(folder.join("kpi.txt")) else { continue };
         let summary = text.find("Summary:").filter(|_| verbose < 2).unwrap_or(0);
         terminal::out(&format!("{}\n{}", folder.display(), &text[summary..]));

@@ -24,8 +24,8 @@ use args::{Action, Leave};
 use dyno_engine::Control;
 use dyno_plan::server::IfNotPermitted;
 use dyno_plan::wsf::{
-    Asked, Config, Lowered, Means, Reading, Resolved, SetOption, VARIABLES, best_known, covering, lower,
-    resolve,
+    Asked, Config, Lowered, Means, Reading, Resolved, SetOption, VARIABLES, best_known, covering, is_sweep,
+    lower, lower_sweep, resolve,
 };
 use select::Selected;
 use std::sync::Arc;
@@ -37,6 +37,8 @@ struct Iteration {
     typed: String,
     resolved: Resolved,
     lowered: Lowered,
+    /// The points of a latency curve, which are cells of one experiment: one for each TARGET.
+    sweep: Vec<Resolved>,
 }
 
 /// The command.
@@ -153,12 +155,19 @@ fn iterations(args: &WsfArgs, selected: &[Selected]) -> Result<Vec<Iteration>, F
             sets: &sets,
             faithful: args.faithful,
         };
-        for at in 0..loops * burst {
-            let resolved = resolve(&asked, at).map_err(Failure::Usage)?;
+        let of = |at: usize| resolve(&asked, at).map_err(Failure::Usage);
+        let points: Vec<Resolved> = (0..loops * burst).map(of).collect::<Result<_, _>>()?;
+        let typed = one.typed.clone();
+        if !counted && is_sweep(&points) {
+            let lowered = lower_sweep(&points, &means).map_err(Failure::Usage)?;
+            all.push(Iteration { number: None, typed, resolved: points[0].clone(), lowered, sweep: points });
+            continue;
+        }
+        for (at, resolved) in points.into_iter().enumerate() {
             let lowered = lower(&resolved, &means).map_err(Failure::Usage)?;
             let second = (burst > 1).then_some(at % burst + 1);
             let number = (loops * burst > 1).then_some((at / burst + 1, second));
-            all.push(Iteration { number, typed: one.typed.clone(), resolved, lowered });
+            all.push(Iteration { number, typed: typed.clone(), resolved, lowered, sweep: Vec::new() });
         }
     }
     Ok(all)
@@ -169,6 +178,7 @@ fn means(args: &WsfArgs) -> Result<Means, Failure> {
         name: None,
         server: args.server.into(),
         program: args.program.clone(),
+        version: rig::version(args),
         target: args.target.clone(),
         port: args.port,
         runs: args.runs,

@@ -8,6 +8,7 @@ use crate::{experiment, terminal};
 use dyno_plan::experiment::Plan;
 use dyno_plan::inventory::Inventory;
 use dyno_plan::wsf::{Rig, SshRig};
+use dyno_rig::local::{Machine, program_version};
 use serde_json::Value;
 use std::path::Path;
 
@@ -44,6 +45,20 @@ pub fn rig(args: &WsfArgs) -> Result<Rig, Failure> {
         Backend::Ssh => ssh(args),
         Backend::Kubernetes => {
             Ok(Rig::Kubernetes(keys("--kubernetes", "namespace=bench", &asked.kubernetes)?))
+        }
+    }
+}
+
+/// What the servers' program says of its version, as far as that can be known from here: on this host, or by the tag of the
+/// pods' image.
+pub fn version(args: &WsfArgs) -> Option<String> {
+    match args.rig.backend {
+        Backend::Local => program_version(args.server.into(), args.program.as_deref(), &Machine::default()),
+        Backend::Ssh => None,
+        Backend::Kubernetes => {
+            let image = args.rig.kubernetes.iter().rev().find_map(|text| text.strip_prefix("server_image="))?;
+            let (_, tag) = image.rsplit_once(':').filter(|(_, tag)| !tag.contains('/'))?;
+            Some(tag.to_owned())
         }
     }
 }
@@ -100,6 +115,7 @@ pub fn manifests(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failu
         let planned = experiment::planned(&one.lowered.text, &one.resolved.full_name(), &[])?;
         std::fs::create_dir_all(&own)?;
         note(&planned, &own)?;
+        run::note(one);
         terminal::note(&format!("{}", own.join(WRITTEN).display()));
     }
     Ok(Exit::Ok)

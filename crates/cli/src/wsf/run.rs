@@ -3,6 +3,7 @@
 use super::args::{Backend, WsfArgs};
 use super::{Iteration, config, logs, rig};
 use crate::exit::{Exit, Failure};
+use crate::experiment::Findings;
 use crate::{experiment, terminal};
 use dyno_engine::Control;
 use dyno_plan::experiment::{estimate, plan};
@@ -19,15 +20,16 @@ fn called(iteration: &Iteration) -> String {
     iteration.resolved.full_name()
 }
 
-/// `--dry-run`.
+/// `--dry-run`: refuses what the run would, but for programs that are missing.
 pub fn dry(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure> {
+    let mut refusals = Vec::new();
     for one in iterations {
         let (text, name) = (&one.lowered.text, called(one));
         let planned = experiment::planned(text, &name, &[])?;
         terminal::out(&format!("# {}\n", folder_name(one, "")));
         terminal::out(&format!(
             "# workload-config.yaml\n{}\n# experiment.yaml\n{text}\n",
-            config::text(args, one)
+            config::text(args, one, &one.resolved)
         ));
         let estimate = estimate(&planned);
         terminal::note(&format!(
@@ -37,9 +39,18 @@ pub fn dry(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure> {
         ));
         let least = if estimate.open_ended { "at least " } else { "about " };
         terminal::note(&format!("{name}: {least}{:.0} s, loads come on top", estimate.seconds));
-        one.lowered.notes.iter().for_each(|note| terminal::note(&format!("note: {note}")));
+        note(one);
+        let findings = Findings::of(&planned.cells);
+        findings.warn();
+        refusals.extend(findings.refusal());
     }
-    Ok(Exit::Ok)
+    refusals.dedup();
+    if refusals.is_empty() { Ok(Exit::Ok) } else { Err(Failure::Usage(refusals.join("\n"))) }
+}
+
+/// Departures, and variables that have no effect.
+pub fn note(iteration: &Iteration) {
+    iteration.lowered.notes.iter().for_each(|note| terminal::note(&format!("note: {note}")));
 }
 
 /// Says what can be done where the server's program is not there.
@@ -96,8 +107,13 @@ pub fn run(args: &WsfArgs, iteration: &Iteration, control: &Arc<Control>) -> Res
     experiment::ready(&experiment::planned(text, &name, &[])?)?;
     let home = folder(args, iteration);
     std::fs::create_dir_all(&home)?;
-    iteration.lowered.notes.iter().for_each(|note| terminal::note(&format!("note: {note}")));
-    std::fs::write(home.join("workload-config.yaml"), config::text(args, iteration))?;
+    note(iteration);
+    std::fs::write(home.join(logs::CONFIG), config::text(args, iteration, &iteration.resolved))?;
+    for point in &iteration.sweep {
+        let own = home.join(logs::of_target(point.value("TARGET")));
+        std::fs::create_dir_all(&own)?;
+        std::fs::write(own.join(logs::CONFIG), config::text(args, iteration, point))?;
+    }
     let path = home.join(EXPERIMENT);
     let plan = plan(text, &name, &[]).map_err(|e| Failure::Usage(e.to_string()))?;
     rig::note(&plan, &home)?;

@@ -2,7 +2,7 @@
 //! has what the test needs and noting how it is set up; servers are started and ended with each run.
 
 use super::args::Backend;
-use super::{Iteration, WsfArgs, config, run};
+use super::{Iteration, WsfArgs, config, logs, run};
 use crate::doctor;
 use crate::exit::{Exit, Failure};
 use crate::{experiment, terminal};
@@ -27,7 +27,7 @@ pub fn prepare(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure
         std::fs::create_dir_all(&home)?;
         let facts = serde_json::json!({ "system": doctor::system() });
         std::fs::write(home.join(FACTS), format!("{facts:#}\n"))?;
-        std::fs::write(home.join("workload-config.yaml"), config::text(args, one))?;
+        std::fs::write(home.join(logs::CONFIG), config::text(args, one, &one.resolved))?;
         terminal::note(&format!("{}: this host has what the test needs", home.display()));
     }
     Ok(Exit::Ok)

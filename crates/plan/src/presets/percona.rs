@@ -1,6 +1,7 @@
 //! Percona's comparison of storage engines: 640 collections of a million documents, cache and memory of 8/16, 16/32 and
 //! 32/48 GiB, 64 writers; faithful or with everything divided by a scale.
 
+use crate::server::MONGOD_OWN;
 use std::fmt::Write as _;
 
 /// Divisors; 512 is for trying it out.
@@ -15,7 +16,8 @@ struct Scaled {
     documents: u32,
     writers: u32,
     duration: &'static str,
-    window: (&'static str, &'static str),
+    /// Begin and end of the part that is shown; none: all of it.
+    window: Option<(&'static str, &'static str)>,
 }
 
 fn scaled(scale: u32) -> Scaled {
@@ -23,11 +25,11 @@ fn scaled(scale: u32) -> Scaled {
         // 1.25 million documents; fewer collections would not be spread over. 64 writers would need more memory than the
         // smallest limit has.
         512 => {
-            Scaled { collections: 5, documents: 250_000, writers: 8, duration: "2m", window: ("1m", "2m") }
+            Scaled { collections: 5, documents: 250_000, writers: 8, duration: "2m", window: None }
         }
         _ => {
             let collections = 640 / scale;
-            Scaled { collections, documents: 1_000_000, writers: 64, duration: "2h", window: ("1h", "2h") }
+            Scaled { collections, documents: 1_000_000, writers: 64, duration: "3h", window: Some(("1h", "2h")) }
         }
     }
 }
@@ -49,19 +51,28 @@ fn memory(scale: u32, cache: &str, total: &str, own_mib: u64, more: impl Fn(u64)
     out
 }
 
-fn head(scale: u32, what: &str) -> String {
-    let Scaled { collections, documents, writers, duration, window: (from, to) } = scaled(scale);
+fn head(scale: u32, own_mib: u64, what: &str) -> String {
+    let Scaled { collections, documents, writers, duration, window } = scaled(scale);
     let divided = match scale {
         1 => "as published".into(),
-        512 => "data, cache and memory divided by 512 (embedded: 64 MiB more for the process itself)".into(),
+        512 => format!("data, cache and memory divided by 512 ({own_mib} MiB more for the process itself)"),
         _ => format!("data, cache and memory divided by {scale}"),
+    };
+    let (shown, edges) = match window {
+        Some((from, to)) => (
+            format!(
+                "the window {from} to {to}.\n  The form of one hour: --set duration=1h --set 'window={{interval: 10s}}'"
+            ),
+            format!("from: {from}, to: {to}, "),
+        ),
+        None => ("the whole run".to_owned(), String::new()),
     };
     format!(
         "\
 description: >
   {what}, {divided}.
   Labels of memory are the published ones: cache/total in GiB.
-  The table shows the mean of the 10-second rates of the window {from} to {to}.
+  The table shows the mean of the 10-second rates of {shown}.
 workload:
   sysbench:
     NUM_COLLECTIONS: {collections}
@@ -71,16 +82,21 @@ workload:
 phases:
   load: {{keep: true}}
   measure: {{duration: {duration}, timeout: 0s}}
-window: {{from: {from}, to: {to}, interval: 10s}}
+window: {{{edges}interval: 10s}}
 repetitions: 1
 "
     )
 }
 
+/// MiB that a process gets beyond its share: what it needs for itself does not shrink with its data, and would be all of the
+/// smallest limits.
+fn own_mib(scale: u32, needed: u64) -> u64 {
+    if scale == 512 { needed } else { 0 }
+}
+
 /// Engines of mongod. One that the binary does not have fails with its own words.
 pub(super) fn storage_engines(scale: u32) -> String {
-    // WiredTiger takes no cache below 256 MiB.
-    let scale_of_memory = scale.min(32);
+    let own_mib = own_mib(scale, MONGOD_OWN >> 20);
     format!(
         "\
 {}server_lifetime: shared
@@ -97,8 +113,8 @@ factors:
   # mmapv1 has no cache of its own: all memory within the limit is the kernel's to use for it.
   - {{when: {{engine: mmapv1}}, set: {{server.cache: null}}}}
 ",
-        head(scale, "sysbench-mongodb on mongod's storage engines under limits of memory"),
-        memory(scale_of_memory, "server.cache", "server.limits.memory", 0, |_| String::new())
+        head(scale, own_mib, "sysbench-mongodb on mongod's storage engines under limits of memory"),
+        memory(scale, "server.cache", "server.limits.memory", own_mib, |_| String::new())
     )
 }
 
@@ -126,13 +142,12 @@ pub(super) fn engines_embedded(scale: u32) -> String {
     for (name, uri) in EMBEDDED.iter().filter(|(name, _)| built(name)) {
         let _ = writeln!(engines, "    - {{label: {name}, target: \"{uri}\"}}");
     }
-    // What the process itself needs does not shrink with its data.
-    let own_mib = if scale == 512 { 64 } else { 0 };
+    let own_mib = own_mib(scale, 64);
     format!(
         "\
 {}client: {{if_not_permitted: fail}}
 {engines}{}",
-        head(scale, "sysbench-mongodb's transaction on embedded storage engines under limits of memory"),
+        head(scale, own_mib, "sysbench-mongodb's transaction on embedded storage engines under limits of memory"),
         memory(scale, "variables.cache", "client.limits.memory", own_mib, |cache| {
             let (each, memtable) = (cache / u64::from(scaled(scale).writers), cache / 4);
             format!(", variables.cache_each: {}KiB, variables.memtable: {}KiB", each >> 10, memtable >> 10)

@@ -160,8 +160,9 @@ impl ServerSpec {
             Some(_) if mongod && self.mongod_cache_key().is_none() => {
                 Err(format!("cache: engine {} has no cache of its own", self.engine.as_deref().unwrap_or("")))
             }
-            Some(cache) if mongod && cache.0 < 256 << 20 => {
-                Err(format!("cache: {cache}: WiredTiger's is at least 256MiB"))
+            Some(cache) if mongod && cache.0 < self.least_mongod_cache() => {
+                let least = self.least_mongod_cache() >> 20;
+                Err(format!("cache: {cache}: expected {least}MiB or more for this engine"))
             }
             Some(cache) if cache.0 == 0 => Err("cache: expected a size above 0".into()),
             _ => Ok(()),

@@ -78,6 +78,25 @@ impl ServerKind {
     }
 }
 
+/// Least cache that mongod's own settings take, bytes.
+const MONGOD_SMALL: u64 = 256 << 20;
+
+/// What mongod takes beside its cache, bytes: 75 MiB when it starts, and its threads and buffers.
+pub(crate) const MONGOD_OWN: u64 = 128 << 20;
+
+/// Whether a mongod of this version (`db version v7.0.5`, `7.0.5`) keeps its journal whatever it is told: 6.1 and later. One
+/// that is unknown is not.
+pub fn always_journals(version: &str) -> bool {
+    let number = version.split(['v', ' ', ',', ':', '-']).find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    let mut parts = number.unwrap_or_default().split('.').map(str::parse::<u32>);
+    match (parts.next(), parts.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (6, 1),
+        // A tag of an image may be that short.
+        (Some(Ok(major)), None) => major > 6,
+        _ => false,
+    }
+}
+
 impl fmt::Display for ServerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -221,8 +240,8 @@ pub struct ServerSpec {
     /// Limits of each process, by a cgroup in which it is started. Default: none.
     #[serde(default)]
     pub limits: Limits,
-    /// Cache of each process: `maxmemory` of Redis and its kin and of Dragonfly, WiredTiger's cache of mongod (at least
-    /// 256MiB). Default: the server's own, which for mongod is half of the memory, for every instance anew.
+    /// Cache of each process: `maxmemory` of Redis and its kin and of Dragonfly, WiredTiger's cache of mongod (below
+    /// 256MiB by its configString, since mongod's own setting ends there). Default: the server's own, which for mongod is half of the memory, for every instance anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Bytes>,
     /// Whether writes are journaled: Redis' append-only file, mongod's journal (mandatory from 6.1). Default: not for
@@ -370,9 +389,25 @@ impl ServerSpec {
         match self.kind {
             ServerKind::Redis | ServerKind::Valkey | ServerKind::KeyDb => cache + 8 * MIB,
             ServerKind::Dragonfly => cache.max(256 * MIB) + 64 * MIB,
-            ServerKind::Mongod => cache.max(256 * MIB) + 128 * MIB,
+            // Without a size WiredTiger takes 256 MiB or more; other engines leave it to the kernel.
+            ServerKind::Mongod if self.cache.is_none() && self.mongod_cache_key().is_some() => 384 * MIB,
+            ServerKind::Mongod => cache + MONGOD_OWN,
             ServerKind::FerretDb => 48 * MIB,
         }
+    }
+
+    /// Least cache of mongod's engine, bytes.
+    pub(crate) fn least_mongod_cache(&self) -> u64 {
+        match self.engine.as_deref() {
+            None | Some("wiredTiger") => 1 << 20,
+            _ => MONGOD_SMALL,
+        }
+    }
+
+    /// Whether the cache is smaller than mongod's own setting takes, so that WiredTiger must be told in its own words.
+    pub fn has_small_cache(&self) -> bool {
+        matches!(self.engine.as_deref(), None | Some("wiredTiger"))
+            && self.cache.as_ref().is_some_and(|cache| cache.0 < MONGOD_SMALL)
     }
 
     /// The setting of mongod's engine that is its cache in GiB; `None` for one that leaves it to the kernel.

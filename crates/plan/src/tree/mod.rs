@@ -16,6 +16,13 @@ use serde::de::DeserializeOwned;
 use std::fmt;
 use std::sync::Arc;
 
+/// First line of texts that dyno makes of variables and options. Nobody has written them: messages about a value name what
+/// stands in the comment behind it instead of line and key.
+pub const MADE: &str = "# Made by dyno: the comment behind a value names what set it.";
+
+/// What begins such a comment.
+const COMMENT: &str = "  # ";
+
 /// Where a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -30,6 +37,8 @@ pub enum Origin {
     },
     /// By an option, such as `--set`.
     Option(Arc<str>),
+    /// By a variable or an option of a drop-in, such as `CACHE_SIZE_GB (--set)`, in a text that dyno made of it.
+    Variable(Arc<str>),
     /// Nowhere: by dyno.
     Built,
 }
@@ -39,7 +48,7 @@ impl fmt::Display for Origin {
         match self {
             Origin::File { path, line: 0, .. } => f.write_str(path),
             Origin::File { path, line, column } => write!(f, "{path}:{line}:{column}"),
-            Origin::Option(words) => f.write_str(words),
+            Origin::Option(words) | Origin::Variable(words) => f.write_str(words),
             Origin::Built => f.write_str("dyno"),
         }
     }
@@ -86,13 +95,22 @@ pub struct TreeError {
 
 impl fmt::Display for TreeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(origin) = &self.origin {
-            write!(f, "{origin}: ")?;
-        }
-        if !self.path.is_empty() {
-            write!(f, "{}: ", self.path)?;
+        for word in [self.place(), self.key().to_owned()].iter().filter(|word| !word.is_empty()) {
+            write!(f, "{word}: ")?;
         }
         f.write_str(&self.text)
+    }
+}
+
+impl TreeError {
+    /// Where the value was written, for people; empty where nobody knows.
+    pub fn place(&self) -> String {
+        self.origin.as_ref().map_or_else(String::new, Origin::to_string)
+    }
+
+    /// The key, where somebody has written it: not that of a value that a variable stands for.
+    pub fn key(&self) -> &str {
+        if matches!(self.origin, Some(Origin::Variable(_))) { "" } else { &self.path }
     }
 }
 
@@ -102,7 +120,13 @@ impl Node {
         let name: Arc<str> = path.into();
         let parsed: Result<yaml::Node, _> = serde_saphyr::from_str(text);
         match parsed {
-            Ok(root) => Node::of(&root, &name),
+            Ok(root) => {
+                let mut tree = Node::of(&root, &name)?;
+                if text.starts_with(MADE) {
+                    tree.name_variables(&text.lines().collect::<Vec<_>>());
+                }
+                Ok(tree)
+            }
             Err(error) => {
                 let at = error.location();
                 let (line, column) = at.map_or((0, 0), |at| (at.line(), at.column()));
@@ -170,6 +194,21 @@ impl Node {
     /// A text.
     pub fn text(text: impl Into<String>, origin: Origin) -> Node {
         Node { value: Value::Text(text.into()), origin }
+    }
+
+    /// In a text that dyno made: values are of what the comment on their line names.
+    fn name_variables(&mut self, lines: &[&str]) {
+        if let (Origin::File { line, .. }, false) = (&self.origin, matches!(self.value, Value::Map(_)))
+            && let Some(line) = lines.get((*line as usize).saturating_sub(1))
+            && let Some((_, words)) = line.rsplit_once(COMMENT)
+        {
+            self.origin = Origin::Variable(words.into());
+        }
+        match &mut self.value {
+            Value::List(all) => all.iter_mut().for_each(|one| one.name_variables(lines)),
+            Value::Map(all) => all.iter_mut().for_each(|(_, one)| one.name_variables(lines)),
+            _ => {}
+        }
     }
 
     fn replace_origin(&mut self, origin: &Origin) {

@@ -7,9 +7,9 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reading {
     /// v23.3, whose description is the best known.
+    #[default]
     V23 = 0,
     /// The line of 2025 and later.
-    #[default]
     V25 = 1,
 }
 

@@ -63,7 +63,7 @@ impl BestKnown {
         let configs = [self.config()?];
         let asked = Asked {
             case,
-            reading: Reading::V25,
+            reading: Reading::default(),
             typed: case.name.into(),
             environment: &|_| None,
             configs: &configs,

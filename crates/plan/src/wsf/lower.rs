@@ -11,6 +11,7 @@ use crate::experiment::TracedPhase;
 use crate::server::{IfNotPermitted, ServerKind};
 pub use rigs::{Rig, SshRig};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use text::Tree;
 
@@ -23,6 +24,8 @@ pub struct Means {
     pub server: ServerKind,
     /// Its program; default: the kind's usual name.
     pub program: Option<PathBuf>,
+    /// What it says of its version, where that is known beforehand.
+    pub version: Option<String>,
     /// A server that exists instead.
     pub target: Option<String>,
     /// Port of the first server; default: 27017 for mongod, free ports for others.
@@ -53,6 +56,7 @@ impl Default for Means {
             name: None,
             server: ServerKind::Mongod,
             program: None,
+            version: None,
             target: None,
             port: None,
             runs: 1,
@@ -91,8 +95,14 @@ struct Draft<'a> {
 
 /// Turns a case into an experiment.
 pub fn lower(resolved: &Resolved, means: &Means) -> Result<Lowered, String> {
-    let notes = resolved.notes.clone();
-    let mut draft = Draft { from: resolved, means, tree: Tree::default(), notes };
+    lower_sweep(std::slice::from_ref(resolved), means)
+}
+
+/// Turns a case into an experiment with a cell for each TARGET; iterations differ in nothing else ([`is_sweep`]).
+pub fn lower_sweep(iterations: &[Resolved], means: &Means) -> Result<Lowered, String> {
+    let Some(first) = iterations.first() else { return Err("no iteration".into()) };
+    let notes = first.notes.clone();
+    let mut draft = Draft { from: first, means, tree: Tree::default(), notes };
     draft.refuse()?;
     draft.head();
     draft.servers()?;
@@ -100,16 +110,33 @@ pub fn lower(resolved: &Resolved, means: &Means) -> Result<Lowered, String> {
     draft.rigged()?;
     let records = draft.workload()?;
     draft.phases(records);
+    if iterations.len() > 1 {
+        let targets: Vec<&str> = iterations.iter().map(|one| one.value("TARGET")).collect();
+        draft.put("factors.rate", json!(targets), "TARGET");
+    }
     let windows = draft.windows()?;
     draft.remark();
     let (text, notes) = (draft.tree.text(), draft.notes);
-    Ok(Lowered { text, notes, windows, pairs: resolved.number("CLIENT_SERVER_PAIR").unwrap_or(1) })
+    Ok(Lowered { text, notes, windows, pairs: first.number("CLIENT_SERVER_PAIR").unwrap_or(1) })
+}
+
+/// Whether iterations are points of one latency curve: they differ in TARGET alone, and all limit the rate.
+pub fn is_sweep(iterations: &[Resolved]) -> bool {
+    let Some(first) = iterations.first() else { return false };
+    let targets: BTreeSet<u64> = iterations.iter().filter_map(|one| one.number("TARGET")).collect();
+    let alike = |one: &Resolved| {
+        one.values.iter().zip(&first.values).all(|(own, other)| own.name == "TARGET" || own.value == other.value)
+    };
+    iterations.len() > 1
+        && targets.len() == iterations.len()
+        && !targets.contains(&0)
+        && iterations.iter().all(alike)
 }
 
 impl Draft<'_> {
     /// Puts a value that comes from a variable.
     fn put(&mut self, path: &str, value: Value, variable: &str) {
-        let words = self.from.given(variable).map(|given| format!("{variable}, {}", given.source));
+        let words = self.from.given(variable).map(|given| format!("{variable} ({})", given.source));
         self.tree.put(path, value, &words.unwrap_or_default());
     }
 
@@ -225,23 +252,65 @@ impl Draft<'_> {
 
     /// What was given and does nothing.
     fn remark(&mut self) {
-        let mut silent: Vec<&str> = Vec::new();
+        let (mut recorded, mut idle): (Vec<&str>, Vec<String>) = (Vec::new(), Vec::new());
         for given in &self.from.values {
             let changed = !matches!(given.source, Source::Default | Source::Case);
-            let idle = super::find(given.name).is_some_and(|variable| variable.help.starts_with("recorded"))
-                && !(self.in_pods() && super::IN_PODS.contains(&given.name));
-            if changed && idle && switch(&given.value) != Some(false) {
-                silent.push(given.name);
+            let help = super::find(given.name).map_or("", |variable| variable.help);
+            // What is refused where it is on does what it says where it is off.
+            let off = help == super::variables::REFUSED && switch(&given.value) == Some(false);
+            if !changed || given.value.is_empty() || off {
+                continue;
+            }
+            if help.starts_with("recorded") && !(self.in_pods() && super::IN_PODS.contains(&given.name)) {
+                recorded.push(given.name);
+            } else if let Some(needs) = self.needs(given.name) {
+                idle.push(format!("{}: has no effect {needs}", given.name));
             }
         }
-        if !silent.is_empty() {
-            self.notes.push(format!("{}: recorded, without effect here", silent.join(", ")));
+        if !recorded.is_empty() {
+            idle.push(format!("{}: recorded, without effect here", recorded.join(", ")));
         }
+        self.notes.extend(idle);
         let clients = self.from.number("CLIENT_COUNT").unwrap_or(0);
         if clients > 1 && matches!(self.means.rig, Rig::Local) && !self.single_node() {
             self.note(format!(
                 "CLIENT_COUNT={clients}: this host is the only client machine; it applies the load of all pairs"
             ));
         }
+    }
+    /// What a variable would need to have an effect, where it has none; that of whole groups is told elsewhere.
+    fn needs(&self, name: &str) -> Option<&'static str> {
+        if self.means.target.is_some() {
+            return None;
+        }
+        let option = self.from.number("NUMACTL_OPTION").unwrap_or(0);
+        let own = !self.from.value("CUSTOMER_NUMAOPT_SERVER").is_empty();
+        let client = !self.from.value("CUSTOMER_NUMAOPT_CLIENT").is_empty();
+        let (works, needs) = match name {
+            "NUMACTL_OPTION" | "SELECT_NUMA_NODE" | "CORES" | "CORE_NUMS_EACH_INSTANCE" if own => {
+                (false, "beside CUSTOMER_NUMAOPT_SERVER")
+            }
+            "SELECT_NUMA_NODE" | "CORES" => (option == 2, "unless NUMACTL_OPTION=2"),
+            "CORE_NUMS_EACH_INSTANCE" => ((3..=4).contains(&option), "unless NUMACTL_OPTION is 3 or 4"),
+            "YCSB_CORES" if client => (false, "beside CUSTOMER_NUMAOPT_CLIENT"),
+            "YCSB_CORES" => (
+                self.single_node() || (2..=4).contains(&option),
+                "unless NUMACTL_OPTION=2 or RUN_SINGLE_NODE=true",
+            ),
+            "KUBERNETES_RESOURCE_LIMITS_CPU" | "KUBERNETES_RESOURCE_LIMITS_MEMORY" => {
+                (self.from.on("KUBERNETES_RESOURCE_LIMITS"), "unless KUBERNETES_RESOURCE_LIMITS=true")
+            }
+            "KUBERNETES_RESOURCE_LIMITS" => {
+                let sizes = ["KUBERNETES_RESOURCE_LIMITS_CPU", "KUBERNETES_RESOURCE_LIMITS_MEMORY"];
+                let some = sizes.iter().any(|size| !self.from.value(size).is_empty());
+                (
+                    some || !self.from.on(name),
+                    "without KUBERNETES_RESOURCE_LIMITS_CPU or KUBERNETES_RESOURCE_LIMITS_MEMORY",
+                )
+            }
+            "MAX_SKEW" => (!self.single_node(), "with RUN_SINGLE_NODE=true or CLIENT_COUNT=0"),
+            _ => (true, ""),
+        };
+        (!works).then_some(needs)
     }
 }

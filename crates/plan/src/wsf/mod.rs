@@ -25,7 +25,7 @@ pub use cases::{CASES, Case, Chosen, Overwrites, Reading, choose, names};
 pub use config::{Config, matches};
 pub use known::{BEST_KNOWN, BestKnown, best_known};
 pub(crate) use lower::text::Tree;
-pub use lower::{Lowered, Means, Rig, SshRig, lower};
+pub use lower::{Lowered, Means, Rig, SshRig, is_sweep, lower, lower_sweep};
 pub use sets::{SetOption, covering};
 pub use variables::{IN_PODS, Kind, VARIABLES, Variable, find, switch};
 pub use window::{Traced, Window};
@@ -150,7 +150,7 @@ impl Resolved {
 fn unknown(name: &str, reading: Reading, at: &str) -> String {
     if let Some(variable) = find(name) {
         let other = if variable.defaults[0].is_some() { Reading::V23 } else { Reading::V25 };
-        return format!("{at}: {name} is a variable of reading {other}, not of {reading}");
+        return format!("{at}: {name} is a variable of reading {other} (--reading {other}), not of {reading}");
     }
     let hint = suggest::hint(name, VARIABLES.iter().map(|variable| variable.name));
     format!("{at}: {name:?} is no variable of this workload{hint}")
@@ -160,7 +160,8 @@ fn unknown(name: &str, reading: Reading, at: &str) -> String {
 pub fn resolve(asked: &Asked<'_>, iteration: usize) -> Result<Resolved, String> {
     let (case, reading) = (asked.case, asked.reading);
     let Some(overwrites) = case.overwrites(reading, asked.faithful) else {
-        return Err(format!("{}: reading {reading} has no such case", case.name));
+        let other = if reading == Reading::V23 { Reading::V25 } else { Reading::V23 };
+        return Err(format!("{}: reading {reading} has no such case, --reading {other} has", case.name));
     };
     let mut all = Resolved { case, reading, values: Vec::new(), notes: Vec::new() };
     for variable in &VARIABLES {

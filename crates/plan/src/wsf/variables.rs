@@ -100,7 +100,8 @@ const LENGTHS: Kind = Kind::Word(&["uniform", "zipfian"]);
 const MEASUREMENTS: Kind =
     Kind::Word(&["hdrhistogram", "histogram", "raw", "timeseries", "hdrhistogram+raw"]);
 const MINDED: &str = "recorded; has no meaning for a local run";
-const REFUSED: &str = "recorded; refused where it is switched on";
+/// Help of variables that are refused where they are on.
+pub const REFUSED: &str = "recorded; refused where it is switched on";
 
 /// Variables that say something to pods alone.
 pub const IN_PODS: [&str; 4] = [

@@ -1,7 +1,7 @@
 //! The KPI text of an iteration.
 
 use super::client::{ClientKpis, Half};
-use dyno_rundir::schema::Summary;
+use dyno_rundir::schema::{Latency, Metric, Summary};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -16,6 +16,8 @@ pub struct Together {
     pub whole: bool,
     /// 99th percentiles of all clients' operations, from merged histograms, microseconds.
     pub p99: Vec<(String, f64)>,
+    /// The same of response times, counted from when each operation was due: of a load that keeps to a schedule (TARGET).
+    pub response_p99: Vec<(String, f64)>,
     /// Operations of the run phase that did not end well, by outcome.
     pub failed: BTreeMap<String, u64>,
     /// Windows of the run phase.
@@ -41,16 +43,22 @@ impl Together {
         let Some(phase) = summary.phases.iter().find(|phase| phase.name == "measure") else {
             return Together::default();
         };
-        let p99 = |metric: &dyno_rundir::schema::Metric| {
-            let latency = metric.service.as_ref()?;
-            Some((metric.name.clone(), (*latency.percentiles_us.get("p99")?)?))
+        let p99 = |metric: &Metric, latency: &Option<Latency>| {
+            Some((metric.name.clone(), (*latency.as_ref()?.percentiles_us.get("p99")?)?))
         };
+        let due = |metric: &&Metric| phase.offered.is_some() && metric.response.is_some();
         let failed = phase.outcomes.iter().filter(|(name, n)| *name != "ok" && **n > 0);
         let mut all = Together {
             throughput: Some(phase.throughput),
             window_s: phase.seconds,
             whole: true,
-            p99: phase.metrics.iter().filter_map(p99).collect(),
+            p99: phase.metrics.iter().filter_map(|metric| p99(metric, &metric.service)).collect(),
+            response_p99: phase
+                .metrics
+                .iter()
+                .filter(due)
+                .filter_map(|metric| p99(metric, &metric.response))
+                .collect(),
             failed: failed.map(|(name, n)| (name.clone(), *n)).collect(),
             windows: Vec::new(),
         };
@@ -149,6 +157,8 @@ fn percentiles(name: &str, word: &str, runs: &[&Half], together: Option<&Togethe
     let there = runs.iter().filter_map(|run| run.operation(name)).count();
     let own: Vec<f64> = runs.iter().filter_map(|run| run.operation(name)?.p99).collect();
     let line = format!("Mean of [RUN PHASE] P99 {word} latency(us)");
+    let response =
+        together.and_then(|together| together.response_p99.iter().find(|(known, _)| known == name));
     // A mix without an operation has no latency of it, not one of 0.
     match (own.is_empty(), there) {
         (true, 0) if word == "scan" => return,
@@ -160,17 +170,26 @@ fn percentiles(name: &str, word: &str, runs: &[&Half], together: Option<&Togethe
             let _ = writeln!(out, "# {line}: too few operations for a 99th percentile");
         }
         (false, _) => {
-            let few =
-                if own.len() < there { " # not of all clients: some have too few operations" } else { "" };
-            let _ = writeln!(out, "*{line}: {}{few}", mean(&own));
+            let few = (own.len() < there).then_some("not of all clients: some have too few operations");
+            let remarks: Vec<&str> =
+                response.map(|_| "service time: from sending to the reply").into_iter().chain(few).collect();
+            let remark = if remarks.is_empty() { String::new() } else { format!(" # {}", remarks.join("; ")) };
+            let _ = writeln!(out, "*{line}: {}{remark}", mean(&own));
         }
     }
+    if let Some((_, value)) = response {
+        let _ = writeln!(
+            out,
+            "P99 of [RUN PHASE] {word} response time(us): {value} # from when each operation was due (TARGET), all clients"
+        );
+    }
     let merged = together.and_then(|together| together.p99.iter().find(|(known, _)| known == name));
+    let served = if response.is_some() { " (service time)" } else { "" };
     if let Some((_, value)) = merged.filter(|_| runs.len() > 1) {
         let _ = writeln!(
             out,
-            "*P99 of [RUN PHASE] {word} latency of all clients(us): {value} # of all latencies; a mean of percentiles is \
-             none"
+            "*P99 of [RUN PHASE] {word} latency of all clients(us): {value} # of all latencies{served}; a mean of \
+             percentiles is none"
         );
     }
 }

@@ -8,6 +8,7 @@ use super::one::{Failed, OneRun};
 use super::place::{Place, Shared};
 use super::series::Series;
 use super::watching;
+use crate::cores::left;
 use crate::local::Confinement;
 use crate::session::{Ended, Observer, Session, SessionPlan};
 use crate::target::Target;
@@ -18,7 +19,7 @@ use dyno_plan::experiment::{Client, Experiment, Phases, When};
 use dyno_plan::server::{IfNotPermitted, Limits};
 use dyno_plan::tree::Node;
 use dyno_rundir::schema::{Status, Summary};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -28,6 +29,8 @@ pub(super) struct Bench<'a> {
     place: Place,
     crew: Option<Crew>,
     confined: Vec<Confinement>,
+    /// Cores that both servers and workers of this host run on.
+    shared_cores: BTreeSet<usize>,
     /// The folder of an embedded store.
     data: PathBuf,
     /// How long a load took that stands alone, seconds.
@@ -37,7 +40,8 @@ pub(super) struct Bench<'a> {
 impl<'a> Bench<'a> {
     /// Nothing runs yet but the target.
     pub fn new(run: &'a OneRun<'a>, place: Place, data: PathBuf) -> Self {
-        Bench { run, place, crew: None, confined: Vec::new(), data, loaded_s: None }
+        let (confined, shared_cores) = (Vec::new(), BTreeSet::new());
+        Bench { run, place, crew: None, confined, shared_cores, data, loaded_s: None }
     }
 
     /// Ends workers, groups and target.
@@ -252,6 +256,7 @@ impl<'a> Bench<'a> {
         let status = if run.control.stopping() { Status::Interrupted } else { Status::Complete };
         let pacing = work.measure()?.pacing;
         session.changed((run.changes)(run.environment));
+        session.shared_cores(self.shared_cores.iter().copied().collect());
         if let Some((bytes, memory)) = self.held(spec) {
             session.data(bytes, memory);
         }
@@ -344,28 +349,32 @@ impl<'a> Bench<'a> {
             return self.recruits_elsewhere(spec, logs);
         }
         let place = &self.place;
-        let mut free = affinity::allowed_cores();
-        if free.len() > 1 {
-            free.retain(|core| !place.taken.contains(core));
-        }
-        if place.local && place.taken.is_empty() && free.len() > 1 {
-            free.remove(0);
-        }
+        let (local, taken) = (place.local, place.taken.clone());
+        let free = left(affinity::allowed_cores(), &taken, local);
         let (uris, pairs) = (place.ways(), place.uris.len());
-        let (local, spin) = (place.local, !place.taken.is_empty());
         let mut recruits = Vec::new();
+        self.shared_cores.clear();
         for (instance, uri) in uris.iter().enumerate() {
             for number in 0..spec.client.workers as usize {
                 let (log, errors) = log(logs, instance, number)?;
                 let (mut command, own) = self.command(spec, recruits.len(), pairs, logs)?;
                 command.stderr(errors);
+                let cores = match &spec.client.cores {
+                    Some(cores) => cores.0.clone(),
+                    None if own.is_empty() => share(&free, instance, pairs),
+                    None => own,
+                };
+                let shared: Vec<usize> = cores.iter().copied().filter(|core| taken.contains(core)).collect();
+                // A thread that spins on a server's core takes it away.
+                let spin = !taken.is_empty() && shared.is_empty();
+                self.shared_cores.extend(shared);
                 let assignment = Assignment {
                     target: uri.clone(),
                     spec: Box::new(spec.clone()),
                     number,
                     of: spec.client.workers as usize,
                     instance,
-                    cores: if own.is_empty() { share(&free, instance, pairs) } else { own },
+                    cores,
                     local,
                     spin,
                     lease_ms: LEASE_MS,

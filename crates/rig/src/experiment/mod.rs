@@ -45,7 +45,7 @@ pub use directory::{
 pub use journal::{Entry, Figures, RunRecord, RunStatus};
 pub use standing::{Left, Standing, leave};
 pub use stored::{Part, Stored, running_in, stored_by, stored_in};
-pub use suits::{Lacking, Unfit, lacking, unfit};
+pub use suits::{Lacking, Unfit, lacking, lacking_engines, unfit};
 pub use volumes::{VolumeNote, volumes};
 
 use crate::kubernetes;

@@ -110,7 +110,12 @@ impl OneRun<'_> {
         let failed = ended.totals.failed();
         if failed > 0 && !self.control.stopping() {
             let first = ended.phase.errors.values().next().cloned().unwrap_or_default();
-            return Err(Failed::Words(format!("{failed} inserts of the load failed: {first}")));
+            // MongoDB's code of a key that is there already.
+            let hint = match first.starts_with("11000: ") {
+                true => "; the target holds records of this load already: drop them first, and it loads anew",
+                false => "",
+            };
+            return Err(Failed::Words(format!("{failed} inserts of the load failed: {first}{hint}")));
         }
         hooks::run("after_load", &hooks.after_load, &hooks.timeout, logs, &self.told(), &self.control)?;
         Ok(Some(ended))

@@ -1,21 +1,25 @@
 //! What a plan asks for and this machine does not have: cores, memory, programs. Looks, touches nothing.
 
 use super::check::placed;
-use crate::local::{LocalError, Machine, asked_memory, placement, program, router};
+use crate::local::{LocalError, Machine, has_engine, placement, program, router};
 use crate::spawn::{SERVERS, find_server};
 use dyno_monitor::topology::{Topology, list};
 use dyno_plan::experiment::{Cell, Experiment};
 use dyno_plan::server::{Placement, Policy, ServerKind};
 use dyno_plan::tree::TreeError;
 use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Something that cells ask for and this machine does not have.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Unfit {
-    /// Where the file says it (`x.yaml:3:9`), or the option.
+    /// Where the file says it (`x.yaml:3:9`), or the option or variable.
     pub place: String,
-    /// The key.
+    /// The key; empty where a variable stands for it.
     pub key: String,
+    /// Whether it cannot be carried out here; otherwise it can, and is worth a warning.
+    pub refused: bool,
     /// What is wrong, and what this machine has.
     pub text: String,
     /// Numbers of the cells.
@@ -23,9 +27,9 @@ pub struct Unfit {
 }
 
 impl Unfit {
-    fn of(error: TreeError, cell: usize) -> Self {
-        let place = error.origin.map_or(String::new(), |origin| origin.to_string());
-        Unfit { place, key: error.path, text: error.text, cells: vec![cell] }
+    fn of((refused, error): (bool, TreeError), cell: usize) -> Self {
+        let (place, key) = (error.place(), error.key().to_owned());
+        Unfit { place, key, refused, text: error.text, cells: vec![cell] }
     }
 
     /// In words, with the place first.
@@ -35,7 +39,8 @@ impl Unfit {
             1 => format!(" (cell {})", self.cells[0]),
             n => format!(" (cells {} and {} more)", self.cells[0], n - 1),
         };
-        format!("{}: {}: {}{of}", self.place, self.key, self.text)
+        let error = TreeError { origin: None, path: self.key.clone(), text: format!("{}{of}", self.text) };
+        if self.place.is_empty() { error.to_string() } else { format!("{}: {error}", self.place) }
     }
 }
 
@@ -52,7 +57,7 @@ pub struct Lacking {
 pub fn unfit(cells: &[Cell], machine: &Machine) -> Vec<Unfit> {
     let Ok(topology) = machine.topology() else { return Vec::new() };
     let mut all: Vec<Unfit> = Vec::new();
-    let mut known: Vec<(&Experiment, Vec<TreeError>)> = Vec::new();
+    let mut known: Vec<(&Experiment, Vec<(bool, TreeError)>)> = Vec::new();
     for cell in cells {
         // Cells often differ in nothing that matters here.
         let same = |other: &&Experiment| {
@@ -77,9 +82,10 @@ pub fn unfit(cells: &[Cell], machine: &Machine) -> Vec<Unfit> {
     all
 }
 
-fn of_cell(cell: &Cell, topology: &Topology) -> Vec<TreeError> {
+/// What is wrong, and whether that refuses the cell.
+fn of_cell(cell: &Cell, topology: &Topology) -> Vec<(bool, TreeError)> {
     let spec = &cell.spec;
-    let told = |path: &str, text: String| placed(&cell.tree, path, text);
+    let told = |path: &str, text: String| (true, placed(&cell.tree, path, text));
     let mut errors = Vec::new();
     let (mut of_server, mut of_client) = (None, None);
     // What is on other hosts is compared with them when it is started.
@@ -88,17 +94,10 @@ fn of_cell(cell: &Cell, topology: &Topology) -> Vec<TreeError> {
         let ports: Vec<u16> = (0..server.processes() as u16).map(|n| server.port.unwrap_or(0) + n).collect();
         match placement::plan(&server.placement, topology, &ports) {
             Ok(plans) => {
-                let budgets = asked_memory(server, topology);
-                if let Err(error) = placement::check_memory(&plans, &budgets, topology) {
-                    let limited = server.limits.memory.is_some();
-                    let key = if limited { "server.limits.memory" } else { "server.cache" };
-                    let own = match server.kind {
-                        ServerKind::Mongod if !limited && server.cache.is_none() => {
-                            "; without server.cache each mongod takes half of the memory"
-                        }
-                        _ => "",
-                    };
-                    errors.push(told(key, format!("{error}{own}")));
+                if let Some(beyond) = placement::beyond_memory(server, &plans, topology) {
+                    let (key, refused) =
+                        if beyond.limits { ("server.limits.memory", true) } else { ("server.cache", false) };
+                    errors.push((refused, placed(&cell.tree, key, beyond.text)));
                 }
                 of_server = listed(&server.placement, &plans);
             }
@@ -168,9 +167,27 @@ fn of_store(spec: &Experiment) -> Option<String> {
 
 /// Programs that cells need and that are not there.
 pub fn lacking(cells: &[Cell], machine: &Machine) -> Vec<Lacking> {
+    each(cells, |spec| lacks(spec, machine))
+}
+
+/// Storage engines that cells need and that the mongod of this host does not have. Starts each of them for a moment.
+pub fn lacking_engines(cells: &[Cell], machine: &Machine) -> Vec<Lacking> {
+    let mut known: BTreeMap<(PathBuf, String), bool> = BTreeMap::new();
+    each(cells, |spec| {
+        let here = spec.ssh.servers.is_empty() && spec.kubernetes.is_none();
+        let server = spec.server.as_ref().filter(|server| here && server.kind == ServerKind::Mongod)?;
+        let (engine, program) = (server.engine.as_ref()?, program(server, machine).ok()?);
+        let has = known
+            .entry((program.clone(), engine.clone()))
+            .or_insert_with(|| has_engine(&program, engine));
+        (!*has).then(|| format!("{} has no storage engine {engine}: server.program names another", program.display()))
+    })
+}
+
+fn each(cells: &[Cell], mut of: impl FnMut(&Experiment) -> Option<String>) -> Vec<Lacking> {
     let mut all: Vec<Lacking> = Vec::new();
     for cell in cells {
-        let Some(text) = lacks(&cell.spec, machine) else { continue };
+        let Some(text) = of(&cell.spec) else { continue };
         match all.iter_mut().find(|one| one.text == text) {
             Some(one) => one.cells.push(cell.number),
             None => all.push(Lacking { text, cells: vec![cell.number] }),

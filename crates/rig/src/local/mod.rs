@@ -35,7 +35,8 @@ pub(crate) use elsewhere::{count_elsewhere, form_elsewhere, save_elsewhere};
 pub use error::LocalError;
 pub use launch::Confinement;
 pub use machine::Machine;
-pub(crate) use needs::{budgets as asked_memory, program, router, version_of};
+pub use needs::program_version;
+pub(crate) use needs::{has_engine, program, router, version_of};
 pub(crate) use resp::{
     Client as RespClient, Failed as RespFailed, Login as RespLogin, Reply as RespReply, reply as resp_reply,
 };

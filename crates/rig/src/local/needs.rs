@@ -8,7 +8,7 @@ use crate::spawn::free_port;
 use dyno_monitor::topology::Topology;
 use dyno_plan::server::{Part, ServerKind, ServerSpec, Topology as Shape};
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -47,6 +47,17 @@ pub(crate) fn router(spec: &ServerSpec, machine: &Machine) -> Result<Option<Path
     beside.or_else(|| machine.find("mongos")).ok_or_else(absent).map(Some)
 }
 
+/// What a kind's program, by its usual name or another, says of its version on this host; absent where it is not there or
+/// says nothing.
+pub fn program_version(kind: ServerKind, other: Option<&Path>, machine: &Machine) -> Option<String> {
+    let name = other.unwrap_or(Path::new(kind.program()));
+    let found = match name.components().count() {
+        1 => machine.find(&name.display().to_string()),
+        _ => Some(name.to_owned()).filter(|path| is_program(path)),
+    };
+    found.map(|path| version(&path)).filter(|version| version != "unknown")
+}
+
 /// What the program of a server says of its version.
 pub(crate) fn version_of(spec: &ServerSpec, machine: &Machine) -> Result<String, LocalError> {
     Ok(version(&program(spec, machine)?))
@@ -80,6 +91,40 @@ pub(super) fn version(program: &Path) -> String {
     let line = told.recv_timeout(Duration::from_secs(1)).ok().flatten();
     let _ = child.wait();
     line.unwrap_or_else(|| "unknown".into())
+}
+
+/// Whether a mongod has a storage engine: it is started on an empty folder, and one that does not know the engine ends with
+/// this code. What ends for another reason, or is slow, is not said to lack it.
+pub(crate) fn has_engine(program: &Path, engine: &str) -> bool {
+    const UNKNOWN: &str = "Location18656";
+    let (Ok(home), Ok(port)) = (tempfile::Builder::new().prefix("dyno-engine-").tempdir(), free_port()) else {
+        return true;
+    };
+    let log = home.path().join("log");
+    let Ok(file) = std::fs::File::create(&log) else { return true };
+    let mut command = Command::new(program);
+    command
+        .args(["--storageEngine", engine, "--bind_ip", "127.0.0.1", "--port", &port.to_string(), "--dbpath"])
+        .arg(home.path())
+        .stdin(Stdio::null())
+        .stdout(file)
+        .stderr(Stdio::null())
+        .process_group(0);
+    if engine == "mmapv1" {
+        // It would make files of gigabytes.
+        command.args(["--smallfiles", "--nojournal"]);
+    }
+    let Ok(mut child) = command.spawn() else { return true };
+    let begun = Instant::now();
+    let listens = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
+    let mut ended = false;
+    while !ended && begun.elapsed() < Duration::from_secs(10) && !listens() {
+        std::thread::sleep(Duration::from_millis(20));
+        ended = !matches!(child.try_wait(), Ok(None));
+    }
+    process::end_group(child.id());
+    let _ = child.wait();
+    !ended || !std::fs::read_to_string(&log).unwrap_or_default().contains(UNKNOWN)
 }
 
 /// The ports of all processes, none of them in use.

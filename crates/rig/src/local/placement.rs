@@ -3,8 +3,10 @@
 
 use super::error::LocalError;
 use super::machine::Machine;
+use super::needs::budgets;
 use dyno_monitor::topology::{Topology, list, parse_list};
-use dyno_plan::server::{Placement, Policy};
+use dyno_plan::server::{Placement, Policy, ServerKind, ServerSpec};
+use dyno_types::units::Bytes;
 use std::collections::BTreeMap;
 
 /// Where a process' memory comes from.
@@ -289,29 +291,43 @@ pub fn check_apart(parties: &[(String, Vec<usize>)]) -> Result<(), LocalError> {
     Ok(())
 }
 
-/// Refuses budgets (bytes for each process) that the machine's memory, or the nodes they are bound to, do not have.
-pub fn check_memory(plans: &[Plan], budgets: &[u64], topology: &Topology) -> Result<(), LocalError> {
+/// Servers that may take more memory than there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BeyondMemory {
+    /// Whether limits say so, which cannot hold then; caches are ceilings that a server may never come near.
+    pub limits: bool,
+    /// In words.
+    pub text: String,
+}
+
+/// Whether limits or caches of the servers exceed the memory of the machine, or of the nodes that they are bound to. A
+/// machine that does not tell its memory is not argued with.
+pub(crate) fn beyond_memory(spec: &ServerSpec, plans: &[Plan], topology: &Topology) -> Option<BeyondMemory> {
+    let budgets = budgets(spec, topology);
     let mut bound: BTreeMap<Vec<usize>, u64> = BTreeMap::new();
-    for (plan, budget) in plans.iter().zip(budgets) {
+    for (plan, budget) in plans.iter().zip(&budgets) {
         if let Memory::Bind(nodes) = &plan.memory {
             *bound.entry(nodes.clone()).or_default() += budget;
         }
     }
     let everything: Vec<usize> = topology.nodes.keys().copied().collect();
-    let total: u64 = budgets.iter().sum();
-    for (nodes, budget) in bound.into_iter().chain([(everything, total)]) {
-        // A machine that does not tell its memory is not argued with.
-        let there = topology.memory_of(&nodes);
-        if let Some(there) = there.filter(|there| budget > *there) {
-            return Err(LocalError::Refused(format!(
-                "caches and limits of the servers take {} MiB of node {}, which has {} MiB",
-                budget >> 20,
-                list(&nodes),
-                there >> 20
-            )));
-        }
-    }
-    Ok(())
+    let all = bound.into_iter().chain([(everything.clone(), budgets.iter().sum())]);
+    let (nodes, asked, there) = all.into_iter().find_map(|(nodes, asked)| {
+        let there = topology.memory_of(&nodes).filter(|there| asked > *there)?;
+        Some((nodes, asked, there))
+    })?;
+    let (asked, there) = (Bytes(asked as f64), Bytes(there as f64));
+    let holder = if nodes == everything { "this host".into() } else { format!("node {}", list(&nodes)) };
+    let limits = spec.limits.memory.is_some();
+    let text = match (limits, spec.kind) {
+        (true, _) => format!("the limits of the servers add up to {asked}, {holder} has {there}"),
+        (false, ServerKind::Mongod) if spec.cache.is_none() => format!(
+            "the caches of the servers may grow to {asked} together, {holder} has {there}: unless a size is given, each \
+             mongod may take half of the memory"
+        ),
+        (false, _) => format!("the caches of the servers may grow to {asked} together, {holder} has {there}"),
+    };
+    Some(BeyondMemory { limits, text })
 }
 
 #[cfg(test)]

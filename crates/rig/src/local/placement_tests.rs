@@ -157,10 +157,18 @@ fn cores_and_memory_are_not_given_twice() {
     check_apart(&parties[..1]).unwrap();
     let topology = machine(&TWO_SOCKETS);
     let node0 = Plan { memory: Memory::Bind(vec![0]), ..Plan::default() };
-    let half = 65_536_000 << 10;
-    check_memory(&[node0.clone(), node0.clone()], &[half, half], &topology).unwrap();
-    let found = check_memory(&[node0.clone(), node0], &[half, half + 1], &topology).unwrap_err().to_string();
-    assert!(found.contains("of node 0, which has 128000 MiB"), "{found}");
-    let any = vec![Plan::default(); 3];
-    assert!(check_memory(&any, &[2 * half; 3], &topology).unwrap_err().to_string().contains("of node 0-1"));
+    let spec = |text: &str| serde_json::from_str::<ServerSpec>(text).unwrap();
+    let two = |memory: &str| spec(&format!(r#"{{"kind": "redis", "instances": 2, {memory}}}"#));
+    // A node has 128,000 MiB. Limits cannot hold beyond that; caches are ceilings.
+    assert_eq!(beyond_memory(&two(r#""limits": {"memory": "64000MiB"}"#), &[node0.clone(), node0.clone()], &topology), None);
+    let limits = two(r#""limits": {"memory": "64001MiB"}"#);
+    let found = beyond_memory(&limits, &[node0.clone(), node0.clone()], &topology).unwrap();
+    assert!(found.limits && found.text == "the limits of the servers add up to 125.0 GiB, node 0 has 125.0 GiB", "{found:?}");
+    let caches = spec(r#"{"kind": "mongod", "instances": 3, "cache": "125GiB"}"#);
+    let found = beyond_memory(&caches, &vec![Plan::default(); 3], &topology).unwrap();
+    assert!(!found.limits && found.text.ends_with("375.0 GiB together, this host has 250.0 GiB"), "{found:?}");
+    let own = spec(r#"{"kind": "mongod", "instances": 3}"#);
+    let found = beyond_memory(&own, &vec![Plan::default(); 3], &topology).unwrap();
+    assert!(!found.limits && found.text.contains("each mongod may take half of the memory"), "{found:?}");
+    assert_eq!(beyond_memory(&spec(r#"{"kind": "mongod", "instances": 2}"#), &vec![Plan::default(); 2], &topology), None);
 }

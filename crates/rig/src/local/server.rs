@@ -13,7 +13,7 @@ use super::error::LocalError;
 use super::launch::prefix_or_less;
 use super::machine::Machine;
 use super::member::{Member, copy_of};
-use super::needs::{absolute, budgets, ports, program, router, version};
+use super::needs::{absolute, ports, program, router, version};
 use super::placement::{self, Plan};
 use super::servers::{self, Node};
 use super::undo::{Journal, Undo};
@@ -21,7 +21,7 @@ use super::{clock, process, storage};
 use dyno_engine::Control;
 use dyno_monitor::Pid;
 use dyno_monitor::topology::Topology;
-use dyno_plan::server::{IfNotPermitted, Part, ServerSpec};
+use dyno_plan::server::{IfNotPermitted, Part, ServerKind, ServerSpec, always_journals};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
@@ -111,7 +111,10 @@ impl Server {
         let topology = machine.topology()?;
         let ports = ports(spec)?;
         let plans = placement::plan(&spec.placement, &topology, &ports)?;
-        placement::check_memory(&plans, &budgets(spec, &topology), &topology)?;
+        let beyond = placement::beyond_memory(spec, &plans, &topology);
+        if let Some(beyond) = beyond.as_ref().filter(|beyond| beyond.limits) {
+            return Err(LocalError::Refused(format!("server.limits.memory: {}", beyond.text)));
+        }
         let home = fs::create_dir_all(home).and_then(|()| home.canonicalize());
         let home = home.map_err(|e| LocalError::failed("the server's home", e))?;
         let mut server = Server {
@@ -124,7 +127,7 @@ impl Server {
             base: home.clone(),
             filesystem: None,
             journal: Journal::open(&home, machine)?,
-            notes: Vec::new(),
+            notes: beyond.map(|beyond| beyond.text).into_iter().collect(),
             formed: false,
             control,
             room: begin.room.clone(),
@@ -290,6 +293,10 @@ impl Server {
         facts.insert("program".to_owned(), self.program.display().to_string());
         facts.insert("version".to_owned(), self.version.clone());
         facts.insert("data".to_owned(), self.filesystem.clone().unwrap_or_else(|| "a folder".into()));
+        if self.spec.kind == ServerKind::Mongod {
+            let off = self.spec.journal == Some(false) && !always_journals(&self.version);
+            facts.insert("journal".to_owned(), if off { "off" } else { "on" }.to_owned());
+        }
         for (number, note) in self.notes.iter().enumerate() {
             facts.insert(format!("note.{}", number + 1), note.clone());
         }

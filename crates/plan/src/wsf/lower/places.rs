@@ -2,8 +2,8 @@
 
 use super::super::{Reading, Source};
 use super::Draft;
-use crate::server::{IfNotPermitted, ServerKind};
-use serde_json::json;
+use crate::server::{IfNotPermitted, ServerKind, always_journals};
+use serde_json::{Value, json};
 
 /// mongod's port, and the first of several.
 const PORT: u16 = 27_017;
@@ -48,7 +48,7 @@ impl Draft<'_> {
             self.put("server.data.path", json!(paths), "DB_HOSTPATH");
         }
         match kind {
-            ServerKind::Mongod => self.mongod(pairs),
+            ServerKind::Mongod => self.mongod(),
             _ => {
                 self.note(format!("{kind} stands in for mongod: cache, journal and compressors are its own"));
                 Ok(())
@@ -57,20 +57,12 @@ impl Draft<'_> {
         self.host()
     }
 
-    fn mongod(&mut self, pairs: u64) -> Result<(), String> {
-        match self.from.value("CACHE_SIZE_GB").parse::<f64>() {
-            Ok(size) => self.put("server.cache", json!((size * GIB).round() as u64), "CACHE_SIZE_GB"),
-            Err(_) if pairs > 1 => self.note(format!(
-                "CACHE_SIZE_GB is blank: each of {pairs} servers takes half of the memory for its cache"
-            )),
-            Err(_) => {}
-        }
-        // Blank and the newer reading's default leave it to mongod, where it is mandatory from 6.1.
-        let given = self.from.given("JOURNAL_ENABLED");
-        let said = given.is_some_and(|g| g.source != Source::Default && !g.value.is_empty());
-        if said || self.from.reading == Reading::V23 {
-            self.put("server.journal", json!(self.from.on("JOURNAL_ENABLED")), "JOURNAL_ENABLED");
-        }
+    fn mongod(&mut self) -> Result<(), String> {
+        // Blank stays in the file: what is said of the cache is said of this variable.
+        let cache = self.from.value("CACHE_SIZE_GB").parse::<f64>();
+        let cache = cache.map_or(Value::Null, |size| json!((size * GIB).round() as u64));
+        self.put("server.cache", cache, "CACHE_SIZE_GB");
+        self.journal();
         for (key, variable) in [
             ("server.compressor", "COLLECTIONCONFIG_BLOCKCOMPRESSOR"),
             ("server.journal_compressor", "JOURNAL_COMPRESSOR"),
@@ -87,6 +79,24 @@ impl Draft<'_> {
         Ok(())
     }
 
+    /// The older reading's default switches the journal off, the newer one's leaves it to mongod; from 6.1 on there is no choice.
+    fn journal(&mut self) {
+        let Some(given) = self.from.given("JOURNAL_ENABLED").filter(|given| !given.value.is_empty()) else {
+            return;
+        };
+        let default = given.source == Source::Default;
+        let (on, old) = (self.from.on("JOURNAL_ENABLED"), self.from.reading == Reading::V23);
+        match self.means.version.as_deref().filter(|version| always_journals(version)) {
+            Some(version) if default && !on => {
+                self.note(format!("JOURNAL_ENABLED=false (default): {version} always keeps its journal, so it is on"));
+            }
+            _ if default && !old => {
+                self.note("JOURNAL_ENABLED=false (default): reading 25 leaves it to mongod, which keeps its journal");
+            }
+            _ => self.put("server.journal", json!(on), "JOURNAL_ENABLED"),
+        }
+    }
+
     fn placement(&mut self) -> Result<(), String> {
         let own = flags(self.from.value("CUSTOMER_NUMAOPT_SERVER"));
         if !own.is_empty() {
@@ -97,7 +107,8 @@ impl Draft<'_> {
         let most = if self.from.reading == Reading::V23 { 2 } else { 5 };
         if option > most {
             let reading = self.from.reading;
-            return Err(format!("NUMACTL_OPTION={option}: reading {reading} has 0 to {most}"));
+            let other = if most == 2 && option <= 5 { "; --reading 25 has 0 to 5" } else { "" };
+            return Err(format!("NUMACTL_OPTION={option}: reading {reading} has 0 to {most}{other}"));
         }
         self.put("server.placement.policy", json!(option), "NUMACTL_OPTION");
         match option {
@@ -116,9 +127,6 @@ impl Draft<'_> {
                 self.put("server.placement.cores_each", json!(each), "CORE_NUMS_EACH_INSTANCE");
             }
             _ => {}
-        }
-        if option != 2 && !self.from.value("CORES").is_empty() {
-            self.note("CORES: has no effect unless NUMACTL_OPTION=2");
         }
         Ok(())
     }
@@ -153,9 +161,6 @@ impl Draft<'_> {
             }
             () if !cores.is_empty() && (single || (2..=4).contains(&option)) => {
                 self.put("client.placement.cores", json!(cores), "YCSB_CORES");
-            }
-            () if !cores.is_empty() => {
-                self.note("YCSB_CORES: has no effect unless NUMACTL_OPTION=2 or RUN_SINGLE_NODE=true");
             }
             () => {}
         }

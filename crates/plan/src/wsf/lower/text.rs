@@ -1,5 +1,6 @@
 //! YAML with a comment behind each value that says where it comes from.
 
+use crate::tree::MADE;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -28,9 +29,9 @@ impl Tree {
         }
     }
 
-    /// As a file.
+    /// As a file whose errors name what is in the comments.
     pub fn text(&self) -> String {
-        let mut out = String::new();
+        let mut out = format!("{MADE}\n");
         self.write(0, &mut out);
         out
     }

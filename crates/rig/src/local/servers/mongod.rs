@@ -3,7 +3,7 @@
 use super::super::error::LocalError;
 use super::{Node, Told, reserved, set_name};
 use crate::mongo;
-use dyno_plan::server::{Part, ServerSpec, Setting, Topology};
+use dyno_plan::server::{Part, ServerSpec, Setting, Topology, always_journals};
 use dyno_wire::mongodb::MongoOptions;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +25,9 @@ const RESERVED: [(&str, &str); 14] = [
     ("processManagement.fork", "nothing: dyno must see the process end"),
 ];
 
+/// WiredTiger's own words, which it reads after mongod's.
+const CONFIG_STRING: &str = "storage.wiredTiger.engineConfig.configString";
+
 /// The text of `mongod.conf` or `mongos.conf`: dotted keys become mappings.
 pub(super) fn tell(spec: &ServerSpec, node: &Node, version: &str) -> Result<Told, LocalError> {
     reserved(spec, &RESERVED)?;
@@ -38,11 +41,21 @@ pub(super) fn tell(spec: &ServerSpec, node: &Node, version: &str) -> Result<Told
     if let Some(engine) = &spec.engine {
         add("storage.engine", text(engine));
     }
-    if let (Some(cache), Some(key)) = (&spec.cache, spec.mongod_cache_key()) {
-        add(key, Setting::Number(cache.0 as f64 / f64::from(1 << 30)));
+    match (&spec.cache, spec.mongod_cache_key()) {
+        (Some(cache), _) if spec.has_small_cache() => {
+            if spec.options.contains_key(CONFIG_STRING) {
+                let words = "cache: sizes below 256MiB are set by it; say cache_size there, or leave it out";
+                return Err(LocalError::Refused(format!("options.{CONFIG_STRING}: {words}")));
+            }
+            add(CONFIG_STRING, text(&format!("cache_size={}", cache.0)));
+        }
+        (Some(cache), Some(key)) => {
+            add(key, Setting::Number(cache.0 as f64 / f64::from(1 << 30)));
+        }
+        _ => {}
     }
     if let Some(journal) = spec.journal {
-        match (mandatory_journal(version), journal) {
+        match (always_journals(version), journal) {
             // The key is gone: a server that is given it does not start.
             (true, true) => {}
             (true, false) => {
@@ -121,16 +134,6 @@ fn text(text: &str) -> Setting {
 fn told(name: &'static str, keys: &BTreeMap<String, Setting>, node: &Node) -> Result<Told, LocalError> {
     let arguments = vec!["--config".to_owned(), node.home.join(name).display().to_string()];
     Ok(Told { configuration: Some((name, yaml(keys)?)), arguments })
-}
-
-/// Whether the version is 6.1 or later; an unknown one is taken for a new one.
-fn mandatory_journal(version: &str) -> bool {
-    let number = version.split(['v', ' ', ',']).find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
-    let mut parts = number.unwrap_or_default().split('.').map(str::parse::<u32>);
-    match (parts.next(), parts.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (6, 1),
-        _ => true,
-    }
 }
 
 enum Yaml {

@@ -135,6 +135,8 @@ fn the_journal_of_a_new_mongod_is_mandatory() {
     assert!(!written(&told_by(&json(true), "db version v10.0").unwrap()));
     let error = told_by(&json(false), "db version v7.0.14").unwrap_err().to_string();
     assert!(error.contains("mandatory from mongod 6.1"), "{error}");
+    // One that is unknown, as that of an image, is told what was asked for.
+    assert!(written(&told_by(&json(false), "unknown").unwrap()));
 }
 
 #[test]
