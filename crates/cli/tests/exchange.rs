@@ -353,3 +353,27 @@ fn the_lab_s_sheet_comes_in_and_goes_out_again() {
     assert_exit(&refused, &[2]);
     assert!(stderr(&refused).contains("lab-longrun.csv:1: expected a column raid"), "{}", stderr(&refused));
 }
+
+#[test]
+fn a_published_table_of_engines_and_memory_is_imported_and_reported() {
+    let dyno = Dyno::new();
+    let table = "size,mmap,wiredTiger,RocksDB\n8/16,26,53,81\n16/32,31,61,91\n32/48,35,67,\n";
+    std::fs::write(dyno.path("percona.csv"), table).unwrap();
+    let base = ["import", "csv", "percona.csv", "--factor", "size", "--users", "64", "--duration", "1h"];
+    let columns = ["--throughput", "mmap", "--throughput", "wiredTiger", "--throughput", "RocksDB"];
+    let refused = dyno.run(&[&base[..], &columns, &["--out", "no"]].concat());
+    assert_exit(&refused, &[2]);
+    assert!(stderr(&refused).contains("--across NAME names it"), "{}", stderr(&refused));
+    assert_exit(&dyno.run(&[&base[..], &columns, &["--across", "engine", "--out", "seed"]].concat()), &[0]);
+    let told = stdout(&dyno.run(&["report", "seed"]));
+    // The cell that the table does not have is no run of 0/s.
+    assert_eq!(told.lines().filter(|line| line.contains("/16 ") || line.contains("/32 ") || line.contains("/48 ")).count(), 8, "{told}");
+    let row = |engine: &str, size: &str| {
+        let line = told.lines().find(|line| line.contains(engine) && line.contains(size));
+        line.unwrap_or_else(|| panic!("no {engine} {size} in {told}")).to_owned()
+    };
+    assert!(row("RocksDB", "8/16").contains(" 81 ") && row("mmap", "32/48").contains(" 35 "), "{told}");
+    assert_exit(&dyno.run(&["report", "seed", "--format", "html", "--out", "seed.html"]), &[0]);
+    let page = std::fs::read_to_string(dyno.path("seed.html")).unwrap();
+    assert!(page.contains("RocksDB") && !page.contains("could not be read"));
+}

@@ -79,13 +79,16 @@ pub struct CsvArgs {
     /// Column of times, seconds since the start: makes one run
     #[arg(long, value_name = "COLUMN")]
     pub time: Option<String>,
-    /// Column of throughput, operations per second
-    #[arg(long, value_name = "COLUMN")]
-    pub throughput: String,
+    /// Column of throughput, operations per second; with --across several times: columns that are runs of their own
+    #[arg(long, value_name = "COLUMN", required = true)]
+    pub throughput: Vec<String>,
+    /// Without --time: a factor whose levels are the names of the columns of throughput
+    #[arg(long, value_name = "FACTOR", conflicts_with = "time")]
+    pub across: Option<String>,
     /// Column of mean response times, microseconds
     #[arg(long, value_name = "COLUMN")]
     pub response_us: Option<String>,
-    /// Without --time: column of users; with it their number
+    /// Number of users; without --time also a column of them
     #[arg(long, value_name = "COLUMN|N")]
     pub users: Option<String>,
     /// Without --time: column of rates that were set, operations per second; an empty cell means that none was
@@ -203,9 +206,14 @@ fn of_csv(args: &CsvArgs) -> Result<Exit, Failure> {
     let mut said = said(&args.database, &args.title, &args.started)?;
     let source = input(&args.file)?;
     let files = [args.file.clone()];
+    if args.throughput.len() > 1 && args.across.is_none() {
+        let words = "several columns of throughput are levels of a factor: --across NAME names it";
+        return Err(Failure::Usage(format!("--throughput: {words}")));
+    }
     let mut columns = csv::Columns {
         time: args.time.clone(),
-        throughput: args.throughput.clone(),
+        throughput: args.throughput[0].clone(),
+        across: args.across.clone().map(|factor| (factor, args.throughput.clone())),
         response_us: args.response_us.clone(),
         target: args.target.clone(),
         factors: args.factor.clone(),

@@ -5,7 +5,7 @@ use crate::server::MONGOD_OWN;
 use std::fmt::Write as _;
 
 /// Divisors; 512 is for trying it out.
-pub(super) const SCALES: [u32; 4] = [16, 32, 1, 512];
+pub(super) const SCALES: [u32; 5] = [16, 1, 8, 32, 512];
 
 /// Bytes of a GiB.
 const GIB: u64 = 1 << 30;
@@ -97,6 +97,10 @@ fn own_mib(scale: u32, needed: u64) -> u64 {
 /// Engines of mongod. One that the binary does not have fails with its own words.
 pub(super) fn storage_engines(scale: u32) -> String {
     let own_mib = own_mib(scale, MONGOD_OWN >> 20);
+    let rocksdb = match (8 * GIB / u64::from(scale)).is_multiple_of(GIB) {
+        true => "    - {label: rocksdb, server.engine: rocksdb}",
+        false => "    # rocksdb takes caches of whole GiB alone: --scale 1 and 8 have it",
+    };
     format!(
         "\
 {}server_lifetime: shared
@@ -108,7 +112,7 @@ factors:
   engine:
     - {{label: mmapv1, server.engine: mmapv1}}
     - {{label: wiredTiger, server.engine: wiredTiger, server.journal_compressor: none}}
-    - {{label: rocksdb, server.engine: rocksdb}}
+{rocksdb}
 {}overrides:
   # mmapv1 has no cache of its own: all memory within the limit is the kernel's to use for it.
   - {{when: {{engine: mmapv1}}, set: {{server.cache: null}}}}

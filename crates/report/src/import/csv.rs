@@ -13,7 +13,10 @@ pub struct Columns {
     pub throughput: String,
     /// Mean response time, microseconds.
     pub response_us: Option<String>,
-    /// Users.
+    /// A factor whose levels are the names of these columns of throughput, which stand instead of `throughput`: an empty cell
+    /// is no run.
+    pub across: Option<(String, Vec<String>)>,
+    /// Users; without such a column the number of all rows.
     pub users: Option<String>,
     /// Rates that were set, operations per second.
     pub target: Option<String>,
@@ -152,20 +155,30 @@ fn unknown(found: &mut Found, response: bool) {
     found.unknown.push("histograms, percentiles and failures".into());
 }
 
-/// A file without a column of times: every row is a run of `duration_s`.
+/// A file without a column of times: every row, or each of its columns of throughput, is a run of `duration_s`.
 pub fn rows(input: &Input, columns: &Columns) -> Result<Vec<Row>, BadFile> {
     let sheet = Sheet::new(input);
-    let throughput = sheet.column(&columns.throughput)?;
+    let throughputs: Vec<usize> = match &columns.across {
+        Some((_, names)) => names.iter().map(|name| sheet.column(name)).collect::<Result<_, _>>()?,
+        None => vec![sheet.column(&columns.throughput)?],
+    };
     let response = columns.response_us.as_deref().map(|name| sheet.column(name)).transpose()?;
-    let users = columns.users.as_deref().map(|name| sheet.column(name)).transpose()?;
+    let constant = columns.users.as_ref().filter(|name| !sheet.head.contains(name));
+    let constant = constant.and_then(|text| text.parse::<usize>().ok());
+    let users = columns.users.as_deref().filter(|_| constant.is_none());
+    let users = users.map(|name| sheet.column(name)).transpose()?;
     let target = columns.target.as_deref().map(|name| sheet.column(name)).transpose()?;
     let factors = columns.factors.iter().map(|name| sheet.column(name)).collect::<Result<Vec<_>, _>>()?;
     let seconds = columns.duration_s.unwrap_or_default();
     let mut all = Vec::new();
-    for row in &sheet.rows {
-        let Some(x) = sheet.number(row, throughput)? else {
-            let expected = format!("a number in column {}", sheet.head[throughput]);
-            return Err(BadFile::new(&input.path, row.0, &expected, ""));
+    for (row, &throughput) in sheet.rows.iter().flat_map(|row| throughputs.iter().map(move |one| (row, one))) {
+        let x = match (sheet.number(row, throughput)?, &columns.across) {
+            (Some(x), _) => x,
+            (None, Some(_)) => continue,
+            (None, None) => {
+                let expected = format!("a number in column {}", sheet.head[throughput]);
+                return Err(BadFile::new(&input.path, row.0, &expected, ""));
+            }
         };
         let (us, n) = (sheet.optional(row, response)?, sheet.optional(row, users)?);
         let offered = sheet.optional(row, target)?;
@@ -178,7 +191,7 @@ pub fn rows(input: &Input, columns: &Columns) -> Result<Vec<Row>, BadFile> {
             throughput: Some(x),
             offered,
             outcomes: count(ok),
-            users: n.map(|n| n as usize),
+            users: n.map(|n| n as usize).or(constant),
             metrics: vec![metric(ALL, count(ok), service, offered.is_none())],
             ..Found::default()
         };
@@ -186,11 +199,14 @@ pub fn rows(input: &Input, columns: &Columns) -> Result<Vec<Row>, BadFile> {
         found.unknown.push("the course of throughput".into());
         found.unknown.push("the length (--duration says it)".into());
         let source = format!("file {}:{}", input.path.display(), row.0);
-        let cells = sheet.head.iter().zip(&row.1).filter(|(_, value)| !value.is_empty());
+        // Of columns that are runs of their own, that of this one.
+        let own = |at: &usize| *at == throughput || !throughputs.contains(at);
+        let cells = sheet.head.iter().zip(&row.1).enumerate().filter(|(at, (_, value))| own(at) && !value.is_empty());
         found.settings = cells
-            .map(|(key, value)| Setting { key: key.clone(), value: value.clone(), source: source.clone() })
+            .map(|(_, (key, value))| Setting { key: key.clone(), value: value.clone(), source: source.clone() })
             .collect();
         let mut levels: Vec<(String, String)> = Vec::new();
+        levels.extend(columns.across.iter().map(|(name, _)| (name.clone(), sheet.head[throughput].clone())));
         for &column in &factors {
             levels.push((sheet.head[column].clone(), row.1.get(column).cloned().unwrap_or_default()));
         }
