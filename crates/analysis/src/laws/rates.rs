@@ -173,10 +173,16 @@ fn least(mut low: f64, mut high: f64, of: impl Fn(f64) -> f64) -> f64 {
 }
 
 fn fit(levels: &[&RateLevel], arrivals: f64) -> Result<OpenFit, String> {
+    let kept = levels.len();
     let levels: Vec<(f64, f64)> =
         levels.iter().filter_map(|one| Some((one.throughput, one.response_s?))).collect();
+    if kept < LEVELS {
+        return Err(format!("{kept} rates were kept: a model of response times takes {LEVELS}"));
+    }
     if levels.len() < LEVELS {
-        return Err(format!("{} rates were kept: a model of response times takes {LEVELS}", levels.len()));
+        return Err(
+            "when operations were due was not recorded: there are no response times for a model".into()
+        );
     }
     let most = levels.iter().map(|level| level.0).fold(0.0, f64::max);
     let candidates = (1..=SERVERS).map(|servers| {
@@ -205,6 +211,18 @@ fn fit(levels: &[&RateLevel], arrivals: f64) -> Result<OpenFit, String> {
 
 #[cfg(test)]
 mod tests {
+    /// One rate that something disturbed says nothing of the others.
+    #[test]
+    fn each_rate_is_judged() {
+        let rates_of = [100.0, 200.0, 300.0, 500.0, 1_000.0];
+        let done = |rate: f64| if rate == 300.0 { 150.0 } else { rate };
+        let runs: Vec<Observed> = rates_of.iter().map(|rate| at(*rate, done(*rate), 0.001)).collect();
+        let found = rates(&runs).unwrap();
+        assert_eq!((found.kept, found.missed), (Some(1_000.0), None));
+        assert_eq!(found.disturbed, [(300.0, 150.0)]);
+        assert!(found.keeps(500.0) && !found.keeps(300.0));
+    }
+
     use super::*;
 
     fn at(rate: f64, done: f64, due_s: f64) -> Observed {
