@@ -7,7 +7,7 @@ use statrs::distribution::{Binomial, DiscreteCDF};
 use std::ops::Range;
 
 /// An interval of the measured phase.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interval {
     /// Begin, seconds from the begin of the phase.
     pub start_s: f64,
@@ -15,6 +15,8 @@ pub struct Interval {
     pub ok: u64,
     /// Operations that failed.
     pub failed: u64,
+    /// Mean response time of those that ended well, seconds.
+    pub response_s: f64,
 }
 
 /// A fault that was carried out.
@@ -137,7 +139,7 @@ fn filled(recorded: &[Interval], length_s: f64) -> Vec<Interval> {
         if let Some(last) = all.last().map(|last| last.start_s) {
             let missing = ((one.start_s - last) / length_s - 1.0).round().clamp(0.0, left as f64) as usize;
             left -= missing;
-            let empty = |k: usize| Interval { start_s: last + k as f64 * length_s, ok: 0, failed: 0 };
+            let empty = |k: usize| Interval { start_s: last + k as f64 * length_s, ..Interval::default() };
             all.extend((1..=missing).map(empty));
         }
         all.push(*one);
@@ -206,6 +208,7 @@ fn one(
     // What is within the scatter before is not missing.
     let calm = &all[before[0]..(before[before.len() - 1] + course.each).min(all.len())];
     let least = scatter(calm).min(each * BACK);
+    figures.before_us = mean_response_us(calm);
     let most_failed = calm.iter().map(|one| one.failed).max().unwrap_or(0);
     // The last interval may be a part: it can only be told by what failed.
     let whole = limit.min(all.len().saturating_sub(1));
@@ -222,6 +225,9 @@ fn one(
     let worst = (begin..until.max(begin + 1)).filter_map(|k| course.seconds.get(k)).copied().reduce(f64::min);
     figures.worst_per_s = worst;
     figures.depth = worst.filter(|_| usual > 0.0).map(|worst| (1.0 - worst / usual).max(0.0));
+    // What waits is told when it ends: up to the interval after.
+    let slow = all.get(begin..(late.max(until) + 1).min(limit)).unwrap_or_default();
+    figures.worst_us = slow.iter().filter_map(|one| mean_response_us(&[*one])).reduce(f64::max);
     let short = |one: &Interval| (each - one.ok as f64).max(0.0);
     figures.lost =
         Some(if seen.is_some() { all[begin.min(until)..until].iter().map(short).sum() } else { 0.0 });
@@ -298,6 +304,14 @@ fn by_chance(calm: (usize, usize), window: (usize, usize)) -> f64 {
         Ok(all) if window.0 > 0 => all.sf(window.0 as u64 - 1),
         _ => 1.0,
     }
+}
+
+/// Mean response time of what ended well in these intervals, microseconds.
+fn mean_response_us(intervals: &[Interval]) -> Option<f64> {
+    let (sum, count) = intervals
+        .iter()
+        .fold((0.0, 0), |(sum, count), one| (sum + one.response_s * one.ok as f64, count + one.ok));
+    (count > 0).then(|| sum / count as f64 * 1e6)
 }
 
 fn until_or(back: Option<usize>, undone: usize, limit: usize) -> usize {

@@ -3,7 +3,10 @@ use super::*;
 /// Seconds with so many successes; failures by second.
 fn course(ok: &[u64], failed: &[(usize, u64)]) -> Vec<Interval> {
     let of = |at: usize| failed.iter().find(|(second, _)| *second == at).map_or(0, |(_, count)| *count);
-    ok.iter().enumerate().map(|(at, ok)| Interval { start_s: at as f64, ok: *ok, failed: of(at) }).collect()
+    ok.iter()
+        .enumerate()
+        .map(|(at, ok)| Interval { start_s: at as f64, ok: *ok, failed: of(at), ..Interval::default() })
+        .collect()
 }
 
 fn fault(begin_s: f64, end_s: Option<f64>) -> Happened {
@@ -71,8 +74,9 @@ fn two_faults_at_once_do_not_count_failures_twice() {
 
 #[test]
 fn short_intervals_see_it_sooner() {
-    let mut all: Vec<Interval> =
-        (0..120).map(|k| Interval { start_s: f64::from(k) / 10.0, ok: 100, failed: 0 }).collect();
+    let mut all: Vec<Interval> = (0..120)
+        .map(|k| Interval { start_s: f64::from(k) / 10.0, ok: 100, failed: 0, ..Interval::default() })
+        .collect();
     for one in &mut all[52..58] {
         one.ok = 0;
     }
@@ -86,7 +90,9 @@ fn short_intervals_see_it_sooner() {
 
 /// Sixteen seconds in intervals of 10 ms.
 fn hundredths(ok: impl Fn(usize) -> u64) -> Vec<Interval> {
-    (0..1600).map(|k| Interval { start_s: k as f64 / 100.0, ok: ok(k), failed: 0 }).collect()
+    (0..1600)
+        .map(|k| Interval { start_s: k as f64 / 100.0, ok: ok(k), failed: 0, ..Interval::default() })
+        .collect()
 }
 
 /// A fault from the tenth second to the eleventh.
@@ -139,8 +145,9 @@ fn longer_and_more_frequent_stalls_are_an_effect() {
 
 #[test]
 fn what_is_caught_up_is_no_recovery() {
-    let mut all: Vec<Interval> =
-        (0..120).map(|k| Interval { start_s: f64::from(k) / 10.0, ok: 100, failed: 0 }).collect();
+    let mut all: Vec<Interval> = (0..120)
+        .map(|k| Interval { start_s: f64::from(k) / 10.0, ok: 100, failed: 0, ..Interval::default() })
+        .collect();
     for one in &mut all[50..60] {
         one.ok = 0;
     }
@@ -160,7 +167,9 @@ fn nothing_before_and_nothing_at_all() {
     let found = assess(&[], 1.0, &[fault(1.0, None)]);
     assert_eq!((found.figures.len(), found.failed), (1, 0));
     // The part of an interval that belongs to the warm-up is no second of the phase.
-    let warm = [vec![Interval { start_s: -0.5, ok: 3, failed: 0 }], course(&[9; 9], &[])].concat();
+    let warm =
+        [vec![Interval { start_s: -0.5, ok: 3, failed: 0, ..Interval::default() }], course(&[9; 9], &[])]
+            .concat();
     assert_eq!(assess(&warm, 1.0, &[fault(5.0, Some(6.0))]).figures[0].before_per_s, Some(9.0));
 }
 
@@ -184,4 +193,21 @@ fn a_second_that_is_missing_is_a_second_without_operations() {
     let one = &assess(&all, 1.0, &[fault(5.0, Some(6.0))]).figures[0];
     assert_eq!((one.depth, one.worst_per_s, one.lost), (Some(1.0), Some(0.0), Some(1000.0)), "{one:?}");
     assert_eq!(one.recover_s, Some(1.0));
+}
+
+#[test]
+fn a_delay_shows_in_response_times() {
+    let of = |at: u32| if (60..80).contains(&at) { 0.02 } else { 0.001 };
+    let intervals: Vec<Interval> = (0..120)
+        .map(|at| Interval { start_s: f64::from(at) / 10.0, ok: 100, failed: 0, response_s: of(at) })
+        .collect();
+    let delay = Happened { number: 1, begin_s: 6.0, end_s: Some(8.0), ..Happened::default() };
+    let found = assess(&intervals, 0.1, &[delay]).figures.remove(0);
+    assert!((found.before_us.unwrap() - 1_000.0).abs() < 1e-6, "{found:?}");
+    assert!((found.worst_us.unwrap() - 20_000.0).abs() < 1e-6, "{found:?}");
+    assert!(
+        found.effect().contains("mean response time 20.0 ms at most, 1.00 ms before"),
+        "{}",
+        found.effect()
+    );
 }

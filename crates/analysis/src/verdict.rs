@@ -288,16 +288,18 @@ fn schedule_lag(e: &Evidence<'_>) -> Option<(Trust, String)> {
     let lag = e.totals.lag.percentile_ns(99.0);
     // Less work does not help who sleeps.
     let idle = e.phase.client.busy_share.map(|busy| 1.0 - busy).filter(|idle| *idle > 0.5);
-    let advice = idle.map_or_else(
-        || "use fewer operations per second or more load threads".to_owned(),
-        |idle| {
-            format!(
-                "the load threads were idle {:.0} % of the time, so it is the host that wakes them late: give the \
-                 server cores of its own and let them spin, or use a host whose cores nothing else needs",
-                idle * 100.0
-            )
-        },
-    );
+    let advice = match (idle, others_share(e).filter(|share| *share > BUSY)) {
+        (None, _) => "use fewer operations per second or more load threads".to_owned(),
+        (Some(idle), others) => format!(
+            "the load threads were idle {:.0} % of the time, so it is the host that wakes them late: {}",
+            idle * 100.0,
+            match others {
+                Some(_) => OTHERS,
+                None =>
+                    "give the server cores of its own and let them spin, or use a host whose cores nothing else needs",
+            }
+        ),
+    };
     compare_lag(lag, p99_ns(e, false)?, "schedule lag", "response time", &advice)
 }
 
@@ -308,8 +310,12 @@ fn receive_lag(e: &Evidence<'_>) -> Option<(Trust, String)> {
     let lag = e.totals.receive_lag.percentile_ns(99.0);
     let client = &e.phase.client;
     let advice = match client.users * client.pipeline {
+        _ if others_share(e).is_some_and(|share| share > BUSY) => OTHERS,
         // One cannot be fewer, and more threads have nothing to do.
         1 => "the client is woken late: give its load thread a core that nothing else needs",
+        _ if e.phase.offered.is_some() => {
+            "the client handles replies late: use a lower rate or more load threads"
+        }
         _ => {
             "the client handles replies late: use fewer users, more load threads or an open loop below saturation"
         }
@@ -355,12 +361,14 @@ fn littles_law(e: &Evidence<'_>) -> Option<(Trust, String)> {
     }
     let client = &e.phase.client;
     let users = (client.users * client.pipeline * client.batch) as f64;
-    let found = users_by_littles_law(
-        e.totals,
-        think_ns,
-        e.phase.seconds,
-        &e.phase.metrics.iter().map(|m| m.name.as_str()).collect::<Vec<_>>(),
-    )?;
+    // The summary names the metrics that occurred.
+    let mut occurred = e.phase.metrics.iter().map(|metric| metric.name.as_str());
+    let name = |counts: &[u64; Outcome::COUNT]| match counts.iter().any(|count| *count > 0) {
+        true => occurred.next().unwrap_or_default(),
+        false => "",
+    };
+    let names: Vec<&str> = e.totals.outcomes.iter().map(name).collect();
+    let found = users_by_littles_law(e.totals, think_ns, e.phase.seconds, &names)?;
     let error = (found - users).abs() / users;
     // Users who have done their share are at work no more: up to a second's worth of them may be missing.
     let ending = if e.further.counted && found < users { 1.0 / e.phase.seconds } else { 0.0 };
@@ -376,18 +384,21 @@ fn littles_law(e: &Evidence<'_>) -> Option<(Trust, String)> {
     })
 }
 
-/// The number of users that throughput and times imply. Metrics that cover others (scripts, verification, shares of
-/// scans, closing) are left out by their names.
-pub fn users_by_littles_law(totals: &Totals, think_ns: u64, seconds: f64, names: &[&str]) -> Option<f64> {
-    const DERIVED: [&str; 6] =
-        ["READ-MODIFY-WRITE", "VERIFY", "SCAN-LATENCY-PER-RECORD", "CLEANUP", "TRANSACTION", "BULK"];
+/// The number of users that throughput and times imply, by the metrics whose times add up to those of operations. `names`
+/// are those of all metrics, in the order of the totals.
+pub fn users_by_littles_law<S: AsRef<str>>(
+    totals: &Totals,
+    think_ns: u64,
+    seconds: f64,
+    names: &[S],
+) -> Option<f64> {
     if seconds <= 0.0 {
         return None;
     }
-    let numbers = (0..totals.outcomes.len()).filter(|&n| totals.outcomes[n].iter().any(|&c| c > 0));
-    let service: u128 = numbers
-        .zip(names)
-        .filter(|(_, name)| !DERIVED.contains(name) && !name.starts_with("TX-"))
+    let service: u128 = names
+        .iter()
+        .enumerate()
+        .filter(|(_, name)| dyno_rundir::adds_up(names, name.as_ref()))
         .filter_map(|(number, _)| totals.ok_slot(number))
         .map(|slot| slot.service.sum_ns())
         .sum();
@@ -412,13 +423,20 @@ fn steal(e: &Evidence<'_>) -> Option<(Trust, String)> {
     })
 }
 
+/// From this share of the host's CPU time on, other programs are what makes the load generator late.
+const BUSY: f64 = 0.25;
+const OTHERS: &str = "other programs take this host's CPU: end them, or use a quiet host";
+
+/// The share of the host's CPU time that other programs took.
+fn others_share(e: &Evidence<'_>) -> Option<f64> {
+    let seen = e.phase.monitor.as_ref()?;
+    let host = seen.host.as_ref().filter(|host| host.elsewhere.is_none())?;
+    Some(seen.others.as_ref()?.cpu_cores / host.cores.filter(|cores| *cores > 0.0)?)
+}
+
 /// The same rule as of the hypervisor's: whoever takes the CPU, tails are not the target's alone.
 fn neighbours(e: &Evidence<'_>) -> Option<(Trust, String)> {
-    let seen = e.phase.monitor.as_ref()?;
-    let others = seen.others.as_ref()?;
-    let cores =
-        seen.host.as_ref().filter(|host| host.elsewhere.is_none())?.cores.filter(|cores| *cores > 0.0)?;
-    let share = others.cpu_cores / cores;
+    let (share, others) = (others_share(e)?, e.phase.monitor.as_ref()?.others.as_ref()?);
     (share > TAKEN && e.clock_ns > 0).then(|| {
         (
             Trust::Suspect,

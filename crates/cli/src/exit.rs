@@ -1,7 +1,7 @@
 //! Exit codes, the same for every front end, and the errors that lead to them. `docs/exit-codes.md` describes them.
 
 use dyno_engine::RunError;
-use dyno_rig::TargetError;
+use dyno_rig::{CommandError, TargetError};
 use dyno_rundir::ReadError;
 use dyno_types::Refused;
 use std::process::ExitCode;
@@ -71,6 +71,16 @@ impl From<TargetError> for Failure {
         match error {
             TargetError::Refused(refused) => refused.into(),
             TargetError::Unreachable(words) => Failure::Unreachable(format!("target unreachable: {words}")),
+        }
+    }
+}
+
+impl From<CommandError> for Failure {
+    fn from(error: CommandError) -> Self {
+        match error.code {
+            // The server has answered: what was asked of it is wrong, not the way to it.
+            Some(_) => Failure::Usage(error.words),
+            None => Failure::Unreachable(format!("target unreachable: {error}")),
         }
     }
 }

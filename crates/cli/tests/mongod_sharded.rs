@@ -18,7 +18,7 @@ fn admin(uri: &str) -> Result<MongoAdmin, String> {
 }
 
 /// What succeeds soon: an election takes its time.
-fn soon<T>(what: &str, attempt: impl Fn() -> Result<T, String>) -> T {
+fn soon<T, E: std::fmt::Display>(what: &str, attempt: impl Fn() -> Result<T, E>) -> T {
     let begun = Instant::now();
     loop {
         match attempt() {

@@ -68,8 +68,43 @@ fn newest(command: &Command, out: &mut Vec<u8>) {
     bson::double(out, "ok", 1.0);
 }
 
+/// What the routers know of the collection, and of its chunks: that worker 6 begins one of them.
+fn known(command: &Command, key: &str, out: &mut Vec<u8>) {
+    let document = &command.document;
+    let of_chunks = text(document, "find") == "chunks";
+    bson::head(out, kind::DOCUMENT, "cursor");
+    let cursor = bson::open(out);
+    bson::head(out, kind::ARRAY, "firstBatch");
+    let list = bson::open(out);
+    bson::item(out, kind::DOCUMENT, 0);
+    let one = bson::open(out);
+    bson::head(out, kind::DOCUMENT, if of_chunks { "min" } else { "key" });
+    let inner = bson::open(out);
+    if of_chunks {
+        bson::head(out, kind::DOCUMENT, "_id");
+        let id = bson::open(out);
+        bson::int32(out, "w", 6);
+        bson::int32(out, "i", 0);
+        bson::close(out, id);
+    } else {
+        bson::int32(out, key, 1);
+    }
+    bson::close(out, inner);
+    bson::close(out, one);
+    bson::close(out, list);
+    bson::int64(out, "id", 0);
+    bson::string(out, "ns", "config.x");
+    bson::close(out, cursor);
+    bson::double(out, "ok", 1.0);
+}
+
 /// A router of two shards. The first split finds the collection locked, and a boundary is there already.
 fn router(log: &Log, balancer: &'static str) -> String {
+    router_of(log, balancer, None)
+}
+
+/// The same, whose collection is sharded already by the key `sharded`.
+fn router_of(log: &Log, balancer: &'static str, sharded: Option<&'static str>) -> String {
     let log = log.clone();
     serve(move |_| -> Script {
         Arc::new(move |command, out| {
@@ -105,14 +140,16 @@ fn router(log: &Log, balancer: &'static str) -> String {
                 }
                 "split" if first_split => return error(46, "could not acquire collection lock", out),
                 "split" if id(document, "middle") == "6:0" => {
-                    return error(
-                        2,
-                        "new split key { _id: { w: 6, i: 0 } } is a boundary key of existing chunk",
-                        out,
-                    );
+                    return error(2, "whatever a server of this version says of a boundary", out);
                 }
                 "listShards" => list_of_shards(out),
                 "balancerStatus" => bson::string(out, "mode", balancer),
+                "find" if matches!(text(document, "find").as_str(), "chunks" | "collections") => {
+                    return known(command, sharded.unwrap_or("_id"), out);
+                }
+                "shardCollection" if sharded.is_some() => {
+                    return error(23, "sharding already enabled for collection d.c", out);
+                }
                 "find" => return newest(command, out),
                 "count" => bson::int32(out, "n", 100),
                 "insert" => bson::int32(out, "n", documents(command)),
@@ -179,6 +216,16 @@ fn every_worker_has_a_chunk_on_the_shard_of_its_number() {
         "moveChunk d.c 7:0 green majority true",
     ];
     assert_eq!(sharding(&log), expected);
+}
+
+/// That it is sharded already is no answer to whether it is as it was asked for.
+#[test]
+fn a_collection_sharded_by_another_key_is_refused() {
+    let (dyno, log) = (Dyno::new(), Log::default());
+    let refused = run(&dyno, &router_of(&log, "full", Some("country")), &[]);
+    assert_exit(&refused, &[2]);
+    assert!(stderr(&refused).contains("d.c is sharded by country, not by _id"), "{}", stderr(&refused));
+    assert_exit(&run(&dyno, &router_of(&log, "full", Some("_id")), &[]), &[0]);
 }
 
 #[test]

@@ -188,6 +188,12 @@ fn loads_in_batches_count_documents() {
     );
     let text = stdout(&run(&dyno, &line));
     assert!(text.contains("load     800 documents in "), "{text}");
+    let page = stdout(&run(&dyno, "report s --format html"));
+    assert!(page.contains("8 (800 documents)"), "the page counts documents");
+    let loaded = phase(&dyno.summary("s"), "load").clone();
+    let per_s = 800.0 / loaded["seconds"].as_f64().unwrap();
+    let markdown = stdout(&run(&dyno, "report s --format md"));
+    assert!(markdown.contains(&format!("{per_s:.2}")), "documents a second, not inserts: {markdown}");
     // As the original prints them, for each collection.
     for line in [
         "Thread[Thread-1,5,main]Writer thread 0 : creating collection sbtest1\n",

@@ -70,13 +70,15 @@ impl Official {
         crate::documents::check(content.shapes())
     }
 
-    /// Runs a command, given as BSON, on a database; returns the reply as BSON, or the server's words.
-    pub fn command(&self, database: &str, command: &[u8]) -> Result<Vec<u8>, String> {
-        let command = RawDocumentBuf::from_bytes(command.to_vec()).map_err(|e| e.to_string())?;
+    /// Runs a command, given as BSON, on a database; returns the reply as BSON, or why there is none.
+    pub fn command(&self, database: &str, command: &[u8]) -> Result<Vec<u8>, Failure> {
+        let command = RawDocumentBuf::from_bytes(command.to_vec());
+        let command = command.map_err(|e| Failure::malformed(e.to_string()))?;
         let database = self.client.database(database);
         let reply = self.block_on(async { database.run_raw_command(command).await });
-        let reply = reply.map_err(|error| Failure::from(error).words)?;
-        RawDocumentBuf::try_from(&reply).map(RawDocumentBuf::into_bytes).map_err(|e| e.to_string())
+        let reply = reply.map_err(Failure::from)?;
+        let bytes = RawDocumentBuf::try_from(&reply).map(RawDocumentBuf::into_bytes);
+        bytes.map_err(|e| Failure::new(Outcome::Protocol, e.to_string()))
     }
 
     /// Product and version.

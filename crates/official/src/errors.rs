@@ -14,6 +14,8 @@ const WORDS: usize = 400;
 pub struct Failure {
     /// The outcome.
     pub outcome: Outcome,
+    /// The server's code, where it has refused.
+    pub code: Option<i64>,
     /// The server's or the driver's words.
     pub words: String,
     /// Documents that were written all the same.
@@ -24,7 +26,7 @@ impl Failure {
     /// A failure of this kind.
     pub(crate) fn new(outcome: Outcome, words: impl Into<String>) -> Self {
         let words: String = words.into();
-        Failure { outcome, words: words.chars().take(WORDS).collect(), records: 0 }
+        Failure { outcome, code: None, words: words.chars().take(WORDS).collect(), records: 0 }
     }
 
     /// An error of the server with its code.
@@ -33,7 +35,7 @@ impl Failure {
             Some(name) => format!("{name} ({code}): {message}"),
             None => format!("{code}: {message}"),
         };
-        Failure::new(classify(code), words)
+        Failure { code: Some(code), ..Failure::new(classify(code), words) }
     }
 
     /// No reply within the time-out.

@@ -1,9 +1,10 @@
 //! What faults did to the load, as rows of a table: the same for text, page and Markdown.
 
 use dyno_rundir::faults::FaultFigures;
+use dyno_types::units::Latency;
 
 /// Heads of the table.
-pub(crate) const HEADS: [&str; 11] = [
+pub(crate) const HEADS: [&str; 13] = [
     "fault",
     "begin",
     "end",
@@ -11,6 +12,8 @@ pub(crate) const HEADS: [&str; 11] = [
     "detected",
     "worst second",
     "depth",
+    "response before",
+    "worst response",
     "lost",
     "failed",
     "recovered",
@@ -20,6 +23,8 @@ pub(crate) const HEADS: [&str; 11] = [
 /// A row; what is not known is `-`.
 pub(crate) fn row(one: &FaultFigures) -> Vec<String> {
     let seconds = |s: Option<f64>| s.map_or("-".to_owned(), |s| format!("{s:.2} s"));
+    let time =
+        |us: Option<f64>| us.map_or("-".to_owned(), |us| Latency((us * 1e3).round() as u64).to_string());
     let rate = |n: Option<f64>| n.map_or("-".to_owned(), |n| format!("{n:.0}/s"));
     vec![
         format!("{} {}", one.number, one.fault),
@@ -29,6 +34,8 @@ pub(crate) fn row(one: &FaultFigures) -> Vec<String> {
         seconds(one.detect_s),
         rate(one.worst_per_s),
         one.depth.map_or("-".to_owned(), |depth| format!("{:.1} %", depth * 100.0)),
+        time(one.before_us),
+        time(one.worst_us),
         one.lost.map_or("-".to_owned(), |lost| format!("{lost:.0}")),
         one.failed.to_string(),
         seconds(one.recover_s),
@@ -47,7 +54,8 @@ pub(crate) fn lines(all: &[FaultFigures]) -> String {
 
 /// What the figures mean.
 pub(crate) const MEANING: &str = "Detected: from its begin to the end of the first interval with failed or missing operations. \
-    Depth: the worst second against the median of at most ten seconds before. Lost: operations that are missing against that \
+    Depth: the worst second against the median of at most ten seconds before. Response: the mean before, and the greatest \
+    mean of an interval until it was over. Lost: operations that are missing against that \
     median until it has recovered. Recovered: from its begin until 90 % of that median are held for three seconds.";
 
 #[cfg(test)]
@@ -61,7 +69,7 @@ mod tests {
         let row = row(&one);
         assert_eq!(row.len(), HEADS.len());
         assert_eq!(row[..4], ["2 kill on server", "0.00 s", "-", "-"]);
-        assert_eq!((row[7].as_str(), row[8].as_str()), ("-", "7"));
+        assert_eq!((row[9].as_str(), row[10].as_str()), ("-", "7"));
         assert!(lines(&[one]).contains("fault 2  kill on server at 0.00 s until the end: 7 failed"));
         assert_eq!(lines(&[]), "");
     }

@@ -2,6 +2,7 @@
 
 use crate::rebuilt::is_under_way;
 use dyno_rundir::schema::{Latency, Metric, Phase, Status, Summary, Trust};
+use dyno_rundir::unit;
 use dyno_types::units::{Latency as Ns, Rate, Thousands};
 use std::fmt::Write as _;
 
@@ -132,10 +133,11 @@ fn load_line(out: &mut String, phase: &Phase) {
 
 fn measured(out: &mut String, phase: &Phase, style: Style) {
     let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
+    let names: Vec<&str> = phase.metrics.iter().map(|metric| metric.name.as_str()).collect();
     let _ = write!(
         out,
         "\n{} {} in {:.1} s, {} failed",
-        style.bold(&format!("measure  {} operations/s:", Rate(phase.throughput))),
+        style.bold(&format!("measure  {} {}/s:", Rate(phase.throughput), unit(&names))),
         Thousands(ok),
         phase.seconds,
         Thousands(phase.arrivals.saturating_sub(ok)),

@@ -4,6 +4,7 @@ use dyno_analysis::Further;
 use dyno_analysis::faults::{Assessed, Happened, Interval, assess};
 use dyno_engine::{INTERVAL_NS, Job, Second};
 use dyno_record::Totals;
+use dyno_rundir::adds_up;
 use dyno_types::Outcome;
 use std::collections::BTreeMap;
 
@@ -37,6 +38,7 @@ impl Course {
             start_s: (second.number * job.interval_ns) as f64 / 1e9 - job.warmup_ns as f64 / 1e9,
             ok: totals.ok(),
             failed: totals.failed() - own,
+            response_s: response_s(totals, job),
         });
     }
 
@@ -48,6 +50,14 @@ impl Course {
     }
 }
 
+/// Mean response time of operations that ended well, seconds; 0 of none.
+fn response_s(totals: &Totals, job: &Job) -> f64 {
+    let names = job.workload.metrics();
+    let own = names.iter().enumerate().filter(|(_, name)| adds_up(names, name));
+    let sum: f64 = own.filter_map(|(n, _)| totals.ok_slot(n)).map(|slot| slot.response.sum_ns() as f64).sum();
+    sum / 1e9 / totals.ok().max(1) as f64
+}
+
 /// What the verdict looks at, by the second after the epoch.
 #[derive(Debug, Default)]
 pub(crate) struct PerSecond {
@@ -56,12 +66,8 @@ pub(crate) struct PerSecond {
 
 impl PerSecond {
     /// A second of the measured phase.
-    pub fn take(&mut self, second: u64, totals: &Totals) {
-        let succeeded = totals.slots.iter().step_by(2).flatten();
-        let (sum_ns, count) = succeeded.fold((0.0, 0), |(sum, count), slot| {
-            (sum + slot.response.sum_ns() as f64, count + slot.response.count())
-        });
-        let response_s = sum_ns / 1e9 / count.max(1) as f64;
+    pub fn take(&mut self, second: u64, totals: &Totals, job: &Job) {
+        let response_s = response_s(totals, job);
         self.rows.insert(second, (totals.ok() as f64, totals.backlog as f64, response_s));
     }
 

@@ -40,11 +40,11 @@ pub mod worker;
 
 pub use apparatus::{Apparatus, Applied, Nature};
 pub use cores::choose_cores;
-pub use mongo::MongoAdmin;
+pub use mongo::{CommandError, MongoAdmin};
 pub use official::{NO_BATCHES, OfficialDeployment, OfficialTarget};
 pub use presence::{Inserted, inserted, remove};
 pub use session::{Ended, Observer, PhasePlan, Progress, Session, SessionPlan};
 pub use spawn::{SERVERS, Spawned, find_server, free_port, spawn, spawn_under};
-pub use stored::present_as;
+pub use stored::{DOCUMENTS, present_as, same_documents};
 pub use target::{Client, Opened, SCHEMES, Target, TargetError};
 pub use watch::{Said, ServerNow, Watch, WatchPlan, server_process, watch, watch_all};

@@ -1,5 +1,6 @@
 //! MongoDB by the official driver: the target, and the deployment that answers.
 
+use crate::mongo::CommandError;
 use crate::target::TargetError;
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_blocking};
 use dyno_official::{DRIVER, Failure, Official, OfficialOptions};
@@ -85,8 +86,9 @@ impl OfficialDeployment {
     }
 
     /// Runs a command, given as BSON; returns the reply, or the server's words.
-    pub(crate) fn command(&self, database: &str, command: &[u8]) -> Result<Vec<u8>, String> {
-        self.official.command(database, command)
+    pub(crate) fn command(&self, database: &str, command: &[u8]) -> Result<Vec<u8>, CommandError> {
+        let done = self.official.command(database, command);
+        done.map_err(|Failure { code, words, .. }| CommandError { code, words })
     }
 
     /// Runs a job: every user is a thread that waits for the driver.

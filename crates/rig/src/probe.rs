@@ -8,6 +8,7 @@ use dyno_wire::place::Address;
 use dyno_wire::redis::{Facts, FactsStep, RedisOptions, Topology};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustls::AlertDescription;
 use std::io::ErrorKind::{
     BrokenPipe, ConnectionRefused, ConnectionReset, InvalidData, NotFound, UnexpectedEof,
 };
@@ -280,12 +281,14 @@ fn explain(error: &std::io::Error, tls: bool) -> String {
         ConnectionRefused => "connection refused: nothing listens there".into(),
         NotFound => "no such socket".into(),
         InvalidData if tls => {
-            let words = error.to_string();
-            let hint = match words.contains("CertificateRequired") {
-                true => " (give cert=FILE and key=FILE, or tlsCertificateKeyFile=FILE for mongodb://)",
-                false => "",
+            let why = error.get_ref().and_then(|why| why.downcast_ref::<rustls::Error>());
+            let hint = match why {
+                Some(rustls::Error::AlertReceived(AlertDescription::CertificateRequired)) => {
+                    " (give cert=FILE and key=FILE, or tlsCertificateKeyFile=FILE for mongodb://)"
+                }
+                _ => "",
             };
-            format!("TLS: {words}{hint}")
+            format!("TLS: {error}{hint}")
         }
         ConnectionReset | BrokenPipe | UnexpectedEof => format!("{error}{}", hint(tls)),
         _ => error.to_string(),

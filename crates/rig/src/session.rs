@@ -265,7 +265,7 @@ impl<'a> Session<'a> {
             let Some(second) = whole.take(second, job.interval_ns) else { return };
             let elapsed_s = start.as_secs() as f64 + 1.0;
             if !second.warmup {
-                seconds_of.take(start.as_secs(), &second.totals);
+                seconds_of.take(start.as_secs(), &second.totals, job);
             }
             let done = share_done(job, elapsed_s, so_far);
             let left_s = done.filter(|d| *d > 0.0).map(|d| elapsed_s * (1.0 - d) / d);

@@ -1,9 +1,11 @@
 //! What the records that are there look like, beside those that a run would load: a load is skipped only for records of
 //! the same shape.
 
+use crate::mongo::MongoAdmin;
 use crate::presence::{found, present};
 use crate::target::Opened;
 use dyno_engine::RunError;
+use dyno_types::bson::{self, kind};
 use dyno_types::{Content, Refused, Request, Verb};
 use dyno_workload::Workload;
 use dyno_workload::ycsb::CoreConfig;
@@ -113,8 +115,100 @@ impl Content for Looking {
     }
 }
 
+/// Documents that are rendered to see what those of a run look like.
+pub const DOCUMENTS: u64 = 200;
+
+/// A field of documents: what its values are, and how long they are, least and most.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Field {
+    is: &'static str,
+    length: (usize, usize),
+}
+
+/// Values of several kinds.
+const MIXED: &str = "of several kinds";
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.length {
+            (0, 0) => f.write_str(self.is),
+            (least, most) if least == most => write!(f, "{} of {most} bytes", self.is),
+            (least, most) => write!(f, "{} of {least} to {most} bytes", self.is),
+        }
+    }
+}
+
+/// The fields of a document by name. Numbers of any width are one kind; only texts and bytes have a length that counts.
+fn fields_of(document: &[u8]) -> BTreeMap<String, Field> {
+    let all = bson::elements(document).into_iter().flatten().flatten();
+    let field = |element: &bson::Element<'_>| {
+        let (is, length) = match element.kind {
+            kind::STRING => ("text", element.value.len().saturating_sub(5)),
+            kind::BINARY => ("binary", element.value.len().saturating_sub(5)),
+            kind::INT32 | kind::INT64 | kind::DOUBLE => ("a number", 0),
+            kind::DOCUMENT => ("a document", 0),
+            kind::ARRAY => ("an array", 0),
+            kind::OBJECT_ID => ("an ObjectId", 0),
+            kind::DATE => ("a date", 0),
+            kind::BOOLEAN => ("true or false", 0),
+            _ => ("another kind", 0),
+        };
+        Field { is, length: (length, length) }
+    };
+    all.map(|element| (String::from_utf8_lossy(element.name).into_owned(), field(&element))).collect()
+}
+
+/// What several documents have: each field as the first shows it, with all lengths.
+fn fields_of_all(documents: &[Vec<u8>]) -> BTreeMap<String, Field> {
+    let mut all: BTreeMap<String, Field> = BTreeMap::new();
+    for (name, field) in documents.iter().flat_map(|document| fields_of(document)) {
+        let known = all.entry(name).or_insert_with(|| field.clone());
+        if known.is != field.is {
+            known.is = MIXED;
+        }
+        known.length = (known.length.0.min(field.length.0), known.length.1.max(field.length.1));
+    }
+    all
+}
+
+/// Refuses a collection none of whose first documents looks like those `wanted`: fields that are missing, of another kind or of
+/// another length, `changed` ones aside. `ways` say how to go on.
+pub fn same_documents(
+    admin: &MongoAdmin,
+    collection: &str,
+    wanted: &[Vec<u8>],
+    changed: &[String],
+    ways: &str,
+) -> Result<(), Refused> {
+    let stored = admin.sample(collection, SAMPLES as u32)?;
+    let names = |fields: &BTreeMap<String, Field>| fields.keys().cloned().collect::<Vec<_>>().join(", ");
+    let (wanted, all) = (fields_of_all(wanted), fields_of_all(&stored));
+    let refuse = |what: String| Err(Refused(format!("{collection} holds documents {what}: {ways}")));
+    if stored.is_empty() {
+        return Ok(());
+    }
+    let is_changed = |name: &str| changed.iter().any(|one| one.is_empty() || one == name);
+    for (name, field) in wanted.iter().filter(|(name, field)| !is_changed(name) && field.is != MIXED) {
+        let fits = |document: &Vec<u8>| {
+            fields_of(document).get(name).is_some_and(|own| {
+                own.is == field.is && own.length.0 >= field.length.0 && own.length.1 <= field.length.1
+            })
+        };
+        if stored.iter().any(fits) {
+            continue;
+        }
+        return match all.get(name) {
+            None => {
+                refuse(format!("with the fields {}, those of this run have {}", names(&all), names(&wanted)))
+            }
+            Some(own) => refuse(format!("whose field {name} is {own}, in those of this run it is {field}")),
+        };
+    }
+    Ok(())
+}
+
 /// Whether the records that `workload` expects are there; refuses where records of another shape, or under keys of another
-/// form, are. `ways` say how to go on. Embedded stores show no fields: of these only the keys are looked at.
+/// form, are. `ways` say how to go on.
 pub fn present_as(
     opened: &Opened,
     workload: &Arc<dyn Workload>,

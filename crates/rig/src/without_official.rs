@@ -1,6 +1,7 @@
 //! What stands for `official` in a build without the official driver: no target can be made, so nothing can be asked of
 //! one.
 
+use crate::mongo::CommandError;
 use crate::target::TargetError;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_types::{Content, Refused};
@@ -69,7 +70,7 @@ impl OfficialDeployment {
         match *self {}
     }
 
-    pub(crate) fn command(&self, _database: &str, _command: &[u8]) -> Result<Vec<u8>, String> {
+    pub(crate) fn command(&self, _database: &str, _command: &[u8]) -> Result<Vec<u8>, CommandError> {
         match *self {}
     }
 

@@ -1,5 +1,6 @@
 //! What a fault that the experiment asked for did to the load, as `summary.json` has it.
 
+use dyno_types::units::Latency;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +36,12 @@ pub struct FaultFigures {
     /// Operations that failed in that time: told apart from other failures by the verdict.
     #[serde(default)]
     pub failed: u64,
+    /// Mean response time before, microseconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub before_us: Option<f64>,
+    /// The greatest mean response time of an interval from its begin until it was over, microseconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub worst_us: Option<f64>,
     /// From its begin until the throughput is at 90 % or more of the median before, and stays there for three seconds; absent
     /// if nothing was seen, or if it did not recover before the next fault or the end.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -42,6 +49,11 @@ pub struct FaultFigures {
     /// Why figures are missing.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub note: Option<String>,
+}
+
+/// Microseconds for people.
+fn time(us: f64) -> Latency {
+    Latency((us * 1e3).round() as u64)
 }
 
 impl FaultFigures {
@@ -59,6 +71,9 @@ impl FaultFigures {
         words.extend(self.detect_s.map(|s| format!("seen within {s:.2} s")));
         if let (Some(depth), Some(worst), Some(before)) = (self.depth, self.worst_per_s, self.before_per_s) {
             words.push(format!("worst second {worst:.0}/s, {:.0} % below {before:.0}/s", depth * 100.0));
+        }
+        if let (Some(worst), Some(before)) = (self.worst_us, self.before_us) {
+            words.push(format!("mean response time {} at most, {} before", time(worst), time(before)));
         }
         words.extend(self.lost.map(|lost| format!("{lost:.0} operations lost")));
         if self.failed > 0 {

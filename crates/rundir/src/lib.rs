@@ -19,6 +19,7 @@ pub mod schema;
 pub mod series;
 pub mod system;
 pub mod tuning;
+mod unit;
 mod used;
 mod writer;
 
@@ -27,4 +28,5 @@ pub use experiment::{Cell, EndedRun, ExperimentDir, progress};
 pub use intervals::IntervalLine;
 pub use reader::{Event, ReadError, RecordedPhase, RunDir};
 pub use recorded::{RecordedInterval, RecordedMetric};
+pub use unit::{adds_up, unit};
 pub use writer::{Writer, must_be_new};

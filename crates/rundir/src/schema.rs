@@ -283,6 +283,16 @@ pub struct Phase {
     pub collections: Option<Collections>,
 }
 
+impl Phase {
+    /// Documents written a second where operations write several each, else successful operations.
+    pub fn written_per_s(&self) -> f64 {
+        match self.documents {
+            Some(count) if self.seconds > 0.0 => count as f64 / self.seconds,
+            _ => self.throughput,
+        }
+    }
+}
+
 /// Figures of collections (`collStats`): name, figure, value. What the server does not say is not there.
 pub type CollectionFigures = BTreeMap<String, BTreeMap<String, f64>>;
 

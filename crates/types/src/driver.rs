@@ -270,7 +270,7 @@ pub trait Store: Send + Sync {
     fn session(&self) -> Result<Box<dyn StoreSession>, Refused>;
 
     /// A session for one user whose requests are rendered by `content`: like the store's own, with what its workload
-    /// remembers. Records are functions of their keys: for them the store's own does.
+    /// remembers, and with its own look at what is read.
     fn session_of(&self, _content: Arc<dyn Content>) -> Result<Box<dyn StoreSession>, Refused> {
         self.session()
     }

@@ -14,5 +14,5 @@ pub mod what_if;
 pub use observe::{Observed, Use, observe, observe_rate};
 pub use rates::{OpenFit, RateLevel, Rates, rates};
 pub use run::{Check, Holds, checks};
-pub use sweep::{Demand, Group, Maximum, Sweep, factors_of_rates, factors_of_users, sweep};
+pub use sweep::{Demand, Group, Maximum, Sweep, factors_of_rates, factors_of_users, for_their_course, sweep};
 pub use what_if::WhatIf;

@@ -1,8 +1,8 @@
 //! A run as operational analysis sees it: users, throughput, times, and what each resource did meanwhile.
 
 use dyno_record::{MergedSlot, Totals};
-use dyno_rundir::RunDir;
 use dyno_rundir::schema::Phase;
+use dyno_rundir::{RunDir, adds_up, unit};
 use serde::Serialize;
 
 /// What a resource did.
@@ -21,6 +21,8 @@ pub struct Use {
 /// A measured phase.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Observed {
+    /// What an operation is called, of several: all figures here are of such.
+    pub unit: &'static str,
     /// Users with one operation each (closed loop); `None` in the open loop.
     pub users: Option<f64>,
     /// Pause of a user, seconds.
@@ -35,6 +37,8 @@ pub struct Observed {
     pub due_s: Option<f64>,
     /// Length, seconds.
     pub seconds: f64,
+    /// The length that was asked for, seconds, where the run ends by the clock.
+    pub planned_s: Option<f64>,
     /// Arrivals and completions of any outcome.
     pub flow: (u64, u64),
     /// Successful operations per second.
@@ -53,10 +57,6 @@ pub struct Observed {
     pub rates: Vec<(String, f64)>,
 }
 
-/// Metrics that cover others; their times are not added.
-const DERIVED: [&str; 6] =
-    ["READ-MODIFY-WRITE", "VERIFY", "SCAN-LATENCY-PER-RECORD", "CLEANUP", "TRANSACTION", "BULK"];
-
 /// What a run's measured phase says; `None` without a summary or a successful operation.
 pub fn observe(run: &RunDir) -> Option<Observed> {
     let phase = run.summary.as_ref()?.measured()?;
@@ -71,33 +71,33 @@ pub fn observe(run: &RunDir) -> Option<Observed> {
     let users = (client.users * client.pipeline * client.batch) as f64;
     let known_users = closed && users > 0.0;
     let think_s = client.think_us.unwrap_or(0.0) / 1e6;
-    let recorded = service(totals, names);
     // Imported results may have means without histograms.
-    let by_means = if recorded.1 == 0 { service_of_summary(phase) } else { None };
-    let (service_ns, count) = by_means.unwrap_or(recorded);
-    if count == 0 {
+    let by_means = if slots(totals, names).next().is_none() { service_of_summary(phase) } else { None };
+    let service_ns = by_means.unwrap_or_else(|| service_ns(totals, names));
+    if service_ns <= 0.0 {
         return None;
     }
     let turns = totals.turnaround.count();
     Some(Observed {
+        unit: unit(names),
         users: known_users.then_some(users),
         think_s,
         offered: phase.offered,
         rate: phase.offered.and_then(|_| asked_rate(run)),
         even: setting(run, "phases.measure.arrivals") == Some("constant"),
-        due_s: phase.offered.and_then(|_| due_s(totals, names)),
+        due_s: phase.offered.and_then(|_| due_s(totals, names)).or_else(|| due_of_summary(phase, totals)),
         seconds: phase.seconds,
+        planned_s: planned_s(run, phase),
         flow: (totals.arrivals, totals.ended_total()),
         throughput: phase.throughput,
-        response_s: service_ns / count.max(1) as f64 / 1e9,
+        response_s: service_ns / totals.ok() as f64 / 1e9,
         client_s: if turns > 0 { totals.turnaround.sum_ns() as f64 / turns as f64 / 1e9 } else { 0.0 },
         implied_users: closed
             .then(|| {
-                if let Some((sum_ns, _)) = by_means {
+                if let Some(sum_ns) = by_means {
                     return Some(sum_ns / phase.seconds / 1e9 + think_s * phase.throughput);
                 }
-                let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                crate::users_by_littles_law(totals, (think_s * 1e9) as u64, phase.seconds, &names)
+                crate::users_by_littles_law(totals, (think_s * 1e9) as u64, phase.seconds, names)
             })
             .flatten(),
         failed: totals.failed(),
@@ -106,17 +106,15 @@ pub fn observe(run: &RunDir) -> Option<Observed> {
     })
 }
 
-/// Histograms of successful operations that cover no others.
+/// Histograms of success whose times add up to those of operations.
 fn slots<'a>(totals: &'a Totals, names: &'a [String]) -> impl Iterator<Item = &'a MergedSlot> {
-    let own = |name: &String| !DERIVED.contains(&name.as_str()) && !name.starts_with("TX-");
+    let own = move |name: &String| adds_up(names, name);
     names.iter().enumerate().filter(move |(_, name)| own(name)).filter_map(|(n, _)| totals.ok_slot(n))
 }
 
-/// Sum of service times of successful operations, nanoseconds, and their number.
-fn service(totals: &Totals, names: &[String]) -> (f64, u64) {
-    slots(totals, names).fold((0.0, 0), |(sum, count), slot| {
-        (sum + slot.service.sum_ns() as f64, count + slot.service.count())
-    })
+/// Sum of service times of successful operations, nanoseconds.
+fn service_ns(totals: &Totals, names: &[String]) -> f64 {
+    slots(totals, names).map(|slot| slot.service.sum_ns() as f64).sum()
 }
 
 /// Mean response time of operations from when they were due, seconds: requests of a script follow each other.
@@ -129,9 +127,17 @@ fn setting<'a>(run: &'a RunDir, key: &str) -> Option<&'a str> {
     run.run.settings.iter().find(|setting| setting.key == key).map(|setting| setting.value.as_str())
 }
 
+fn planned_s(run: &RunDir, phase: &Phase) -> Option<f64> {
+    run.run.plans.get(&phase.name)?.seconds
+}
+
 /// The rate that a run was asked to keep.
 fn asked_rate(run: &RunDir) -> Option<f64> {
-    dyno_types::units::parse_rate(setting(run, "phases.measure.rate")?).ok()
+    match setting(run, "phases.measure.rate") {
+        Some(rate) => dyno_types::units::parse_rate(rate).ok(),
+        // An imported result says what its target was, and nothing more.
+        None => run.summary.as_ref()?.measured()?.offered.filter(|_| run.run.facts.contains_key("imported")),
+    }
 }
 
 /// As [`observe`], and of a run at a rate at which nothing succeeded, too: that it was asked for, and that nothing was done.
@@ -141,6 +147,7 @@ pub fn observe_rate(run: &RunDir) -> Option<Observed> {
         let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name)?;
         let (rate, totals) = (asked_rate(run)?, &recorded.totals);
         (totals.ok() == 0 && phase.offered > Some(0.0)).then(|| Observed {
+            unit: run.run.metrics.get(&phase.name).map_or("operations", |names| unit(names)),
             users: None,
             think_s: 0.0,
             offered: phase.offered,
@@ -148,6 +155,7 @@ pub fn observe_rate(run: &RunDir) -> Option<Observed> {
             even: setting(run, "phases.measure.arrivals") == Some("constant"),
             due_s: None,
             seconds: phase.seconds,
+            planned_s: planned_s(run, phase),
             flow: (totals.arrivals, totals.ended_total()),
             throughput: 0.0,
             response_s: 0.0,
@@ -160,19 +168,21 @@ pub fn observe_rate(run: &RunDir) -> Option<Observed> {
     })
 }
 
+/// Mean response time from when operations were due, by the summary's means (open loop).
+fn due_of_summary(phase: &Phase, totals: &Totals) -> Option<f64> {
+    phase.offered?;
+    let names: Vec<&str> = phase.metrics.iter().map(|metric| metric.name.as_str()).collect();
+    let metrics = phase.metrics.iter().filter(|metric| adds_up(&names, &metric.name));
+    let sum: Option<f64> =
+        metrics.map(|metric| metric.response.as_ref().map(|one| one.mean_us * one.count as f64)).sum();
+    sum.filter(|sum| *sum > 0.0).map(|sum| sum / totals.ok() as f64 / 1e6)
+}
+
 /// The same by the summary's means; `None` where an operation has none.
-fn service_of_summary(phase: &Phase) -> Option<(f64, u64)> {
-    let own = |name: &str| !DERIVED.contains(&name) && !name.starts_with("TX-");
-    let mut metrics: Vec<_> = phase.metrics.iter().filter(|metric| own(&metric.name)).collect();
-    if metrics.is_empty() {
-        // Transactions alone are known where their requests are not.
-        metrics = phase.metrics.iter().filter(|metric| metric.name == "TRANSACTION").collect();
-    }
-    let known: Option<Vec<_>> = metrics.iter().map(|metric| metric.service.as_ref()).collect();
-    let sum = |(sum, count), one: &dyno_rundir::schema::Latency| {
-        (sum + one.mean_us * 1e3 * one.count as f64, count + one.count)
-    };
-    known.filter(|known| !known.is_empty()).map(|known| known.into_iter().fold((0.0, 0), sum))
+fn service_of_summary(phase: &Phase) -> Option<f64> {
+    let names: Vec<&str> = phase.metrics.iter().map(|metric| metric.name.as_str()).collect();
+    let metrics = phase.metrics.iter().filter(|metric| adds_up(&names, &metric.name));
+    metrics.map(|metric| metric.service.as_ref().map(|one| one.mean_us * 1e3 * one.count as f64)).sum()
 }
 
 fn uses(run: &RunDir, phase: &Phase) -> Vec<Use> {

@@ -67,14 +67,30 @@ fn response(station: &Open, arrivals: f64) -> f64 {
 pub struct Rates {
     /// Levels in order of the rate.
     pub levels: Vec<RateLevel>,
-    /// The greatest rate up to which every rate was kept.
+    /// The greatest rate that was kept.
     pub kept: Option<f64>,
-    /// The least rate that was not kept, and the throughput there.
+    /// The least rate beyond it, and the throughput there.
     pub missed: Option<(f64, f64)>,
+    /// Lower rates that were not kept, and the throughput there: the rate is not what kept these runs from it.
+    pub disturbed: Vec<(f64, f64)>,
     /// The model, where it explains the response times.
     pub fit: Option<OpenFit>,
     /// Why there is none.
     pub why: Option<String>,
+}
+
+impl RateLevel {
+    /// Whether it was kept.
+    pub fn is_kept(&self) -> bool {
+        self.ratio >= KEPT
+    }
+}
+
+impl Rates {
+    /// Whether a rate is one that was kept.
+    pub fn keeps(&self, rate: f64) -> bool {
+        self.levels.iter().any(|level| level.rate == rate && level.is_kept())
+    }
 }
 
 /// A rate is kept where at least this share of what was due is done.
@@ -117,12 +133,11 @@ pub fn rates(runs: &[Observed]) -> Option<Rates> {
     if levels.len() < 2 {
         return None;
     }
-    let missed = levels.iter().position(|level| level.ratio < KEPT);
-    let stable = &levels[..missed.unwrap_or(levels.len())];
+    let stable: Vec<&RateLevel> = levels.iter().filter(|level| level.is_kept()).collect();
     let even = open.iter().filter(|(_, run)| run.even).count();
     let found = match even {
-        0 => fit(stable, 1.0),
-        all if all == open.len() => fit(stable, 0.0),
+        0 => fit(&stable, 1.0),
+        all if all == open.len() => fit(&stable, 0.0),
         _ => Err("arrivals were evenly spaced in some runs and not in others: no model is for both".into()),
     };
     let (fit, why) = match found {
@@ -130,11 +145,13 @@ pub fn rates(runs: &[Observed]) -> Option<Rates> {
         Err(why) => (None, Some(why)),
     };
     let kept = stable.last().map(|level| level.rate);
-    let missed = missed.map(|at| (levels[at].rate, levels[at].throughput));
-    for level in levels.iter_mut().filter(|level| kept.is_some_and(|kept| level.rate <= kept)) {
+    let missed = levels.iter().filter(|level| !level.is_kept()).map(|level| (level.rate, level.throughput));
+    let (disturbed, beyond): (Vec<_>, Vec<_>) = missed.partition(|(rate, _)| kept > Some(*rate));
+    let missed = beyond.first().copied();
+    for level in levels.iter_mut().filter(|level| level.is_kept()) {
         level.model_s = fit.as_ref().and_then(|fit| fit.response_s(level.throughput));
     }
-    Some(Rates { levels, kept, missed, fit, why })
+    Some(Rates { levels, kept, missed, disturbed, fit, why })
 }
 
 /// Root mean square of `ln(model / measured)`: the relative error, where it is small.
@@ -155,11 +172,17 @@ fn least(mut low: f64, mut high: f64, of: impl Fn(f64) -> f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-fn fit(levels: &[RateLevel], arrivals: f64) -> Result<OpenFit, String> {
+fn fit(levels: &[&RateLevel], arrivals: f64) -> Result<OpenFit, String> {
+    let kept = levels.len();
     let levels: Vec<(f64, f64)> =
         levels.iter().filter_map(|one| Some((one.throughput, one.response_s?))).collect();
+    if kept < LEVELS {
+        return Err(format!("{kept} rates were kept: a model of response times takes {LEVELS}"));
+    }
     if levels.len() < LEVELS {
-        return Err(format!("{} rates were kept: a model of response times takes {LEVELS}", levels.len()));
+        return Err(
+            "when operations were due was not recorded: there are no response times for a model".into()
+        );
     }
     let most = levels.iter().map(|level| level.0).fold(0.0, f64::max);
     let candidates = (1..=SERVERS).map(|servers| {
@@ -188,10 +211,24 @@ fn fit(levels: &[RateLevel], arrivals: f64) -> Result<OpenFit, String> {
 
 #[cfg(test)]
 mod tests {
+    /// One rate that something disturbed says nothing of the others.
+    #[test]
+    fn each_rate_is_judged() {
+        let rates_of = [100.0, 200.0, 300.0, 500.0, 1_000.0];
+        let done = |rate: f64| if rate == 300.0 { 150.0 } else { rate };
+        let runs: Vec<Observed> = rates_of.iter().map(|rate| at(*rate, done(*rate), 0.001)).collect();
+        let found = rates(&runs).unwrap();
+        assert_eq!((found.kept, found.missed), (Some(1_000.0), None));
+        assert_eq!(found.disturbed, [(300.0, 150.0)]);
+        assert!(found.keeps(500.0) && !found.keeps(300.0));
+    }
+
     use super::*;
 
     fn at(rate: f64, done: f64, due_s: f64) -> Observed {
         Observed {
+            planned_s: None,
+            unit: "operations",
             users: None,
             think_s: 0.0,
             offered: Some(rate),

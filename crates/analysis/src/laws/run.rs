@@ -136,6 +136,8 @@ mod tests {
 
     fn closed(users: f64, throughput: f64, response_s: f64, client_s: f64) -> Observed {
         Observed {
+            planned_s: None,
+            unit: "operations",
             users: Some(users),
             think_s: 0.0,
             offered: None,

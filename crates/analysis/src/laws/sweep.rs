@@ -213,6 +213,21 @@ pub fn factors_of_rates<'a>(groups: &[Group<'a>]) -> Vec<&'a str> {
     factors_of(groups, |run| run.rate)
 }
 
+/// A run that was meant to last this many times as long as the others of its experiment is there for its course.
+const LONG: f64 = 4.0;
+
+/// Which groups are no points of a sweep, because their runs were meant to last much longer than most: what counts in these is
+/// how throughput goes on.
+pub fn for_their_course(groups: &[Group<'_>]) -> Vec<bool> {
+    let planned = |group: &Group<'_>| group.runs.iter().filter_map(|run| run.planned_s).reduce(f64::max);
+    let mut all: Vec<f64> = groups.iter().filter_map(planned).collect();
+    all.sort_by(f64::total_cmp);
+    let Some(usual) = all.get(all.len().saturating_sub(1) / 2).copied() else {
+        return vec![false; groups.len()];
+    };
+    groups.iter().map(|group| planned(group).is_some_and(|length| length >= LONG * usual)).collect()
+}
+
 fn factors_of<'a>(groups: &[Group<'a>], by: fn(&Observed) -> Option<f64>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in groups.iter().flat_map(|group| group.levels) {

@@ -3,6 +3,8 @@ use super::*;
 
 fn at(users: f64, throughput: f64, response_us: f64) -> Observed {
     Observed {
+        planned_s: None,
+        unit: "operations",
         users: Some(users),
         think_s: 0.0,
         offered: None,

@@ -6,8 +6,8 @@ use dyno_record::{Buckets, Scale};
 use dyno_report::experiment::{CellRow, table};
 use dyno_report::worth;
 use dyno_rig::experiment::{ExperimentRecord, RunRecord, RunStatus};
-use dyno_rundir::RunDir;
 use dyno_rundir::schema::Phase;
+use dyno_rundir::{RunDir, adds_up};
 use std::path::Path;
 
 /// One row for each cell, and for each point of a search.
@@ -55,12 +55,10 @@ fn row(path: &Path, levels: &[(String, String)], runs: &[&RunRecord], price: Opt
             per_core.extend(worth::per_core(phase));
         }
         let names = dir.run.metrics.get("measure").map_or(&[][..], Vec::as_slice);
-        // Where operations are transactions of several requests, these are what a user waits for.
-        let whole = names.iter().position(|name| name == "TRANSACTION");
         for phase in dir.phases.iter().filter(|phase| phase.name == "measure") {
-            let slots = phase.totals.slots.iter().step_by(2).enumerate();
-            let wanted = slots.filter(|(metric, _)| whole.is_none_or(|whole| *metric == whole));
-            wanted.filter_map(|(_, slot)| slot.as_ref()).for_each(|slot| response.merge(&slot.response));
+            let wanted = names.iter().enumerate().filter(|(_, name)| adds_up(names, name));
+            let slots = wanted.filter_map(|(number, _)| phase.totals.ok_slot(number));
+            slots.for_each(|slot| response.merge(&slot.response));
         }
     }
     row.fill(throughputs, &response);

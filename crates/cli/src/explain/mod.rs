@@ -9,8 +9,8 @@ use crate::terminal;
 use clap::Args;
 use dyno_analysis::diagnose::{Finding, diagnose};
 use dyno_analysis::laws::{
-    Check, Group, Observed, Rates, Sweep, checks, factors_of_rates, factors_of_users, observe, observe_rate,
-    rates, sweep,
+    Check, Group, Observed, Rates, Sweep, checks, factors_of_rates, factors_of_users, for_their_course,
+    observe, observe_rate, rates, sweep,
 };
 use dyno_analysis::series::{Stability, stability};
 use dyno_rundir::RunDir;
@@ -23,7 +23,8 @@ use std::path::PathBuf;
 #[command(after_help = "\
 A run is explained by itself: laws, stability, what limits it. An experiment whose cells differ in users is explained as a \
 sweep, too: bounds, models, demands, and what other resources would change; one whose cells differ in rates by what is kept, \
-how response times grow, and the capacity.")]
+how response times grow, and the capacity. Runs that were meant to last four times as long as most, or longer, are no points \
+of a sweep: each is explained by itself.")]
 pub struct ExplainArgs {
     /// Run directories, or experiments
     #[arg(required = true, value_name = "DIR")]
@@ -82,6 +83,19 @@ pub struct OfRates {
     pub rates: Rates,
 }
 
+/// Runs beside a sweep that are no points of it.
+#[derive(Debug, Serialize)]
+pub struct Alone {
+    /// What they are.
+    pub what: String,
+    /// How many there are.
+    pub runs: usize,
+    /// Their mean throughput, operations per second.
+    pub throughput: f64,
+    /// Their mean response time, seconds.
+    pub response_s: f64,
+}
+
 /// All of it.
 #[derive(Debug, Serialize)]
 pub struct Explained {
@@ -91,30 +105,64 @@ pub struct Explained {
     pub sweeps: Vec<OfSweep>,
     /// Sweeps over rates.
     pub rates: Vec<OfRates>,
+    /// What else an experiment with a sweep holds.
+    pub alone: Vec<Alone>,
 }
 
 /// `dyno explain`.
 pub fn explain(args: &ExplainArgs) -> Result<Exit, Failure> {
-    let mut explained = Explained { runs: Vec::new(), sweeps: Vec::new(), rates: Vec::new() };
+    let mut explained =
+        Explained { runs: Vec::new(), sweeps: Vec::new(), rates: Vec::new(), alone: Vec::new() };
     for dir in &args.dirs {
         let side = gather::side(dir, gather::Take::All)?;
         side.warnings.iter().for_each(|warning| terminal::warn(warning));
         let single = side.groups.len() == 1 && side.groups[0].runs.len() == 1;
-        let users = along(&side.groups, factors_of_users);
-        let by_users = users
-            .into_iter()
-            .filter_map(|(what, runs)| Some(OfSweep { what, sweep: sweep(&runs, args.seed)? }));
-        let by_users: Vec<OfSweep> = by_users.collect();
-        let along_rates = along(&side.groups, factors_of_rates).into_iter();
-        let by_rates: Vec<OfRates> =
-            along_rates.filter_map(|(what, runs)| Some(OfRates { what, rates: rates(&runs)? })).collect();
+        // What is there for its course is no point of a sweep.
+        let observed: Vec<Vec<Observed>> =
+            side.groups.iter().map(|group| group.runs.iter().filter_map(observe_rate).collect()).collect();
+        let seen: Vec<Group<'_>> = side
+            .groups
+            .iter()
+            .zip(&observed)
+            .map(|(group, runs)| Group { levels: &group.levels, runs })
+            .collect();
+        let long = for_their_course(&seen);
+        let points: Vec<(&gather::Group, &Group<'_>)> = side
+            .groups
+            .iter()
+            .zip(&seen)
+            .zip(&long)
+            .filter(|(_, long)| !**long)
+            .map(|(one, _)| one)
+            .collect();
+        let users = along(&points, factors_of_users);
+        let of_rates = along(&points, factors_of_rates);
+        let (mut by_users, mut by_rates) = (Vec::new(), Vec::new());
+        // Which groups, by their place among the points, a sweep has in.
+        let mut used = vec![false; points.len()];
+        for Line { what, runs, members } in users {
+            let Some(sweep) = sweep(&runs, args.seed) else { continue };
+            members
+                .iter()
+                .for_each(|at| used[*at] |= points[*at].1.runs.iter().any(|run| run.users.is_some()));
+            by_users.push(OfSweep { what, sweep });
+        }
+        for Line { what, runs, members } in of_rates {
+            let Some(rates) = rates(&runs) else { continue };
+            members
+                .iter()
+                .for_each(|at| used[*at] |= points[*at].1.runs.iter().any(|run| run.rate.is_some()));
+            by_rates.push(OfRates { what, rates });
+        }
         let no_sweep = by_users.is_empty() && by_rates.is_empty();
+        let left = points.iter().zip(&used).filter(|(_, used)| !no_sweep && !args.all && !**used);
+        explained.alone.extend(left.filter_map(|((group, seen), _)| alone(group, seen.runs)));
         explained.sweeps.extend(by_users);
         explained.rates.extend(by_rates);
-        if args.all || single || no_sweep {
-            for run in side.groups.iter().flat_map(|group| &group.runs) {
-                explained.runs.push(of_run(run)?);
-            }
+        let every = args.all || single || no_sweep;
+        let shown = side.groups.iter().zip(&long).filter(|(_, long)| every || **long);
+        for run in shown.flat_map(|(group, _)| &group.runs) {
+            explained.runs.push(of_run(run)?);
         }
     }
     match args.json {
@@ -128,22 +176,41 @@ pub fn explain(args: &ExplainArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
+/// Runs that no sweep has in.
+fn alone(group: &gather::Group, runs: &[Observed]) -> Option<Alone> {
+    let mean = |of: fn(&Observed) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+    (!runs.is_empty()).then(|| Alone {
+        what: group.key(),
+        runs: runs.len(),
+        throughput: mean(|run| run.throughput),
+        response_s: mean(|run| run.response_s),
+    })
+}
+
+/// Runs along what is swept.
+struct Line {
+    what: String,
+    runs: Vec<Observed>,
+    /// Their groups' places.
+    members: Vec<usize>,
+}
+
 /// Runs of groups that differ in nothing but the `factors` that set what is swept, by what they have in common.
 fn along(
-    groups: &[gather::Group],
+    points: &[(&gather::Group, &Group<'_>)],
     factors: for<'a> fn(&[Group<'a>]) -> Vec<&'a str>,
-) -> Vec<(String, Vec<Observed>)> {
-    let observed: Vec<Vec<Observed>> =
-        groups.iter().map(|group| group.runs.iter().filter_map(observe_rate).collect()).collect();
-    let rows: Vec<Group<'_>> =
-        groups.iter().zip(&observed).map(|(group, runs)| Group { levels: &group.levels, runs }).collect();
+) -> Vec<Line> {
+    let rows: Vec<Group<'_>> = points.iter().map(|(_, seen)| **seen).collect();
     let factors = factors(&rows);
-    let mut lines: Vec<(String, Vec<Observed>)> = Vec::new();
-    for (group, found) in groups.iter().zip(observed.iter().cloned()) {
+    let mut lines: Vec<Line> = Vec::new();
+    for (at, (group, seen)) in points.iter().enumerate() {
         let what = group.without(&factors);
-        match lines.iter_mut().find(|(known, _)| *known == what) {
-            Some((_, all)) => all.extend(found),
-            None => lines.push((what, found)),
+        match lines.iter_mut().find(|line| line.what == what) {
+            Some(line) => {
+                line.runs.extend_from_slice(seen.runs);
+                line.members.push(at);
+            }
+            None => lines.push(Line { what, runs: seen.runs.to_vec(), members: vec![at] }),
         }
     }
     lines

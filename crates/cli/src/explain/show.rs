@@ -13,6 +13,19 @@ pub fn text(all: &Explained) -> String {
     let mut out = String::new();
     all.sweeps.iter().for_each(|one| out += &of_sweep(one));
     all.rates.iter().for_each(|one| out += &of_rates(one));
+    if !all.alone.is_empty() {
+        out += "in no sweep\n";
+    }
+    for one in &all.alone {
+        out += &format!(
+            "  {}: {}/s, R {} ({} run(s))\n",
+            one.what,
+            rate(one.throughput),
+            time(one.response_s),
+            one.runs
+        );
+    }
+    out += if all.alone.is_empty() { "" } else { "\n" };
     all.runs.iter().for_each(|one| out += &of_run(one));
     out
 }
@@ -109,7 +122,7 @@ fn headline(run: &OfRun) -> String {
         Some(due) => format!("mean response time {}, service time {}", time(due), time(observed.response_s)),
         None => format!("mean {}", time(observed.response_s)),
     };
-    format!("  {} operations/s{sure}; {times}{load}\n", rate(observed.throughput))
+    format!("  {} {}/s{sure}; {times}{load}\n", rate(observed.throughput), observed.unit)
 }
 
 fn of_finding(finding: &Finding) -> String {

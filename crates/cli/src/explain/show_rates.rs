@@ -26,7 +26,10 @@ pub(super) fn of_rates(one: &OfRates) -> String {
 
 fn answer(found: &Rates) -> String {
     let mut out = match (found.kept, found.missed) {
-        (Some(kept), None) => format!("  every rate up to {}/s is kept\n", rate(kept)),
+        (Some(kept), None) if found.disturbed.is_empty() => {
+            format!("  every rate up to {}/s is kept\n", rate(kept))
+        }
+        (Some(kept), None) => format!("  {}/s is kept\n", rate(kept)),
         (Some(kept), Some((missed, done))) => {
             format!("  {}/s is kept; of {}/s {}/s are done\n", rate(kept), rate(missed), rate(done))
         }
@@ -35,6 +38,13 @@ fn answer(found: &Rates) -> String {
         }
         (None, None) => String::new(),
     };
+    for (missed, done) in &found.disturbed {
+        out += &format!(
+            "  of {}/s only {}/s are done, although higher rates are kept: see what its runs say\n",
+            rate(*missed),
+            rate(*done)
+        );
+    }
     match (&found.fit, &found.why) {
         (Some(fit), _) => {
             out += &format!(
@@ -71,7 +81,7 @@ mod tests {
             model_s: None,
         };
         let levels = vec![level(0.0, Some(0.0)), level(50.0, Some(5.0)), level(50.0, None)];
-        let rates = Rates { levels, kept: None, missed: None, fit: None, why: None };
+        let rates = Rates { levels, kept: None, missed: None, disturbed: Vec::new(), fit: None, why: None };
         let out = of_rates(&OfRates { what: String::new(), rates });
         assert!(!out.contains("NaN") && out.contains("10.0 %"), "{out}");
     }

@@ -3,7 +3,7 @@
 use super::PocArgs;
 use super::shards::{self, Balancer};
 use crate::exit::Failure;
-use dyno_rig::{MongoAdmin, Opened};
+use dyno_rig::{CommandError, DOCUMENTS, MongoAdmin, Opened, same_documents};
 use dyno_types::bson::{self, kind};
 use dyno_workload::pocdriver::{PocConfig, PocWorkload, Template};
 
@@ -21,7 +21,6 @@ pub struct Ready {
 /// Prepares the collections, where the target is MongoDB.
 pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Ready, Failure> {
     let Some(admin) = opened.mongo_admin() else { return Ok(Ready::default()) };
-    let failed = |words: String| Failure::Unreachable(words);
     let sharded = opened.facts().get("msg").is_some_and(|m| m == "isdbgrid");
     let workload = PocWorkload::new(config, &[]).map_err(super::refused)?;
     let content = workload.poc_content();
@@ -36,22 +35,27 @@ pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Re
     }
     for collection in content.collections() {
         if args.empty {
-            admin.drop_collection(&collection).map_err(failed)?;
+            admin.drop_collection(&collection)?;
         }
         // The balancer stays as it is without --stop-balancer: the original turns it off for good.
         if sharded {
-            admin.shard(&collection).map_err(failed)?;
+            admin.shard(&collection)?;
         }
         for leaf in content.template().leaves().iter().take(config.indexes as usize) {
-            admin.create_index(&collection, &format!("{leaf}_1"), leaf).map_err(failed)?;
+            admin.create_index(&collection, &format!("{leaf}_1"), leaf)?;
         }
         if args.fulltext {
-            text_index(&admin, &collection).map_err(|why| failed(format!("--fulltext: {why}")))?;
+            text_index(&admin, &collection)
+                .map_err(|why| CommandError { words: format!("--fulltext: {why}"), ..why })?;
         }
-        ready.before += admin.count(&collection).map_err(failed)?;
+        let there = admin.count(&collection)?;
+        if there > 0 && config.looks_back() {
+            same_shape(&admin, &collection, config)?;
+        }
+        ready.before += there;
         for (user, next) in ready.next.iter_mut().enumerate() {
             let worker = config.first_worker + user as u32;
-            *next = (*next).max(first_free(&admin, &collection, worker).map_err(failed)?);
+            *next = (*next).max(first_free(&admin, &collection, worker)?);
         }
         if sharded {
             shards::distribute(&admin, &collection, config, &ready)?;
@@ -60,8 +64,21 @@ pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Re
     Ok(ready)
 }
 
+/// Refuses to query and update documents that do not look like those that this run inserts.
+fn same_shape(admin: &MongoAdmin, collection: &str, config: &PocConfig) -> Result<(), Failure> {
+    let template = Template::new(config);
+    let wanted = |sequence: u64| {
+        let mut out = Vec::new();
+        template.render(config.seed, config.first_worker, sequence, &mut out);
+        out
+    };
+    let wanted: Vec<Vec<u8>> = (0..DOCUMENTS).map(wanted).collect();
+    let ways = "--empty drops them first, another --namespace leaves them alone";
+    Ok(same_documents(admin, collection, &wanted, &[], ways)?)
+}
+
 /// One more than the worker's highest sequence number.
-fn first_free(admin: &MongoAdmin, collection: &str, worker: u32) -> Result<u64, String> {
+fn first_free(admin: &MongoAdmin, collection: &str, worker: u32) -> Result<u64, CommandError> {
     let newest = admin.find_one(collection, &|out| {
         bson::head(out, kind::DOCUMENT, "filter");
         let filter = bson::open(out);
@@ -81,7 +98,7 @@ fn first_free(admin: &MongoAdmin, collection: &str, worker: u32) -> Result<u64, 
     Ok(sequence.and_then(|i| u64::try_from(i + 1).ok()).unwrap_or(0))
 }
 
-fn text_index(admin: &MongoAdmin, collection: &str) -> Result<(), String> {
+fn text_index(admin: &MongoAdmin, collection: &str) -> Result<(), CommandError> {
     let made = admin.run(&|out| {
         bson::string(out, "createIndexes", collection);
         bson::head(out, kind::ARRAY, "indexes");

@@ -4,7 +4,7 @@
 use super::setup::Ready;
 use crate::exit::Failure;
 use crate::{signals, terminal};
-use dyno_rig::MongoAdmin;
+use dyno_rig::{CommandError, MongoAdmin};
 use dyno_workload::pocdriver::{PocConfig, Template};
 use std::thread::sleep;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub fn distribute(
     config: &PocConfig,
     ready: &Ready,
 ) -> Result<(), Failure> {
-    let shards = admin.shards().map_err(Failure::Unreachable)?;
+    let shards = admin.shards()?;
     if shards.len() < 2 {
         return Ok(());
     }
@@ -35,23 +35,26 @@ pub fn distribute(
     Ok(())
 }
 
-/// Whether trying again is in vain: not allowed (13), no such command (59).
-fn is_final(words: &str) -> bool {
-    ["13: ", "59: "].iter().any(|code| words.starts_with(code))
-}
+/// Codes after which trying again is in vain: not allowed, no such command.
+const FINAL: [i64; 2] = [13, 59];
 
 /// Tries until it succeeds, with a warning at the first failure.
-fn patiently(attempt: &dyn Fn() -> Result<(), String>) -> Result<(), Failure> {
+fn patiently(attempt: &dyn Fn() -> Result<(), CommandError>) -> Result<(), Failure> {
     for number in 1.. {
         match attempt() {
             Ok(()) => break,
-            Err(words) if number == ATTEMPTS || signals::interrupted() || is_final(&words) => {
+            Err(error)
+                if number == ATTEMPTS
+                    || signals::interrupted()
+                    || error.code.is_some_and(|code| FINAL.contains(&code)) =>
+            {
                 let hint = "--nosharding leaves the cluster alone";
-                return Err(Failure::Unreachable(format!("chunks cannot be distributed: {words} ({hint})")));
+                let words = format!("chunks cannot be distributed: {error} ({hint})");
+                return Err(CommandError { words, ..error }.into());
             }
-            Err(words) if number == 1 => {
+            Err(error) if number == 1 => {
                 terminal::warn(&format!(
-                    "chunks cannot be distributed yet, tried again each second: {words}"
+                    "chunks cannot be distributed yet, tried again each second: {error}"
                 ));
             }
             Err(_) => {}
@@ -67,10 +70,10 @@ pub struct Balancer(Option<MongoAdmin>);
 impl Balancer {
     /// Turns it off if it is on.
     pub fn stop(admin: MongoAdmin) -> Result<Self, Failure> {
-        if !admin.balances().map_err(Failure::Unreachable)? {
+        if !admin.balances()? {
             return Ok(Balancer(None));
         }
-        admin.balance(false).map_err(Failure::Unreachable)?;
+        admin.balance(false)?;
         Ok(Balancer(Some(admin)))
     }
 }

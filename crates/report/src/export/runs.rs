@@ -4,8 +4,8 @@ use super::intervals::{latencies, place};
 use super::{Cell, Kind, Source, SourceRun, Table};
 use dyno_analysis::latency;
 use dyno_record::{Buckets, Scale};
-use dyno_rundir::RunDir;
 use dyno_rundir::schema::{Latency, Phase, Trust};
+use dyno_rundir::{RunDir, adds_up};
 
 type Named = (String, Kind, Cell);
 
@@ -102,13 +102,9 @@ fn merged(dir: &RunDir, phase: &str) -> Buckets {
     let scale = if dir.run.unit_ns == 1_000 { Scale::Micros } else { Scale::Ns64 };
     let mut all = Buckets::new(scale);
     let names = dir.run.metrics.get(phase).map_or(&[][..], Vec::as_slice);
-    let whole = names.iter().position(|name| name == "TRANSACTION");
-    // These hold others, or say nothing of the database.
-    let derived = ["READ-MODIFY-WRITE", "VERIFY", "SCAN-LATENCY-PER-RECORD", "CLEANUP"];
     for recorded in dir.phases.iter().filter(|recorded| recorded.name == phase) {
         for (number, name) in names.iter().enumerate() {
-            let wanted = whole.map_or(!derived.contains(&name.as_str()), |whole| whole == number);
-            if let Some(slot) = recorded.totals.ok_slot(number).filter(|_| wanted) {
+            if let Some(slot) = recorded.totals.ok_slot(number).filter(|_| adds_up(names, name)) {
                 all.merge(&slot.response);
             }
         }

@@ -3,8 +3,8 @@
 use super::points::{MOST, Packed, Point, packed, with_gaps};
 use super::timeline::{Timeline, interval};
 use dyno_record::Buckets;
-use dyno_rundir::RunDir;
 use dyno_rundir::series::Row;
+use dyno_rundir::{RunDir, unit};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -146,7 +146,7 @@ fn throughput(rows: &[Row], axis: &Timeline, names: &[String]) -> Chart {
     Chart {
         id: "throughput".into(),
         title: "Throughput".into(),
-        unit: "operations/s".into(),
+        unit: format!("{}/s", unit(names)),
         log: false,
         choices,
     }

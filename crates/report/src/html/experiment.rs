@@ -2,6 +2,7 @@
 
 use super::charts::Data;
 use super::gathered::{Gathered, OneRun, Row, gather};
+use super::judged::{OverTime, stability};
 use super::overlay::overlaid;
 use super::page::document;
 use super::plot::points;
@@ -10,7 +11,8 @@ use super::text::{esc, heads, own_name, rate, shell, table_of_markup, us, whole}
 use super::users;
 use crate::tuning;
 use crate::worth::Worth;
-use dyno_rundir::ExperimentDir;
+use dyno_analysis::series;
+use dyno_rundir::{ExperimentDir, RunDir};
 use std::fmt::Write as _;
 
 /// The page. `price`: of an hour of everything that took part.
@@ -25,6 +27,9 @@ pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>) -> String {
     }
     if let Some(text) = rates::section(&all) {
         sections.push(("rates", "Rates: what is kept", text));
+    }
+    if let Some(text) = courses(&all) {
+        sections.push(("courses", "Long runs: how throughput goes on", text));
     }
     if let Some(text) = tunings(dir) {
         sections.push(("tuning", "Tuning", text));
@@ -81,6 +86,24 @@ fn headline(out: &mut String, all: &Gathered<'_>) {
         );
     }
     out.push_str("</dl>\n");
+}
+
+/// Runs that were meant to last much longer than the others: no points of a sweep, each with its course.
+fn courses(all: &Gathered<'_>) -> Option<String> {
+    let mut out = String::new();
+    for row in all.rows.iter().filter(|row| row.for_its_course) {
+        for run in &row.runs {
+            let Ok(found) = RunDir::open(&all.dir.path.join(&run.ended.dir)) else { continue };
+            let _ = writeln!(out, "<h3>{}</h3>", esc(&format!("{}: {}", label(row), run.ended.dir)));
+            let over_time = found.course().ok();
+            let over_time = over_time.and_then(|course| {
+                let found = series::stability(&course.values)?;
+                Some(OverTime { course, found })
+            });
+            out.push_str(&stability(over_time.as_ref()));
+        }
+    }
+    (!out.is_empty()).then_some(out)
 }
 
 /// A row in words.

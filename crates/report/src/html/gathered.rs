@@ -4,9 +4,9 @@ use super::plot::Dot;
 use crate::experiment::CellRow;
 use crate::worth;
 use dyno_analysis::interval::mean_interval;
-use dyno_analysis::laws::{Group, Observed, observe, observe_rate};
+use dyno_analysis::laws::{Group, Observed, for_their_course, observe, observe_rate};
 use dyno_record::{Buckets, Scale};
-use dyno_rundir::{EndedRun, ExperimentDir, RunDir, progress};
+use dyno_rundir::{EndedRun, ExperimentDir, RunDir, adds_up, progress};
 use std::collections::BTreeMap;
 
 /// One run.
@@ -27,6 +27,8 @@ pub struct Row {
     pub figures: CellRow,
     /// Its runs.
     pub runs: Vec<OneRun>,
+    /// Whether its runs are no points of a sweep: they were meant to last much longer than most.
+    pub for_its_course: bool,
 }
 
 /// An experiment.
@@ -39,14 +41,12 @@ pub struct Gathered<'a> {
     pub notes: Vec<String>,
 }
 
-/// Response times of a run: of transactions where operations are parts of them, else of all operations.
+/// Response times of a run's operations.
 fn responses(dir: &RunDir, into: &mut Buckets) {
     let names = dir.run.metrics.get("measure").map_or(&[][..], Vec::as_slice);
-    let whole = names.iter().position(|name| name == "TRANSACTION");
     for phase in dir.phases.iter().filter(|phase| phase.name == "measure") {
-        let slots = phase.totals.slots.iter().step_by(2).enumerate();
-        let wanted = slots.filter(|(metric, _)| whole.is_none_or(|whole| *metric == whole));
-        for slot in wanted.filter_map(|(_, slot)| slot.as_ref()) {
+        let wanted = names.iter().enumerate().filter(|(_, name)| adds_up(names, name));
+        for slot in wanted.filter_map(|(number, _)| phase.totals.ok_slot(number)) {
             // Runs of other units cannot be added up exactly.
             if slot.response.scale() == into.scale() {
                 into.merge(&slot.response);
@@ -99,7 +99,7 @@ fn row(
     }
     figures.fill(throughputs, &response);
     figures.worth(&per_core, price);
-    Row { figures, runs: all }
+    Row { figures, runs: all, for_its_course: false }
 }
 
 /// Reads all runs, one after another. `price`: of an hour of everything that took part.
@@ -124,7 +124,10 @@ pub fn gather(dir: &ExperimentDir, price: Option<f64>) -> Gathered<'_> {
             progress(dir.runs.len(), dir.planned, dir.searches)
         ));
     }
-    Gathered { dir, rows, notes }
+    let mut all = Gathered { dir, rows, notes };
+    let long = all.seen(|groups| for_their_course(groups));
+    all.rows.iter_mut().zip(long).for_each(|(row, long)| row.for_its_course = long);
+    all
 }
 
 impl Gathered<'_> {
@@ -149,6 +152,14 @@ impl Gathered<'_> {
         all
     }
 
+    /// The same of the rows that are points of a sweep.
+    pub fn points(&self, left_out: &[usize]) -> Vec<(String, Vec<&Row>)> {
+        let mut all = self.groups(left_out);
+        all.iter_mut().for_each(|(_, rows)| rows.retain(|row| !row.for_its_course));
+        all.retain(|(_, rows)| !rows.is_empty());
+        all
+    }
+
     /// Rows that agree in all factors but those left out, with the words for what they share.
     pub fn groups(&self, left_out: &[usize]) -> Vec<(String, Vec<&Row>)> {
         let mut all: Vec<(String, Vec<&Row>)> = Vec::new();
@@ -164,21 +175,27 @@ impl Gathered<'_> {
         all
     }
 
-    /// Factors that set what is swept, by `which`: levels differ in it while all others are the same.
-    pub fn factors_of(&self, which: for<'g> fn(&[Group<'g>]) -> Vec<&'g str>) -> Vec<usize> {
+    /// What analysis makes of the rows, as groups of observed runs.
+    fn seen<T>(&self, of: impl FnOnce(&[Group<'_>]) -> T) -> T {
         let observed: Vec<Vec<Observed>> = self
             .rows
             .iter()
             .map(|row| row.runs.iter().filter_map(|run| run.at_rate.clone()).collect())
             .collect();
-        let rows: Vec<Group<'_>> = self
-            .rows
-            .iter()
-            .zip(&observed)
+        let rows = self.rows.iter().zip(&observed);
+        of(&rows
+            .filter(|(row, _)| !row.for_its_course)
             .map(|(row, runs)| Group { levels: &row.figures.levels, runs })
-            .collect();
-        let names = which(&rows);
-        (0..self.factors().len()).filter(|at| names.contains(&self.factors()[*at])).collect()
+            .collect::<Vec<_>>())
+    }
+
+    /// Factors that set what is swept, by `which`: levels differ in it while all others are the same.
+    pub fn factors_of(&self, which: for<'g> fn(&[Group<'g>]) -> Vec<&'g str>) -> Vec<usize> {
+        let is_one = |names: &[&str], at: usize| names.contains(&self.factors()[at]);
+        self.seen(|rows| {
+            let names = which(rows);
+            (0..self.factors().len()).filter(|at| is_one(&names, *at)).collect()
+        })
     }
 }
 

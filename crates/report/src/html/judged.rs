@@ -62,7 +62,7 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
     if found.warm_up > 0 {
         lines.push(format!(
             "Warm-up inside of the measured phase: {} s, which every figure has in.",
-            found.warm_up
+            found.warm_up as u64 * step_s
         ));
     }
     lines.push(match &found.steady {
@@ -88,7 +88,8 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
         ),
         None => "No period was found.".into(),
     });
-    if let Some(trend) = &found.trend {
+    // Of one level its drift has been said.
+    if let Some(trend) = found.trend.as_ref().filter(|_| found.drift.is_none()) {
         lines.push(match trend.p < 0.05 {
             true => {
                 format!(

@@ -10,26 +10,27 @@ use std::fmt::Write as _;
 pub fn section(all: &Gathered<'_>) -> Option<String> {
     let varying = all.factors_of(factors_of_rates);
     let mut out = String::new();
-    for (words, rows) in all.groups(&varying) {
+    for (words, rows) in all.points(&varying) {
         let observed: Vec<Observed> =
             rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.at_rate.clone()).collect();
         let Some(found) = rates(&observed) else { continue };
         if !words.is_empty() {
             let _ = writeln!(out, "<h3>{}</h3>", esc(&words));
         }
-        out.push_str(&levels(&found));
+        let unit = observed[0].unit;
+        out.push_str(&levels(&found, unit));
         let items: String = words_of(&found).iter().map(|line| format!("<li>{}</li>", esc(line))).collect();
         let _ = writeln!(out, "<ul class=\"reasons\">{items}</ul>");
-        out.push_str(&plots(&found, &rows));
+        out.push_str(&plots(&found, &rows, unit));
     }
     (!out.is_empty()).then_some(out)
 }
 
-fn levels(found: &Rates) -> String {
+fn levels(found: &Rates, unit: &str) -> String {
     let names = heads(&[
-        "rate, operations/s",
+        &format!("rate, {unit}/s"),
         "runs",
-        "X, operations/s",
+        &format!("X, {unit}/s"),
         "95 % interval",
         "of what was due",
         "R",
@@ -56,7 +57,10 @@ fn levels(found: &Rates) -> String {
 fn words_of(found: &Rates) -> Vec<String> {
     let mut lines = Vec::new();
     match (found.kept, found.missed) {
-        (Some(kept), None) => lines.push(format!("Every rate up to {}/s is kept.", rate(kept))),
+        (Some(kept), None) if found.disturbed.is_empty() => {
+            lines.push(format!("Every rate up to {}/s is kept.", rate(kept)));
+        }
+        (Some(kept), None) => lines.push(format!("{}/s is kept.", rate(kept))),
         (Some(kept), Some((missed, done))) => lines.push(format!(
             "{}/s is kept; of {}/s only {}/s are done.",
             rate(kept),
@@ -68,6 +72,13 @@ fn words_of(found: &Rates) -> Vec<String> {
         }
         (None, None) => {}
     }
+    lines.extend(found.disturbed.iter().map(|(missed, done)| {
+        format!(
+            "Of {}/s only {}/s are done, although higher rates are kept: see what its runs say.",
+            rate(*missed),
+            rate(*done)
+        )
+    }));
     match (&found.fit, &found.why) {
         (Some(fit), _) => lines.push(format!(
             "Response times are those of {} with {} for an operation (typical error {}): the capacity is about {}/s, of \
@@ -84,12 +95,12 @@ fn words_of(found: &Rates) -> Vec<String> {
     lines
 }
 
-fn plots(found: &Rates, rows: &[&Row]) -> String {
+fn plots(found: &Rates, rows: &[&Row], unit: &str) -> String {
     let (first, last) = (found.levels[0].rate, found.levels[found.levels.len() - 1].rate);
     let between = |to: f64| (0..=60).map(move |n| first + (to - first) * f64::from(n) / 60.0);
     let throughput = Plot {
-        title: "Throughput against the rate, operations/s".into(),
-        across: "operations/s asked for".into(),
+        title: format!("Throughput against the rate, {unit}/s"),
+        across: format!("{unit}/s asked for"),
         axis: Across::Numbers,
         dots: dots(rows, |run| run.rate, |run| Some(run.throughput)),
         faint: Vec::new(),
@@ -110,14 +121,10 @@ fn plots(found: &Rates, rows: &[&Row]) -> String {
     });
     let response = Plot {
         title: "Response time against rates that are kept".into(),
-        across: "operations/s asked for".into(),
+        across: format!("{unit}/s asked for"),
         axis: Across::Numbers,
         // Of a rate that is not kept they grow for as long as the run lasts.
-        dots: dots(
-            rows,
-            |run| run.rate.filter(|rate| found.kept >= Some(*rate)),
-            |run| Some(run.due_s? * 1e6),
-        ),
+        dots: dots(rows, |run| run.rate.filter(|rate| found.keeps(*rate)), |run| Some(run.due_s? * 1e6)),
         faint: Vec::new(),
         lines: lines.into_iter().collect(),
         top: 0.0,

@@ -7,6 +7,7 @@ use super::text::{bytes, esc, heads, percent, rate, shell, table, us, whole};
 use super::timeline::Mark;
 use crate::{faults, worth};
 use dyno_rundir::schema::{Latency, Metric, Phase, Status, Summary, Trust};
+use dyno_rundir::{adds_up, unit};
 use std::fmt::Write as _;
 
 /// What is drawn, and what was noticed while it was made.
@@ -171,6 +172,9 @@ fn figures(out: &mut String, phase: &Phase, steady: Option<&OverTime>, price: Op
     let more = level.map_or(String::new(), |level| {
         format!("+- {} (95 %) within this run", rate(level.interval.half_width))
     });
+    let names: Vec<&str> = phase.metrics.iter().map(|metric| metric.name.as_str()).collect();
+    let unit = unit(&names);
+    let more = if more.is_empty() { unit.to_owned() } else { format!("{unit}; {more}") };
     tile(out, "Throughput", &format!("{}/s", rate(phase.throughput)), &more);
     for (name, what, worth) in worth::of_run(phase, level.map(|level| &level.interval), price) {
         let half = worth.half_width.map_or(String::new(), |half| format!(", +- {} (95 %)", rate(half)));
@@ -182,7 +186,7 @@ fn figures(out: &mut String, phase: &Phase, steady: Option<&OverTime>, price: Op
     let busiest = phase
         .metrics
         .iter()
-        .filter(|m| m.name != "CLEANUP")
+        .filter(|m| adds_up(&names, &m.name))
         .max_by_key(|m| m.response.as_ref().map_or(0, |l| l.count));
     if let Some((metric, latency)) = busiest.and_then(|m| Some((m, m.felt_response()?))) {
         for name in ["p50", "p99", "p99.9"] {
@@ -292,13 +296,14 @@ fn operations(summary: &Summary) -> String {
         .iter()
         .map(|phase| {
             let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
+            let documents = phase.documents.map(|count| format!(" ({} documents)", whole(count as f64)));
             vec![
                 phase.name.clone(),
                 format!("{:.1} s", phase.seconds),
                 whole(phase.arrivals as f64),
-                whole(ok as f64),
+                format!("{}{}", whole(ok as f64), documents.unwrap_or_default()),
                 whole(phase.outcomes.values().sum::<u64>().saturating_sub(ok) as f64),
-                rate(phase.throughput),
+                rate(phase.written_per_s()),
             ]
         })
         .collect();

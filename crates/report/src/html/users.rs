@@ -17,7 +17,7 @@ const SEED: u64 = 1;
 pub fn section(all: &Gathered<'_>) -> Option<String> {
     let varying = all.factors_of(factors_of_users);
     let mut out = String::new();
-    for (words, rows) in all.groups(&varying) {
+    for (words, rows) in all.points(&varying) {
         let observed: Vec<Observed> =
             rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.observed.clone()).collect();
         let Some(found) = sweep(&observed, SEED) else { continue };
@@ -25,19 +25,20 @@ pub fn section(all: &Gathered<'_>) -> Option<String> {
             let _ = writeln!(out, "<h3>{}</h3>", esc(&words));
         }
         let think = observed.iter().find(|run| run.users.is_some()).map_or(0.0, |run| run.think_s);
-        out.push_str(&levels(&found, think));
+        let unit = observed[0].unit;
+        out.push_str(&levels(&found, think, unit));
         out.push_str(&words_of(&found));
-        out.push_str(&plots(&found, &rows, think));
-        out.push_str(&resources(&found));
+        out.push_str(&plots(&found, &rows, think, unit));
+        out.push_str(&resources(&found, unit));
     }
     (!out.is_empty()).then_some(out)
 }
 
-fn levels(found: &Sweep, think: f64) -> String {
+fn levels(found: &Sweep, think: f64, unit: &str) -> String {
     let names = heads(&[
         "users N",
         "runs",
-        "X, operations/s",
+        &format!("X, {unit}/s"),
         "95 % interval",
         "R",
         "X (R + Z), users",
@@ -184,7 +185,7 @@ fn model_of(found: &Sweep) -> Vec<String> {
     lines
 }
 
-fn plots(found: &Sweep, rows: &[&Row], think: f64) -> String {
+fn plots(found: &Sweep, rows: &[&Row], think: f64, unit: &str) -> String {
     let bound = |of: &dyn Fn(f64) -> f64| -> Vec<(f64, f64)> {
         let (first, last) = (found.levels[0].users, found.levels[found.levels.len() - 1].users);
         (0..=60)
@@ -204,7 +205,7 @@ fn plots(found: &Sweep, rows: &[&Row], think: f64) -> String {
         lines.push(Line { name: best.model.to_owned(), style: 2, points: model });
     }
     let throughput = Plot {
-        title: "Throughput against users, operations/s".into(),
+        title: format!("Throughput against users, {unit}/s"),
         across: "users".into(),
         axis: Across::Numbers,
         dots: dots(rows, |run| run.users, |run| Some(run.throughput)),
@@ -238,7 +239,7 @@ fn plots(found: &Sweep, rows: &[&Row], think: f64) -> String {
     format!("<div class=\"grid2\">\n{}{}</div>\n{missing}", throughput.draw(), response.draw())
 }
 
-fn resources(found: &Sweep) -> String {
+fn resources(found: &Sweep, unit: &str) -> String {
     let mut out = String::new();
     if !found.demands.is_empty() {
         let names = heads(&["resource", "demand", "busy without load", "variation", "greatest utilisation"]);
@@ -258,7 +259,7 @@ fn resources(found: &Sweep) -> String {
         out.push_str(&table("Service demand of an operation, by regression", &names, &rows, 1));
     }
     if !found.what_if.is_empty() {
-        let names = heads(&["what if", "then the limit is set by", "limit, operations/s"]);
+        let names = heads(&["what if", "then the limit is set by", &format!("limit, {unit}/s")]);
         let rows: Vec<Vec<String>> = found
             .what_if
             .iter()

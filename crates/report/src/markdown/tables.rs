@@ -100,7 +100,7 @@ fn line(
         users: first.phase.client.users,
         target: (!offered.is_empty()).then(|| offered.iter().sum::<f64>() / offered.len() as f64),
         exceptions: found.iter().map(|one| one.exceptions()).sum(),
-        throughput: mean(&|one| one.phase.throughput),
+        throughput: mean(&|one| one.phase.written_per_s()),
         seconds: mean(&|one| one.phase.seconds),
         operations,
         records: entries[0].records(),

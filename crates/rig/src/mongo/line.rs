@@ -17,14 +17,14 @@ const GREETING_NS: u64 = 5_000_000_000;
 pub(crate) enum Unanswered {
     /// The connection is of no use any more: the command may have been done.
     Lost(String),
-    /// The server has refused it, in its words.
-    Refused(String),
+    /// The server has refused it: its code, and its words.
+    Refused(i64, String),
 }
 
 impl Unanswered {
     pub fn words(self) -> String {
         match self {
-            Unanswered::Lost(words) | Unanswered::Refused(words) => words,
+            Unanswered::Lost(words) | Unanswered::Refused(_, words) => words,
         }
     }
 }
@@ -98,7 +98,10 @@ impl MongoLine {
         });
         match talk {
             Ok(()) if is_ok(bson::find(&answer, "ok")) => Ok(answer),
-            Ok(()) => Err(Unanswered::Refused(describe(&answer).1)),
+            Ok(()) => {
+                let (code, words) = describe(&answer);
+                Err(Unanswered::Refused(code, words))
+            }
             Err(failure) => {
                 let why = failure.words();
                 Err(Unanswered::Lost(format!("{}: {why}", self.endpoint)))

@@ -3,7 +3,7 @@
 mod admin;
 mod line;
 
-pub use admin::MongoAdmin;
+pub use admin::{CommandError, MongoAdmin};
 pub(crate) use line::{MongoLine, Unanswered};
 
 use crate::probe::{Failure, Heard, converse, first_that_answers, resolve};

@@ -146,5 +146,5 @@ pub(super) fn mongo(
 
 /// Asks by the official driver.
 pub(super) fn official(admin: MongoAdmin) -> Ask<Vec<u8>> {
-    Box::new(move || admin.run_on("admin", &|out| bson::int32(out, "serverStatus", 1)))
+    Box::new(move || Ok(admin.run_on("admin", &|out| bson::int32(out, "serverStatus", 1))?))
 }

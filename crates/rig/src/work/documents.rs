@@ -1,7 +1,8 @@
 //! Documents and operations of one's own as work.
 
 use super::{Prepared, Work, shape};
-use crate::mongo::MongoAdmin;
+use crate::mongo::{CommandError, MongoAdmin};
+use crate::stored::{DOCUMENTS, same_documents};
 use crate::target::Opened;
 use dyno_engine::Job;
 use dyno_plan::experiment::{Experiment, When};
@@ -102,22 +103,22 @@ pub fn prepare_documents(
     for (number, collection) in template.collections.iter().enumerate() {
         let name = &collection.name;
         if when == When::Always {
-            admin.drop_collection(name).map_err(Refused)?;
+            admin.drop_collection(name)?;
         }
         for (index, fields) in &collection.indexes {
-            admin.create_compound_index(name, index, fields).map_err(Refused)?;
+            admin.create_compound_index(name, index, fields)?;
         }
-        let count = admin.count(name).map_err(Refused)?;
+        let count = admin.count(name)?;
         there += u64::from(count >= collection.count);
         if count > 0 && count < collection.count && wanted {
             return Err(Refused(format!("{name} holds {count} documents, not {}: {hint}", collection.count)));
         }
         if count > 0 && wanted {
-            same_fields(&admin, template, number, hint)?;
+            same_shape(&admin, template, number, hint)?;
         }
         let first = match count {
             0 => collection.count,
-            _ => first_free(&admin, name, &collection.id).map_err(Refused)?,
+            _ => first_free(&admin, name, &collection.id)?,
         };
         ready.fresh.push(first);
     }
@@ -128,29 +129,23 @@ pub fn prepare_documents(
     Ok(ready)
 }
 
-/// Refuses documents that lack fields of those that a load would write; updates may have added some.
-fn same_fields(admin: &MongoAdmin, template: &Template, number: usize, hint: &str) -> Result<(), Refused> {
-    let name = &template.collections[number].name;
-    let Some(stored) = admin.find_one(name, &|_| {}).map_err(Refused)? else { return Ok(()) };
-    let mut wanted = Vec::new();
-    TemplateContent::new(template).document_of(number, 0, &mut wanted);
-    let names = |document: &[u8]| -> Vec<String> {
-        let all = bson::elements(document).into_iter().flatten().flatten();
-        all.map(|element| String::from_utf8_lossy(element.name).into_owned()).collect()
+/// Refuses documents that do not look like those that a load would write; what operations change may look otherwise.
+fn same_shape(admin: &MongoAdmin, template: &Template, number: usize, hint: &str) -> Result<(), Refused> {
+    let collection = &template.collections[number];
+    let content = TemplateContent::new(template);
+    let wanted = |document: u64| {
+        let mut out = Vec::new();
+        content.document_of(number, document, &mut out);
+        out
     };
-    let (stored, wanted) = (names(&stored), names(&wanted));
-    if wanted.iter().all(|field| stored.contains(field)) {
-        return Ok(());
-    }
-    let (stored, wanted) = (stored.join(", "), wanted.join(", "));
-    Err(Refused(format!(
-        "{name} holds documents with the fields {stored}, those of this run have {wanted}: {hint}"
-    )))
+    let wanted: Vec<Vec<u8>> = (0..collection.count.min(DOCUMENTS)).map(wanted).collect();
+    let changed = template.changed(number);
+    same_documents(admin, &collection.name, &wanted, &changed, hint)
 }
 
 /// One more than the highest `_id`, where it is a sequence. Other `_id`s follow from numbers that cannot be read back:
 /// those of this second are new.
-fn first_free(admin: &MongoAdmin, collection: &str, id: &Value) -> Result<u64, String> {
+fn first_free(admin: &MongoAdmin, collection: &str, id: &Value) -> Result<u64, CommandError> {
     if *id != Value::Sequence {
         let second = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         return Ok(second << 20);

@@ -1,6 +1,8 @@
 //! sysbench-mongodb's load and transactions as work.
 
 use super::{Prepared, Work, part_of_users, shape};
+use crate::mongo::MongoAdmin;
+use crate::stored::{DOCUMENTS, same_documents};
 use crate::target::Opened;
 use dyno_engine::{Job, dealt};
 use dyno_plan::experiment::{Experiment, When};
@@ -8,8 +10,8 @@ use dyno_plan::settings::Source;
 use dyno_plan::sysbench_mongodb::{SysbenchPlan, Wishes, parse_named};
 use dyno_plan::values::Span;
 use dyno_types::{Content, Refused};
-use dyno_workload::Workload;
 use dyno_workload::sysbench_mongodb::{INDEX, SysbenchConfig, SysbenchLoad, SysbenchRun};
+use dyno_workload::{Frontier, Workload};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -58,6 +60,21 @@ impl Sysbench {
     }
 }
 
+impl Sysbench {
+    /// Refuses documents that do not look like those that a load would write.
+    fn same_shape(&self, admin: &MongoAdmin, collection: &str, ways: &str) -> Result<(), Refused> {
+        let load = SysbenchLoad::new(&self.plan.config).map_err(bad)?;
+        let (content, first) = (load.content(), load.request(0, &Frontier::new(0)));
+        let wanted = |number: u32| {
+            let mut out = Vec::new();
+            content.document(&first, number, &mut out);
+            out
+        };
+        let wanted: Vec<Vec<u8>> = (0..content.documents(&first).min(DOCUMENTS as u32)).map(wanted).collect();
+        same_documents(admin, collection, &wanted, &[], ways)
+    }
+}
+
 impl Work for Sysbench {
     fn name(&self) -> String {
         "sysbench-mongodb".into()
@@ -79,10 +96,10 @@ impl Work for Sysbench {
         for number in 1..=config.collections {
             let name = format!("sbtest{number}");
             if when == When::Always {
-                admin.drop_collection(&name).map_err(Refused)?;
+                admin.drop_collection(&name)?;
             }
-            admin.create_index(&name, INDEX.0, INDEX.1).map_err(Refused)?;
-            let count = admin.count(&name).map_err(Refused)?;
+            admin.create_index(&name, INDEX.0, INDEX.1)?;
+            let count = admin.count(&name)?;
             if when == When::Missing && count > 0 && count < u64::from(config.documents) {
                 let words =
                     "phases.load.when: `always` drops it and loads it again, `never` takes it as it is";
@@ -90,6 +107,10 @@ impl Work for Sysbench {
                     "{name} holds {count} documents, not {}: {words}",
                     config.documents
                 )));
+            }
+            if when == When::Missing && count > 0 {
+                let ways = "phases.load.when: `always` drops them and loads them again, `never` takes them as they are";
+                self.same_shape(&admin, &name, ways)?;
             }
             there += u32::from(count >= u64::from(config.documents));
         }

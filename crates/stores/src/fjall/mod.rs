@@ -180,7 +180,11 @@ impl Store for FjallStore {
     }
 
     fn session(&self) -> Result<Box<dyn StoreSession>, Refused> {
-        Ok(Box::new(Session::new(self.shared.clone())))
+        self.session_of(self.shared.content.clone())
+    }
+
+    fn session_of(&self, content: Arc<dyn Content>) -> Result<Box<dyn StoreSession>, Refused> {
+        Ok(Box::new(Session::new(self.shared.clone(), content)))
     }
 
     /// The exact number, told where fjall has at most two million entries (overwritten ones count until compacted).

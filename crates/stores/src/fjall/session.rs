@@ -3,7 +3,7 @@
 use super::{STRIPES, Shared, Stripes};
 use crate::reading::Buffers;
 use crate::record::RecordError;
-use dyno_types::{Executed, Outcome, Request, StoreSession, Verb};
+use dyno_types::{Content, Executed, Outcome, Request, StoreSession, Verb};
 use fjall::{OwnedWriteBatch, PersistMode};
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -15,6 +15,7 @@ pub(super) const KEY_BYTES: usize = 65_535;
 /// See the module.
 pub(super) struct Session {
     shared: Arc<Shared>,
+    content: Arc<dyn Content>,
     buffers: Buffers,
     error: String,
 }
@@ -38,8 +39,8 @@ pub(super) fn key_words(bytes: usize) -> String {
 }
 
 impl Session {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Session { shared, buffers: Buffers::default(), error: String::new() }
+    pub(super) fn new(shared: Arc<Shared>, content: Arc<dyn Content>) -> Self {
+        Session { shared, content, buffers: Buffers::default(), error: String::new() }
     }
 
     fn try_execute(&mut self, request: &Request) -> Result<Executed, Failure> {
@@ -53,7 +54,7 @@ impl Session {
     }
 
     fn render_key(&mut self, request: &Request) -> Result<(), Failure> {
-        self.buffers.render_key(self.shared.content.as_ref(), request);
+        self.buffers.render_key(self.content.as_ref(), request);
         match self.buffers.key.len() {
             1..=KEY_BYTES => Ok(()),
             other => Err(Failure::Key(other)),
@@ -63,7 +64,7 @@ impl Session {
     fn read(&mut self, request: &Request) -> Result<Executed, Failure> {
         let shared = &self.shared;
         match shared.keyspace.get(&self.buffers.key)? {
-            Some(stored) => Ok(self.buffers.read(shared.content.as_ref(), request, shared.whole, &stored)?),
+            Some(stored) => Ok(self.buffers.read(self.content.as_ref(), request, shared.whole, &stored)?),
             None => Ok(Executed::new(Outcome::NotFound, 0)),
         }
     }
@@ -72,7 +73,7 @@ impl Session {
         let mut records = 0;
         let found = self.shared.keyspace.range(&self.buffers.key[..]..);
         for entry in found.take(request.limit as usize) {
-            self.buffers.pass(self.shared.content.as_ref(), request, records, &entry.value()?)?;
+            self.buffers.pass(self.content.as_ref(), request, records, &entry.value()?)?;
             records += 1;
         }
         Ok(Executed::new(Outcome::Ok, records))
@@ -80,7 +81,7 @@ impl Session {
 
     fn change(&mut self, request: &Request) -> Result<Executed, Failure> {
         let shared = &self.shared;
-        let (keyspace, content, buffers) = (&shared.keyspace, shared.content.as_ref(), &mut self.buffers);
+        let (keyspace, content, buffers) = (&shared.keyspace, self.content.as_ref(), &mut self.buffers);
         {
             let _held = shared.stripes.lock(Stripes::of(&buffers.key));
             match request.verb {
@@ -125,7 +126,7 @@ impl Session {
         let mut batch = OwnedWriteBatch::with_capacity(shared.database.clone(), requests.len());
         for request in requests {
             self.render_key(request)?;
-            self.buffers.render_record(shared.content.as_ref(), request)?;
+            self.buffers.render_record(self.content.as_ref(), request)?;
             stripes[Stripes::of(&self.buffers.key)] = true;
             batch.insert(&shared.keyspace, &self.buffers.key[..], &self.buffers.record[..]);
         }

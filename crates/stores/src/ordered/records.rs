@@ -25,7 +25,7 @@ pub(crate) fn store<E: Engine>(
     let whole = content.fields(&whole_record());
     let store =
         RecordStore { engine: open()?, common: Arc::new(Common { content, replaces, whole, patience }) };
-    store.enter()?;
+    store.enter(store.common.content.clone())?;
     Ok(Arc::new(store))
 }
 
@@ -46,6 +46,7 @@ struct Common {
 
 /// One user's session.
 struct RecordSession<H> {
+    content: Arc<dyn Content>,
     handle: H,
     table: usize,
     common: Arc<Common>,
@@ -54,12 +55,19 @@ struct RecordSession<H> {
 }
 
 impl<E: Engine> RecordStore<E> {
-    fn enter(&self) -> Result<RecordSession<E::Handle>, Refused> {
+    fn enter(&self, content: Arc<dyn Content>) -> Result<RecordSession<E::Handle>, Refused> {
         let mut handle = self.engine.handle()?;
         let table = handle.table(self.common.content.table());
         let table = table.map_err(|failure| Refused(format!("{}: {failure}", self.engine.name())))?;
         let common = self.common.clone();
-        Ok(RecordSession { handle, table, common, buffers: Buffers::default(), error: String::new() })
+        Ok(RecordSession {
+            content,
+            handle,
+            table,
+            common,
+            buffers: Buffers::default(),
+            error: String::new(),
+        })
     }
 }
 
@@ -77,12 +85,16 @@ impl<E: Engine> Store for RecordStore<E> {
     }
 
     fn session(&self) -> Result<Box<dyn StoreSession>, Refused> {
-        Ok(Box::new(self.enter()?))
+        self.session_of(self.common.content.clone())
+    }
+
+    fn session_of(&self, content: Arc<dyn Content>) -> Result<Box<dyn StoreSession>, Refused> {
+        Ok(Box::new(self.enter(content)?))
     }
 
     /// The exact number, told up to two million.
     fn count(&self) -> Result<Option<u64>, Refused> {
-        let mut session = self.enter()?;
+        let mut session = self.enter(self.common.content.clone())?;
         let (mut count, table) = (0, session.table);
         let counted = session.handle.read().and_then(|mut reader| {
             reader.range(table, &[], &[], Order::Ascending, &mut |_, _| {
@@ -101,19 +113,20 @@ impl<H: Handle> RecordSession<H> {
     fn try_execute(&mut self, requests: &[Request]) -> Result<Executed, Failure> {
         let (common, handle, buffers, table) =
             (self.common.as_ref(), &mut self.handle, &mut self.buffers, self.table);
+        let own = (common, self.content.as_ref());
         common.patience.run(|| {
             if let [request] = requests
                 && !request.verb.writes()
             {
-                return look(common, buffers, &mut handle.read()?, table, request);
+                return look(own, buffers, &mut handle.read()?, table, request);
             }
             let mut writer = handle.write()?;
             let mut all = Executed::new(Outcome::Ok, 0);
             for request in requests {
                 let done = if request.verb.writes() {
-                    change(common, buffers, &mut writer, table, request)?
+                    change(own, buffers, &mut writer, table, request)?
                 } else {
-                    look(common, buffers, &mut writer, table, request)?
+                    look(own, buffers, &mut writer, table, request)?
                 };
                 if !done.outcome.is_ok() {
                     // Dropping the transaction rolls it back.
@@ -146,13 +159,12 @@ impl<H: Handle> StoreSession for RecordSession<H> {
 
 /// A read or a scan.
 fn look(
-    common: &Common,
+    (common, content): (&Common, &dyn Content),
     buffers: &mut Buffers,
     reader: &mut impl Reader,
     table: usize,
     request: &Request,
 ) -> Result<Executed, Failure> {
-    let content = common.content.as_ref();
     match request.verb {
         Verb::Read => {
             buffers.render_key(content, request);
@@ -183,13 +195,12 @@ fn look(
 
 /// An insert, an update or a delete.
 fn change(
-    common: &Common,
+    (common, content): (&Common, &dyn Content),
     buffers: &mut Buffers,
     writer: &mut impl Writer,
     table: usize,
     request: &Request,
 ) -> Result<Executed, Failure> {
-    let content = common.content.as_ref();
     buffers.render_key(content, request);
     let key = std::mem::take(&mut buffers.key);
     let not_found = Ok(Executed::new(Outcome::NotFound, 0));

@@ -139,7 +139,11 @@ impl Store for RedbStore {
     }
 
     fn session(&self) -> Result<Box<dyn StoreSession>, Refused> {
-        Ok(Box::new(Session::new(self.shared.clone())))
+        self.session_of(self.shared.content.clone())
+    }
+
+    fn session_of(&self, content: Arc<dyn Content>) -> Result<Box<dyn StoreSession>, Refused> {
+        Ok(Box::new(Session::new(self.shared.clone(), content)))
     }
 
     fn count(&self) -> Result<Option<u64>, Refused> {

@@ -3,7 +3,7 @@
 use super::Shared;
 use crate::reading::Buffers;
 use crate::record::RecordError;
-use dyno_types::{Executed, Outcome, Request, StoreSession, Verb};
+use dyno_types::{Content, Executed, Outcome, Request, StoreSession, Verb};
 use redb::{ReadableDatabase, ReadableTable, StorageError, Table};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use std::sync::Arc;
 /// See the module.
 pub(super) struct Session {
     shared: Arc<Shared>,
+    content: Arc<dyn Content>,
     buffers: Buffers,
     error: String,
 }
@@ -33,8 +34,8 @@ impl<E: Into<redb::Error>> From<E> for Failure {
 }
 
 impl Session {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Session { shared, buffers: Buffers::default(), error: String::new() }
+    pub(super) fn new(shared: Arc<Shared>, content: Arc<dyn Content>) -> Self {
+        Session { shared, content, buffers: Buffers::default(), error: String::new() }
     }
 
     fn try_execute(&mut self, request: &Request) -> Result<Executed, Failure> {
@@ -44,14 +45,14 @@ impl Session {
         if matches!(request.verb, Verb::Document | Verb::Topology) {
             return Ok(Executed::new(Outcome::NotImplemented, 0));
         }
-        let shared = &self.shared;
+        let (shared, content) = (&self.shared, self.content.as_ref());
         let table = shared.database.begin_read()?.open_table(shared.table())?;
-        look(shared, &mut self.buffers, &table, request)
+        look((shared, content), &mut self.buffers, &table, request)
     }
 
     /// Executes the requests in one write transaction; it is committed if all end well.
     fn write(&mut self, requests: &[Request]) -> Result<Executed, Failure> {
-        let shared = &self.shared;
+        let (shared, content) = (&self.shared, self.content.as_ref());
         let mut transaction = shared.database.begin_write()?;
         transaction.set_durability(shared.durability)?;
         let mut all = Executed::new(Outcome::Ok, 0);
@@ -59,9 +60,9 @@ impl Session {
             let mut table = transaction.open_table(shared.table())?;
             for request in requests {
                 let done = if request.verb.writes() {
-                    change(shared, &mut self.buffers, &mut table, request)?
+                    change((shared, content), &mut self.buffers, &mut table, request)?
                 } else {
-                    look(shared, &mut self.buffers, &table, request)?
+                    look((shared, content), &mut self.buffers, &table, request)?
                 };
                 if !done.outcome.is_ok() {
                     // Dropping the transaction aborts it.
@@ -103,12 +104,11 @@ impl StoreSession for Session {
 
 /// A read or a scan.
 fn look(
-    shared: &Shared,
+    (shared, content): (&Shared, &dyn Content),
     buffers: &mut Buffers,
     table: &impl ReadableTable<&'static [u8], &'static [u8]>,
     request: &Request,
 ) -> Result<Executed, Failure> {
-    let content = shared.content.as_ref();
     buffers.render_key(content, request);
     if request.verb == Verb::Read {
         return match table.get(&buffers.key[..])? {
@@ -130,12 +130,11 @@ fn look(
 
 /// An insert, an update or a delete.
 fn change(
-    shared: &Shared,
+    (shared, content): (&Shared, &dyn Content),
     buffers: &mut Buffers,
     table: &mut Table<'_, &'static [u8], &'static [u8]>,
     request: &Request,
 ) -> Result<Executed, Failure> {
-    let content = shared.content.as_ref();
     buffers.render_key(content, request);
     match request.verb {
         Verb::Insert => {

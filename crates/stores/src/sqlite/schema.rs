@@ -103,7 +103,7 @@ impl Schema {
         }
     }
 
-    /// Creates the table, or checks that the one there has the columns needed. (Unchecked, SQLite would take the quoted
+    /// Creates the table, or checks that the one there has the columns needed and no others. (Unchecked, SQLite would take the quoted
     /// name of a column that is not there for a string.)
     pub(super) fn create(&self, connection: &Connection) -> Result<(), String> {
         connection.execute_batch(&self.create).map_err(|error| error.to_string())?;
@@ -111,13 +111,15 @@ impl Schema {
         let statement = connection.prepare(&probe).map_err(|error| error.to_string())?;
         let there: Vec<&str> = statement.column_names().collect();
         let needed = std::iter::once(&self.key).chain(&self.fields);
-        let missing: Vec<&String> = needed.filter(|column| !there.contains(&column.as_str())).collect();
-        if missing.is_empty() {
-            return Ok(());
-        }
+        let needed: Vec<&str> = needed.map(String::as_str).collect();
+        let missing: Vec<&&str> = needed.iter().filter(|column| !there.contains(column)).collect();
+        let what = match missing.is_empty() {
+            true if needed.len() == there.len() => return Ok(()),
+            true => format!("records of this workload have {needed:?}"),
+            false => format!("the workload also needs {missing:?}"),
+        };
         Err(format!(
-            "table {:?} is there already with columns {there:?}, but the workload also needs {missing:?}; use another \
-             file or table, or remove it",
+            "table {:?} is there already with columns {there:?}, but {what}; use another file or table, or remove it",
             self.table
         ))
     }

@@ -159,6 +159,12 @@ impl Default for PocConfig {
 pub const LEAST_TEXT: u32 = 11;
 
 impl PocConfig {
+    /// Whether documents are read or changed that were there before the run.
+    pub fn looks_back(&self) -> bool {
+        let by_letter = self.workflow.iter().any(|step| matches!(step, Step::KeyQuery | Step::PushKey));
+        by_letter || self.workflow.is_empty() && self.weights.all()[1..].iter().any(|weight| *weight > 0)
+    }
+
     /// Refuses what cannot be done; keys are the original's flags.
     pub fn check(&self) -> Result<(), BadProperty> {
         let bad = |flag: &str, value: &dyn ToString, expected: &str| {

@@ -2,7 +2,7 @@
 
 use super::value::Value;
 use crate::ycsb::BadProperty;
-use dyno_types::document::Action;
+use dyno_types::document::{Action, Change};
 use dyno_types::limits::METRICS;
 
 /// An index: its name, and its fields, ascending (1) or descending (-1).
@@ -90,6 +90,25 @@ pub struct Template {
 }
 
 impl Template {
+    /// Fields of a collection that operations change, by the first part of their names; an empty name is all of them.
+    pub fn changed(&self, collection: usize) -> Vec<String> {
+        let steps = self.operations.iter().flat_map(|operation| &operation.steps);
+        let mut all = Vec::new();
+        for step in steps.filter(|step| step.collection == collection) {
+            let Kind::Action(action) = &step.kind else { continue };
+            match &**action {
+                Action::Update { change, .. } | Action::FindAndModify { change, .. } => match change {
+                    Change::Fields(fields) => all.extend(
+                        fields.iter().map(|(_, name, _)| name.split('.').next().unwrap_or(name).to_owned()),
+                    ),
+                    Change::SetDocument | Change::Replace => all.push(String::new()),
+                },
+                _ => {}
+            }
+        }
+        all
+    }
+
     /// Refuses what cannot be run; keys are those of the file.
     pub fn check(&self) -> Result<(), BadProperty> {
         let bad = |key: &str, value: &dyn std::fmt::Display, expected: String| {

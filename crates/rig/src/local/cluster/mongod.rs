@@ -41,7 +41,7 @@ pub(super) fn sets<'a>(spec: &ServerSpec, nodes: &[&'a Node]) -> Vec<Vec<&'a Nod
 
 /// Makes a replica set of them; one that has been made stays as it is.
 pub(super) fn initiate(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
-    let initiated = member(nodes[0])?.run_on("admin", &|out| {
+    let initiated = member(nodes[0])?.initialize(&|out| {
         bson::head(out, kind::DOCUMENT, "replSetInitiate");
         let config = bson::open(out);
         bson::string(out, "_id", &set_name(spec, nodes[0]));
@@ -60,10 +60,7 @@ pub(super) fn initiate(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String>
         bson::close(out, list);
         bson::close(out, config);
     });
-    match initiated {
-        Err(why) if !why.contains("already initialized") => Err(why),
-        _ => Ok(()),
-    }
+    Ok(initiated?)
 }
 
 /// One member is primary and all others are secondaries.

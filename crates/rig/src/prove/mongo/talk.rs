@@ -103,6 +103,9 @@ fn trouble(reply: &[u8], count: u64) -> Option<String> {
     }
 }
 
+/// The code by which a server says that it is no primary.
+const NOT_PRIMARY: i64 = 10_107;
+
 impl Talk for MongoTalk {
     fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> Fate {
         let step = (INSERT_BYTES / (plan.record_bytes as u64 + 200)).max(1);
@@ -123,7 +126,7 @@ impl Talk for MongoTalk {
                     }
                 }
                 // Nothing of what a server that is no primary refuses is done; what came before it is.
-                Err(Unanswered::Refused(why)) if !begun && why.contains("NotWritablePrimary") => {
+                Err(Unanswered::Refused(NOT_PRIMARY, why)) if !begun => {
                     return Fate::Refused(why);
                 }
                 Err(why) => return Fate::Indeterminate(why.words()),

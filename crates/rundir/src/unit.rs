@@ -1,0 +1,60 @@
+//! What one operation of a run is, and which metrics tell how long it took: one fact for throughput, times, laws and models.
+//!
+//! An operation may be a script of several requests. Its metrics are then the requests, and one that covers them all.
+
+/// The metric of a whole transaction; the others of its phase are its requests.
+const TRANSACTION: &str = "TRANSACTION";
+
+/// The metric of a bulk of several commands.
+const BULK: &str = "BULK";
+
+/// Metrics that cover requests which are recorded beside others of the same name, or that are no requests of the workload.
+const DERIVED: [&str; 5] = ["READ-MODIFY-WRITE", "VERIFY", "SCAN-LATENCY-PER-RECORD", "CLEANUP", BULK];
+
+/// What an operation of a phase with these metrics is called, of several.
+pub fn unit<S: AsRef<str>>(names: &[S]) -> &'static str {
+    let has = |name: &str| names.iter().any(|one| one.as_ref() == name);
+    match (has(TRANSACTION), has(BULK)) {
+        (true, _) => "transactions",
+        (_, true) if names.iter().any(|name| name.as_ref().ends_with("QUERY")) => "bulks and queries",
+        (_, true) => "bulks",
+        _ => "operations",
+    }
+}
+
+/// Whether the times of a metric are those of operations: over these metrics, and no others, they add up to the time that
+/// users spend in operations. Of scripts that have a metric of their own it is that one, else their requests.
+pub fn adds_up<S: AsRef<str>>(names: &[S], name: &str) -> bool {
+    if names.iter().any(|one| one.as_ref() == TRANSACTION) {
+        return name == TRANSACTION;
+    }
+    // Requests of a transaction in a file of one's own: `pay.commit` beside `pay`.
+    let of_whole = |whole: &str| {
+        let rest = name.strip_prefix(whole).and_then(|rest| rest.strip_prefix('.'));
+        rest.is_some() && names.iter().any(|one| one.as_ref().strip_prefix(whole) == Some(".commit"))
+    };
+    !DERIVED.contains(&name) && !name.starts_with("TX-") && !names.iter().any(|one| of_whole(one.as_ref()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn adding<'a>(names: &[&'a str]) -> Vec<&'a str> {
+        names.iter().copied().filter(|name| adds_up(names, name)).collect()
+    }
+
+    #[test]
+    fn times_of_operations_are_counted_once() {
+        let sysbench = ["POINT-SELECT", "INSERT", TRANSACTION];
+        assert_eq!((adding(&sysbench), unit(&sysbench)), (vec![TRANSACTION], "transactions"));
+        let core = ["READ", "UPDATE", "READ-MODIFY-WRITE", "VERIFY", "CLEANUP"];
+        assert_eq!((adding(&core), unit(&core)), (vec!["READ", "UPDATE"], "operations"));
+        let own = ["pay", "pay.update", "pay.commit", "pay.abort", "pay.later"];
+        assert_eq!((adding(&own[..4]), unit(&own)), (vec!["pay"], "operations"));
+        // An operation by itself whose name looks like a request's.
+        assert_eq!(adding(&["pay", "pay.later"]), ["pay", "pay.later"]);
+        let poc = ["INSERT", "KEYQUERY", BULK];
+        assert_eq!((adding(&poc), unit(&poc)), (vec!["INSERT", "KEYQUERY"], "bulks and queries"));
+    }
+}
