@@ -1,6 +1,7 @@
 //! What faults did to the load, as rows of a table: the same for text, page and Markdown.
 
 use dyno_rundir::faults::FaultFigures;
+use dyno_types::units::Rate;
 
 /// Heads of the table.
 pub(crate) const HEADS: [&str; 11] = [
@@ -20,7 +21,7 @@ pub(crate) const HEADS: [&str; 11] = [
 /// A row; what is not known is `-`.
 pub(crate) fn row(one: &FaultFigures) -> Vec<String> {
     let seconds = |s: Option<f64>| s.map_or("-".to_owned(), |s| format!("{s:.2} s"));
-    let rate = |n: Option<f64>| n.map_or("-".to_owned(), |n| format!("{n:.0}/s"));
+    let rate = |n: Option<f64>| n.map_or("-".to_owned(), |n| format!("{}/s", Rate(n)));
     vec![
         format!("{} {}", one.number, one.fault),
         seconds(Some(one.begin_s)),

@@ -191,6 +191,17 @@ impl fmt::Display for Rate {
     }
 }
 
+/// The ends of an interval with so many digits behind the point, and more where both would read alike.
+pub fn ends(low: f64, high: f64, digits: usize) -> (String, String) {
+    let shown = |value: f64, digits: usize| match value.is_finite() {
+        true => format!("{value:.digits$}"),
+        false => "infinity".to_owned(),
+    };
+    let enough = (digits..digits + 6).find(|digits| shown(low, *digits) != shown(high, *digits));
+    let digits = enough.unwrap_or(digits);
+    (shown(low, digits), shown(high, digits))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,6 +219,15 @@ mod tests {
             assert_eq!(Rate(rate).to_string(), shown);
         }
         assert_eq!(format!("{:>8}", Rate(1_234.0)), "   1,234");
+    }
+
+    #[test]
+    fn ends_that_differ_are_shown_to_differ() {
+        let ends = |low, high| super::ends(low, high, 0);
+        assert_eq!(ends(12.4, 40.0), ("12".to_owned(), "40".to_owned()));
+        assert_eq!(ends(33.96, 34.04), ("33.96".to_owned(), "34.04".to_owned()));
+        assert_eq!(ends(34.0, f64::INFINITY), ("34".to_owned(), "infinity".to_owned()));
+        assert_eq!(ends(34.0, 34.0), ("34".to_owned(), "34".to_owned()));
     }
 
     #[test]

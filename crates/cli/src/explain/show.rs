@@ -6,7 +6,7 @@ use dyno_analysis::diagnose::Finding;
 use dyno_analysis::laws::{Holds, Maximum, Observed, Sweep};
 use dyno_analysis::series::{Label, Stability};
 use dyno_types::shell::quoted;
-use dyno_types::units::{Latency, Rate};
+use dyno_types::units::{Latency, Rate, ends};
 
 /// All of it.
 pub fn text(all: &Explained) -> String {
@@ -268,7 +268,7 @@ fn of_sweep(one: &OfSweep) -> String {
 /// What was measured at each number of users, beside the bounds.
 fn levels(sweep: &Sweep) -> String {
     let mut out = String::new();
-    out += "\n    N  runs        X/s  +-95 %          R  X (R+Z) - N     bound/s     balanced jobs/s      model/s\n";
+    out += "\n    N  runs        X/s  +-95 %          R  X (R+Z) - N     bound/s    single servers/s      model/s\n";
     for level in &sweep.levels {
         let little = level.little.map_or("-".to_owned(), |error| format!("{:+.2} %", error * 100.0));
         let model = level.model.map_or("-".to_owned(), rate);
@@ -293,10 +293,13 @@ fn levels(sweep: &Sweep) -> String {
         time(sweep.total_s),
         time(sweep.bottleneck_s),
         sweep.saturation,
-        crossing.map_or(String::new(), |(low, high)| format!(
-            " (95 % interval over runs: {low:.1} to {high:.1})"
-        ))
+        crossing.map_or(String::new(), |(low, high)| {
+            let (low, high) = ends(low, high, 1);
+            format!(" (95 % interval over runs: {low} to {high})")
+        })
     );
+    out += "  single servers: the balanced job bounds, which hold where every station is one server; stations of several \
+            do more than\n  the greater of them\n";
     if sweep.levels.iter().any(|level| level.above) {
         out += "  throughput above the bound by more than its interval: an operation's demand falls with load (caching, \
                 batches,\n  group commit), so that bounds from the demand of few users do not hold\n";
@@ -330,8 +333,9 @@ fn answer(sweep: &Sweep) -> String {
     let users = sweep.best.1;
     let maximum = match (sweep.maximum, &sweep.peak) {
         (Maximum::Peak, Some((users, throughput))) => {
-            let between =
-                sweep.peak_interval.map_or(String::new(), |(low, high)| format!(" ({low:.0} to {high:.0})"));
+            let between = sweep.peak_interval.map_or(String::new(), |(low, high)| {
+                format!(" ({} to {})", ends(low, high, 0).0, ends(low, high, 0).1)
+            });
             let throughput = rate(*throughput);
             format!(
                 "the maximum is {throughput}/s{sure} at {users:.0} users{between}; beyond, throughput falls"
@@ -396,10 +400,8 @@ fn models(sweep: &Sweep) -> String {
         }
     }
     if let (None, Some((low, high))) = (&sweep.peak, sweep.peak_interval) {
-        // Ends that round to the same number are shown with more digits.
-        let digits = if low.round() == high.round() { 2 } else { 0 };
-        let high = if high.is_finite() { format!("{high:.digits$}") } else { "infinity".to_owned() };
-        out += &format!("  no peak is claimed: its interval reaches from {low:.digits$} to {high} users\n");
+        let (low, high) = ends(low, high, 0);
+        out += &format!("  no peak is claimed: its interval reaches from {low} to {high} users\n");
     }
     out
 }

@@ -3,9 +3,10 @@
 use super::plot::Dot;
 use crate::experiment::CellRow;
 use crate::worth;
+use dyno_analysis::Felt;
 use dyno_analysis::interval::mean_interval;
 use dyno_analysis::laws::{Group, Observed, observe, observe_rate};
-use dyno_record::{Buckets, Scale};
+use dyno_record::Scale;
 use dyno_rundir::{EndedRun, ExperimentDir, RunDir, progress};
 use std::collections::BTreeMap;
 
@@ -39,22 +40,6 @@ pub struct Gathered<'a> {
     pub notes: Vec<String>,
 }
 
-/// Response times of a run: of transactions where operations are parts of them, else of all operations.
-fn responses(dir: &RunDir, into: &mut Buckets) {
-    let names = dir.run.metrics.get("measure").map_or(&[][..], Vec::as_slice);
-    let whole = names.iter().position(|name| name == "TRANSACTION");
-    for phase in dir.phases.iter().filter(|phase| phase.name == "measure") {
-        let slots = phase.totals.slots.iter().step_by(2).enumerate();
-        let wanted = slots.filter(|(metric, _)| whole.is_none_or(|whole| *metric == whole));
-        for slot in wanted.filter_map(|(_, slot)| slot.as_ref()) {
-            // Runs of other units cannot be added up exactly.
-            if slot.response.scale() == into.scale() {
-                into.merge(&slot.response);
-            }
-        }
-    }
-}
-
 fn row(
     dir: &ExperimentDir,
     levels: &[(String, String)],
@@ -75,14 +60,14 @@ fn row(
         ..CellRow::default()
     };
     let throughputs = runs.iter().filter(|run| complete(run)).filter_map(|run| run.throughput).collect();
-    let mut response = Buckets::new(Scale::Ns64);
+    let mut response = Felt::new(Scale::Ns64);
     let (mut all, mut per_core) = (Vec::with_capacity(runs.len()), Vec::new());
     for ended in runs {
         let mut one = OneRun { ended, observed: None, at_rate: None, seconds: BTreeMap::new() };
         if complete(&one.ended) {
             match RunDir::open(&dir.path.join(&one.ended.dir)) {
                 Ok(found) => {
-                    responses(&found, &mut response);
+                    response.merge(&Felt::of_run(&found, "measure", Scale::Ns64));
                     one.observed = observe(&found);
                     one.at_rate = observe_rate(&found);
                     one.seconds = found.succeeded().unwrap_or_default();

@@ -62,7 +62,7 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
     if found.warm_up > 0 {
         lines.push(format!(
             "Warm-up inside of the measured phase: {} s, which every figure has in.",
-            found.warm_up
+            found.warm_up as u64 * step_s
         ));
     }
     lines.push(match &found.steady {

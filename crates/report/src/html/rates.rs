@@ -70,17 +70,20 @@ fn words_of(found: &Rates) -> Vec<String> {
     }
     match (&found.fit, &found.why) {
         (Some(fit), _) => lines.push(format!(
-            "Response times are those of {} with {} for an operation (typical error {}): the capacity is about {}/s, of \
-             which {} was used at the greatest rate that is kept.",
+            "Response times are those of {} with {} for an operation (typical error {}): the capacity is about {}/s (95 % \
+             interval {} to {}), of which {} was used at the greatest rate that is kept.",
             fit.name(),
             us(fit.service_s * 1e6),
             percent(fit.error),
             rate(fit.capacity),
+            rate(fit.interval.0),
+            rate(fit.interval.1),
             percent(fit.utilisation)
         )),
         (None, Some(why)) => lines.push(format!("The capacity cannot be told: {why}.")),
         (None, None) => {}
     }
+    lines.extend(found.doubts().into_iter().map(|words| format!("But {words}.")));
     lines
 }
 

@@ -5,6 +5,7 @@ use super::gathered::{Gathered, Row, dots};
 use super::plot::{Across, Line, Plot};
 use super::text::{esc, heads, percent, rate, table, us};
 use dyno_analysis::laws::{Maximum, Observed, Sweep, factors_of_users, sweep};
+use dyno_types::units::ends;
 use std::fmt::Write as _;
 
 /// Errors of Little's law up to this are what measuring at the edges of a run gives.
@@ -43,7 +44,7 @@ fn levels(found: &Sweep, think: f64) -> String {
         "X (R + Z), users",
         "error",
         "bound on X",
-        "balanced jobs",
+        "if single servers",
         "model of X",
     ]);
     let rows: Vec<Vec<String>> = found
@@ -92,8 +93,9 @@ fn words_of(found: &Sweep) -> String {
             percent(worst)
         ),
     });
-    let bounded = matches!(found.maximum, Maximum::Plateau | Maximum::Peak);
-    let limit = rate(1.0 / found.bottleneck_s);
+    let bounded = matches!(found.maximum, Maximum::Plateau | Maximum::Peak | Maximum::Fall(..));
+    // The interval of a peak is that of the law's throughput there.
+    let limit = rate(found.peak.map_or(1.0 / found.bottleneck_s, |(_, most)| most));
     let sure = between(found.maximum_interval.map(|(a, b)| (rate(a), rate(b))));
     lines.push(format!(
         "One operation alone takes {}; by all levels the bottleneck needs {} of it{}. The bounds cross at N* = {:.1} users{}: \
@@ -105,7 +107,7 @@ fn words_of(found: &Sweep) -> String {
             false => format!(": {limit}/s, which is no bound here"),
         },
         found.saturation,
-        between(found.saturation_interval.map(|(a, b)| (format!("{a:.1}"), format!("{b:.1}"))))
+        between(found.saturation_interval.map(|(a, b)| ends(a, b, 1)))
     ));
     let above: Vec<String> =
         found.levels.iter().filter(|level| level.above).map(|level| level.users.to_string()).collect();
@@ -139,6 +141,11 @@ fn words_of(found: &Sweep) -> String {
              with more users."
         ),
     });
+    lines.push(
+        "Throughput \"if single servers\" lies within the balanced job bounds, which hold where every station is one server: \
+         stations of several do more than the greater of them."
+            .into(),
+    );
     lines.extend(model_of(found));
     lines.push(format!("No prediction goes beyond {:.0} users.", found.reach));
     let items: String = lines.iter().map(|line| format!("<li>{}</li>", esc(line))).collect();
@@ -177,7 +184,8 @@ fn model_of(found: &Sweep) -> Vec<String> {
             format!("The data support no peak: it may lie anywhere from {low:.0} users on, or nowhere.")
         }
         (None, Some((low, high))) => {
-            format!("No peak is claimed; it may lie between {low:.0} and {high:.0} users.")
+            let (low, high) = ends(low, high, 0);
+            format!("No peak is claimed; it may lie between {low} and {high} users.")
         }
         (None, None) => "Nothing can be said about a peak.".into(),
     });
