@@ -260,7 +260,6 @@ fn interval(fit: &OpenFit, runs: &[(f64, &Observed)], kept: &[RateLevel]) -> (f6
         same.filter_map(|(_, run)| Some((run.throughput, run.due_s?))).collect()
     };
     let levels: Vec<Vec<(f64, f64)>> = kept.iter().map(of_level).filter(|runs| !runs.is_empty()).collect();
-    let count: usize = levels.iter().map(Vec::len).sum();
     let fewest = levels.iter().map(Vec::len).min().unwrap_or(0);
     let by_runs = fewest >= ALIKE;
     let middle = |runs: &[(f64, f64)]| {
@@ -300,7 +299,8 @@ fn interval(fit: &OpenFit, runs: &[(f64, &Observed)], kept: &[RateLevel]) -> (f6
         })
         .collect();
     let small = match by_runs {
-        true => Small { freedom: (count - levels.len()) as f64, ..Small::of_runs(fewest) },
+        // The runs of the two greatest rates say nearly all of the capacity.
+        true => Small { freedom: (2 * (fewest - 1)) as f64, ..Small::of_runs(fewest) },
         false => Small::of_residuals(levels.len(), 2),
     };
     let half = small.reach(0.025) * mean_interval(&replicates).map_or(0.0, |found| found.deviation);

@@ -89,6 +89,10 @@ fn headline(run: &OfRun) -> String {
     let Some(observed) = &run.observed else { return String::new() };
     let stability = run.stability.as_ref();
     let sure = match stability.and_then(|stability| stability.steady.as_ref()) {
+        // Wider than the mean itself, it says nothing.
+        Some(steady) if steady.interval.half_width > steady.interval.mean => {
+            ", too uneven for an interval within this run".to_owned()
+        }
         Some(steady) => {
             let share = steady.interval.half_width / steady.interval.mean.max(1e-9) * 100.0;
             format!(", +-{share:.1} % within this run")

@@ -94,9 +94,10 @@ fn words_of(found: &Sweep) -> String {
         ),
     });
     let bounded = matches!(found.maximum, Maximum::Plateau | Maximum::Peak | Maximum::Fall(..));
+    let limit = rate(1.0 / found.bottleneck_s);
     // The interval of a peak is that of the law's throughput there.
-    let limit = rate(found.peak.map_or(1.0 / found.bottleneck_s, |(_, most)| most));
-    let sure = between(found.maximum_interval.map(|(a, b)| (rate(a), rate(b))));
+    let sure =
+        between(found.maximum_interval.filter(|_| found.peak.is_none()).map(|(a, b)| (rate(a), rate(b))));
     lines.push(format!(
         "One operation alone takes {}; by all levels the bottleneck needs {} of it{}. The bounds cross at N* = {:.1} users{}: \
          beyond it, users only wait.",
@@ -178,7 +179,8 @@ fn model_of(found: &Sweep) -> Vec<String> {
     }
     lines.push(match (found.peak, found.peak_interval) {
         (Some((users, throughput)), _) => {
-            format!("The data support a peak at about {users:.0} users with {}/s.", rate(throughput))
+            let sure = between(found.maximum_interval.map(|(a, b)| (rate(a), rate(b))));
+            format!("The data support a peak at about {users:.0} users with {}/s{sure}.", rate(throughput))
         }
         (None, Some((low, high))) if high.is_infinite() => {
             format!("The data support no peak: it may lie anywhere from {low:.0} users on, or nowhere.")
