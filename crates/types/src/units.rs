@@ -191,6 +191,11 @@ impl fmt::Display for Rate {
     }
 }
 
+/// How many of what, in words: `1 user`, `8 users`.
+pub fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// The ends of an interval with so many digits behind the point, and more where both would read alike.
 pub fn ends(low: f64, high: f64, digits: usize) -> (String, String) {
     let shown = |value: f64, digits: usize| match value.is_finite() {
@@ -219,6 +224,11 @@ mod tests {
             assert_eq!(Rate(rate).to_string(), shown);
         }
         assert_eq!(format!("{:>8}", Rate(1_234.0)), "   1,234");
+    }
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!((counted(1, "user"), counted(8, "user")), ("1 user".to_owned(), "8 users".to_owned()));
     }
 
     #[test]

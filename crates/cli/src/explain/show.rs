@@ -6,7 +6,7 @@ use dyno_analysis::diagnose::Finding;
 use dyno_analysis::laws::{Holds, Maximum, Observed, Sweep};
 use dyno_analysis::series::{Label, Stability};
 use dyno_types::shell::quoted;
-use dyno_types::units::{Latency, Rate, ends};
+use dyno_types::units::{Latency, Rate, counted, ends};
 
 /// All of it.
 pub fn text(all: &Explained) -> String {
@@ -105,7 +105,7 @@ fn headline(run: &OfRun) -> String {
         None => String::new(),
     };
     let load = match (observed.users, observed.offered) {
-        (Some(users), _) => format!(" by {users:.0} users"),
+        (Some(users), _) => format!(" by {}", counted(users as usize, "user")),
         (None, Some(offered)) => format!("; {}/s due", rate(offered)),
         (None, None) => String::new(),
     };

@@ -7,6 +7,7 @@ use super::text::{bytes, esc, heads, percent, rate, shell, table, us, whole};
 use super::timeline::Mark;
 use crate::{faults, worth};
 use dyno_rundir::schema::{Latency, Metric, Phase, Status, Summary, Trust};
+use dyno_types::units::counted;
 use std::fmt::Write as _;
 
 /// What is drawn, and what was noticed while it was made.
@@ -206,7 +207,7 @@ fn figures(out: &mut String, phase: &Phase, steady: Option<&OverTime>, price: Op
     let load = match phase.offered {
         Some(_) => format!("open loop, {} connections", phase.client.users),
         None if users == 0 => "closed loop".into(),
-        None => format!("closed loop, {users} users"),
+        None => format!("closed loop, {}", counted(users, "user")),
     };
     tile(out, "Measured", &format!("{:.1} s", phase.seconds), &load);
     out.push_str("</dl>\n");
