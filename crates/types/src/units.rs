@@ -202,9 +202,17 @@ pub fn ends(low: f64, high: f64, digits: usize) -> (String, String) {
         true => format!("{value:.digits$}"),
         false => "infinity".to_owned(),
     };
-    let enough = (digits..digits + 6).find(|digits| shown(low, *digits) != shown(high, *digits));
+    let enough = (digits..digits + 3).find(|digits| shown(low, *digits) != shown(high, *digits));
     let digits = enough.unwrap_or(digits);
     (shown(low, digits), shown(high, digits))
+}
+
+/// An interval by its ends, `12 to 40 ms` where `unit` is ` ms`; where both read alike the value and that there is more to it.
+pub fn span((low, high): (String, String), unit: &str) -> String {
+    match low == high {
+        true => format!("{low}{unit}, narrower than shown"),
+        false => format!("{low} to {high}{unit}"),
+    }
 }
 
 #[cfg(test)]
@@ -237,7 +245,8 @@ mod tests {
         assert_eq!(ends(12.4, 40.0), ("12".to_owned(), "40".to_owned()));
         assert_eq!(ends(33.96, 34.04), ("33.96".to_owned(), "34.04".to_owned()));
         assert_eq!(ends(34.0, f64::INFINITY), ("34".to_owned(), "infinity".to_owned()));
-        assert_eq!(ends(34.0, 34.0), ("34".to_owned(), "34".to_owned()));
+        assert_eq!(span(ends(12.4, 40.0), " ms"), "12 to 40 ms");
+        assert_eq!(span(ends(34.0, 34.0), " ms"), "34 ms, narrower than shown");
     }
 
     #[test]

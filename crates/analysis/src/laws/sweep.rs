@@ -270,8 +270,8 @@ pub fn sweep(runs: &[Observed], seed: u64) -> Option<Sweep> {
     let demands = demands(&closed);
     let grows = levels.last().is_some_and(|last| last.users == best.1);
     let plateau = system.plateau || !grows;
-    let limit = sure.map_or(1.0 / system.bottleneck_s * (1.0 + SLACK), |sure| sure[0].1);
-    let limit = of_peak.map_or(limit, |(_, most)| limit.max(most * (1.0 + SLACK)));
+    let limit = sure.map_or(1.0 / system.bottleneck_s, |sure| sure[0].1);
+    let limit = of_peak.map_or(limit, |(_, most)| limit.max(most)) * (1.0 + SLACK);
     let maximum = maximum(&levels, limit, peak.is_some(), plateau);
     let mut maximum_interval = of_peak.or(sure.map(|sure| sure[0]));
     let mut saturation_interval = sure.map(|sure| sure[1]);

@@ -188,6 +188,18 @@ fn runs_that_differ_too_much_say_nothing_of_the_maximum() {
     assert!(matches!(found.maximum, Maximum::Unsure(share) if share > 1.0), "{:?}", found.maximum);
 }
 
+/// Runs that do not differ at all have intervals without width: levels that agree but for a trifle are a plateau all the same.
+#[test]
+fn a_plateau_without_noise_is_one() {
+    let mut runs = Vec::new();
+    for (at_level, users) in [1.0, 2.0, 4.0, 6.0, 8.0, 16.0, 32.0, 64.0].into_iter().enumerate() {
+        let x = (1_000.0f64 * users).min(4_000.0) * (1.0 + 1e-6 * at_level as f64);
+        runs.extend((0..3).map(|_| at(users, x, users / x * 1e6)));
+    }
+    let found = sweep(&runs, 1).unwrap();
+    assert_eq!(found.maximum, Maximum::Plateau, "{found:?}");
+}
+
 /// Normal noise of deviation 1.
 fn normal(random: &mut dyno_types::rng::Stream) -> f64 {
     (0..12).map(|_| random.next_unit()).sum::<f64>() - 6.0

@@ -6,7 +6,7 @@ use dyno_analysis::diagnose::Finding;
 use dyno_analysis::laws::{Holds, Maximum, Observed, Sweep};
 use dyno_analysis::series::{Label, Stability};
 use dyno_types::shell::quoted;
-use dyno_types::units::{Latency, Rate, counted, ends};
+use dyno_types::units::{Latency, Rate, counted, ends, span};
 
 /// All of it.
 pub fn text(all: &Explained) -> String {
@@ -298,8 +298,7 @@ fn levels(sweep: &Sweep) -> String {
         time(sweep.bottleneck_s),
         sweep.saturation,
         crossing.map_or(String::new(), |(low, high)| {
-            let (low, high) = ends(low, high, 1);
-            format!(" (95 % interval over runs: {low} to {high})")
+            format!(" (95 % interval over runs: {})", span(ends(low, high, 1), ""))
         })
     );
     out += "  single servers: the balanced job bounds, which hold where every station is one server; stations of several \
@@ -325,21 +324,21 @@ fn answer(sweep: &Sweep) -> String {
     };
     let sure = sweep.maximum_interval;
     let sure = sure.map_or(String::new(), |(low, high)| {
-        format!(" (95 % interval over runs: {} to {})", rate(low), rate(high))
+        format!(" (95 % interval over runs: {})", span((rate(low), rate(high)), ""))
     });
     let best = rate(sweep.best.0);
     let level = sweep.levels.iter().find(|level| level.users == sweep.best.1);
     let half = level.and_then(|level| level.half_width);
     let own = half.map_or(" (one run)".into(), |half| {
-        let (low, high) = (rate((sweep.best.0 - half).max(0.0)), rate(sweep.best.0 + half));
-        format!(" (95 % interval over runs: {low} to {high})")
+        let ends = (rate((sweep.best.0 - half).max(0.0)), rate(sweep.best.0 + half));
+        format!(" (95 % interval over runs: {})", span(ends, ""))
     });
     let users = sweep.best.1;
     let maximum = match (sweep.maximum, &sweep.peak) {
         (Maximum::Peak, Some((users, throughput))) => {
-            let between = sweep.peak_interval.map_or(String::new(), |(low, high)| {
-                format!(" ({} to {})", ends(low, high, 0).0, ends(low, high, 0).1)
-            });
+            let between = sweep
+                .peak_interval
+                .map_or(String::new(), |(low, high)| format!(" ({})", span(ends(low, high, 0), "")));
             let throughput = rate(*throughput);
             format!(
                 "the maximum is {throughput}/s{sure} at {users:.0} users{between}; beyond, throughput falls"
@@ -390,7 +389,9 @@ fn models(sweep: &Sweep) -> String {
             .parameters
             .iter()
             .zip(&fit.intervals)
-            .map(|((name, _), (low, high))| format!("{name} {low:.4e} to {high:.4e}"))
+            .map(|((name, _), (low, high))| {
+                format!("{name} {}", span((format!("{low:.4e}"), format!("{high:.4e}")), ""))
+            })
             .collect();
         let aicc = fit.aicc.map_or("-".to_owned(), |aicc| format!("{aicc:.1}"));
         out += &format!(
@@ -404,8 +405,8 @@ fn models(sweep: &Sweep) -> String {
         }
     }
     if let (None, Some((low, high))) = (&sweep.peak, sweep.peak_interval) {
-        let (low, high) = ends(low, high, 0);
-        out += &format!("  no peak is claimed: its interval reaches from {low} to {high} users\n");
+        let interval = span(ends(low, high, 0), " users");
+        out += &format!("  no peak is claimed: its interval is {interval}\n");
     }
     out
 }

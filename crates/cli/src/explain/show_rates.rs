@@ -3,6 +3,7 @@
 use super::OfRates;
 use super::show::{half, rate, time};
 use dyno_analysis::laws::Rates;
+use dyno_types::units::span;
 
 pub(super) fn of_rates(one: &OfRates) -> String {
     let found = &one.rates;
@@ -60,7 +61,7 @@ fn answer(found: &Rates) -> String {
 
 /// A 95 % interval behind its value.
 fn between((low, high): (f64, f64)) -> String {
-    format!(" (95 % interval {} to {})", rate(low), rate(high))
+    format!(" (95 % interval {})", span((rate(low), rate(high)), ""))
 }
 
 #[cfg(test)]

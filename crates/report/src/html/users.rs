@@ -5,7 +5,7 @@ use super::gathered::{Gathered, Row, dots};
 use super::plot::{Across, Line, Plot};
 use super::text::{esc, heads, percent, rate, table, us};
 use dyno_analysis::laws::{Maximum, Observed, Sweep, factors_of_users, sweep};
-use dyno_types::units::ends;
+use dyno_types::units::{ends, span};
 use std::fmt::Write as _;
 
 /// Errors of Little's law up to this are what measuring at the edges of a run gives.
@@ -72,7 +72,7 @@ fn levels(found: &Sweep, think: f64) -> String {
 
 /// A 95 % interval in words, where there is one.
 fn between(interval: Option<(String, String)>) -> String {
-    interval.map_or(String::new(), |(low, high)| format!(" (95 % interval {low} to {high})"))
+    interval.map_or(String::new(), |ends| format!(" (95 % interval {})", span(ends, "")))
 }
 
 fn words_of(found: &Sweep) -> String {
@@ -186,8 +186,8 @@ fn model_of(found: &Sweep) -> Vec<String> {
             format!("The data support no peak: it may lie anywhere from {low:.0} users on, or nowhere.")
         }
         (None, Some((low, high))) => {
-            let (low, high) = ends(low, high, 0);
-            format!("No peak is claimed; it may lie between {low} and {high} users.")
+            let interval = span(ends(low, high, 0), " users");
+            format!("No peak is claimed; the interval of its place is {interval}.")
         }
         (None, None) => "Nothing can be said about a peak.".into(),
     });
