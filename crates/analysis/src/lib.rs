@@ -4,6 +4,7 @@ pub mod closed_form;
 pub mod compare;
 pub mod diagnose;
 pub mod faults;
+mod felt;
 pub mod interval;
 pub mod laws;
 mod monitored;
@@ -16,6 +17,7 @@ mod thresholds;
 mod verdict;
 mod verdict_further;
 
+pub use felt::Felt;
 pub use monitored::{is_summarised, monitored};
 pub use summarise::{PhaseFacts, latency, phase};
 pub use thresholds::{BadThreshold, Condition};

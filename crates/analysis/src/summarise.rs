@@ -1,5 +1,6 @@
 //! Totals of a phase into the summary's figures. Percentiles are made here, last, from merged histograms.
 
+use crate::felt::Felt;
 use dyno_record::{Buckets, Totals};
 use dyno_rundir::schema::{Client, Latency, Metric, Phase};
 use dyno_types::Outcome;
@@ -66,27 +67,6 @@ pub fn latency(buckets: &Buckets, dropped: u64) -> Option<Latency> {
     })
 }
 
-/// The latency of all arrivals where some failed: `failed` with the time after which they failed, which they would have taken
-/// at least, and `unsent` beyond every measured one. Quick failures make no figure less than successes alone have.
-fn of_all(ok: Option<&Buckets>, failed: Option<&Buckets>, unsent: u64) -> Option<Latency> {
-    let failed = failed.filter(|failed| failed.count() > 0);
-    if failed.is_none() && unsent == 0 {
-        return None;
-    }
-    let mut all = Buckets::new(ok.or(failed)?.scale());
-    ok.into_iter().chain(failed).for_each(|some| all.merge(some));
-    let mut felt = latency(&all, unsent)?;
-    if let Some(own) = ok.and_then(|ok| latency(ok, 0)) {
-        felt.mean_us = felt.mean_us.max(own.mean_us);
-        felt.min_us = own.min_us;
-        for (name, value) in &mut felt.percentiles_us {
-            let of_successes = own.percentiles_us.get(name).copied().flatten();
-            *value = value.map(|value| of_successes.map_or(value, |other| value.max(other)));
-        }
-    }
-    Some(felt)
-}
-
 fn by_name(counts: &[u64; Outcome::COUNT]) -> BTreeMap<String, u64> {
     let named = Outcome::ALL.into_iter().map(|o| (o.name().to_owned(), counts[o as usize]));
     named.filter(|(_, count)| *count > 0).collect()
@@ -103,11 +83,8 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
             let counts = &totals.outcomes[number];
             let dropped = counts[Outcome::Dropped as usize];
             let (ok, failed) = (totals.ok_slot(number), totals.failed_slot(number));
-            // What was refused before it could be sent has no time either; what the end of the run cut off is not known.
-            let lost =
-                counts.iter().sum::<u64>() - counts[Outcome::Ok as usize] - counts[Outcome::Aborted as usize];
-            let unsent = lost.saturating_sub(failed.map_or(0, |failed| failed.response.count())).max(dropped);
-            let (served, broken) = (ok.map(|s| &s.response), failed.map(|s| &s.response));
+            let felt = [Felt::response(totals, number), Felt::service(totals, number)];
+            let [all_response, all_service] = felt.map(|felt| felt.latency().filter(|_| !felt.all_ok()));
             Metric {
                 name: name.clone(),
                 outcomes: by_name(counts),
@@ -115,8 +92,8 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
                 response: ok.and_then(|s| latency(&s.response, dropped)),
                 failed_service: failed.and_then(|s| latency(&s.service, 0)),
                 failed_response: failed.and_then(|s| latency(&s.response, 0)),
-                all_response: of_all(served, broken, unsent),
-                all_service: of_all(ok.map(|s| &s.service), failed.map(|s| &s.service), 0),
+                all_response,
+                all_service,
             }
         })
         .collect();
@@ -185,26 +162,6 @@ mod tests {
         assert_eq!(outcomes(true), BTreeMap::from([("ok".into(), 1_497), ("aborted".into(), 3)]));
         // Where nothing was lost nothing may be missing, and it would be seen.
         assert_eq!(outcomes(false)["aborted"], 1);
-    }
-
-    #[test]
-    fn failures_count_with_their_time_and_make_nothing_quicker() {
-        let mut slow = Buckets::new(Scale::Ns64);
-        (0..300).for_each(|_| slow.record(50_000_000));
-        let ok = buckets(9_700);
-        // 3 % of the arrivals took 50 ms and failed.
-        let felt = of_all(Some(&ok), Some(&slow), 0).unwrap();
-        assert_eq!(felt.count, 10_000);
-        assert!((felt.percentiles_us["p99"].unwrap() - 50_000.0).abs() < 50.0, "{felt:?}");
-        assert!((felt.percentiles_us["p50"].unwrap() - 5_000.0).abs() < 10.0, "{felt:?}");
-        // Failures at once are not good times.
-        let mut quick = Buckets::new(Scale::Ns64);
-        (0..9_700).for_each(|_| quick.record(1_000));
-        let felt = of_all(Some(&ok), Some(&quick), 0).unwrap();
-        assert_eq!(felt.percentiles_us["p99"], latency(&ok, 0).unwrap().percentiles_us["p99"]);
-        // What was never sent is infinite.
-        assert_eq!(of_all(Some(&ok), None, 970).unwrap().percentiles_us["p99"], None);
-        assert_eq!(of_all(Some(&ok), None, 0), None);
     }
 
     #[test]

@@ -121,8 +121,11 @@ impl Condition {
                     .then(|| (phase.arrivals - ok.min(phase.arrivals)) as f64 * 100.0 / phase.arrivals as f64)
             }
             Quantity::Latency { statistic, metric, service } => {
-                let wanted =
-                    phase.metrics.iter().filter(|m| metric == "all" || m.name.eq_ignore_ascii_case(metric));
+                // Closing connections is no operation of the workload.
+                let wanted = phase.metrics.iter().filter(|m| match metric.as_str() {
+                    "all" => m.name != "CLEANUP",
+                    metric => m.name.eq_ignore_ascii_case(metric),
+                });
                 let found: Option<Vec<f64>> = wanted
                     .filter_map(|m| if *service { m.felt_service() } else { m.felt_response() })
                     .map(|l| Self::pick(l, statistic))

@@ -1,5 +1,6 @@
 //! Checks of what is known beyond a run's counts: its level over time, its keys, the clock, the monitors, the environment.
 
+use crate::interval::median;
 use crate::series::trend::trend;
 use crate::series::{Label, Stability, Stall, mean, stability};
 use crate::verdict::{Checks, Evidence};
@@ -100,14 +101,18 @@ fn load(e: &Evidence<'_>) -> Option<(Trust, String)> {
 /// Fewest whole seconds in a row without a success that make a server gone: connections were lost meanwhile.
 const GONE: usize = 2;
 
+/// What ended in a second before the server stopped within it: up to this share of the median is nothing.
+const NOTHING: f64 = 0.01;
+
 /// A server that was not there for a part of the run: the few operations that failed do not say for how long.
 fn gone(e: &Evidence<'_>) -> Option<(Trust, String)> {
     let lost = [Outcome::Disconnected, Outcome::Unreachable, Outcome::TimedOut];
     let lost: u64 = lost.iter().map(|outcome| e.totals.ended[*outcome as usize]).sum();
     let series = &e.further.series;
+    let nothing = median(series).unwrap_or(0.0) * NOTHING;
     let (mut spans, mut at): (Vec<(usize, usize)>, usize) = (Vec::new(), 0);
-    for part in series.chunk_by(|one, next| (*one > 0.0) == (*next > 0.0)) {
-        if part[0] == 0.0 && part.len() >= GONE {
+    for part in series.chunk_by(|one, next| (*one > nothing) == (*next > nothing)) {
+        if part[0] <= nothing && part.len() >= GONE {
             spans.push((at, at + part.len()));
         }
         at += part.len();

@@ -186,6 +186,31 @@ fn late_arrivals_are_blamed_on_who_made_them_late() {
     assert!(advice(0.05).contains("idle 95 % of the time, so it is the host"), "{}", advice(0.05));
 }
 
+/// Scans of 100 ms hide no lag from reads of 1 ms; a metric with few operations is not what a lag is held against.
+#[test]
+fn a_lag_is_judged_beside_the_operations_that_it_delays_most() {
+    let lag = |reads: u64, scans: u64| {
+        let mut interval = Interval::new(2, Scale::Ns64);
+        for (metric, count, ns) in [(0, reads, 1_000_000), (1, scans, 100_000_000)] {
+            for _ in 0..count {
+                interval.arrivals += 1;
+                interval.ended[Outcome::Ok as usize] += 1;
+                interval.record(metric, Outcome::Ok, ns, ns);
+                interval.lag.record(600_000);
+            }
+        }
+        let mut totals = Totals::new(2, Scale::Ns64);
+        totals.add(&interval);
+        let client = Client { pinned: true, busy_share: Some(0.1), ..Client::default() };
+        let facts = PhaseFacts { name: "measure".into(), seconds: 60.0, client, ..PhaseFacts::default() };
+        let phase = phase(facts, &["READ".to_owned(), "SCAN".to_owned()], &totals);
+        let reasons = judgement(&phase, &totals, Further::default());
+        reasons.into_iter().find(|reason| reason.check == "schedule_lag").map(|reason| reason.trust)
+    };
+    assert_eq!(lag(9_500, 500), Some(Trust::Invalid));
+    assert_eq!(lag(100, 9_900), None);
+}
+
 /// Reasons with a phase that is changed before it is judged.
 fn with_phase(change: impl FnOnce(&mut Phase, &mut Totals), further: Further) -> Vec<String> {
     let mut interval = Interval::new(1, Scale::Ns64);

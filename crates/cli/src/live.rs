@@ -5,7 +5,7 @@ use dyno_engine::{Job, Pacing};
 use dyno_record::{Buckets, Scale, Totals};
 use dyno_rig::{Observer, Progress, ServerNow};
 use dyno_rundir::schema::Phase;
-use dyno_types::units::{Latency, Rate, Thousands};
+use dyno_types::units::{Latency, Rate, Thousands, counted};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::{Duration, Instant};
 
@@ -221,7 +221,7 @@ fn describe(job: &Job) -> String {
         Pacing::Closed { .. } if job.pipeline > 1 => {
             format!("{} connections with {} operations each under way", job.users, job.pipeline)
         }
-        Pacing::Closed { .. } => format!("{} users", job.users),
+        Pacing::Closed { .. } => counted(job.users, "user"),
         Pacing::Open { profile, .. } => {
             format!("{}/s on {} connections", Rate(profile.rate_at(job.warmup_ns)), job.users)
         }

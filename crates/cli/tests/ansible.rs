@@ -134,9 +134,7 @@ fn hosts_are_deployed_and_the_lab_s_tests_run() {
     let config = format!("dyno_ssh_config={}", bench.lab.path("ssh_config").display());
     let results = format!("dyno_results={}", bench.lab.path("").display());
     let directory = format!("ssh.directory={}", bench.lab.path("far").display());
-    let sets = format!(
-        "{{\"dyno_sets\": [\"duration=1s\", \"records=1000\", \"{directory}\"]}}"
-    );
+    let sets = format!("{{\"dyno_sets\": [\"duration=1s\", \"records=1000\", \"{directory}\"]}}");
     let tests =
         ["-e", "dyno_password=hush-for-tests", "-e", &dyno, "-e", &config, "-e", &results, "-e", &sets];
     let run = bench.play(&collection().join("playbooks/run_tests.yml"), &tests);

@@ -367,7 +367,13 @@ fn a_published_table_of_engines_and_memory_is_imported_and_reported() {
     assert_exit(&dyno.run(&[&base[..], &columns, &["--across", "engine", "--out", "seed"]].concat()), &[0]);
     let told = stdout(&dyno.run(&["report", "seed"]));
     // The cell that the table does not have is no run of 0/s.
-    assert_eq!(told.lines().filter(|line| line.contains("/16 ") || line.contains("/32 ") || line.contains("/48 ")).count(), 8, "{told}");
+    assert_eq!(
+        told.lines()
+            .filter(|line| line.contains("/16 ") || line.contains("/32 ") || line.contains("/48 "))
+            .count(),
+        8,
+        "{told}"
+    );
     let row = |engine: &str, size: &str| {
         let line = told.lines().find(|line| line.contains(engine) && line.contains(size));
         line.unwrap_or_else(|| panic!("no {engine} {size} in {told}")).to_owned()

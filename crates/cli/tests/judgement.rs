@@ -91,6 +91,75 @@ fn who_was_timed_out_has_waited_at_least_that_long() {
     let text = stdout(&shown);
     assert!(text.contains("failures count with at least their time"), "{text}");
     assert!(text.contains("of successful requests"), "{text}");
+    // The same without stalls keeps the threshold, of all operations, too.
+    let steady = words.map(|word| match word {
+        word if word.starts_with("sim:") => "sim:?service=100us",
+        "timed" => "steady",
+        word => word,
+    });
+    assert_exit(&dyno.run(&steady), &[0]);
+    assert_eq!(dyno.summary("steady")["thresholds"][0]["passed"], true);
+}
+
+/// The same in experiments and comparisons: a table, a page, an export, and which of two is slower.
+#[test]
+fn who_was_timed_out_is_in_the_percentiles_of_experiments_and_comparisons() {
+    let dyno = Dyno::new();
+    for (name, stalls) in [("steady", ""), ("stalls", "&stall=300ms@2s&stall=300ms@4s")] {
+        let text = format!(
+            "target: \"sim:?service=100us{stalls}\"\nworkload: {{ycsb: {{workload: c, records: 100}}}}\nrepetitions: 4\n\
+             phases: {{load: {{when: never}}, measure: {{duration: 8s, rate: 2000, timeout: 50ms, warmup: 0s}}}}\n"
+        );
+        std::fs::write(dyno.path(&format!("{name}.yaml")), text).unwrap();
+        assert_exit(&dyno.run(&["run", &format!("{name}.yaml"), "--out", name, "--quiet"]), &[0]);
+    }
+    let rows: Value = serde_json::from_str(&stdout(&dyno.run(&["status", "stalls", "--json"]))).unwrap();
+    let rows = rows.as_array().cloned().unwrap_or_else(|| rows["cells"].as_array().unwrap().clone());
+    let us: Vec<f64> =
+        rows[0]["response_us"].as_array().unwrap().iter().map(|p| p.as_f64().unwrap()).collect();
+    assert!(us[0] < 1_000.0 && us[1] >= 50_000.0, "{us:?}");
+    let text = stdout(&dyno.run(&["compare", "steady", "stalls"]));
+    let p99 = text.lines().find(|line| line.contains("READ p99 ")).unwrap_or_else(|| panic!("{text}"));
+    assert!(p99.contains("worse by"), "{text}");
+    let table = stdout(&dyno.run(&["export", "stalls", "--table", "runs", "--format", "csv"]));
+    let mut lines = table.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let at = lines.next().unwrap().iter().position(|name| *name == "response_p99_us").unwrap();
+    let reasons = lines.clone().next().unwrap().len();
+    assert!(reasons > at, "{table}");
+}
+
+/// A server that stands still for its first second has its first operation under way: no law is broken by that.
+#[test]
+fn a_stall_from_the_very_beginning_breaks_no_law() {
+    let dyno = Dyno::new();
+    let words = ["sim:?service=1ms&stall=1s@0s", "--users", "1", "--duration", "10s", "--warmup", "0s"];
+    let reasons = judged(&dyno, "first", &words);
+    assert!(text_of(&reasons, "stalls").contains("0 to 1 s"), "{reasons:?}");
+    assert!(reasons.iter().all(|(_, check, _)| check != "littles_law"), "{reasons:?}");
+    let metric = dyno.summary("first")["phases"][0]["metrics"][0].clone();
+    assert!(metric["service"]["max_us"].as_f64().unwrap() > 1_000_000.0, "{metric}");
+}
+
+/// `DEBUG SLEEP 3` in a run of the default length, on a host that may be busy with anything.
+#[test]
+fn a_real_server_that_sleeps_is_said_to_have_stood_still() {
+    let Some(server) = Server::start(&["--enable-debug-command", "yes"]) else {
+        return skip("a server that sleeps");
+    };
+    let dyno = Dyno::new();
+    let target = format!("redis://127.0.0.1:{}", server.port);
+    let sleeper = std::thread::spawn(move || {
+        // Somewhere in the middle; the run takes ten seconds after a second of warm-up.
+        std::thread::sleep(Duration::from_secs(5));
+        server.cli(&["DEBUG", "SLEEP", "3"]);
+        server
+    });
+    let reasons = judged(&dyno, "sleeps", &[&target, "-n", "1000", "--users", "2"]);
+    drop(sleeper.join().unwrap());
+    let told = |check: &str| reasons.iter().any(|(trust, name, _)| trust != "valid" && name == check);
+    assert!(told("stalls") || told("gone"), "{reasons:?}");
+    let words = stdout(&dyno.run(&["explain", "sleeps"]));
+    assert!(words.contains("below half of the median for") && !words.contains("+-"), "{words}");
 }
 
 #[test]

@@ -150,7 +150,9 @@ fn percona_as_written_at_its_smallest_scale() {
         return;
     }
     let dyno = Dyno::new();
-    for (preset, engine) in [("percona/storage-engines", "wiredTiger"), ("percona/engines-embedded", "sqlite")] {
+    for (preset, engine) in
+        [("percona/storage-engines", "wiredTiger"), ("percona/engines-embedded", "sqlite")]
+    {
         let folder = preset.replace('/', "-");
         let words =
             ["run", preset, "--scale", "512", "--set", "duration=10s", "--out", folder.as_str(), "--quiet"];
@@ -170,8 +172,9 @@ fn percona_as_written_at_its_smallest_scale() {
             // The question is asked: what is asked for does not lie in the cache.
             let summary = of_run(&dyno, &folder, run, "summary.json");
             let collections = phase(&summary, "measure")["collections"]["after"].as_object();
-            let documents: u64 = collections
-                .map_or(0, |all| all.values().filter_map(|figures| figures["count"].as_f64()).sum::<f64>() as u64);
+            let documents: u64 = collections.map_or(0, |all| {
+                all.values().filter_map(|figures| figures["count"].as_f64()).sum::<f64>() as u64
+            });
             assert!(preset.ends_with("embedded") || documents > 1_000_000, "{summary}");
         }
     }
@@ -199,8 +202,16 @@ fn an_engine_that_mongod_does_not_have_is_told_before_anything_is_loaded() {
         return;
     }
     let dyno = Dyno::new();
-    let refused =
-        dyno.run(&["run", "percona/storage-engines", "--scale", "8", "--set", "engine=[rocksdb]", "--out", "o"]);
+    let refused = dyno.run(&[
+        "run",
+        "percona/storage-engines",
+        "--scale",
+        "8",
+        "--set",
+        "engine=[rocksdb]",
+        "--out",
+        "o",
+    ]);
     let words = String::from_utf8_lossy(&refused.stderr).into_owned();
     if refused.status.code() != Some(2) {
         return skip_because("an engine that is missing", "this mongod has rocksdb");

@@ -30,10 +30,12 @@ fn every_case_is_accepted_with_its_own_defaults() {
         assert!(!notes.contains("server.cache"), "a key of a file that nobody has written: {notes}");
         if case != "gated" {
             // Three mongods of half the memory each are more than any host has, and are started all the same.
-            let warned = notes.contains("warning: CACHE_SIZE_GB (default): the caches of the servers may grow to ");
+            let warned =
+                notes.contains("warning: CACHE_SIZE_GB (default): the caches of the servers may grow to ");
             assert!(warned && notes.contains(" together, this host has "), "{notes}");
         }
-        let pods = run(&dyno, &[case, "--backend", "kubernetes", "--kubernetes", "image=x", "--manifests", case]);
+        let pods =
+            run(&dyno, &[case, "--backend", "kubernetes", "--kubernetes", "image=x", "--manifests", case]);
         assert_exit(&pods, &[0]);
         assert!(stderr(&pods).contains("note: pods have addresses of their own"), "{}", stderr(&pods));
         let written = fs::read_to_string(dyno.path(case).join("kubernetes-config.yaml")).unwrap();
@@ -66,7 +68,10 @@ fn a_variable_is_named_as_it_was_given() {
     let cache = run(&dyno, &["read", "--dry-run", "--set", "CACHE_SIZE_GB=100000"]);
     assert_exit(&cache, &[0]);
     let words = stderr(&cache);
-    assert!(words.contains("CACHE_SIZE_GB (--set): the caches of the servers may grow to 293.0 TiB"), "{words}");
+    assert!(
+        words.contains("CACHE_SIZE_GB (--set): the caches of the servers may grow to 293.0 TiB"),
+        "{words}"
+    );
     // What the run refuses, the dry run refuses in the same words.
     let cores = ["gated", "--reading", "25", "--set", "NUMACTL_OPTION=3/CORE_NUMS_EACH_INSTANCE=9999"];
     let cores = [&cores[..], &["--server", "redis"]].concat();
@@ -74,7 +79,9 @@ fn a_variable_is_named_as_it_was_given() {
     assert_exit(&dry, &[2]);
     let refused = stderr(&dry).lines().last().unwrap().to_owned();
     assert!(
-        refused.starts_with("error: CORE_NUMS_EACH_INSTANCE (--set): 1 processes of 9999 physical cores each need 9999"),
+        refused.starts_with(
+            "error: CORE_NUMS_EACH_INSTANCE (--set): 1 processes of 9999 physical cores each need 9999"
+        ),
         "{refused}"
     );
     if has_redis("a run that is refused") {
@@ -84,7 +91,10 @@ fn a_variable_is_named_as_it_was_given() {
         assert_eq!(fs::read_dir(dyno.path("")).unwrap().count(), 0, "nothing is left behind");
     }
     for (words, said) in [
-        (&["gated", "--set", "THREDS=4"][..], "\"THREDS\" is no variable of this workload; did you mean THREADS?"),
+        (
+            &["gated", "--set", "THREDS=4"][..],
+            "\"THREDS\" is no variable of this workload; did you mean THREADS?",
+        ),
         (&["gated", "--set", "REPLICA_SET=true"], "a variable of reading 25 (--reading 25), not of 23.3"),
         (&["gated", "--set", "NUMACTL_OPTION=4"], "reading 23.3 has 0 to 2; --reading 25 has 0 to 5"),
         (&["50read50update"], "reading 23.3 has no such case, --reading 25 has"),
@@ -101,9 +111,18 @@ fn variables_without_effect_have_a_note() {
     for (words, note) in [
         (&["--set", "SELECT_NUMA_NODE=1"][..], "SELECT_NUMA_NODE: has no effect unless NUMACTL_OPTION=2"),
         (&["--set", "CORES=0"], "CORES: has no effect unless NUMACTL_OPTION=2"),
-        (&["--set", "YCSB_CORES=0"], "YCSB_CORES: has no effect unless NUMACTL_OPTION=2 or RUN_SINGLE_NODE=true"),
-        (&["--set", "PROCESS_MANAGEMENT_FORK=false"], "PROCESS_MANAGEMENT_FORK: recorded, without effect here"),
-        (&["--set", "NETWORK_RPS_TUNE_ENABLE=true"], "NETWORK_RPS_TUNE_ENABLE: a local run uses no network device"),
+        (
+            &["--set", "YCSB_CORES=0"],
+            "YCSB_CORES: has no effect unless NUMACTL_OPTION=2 or RUN_SINGLE_NODE=true",
+        ),
+        (
+            &["--set", "PROCESS_MANAGEMENT_FORK=false"],
+            "PROCESS_MANAGEMENT_FORK: recorded, without effect here",
+        ),
+        (
+            &["--set", "NETWORK_RPS_TUNE_ENABLE=true"],
+            "NETWORK_RPS_TUNE_ENABLE: a local run uses no network device",
+        ),
         (
             &["--reading", "25", "--set", "CORE_NUMS_EACH_INSTANCE=2"],
             "CORE_NUMS_EACH_INSTANCE: has no effect unless NUMACTL_OPTION is 3 or 4",
@@ -135,11 +154,14 @@ fn clients_share_the_cores_of_servers_that_have_all_of_them() {
     let dyno = Dyno::new();
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
-    let cores = format!("NUMACTL_OPTION=2/CORES={allowed}/CLIENT_SERVER_PAIR=2/RECORD_COUNT=200/OPERATION_COUNT=2000");
+    let cores = format!(
+        "NUMACTL_OPTION=2/CORES={allowed}/CLIENT_SERVER_PAIR=2/RECORD_COUNT=200/OPERATION_COUNT=2000"
+    );
     let made = run(&dyno, &["90read10update", "--server", "redis", "--set", &cores, "-q", "--out", "l"]);
     // A host that is busy with other things makes a run of a moment invalid; it is made all the same.
     assert_exit(&made, &[0, 5]);
-    let told = stdout(&dyno.run(&["report", "l/logs-mongodb_ycsb_90read10update/experiment/runs/cell0001-rep01"]));
+    let told =
+        stdout(&dyno.run(&["report", "l/logs-mongodb_ycsb_90read10update/experiment/runs/cell0001-rep01"]));
     assert!(told.contains("shared_cores: servers and load share the core"), "{told}");
     assert!(told.contains("each slows the other"), "{told}");
 }
@@ -162,7 +184,10 @@ fn targets_are_points_of_one_curve() {
         assert!(kpis.contains("[RUN PHASE] P99 read latency(us): "), "{kpis}");
         let line = kpis.lines().find(|line| line.starts_with("P99 of [RUN PHASE] read response time(us): "));
         if kpis.contains("*Mean of [RUN PHASE] P99 read latency") {
-            assert!(line.unwrap().ends_with("# from when each operation was due (TARGET), all clients"), "{kpis}");
+            assert!(
+                line.unwrap().ends_with("# from when each operation was due (TARGET), all clients"),
+                "{kpis}"
+            );
             assert!(kpis.contains(" # service time: from sending to the reply"), "{kpis}");
         }
         let log = fs::read_to_string(own.join("itr-1/benchmark-0/output.logs")).unwrap();
@@ -183,7 +208,10 @@ fn targets_are_points_of_one_curve() {
 #[test]
 fn a_second_load_of_a_server_that_exists_says_what_to_do() {
     let Some(server) = Mongo::java() else {
-        return skip_because("a second --target run", "mongo-java-server is not there (see scripts/need-mongo.sh)");
+        return skip_because(
+            "a second --target run",
+            "mongo-java-server is not there (see scripts/need-mongo.sh)",
+        );
     };
     let dyno = Dyno::new();
     let uri = server.uri("ycsb");

@@ -201,7 +201,9 @@ where
         let pinned = await_ready(&told, threads)?;
         let connected = monotonic_ns();
         let proposed = epoch.unwrap_or(connected + 2_000_000);
-        let start = shared.job.team.as_ref().map_or(proposed, |team| team.meet(proposed, &shared.control));
+        let met = shared.job.team.as_ref().map_or(proposed, |team| team.meet(proposed, &shared.control));
+        // Workers begin together by the wall's clock; each one's virtual time begins at its own 0.
+        let start = epoch.unwrap_or(met);
         for go in &gos {
             // A thread that is gone has told why.
             let _ = go.send(Some(start));

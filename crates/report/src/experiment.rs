@@ -1,9 +1,9 @@
 //! The table of an experiment: one line for each cell.
 
 use crate::worth::{self, Worth};
+use dyno_analysis::Felt;
 use dyno_analysis::interval::mean_interval;
-use dyno_record::Buckets;
-use dyno_types::units::{Latency, Thousands};
+use dyno_types::units::{Latency, Rate};
 use serde::Serialize;
 
 /// A cell and what its runs gave.
@@ -29,8 +29,8 @@ pub struct CellRow {
     pub throughput: Option<f64>,
     /// Half of its 95 % interval as a share of the mean; from two runs on.
     pub half_width: Option<f64>,
-    /// Percentiles of the response time over all successful operations of all runs, microseconds: p50, p99, p99.9. From
-    /// the merged histograms.
+    /// Percentiles of the response time over all operations of all runs, microseconds: p50, p99, p99.9. From the merged
+    /// histograms, failures with at least the time after which they failed; infinite among what was never sent.
     pub response_us: Option<[f64; 3]>,
     /// Of a single run with a window: mean of its intervals and half of the mean's 95 % interval, operations per second.
     pub window: Option<(f64, f64)>,
@@ -55,12 +55,12 @@ impl CellRow {
     }
 
     /// Takes over throughputs and merged response times.
-    pub fn fill(&mut self, throughputs: Vec<f64>, response: &Buckets) {
+    pub fn fill(&mut self, throughputs: Vec<f64>, response: &Felt) {
         self.throughput =
             (!throughputs.is_empty()).then(|| throughputs.iter().sum::<f64>() / throughputs.len() as f64);
         self.half_width = mean_interval(&throughputs).filter(|i| i.mean > 0.0).map(|i| i.half_width / i.mean);
         self.throughputs = throughputs;
-        let at = |p: f64| response.percentile_ns(p) as f64 / 1e3;
+        let at = |p: f64| response.percentile_ns(p) / 1e3;
         // A percentile that too few samples support is not shown: 10 samples must lie beyond it.
         let enough = response.count() >= 10_000;
         self.response_us = (response.count() >= 1_000)
@@ -96,7 +96,7 @@ pub fn table(rows: &[CellRow]) -> String {
             line.push(row.point.clone());
         }
         line.push(row.runs.to_string());
-        line.push(row.throughput.map_or("-".into(), |n| Thousands(n.round() as u64).to_string()));
+        line.push(row.throughput.map_or("-".into(), |n| Rate(n).to_string()));
         line.push(row.half_width.map_or("-".into(), |share| format!("{:.1} %", share * 100.0)));
         match row.response_us {
             Some(all) => line.extend(all.map(time)),
@@ -116,7 +116,11 @@ pub fn table(rows: &[CellRow]) -> String {
 }
 
 fn time(us: f64) -> String {
-    if us.is_nan() { "-".into() } else { Latency((us * 1e3).round() as u64).to_string() }
+    match us {
+        us if us.is_nan() => "-".into(),
+        us if us.is_infinite() => "dropped".into(),
+        us => Latency((us * 1e3).round() as u64).to_string(),
+    }
 }
 
 fn remarks(row: &CellRow) -> String {
@@ -161,8 +165,8 @@ mod tests {
 
     #[test]
     fn cells_stand_under_their_heads() {
-        let mut response = Buckets::new(Scale::Ns64);
-        (0..2_000).for_each(|i| response.record(100_000 + i));
+        let mut response = Felt::new(Scale::Ns64);
+        (0..2_000).for_each(|i| response.ok.record(100_000 + i));
         let mut row =
             CellRow { levels: vec![("users".into(), "4".into())], runs: 2, suspect: 1, ..CellRow::default() };
         row.fill(vec![1_000.0, 1_200.0], &response);

@@ -3,7 +3,7 @@
 use crate::rebuilt::is_under_way;
 use dyno_rundir::schema::{Latency, Metric, Phase, Status, Summary, Trust};
 use dyno_rundir::unit;
-use dyno_types::units::{Latency as Ns, Rate, Thousands};
+use dyno_types::units::{Latency as Ns, Rate, Thousands, counted};
 use std::fmt::Write as _;
 
 /// Colours for a terminal, or none.
@@ -156,7 +156,7 @@ fn measured(out: &mut String, phase: &Phase, style: Style) {
                 // An imported result may not say.
                 0 => out.push('\n'),
                 users => {
-                    let _ = writeln!(out, " (closed loop, {users} users)");
+                    let _ = writeln!(out, " (closed loop, {})", counted(users, "user"));
                 }
             }
         }

@@ -17,7 +17,8 @@ pub fn choose_cores(
         return Err(Refused("--threads 0: expected 1 or more".into()));
     }
     // Threads that are asked for may take the core that is left to the target; more of them than cores share cores in turn.
-    let cores = if most > cores.len() { left(affinity::allowed_cores(), taken.as_slice(), false) } else { cores };
+    let cores =
+        if most > cores.len() { left(affinity::allowed_cores(), taken.as_slice(), false) } else { cores };
     let from = cores.len().saturating_sub(most);
     Ok((0..most).map(|i| cores[(from + i) % cores.len()]).collect())
 }

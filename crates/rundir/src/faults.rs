@@ -1,6 +1,6 @@
 //! What a fault that the experiment asked for did to the load, as `summary.json` has it.
 
-use dyno_types::units::Latency;
+use dyno_types::units::{Latency, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +70,8 @@ impl FaultFigures {
         let mut words = Vec::new();
         words.extend(self.detect_s.map(|s| format!("seen within {s:.2} s")));
         if let (Some(depth), Some(worst), Some(before)) = (self.depth, self.worst_per_s, self.before_per_s) {
-            words.push(format!("worst second {worst:.0}/s, {:.0} % below {before:.0}/s", depth * 100.0));
+            let (worst, before) = (Rate(worst), Rate(before));
+            words.push(format!("worst second {worst}/s, {:.0} % below {before}/s", depth * 100.0));
         }
         if let (Some(worst), Some(before)) = (self.worst_us, self.before_us) {
             words.push(format!("mean response time {} at most, {} before", time(worst), time(before)));

@@ -352,6 +352,13 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// Whether this check speaks against the run.
+    pub fn says(&self, check: &str) -> bool {
+        self.reasons.iter().any(|reason| reason.check == check && reason.trust != Trust::Valid)
+    }
+}
+
+impl Verdict {
     /// The first of the reasons that take trust away.
     pub fn worst(&self) -> Option<&Reason> {
         self.reasons.iter().find(|reason| reason.trust == self.trust && self.trust != Trust::Valid)

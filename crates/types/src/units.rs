@@ -191,6 +191,30 @@ impl fmt::Display for Rate {
     }
 }
 
+/// How many of what, in words: `1 user`, `8 users`.
+pub fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// The ends of an interval with so many digits behind the point, and more where both would read alike.
+pub fn ends(low: f64, high: f64, digits: usize) -> (String, String) {
+    let shown = |value: f64, digits: usize| match value.is_finite() {
+        true => format!("{value:.digits$}"),
+        false => "infinity".to_owned(),
+    };
+    let enough = (digits..digits + 3).find(|digits| shown(low, *digits) != shown(high, *digits));
+    let digits = enough.unwrap_or(digits);
+    (shown(low, digits), shown(high, digits))
+}
+
+/// An interval by its ends, `12 to 40 ms` where `unit` is ` ms`; where both read alike the value and that there is more to it.
+pub fn span((low, high): (String, String), unit: &str) -> String {
+    match low == high {
+        true => format!("{low}{unit}, narrower than shown"),
+        false => format!("{low} to {high}{unit}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,6 +232,21 @@ mod tests {
             assert_eq!(Rate(rate).to_string(), shown);
         }
         assert_eq!(format!("{:>8}", Rate(1_234.0)), "   1,234");
+    }
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!((counted(1, "user"), counted(8, "user")), ("1 user".to_owned(), "8 users".to_owned()));
+    }
+
+    #[test]
+    fn ends_that_differ_are_shown_to_differ() {
+        let ends = |low, high| super::ends(low, high, 0);
+        assert_eq!(ends(12.4, 40.0), ("12".to_owned(), "40".to_owned()));
+        assert_eq!(ends(33.96, 34.04), ("33.96".to_owned(), "34.04".to_owned()));
+        assert_eq!(ends(34.0, f64::INFINITY), ("34".to_owned(), "infinity".to_owned()));
+        assert_eq!(span(ends(12.4, 40.0), " ms"), "12 to 40 ms");
+        assert_eq!(span(ends(34.0, 34.0), " ms"), "34 ms, narrower than shown");
     }
 
     #[test]

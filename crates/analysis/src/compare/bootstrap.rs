@@ -2,6 +2,7 @@
 
 use dyno_types::rng::{Purpose, Stream};
 use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// Replicates of a bootstrap.
 pub const REPLICATES: usize = 2_000;
@@ -41,25 +42,47 @@ pub fn redraws((ones, others): (usize, usize), seed: u64) -> Vec<(Vec<usize>, Ve
     (0..REPLICATES).map(|_| (redraw(ones, &mut random), redraw(others, &mut random))).collect()
 }
 
-/// The interval of a value, from what replicates of two samples gave (Efron and Tibshirani, 1993). It is widened for small
-/// samples by the ratio of Student's quantile to the normal one, times the square root of n / (n - 1) (Hesterberg, 2015).
+/// The interval of a value, from what replicates of two samples gave (Efron and Tibshirani, 1993), widened for small samples.
 pub fn interval_of(value: f64, mut found: Vec<f64>, (ones, others): (usize, usize), alpha: f64) -> Estimate {
-    let tail = expanded(alpha / 2.0, ones.min(others));
+    let tail = Small::of_runs(ones.min(others)).tail(alpha / 2.0);
     Estimate { value, low: percentile(&mut found, tail), high: percentile(&mut found, 1.0 - tail) }
 }
 
-/// The tail that gives a percentile interval of `count` samples about its nominal coverage.
-fn expanded(tail: f64, count: usize) -> f64 {
-    use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
-    if count < 2 {
-        return tail;
+/// What few samples hide of their variance, and how sure they are of it: intervals of a bootstrap are widened by the ratio of
+/// Student's quantile to the normal one, and by the root of n / (n - 1), as what is drawn again scatters less (Hesterberg, 2015).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Small {
+    /// By what factor the replicates' variance is too small.
+    pub shrunk: f64,
+    /// Degrees of freedom of the variance.
+    pub freedom: f64,
+}
+
+impl Small {
+    /// Of `count` runs that are drawn again; one is left as it is.
+    pub fn of_runs(count: usize) -> Self {
+        Small::of_residuals(count, 1)
     }
-    let freedom = (count - 1) as f64;
-    let (Ok(student), Ok(normal)) = (StudentsT::new(0.0, 1.0, freedom), Normal::new(0.0, 1.0)) else {
-        return tail;
-    };
-    let wide = (count as f64 / freedom).sqrt() * student.inverse_cdf(tail);
-    normal.cdf(wide)
+
+    /// Of the residuals of `count` points about a law with so many parameters.
+    pub fn of_residuals(count: usize, parameters: usize) -> Self {
+        let freedom = count.saturating_sub(parameters) as f64;
+        Small { shrunk: if freedom > 0.0 { count as f64 / freedom } else { 1.0 }, freedom }
+    }
+
+    /// By how many of the replicates' standard deviations the interval with this tail reaches to either side.
+    pub fn reach(self, tail: f64) -> f64 {
+        let quantile = match StudentsT::new(0.0, 1.0, self.freedom) {
+            Ok(student) => student.inverse_cdf(tail),
+            Err(_) => Normal::new(0.0, 1.0).map_or(0.0, |normal| normal.inverse_cdf(tail)),
+        };
+        quantile.abs() * self.shrunk.sqrt()
+    }
+
+    /// The tail that gives a percentile interval about its nominal coverage.
+    pub fn tail(self, tail: f64) -> f64 {
+        Normal::new(0.0, 1.0).map_or(tail, |normal| normal.cdf(-self.reach(tail)))
+    }
 }
 
 #[cfg(test)]

@@ -3,12 +3,13 @@
 use super::bootstrap::{Estimate, interval_of, redraws};
 use super::decide::{ALPHA, Comparison, Margin, conclude, runs_needed};
 use super::rank::{cliffs_delta, hodges_lehmann, mann_whitney};
+use crate::felt::{Felt, among};
 use dyno_record::Buckets;
 use serde::Serialize;
 
 /// Quantiles of both sides: of everything that was measured, and of every replicate.
 pub struct Quantiles<'a> {
-    sides: (&'a [Buckets], &'a [Buckets]),
+    sides: (&'a [Felt], &'a [Felt]),
     percentiles: Vec<f64>,
     whole: (Vec<f64>, Vec<f64>),
     replicates: Vec<(Vec<f64>, Vec<f64>)>,
@@ -29,16 +30,16 @@ pub struct Shift {
 
 /// Histograms of one group, laid out so that they are added up quickly.
 struct Rows<'a> {
-    runs: &'a [Buckets],
+    runs: Vec<&'a Buckets>,
     /// First bucket that any of them has.
     first: usize,
     rows: Vec<Vec<u64>>,
 }
 
 impl<'a> Rows<'a> {
-    fn of(runs: &'a [Buckets]) -> Self {
+    fn of(runs: Vec<&'a Buckets>) -> Self {
         let first = runs.iter().filter_map(|run| run.iter().next().map(|(at, _)| at)).min().unwrap_or(0);
-        let row = |run: &Buckets| {
+        let row = |run: &&Buckets| {
             let mut row = Vec::new();
             for (at, count) in run.iter() {
                 row.resize(at - first + 1, 0);
@@ -46,11 +47,12 @@ impl<'a> Rows<'a> {
             }
             row
         };
-        Rows { runs, first, rows: runs.iter().map(row).collect() }
+        let rows = runs.iter().map(row).collect();
+        Rows { runs, first, rows }
     }
 
-    /// Percentiles, in ascending order, of the chosen runs together.
-    fn percentiles(&self, which: &[usize], wanted: &[f64], sums: &mut Vec<u64>) -> Vec<f64> {
+    /// Percentiles, in ascending order, of the chosen runs together, `unsent` arrivals beyond all of them.
+    fn percentiles(&self, which: &[usize], wanted: &[f64], unsent: u64, sums: &mut Vec<u64>) -> Vec<f64> {
         sums.clear();
         for at in which {
             let row = &self.rows[*at];
@@ -59,23 +61,50 @@ impl<'a> Rows<'a> {
             }
             sums.iter_mut().zip(row).for_each(|(sum, count)| *sum += count);
         }
-        let Some(scale) = self.runs.first().map(Buckets::scale) else { return vec![0.0; wanted.len()] };
+        let Some(scale) = self.runs.first().map(|run| run.scale()) else { return vec![0.0; wanted.len()] };
         let greatest = which.iter().map(|at| self.runs[*at].max_ns()).max().unwrap_or(0);
-        dyno_record::percentiles_of(sums, self.first, scale, greatest, wanted)
-            .into_iter()
-            .map(|ns| ns as f64)
-            .collect()
+        let timed: u64 = sums.iter().sum();
+        let own: Vec<f64> = wanted.iter().map(|p| among(*p, timed, unsent)).collect();
+        let found = dyno_record::percentiles_of(sums, self.first, scale, greatest, &own);
+        found.into_iter().zip(own).map(|(ns, p)| if p > 100.0 { f64::INFINITY } else { ns as f64 }).collect()
+    }
+}
+
+/// Runs of one group: of the successes, and with failures where there are any, of which no figure is less.
+struct Side<'a> {
+    ok: Rows<'a>,
+    all: Option<Rows<'a>>,
+    unsent: Vec<u64>,
+}
+
+impl<'a> Side<'a> {
+    fn of(runs: &'a [Felt], all: &'a [Buckets]) -> Self {
+        Side {
+            ok: Rows::of(runs.iter().map(|run| &run.ok).collect()),
+            all: (!runs.iter().all(Felt::all_ok)).then(|| Rows::of(all.iter().collect())),
+            unsent: runs.iter().map(|run| run.unsent).collect(),
+        }
+    }
+
+    fn percentiles(&self, which: &[usize], wanted: &[f64], sums: &mut Vec<u64>) -> Vec<f64> {
+        let ok = self.ok.percentiles(which, wanted, 0, sums);
+        let Some(all) = &self.all else { return ok };
+        let unsent = which.iter().map(|at| self.unsent[*at]).sum();
+        let felt = all.percentiles(which, wanted, unsent, sums);
+        felt.into_iter().zip(ok).map(|(felt, ok)| felt.max(ok)).collect()
     }
 }
 
 impl<'a> Quantiles<'a> {
     /// Draws replicates. `percentiles` (0 to 100) stand in ascending order. `None` where a side has no run or no sample.
-    pub fn draw(one: &'a [Buckets], other: &'a [Buckets], percentiles: &[f64], seed: u64) -> Option<Self> {
-        let samples = |all: &[Buckets]| all.iter().map(Buckets::count).sum::<u64>();
+    pub fn draw(one: &'a [Felt], other: &'a [Felt], percentiles: &[f64], seed: u64) -> Option<Self> {
+        let samples = |all: &[Felt]| all.iter().map(Felt::count).sum::<u64>();
         if samples(one) == 0 || samples(other) == 0 {
             return None;
         }
-        let (ones, others) = (Rows::of(one), Rows::of(other));
+        let timed = |all: &[Felt]| all.iter().map(Felt::timed).collect::<Vec<Buckets>>();
+        let (timed_one, timed_other) = (timed(one), timed(other));
+        let (ones, others) = (Side::of(one, &timed_one), Side::of(other, &timed_other));
         let mut sums = Vec::new();
         let mut both = |a: &[usize], b: &[usize]| {
             (ones.percentiles(a, percentiles, &mut sums), others.percentiles(b, percentiles, &mut sums))
@@ -97,18 +126,18 @@ impl<'a> Quantiles<'a> {
         interval_of(value, found, self.counts(), ALPHA)
     }
 
-    /// The comparison of one of the percentiles; `None` of one that was not drawn, or that is 0 on the first side.
+    /// The comparison of one of the percentiles; `None` of one that was not drawn, that is 0 on the first side, or that lies
+    /// among arrivals that were never sent on one.
     pub fn compare(&self, percentile: f64, margin: Margin, noise: f64) -> Option<Comparison> {
         let at = self.percentiles.iter().position(|known| *known == percentile)?;
         let means = (self.whole.0[at], self.whole.1[at]);
-        if means.0 <= 0.0 {
+        if means.0 <= 0.0 || !means.0.is_finite() || !means.1.is_finite() {
             return None;
         }
-        let ratio = self.estimate(at, |one, other| other / one);
-        let difference = self.estimate(at, |one, other| other - one);
-        let each = |all: &[Buckets]| -> Vec<f64> {
-            all.iter().map(|run| run.percentile_ns(percentile) as f64).collect()
-        };
+        let ratio = self.estimate(at, ratio);
+        let difference = self.estimate(at, |one, other| if one == other { 0.0 } else { other - one });
+        let each =
+            |all: &[Felt]| -> Vec<f64> { all.iter().map(|run| run.percentile_ns(percentile)).collect() };
         let (ones, others) = (each(self.sides.0), each(self.sides.1));
         let conclusion =
             conclude(self.counts(), &ratio, margin, noise, || runs_needed(&ones, &others, margin));
@@ -124,20 +153,31 @@ impl<'a> Quantiles<'a> {
         })
     }
 
+    /// The percentile of each side in nanoseconds, infinite among arrivals that were never sent; `None` of one that was not drawn.
+    pub fn values(&self, percentile: f64) -> Option<(f64, f64)> {
+        let at = self.percentiles.iter().position(|known| *known == percentile)?;
+        Some((self.whole.0[at], self.whole.1[at]))
+    }
+
     /// The shift function: every percentile that was drawn and that is above 0 on the first side.
     pub fn shifts(&self) -> Vec<Shift> {
         let one_run = self.counts().0.min(self.counts().1) < 2;
         let shift = |(at, percentile): (usize, &f64)| {
             let values = (self.whole.0[at], self.whole.1[at]);
-            if values.0 <= 0.0 {
+            if values.0 <= 0.0 || !values.0.is_finite() || !values.1.is_finite() {
                 return None;
             }
-            let found = self.estimate(at, |one, other| other / one);
+            let found = self.estimate(at, ratio);
             let interval = (!one_run).then_some((found.low, found.high));
             Some(Shift { percentile: *percentile, values, ratio: found.value, interval })
         };
         self.percentiles.iter().enumerate().filter_map(shift).collect()
     }
+}
+
+/// The second by the first; two that are infinite are the same.
+fn ratio(one: f64, other: f64) -> f64 {
+    if one == other { 1.0 } else { other / one }
 }
 
 #[cfg(test)]
@@ -146,16 +186,38 @@ mod tests {
     use crate::compare::Conclusion;
     use dyno_record::Scale;
 
-    fn run(slow: u64) -> Buckets {
-        let mut buckets = Buckets::new(Scale::Ns64);
-        (0..1_000u64).for_each(|i| buckets.record(if i < 980 { 100_000 + i } else { slow }));
-        buckets
+    fn run(slow: u64) -> Felt {
+        let mut felt = Felt::new(Scale::Ns64);
+        (0..1_000u64).for_each(|i| felt.ok.record(if i < 980 { 100_000 + i } else { slow }));
+        felt
+    }
+
+    #[test]
+    fn what_was_timed_out_or_never_sent_is_no_improvement() {
+        let one: Vec<Felt> = (0..5).map(|n| run(1_000_000 + n * 1_000)).collect();
+        let failing = |n: u64| {
+            let mut felt = run(1_000_000 + n * 1_000);
+            (0..25).for_each(|_| felt.failed.record(50_000_000));
+            felt
+        };
+        let other: Vec<Felt> = (0..5).map(failing).collect();
+        let drawn = Quantiles::draw(&one, &other, &[50.0, 99.0], 1).unwrap();
+        let found = drawn.compare(99.0, Margin::LATENCY, 0.0).unwrap();
+        assert!(
+            found.conclusion == Conclusion::Worse && (found.means.1 / 5e7 - 1.0).abs() < 0.01,
+            "{found:?}"
+        );
+        assert_eq!(drawn.compare(50.0, Margin::LATENCY, 0.0).unwrap().conclusion, Conclusion::Same);
+        let dropped: Vec<Felt> = one.iter().map(|run| Felt { unsent: 50, ..run.clone() }).collect();
+        let drawn = Quantiles::draw(&one, &dropped, &[50.0, 99.0], 1).unwrap();
+        assert_eq!(drawn.compare(99.0, Margin::LATENCY, 0.0), None);
+        assert_eq!((drawn.values(99.0).unwrap().1, drawn.shifts().len()), (f64::INFINITY, 1));
     }
 
     #[test]
     fn quantiles_come_from_merged_histograms() {
-        let one: Vec<Buckets> = (0..5).map(|n| run(1_000_000 + n * 1_000)).collect();
-        let other: Vec<Buckets> = (0..5).map(|n| run(2_000_000 + n * 1_000)).collect();
+        let one: Vec<Felt> = (0..5).map(|n| run(1_000_000 + n * 1_000)).collect();
+        let other: Vec<Felt> = (0..5).map(|n| run(2_000_000 + n * 1_000)).collect();
         let drawn = Quantiles::draw(&one, &other, &[50.0, 99.0], 1).unwrap();
         let found = drawn.compare(99.0, Margin::LATENCY, 0.0).unwrap();
         assert_eq!(found.conclusion, Conclusion::Worse);
@@ -178,7 +240,7 @@ mod tests {
         let drawn = Quantiles::draw(&one, &other, &[99.0], 1).unwrap();
         assert_eq!(drawn.shifts()[0].interval, None);
         assert_eq!(drawn.compare(99.0, Margin::LATENCY, 0.0).unwrap().conclusion, Conclusion::Unclear(3));
-        let empty = [Buckets::new(Scale::Ns64)];
+        let empty = [Felt::new(Scale::Ns64)];
         assert!(Quantiles::draw(&one, &empty, &[50.0], 1).is_none());
         assert!(Quantiles::draw(&[], &one, &[50.0], 1).is_none());
     }

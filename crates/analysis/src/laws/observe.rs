@@ -33,6 +33,8 @@ pub struct Observed {
     pub rate: Option<f64>,
     /// Whether arrivals were evenly spaced (open loop).
     pub even: bool,
+    /// Whether the queue of what was due grew from beginning to end, by the run's verdict.
+    pub grows: bool,
     /// Mean time from the moment an operation was due to its completion, of successful operations (open loop), seconds.
     pub due_s: Option<f64>,
     /// Length, seconds.
@@ -84,6 +86,7 @@ pub fn observe(run: &RunDir) -> Option<Observed> {
         think_s,
         offered: phase.offered,
         rate: phase.offered.and_then(|_| asked_rate(run)),
+        grows: grows(run),
         even: setting(run, "phases.measure.arrivals") == Some("constant"),
         due_s: phase.offered.and_then(|_| due_s(totals, names)).or_else(|| due_of_summary(phase, totals)),
         seconds: phase.seconds,
@@ -131,6 +134,10 @@ fn planned_s(run: &RunDir, phase: &Phase) -> Option<f64> {
     run.run.plans.get(&phase.name)?.seconds
 }
 
+fn grows(run: &RunDir) -> bool {
+    run.summary.as_ref().is_some_and(|summary| summary.verdict.says("overload"))
+}
+
 /// The rate that a run was asked to keep.
 fn asked_rate(run: &RunDir) -> Option<f64> {
     match setting(run, "phases.measure.rate") {
@@ -152,6 +159,7 @@ pub fn observe_rate(run: &RunDir) -> Option<Observed> {
             think_s: 0.0,
             offered: phase.offered,
             rate: Some(rate),
+            grows: grows(run),
             even: setting(run, "phases.measure.arrivals") == Some("constant"),
             due_s: None,
             seconds: phase.seconds,

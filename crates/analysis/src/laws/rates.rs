@@ -4,8 +4,11 @@
 //! arrivals by Allen and Cunneen's approximation of G/G/m.
 
 use super::observe::Observed;
+use crate::compare::bootstrap::Small;
 use crate::interval::mean_interval;
 use crate::queueing::open::Open;
+use dyno_types::rng::{Purpose, Stream};
+use dyno_types::units::Rate;
 use serde::Serialize;
 
 /// One rate.
@@ -21,6 +24,8 @@ pub struct RateLevel {
     pub half_width: Option<f64>,
     /// Throughput by the arrivals that were due.
     pub ratio: f64,
+    /// Whether the queue grew in most of the runs: then the rate is not kept, however much of it is done.
+    pub grows: bool,
     /// Mean time from when operations were due to their end, seconds; `None` where none succeeded.
     pub response_s: Option<f64>,
     /// The model's response time, where there is a model and it has one.
@@ -38,6 +43,10 @@ pub struct OpenFit {
     pub arrivals: f64,
     /// Operations per second at which response times grow without end.
     pub capacity: f64,
+    /// Its 95 % interval: over runs where every rate has three or more, else by what the station misses the times by.
+    pub interval: (f64, f64),
+    /// The rate whose response time the station misses most, and by which share of it.
+    pub worst: (f64, f64),
     /// Root mean square of the response times' relative errors.
     pub error: f64,
     /// Utilisation at the greatest rate that was kept.
@@ -45,6 +54,11 @@ pub struct OpenFit {
 }
 
 impl OpenFit {
+    /// Whether the station is contradicted by what was done where a rate was not kept: there the server does what it can.
+    pub fn contradicted(&self, done: f64) -> bool {
+        done < self.interval.0 * KEPT || done * KEPT > self.interval.1
+    }
+
     /// What it is called: M/M/m, or D/M/m where arrivals were evenly spaced.
     pub fn name(&self) -> String {
         format!("{}/M/{}", if self.arrivals > 0.0 { 'M' } else { 'D' }, self.servers)
@@ -80,9 +94,9 @@ pub struct Rates {
 }
 
 impl RateLevel {
-    /// Whether it was kept.
+    /// Whether it was kept: done, with a queue that did not grow.
     pub fn is_kept(&self) -> bool {
-        self.ratio >= KEPT
+        self.ratio >= KEPT && !self.grows
     }
 }
 
@@ -91,9 +105,29 @@ impl Rates {
     pub fn keeps(&self, rate: f64) -> bool {
         self.levels.iter().any(|level| level.rate == rate && level.is_kept())
     }
+
+    /// Where the station is not what was seen, in words.
+    pub fn doubts(&self) -> Vec<String> {
+        let Some(fit) = &self.fit else { return Vec::new() };
+        let mut doubts = Vec::new();
+        let (at, share) = fit.worst;
+        if share > GOOD {
+            let (at, share) = (Rate(at), share * 100.0);
+            doubts.push(format!(
+                "the station misses the time at {at}/s by {share:.0} %: trust the times, not the station"
+            ));
+        }
+        if let Some((missed, done)) = self.missed.filter(|(_, done)| fit.contradicted(*done)) {
+            let (missed, done) = (Rate(missed), Rate(done));
+            doubts.push(format!(
+                "of {missed}/s {done}/s are done, which contradicts that capacity: something else limits the server"
+            ));
+        }
+        doubts
+    }
 }
 
-/// A rate is kept where at least this share of what was due is done.
+/// A rate is kept where at least this share of what was due is done, and its queue does not grow.
 pub const KEPT: f64 = 0.98;
 /// Rates that must have been kept for a model.
 const LEVELS: usize = 4;
@@ -125,6 +159,7 @@ pub fn rates(runs: &[Observed]) -> Option<Rates> {
             throughput: mean(&done),
             half_width: mean_interval(&done).map(|found| found.half_width),
             ratio: mean(&done) / mean(&due),
+            grows: 2 * same.iter().filter(|run| run.grows).count() > same.len(),
             response_s: (!times.is_empty()).then(|| mean(&times)),
             model_s: None,
         })
@@ -140,6 +175,7 @@ pub fn rates(runs: &[Observed]) -> Option<Rates> {
         all if all == open.len() => fit(&stable, 0.0),
         _ => Err("arrivals were evenly spaced in some runs and not in others: no model is for both".into()),
     };
+    let found = found.map(|fit| OpenFit { interval: interval(&fit, &open, &stable), ..fit });
     let (fit, why) = match found {
         Ok(fit) => (Some(fit), None),
         Err(why) => (None, Some(why)),
@@ -165,7 +201,7 @@ fn error(levels: &[(f64, f64)], service: f64, servers: u32, arrivals: f64) -> f6
 /// The least of a function with one minimum between `low` and `high`, by the golden section.
 fn least(mut low: f64, mut high: f64, of: impl Fn(f64) -> f64) -> f64 {
     let golden = (5.0_f64.sqrt() - 1.0) / 2.0;
-    for _ in 0..80 {
+    for _ in 0..48 {
         let (a, b) = (high - golden * (high - low), low + golden * (high - low));
         if of(a) < of(b) { high = b } else { low = a }
     }
@@ -185,14 +221,7 @@ fn fit(levels: &[&RateLevel], arrivals: f64) -> Result<OpenFit, String> {
         );
     }
     let most = levels.iter().map(|level| level.0).fold(0.0, f64::max);
-    let candidates = (1..=SERVERS).map(|servers| {
-        let longest = f64::from(servers) / most;
-        let service = least(longest * 1e-6, longest * (1.0 - 1e-9), |service| {
-            error(&levels, service, servers, arrivals)
-        });
-        (servers, service, error(&levels, service, servers, arrivals))
-    });
-    let (servers, service_s, error) = candidates.min_by(|a, b| a.2.total_cmp(&b.2)).ok_or("no rates")?;
+    let (servers, service_s, error) = station(&levels, arrivals, 1..=SERVERS);
     if !error.is_finite() || error > GOOD {
         return Err(format!(
             "no station with one queue explains these response times (the best, with {servers} servers, misses by {:.0} %)",
@@ -206,7 +235,98 @@ fn fit(levels: &[&RateLevel], arrivals: f64) -> Result<OpenFit, String> {
                 .into(),
         );
     }
-    Ok(OpenFit { service_s, servers, arrivals, capacity: f64::from(servers) / service_s, error, utilisation })
+    let miss = |(rate, measured): &(f64, f64)| {
+        (
+            *rate,
+            (response(&Open { rate: *rate, service: service_s, servers }, arrivals) / measured - 1.0).abs(),
+        )
+    };
+    let worst = levels.iter().map(miss).max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default();
+    let capacity = f64::from(servers) / service_s;
+    Ok(OpenFit {
+        service_s,
+        servers,
+        arrivals,
+        capacity,
+        interval: (capacity, capacity),
+        worst,
+        error,
+        utilisation,
+    })
+}
+
+/// The station that misses the response times of `levels` (rate, response time) least: servers, service time, error.
+fn station(levels: &[(f64, f64)], arrivals: f64, servers: std::ops::RangeInclusive<u32>) -> (u32, f64, f64) {
+    let most = levels.iter().map(|level| level.0).fold(0.0, f64::max);
+    let of = |servers: u32| {
+        let longest = f64::from(servers) / most;
+        let service = least(longest * 1e-6, longest * (1.0 - 1e-9), |service| {
+            error(levels, service, servers, arrivals)
+        });
+        (servers, service, error(levels, service, servers, arrivals))
+    };
+    servers.map(of).min_by(|a, b| a.2.total_cmp(&b.2)).unwrap_or((1, 0.0, f64::INFINITY))
+}
+
+/// Replicates of the capacity's bootstrap.
+const REPLICATES: usize = 200;
+/// Fewest runs of a rate that can stand for each other.
+const ALIKE: usize = 3;
+
+/// The 95 % interval of the capacity. Replicates draw the runs of each rate anew, or without three of them each the station's
+/// misses; the interval is Student's on the logarithm of what the capacity has beyond the greatest rate that was kept.
+fn interval(fit: &OpenFit, runs: &[(f64, &Observed)], kept: &[&RateLevel]) -> (f64, f64) {
+    let of_level = |level: &&RateLevel| -> Vec<(f64, f64)> {
+        let same = runs.iter().filter(|(rate, _)| *rate == level.rate);
+        same.filter_map(|(_, run)| Some((run.throughput, run.due_s?))).collect()
+    };
+    let levels: Vec<Vec<(f64, f64)>> = kept.iter().map(of_level).filter(|runs| !runs.is_empty()).collect();
+    let fewest = levels.iter().map(Vec::len).min().unwrap_or(0);
+    let by_runs = fewest >= ALIKE;
+    let middle = |runs: &[(f64, f64)]| {
+        let of = |pick: fn(&(f64, f64)) -> f64| runs.iter().map(pick).sum::<f64>() / runs.len() as f64;
+        (of(|run| run.0), of(|run| run.1))
+    };
+    let model =
+        |rate: f64| response(&Open { rate, service: fit.service_s, servers: fit.servers }, fit.arrivals);
+    let misses: Vec<f64> = levels.iter().map(|runs| middle(runs)).map(|(x, r)| (r / model(x)).ln()).collect();
+    let most = levels.iter().map(|runs| middle(runs).0).fold(0.0, f64::max);
+    let beyond = |capacity: f64| (capacity / most - 1.0).max(1e-9).ln();
+    // Numbers of servers that miss the times far more than the best explain no replicate better.
+    let near: Vec<u32> = {
+        let all: Vec<(f64, f64)> = levels.iter().map(|runs| middle(runs)).collect();
+        let good =
+            |servers: &u32| station(&all, fit.arrivals, *servers..=*servers).2 <= 2.0 * fit.error + 0.02;
+        (1..=SERVERS).filter(good).collect()
+    };
+    let (first, last) =
+        (near.first().copied().unwrap_or(fit.servers), near.last().copied().unwrap_or(fit.servers));
+    let mut random = Stream::new(1, 2, Purpose::Choice);
+    let mut pick = |count: usize| random.next_below(count as u64) as usize;
+    let replicates: Vec<f64> = (0..REPLICATES)
+        .map(|_| {
+            let drawn: Vec<(f64, f64)> = levels
+                .iter()
+                .map(|runs| match by_runs {
+                    true => middle(&runs.iter().map(|_| runs[pick(runs.len())]).collect::<Vec<_>>()),
+                    false => {
+                        let (rate, _) = middle(runs);
+                        (rate, model(rate) * misses[pick(misses.len())].exp())
+                    }
+                })
+                .collect();
+            let (servers, service, _) = station(&drawn, fit.arrivals, first..=last);
+            beyond(f64::from(servers) / service)
+        })
+        .collect();
+    let small = match by_runs {
+        // The runs of the two greatest rates say nearly all of the capacity.
+        true => Small { freedom: (2 * (fewest - 1)) as f64, ..Small::of_runs(fewest) },
+        false => Small::of_residuals(levels.len(), 2),
+    };
+    let half = small.reach(0.025) * mean_interval(&replicates).map_or(0.0, |found| found.deviation);
+    let at = beyond(fit.capacity);
+    (most * (1.0 + (at - half).exp()), most * (1.0 + (at + half).exp()))
 }
 
 #[cfg(test)]
@@ -233,6 +353,7 @@ mod tests {
             think_s: 0.0,
             offered: Some(rate),
             rate: Some(rate),
+            grows: false,
             even: false,
             due_s: Some(due_s),
             seconds: 10.0,
@@ -290,6 +411,46 @@ mod tests {
         assert!(found.levels.iter().zip(ratios).all(|(level, ratio)| (level.ratio - ratio).abs() < 1e-12));
         // Times that do not grow say nothing of the capacity.
         assert!(found.why.unwrap().contains("try higher rates"));
+    }
+
+    /// 1,008/s on a server of 1,000/s: 99.2 % are done, and the queue grows all the time.
+    #[test]
+    fn a_rate_whose_queue_grows_is_not_kept() {
+        let mut runs = station(1, &[50.0, 150.0, 300.0, 400.0]);
+        runs.push(Observed { grows: true, ..at(504.0, 500.0, 0.5) });
+        let found = rates(&runs).unwrap();
+        assert_eq!((found.kept, found.missed), (Some(400.0), Some((504.0, 500.0))));
+        let (low, high) = found.fit.as_ref().unwrap().interval;
+        assert!(
+            low <= 500.0 && 500.0 <= high && found.doubts().is_empty(),
+            "{low} to {high}: {:?}",
+            found.doubts()
+        );
+    }
+
+    #[test]
+    fn the_capacity_has_an_interval_and_a_station_that_misses_says_so() {
+        let mut random = Stream::new(3, 0, Purpose::Choice);
+        let mut inside = 0;
+        for _ in 0..100 {
+            let mut noisy = |run: Observed| {
+                let noise = (0..12).map(|_| random.next_unit()).sum::<f64>() - 6.0;
+                Observed { due_s: run.due_s.map(|s| s * (1.0 + 0.05 * noise)), ..run }
+            };
+            let runs: Vec<Observed> = [100.0, 200.0, 300.0, 400.0, 450.0]
+                .into_iter()
+                .flat_map(|rate| station(1, &[rate, rate, rate, rate]))
+                .map(&mut noisy)
+                .collect();
+            let (low, high) = rates(&runs).unwrap().fit.unwrap().interval;
+            inside += u32::from(low <= 500.0 && 500.0 <= high);
+        }
+        assert!((90..=100).contains(&inside), "{inside} of 100");
+        // A lock behind the station: at 475/s 300/s are done.
+        let mut runs = station(1, &[50.0, 150.0, 300.0, 400.0, 450.0]);
+        runs.push(at(475.0, 300.0, 2.0));
+        let words = rates(&runs).unwrap().doubts();
+        assert!(words.len() == 1 && words[0].starts_with("of 475/s 300/s are done"), "{words:?}");
     }
 
     #[test]

@@ -142,6 +142,7 @@ mod tests {
             think_s: 0.0,
             offered: None,
             rate: None,
+            grows: false,
             even: false,
             due_s: None,
             seconds: 10.0,

@@ -57,7 +57,8 @@ pub struct Level {
     pub half_width: Option<f64>,
     /// Greatest throughput the asymptotes allow.
     pub bound: f64,
-    /// Balanced job bounds of throughput: least and greatest of separable systems with these demands.
+    /// Balanced job bounds of throughput: least and greatest of separable systems with these demands whose stations are single
+    /// servers. Stations of several servers do more than the greatest.
     pub balanced: (f64, f64),
     /// Whether throughput lies above the asymptotes by more than its interval: the demand depends on load.
     pub above: bool,
@@ -113,7 +114,7 @@ pub struct Sweep {
     pub bottleneck_s: f64,
     /// The number of users at which the asymptotes cross.
     pub saturation: f64,
-    /// 95 % interval of the greatest throughput that the bottleneck allows, over runs.
+    /// 95 % interval over runs of the peak's throughput where there is one, else of the greatest that the bottleneck allows.
     pub maximum_interval: Option<(f64, f64)>,
     /// 95 % interval of the crossing, over runs.
     pub saturation_interval: Option<(f64, f64)>,
@@ -275,25 +276,37 @@ pub fn sweep(runs: &[Observed], seed: u64) -> Option<Sweep> {
     let choice = choose(&points, seed);
     let peak = choice.as_ref().and_then(|choice| choice.peak);
     let means: Vec<Means> = levels.iter().map(|l| (l.users, l.throughput, l.response_s)).collect();
-    let system = Asymptotes::of(&means, think_s + client_s, peak.is_some());
-    bound(&mut levels, &system, choice.as_ref());
+    let mut system = Asymptotes::of(&means, think_s + client_s, peak.is_some());
     let chosen = choice.as_ref().map(|choice| &choice.fitted[0]);
-    let sure = intervals(&closed, &points, chosen, (think_s + client_s, peak.is_some()), seed);
+    let sure = intervals(&closed, &points, chosen, &system, peak.is_some(), seed);
+    let of_peak = choice.as_ref().filter(|choice| choice.peak.is_some());
+    let of_peak = of_peak.and_then(|choice| Some(choice.chosen.as_ref()?.peak_throughput));
     let knees = knee::knees(&points);
     let demands = demands(&closed);
     let grows = levels.last().is_some_and(|last| last.users == best.1);
     let plateau = system.plateau || !grows;
-    let limit = sure.map_or(1.0 / system.bottleneck_s * (1.0 + SLACK), |sure| sure[0].1);
-    let limit = peak.map_or(limit, |(_, throughput)| limit.max(throughput * (1.0 + SLACK)));
+    let limit = sure.map_or(1.0 / system.bottleneck_s, |sure| sure[0].1);
+    let limit = of_peak.map_or(limit, |(_, most)| limit.max(most)) * (1.0 + SLACK);
+    let maximum = maximum(&levels, limit, peak.is_some(), plateau);
+    let mut maximum_interval = of_peak.or(sure.map(|sure| sure[0]));
+    let mut saturation_interval = sure.map(|sure| sure[1]);
+    if let Maximum::Fall(..) = maximum {
+        // The mean of what falls is no bound: the best level is what the bottleneck can do.
+        system = Asymptotes::of(&means, think_s + client_s, true);
+        let own = levels.iter().find(|level| level.users == best.1).and_then(|level| level.half_width);
+        maximum_interval = own.map(|half| ((best.0 - half).max(0.0), best.0 + half));
+        saturation_interval = intervals(&closed, &points, chosen, &system, true, seed).map(|sure| sure[1]);
+    }
+    bound(&mut levels, &system, choice.as_ref());
     let misses = levels.iter().filter_map(|level| Some((level.model? / level.throughput - 1.0).abs()));
     Some(Sweep {
-        maximum: maximum(&levels, limit, peak.is_some(), plateau),
+        maximum,
         misfit: misses.reduce(f64::max),
         total_s: system.total_s,
         bottleneck_s: system.bottleneck_s,
         saturation: system.saturation(),
-        maximum_interval: sure.map(|sure| sure[0]),
-        saturation_interval: sure.map(|sure| sure[1]),
+        maximum_interval,
+        saturation_interval,
         best,
         plateau,
         visits: visits(&closed),

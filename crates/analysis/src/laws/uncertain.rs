@@ -1,17 +1,15 @@
 //! Where a sweep's bounds lie, and how sure that is: a bootstrap over runs.
 
 use super::observe::Observed;
-use crate::compare::bootstrap::percentile;
+use crate::compare::bootstrap::Small;
+use crate::interval::mean_interval;
 use crate::queueing::bounds::slowest;
 use crate::queueing::{Bounds, Closed};
-use crate::scalability::fit::{Fitted, Point, redraw};
+use crate::scalability::fit::{ALIKE, Fitted, Point, hidden, redraw};
 use dyno_types::rng::{Purpose, Stream};
 
 /// Replicates of the bootstrap.
 const REPLICATES: usize = 1_000;
-
-/// Fewest runs of a level that can stand for each other without a model.
-const FEWEST: usize = 3;
 
 /// What a level's means say of the bounds: users, throughput, response time in seconds.
 pub(super) type Means = (f64, f64, f64);
@@ -27,23 +25,29 @@ pub(super) struct Asymptotes {
     pub think_s: f64,
     /// Whether there are levels well beyond the crossing.
     pub plateau: bool,
+    /// The least and greatest users of the levels that the bottleneck's demand is by.
+    of: (f64, f64),
+    /// Users of the level with the least response time.
+    alone: f64,
 }
 
 impl Asymptotes {
     /// By the levels' means. Where throughput `falls` beyond a peak, the peak is what the bottleneck can do.
     pub fn of(levels: &[Means], think_s: f64, falls: bool) -> Self {
         // One user meets no queue: its time is the total demand. Of more users, the least is an upper bound of it.
-        let total_s = levels.iter().map(|level| level.2).fold(f64::INFINITY, f64::min);
-        let best = levels.iter().map(|level| level.1).fold(0.0, f64::max);
+        let quickest = levels.iter().min_by(|a, b| a.2.total_cmp(&b.2));
+        let (alone, total_s) = quickest.map_or((0.0, f64::INFINITY), |level| (level.0, level.2));
+        let greatest = levels.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        let (at, best) = greatest.map_or((0.0, 0.0), |level| (level.0, level.1));
         // The plateau by the mean of what lies well beyond the crossing: the maximum of noisy runs is too high.
         let first = (total_s + think_s) * best;
         let beyond: Vec<f64> = levels.iter().filter(|l| l.0 >= 3.0 * first).map(|l| l.1).collect();
         let plateau = !beyond.is_empty();
-        let most = match plateau && !falls {
-            true => beyond.iter().sum::<f64>() / beyond.len() as f64,
-            false => best,
+        let (most, of) = match plateau && !falls {
+            true => (beyond.iter().sum::<f64>() / beyond.len() as f64, (3.0 * first, f64::INFINITY)),
+            false => (best, (at, at)),
         };
-        Asymptotes { total_s, bottleneck_s: 1.0 / most, think_s, plateau }
+        Asymptotes { total_s, bottleneck_s: 1.0 / most, think_s, plateau, of, alone }
     }
 
     /// The bottleneck as a queue; how the rest of the demand is spread does not matter to the asymptotes, and no network
@@ -69,20 +73,24 @@ impl Asymptotes {
 }
 
 /// 95 % intervals of the greatest throughput and of where the bounds cross. Runs of a level stand for each other where there
-/// are three or more, else the chosen model's residuals do; `None` where there is neither.
+/// are three or more, else the chosen model's residuals do; `None` where there is neither. The intervals are Student's about
+/// what the levels say, on the logarithm, with the replicates' deviation: those of the replicates themselves are too narrow
+/// for few runs, as no mean that is drawn again lies beyond the runs.
 pub(super) fn intervals(
     closed: &[&Observed],
     points: &[Point],
     chosen: Option<&Fitted>,
-    (think_s, falls): (f64, bool),
+    found: &Asymptotes,
+    falls: bool,
     seed: u64,
 ) -> Option<[(f64, f64); 2]> {
-    let several = |one: &Point| points.iter().filter(|other| other.users == one.users).count() >= FEWEST;
-    if chosen.is_none() && !points.iter().all(several) {
+    let several = |one: &Point| points.iter().filter(|other| other.users == one.users).count() >= ALIKE;
+    let by_runs = points.iter().all(several);
+    if chosen.is_none() && !by_runs {
         return None;
     }
     let mut random = Stream::new(seed, 1, Purpose::Choice);
-    let (mut greatest, mut crossing) = (Vec::new(), Vec::new());
+    let (mut greatest, mut alone, mut crossing) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..REPLICATES {
         let mut levels: Vec<(f64, Vec<(f64, f64)>)> = Vec::new();
         for (run, drawn) in closed.iter().zip(redraw(chosen, points, &mut random)) {
@@ -102,9 +110,29 @@ pub(super) fn intervals(
                 all.iter().map(|one| one.1).sum::<f64>() / count,
             )
         };
-        let found = Asymptotes::of(&levels.iter().map(mean).collect::<Vec<_>>(), think_s, falls);
-        greatest.push(1.0 / found.bottleneck_s);
-        crossing.push(found.saturation());
+        let drawn = Asymptotes::of(&levels.iter().map(mean).collect::<Vec<_>>(), found.think_s, falls);
+        greatest.push((1.0 / drawn.bottleneck_s).ln());
+        alone.push(drawn.total_s.ln());
+        crossing.push(drawn.saturation().ln());
     }
-    Some([greatest, crossing].map(|mut all| (percentile(&mut all, 0.025), percentile(&mut all, 0.975))))
+    let deviation = |all: &[f64]| mean_interval(all).map_or(0.0, |found| found.deviation);
+    // Each level of which runs are drawn again has its own mean; residuals have one law.
+    let of_levels = |(least, most): (f64, f64)| {
+        let within: Vec<f64> =
+            points.iter().map(|p| p.users).filter(|u| (least..=most).contains(u)).collect();
+        let mut levels = within.clone();
+        levels.dedup();
+        let plain = hidden(chosen, points);
+        if by_runs { Small { freedom: (within.len() - levels.len()) as f64, ..plain } } else { plain }
+    };
+    let (most, single) = (of_levels(found.of), of_levels((found.alone, found.alone)));
+    let (one, other) = (deviation(&greatest).powi(2), deviation(&alone).powi(2));
+    // Both parts of the crossing, as Welch and Satterthwaite put them together.
+    let together = (one + other).powi(2) / (one.powi(2) / most.freedom + other.powi(2) / single.freedom);
+    let both = Small { freedom: if together.is_finite() { together } else { most.freedom }, ..most };
+    let around = |value: f64, replicates: &[f64], small: Small| {
+        let half = small.reach(0.025) * deviation(replicates);
+        (value * (-half).exp(), value * half.exp())
+    };
+    Some([around(1.0 / found.bottleneck_s, &greatest, most), around(found.saturation(), &crossing, both)])
 }

@@ -1,7 +1,7 @@
 //! Models fitted by non-linear least squares, chosen by AICc, with intervals from a bootstrap over runs.
 
 use super::models::{Model, Parameters};
-use crate::compare::bootstrap::percentile;
+use crate::compare::bootstrap::{Small, percentile};
 use dyno_types::rng::{Purpose, Stream};
 
 /// Throughput of one run with a number of users.
@@ -37,8 +37,8 @@ pub struct Intervals {
     pub parameters: Vec<(f64, f64)>,
     /// Of the peak's users; infinite where replicates have no peak.
     pub peak_users: (f64, f64),
-    /// Of the greatest throughput among the numbers of users that were measured.
-    pub greatest: (f64, f64),
+    /// Of the peak's throughput; of replicates without a peak the greatest among the numbers of users that were measured.
+    pub peak_throughput: (f64, f64),
 }
 
 /// What a sweep says.
@@ -222,6 +222,9 @@ pub fn choose(points: &[Point], seed: u64) -> Option<Choice> {
     Some(Choice { fitted, universal: Some(universal), chosen: Some(chosen), peak, reach })
 }
 
+/// Fewest runs of a number of users that can stand for each other without a law.
+pub(crate) const ALIKE: usize = 3;
+
 /// Points drawn anew: runs of the same number of users where there are several, else the law's value with the residual of
 /// another point; without a law the point itself.
 pub(crate) fn redraw(law: Option<&Fitted>, points: &[Point], random: &mut Stream) -> Vec<Point> {
@@ -231,7 +234,7 @@ pub(crate) fn redraw(law: Option<&Fitted>, points: &[Point], random: &mut Stream
     let center = relative.iter().sum::<f64>() / relative.len().max(1) as f64;
     let draw = |point: &Point| {
         let same: Vec<&Point> = points.iter().filter(|other| other.users == point.users).collect();
-        if same.len() >= 3 {
+        if same.len() >= ALIKE {
             return *same[random.next_below(same.len() as u64) as usize];
         }
         let Some(law) = law else { return *point };
@@ -239,6 +242,18 @@ pub(crate) fn redraw(law: Option<&Fitted>, points: &[Point], random: &mut Stream
         Point { throughput: value(law, point) * residual, ..*point }
     };
     points.iter().map(draw).collect()
+}
+
+/// What [`redraw`] hides of the variance: runs of a level stand for each other where every level has three or more, else the
+/// law's residuals do.
+pub(crate) fn hidden(law: Option<&Fitted>, points: &[Point]) -> Small {
+    let same = |one: &Point| points.iter().filter(|other| other.users == one.users).count();
+    let parameters = law.map_or(1, |law| law.parameters.len());
+    let all = Small::of_residuals(points.len(), parameters);
+    match points.iter().map(same).min() {
+        Some(fewest) if fewest >= ALIKE => Small { shrunk: Small::of_runs(fewest).shrunk, ..all },
+        _ => all,
+    }
 }
 
 fn intervals(law: &Fitted, points: &[Point], users: &[f64], seed: u64) -> Intervals {
@@ -251,15 +266,17 @@ fn intervals(law: &Fitted, points: &[Point], users: &[f64], seed: u64) -> Interv
         for (all, one) in parameters.iter_mut().zip(&found) {
             all.push(*one);
         }
-        peaks.push(law.model.peak(&found).map_or(f64::INFINITY, |(users, _)| users));
+        let peak = law.model.peak(&found);
+        peaks.push(peak.map_or(f64::INFINITY, |(users, _)| users));
         let at = |users: &f64| law.model.throughput(&found, *users);
-        greatest.push(users.iter().map(at).fold(0.0, f64::max));
+        greatest.push(peak.map_or_else(|| users.iter().map(at).fold(0.0, f64::max), |(_, most)| most));
     }
-    let interval = |all: &mut Vec<f64>| (percentile(all, 0.025), percentile(all, 0.975));
+    let tail = hidden(Some(law), points).tail(0.025);
+    let interval = |all: &mut Vec<f64>| (percentile(all, tail), percentile(all, 1.0 - tail));
     Intervals {
         parameters: parameters.iter_mut().map(interval).collect(),
         peak_users: interval(&mut peaks),
-        greatest: interval(&mut greatest),
+        peak_throughput: interval(&mut greatest),
     }
 }
 

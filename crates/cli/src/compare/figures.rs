@@ -3,8 +3,9 @@
 use super::CompareArgs;
 use super::gather::Group;
 use super::noise::Floor;
+use dyno_analysis::Felt;
 use dyno_analysis::compare::{Comparison, Margin, Quantiles, compare as compare_values};
-use dyno_record::{Buckets, Scale};
+use dyno_record::Scale;
 use dyno_report::comparison::{Figure, Responses};
 use dyno_report::worth;
 use dyno_rundir::RunDir;
@@ -35,7 +36,7 @@ pub fn compare(
     first: &Group,
     second: &Group,
     floor: &Floor,
-) -> (Vec<Figure>, Vec<Responses>) {
+) -> (Vec<Figure>, Vec<Responses>, Vec<String>) {
     let throughput = Margin { share: args.margin / 100.0, ..Margin::THROUGHPUT };
     let mut figures = Vec::new();
     let mut values = |name: &str, unit, figure: &dyn Fn(&Phase) -> Option<f64>| {
@@ -52,13 +53,13 @@ pub fn compare(
             Some(worth::per_price(phase.throughput, price))
         });
     }
-    let mut responses = Vec::new();
+    let (mut responses, mut beyond) = (Vec::new(), Vec::new());
     for metric in metrics(first).into_iter().filter(|metric| metrics(second).contains(metric)) {
-        let (found, of_metric) = latencies(args, &metric, first, second, floor);
+        let (found, of_metric) = latencies(args, &metric, first, second, floor, &mut beyond);
         figures.extend(found);
         responses.extend(of_metric);
     }
-    (figures, responses)
+    (figures, responses, beyond)
 }
 
 /// Percentiles of an operation's response time, and the shift function.
@@ -68,10 +69,11 @@ fn latencies(
     first: &Group,
     second: &Group,
     floor: &Floor,
+    beyond: &mut Vec<String>,
 ) -> (Vec<Figure>, Option<Responses>) {
     let latency = Margin { share: args.latency_margin / 100.0, ..Margin::LATENCY };
     let (one, other) = (of_metric(first, metric), of_metric(second, metric));
-    let samples = |all: &Times| all.histograms.iter().map(Buckets::count).sum::<u64>() as f64;
+    let samples = |all: &[Felt]| all.iter().map(Felt::count).sum::<u64>() as f64;
     let fewest = samples(&one).min(samples(&other));
     let supported = |percentile: f64| {
         let share = percentile / 100.0;
@@ -80,10 +82,10 @@ fn latencies(
     let mut wanted: Vec<f64> =
         PERCENTILES.iter().map(|(p, _)| *p).chain(SHIFTS).filter(|p| supported(*p)).collect();
     wanted.sort_by(f64::total_cmp);
-    let scales: Vec<Scale> = one.histograms.iter().chain(&other.histograms).map(Buckets::scale).collect();
+    let scales: Vec<Scale> = one.iter().chain(&other).map(|run| run.ok.scale()).collect();
     // Counts of other units cannot be added up.
     let alike = scales.windows(2).all(|pair| pair[0] == pair[1]);
-    let drawn = Quantiles::draw(&one.histograms, &other.histograms, &wanted, args.seed);
+    let drawn = Quantiles::draw(&one, &other, &wanted, args.seed);
     let Some(drawn) = drawn.filter(|_| alike && !wanted.is_empty()) else { return (Vec::new(), None) };
     let figure = |(percentile, short): &(f64, &str)| {
         let name = format!("{metric} {short}");
@@ -92,17 +94,30 @@ fn latencies(
         Some(Figure { name, unit: "us", found, noise, each: (Vec::new(), Vec::new()) })
     };
     let figures = PERCENTILES.iter().filter_map(figure).collect();
+    for (percentile, short) in PERCENTILES {
+        let Some((a, b)) = drawn.values(percentile) else { continue };
+        let infinite: Vec<&str> = [(a, &first.name), (b, &second.name)]
+            .into_iter()
+            .filter(|(value, _)| value.is_infinite())
+            .map(|(_, name)| name.as_str())
+            .collect();
+        if !infinite.is_empty() {
+            let of = infinite.join(" and ");
+            beyond.push(format!(
+                "{metric} {short} of {of} lies among arrivals that were never sent: it is beyond every time"
+            ));
+        }
+    }
     let responses = Responses {
         metric: metric.to_owned(),
         shifts: drawn.shifts(),
-        merged: (merged(&one.histograms), merged(&other.histograms)),
-        dropped: (one.dropped, other.dropped),
+        merged: (merged(&one), merged(&other)),
     };
     (figures, Some(responses))
 }
 
-fn merged(all: &[Buckets]) -> Buckets {
-    let mut sum = Buckets::new(all.first().map_or(Scale::Ns64, Buckets::scale));
+fn merged(all: &[Felt]) -> Felt {
+    let mut sum = Felt::new(all.first().map_or(Scale::Ns64, |run| run.ok.scale()));
     all.iter().for_each(|one| sum.merge(one));
     sum
 }
@@ -120,29 +135,21 @@ fn in_us(mut found: Comparison) -> Comparison {
 fn metrics(group: &Group) -> Vec<String> {
     let phase = group.runs.first().and_then(measured);
     phase.map_or(Vec::new(), |phase| {
-        let used =
-            phase.metrics.iter().filter(|metric| metric.response.is_some() && metric.name != "CLEANUP");
+        let used = phase
+            .metrics
+            .iter()
+            .filter(|metric| metric.felt_response().is_some() && metric.name != "CLEANUP");
         used.map(|metric| metric.name.clone()).collect()
     })
 }
 
-/// Response times of successful requests of a metric.
-struct Times {
-    /// One histogram a run.
-    histograms: Vec<Buckets>,
-    /// Dropped arrivals of all.
-    dropped: u64,
-}
-
-fn of_metric(group: &Group, metric: &str) -> Times {
-    let mut times = Times { histograms: Vec::new(), dropped: 0 };
-    for run in &group.runs {
-        let phase = run.phases.iter().find(|phase| phase.name == "measure").or(run.phases.last());
-        let Some(phase) = phase else { continue };
+/// Response times of a metric, of each run.
+fn of_metric(group: &Group, metric: &str) -> Vec<Felt> {
+    let of_run = |run: &RunDir| {
+        let phase = run.phases.iter().find(|phase| phase.name == "measure").or(run.phases.last())?;
         let names = run.run.metrics.get(&phase.name).map_or(&[][..], Vec::as_slice);
-        let Some(number) = names.iter().position(|name| name == metric) else { continue };
-        times.dropped += phase.totals.outcomes[number][dyno_types::Outcome::Dropped as usize];
-        times.histograms.extend(phase.totals.ok_slot(number).map(|slot| slot.response.clone()));
-    }
-    times
+        let number = names.iter().position(|name| name == metric)?;
+        Some(Felt::response(&phase.totals, number)).filter(|felt| felt.count() > 0)
+    };
+    group.runs.iter().filter_map(of_run).collect()
 }

@@ -182,7 +182,7 @@ fn pairings(
     floors: &noise::Floors,
 ) -> Vec<Pairing> {
     let one = |(cell, first, second): &(String, &Group, &Group)| {
-        let (figures, responses) = figures::compare(args, price, first, second, &floors.of(first));
+        let (figures, responses, beyond) = figures::compare(args, price, first, second, &floors.of(first));
         Pairing {
             cell: cell.clone(),
             first: first.name.clone(),
@@ -191,7 +191,7 @@ fn pairings(
             responses,
             settings: gather::settings(first, second),
             environment: gather::environment(first, second),
-            warnings: gather::warnings(first, second),
+            warnings: gather::warnings(first, second).into_iter().chain(beyond).collect(),
         }
     };
     pairs.iter().map(one).collect()

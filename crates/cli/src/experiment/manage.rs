@@ -8,6 +8,7 @@ use dyno_rig::experiment::{
     Entry, ExperimentRecord, RunRecord, clean_up, finished, holder, read_journal, read_record,
 };
 use dyno_rundir::progress;
+use dyno_types::units::Rate;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -58,7 +59,7 @@ fn line_of_run(path: &Path) -> String {
     if !run.words.is_empty() {
         return run.words;
     }
-    let rate = run.throughput.map(|rate| format!("{rate:.0}/s"));
+    let rate = run.throughput.map(|rate| format!("{}/s", Rate(rate)));
     let parts = [Some(run.state), Some(run.verdict).filter(|word| !word.is_empty()), rate, Some(run.title)];
     format!("{} on {}", parts.into_iter().flatten().collect::<Vec<_>>().join(", "), run.target)
 }

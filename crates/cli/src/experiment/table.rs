@@ -2,12 +2,13 @@
 
 use crate::exit::Failure;
 use crate::terminal;
-use dyno_record::{Buckets, Scale};
+use dyno_analysis::Felt;
+use dyno_record::Scale;
 use dyno_report::experiment::{CellRow, table};
 use dyno_report::worth;
 use dyno_rig::experiment::{ExperimentRecord, RunRecord, RunStatus};
+use dyno_rundir::RunDir;
 use dyno_rundir::schema::Phase;
-use dyno_rundir::{RunDir, adds_up};
 use std::path::Path;
 
 /// One row for each cell, and for each point of a search.
@@ -43,7 +44,7 @@ fn row(path: &Path, levels: &[(String, String)], runs: &[&RunRecord], price: Opt
     };
     let measured = runs.iter().filter(|run| run.status == RunStatus::Complete);
     let throughputs = measured.clone().filter_map(|run| run.throughput).collect();
-    let mut response = Buckets::new(Scale::Ns64);
+    let mut response = Felt::new(Scale::Ns64);
     let (mut read, mut written, mut per_core) = (Vec::new(), Vec::new(), Vec::new());
     for run in measured {
         // A directory that was moved away gives no latencies.
@@ -54,12 +55,7 @@ fn row(path: &Path, levels: &[(String, String)], runs: &[&RunRecord], price: Opt
             written.extend(other);
             per_core.extend(worth::per_core(phase));
         }
-        let names = dir.run.metrics.get("measure").map_or(&[][..], Vec::as_slice);
-        for phase in dir.phases.iter().filter(|phase| phase.name == "measure") {
-            let wanted = names.iter().enumerate().filter(|(_, name)| adds_up(names, name));
-            let slots = wanted.filter_map(|(number, _)| phase.totals.ok_slot(number));
-            slots.for_each(|slot| response.merge(&slot.response));
-        }
+        response.merge(&Felt::of_run(&dir, "measure", Scale::Ns64));
     }
     row.fill(throughputs, &response);
     row.worth(&per_core, price);

@@ -9,7 +9,7 @@ use dyno_rig::experiment::strategy::Point;
 use dyno_rig::experiment::{RunRecord, RunStatus, Watcher};
 use dyno_rig::{Observer, Progress};
 use dyno_rundir::schema::{Phase, Summary};
-use dyno_types::units::Thousands;
+use dyno_types::units::Rate;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -103,7 +103,7 @@ impl Watcher for Watch {
         if self.quiet {
             return;
         }
-        let rate = record.throughput.map(|n| format!("{} ops/s", Thousands(n.round() as u64)));
+        let rate = record.throughput.map(|n| format!("{} ops/s", Rate(n)));
         let words = match record.status {
             RunStatus::Failed => format!("failed: {}", record.words),
             RunStatus::Interrupted => "interrupted".into(),

@@ -6,7 +6,7 @@ use dyno_analysis::diagnose::Finding;
 use dyno_analysis::laws::{Holds, Maximum, Observed, Sweep};
 use dyno_analysis::series::{Label, Stability};
 use dyno_types::shell::quoted;
-use dyno_types::units::{Latency, Rate};
+use dyno_types::units::{Latency, Rate, counted, ends, span};
 
 /// All of it.
 pub fn text(all: &Explained) -> String {
@@ -102,6 +102,10 @@ fn headline(run: &OfRun) -> String {
     let Some(observed) = &run.observed else { return String::new() };
     let stability = run.stability.as_ref();
     let sure = match stability.and_then(|stability| stability.steady.as_ref()) {
+        // Wider than the mean itself, it says nothing.
+        Some(steady) if steady.interval.half_width > steady.interval.mean => {
+            ", too uneven for an interval within this run".to_owned()
+        }
         Some(steady) => {
             let share = steady.interval.half_width / steady.interval.mean.max(1e-9) * 100.0;
             format!(", +-{share:.1} % within this run")
@@ -114,7 +118,7 @@ fn headline(run: &OfRun) -> String {
         None => String::new(),
     };
     let load = match (observed.users, observed.offered) {
-        (Some(users), _) => format!(" by {users:.0} users"),
+        (Some(users), _) => format!(" by {}", counted(users as usize, "user")),
         (None, Some(offered)) => format!("; {}/s due", rate(offered)),
         (None, None) => String::new(),
     };
@@ -281,7 +285,7 @@ fn of_sweep(one: &OfSweep) -> String {
 /// What was measured at each number of users, beside the bounds.
 fn levels(sweep: &Sweep) -> String {
     let mut out = String::new();
-    out += "\n    N  runs        X/s  +-95 %          R  X (R+Z) - N     bound/s     balanced jobs/s      model/s\n";
+    out += "\n    N  runs        X/s  +-95 %          R  X (R+Z) - N     bound/s    single servers/s      model/s\n";
     for level in &sweep.levels {
         let little = level.little.map_or("-".to_owned(), |error| format!("{:+.2} %", error * 100.0));
         let model = level.model.map_or("-".to_owned(), rate);
@@ -306,10 +310,12 @@ fn levels(sweep: &Sweep) -> String {
         time(sweep.total_s),
         time(sweep.bottleneck_s),
         sweep.saturation,
-        crossing.map_or(String::new(), |(low, high)| format!(
-            " (95 % interval over runs: {low:.1} to {high:.1})"
-        ))
+        crossing.map_or(String::new(), |(low, high)| {
+            format!(" (95 % interval over runs: {})", span(ends(low, high, 1), ""))
+        })
     );
+    out += "  single servers: the balanced job bounds, which hold where every station is one server; stations of several \
+            do more than\n  the greater of them\n";
     if sweep.levels.iter().any(|level| level.above) {
         out += "  throughput above the bound by more than its interval: an operation's demand falls with load (caching, \
                 batches,\n  group commit), so that bounds from the demand of few users do not hold\n";
@@ -331,20 +337,21 @@ fn answer(sweep: &Sweep) -> String {
     };
     let sure = sweep.maximum_interval;
     let sure = sure.map_or(String::new(), |(low, high)| {
-        format!(" (95 % interval over runs: {} to {})", rate(low), rate(high))
+        format!(" (95 % interval over runs: {})", span((rate(low), rate(high)), ""))
     });
     let best = rate(sweep.best.0);
     let level = sweep.levels.iter().find(|level| level.users == sweep.best.1);
     let half = level.and_then(|level| level.half_width);
     let own = half.map_or(" (one run)".into(), |half| {
-        let (low, high) = (rate((sweep.best.0 - half).max(0.0)), rate(sweep.best.0 + half));
-        format!(" (95 % interval over runs: {low} to {high})")
+        let ends = (rate((sweep.best.0 - half).max(0.0)), rate(sweep.best.0 + half));
+        format!(" (95 % interval over runs: {})", span(ends, ""))
     });
     let users = sweep.best.1;
     let maximum = match (sweep.maximum, &sweep.peak) {
         (Maximum::Peak, Some((users, throughput))) => {
-            let between =
-                sweep.peak_interval.map_or(String::new(), |(low, high)| format!(" ({low:.0} to {high:.0})"));
+            let between = sweep
+                .peak_interval
+                .map_or(String::new(), |(low, high)| format!(" ({})", span(ends(low, high, 0), "")));
             let throughput = rate(*throughput);
             format!(
                 "the maximum is {throughput}/s{sure} at {users:.0} users{between}; beyond, throughput falls"
@@ -395,7 +402,9 @@ fn models(sweep: &Sweep) -> String {
             .parameters
             .iter()
             .zip(&fit.intervals)
-            .map(|((name, _), (low, high))| format!("{name} {low:.4e} to {high:.4e}"))
+            .map(|((name, _), (low, high))| {
+                format!("{name} {}", span((format!("{low:.4e}"), format!("{high:.4e}")), ""))
+            })
             .collect();
         let aicc = fit.aicc.map_or("-".to_owned(), |aicc| format!("{aicc:.1}"));
         out += &format!(
@@ -409,10 +418,8 @@ fn models(sweep: &Sweep) -> String {
         }
     }
     if let (None, Some((low, high))) = (&sweep.peak, sweep.peak_interval) {
-        // Ends that round to the same number are shown with more digits.
-        let digits = if low.round() == high.round() { 2 } else { 0 };
-        let high = if high.is_finite() { format!("{high:.digits$}") } else { "infinity".to_owned() };
-        out += &format!("  no peak is claimed: its interval reaches from {low:.digits$} to {high} users\n");
+        let interval = span(ends(low, high, 0), " users");
+        out += &format!("  no peak is claimed: its interval is {interval}\n");
     }
     out
 }

@@ -3,6 +3,7 @@
 use super::OfRates;
 use super::show::{half, rate, time};
 use dyno_analysis::laws::Rates;
+use dyno_types::units::span;
 
 pub(super) fn of_rates(one: &OfRates) -> String {
     let found = &one.rates;
@@ -25,16 +26,18 @@ pub(super) fn of_rates(one: &OfRates) -> String {
 }
 
 fn answer(found: &Rates) -> String {
+    let at = found.missed.and_then(|(missed, _)| found.levels.iter().find(|level| level.rate == missed));
+    let grows = if at.is_some_and(|level| level.grows) { ", and its queue grows" } else { "" };
     let mut out = match (found.kept, found.missed) {
         (Some(kept), None) if found.disturbed.is_empty() => {
             format!("  every rate up to {}/s is kept\n", rate(kept))
         }
         (Some(kept), None) => format!("  {}/s is kept\n", rate(kept)),
         (Some(kept), Some((missed, done))) => {
-            format!("  {}/s is kept; of {}/s {}/s are done\n", rate(kept), rate(missed), rate(done))
+            format!("  {}/s is kept; of {}/s {}/s are done{grows}\n", rate(kept), rate(missed), rate(done))
         }
         (None, Some((missed, done))) => {
-            format!("  not even {}/s is kept: {}/s are done\n", rate(missed), rate(done))
+            format!("  not even {}/s is kept: {}/s are done{grows}\n", rate(missed), rate(done))
         }
         (None, None) => String::new(),
     };
@@ -49,19 +52,26 @@ fn answer(found: &Rates) -> String {
         (Some(fit), _) => {
             out += &format!(
                 "  response times are those of {} and {} for an operation ({}, typical error {:.0} %): the capacity is \
-                 about {}/s,\n  {:.0} % of it was used\n",
+                 about {}/s{},\n  {:.0} % of it was used\n",
                 if fit.servers == 1 { "one server".to_owned() } else { format!("{} servers", fit.servers) },
                 time(fit.service_s),
                 fit.name(),
                 fit.error * 100.0,
                 rate(fit.capacity),
+                between(fit.interval),
                 fit.utilisation * 100.0
             );
+            found.doubts().iter().for_each(|words| out += &format!("  {words}\n"));
         }
         (None, Some(why)) => out += &format!("  {why}\n"),
         (None, None) => {}
     }
     out
+}
+
+/// A 95 % interval behind its value.
+fn between((low, high): (f64, f64)) -> String {
+    format!(" (95 % interval {})", span((rate(low), rate(high)), ""))
 }
 
 #[cfg(test)]
@@ -77,6 +87,7 @@ mod tests {
             throughput,
             half_width,
             ratio: throughput / 100.0,
+            grows: false,
             response_s: None,
             model_s: None,
         };

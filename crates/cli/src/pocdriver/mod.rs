@@ -230,14 +230,27 @@ fn only_misses(summary: &Summary) -> bool {
         .all(|(name, count)| *count == 0 || name == "ok" || name == "not_found")
 }
 
+/// Checks that say something against a rate. A proof of ingest is about a rate, not about tails.
+const OF_A_RATE: [&str; 13] = [
+    "invariants",
+    "completed",
+    "workers",
+    "errors",
+    "drops",
+    "offered_rate",
+    "gone",
+    "warm_up",
+    "level",
+    "drift",
+    "stalls",
+    "overload",
+    "clock_jump",
+];
+
 fn exit(args: &PocArgs, summary: &Summary) -> Exit {
     let reasons = || summary.verdict.reasons.iter().filter(|r| r.check != "errors" || !only_misses(summary));
     for reason in reasons() {
-        // A proof of ingest is about a rate, not about tails.
-        let matters = matches!(
-            reason.check.as_str(),
-            "errors" | "invariant" | "drops" | "interrupted" | "offered_rate"
-        );
+        let matters = reason.trust == Trust::Suspect && OF_A_RATE.contains(&reason.check.as_str());
         if matters || reason.trust == Trust::Invalid {
             let word = reason.trust.word();
             terminal::warn(&format!("the run is {word} ({}): {}", reason.check, reason.text));

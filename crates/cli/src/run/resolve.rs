@@ -12,7 +12,7 @@ use dyno_plan::{Settings, Source, properties};
 use dyno_record::Scale;
 use dyno_rig::work::{core_config, verbs};
 use dyno_rig::{Opened, Target, inserted};
-use dyno_types::units::{parse_count, parse_duration_ns};
+use dyno_types::units::{Rate, counted, parse_count, parse_duration_ns};
 use dyno_types::{Refused, Verb};
 use dyno_workload::Workload;
 use dyno_workload::template::{Template, TemplateLoad, TemplateRun};
@@ -307,8 +307,8 @@ impl Resolved {
     /// What is done, in words.
     pub fn title(&self, target: &Target) -> String {
         let loop_words = match &self.pacing {
-            Pacing::Closed { .. } => format!("{} users", self.users * self.pipeline),
-            Pacing::Open { profile: Profile::Constant { rate }, .. } => format!("{rate:.0}/s"),
+            Pacing::Closed { .. } => counted(self.users * self.pipeline, "user"),
+            Pacing::Open { profile: Profile::Constant { rate }, .. } => format!("{}/s", Rate(*rate)),
             Pacing::Open { .. } => "varying rate".into(),
         };
         let _ = target;

@@ -56,7 +56,8 @@ pub fn version(args: &WsfArgs) -> Option<String> {
         Backend::Local => program_version(args.server.into(), args.program.as_deref(), &Machine::default()),
         Backend::Ssh => None,
         Backend::Kubernetes => {
-            let image = args.rig.kubernetes.iter().rev().find_map(|text| text.strip_prefix("server_image="))?;
+            let image =
+                args.rig.kubernetes.iter().rev().find_map(|text| text.strip_prefix("server_image="))?;
             let (_, tag) = image.rsplit_once(':').filter(|(_, tag)| !tag.contains('/'))?;
             Some(tag.to_owned())
         }

@@ -133,17 +133,20 @@ pub(super) fn say_integrity(prepared: &Prepared) {
 
 /// Checks of latencies. They say nothing of a load, which only has to bring the records in, and nothing of a
 /// run that is too short for percentiles, which is said instead.
-const TIMING: [&str; 10] = [
+const TIMING: [&str; 13] = [
     "offered_rate",
     "schedule_lag",
     "receive_lag",
     "client_cpu",
     "littles_law",
     "steal",
+    "neighbours",
     "clock",
     "level",
     "drift",
     "stalls",
+    "warm_up",
+    "overload",
 ];
 
 /// What speaks against the result.

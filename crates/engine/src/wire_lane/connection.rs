@@ -314,10 +314,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             if !op.active || op.generation != reply.generation || op.sent_ns != 0 {
                 continue;
             }
-            op.sent_ns = stamp;
+            // 0 is a moment of virtual time, and means "not sent" here.
+            op.sent_ns = stamp.max(1);
             let first = op.first_sent_ns == 0;
             if first {
-                op.first_sent_ns = stamp;
+                op.first_sent_ns = stamp.max(1);
             }
             if op.internal || op.warm || !first {
                 continue;

@@ -175,8 +175,7 @@ mod tests {
         assert_eq!(measure(8).rate.as_deref(), Some("5000"));
         assert_eq!((measure(8).users, measure(18).users), (Some(16), Some(100)));
         assert_eq!(measure(19).duration.as_ref().unwrap().to_string(), "1h");
-        let short =
-            super::super::experiment::plan(LAB, "lab", &["duration=1m".into()]).unwrap();
+        let short = super::super::experiment::plan(LAB, "lab", &["duration=1m".into()]).unwrap();
         assert_eq!(short.cells[19].spec.phases.measure.duration.as_ref().unwrap().to_string(), "1m");
     }
 

@@ -24,12 +24,16 @@ fn scaled(scale: u32) -> Scaled {
     match scale {
         // 1.25 million documents; fewer collections would not be spread over. 64 writers would need more memory than the
         // smallest limit has.
-        512 => {
-            Scaled { collections: 5, documents: 250_000, writers: 8, duration: "2m", window: None }
-        }
+        512 => Scaled { collections: 5, documents: 250_000, writers: 8, duration: "2m", window: None },
         _ => {
             let collections = 640 / scale;
-            Scaled { collections, documents: 1_000_000, writers: 64, duration: "3h", window: Some(("1h", "2h")) }
+            Scaled {
+                collections,
+                documents: 1_000_000,
+                writers: 64,
+                duration: "3h",
+                window: Some(("1h", "2h")),
+            }
         }
     }
 }
@@ -151,7 +155,11 @@ pub(super) fn engines_embedded(scale: u32) -> String {
         "\
 {}client: {{if_not_permitted: fail}}
 {engines}{}",
-        head(scale, own_mib, "sysbench-mongodb's transaction on embedded storage engines under limits of memory"),
+        head(
+            scale,
+            own_mib,
+            "sysbench-mongodb's transaction on embedded storage engines under limits of memory"
+        ),
         memory(scale, "variables.cache", "client.limits.memory", own_mib, |cache| {
             let (each, memtable) = (cache / u64::from(scaled(scale).writers), cache / 4);
             format!(", variables.cache_each: {}KiB, variables.memtable: {}KiB", each >> 10, memtable >> 10)

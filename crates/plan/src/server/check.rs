@@ -160,7 +160,9 @@ impl ServerSpec {
             Some(_) if mongod && self.mongod_cache_key().is_none() => {
                 Err(format!("cache: engine {} has no cache of its own", self.engine.as_deref().unwrap_or("")))
             }
-            Some(cache) if mongod && self.engine.as_deref() == Some("rocksdb") && cache.0 % (1 << 30) != 0 => {
+            Some(cache)
+                if mongod && self.engine.as_deref() == Some("rocksdb") && cache.0 % (1 << 30) != 0 =>
+            {
                 Err(format!("cache: {cache}: expected whole GiB for this engine"))
             }
             Some(cache) if mongod && cache.0 < self.least_mongod_cache() => {

@@ -87,7 +87,8 @@ pub(crate) const MONGOD_OWN: u64 = 128 << 20;
 /// Whether a mongod of this version (`db version v7.0.5`, `7.0.5`) keeps its journal whatever it is told: 6.1 and later. One
 /// that is unknown is not.
 pub fn always_journals(version: &str) -> bool {
-    let number = version.split(['v', ' ', ',', ':', '-']).find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    let number =
+        version.split(['v', ' ', ',', ':', '-']).find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
     let mut parts = number.unwrap_or_default().split('.').map(str::parse::<u32>);
     match (parts.next(), parts.next()) {
         (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (6, 1),

@@ -125,7 +125,10 @@ pub fn is_sweep(iterations: &[Resolved]) -> bool {
     let Some(first) = iterations.first() else { return false };
     let targets: BTreeSet<u64> = iterations.iter().filter_map(|one| one.number("TARGET")).collect();
     let alike = |one: &Resolved| {
-        one.values.iter().zip(&first.values).all(|(own, other)| own.name == "TARGET" || own.value == other.value)
+        one.values
+            .iter()
+            .zip(&first.values)
+            .all(|(own, other)| own.name == "TARGET" || own.value == other.value)
     };
     iterations.len() > 1
         && targets.len() == iterations.len()

@@ -150,7 +150,9 @@ impl Resolved {
 fn unknown(name: &str, reading: Reading, at: &str) -> String {
     if let Some(variable) = find(name) {
         let other = if variable.defaults[0].is_some() { Reading::V23 } else { Reading::V25 };
-        return format!("{at}: {name} is a variable of reading {other} (--reading {other}), not of {reading}");
+        return format!(
+            "{at}: {name} is a variable of reading {other} (--reading {other}), not of {reading}"
+        );
     }
     let hint = suggest::hint(name, VARIABLES.iter().map(|variable| variable.name));
     format!("{at}: {name:?} is no variable of this workload{hint}")

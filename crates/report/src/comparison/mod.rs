@@ -6,8 +6,8 @@ mod text;
 pub use markdown::markdown;
 pub use text::{text, words};
 
+use dyno_analysis::Felt;
 use dyno_analysis::compare::{Comparison, Conclusion, Shift};
-use dyno_record::Buckets;
 use dyno_types::units::Thousands;
 
 /// One figure of two groups.
@@ -40,10 +40,7 @@ pub struct Responses {
     pub shifts: Vec<Shift>,
     /// Merged histograms.
     #[serde(skip)]
-    pub merged: (Buckets, Buckets),
-    /// Dropped arrivals of each, which are longer than anything that was measured.
-    #[serde(skip)]
-    pub dropped: (u64, u64),
+    pub merged: (Felt, Felt),
 }
 
 /// One cell of the baseline beside that of another side.
@@ -109,7 +106,8 @@ pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         v if v >= 1_000.0 && value < 0.0 => format!("-{}", Thousands(v.round() as u64)),
         v if v >= 1_000.0 => Thousands(v.round() as u64).to_string(),
-        v if v >= 10.0 => format!("{value:.1}"),
+        v if v >= 100.0 => format!("{value:.1}"),
+        v if v >= 10.0 => format!("{value:.2}"),
         _ => format!("{value:.3}"),
     }
 }

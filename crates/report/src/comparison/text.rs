@@ -2,6 +2,7 @@
 
 use super::{FOOT, Figure, Pairing, number};
 use dyno_analysis::compare::{Conclusion, rank};
+use dyno_types::units::span;
 
 /// The words for a conclusion.
 pub fn words(figure: &Figure) -> String {
@@ -10,7 +11,10 @@ pub fn words(figure: &Figure) -> String {
     let interval = match found.runs.0.min(found.runs.1) {
         // One run says nothing about how much runs differ.
         0 | 1 => format!("{change:+.1} %, no interval"),
-        _ => format!("{:+.1} to {:+.1} %", (found.ratio.low - 1.0) * 100.0, (found.ratio.high - 1.0) * 100.0),
+        _ => {
+            let end = |ratio: f64| format!("{:+.1}", (ratio - 1.0) * 100.0);
+            span((end(found.ratio.low), end(found.ratio.high)), " %")
+        }
     };
     // The order of the runs is all that few of them say.
     let order = match (found.runs.0.max(found.runs.1), found.delta) {

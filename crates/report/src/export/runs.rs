@@ -2,10 +2,9 @@
 
 use super::intervals::{latencies, place};
 use super::{Cell, Kind, Source, SourceRun, Table};
-use dyno_analysis::latency;
-use dyno_record::{Buckets, Scale};
+use dyno_analysis::Felt;
+use dyno_record::Scale;
 use dyno_rundir::schema::{Latency, Phase, Trust};
-use dyno_rundir::{RunDir, adds_up};
 
 type Named = (String, Kind, Cell);
 
@@ -19,8 +18,8 @@ pub fn runs(source: &Source) -> Table {
             row.extend(figures(phase));
             latencies("response", response(run).as_ref(), &mut row);
             for metric in &phase.metrics {
-                let found = metric.response.as_ref().or(metric.service.as_ref());
-                let kind = if metric.response.is_some() { "response" } else { "service" };
+                let found = metric.felt_response().or(metric.felt_service());
+                let kind = if metric.felt_response().is_some() { "response" } else { "service" };
                 if found.is_some() {
                     latencies(&format!("{}_{kind}", metric.name), found, &mut row);
                 }
@@ -89,25 +88,9 @@ fn figures(phase: &Phase) -> Vec<Named> {
     ]
 }
 
-/// Response times of all successful operations of the measured phase, from the merged histograms.
+/// Response times of all operations of the measured phase, from the merged histograms; failures with at least their time.
 pub(super) fn response(run: &SourceRun) -> Option<Latency> {
     let (dir, phase) = (run.dir.as_ref()?, run.measured()?);
-    let dropped = phase.outcomes.get("dropped").copied().unwrap_or(0);
-    latency(&merged(dir, &phase.name), dropped)
-}
-
-/// All response times of a phase in one histogram. Where operations are transactions of several requests, these are what a
-/// user waits for.
-fn merged(dir: &RunDir, phase: &str) -> Buckets {
     let scale = if dir.run.unit_ns == 1_000 { Scale::Micros } else { Scale::Ns64 };
-    let mut all = Buckets::new(scale);
-    let names = dir.run.metrics.get(phase).map_or(&[][..], Vec::as_slice);
-    for recorded in dir.phases.iter().filter(|recorded| recorded.name == phase) {
-        for (number, name) in names.iter().enumerate() {
-            if let Some(slot) = recorded.totals.ok_slot(number).filter(|_| adds_up(names, name)) {
-                all.merge(&slot.response);
-            }
-        }
-    }
-    all
+    Felt::of_run(dir, &phase.name, scale).latency()
 }

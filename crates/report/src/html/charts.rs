@@ -2,7 +2,7 @@
 
 use super::points::{MOST, Packed, Point, packed, with_gaps};
 use super::timeline::{Timeline, interval};
-use dyno_record::Buckets;
+use dyno_analysis::Felt;
 use dyno_rundir::series::Row;
 use dyno_rundir::{RunDir, unit};
 use serde::Serialize;
@@ -199,23 +199,21 @@ pub fn of_load(rows: &[Row], axis: &Timeline, open: bool) -> Vec<Chart> {
 /// Steps of the axis between a share and half of what is beyond it.
 const STEPS: i32 = 6;
 
-/// Latency by percentile. Dropped arrivals are longer than any that was measured: the line ends where they begin.
-pub fn distribution(name: &str, buckets: &Buckets, dropped: u64) -> Option<Distribution> {
-    let count = buckets.count();
-    if count == 0 {
+/// Latency by percentile. Arrivals that were never sent are beyond any that was measured: the line ends where they begin.
+pub fn distribution(name: &str, times: &Felt) -> Option<Distribution> {
+    if times.count() == times.unsent {
         return None;
     }
-    let all = (count + dropped) as f64;
+    let all = times.count() as f64;
     let mut out = Distribution { n: name.to_owned(), ..Distribution::default() };
     for step in 0.. {
         let x = f64::from(step) / f64::from(STEPS);
         let share = 1.0 - (-x).exp2();
-        let rank = share * all;
+        let us = times.percentile_ns((share * 100.0).max(1e-9)) / 1e3;
         // Beyond the last sample there is nothing.
-        if all * (1.0 - share) < 1.0 || rank > count as f64 {
+        if all * (1.0 - share) < 1.0 || us.is_infinite() {
             break;
         }
-        let us = buckets.percentile_ns((rank / count as f64 * 100.0).max(1e-9)) as f64 / 1e3;
         out.x.push((x * 1e3).round() / 1e3);
         out.y.push(format!("{us:.3e}").parse().unwrap_or(us));
     }
@@ -228,11 +226,9 @@ pub fn distributions(dir: &RunDir, phase: &str, open: bool) -> Vec<Distribution>
     let names = dir.run.metrics.get(phase).map_or(&[][..], Vec::as_slice);
     let mut all = Vec::new();
     for (number, name) in names.iter().enumerate().filter(|(_, name)| *name != "CLEANUP") {
-        let Some(slot) = recorded.totals.ok_slot(number) else { continue };
-        let dropped = recorded.totals.outcomes[number][dyno_types::Outcome::Dropped as usize];
-        all.extend(distribution(&format!("{name} response"), &slot.response, dropped));
+        all.extend(distribution(&format!("{name} response"), &Felt::response(&recorded.totals, number)));
         if open {
-            all.extend(distribution(&format!("{name} service"), &slot.service, 0));
+            all.extend(distribution(&format!("{name} service"), &Felt::service(&recorded.totals, number)));
         }
     }
     all

@@ -96,11 +96,8 @@ fn pairing(one: &Pairing, of: &str, data: &mut Data) -> String {
     }
     let from = data.distributions.len();
     for responses in &one.responses {
-        for (side, times, dropped) in [
-            (&one.first, &responses.merged.0, responses.dropped.0),
-            (&one.second, &responses.merged.1, responses.dropped.1),
-        ] {
-            data.distributions.extend(distribution(&format!("{side}: {}", responses.metric), times, dropped));
+        for (side, times) in [(&one.first, &responses.merged.0), (&one.second, &responses.merged.1)] {
+            data.distributions.extend(distribution(&format!("{side}: {}", responses.metric), times));
         }
     }
     if data.distributions.len() > from {

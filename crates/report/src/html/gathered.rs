@@ -3,10 +3,11 @@
 use super::plot::Dot;
 use crate::experiment::CellRow;
 use crate::worth;
+use dyno_analysis::Felt;
 use dyno_analysis::interval::mean_interval;
 use dyno_analysis::laws::{Group, Observed, for_their_course, observe, observe_rate};
-use dyno_record::{Buckets, Scale};
-use dyno_rundir::{EndedRun, ExperimentDir, RunDir, adds_up, progress};
+use dyno_record::Scale;
+use dyno_rundir::{EndedRun, ExperimentDir, RunDir, progress};
 use std::collections::BTreeMap;
 
 /// One run.
@@ -41,20 +42,6 @@ pub struct Gathered<'a> {
     pub notes: Vec<String>,
 }
 
-/// Response times of a run's operations.
-fn responses(dir: &RunDir, into: &mut Buckets) {
-    let names = dir.run.metrics.get("measure").map_or(&[][..], Vec::as_slice);
-    for phase in dir.phases.iter().filter(|phase| phase.name == "measure") {
-        let wanted = names.iter().enumerate().filter(|(_, name)| adds_up(names, name));
-        for slot in wanted.filter_map(|(number, _)| phase.totals.ok_slot(number)) {
-            // Runs of other units cannot be added up exactly.
-            if slot.response.scale() == into.scale() {
-                into.merge(&slot.response);
-            }
-        }
-    }
-}
-
 fn row(
     dir: &ExperimentDir,
     levels: &[(String, String)],
@@ -75,14 +62,14 @@ fn row(
         ..CellRow::default()
     };
     let throughputs = runs.iter().filter(|run| complete(run)).filter_map(|run| run.throughput).collect();
-    let mut response = Buckets::new(Scale::Ns64);
+    let mut response = Felt::new(Scale::Ns64);
     let (mut all, mut per_core) = (Vec::with_capacity(runs.len()), Vec::new());
     for ended in runs {
         let mut one = OneRun { ended, observed: None, at_rate: None, seconds: BTreeMap::new() };
         if complete(&one.ended) {
             match RunDir::open(&dir.path.join(&one.ended.dir)) {
                 Ok(found) => {
-                    responses(&found, &mut response);
+                    response.merge(&Felt::of_run(&found, "measure", Scale::Ns64));
                     one.observed = observe(&found);
                     one.at_rate = observe_rate(&found);
                     one.seconds = found.succeeded().unwrap_or_default();

@@ -3,16 +3,17 @@
 use super::tests::{HOSTILE, closed, data, page, written};
 use super::*;
 use crate::comparison::{Figure, Pairing, Responses, markdown, text};
+use dyno_analysis::Felt;
 use dyno_analysis::compare::{Margin, Quantiles, compare};
-use dyno_record::{Buckets, Scale};
+use dyno_record::Scale;
 
 fn pairing(runs: usize) -> Pairing {
     let throughput = |level: f64| (0..runs).map(|n| level + n as f64).collect::<Vec<f64>>();
     let (one, other) = (throughput(100.0), throughput(150.0));
     let histogram = |base: u64| {
-        let mut buckets = Buckets::new(Scale::Ns64);
-        (0..5_000).for_each(|n| buckets.record(base + n * 97));
-        buckets
+        let mut felt = Felt::new(Scale::Ns64);
+        (0..5_000).for_each(|n| felt.ok.record(base + n * 97));
+        felt
     };
     let times = ([histogram(200_000), histogram(201_000)], [histogram(100_000), histogram(101_000)]);
     let times = (&times.0[..runs.min(2)], &times.1[..runs.min(2)]);
@@ -31,8 +32,7 @@ fn pairing(runs: usize) -> Pairing {
         responses: vec![Responses {
             metric: HOSTILE.into(),
             shifts: drawn.shifts(),
-            merged: (histogram(200_000), histogram(100_000)),
-            dropped: (0, 10),
+            merged: (histogram(200_000), Felt { unsent: 10, ..histogram(100_000) }),
         }],
         settings: rows.clone(),
         environment: rows,

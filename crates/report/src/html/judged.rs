@@ -66,6 +66,9 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
         ));
     }
     lines.push(match &found.steady {
+        Some(steady) if steady.interval.half_width > steady.interval.mean => {
+            "The run is too uneven for an interval of its mean.".into()
+        }
         Some(steady) => format!(
             "Mean of the run: {}/s +- {}/s (95 %; neighbouring intervals correlate by {:.2}, which is allowed for).",
             rate(steady.interval.mean),

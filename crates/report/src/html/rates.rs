@@ -4,6 +4,7 @@ use super::gathered::{Gathered, Row, dots};
 use super::plot::{Across, Line, Plot};
 use super::text::{esc, heads, percent, rate, table, us};
 use dyno_analysis::laws::{Observed, Rates, factors_of_rates, rates};
+use dyno_types::units::span;
 use std::fmt::Write as _;
 
 /// The section, where the rate that is asked for varies.
@@ -81,17 +82,19 @@ fn words_of(found: &Rates) -> Vec<String> {
     }));
     match (&found.fit, &found.why) {
         (Some(fit), _) => lines.push(format!(
-            "Response times are those of {} with {} for an operation (typical error {}): the capacity is about {}/s, of \
-             which {} was used at the greatest rate that is kept.",
+            "Response times are those of {} with {} for an operation (typical error {}): the capacity is about {}/s (95 % \
+             interval {}), of which {} was used at the greatest rate that is kept.",
             fit.name(),
             us(fit.service_s * 1e6),
             percent(fit.error),
             rate(fit.capacity),
+            span((rate(fit.interval.0), rate(fit.interval.1)), ""),
             percent(fit.utilisation)
         )),
         (None, Some(why)) => lines.push(format!("The capacity cannot be told: {why}.")),
         (None, None) => {}
     }
+    lines.extend(found.doubts().into_iter().map(|words| format!("But {words}.")));
     lines
 }
 

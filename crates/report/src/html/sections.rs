@@ -8,6 +8,7 @@ use super::timeline::Mark;
 use crate::{faults, worth};
 use dyno_rundir::schema::{Latency, Metric, Phase, Status, Summary, Trust};
 use dyno_rundir::{adds_up, unit};
+use dyno_types::units::counted;
 use std::fmt::Write as _;
 
 /// What is drawn, and what was noticed while it was made.
@@ -210,7 +211,7 @@ fn figures(out: &mut String, phase: &Phase, steady: Option<&OverTime>, price: Op
     let load = match phase.offered {
         Some(_) => format!("open loop, {} connections", phase.client.users),
         None if users == 0 => "closed loop".into(),
-        None => format!("closed loop, {users} users"),
+        None => format!("closed loop, {}", counted(users, "user")),
     };
     tile(out, "Measured", &format!("{:.1} s", phase.seconds), &load);
     out.push_str("</dl>\n");

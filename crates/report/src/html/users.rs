@@ -5,6 +5,7 @@ use super::gathered::{Gathered, Row, dots};
 use super::plot::{Across, Line, Plot};
 use super::text::{esc, heads, percent, rate, table, us};
 use dyno_analysis::laws::{Maximum, Observed, Sweep, factors_of_users, sweep};
+use dyno_types::units::{ends, span};
 use std::fmt::Write as _;
 
 /// Errors of Little's law up to this are what measuring at the edges of a run gives.
@@ -44,7 +45,7 @@ fn levels(found: &Sweep, think: f64, unit: &str) -> String {
         "X (R + Z), users",
         "error",
         "bound on X",
-        "balanced jobs",
+        "if single servers",
         "model of X",
     ]);
     let rows: Vec<Vec<String>> = found
@@ -72,7 +73,7 @@ fn levels(found: &Sweep, think: f64, unit: &str) -> String {
 
 /// A 95 % interval in words, where there is one.
 fn between(interval: Option<(String, String)>) -> String {
-    interval.map_or(String::new(), |(low, high)| format!(" (95 % interval {low} to {high})"))
+    interval.map_or(String::new(), |ends| format!(" (95 % interval {})", span(ends, "")))
 }
 
 fn words_of(found: &Sweep) -> String {
@@ -93,9 +94,11 @@ fn words_of(found: &Sweep) -> String {
             percent(worst)
         ),
     });
-    let bounded = matches!(found.maximum, Maximum::Plateau | Maximum::Peak);
+    let bounded = matches!(found.maximum, Maximum::Plateau | Maximum::Peak | Maximum::Fall(..));
     let limit = rate(1.0 / found.bottleneck_s);
-    let sure = between(found.maximum_interval.map(|(a, b)| (rate(a), rate(b))));
+    // The interval of a peak is that of the law's throughput there.
+    let sure =
+        between(found.maximum_interval.filter(|_| found.peak.is_none()).map(|(a, b)| (rate(a), rate(b))));
     lines.push(format!(
         "One operation alone takes {}; by all levels the bottleneck needs {} of it{}. The bounds cross at N* = {:.1} users{}: \
          beyond it, users only wait.",
@@ -106,7 +109,7 @@ fn words_of(found: &Sweep) -> String {
             false => format!(": {limit}/s, which is no bound here"),
         },
         found.saturation,
-        between(found.saturation_interval.map(|(a, b)| (format!("{a:.1}"), format!("{b:.1}"))))
+        between(found.saturation_interval.map(|(a, b)| ends(a, b, 1)))
     ));
     let above: Vec<String> =
         found.levels.iter().filter(|level| level.above).map(|level| level.users.to_string()).collect();
@@ -140,6 +143,11 @@ fn words_of(found: &Sweep) -> String {
              with more users."
         ),
     });
+    lines.push(
+        "Throughput \"if single servers\" lies within the balanced job bounds, which hold where every station is one server: \
+         stations of several do more than the greater of them."
+            .into(),
+    );
     lines.extend(model_of(found));
     lines.push(format!("No prediction goes beyond {:.0} users.", found.reach));
     let items: String = lines.iter().map(|line| format!("<li>{}</li>", esc(line))).collect();
@@ -172,13 +180,15 @@ fn model_of(found: &Sweep) -> Vec<String> {
     }
     lines.push(match (found.peak, found.peak_interval) {
         (Some((users, throughput)), _) => {
-            format!("The data support a peak at about {users:.0} users with {}/s.", rate(throughput))
+            let sure = between(found.maximum_interval.map(|(a, b)| (rate(a), rate(b))));
+            format!("The data support a peak at about {users:.0} users with {}/s{sure}.", rate(throughput))
         }
         (None, Some((low, high))) if high.is_infinite() => {
             format!("The data support no peak: it may lie anywhere from {low:.0} users on, or nowhere.")
         }
         (None, Some((low, high))) => {
-            format!("No peak is claimed; it may lie between {low:.0} and {high:.0} users.")
+            let interval = span(ends(low, high, 0), " users");
+            format!("No peak is claimed; the interval of its place is {interval}.")
         }
         (None, None) => "Nothing can be said about a peak.".into(),
     });

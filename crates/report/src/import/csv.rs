@@ -171,7 +171,8 @@ pub fn rows(input: &Input, columns: &Columns) -> Result<Vec<Row>, BadFile> {
     let factors = columns.factors.iter().map(|name| sheet.column(name)).collect::<Result<Vec<_>, _>>()?;
     let seconds = columns.duration_s.unwrap_or_default();
     let mut all = Vec::new();
-    for (row, &throughput) in sheet.rows.iter().flat_map(|row| throughputs.iter().map(move |one| (row, one))) {
+    for (row, &throughput) in sheet.rows.iter().flat_map(|row| throughputs.iter().map(move |one| (row, one)))
+    {
         let x = match (sheet.number(row, throughput)?, &columns.across) {
             (Some(x), _) => x,
             (None, Some(_)) => continue,
@@ -201,9 +202,14 @@ pub fn rows(input: &Input, columns: &Columns) -> Result<Vec<Row>, BadFile> {
         let source = format!("file {}:{}", input.path.display(), row.0);
         // Of columns that are runs of their own, that of this one.
         let own = |at: &usize| *at == throughput || !throughputs.contains(at);
-        let cells = sheet.head.iter().zip(&row.1).enumerate().filter(|(at, (_, value))| own(at) && !value.is_empty());
+        let cells =
+            sheet.head.iter().zip(&row.1).enumerate().filter(|(at, (_, value))| own(at) && !value.is_empty());
         found.settings = cells
-            .map(|(_, (key, value))| Setting { key: key.clone(), value: value.clone(), source: source.clone() })
+            .map(|(_, (key, value))| Setting {
+                key: key.clone(),
+                value: value.clone(),
+                source: source.clone(),
+            })
             .collect();
         let mut levels: Vec<(String, String)> = Vec::new();
         levels.extend(columns.across.iter().map(|(name, _)| (name.clone(), sheet.head[throughput].clone())));

@@ -3,6 +3,7 @@
 use super::Document;
 use super::entry::{Component, Entry, PhaseFigures};
 use dyno_rundir::schema::{Status, Trust};
+use dyno_types::units::Rate;
 
 /// How a test ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,7 +195,7 @@ impl Document {
         }
         let missed = open.iter().filter(|(_, reached, offered)| *reached < offered * REACHED);
         let missed: Vec<String> = missed
-            .map(|(name, reached, offered)| format!("{name}: {reached:.0} of {offered:.0}/s"))
+            .map(|(name, reached, offered)| format!("{name}: {} of {}/s", Rate(*reached), Rate(*offered)))
             .collect();
         test(missed.is_empty(), what, format!("Execution Phase: target missed: {}", missed.join(", ")))
     }

@@ -173,7 +173,8 @@ fn percentiles(name: &str, word: &str, runs: &[&Half], together: Option<&Togethe
             let few = (own.len() < there).then_some("not of all clients: some have too few operations");
             let remarks: Vec<&str> =
                 response.map(|_| "service time: from sending to the reply").into_iter().chain(few).collect();
-            let remark = if remarks.is_empty() { String::new() } else { format!(" # {}", remarks.join("; ")) };
+            let remark =
+                if remarks.is_empty() { String::new() } else { format!(" # {}", remarks.join("; ")) };
             let _ = writeln!(out, "*{line}: {}{remark}", mean(&own));
         }
     }

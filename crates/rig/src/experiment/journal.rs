@@ -62,6 +62,9 @@ pub struct RunRecord {
     pub offered: Option<f64>,
     /// Whether all thresholds held.
     pub passed: bool,
+    /// Whether its queue grew from beginning to end: what was due is more than is done, however little.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overloaded: bool,
     /// The window, if the file names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Figures>,

@@ -91,6 +91,7 @@ impl OneRun<'_> {
             throughput: None,
             offered: None,
             passed: true,
+            overloaded: false,
             window: None,
             objective: None,
         };
@@ -102,6 +103,7 @@ impl OneRun<'_> {
                     window.map(|found| found.figure).or(measured.map(|phase| phase.throughput));
                 record.window = window;
                 record.offered = measured.and_then(|phase| phase.offered);
+                record.overloaded = summary.verdict.says("overload");
                 // A tuning's objective is no threshold: it only says what was measured.
                 let objective = self.objective();
                 let bound = summary.thresholds.iter().filter(|t| Some(&t.expression) != objective.as_ref());

@@ -81,7 +81,7 @@ pub fn kept(run: &RunRecord) -> bool {
         (Some(achieved), Some(offered)) => achieved >= SUSTAINED * offered,
         _ => false,
     };
-    run.status == RunStatus::Complete && run.passed && sustained && run.trust != "invalid"
+    run.status == RunStatus::Complete && run.passed && sustained && !run.overloaded && run.trust != "invalid"
 }
 
 fn rate(value: f64, repetition: u32) -> Point {
@@ -143,6 +143,7 @@ mod tests {
             throughput: Some(throughput),
             offered: Some(value),
             passed: true,
+            overloaded: false,
             window: None,
             objective: None,
         }
@@ -180,6 +181,10 @@ mod tests {
             tried.iter().copied().filter(|rate| *rate <= 37_500.0 / SUSTAINED).reduce(f64::max).unwrap();
         assert!((36_500.0..=37_900.0).contains(&best), "{tried:?}");
         assert!(tried.len() < 15, "{tried:?}");
+        // A queue that grows is no rate that is kept, though nearly all of it is done within the run.
+        let growing = |rate: f64| RunRecord { overloaded: rate > 37_500.0, ..record(rate, rate) };
+        let tried = search(&Strategy::HighestRate(asked.clone()), growing);
+        assert!(tried.iter().all(|rate| *rate < 80_000.0), "{tried:?}");
         let never = |rate: f64| record(rate, rate / 2.0);
         assert_eq!(search(&Strategy::HighestRate(asked), never), [1_000.0]);
     }

@@ -177,10 +177,11 @@ pub fn lacking_engines(cells: &[Cell], machine: &Machine) -> Vec<Lacking> {
         let here = spec.ssh.servers.is_empty() && spec.kubernetes.is_none();
         let server = spec.server.as_ref().filter(|server| here && server.kind == ServerKind::Mongod)?;
         let (engine, program) = (server.engine.as_ref()?, program(server, machine).ok()?);
-        let has = known
-            .entry((program.clone(), engine.clone()))
-            .or_insert_with(|| has_engine(&program, engine));
-        (!*has).then(|| format!("{} has no storage engine {engine}: server.program names another", program.display()))
+        let has =
+            known.entry((program.clone(), engine.clone())).or_insert_with(|| has_engine(&program, engine));
+        (!*has).then(|| {
+            format!("{} has no storage engine {engine}: server.program names another", program.display())
+        })
     })
 }
 

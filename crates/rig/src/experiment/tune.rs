@@ -239,6 +239,7 @@ mod tests {
                 throughput: None,
                 offered: None,
                 passed: true,
+                overloaded: false,
                 window: None,
                 objective: Some(system(&point.sets) * noise),
             });

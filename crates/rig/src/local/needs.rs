@@ -97,7 +97,8 @@ pub(super) fn version(program: &Path) -> String {
 /// this code. What ends for another reason, or is slow, is not said to lack it.
 pub(crate) fn has_engine(program: &Path, engine: &str) -> bool {
     const UNKNOWN: &str = "Location18656";
-    let (Ok(home), Ok(port)) = (tempfile::Builder::new().prefix("dyno-engine-").tempdir(), free_port()) else {
+    let (Ok(home), Ok(port)) = (tempfile::Builder::new().prefix("dyno-engine-").tempdir(), free_port())
+    else {
         return true;
     };
     let log = home.path().join("log");

@@ -160,15 +160,31 @@ fn cores_and_memory_are_not_given_twice() {
     let spec = |text: &str| serde_json::from_str::<ServerSpec>(text).unwrap();
     let two = |memory: &str| spec(&format!(r#"{{"kind": "redis", "instances": 2, {memory}}}"#));
     // A node has 128,000 MiB. Limits cannot hold beyond that; caches are ceilings.
-    assert_eq!(beyond_memory(&two(r#""limits": {"memory": "64000MiB"}"#), &[node0.clone(), node0.clone()], &topology), None);
+    assert_eq!(
+        beyond_memory(
+            &two(r#""limits": {"memory": "64000MiB"}"#),
+            &[node0.clone(), node0.clone()],
+            &topology
+        ),
+        None
+    );
     let limits = two(r#""limits": {"memory": "64001MiB"}"#);
     let found = beyond_memory(&limits, &[node0.clone(), node0.clone()], &topology).unwrap();
-    assert!(found.limits && found.text == "the limits of the servers add up to 125.0 GiB, node 0 has 125.0 GiB", "{found:?}");
+    assert!(
+        found.limits && found.text == "the limits of the servers add up to 125.0 GiB, node 0 has 125.0 GiB",
+        "{found:?}"
+    );
     let caches = spec(r#"{"kind": "mongod", "instances": 3, "cache": "125GiB"}"#);
     let found = beyond_memory(&caches, &vec![Plan::default(); 3], &topology).unwrap();
-    assert!(!found.limits && found.text.ends_with("375.0 GiB together, this host has 250.0 GiB"), "{found:?}");
+    assert!(
+        !found.limits && found.text.ends_with("375.0 GiB together, this host has 250.0 GiB"),
+        "{found:?}"
+    );
     let own = spec(r#"{"kind": "mongod", "instances": 3}"#);
     let found = beyond_memory(&own, &vec![Plan::default(); 3], &topology).unwrap();
     assert!(!found.limits && found.text.contains("each mongod may take half of the memory"), "{found:?}");
-    assert_eq!(beyond_memory(&spec(r#"{"kind": "mongod", "instances": 2}"#), &vec![Plan::default(); 2], &topology), None);
+    assert_eq!(
+        beyond_memory(&spec(r#"{"kind": "mongod", "instances": 2}"#), &vec![Plan::default(); 2], &topology),
+        None
+    );
 }

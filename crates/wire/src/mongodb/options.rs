@@ -175,6 +175,7 @@ struct Pending {
     password: Option<String>,
     mechanism: Option<String>,
     source: Option<String>,
+    any_name: bool,
 }
 
 impl MongoOptions {
@@ -234,6 +235,9 @@ impl MongoOptions {
             check_database(&database)?;
             options.database = database;
         }
+        if let Some(tls) = options.tls.as_mut().filter(|_| pending.any_name) {
+            tls.any_name = true;
+        }
         options.auth = auth(pending)?;
         options.check()?;
         Ok(options)
@@ -283,10 +287,10 @@ impl MongoOptions {
                 self.tls.get_or_insert_default().insecure = true;
             }
             "tlsinsecure" | "tlsallowinvalidcertificates" => {}
-            "tlsallowinvalidhostnames" | "sslinvalidhostnameallowed" if flag()? => {
-                self.tls.get_or_insert_default().any_name = true
-            }
-            "tlsallowinvalidhostnames" | "sslinvalidhostnameallowed" => {}
+            "tlsallowinvalidhostnames" if flag()? => self.tls.get_or_insert_default().any_name = true,
+            "tlsallowinvalidhostnames" => {}
+            // It turns TLS on with none of the drivers that know it.
+            "sslinvalidhostnameallowed" => pending.any_name = flag()?,
             // Names of the Java driver before its version 4.
             "safe" => self.write_concern.w = Some(if flag()? { "1" } else { "0" }.into()),
             "fsync" if flag()? => self.write_concern.journal = Some(true),
@@ -500,5 +504,8 @@ mod tests {
         assert!(refused("mongodb://h/?srvMaxHosts=1").contains("mongodb+srv:// alone"));
         let names = MongoOptions::from_uri("mongodb://h/?tlsAllowInvalidHostnames=true").unwrap();
         assert!(names.tls.is_some_and(|tls| tls.any_name && !tls.insecure));
+        let old = |uri: &str| MongoOptions::from_uri(uri).unwrap().tls.map(|tls| tls.any_name);
+        assert_eq!(old("mongodb://h/?sslInvalidHostNameAllowed=true"), None);
+        assert_eq!(old("mongodb://h/?sslInvalidHostNameAllowed=true&ssl=true"), Some(true));
     }
 }

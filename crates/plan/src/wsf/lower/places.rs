@@ -88,7 +88,9 @@ impl Draft<'_> {
         let (on, old) = (self.from.on("JOURNAL_ENABLED"), self.from.reading == Reading::V23);
         match self.means.version.as_deref().filter(|version| always_journals(version)) {
             Some(version) if default && !on => {
-                self.note(format!("JOURNAL_ENABLED=false (default): {version} always keeps its journal, so it is on"));
+                self.note(format!(
+                    "JOURNAL_ENABLED=false (default): {version} always keeps its journal, so it is on"
+                ));
             }
             _ if default && !old => {
                 self.note("JOURNAL_ENABLED=false (default): reading 25 leaves it to mongod, which keeps its journal");

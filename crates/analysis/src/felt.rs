@@ -1,0 +1,169 @@
+//! Latencies as callers have them: failures with at least the time after which they failed, what was never sent beyond all.
+
+use crate::summarise::latency;
+use dyno_record::{Buckets, Scale, Totals};
+use dyno_rundir::schema::Latency;
+use dyno_rundir::{RunDir, adds_up};
+use dyno_types::Outcome;
+
+/// Latencies of all arrivals. A quick failure makes no figure less than the successes alone have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Felt {
+    /// Of the successes.
+    pub ok: Buckets,
+    /// Of the failures, as far as they have a time.
+    pub failed: Buckets,
+    /// Arrivals that were dropped, or could not be sent.
+    pub unsent: u64,
+}
+
+impl Felt {
+    /// Of nothing.
+    pub fn new(scale: Scale) -> Self {
+        Felt { ok: Buckets::new(scale), failed: Buckets::new(scale), unsent: 0 }
+    }
+
+    /// Response times of a metric.
+    pub fn response(totals: &Totals, metric: usize) -> Self {
+        let slots = [totals.ok_slot(metric), totals.failed_slot(metric)];
+        let scale = slots.iter().flatten().next().map_or(Scale::Ns64, |slot| slot.response.scale());
+        let times = |slot: Option<&_>| {
+            slot.map_or_else(|| Buckets::new(scale), |s: &dyno_record::MergedSlot| s.response.clone())
+        };
+        let (ok, failed) = (times(slots[0]), times(slots[1]));
+        let counts = &totals.outcomes[metric];
+        let of = |outcome: Outcome| counts[outcome as usize];
+        // What was refused before it could be sent has no time either; what the end of the run cut off is not known.
+        let lost = counts.iter().sum::<u64>() - of(Outcome::Ok) - of(Outcome::Aborted);
+        let unsent = lost.saturating_sub(failed.count()).max(of(Outcome::Dropped));
+        Felt { ok, failed, unsent }
+    }
+
+    /// Service times of a metric; what was never sent has none.
+    pub fn service(totals: &Totals, metric: usize) -> Self {
+        let slots = [totals.ok_slot(metric), totals.failed_slot(metric)];
+        let scale = slots.iter().flatten().next().map_or(Scale::Ns64, |slot| slot.service.scale());
+        let times = |slot: Option<&_>| {
+            slot.map_or_else(|| Buckets::new(scale), |s: &dyno_record::MergedSlot| s.service.clone())
+        };
+        Felt { ok: times(slots[0]), failed: times(slots[1]), unsent: 0 }
+    }
+
+    /// Response times of all operations of a phase of a run ([`adds_up`]). Times
+    /// of another unit than `scale` cannot be added up exactly and are left out.
+    pub fn of_run(dir: &RunDir, phase: &str, scale: Scale) -> Self {
+        let names = dir.run.metrics.get(phase).map_or(&[][..], Vec::as_slice);
+        let mut all = Felt::new(scale);
+        for recorded in dir.phases.iter().filter(|recorded| recorded.name == phase) {
+            for (number, name) in names.iter().enumerate() {
+                if adds_up(names, name) {
+                    all.merge(&Felt::response(&recorded.totals, number));
+                }
+            }
+        }
+        all
+    }
+
+    /// Adds others of the same unit.
+    pub fn merge(&mut self, other: &Felt) {
+        for (own, new) in [(&mut self.ok, &other.ok), (&mut self.failed, &other.failed)] {
+            if own.scale() == new.scale() {
+                own.merge(new);
+            }
+        }
+        self.unsent += other.unsent;
+    }
+
+    /// Arrivals, with and without a time.
+    pub fn count(&self) -> u64 {
+        self.ok.count() + self.failed.count() + self.unsent
+    }
+
+    /// Whether all succeeded.
+    pub fn all_ok(&self) -> bool {
+        self.failed.count() == 0 && self.unsent == 0
+    }
+
+    /// Everything that has a time.
+    pub(crate) fn timed(&self) -> Buckets {
+        let mut all = self.ok.clone();
+        if all.scale() == self.failed.scale() {
+            all.merge(&self.failed);
+        }
+        all
+    }
+
+    /// A percentile in nanoseconds; infinite among what was never sent.
+    pub fn percentile_ns(&self, percentile: f64) -> f64 {
+        if self.all_ok() {
+            return self.ok.percentile_ns(percentile) as f64;
+        }
+        let all = self.timed();
+        let among = among(percentile, all.count(), self.unsent);
+        if among > 100.0 || all.count() == 0 {
+            return f64::INFINITY;
+        }
+        let own = if self.ok.count() > 0 { self.ok.percentile_ns(percentile) } else { 0 };
+        all.percentile_ns(among).max(own) as f64
+    }
+
+    /// Its figures; `None` of nothing that has a time.
+    pub fn latency(&self) -> Option<Latency> {
+        let mut felt = latency(&self.timed(), self.unsent)?;
+        if let Some(own) = latency(&self.ok, 0).filter(|_| !self.all_ok()) {
+            felt.mean_us = felt.mean_us.max(own.mean_us);
+            felt.min_us = own.min_us;
+            for (name, value) in &mut felt.percentiles_us {
+                let of_successes = own.percentiles_us.get(name).copied().flatten();
+                *value = value.map(|value| of_successes.map_or(value, |other| value.max(other)));
+            }
+        }
+        Some(felt)
+    }
+}
+
+/// The percentile among the `timed` that is this one of them and the `unsent`; above 100 it lies among the latter.
+pub fn among(percentile: f64, timed: u64, unsent: u64) -> f64 {
+    if unsent == 0 {
+        return percentile;
+    }
+    percentile * (timed + unsent) as f64 / timed.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(ok: u64, (failed, ns): (u64, u64), unsent: u64) -> Felt {
+        let mut felt = Felt::new(Scale::Ns64);
+        (1..=ok).for_each(|i| felt.ok.record(i * 1_000));
+        (0..failed).for_each(|_| felt.failed.record(ns));
+        Felt { unsent, ..felt }
+    }
+
+    #[test]
+    fn failures_count_with_their_time_and_make_nothing_quicker() {
+        // 3 % of the arrivals took 50 ms and failed.
+        let slow = of(9_700, (300, 50_000_000), 0);
+        let felt = slow.latency().unwrap();
+        assert_eq!((felt.count, slow.count()), (10_000, 10_000));
+        assert!((felt.percentiles_us["p99"].unwrap() - 50_000.0).abs() < 50.0, "{felt:?}");
+        assert!((felt.percentiles_us["p50"].unwrap() - 5_000.0).abs() < 10.0, "{felt:?}");
+        assert_eq!(felt.percentiles_us["p99"].unwrap() * 1e3, slow.percentile_ns(99.0));
+        // Failures at once are not good times.
+        let (quick, ok) = (of(9_700, (9_700, 1_000), 0), of(9_700, (0, 0), 0));
+        assert_eq!(
+            quick.latency().unwrap().percentiles_us["p99"],
+            ok.latency().unwrap().percentiles_us["p99"]
+        );
+        assert_eq!(quick.percentile_ns(99.0), ok.percentile_ns(99.0));
+        // What was never sent is infinite.
+        let unsent = of(9_700, (0, 0), 970);
+        assert_eq!(
+            (unsent.latency().unwrap().percentiles_us["p99"], unsent.percentile_ns(99.0)),
+            (None, f64::INFINITY)
+        );
+        assert!(unsent.percentile_ns(50.0) > 5_300_000.0);
+        assert!(ok.all_ok() && !unsent.all_ok());
+    }
+}
