@@ -112,6 +112,8 @@ fn an_ingest_rate_is_proven() {
         "1500",
         "--require-rate",
         "1",
+        "--least",
+        "0s",
         "--durable",
         "--quiet",
         "--out",
@@ -136,4 +138,116 @@ fn an_ingest_rate_is_proven() {
     let clocks = found["pre_checks"].as_array().unwrap().iter();
     let clocks = clocks.filter(|check| check["name"].as_str().unwrap().starts_with("clock of "));
     assert_eq!(clocks.filter(|check| check["found"].as_str().unwrap().contains("within")).count(), 3);
+}
+
+fn proven(dyno: &Dyno, folder: &str) -> serde_json::Value {
+    serde_json::from_slice(&std::fs::read(dyno.path(folder).join("proof.json")).unwrap()).unwrap()
+}
+
+/// Waits until the proof's records are being written.
+fn until_written(uri: &str) {
+    let begun = Instant::now();
+    let count = || {
+        let lists = admin(uri)?
+            .run_on("t", &|out| bson::int32(out, "listCollections", 1))
+            .map_err(|e| e.to_string())?;
+        let first = bson::path(&lists, "cursor.firstBatch").and_then(|e| e.as_document()).unwrap_or_default();
+        let all = bson::elements(first).into_iter().flatten().flatten().filter_map(|e| e.as_document());
+        let names = all.filter_map(|one| bson::find(one, "name")?.as_str().map(str::to_owned));
+        let name = names.into_iter().find(|name| name.starts_with("proof")).ok_or("nothing yet")?;
+        let counted =
+            admin(uri)?.run_on("t", &|out| bson::string(out, "count", &name)).map_err(|e| e.to_string())?;
+        Ok::<i64, String>(bson::find(&counted, "n").and_then(|n| n.as_i64()).unwrap_or(0))
+    };
+    while count().unwrap_or(0) < 200 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is written");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// A majority is journaled, because the set's default says so; all three members can be waited for; a record's rate is not
+/// proven by a moment.
+#[test]
+fn a_paper_says_what_the_members_do() {
+    let Some((_members, uri)) = replica_set() else {
+        return skip_because("papers of a replica set of mongod", "mongod is not on PATH");
+    };
+    let dyno = Dyno::new();
+    // Idle time before the load is no lag of it.
+    std::thread::sleep(Duration::from_secs(4));
+    let base =
+        ["prove", "ingest", uri.as_str(), "-n", "1000", "--batch", "50", "--require-rate", "1", "--quiet"];
+    let run = |out: &str, more: &[&str]| dyno.run(&[&base[..], &["--out", out], more].concat());
+    assert_exit(&run("p", &["--least", "0s", "--rate", "400"]), &[0]);
+    let found = proven(&dyno, "p");
+    let durability = found["claim"]["durability"].as_str().unwrap();
+    assert_eq!(durability, "in a journal on disk (writeConcernMajorityJournalDefault)", "{found}");
+    assert!(!found["limits"].to_string().contains("A copy is in memory"), "{found}");
+    let lags = found["lag"]["members"].as_object().unwrap().values();
+    let most =
+        lags.flat_map(|all| all.as_array().unwrap()).filter_map(|one| one[1].as_f64()).fold(0.0, f64::max);
+    assert!(most <= found["figures"]["seconds"].as_f64().unwrap() + 1.0, "behind by {most} s: {found}");
+    assert_exit(&run("three", &["--least", "0s", "--copies", "3"]), &[0]);
+    let found = proven(&dyno, "three");
+    let check = found["pre_checks"].as_array().unwrap().iter().find(|check| check["name"] == "w: 3").unwrap();
+    assert_eq!(check["found"], "3 of 3 members with data and a vote");
+    assert_eq!(found["claim"]["durability"], "in memory", "w: 3 asks for no journal");
+    assert_exit(&run("four", &["--least", "0s", "--copies", "4"]), &[2]);
+    let short = run("short", &[]);
+    assert_exit(&short, &[4]);
+    let words = common::stdout(&short);
+    assert!(
+        words.contains("- long enough for a rate: 1,000 records in ") && words.contains(" s, 10 s and "),
+        "{words}"
+    );
+}
+
+/// Whoever is primary in the end is one copy, and a member that is gone is none: the claim is judged by the others.
+#[test]
+fn copies_are_members() {
+    for gone in ["secondary", "primary"] {
+        let Some((mut members, uri)) = replica_set() else {
+            return skip_because("members that go during a proof", "mongod is not on PATH");
+        };
+        let dyno = Dyno::new();
+        let words = [
+            "-n",
+            "3000",
+            "--batch",
+            "20",
+            "--rate",
+            "600",
+            "--require-rate",
+            "1",
+            "--least",
+            "0s",
+            "--quiet",
+        ];
+        let run = dyno.start(&[&["prove", "ingest", &uri][..], &words, &["--out", "p"]].concat());
+        until_written(&uri);
+        let hello = admin(&uri).unwrap().run_on("admin", &|out| bson::int32(out, "isMaster", 1)).unwrap();
+        let primary = bson::find(&hello, "primary").and_then(|e| e.as_str()).unwrap().to_owned();
+        let is_primary = |member: &Mongo| primary.ends_with(&format!(":{}", member.port));
+        let at = members.iter().position(|member| is_primary(member) == (gone == "primary")).unwrap();
+        let name = format!("127.0.0.1:{}", members[at].port);
+        members[at].kill();
+        let output = finish(run);
+        let found = proven(&dyno, "p");
+        let copies = found["copies"].as_array().unwrap();
+        let mut names: Vec<&str> = copies.iter().map(|copy| copy["member"].as_str().unwrap()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!((names.len(), copies.len()), (3, 3), "each member once: {found}");
+        let of = |name: &str| copies.iter().find(|copy| copy["member"] == name).unwrap();
+        assert!(of(&name)["trouble"].is_string(), "{found}");
+        let words = common::stdout(&output);
+        assert!(words.contains(&format!("2 whole copies of 3; {name} is no copy: ")), "{words}");
+        assert!(words.contains("+ all copies are alike: 2 digests compared"), "{words}");
+        if gone == "secondary" {
+            assert_exit(&output, &[0]);
+            assert!(words.starts_with("CLAIM MET"), "{words}");
+        } else {
+            assert_ne!(of(&name)["primary"], true, "the primary of now is another one: {found}");
+        }
+    }
 }

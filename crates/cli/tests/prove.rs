@@ -67,7 +67,20 @@ fn an_ingest_rate_with_two_copies() {
     let key = dyno.path("key").display().to_string();
     let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &key]).status();
     let signed = made.is_ok_and(|status| status.success());
-    let base = ["prove", "ingest", &uri, "-n", "6000", "--batch", "100", "--threads", "3", "--quiet"];
+    let base = [
+        "prove",
+        "ingest",
+        &uri,
+        "-n",
+        "6000",
+        "--batch",
+        "100",
+        "--threads",
+        "3",
+        "--quiet",
+        "--least",
+        "0s",
+    ];
     // Two seconds, so that somebody looks at the replica meanwhile.
     let mut words = [&base[..], &["--rate", "3000", "--require-rate", "100", "--out", "met"]].concat();
     if signed {
@@ -114,8 +127,21 @@ fn an_ingest_rate_on_the_disks_of_two_valkeys() {
     };
     let dyno = Dyno::new();
     let uri = primary.uri();
-    let base =
-        ["prove", "ingest", &uri, "-n", "400", "--batch", "100", "--threads", "2", "--durable", "--quiet"];
+    let base = [
+        "prove",
+        "ingest",
+        &uri,
+        "-n",
+        "400",
+        "--batch",
+        "100",
+        "--threads",
+        "2",
+        "--durable",
+        "--quiet",
+        "--least",
+        "0s",
+    ];
     let output = dyno.run(&[&base[..], &["--require-rate", "1", "--out", "durable"]].concat());
     assert_exit(&output, &[0]);
     let found = paper(&dyno, "durable");
@@ -147,6 +173,8 @@ fn copies_that_are_not_there_are_not_claimed() {
         "1",
         "--require-rate",
         "1",
+        "--least",
+        "0s",
         "--quiet",
         "--out",
         "d",

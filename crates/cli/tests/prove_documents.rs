@@ -18,7 +18,20 @@ fn paper(dyno: &Dyno, folder: &str) -> Value {
 fn on_one_server(server: &Mongo) {
     let dyno = Dyno::new();
     let uri = server.uri("proofs");
-    let base = ["prove", "ingest", &uri, "-n", "1500", "--batch", "50", "--record-bytes", "300", "--quiet"];
+    let base = [
+        "prove",
+        "ingest",
+        &uri,
+        "-n",
+        "1500",
+        "--batch",
+        "50",
+        "--record-bytes",
+        "300",
+        "--least",
+        "0s",
+        "--quiet",
+    ];
     let output = dyno.run(&[&base[..], &["--copies", "1", "--require-rate", "1", "--out", "p"]].concat());
     assert_exit(&output, &[0]);
     let found = paper(&dyno, "p");
@@ -175,7 +188,19 @@ fn replica_set(loses: Option<usize>) -> (String, Held) {
 fn two_members_of_a_replica_set() {
     let dyno = Dyno::new();
     let (uri, held) = replica_set(None);
-    let base = ["-n", "2000", "--batch", "100", "--record-bytes", "200", "--require-rate", "1", "--quiet"];
+    let base = [
+        "-n",
+        "2000",
+        "--batch",
+        "100",
+        "--record-bytes",
+        "200",
+        "--require-rate",
+        "1",
+        "--least",
+        "0s",
+        "--quiet",
+    ];
     let output = dyno.run(&[&["prove", "ingest", &uri][..], &base, &["--out", "met"]].concat());
     assert_exit(&output, &[0]);
     let found = paper(&dyno, "met");

@@ -6,8 +6,19 @@ use common::{Dyno, assert_exit, stderr, stdout};
 use serde_json::Value;
 
 fn proof(dyno: &Dyno, uri: &str, out: &str) -> (Option<i32>, Value) {
-    let words =
-        ["--batch", "20", "--record-bytes", "100", "--indexes", "1", "--require-rate", "1", "--quiet"];
+    let words = [
+        "--batch",
+        "20",
+        "--record-bytes",
+        "100",
+        "--indexes",
+        "1",
+        "--require-rate",
+        "1",
+        "--least",
+        "0s",
+        "--quiet",
+    ];
     let output = dyno.run(&[&["prove", "ingest", uri, "-n", "6000", "--out", out][..], &words].concat());
     let path = dyno.path(out).join("proof.json");
     let text = std::fs::read(&path).unwrap_or_else(|e| panic!("{e}: {}{}", stdout(&output), stderr(&output)));

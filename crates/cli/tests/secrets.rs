@@ -156,6 +156,8 @@ fn a_planted_password_is_nowhere() {
             "1",
             "--require-rate",
             "1",
+            "--least",
+            "0s",
             "--quiet",
             "--out",
             "proof",
@@ -227,7 +229,8 @@ fn a_password_comes_from_environment_file_or_prompt() {
     let (code, shown) = asked(&dyno, &by_prompt, &format!("{SECRET}\n"));
     assert!(RAN.contains(&(code as i32)) && !shown.contains(SECRET), "{code}: {shown}");
     run(&dyno, &["top", &uri, "--password-from", env, "-n", "1", "--interval", "100ms"], &[0]);
-    let claim = ["-n", "200", "--copies", "1", "--require-rate", "1", "--quiet", "--out", "proof"];
+    let claim =
+        ["-n", "200", "--copies", "1", "--require-rate", "1", "--least", "0s", "--quiet", "--out", "proof"];
     run(&dyno, &[&["prove", "ingest", &uri, "--password-from", file][..], &claim].concat(), &[0]);
     let port = format!("redis.port={}", uri.rsplit(':').next().unwrap());
     let mix = ["-p", "redis.host=127.0.0.1", "-p", &port, "-p", "recordcount=50", "-p", "workload=core"];
@@ -352,7 +355,7 @@ fn a_password_of_mongod_is_nowhere() {
         run(&dyno, &[&["ycsb", phase, "mongodb", "-s"][..], &mix].concat(), &[0]);
     }
     run(&dyno, &["pocdriver", "-c", &uri, "-d", "2", "-t", "2", "-b", "20"], RAN);
-    let claim = ["-n", "200", "--copies", "1", "--require-rate", "1", "--quiet"];
+    let claim = ["-n", "200", "--copies", "1", "--require-rate", "1", "--least", "0s", "--quiet"];
     run(&dyno, &[&["prove", "ingest", &uri, "--out", "proof"][..], &claim].concat(), &[0]);
     run(&dyno, &[&["prove", "ingest", &wrong, "--out", "no-proof"][..], &claim].concat(), &[3]);
     run(&dyno, &["top", &uri, "-n", "1", "--interval", "100ms"], &[0]);

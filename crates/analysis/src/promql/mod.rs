@@ -56,21 +56,37 @@ pub fn is_rate(query: &str) -> bool {
     parse(query).is_ok_and(|expr| expr.has_rate())
 }
 
+/// What makes one figure of the values of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduction {
+    /// By how much a counter grew.
+    Increase,
+    /// The greatest value.
+    Greatest,
+    /// The mean of the samples.
+    Mean,
+}
+
 /// The figure of a phase; otherwise why there is none.
-pub fn evaluate(query: &str, counter: bool, recording: &Recording, edges: Edges) -> Result<f64, String> {
+pub fn evaluate(query: &str, by: Reduction, recording: &Recording, edges: Edges) -> Result<f64, String> {
     let expr = parse(query)?;
     let own = Evaluation { recording, edges };
     if expr.has_rate() || expr.has_increase() {
         return own.single(&expr, Instant::At(edges.1));
     }
-    if counter {
+    if by == Reduction::Increase {
         return own.single(&expr, Instant::Increase);
     }
     let mut times = Vec::new();
     own.times(&expr, &mut times)?;
     let values = times.into_iter().map(|at| own.single(&expr, Instant::At(at)));
     let values: Vec<f64> = values.collect::<Result<_, _>>()?;
-    values.into_iter().reduce(f64::max).ok_or_else(|| "no sample lies in the phase".into())
+    let count = values.len() as f64;
+    let figure = match by {
+        Reduction::Mean => values.into_iter().reduce(|sum, value| sum + value).map(|sum| sum / count),
+        _ => values.into_iter().reduce(f64::max),
+    };
+    figure.ok_or_else(|| "no sample lies in the phase".into())
 }
 
 impl Evaluation<'_> {

@@ -3,7 +3,7 @@
 
 use crate::exit::Failure;
 use crate::{pages, terminal};
-use dyno_analysis::promql::{evaluate, is_rate};
+use dyno_analysis::promql::{Reduction, evaluate, is_rate};
 use dyno_monitor::prometheus::Url;
 use dyno_plan::bexhoma::{Metric, MetricKind};
 use dyno_rundir::monitor::Recording;
@@ -84,7 +84,7 @@ impl Catalogue {
         let query = filled(&metric.query)?;
         match (&self.prometheus, recording) {
             (Some(api), _) => asked(api, &query, metric.kind, edges),
-            (None, Some(recording)) => evaluate(&query, metric.kind == MetricKind::Counter, recording, edges),
+            (None, Some(recording)) => evaluate(&query, reduction(metric.kind), recording, edges),
             (None, None) => Err("nothing was watched (-m, -mc, -ma)".into()),
         }
     }
@@ -120,7 +120,17 @@ fn over(query: &str, seconds: f64) -> String {
     out
 }
 
-/// The figure of a phase by a Prometheus: of a rate its mean, of other counters their increase, of gauges the greatest value.
+/// What makes a figure of a phase of a metric's values.
+fn reduction(kind: MetricKind) -> Reduction {
+    match kind {
+        MetricKind::Counter => Reduction::Increase,
+        MetricKind::Gauge => Reduction::Greatest,
+        MetricKind::Ratio => Reduction::Mean,
+    }
+}
+
+/// The figure of a phase by a Prometheus: of a rate or a ratio its mean, of other counters their increase, of gauges the
+/// greatest value.
 /// An increase is that over the phase, whatever its window.
 fn asked(api: &str, query: &str, kind: MetricKind, (from, to): (f64, f64)) -> Result<f64, String> {
     let grows = query.contains("increase(");
@@ -159,7 +169,7 @@ fn asked(api: &str, query: &str, kind: MetricKind, (from, to): (f64, f64)) -> Re
     match (values.is_empty(), rate, kind) {
         (true, ..) => Err(failed("no sample lies in the phase".into())),
         (false, ..) if grows => Ok(values[values.len() - 1]),
-        (_, true, _) => Ok(values.iter().sum::<f64>() / values.len() as f64),
+        (_, true, _) | (_, _, MetricKind::Ratio) => Ok(values.iter().sum::<f64>() / values.len() as f64),
         (_, _, MetricKind::Counter) => Ok(values.windows(2).map(step).sum()),
         _ => Ok(values.into_iter().fold(f64::NEG_INFINITY, f64::max)),
     }
@@ -194,6 +204,7 @@ mod tests {
         for (query, kind, figure) in [
             ("sum(x)", MetricKind::Counter, 35.0),
             ("sum(x)", MetricKind::Gauge, 40.0),
+            ("avg(x)", MetricKind::Ratio, 55.0 / 3.0),
             ("sum(rate(x[5m]))", MetricKind::Counter, 55.0 / 3.0),
         ] {
             let (api, served) = prometheus(FALLS);

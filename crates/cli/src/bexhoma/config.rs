@@ -4,6 +4,7 @@ use super::application::Catalogue;
 use crate::exit::Failure;
 use crate::terminal;
 use dyno_plan::bexhoma::{ClusterConfig, Docker, Metric, Options, Typed, read_config};
+use std::collections::BTreeSet;
 
 /// Its name in bexhoma.
 const NAME: &str = "cluster.config";
@@ -45,13 +46,18 @@ pub fn added(options: &Options) -> Result<Added, Failure> {
         // A service without a name is one of bexhoma's own, which is not there.
         added.catalogue.prometheus = Some(url).filter(|url| !url.is_empty() && !url.contains('{'));
     }
+    let mut warnings: BTreeSet<&String> = BTreeSet::new();
     let mut delay = 0.0_f64;
     for dbms in &options.dbms {
         let key = options.deployment(*dbms);
-        let Some(docker) = config.dockers.get(&key).or_else(|| config.dockers.get(dbms.name())) else {
+        let found = config.dockers.get(&key).or_else(|| config.dockers.get(dbms.name()));
+        let Some(docker) = found.map(|found| found.as_ref().map_err(|words| Failure::Usage(words.clone())))
+        else {
             terminal::note(&format!("note: {NAME} has no section dockers.{key}"));
             continue;
         };
+        let docker = docker?;
+        warnings.extend(&docker.warnings);
         notes(&key, docker);
         delay = delay.max(docker.delay_s);
         let price = added.catalogue.price_per_hour.unwrap_or(0.0).max(docker.price);
@@ -62,6 +68,7 @@ pub fn added(options: &Options) -> Result<Added, Failure> {
             }
         }
     }
+    warnings.into_iter().for_each(|warning| terminal::warn(warning));
     if delay > 0.0 {
         added.sets.push(format!("hooks.before_load=[[sleep, '{delay}']]"));
     }

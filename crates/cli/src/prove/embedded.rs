@@ -9,6 +9,7 @@ use dyno_engine::Control;
 use dyno_report::html::Part;
 use dyno_rig::prove::{EmbeddedProof, IngestPlan, Kill, PreCheck, embedded, write_embedded};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// `dyno prove writer`.
 pub fn writer() -> Result<Exit, Failure> {
@@ -46,7 +47,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
         .map_err(Failure::Internal)?;
     let copies = vec![proof.copy.clone()];
     let figures = Figures::of(&proof.written.ledger, &proof.written.course, &copies);
-    let tests = all_tests(args, &plan, claimed, &figures, &proof);
+    let tests = all_tests(args, &plan, (claimed, args.least()?), &figures, &proof);
     let interrupted = signals::interrupted();
     let paper = Paper {
         version: 1,
@@ -92,7 +93,7 @@ fn claim(args: &IngestArgs, plan: &IngestPlan, rate: f64) -> Claim {
         ),
         rate: Some(rate),
         copies: 1,
-        durability: "as the store's options say",
+        durability: "as the store's options say".into(),
     }
 }
 
@@ -100,7 +101,7 @@ fn claim(args: &IngestArgs, plan: &IngestPlan, rate: f64) -> Claim {
 fn all_tests(
     args: &IngestArgs,
     plan: &IngestPlan,
-    claimed: f64,
+    claimed: (f64, Duration),
     figures: &Figures,
     proof: &EmbeddedProof,
 ) -> Vec<Tested> {

@@ -280,7 +280,7 @@ fn claim(plan: &FailoverPlan) -> Claim {
         ServerKind::Mongod => "as the set's default says",
         _ => "in memory",
     };
-    Claim { words, rate: None, copies: plan.ingest.copies, durability }
+    Claim { words, rate: None, copies: plan.ingest.copies, durability: durability.into() }
 }
 
 fn limits(plan: &FailoverPlan) -> Vec<String> {

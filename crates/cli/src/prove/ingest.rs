@@ -79,6 +79,9 @@ pub struct IngestArgs {
     /// How many records, instead of a duration
     #[arg(short = 'n', long, value_name = "N")]
     pub records: Option<String>,
+    /// Shortest time that proves a rate; records must be 1,000 or more in it. 0s takes any: a demonstration
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    pub least: String,
     /// Connections, each with a thread
     #[arg(short, long, value_name = "N", default_value_t = 4)]
     pub threads: u32,
@@ -112,7 +115,15 @@ fn usage<T, E: std::fmt::Display>(option: &str, read: Result<T, E>) -> Result<T,
     read.map_err(|e| Failure::Usage(format!("{option}: {e}")))
 }
 
+/// Fewest records that prove a rate.
+const LEAST_RECORDS: u64 = 1_000;
+
 impl IngestArgs {
+    /// The shortest time that proves a rate.
+    pub(super) fn least(&self) -> Result<Duration, Failure> {
+        usage("--least", parse_duration_ns(&self.least, 1_000_000_000)).map(Duration::from_nanos)
+    }
+
     pub(super) fn plan(&self, run: String, copies: usize) -> Result<(IngestPlan, f64), Failure> {
         let (bytes, indexes, rate) = self.size.figures();
         let span = |option: &str, text: &str| {
@@ -166,7 +177,7 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
             )));
         }
     };
-    let (plan, claimed) = args.plan(run_name()?, 2)?;
+    let ((plan, claimed), least) = (args.plan(run_name()?, 2)?, args.least()?);
     let folder = paper::folder(args.out.as_ref(), "proof-ingest")?;
     let mut pre_checks = database.pre_checks(plan.copies, plan.durability).map_err(Failure::Unreachable)?;
     let existing = database.existing(&plan).map_err(Failure::Unreachable)?;
@@ -187,7 +198,8 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
     }
     let replicas = database.replicas().map_err(Failure::Unreachable)?;
     let primary = database.primary().map_err(Failure::Unreachable)?;
-    pre_checks.extend(clocks(database.as_ref(), &[&[primary], &replicas[..]].concat()));
+    let members = [&[primary], &replicas[..]].concat();
+    pre_checks.extend(clocks(database.as_ref(), &members));
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let started = crate::run::now();
@@ -202,16 +214,17 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
     let written = write(database.as_ref(), &plan, &control, &mut each_second);
     // What the database cannot say of itself is left out.
     let storage = database.storage(&plan).unwrap_or_default();
-    let copies = verify(database.as_ref(), &replicas, &plan, &written.ledger, plan.patience);
+    let durability = database.acknowledges(&plan);
+    let copies = verify(database.as_ref(), &members, &plan, &written.ledger, plan.patience);
     let figures = Figures::of(&written.ledger, &written.course, &copies);
-    let tests = tests(&plan, claimed, &figures, &copies);
+    let tests = tests(&plan, (claimed, least), &figures, &copies);
     let paper = Paper {
         version: 1,
         dyno: env!("CARGO_PKG_VERSION"),
         started,
         command: paper::command(),
         target: dyno_rundir::mask::mask_uris(&args.target),
-        claim: claim(&plan, claimed),
+        claim: claim(&plan, claimed, &durability.1),
         met: tests.iter().all(|test| test.held) && !signals::interrupted(),
         interrupted: signals::interrupted(),
         pre_checks,
@@ -219,7 +232,7 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
         copies,
         tests,
         troubles: written.troubles.clone(),
-        limits: limits(&plan),
+        limits: limits(durability.0, least, &figures),
         more: More {
             sent: Some(written.sent),
             lag: Some(lag).filter(|lag| !lag.members.is_empty()),
@@ -315,14 +328,7 @@ impl More {
     }
 }
 
-fn durability(plan: &IngestPlan) -> &'static str {
-    match plan.durability {
-        Durability::Memory => "in memory",
-        Durability::Disk => "in a log on disk",
-    }
-}
-
-fn claim(plan: &IngestPlan, rate: f64) -> Claim {
+fn claim(plan: &IngestPlan, rate: f64, durability: &str) -> Claim {
     Claim {
         words: format!(
             "{} records of {} bytes a second with {} secondary indexes, each acknowledged by {} copies, {}.",
@@ -330,24 +336,32 @@ fn claim(plan: &IngestPlan, rate: f64) -> Claim {
             plan.record_bytes,
             plan.indexes,
             plan.copies,
-            durability(plan)
+            durability
         ),
         rate: Some(rate),
         copies: plan.copies,
-        durability: durability(plan),
+        durability: durability.to_owned(),
     }
 }
 
 /// The claims that every proof of a rate has.
 pub(super) fn tests(
     plan: &IngestPlan,
-    claimed: f64,
+    (claimed, least): (f64, Duration),
     figures: &Figures,
     copies: &[dyno_rig::prove::Copy],
 ) -> Vec<Tested> {
     let test = |test: &str, held: bool, found: String| Tested { test: test.into(), held, found };
     let whole = copies.iter().filter(|copy| copy.is_whole()).count();
-    let alike = copies.windows(2).all(|pair| pair[0].digest == pair[1].digest);
+    // A member that cannot be looked at is no copy: the claim is judged by the others.
+    let (seen, away): (Vec<_>, Vec<_>) = copies.iter().partition(|copy| copy.trouble.is_none());
+    let alike = seen.windows(2).all(|pair| pair[0].digest == pair[1].digest);
+    let away: String = away
+        .iter()
+        .map(|copy| format!("; {} is no copy: {}", copy.member, copy.trouble.as_deref().unwrap_or_default()))
+        .collect();
+    let long =
+        figures.seconds >= least.as_secs_f64() && (least.is_zero() || figures.acknowledged >= LEAST_RECORDS);
     vec![
         test(
             "the claimed rate, from the first sending to the last acknowledgement",
@@ -362,9 +376,20 @@ pub(super) fn tests(
         test(
             "every acknowledged record is on as many copies as claimed, byte by byte, and every index has as many entries",
             whole >= plan.copies,
-            format!("{whole} whole copies of {}", copies.len()),
+            format!("{whole} whole copies of {}{away}", copies.len()),
         ),
-        test("all copies are alike", alike, format!("{} digests compared", copies.len())),
+        test("all copies are alike", alike, format!("{} digests compared", seen.len())),
+        test(
+            "long enough for a rate",
+            long,
+            format!(
+                "{} records in {:.1} s, {} s and {} records are the least",
+                figure(figures.acknowledged as f64),
+                figures.seconds,
+                least.as_secs_f64(),
+                if least.is_zero() { 0 } else { LEAST_RECORDS }
+            ),
+        ),
         test(
             "as many records as asked for",
             plan.records
@@ -382,12 +407,17 @@ pub(super) fn tests(
     ]
 }
 
-fn limits(plan: &IngestPlan) -> Vec<String> {
+fn limits(durability: Durability, least: Duration, figures: &Figures) -> Vec<String> {
     let mut all = vec![
         "It does not prove what happens when a machine fails: dyno prove failover does.".to_owned(),
         "Copies on one host are lost with it; the pre-checks say how many hosts there are.".to_owned(),
+        format!(
+            "The rate is proven for the {:.1} s that it was written, not for longer; {} s were the least that was asked for.",
+            figures.seconds,
+            least.as_secs_f64()
+        ),
     ];
-    if plan.durability == Durability::Memory {
+    if durability == Durability::Memory {
         all.push("A copy is in memory: all of them are lost if all machines lose power at once.".to_owned());
     }
     all

@@ -19,7 +19,7 @@ pub struct Claim {
     /// Copies.
     pub copies: usize,
     /// What a copy is.
-    pub durability: &'static str,
+    pub durability: String,
 }
 
 /// Whether a part of the claim holds.

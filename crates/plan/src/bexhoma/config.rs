@@ -32,6 +32,8 @@ pub struct Docker {
     pub metrics: BTreeMap<String, Vec<Metric>>,
     /// Whether pods are to be discovered by a Prometheus.
     pub discovery: bool,
+    /// Keys that nobody knows, and what is left out.
+    pub warnings: Vec<String>,
 }
 
 /// Whether a metric only grows.
@@ -42,6 +44,8 @@ pub enum MetricKind {
     Counter,
     /// Its figure is the greatest value in a phase.
     Gauge,
+    /// A share or a mean: its figure is the mean over a phase.
+    Ratio,
 }
 
 /// A metric of the catalogue.
@@ -62,11 +66,11 @@ pub struct Metric {
 pub struct ClusterConfig {
     /// Contexts by name.
     pub contexts: BTreeMap<String, Context>,
-    /// Databases by bexhoma's key.
-    pub dockers: BTreeMap<String, Docker>,
+    /// Databases by bexhoma's key; why one cannot be read.
+    pub dockers: BTreeMap<String, Result<Docker, String>>,
     /// Where a Prometheus is asked, as a template with `{service}` and `{namespace}`.
     pub prometheus: Option<String>,
-    /// Keys that nobody knows, and what is left out.
+    /// Keys that nobody knows outside of the databases.
     pub warnings: Vec<String>,
 }
 
@@ -111,7 +115,7 @@ pub fn read_config(text: &str, file: &str) -> Result<ClusterConfig, String> {
         root.entries().filter(|(_, value)| value.get("metrics").is_some()).map(|(key, _)| key).collect();
     draft.unknown(&root, "", &[&TOP[..], &top].concat());
     draft.contexts()?;
-    draft.dockers()?;
+    draft.dockers();
     Ok(draft.out)
 }
 
@@ -162,33 +166,40 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    fn dockers(&mut self) -> Result<(), String> {
-        let Some(all) = self.root.get("dockers") else { return Ok(()) };
+    fn dockers(&mut self) {
+        let Some(all) = self.root.get("dockers") else { return };
         for (name, docker) in all.entries() {
-            let path = format!("dockers.{name}.");
-            if !docker.is_dictionary() {
-                return Err(self.wrong(docker, path.trim_end_matches('.'), "a dictionary"));
-            }
-            self.unknown(docker, &path, &DOCKER);
-            let delay = docker.get("delay_prepare").is_some();
-            let mut found = Docker {
-                load_data: self.text(docker, &path, "loadData")?,
-                delay_s: if delay { self.number(docker, &path, "delay_prepare")? } else { 60.0 },
-                data: self.text(docker, &path, "datadir")?,
-                log: self.text(docker, &path, "logfile")?,
-                price: self.number(docker, &path, "priceperhourdollar")?,
-                ..Docker::default()
-            };
-            for (component, monitor) in docker.get("monitor").into_iter().flat_map(Literal::entries) {
-                let path = format!("{path}monitor.{component}.");
-                self.unknown(monitor, &path, &COMPONENT);
-                found.discovery |= monitor.get("discovery").and_then(Literal::switch).unwrap_or(false);
-                let metrics = self.metrics(monitor, &path)?;
-                found.metrics.insert(component.to_owned(), metrics);
-            }
-            self.out.dockers.insert(name.to_owned(), found);
+            // What is wrong with a database matters to those who use it.
+            let others = std::mem::take(&mut self.out.warnings);
+            let found = self.docker(name, docker);
+            let warnings = std::mem::replace(&mut self.out.warnings, others);
+            self.out.dockers.insert(name.to_owned(), found.map(|found| Docker { warnings, ..found }));
         }
-        Ok(())
+    }
+
+    fn docker(&mut self, name: &str, docker: &Literal) -> Result<Docker, String> {
+        let path = format!("dockers.{name}.");
+        if !docker.is_dictionary() {
+            return Err(self.wrong(docker, path.trim_end_matches('.'), "a dictionary"));
+        }
+        self.unknown(docker, &path, &DOCKER);
+        let delay = docker.get("delay_prepare").is_some();
+        let mut found = Docker {
+            load_data: self.text(docker, &path, "loadData")?,
+            delay_s: if delay { self.number(docker, &path, "delay_prepare")? } else { 60.0 },
+            data: self.text(docker, &path, "datadir")?,
+            log: self.text(docker, &path, "logfile")?,
+            price: self.number(docker, &path, "priceperhourdollar")?,
+            ..Docker::default()
+        };
+        for (component, monitor) in docker.get("monitor").into_iter().flat_map(Literal::entries) {
+            let path = format!("{path}monitor.{component}.");
+            self.unknown(monitor, &path, &COMPONENT);
+            found.discovery |= monitor.get("discovery").and_then(Literal::switch).unwrap_or(false);
+            let metrics = self.metrics(monitor, &path)?;
+            found.metrics.insert(component.to_owned(), metrics);
+        }
+        Ok(found)
     }
 
     /// A component's metrics: a set by its name, or the set itself.
@@ -218,9 +229,12 @@ impl<'a> Draft<'a> {
             let kind = match self.text(metric, &path, "metric")?.as_deref() {
                 None | Some("gauge") => MetricKind::Gauge,
                 Some("counter") => MetricKind::Counter,
+                Some("ratio") => MetricKind::Ratio,
                 Some(_) => {
                     let at = metric.get("metric").unwrap_or(metric);
-                    return Err(self.wrong(at, &format!("{path}metric"), "counter or gauge"));
+                    let words = self.wrong(at, &format!("{path}metric"), "counter, gauge or ratio");
+                    self.out.warnings.push(format!("{words}; it is left out"));
+                    continue;
                 }
             };
             let title = self.text(metric, &path, "title")?.unwrap_or_else(|| name.to_owned());
@@ -273,26 +287,42 @@ mod tests {
     fn the_examples_sections() {
         let config = read_config(TEXT, "cluster.config").unwrap();
         assert_eq!(config.contexts["lab"].namespace.as_deref(), Some("bench"));
-        let dragonfly = &config.dockers["Dragonfly"];
+        let dragonfly = config.dockers["Dragonfly"].as_ref().unwrap();
         assert_eq!((dragonfly.delay_s, dragonfly.price, dragonfly.discovery), (0.0, 0.25, true));
         assert_eq!(dragonfly.data.as_deref(), Some("/data"));
         let titles: Vec<&str> = dragonfly.metrics["sut"].iter().map(|metric| metric.title.as_str()).collect();
         assert_eq!(titles, ["Replies Sent [count]", "Memory"], "what is not active is left out");
         assert_eq!(dragonfly.metrics["sut"][0].kind, MetricKind::Counter);
-        assert_eq!(config.dockers["Redis"].delay_s, 60.0, "bexhoma's default");
-        let expected =
-            "cluster.config:22:31: dockers.Redis.loadDate: is not known; did you mean \"loadData\"?";
-        assert_eq!(config.warnings.len(), 1, "{:?}", config.warnings);
+        let redis = config.dockers["Redis"].as_ref().unwrap();
+        assert_eq!(redis.delay_s, 60.0, "bexhoma's default");
+        assert!(config.warnings.is_empty() && dragonfly.warnings.is_empty(), "{:?}", config.warnings);
+        assert_eq!(redis.warnings.len(), 1, "{:?}", redis.warnings);
+        let expected = "cluster.config:22:31: dockers.Redis.loadDate: is not known";
+        assert!(redis.warnings[0].contains("dockers.Redis.loadDate: is not known"), "{redis:?} {expected}");
+    }
+
+    #[test]
+    fn ratios_are_known_and_other_kinds_are_left_out_with_a_word() {
+        let text = "{'a': {'metrics': {
+            'hits': {'metric': 'ratio', 'query': 'x'}, 'odd': {'metric': 'histogram', 'query': 'y'}}},
+            'dockers': {'Redis': {'monitor': {'sut': {'metrics': 'a'}}}, 'Other': 3}}";
+        let config = read_config(text, "c").unwrap();
+        let redis = config.dockers["Redis"].as_ref().unwrap();
+        let kinds: Vec<MetricKind> = redis.metrics["sut"].iter().map(|metric| metric.kind).collect();
+        assert_eq!(kinds, [MetricKind::Ratio]);
+        let words = "c:2:95: metrics.odd.metric: expected counter, gauge or ratio; it is left out";
+        assert!(redis.warnings[0].ends_with(words.split_once(": ").unwrap().1), "{:?}", redis.warnings);
         assert!(
-            config.warnings[0].contains("dockers.Redis.loadDate: is not known"),
-            "{:?} {expected}",
-            config.warnings
+            config.dockers["Other"].as_ref().unwrap_err().contains("dockers.Other: expected a dictionary")
         );
     }
 
     #[test]
     fn what_is_wrong_has_its_place() {
-        let told = |text: &str| read_config(text, "c").unwrap_err();
+        let told = |text: &str| match read_config(text, "c") {
+            Err(words) => words,
+            Ok(config) => config.dockers.into_values().find_map(Result::err).unwrap(),
+        };
         assert_eq!(told("[1]"), "c:1:1: expected a dictionary");
         assert!(
             told("{'dockers': {'A': {'delay_prepare': 'x'}}}")

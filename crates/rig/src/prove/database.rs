@@ -60,6 +60,15 @@ pub trait Database: Send + Sync {
     /// What must be so that the claim means anything.
     fn pre_checks(&self, copies: usize, durability: Durability) -> Result<Vec<PreCheck>, String>;
 
+    /// What an acknowledgement of this plan stands for, by what the members say of themselves; and in words.
+    fn acknowledges(&self, plan: &IngestPlan) -> (Durability, String) {
+        let words = match plan.durability {
+            Durability::Memory => "in memory",
+            Durability::Disk => "in a log on disk",
+        };
+        (plan.durability, words.to_owned())
+    }
+
     /// Makes ready what records are written into.
     fn prepare(&self, _plan: &IngestPlan) -> Result<(), String> {
         Ok(())

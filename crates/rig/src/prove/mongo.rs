@@ -13,7 +13,7 @@ use dyno_types::bson::{self, kind};
 use dyno_wire::mongodb::{Deployment, MongoOptions};
 use dyno_wire::place::Address;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use talk::{MongoTalk, by, counted, name};
 
@@ -25,6 +25,10 @@ const COMMAND: Duration = Duration::from_secs(10);
 pub struct MongoSet {
     options: Arc<MongoOptions>,
     tls: Option<Arc<TlsConfig>>,
+    /// Members that a majority has.
+    majority: Arc<OnceLock<usize>>,
+    /// The primary's last write before the proof's first, ms since 1970: what copies were behind by then is not of the load.
+    begun_ms: Arc<OnceLock<i64>>,
 }
 
 /// What a server says of itself.
@@ -39,7 +43,12 @@ impl MongoSet {
     pub fn of(options: MongoOptions) -> Result<Self, String> {
         let options = crate::dns::seeds(options).map_err(|e| e.to_string())?;
         let tls = options.tls.as_ref().map(tls_config).transpose().map_err(|refused| refused.0)?;
-        Ok(MongoSet { options: Arc::new(options), tls: tls.map(Arc::new) })
+        Ok(MongoSet {
+            options: Arc::new(options),
+            tls: tls.map(Arc::new),
+            majority: Arc::default(),
+            begun_ms: Arc::default(),
+        })
     }
 
     fn line(&self, member: &str) -> Result<MongoLine, String> {
@@ -97,6 +106,31 @@ impl MongoSet {
         without
     }
 
+    /// How many members a majority has; beyond all where nobody says so.
+    fn majority(&self, primary: &str) -> usize {
+        let of = || self.voters(primary).map_or(usize::MAX, |voters| voters.len() / 2 + 1);
+        *self.majority.get_or_init(of)
+    }
+
+    /// What the primary says of something: a command's name, and a path in its reply.
+    fn told(&self, primary: &str, command: &str, path: &str) -> Option<String> {
+        let reply = self.ask(primary, &|out| bson::int32(out, command, 1)).ok()?;
+        bson::path(&reply, path).map(|found| shown(&found))
+    }
+
+    /// State and last write (ms since 1970) of every member, by the primary.
+    fn states(&self, primary: &str) -> Result<Vec<(String, String, i64)>, String> {
+        let status = self.ask(primary, &|out| bson::int32(out, "replSetGetStatus", 1))?;
+        let members = bson::find(&status, "members").and_then(|e| e.as_document()).unwrap_or_default();
+        let all = bson::elements(members).into_iter().flatten().flatten().filter_map(|e| e.as_document());
+        let of = |member: &[u8]| {
+            let text = |name: &str| bson::find(member, name)?.as_str().map(str::to_owned);
+            let at = bson::find(member, "optimeDate").and_then(|at| at.as_i64()).unwrap_or_default();
+            Some((text("name")?, text("stateStr")?, at))
+        };
+        Ok(all.filter_map(of).collect())
+    }
+
     /// Members of the configuration that hold data and have a vote: a majority of them is what `majority` means.
     fn voters(&self, primary: &str) -> Result<Vec<String>, String> {
         let told = self.ask(primary, &|out| bson::int32(out, "replSetGetConfig", 1))?;
@@ -151,15 +185,8 @@ impl Database for MongoSet {
     fn replicas(&self) -> Result<Vec<String>, String> {
         let greeted = self.greeted()?;
         let (Some(primary), Some(_)) = (greeted.primary, greeted.set) else { return Ok(Vec::new()) };
-        let status = self.ask(&primary, &|out| bson::int32(out, "replSetGetStatus", 1))?;
-        let members = bson::find(&status, "members").and_then(|e| e.as_document()).unwrap_or_default();
-        let documents =
-            bson::elements(members).into_iter().flatten().flatten().filter_map(|e| e.as_document());
-        let secondary = |member: &&[u8]| {
-            bson::find(member, "stateStr").and_then(|e| e.as_str()).is_some_and(|state| state == "SECONDARY")
-        };
-        let name = |member: &[u8]| bson::find(member, "name")?.as_str().map(str::to_owned);
-        Ok(documents.filter(secondary).filter_map(name).collect())
+        let all = self.states(&primary)?.into_iter();
+        Ok(all.filter(|(_, state, _)| state == "SECONDARY").map(|(name, ..)| name).collect())
     }
 
     fn pre_checks(&self, copies: usize, durability: Durability) -> Result<Vec<PreCheck>, String> {
@@ -167,10 +194,7 @@ impl Database for MongoSet {
         let set = greeted.set.clone();
         let mut checks = vec![PreCheck::new("no router", !greeted.router, "members are asked themselves")];
         let primary = greeted.primary.ok_or("there is no primary now")?;
-        let told = |command: &str, path: &str| {
-            let reply = self.ask(&primary, &|out| bson::int32(out, command, 1)).ok()?;
-            bson::path(&reply, path).map(|found| shown(&found))
-        };
+        let told = |command: &str, path: &str| self.told(&primary, command, path);
         let known = |value: Option<String>| value.unwrap_or_else(|| "not told".into());
         checks.push(PreCheck::new("version", true, known(told("buildInfo", "version"))));
         let engine = known(told("serverStatus", "storageEngine.name"));
@@ -178,13 +202,25 @@ impl Database for MongoSet {
             durability == Durability::Memory || !["inMemory", "ephemeralForTest"].contains(&engine.as_str());
         checks.push(PreCheck::new("storage engine", durable, engine));
         let replicas = self.replicas()?;
-        let found = format!("{} ({})", replicas.len(), replicas.join(", "));
+        let away: Vec<String> = self
+            .states(&primary)
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|(_, state, _)| !["PRIMARY", "SECONDARY", "ARBITER"].contains(&state.as_str()))
+            .map(|(name, state, _)| format!("{name} is {state}"))
+            .collect();
+        let away = if away.is_empty() { String::new() } else { format!("; no copy: {}", away.join(", ")) };
+        let found = format!("{} ({}){away}", replicas.len(), replicas.join(", "));
         checks.push(PreCheck::new("secondaries", replicas.len() + 1 >= copies, found));
         if set.is_some() {
             let voters = self.voters(&primary)?;
-            let majority = voters.len() / 2 + 1;
-            let found = format!("{majority} of {} members with data and a vote", voters.len());
-            checks.push(PreCheck::new("w: majority", copies <= majority, found));
+            let majority = self.majority(&primary);
+            let (name, waited) = match copies <= majority {
+                true => ("w: majority".to_owned(), majority),
+                false => (format!("w: {copies}"), copies),
+            };
+            let found = format!("{waited} of {} members with data and a vote", voters.len());
+            checks.push(PreCheck::new(&name, waited <= voters.len(), found));
             let name = "writeConcernMajorityJournalDefault";
             let journal = told("replSetGetConfig", &format!("config.{name}"));
             checks.push(PreCheck::new(name, true, known(journal)));
@@ -199,9 +235,27 @@ impl Database for MongoSet {
         Ok(checks)
     }
 
+    fn acknowledges(&self, plan: &IngestPlan) -> (Durability, String) {
+        let primary = self.primary().unwrap_or_default();
+        let told = |command: &str, path: &str| self.told(&primary, command, path);
+        let journaled = plan.copies > 1
+            && plan.copies <= self.majority(&primary)
+            && told("replSetGetConfig", "config.writeConcernMajorityJournalDefault").as_deref()
+                == Some("true")
+            && told("getCmdLineOpts", "parsed.storage.journal.enabled").as_deref() != Some("false");
+        match (plan.durability, journaled) {
+            (Durability::Disk, _) => (Durability::Disk, "in a journal on disk (j: true)".into()),
+            (_, true) => {
+                (Durability::Disk, "in a journal on disk (writeConcernMajorityJournalDefault)".into())
+            }
+            (Durability::Memory, false) => (Durability::Memory, "in memory".into()),
+        }
+    }
+
     fn prepare(&self, plan: &IngestPlan) -> Result<(), String> {
         let records = plan.contents();
-        let mut line = self.line(&self.primary()?)?;
+        let primary = self.primary()?;
+        let mut line = self.line(&primary)?;
         for index in 0..records.indexes {
             let made = line.call(&self.options.database, COMMAND, &|out| {
                 bson::string(out, "createIndexes", &records.collection());
@@ -216,12 +270,18 @@ impl Database for MongoSet {
             });
             made.map_err(Unanswered::words)?;
         }
+        let written = self.states(&primary).unwrap_or_default();
+        if let Some((.., at)) = written.into_iter().find(|(name, ..)| *name == primary) {
+            self.begun_ms.get_or_init(|| at);
+        }
         Ok(())
     }
 
     fn connect(&self, member: &str, _patience: Duration) -> Result<Box<dyn Talk>, String> {
         let line = self.line(member)?;
-        Ok(Box::new(MongoTalk { line, database: self.options.database.clone(), sent: Sent::default() }))
+        let majority = self.majority(member);
+        let (database, sent) = (self.options.database.clone(), Sent::default());
+        Ok(Box::new(MongoTalk { line, database, majority, sent }))
     }
 
     fn caught_up(&self, replica: &str) -> Result<bool, String> {
@@ -239,19 +299,13 @@ impl Database for MongoSet {
     }
 
     fn behind(&self) -> Result<Behind, String> {
-        let status = self.ask(&self.primary()?, &|out| bson::int32(out, "replSetGetStatus", 1))?;
-        let members = bson::find(&status, "members").and_then(|e| e.as_document()).unwrap_or_default();
-        let all = bson::elements(members).into_iter().flatten().flatten().filter_map(|e| e.as_document());
-        let of = |member: &[u8]| {
-            let text = |name: &str| bson::find(member, name)?.as_str().map(str::to_owned);
-            Some((text("name")?, text("stateStr")?, bson::find(member, "optimeDate")?.as_i64()?))
-        };
-        let all: Vec<(String, String, i64)> = all.filter_map(of).collect();
+        let all = self.states(&self.primary()?)?;
         let written = all.iter().find(|(_, state, _)| state == "PRIMARY").map(|(.., at)| *at);
         let written = written.ok_or("no member is primary")?;
+        let begun = self.begun_ms.get().copied().unwrap_or(i64::MIN);
         let copies = all.into_iter().filter(|(_, state, _)| state == "SECONDARY");
-        // Optimes have whole seconds.
-        let behind = copies.map(|(name, _, at)| (name, ((written - at) as f64 / 1e3).max(0.0)));
+        // Optimes have whole seconds. A copy that has nothing of the load yet is behind by the load alone.
+        let behind = copies.map(|(name, _, at)| (name, ((written - at.max(begun)) as f64 / 1e3).max(0.0)));
         Ok(("s of the oplog", behind.collect()))
     }
 

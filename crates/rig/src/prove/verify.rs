@@ -57,16 +57,32 @@ impl Copy {
     }
 }
 
-/// Looks every record up on the primary and on each of `replicas`; waits for those to catch up, at most for `patience`.
+/// Looks every record up on every member, once each: those that are `known` from before and those that are there now, the
+/// primary of now first. Waits for the others to catch up, at most for `patience`. A member that cannot be looked at has its
+/// trouble, and is no copy.
 pub fn verify(
     set: &dyn Database,
-    replicas: &[String],
+    known: &[String],
     plan: &IngestPlan,
     ledger: &Ledger,
     patience: Duration,
 ) -> Vec<Copy> {
     let begun = Instant::now();
-    let mut behind: Vec<String> = replicas.to_vec();
+    // An election may be under way.
+    let primary = loop {
+        match set.primary() {
+            Ok(primary) => break primary,
+            Err(_) if begun.elapsed() < patience => std::thread::sleep(Duration::from_millis(20)),
+            Err(_) => break "primary".into(),
+        }
+    };
+    let mut replicas: Vec<String> = Vec::new();
+    for member in known.iter().cloned().chain(set.replicas().unwrap_or_default()) {
+        if member != primary && !replicas.contains(&member) {
+            replicas.push(member);
+        }
+    }
+    let mut behind = replicas.clone();
     let mut caught: Vec<(String, f64)> = Vec::new();
     while !behind.is_empty() && begun.elapsed() < patience {
         behind.retain(|replica| match set.caught_up(replica) {
@@ -79,7 +95,6 @@ pub fn verify(
         std::thread::sleep(Duration::from_millis(1));
     }
     let when = |member: &str| caught.iter().find(|(one, _)| one == member).map(|(_, seconds)| *seconds);
-    let primary = set.primary().unwrap_or_else(|_| "primary".into());
     let members = std::iter::once((primary, true));
     let members = members.chain(replicas.iter().map(|replica| (replica.clone(), false)));
     let looked = members.map(|(member, primary)| {

@@ -39,6 +39,8 @@ fn from_anyone(out: &mut Vec<u8>) {
 pub(super) struct MongoTalk {
     pub line: MongoLine,
     pub database: String,
+    /// How many members a majority has.
+    pub majority: usize,
     pub sent: Sent,
 }
 
@@ -72,6 +74,7 @@ impl MongoTalk {
             let concern = bson::open(out);
             match plan.copies {
                 0 | 1 => bson::int32(out, "w", 1),
+                copies if copies > self.majority => bson::int32(out, "w", copies as i32),
                 _ => bson::string(out, "w", "majority"),
             }
             if plan.durability == Durability::Disk {
