@@ -1,5 +1,5 @@
-//! Ladders of users and of rates whose truth is known, through the commands that a person types, to the sentence that says what the
-//! maximum is.
+//! Ladders of users and of rates whose truth is known, through the commands that a person types, to the sentence that
+//! says what the maximum is.
 
 mod common;
 

@@ -153,7 +153,8 @@ impl<'a> Quantiles<'a> {
         })
     }
 
-    /// The percentile of each side in nanoseconds, infinite among arrivals that were never sent; `None` of one that was not drawn.
+    /// The percentile of each side in nanoseconds, infinite among arrivals that were never sent; `None` of one that was not
+    /// drawn.
     pub fn values(&self, percentile: f64) -> Option<(f64, f64)> {
         let at = self.percentiles.iter().position(|known| *known == percentile)?;
         Some((self.whole.0[at], self.whole.1[at]))
