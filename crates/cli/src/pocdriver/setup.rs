@@ -74,7 +74,9 @@ fn same_shape(admin: &MongoAdmin, collection: &str, config: &PocConfig) -> Resul
     };
     let wanted: Vec<Vec<u8>> = (0..DOCUMENTS).map(wanted).collect();
     let ways = "--empty drops them first, another --namespace leaves them alone";
-    Ok(same_documents(admin, collection, &wanted, &[], ways)?)
+    // Only inserts fill it: without them there is no other one.
+    let filled: &[String] = if config.inserts() { &[] } else { &["bin".to_owned()] };
+    Ok(same_documents(admin, collection, &wanted, filled, ways)?)
 }
 
 /// One more than the worker's highest sequence number.

@@ -165,6 +165,14 @@ impl PocConfig {
         by_letter || self.workflow.is_empty() && self.weights.all()[1..].iter().any(|weight| *weight > 0)
     }
 
+    /// Whether documents are inserted.
+    pub fn inserts(&self) -> bool {
+        match self.workflow.is_empty() {
+            true => self.weights.inserts > 0,
+            false => self.workflow.contains(&Step::Insert),
+        }
+    }
+
     /// Refuses what cannot be done; keys are the original's flags.
     pub fn check(&self) -> Result<(), BadProperty> {
         let bad = |flag: &str, value: &dyn ToString, expected: &str| {
