@@ -49,7 +49,7 @@ pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Re
                 .map_err(|why| CommandError { words: format!("--fulltext: {why}"), ..why })?;
         }
         let there = admin.count(&collection)?;
-        if there > 0 && config.looks_back() {
+        if there > 0 && config.mixes_with_others() {
             same_shape(&admin, &collection, config)?;
         }
         ready.before += there;
@@ -64,7 +64,7 @@ pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Re
     Ok(ready)
 }
 
-/// Refuses to query and update documents that do not look like those that this run inserts.
+/// Refuses to query and update documents that do not look like those that this run inserts beside them.
 fn same_shape(admin: &MongoAdmin, collection: &str, config: &PocConfig) -> Result<(), Failure> {
     let template = Template::new(config);
     let wanted = |sequence: u64| {
@@ -74,9 +74,7 @@ fn same_shape(admin: &MongoAdmin, collection: &str, config: &PocConfig) -> Resul
     };
     let wanted: Vec<Vec<u8>> = (0..DOCUMENTS).map(wanted).collect();
     let ways = "--empty drops them first, another --namespace leaves them alone";
-    // Only inserts fill it: without them there is no other one.
-    let filled: &[String] = if config.inserts() { &[] } else { &["bin".to_owned()] };
-    Ok(same_documents(admin, collection, &wanted, filled, ways)?)
+    Ok(same_documents(admin, collection, &wanted, &[], ways)?)
 }
 
 /// One more than the worker's highest sequence number.
