@@ -328,9 +328,10 @@ const MISFIT: f64 = 0.15;
 
 /// The maximum, how sure it is, and whether the laws hold.
 fn answer(sweep: &Sweep) -> String {
+    let known = sweep.levels.iter().any(|level| level.little.is_some());
     let worst = sweep.levels.iter().filter_map(|level| level.little).map(f64::abs).fold(0.0, f64::max);
     let laws = match worst {
-        0.0 => "Little's law cannot be tested on these runs",
+        _ if !known => "Little's law cannot be tested on these runs",
         w if w <= 0.01 => "Lazowska is right: Little's law holds at every level",
         w if w <= 0.05 => "Little's law holds nearly: users had idle time that was not measured",
         _ => "Little's law fails: do not use these figures before the cause is known",

@@ -49,7 +49,7 @@ pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Re
                 .map_err(|why| CommandError { words: format!("--fulltext: {why}"), ..why })?;
         }
         let there = admin.count(&collection)?;
-        if there > 0 && config.looks_back() {
+        if there > 0 && config.mixes_with_others() {
             same_shape(&admin, &collection, config)?;
         }
         ready.before += there;
@@ -64,7 +64,7 @@ pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Re
     Ok(ready)
 }
 
-/// Refuses to query and update documents that do not look like those that this run inserts.
+/// Refuses to query and update documents that do not look like those that this run inserts beside them.
 fn same_shape(admin: &MongoAdmin, collection: &str, config: &PocConfig) -> Result<(), Failure> {
     let template = Template::new(config);
     let wanted = |sequence: u64| {

@@ -327,7 +327,25 @@ impl MongoAdmin {
 
     /// Drops a collection; one that is not there is no error.
     pub fn drop_collection(&self, collection: &str) -> Done<()> {
-        unless(&[code::NAMESPACE_NOT_FOUND], self.run(&|out| bson::string(out, "drop", collection)))
+        let dropped = self.run(&|out| bson::string(out, "drop", collection));
+        let Err(error) = unless(&[code::NAMESPACE_NOT_FOUND], dropped) else { return Ok(()) };
+        // Some servers refuse without a code.
+        if self.exists(collection)? { Err(error) } else { Ok(()) }
+    }
+
+    fn exists(&self, collection: &str) -> Done<bool> {
+        let listed = self.run(&|out| {
+            bson::int32(out, "listCollections", 1);
+            bson::head(out, kind::DOCUMENT, "filter");
+            let filter = bson::open(out);
+            bson::string(out, "name", collection);
+            bson::close(out, filter);
+        })?;
+        let batch =
+            bson::path(&listed, "cursor.firstBatch").and_then(|e| e.as_document()).unwrap_or_default();
+        let all = bson::elements(batch).into_iter().flatten().flatten().filter_map(|e| e.as_document());
+        let mut names = all.filter_map(|one| bson::find(one, "name").and_then(|e| e.as_str()));
+        Ok(names.any(|name| name == collection))
     }
 
     /// How many documents a collection has, by its metadata.

@@ -103,8 +103,8 @@ impl Schema {
         }
     }
 
-    /// Creates the table, or checks that the one there has the columns needed and no others. (Unchecked, SQLite would take the quoted
-    /// name of a column that is not there for a string.)
+    /// Creates the table, or checks that the one there has the columns needed and no others. (Unchecked, SQLite would take
+    /// the quoted name of a column that is not there for a string.)
     pub(super) fn create(&self, connection: &Connection) -> Result<(), String> {
         connection.execute_batch(&self.create).map_err(|error| error.to_string())?;
         let probe = format!("SELECT * FROM {} LIMIT 0", quote(&self.table));

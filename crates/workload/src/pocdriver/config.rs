@@ -159,10 +159,14 @@ impl Default for PocConfig {
 pub const LEAST_TEXT: u32 = 11;
 
 impl PocConfig {
-    /// Whether documents are read or changed that were there before the run.
-    pub fn looks_back(&self) -> bool {
-        let by_letter = self.workflow.iter().any(|step| matches!(step, Step::KeyQuery | Step::PushKey));
-        by_letter || self.workflow.is_empty() && self.weights.all()[1..].iter().any(|weight| *weight > 0)
+    /// Whether a run that inserts documents of its own also reads or changes others: those that were there before it.
+    pub fn mixes_with_others(&self) -> bool {
+        if self.workflow.is_empty() {
+            let [inserts, others @ ..] = self.weights.all();
+            return inserts > 0 && others.iter().any(|weight| *weight > 0);
+        }
+        let looks_back = |step: &Step| matches!(step, Step::KeyQuery | Step::PushKey);
+        self.workflow.contains(&Step::Insert) && self.workflow.iter().any(looks_back)
     }
 
     /// Refuses what cannot be done; keys are the original's flags.
