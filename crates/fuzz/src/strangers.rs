@@ -73,6 +73,6 @@ pub fn promql(data: &[u8]) {
         );
     }
     let _ = promql::is_rate(query);
-    let found = promql::evaluate(query, true, &recording, (0.0, 4_000.0));
+    let found = promql::evaluate(query, promql::Reduction::Increase, &recording, (0.0, 4_000.0));
     assert!(found.is_err() || found.is_ok_and(|value| value.is_finite()), "a figure, or none");
 }

@@ -228,7 +228,7 @@ mod tests {
         assert!(drawn.compare(98.0, Margin::LATENCY, 0.0).is_none());
         let mut merged = one[0].clone();
         one[1..].iter().for_each(|run| merged.merge(run));
-        assert_eq!(found.means.0, merged.percentile_ns(99.0) as f64);
+        assert_eq!(found.means.0, merged.percentile_ns(99.0));
         let shifts = drawn.shifts();
         assert_eq!(shifts.len(), 2);
         let (low, high) = shifts[1].interval.unwrap();

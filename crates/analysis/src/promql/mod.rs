@@ -248,7 +248,8 @@ mod tests {
     }
 
     fn of(query: &str, counter: bool) -> Result<f64, String> {
-        evaluate(query, counter, &recording(), (0.0, 10_000.0))
+        let by = if counter { Reduction::Increase } else { Reduction::Greatest };
+        evaluate(query, by, &recording(), (0.0, 10_000.0))
     }
 
     #[test]

@@ -218,6 +218,7 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
     let copies = verify(database.as_ref(), &members, &plan, &written.ledger, plan.patience);
     let figures = Figures::of(&written.ledger, &written.course, &copies);
     let tests = tests(&plan, (claimed, least), &figures, &copies);
+    let limits = limits(durability.0, least, &figures);
     let paper = Paper {
         version: 1,
         dyno: env!("CARGO_PKG_VERSION"),
@@ -232,7 +233,7 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
         copies,
         tests,
         troubles: written.troubles.clone(),
-        limits: limits(durability.0, least, &figures),
+        limits,
         more: More {
             sent: Some(written.sent),
             lag: Some(lag).filter(|lag| !lag.members.is_empty()),

@@ -112,7 +112,7 @@ pub fn gather(dir: &ExperimentDir, price: Option<f64>) -> Gathered<'_> {
         ));
     }
     let mut all = Gathered { dir, rows, notes };
-    let long = all.seen(|groups| for_their_course(groups));
+    let long = all.seen(for_their_course);
     all.rows.iter_mut().zip(long).for_each(|(row, long)| row.for_its_course = long);
     all
 }
