@@ -62,6 +62,7 @@ fn the_summary_equals_what_the_server_holds_and_the_next_run_goes_on() {
         dyno.run(&[&common[..], &["-f", "25", "-a", "5:5", "--depth", "2", "-x", "3"], more].concat())
     };
     let first = run(&["-e", "-k", "20", "-u", "20", "-g", "5", "-r", "1", "-o", "log.csv"]);
+    // Replies are handled late on a busy host.
     assert_exit(&first, &[0, 5]);
     let (new, total) = inserted(&stdout(&first));
     assert!(new > 0 && new == total, "{}", stdout(&first));
