@@ -111,7 +111,7 @@ impl OneRun<'_> {
         if failed > 0 && !self.control.stopping() {
             let first = ended.phase.errors.values().next().cloned().unwrap_or_default();
             // MongoDB's code of a key that is there already.
-            let hint = match first.starts_with("11000: ") {
+            let hint = match first.split(": ").next().is_some_and(|head| head.contains("11000")) {
                 true => "; the target holds records of this load already: drop them first, and it loads anew",
                 false => "",
             };

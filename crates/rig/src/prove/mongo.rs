@@ -118,6 +118,16 @@ impl MongoSet {
         bson::path(&reply, path).map(|found| shown(&found))
     }
 
+    /// Whether the set's configuration has a majority write to its journals. Servers before 4.4 leave out what is the default of
+    /// their protocol: of version 1 it is true.
+    fn majority_is_journaled(&self, primary: &str) -> Option<bool> {
+        let told = |name: &str| self.told(primary, "replSetGetConfig", &format!("config.{name}"));
+        match told("writeConcernMajorityJournalDefault").as_deref() {
+            Some(text) => Some(text == "true"),
+            None => told("protocolVersion").map(|version| version == "1"),
+        }
+    }
+
     /// State and last write (ms since 1970) of every member, by the primary.
     fn states(&self, primary: &str) -> Result<Vec<(String, String, i64)>, String> {
         let status = self.ask(primary, &|out| bson::int32(out, "replSetGetStatus", 1))?;
@@ -221,9 +231,8 @@ impl Database for MongoSet {
             };
             let found = format!("{waited} of {} members with data and a vote", voters.len());
             checks.push(PreCheck::new(&name, waited <= voters.len(), found));
-            let name = "writeConcernMajorityJournalDefault";
-            let journal = told("replSetGetConfig", &format!("config.{name}"));
-            checks.push(PreCheck::new(name, true, known(journal)));
+            let journal = self.majority_is_journaled(&primary).map(|journaled| journaled.to_string());
+            checks.push(PreCheck::new("writeConcernMajorityJournalDefault", true, known(journal)));
             let concern = told("getDefaultRWConcern", "defaultWriteConcern.w");
             checks.push(PreCheck::new("default write concern", true, known(concern)));
         }
