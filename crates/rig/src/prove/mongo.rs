@@ -246,12 +246,11 @@ impl Database for MongoSet {
 
     fn acknowledges(&self, plan: &IngestPlan) -> (Durability, String) {
         let primary = self.primary().unwrap_or_default();
-        let told = |command: &str, path: &str| self.told(&primary, command, path);
         let journaled = plan.copies > 1
             && plan.copies <= self.majority(&primary)
-            && told("replSetGetConfig", "config.writeConcernMajorityJournalDefault").as_deref()
-                == Some("true")
-            && told("getCmdLineOpts", "parsed.storage.journal.enabled").as_deref() != Some("false");
+            && self.majority_is_journaled(&primary) == Some(true)
+            && self.told(&primary, "getCmdLineOpts", "parsed.storage.journal.enabled").as_deref()
+                != Some("false");
         match (plan.durability, journaled) {
             (Durability::Disk, _) => (Durability::Disk, "in a journal on disk (j: true)".into()),
             (_, true) => {
