@@ -204,7 +204,7 @@ mod tests {
         for (query, kind, figure) in [
             ("sum(x)", MetricKind::Counter, 35.0),
             ("sum(x)", MetricKind::Gauge, 40.0),
-            ("avg(x)", MetricKind::Ratio, 55.0 / 3.0),
+            ("sum(x)", MetricKind::Ratio, 55.0 / 3.0),
             ("sum(rate(x[5m]))", MetricKind::Counter, 55.0 / 3.0),
         ] {
             let (api, served) = prometheus(FALLS);
