@@ -5,7 +5,7 @@ use super::run::EXPERIMENT;
 use crate::args::{ResumeArgs, StatusArgs, StopArgs};
 use crate::exit::{Exit, Failure};
 use crate::{experiment, signals, terminal};
-use dyno_rig::experiment::{finished, holder, read_journal, read_record};
+use dyno_rig::experiment::{finished, holder, left_behind, read_journal, read_record};
 use std::path::{Path, PathBuf};
 
 /// Folders of logs with an experiment, in the order of their names.
@@ -35,14 +35,16 @@ pub fn status(out: &Path) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Ends what runs.
+/// Ends what runs, and what a dyno that was killed has left running.
 pub fn stop(out: &Path, prefix: &str) -> Result<Exit, Failure> {
     let named = |home: &PathBuf| {
         let name = home.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
         prefix == "all" || name.starts_with(prefix) || name.contains(&format!("logs-{prefix}"))
     };
     let mut all = folders(out);
-    all.retain(|home| named(home) && holder(&home.join(EXPERIMENT)).is_some());
+    // What a dyno that was killed has left is put back.
+    let stands = |dir: &Path| holder(dir).is_some() || left_behind(dir) > 0;
+    all.retain(|home| named(home) && stands(&home.join(EXPERIMENT)));
     if all.is_empty() {
         terminal::note(&format!("{}: nothing runs", out.display()));
     }
