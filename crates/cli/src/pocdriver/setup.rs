@@ -50,7 +50,7 @@ pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Re
         }
         let there = admin.count(&collection)?;
         if there > 0 && config.mixes_with_others() {
-            same_shape(&admin, &collection, config)?;
+            same_shape(opened, &collection, config)?;
         }
         ready.before += there;
         for (user, next) in ready.next.iter_mut().enumerate() {
@@ -65,7 +65,7 @@ pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Re
 }
 
 /// Refuses to query and update documents that do not look like those that this run inserts beside them.
-fn same_shape(admin: &MongoAdmin, collection: &str, config: &PocConfig) -> Result<(), Failure> {
+fn same_shape(opened: &Opened, collection: &str, config: &PocConfig) -> Result<(), Failure> {
     let template = Template::new(config);
     let wanted = |sequence: u64| {
         let mut out = Vec::new();
@@ -74,7 +74,7 @@ fn same_shape(admin: &MongoAdmin, collection: &str, config: &PocConfig) -> Resul
     };
     let wanted: Vec<Vec<u8>> = (0..DOCUMENTS).map(wanted).collect();
     let ways = "--empty drops them first, another --namespace leaves them alone";
-    Ok(same_documents(admin, collection, &wanted, &[], ways)?)
+    Ok(same_documents(opened, collection, &wanted, &[], ways)?)
 }
 
 /// One more than the worker's highest sequence number.
