@@ -1,7 +1,7 @@
 //! What faults did to the load, from the recorded intervals alone: time to detect, depth, operations lost, time to recover.
 //!
 //! Throughput is judged second by second; where intervals are shorter, by every second that begins with one of them. The depth
-//! of a fault that was shorter than a second is judged by parts as long as itself: what is caught up after it hides it in a second.
+//! of a fault that was shorter than a second is judged by parts as long as itself: in a second it is hidden by what is caught up.
 
 use dyno_rundir::faults::FaultFigures;
 use dyno_types::units::Latency;

@@ -223,8 +223,8 @@ fn embedded_documents_of_another_shape_are_refused() {
     let dyno = Dyno::new();
     let shop = |field: &str, length: u32| {
         format!(
-            "collections:\n  sbtest1: {{ count: 300, document: {{ {field}: {{ $string: {length} }}, since: {{ $date: [2024-01-01, 2025-01-01] }}, \
-             live: true }} }}\n\
+            "collections:\n  sbtest1: {{ count: 300, document: {{ {field}: {{ $string: {length} }}, live: true, \
+             since: {{ $date: [2024-01-01, 2025-01-01] }} }} }}\n\
              operations:\n  one: {{ weight: 1, findOne: sbtest1, filter: {{ _id: {{ $key: sbtest1 }} }} }}\n"
         )
     };

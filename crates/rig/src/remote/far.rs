@@ -199,8 +199,8 @@ impl Far {
         Ok(found)
     }
 
-    /// Has the host's monitors tell `sink` what they read: of the host (`host-NAME`), of these processes, and of those `told` that
-    /// are found there.
+    /// Has the host's monitors tell `sink` what they read: of the host (`host-NAME`), of these processes, and of those `told`
+    /// that are found there.
     pub fn watch(
         &self,
         interval: Duration,
