@@ -311,7 +311,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let endpoint = Endpoint::Tcp { host: "127.0.0.1".into(), address };
-        let mut line = Line::open(None, &endpoint).unwrap();
+        let Ok(mut line) = Line::open(None, &endpoint) else { panic!("no connection") };
         let mut need = |_: &mut Vec<u8>, _: &mut Vec<u8>| Heard::Need;
         let silent = line.converse(b"hello".to_vec(), 1_000_000, &mut need);
         assert!(matches!(silent, Err(Failure::Silent(_))));
