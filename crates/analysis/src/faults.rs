@@ -1,8 +1,10 @@
 //! What faults did to the load, from the recorded intervals alone: time to detect, depth, operations lost, time to recover.
 //!
-//! Throughput is judged second by second; where intervals are shorter, by every second that begins with one of them.
+//! Throughput is judged second by second; where intervals are shorter, by every second that begins with one of them. The depth
+//! of a fault that was shorter than a second is judged by parts as long as itself: in a second it is hidden by what is caught up.
 
 use dyno_rundir::faults::FaultFigures;
+use dyno_types::units::Latency;
 use statrs::distribution::{Binomial, DiscreteCDF};
 use std::ops::Range;
 
@@ -84,6 +86,16 @@ impl<'a> Course<'a> {
         let whole = &all[..all.len().saturating_sub(1)];
         let seconds = whole.windows(each).map(|part| part.iter().map(|one| one.ok as f64).sum()).collect();
         Course { all, each, seconds, length_s }
+    }
+
+    /// The least rate, per second, of all parts of so many intervals that begin with one of `begins`.
+    fn worst(&self, begins: Range<usize>, width: usize) -> Option<f64> {
+        let whole = &self.all[..self.all.len().saturating_sub(1)];
+        let rate = |part: &[Interval]| {
+            let ok: u64 = part.iter().map(|one| one.ok).sum();
+            ok as f64 * self.each as f64 / width as f64
+        };
+        begins.filter_map(|k| whole.get(k..k + width)).map(rate).reduce(f64::min)
     }
 
     /// The interval in which a time lies; a microsecond of slack, since events are dated by a clock of their own.
@@ -221,16 +233,25 @@ fn one(
     figures.detect_s = seen.map(|k| all[k].start_s + course.length_s - fault.begin_s);
     let back = seen.and_then(|k| course.recovered(k, limit, usual * BACK, least));
     figures.recover_s = back.map(|k| (all[k].start_s - fault.begin_s).max(0.0));
-    let until = back.unwrap_or(whole);
-    let worst = (begin..until.max(begin + 1)).filter_map(|k| course.seconds.get(k)).copied().reduce(f64::min);
-    figures.worst_per_s = worst;
-    figures.depth = worst.filter(|_| usual > 0.0).map(|worst| (1.0 - worst / usual).max(0.0));
+    let until = back.unwrap_or(if seen.is_some() { whole } else { late.min(whole) });
+    // How many intervals it lasted, as far as they fill no more than a second; none: it was shorter than one.
+    let lasted =
+        fault.end_s.map_or(course.each, |end| ((end - fault.begin_s) / course.length_s + 0.01) as usize);
+    let hidden = lasted == 0;
+    if !hidden || seen.is_some() {
+        let width = if hidden { 1 } else { lasted.min(course.each) };
+        figures.worst_per_s = course.worst(begin..until.max(begin + 1), width);
+    }
+    let worst = figures.worst_per_s.filter(|_| usual > 0.0 && !hidden);
+    figures.depth = worst.map(|worst| (1.0 - worst / usual).max(0.0));
     // What waits is told when it ends: up to the interval after.
     let slow = all.get(begin..(late.max(until) + 1).min(limit)).unwrap_or_default();
     figures.worst_us = slow.iter().filter_map(|one| mean_response_us(&[*one])).reduce(f64::max);
     let short = |one: &Interval| (each - one.ok as f64).max(0.0);
-    figures.lost =
-        Some(if seen.is_some() { all[begin.min(until)..until].iter().map(short).sum() } else { 0.0 });
+    figures.lost = match seen {
+        Some(_) => Some(all[begin.min(until)..until].iter().map(short).sum()),
+        None => (!hidden).then_some(0.0),
+    };
     // Failures belong to it until it is undone, too, and for ever if it has not recovered.
     let undone = fault.end_s.map_or(limit, |end| course.at(end) + 1);
     let to = if seen.is_some() && back.is_none() { limit } else { until_or(back, undone, limit) };
@@ -239,6 +260,12 @@ fn one(
     let to = (to..held).find(|k| all[*k].failed <= most_failed).unwrap_or(held);
     figures.failed = failed(to);
     figures.note = match (seen, back, next) {
+        (None, ..) if hidden => {
+            let interval = Latency((course.length_s * 1e9).round() as u64);
+            Some(format!(
+                "shorter than an interval of {interval}: what is caught up within one does not show (phases.measure.interval)"
+            ))
+        }
         (None, ..) => Some("nothing failed and nothing was missing beyond what was usual before".into()),
         (_, None, Some(_)) => Some("had not recovered when the next fault came".into()),
         (_, None, None) => Some("had not recovered for three seconds when the phase ended".into()),

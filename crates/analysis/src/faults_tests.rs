@@ -84,7 +84,8 @@ fn short_intervals_see_it_sooner() {
     let one = &found.figures[0];
     assert!((one.detect_s.unwrap() - 0.1).abs() < 1e-9, "{one:?}");
     assert!((one.recover_s.unwrap() - 0.5).abs() < 0.11, "{one:?}");
-    assert_eq!((one.worst_per_s, one.before_per_s), (Some(400.0), Some(1000.0)));
+    // Of the part that it lasted, not of a second.
+    assert_eq!((one.worst_per_s, one.before_per_s), (Some(0.0), Some(1000.0)));
     assert!((one.lost.unwrap() - 500.0).abs() < 101.0, "{one:?}");
 }
 
@@ -157,6 +158,48 @@ fn what_is_caught_up_is_no_recovery() {
     let one = &found.figures[0];
     assert!((one.recover_s.unwrap() - 1.0).abs() < 1e-6, "{one:?}");
     assert!((one.lost.unwrap() - 1000.0).abs() < 1e-6 && one.worst_per_s == Some(0.0), "{one:?}");
+}
+
+/// A stop shorter than a second whose operations are caught up is as deep as one that lasts.
+#[test]
+fn what_is_caught_up_within_a_second_has_its_depth() {
+    let mut all: Vec<Interval> = (0..120)
+        .map(|k| Interval { start_s: f64::from(k) / 10.0, ok: 100, failed: 0, ..Interval::default() })
+        .collect();
+    for one in &mut all[50..57] {
+        one.ok = 0;
+    }
+    all[57].ok = 800;
+    let one = &assess(&all, 0.1, &[fault(5.0, Some(5.7))]).figures[0];
+    assert_eq!((one.depth, one.worst_per_s), (Some(1.0), Some(0.0)), "{one:?}");
+    assert!(
+        (one.lost.unwrap() - 700.0).abs() < 1e-6 && (one.recover_s.unwrap() - 0.7).abs() < 1e-6,
+        "{one:?}"
+    );
+    assert!(one.effect().contains("at worst 0/s, 100 % below 1,000/s"), "{}", one.effect());
+}
+
+/// What is shorter than an interval has no depth that the interval could tell.
+#[test]
+fn a_stop_shorter_than_an_interval_has_no_depth() {
+    let whole = &assess(&course(&[1000; 12], &[]), 1.0, &[fault(5.1, Some(5.8))]).figures[0];
+    assert_eq!((whole.depth, whole.worst_per_s, whole.lost), (None, None, None), "{whole:?}");
+    assert!(whole.effect().contains("shorter than an interval of 1.00 s"), "{}", whole.effect());
+    // Across an edge it is seen, and its second says how much was missing there.
+    let mut across = course(&[1000; 12], &[]);
+    (across[5].ok, across[6].ok) = (600, 1400);
+    let one = &assess(&across, 1.0, &[fault(5.6, Some(6.3))]).figures[0];
+    assert_eq!((one.depth, one.worst_per_s, one.lost), (None, Some(600.0), Some(400.0)), "{one:?}");
+    assert!(!one.effect().contains('%'), "{}", one.effect());
+}
+
+/// A second that is slow long after a fault without effect is not of it.
+#[test]
+fn what_comes_later_is_no_depth_of_a_fault_without_effect() {
+    let mut all = course(&[1000; 20], &[]);
+    all[17].ok = 100;
+    let one = &assess(&all, 1.0, &[fault(5.0, Some(6.0))]).figures[0];
+    assert_eq!((one.depth, one.lost, one.detect_s), (Some(0.0), Some(0.0), None), "{one:?}");
 }
 
 #[test]

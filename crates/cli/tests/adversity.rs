@@ -82,6 +82,18 @@ fn mistakes_in_a_uri_are_found_by_the_plan_where_they_were_written() {
             "target: 'null:'\nmonitors: {prometheus: {node: 'nonsense'}}\n",
             "x.yaml:2:31: monitors.prometheus.node: ",
         ),
+        (
+            "target: 'null:'\nssh: {watched: [db]}\n",
+            "ssh.watched: expected a target whose servers run there: redis:// or mongodb://",
+        ),
+        (
+            "server: {kind: redis}\nssh: {watched: [db]}\n",
+            "ssh.watched: servers that dyno starts are watched where they run",
+        ),
+        (
+            "target: 'redis://h'\nmonitors: {enabled: false}\nssh: {watched: [db]}\n",
+            "ssh.watched: nothing is watched there: expected monitors.enabled: true",
+        ),
         ("target: 'null:'\nrequire: ['p99(reed) < 5ms']\n", "x.yaml:2:10: require: "),
         (
             "target: 'null:'\nworkload: {ycsb: {workload: q}}\n",

@@ -141,8 +141,19 @@ fn hosts_are_deployed_and_the_lab_s_tests_run() {
     assert!(run.status.success(), "{}", text(&run));
     let log = std::fs::read_to_string(bench.lab.path("test_log.txt")).unwrap();
     assert!(log.contains("x-max") && log.contains("users-100"), "{log}");
-    let runs = std::fs::read_dir(bench.lab.path("test_log/runs")).unwrap().count();
-    assert_eq!(runs, 20);
+    let runs: Vec<PathBuf> = std::fs::read_dir(bench.lab.path("test_log/runs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert_eq!(runs.len(), 20);
+    // What is said of the server's host was read there.
+    for run in runs {
+        for source in ["host-db", "server-db-redis-server"] {
+            assert!(run.join(format!("monitor/{source}.csv")).is_file(), "{source}: {}", run.display());
+        }
+        let record = std::fs::read_to_string(run.join("run.json")).unwrap();
+        assert!(record.contains("\"target.hosts\": \"db\""), "{record}");
+    }
 }
 
 /// The laboratory's storage variants, on a device that is erased for each.

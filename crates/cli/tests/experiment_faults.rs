@@ -90,6 +90,21 @@ fn a_pause_is_seen_and_recovered_from() {
     assert!(text(here, &format!("{RUN}/summary.md")).contains("### Faults"));
 }
 
+/// Shorter than a second and caught up: the depth agrees with the operations that were missing.
+#[test]
+fn a_short_pause_that_is_caught_up_has_its_depth() {
+    if find_server(Some("redis")).is_none() {
+        return common::skip("faults of experiments");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let done = run(here, "", "- {kind: pause, at: 4s, for: 700ms}\n");
+    assert!(matches!(done.status.code(), Some(0 | 5)), "{done:?}");
+    let summary = summary(here);
+    let fault = &summary["faults"][0];
+    assert!(figure(fault, "lost") > 700.0 && figure(fault, "depth") > 0.7, "{fault:#}");
+}
+
 #[test]
 fn a_restarted_server_answers_again_and_its_errors_are_told_apart() {
     if find_server(Some("redis")).is_none() {

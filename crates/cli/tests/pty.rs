@@ -112,6 +112,29 @@ fn the_live_view_is_tidy() {
     assert!(bytes.windows(3).any(|w| w == b"\x1b[1"), "no colour on a terminal");
 }
 
+/// The second in which the warm-up ends and the last, which lasts half of one, are no rates.
+#[test]
+fn parts_of_seconds_are_not_shown_as_rates() {
+    let dyno = Dyno::new();
+    let words = "run null: --rate 2000 --warmup 500ms --duration 2500ms --records 1000 --no-out";
+    let (screens, _) = watch(&dyno, &words.split(' ').collect::<Vec<_>>(), false);
+    // Of each view the time and the line of rates and percentiles.
+    let views: Vec<(&str, &str)> = screens
+        .iter()
+        .filter_map(|screen| {
+            let lines: Vec<&str> = screen.lines().collect();
+            let at = bar(screen)?;
+            Some((*lines.get(at + 1)?, *lines.get(at + 2)?)).filter(|(_, line)| line.contains("p99.9"))
+        })
+        .collect();
+    let parts: Vec<_> = views.iter().filter(|(time, _)| time.starts_with("1 s,")).collect();
+    assert!(!parts.is_empty() && parts.iter().all(|(_, line)| line.starts_with("p50 ")), "{views:?}");
+    let whole: Vec<_> = views.iter().filter(|(time, _)| time.starts_with("2 s,")).collect();
+    assert!(!whole.is_empty() && whole.iter().all(|(_, line)| line.contains("/s  p50 ")), "{views:?}");
+    let last = views.iter().filter(|(time, _)| time.starts_with("3 s,"));
+    assert!(last.clone().all(|(_, line)| line.starts_with("p50 ")), "{views:?}");
+}
+
 #[test]
 fn the_server_is_shown_beside_the_client() {
     let Some(server) = common::Server::start(&[]) else { return common::skip("the server in the live view") };

@@ -97,6 +97,66 @@ fn servers_and_load_run_on_other_hosts_and_nothing_is_left_there() {
     assert_eq!(left, Vec::<String>::new(), "only the program stays");
 }
 
+/// A server that somebody else has started: its host is watched where the file names it, and unknown where it does not.
+#[test]
+fn the_host_of_a_target_is_watched_where_it_is_named() {
+    let Some(lab) = lab(&["db", "load1"]) else { return };
+    let (space, address) = (lab.namespace("db"), lab.address("db"));
+    let words = ["netns", "exec", &space, "redis-server", "--bind", &address, "--port", "6390", "--save", ""];
+    let mut server = std::process::Command::new("ip")
+        .args(words)
+        .args(["--protected-mode", "no", "--daemonize", "no"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    until("the server", || std::net::TcpStream::connect((address.as_str(), 6390)).is_ok());
+    let text = |watched: &str| {
+        format!(
+            "target: redis://{address}:6390\nssh: {{config: {}, clients: [load1], directory: {}{watched}}}\n\
+             workload: {{ycsb: {{workload: a, records: 2000}}}}\n\
+             phases: {{measure: {{users: 4, rate: 2000, duration: 4s, warmup: 0s}}}}\n",
+            lab.path("ssh_config").display(),
+            lab.path("far").display()
+        )
+    };
+    let dyno = Dyno::new();
+    let measure = |name: &str, watched: &str| {
+        std::fs::write(dyno.path("e.yaml"), text(watched)).unwrap();
+        assert_exit(&dyno.run(&["run", "e.yaml", "--out", name, "--quiet"]), &[0, 5]);
+        let (dir, record) = only_run(&dyno, name);
+        assert_eq!(record["status"], "complete", "{record}");
+        let summary = dyno.summary(dir.to_str().unwrap());
+        (dir, common::phase(&summary, "measure")["monitor"].clone())
+    };
+    let (dir, seen) = measure("blind", "");
+    assert!(seen["host"].is_null() && seen["server"].is_null(), "nobody looked there: {seen}");
+    assert!(!dir.join("monitor/host-db.csv").exists());
+    // The second is no host of the server: its agent says so.
+    let (dir, seen) = measure("seen", ", watched: [db, load1]");
+    assert_eq!(seen["host"]["elsewhere"], "db", "{seen}");
+    assert!(seen["host"]["network_received_bytes_per_s"].as_f64().unwrap() > 10_000.0, "{seen}");
+    assert!(seen["server"]["cpu_cores"].as_f64().unwrap() > 0.0, "{seen}");
+    for file in ["monitor/host-db.csv", "monitor/server-db-redis-server.csv", "environment-db.json"] {
+        assert!(dir.join(file).is_file(), "{file}");
+    }
+    assert!(!dir.join("monitor/server-load1-redis-server.csv").exists());
+    let events = std::fs::read_to_string(dir.join("events.jsonl")).unwrap();
+    assert_eq!(events.matches("was not found on this host").count(), 1, "{events}");
+    let run: Value = serde_json::from_slice(&std::fs::read(dir.join("run.json")).unwrap()).unwrap();
+    assert_eq!(run["facts"]["target.hosts"], "db, load1");
+    let unknown = text(", watched: [nobody.invalid]");
+    std::fs::write(dyno.path("e.yaml"), unknown).unwrap();
+    let refused = dyno.run(&["run", "e.yaml", "--out", "unknown", "--quiet"]);
+    let said = stdout(&refused) + &stderr(&refused);
+    assert!(!refused.status.success() && said.contains("its name is not known"), "{said}");
+    for host in ["db", "load1"] {
+        assert_eq!(lab.processes(host, "far/dyno"), Vec::<u32>::new(), "{host}");
+    }
+    assert!(server.try_wait().unwrap().is_none(), "the server is not ours to end");
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
 #[test]
 fn hosts_that_cannot_be_used_say_why() {
     let Some(lab) = lab(&["db", "load1"]) else { return };

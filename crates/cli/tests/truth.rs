@@ -9,6 +9,7 @@ use dyno_workload::Workload;
 use dyno_workload::sysbench_mongodb::{SysbenchConfig, SysbenchRun};
 use serde_json::Value;
 use std::process::Output;
+use std::time::{Duration, Instant};
 
 fn run(dyno: &Dyno, words: &str) -> Output {
     dyno.run(&words.split(' ').collect::<Vec<_>>())
@@ -168,6 +169,20 @@ fn documents_of_another_shape_are_refused() {
         words.contains("sbtest1 holds documents with the fields _id, pad") && words.contains("`always`"),
         "{words}"
     );
+    // Nor by the command, whether it would load beside them or not.
+    for load in ["yes", "no"] {
+        let line = format!(
+            "sysbench-mongodb --dialect head URI={} DB_NAME=shapes NUM_COLLECTIONS=1 NUM_DOCUMENTS_PER_COLLECTION=300 \
+             RUN_TIME_SECONDS=1 NUM_WRITER_THREADS=1 DOLOAD={load}",
+            server.uri("")
+        );
+        let refused = run(&dyno, &line);
+        assert_exit(&refused, &[2]);
+        let words = stderr(&refused);
+        let shapes =
+            "sbtest1 holds documents with the fields _id, pad, those of this run have _id, c, k, pad:";
+        assert!(words.contains(shapes) && words.contains("DB_NAME"), "{load}: {words}");
+    }
     // POCDriver may add to what is there, but not query it for its own.
     let poc =
         |more: &str| run(&dyno, &format!("pocdriver -c {uri} -n shapes.sbtest1 -d 1 -t 1 -q 50 -b 10{more}"));
@@ -200,6 +215,84 @@ fn embedded_records_of_another_shape_are_refused() {
         assert_exit(&run(&dyno, &format!("{base} --reload --field-length 10")), &[0, 5]);
         assert_exit(&run(&dyno, &format!("{base} --field-length 10")), &[0, 5]);
     }
+}
+
+/// So do their documents, which are not loaded over others and not measured for others.
+#[test]
+fn embedded_documents_of_another_shape_are_refused() {
+    let dyno = Dyno::new();
+    let shop = |field: &str, length: u32| {
+        format!(
+            "collections:\n  sbtest1: {{ count: 300, document: {{ {field}: {{ $string: {length} }}, live: true, \
+             since: {{ $date: [2024-01-01, 2025-01-01] }} }} }}\n\
+             operations:\n  one: {{ weight: 1, findOne: sbtest1, filter: {{ _id: {{ $key: sbtest1 }} }} }}\n"
+        )
+    };
+    for (name, field, length) in [("a", "pad", 100), ("b", "pad", 10), ("c", "other", 100)] {
+        std::fs::write(dyno.path(&format!("{name}.yaml")), shop(field, length)).unwrap();
+    }
+    for scheme in ["sqlite", "redb", "fjall"] {
+        let target = format!("{scheme}:{scheme}.db");
+        let line = |file: &str, more: &str| {
+            run(&dyno, &format!("run {target} --workload {file}.yaml --ops 50 --no-out --quiet{more}"))
+        };
+        assert_exit(&line("a", ""), &[0, 5]);
+        let again = line("a", "");
+        assert!(!stderr(&again).contains("holds documents"), "{scheme}: {}", stderr(&again));
+        let short = "whose field pad is text of 100 bytes, in those of this run it is text of 10 bytes";
+        let others = "with the fields _id, live, pad, since, those of this run have _id, live, other, since";
+        for (file, words) in [("b", short), ("c", others)] {
+            let refused = line(file, "");
+            assert_exit(&refused, &[2]);
+            let told = stderr(&refused);
+            assert!(told.contains(words) && told.contains("name another path"), "{scheme} {file}: {told}");
+            assert_exit(&line(file, " --no-load"), &[0, 5]);
+            let text = format!(
+                "target: '{target}'\nworkload: {{documents: {file}.yaml}}\nphases: {{measure: {{operations: 50}}}}\n"
+            );
+            std::fs::write(dyno.path("x.yaml"), text).unwrap();
+            let refused = run(&dyno, &format!("run x.yaml --out {scheme}-{file} --quiet"));
+            assert!(stderr(&refused).contains(words), "{scheme} {file}: {}", stderr(&refused));
+        }
+        let sizes =
+            "NUM_COLLECTIONS=1 NUM_DOCUMENTS_PER_COLLECTION=300 RUN_TIME_SECONDS=1 NUM_WRITER_THREADS=1";
+        for load in ["yes", "no"] {
+            let refused = run(&dyno, &format!("sysbench-mongodb --target {target} {sizes} DOLOAD={load}"));
+            assert_exit(&refused, &[2]);
+            let words = "sbtest1 holds documents with the fields _id, live, pad, since, those of this run have _id, c, k, pad";
+            assert!(stderr(&refused).contains(words), "{scheme}: {}", stderr(&refused));
+        }
+    }
+}
+
+/// A server that was killed has not hidden behind TLS.
+#[test]
+fn a_killed_mongod_is_not_asked_whether_it_expects_tls() {
+    let Some(mut server) = Mongo::mongod() else {
+        return skip_because("a killed mongod", "mongod is not on PATH (see scripts/servers.sh)");
+    };
+    let dyno = Dyno::new();
+    let line = format!("run {} -n 1000 --duration 6s --users 4 --out d --quiet", server.uri("x"));
+    let ended = std::thread::scope(|scope| {
+        let running = scope.spawn(|| run(&dyno, &line));
+        let measuring = || {
+            let told = std::fs::read_to_string(dyno.path("d/intervals.jsonl")).unwrap_or_default();
+            told.contains("\"measure\"")
+        };
+        let end = Instant::now() + Duration::from_secs(60);
+        while !measuring() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        server.kill();
+        running.join().unwrap()
+    });
+    assert_exit(&ended, &[0, 5]);
+    let told = stdout(&ended) + &stderr(&ended);
+    assert!(told.contains("refused") && !told.contains("TLS"), "{told}");
+    let before = run(&dyno, &format!("run {} -n 1000 --duration 1s --no-out --quiet", server.uri("x")));
+    assert_exit(&before, &[3]);
+    let told = stderr(&before);
+    assert!(told.contains("nothing listens there") && !told.contains("TLS"), "{told}");
 }
 
 /// A command that the server has refused is no target that cannot be reached.

@@ -10,7 +10,7 @@ pub(crate) const HEADS: [&str; 13] = [
     "end",
     "before",
     "detected",
-    "worst second",
+    "at worst",
     "depth",
     "response before",
     "worst response",
@@ -54,7 +54,8 @@ pub(crate) fn lines(all: &[FaultFigures]) -> String {
 
 /// What the figures mean.
 pub(crate) const MEANING: &str = "Detected: from its begin to the end of the first interval with failed or missing operations. \
-    Depth: the worst second against the median of at most ten seconds before. Response: the mean before, and the greatest \
+    At worst: the worst second, or the worst part as long as the fault, where that was shorter. Depth: that against the median \
+    of at most ten seconds before. Response: the mean before, and the greatest \
     mean of an interval until it was over. Lost: operations that are missing against that \
     median until it has recovered. Recovered: from its begin until 90 % of that median are held for three seconds.";
 

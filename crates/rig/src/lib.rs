@@ -45,6 +45,6 @@ pub use official::{NO_BATCHES, OfficialDeployment, OfficialTarget};
 pub use presence::{Inserted, inserted, remove};
 pub use session::{Ended, Observer, PhasePlan, Progress, Session, SessionPlan};
 pub use spawn::{SERVERS, Spawned, find_server, free_port, spawn, spawn_under};
-pub use stored::{DOCUMENTS, present_as, same_documents};
+pub use stored::{ANOTHER_PATH, DOCUMENTS, present_as, same_documents};
 pub use target::{Client, Opened, SCHEMES, Target, TargetError};
 pub use watch::{Said, ServerNow, Watch, WatchPlan, server_process, watch, watch_all};

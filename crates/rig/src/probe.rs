@@ -138,7 +138,7 @@ pub(crate) fn converse(
             Spoken::Known(found) if found != protocol => Failure::Final(mistaken(protocol, found, endpoint)),
             Spoken::Known(_) => Failure::Absent(why),
             Spoken::Gone => Failure::Absent(format!("{why}, and nothing listens there any more")),
-            Spoken::Unknown => Failure::Final(format!("{why}{}", hint(false))),
+            Spoken::Unknown => Failure::Final(format!("{why}{EXPECTS_TLS}")),
         }),
         ended => ended,
     }
@@ -178,7 +178,11 @@ impl Line {
         hear: &mut dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> Heard,
     ) -> Result<(), Failure> {
         let tls = self.tls;
-        let absent = |e: std::io::Error| Failure::Absent(explain(&e, tls));
+        // A plain connection that is cut says nothing of the reason: the server may have died.
+        let absent = |e: std::io::Error| match e.kind() {
+            ConnectionReset | BrokenPipe | UnexpectedEof if !tls => Failure::Closed(e.to_string()),
+            _ => Failure::Absent(explain(&e, tls)),
+        };
         let deadline = monotonic_ns() + patience_ns;
         self.unsent = words;
         loop {
@@ -186,7 +190,7 @@ impl Line {
                 self.send().map_err(absent)?;
             }
             if !self.wait(deadline).map_err(absent)? {
-                let hint = if self.established { "" } else { hint(tls) };
+                let hint = if tls && !self.established { SPEAKS_TLS } else { "" };
                 let seconds = patience_ns as f64 / 1e9;
                 return Err(Failure::Silent(format!("no answer within {seconds} s{hint}")));
             }
@@ -198,16 +202,10 @@ impl Line {
                 }
                 self.send().map_err(absent)?;
             }
-            let closed = match self.receive() {
-                Err(e) if matches!(e.kind(), ConnectionReset | BrokenPipe | UnexpectedEof) && !tls => {
-                    return Err(Failure::Closed(e.to_string()));
-                }
-                received => received.map_err(absent)?,
-            };
+            let closed = self.receive().map_err(absent)?;
             match hear(&mut self.received, &mut self.unsent) {
                 Heard::Need if closed && tls => {
-                    let hint = hint(tls);
-                    return Err(Failure::Final(format!("the server closed the connection{hint}")));
+                    return Err(Failure::Final(format!("the server closed the connection{SPEAKS_TLS}")));
                 }
                 Heard::Need if closed => {
                     return Err(Failure::Closed("the server closed the connection".into()));
@@ -290,18 +288,38 @@ fn explain(error: &std::io::Error, tls: bool) -> String {
             };
             format!("TLS: {error}{hint}")
         }
-        ConnectionReset | BrokenPipe | UnexpectedEof => format!("{error}{}", hint(tls)),
+        ConnectionReset | BrokenPipe | UnexpectedEof if tls => format!("{error}{SPEAKS_TLS}"),
         _ => error.to_string(),
     }
 }
 
-/// What often lies behind a connection that is cut or stays silent: one side speaks TLS and the other does not, or a
-/// client certificate is missing.
-fn hint(tls: bool) -> &'static str {
-    if tls {
-        " (does it speak TLS, and does it ask for a client certificate? then give cert=FILE and key=FILE, or \
-         tlsCertificateKeyFile=FILE for mongodb://)"
-    } else {
-        " (does it expect TLS? then write rediss://, or tls=true for mongodb://)"
+/// What often lies behind a TLS connection that is cut or stays silent.
+const SPEAKS_TLS: &str = " (does it speak TLS, and does it ask for a client certificate? then give cert=FILE and key=FILE, or \
+                          tlsCertificateKeyFile=FILE for mongodb://)";
+
+/// What often lies behind a server that listens and closes plain connections.
+const EXPECTS_TLS: &str = " (does it expect TLS? then write rediss://, or tls=true for mongodb://)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    /// A server that was killed with words of ours unread has cut the connection: nothing speaks of TLS there.
+    #[test]
+    fn a_plain_connection_that_is_cut_is_not_asked_for_tls() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let endpoint = Endpoint::Tcp { host: "127.0.0.1".into(), address };
+        let Ok(mut line) = Line::open(None, &endpoint) else { panic!("no connection") };
+        let mut need = |_: &mut Vec<u8>, _: &mut Vec<u8>| Heard::Need;
+        let silent = line.converse(b"hello".to_vec(), 1_000_000, &mut need);
+        assert!(matches!(silent, Err(Failure::Silent(_))));
+        // Unread words make the end of the connection a reset.
+        drop(listener.accept().unwrap());
+        drop(listener);
+        let cut = line.converse(b"again".to_vec(), 1_000_000_000, &mut need).unwrap_err();
+        assert!(matches!(cut, Failure::Closed(_)), "not told apart");
+        assert!(!cut.words().contains("TLS"));
     }
 }

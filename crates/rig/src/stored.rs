@@ -1,7 +1,6 @@
 //! What the records that are there look like, beside those that a run would load: a load is skipped only for records of
 //! the same shape.
 
-use crate::mongo::MongoAdmin;
 use crate::presence::{found, present};
 use crate::target::Opened;
 use dyno_engine::RunError;
@@ -118,6 +117,9 @@ impl Content for Looking {
 /// Documents that are rendered to see what those of a run look like.
 pub const DOCUMENTS: u64 = 200;
 
+/// The way on where an embedded store, which is not emptied, holds documents of another shape.
+pub const ANOTHER_PATH: &str = "an embedded store is not emptied, name another path in its URI";
+
 /// A field of documents: what its values are, and how long they are, least and most.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Field {
@@ -127,6 +129,17 @@ struct Field {
 
 /// Values of several kinds.
 const MIXED: &str = "of several kinds";
+
+impl Field {
+    /// Whether `stored` may be such a value; columns of an embedded store have whole numbers for dates and truth values.
+    fn is_kept_as(&self, stored: &Field, embedded: bool) -> bool {
+        self.is == stored.is || embedded && stored.is == NUMBER && [DATE, TRUTH].contains(&self.is)
+    }
+}
+
+const NUMBER: &str = "a number";
+const DATE: &str = "a date";
+const TRUTH: &str = "true or false";
 
 impl fmt::Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -145,12 +158,12 @@ fn fields_of(document: &[u8]) -> BTreeMap<String, Field> {
         let (is, length) = match element.kind {
             kind::STRING => ("text", element.value.len().saturating_sub(5)),
             kind::BINARY => ("binary", element.value.len().saturating_sub(5)),
-            kind::INT32 | kind::INT64 | kind::DOUBLE => ("a number", 0),
+            kind::INT32 | kind::INT64 | kind::DOUBLE => (NUMBER, 0),
             kind::DOCUMENT => ("a document", 0),
             kind::ARRAY => ("an array", 0),
             kind::OBJECT_ID => ("an ObjectId", 0),
-            kind::DATE => ("a date", 0),
-            kind::BOOLEAN => ("true or false", 0),
+            kind::DATE => (DATE, 0),
+            kind::BOOLEAN => (TRUTH, 0),
             _ => ("another kind", 0),
         };
         Field { is, length: (length, length) }
@@ -174,13 +187,17 @@ fn fields_of_all(documents: &[Vec<u8>]) -> BTreeMap<String, Field> {
 /// Refuses a collection none of whose first documents looks like those `wanted`: fields that are missing, of another kind or of
 /// another length, `changed` ones aside. `ways` say how to go on.
 pub fn same_documents(
-    admin: &MongoAdmin,
+    opened: &Opened,
     collection: &str,
     wanted: &[Vec<u8>],
     changed: &[String],
     ways: &str,
 ) -> Result<(), Refused> {
-    let stored = admin.sample(collection, SAMPLES as u32)?;
+    let stored = match (opened, opened.mongo_admin()) {
+        (_, Some(admin)) => admin.sample(collection, SAMPLES as u32)?,
+        (Opened::Store(store), None) => store.sample(collection, SAMPLES as u32)?,
+        _ => return Ok(()),
+    };
     let names = |fields: &BTreeMap<String, Field>| fields.keys().cloned().collect::<Vec<_>>().join(", ");
     let (wanted, all) = (fields_of_all(wanted), fields_of_all(&stored));
     let refuse = |what: String| Err(Refused(format!("{collection} holds documents {what}: {ways}")));
@@ -191,7 +208,9 @@ pub fn same_documents(
     for (name, field) in wanted.iter().filter(|(name, field)| !is_changed(name) && field.is != MIXED) {
         let fits = |document: &Vec<u8>| {
             fields_of(document).get(name).is_some_and(|own| {
-                own.is == field.is && own.length.0 >= field.length.0 && own.length.1 <= field.length.1
+                field.is_kept_as(own, matches!(opened, Opened::Store(_)))
+                    && own.length.0 >= field.length.0
+                    && own.length.1 <= field.length.1
             })
         };
         if stored.iter().any(fits) {

@@ -24,13 +24,15 @@ pub struct FaultFigures {
     /// From its begin to the end of the first interval with failed or missing operations; absent if nothing was seen.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub detect_s: Option<f64>,
-    /// Successful operations in the worst second.
+    /// Successful operations per second in the worst second, or in the worst part that is as long as the fault, where that was
+    /// shorter than a second. Absent where the fault was shorter than an interval and nothing was seen.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub worst_per_s: Option<f64>,
-    /// By what share of the median before the worst second is below it, 0 to 1.
+    /// By what share that is below the median before, 0 to 1. Absent where the fault was shorter than an interval.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub depth: Option<f64>,
-    /// Operations that are missing against the median before, until it has recovered or the next fault or the end comes.
+    /// Operations that are missing against the median before, until it has recovered or the next fault or the end comes. Absent
+    /// where the fault was shorter than an interval and nothing was seen.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lost: Option<f64>,
     /// Operations that failed in that time: told apart from other failures by the verdict.
@@ -71,7 +73,7 @@ impl FaultFigures {
         words.extend(self.detect_s.map(|s| format!("seen within {s:.2} s")));
         if let (Some(depth), Some(worst), Some(before)) = (self.depth, self.worst_per_s, self.before_per_s) {
             let (worst, before) = (Rate(worst), Rate(before));
-            words.push(format!("worst second {worst}/s, {:.0} % below {before}/s", depth * 100.0));
+            words.push(format!("at worst {worst}/s, {:.0} % below {before}/s", depth * 100.0));
         }
         if let (Some(worst), Some(before)) = (self.worst_us, self.before_us) {
             words.push(format!("mean response time {} at most, {} before", time(worst), time(before)));

@@ -275,6 +275,12 @@ pub trait Store: Send + Sync {
         self.session()
     }
 
+    /// At most `count` of the documents that a collection holds. Where columns know neither dates nor truth values, these are
+    /// whole numbers.
+    fn sample(&self, _collection: &str, _count: u32) -> Result<Vec<Vec<u8>>, Refused> {
+        Ok(Vec::new())
+    }
+
     /// Number of records stored, where it can be told cheaply.
     fn count(&self) -> Result<Option<u64>, Refused> {
         Ok(None)

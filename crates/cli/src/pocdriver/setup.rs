@@ -3,9 +3,12 @@
 use super::PocArgs;
 use super::shards::{self, Balancer};
 use crate::exit::Failure;
-use dyno_rig::{CommandError, DOCUMENTS, MongoAdmin, Opened, same_documents};
+use dyno_rig::{ANOTHER_PATH, CommandError, DOCUMENTS, MongoAdmin, Opened, same_documents};
 use dyno_types::bson::{self, kind};
 use dyno_workload::pocdriver::{PocConfig, PocWorkload, Template};
+
+/// The ways on where a server's collection holds documents of another shape.
+const DROP: &str = "--empty drops them first, another --namespace leaves them alone";
 
 /// What the load begins with.
 #[derive(Default)]
@@ -20,10 +23,16 @@ pub struct Ready {
 
 /// Prepares the collections, where the target is MongoDB.
 pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Ready, Failure> {
-    let Some(admin) = opened.mongo_admin() else { return Ok(Ready::default()) };
-    let sharded = opened.facts().get("msg").is_some_and(|m| m == "isdbgrid");
     let workload = PocWorkload::new(config, &[]).map_err(super::refused)?;
     let content = workload.poc_content();
+    let Some(admin) = opened.mongo_admin() else {
+        if config.mixes_with_others() {
+            let mut all = content.collections().into_iter();
+            all.try_for_each(|collection| same_shape(opened, &collection, config, ANOTHER_PATH))?;
+        }
+        return Ok(Ready::default());
+    };
+    let sharded = opened.facts().get("msg").is_some_and(|m| m == "isdbgrid");
     let mut ready = Ready { next: vec![0; config.workers as usize], before: 0, balancer: None };
     let sharded = sharded && !args.nosharding && config.collections == 1;
     if args.stop_balancer && !sharded {
@@ -50,7 +59,7 @@ pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Re
         }
         let there = admin.count(&collection)?;
         if there > 0 && config.mixes_with_others() {
-            same_shape(&admin, &collection, config)?;
+            same_shape(opened, &collection, config, DROP)?;
         }
         ready.before += there;
         for (user, next) in ready.next.iter_mut().enumerate() {
@@ -65,7 +74,7 @@ pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Re
 }
 
 /// Refuses to query and update documents that do not look like those that this run inserts beside them.
-fn same_shape(admin: &MongoAdmin, collection: &str, config: &PocConfig) -> Result<(), Failure> {
+fn same_shape(opened: &Opened, collection: &str, config: &PocConfig, ways: &str) -> Result<(), Failure> {
     let template = Template::new(config);
     let wanted = |sequence: u64| {
         let mut out = Vec::new();
@@ -73,8 +82,7 @@ fn same_shape(admin: &MongoAdmin, collection: &str, config: &PocConfig) -> Resul
         out
     };
     let wanted: Vec<Vec<u8>> = (0..DOCUMENTS).map(wanted).collect();
-    let ways = "--empty drops them first, another --namespace leaves them alone";
-    Ok(same_documents(admin, collection, &wanted, &[], ways)?)
+    Ok(same_documents(opened, collection, &wanted, &[], ways)?)
 }
 
 /// One more than the worker's highest sequence number.

@@ -20,6 +20,7 @@ use dyno_record::Scale;
 use dyno_report::sysbench_mongodb::{
     ExecuteHeader, LoadHeader, Reporter, Stage, Window, Wording, average, finish, thread_line,
 };
+use dyno_rig::work::same_collections;
 use dyno_rig::{Ended, Opened, Session, SessionPlan, Target};
 use dyno_rundir::mask::mask_value;
 use dyno_rundir::schema::{Setting, Status, Summary, Trust};
@@ -183,6 +184,9 @@ impl Bench<'_> {
         if !plan.load && !plan.query {
             return Ok(Exit::Ok);
         }
+        // What is there is used, as by the original, if it looks like what these settings load.
+        let ways = "drop them to have them loaded again, or name another DB_NAME";
+        same_collections(&self.opened, &plan.config, ways)?;
         let end = End { operations: None, duration_ns: Some(plan.run_seconds * SECOND_NS) };
         let job = self.job(run, plan.config.writers, end)?;
         let mut session = self.session()?;

@@ -250,6 +250,9 @@ fn check_ssh(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
     if !ssh.servers.is_empty() && spec.server_lifetime == Lifetime::Shared {
         return Err(("server_lifetime", "servers on other hosts live for a run: expected run"));
     }
+    if !ssh.watched.is_empty() {
+        check_watched(spec)?;
+    }
     if ssh.clients.is_empty() {
         return Ok(());
     }
@@ -272,6 +275,28 @@ fn check_ssh(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
             "client",
             "placement and limits are for workers of this host: remove them or ssh.clients",
         ));
+    }
+    Ok(())
+}
+
+/// Hosts that are only watched are those of a target that others have started.
+fn check_watched(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
+    let key = "ssh.watched";
+    if spec.server.is_some() {
+        return Err((
+            key,
+            "servers that dyno starts are watched where they run: expected a target, and no server",
+        ));
+    }
+    let target = spec.target.as_deref().unwrap_or_default();
+    if !["redis://", "rediss://", "mongodb://", "mongodb+srv://"]
+        .iter()
+        .any(|scheme| target.starts_with(scheme))
+    {
+        return Err((key, "expected a target whose servers run there: redis:// or mongodb://"));
+    }
+    if !spec.monitors.enabled {
+        return Err((key, "nothing is watched there: expected monitors.enabled: true"));
     }
     Ok(())
 }

@@ -18,6 +18,9 @@ pub struct Ssh {
     pub clients: Vec<String>,
     /// Hosts or groups that servers are started on, each as `server` describes them. Default: on this host.
     pub servers: Vec<String>,
+    /// Hosts or groups that the servers of `target` run on: they are only watched, nothing is started there. Figures of the
+    /// database's host are those of the first. Default: none; then nothing is known of the host of a `target` elsewhere.
+    pub watched: Vec<String>,
     /// Directory on those hosts for dyno's program, configurations, logs and data. Default: `dyno` below
     /// `$XDG_CACHE_HOME` or `~/.cache`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,6 +30,6 @@ pub struct Ssh {
 impl Ssh {
     /// Whether nothing is elsewhere.
     pub fn is_nothing(&self) -> bool {
-        self.clients.is_empty() && self.servers.is_empty()
+        self.clients.is_empty() && self.servers.is_empty() && self.watched.is_empty()
     }
 }

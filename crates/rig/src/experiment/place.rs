@@ -20,6 +20,7 @@ use dyno_engine::Control;
 use dyno_monitor::Pid;
 use dyno_plan::experiment::{Experiment, FaultKind, Lifetime};
 use dyno_plan::server::{ServerSpec, Setting};
+use dyno_rundir::monitor::{WATCHED, WATCHED_BETWEEN};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,7 +35,9 @@ pub(super) struct Place {
     pub local: bool,
     /// Other hosts that workers run on; none: this one.
     pub clients: Vec<Reached>,
-    /// Agents on those hosts that start nothing, for monitors and faults there.
+    /// Hosts that the target runs on and that are only watched, by name.
+    pub watched: Vec<String>,
+    /// Agents on both that start nothing, for monitors and faults there.
     pub beside: Vec<Far>,
     /// In front of each instance, where there are faults that they do.
     pub(super) proxies: Vec<Proxy>,
@@ -117,17 +120,23 @@ pub(super) fn provide(
     }
     let clients = shared.hosts.reach(&spec.ssh, &spec.ssh.clients, program)?;
     let servers = shared.hosts.reach(&spec.ssh, &spec.ssh.servers, program)?;
+    let watched = shared.hosts.reach(&spec.ssh, &spec.ssh.watched, program)?;
     let mut place = match &spec.server {
         Some(server) if !servers.is_empty() => elsewhere(spec, server, &servers, (home, below), control)?,
         _ => here(spec, home, below, shared, (machine, control))?,
     };
     if spec.monitors.enabled || on_workers(&spec.faults) {
-        let watched = |host: &&Reached| !servers.iter().any(|server| server.way.name() == host.way.name());
-        for host in clients.iter().filter(watched) {
-            place.beside.push(host.agent(home)?);
+        // A host has one agent.
+        let mut known: Vec<&str> = servers.iter().map(|server| server.way.name()).collect();
+        for host in watched.iter().chain(&clients) {
+            if !known.contains(&host.way.name()) {
+                place.beside.push(host.agent(home)?);
+                known.push(host.way.name());
+            }
         }
     }
-    Ok(Place { clients, ..place })
+    let watched = watched.iter().map(|host| host.way.name().to_owned()).collect();
+    Ok(Place { clients, watched, ..place })
 }
 
 /// So many random bytes as hexadecimal digits.
@@ -248,6 +257,7 @@ impl Place {
             taken,
             local,
             clients: Vec::new(),
+            watched: Vec::new(),
             beside: Vec::new(),
             proxies: Vec::new(),
             by_proxies: Vec::new(),
@@ -331,6 +341,9 @@ impl Place {
         let mut facts = self.facts_of_server();
         facts.extend(self.standing.iter().flat_map(|standing| standing.facts()));
         facts.extend(self.volume.iter().flat_map(Volume::facts));
+        if !self.watched.is_empty() {
+            facts.insert(WATCHED.into(), self.watched.join(WATCHED_BETWEEN));
+        }
         facts
     }
 

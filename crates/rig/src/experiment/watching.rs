@@ -5,7 +5,7 @@ use crate::apparatus::Apparatus;
 use crate::remote::FarServer;
 use crate::session::Session;
 use crate::target::{Opened, Target};
-use crate::watch::{Watch, WatchPlan, server_process, watch_all};
+use crate::watch::{ToldProcess, Watch, WatchPlan, server_process, watch_all};
 use crate::worker::Crew;
 use dyno_monitor::Pid;
 use dyno_monitor::prometheus::Url;
@@ -65,7 +65,8 @@ pub(super) fn begin(
     let directory = session.writer().map(|writer| writer.path().to_owned());
     let watch = Watch::start(sources, &plan, directory.as_deref());
     let mut watch = watch.map_err(|e| format!("cannot start the monitors: {e}"))?;
-    elsewhere(place, crew, plan.interval, &watch, directory.as_deref())?;
+    let told: Vec<ToldProcess> = opened.iter().filter_map(ToldProcess::of).collect();
+    elsewhere(place, crew, &told, plan.interval, &watch, directory.as_deref())?;
     if let Some(pods) = place.pods() {
         match pods.watch(watch.sink()) {
             Ok(kubelets) => kubelets.into_iter().for_each(|kubelets| watch.keep(kubelets)),
@@ -90,6 +91,7 @@ pub(super) fn end(place: &Place) {
 fn elsewhere(
     place: &Place,
     crew: &Crew,
+    told: &[ToldProcess],
     interval: Duration,
     watch: &Watch,
     directory: Option<&Path>,
@@ -106,9 +108,14 @@ fn elsewhere(
         for (process, pid) in servers.get(at).map_or(&[][..], |server| &server.processes) {
             processes.push((format!("server-{name}-{process}"), *pid));
         }
+        let told: Vec<_> = match place.watched.iter().any(|host| host == name) {
+            true => told.iter().map(|one| (format!("server-{name}-{}", one.program), one.clone())).collect(),
+            false => Vec::new(),
+        };
         // One of those who can reach the databases asks them.
         let databases = if place.is_in_pods() && at == 0 { &place.uris[..] } else { &[] };
-        far.watch(interval, &processes, databases, watch.sink()).map_err(|e| format!("monitors: {e}"))?;
+        far.watch(interval, &processes, &told, databases, watch.sink())
+            .map_err(|e| format!("monitors: {e}"))?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use super::{FromHost, LEASE_MS, ToHost};
 use crate::local::{Beginning, Harm, Harmed, Machine, Room, Server, WorkerHarm, undo, version_of, volume};
 use crate::target::{Opened, Target, TargetError};
 use crate::volume::Loaded;
-use crate::watch::watch_all;
+use crate::watch::{ToldProcess, watch_all};
 use crate::worker::{Frame, FrameError, PROTOCOL, read_frame, write_frame};
 use dyno_engine::Control;
 use dyno_engine::net::monotonic_ns;
@@ -190,8 +190,8 @@ impl Host {
                 ToHost::Heal { which, harm, noted } => self.heal(&which, &harm, &noted),
                 ToHost::Form { spec, nodes, made } => form(&spec, &nodes, made),
                 ToHost::Count { spec, nodes, save } => count(&spec, &nodes, save),
-                ToHost::Watch { interval_ns, databases, processes } => {
-                    self.watch(interval_ns, &databases, &processes)
+                ToHost::Watch { interval_ns, databases, processes, told } => {
+                    self.watch(interval_ns, &databases, &processes, &told)
                 }
                 ToHost::Unwatch => {
                     self.monitor.take().map(Monitor::stop);
@@ -288,6 +288,7 @@ impl Host {
         interval_ns: u64,
         databases: &[String],
         processes: &[(String, u32)],
+        told: &[(String, ToldProcess)],
     ) -> Result<FromHost, String> {
         let roots = Roots::default();
         let mut sources: Vec<Box<dyn Source>> = vec![Box::new(HostSource::new(roots.clone()))];
@@ -298,6 +299,15 @@ impl Host {
                 |own: &&(String, Pid)| name.strip_suffix(&own.0).is_some_and(|before| before.ends_with('-'));
             let pid = own.iter().find(named).map_or_else(|| (*pid).into(), |(_, own)| own.clone());
             sources.push(Box::new(ProcessSource::new(name, roots.clone(), pid)));
+        }
+        for (name, told) in told {
+            if told.is_here() {
+                sources.push(Box::new(ProcessSource::new(name, roots.clone(), told.pid)));
+            } else {
+                let words = format!("process {} of {} was not found on this host", told.pid, told.program);
+                let word = FromHost::Event { source: "host".into(), words };
+                say(&self.output, &word).map_err(|e| e.to_string())?;
+            }
         }
         let mut opened: Vec<Opened> = Vec::new();
         for uri in databases {

@@ -7,6 +7,7 @@ use super::{FromHost, ToHost};
 use crate::local::{Harm, Harmed, Room, WorkerHarm};
 use crate::relay::Service;
 use crate::volume::{Found, Loaded};
+use crate::watch::ToldProcess;
 use crate::worker::{Frame, PROTOCOL, read_frame, write_frame};
 use dyno_engine::Control;
 use dyno_monitor::{Kind, Sample, Sink};
@@ -198,11 +199,13 @@ impl Far {
         Ok(found)
     }
 
-    /// Has the host's monitors tell `sink` what they read: of the host (`host-NAME`) and of these processes.
+    /// Has the host's monitors tell `sink` what they read: of the host (`host-NAME`), of these processes, and of those `told`
+    /// that are found there.
     pub fn watch(
         &self,
         interval: Duration,
         processes: &[(String, u32)],
+        told: &[(String, ToldProcess)],
         databases: &[String],
         to: Arc<Mutex<dyn Sink>>,
     ) -> Result<(), RemoteError> {
@@ -212,6 +215,7 @@ impl Far {
             interval_ns: interval.as_nanos() as u64,
             databases: databases.to_vec(),
             processes: processes.to_vec(),
+            told: told.to_vec(),
         };
         self.ask(&word, SHORT, None).map(drop)
     }

@@ -26,6 +26,7 @@ pub use way::{Pod, Way};
 
 use crate::local::{Harm, Harmed, Room, WorkerHarm};
 use crate::volume::Loaded;
+use crate::watch::ToldProcess;
 use dyno_plan::server::ServerSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -124,6 +125,9 @@ pub enum ToHost {
         databases: Vec<String>,
         /// Further processes by name.
         processes: Vec<(String, u32)>,
+        /// Processes of servers that others have started, by name, if they run there.
+        #[serde(default)]
+        told: Vec<(String, ToldProcess)>,
     },
     /// Ends the monitors.
     Unwatch,

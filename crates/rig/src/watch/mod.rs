@@ -5,7 +5,7 @@ mod seen;
 mod sources;
 
 pub use seen::{Said, ServerNow};
-pub use sources::{server_process, watch, watch_all};
+pub use sources::{ToldProcess, server_process, watch, watch_all};
 
 use crate::kubernetes::Kubelets;
 use dyno_analysis::{is_summarised, monitored};

@@ -7,7 +7,9 @@ use dyno_monitor::database::{MongoSource, RedisSource};
 use dyno_monitor::prometheus::{PrometheusSource, Url};
 use dyno_types::{Endpoint, bson};
 use dyno_wire::redis::ReadFrom;
+use serde::{Deserialize, Serialize};
 use std::fs;
+use std::net::{IpAddr, UdpSocket};
 
 /// Nodes of a cluster that are asked; each has a thread and a connection.
 const NODES: usize = 64;
@@ -72,36 +74,67 @@ fn name(endpoint: &Endpoint, of: usize) -> String {
     if of == 1 { "database".into() } else { format!("database-{endpoint}") }
 }
 
-/// The process of a server on this host that dyno did not start, by what the server says of itself. Its number must
-/// belong to a process of that name: what answers may be a proxy, or in another namespace of processes.
+/// The process of a server that dyno did not start, as the server tells of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToldProcess {
+    /// Its number on its own host.
+    pub pid: u32,
+    /// Its program.
+    pub program: String,
+    /// Where it was asked; none: a socket of this host.
+    pub address: Option<IpAddr>,
+}
+
+impl ToldProcess {
+    /// That of the only server of a target.
+    pub fn of(opened: &Opened) -> Option<Self> {
+        let ((pid, program), endpoint) = told(opened)?;
+        let address = match endpoint {
+            Endpoint::Tcp { address, .. } => Some(address.ip()),
+            Endpoint::Unix(_) => None,
+        };
+        Some(ToldProcess { pid, program, address })
+    }
+
+    /// Whether it was asked at the loopback, or at a socket of the filesystem.
+    pub fn is_local(&self) -> bool {
+        self.address.is_none_or(|address| address.is_loopback())
+    }
+
+    /// Whether it runs on this host: the address is the host's own, and the number belongs to a process of that name. What
+    /// answers may be a proxy, or in another namespace of processes.
+    pub fn is_here(&self) -> bool {
+        // An address that can be bound is this host's own.
+        let own = self.address.is_none_or(|address| UdpSocket::bind((address, 0)).is_ok());
+        let comm = fs::read_to_string(format!("/proc/{}/comm", self.pid)).unwrap_or_default();
+        // The kernel keeps 15 characters.
+        let kept: String = self.program.chars().take(15).collect();
+        own && comm.trim_end() == kept && self.pid != std::process::id()
+    }
+}
+
+/// The process of a server on this host that dyno did not start.
 pub fn server_process(opened: &Opened) -> Option<u32> {
-    let (pid, program) = match opened {
+    ToldProcess::of(opened).filter(|told| told.is_local() && told.is_here()).map(|told| told.pid)
+}
+
+/// Number and program, and who told them.
+fn told(opened: &Opened) -> Option<((u32, String), &Endpoint)> {
+    match opened {
         Opened::Redis { topology, facts, .. } => {
             let [endpoint] = topology.endpoints() else { return None };
-            is_here(endpoint).then_some(())?;
             let program = facts.get("executable").and_then(|path| path.rsplit('/').next());
-            (facts.get("process_id")?.parse().ok()?, program.unwrap_or("redis-server").to_owned())
+            let program = program.unwrap_or("redis-server").to_owned();
+            Some(((facts.get("process_id")?.parse().ok()?, program), endpoint))
         }
         Opened::Mongo { deployment, .. } => {
             let [endpoint] = deployment.endpoints.as_slice() else { return None };
-            is_here(endpoint).then_some(())?;
             let status =
                 opened.mongo_admin()?.run_on("admin", &|out| bson::int32(out, "serverStatus", 1)).ok()?;
             let pid = bson::find(&status, "pid")?.as_i64()?;
             let process = bson::find(&status, "process")?.as_str()?.to_owned();
-            (u32::try_from(pid).ok()?, process.rsplit('/').next()?.to_owned())
+            Some(((u32::try_from(pid).ok()?, process.rsplit('/').next()?.to_owned()), endpoint))
         }
-        _ => return None,
-    };
-    let comm = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    // The kernel keeps 15 characters.
-    let kept: String = program.chars().take(15).collect();
-    (comm.trim_end() == kept && pid != std::process::id()).then_some(pid)
-}
-
-fn is_here(endpoint: &Endpoint) -> bool {
-    match endpoint {
-        Endpoint::Tcp { address, .. } => address.ip().is_loopback(),
-        Endpoint::Unix(_) => true,
+        _ => None,
     }
 }

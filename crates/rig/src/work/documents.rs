@@ -2,7 +2,7 @@
 
 use super::{Prepared, Work, shape};
 use crate::mongo::{CommandError, MongoAdmin};
-use crate::stored::{DOCUMENTS, same_documents};
+use crate::stored::{ANOTHER_PATH, DOCUMENTS, same_documents};
 use crate::target::Opened;
 use dyno_engine::Job;
 use dyno_plan::experiment::{Experiment, When};
@@ -98,7 +98,13 @@ pub fn prepare_documents(
 ) -> Result<Prepared, Refused> {
     let wanted = when != When::Never && !opened.is_virtual();
     let mut ready = Prepared { load: wanted, ..Prepared::default() };
-    let Some(admin) = opened.mongo_admin() else { return Ok(ready) };
+    let Some(admin) = opened.mongo_admin() else {
+        if wanted {
+            (0..template.collections.len())
+                .try_for_each(|number| same_shape(opened, template, number, ANOTHER_PATH))?;
+        }
+        return Ok(ready);
+    };
     let mut there = 0;
     for (number, collection) in template.collections.iter().enumerate() {
         let name = &collection.name;
@@ -114,7 +120,7 @@ pub fn prepare_documents(
             return Err(Refused(format!("{name} holds {count} documents, not {}: {hint}", collection.count)));
         }
         if count > 0 && wanted {
-            same_shape(&admin, template, number, hint)?;
+            same_shape(opened, template, number, hint)?;
         }
         let first = match count {
             0 => collection.count,
@@ -130,7 +136,7 @@ pub fn prepare_documents(
 }
 
 /// Refuses documents that do not look like those that a load would write; what operations change may look otherwise.
-fn same_shape(admin: &MongoAdmin, template: &Template, number: usize, hint: &str) -> Result<(), Refused> {
+fn same_shape(opened: &Opened, template: &Template, number: usize, hint: &str) -> Result<(), Refused> {
     let collection = &template.collections[number];
     let content = TemplateContent::new(template);
     let wanted = |document: u64| {
@@ -140,7 +146,7 @@ fn same_shape(admin: &MongoAdmin, template: &Template, number: usize, hint: &str
     };
     let wanted: Vec<Vec<u8>> = (0..collection.count.min(DOCUMENTS)).map(wanted).collect();
     let changed = template.changed(number);
-    same_documents(admin, &collection.name, &wanted, &changed, hint)
+    same_documents(opened, &collection.name, &wanted, &changed, hint)
 }
 
 /// One more than the highest `_id`, where it is a sequence. Other `_id`s follow from numbers that cannot be read back:

@@ -14,6 +14,7 @@ mod users;
 mod ycsb;
 
 pub use documents::prepare_documents;
+pub use sysbench::same_collections;
 pub use users::part_of_users;
 pub(crate) use ycsb::core_config_of;
 pub use ycsb::{core_config, verbs};

@@ -1,8 +1,7 @@
 //! sysbench-mongodb's load and transactions as work.
 
 use super::{Prepared, Work, part_of_users, shape};
-use crate::mongo::MongoAdmin;
-use crate::stored::{DOCUMENTS, same_documents};
+use crate::stored::{ANOTHER_PATH, DOCUMENTS, same_documents};
 use crate::target::Opened;
 use dyno_engine::{Job, dealt};
 use dyno_plan::experiment::{Experiment, When};
@@ -60,19 +59,24 @@ impl Sysbench {
     }
 }
 
-impl Sysbench {
-    /// Refuses documents that do not look like those that a load would write.
-    fn same_shape(&self, admin: &MongoAdmin, collection: &str, ways: &str) -> Result<(), Refused> {
-        let load = SysbenchLoad::new(&self.plan.config).map_err(bad)?;
-        let (content, first) = (load.content(), load.request(0, &Frontier::new(0)));
-        let wanted = |number: u32| {
-            let mut out = Vec::new();
-            content.document(&first, number, &mut out);
-            out
-        };
-        let wanted: Vec<Vec<u8>> = (0..content.documents(&first).min(DOCUMENTS as u32)).map(wanted).collect();
-        same_documents(admin, collection, &wanted, &[], ways)
-    }
+/// Refuses collections whose documents do not look like those that a load would write; `ways` say how to go on with a server.
+pub fn same_collections(opened: &Opened, config: &SysbenchConfig, ways: &str) -> Result<(), Refused> {
+    let load = SysbenchLoad::new(config).map_err(bad)?;
+    let (content, first) = (load.content(), load.request(0, &Frontier::new(0)));
+    let wanted = |number: u32| {
+        let mut out = Vec::new();
+        content.document(&first, number, &mut out);
+        out
+    };
+    let wanted: Vec<Vec<u8>> = (0..content.documents(&first).min(DOCUMENTS as u32)).map(wanted).collect();
+    let ways = if matches!(opened, Opened::Store(_)) { ANOTHER_PATH } else { ways };
+    (1..=config.collections)
+        .try_for_each(|number| same_documents(opened, &collection(number), &wanted, &[], ways))
+}
+
+/// The name of a collection, from 1.
+fn collection(number: u32) -> String {
+    format!("sbtest{number}")
 }
 
 impl Work for Sysbench {
@@ -91,10 +95,17 @@ impl Work for Sysbench {
     fn prepare(&mut self, opened: &Opened) -> Result<Prepared, Refused> {
         let (config, when) = (&self.plan.config, self.spec.phases.load.when);
         let mut load = when != When::Never;
-        let Some(admin) = opened.mongo_admin() else { return Ok(Prepared { load, ..Prepared::default() }) };
+        let ways =
+            "phases.load.when: `always` drops them and loads them again, `never` takes them as they are";
+        let Some(admin) = opened.mongo_admin() else {
+            if load {
+                same_collections(opened, config, ways)?;
+            }
+            return Ok(Prepared { load, ..Prepared::default() });
+        };
         let mut there = 0;
         for number in 1..=config.collections {
-            let name = format!("sbtest{number}");
+            let name = collection(number);
             if when == When::Always {
                 admin.drop_collection(&name)?;
             }
@@ -108,11 +119,10 @@ impl Work for Sysbench {
                     config.documents
                 )));
             }
-            if when == When::Missing && count > 0 {
-                let ways = "phases.load.when: `always` drops them and loads them again, `never` takes them as they are";
-                self.same_shape(&admin, &name, ways)?;
-            }
             there += u32::from(count >= u64::from(config.documents));
+        }
+        if when == When::Missing {
+            same_collections(opened, config, ways)?;
         }
         load &= there < config.collections;
         Ok(Prepared { load, ..Prepared::default() })

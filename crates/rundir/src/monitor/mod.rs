@@ -8,7 +8,7 @@ mod reader;
 mod table;
 mod writer;
 
-pub use table::{ELSEWHERE, Recording, Series};
+pub use table::{ELSEWHERE, Recording, Series, WATCHED, WATCHED_BETWEEN};
 pub use writer::{Column, MonitorWriter};
 
 use serde::{Deserialize, Serialize};

@@ -1,17 +1,18 @@
 //! Reads what monitors saw.
 
-use super::table::{ELSEWHERE, Part, Recording};
+use super::table::{ELSEWHERE, Part, Recording, WATCHED, WATCHED_BETWEEN};
 use super::{FOLDER, Index};
 use crate::reader::ReadError;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// Whether a run's target was on another host, by its `run.json`.
-fn is_elsewhere(run: &Path) -> bool {
+/// Whether a run's target was on another host, and the source of the host that was watched for it, by its `run.json`.
+fn place_of_target(run: &Path) -> (bool, Option<String>) {
     let text = std::fs::read_to_string(run.join("run.json")).unwrap_or_default();
-    let run: Option<serde_json::Value> = serde_json::from_str(&text).ok();
-    run.is_some_and(|run| run["facts"][ELSEWHERE] == "true")
+    let run: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    let watched = run["facts"][WATCHED].as_str().and_then(|names| names.split(WATCHED_BETWEEN).next());
+    (run["facts"][ELSEWHERE] == "true", watched.map(|name| format!("host-{name}")))
 }
 
 impl Recording {
@@ -39,7 +40,7 @@ impl Recording {
             why: e.to_string(),
         })?;
         let mut recording = Recording::new();
-        recording.elsewhere = is_elsewhere(run);
+        (recording.elsewhere, recording.watched) = place_of_target(run);
         for (source, entry) in index.sources {
             let files = entry.files.iter().map(|file| {
                 let path = folder.join(file);

@@ -19,10 +19,18 @@ pub struct Recording {
     pub(super) kinds: BTreeMap<String, BTreeMap<String, Kind>>,
     /// The target is on another host than the load generator.
     pub(super) elsewhere: bool,
+    /// The host that the target runs on, where it was named to be watched.
+    pub(super) watched: Option<String>,
 }
 
 /// The fact of `run.json` that says so, where it is so.
 pub const ELSEWHERE: &str = "target.elsewhere";
+
+/// The fact of `run.json` that names the hosts that the target runs on, where they were only watched; see [`WATCHED_BETWEEN`].
+pub const WATCHED: &str = "target.hosts";
+
+/// What stands between their names.
+pub const WATCHED_BETWEEN: &str = ", ";
 
 /// One series over time.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,9 +91,12 @@ impl Recording {
         self.sources.keys().map(String::as_str)
     }
 
-    /// The source that tells of the host of the servers: `host-NAME` where they were started there, else this host. A target
-    /// on another host that nobody watched has none: the name is empty, and no series is found under it.
+    /// The source that tells of the host of the servers: `host-NAME` where they were started or watched there, else this host. A
+    /// target on another host that nobody watched has none: the name is empty, and no series is found under it.
     pub fn host(&self) -> &str {
+        if let Some(watched) = &self.watched {
+            return watched;
+        }
         let serves = |source: &&str| {
             let own = source.strip_prefix("host-").map(|name| format!("server-{name}-"));
             own.is_some_and(|own| self.sources().any(|source| source.starts_with(&own)))

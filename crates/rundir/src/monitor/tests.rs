@@ -144,3 +144,18 @@ fn the_host_of_a_server_elsewhere_is_unknown_unless_it_was_watched() {
     writer.row("server-db-redis-1", SECOND, [("cpu.user_s", Kind::Counter, 1.0)]);
     assert_eq!(host(), "host-db");
 }
+
+/// Hosts that were named are those of the target, whether their server's process was found or not, and before any sample.
+#[test]
+fn the_host_that_was_named_is_the_target_s() {
+    let run = tempfile::tempdir().unwrap();
+    let mut writer = MonitorWriter::create(run.path(), 1_000.0).unwrap();
+    writer.row("host", SECOND, [("cpu.idle_s", Kind::Counter, 1.0)]);
+    writer.row("host-load", SECOND, [("cpu.idle_s", Kind::Counter, 1.0)]);
+    std::fs::write(run.path().join("run.json"), "{\"facts\": {\"target.hosts\": \"db, db2\"}}").unwrap();
+    let open = || Recording::open(run.path()).unwrap().unwrap();
+    assert_eq!(open().host(), "host-db");
+    assert_eq!(open().series(open().host(), "cpu.idle_s"), None, "nothing of another host stands in");
+    writer.row("host-db", SECOND, [("cpu.idle_s", Kind::Counter, 2.0)]);
+    assert_eq!(open().series(open().host(), "cpu.idle_s").unwrap().points[0].1, Some(2.0));
+}

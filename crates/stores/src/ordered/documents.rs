@@ -89,6 +89,23 @@ impl<E: Engine> Store for DocumentStore<E> {
         self.engine.facts()
     }
 
+    fn sample(&self, collection: &str, count: u32) -> Result<Vec<Vec<u8>>, Refused> {
+        let mut handle = self.engine.handle()?;
+        let mut found = Vec::new();
+        let _held = self.common.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut look = || {
+            found.clear();
+            let documents = catalog::collection(&mut handle, collection, &[])?.documents;
+            handle.read()?.range(documents, &[], &[], Order::Ascending, &mut |_, document| {
+                found.push(document.to_vec());
+                Ok(found.len() < count as usize)
+            })
+        };
+        let looked = self.common.patience.run(&mut look);
+        looked.map_err(|failure| Refused(format!("{}: {collection}: {failure}", self.engine.name())))?;
+        Ok(found)
+    }
+
     fn session(&self) -> Result<Box<dyn StoreSession>, Refused> {
         self.session_of(self.content.clone())
     }

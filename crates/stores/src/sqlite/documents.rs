@@ -326,6 +326,33 @@ impl DocumentSession {
     }
 }
 
+/// At most `count` rows of a collection's table, if there is one, as documents.
+pub(super) fn sample(connection: &Connection, collection: &str, count: u32) -> Result<Vec<Vec<u8>>, Error> {
+    if !connection.table_exists(None, collection)? {
+        return Ok(Vec::new());
+    }
+    let mut prepared =
+        connection.prepare(&format!("SELECT * FROM \"{}\" LIMIT {count}", collection.replace('"', "")))?;
+    let names: Vec<String> = prepared.column_names().into_iter().map(str::to_owned).collect();
+    let (mut rows, mut found) = (prepared.query([])?, Vec::new());
+    while let Some(row) = rows.next()? {
+        let mut document = Vec::new();
+        let at = bson::open(&mut document);
+        for (column, name) in names.iter().enumerate() {
+            match row.get_ref(column)? {
+                ValueRef::Null => {}
+                ValueRef::Integer(number) => bson::int64(&mut document, name, number),
+                ValueRef::Real(number) => bson::double(&mut document, name, number),
+                ValueRef::Text(text) => bson::string(&mut document, name, &String::from_utf8_lossy(text)),
+                ValueRef::Blob(bytes) => bson::binary(&mut document, name, bytes),
+            }
+        }
+        bson::close(&mut document, at);
+        found.push(document);
+    }
+    Ok(found)
+}
+
 fn elements(document: &[u8]) -> impl Iterator<Item = Element<'_>> {
     bson::elements(document).into_iter().flatten().flatten()
 }

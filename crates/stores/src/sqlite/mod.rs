@@ -239,6 +239,12 @@ impl Store for SqliteStore {
         self.settings.durability()
     }
 
+    fn sample(&self, collection: &str, count: u32) -> Result<Vec<Vec<u8>>, Refused> {
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        documents::sample(&connection, collection, count)
+            .map_err(|error| Refused(format!("sqlite: {}: {error}", self.settings.path.display())))
+    }
+
     fn session(&self) -> Result<Box<dyn StoreSession>, Refused> {
         self.session_of(self.content.clone())
     }
