@@ -90,9 +90,19 @@ fn parties_that_would_share_cores_are_refused() {
 #[test]
 fn memory_beyond_the_machine_is_refused_with_its_place() {
     refused(
-        &format!("server: {{kind: redis, program: /bin/true, instances: 2, cache: 900000GiB}}\n{SHORT}"),
-        "x.yaml:1:64: server.cache: caches and limits of the servers take 1843200000 MiB",
+        &format!(
+            "server: {{kind: redis, program: /bin/true, instances: 2, limits: {{memory: 900000GiB}}}}\n{SHORT}"
+        ),
+        "x.yaml:1:74: server.limits.memory: the limits of the servers add up to 1757.8 TiB, this host has ",
     );
+    // A cache is a ceiling, not a reservation.
+    let folder =
+        of(&format!("server: {{kind: redis, program: /bin/true, instances: 2, cache: 900000GiB}}\n{SHORT}"));
+    let plan = dyno(folder.path(), &["plan", "x.yaml"]);
+    assert_eq!(plan.status.code(), Some(0), "{}", err(&plan));
+    let words =
+        "warning: x.yaml:1:64: server.cache: the caches of the servers may grow to 1757.8 TiB together";
+    assert!(err(&plan).contains(words), "{}", err(&plan));
     refused(
         &format!(
             "target: \"sqlite:{{dir}}/x.db?cache=64MiB\"\nclient: {{limits: {{memory: 32MiB}}}}\n{SHORT}"

@@ -50,7 +50,7 @@ fn wrong_usage_is_explained() {
         (&["wsf", "gated", "--backend", "swarm"], "swarm"),
         (&["wsf", "-R", "nothing", "--dry-run"], "no test matches"),
         (&["wsf", "-R", "(", "--dry-run"], "regular expression"),
-        (&["wsf", "30write60read10insert", "--dry-run"], "sum to 1.1"),
+        (&["wsf", "wsf-25/30write60read10insert", "--dry-run"], "sum to 1.1"),
         (&["wsf", "read", "--target", "null:", "--noenv"], "CLIENT_SERVER_PAIR=1"),
         (&["wsf", "list-kpi", "full"], "itr-"),
     ];

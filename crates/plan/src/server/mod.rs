@@ -242,7 +242,8 @@ pub struct ServerSpec {
     #[serde(default)]
     pub limits: Limits,
     /// Cache of each process: `maxmemory` of Redis and its kin and of Dragonfly, WiredTiger's cache of mongod (below
-    /// 256MiB by its configString, since mongod's own setting ends there). Default: the server's own, which for mongod is half of the memory, for every instance anew.
+    /// 256MiB by its configString, since mongod's own setting ends there). Default: the server's own, which for mongod is half
+    /// of the memory, for every instance anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Bytes>,
     /// Whether writes are journaled: Redis' append-only file, mongod's journal (mandatory from 6.1). Default: not for
