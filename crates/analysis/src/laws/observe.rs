@@ -75,7 +75,8 @@ pub fn observe(run: &RunDir) -> Option<Observed> {
     let think_s = client.think_us.unwrap_or(0.0) / 1e6;
     // Imported results may have means without histograms.
     let by_means = if slots(totals, names).next().is_none() { service_of_summary(phase) } else { None };
-    let service_ns = by_means.unwrap_or_else(|| service_ns(totals, names));
+    // Seconds of imported results may count what their means do not.
+    let (service_ns, count) = by_means.unwrap_or_else(|| (service_ns(totals, names), totals.ok()));
     if service_ns <= 0.0 {
         return None;
     }
@@ -93,11 +94,11 @@ pub fn observe(run: &RunDir) -> Option<Observed> {
         planned_s: planned_s(run, phase),
         flow: (totals.arrivals, totals.ended_total()),
         throughput: phase.throughput,
-        response_s: service_ns / totals.ok() as f64 / 1e9,
+        response_s: service_ns / count.max(1) as f64 / 1e9,
         client_s: if turns > 0 { totals.turnaround.sum_ns() as f64 / turns as f64 / 1e9 } else { 0.0 },
         implied_users: closed
             .then(|| {
-                if let Some(sum_ns) = by_means {
+                if let Some((sum_ns, _)) = by_means {
                     return Some(sum_ns / phase.seconds / 1e9 + think_s * phase.throughput);
                 }
                 crate::users_by_littles_law(totals, (think_s * 1e9) as u64, phase.seconds, names)
@@ -186,11 +187,13 @@ fn due_of_summary(phase: &Phase, totals: &Totals) -> Option<f64> {
     sum.filter(|sum| *sum > 0.0).map(|sum| sum / totals.ok() as f64 / 1e6)
 }
 
-/// The same by the summary's means; `None` where an operation has none.
-fn service_of_summary(phase: &Phase) -> Option<f64> {
+/// The same by the summary's means, and how many operations these are of; `None` where an operation has none.
+fn service_of_summary(phase: &Phase) -> Option<(f64, u64)> {
     let names: Vec<&str> = phase.metrics.iter().map(|metric| metric.name.as_str()).collect();
     let metrics = phase.metrics.iter().filter(|metric| adds_up(&names, &metric.name));
-    metrics.map(|metric| metric.service.as_ref().map(|one| one.mean_us * 1e3 * one.count as f64)).sum()
+    metrics.map(|metric| metric.service.as_ref()).try_fold((0.0, 0), |(sum, count), one| {
+        one.map(|one| (sum + one.mean_us * 1e3 * one.count as f64, count + one.count))
+    })
 }
 
 fn uses(run: &RunDir, phase: &Phase) -> Vec<Use> {

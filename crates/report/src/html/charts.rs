@@ -201,7 +201,8 @@ const STEPS: i32 = 6;
 
 /// Latency by percentile. Arrivals that were never sent are beyond any that was measured: the line ends where they begin.
 pub fn distribution(name: &str, times: &Felt) -> Option<Distribution> {
-    if times.count() == times.unsent {
+    // Times of failures alone are no latency.
+    if times.ok.count() == 0 {
         return None;
     }
     let all = times.count() as f64;
