@@ -336,7 +336,8 @@ mod tests {
         assert!(told("{'a': exec('x')}").starts_with("c:1:7: \"exec\""));
         let missing =
             read_config("{'dockers': {'A': {'monitor': {'sut': {'metrics': 'none'}}}}}", "c").unwrap();
-        assert!(missing.warnings[0].contains("no set of metrics \"none\""), "{:?}", missing.warnings);
+        let warnings = &missing.dockers["A"].as_ref().unwrap().warnings;
+        assert!(warnings[0].contains("no set of metrics \"none\""), "{warnings:?}");
         assert!(read_config("{'docker': {}}", "c").unwrap().warnings[0].contains("docker: is not known"));
     }
 }

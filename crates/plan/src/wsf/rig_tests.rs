@@ -9,7 +9,7 @@ fn lowered(sets: &[&str], rig: Rig) -> Result<Lowered, String> {
     let case = choose("gated").unwrap().case;
     let nothing: &dyn Fn(&str) -> Option<String> = &|_| None;
     let typed = "gated".into();
-    let reading = Reading::default();
+    let reading = Reading::V25;
     let asked =
         Asked { case, reading, typed, environment: nothing, configs: &[], sets: &sets, faithful: false };
     lower(&resolve(&asked, 0).unwrap(), &Means { rig, ..Means::default() })

@@ -121,7 +121,7 @@ fn wrong_values_are_refused() {
         ("INSERT_ORDER=hased", "hashed"),
         ("READ_PROPORTION=1.5", "from 0 to 1"),
         ("CORES=3-", "0-3,8"),
-        ("NETWORK_RPS_TUNE_ENABLE=true", "reading 23.3, not of 25"),
+        ("NETWORK_RPS_TUNE_ENABLE=true", "reading 23.3 (--reading 23.3), not of 25"),
         ("EVENT_TRACE_PARAMS=roi,a", "triples"),
         ("EVENT_TRACE_PARAMS=time,x,5", "whole seconds"),
         ("EVENT_TRACE_PARAMS=tim,1,5", "roi or time"),

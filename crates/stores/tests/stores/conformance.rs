@@ -44,6 +44,17 @@ fn open(form: &str, directory: &Path, sample: Sample) -> Arc<dyn Store> {
     dyno_stores::open(&uri, sample.arc()).unwrap()
 }
 
+/// A table has the columns of its records: SQLite refuses it to a workload with others, and what is to be tried cannot be.
+fn has_columns(form: &str, directory: &Path, fewer: Sample) -> bool {
+    let columns = form.starts_with("sqlite:");
+    if columns {
+        let uri = form.replace("{}", directory.to_str().unwrap());
+        let refused = dyno_stores::open(&uri, fewer.arc()).map(drop).unwrap_err();
+        assert!(format!("{refused:?}").contains("records of this workload have"), "{refused:?}");
+    }
+    columns
+}
+
 /// Runs `test` once per store, in a fresh directory.
 fn each(sample: &Sample, test: impl Fn(&str, &Path, Arc<dyn Store>)) {
     for form in stores() {
@@ -197,6 +208,9 @@ fn a_missing_field_is_a_mismatch() {
     for form in stores() {
         let directory = tempfile::tempdir().unwrap();
         drop(open(form, directory.path(), Sample::new()));
+        if has_columns(form, directory.path(), Sample { writes: 3, ..Sample::new() }) {
+            continue;
+        }
         {
             // Writes three of the ten fields. Its own idea of a record has three, so this one is whole to it.
             let short = open(form, directory.path(), Sample { writes: 3, ..Sample::new() });
@@ -223,6 +237,9 @@ fn a_partial_update_leaves_the_other_fields() {
         let store = open(form, directory.path(), Sample::new());
         insert(&mut *store.session().unwrap(), [1]);
         drop(store);
+        if has_columns(form, directory.path(), Sample { writes: 4, ..Sample::new() }) {
+            continue;
+        }
         let store = open(form, directory.path(), Sample { writes: 4, ..Sample::new() });
         let mut session = store.session().unwrap();
         let update = Request { fields: Fields::Named, seed: 3, ..request(Verb::Update, 1) };
