@@ -333,7 +333,7 @@ pub(super) fn sample(connection: &Connection, collection: &str, count: u32) -> R
     }
     let mut prepared =
         connection.prepare(&format!("SELECT * FROM \"{}\" LIMIT {count}", collection.replace('"', "")))?;
-    let names: Vec<String> = prepared.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = prepared.column_names().map(str::to_owned).collect();
     let (mut rows, mut found) = (prepared.query([])?, Vec::new());
     while let Some(row) = rows.next()? {
         let mut document = Vec::new();
