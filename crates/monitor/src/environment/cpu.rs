@@ -2,7 +2,7 @@
 
 use super::{EnvironmentFacts, names, tally, text};
 use crate::roots::Roots;
-use crate::topology::{Topology, list};
+use crate::topology::{MEMORY, Topology, list};
 use std::path::Path;
 
 pub(super) fn read(roots: &Roots, all: &mut EnvironmentFacts) {
@@ -56,8 +56,11 @@ fn topology(roots: &Roots, all: &mut EnvironmentFacts) {
     let Ok(topology) = Topology::read(&roots.sys) else { return };
     let facts = topology.facts();
     for (name, value) in facts {
-        let numa = name == "numa_nodes" || name.starts_with("node");
-        all.fact(if numa { "numa" } else { "cpu" }, &name, Some(value));
+        let group = if name == "numa_nodes" || name.starts_with("node") { "numa" } else { "cpu" };
+        match name.ends_with(MEMORY) {
+            true => all.volatile(group, &name, Some(value)),
+            false => all.fact(group, &name, Some(value)),
+        }
     }
     let caches = topology.caches.iter().map(|cache| {
         let size = cache.size_bytes.map_or(String::new(), |bytes| format!(", {} KiB", bytes >> 10));

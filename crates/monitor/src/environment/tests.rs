@@ -86,6 +86,30 @@ fn facts_of_a_server() {
     assert_eq!(all.volatile["neighbours"]["databases"], "mongod (77)");
 }
 
+/// Memory that is plugged in, or that a balloon takes, is no other host.
+#[test]
+fn memory_that_comes_and_goes_changes_no_fact() {
+    let folder = tempfile::tempdir().unwrap();
+    let places = spr(folder.path());
+    let put = |path: &str, text: &str| fs::write(folder.path().join(path), text).unwrap();
+    put("proc/sys/vm/min_free_kbytes", "100\n");
+    let before = EnvironmentFacts::read(&places);
+    put("proc/meminfo", "MemTotal: 500 kB\nMemAvailable: 5 kB\nSwapTotal: 8 kB\n");
+    put("proc/sys/vm/min_free_kbytes", "70\n");
+    let nodes = folder.path().join("sys/devices/system/node");
+    for node in fs::read_dir(nodes).unwrap().flatten() {
+        let path = node.path().join("meminfo");
+        if let Ok(text) = fs::read_to_string(&path) {
+            fs::write(path, text.replace("MemTotal:", "MemTotal: 1")).unwrap();
+        }
+    }
+    let after = EnvironmentFacts::read(&places);
+    assert_eq!(before.facts, after.facts);
+    assert_ne!(before.volatile["memory"]["total"], after.volatile["memory"]["total"], "it is recorded");
+    put("proc/sys/vm/swappiness", "1\n");
+    assert_ne!(after.facts, EnvironmentFacts::read(&places).facts, "a setting is a fact");
+}
+
 #[test]
 fn findings_are_ranked_and_name_what_helps() {
     let folder = tempfile::tempdir().unwrap();

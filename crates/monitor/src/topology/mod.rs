@@ -140,14 +140,18 @@ impl Topology {
         facts.insert("threads_per_core".into(), self.threads_per_core().to_string());
         facts.insert("last_level_caches".into(), self.caches.len().to_string());
         for node in self.nodes.values() {
-            let memory = node.memory_bytes.map_or(String::new(), |bytes| format!(", {} MiB", bytes >> 20));
             let distances: Vec<String> = node.distances.iter().map(u32::to_string).collect();
-            let text = format!("cpus {}{memory}, distances {}", list(&node.cpus), distances.join(" "));
+            let text = format!("cpus {}, distances {}", list(&node.cpus), distances.join(" "));
             facts.insert(format!("node{}", node.number), text);
+            let memory = node.memory_bytes.map(|bytes| format!("{} MiB", bytes >> 20));
+            facts.extend(memory.map(|memory| (format!("node{}{MEMORY}", node.number), memory)));
         }
         facts
     }
 }
+
+/// What ends the name of a node's memory among the facts: the one of them that a running host may gain or lose.
+pub const MEMORY: &str = "_memory";
 
 /// Numbers as the kernel writes them, `0-3,8`; they must ascend.
 pub fn list(numbers: &[usize]) -> String {

@@ -42,7 +42,8 @@ fn an_epyc_has_several_caches_in_a_node() {
     assert_eq!(topology.nodes_of(&topology.caches[1].cpus), [0]);
     let facts = topology.facts();
     assert_eq!(facts["last_level_caches"], "8");
-    assert_eq!(facts["node1"], "cpus 16-31,80-95, 64000 MiB, distances 12 10 12 12");
+    assert_eq!(facts["node1"], "cpus 16-31,80-95, distances 12 10 12 12");
+    assert_eq!(facts["node1_memory"], "64000 MiB");
 }
 
 #[test]
