@@ -110,11 +110,11 @@ impl OneRun<'_> {
         let failed = ended.totals.failed();
         if failed > 0 && !self.control.stopping() {
             let first = ended.phase.errors.values().next().cloned().unwrap_or_default();
-            // MongoDB's code of a key that is there already.
-            let hint = match first.split(": ").next().is_some_and(|head| head.contains("11000")) {
-                true => "; the target holds records of this load already: drop them first, and it loads anew",
-                false => "",
-            };
+            // MongoDB's code of a key that is there already, by itself or behind its name.
+            let head = first.split(": ").next().unwrap_or_default();
+            let again = head == "11000" || head.ends_with("(11000)");
+            let hint = "; the target holds records of this load already: drop them first, and it loads anew";
+            let hint = if again { hint } else { "" };
             return Err(Failed::Words(format!("{failed} inserts of the load failed: {first}{hint}")));
         }
         hooks::run("after_load", &hooks.after_load, &hooks.timeout, logs, &self.told(), &self.control)?;
