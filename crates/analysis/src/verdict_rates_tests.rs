@@ -152,9 +152,16 @@ fn an_overload_is_told_and_a_full_server_is_none() {
         told(&format!("| {rate:.0}/s, {seconds} s | {:.1} % |", share * 100.0));
         assert!(share < 0.05, "{rate}/s for {seconds} s: {share}");
     }
-    for (rate, seconds) in [(1_050.0, 60), (1_100.0, 30)] {
+    // In half a minute the queue of a server that is 0.8 % short grows by as much as chance moves it.
+    for (rate, seconds, goal) in [
+        (1_008.0, 30, 0.0),
+        (1_008.0, 120, 0.0),
+        (1_008.0, 600, 0.95),
+        (1_050.0, 60, 0.95),
+        (1_100.0, 30, 0.95),
+    ] {
         let share = share_of(rate, seconds);
         told(&format!("| {rate:.0}/s, {seconds} s | {:.1} % |", share * 100.0));
-        assert!(share >= 0.95, "{rate}/s for {seconds} s: {share}");
+        assert!(share >= goal, "{rate}/s for {seconds} s: {share}");
     }
 }

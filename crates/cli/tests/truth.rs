@@ -245,7 +245,7 @@ fn embedded_documents_of_another_shape_are_refused() {
             let refused = line(file, "");
             assert_exit(&refused, &[2]);
             let told = stderr(&refused);
-            assert!(told.contains(words) && told.contains("name another path"), "{scheme} {file}: {told}");
+            assert!(told.contains(words) && told.contains("--reload drops it"), "{scheme} {file}: {told}");
             assert_exit(&line(file, " --no-load"), &[0, 5]);
             let text = format!(
                 "target: '{target}'\nworkload: {{documents: {file}.yaml}}\nphases: {{measure: {{operations: 50}}}}\n"
@@ -262,6 +262,71 @@ fn embedded_documents_of_another_shape_are_refused() {
             let words = "sbtest1 holds documents with the fields _id, live, pad, since, those of this run have _id, c, k, pad";
             assert!(stderr(&refused).contains(words), "{scheme}: {}", stderr(&refused));
         }
+    }
+}
+
+/// Documents that are there are measured, not loaded a second time over themselves; `--reload` and `--empty` drop them first.
+#[test]
+fn embedded_documents_are_loaded_once() {
+    let dyno = Dyno::new();
+    let shop = |length: u32| {
+        let text = format!(
+            "collections:\n  things: {{ count: 300, document: {{ name: {{ $string: {length} }} }} }}\noperations:\n  \
+             get: {{ findOne: things, filter: {{ _id: {{ $key: things }} }} }}\n  put: {{ insert: things }}\n"
+        );
+        std::fs::write(dyno.path("w.yaml"), text).unwrap();
+    };
+    for scheme in ["sqlite", "redb", "fjall"] {
+        let line = |more: &str| {
+            run(
+                &dyno,
+                &format!(
+                    "run {scheme}:{scheme}.db --workload w.yaml --ops 100 --users 2 --json --no-out{more}"
+                ),
+            )
+        };
+        // `run` without `--out` is told what was loaded; a phase that did not happen has no count.
+        let loaded = |output: &std::process::Output| {
+            let summary: Value = serde_json::from_str(&stdout(output)).unwrap();
+            let all = summary["phases"].as_array().unwrap().clone();
+            assert!(
+                all.iter().all(|phase| phase["errors"].as_object().is_none_or(|words| words.is_empty())),
+                "{all:?}"
+            );
+            all.iter().any(|phase| phase["name"] == "load")
+        };
+        shop(20);
+        for (more, expected) in
+            [("", true), ("", false), (" --reload", true), ("", false), (" --no-load", false)]
+        {
+            let output = line(more);
+            assert_exit(&output, &[0, 5]);
+            assert_eq!(loaded(&output), expected, "{scheme}{more}: {}", stderr(&output));
+        }
+        shop(30);
+        assert_exit(&line(""), &[2]);
+        assert!(loaded(&line(" --reload")), "{scheme}");
+    }
+    // POCDriver's documents have no table. Its workers go on where they ended; --empty begins anew.
+    for scheme in ["redb", "fjall"] {
+        let total = |more: &str| {
+            let output = run(&dyno, &format!("pocdriver -c {scheme}:poc.{scheme} -t 1 -d 1{more}"));
+            assert_exit(&output, &[0]);
+            let told = stdout(&output);
+            let figure = |after: &str| -> u64 {
+                let at = told.rfind(after).unwrap_or_else(|| panic!("{told}")) + after.len();
+                told[at..].trim_start().split(' ').next().unwrap().parse().unwrap()
+            };
+            let inserted = figure("After 1 seconds,");
+            (inserted, figure("collection has"))
+        };
+        let first = total("");
+        assert_eq!(first.0, first.1);
+        let second = total("");
+        assert_eq!(second.1, first.1 + second.0);
+        let third = total(" -e");
+        assert_eq!(third.0, third.1);
+        assert_exit(&run(&dyno, &format!("pocdriver -c {scheme}:poc.{scheme} -t 1 -d 1 --fulltext")), &[2]);
     }
 }
 

@@ -8,6 +8,7 @@
 //! driver; a build without that feature has `without_official`, which refuses such targets and holds nothing.
 
 mod apparatus;
+mod collections;
 mod cores;
 mod course;
 mod dns;
@@ -39,12 +40,13 @@ pub mod work;
 pub mod worker;
 
 pub use apparatus::{Apparatus, Applied, Nature};
+pub use collections::Collections;
 pub use cores::choose_cores;
 pub use mongo::{CommandError, MongoAdmin};
 pub use official::{NO_BATCHES, OfficialDeployment, OfficialTarget};
 pub use presence::{Inserted, inserted, remove};
 pub use session::{Ended, Observer, PhasePlan, Progress, Session, SessionPlan};
 pub use spawn::{SERVERS, Spawned, find_server, free_port, spawn, spawn_under};
-pub use stored::{ANOTHER_PATH, DOCUMENTS, present_as, same_documents};
+pub use stored::{DOCUMENTS, present_as, same_documents};
 pub use target::{Client, Opened, SCHEMES, Target, TargetError};
 pub use watch::{Said, ServerNow, Watch, WatchPlan, server_process, watch, watch_all};

@@ -1,6 +1,7 @@
 //! What the records that are there look like, beside those that a run would load: a load is skipped only for records of
 //! the same shape.
 
+use crate::collections::Collections;
 use crate::presence::{found, present};
 use crate::target::Opened;
 use dyno_engine::RunError;
@@ -117,9 +118,6 @@ impl Content for Looking {
 /// Documents that are rendered to see what those of a run look like.
 pub const DOCUMENTS: u64 = 200;
 
-/// The way on where an embedded store, which is not emptied, holds documents of another shape.
-pub const ANOTHER_PATH: &str = "an embedded store is not emptied, name another path in its URI";
-
 /// A field of documents: what its values are, and how long they are, least and most.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Field {
@@ -187,17 +185,13 @@ fn fields_of_all(documents: &[Vec<u8>]) -> BTreeMap<String, Field> {
 /// Refuses a collection none of whose first documents looks like those `wanted`: fields that are missing, of another kind or of
 /// another length, `changed` ones aside. `ways` say how to go on.
 pub fn same_documents(
-    opened: &Opened,
+    collections: &Collections<'_>,
     collection: &str,
     wanted: &[Vec<u8>],
     changed: &[String],
     ways: &str,
 ) -> Result<(), Refused> {
-    let stored = match (opened, opened.mongo_admin()) {
-        (_, Some(admin)) => admin.sample(collection, SAMPLES as u32)?,
-        (Opened::Store(store), None) => store.sample(collection, SAMPLES as u32)?,
-        _ => return Ok(()),
-    };
+    let stored = collections.sample(collection, SAMPLES as u32)?;
     let names = |fields: &BTreeMap<String, Field>| fields.keys().cloned().collect::<Vec<_>>().join(", ");
     let (wanted, all) = (fields_of_all(wanted), fields_of_all(&stored));
     let refuse = |what: String| Err(Refused(format!("{collection} holds documents {what}: {ways}")));
@@ -208,7 +202,7 @@ pub fn same_documents(
     for (name, field) in wanted.iter().filter(|(name, field)| !is_changed(name) && field.is != MIXED) {
         let fits = |document: &Vec<u8>| {
             fields_of(document).get(name).is_some_and(|own| {
-                field.is_kept_as(own, matches!(opened, Opened::Store(_)))
+                field.is_kept_as(own, matches!(collections, Collections::Embedded(_)))
                     && own.length.0 >= field.length.0
                     && own.length.1 <= field.length.1
             })

@@ -281,6 +281,21 @@ pub trait Store: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// How many documents a collection holds; it may be walked over to count them.
+    fn documents(&self, _collection: &str) -> Result<u64, Refused> {
+        Ok(0)
+    }
+
+    /// The document of a collection with the highest `_id`; with `between`, a document of `$gte` and `$lt`, of those `_id`s.
+    fn highest(&self, _collection: &str, _between: Option<&[u8]>) -> Result<Option<Vec<u8>>, Refused> {
+        Ok(None)
+    }
+
+    /// Removes the documents of a collection and its indexes. What the engine keeps of them on disk stays until it cleans up.
+    fn drop_collection(&self, _collection: &str) -> Result<(), Refused> {
+        Ok(())
+    }
+
     /// Number of records stored, where it can be told cheaply.
     fn count(&self) -> Result<Option<u64>, Refused> {
         Ok(None)

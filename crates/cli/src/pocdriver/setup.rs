@@ -3,11 +3,11 @@
 use super::PocArgs;
 use super::shards::{self, Balancer};
 use crate::exit::Failure;
-use dyno_rig::{ANOTHER_PATH, CommandError, DOCUMENTS, MongoAdmin, Opened, same_documents};
+use dyno_rig::{Collections, CommandError, DOCUMENTS, MongoAdmin, Opened, same_documents};
 use dyno_types::bson::{self, kind};
 use dyno_workload::pocdriver::{PocConfig, PocWorkload, Template};
 
-/// The ways on where a server's collection holds documents of another shape.
+/// The ways on where a collection holds documents of another shape.
 const DROP: &str = "--empty drops them first, another --namespace leaves them alone";
 
 /// What the load begins with.
@@ -21,60 +21,58 @@ pub struct Ready {
     pub balancer: Option<Balancer>,
 }
 
-/// Prepares the collections, where the target is MongoDB.
+/// Prepares the collections.
 pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Ready, Failure> {
     let workload = PocWorkload::new(config, &[]).map_err(super::refused)?;
     let content = workload.poc_content();
-    let Some(admin) = opened.mongo_admin() else {
-        if config.mixes_with_others() {
-            let mut all = content.collections().into_iter();
-            all.try_for_each(|collection| same_shape(opened, &collection, config, ANOTHER_PATH))?;
-        }
-        return Ok(Ready::default());
-    };
-    let sharded = opened.facts().get("msg").is_some_and(|m| m == "isdbgrid");
+    let Some(collections) = Collections::of(opened) else { return Ok(Ready::default()) };
+    let admin = opened.mongo_admin();
     let mut ready = Ready { next: vec![0; config.workers as usize], before: 0, balancer: None };
-    let sharded = sharded && !args.nosharding && config.collections == 1;
-    if args.stop_balancer && !sharded {
-        let words = "--stop-balancer: the target is no sharded cluster, or --nosharding or --collections leaves it alone";
-        return Err(Failure::Usage(words.into()));
-    }
+    let sharded = opened.facts().get("msg").is_some_and(|m| m == "isdbgrid");
+    let router = admin.as_ref().filter(|_| sharded && !args.nosharding && config.collections == 1);
     if args.stop_balancer {
+        if router.is_none() {
+            let words = "--stop-balancer: the target is no sharded cluster, or --nosharding or --collections leaves it alone";
+            return Err(Failure::Usage(words.into()));
+        }
         ready.balancer = opened.mongo_admin().map(Balancer::stop).transpose()?;
+    }
+    if args.fulltext && admin.is_none() {
+        return Err(Failure::Usage("--fulltext: the target has no text indexes".into()));
     }
     for collection in content.collections() {
         if args.empty {
-            admin.drop_collection(&collection)?;
+            collections.drop(&collection)?;
         }
         // The balancer stays as it is without --stop-balancer: the original turns it off for good.
-        if sharded {
-            admin.shard(&collection)?;
+        if let Some(router) = router {
+            router.shard(&collection)?;
         }
         for leaf in content.template().leaves().iter().take(config.indexes as usize) {
-            admin.create_index(&collection, &format!("{leaf}_1"), leaf)?;
+            collections.index(&collection, &format!("{leaf}_1"), &[(leaf.to_owned(), 1)])?;
         }
-        if args.fulltext {
-            text_index(&admin, &collection)
+        if let Some(admin) = admin.as_ref().filter(|_| args.fulltext) {
+            text_index(admin, &collection)
                 .map_err(|why| CommandError { words: format!("--fulltext: {why}"), ..why })?;
         }
-        let there = admin.count(&collection)?;
+        let there = collections.count(&collection)?;
         if there > 0 && config.mixes_with_others() {
-            same_shape(opened, &collection, config, DROP)?;
+            same_shape(&collections, &collection, config)?;
         }
         ready.before += there;
         for (user, next) in ready.next.iter_mut().enumerate() {
             let worker = config.first_worker + user as u32;
-            *next = (*next).max(first_free(&admin, &collection, worker)?);
+            *next = (*next).max(first_free(&collections, &collection, worker)?);
         }
-        if sharded {
-            shards::distribute(&admin, &collection, config, &ready)?;
+        if let Some(router) = router {
+            shards::distribute(router, &collection, config, &ready)?;
         }
     }
     Ok(ready)
 }
 
 /// Refuses to query and update documents that do not look like those that this run inserts beside them.
-fn same_shape(opened: &Opened, collection: &str, config: &PocConfig, ways: &str) -> Result<(), Failure> {
+fn same_shape(collections: &Collections<'_>, collection: &str, config: &PocConfig) -> Result<(), Failure> {
     let template = Template::new(config);
     let wanted = |sequence: u64| {
         let mut out = Vec::new();
@@ -82,25 +80,17 @@ fn same_shape(opened: &Opened, collection: &str, config: &PocConfig, ways: &str)
         out
     };
     let wanted: Vec<Vec<u8>> = (0..DOCUMENTS).map(wanted).collect();
-    Ok(same_documents(opened, collection, &wanted, &[], ways)?)
+    Ok(same_documents(collections, collection, &wanted, &[], DROP)?)
 }
 
 /// One more than the worker's highest sequence number.
-fn first_free(admin: &MongoAdmin, collection: &str, worker: u32) -> Result<u64, CommandError> {
-    let newest = admin.find_one(collection, &|out| {
-        bson::head(out, kind::DOCUMENT, "filter");
-        let filter = bson::open(out);
-        bson::head(out, kind::DOCUMENT, "_id");
-        let range = bson::open(out);
-        Template::id(worker, 0, "$gte", out);
-        Template::id(worker, i32::MAX as u64, "$lt", out);
-        bson::close(out, range);
-        bson::close(out, filter);
-        bson::head(out, kind::DOCUMENT, "sort");
-        let sort = bson::open(out);
-        bson::int32(out, "_id", -1);
-        bson::close(out, sort);
-    })?;
+fn first_free(collections: &Collections<'_>, collection: &str, worker: u32) -> Result<u64, Failure> {
+    let mut range = Vec::new();
+    let at = bson::open(&mut range);
+    Template::id(worker, 0, "$gte", &mut range);
+    Template::id(worker, i32::MAX as u64, "$lt", &mut range);
+    bson::close(&mut range, at);
+    let newest = collections.highest(collection, Some(&range))?;
     let sequence =
         newest.as_deref().and_then(|document| bson::path(document, "_id.i")).and_then(|e| e.as_i64());
     Ok(sequence.and_then(|i| u64::try_from(i + 1).ok()).unwrap_or(0))

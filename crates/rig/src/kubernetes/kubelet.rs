@@ -5,7 +5,7 @@
 
 use super::kubectl::Kubectl;
 use dyno_monitor::{Sample, Sink, unix_ns};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -97,6 +97,18 @@ struct Asking {
 }
 
 impl Asking {
+    /// Whether the cluster says that this account may not ask nodes.
+    fn is_refused(&self) -> bool {
+        let asked = json!({"verb": "get", "resource": "nodes", "subresource": "proxy"});
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": asked},
+        });
+        let told = self.kubectl.create(&[review]).unwrap_or_default();
+        told.iter().any(|review| review["status"]["allowed"] == false)
+    }
+
     /// Asks every node once; whether it is worth asking again.
     fn round(&mut self) -> bool {
         for (node, pods) in &self.placed {
@@ -112,7 +124,7 @@ impl Asking {
                 newest.map_or(Ok(()), |at_ns| on_time(at_ns, unix_ns(SystemTime::now()))).map(|()| all)
             });
             match told {
-                Err(why) if why.contains("forbidden") => {
+                Err(why) if self.is_refused() => {
                     let right = "server pods are not watched: it takes the right to get nodes/proxy (rbac-kubelet.yaml)";
                     sink.event(SOURCE, &format!("{right}: {why}"));
                     return false;

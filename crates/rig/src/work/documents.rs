@@ -1,12 +1,12 @@
 //! Documents and operations of one's own as work.
 
 use super::{Prepared, Work, shape};
-use crate::mongo::{CommandError, MongoAdmin};
-use crate::stored::{ANOTHER_PATH, DOCUMENTS, same_documents};
+use crate::collections::Collections;
+use crate::stored::{DOCUMENTS, same_documents};
 use crate::target::Opened;
 use dyno_engine::Job;
 use dyno_plan::experiment::{Experiment, When};
-use dyno_types::bson::{self, kind};
+use dyno_types::bson;
 use dyno_types::{Content, Refused};
 use dyno_workload::Workload;
 use dyno_workload::template::{Template, TemplateContent, TemplateLoad, TemplateRun, Value};
@@ -98,33 +98,27 @@ pub fn prepare_documents(
 ) -> Result<Prepared, Refused> {
     let wanted = when != When::Never && !opened.is_virtual();
     let mut ready = Prepared { load: wanted, ..Prepared::default() };
-    let Some(admin) = opened.mongo_admin() else {
-        if wanted {
-            (0..template.collections.len())
-                .try_for_each(|number| same_shape(opened, template, number, ANOTHER_PATH))?;
-        }
-        return Ok(ready);
-    };
+    let Some(collections) = Collections::of(opened) else { return Ok(ready) };
     let mut there = 0;
     for (number, collection) in template.collections.iter().enumerate() {
         let name = &collection.name;
         if when == When::Always {
-            admin.drop_collection(name)?;
+            collections.drop(name)?;
         }
         for (index, fields) in &collection.indexes {
-            admin.create_compound_index(name, index, fields)?;
+            collections.index(name, index, fields)?;
         }
-        let count = admin.count(name)?;
+        let count = collections.count(name)?;
         there += u64::from(count >= collection.count);
         if count > 0 && count < collection.count && wanted {
             return Err(Refused(format!("{name} holds {count} documents, not {}: {hint}", collection.count)));
         }
         if count > 0 && wanted {
-            same_shape(opened, template, number, hint)?;
+            same_shape(&collections, template, number, hint)?;
         }
         let first = match count {
             0 => collection.count,
-            _ => first_free(&admin, name, &collection.id)?,
+            _ => first_free(&collections, name, &collection.id)?,
         };
         ready.fresh.push(first);
     }
@@ -136,7 +130,12 @@ pub fn prepare_documents(
 }
 
 /// Refuses documents that do not look like those that a load would write; what operations change may look otherwise.
-fn same_shape(opened: &Opened, template: &Template, number: usize, hint: &str) -> Result<(), Refused> {
+fn same_shape(
+    collections: &Collections<'_>,
+    template: &Template,
+    number: usize,
+    hint: &str,
+) -> Result<(), Refused> {
     let collection = &template.collections[number];
     let content = TemplateContent::new(template);
     let wanted = |document: u64| {
@@ -146,22 +145,17 @@ fn same_shape(opened: &Opened, template: &Template, number: usize, hint: &str) -
     };
     let wanted: Vec<Vec<u8>> = (0..collection.count.min(DOCUMENTS)).map(wanted).collect();
     let changed = template.changed(number);
-    same_documents(opened, &collection.name, &wanted, &changed, hint)
+    same_documents(collections, &collection.name, &wanted, &changed, hint)
 }
 
 /// One more than the highest `_id`, where it is a sequence. Other `_id`s follow from numbers that cannot be read back:
 /// those of this second are new.
-fn first_free(admin: &MongoAdmin, collection: &str, id: &Value) -> Result<u64, CommandError> {
+fn first_free(collections: &Collections<'_>, collection: &str, id: &Value) -> Result<u64, Refused> {
     if *id != Value::Sequence {
         let second = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         return Ok(second << 20);
     }
-    let newest = admin.find_one(collection, &|out| {
-        bson::head(out, kind::DOCUMENT, "sort");
-        let sort = bson::open(out);
-        bson::int32(out, "_id", -1);
-        bson::close(out, sort);
-    })?;
+    let newest = collections.highest(collection, None)?;
     let highest = newest.as_deref().and_then(|document| bson::find(document, "_id")).and_then(|e| e.as_i64());
     Ok(highest.and_then(|id| u64::try_from(id + 1).ok()).unwrap_or(0))
 }

@@ -1,7 +1,8 @@
 //! sysbench-mongodb's load and transactions as work.
 
 use super::{Prepared, Work, part_of_users, shape};
-use crate::stored::{ANOTHER_PATH, DOCUMENTS, same_documents};
+use crate::collections::Collections;
+use crate::stored::{DOCUMENTS, same_documents};
 use crate::target::Opened;
 use dyno_engine::{Job, dealt};
 use dyno_plan::experiment::{Experiment, When};
@@ -59,8 +60,9 @@ impl Sysbench {
     }
 }
 
-/// Refuses collections whose documents do not look like those that a load would write; `ways` say how to go on with a server.
+/// Refuses collections whose documents do not look like those that a load would write; `ways` say how to go on.
 pub fn same_collections(opened: &Opened, config: &SysbenchConfig, ways: &str) -> Result<(), Refused> {
+    let Some(collections) = Collections::of(opened) else { return Ok(()) };
     let load = SysbenchLoad::new(config).map_err(bad)?;
     let (content, first) = (load.content(), load.request(0, &Frontier::new(0)));
     let wanted = |number: u32| {
@@ -69,9 +71,8 @@ pub fn same_collections(opened: &Opened, config: &SysbenchConfig, ways: &str) ->
         out
     };
     let wanted: Vec<Vec<u8>> = (0..content.documents(&first).min(DOCUMENTS as u32)).map(wanted).collect();
-    let ways = if matches!(opened, Opened::Store(_)) { ANOTHER_PATH } else { ways };
     (1..=config.collections)
-        .try_for_each(|number| same_documents(opened, &collection(number), &wanted, &[], ways))
+        .try_for_each(|number| same_documents(&collections, &collection(number), &wanted, &[], ways))
 }
 
 /// The name of a collection, from 1.
@@ -97,20 +98,18 @@ impl Work for Sysbench {
         let mut load = when != When::Never;
         let ways =
             "phases.load.when: `always` drops them and loads them again, `never` takes them as they are";
-        let Some(admin) = opened.mongo_admin() else {
-            if load {
-                same_collections(opened, config, ways)?;
-            }
+        let Some(collections) = Collections::of(opened) else {
             return Ok(Prepared { load, ..Prepared::default() });
         };
+        let fields = [(INDEX.1.to_owned(), 1)];
         let mut there = 0;
         for number in 1..=config.collections {
             let name = collection(number);
             if when == When::Always {
-                admin.drop_collection(&name)?;
+                collections.drop(&name)?;
             }
-            admin.create_index(&name, INDEX.0, INDEX.1)?;
-            let count = admin.count(&name)?;
+            collections.index(&name, INDEX.0, &fields)?;
+            let count = collections.count(&name)?;
             if when == When::Missing && count > 0 && count < u64::from(config.documents) {
                 let words =
                     "phases.load.when: `always` drops it and loads it again, `never` takes it as it is";

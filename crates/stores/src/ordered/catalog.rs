@@ -50,6 +50,40 @@ pub(super) fn collection<H: Handle>(
     Ok(Collection { documents, indexes })
 }
 
+/// Removes the documents of the collection called `name` and its indexes, in transactions of [`AT_ONCE`] entries.
+pub(super) fn drop_collection<H: Handle>(handle: &mut H, name: &str) -> Result<(), Failure> {
+    let dropped = collection(handle, name, &[])?;
+    for table in dropped.indexes.iter().map(|index| index.table).chain([dropped.documents]) {
+        clear(handle, table, (&[], &[]))?;
+    }
+    let mut prefix = name.as_bytes().to_vec();
+    prefix.push(0);
+    let catalog = handle.table(CATALOG)?;
+    clear(handle, catalog, (&prefix, &key::after(&prefix)))
+}
+
+/// Entries that are removed by one transaction.
+const AT_ONCE: usize = 1_000;
+
+/// Removes the keys of a table from `low` on and below `high`.
+fn clear<H: Handle>(handle: &mut H, table: usize, (low, high): (&[u8], &[u8])) -> Result<(), Failure> {
+    loop {
+        let mut keys = Vec::new();
+        handle.read()?.range(table, low, high, Order::Ascending, &mut |key, _| {
+            keys.push(key.to_vec());
+            Ok(keys.len() < AT_ONCE)
+        })?;
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let mut writer = handle.write()?;
+        for key in &keys {
+            writer.delete(table, key)?;
+        }
+        writer.commit()?;
+    }
+}
+
 fn table_of(collection: &str, index: &str) -> String {
     format!("{collection}.{index}")
 }

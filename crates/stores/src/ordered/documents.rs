@@ -76,6 +76,20 @@ impl<E: Engine> DocumentStore<E> {
     }
 }
 
+impl<E: Engine> DocumentStore<E> {
+    /// What `ask` finds of a collection, tried again after conflicts; no session opens one meanwhile.
+    fn with<T>(
+        &self,
+        collection: &str,
+        mut ask: impl FnMut(&mut E::Handle) -> Result<T, Failure>,
+    ) -> Result<T, Refused> {
+        let mut handle = self.engine.handle()?;
+        let _held = self.common.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = self.common.patience.run(|| ask(&mut handle));
+        asked.map_err(|failure| Refused(format!("{}: {collection}: {failure}", self.engine.name())))
+    }
+}
+
 impl<E: Engine> Store for DocumentStore<E> {
     fn engine(&self) -> String {
         self.engine.name()
@@ -90,20 +104,51 @@ impl<E: Engine> Store for DocumentStore<E> {
     }
 
     fn sample(&self, collection: &str, count: u32) -> Result<Vec<Vec<u8>>, Refused> {
-        let mut handle = self.engine.handle()?;
-        let mut found = Vec::new();
-        let _held = self.common.making.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut look = || {
-            found.clear();
-            let documents = catalog::collection(&mut handle, collection, &[])?.documents;
+        self.with(collection, |handle| {
+            let mut found = Vec::new();
+            let documents = catalog::collection(handle, collection, &[])?.documents;
             handle.read()?.range(documents, &[], &[], Order::Ascending, &mut |_, document| {
                 found.push(document.to_vec());
                 Ok(found.len() < count as usize)
-            })
+            })?;
+            Ok(found)
+        })
+    }
+
+    fn documents(&self, collection: &str) -> Result<u64, Refused> {
+        self.with(collection, |handle| {
+            let mut count = 0;
+            let documents = catalog::collection(handle, collection, &[])?.documents;
+            handle.read()?.range(documents, &[], &[], Order::Ascending, &mut |_, _| {
+                count += 1;
+                Ok(true)
+            })?;
+            Ok(count)
+        })
+    }
+
+    fn highest(&self, collection: &str, between: Option<&[u8]>) -> Result<Option<Vec<u8>>, Refused> {
+        let bound = |name: &str| {
+            let mut out = Vec::new();
+            if let Some(id) = between.and_then(|range| bson::find(range, name)) {
+                key::encode(&id, &mut out).map_err(|why| Refused(format!("_id: {why}")))?;
+            }
+            Ok::<_, Refused>(out)
         };
-        let looked = self.common.patience.run(&mut look);
-        looked.map_err(|failure| Refused(format!("{}: {collection}: {failure}", self.engine.name())))?;
-        Ok(found)
+        let (low, high) = (bound("$gte")?, bound("$lt")?);
+        self.with(collection, |handle| {
+            let mut found = None;
+            let documents = catalog::collection(handle, collection, &[])?.documents;
+            handle.read()?.range(documents, &low, &high, Order::Descending, &mut |_, document| {
+                found = Some(document.to_vec());
+                Ok(false)
+            })?;
+            Ok(found)
+        })
+    }
+
+    fn drop_collection(&self, collection: &str) -> Result<(), Refused> {
+        self.with(collection, |handle| catalog::drop_collection(handle, collection))
     }
 
     fn session(&self) -> Result<Box<dyn StoreSession>, Refused> {

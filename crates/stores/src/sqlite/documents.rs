@@ -10,7 +10,7 @@ use dyno_types::bson::{self, Element, kind};
 use dyno_types::document::{Action, Change, Compare, Filter, Modify, Operand, Order, Projection, Test};
 use dyno_types::{Content, Executed, Outcome, Refused, Request, StoreSession, Verb};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
-use rusqlite::{CachedStatement, Connection, Error};
+use rusqlite::{CachedStatement, Connection, Error, ErrorCode};
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -180,6 +180,11 @@ impl From<Error> for Failure {
     }
 }
 
+/// Whether SQLite cannot make sense of a statement: a syntax error, or names that are not there.
+fn is_of_statement(error: &Error) -> bool {
+    matches!(error, Error::SqlInputError { .. }) || error.sqlite_error_code() == Some(ErrorCode::Unknown)
+}
+
 impl DocumentSession {
     pub(super) fn new(connection: Connection, content: Arc<dyn Content>) -> Self {
         let (sql, collection, bytes, error) = Default::default();
@@ -189,7 +194,7 @@ impl DocumentSession {
     fn table(&mut self, request: &Request) -> String {
         self.collection.clear();
         self.content.collection(request, &mut self.collection);
-        format!("\"{}\"", String::from_utf8_lossy(&self.collection).replace('"', ""))
+        table_of(&String::from_utf8_lossy(&self.collection))
     }
 
     fn try_execute(&mut self, request: &Request) -> Result<Executed, Failure> {
@@ -259,7 +264,9 @@ impl DocumentSession {
             self.connection.execute_batch("BEGIN IMMEDIATE")?;
         }
         let mut done = self.insert_all(request, count);
-        if matches!(&done, Err(Failure::Sqlite(error)) if error.to_string().contains("no such table")) {
+        // What SQLite says of a table that is not there has no code of its own; where it means something else, making the
+        // table changes nothing and the insert fails again.
+        if matches!(&done, Err(Failure::Sqlite(error)) if is_of_statement(error)) {
             self.create(request)?;
             done = self.insert_all(request, count);
         }
@@ -326,13 +333,26 @@ impl DocumentSession {
     }
 }
 
-/// At most `count` rows of a collection's table, if there is one, as documents.
-pub(super) fn sample(connection: &Connection, collection: &str, count: u32) -> Result<Vec<Vec<u8>>, Error> {
+/// The table of a collection, quoted.
+pub(super) fn table_of(collection: &str) -> String {
+    format!("\"{}\"", collection.replace('"', ""))
+}
+
+/// How many rows a collection's table has.
+pub(super) fn count(connection: &Connection, collection: &str) -> Result<u64, Error> {
+    if !connection.table_exists(None, collection)? {
+        return Ok(0);
+    }
+    let count = format!("SELECT count(*) FROM {}", table_of(collection));
+    connection.query_row(&count, [], |row| row.get::<_, i64>(0)).map(|count| count as u64)
+}
+
+/// Rows of a collection's table, if there is one, as documents; `which` follows the name of the table.
+pub(super) fn rows_of(connection: &Connection, collection: &str, which: &str) -> Result<Vec<Vec<u8>>, Error> {
     if !connection.table_exists(None, collection)? {
         return Ok(Vec::new());
     }
-    let mut prepared =
-        connection.prepare(&format!("SELECT * FROM \"{}\" LIMIT {count}", collection.replace('"', "")))?;
+    let mut prepared = connection.prepare(&format!("SELECT * FROM {} {which}", table_of(collection)))?;
     let names: Vec<String> = prepared.column_names().map(str::to_owned).collect();
     let (mut rows, mut found) = (prepared.query([])?, Vec::new());
     while let Some(row) = rows.next()? {

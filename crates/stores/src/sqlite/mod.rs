@@ -230,6 +230,15 @@ struct SqliteStore {
     connection: Mutex<Connection>,
 }
 
+impl SqliteStore {
+    /// What `ask` finds by the store's own connection.
+    fn with<T>(&self, ask: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>) -> Result<T, Refused> {
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        ask(&connection)
+            .map_err(|error| Refused(format!("sqlite: {}: {error}", self.settings.path.display())))
+    }
+}
+
 impl Store for SqliteStore {
     fn engine(&self) -> String {
         format!("SQLite {}", rusqlite::version())
@@ -240,9 +249,25 @@ impl Store for SqliteStore {
     }
 
     fn sample(&self, collection: &str, count: u32) -> Result<Vec<Vec<u8>>, Refused> {
-        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        documents::sample(&connection, collection, count)
-            .map_err(|error| Refused(format!("sqlite: {}: {error}", self.settings.path.display())))
+        self.with(|connection| documents::rows_of(connection, collection, &format!("LIMIT {count}")))
+    }
+
+    fn documents(&self, collection: &str) -> Result<u64, Refused> {
+        self.with(|connection| documents::count(connection, collection))
+    }
+
+    fn highest(&self, collection: &str, between: Option<&[u8]>) -> Result<Option<Vec<u8>>, Refused> {
+        // A range of `_id`s is one of documents, which no column holds.
+        if between.is_some() {
+            return Ok(None);
+        }
+        let last = "ORDER BY _id DESC LIMIT 1";
+        Ok(self.with(|connection| documents::rows_of(connection, collection, last))?.pop())
+    }
+
+    fn drop_collection(&self, collection: &str) -> Result<(), Refused> {
+        let drop = format!("DROP TABLE IF EXISTS {}", documents::table_of(collection));
+        self.with(|connection| connection.execute_batch(&drop))
     }
 
     fn session(&self) -> Result<Box<dyn StoreSession>, Refused> {
