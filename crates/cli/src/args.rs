@@ -179,8 +179,11 @@ pub struct StatusArgs {
 /// `dyno stop`.
 #[derive(Clone, Debug, Args)]
 pub struct StopArgs {
-    /// The experiment's directory
+    /// The experiment's directory, or the proof's
     pub dir: PathBuf,
+    /// Proofs: take the target's password from env:NAME, file:PATH (its first line) or a prompt
+    #[arg(long, value_name = "FROM")]
+    pub password_from: Option<crate::secret::PasswordFrom>,
 }
 
 /// `dyno pod`.

@@ -91,6 +91,16 @@ pub fn uri(target: &str, from: Option<&PasswordFrom>) -> Result<String, Failure>
     with(target, &password).map_err(wrong)
 }
 
+/// A target's URI without its password.
+pub fn without(target: &str) -> String {
+    let Some((scheme, rest)) = target.split_once("://") else { return target.to_owned() };
+    let end = rest.find('?').unwrap_or(rest.len());
+    let Some((login, place)) = rest[..end].rsplit_once('@') else { return mask_uris(target) };
+    let user = login.split(':').next().unwrap_or_default();
+    let at = if user.is_empty() { "" } else { "@" };
+    mask_uris(&format!("{scheme}://{user}{at}{place}{}", &rest[end..]))
+}
+
 fn with(target: &str, password: &str) -> Result<String, String> {
     let expected = || {
         format!(
@@ -151,6 +161,19 @@ mod tests {
             ("e.yaml", "expected a target"),
         ] {
             assert!(with(target, "x").unwrap_err().contains(why), "{target}");
+        }
+    }
+
+    #[test]
+    fn a_uri_is_kept_without_its_password() {
+        for (target, kept) in [
+            ("redis://:pw@h:1/2", "redis://h:1/2"),
+            ("mongodb://me:p%40w@a:1,b:2/d?w=1", "mongodb://me@a:1,b:2/d?w=1"),
+            ("unix://:pw@/run/r.sock", "unix:///run/r.sock"),
+            ("redis://h", "redis://h"),
+            ("sqlite:x", "sqlite:x"),
+        ] {
+            assert_eq!(without(target), kept);
         }
     }
 

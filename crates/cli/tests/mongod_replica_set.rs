@@ -251,3 +251,81 @@ fn copies_are_members() {
         }
     }
 }
+
+/// The proof of the published command lines: POCDriver's documents, under POCDriver's indexes, the same as `dyno pocdriver -p`
+/// shows. What a killed proof leaves is removed by `dyno stop`.
+#[test]
+fn documents_of_pocdriver_are_proven() {
+    let Some((_members, uri)) = replica_set() else {
+        return skip_because("a proof with POCDriver's documents", "mongod is not on PATH");
+    };
+    let dyno = Dyno::new();
+    let base = ["prove", "ingest", uri.as_str(), "--document", "pocdriver", "--quiet", "--require-rate", "1"];
+    let run = |more: &[&str]| dyno.run(&[&base[..], more].concat());
+    for (size, flags, fields, leaf, indexes) in [
+        ("small", "-f 25 -a 5:5 --depth 2 -x 3", 25, "node0.node0.fld0_1", 3),
+        ("medium", "-f 234 -a 20:20 --depth 2 -x 6", 234, "node0.node0.fld0_1", 6),
+        ("large", "-f 1692 -a 10:10 --depth 2 -x 8", 1_692, "node0.node0.fld0_1", 8),
+    ] {
+        let more =
+            ["--size", size, "-n", "600", "--batch", "50", "--threads", "2", "--least", "0s", "--keep"];
+        assert_exit(&run(&[&more[..], &["--out", size]].concat()), &[0]);
+        let found = proven(&dyno, size);
+        let words = found["claim"]["words"].as_str().unwrap();
+        assert!(words.contains(&format!("1 documents of POCDriver ({flags}; ")), "{words}");
+        for copy in found["copies"].as_array().unwrap() {
+            assert_eq!((&copy["found"], &copy["wrong"]), (&600.into(), &0.into()), "{copy}");
+            assert_eq!(copy["indexed"], serde_json::json!(vec![600; indexes]), "{copy}");
+        }
+        let collection = format!("proof_{}", found["run"].as_str().unwrap());
+        let stored = admin(&uri).unwrap().find_one(&collection, &|_| {}).unwrap().unwrap();
+        let leaves =
+            |document: &[u8]| leaves_of(document).into_iter().filter(|name| name.starts_with("fld")).count();
+        assert_eq!(leaves(&stored), fields, "{size}");
+        // Dates and places aside it is the document that `-p` prints.
+        let printed = dyno.run(&[&["pocdriver", "-p"], &flags.split(' ').collect::<Vec<_>>()[..]].concat());
+        let shape = |name: &str| common::stdout(&printed).matches(name).count();
+        assert_eq!((shape("\"fld"), shape("\"arr\"")), (fields, 1), "{}", common::stdout(&printed));
+        let listed =
+            admin(&uri).unwrap().run_on("t", &|out| bson::string(out, "listIndexes", &collection)).unwrap();
+        let listed = String::from_utf8_lossy(&listed).into_owned();
+        assert!(listed.contains(leaf), "{listed}");
+        assert_exit(&dyno.run(&["stop", size]), &[0]);
+        assert_eq!(admin(&uri).unwrap().count(&collection).unwrap(), 0);
+        assert!(!dyno.path(size).join("records.json").exists());
+    }
+    assert_exit(&run(&["--record-bytes", "100"]), &[2]);
+    let mut killed = dyno.start(&[&base[..], &["-d", "60s", "--out", "killed"]].concat());
+    until_written(&uri);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let lists = || {
+        let told = admin(&uri).unwrap().run_on("t", &|out| bson::int32(out, "listCollections", 1)).unwrap();
+        String::from_utf8_lossy(&told).contains("proof_")
+    };
+    assert!(lists());
+    let stopped = dyno.run(&["stop", "killed"]);
+    assert_exit(&stopped, &[0]);
+    assert!(common::stderr(&stopped).contains("are removed from 127.0.0.1:"), "{}", common::stderr(&stopped));
+    assert!(!lists());
+    let again = dyno.run(&["stop", "killed"]);
+    assert!(!again.status.success() || common::stderr(&again).contains("nothing of the proof"));
+    // POCDriver's own command says what its figures stand for.
+    let poc = |uri: &str| common::stderr(&dyno.run(&["pocdriver", "-c", uri, "-d", "1", "-t", "1", "-e"]));
+    let said = poc(&uri);
+    assert!(said.contains("write concern w: majority") && !said.contains("w=majority into"), "{said}");
+    let said = poc(&uri.replace("&w=majority", ""));
+    assert!(said.contains("warning: write concern w: 1: a write counts when one member has it"), "{said}");
+}
+
+/// Dotted names' last parts of all elements of a document that are no documents.
+fn leaves_of(document: &[u8]) -> Vec<String> {
+    let mut all = Vec::new();
+    for element in bson::elements(document).unwrap().flatten() {
+        match (element.kind, element.as_document()) {
+            (kind::DOCUMENT, Some(inner)) => all.extend(leaves_of(inner)),
+            _ => all.push(String::from_utf8_lossy(element.name).into_owned()),
+        }
+    }
+    all
+}

@@ -204,3 +204,52 @@ fn a_copy_that_does_not_answer_is_no_copy() {
     assert_eq!(found["figures"]["acknowledged"], 0, "{found}");
     assert_eq!(found["figures"]["indeterminate"], 40, "{found}");
 }
+
+/// A proof that is killed leaves its records; its folder knows where. Nothing else is touched, and nothing else is believed.
+#[test]
+fn what_a_killed_proof_left_is_removed() {
+    let Some(server) = Server::start(&["--requirepass open-sesame"]) else {
+        return skip("a proof that is killed");
+    };
+    let dyno = Dyno::new();
+    let uri = server.uri().replace("redis://", "redis://:open-sesame@");
+    let keys =
+        || server.cli(&["-a", "open-sesame", "--no-auth-warning", "DBSIZE"]).trim().parse::<u64>().unwrap();
+    server.cli(&["-a", "open-sesame", "--no-auth-warning", "SET", "mine", "1"]);
+    let words =
+        ["prove", "ingest", &uri, "--copies", "1", "-d", "60s", "--rate", "2000", "--quiet", "--out", "p"];
+    let mut killed = dyno.start(&words);
+    let end = Instant::now() + Duration::from_secs(60);
+    while keys() < 1_500 {
+        assert!(Instant::now() < end, "nothing is written");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let record = std::fs::read_to_string(dyno.path("p").join("records.json")).unwrap();
+    assert!(!record.contains("sesame"), "{record}");
+    assert_exit(&dyno.run(&["stop", "p"]), &[2, 3]);
+    assert!(keys() > 1_500);
+    let stop = || {
+        dyno.command(&["stop", "p", "--password-from", "env:PW"]).env("PW", "open-sesame").output().unwrap()
+    };
+    let strange = record.replace("\"run\": \"", "\"run\": \"*");
+    std::fs::write(dyno.path("p").join("records.json"), &strange).unwrap();
+    assert_exit(&stop(), &[2]);
+    std::fs::write(dyno.path("p").join("records.json"), &record).unwrap();
+    let stopped = stop();
+    assert_exit(&stopped, &[0]);
+    assert!(stderr(&stopped).contains("are removed from"), "{}", stderr(&stopped));
+    assert_eq!(keys(), 1, "what is not the proof's stays");
+    // One that runs is asked to end, and removes its records by itself.
+    let running = dyno.start(&[&words[..11], &["q"]].concat());
+    while keys() < 1_500 {
+        assert!(Instant::now() < end, "nothing is written");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let stopped = dyno.run(&["stop", "q"]);
+    assert_exit(&stopped, &[0]);
+    assert!(stderr(&stopped).contains("nothing of the proof is in the database"), "{}", stderr(&stopped));
+    assert_exit(&finish(running), &[130]);
+    assert_eq!(keys(), 1);
+}

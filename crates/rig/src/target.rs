@@ -375,11 +375,8 @@ impl Opened {
             Opened::Mongo { options, deployment, facts, .. } => {
                 out.extend(facts.all.clone());
                 let concern = &options.write_concern;
-                let w = concern
-                    .w
-                    .as_deref()
-                    .or(facts.get("default_write_concern"))
-                    .unwrap_or("the server's default");
+                let w =
+                    concern.w.as_deref().or(facts.default_write_concern()).unwrap_or("the server's default");
                 let journal = concern.journal.map_or(String::new(), |j| format!(", journal {j}"));
                 out.insert("durability".into(), format!("write concern w: {w}{journal}"));
                 out.insert("nodes".into(), deployment.endpoints.len().to_string());

@@ -65,7 +65,7 @@ pub fn stop(typed: &Typed) -> Result<Exit, Failure> {
         terminal::note(&format!("{}: nothing runs", typed.value("resultfolder")));
     }
     for dir in all {
-        experiment::stop(&StopArgs { dir })?;
+        experiment::stop(&StopArgs { dir, password_from: None })?;
     }
     Ok(Exit::Ok)
 }

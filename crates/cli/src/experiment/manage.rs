@@ -127,8 +127,27 @@ pub fn ask_to_stop(path: &Path) -> Result<bool, Failure> {
     holder(path).map(|pid| interrupt(pid).map(|_| true)).unwrap_or(Ok(false))
 }
 
+/// Interrupts the process that is at work on a directory, and waits for its end.
+pub fn end(dir: &Path, pid: u32) -> Result<(), Failure> {
+    let process = interrupt(pid)?;
+    let end = Instant::now() + PATIENCE;
+    while holder(dir).is_some() {
+        // It may have ended since it was looked for.
+        let is_gone = test_kill_process(process).is_err() && holder(dir).is_some();
+        if Instant::now() > end || is_gone {
+            let words = format!("process {pid} has not ended within {} s", PATIENCE.as_secs());
+            return Err(Failure::Internal(words));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
 /// `dyno stop DIR`: as Ctrl-C does.
 pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
+    if crate::prove::is_proof(&args.dir) {
+        return crate::prove::stop(args);
+    }
     let record = read_record(&args.dir)?;
     let clear = || clean_up(&args.dir).iter().for_each(|words| terminal::note(words));
     let Some(pid) = holder(&args.dir) else {
@@ -136,17 +155,7 @@ pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
         terminal::note(&format!("{}: nobody is at work on it", record.name));
         return Ok(Exit::Ok);
     };
-    let process = interrupt(pid)?;
-    let end = Instant::now() + PATIENCE;
-    while holder(&args.dir).is_some() {
-        // It may have ended since it was looked for.
-        let is_gone = test_kill_process(process).is_err() && holder(&args.dir).is_some();
-        if Instant::now() > end || is_gone {
-            let words = format!("process {pid} has not ended within {} s", PATIENCE.as_secs());
-            return Err(Failure::Internal(words));
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    end(&args.dir, pid)?;
     // A run on servers that stand was at work: they are to end as well.
     if dyno_rig::experiment::Standing::of(&args.dir).is_ok_and(|found| found.is_some()) {
         clear();

@@ -9,7 +9,7 @@ mod table;
 mod watch;
 
 pub use leave::leave;
-pub use manage::{ask_to_stop, list, status, stop, table_of};
+pub use manage::{ask_to_stop, end, list, status, stop, table_of};
 pub use preview::{plan, presets as list_presets};
 pub use suits::{Findings, ready};
 

@@ -17,7 +17,7 @@ mod work;
 
 pub use args::PocArgs;
 pub use forms::normal;
-pub use work::read as read_work;
+pub use work::{parse, read as read_work};
 
 use crate::exit::{Exit, Failure};
 use crate::run::{check_new, choose_cores, create_directory, environment, monitor, now};
@@ -50,6 +50,7 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
     let ready = setup::prepare(args, &config, &opened)?;
+    say_write_concern(&config, &opened);
     let jobs = jobs(args, &config, &ready.next, &target)?;
     let workloads: Vec<Arc<PocWorkload>> = jobs.iter().map(|(workload, _)| workload.clone()).collect();
     let jobs: Vec<Job> = jobs.into_iter().map(|(_, job)| job).collect();
@@ -113,6 +114,23 @@ fn open(args: &PocArgs, config: &PocConfig) -> Result<(Target, Opened), Failure>
     crate::run::say_missing(&opened);
     opened.check(&probe.content(), &[])?;
     Ok((target, opened))
+}
+
+/// Says what an acknowledgement of a write stands for: figures of a load that one member acknowledges are none of copies.
+fn say_write_concern(config: &PocConfig, opened: &Opened) {
+    let facts = opened.facts();
+    let Some(words) = facts.get("durability").filter(|_| opened.mongo_admin().is_some() && config.writes())
+    else {
+        return;
+    };
+    let one = words.starts_with("write concern w: 1") && !words.starts_with("write concern w: 1.");
+    match one {
+        false => terminal::note(words),
+        true => terminal::warn(&format!(
+            "{words}: a write counts when one member has it, and may be lost with that member; for copies put w=majority into \
+             the URI (dyno prove ingest proves them)"
+        )),
+    }
 }
 
 /// A job for each worker, with its share of the threads, which are numbered on from the worker before.

@@ -36,22 +36,25 @@ fn bad(bad: dyno_workload::ycsb::BadProperty) -> Refused {
     Refused(format!("workload.pocdriver: {} {}: expected {}", bad.key, bad.value, bad.expected))
 }
 
+/// Reads flags, words with blanks between them.
+pub fn parse(flags: &str) -> Result<PocArgs, String> {
+    let command = PocArgs::augment_args(Command::new("pocdriver").no_binary_name(true));
+    let words = ["dyno", "pocdriver"].into_iter().chain(flags.split_whitespace()).map(Into::into).collect();
+    let words = super::normal(words).into_iter().skip(2);
+    let matches = command.try_get_matches_from(words);
+    matches.and_then(|matches| PocArgs::from_arg_matches(&matches)).map_err(|error| {
+        let words = error.to_string();
+        let first = words.lines().next().unwrap_or("flags that are not understood");
+        first.trim_start_matches("error: ").to_owned()
+    })
+}
+
 impl PocWork {
-    /// Reads the flags, words with blanks between them.
+    /// Of flags, words with blanks between them.
     pub fn read(spec: &Experiment, flags: &str) -> Result<Self, Refused> {
-        let command = PocArgs::augment_args(Command::new("pocdriver").no_binary_name(true));
-        let words =
-            ["dyno", "pocdriver"].into_iter().chain(flags.split_whitespace()).map(Into::into).collect();
-        let words = super::normal(words).into_iter().skip(2);
-        let matches = command.try_get_matches_from(words);
-        let args = matches.and_then(|matches| PocArgs::from_arg_matches(&matches)).map_err(|error| {
-            let words = error.to_string();
-            let first = words.lines().next().unwrap_or("flags that are not understood");
-            Refused(format!("workload.pocdriver: {}", first.trim_start_matches("error: ")))
-        })?;
+        let mut args = parse(flags).map_err(|why| Refused(format!("workload.pocdriver: {why}")))?;
         let mut spec = spec.clone();
         let measure = &mut spec.phases.measure;
-        let mut args = args;
         match measure.users {
             Some(users) => args.threads = users as u32,
             None => measure.users = Some(args.threads as usize),

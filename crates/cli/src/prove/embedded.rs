@@ -1,6 +1,7 @@
 //! `dyno prove ingest` of an embedded store.
 
-use super::ingest::{IngestArgs, More, progress, tests, words};
+use super::ingest::{More, progress, tests, words};
+use super::ingest_args::IngestArgs;
 use super::paper::{self, Claim, Figures, Paper, Tested};
 use super::{figure, run_name};
 use crate::exit::{Exit, Failure};

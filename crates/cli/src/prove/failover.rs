@@ -159,6 +159,7 @@ impl FailoverArgs {
                 rate: Some(self.rate),
                 seed: self.seed,
                 run: run_name()?,
+                pocdriver: None,
             },
             by: match self.by {
                 By::Kill => prove::By::Kill,

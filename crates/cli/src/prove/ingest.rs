@@ -1,10 +1,11 @@
 //! `dyno prove ingest`.
 
+use super::ingest_args::{Document, IngestArgs};
+use super::left::UnderWay;
 use super::paper::{self, Claim, Figures, Paper, Tested};
 use super::{figure, run_name};
 use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
-use clap::{Args, ValueEnum};
 use dyno_engine::Control;
 use dyno_report::html::Part;
 use dyno_rig::Target;
@@ -12,152 +13,21 @@ use dyno_rig::prove::{
     Database, Durability, IngestPlan, Lag, MongoSet, PreCheck, RedisSet, Sent, clocks, ingest as write,
     verify,
 };
-use dyno_types::units::{parse_bytes, parse_count, parse_duration_ns, parse_rate};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The sizes of the proof of ingest rate: bytes, indexes, records a second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Size {
-    /// 1 KB, 3 indexes, 20,000 a second
-    Small,
-    /// 10 KB, 6 indexes, 3,500 a second
-    Medium,
-    /// 50 KB, 8 indexes, 460 a second
-    Large,
-}
-
-impl Size {
-    fn figures(self) -> (usize, usize, f64) {
-        match self {
-            Size::Small => (1_000, 3, 20_000.0),
-            Size::Medium => (10_000, 6, 3_500.0),
-            Size::Large => (50_000, 8, 460.0),
-        }
-    }
-}
-
-/// `dyno prove ingest`.
-#[derive(Clone, Debug, Args)]
-#[command(after_help = "\
-A record counts once as many copies have acknowledged it as --copies says: WAIT of Redis, or WAITAOF with --durable; write \
-concern majority of MongoDB, with j: true. Of an embedded store a process of its own writes, which is killed at random moments. \
-Afterwards every record is looked up on every copy, byte by byte. Exit code 4: the evidence is complete, and the claim is not \
-met.")]
-pub struct IngestArgs {
-    /// The primary, redis://HOST:PORT; a replica set, mongodb://HOST:PORT/DATABASE; or an embedded store, such as sqlite:FILE
-    pub target: String,
-    /// Take the target's password from env:NAME, file:PATH (its first line) or a prompt, instead of its URI
-    #[arg(long, value_name = "FROM")]
-    pub password_from: Option<crate::secret::PasswordFrom>,
-    /// Size, indexes and rate of the published proof
-    #[arg(long, value_enum, default_value = "small")]
-    pub size: Size,
-    /// Bytes of a record, instead of the size's
-    #[arg(long, value_name = "BYTES")]
-    pub record_bytes: Option<String>,
-    /// Secondary indexes, instead of the size's
-    #[arg(long, value_name = "N")]
-    pub indexes: Option<usize>,
-    /// Claimed records a second, instead of the size's
-    #[arg(long, value_name = "RATE")]
-    pub require_rate: Option<String>,
-    /// Copies of every record, the primary's own among them [default: 2; of an embedded store 1]
-    #[arg(long, value_name = "N")]
-    pub copies: Option<usize>,
-    /// Of an embedded store: how often the process that writes is killed
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    pub kills: u32,
-    /// A copy is in an append-only file or a journal on disk, not in memory alone (Redis 7.2 or later)
-    #[arg(long)]
-    pub durable: bool,
-    /// How long records are written
-    #[arg(short, long, value_name = "DURATION", default_value = "10m")]
-    pub duration: String,
-    /// How many records, instead of a duration
-    #[arg(short = 'n', long, value_name = "N")]
-    pub records: Option<String>,
-    /// Shortest time that proves a rate; records must be 1,000 or more in it. 0s takes any: a demonstration
-    #[arg(long, value_name = "DURATION", default_value = "10s")]
-    pub least: String,
-    /// Connections, each with a thread
-    #[arg(short, long, value_name = "N", default_value_t = 4)]
-    pub threads: u32,
-    /// Records that go out together
-    #[arg(long, value_name = "N", default_value_t = 512)]
-    pub batch: u64,
-    /// Write no more records a second than this
-    #[arg(long, value_name = "RATE")]
-    pub rate: Option<String>,
-    /// How long a batch waits for its copies, and copies may take to catch up in the end
-    #[arg(long, value_name = "DURATION", default_value = "10s")]
-    pub patience: String,
-    /// Seed of the contents
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-    /// Leave the records in the database
-    #[arg(long)]
-    pub keep: bool,
-    /// Where the proof goes
-    #[arg(short, long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Sign the digests with this ssh key (ssh-keygen -Y)
-    #[arg(long, value_name = "KEY")]
-    pub sign: Option<PathBuf>,
-    /// Print no progress
-    #[arg(short, long)]
-    pub quiet: bool,
-}
-
-fn usage<T, E: std::fmt::Display>(option: &str, read: Result<T, E>) -> Result<T, Failure> {
-    read.map_err(|e| Failure::Usage(format!("{option}: {e}")))
-}
 
 /// Fewest records that prove a rate.
 const LEAST_RECORDS: u64 = 1_000;
 
-impl IngestArgs {
-    /// The shortest time that proves a rate.
-    pub(super) fn least(&self) -> Result<Duration, Failure> {
-        usage("--least", parse_duration_ns(&self.least, 1_000_000_000)).map(Duration::from_nanos)
-    }
-
-    pub(super) fn plan(&self, run: String, copies: usize) -> Result<(IngestPlan, f64), Failure> {
-        let (bytes, indexes, rate) = self.size.figures();
-        let span = |option: &str, text: &str| {
-            usage(option, parse_duration_ns(text, 1_000_000_000)).map(Duration::from_nanos)
-        };
-        let copies = self.copies.unwrap_or(copies);
-        if copies == 0 || self.threads == 0 || self.batch == 0 {
-            return Err(Failure::Usage("--copies, --threads, --batch: expected 1 or more".into()));
-        }
-        let records =
-            self.records.as_deref().map(|text| usage("--records", parse_count(text))).transpose()?;
-        let plan = IngestPlan {
-            workers: self.threads,
-            batch: self.batch,
-            record_bytes: match &self.record_bytes {
-                Some(text) => usage("--record-bytes", parse_bytes(text))? as usize,
-                None => bytes,
-            },
-            indexes: self.indexes.unwrap_or(indexes),
-            copies,
-            durability: if self.durable { Durability::Disk } else { Durability::Memory },
-            patience: span("--patience", &self.patience)?,
-            duration: if records.is_some() { None } else { Some(span("--duration", &self.duration)?) },
-            records,
-            rate: self.rate.as_deref().map(|text| usage("--rate", parse_rate(text))).transpose()?,
-            seed: self.seed,
-            run,
-        };
-        let claimed = match &self.require_rate {
-            Some(text) => usage("--require-rate", parse_rate(text))?,
-            None => rate,
-        };
-        Ok((plan, claimed))
-    }
+/// A database that has copies elsewhere; none where the URI is of another kind.
+pub(super) fn database(uri: &str) -> Result<Option<Box<dyn Database>>, Failure> {
+    let refused = |why: String| Failure::Usage(format!("{}: {why}", dyno_rundir::mask::mask_uris(uri)));
+    Ok(match Target::parse(uri)? {
+        Target::Redis(options) => Some(Box::new(RedisSet::of(&options).map_err(refused)?)),
+        Target::Mongo(options) => Some(Box::new(MongoSet::of(*options).map_err(refused)?)),
+        _ => None,
+    })
 }
 
 /// The command.
@@ -165,18 +35,16 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
     let uri = crate::secret::uri(&args.target, args.password_from.as_ref())?;
     let refused =
         |why: String| Failure::Usage(format!("{}: {why}", dyno_rundir::mask::mask_uris(&args.target)));
-    let database: Box<dyn Database> = match Target::parse(&uri)? {
-        Target::Redis(options) => Box::new(RedisSet::of(&options).map_err(refused)?),
-        Target::Mongo(options) => Box::new(MongoSet::of(*options).map_err(refused)?),
-        Target::Store(uri) => return super::embedded::prove(args, &uri),
-        _ => {
-            let words = "expected redis://, mongodb:// or an embedded store such as sqlite:FILE";
-            return Err(Failure::Usage(format!(
-                "dyno prove ingest {}: {words}",
-                dyno_rundir::mask::mask_uris(&args.target)
-            )));
-        }
-    };
+    let parsed = Target::parse(&uri)?;
+    if args.document == Document::Pocdriver && !matches!(parsed, Target::Mongo(_)) {
+        return Err(refused("--document pocdriver: documents are kept by mongodb:// alone".into()));
+    }
+    if let Target::Store(uri) = parsed {
+        return super::embedded::prove(args, &uri);
+    }
+    let database = database(&uri)?.ok_or_else(|| {
+        refused("expected redis://, mongodb:// or an embedded store such as sqlite:FILE".into())
+    })?;
     let ((plan, claimed), least) = (args.plan(run_name()?, 2)?, args.least()?);
     let folder = paper::folder(args.out.as_ref(), "proof-ingest")?;
     let mut pre_checks = database.pre_checks(plan.copies, plan.durability).map_err(Failure::Unreachable)?;
@@ -203,6 +71,7 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let started = crate::run::now();
+    let under_way = UnderWay::begin(&folder, &uri, &plan)?;
     database.prepare(&plan).map_err(Failure::Unreachable)?;
     let (mut lag, mut told) = (Lag::default(), progress(args.quiet));
     let mut each_second = |seconds: f64, done: u64| {
@@ -225,7 +94,7 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
         started,
         command: paper::command(),
         target: dyno_rundir::mask::mask_uris(&args.target),
-        claim: claim(&plan, claimed, &durability.1),
+        claim: claim(args, &plan, claimed, &durability.1),
         met: tests.iter().all(|test| test.held) && !signals::interrupted(),
         interrupted: signals::interrupted(),
         pre_checks,
@@ -238,15 +107,23 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
             sent: Some(written.sent),
             lag: Some(lag).filter(|lag| !lag.members.is_empty()),
             storage,
+            pocdriver: plan
+                .pocdriver
+                .as_ref()
+                .map(|config| (args.size.pocdriver().to_owned(), config.now_ms)),
             ..More::of(&plan)
         },
     };
     // The evidence first; but what goes wrong with it leaves no records behind either.
     let kept = paper.write(&folder, &written.ledger, &paper.more.parts(), args.sign.as_deref());
-    if !args.keep
-        && let Err(why) = database.remove(&plan, &written.ledger)
-    {
-        terminal::warn(&format!("the proof's records could not be removed: {why}"));
+    if !args.keep {
+        match database.remove(&plan.contents(), Some(&written.ledger)) {
+            Ok(()) => under_way.removed(),
+            Err(why) => terminal::warn(&format!(
+                "the proof's records could not be removed: {why}; dyno stop {} tries again",
+                folder.display()
+            )),
+        }
     }
     kept?;
     terminal::out(&words(&paper, &folder));
@@ -273,6 +150,9 @@ pub(super) struct More {
     batch: u64,
     threads: u32,
     seed: u64,
+    /// POCDriver's flags for its documents, and "now" of their dates, ms since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pocdriver: Option<(String, i64)>,
     /// Part of all names that were written.
     run: String,
     /// SHA-256 of the program that has made the proof.
@@ -320,6 +200,7 @@ impl More {
             batch: plan.batch,
             threads: plan.workers,
             seed: plan.seed,
+            pocdriver: None,
             run: plan.run.clone(),
             program_sha256: paper::program(),
             sent: None,
@@ -329,12 +210,19 @@ impl More {
     }
 }
 
-fn claim(plan: &IngestPlan, rate: f64, durability: &str) -> Claim {
+fn claim(args: &IngestArgs, plan: &IngestPlan, rate: f64, durability: &str) -> Claim {
+    let records = match &plan.pocdriver {
+        Some(_) => format!(
+            "documents of POCDriver ({}; {} bytes on average)",
+            args.size.pocdriver(),
+            plan.record_bytes
+        ),
+        None => format!("records of {} bytes", plan.record_bytes),
+    };
     Claim {
         words: format!(
-            "{} records of {} bytes a second with {} secondary indexes, each acknowledged by {} copies, {}.",
+            "{} {records} a second with {} secondary indexes, each acknowledged by {} copies, {}.",
             figure(rate),
-            plan.record_bytes,
             plan.indexes,
             plan.copies,
             durability

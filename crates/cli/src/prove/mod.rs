@@ -3,8 +3,12 @@
 mod embedded;
 mod failover;
 mod ingest;
+mod ingest_args;
+mod left;
 mod paper;
 mod rounds;
+
+pub use left::{is_proof, stop};
 
 use crate::exit::{Exit, Failure};
 use clap::{Args, Subcommand};
@@ -20,7 +24,7 @@ pub struct ProveArgs {
 #[derive(Clone, Debug, Subcommand)]
 pub enum What {
     /// So many records in so many seconds, each acknowledged by so many copies, and all of them found on every copy
-    Ingest(ingest::IngestArgs),
+    Ingest(ingest_args::IngestArgs),
     /// No acknowledged record is lost when primaries are killed or cut off under load
     Failover(failover::FailoverArgs),
     /// Writes to an embedded store as it is told on standard input; dyno starts it itself, to kill it

@@ -49,7 +49,7 @@ pub fn stop(out: &Path, prefix: &str) -> Result<Exit, Failure> {
         terminal::note(&format!("{}: nothing runs", out.display()));
     }
     for home in all {
-        experiment::stop(&StopArgs { dir: home.join(EXPERIMENT) })?;
+        experiment::stop(&StopArgs { dir: home.join(EXPERIMENT), password_from: None })?;
     }
     Ok(Exit::Ok)
 }

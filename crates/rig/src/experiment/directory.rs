@@ -125,7 +125,7 @@ pub fn holder(path: &Path) -> Option<u32> {
 }
 
 /// Holds a directory until the file is closed.
-pub(super) fn lock(path: &Path) -> Result<File, DirectoryError> {
+pub fn lock(path: &Path) -> Result<File, DirectoryError> {
     let name = path.join("lock");
     let opened =
         OpenOptions::new().create(true).read(true).write(true).truncate(false).mode(0o600).open(&name);

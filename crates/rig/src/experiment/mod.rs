@@ -40,7 +40,8 @@ mod watching;
 
 pub use check::check;
 pub use directory::{
-    CellRecord, Directory, DirectoryError, ExperimentRecord, finished, holder, read_journal, read_record,
+    CellRecord, Directory, DirectoryError, ExperimentRecord, finished, holder, lock, read_journal,
+    read_record,
 };
 pub use journal::{Entry, Figures, RunRecord, RunStatus};
 pub use standing::{Left, Standing, leave};

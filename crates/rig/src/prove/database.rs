@@ -100,8 +100,8 @@ pub trait Database: Send + Sync {
         Ok(BTreeMap::new())
     }
 
-    /// Removes a run's records and indexes.
-    fn remove(&self, plan: &IngestPlan, ledger: &Ledger) -> Result<(), String>;
+    /// Removes a run's records and indexes: those of the ledger; without one whatever is there under the run's names.
+    fn remove(&self, records: &Records, ledger: Option<&Ledger>) -> Result<(), String>;
 }
 
 /// What became of a batch.
@@ -136,8 +136,13 @@ pub trait Talk: Send {
         Sent::default()
     }
 
+    /// What a copy holds of a record that is there as it was sent.
+    fn content(&self, records: &Records, worker: u32, number: u64) -> Vec<u8> {
+        records.value(worker, number).into_bytes()
+    }
+
     /// Contents of records, in their order; `None` for what is not there.
-    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<String>>, String>;
+    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, String>;
 
     /// Entries of an index.
     fn indexed(&mut self, records: &Records, index: usize) -> Result<u64, String>;

@@ -5,8 +5,9 @@ use super::evidence::Sent;
 use super::ledger::{Ledger, Status};
 use super::records::Records;
 use dyno_engine::Control;
+use dyno_workload::pocdriver::{PocConfig, Template};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a worker looks for a primary.
@@ -39,11 +40,16 @@ pub struct IngestPlan {
     pub seed: u64,
     /// Makes names of this run's own.
     pub run: String,
+    /// POCDriver's documents instead of names and values, where the database keeps documents.
+    pub pocdriver: Option<PocConfig>,
 }
 
 impl IngestPlan {
-    pub(super) fn contents(&self) -> Records {
-        Records { run: self.run.clone(), bytes: self.record_bytes, indexes: self.indexes, seed: self.seed }
+    /// How its records are made.
+    pub fn contents(&self) -> Records {
+        let (run, bytes, indexes, seed) = (self.run.clone(), self.record_bytes, self.indexes, self.seed);
+        let pocdriver = self.pocdriver.as_ref().map(|config| Arc::new(Template::new(config)));
+        Records { run, bytes, indexes, seed, pocdriver }
     }
 
     /// Records of a worker; very many if their number is not fixed.
@@ -285,6 +291,7 @@ mod tests {
             rate: Some(100.0),
             seed: 1,
             run: "r".into(),
+            pocdriver: None,
         };
         assert_eq!(plan.gap(), Duration::from_secs(160));
         assert_eq!(IngestPlan { rate: None, ..plan.clone() }.gap(), Duration::ZERO);

@@ -485,7 +485,7 @@ fn look(uri: &str, store: &dyn Store, layout: &Layout, ledger: &Ledger) -> Resul
             let found = read(range.worker, number, None)?;
             let value = found.is_some_and(|right| right).then(|| records.value(range.worker, number));
             let (key, value) = (records.key(range.worker, number), value.unwrap_or_default());
-            look.record(key, range.status, found, &value);
+            look.record(key, range.status, found, value.as_bytes());
             for index in 0..records.indexes {
                 look.copy.indexed[index] += u64::from(read(range.worker, number, Some(index))? == Some(true));
             }

@@ -23,6 +23,7 @@ pub use evidence::{Lag, Sent, clocks};
 pub use failover::{By, Curve, FailoverPlan, FailoverProof, Fates, Round, entrance, failover, inside};
 pub use ledger::{Ledger, Range, Status};
 pub use mongo::MongoSet;
+pub use records::Records;
 pub use redis::RedisSet;
 pub use verify::{Copy, verify};
 

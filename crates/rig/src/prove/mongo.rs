@@ -6,6 +6,7 @@ use super::database::{Behind, Database, Durability, PreCheck, Talk};
 use super::drive::IngestPlan;
 use super::evidence::Sent;
 use super::ledger::Ledger;
+use super::records::Records;
 use crate::mongo::{MongoLine, Unanswered, address};
 use crate::probe::resolve;
 use dyno_engine::net::{TlsConfig, tls_config};
@@ -15,10 +16,13 @@ use dyno_wire::place::Address;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use talk::{MongoTalk, by, counted, name};
+use talk::{MongoTalk, counted, index_of};
 
 /// How long one command may take, beyond what a write waits for its copies.
 const COMMAND: Duration = Duration::from_secs(10);
+
+/// The code by which a server says that there is no such collection.
+const NAMESPACE_NOT_FOUND: i64 = 26;
 
 /// A replica set, or one server.
 #[derive(Clone)]
@@ -265,14 +269,18 @@ impl Database for MongoSet {
         let primary = self.primary()?;
         let mut line = self.line(&primary)?;
         for index in 0..records.indexes {
+            let (name, field) = index_of(&records, index);
             let made = line.call(&self.options.database, COMMAND, &|out| {
                 bson::string(out, "createIndexes", &records.collection());
                 bson::head(out, kind::ARRAY, "indexes");
                 let list = bson::open(out);
                 bson::item(out, kind::DOCUMENT, 0);
                 let one = bson::open(out);
-                by(out, "key", index);
-                bson::string(out, "name", &name(index));
+                bson::head(out, kind::DOCUMENT, "key");
+                let key = bson::open(out);
+                bson::int32(out, &field, 1);
+                bson::close(out, key);
+                bson::string(out, "name", &name);
                 bson::close(out, one);
                 bson::close(out, list);
             });
@@ -334,12 +342,15 @@ impl Database for MongoSet {
         Ok(names.into_iter().filter_map(of).collect())
     }
 
-    fn remove(&self, plan: &IngestPlan, _: &Ledger) -> Result<(), String> {
-        let collection = plan.contents().collection();
+    fn remove(&self, records: &Records, _: Option<&Ledger>) -> Result<(), String> {
+        let collection = records.collection();
         let mut line = self.line(&self.primary()?)?;
         let dropped =
             line.call(&self.options.database, COMMAND, &|out| bson::string(out, "drop", &collection));
-        dropped.map(drop).map_err(Unanswered::words)
+        match dropped {
+            Ok(_) | Err(Unanswered::Refused(NAMESPACE_NOT_FOUND, _)) => Ok(()),
+            Err(why) => Err(why.words()),
+        }
     }
 }
 

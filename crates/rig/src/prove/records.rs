@@ -1,7 +1,9 @@
 //! Records that can be made again from worker and number.
 
 use dyno_types::rng::{Purpose, Stream, mix};
+use dyno_workload::pocdriver::Template;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// How records are made.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -14,6 +16,9 @@ pub struct Records {
     pub indexes: usize,
     /// Seed.
     pub seed: u64,
+    /// POCDriver's document, where records are such documents.
+    #[serde(skip)]
+    pub pocdriver: Option<Arc<Template>>,
 }
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -48,6 +53,11 @@ impl Records {
         format!("proof_{}", self.run)
     }
 
+    /// A pattern of the names of all records and indexes, where these are keys.
+    pub fn keys(&self) -> String {
+        format!("proof:{}:*", self.run)
+    }
+
     /// The name of an index.
     pub fn index(&self, index: usize) -> String {
         format!("proof:{}:index:{index}", self.run)
@@ -65,7 +75,7 @@ mod tests {
 
     #[test]
     fn content_is_a_function_of_its_number() {
-        let records = Records { run: "r".into(), bytes: 25, indexes: 2, seed: 1 };
+        let records = Records { run: "r".into(), bytes: 25, indexes: 2, seed: 1, pocdriver: None };
         assert_eq!(records.value(0, 7), records.value(0, 7));
         assert_eq!(records.value(0, 7).len(), 25);
         assert_ne!(records.value(0, 7), records.value(1, 7));

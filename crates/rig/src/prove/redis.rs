@@ -215,13 +215,13 @@ impl Database for RedisSet {
         Ok(all)
     }
 
-    fn remove(&self, plan: &IngestPlan, ledger: &Ledger) -> Result<(), String> {
-        let (records, ranges) = (plan.contents(), ledger.ranges());
+    fn remove(&self, records: &Records, ledger: Option<&Ledger>) -> Result<(), String> {
         let mut client = self.client(self.primary)?;
+        let Some(ledger) = ledger else { return sweep(&mut client, &records.keys()) };
         for index in 0..records.indexes {
             client.call(&["UNLINK", &records.index(index)])?;
         }
-        for range in ranges {
+        for range in ledger.ranges() {
             for from in (range.from..range.to).step_by(500) {
                 let keys = (from..(from + 500).min(range.to)).map(|number| records.key(range.worker, number));
                 let words: Vec<String> = std::iter::once("UNLINK".to_owned()).chain(keys).collect();
@@ -229,6 +229,29 @@ impl Database for RedisSet {
             }
         }
         Ok(())
+    }
+}
+
+/// Removes all keys that a pattern matches.
+fn sweep(client: &mut Client, pattern: &str) -> Result<(), String> {
+    let mut cursor = "0".to_owned();
+    loop {
+        let Reply::List(mut told) = client.call(&["SCAN", &cursor, "MATCH", pattern, "COUNT", "1000"])?
+        else {
+            return Err("SCAN gives no list".into());
+        };
+        let keys = match told.pop() {
+            Some(Reply::List(keys)) => keys,
+            _ => return Err("SCAN gives no keys".into()),
+        };
+        cursor = told.pop().map(|cursor| cursor.text().to_owned()).unwrap_or_default();
+        if !keys.is_empty() {
+            let words: Vec<&str> = std::iter::once("UNLINK").chain(keys.iter().map(Reply::text)).collect();
+            client.call(&words)?;
+        }
+        if cursor == "0" {
+            return Ok(());
+        }
     }
 }
 
@@ -285,14 +308,14 @@ impl Talk for RedisTalk {
         std::mem::take(&mut self.1)
     }
 
-    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<String>>, String> {
+    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, String> {
         let keys = (part.from..part.to).map(|number| records.key(part.worker, number));
         let words: Vec<String> = std::iter::once("MGET".to_owned()).chain(keys).collect();
         let Reply::List(values) = self.0.call(&words.iter().map(String::as_str).collect::<Vec<_>>())? else {
             return Err("MGET gives no list".into());
         };
         let value = |reply: Reply| match reply {
-            Reply::Text(text) => Some(text),
+            Reply::Text(text) => Some(text.into_bytes()),
             _ => None,
         };
         Ok(values.into_iter().map(value).collect())

@@ -125,7 +125,8 @@ fn copy(
                 return Err(format!("{} values for {} names", values.len(), part.to - part.from));
             }
             for (number, value) in (from..part.to).zip(&values) {
-                let right = value.as_ref().map(|value| *value == records.value(range.worker, number));
+                let right =
+                    value.as_ref().map(|value| *value == talk.content(&records, range.worker, number));
                 let key = records.key(range.worker, number);
                 look.record(key, range.status, right, value.as_deref().unwrap_or_default());
             }
@@ -167,10 +168,10 @@ impl Look {
     }
 
     /// A record that was looked up: whether it is right if it is there, and its value.
-    pub fn record(&mut self, key: String, status: Status, found: Option<bool>, value: &str) {
+    pub fn record(&mut self, key: String, status: Status, found: Option<bool>, value: &[u8]) {
         if found.is_some() {
             self.digest.update(key.as_bytes());
-            self.digest.update(value.as_bytes());
+            self.digest.update(value);
         }
         let copy = &mut self.copy;
         let (count, bad) = match (status, found) {

@@ -7,7 +7,7 @@ use dyno_types::bson::{self, Element};
 use std::collections::BTreeMap;
 
 /// The questions, in order: command, database (the run's own where empty).
-pub const QUESTIONS: [(&str, &str); 7] = [
+pub const QUESTIONS: [(&str, &str); 8] = [
     ("hello", "admin"),
     ("isMaster", "admin"),
     ("buildInfo", "admin"),
@@ -15,10 +15,11 @@ pub const QUESTIONS: [(&str, &str); 7] = [
     ("getCmdLineOpts", "admin"),
     ("serverStatus", "admin"),
     ("replSetGetStatus", "admin"),
+    ("replSetGetConfig", "admin"),
 ];
 
 /// What is kept of each answer: its command, a dotted path, and the name of the fact.
-const KEPT: [(&str, &str, &str); 22] = [
+const KEPT: [(&str, &str, &str); 23] = [
     ("isMaster", "setName", "replica_set"),
     ("isMaster", "msg", "msg"),
     ("isMaster", "primary", "primary"),
@@ -41,6 +42,7 @@ const KEPT: [(&str, &str, &str); 22] = [
     ("serverStatus", "wiredTiger.cache.maximum bytes configured", "cache_bytes"),
     ("serverStatus", "defaultRWConcern.defaultWriteConcern.w", "default_write_concern"),
     ("replSetGetStatus", "set", "replica_set"),
+    ("replSetGetConfig", "config.settings.getLastErrorDefaults.w", "default_write_concern_of_set"),
 ];
 
 /// Facts by name.
@@ -103,6 +105,13 @@ impl Facts {
             (None, Some(version)) => format!("MongoDB {version}"),
             (None, None) => "MongoDB of unknown version".into(),
         }
+    }
+
+    /// The `w` of writes that name none: the cluster's default, that of the set before MongoDB 4.4, else 1. A router does not
+    /// say what its shards do.
+    pub fn default_write_concern(&self) -> Option<&str> {
+        let told = self.get("default_write_concern").or(self.get("default_write_concern_of_set"));
+        told.or((!self.is_router()).then_some("1"))
     }
 
     /// Whether what answered is a router of a sharded cluster.

@@ -169,6 +169,15 @@ impl PocConfig {
         self.workflow.contains(&Step::Insert) && self.workflow.iter().any(looks_back)
     }
 
+    /// Whether a run changes anything.
+    pub fn writes(&self) -> bool {
+        if self.workflow.is_empty() {
+            let weights = &self.weights;
+            return weights.inserts + weights.updates + weights.array_updates > 0;
+        }
+        self.workflow.iter().any(|step| matches!(step, Step::Insert | Step::Update | Step::Increment))
+    }
+
     /// Refuses what cannot be done; keys are the original's flags.
     pub fn check(&self) -> Result<(), BadProperty> {
         let bad = |flag: &str, value: &dyn ToString, expected: &str| {

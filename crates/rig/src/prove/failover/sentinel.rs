@@ -4,8 +4,8 @@
 //! from, too (`bind-source-addr`); writers come from 127.0.0.1 and reach everyone.
 
 use super::super::database::{Database, Durability, PreCheck, Talk};
-use super::super::drive::IngestPlan;
 use super::super::ledger::Ledger;
+use super::super::records::Records;
 use super::super::redis::RedisSet;
 use super::partition::Partition;
 use super::{By, ELECTION, Elects, FailoverPlan, await_some};
@@ -282,8 +282,8 @@ impl Database for Writers {
         self.now()?.caught_up(replica)
     }
 
-    fn remove(&self, plan: &IngestPlan, ledger: &Ledger) -> Result<(), String> {
-        self.now()?.remove(plan, ledger)
+    fn remove(&self, records: &Records, ledger: Option<&Ledger>) -> Result<(), String> {
+        self.now()?.remove(records, ledger)
     }
 }
 

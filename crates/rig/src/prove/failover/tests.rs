@@ -52,9 +52,11 @@ impl Talk for Line {
         }
     }
 
-    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<String>>, String> {
+    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, String> {
         let state = self.0.state();
-        let of = |number| state.held[self.1].get(&records.key(part.worker, number)).cloned();
+        let of = |number| {
+            state.held[self.1].get(&records.key(part.worker, number)).map(|value| value.clone().into_bytes())
+        };
         Ok((part.from..part.to).map(of).collect())
     }
 
@@ -89,7 +91,7 @@ impl Database for Pair {
         Ok(true)
     }
 
-    fn remove(&self, _: &IngestPlan, _: &Ledger) -> Result<(), String> {
+    fn remove(&self, _: &Records, _: Option<&Ledger>) -> Result<(), String> {
         Ok(())
     }
 }
@@ -146,6 +148,7 @@ fn plan(copies: usize) -> FailoverPlan {
             rate: Some(2_000.0),
             seed: 1,
             run: "r".into(),
+            pocdriver: None,
         },
         by: By::Cut,
         rounds: 2,

@@ -8,6 +8,7 @@ use crate::prove::evidence::Sent;
 use crate::prove::records::Records;
 use dyno_types::bson::{self, kind};
 use dyno_wire::mongodb::put_command;
+use dyno_workload::pocdriver::{FieldKind, Template};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::time::Instant;
@@ -15,16 +16,35 @@ use std::time::Instant;
 /// Most bytes of documents in one insert: a command ends at 16 MiB.
 const INSERT_BYTES: u64 = 12 << 20;
 
-/// The name of an index, which is that of its field.
-pub(super) fn name(index: usize) -> String {
-    format!("i{index}")
+/// The name of an index, and its field: one of the proof's own, or a leaf of POCDriver's document by POCDriver's name.
+pub(super) fn index_of(records: &Records, index: usize) -> (String, String) {
+    let leaf = records.pocdriver.as_ref().and_then(|template| template.leaves().get(index));
+    match leaf {
+        Some(leaf) => (format!("{leaf}_1"), leaf.clone()),
+        None => (format!("i{index}"), format!("i{index}")),
+    }
 }
 
-/// A document of one index's field.
-pub(super) fn by(out: &mut Vec<u8>, element: &str, index: usize) {
-    bson::head(out, kind::DOCUMENT, element);
+/// Appends the `_id` of a record as the element `name`.
+fn id(records: &Records, worker: u32, number: u64, name: &str, out: &mut Vec<u8>) {
+    match &records.pocdriver {
+        Some(_) => Template::id(worker, number, name, out),
+        None => bson::string(out, name, &records.key(worker, number)),
+    }
+}
+
+/// Appends the document of a record.
+fn document(records: &Records, worker: u32, number: u64, out: &mut Vec<u8>) {
+    if let Some(template) = &records.pocdriver {
+        return template.render(records.seed, worker, number, out);
+    }
     let at = bson::open(out);
-    bson::int32(out, &name(index), 1);
+    id(records, worker, number, "_id", out);
+    for index in 0..records.indexes {
+        let score = records.score(worker, number, index);
+        bson::int64(out, &index_of(records, index).1, score.cast_signed());
+    }
+    bson::string(out, "v", &records.value(worker, number));
     bson::close(out, at);
 }
 
@@ -45,6 +65,35 @@ pub(super) struct MongoTalk {
 }
 
 impl MongoTalk {
+    /// How many documents have a field of this class, by an index or by looking at each.
+    fn count(
+        &mut self,
+        records: &Records,
+        field: &str,
+        class: FieldKind,
+        index: Option<&str>,
+    ) -> Result<u64, String> {
+        let reply = self.line.call(&self.database, 30 * COMMAND, &|out| {
+            bson::string(out, "count", &records.collection());
+            bson::head(out, kind::DOCUMENT, "query");
+            let query = bson::open(out);
+            bson::head(out, kind::DOCUMENT, field);
+            let from = bson::open(out);
+            match class {
+                FieldKind::Number => bson::int64(out, "$gte", 0),
+                FieldKind::Date => bson::date(out, "$gte", i64::MIN),
+                FieldKind::Text => bson::string(out, "$gte", ""),
+            }
+            bson::close(out, from);
+            bson::close(out, query);
+            if let Some(index) = index {
+                bson::string(out, "hint", index);
+            }
+            from_anyone(out);
+        });
+        counted(reply)
+    }
+
     /// The command that inserts records, and their sizes.
     fn insert(&self, records: &Records, part: Part, plan: &IngestPlan) -> (Vec<u8>, Sent) {
         let sent = Cell::new(Sent::default());
@@ -56,14 +105,8 @@ impl MongoTalk {
             let list = bson::open(out);
             for number in part.from..part.to {
                 bson::item(out, kind::DOCUMENT, (number - part.from) as u32);
-                let at = bson::open(out);
-                bson::string(out, "_id", &records.key(part.worker, number));
-                for index in 0..records.indexes {
-                    let score = records.score(part.worker, number, index);
-                    bson::int64(out, &name(index), score.cast_signed());
-                }
-                bson::string(out, "v", &records.value(part.worker, number));
-                bson::close(out, at);
+                let at = out.len();
+                document(records, part.worker, number, out);
                 let mut now = sent.get();
                 now.record((out.len() - at) as u64);
                 sent.set(now);
@@ -143,22 +186,27 @@ impl Talk for MongoTalk {
         std::mem::take(&mut self.sent)
     }
 
-    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<String>>, String> {
+    fn content(&self, records: &Records, worker: u32, number: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        document(records, worker, number, &mut out);
+        out
+    }
+
+    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, String> {
         let count = i32::try_from(part.to - part.from).unwrap_or(i32::MAX);
         let reply = self.line.call(&self.database, COMMAND, &|out| {
             bson::string(out, "find", &records.collection());
             bson::head(out, kind::DOCUMENT, "filter");
             let filter = bson::open(out);
             bson::head(out, kind::DOCUMENT, "_id");
-            let id = bson::open(out);
+            let list_of_ids = bson::open(out);
             bson::head(out, kind::ARRAY, "$in");
             let list = bson::open(out);
             for number in part.from..part.to {
-                bson::item(out, kind::STRING, (number - part.from) as u32);
-                bson::text(out, records.key(part.worker, number).as_bytes());
+                id(records, part.worker, number, &(number - part.from).to_string(), out);
             }
             bson::close(out, list);
-            bson::close(out, id);
+            bson::close(out, list_of_ids);
             bson::close(out, filter);
             bson::int32(out, "batchSize", count);
             bson::int32(out, "limit", count);
@@ -171,44 +219,33 @@ impl Talk for MongoTalk {
         let mut found = HashMap::new();
         for document in bson::elements(batch).map_err(|e| e.to_string())?.flatten() {
             let document = document.as_document().unwrap_or_default();
-            let text = |name: &str| bson::find(document, name).and_then(|e| e.as_str().map(str::to_owned));
-            if let Some(id) = text("_id") {
-                found.insert(id, text("v").unwrap_or_default());
+            if let Some(id) = bson::find(document, "_id") {
+                found.insert(id.value.to_vec(), document.to_vec());
             }
         }
-        Ok((part.from..part.to).map(|number| found.remove(&records.key(part.worker, number))).collect())
+        let of = |number| {
+            let mut wanted = Vec::new();
+            let at = bson::open(&mut wanted);
+            id(records, part.worker, number, "_id", &mut wanted);
+            bson::close(&mut wanted, at);
+            found.remove(bson::find(&wanted, "_id")?.value)
+        };
+        Ok((part.from..part.to).map(of).collect())
     }
 
     fn indexed(&mut self, records: &Records, index: usize) -> Result<u64, String> {
-        let reply = self.line.call(&self.database, 30 * COMMAND, &|out| {
-            bson::string(out, "count", &records.collection());
-            bson::head(out, kind::DOCUMENT, "query");
-            let query = bson::open(out);
-            bson::head(out, kind::DOCUMENT, &name(index));
-            let from = bson::open(out);
-            bson::int64(out, "$gte", 0);
-            bson::close(out, from);
-            bson::close(out, query);
-            bson::string(out, "hint", &name(index));
-            from_anyone(out);
-        });
-        counted(reply)
+        let (name, field) = index_of(records, index);
+        let class = records.pocdriver.as_ref().map_or(FieldKind::Number, |_| FieldKind::of(index as u32));
+        self.count(records, &field, class, Some(&name))
     }
 
     /// Looks at every document: `_id` is unique by its index, which is not asked here.
     fn held(&mut self, records: &Records) -> Result<Option<u64>, String> {
-        let reply = self.line.call(&self.database, 30 * COMMAND, &|out| {
-            bson::string(out, "count", &records.collection());
-            bson::head(out, kind::DOCUMENT, "query");
-            let query = bson::open(out);
-            bson::head(out, kind::DOCUMENT, "v");
-            let from = bson::open(out);
-            bson::string(out, "$gte", "");
-            bson::close(out, from);
-            bson::close(out, query);
-            from_anyone(out);
-        });
-        counted(reply).map(Some)
+        let (field, class) = match &records.pocdriver {
+            Some(_) => ("_id.i", FieldKind::Number),
+            None => ("v", FieldKind::Text),
+        };
+        self.count(records, field, class, None).map(Some)
     }
 }
 

@@ -1,0 +1,193 @@
+//! The command line of `dyno prove ingest`.
+
+use crate::exit::Failure;
+use clap::{Args, ValueEnum};
+use dyno_rig::prove::{Durability, IngestPlan};
+use dyno_types::units::{parse_bytes, parse_count, parse_duration_ns, parse_rate};
+use dyno_workload::pocdriver::{PocConfig, Template};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The sizes of the proof of ingest rate: bytes, indexes, records a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Size {
+    /// 1 KB, 3 indexes, 20,000 a second
+    Small,
+    /// 10 KB, 6 indexes, 3,500 a second
+    Medium,
+    /// 50 KB, 8 indexes, 460 a second
+    Large,
+}
+
+impl Size {
+    /// POCDriver's flags for its document, of the published proof.
+    pub(super) fn pocdriver(self) -> &'static str {
+        match self {
+            Size::Small => "-f 25 -a 5:5 --depth 2 -x 3",
+            Size::Medium => "-f 234 -a 20:20 --depth 2 -x 6",
+            Size::Large => "-f 1692 -a 10:10 --depth 2 -x 8",
+        }
+    }
+
+    fn figures(self) -> (usize, usize, f64) {
+        match self {
+            Size::Small => (1_000, 3, 20_000.0),
+            Size::Medium => (10_000, 6, 3_500.0),
+            Size::Large => (50_000, 8, 460.0),
+        }
+    }
+}
+
+/// What records are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Document {
+    /// A name, a text of the size's bytes, and a number for each index
+    Plain,
+    /// MongoDB: POCDriver's document and indexes, as the published proof's command lines have them
+    Pocdriver,
+}
+
+/// `dyno prove ingest`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+A record counts once as many copies have acknowledged it as --copies says: WAIT of Redis, or WAITAOF with --durable; write \
+concern majority of MongoDB, with j: true. Of an embedded store a process of its own writes, which is killed at random moments. \
+Afterwards every record is looked up on every copy, byte by byte. Exit code 4: the evidence is complete, and the claim is not \
+met.")]
+pub struct IngestArgs {
+    /// The primary, redis://HOST:PORT; a replica set, mongodb://HOST:PORT/DATABASE; or an embedded store, such as sqlite:FILE
+    pub target: String,
+    /// Take the target's password from env:NAME, file:PATH (its first line) or a prompt, instead of its URI
+    #[arg(long, value_name = "FROM")]
+    pub password_from: Option<crate::secret::PasswordFrom>,
+    /// Size, indexes and rate of the published proof
+    #[arg(long, value_enum, default_value = "small")]
+    pub size: Size,
+    /// What records are
+    #[arg(long, value_enum, default_value = "plain")]
+    pub document: Document,
+    /// Bytes of a record, instead of the size's
+    #[arg(long, value_name = "BYTES")]
+    pub record_bytes: Option<String>,
+    /// Secondary indexes, instead of the size's
+    #[arg(long, value_name = "N")]
+    pub indexes: Option<usize>,
+    /// Claimed records a second, instead of the size's
+    #[arg(long, value_name = "RATE")]
+    pub require_rate: Option<String>,
+    /// Copies of every record, the primary's own among them [default: 2; of an embedded store 1]
+    #[arg(long, value_name = "N")]
+    pub copies: Option<usize>,
+    /// Of an embedded store: how often the process that writes is killed
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub kills: u32,
+    /// A copy is in an append-only file or a journal on disk, not in memory alone (Redis 7.2 or later)
+    #[arg(long)]
+    pub durable: bool,
+    /// How long records are written
+    #[arg(short, long, value_name = "DURATION", default_value = "10m")]
+    pub duration: String,
+    /// How many records, instead of a duration
+    #[arg(short = 'n', long, value_name = "N")]
+    pub records: Option<String>,
+    /// Shortest time that proves a rate; records must be 1,000 or more in it. 0s takes any: a demonstration
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    pub least: String,
+    /// Connections, each with a thread
+    #[arg(short, long, value_name = "N", default_value_t = 4)]
+    pub threads: u32,
+    /// Records that go out together
+    #[arg(long, value_name = "N", default_value_t = 512)]
+    pub batch: u64,
+    /// Write no more records a second than this
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<String>,
+    /// How long a batch waits for its copies, and copies may take to catch up in the end
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    pub patience: String,
+    /// Seed of the contents
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Leave the records in the database
+    #[arg(long)]
+    pub keep: bool,
+    /// Where the proof goes
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Sign the digests with this ssh key (ssh-keygen -Y)
+    #[arg(long, value_name = "KEY")]
+    pub sign: Option<PathBuf>,
+    /// Print no progress
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+fn usage<T, E: std::fmt::Display>(option: &str, read: Result<T, E>) -> Result<T, Failure> {
+    read.map_err(|e| Failure::Usage(format!("{option}: {e}")))
+}
+
+/// Mean size of POCDriver's documents, bytes: of the first thousand.
+fn mean_bytes(config: &PocConfig) -> usize {
+    let (template, mut out) = (Template::new(config), Vec::new());
+    (0..1_000).for_each(|number| template.render(config.seed, 0, number, &mut out));
+    out.len() / 1_000
+}
+
+impl IngestArgs {
+    /// The shortest time that proves a rate.
+    pub(super) fn least(&self) -> Result<Duration, Failure> {
+        usage("--least", parse_duration_ns(&self.least, 1_000_000_000)).map(Duration::from_nanos)
+    }
+
+    /// POCDriver's document, with the indexes asked for. "Now" of its dates is now; the paper has it.
+    fn pocdriver(&self) -> Result<PocConfig, Failure> {
+        if self.record_bytes.is_some() {
+            let words =
+                "--record-bytes: the size of POCDriver's document follows from its fields; see --size";
+            return Err(Failure::Usage(words.into()));
+        }
+        let mut args = crate::pocdriver::parse(self.size.pocdriver()).map_err(Failure::Internal)?;
+        args.indexes = self.indexes.map_or(args.indexes, |count| count as u32);
+        args.seed = self.seed;
+        let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as i64;
+        args.config(now_ms)
+    }
+
+    pub(super) fn plan(&self, run: String, copies: usize) -> Result<(IngestPlan, f64), Failure> {
+        let (bytes, indexes, rate) = self.size.figures();
+        let span = |option: &str, text: &str| {
+            usage(option, parse_duration_ns(text, 1_000_000_000)).map(Duration::from_nanos)
+        };
+        let copies = self.copies.unwrap_or(copies);
+        if copies == 0 || self.threads == 0 || self.batch == 0 {
+            return Err(Failure::Usage("--copies, --threads, --batch: expected 1 or more".into()));
+        }
+        let records =
+            self.records.as_deref().map(|text| usage("--records", parse_count(text))).transpose()?;
+        let pocdriver = (self.document == Document::Pocdriver).then(|| self.pocdriver()).transpose()?;
+        let plan = IngestPlan {
+            workers: self.threads,
+            batch: self.batch,
+            record_bytes: match (&pocdriver, &self.record_bytes) {
+                (Some(config), _) => mean_bytes(config),
+                (None, Some(text)) => usage("--record-bytes", parse_bytes(text))? as usize,
+                (None, None) => bytes,
+            },
+            indexes: self.indexes.unwrap_or(indexes),
+            copies,
+            durability: if self.durable { Durability::Disk } else { Durability::Memory },
+            patience: span("--patience", &self.patience)?,
+            duration: if records.is_some() { None } else { Some(span("--duration", &self.duration)?) },
+            records,
+            rate: self.rate.as_deref().map(|text| usage("--rate", parse_rate(text))).transpose()?,
+            seed: self.seed,
+            run,
+            pocdriver,
+        };
+        let claimed = match &self.require_rate {
+            Some(text) => usage("--require-rate", parse_rate(text))?,
+            None => rate,
+        };
+        Ok((plan, claimed))
+    }
+}

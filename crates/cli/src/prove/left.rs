@@ -1,0 +1,90 @@
+//! What a proof has in a database while it is at work: its folder says so, and `dyno stop` finds it after a crash.
+
+use crate::args::StopArgs;
+use crate::exit::{Exit, Failure};
+use crate::{experiment, secret, terminal};
+use dyno_rig::experiment::{holder, lock};
+use dyno_rig::prove::{IngestPlan, Records};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// In a proof's folder while its records are in the database.
+const RECORDS: &str = "records.json";
+
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    /// URI without its password.
+    target: String,
+    records: Records,
+}
+
+/// A proof under way. Its entry stays where this is dropped before the records are removed.
+pub(super) struct UnderWay {
+    folder: PathBuf,
+    _lock: File,
+}
+
+impl UnderWay {
+    /// Makes the folder and its entry.
+    pub fn begin(folder: &Path, uri: &str, plan: &IngestPlan) -> Result<Self, Failure> {
+        let trouble = |e: std::io::Error| Failure::Internal(format!("{}: {e}", folder.display()));
+        fs::create_dir_all(folder).map_err(trouble)?;
+        let held = lock(folder)?;
+        let entry = Entry { target: secret::without(uri), records: plan.contents() };
+        let text = serde_json::to_string_pretty(&entry).map_err(|e| Failure::Internal(e.to_string()))?;
+        fs::write(folder.join(RECORDS), text + "\n").map_err(trouble)?;
+        Ok(UnderWay { folder: folder.to_owned(), _lock: held })
+    }
+
+    /// The records are removed.
+    pub fn removed(&self) {
+        let _ = fs::remove_file(self.folder.join(RECORDS));
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(self.folder.join("lock"));
+    }
+}
+
+/// Whether a folder is a proof's.
+pub fn is_proof(folder: &Path) -> bool {
+    [RECORDS, "proof.json"].iter().any(|name| folder.join(name).is_file())
+}
+
+/// `dyno stop DIR` of a proof: ends it as Ctrl-C does; after a crash, or with `--keep`, removes its records.
+pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
+    let path = args.dir.join(RECORDS);
+    if let Some(pid) = holder(&args.dir) {
+        experiment::end(&args.dir, pid)?;
+        terminal::note(&format!("{}: stopped", args.dir.display()));
+    }
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            terminal::note(&format!("{}: nothing of the proof is in the database", args.dir.display()));
+            return Ok(Exit::Ok);
+        }
+        Err(e) => return Err(Failure::Usage(format!("{}: {e}", path.display()))),
+    };
+    let entry: Entry =
+        serde_json::from_str(&text).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
+    // Names are made from it: it must not reach beyond the proof's own.
+    let run = &entry.records.run;
+    if run.is_empty() || !run.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Err(Failure::Usage(format!("{}: run {run:?}: expected letters and digits", path.display())));
+    }
+    let uri = secret::uri(&entry.target, args.password_from.as_ref())?;
+    let database = super::ingest::database(&uri)?.ok_or_else(|| {
+        Failure::Usage(format!("{}: {}: expected redis:// or mongodb://", path.display(), entry.target))
+    })?;
+    let reached =
+        database.primary().map_err(|why| Failure::Unreachable(format!("{}: {why}", entry.target)))?;
+    database.remove(&entry.records, None).map_err(Failure::Unreachable)?;
+    fs::remove_file(&path).map_err(|e| Failure::Internal(format!("{}: {e}", path.display())))?;
+    let _ = fs::remove_file(args.dir.join("lock"));
+    terminal::note(&format!("the records of proof {run} are removed from {reached}"));
+    Ok(Exit::Ok)
+}
