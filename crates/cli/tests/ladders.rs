@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Dyno, assert_exit, stdout};
+use common::{Dyno, assert_exit, skip, stdout};
 use serde_json::Value;
 
 /// Imports a ladder of users (users, operations per second), with the response times that Little's law gives.
@@ -105,4 +105,25 @@ fn a_search_for_the_highest_rate_does_not_end_above_the_capacity() {
     let runs: Vec<Value> = ended.filter(|line| line["event"] == "ended").collect();
     let above: Vec<&Value> = runs.iter().filter(|run| run["value"].as_f64().unwrap() > 1_008.0).collect();
     assert!(!above.is_empty() && above.iter().all(|run| run["overloaded"] == true), "{runs:?}");
+}
+
+/// Each pair is asked for the rate; what is kept, and what is done beside it, is of all pairs.
+#[test]
+fn the_rate_of_several_pairs_is_that_of_all() {
+    if dyno_rig::find_server(Some("redis")).is_none() {
+        return skip("rates of several pairs");
+    }
+    let dyno = Dyno::new();
+    let text = "server: {kind: redis, instances: 2}\nworkload: {ycsb: {workload: c, records: 200}}\n\
+                phases: {measure: {duration: 2s}}\nfactors:\n  phases.measure.rate: [100, 200]\n";
+    std::fs::write(dyno.path("pairs.yaml"), text).unwrap();
+    assert_exit(&dyno.run(&["run", "pairs.yaml", "--out", "pairs", "--quiet"]), &[0, 5]);
+    let words = stdout(&dyno.run(&["explain", "pairs"]));
+    let rates: Vec<&str> = words
+        .lines()
+        .skip_while(|line| !line.contains("rate/s"))
+        .skip(1)
+        .map_while(|line| line.split_whitespace().next().filter(|first| first.parse::<f64>().is_ok()))
+        .collect();
+    assert_eq!(rates, ["200", "400"], "{words}");
 }

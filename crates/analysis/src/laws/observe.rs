@@ -139,10 +139,11 @@ fn grows(run: &RunDir) -> bool {
     run.summary.as_ref().is_some_and(|summary| summary.verdict.says("overload"))
 }
 
-/// The rate that a run was asked to keep.
+/// The rate that a run was asked to keep: of all pairs of servers and clients, each of which is asked for it.
 fn asked_rate(run: &RunDir) -> Option<f64> {
+    let pairs = setting(run, "server.instances").and_then(|count| count.parse().ok()).unwrap_or(1.0);
     match setting(run, "phases.measure.rate") {
-        Some(rate) => dyno_types::units::parse_rate(rate).ok(),
+        Some(rate) => dyno_types::units::parse_rate(rate).ok().map(|rate| rate * pairs),
         // An imported result says what its target was, and nothing more.
         None => run.summary.as_ref()?.measured()?.offered.filter(|_| run.run.facts.contains_key("imported")),
     }

@@ -14,6 +14,7 @@ const GIB: u64 = 1 << 30;
 struct Scaled {
     collections: u32,
     documents: u32,
+    loaders: u32,
     writers: u32,
     duration: &'static str,
     /// Begin and end of the part that is shown; none: all of it.
@@ -22,14 +23,22 @@ struct Scaled {
 
 fn scaled(scale: u32) -> Scaled {
     match scale {
-        // 1.25 million documents; fewer collections would not be spread over. 64 writers would need more memory than the
-        // smallest limit has.
-        512 => Scaled { collections: 5, documents: 250_000, writers: 8, duration: "2m", window: None },
+        // 1.25 million documents; fewer collections would not be spread over. 24 loaders and 64 writers would need more memory
+        // than the smallest limit has.
+        512 => Scaled {
+            collections: 5,
+            documents: 250_000,
+            loaders: 5,
+            writers: 8,
+            duration: "2m",
+            window: None,
+        },
         _ => {
             let collections = 640 / scale;
             Scaled {
                 collections,
                 documents: 1_000_000,
+                loaders: 24,
                 writers: 64,
                 duration: "3h",
                 window: Some(("1h", "2h")),
@@ -56,7 +65,7 @@ fn memory(scale: u32, cache: &str, total: &str, own_mib: u64, more: impl Fn(u64)
 }
 
 fn head(scale: u32, own_mib: u64, what: &str) -> String {
-    let Scaled { collections, documents, writers, duration, window } = scaled(scale);
+    let Scaled { collections, documents, loaders, writers, duration, window } = scaled(scale);
     let divided = match scale {
         1 => "as published".into(),
         512 => format!("data, cache and memory divided by 512 ({own_mib} MiB more for the process itself)"),
@@ -81,7 +90,7 @@ workload:
   sysbench:
     NUM_COLLECTIONS: {collections}
     NUM_DOCUMENTS_PER_COLLECTION: {documents}
-    NUM_LOADER_THREADS: 24
+    NUM_LOADER_THREADS: {loaders}
     NUM_WRITER_THREADS: {writers}
 phases:
   load: {{keep: true}}

@@ -84,13 +84,25 @@ pub(super) fn version(program: &Path) -> String {
         std::thread::spawn(move || {
             // Told as soon as it is there: the end of the pipe may never come. Words that are no text are no version.
             let lines = BufReader::new(pipe).lines().map_while(Result::ok);
-            let mut words = lines.map(|line| line.trim().to_owned()).filter(|line| !line.is_empty());
+            let mut words = lines.map(|line| plain(line.trim())).filter(|line| !line.is_empty());
             let _ = tell.send(words.next());
         });
     }
     let line = told.recv_timeout(Duration::from_secs(1)).ok().flatten();
     let _ = child.wait();
     line.unwrap_or_else(|| "unknown".into())
+}
+
+/// A line without the colours that some programs print even where no terminal is.
+fn plain(line: &str) -> String {
+    let mut parts = line.split('\u{1b}');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        let rest = part
+            .strip_prefix('[')
+            .and_then(|part| Some(part.split_once(|c: char| c.is_ascii_alphabetic())?.1));
+        text + rest.unwrap_or(part)
+    })
 }
 
 /// Whether a mongod has a storage engine: it is started on an empty folder, and one that does not know the engine ends with
@@ -179,6 +191,12 @@ mod tests {
 
     fn spec(json: &str) -> ServerSpec {
         serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn colours_are_no_part_of_a_version() {
+        assert_eq!(plain("dragonfly \u{1b}[0;32mv1.37.0\u{1b}[m"), "dragonfly v1.37.0");
+        assert_eq!(plain("db version v3.6.8"), "db version v3.6.8");
     }
 
     #[test]

@@ -118,7 +118,12 @@ impl Database for RedisSet {
         let mut checks = Vec::new();
         let server = client.call(&["INFO", "server"])?;
         let known = |text: &str, name: &str| line(text, name).unwrap_or_else(|| "unknown".into());
-        checks.push(PreCheck::new("version", true, known(server.text(), "redis_version")));
+        // Its kin call themselves Redis, too.
+        let own = ["dragonfly_version", "valkey_version"]
+            .iter()
+            .find_map(|name| Some(format!("{} {}", name.split('_').next()?, line(server.text(), name)?)));
+        let version = own.unwrap_or_else(|| known(server.text(), "redis_version"));
+        checks.push(PreCheck::new("version", true, version));
         let role = client.call(&["INFO", "replication"])?;
         let role = known(role.text(), "role");
         checks.push(PreCheck::new("role", role == "master", role));
@@ -139,10 +144,16 @@ impl Database for RedisSet {
             let held = durability == Durability::Memory || name != "appendonly" || found == "yes";
             checks.push(PreCheck::new(name, held, found));
         }
-        if durability == Durability::Disk {
-            let told = client.call(&["WAITAOF", "0", "0", "1"]);
+        // What copies are waited for by: Dragonfly has no such command.
+        let wait: Option<&[&str]> = match durability {
+            Durability::Disk => Some(&["WAITAOF", "0", "0", "1"]),
+            Durability::Memory if copies > 1 => Some(&["WAIT", "0", "1"]),
+            Durability::Memory => None,
+        };
+        if let Some(words) = wait {
+            let told = client.call(words);
             let found = told.as_ref().map_or_else(Clone::clone, |_| "understood".to_owned());
-            checks.push(PreCheck::new("WAITAOF", told.is_ok(), found));
+            checks.push(PreCheck::new(words[0], told.is_ok(), found));
         }
         Ok(checks)
     }

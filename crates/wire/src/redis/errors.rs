@@ -8,6 +8,9 @@ pub fn classify(text: &[u8]) -> Outcome {
     match code {
         b"OOM" => Outcome::OutOfMemory,
         b"LOADING" => Outcome::Loading,
+        // Dragonfly has no codes for these.
+        b"ERR" if text.starts_with(b"ERR Out of memory") => Outcome::OutOfMemory,
+        b"ERR" if text.starts_with(b"ERR Cluster is not yet configured") => Outcome::ClusterDown,
         b"CLUSTERDOWN" | b"TRYAGAIN" | b"MASTERDOWN" | b"CROSSSLOT" => Outcome::ClusterDown,
         b"READONLY" => Outcome::ReadOnly,
         b"BUSY" | b"BUSYKEY" => Outcome::Busy,
@@ -29,8 +32,10 @@ mod tests {
 
     #[test]
     fn words_of_real_servers() {
-        let cases: [(&str, Outcome); 9] = [
+        let cases: [(&str, Outcome); 11] = [
             ("OOM command not allowed when used memory > 'maxmemory'.", Outcome::OutOfMemory),
+            ("ERR Out of memory", Outcome::OutOfMemory),
+            ("ERR Cluster is not yet configured", Outcome::ClusterDown),
             ("LOADING Redis is loading the dataset in memory", Outcome::Loading),
             ("CLUSTERDOWN The cluster is down", Outcome::ClusterDown),
             ("NOAUTH Authentication required.", Outcome::Forbidden),

@@ -21,6 +21,9 @@ const OF_CLUSTERS: [(&str, &str); 2] =
 /// Memory that Dragonfly demands for each of its threads, bytes.
 const EACH_THREAD: u64 = 256 << 20;
 
+/// Share of a memory limit that its data may take, per cent: as it takes of a host by default.
+const OF_LIMIT: u64 = 80;
+
 pub(super) fn tell(spec: &ServerSpec, node: &Node) -> Result<Told, LocalError> {
     reserved(spec, &RESERVED)?;
     let keeps = spec.data.snapshot || spec.data.volume.is_some();
@@ -32,9 +35,6 @@ pub(super) fn tell(spec: &ServerSpec, node: &Node) -> Result<Told, LocalError> {
         ("dbfilename", if keeps { "dump".into() } else { String::new() }),
         ("logtostderr", "true".into()),
     ];
-    if let Some(cache) = &spec.cache {
-        own.push(("maxmemory", cache.0.to_string()));
-    }
     if spec.topology == Topology::Cluster {
         reserved(spec, &OF_CLUSTERS)?;
         own.push(("cluster_mode", "yes".into()));
@@ -57,6 +57,14 @@ pub(super) fn tell(spec: &ServerSpec, node: &Node) -> Result<Told, LocalError> {
                 limit >> 20
             )));
         }
+    }
+    // It would take its default from the memory of the host.
+    let within = spec.limits.memory.as_ref().map(|limit| {
+        let least = threads.unwrap_or(0) as u64 * EACH_THREAD;
+        (limit.0 / 100 * OF_LIMIT).max(least.min(limit.0))
+    });
+    if let Some(most) = spec.cache.as_ref().map(|cache| cache.0).or(within) {
+        own.push(("maxmemory", most.to_string()));
     }
     let text = flags(&own, spec).join("\n") + "\n";
     let file = node.home.join("dragonfly.flags");

@@ -86,6 +86,13 @@ fn dragonfly_reads_flags() {
     ] {
         assert!(lines.contains(&line), "{line}: {lines:?}");
     }
+    for (json, most) in [
+        (r#"{"kind": "dragonfly", "limits": {"memory": "1GiB"}}"#, "--maxmemory=858993440"),
+        // Not less than its threads demand.
+        (r#"{"kind": "dragonfly", "limits": {"memory": "600MiB"}}"#, "--maxmemory=536870912"),
+    ] {
+        assert!(text(&super::tests::told(json).unwrap()).contains(&most), "{json}");
+    }
     let error = super::tests::told(r#"{"kind": "dragonfly", "cache": "300MiB"}"#).unwrap_err().to_string();
     assert!(error.contains("256 MiB that Dragonfly wants for each of 2 threads"), "{error}");
 }
