@@ -284,10 +284,12 @@ impl<'a> Bench<'a> {
         observer: &mut dyn Observer,
     ) -> Result<(Ended, Series), Failed> {
         let pairs = self.place.uris.len();
-        if let Some(ended) = self.run.load(spec, work, pairs, session, logs, observer)?
-            && !self.run.control.stopping()
-        {
-            self.place.loaded(spec, (&self.run.dir, ended.phase.seconds), &self.run.control)?;
+        match self.run.load(spec, work, pairs, session, logs, observer)? {
+            Some(ended) if !self.run.control.stopping() => {
+                self.place.loaded(spec, (&self.run.dir, ended.phase.seconds), &self.run.control)?;
+            }
+            Some(_) => {}
+            None => self.place.not_loaded(&self.run.control)?,
         }
         if let Some(volume) = self.place.volume() {
             volume.used()?;

@@ -18,7 +18,7 @@ use crate::spawn::{Spawned, find_server, spawn_under};
 use crate::target::Target;
 use dyno_engine::Control;
 use dyno_monitor::Pid;
-use dyno_plan::experiment::{Experiment, FaultKind, Lifetime};
+use dyno_plan::experiment::{Experiment, FaultKind, Lifetime, When};
 use dyno_plan::server::{ServerSpec, Setting};
 use dyno_rundir::monitor::{WATCHED, WATCHED_BETWEEN};
 use std::collections::BTreeMap;
@@ -231,7 +231,9 @@ fn described(
             };
             std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
             let own = secured(server)?;
-            let started = volumes::start(&own, (&room, false), &folder, (machine, control), &mut volume)?;
+            let loads = own.data.snapshot && spec.phases.load.when != When::Never;
+            let begin = (&room, false, loads);
+            let started = volumes::start(&own, begin, &folder, (machine, control), &mut volume)?;
             Box::new(Described { spec: server.clone(), own, room, server: started, copied: false })
         }
     };
@@ -454,6 +456,14 @@ impl Place {
             };
         }
         Ok(self.copied(control)?)
+    }
+
+    /// Without anything to load: what waits for the end of the load begins.
+    pub fn not_loaded(&mut self, control: &Control) -> Result<(), String> {
+        match &self.held {
+            Held::Server(held) if held.server.is_loading() => self.copied(control),
+            _ => Ok(()),
+        }
     }
 
     fn copied(&mut self, control: &Control) -> Result<(), String> {

@@ -321,7 +321,7 @@ fn provide(spec: &Experiment, one: &OneRun<'_>, logs: &Path) -> Result<Place, Fa
     let mut volume = Volume::here(spec, server, one.below, one.machine)?;
     let own = secured(server)?;
     let room = Room::default();
-    let started = volumes::start(&own, (&room, true), &home, (one.machine, &one.control), &mut volume)
+    let started = volumes::start(&own, (&room, true, false), &home, (one.machine, &one.control), &mut volume)
         .map_err(Failed::Unreachable)?;
     Ok(Place::of_server(server, own, started, volume))
 }

@@ -353,13 +353,13 @@ impl Volume {
 /// believed.
 pub(super) fn start(
     server: &ServerSpec,
-    (room, lasting): (&Room, bool),
+    (room, lasting, loads): (&Room, bool, bool),
     home: &Path,
     (machine, control): (&Machine, &Arc<Control>),
     volume: &mut Option<Volume>,
 ) -> Result<Server, String> {
     let start = |volume: Option<(&Path, &str)>| {
-        let begin = Beginning { room: room.clone(), volume, lasting, ways: &[] };
+        let begin = Beginning { room: room.clone(), volume, lasting, loads, ways: &[] };
         Server::start_with(server, &begin, home, machine, Some(control.clone()))
     };
     let told = |error: crate::local::LocalError| format!("server: {error}");

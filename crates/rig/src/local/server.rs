@@ -55,6 +55,8 @@ pub struct Server {
     preload: Option<clock::Preload>,
     /// Whether it may outlive dyno.
     lasting: bool,
+    /// It is loaded, and limits of memory do not hold yet.
+    loads: bool,
 }
 
 /// A process' own place in the network.
@@ -75,6 +77,8 @@ pub(crate) struct Beginning<'a> {
     pub volume: Option<(&'a Path, &'a str)>,
     /// Whether it is to be left running: the kernel does not end it with dyno.
     pub lasting: bool,
+    /// Whether data are loaded into it, of which a copy is made then: limits of memory hold from its start on that copy on.
+    pub loads: bool,
     /// Where each process is, if not all are on one address of this host.
     pub ways: &'a [Way],
 }
@@ -133,6 +137,7 @@ impl Server {
             room: begin.room.clone(),
             preload: None,
             lasting: begin.lasting,
+            loads: begin.loads,
         };
         server.make_ready()?;
         server.prepare(&home, &topology, (ports, plans, begin.ways))?;
@@ -140,6 +145,11 @@ impl Server {
         // From here on an error drops the server, which stops and undoes all there is.
         server.launch_all()?;
         Ok(server)
+    }
+
+    /// Whether limits of memory wait for the copy of its data.
+    pub(crate) fn is_loading(&self) -> bool {
+        self.loads
     }
 
     fn goes_on(&self) -> bool {
@@ -342,6 +352,7 @@ impl Server {
             }
             storage::copy(&self.machine, &data, &copy, self.control.as_deref())?;
         }
+        self.loads = false;
         self.launch_all()
     }
 

@@ -219,7 +219,7 @@ impl Host {
         std::fs::create_dir_all(&self.home).map_err(|e| format!("{}: {e}", self.home.display()))?;
         let machine = Machine::default();
         let volume = volume.map(|(folder, record)| (folder.as_path(), record.as_str()));
-        let begin = Beginning { room: room.clone(), volume, lasting: false, ways: &[] };
+        let begin = Beginning { room: room.clone(), volume, lasting: false, loads: false, ways: &[] };
         let started = Server::start_with(spec, &begin, &self.home, &machine, Some(self.control.clone()));
         let server = self.server.insert(started.map_err(|e| e.to_string())?);
         Ok(FromHost::Started { uris: server.uris(), processes: server.processes() })

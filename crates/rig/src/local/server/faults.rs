@@ -308,11 +308,11 @@ impl Server {
         }
     }
 
-    /// Its limits with room where they say nothing.
+    /// Its limits with room where they say nothing. The load is not what a limit of memory is about.
     pub(super) fn limits(&self) -> Limits {
         let (own, room) = (self.spec.limits.clone(), self.room.limits.clone());
         Limits {
-            memory: own.memory.clone().or(room.memory),
+            memory: own.memory.clone().filter(|_| !self.loads).or(room.memory),
             cpus: own.cpus.or(room.cpus),
             read_bytes_per_s: own.read_bytes_per_s.clone().or(room.read_bytes_per_s),
             write_bytes_per_s: own.write_bytes_per_s.clone().or(room.write_bytes_per_s),
