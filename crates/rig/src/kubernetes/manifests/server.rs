@@ -43,13 +43,20 @@ struct Set {
     replicas: u32,
 }
 
+/// Bytes as Kubernetes writes them: `50Gi`.
+fn quantity(bytes: u64) -> String {
+    let units = [("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)];
+    let whole = units.iter().find(|(_, shift)| bytes > 0 && bytes.is_multiple_of(1 << shift));
+    whole.map_or(bytes.to_string(), |(unit, shift)| format!("{}{unit}", bytes >> shift))
+}
+
 /// The usual image of a kind.
 fn image(kind: ServerKind) -> &'static str {
     match kind {
         ServerKind::Redis => "redis:7",
         ServerKind::Valkey => "valkey/valkey:8",
         ServerKind::KeyDb => "eqalpha/keydb:latest",
-        ServerKind::Dragonfly => "docker.dragonflydb.io/dragonflydb/dragonfly:latest",
+        ServerKind::Dragonfly => "docker.dragonflydb.io/dragonflydb/dragonfly:v1.37.0",
         ServerKind::Mongod => "mongo:8",
         ServerKind::FerretDb => "ghcr.io/ferretdb/ferretdb:1.24.2",
     }
@@ -211,7 +218,7 @@ impl Instance<'_> {
         let claim = self.asked.storage.as_ref().map(|storage| {
             let mut claim = json!({
                 "accessModes": ["ReadWriteOnce"],
-                "resources": {"requests": {"storage": storage.size.0.to_string()}},
+                "resources": {"requests": {"storage": quantity(storage.size.0)}},
             });
             if let Some(class) = &storage.class {
                 claim["storageClassName"] = class.clone().into();
