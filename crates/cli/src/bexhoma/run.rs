@@ -5,7 +5,7 @@ use super::config;
 use crate::exit::{Exit, Failure};
 use crate::{experiment, pages, signals, terminal};
 use dyno_engine::Control;
-use dyno_plan::bexhoma::{Configuration, Job, Lowered, Options, Typed, lower};
+use dyno_plan::bexhoma::{Configuration, Job, Lowered, Options, Typed, about, lower};
 use dyno_plan::experiment::{Plan, masked_set};
 use dyno_rig::experiment::{Directory, RunStatus, Standing};
 use dyno_rundir::mask::mask_uris;
@@ -65,6 +65,9 @@ impl Ready {
         }
         let directory = Directory::create(&home, &self.lowered.text, CALLED, &self.sets, &self.plan)?;
         pages::write(&home.join("workflow.txt"), &self.workflow)?;
+        let about = about(&self.options, &self.lowered.configurations);
+        let text = serde_json::to_string_pretty(&about).map_err(|e| Failure::Internal(e.to_string()))?;
+        pages::write(&home.join("workload.json"), &text)?;
         self.catalogue.keep(&home)?;
         Ok(directory)
     }
@@ -74,6 +77,19 @@ impl Ready {
         // What is put over the file: of `--set`, and of cluster.config.
         self.sets.iter().for_each(|set| terminal::out(&format!("# --set {}\n", masked_set(set))));
         Ok(Exit::Ok)
+    }
+}
+
+/// An image of dyno for the pods, before anything is made in the cluster: nobody publishes one under the name that it has here.
+fn has_image(plan: &Plan) -> Result<(), Failure> {
+    let asked = plan.base.kubernetes.as_ref();
+    match asked.is_some_and(|asked| asked.image.is_none()) {
+        true => Err(Failure::Usage(
+            "--image: expected the image of dyno for the pods, which `Containerfile` builds of `make worker`; without a \
+             cluster: --local"
+                .into(),
+        )),
+        false => Ok(()),
     }
 }
 
@@ -89,6 +105,7 @@ pub fn run(typed: Typed) -> Result<Exit, Failure> {
     if ready.typed().given("dry-run") {
         return ready.dry_run();
     }
+    has_image(&ready.plan)?;
     experiment::ready(&ready.plan)?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
@@ -163,6 +180,7 @@ pub fn leave(typed: Typed, load: bool) -> Result<Exit, Failure> {
     if ready.typed().given("dry-run") {
         return ready.dry_run();
     }
+    has_image(&ready.plan)?;
     experiment::ready(&ready.plan)?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;

@@ -152,9 +152,13 @@ impl Draft<'_> {
             false => self.pods()?,
         }
         for flag in ["max-sut", "max-sut-experiment"] {
-            if options.typed.given(flag) && self.value(flag) != "1" {
+            if options.typed.given(flag) && (flag == "max-sut" || self.value(flag) != "1") {
+                let other = match flag {
+                    "max-sut" => "; servers of other experiments are not counted, as bexhoma counts them",
+                    _ => "",
+                };
                 self.note(format!(
-                    "{}: runs follow each other, one server at a time",
+                    "{}: runs of this experiment follow each other, one server at a time{other}",
                     super::flags::shown(flag)
                 ));
             }
