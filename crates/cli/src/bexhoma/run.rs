@@ -8,6 +8,7 @@ use dyno_engine::Control;
 use dyno_plan::bexhoma::{Configuration, Job, Lowered, Options, Typed, about, lower};
 use dyno_plan::experiment::{Plan, masked_set};
 use dyno_rig::experiment::{Directory, RunStatus, Standing};
+use dyno_rig::kubernetes::Kubectl;
 use dyno_rundir::mask::mask_uris;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -233,7 +234,11 @@ fn services(ready: &Ready, standing: &Standing, code: &str) -> String {
         let _ = writeln!(out, "* {name}: {}", mask_uris(uri));
     }
     for set in standing.sets() {
-        let _ = writeln!(out, "* {name}: `kubectl port-forward service/{set} 6379`");
+        // As it can be typed: the namespace and the context are the experiment's, which need not be kubectl's own.
+        let asked = ready.plan.base.kubernetes.as_ref();
+        let way = asked.map_or("kubectl".into(), |asked| Kubectl::new(asked).typed());
+        let port = ready.plan.base.server.as_ref().and_then(|server| server.port).unwrap_or(6379);
+        let _ = writeln!(out, "* {name}: `{way} port-forward service/{set}-client {port}`");
     }
     if let Some((at, seconds)) = standing.loaded() {
         let _ = writeln!(out, "* loaded {at}, {seconds:.2} s");

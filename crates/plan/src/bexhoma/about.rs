@@ -64,6 +64,9 @@ pub fn about(options: &Options, configurations: &[Configuration]) -> About {
         ("SUT", "request-node-name"),
     ];
     for (what, flag) in pins.iter().filter(|(_, flag)| !options.local && !value(flag).is_empty()) {
+        if *what == "SUT" && options.workers > 0 {
+            continue;
+        }
         bullets.push(format!("{what} is fixed to {}.", value(flag)));
     }
     if given("skip-loading") {

@@ -1,5 +1,6 @@
 //! A run reduced to the figures of the summary.
 
+use super::places::{self, Facts};
 use dyno_analysis::latency;
 use dyno_record::Totals;
 use dyno_rundir::RunDir;
@@ -57,8 +58,10 @@ pub(super) struct Entry {
     pub database: String,
     /// The target.
     pub target: String,
-    /// Facts of the host and the database.
-    pub facts: Vec<(String, String)>,
+    /// Facts of the host of the database, where it is one, and of the database.
+    pub facts: Facts,
+    /// Facts of each of several servers, and of the pods of workers.
+    pub places: Vec<(String, Facts)>,
     /// Settings by name.
     pub settings: BTreeMap<String, String>,
     /// What faults did that were asked for.
@@ -292,15 +295,10 @@ impl Entry {
                 application: catalogue.remove(name).unwrap_or_else(|| application(recording, edges)),
             })
         };
-        let host = &dir.environment;
-        let mut facts = vec![
-            ("RAM".to_owned(), host.memory_bytes.to_string()),
-            ("CPU".into(), host.cpu.clone()),
-            ("Cores".into(), host.cores.len().to_string()),
-            ("host".into(), host.kernel.clone()),
-            ("node".into(), host.host.clone()),
-        ];
-        facts.extend(dir.run.facts.iter().map(|(key, value)| (key.clone(), value.clone())));
+        let (mut facts, places) = places::of(dir, recording);
+        let told = |key: &str| key.starts_with("pod.") || key.starts_with("node.");
+        let rest = dir.run.facts.iter().filter(|(key, _)| !told(key));
+        facts.extend(rest.map(|(key, value)| (key.clone(), value.clone())));
         let settings = &dir.run.settings;
         let (load, measure) = (figures("load"), figures("measure"));
         Entry {
@@ -314,6 +312,7 @@ impl Entry {
             database: summary.database.clone(),
             target: summary.target.clone(),
             facts,
+            places,
             settings: settings.iter().map(|s| (s.key.clone(), s.value.clone())).collect(),
             faults: summary.faults.clone(),
             status: summary.status,

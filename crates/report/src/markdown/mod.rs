@@ -5,6 +5,7 @@
 //! with its reason. `entry` reduces a run to its figures, `tables` are the sections, `tests_made` the tests.
 
 mod entry;
+mod places;
 mod tables;
 mod tests_made;
 

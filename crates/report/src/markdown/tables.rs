@@ -312,6 +312,12 @@ impl Document {
             for (key, value) in &entry.facts {
                 let _ = writeln!(out, "  * {}:{}", esc(key), esc(value));
             }
+            for (name, facts) in &entry.places {
+                let _ = writeln!(out, "  * {}", esc(name));
+                for (key, value) in facts {
+                    let _ = writeln!(out, "    * {}:{}", esc(key), esc(value));
+                }
+            }
             for (key, value) in [("cell", &entry.label), ("point", &entry.point)] {
                 if !value.is_empty() {
                     let _ = writeln!(out, "  * {key}:{}", esc(value));

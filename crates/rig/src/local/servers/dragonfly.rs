@@ -32,8 +32,10 @@ pub(super) fn tell(spec: &ServerSpec, node: &Node) -> Result<Told, LocalError> {
         ("dbfilename", if keeps { "dump".into() } else { String::new() }),
         ("logtostderr", "true".into()),
     ];
-    if let Some(cache) = &spec.cache {
-        own.push(("maxmemory", cache.0.to_string()));
+    // By itself it takes four fifths of what it finds free: of its limit, where that is known here.
+    let limit = spec.limits.memory.as_ref().map(|limit| limit.0 / 5 * 4);
+    if let Some(most) = spec.cache.as_ref().map(|cache| cache.0).or(limit) {
+        own.push(("maxmemory", most.to_string()));
     }
     if spec.topology == Topology::Cluster {
         reserved(spec, &OF_CLUSTERS)?;
