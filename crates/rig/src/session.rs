@@ -298,9 +298,9 @@ impl<'a> Session<'a> {
         client.steal_share = if total_ticks > 0 { stolen_ticks as f64 / total_ticks as f64 } else { 0.0 };
         let errors: BTreeMap<String, String> =
             finished.errors.iter().map(|(o, words)| (o.name().to_owned(), words.clone())).collect();
-        let ended_ns = self.control.stopping().then_some(finished.elapsed_ns);
-        let offered = offered(job, &totals, ended_ns);
         let cut_off = !self.apparatus.lost().is_empty();
+        let ended_ns = (self.control.stopping() || cut_off).then_some(finished.elapsed_ns);
+        let offered = offered(job, &totals, ended_ns);
         let facts = PhaseFacts { name: name.into(), seconds, offered, client, errors, cut_off };
         let documents = documents(job, totals.ok());
         let mut phase_summary = Phase { collections, documents, ..phase(facts, &metrics, &totals) };

@@ -239,6 +239,12 @@ fn services(ready: &Ready, standing: &Standing, code: &str) -> String {
         let way = asked.map_or("kubectl".into(), |asked| Kubectl::new(asked).typed());
         let port = ready.plan.base.server.as_ref().and_then(|server| server.port).unwrap_or(6379);
         let _ = writeln!(out, "* {name}: `{way} port-forward service/{set}-client {port}`");
+        if standing.uris.iter().any(|uri| uri.contains('@')) {
+            let shown = format!(
+                "{way} get secret {set} -o go-template='{{{{range .data}}}}{{{{. | base64decode}}}}{{{{end}}}}'"
+            );
+            let _ = writeln!(out, "* its password is in `{shown}`");
+        }
     }
     if let Some((at, seconds)) = standing.loaded() {
         let _ = writeln!(out, "* loaded {at}, {seconds:.2} s");
