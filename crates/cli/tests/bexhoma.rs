@@ -155,8 +155,8 @@ fn a_whole_run_and_its_summary() {
     managed(&dyno, &code, &summary, done.status.code());
 }
 
-/// Two commands for each of 1,000 rows, one for each of 4,000 operations, and the few with which dyno asks: counters are whole, and
-/// nothing of a phase is missing.
+/// Two commands for each of 1,000 rows, one for each of 4,000 operations, and the few with which dyno asks: counters are whole,
+/// and nothing of a phase is missing.
 fn whole_counts(summary: &str) {
     for (phase, least) in [("Loading", 2_000), ("Execution", 4_000)] {
         let heading = format!("#### {phase} phase: SUT deployment");
@@ -295,7 +295,8 @@ fn a_run_that_failed_is_shown_with_what_it_did_and_its_tests_fail() {
     assert!(column(&phases, "exceptions")[0].parse::<u64>().unwrap() > 0, "{summary}");
     for line in [
         "* TEST failed: SUT process ended or was replaced: Redis-1-1",
-        "* TEST failed: Workflow not as planned: 0 of 1 runs are complete, not made: DBMS Redis-1 - Experiment 1 Client 1: ycsb (1 pods)",
+        "* TEST failed: Workflow not as planned: 0 of 1 runs are complete, not made: DBMS Redis-1 - Experiment 1 Client 1: \
+         ycsb (1 pods)",
         "* TEST failed: Every run has a verdict that is not invalid: Redis-1-1 (failed)",
         "* TEST passed: Loading Phase: as many records as planned",
     ] {

@@ -102,7 +102,8 @@ fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, Fail
     loop {
         if let Some(status) = child.0.try_wait()? {
             let words = format!(
-                "jupyter has ended ({status}): it says above why; `pip install ./python/dyno-results[notebook]` where a part is missing"
+                "jupyter has ended ({status}): it says above why; `pip install ./python/dyno-results[notebook]` where a part is \
+                 missing"
             );
             return if status.success() { Ok(Exit::Ok) } else { Err(Failure::Usage(words)) };
         }

@@ -6,6 +6,7 @@
 
 mod entry;
 mod places;
+mod rows;
 mod tables;
 mod tests_made;
 
