@@ -77,14 +77,64 @@ fn a_whole_run_and_its_summary() {
     }
     assert!(summary.contains(&format!("* Code: {code}\n")), "{summary}");
     let loading = rows(&summary, &["### Loading", "#### Per Connection"]);
-    assert_eq!(column(&loading, "DBMS"), ["Redis-1-1", "Redis-1-2"]);
-    assert_eq!(column(&loading, "threads"), ["16", "16"]);
-    assert_eq!(column(&loading, "target"), ["1000.00", "1000.00"]);
-    assert_eq!(column(&loading, "[INSERT].Return=OK"), ["1000", "1000"], "each repetition loads");
+    // A row for each pod, and one for each run.
+    let pods: Vec<String> =
+        [1, 2].iter().flat_map(|run| (1..=4).map(move |pod| format!("Redis-1-{run}-0-1-{pod}"))).collect();
+    assert_eq!(column(&loading, "connection"), pods);
+    for (name, value) in
+        [("threads", "4"), ("target", "250.00"), ("pod_count", "4"), ("[INSERT].Return=OK", "250")]
+    {
+        assert_eq!(column(&loading, name), [value; 8], "{name}");
+    }
+    let loading = rows(&summary, &["### Loading", "#### Per Run"]);
+    assert_eq!(column(&loading, "DBMS"), ["Redis-1-1", "Redis-1-2", "Redis-1"]);
+    assert_eq!(column(&loading, "experiment_run"), ["1", "2", "all 2"]);
+    assert_eq!(column(&loading, "threads"), ["16", "16", "16"]);
+    assert_eq!(column(&loading, "target"), ["1000.00", "1000.00", "1000.00"]);
+    assert_eq!(column(&loading, "[INSERT].Return=OK"), ["1000", "1000", "2000"], "each repetition loads");
     let execution = rows(&summary, &["### Execution", "#### Per Connection"]);
-    assert_eq!(column(&execution, "threads"), ["8", "8"]);
+    assert_eq!(
+        execution[0][1..13],
+        [
+            "DBMS",
+            "phase",
+            "job",
+            "configuration",
+            "experiment_run",
+            "client",
+            "benchmark_run",
+            "child",
+            "threads",
+            "target",
+            "pod_count",
+            "exceptions"
+        ]
+    );
+    assert_eq!(
+        execution[2][1..13],
+        [
+            "Redis-1-1-1-1-1",
+            "Redis-1-1-1",
+            "Redis-1-1-1-1",
+            "Redis-1",
+            "1",
+            "1",
+            "1",
+            "1",
+            "4",
+            "500.00",
+            "2",
+            "0"
+        ]
+    );
+    assert_eq!(column(&execution, "child"), ["1", "2", "1", "2"]);
     let count = |name: &str| column(&execution, name).iter().map(|n| n.parse::<u64>().unwrap()).sum::<u64>();
     assert_eq!(count("[READ].Return=OK") + count("[UPDATE].Return=OK"), 8000);
+    let phases = rows(&summary, &["### Execution", "#### Per Phase"]);
+    assert_eq!(column(&phases, "phase"), ["Redis-1-1-1", "Redis-1-2-1", "Redis-1"]);
+    assert_eq!(column(&phases, "pod_count"), ["2", "2", "2"]);
+    whole_counts(&summary);
+    told(&summary);
     // The loader's CPU is measured, however short its phase.
     let loader = column(&rows(&summary, &["### Loading phase: component loader"]), "CPU [CPUs]");
     // A thousand rows may take less than the half of a hundredth that would show.
@@ -103,6 +153,54 @@ fn a_whole_run_and_its_summary() {
     let workflow = fs::read_to_string(home.join("workflow.txt")).unwrap();
     assert!(workflow.contains("  * Redis-1-2-0-1-4: threads 4, target 250.00, rows 250\n"), "{workflow}");
     managed(&dyno, &code, &summary, done.status.code());
+}
+
+/// Two commands for each of 1,000 rows, one for each of 4,000 operations, and the few with which dyno asks: counters are whole,
+/// and nothing of a phase is missing.
+fn whole_counts(summary: &str) {
+    for (phase, least) in [("Loading", 2_000), ("Execution", 4_000)] {
+        let heading = format!("#### {phase} phase: SUT deployment");
+        let all = rows(summary, &["### Application Metrics", &heading]);
+        assert_eq!(
+            all[0][1..7],
+            [
+                "DBMS",
+                "Replies Sent [count]",
+                "Memory Usage [Gi]",
+                "Processed Commands [per second]",
+                "Network Input [MB/sec]",
+                "Replica Lag [records]"
+            ]
+        );
+        assert_eq!(column(&all, "DBMS"), ["Redis-1-1-1-1", "Redis-1-2-1-1"]);
+        for replies in column(&all, "Replies Sent [count]") {
+            let replies: u64 = replies.parse().unwrap_or_else(|_| panic!("{replies} is whole"));
+            assert!((least..least + 400).contains(&replies), "{phase}: {replies}");
+        }
+    }
+}
+
+/// The workload's bullets and the workflow, in bexhoma's words.
+fn told(summary: &str) {
+    for line in [
+        "YCSB SF=0.001",
+        "* Type: ycsb",
+        "  * Workload is 'A'.",
+        "  * Number of rows to insert is 1000.",
+        "  * Number of operations is 4000.",
+        "  * Target is based on multiples of '500'.",
+        "  * Factors for loading are [2].",
+        "  * Experiment is limited to DBMS ['Redis'].",
+        "  * Import is handled by 4 processes (pods).",
+        "  * Loading is tested with [16] threads, split into [4] pods.",
+        "  * Benchmarking is tested with [8] threads, split into [2] pods.",
+        "  * Experiment is run 2 times.",
+        "* TEST passed: Workflow as planned",
+    ] {
+        assert!(summary.lines().any(|found| found == line), "no {line:?}:\n{summary}");
+    }
+    let line = "* DBMS Redis-1 - Experiment 2 Client 1: ycsb (2 pods)\n";
+    assert_eq!(summary.matches(line).count(), 2, "actual and planned: {summary}");
 }
 
 /// What the other commands say of an experiment that has ended.
@@ -130,9 +228,80 @@ fn rounds_are_clients() {
     let dyno = Dyno::new();
     assert_exit(&bexhoma(&dyno, &format!("ycsb {SMALL} -nbp 1,4 -xmet 1 run")), &[0, 4, 5]);
     let summary = fs::read_to_string(only(&dyno).1.join("summary.md")).unwrap();
-    assert!(summary.contains("* DBMS Redis-1 - Experiment 1 Client 2: load, measure\n"), "{summary}");
+    assert!(summary.contains("* DBMS Redis-1 - Experiment 1 Client 2: ycsb (4 pods)\n"), "{summary}");
+    let execution = rows(&summary, &["### Execution", "#### Per Phase"]);
+    assert_eq!(column(&execution, "phase"), ["Redis-1-1-1", "Redis-1-1-2"], "bexhoma's names of phases");
     let execution = rows(&summary, &["### Execution", "#### Per Connection"]);
-    assert_eq!(column(&execution, "DBMS"), ["Redis-1-1-1", "Redis-1-1-2"], "bexhoma's names of phases");
+    assert_eq!(column(&execution, "client"), ["1", "2", "2", "2", "2"]);
+    // Where one pod measures after four have loaded, nothing began together.
+    let skew = |cell: &str| {
+        let path = only(&dyno).1.join("runs").join(cell).join("run.json");
+        let run: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+        run["facts"].get("workers.start_skew").cloned()
+    };
+    assert_eq!(skew("cell0001-rep01"), None);
+    assert!(skew("cell0002-rep01").is_some());
+    // Workers in the control group of the whole session have no memory of their own group.
+    let all = rows(&summary, &["### Execution phase: component benchmarker"]);
+    assert_eq!(column(&all, "Max RAM Cached [Gb]"), ["-", "-"]);
+}
+
+/// Processes of an experiment's server, by the folder that they work in.
+fn server_below(folder: &std::path::Path) -> Option<u32> {
+    let folder = folder.canonicalize().ok()?;
+    let pids =
+        fs::read_dir("/proc").ok()?.flatten().filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
+    let mut found = pids.filter(|pid| {
+        let link = |name: &str| fs::read_link(format!("/proc/{pid}/{name}")).unwrap_or_default();
+        link("cwd").starts_with(&folder) && link("exe").to_string_lossy().contains("redis")
+    });
+    found.next()
+}
+
+#[test]
+fn a_run_that_failed_is_shown_with_what_it_did_and_its_tests_fail() {
+    if dyno_rig::find_server(Some("redis")).is_none() {
+        return skip("a server of dyno bexhoma that dies");
+    }
+    let dyno = Dyno::new();
+    let words = format!("ycsb {SMALL} -xmet 10 --set phases.measure.operations=60000 run");
+    let mut all = vec!["bexhoma"];
+    all.extend(words.split_whitespace());
+    let (out, told) =
+        (fs::File::create(dyno.path("out")).unwrap(), fs::File::create(dyno.path("told")).unwrap());
+    let mut child = dyno.command(&all).stdout(out).stderr(told).spawn().unwrap();
+    let measures = || {
+        let home = fs::read_dir(dyno.path("results")).ok()?.flatten().next()?.path();
+        let run = home.join("runs/cell0001-rep01");
+        let intervals = fs::read_to_string(run.join("intervals.jsonl")).ok()?;
+        intervals.contains("\"measure\"").then(|| server_below(&dyno.path("results"))).flatten()
+    };
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let server = loop {
+        if let Some(server) = measures() {
+            break server;
+        }
+        assert!(std::time::Instant::now() < end, "nothing is measured");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    };
+    common::signal(server, "KILL");
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+    let summary = fs::read_to_string(dyno.path("out")).unwrap();
+    assert!(summary.contains("  * Redis-1-1: failed: redis-"), "{summary}");
+    assert!(summary.contains("Experiment 1 Client 1: ycsb (1 pods) (failed)\n"), "{summary}");
+    assert!(!summary.contains("Nothing was loaded"), "{summary}");
+    assert_eq!(column(&rows(&summary, &["### Loading", "#### Per Run"]), "[INSERT].Return=OK"), ["1000"]);
+    let phases = rows(&summary, &["### Execution", "#### Per Phase"]);
+    assert!(column(&phases, "exceptions")[0].parse::<u64>().unwrap() > 0, "{summary}");
+    for line in [
+        "* TEST failed: SUT process ended or was replaced: Redis-1-1",
+        "* TEST failed: Workflow not as planned: 0 of 1 runs are complete, not made: DBMS Redis-1 - Experiment 1 Client 1: \
+         ycsb (1 pods)",
+        "* TEST failed: Every run has a verdict that is not invalid: Redis-1-1 (failed)",
+        "* TEST passed: Loading Phase: as many records as planned",
+    ] {
+        assert!(summary.lines().any(|found| found == line), "no {line:?}:\n{summary}");
+    }
 }
 
 #[test]
@@ -152,6 +321,23 @@ fn the_seeds_first_command_without_a_cluster() {
         assert!(text.lines().any(|found| found == line), "no {line:?} in\n{text}");
     }
     assert_eq!(fs::read_dir(dyno.path("")).unwrap().count(), 0, "a dry run leaves nothing");
+    // Pods have no image of dyno by themselves: that is said before anything is made.
+    for mode in ["run", "load", "start"] {
+        let output = bexhoma(&dyno, &words.replace("run --dry-run", mode));
+        assert_exit(&output, &[2]);
+        assert!(
+            stderr(&output).contains("--image: expected the image of dyno for the pods"),
+            "{}",
+            stderr(&output)
+        );
+        assert_eq!(fs::read_dir(dyno.path("")).unwrap().count(), 0);
+    }
+    let output = bexhoma(&dyno, &words.replace("run --dry-run", "-ms 1 run --dry-run"));
+    assert!(
+        stderr(&output).contains(
+            "-ms: runs of this experiment follow each other, one server at a time; servers of other"
+        )
+    );
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn what_is_missing_is_said() {
     let output = run(&["bexhoma", "jupyter", "--resultfolder", "results"]);
     assert_exit(&output, &[2]);
     assert!(
-        stderr(&output).contains("jupyter: is not on PATH; `pip install notebook`"),
+        stderr(&output).contains("jupyter: is not on PATH; `pip install ./python/dyno-results[notebook]`"),
         "{}",
         stderr(&output)
     );

@@ -1,5 +1,7 @@
 //! Experiments in pods of a real one-node Kubernetes (`tests/kubernetes`), where its binaries are there.
 
+#[path = "kubernetes/bexhoma.rs"]
+mod bexhoma;
 mod common;
 #[path = "kubernetes/faults.rs"]
 mod faults;
@@ -38,6 +40,7 @@ fn experiments_run_in_pods_and_leave_nothing() {
     let Some(cluster) = Cluster::up() else { return };
     cluster.namespace("bench");
     a_server_and_two_pods_of_workers(&cluster);
+    bexhoma::summary_of_a_run_and_servers_that_others_reach(&cluster);
     presets::all_five(&cluster);
     mongo::mongods(&cluster);
     roles::pods_that_load_others_that_measure_and_a_server_that_is_watched(&cluster);

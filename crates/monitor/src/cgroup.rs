@@ -57,6 +57,27 @@ impl Cgroup {
         any.then_some(Cgroup::V1 { cpu, cpuacct, memory, blkio })
     }
 
+    /// Its folder where memory is counted.
+    fn folder(&self) -> Option<&Path> {
+        match self {
+            Cgroup::V2(folder) => Some(folder),
+            Cgroup::V1 { memory, .. } => memory.as_deref(),
+        }
+    }
+
+    /// A number that processes of one group have in common, and no others, on other hosts either.
+    pub fn number(&self, roots: &Roots) -> Option<f64> {
+        use std::os::unix::fs::MetadataExt;
+        let inode = fs::metadata(self.folder()?).ok()?.ino();
+        let boot = roots.proc("sys/kernel/random/boot_id")?;
+        // FNV-1a over both, as many bits as a number of 64 holds exactly.
+        let bytes = boot.bytes().chain(inode.to_le_bytes());
+        let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        Some((hash >> 12) as f64)
+    }
+
     /// Adds its figures; those that its kernel does not offer are absent.
     pub fn sample(&self, into: &mut Sample) {
         match self {

@@ -55,6 +55,8 @@ pub struct ProcessSource {
     pid: u32,
     started: Option<u64>,
     cgroup: Option<Cgroup>,
+    /// What tells it from others.
+    group: Option<f64>,
     /// Of each of the process' own counters: what earlier processes had when they were last seen, and what this one has.
     counted: BTreeMap<&'static str, (f64, f64)>,
 }
@@ -67,6 +69,7 @@ struct Stat {
     system_s: f64,
     threads: f64,
     started: u64,
+    ended: bool,
 }
 
 impl Stat {
@@ -81,6 +84,7 @@ impl Stat {
             system_s: at(12)? / TICKS,
             threads: at(17)?,
             started: fields.get(19)?.parse().ok()?,
+            ended: matches!(*fields.first()?, "Z" | "X"),
         })
     }
 }
@@ -90,7 +94,8 @@ impl ProcessSource {
     pub fn new(name: &str, roots: Roots, current: impl Into<Pid>) -> Self {
         let current = current.into();
         let (name, counted) = (name.to_owned(), BTreeMap::new());
-        let mut source = ProcessSource { name, roots, current, pid: 0, started: None, cgroup: None, counted };
+        let mut source =
+            ProcessSource { name, roots, current, pid: 0, started: None, cgroup: None, group: None, counted };
         source.follow();
         source
     }
@@ -102,6 +107,7 @@ impl ProcessSource {
             self.pid = now;
             self.started = self.stat().map(|s| s.started);
             self.cgroup = Cgroup::of(&self.roots, now);
+            self.group = self.cgroup.as_ref().and_then(|group| group.number(&self.roots));
             self.counted.values_mut().for_each(|(earlier, own)| *earlier += std::mem::take(own));
         }
     }
@@ -112,8 +118,9 @@ impl ProcessSource {
         into.counter(name, *earlier + value);
     }
 
+    /// None of one that has ended, also while nobody has waited for it: its figures stay as they were.
     fn stat(&self) -> Option<Stat> {
-        Stat::parse(&self.roots.proc(&format!("{}/stat", self.pid))?)
+        Stat::parse(&self.roots.proc(&format!("{}/stat", self.pid))?).filter(|stat| !stat.ended)
     }
 }
 
@@ -147,6 +154,9 @@ impl Source for ProcessSource {
         }
         if let Some(cgroup) = &self.cgroup {
             cgroup.sample(into);
+        }
+        if let Some(number) = self.group {
+            into.gauge("cgroup.number", number);
         }
         Ok(())
     }

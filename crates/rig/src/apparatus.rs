@@ -3,6 +3,7 @@
 use crate::mongo::ROUTERS_DOWN;
 use crate::parts;
 use crate::target::Opened;
+use crate::worker::Part;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_monitor::{ProcessCpu, peak_resident_bytes};
 use dyno_record::Totals;
@@ -60,6 +61,11 @@ pub trait Apparatus {
 
     /// What each target did in the last phase, where there are several: target, totals, measured nanoseconds.
     fn parts(&self) -> Vec<(String, Totals, u64)> {
+        Vec::new()
+    }
+
+    /// What each worker process did in the last phase: its target and its part.
+    fn workers(&self) -> Vec<(String, Part)> {
         Vec::new()
     }
 

@@ -33,7 +33,7 @@ impl<'a> Edges<'a> {
         let epoch = Arc::new(Mutex::new(None));
         let marker = watch.map(|watch| {
             watch.begin();
-            watch.marker()
+            watch.markers()
         });
         let told = epoch.clone();
         control.on_begin(move |at| {

@@ -298,9 +298,9 @@ impl<'a> Session<'a> {
         client.steal_share = if total_ticks > 0 { stolen_ticks as f64 / total_ticks as f64 } else { 0.0 };
         let errors: BTreeMap<String, String> =
             finished.errors.iter().map(|(o, words)| (o.name().to_owned(), words.clone())).collect();
-        let ended_ns = self.control.stopping().then_some(finished.elapsed_ns);
-        let offered = offered(job, &totals, ended_ns);
         let cut_off = !self.apparatus.lost().is_empty();
+        let ended_ns = (self.control.stopping() || cut_off).then_some(finished.elapsed_ns);
+        let offered = offered(job, &totals, ended_ns);
         let facts = PhaseFacts { name: name.into(), seconds, offered, client, errors, cut_off };
         let documents = documents(job, totals.ok());
         let mut phase_summary = Phase { collections, documents, ..phase(facts, &metrics, &totals) };
@@ -319,6 +319,7 @@ impl<'a> Session<'a> {
             warmup.iter_mut().for_each(|phase| phase.link = Some(link(grafana, epoch, begun)));
         }
         self.take_pairs(name, &metrics, cut_off);
+        self.take_workers(name, &metrics, cut_off);
         self.phases.extend(warmup.clone());
         self.phases.push(phase_summary.clone());
         observer.end(&phase_summary);
@@ -357,6 +358,19 @@ impl<'a> Session<'a> {
                 None => self.pairs.push(Pair { number: at + 1, target, phases: vec![one] }),
             }
         }
+    }
+
+    /// What each worker did goes into a file of its own: there may be many, and the summary adds them up.
+    fn take_workers(&mut self, name: &str, metrics: &[String], cut_off: bool) {
+        let Some(writer) = &mut self.writer else { return };
+        let mut workers = Vec::new();
+        for (at, (target, part)) in self.apparatus.workers().into_iter().enumerate() {
+            let seconds = part.measured_ns as f64 / 1e9;
+            let client = Client { users: part.users, ..Client::default() };
+            let facts = PhaseFacts { name: name.into(), seconds, client, cut_off, ..PhaseFacts::default() };
+            workers.push(Pair { number: at + 1, target, phases: vec![phase(facts, metrics, &part.totals)] });
+        }
+        writer.workers(&workers);
     }
 
     /// The summary with verdict and thresholds on the phase `measured`; written to the run directory.

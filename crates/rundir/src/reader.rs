@@ -3,8 +3,8 @@
 use crate::course::Course;
 use crate::hlog;
 use crate::intervals::IntervalLine;
-use crate::schema::{Environment, Run, Summary, VERSION};
-use crate::writer::TOTALS;
+use crate::schema::{Environment, Pair, Run, Summary, VERSION};
+use crate::writer::{TOTALS, WORKERS};
 use dyno_record::{Buckets, Scale, Totals};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -253,6 +253,12 @@ impl RunDir {
     /// What happened, in order.
     pub fn events(&self) -> Result<Vec<Event>, ReadError> {
         Self::lines(&self.path.join("events.jsonl"))
+    }
+
+    /// What each worker did in each phase, where workers applied the load.
+    pub fn workers(&self) -> Result<Vec<Pair>, ReadError> {
+        let path = self.path.join(WORKERS);
+        if path.is_file() { json(&path) } else { Ok(Vec::new()) }
     }
 
     /// When a phase began and ended (Unix, milliseconds), by the events; one whose end was not recorded ends with its last

@@ -2,7 +2,7 @@
 
 use crate::hlog;
 use crate::intervals::IntervalLine;
-use crate::schema::{Environment, Planned, Run, Status, Summary};
+use crate::schema::{Environment, Pair, Planned, Run, Status, Summary};
 use crate::series;
 use dyno_record::{Scale, Totals};
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -13,6 +13,9 @@ use std::time::{Duration, SystemTime};
 
 /// The histograms of whole phases, so that a long run need not be added up to be read.
 pub(crate) const TOTALS: &str = "totals.hlog";
+
+/// What each worker did in each phase.
+pub(crate) const WORKERS: &str = "workers.json";
 
 /// An open run directory. A failing write (a full disk) is remembered and reported at the end; it never stops the
 /// measurement.
@@ -26,6 +29,8 @@ pub struct Writer {
     events: File,
     /// Everything of each phase so far, in their order.
     sums: Vec<(String, Totals)>,
+    /// What each worker has done.
+    workers: Vec<Pair>,
     failure: Option<String>,
 }
 
@@ -62,6 +67,7 @@ impl Writer {
             path: path.to_owned(),
             run,
             sums: Vec::new(),
+            workers: Vec::new(),
             failure: None,
         };
         // Held until this process ends, however it does: readers tell a run under way from one that was killed.
@@ -163,6 +169,22 @@ impl Writer {
             .map_err(io::Error::from)
             .and_then(|text| self.replace("run.json", &text));
         self.note(result);
+    }
+
+    /// Adds what each worker did in a phase.
+    pub fn workers(&mut self, workers: &[Pair]) {
+        for worker in workers {
+            match self.workers.iter_mut().find(|known| known.number == worker.number) {
+                Some(known) => known.phases.extend_from_slice(&worker.phases),
+                None => self.workers.push(worker.clone()),
+            }
+        }
+        if !self.workers.is_empty() {
+            let result = serde_json::to_string(&self.workers)
+                .map_err(io::Error::from)
+                .and_then(|text| self.replace(WORKERS, &text));
+            self.note(result);
+        }
     }
 
     /// Writes the summary and how far the run came.

@@ -151,7 +151,7 @@ impl Evaluation<'_> {
             }
             Expr::Series { name, matchers, .. } => {
                 let value = |series: Series| match instant {
-                    Instant::Increase => series.rate(from, to).map(|per_s| per_s * (to - from) / 1e3),
+                    Instant::Increase => series.increase(from, to),
                     Instant::At(at) => {
                         let mut known =
                             series.points.iter().filter(|(then, value)| *then <= at && value.is_some());
@@ -193,10 +193,11 @@ impl Evaluation<'_> {
     fn call(&self, function: &str, inner: &Expr, instant: Instant) -> Result<Figure, String> {
         if let Expr::Series { name, matchers, window: true } = inner {
             let (from, to) = self.edges;
-            let length = if function == "increase" { (to - from) / 1e3 } else { 1.0 };
-            let all = self.series(name, matchers)?;
-            let values: Vec<f64> =
-                all.iter().filter_map(|series| series.rate(from, to)).map(|v| v * length).collect();
+            let value = |series: &Series| match function {
+                "increase" => series.increase(from, to),
+                _ => series.rate(from, to),
+            };
+            let values: Vec<f64> = self.series(name, matchers)?.iter().filter_map(value).collect();
             return match values.is_empty() {
                 true => Err(format!("{name}: too few samples in the phase")),
                 false => Ok(Figure::Vector(values)),

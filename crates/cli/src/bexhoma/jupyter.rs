@@ -47,8 +47,8 @@ pub fn jupyter(typed: &Typed) -> Result<Exit, Failure> {
         return Err(Failure::Usage(words));
     };
     let Some(program) = on_path("jupyter") else {
-        let words = "jupyter: is not on PATH; `pip install notebook`, and the package of this notebook, `pip install \
-                     ./python/dyno-results[notebook]`";
+        let words = "jupyter: is not on PATH; `pip install ./python/dyno-results[notebook]` brings it and the package that the \
+                     notebook reads with";
         return Err(Failure::Usage(words.into()));
     };
     let mut probe = Command::new("python3");
@@ -68,8 +68,13 @@ pub fn jupyter(typed: &Typed) -> Result<Exit, Failure> {
 fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, Failure> {
     let notebook = results.join(NAME);
     // What somebody has changed in it stays.
-    if !notebook.exists() {
-        std::fs::write(&notebook, NOTEBOOK)?;
+    match std::fs::read_to_string(&notebook) {
+        Ok(own) if own == NOTEBOOK => {}
+        Ok(_) => terminal::note(&format!(
+            "{} is served as it is there; remove it to have the notebook of this dyno",
+            notebook.display()
+        )),
+        Err(_) => std::fs::write(&notebook, NOTEBOOK)?,
     }
     let mut random = [0; 24];
     getrandom::fill(&mut random).map_err(|e| Failure::Internal(format!("no random numbers: {e}")))?;
@@ -86,14 +91,21 @@ fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, Fail
         // Command lines are for everybody to read.
         .env("JUPYTER_TOKEN", &token)
         .stdin(Stdio::null());
+    // Jupyter ends at once as root unless it is told to go on. The token and the loopback guard it as they do for anybody.
+    if rustix::process::geteuid().is_root() {
+        command.arg("--allow-root");
+    }
     let started = command.spawn().map_err(|e| Failure::Usage(format!("{}: {e}", program.display())))?;
     let mut child = Ends(started);
     terminal::out(&format!("http://127.0.0.1:{port}/notebooks/{NAME}?token={token}\n"));
     terminal::note(&format!("the notebook reads {} (DYNO_EXPERIMENT); Ctrl-C ends it", experiment.display()));
     loop {
         if let Some(status) = child.0.try_wait()? {
-            let words = format!("jupyter has ended ({status})");
-            return if status.success() { Ok(Exit::Ok) } else { Err(Failure::Internal(words)) };
+            let words = format!(
+                "jupyter has ended ({status}): it says above why; `pip install ./python/dyno-results[notebook]` where a part is \
+                 missing"
+            );
+            return if status.success() { Ok(Exit::Ok) } else { Err(Failure::Usage(words)) };
         }
         if control.stopping() {
             return Ok(Exit::Interrupted);

@@ -5,9 +5,10 @@ use super::config;
 use crate::exit::{Exit, Failure};
 use crate::{experiment, pages, signals, terminal};
 use dyno_engine::Control;
-use dyno_plan::bexhoma::{Configuration, Job, Lowered, Options, Typed, lower};
+use dyno_plan::bexhoma::{Configuration, Job, Lowered, Options, Typed, about, lower};
 use dyno_plan::experiment::{Plan, masked_set};
 use dyno_rig::experiment::{Directory, RunStatus, Standing};
+use dyno_rig::kubernetes::Kubectl;
 use dyno_rundir::mask::mask_uris;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -65,6 +66,9 @@ impl Ready {
         }
         let directory = Directory::create(&home, &self.lowered.text, CALLED, &self.sets, &self.plan)?;
         pages::write(&home.join("workflow.txt"), &self.workflow)?;
+        let about = about(&self.options, &self.lowered.configurations);
+        let text = serde_json::to_string_pretty(&about).map_err(|e| Failure::Internal(e.to_string()))?;
+        pages::write(&home.join("workload.json"), &text)?;
         self.catalogue.keep(&home)?;
         Ok(directory)
     }
@@ -74,6 +78,19 @@ impl Ready {
         // What is put over the file: of `--set`, and of cluster.config.
         self.sets.iter().for_each(|set| terminal::out(&format!("# --set {}\n", masked_set(set))));
         Ok(Exit::Ok)
+    }
+}
+
+/// An image of dyno for the pods, before anything is made in the cluster: nobody publishes one under the name that it has here.
+fn has_image(plan: &Plan) -> Result<(), Failure> {
+    let asked = plan.base.kubernetes.as_ref();
+    match asked.is_some_and(|asked| asked.image.is_none()) {
+        true => Err(Failure::Usage(
+            "--image: expected the image of dyno for the pods, which `Containerfile` builds of `make worker`; without a \
+             cluster: --local"
+                .into(),
+        )),
+        false => Ok(()),
     }
 }
 
@@ -89,6 +106,7 @@ pub fn run(typed: Typed) -> Result<Exit, Failure> {
     if ready.typed().given("dry-run") {
         return ready.dry_run();
     }
+    has_image(&ready.plan)?;
     experiment::ready(&ready.plan)?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
@@ -163,6 +181,7 @@ pub fn leave(typed: Typed, load: bool) -> Result<Exit, Failure> {
     if ready.typed().given("dry-run") {
         return ready.dry_run();
     }
+    has_image(&ready.plan)?;
     experiment::ready(&ready.plan)?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
@@ -215,7 +234,17 @@ fn services(ready: &Ready, standing: &Standing, code: &str) -> String {
         let _ = writeln!(out, "* {name}: {}", mask_uris(uri));
     }
     for set in standing.sets() {
-        let _ = writeln!(out, "* {name}: `kubectl port-forward service/{set} 6379`");
+        // As it can be typed: the namespace and the context are the experiment's, which need not be kubectl's own.
+        let asked = ready.plan.base.kubernetes.as_ref();
+        let way = asked.map_or("kubectl".into(), |asked| Kubectl::new(asked).typed());
+        let port = ready.plan.base.server.as_ref().and_then(|server| server.port).unwrap_or(6379);
+        let _ = writeln!(out, "* {name}: `{way} port-forward service/{set}-client {port}`");
+        if standing.uris.iter().any(|uri| uri.contains('@')) {
+            let shown = format!(
+                "{way} get secret {set} -o go-template='{{{{range .data}}}}{{{{. | base64decode}}}}{{{{end}}}}'"
+            );
+            let _ = writeln!(out, "* its password is in `{shown}`");
+        }
     }
     if let Some((at, seconds)) = standing.loaded() {
         let _ = writeln!(out, "* loaded {at}, {seconds:.2} s");

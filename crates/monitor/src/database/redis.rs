@@ -4,7 +4,7 @@ use crate::sample::Kind::{self, Counter, Gauge};
 use crate::sample::Sample;
 
 /// Names of INFO, their kind, our names where they lack a unit or are those of every database.
-const KNOWN: [(&str, Kind, &str); 46] = [
+const KNOWN: [(&str, Kind, &str); 48] = [
     ("total_commands_processed", Counter, "operations"),
     ("connected_clients", Gauge, "connections"),
     ("used_memory", Gauge, "memory_bytes"),
@@ -49,6 +49,8 @@ const KNOWN: [(&str, Kind, &str); 46] = [
     ("aof_pending_bio_fsync", Gauge, "aof.pending_syncs"),
     ("master_repl_offset", Counter, "replication.offset_bytes"),
     ("connected_slaves", Gauge, "replication.replicas"),
+    ("sync_full", Counter, "replication.full_syncs"),
+    ("sync_partial_ok", Counter, "replication.partial_syncs"),
     ("loading", Gauge, "loading"),
     ("uptime_in_seconds", Gauge, "uptime_s"),
 ];
@@ -76,6 +78,26 @@ pub fn info(text: &str, into: &mut Sample) {
         {
             into.gauge(format!("db{number}.keys"), keys);
         }
+    }
+    lag(text, into);
+}
+
+/// How far the replica that is furthest behind is. One that tells its offset (Redis, Valkey) is behind by bytes; its `lag` are
+/// seconds since it was heard. Of one without (Dragonfly) `lag` are records.
+fn lag(text: &str, into: &mut Sample) {
+    let is_replica = |line: &&str| {
+        line.strip_prefix("slave")
+            .and_then(|rest| rest.split(':').next())
+            .is_some_and(|n| n.parse::<u32>().is_ok())
+    };
+    let replicas: Vec<&str> =
+        text.lines().filter(is_replica).filter_map(|line| Some(line.split_once(':')?.1)).collect();
+    let least = |part: &str| replicas.iter().filter_map(|one| part_of(one, part)).reduce(f64::min);
+    let most = |part: &str| replicas.iter().filter_map(|one| part_of(one, part)).reduce(f64::max);
+    match (least("offset"), into.get("replication.offset_bytes"), most("lag")) {
+        (Some(offset), Some(own), _) => into.gauge("replication.lag_bytes", (own - offset).max(0.0)),
+        (None, _, Some(records)) => into.gauge("replication.lag_records", records),
+        _ => {}
     }
 }
 
@@ -116,6 +138,26 @@ mod tests {
         assert!(sample.readings().iter().all(|r| !r.name.contains("human") && r.name != "dbx.keys"));
         let kind = |name: &str| sample.readings().iter().find(|r| r.name == name).unwrap().kind;
         assert_eq!((kind("operations"), kind("connections")), (Counter, Gauge));
+    }
+
+    #[test]
+    fn lag_is_of_the_replica_that_is_furthest_behind() {
+        let of = |text: &str| {
+            let mut sample = Sample::default();
+            info(text, &mut sample);
+            (sample.get("replication.lag_bytes"), sample.get("replication.lag_records"))
+        };
+        let redis = "slave0:ip=a,port=1,state=online,offset=900,lag=1\r\nslave1:ip=b,port=2,state=online,offset=700,lag=0\r\n\
+                     slave_read_only:1\r\nmaster_repl_offset:1000\r\nsync_partial_ok:2\r\n";
+        assert_eq!(of(redis), (Some(300.0), None));
+        let dragonfly =
+            "slave0:ip=a,port=1,state=stable_sync,lag=12\r\nslave1:ip=b,port=2,state=stable_sync,lag=40\r\n";
+        assert_eq!(of(dragonfly), (None, Some(40.0)));
+        assert_eq!(
+            of("connected_slaves:0\r\nmaster_repl_offset:1000\r\n"),
+            (None, None),
+            "no replica, no lag"
+        );
     }
 
     #[test]

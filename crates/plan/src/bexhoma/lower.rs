@@ -152,9 +152,13 @@ impl Draft<'_> {
             false => self.pods()?,
         }
         for flag in ["max-sut", "max-sut-experiment"] {
-            if options.typed.given(flag) && self.value(flag) != "1" {
+            if options.typed.given(flag) && (flag == "max-sut" || self.value(flag) != "1") {
+                let other = match flag {
+                    "max-sut" => "; servers of other experiments are not counted, as bexhoma counts them",
+                    _ => "",
+                };
                 self.note(format!(
-                    "{}: runs follow each other, one server at a time",
+                    "{}: runs of this experiment follow each other, one server at a time{other}",
                     super::flags::shown(flag)
                 ));
             }
@@ -223,16 +227,21 @@ impl Draft<'_> {
             }
         }
         let mut node = Map::new();
+        // As in bexhoma it pins what there is once; members of a cluster are spread over the nodes.
+        let cluster = self.options.workers > 0;
         for (label, flag) in [("kubernetes.io/hostname", "request-node-name"), ("cpu", "request-cpu-type")] {
-            if !self.value(flag).is_empty() {
+            if !self.value(flag).is_empty() && !(cluster && flag == "request-node-name") {
                 node.insert(label.into(), json!(self.value(flag)));
             }
         }
         if !node.is_empty() {
             self.put("kubernetes.servers.node_selector", Value::Object(node), "-rnn, -rct");
         }
-        if self.options.workers > 0 && !self.value("request-node-name").is_empty() {
-            self.note("-rnn: pins every server of the cluster; bexhoma pins only a pod beside them that holds no data");
+        if cluster && !self.value("request-node-name").is_empty() {
+            self.note(
+                "-rnn: without effect on a cluster, whose servers are spread over the nodes; bexhoma pins a pod beside them that \
+                 holds no data. --set 'kubernetes.servers.node_selector={kubernetes.io/hostname: NODE}' pins them",
+            );
         }
         self.storage()
     }

@@ -5,6 +5,7 @@
 //!                                                      Options -- lower --> the text of an experiment
 //! ```
 
+mod about;
 mod config;
 mod expand;
 mod flags;
@@ -12,6 +13,7 @@ pub mod literal;
 mod lower;
 mod options;
 
+pub use about::{About, about};
 pub use config::{ClusterConfig, Context, Docker, Metric, MetricKind, read_config};
 pub use expand::{Configuration, Job, Pod, Round, dropped, expand, share};
 pub use flags::{FLAGS, Flag, Mode, Standing, Takes, Typed, help, parse};

@@ -77,6 +77,8 @@ fn the_seeds_servers_volumes_and_nodes() {
     assert_eq!(pods(1).servers.requests["cpu"].text(), "4");
     assert_eq!(pods(1).servers.node_selector["kubernetes.io/hostname"], "cl-worker11");
     assert_eq!(pods(1).workers.node_selector["kubernetes.io/hostname"], "cl-worker19");
+    // Members of a cluster are spread over nodes, as in the example.
+    assert!([2, 3, 5].iter().all(|number| pods(*number).servers.node_selector.is_empty()));
     assert!(pods(1).storage.is_none());
     let storage = pods(5).storage.unwrap();
     assert_eq!((storage.class.as_deref(), storage.size.0, storage.keep), (Some("shared"), 50 << 30, false));

@@ -1,12 +1,13 @@
 //! A run reduced to the figures of the summary.
 
+use super::places::{self, Facts};
 use dyno_analysis::latency;
 use dyno_record::Totals;
 use dyno_rundir::RunDir;
 use dyno_rundir::faults::FaultFigures;
 use dyno_rundir::monitor::{Recording, Series};
-use dyno_rundir::schema::{Phase, Status, Summary, Trust};
-use std::collections::BTreeMap;
+use dyno_rundir::schema::{Pair, Phase, Status, Summary, Trust};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// CPU and memory of a component during a phase.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -51,12 +52,16 @@ pub(super) struct Entry {
     pub client: Option<String>,
     /// What a strategy has set.
     pub point: String,
+    /// Whether several servers are one: a cluster, or a primary with copies.
+    pub cluster: bool,
     /// Product and version.
     pub database: String,
     /// The target.
     pub target: String,
-    /// Facts of the host and the database.
-    pub facts: Vec<(String, String)>,
+    /// Facts of the host of the database, where it is one, and of the database.
+    pub facts: Facts,
+    /// Facts of each of several servers, and of the pods of workers.
+    pub places: Vec<(String, Facts)>,
     /// Settings by name.
     pub settings: BTreeMap<String, String>,
     /// What faults did that were asked for.
@@ -67,6 +72,8 @@ pub(super) struct Entry {
     pub trust: Trust,
     /// Its length, seconds.
     pub seconds: f64,
+    /// What each worker did, by phases.
+    pub workers: Vec<Pair>,
     /// Loading.
     pub load: Option<PhaseFigures>,
     /// Execution.
@@ -104,10 +111,26 @@ fn most_cores(recording: &Recording, sources: &[&str], from_ms: f64, to_ms: f64)
     (!sources.is_empty()).then_some(sum)
 }
 
-fn component(recording: Option<&Recording>, prefixes: &[&str], edges: Option<(f64, f64)>) -> Component {
+pub(super) fn component(
+    recording: Option<&Recording>,
+    prefixes: &[&str],
+    edges: Option<(f64, f64)>,
+) -> Component {
     let (Some(recording), Some((from, to))) = (recording, edges) else { return Component::default() };
+    // Primaries are asked alone: where there are replicas, they do not tell of all.
+    let alone =
+        |source: &str| recording.max(source, "replication.replicas", from, to).is_none_or(|n| n == 0.0);
+    // A kubelet looks every 10 to 15 seconds: of a phase that it has not looked at twice it says nothing.
+    let tells = |source: &&str| {
+        if source.starts_with("database") {
+            return alone(source);
+        }
+        let Some(told) = recording.series(source, "cgroup.cpu_s") else { return true };
+        let within = told.points.iter().filter(|(at, value)| (from..=to).contains(at) && value.is_some());
+        recording.series(source, "cpu.user_s").is_some() || within.count() > 1
+    };
     let of = |prefix: &&str| -> Vec<&str> {
-        recording.sources().filter(|name| name.starts_with(*prefix)).collect()
+        recording.sources().filter(|name| name.starts_with(*prefix)).filter(tells).collect()
     };
     // The first of the kinds that was watched.
     let Some(sources) = prefixes.iter().map(of).find(|found| !found.is_empty()) else {
@@ -121,46 +144,90 @@ fn component(recording: Option<&Recording>, prefixes: &[&str], edges: Option<(f6
         let own = || Some(rate("cpu.user_s")? + rate("cpu.system_s")?);
         own().or_else(|| rate("cgroup.cpu_s"))
     };
-    let most = |names: &[&str]| {
-        let greatest = |source: &str| names.iter().find_map(|name| recording.max(source, name, from, to));
-        sum(&greatest).map(|bytes| bytes / GIB)
+    let resident = |source: &str| {
+        let names = ["resident_bytes", "cgroup.memory_working_set_bytes", "memory.resident_bytes"];
+        names.iter().find_map(|name| recording.max(source, name, from, to))
     };
     Component {
         cpu_s: sum(&cpu).map(|cores| cores * (to - from) / 1e3),
         most: most_cores(recording, &sources, from, to),
-        resident: most(&["resident_bytes", "cgroup.memory_working_set_bytes"]),
-        cached: most(&["cgroup.memory_bytes"]),
+        resident: sum(&resident).map(|bytes| bytes / GIB),
+        cached: sum_of_groups(recording, &sources, (from, to)).map(|bytes| bytes / GIB),
     }
 }
 
-/// What is asked of databases: title, name of the series, whether it is its increase over the phase or its greatest value,
-/// and by what it is divided.
-const APPLICATION: [(&str, &str, bool, f64); 4] = [
-    ("Processed Commands [count]", "operations", true, 1.0),
-    ("Memory Usage [Gi]", "memory_bytes", false, GIB),
-    ("Connections [count]", "connections", false, 1.0),
-    ("Keyspace Misses [count]", "keyspace.misses", true, 1.0),
+/// The series of a process that tells its control group from others.
+const GROUP: &str = "cgroup.number";
+
+/// Greatest memory of the control groups of sources, bytes: a group that several share counts once. One that is also dyno's own
+/// is a whole session's, in which anything may run: it tells nothing of a component.
+fn sum_of_groups(recording: &Recording, sources: &[&str], (from, to): (f64, f64)) -> Option<f64> {
+    let group = |source: &str| recording.max(source, GROUP, from, to);
+    let (own, mut seen, mut sum) = (group("dyno"), BTreeSet::new(), 0.0);
+    for source in sources {
+        let found = group(source);
+        if found.is_some() && found == own {
+            return None;
+        }
+        if found.is_none_or(|number| seen.insert(number.to_bits())) {
+            sum += recording.max(source, "cgroup.memory_bytes", from, to)?;
+        }
+    }
+    (!sources.is_empty()).then_some(sum)
+}
+
+/// How a figure of a phase comes from a series.
+#[derive(Clone, Copy)]
+enum Of {
+    /// By how much a counter grew.
+    Increase,
+    /// That per second.
+    PerSecond,
+    /// The greatest value.
+    Most,
+}
+
+/// What is asked of databases: title, name of the series, what makes a figure of it, and by what that is
+/// divided. The first five are bexhoma's of Dragonfly, whose MB are MiB.
+const APPLICATION: [(&str, &str, Of, f64); 9] = [
+    ("Replies Sent [count]", "operations", Of::Increase, 1.0),
+    ("Memory Usage [Gi]", "memory_bytes", Of::Most, GIB),
+    ("Processed Commands [per second]", "operations", Of::PerSecond, 1.0),
+    ("Network Input [MB/sec]", "network.received_bytes", Of::PerSecond, 1_048_576.0),
+    ("Replica Lag [records]", "replication.lag_records", Of::Most, 1.0),
+    ("Replica Lag [bytes]", "replication.lag_bytes", Of::Most, 1.0),
+    ("PSync [count]", "replication.partial_syncs", Of::Increase, 1.0),
+    ("Connections [count]", "connections", Of::Most, 1.0),
+    ("Keyspace Misses [count]", "keyspace.misses", Of::Increase, 1.0),
 ];
+
+/// The place of the lag among them.
+const LAG: usize = 4;
 
 fn application(recording: Option<&Recording>, edges: Option<(f64, f64)>) -> Vec<(String, Option<f64>)> {
     let (Some(recording), Some((from, to))) = (recording, edges) else { return Vec::new() };
     let sources: Vec<&str> = recording.sources().filter(|name| name.starts_with("database")).collect();
-    if sources.is_empty() {
-        return Vec::new();
+    let told = |name: &str| -> Vec<Series> {
+        sources.iter().filter_map(|source| recording.series(source, name)).collect()
+    };
+    let figure = |series: &Series, of: Of| match of {
+        Of::Increase => series.increase(from, to),
+        Of::PerSecond => series.increase(from, to).map(|count| count / ((to - from) / 1e3)),
+        // A short phase may lie between two samples: the one after it tells of it, too.
+        Of::Most => series.max(from, to).or_else(|| {
+            series.points.iter().find(|(at, value)| *at > to && value.is_some()).and_then(|(_, value)| *value)
+        }),
+    };
+    let all = APPLICATION.iter().filter_map(|(title, name, of, by)| {
+        let series = told(name);
+        let sum = series.iter().map(|series| figure(series, *of)).sum::<Option<f64>>();
+        (!series.is_empty()).then(|| ((*title).to_owned(), sum.map(|value| value / by)))
+    });
+    let mut all: Vec<(String, Option<f64>)> = all.collect();
+    // bexhoma has the column of a server without replicas, too.
+    if all.len() >= LAG && all.iter().all(|(title, _)| !title.starts_with("Replica Lag")) {
+        all.insert(LAG, ("Replica Lag [records]".into(), None));
     }
-    let mut all: Vec<(String, Option<f64>)> = APPLICATION
-        .iter()
-        .map(|(title, name, increase, by)| {
-            let one = |source: &&str| match increase {
-                true => recording.rate(source, name, from, to).map(|per_s| per_s * (to - from) / 1e3),
-                false => recording.max(source, name, from, to),
-            };
-            ((*title).to_owned(), sources.iter().map(one).sum::<Option<f64>>().map(|value| value / by))
-        })
-        .collect();
-    let per_s = all[0].1.map(|count| count / ((to - from) / 1e3));
-    all.insert(1, ("Processed Commands [per second]".to_owned(), per_s));
-    all.retain(|(_, value)| value.is_some());
     all
 }
 
@@ -175,16 +242,27 @@ fn catalogue(dir: &RunDir) -> BTreeMap<String, Vec<(String, Option<f64>)>> {
     phases.map(|(phase, all)| (phase.clone(), figures(all))).collect()
 }
 
+/// Whether a server's process is not the one that it was in the beginning: by its CPU time, by how long a database says that it
+/// has been up, or because there is none any more. `None` where no server was watched.
 fn restarted(recording: Option<&Recording>) -> Option<bool> {
     let recording = recording?;
-    let servers: Vec<&str> = recording.sources().filter(|name| name.starts_with("server")).collect();
-    let falls = |source: &&str| {
-        let series =
-            recording.series(source, "cpu.user_s").or_else(|| recording.series(source, "cgroup.cpu_s"))?;
+    let falls = |series: &Series| {
         let known: Vec<f64> = series.points.iter().filter_map(|(_, value)| *value).collect();
         (!known.is_empty()).then(|| known.windows(2).any(|pair| pair[1] < pair[0]))
     };
-    let all: Option<Vec<bool>> = servers.iter().map(falls).collect();
+    let process = |source: &str| {
+        let own =
+            recording.series(source, "cpu.user_s").or_else(|| recording.series(source, "cgroup.cpu_s"))?;
+        // One sample may be missing by chance.
+        let gone = own.points.len() > 2 && own.points.iter().rev().take(2).all(|(_, value)| value.is_none());
+        falls(&own).map(|falls| falls || gone)
+    };
+    let found = recording.sources().filter_map(|source| match source {
+        source if source.starts_with("server") => Some(process(source)),
+        source if source.starts_with("database") => falls(&recording.series(source, "uptime_s")?).map(Some),
+        _ => None,
+    });
+    let all: Option<Vec<bool>> = found.collect();
     all.filter(|found| !found.is_empty()).map(|found| found.contains(&true))
 }
 
@@ -211,20 +289,16 @@ impl Entry {
                 phase,
                 totals,
                 names,
-                server: component(recording, &["server"], edges),
+                // What a database says of its own process stands in for what nobody saw.
+                server: component(recording, &["server", "database"], edges),
                 client: component(recording, &["worker", "dyno"], edges),
                 application: catalogue.remove(name).unwrap_or_else(|| application(recording, edges)),
             })
         };
-        let host = &dir.environment;
-        let mut facts = vec![
-            ("RAM".to_owned(), host.memory_bytes.to_string()),
-            ("CPU".into(), host.cpu.clone()),
-            ("Cores".into(), host.cores.len().to_string()),
-            ("host".into(), host.kernel.clone()),
-            ("node".into(), host.host.clone()),
-        ];
-        facts.extend(dir.run.facts.iter().map(|(key, value)| (key.clone(), value.clone())));
+        let (mut facts, places) = places::of(dir, recording);
+        let told = |key: &str| key.starts_with("pod.") || key.starts_with("node.");
+        let rest = dir.run.facts.iter().filter(|(key, _)| !told(key));
+        facts.extend(rest.map(|(key, value)| (key.clone(), value.clone())));
         let settings = &dir.run.settings;
         let (load, measure) = (figures("load"), figures("measure"));
         Entry {
@@ -233,15 +307,18 @@ impl Entry {
             label: String::new(),
             repetition,
             client: None,
+            cluster: false,
             point,
             database: summary.database.clone(),
             target: summary.target.clone(),
             facts,
+            places,
             settings: settings.iter().map(|s| (s.key.clone(), s.value.clone())).collect(),
             faults: summary.faults.clone(),
             status: summary.status,
             trust: summary.verdict.trust,
             seconds: summary.phases.iter().map(|phase| phase.seconds).sum(),
+            workers: dir.workers().unwrap_or_default(),
             load,
             measure,
             links: summary
@@ -258,6 +335,43 @@ impl Entry {
         let client = self.client.as_ref().map_or(String::new(), |client| format!("-{client}"));
         let point = if self.point.is_empty() { String::new() } else { format!("-{}", self.point) };
         format!("{}-{}{client}{point}", self.configuration, self.repetition)
+    }
+
+    /// Which round it is: there may be one only.
+    pub(super) fn client(&self) -> &str {
+        self.client.as_deref().unwrap_or("1")
+    }
+
+    /// The point of a search, as a name ends with it.
+    pub(super) fn at_point(&self) -> String {
+        if self.point.is_empty() { String::new() } else { format!("-{}", self.point) }
+    }
+
+    /// bexhoma's names: `Redis-1-2` of a configuration and its repetition ...
+    pub(super) fn run_name(&self) -> String {
+        format!("{}-{}", self.configuration, self.repetition)
+    }
+
+    /// ... `Redis-1-2-1` of a round of it ...
+    pub(super) fn phase_name(&self) -> String {
+        format!("{}-{}{}", self.run_name(), self.client(), self.at_point())
+    }
+
+    /// ... and `Redis-1-2-1-1` of the job of a round, of which there is one.
+    pub(super) fn job(&self) -> String {
+        format!("{}-{}-1{}", self.run_name(), self.client(), self.at_point())
+    }
+
+    /// Workers that took part in measuring.
+    fn pods(&self) -> usize {
+        let measured = |one: &&Pair| one.phases.iter().any(|phase| phase.name == "measure");
+        self.workers.iter().filter(measured).count().max(1)
+    }
+
+    /// Its line of the workflow, as the one that was planned.
+    pub(super) fn round(&self) -> String {
+        let (configuration, run, client) = (&self.configuration, self.repetition, self.client());
+        format!("DBMS {configuration} - Experiment {run} Client {client}: ycsb ({} pods)", self.pods())
     }
 
     /// `Redis-1`, with the round where its configuration has several.

@@ -5,11 +5,13 @@
 //! with its reason. `entry` reduces a run to its figures, `tables` are the sections, `tests_made` the tests.
 
 mod entry;
+mod places;
+mod rows;
 mod tables;
 mod tests_made;
 
 use dyno_rundir::monitor::Recording;
-use dyno_rundir::schema::Summary;
+use dyno_rundir::schema::{Status, Summary};
 use dyno_rundir::tuning::{self, TunedCell};
 use dyno_rundir::{EndedRun, ExperimentDir, RunDir};
 use entry::Entry;
@@ -32,9 +34,27 @@ pub(crate) struct Document {
     entries: Vec<Entry>,
     /// That a run has not come to its end.
     ending: Option<&'static str>,
-    /// Runs that gave nothing, and why.
+    /// What bexhoma's flags say of it, where it is made of them.
+    about: Option<About>,
+    /// Runs of which nothing can be shown, and why.
     missing: Vec<String>,
+    /// Runs that failed or were interrupted, by their names, and why.
+    ended_badly: Vec<(String, String)>,
     notes: Vec<String>,
+}
+
+/// What front ends leave beside an experiment (`workload.json`).
+#[derive(serde::Deserialize)]
+struct About {
+    name: String,
+    bullets: Vec<String>,
+    planned: Vec<String>,
+}
+
+impl About {
+    fn read(experiment: &std::path::Path) -> Option<About> {
+        serde_json::from_slice(&std::fs::read(experiment.join("workload.json")).ok()?).ok()
+    }
 }
 
 /// Text in a cell or a line of Markdown: no markup of it takes effect.
@@ -97,7 +117,9 @@ pub fn of_run(dir: &RunDir, summary: &Summary, recording: Option<&Recording>, no
         cells: 1,
         entries: vec![Entry::of(dir, summary, recording, (format!("{product}-1"), 1, String::new()))],
         ending: crate::summary::ending(summary.status),
+        about: None,
         missing: Vec::new(),
+        ended_badly: Vec::new(),
         notes: notes.to_vec(),
     };
     document.text()
@@ -121,12 +143,22 @@ pub fn of_experiment(dir: &ExperimentDir) -> String {
         entries: Vec::new(),
         ending: (!dir.complete && !dir.standing)
             .then_some("INCOMPLETE: the experiment has not come to its end"),
+        about: About::read(&dir.path),
         missing: Vec::new(),
+        ended_badly: Vec::new(),
         notes: Vec::new(),
     };
     for ended in &dir.runs {
-        match entry_of(dir, ended) {
+        let entry = entry_of(dir, ended);
+        if ended.status != "complete" {
+            let name = entry.as_ref().map_or_else(|_| ended.dir.clone(), Entry::name);
+            let why = if ended.words.is_empty() { String::new() } else { format!(": {}", ended.words) };
+            document.ended_badly.push((name, format!("{}{why}", ended.status)));
+        }
+        match entry {
             Ok(entry) => document.entries.push(entry),
+            // One that did not begin has nothing to show, and its failure has been told.
+            Err(_) if ended.status != "complete" => {}
             Err(why) => document.missing.push(format!("{}: {why}", ended.dir)),
         }
     }
@@ -141,23 +173,34 @@ pub fn of_experiment(dir: &ExperimentDir) -> String {
     document.text()
 }
 
+/// A run's figures. One that failed is shown with what it did until then.
 fn entry_of(dir: &ExperimentDir, ended: &EndedRun) -> Result<Entry, String> {
-    if ended.status != "complete" {
-        return Err(format!("{}: {}", ended.status, ended.words));
-    }
     let path = dir.path.join(&ended.dir);
-    let run = RunDir::open(&path).map_err(|error| error.to_string())?;
-    let summary = run.summary.clone().ok_or("it has no summary")?;
+    let (run, _) = crate::rebuilt::open(&path).map_err(|error| error.to_string())?;
     let recording = Recording::open(&path).map_err(|error| error.to_string())?;
+    let summary = match (&run.summary, ended.status.as_str()) {
+        (Some(summary), _) => summary.clone(),
+        (None, "complete") => return Err("it has no summary".into()),
+        (None, _) => crate::rebuilt::rebuild(&run, recording.as_ref(), false),
+    };
     let product = entry::product(&summary.database);
     let label = dir.cell(ended.cell).map_or(String::new(), |cell| cell.label.clone());
     // Cells of bexhoma's flags have its names.
     let levels = dir.cell(ended.cell).map_or(&[][..], |cell| cell.levels.as_slice());
     let level = |name: &str| levels.iter().find(|(known, _)| known == name).map(|(_, level)| level.clone());
-    let configuration = level("configuration").unwrap_or_else(|| format!("{product}-{}", ended.cell));
+    // Its only configuration has no level.
+    let topology = run.run.settings.iter().find(|one| one.key == "server.topology");
+    let cluster = topology.is_some_and(|one| one.value == "cluster" || one.value == "replication");
+    let kind = if cluster { "Cluster" } else { "" };
+    let configuration = level("configuration").unwrap_or_else(|| format!("{product}{kind}-{}", ended.cell));
     let name = (configuration, ended.repetition, ended.point.clone());
     let mut entry = Entry::of(&run, &summary, recording.as_ref(), name);
-    entry.client = level("client");
+    match ended.status.as_str() {
+        "complete" => {}
+        "interrupted" => entry.status = Status::Interrupted,
+        _ => entry.status = Status::Failed,
+    }
+    (entry.client, entry.cluster) = (level("client"), cluster);
     entry.cell = ended.cell;
     entry.label = label;
     Ok(entry)

@@ -1,176 +1,13 @@
 //! The sections before the tests.
 
 use super::entry::{Component, Entry, PhaseFigures};
+use super::rows::{Line, Of, Pick, Table, heads, line, lines, pods, table, two};
 use super::{Document, esc};
 use crate::faults;
 use crate::html::shell;
 use crate::tuning;
+use dyno_rundir::schema::Status;
 use std::fmt::Write as _;
-
-/// Operations in bexhoma's order; others follow by name.
-const ORDER: [&str; 5] = ["INSERT", "READ", "UPDATE", "SCAN", "READ-MODIFY-WRITE"];
-
-fn two(value: Option<f64>) -> String {
-    value.filter(|v| v.is_finite()).map_or("-".into(), |v| format!("{v:.2}"))
-}
-
-/// A table of Markdown: the first column to the left, the others to the right, as tabulate writes them.
-fn table(out: &mut String, heads: &[String], rows: &[Vec<String>]) {
-    let widths: Vec<usize> = (0..heads.len())
-        .map(|at| {
-            let cells = rows.iter().map(|row| row[at].chars().count());
-            cells.chain(std::iter::once(heads[at].chars().count())).max().unwrap_or(0)
-        })
-        .collect();
-    let line = |out: &mut String, cells: &[String]| {
-        for (at, cell) in cells.iter().enumerate() {
-            let fill = " ".repeat(widths[at] - cell.chars().count());
-            let _ = if at == 0 { write!(out, "| {cell}{fill} ") } else { write!(out, "| {fill}{cell} ") };
-        }
-        out.push_str("|\n");
-    };
-    line(out, heads);
-    for (at, width) in widths.iter().enumerate() {
-        let dashes = "-".repeat(width + 1);
-        let _ = if at == 0 { write!(out, "|:{dashes}") } else { write!(out, "|{dashes}:") };
-    }
-    out.push_str("|\n");
-    rows.iter().for_each(|row| line(out, row));
-    out.push('\n');
-}
-
-fn heads(all: &[&str]) -> Vec<String> {
-    all.iter().map(|one| (*one).to_owned()).collect()
-}
-
-/// Name, succeeded, p99, failed, p99 of the failed.
-type Operation = (String, u64, Option<f64>, u64, Option<f64>);
-
-/// A phase of a run.
-type Pick = fn(&Entry) -> Option<&PhaseFigures>;
-
-/// A row's figures of one or of several runs of the same cell.
-struct Line {
-    dbms: String,
-    run: String,
-    users: usize,
-    target: Option<f64>,
-    exceptions: u64,
-    throughput: f64,
-    seconds: f64,
-    operations: Vec<Operation>,
-    records: Option<f64>,
-}
-
-/// Several runs as one: counts and histograms add up, throughput and length are means.
-fn line(
-    entries: &[&Entry],
-    pick: impl Fn(&Entry) -> Option<&PhaseFigures>,
-    (dbms, run): (String, String),
-) -> Option<Line> {
-    let found: Vec<&PhaseFigures> = entries.iter().filter_map(|entry| pick(entry)).collect();
-    let first = *found.first()?;
-    let mut totals = first.totals.emptied();
-    // Other operations, or another unit: these cannot be added up.
-    let alike: Vec<&&PhaseFigures> =
-        found.iter().filter(|one| one.names == first.names && one.totals.scale() == totals.scale()).collect();
-    alike.iter().for_each(|one| totals.merge(&one.totals));
-    let merged = PhaseFigures {
-        phase: first.phase.clone(),
-        names: first.names.clone(),
-        totals,
-        server: Component::default(),
-        client: Component::default(),
-        application: Vec::new(),
-    };
-    let mean =
-        |of: &dyn Fn(&PhaseFigures) -> f64| found.iter().map(|one| of(one)).sum::<f64>() / found.len() as f64;
-    let operations =
-        merged.names.iter().enumerate().filter(|(_, name)| *name != "CLEANUP").map(|(at, name)| {
-            let (ok, failed) = merged.counts(at);
-            (name.clone(), ok, merged.p99_us(at, false), failed, merged.p99_us(at, true))
-        });
-    let mut operations: Vec<_> = operations.filter(|(_, ok, _, failed, _)| ok + failed > 0).collect();
-    let place = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
-    operations.sort_by(|a, b| (place(&a.0), &a.0).cmp(&(place(&b.0), &b.0)));
-    let offered: Vec<f64> = found.iter().filter_map(|one| one.phase.offered).collect();
-    Some(Line {
-        dbms,
-        run,
-        users: first.phase.client.users,
-        target: (!offered.is_empty()).then(|| offered.iter().sum::<f64>() / offered.len() as f64),
-        exceptions: found.iter().map(|one| one.exceptions()).sum(),
-        throughput: mean(&|one| one.phase.written_per_s()),
-        seconds: mean(&|one| one.phase.seconds),
-        operations,
-        records: entries[0].records(),
-    })
-}
-
-impl Line {
-    /// Heads and cells that loading and execution share.
-    fn cells(&self, loading: bool, all: &[String], failing: &[String]) -> Vec<String> {
-        let mut row = vec![
-            self.dbms.clone(),
-            self.run.clone(),
-            self.users.to_string(),
-            two(self.target),
-            self.exceptions.to_string(),
-        ];
-        if loading {
-            let sf = self.records.map(|records| records / 1e6);
-            row.push(two(sf));
-            row.push(two(sf.filter(|_| self.seconds > 0.0).map(|sf| sf * 3600.0 / self.seconds)));
-        }
-        row.push(two(Some(self.throughput)));
-        row.push(two(Some(self.seconds * 1e3)));
-        let of = |name: &String| self.operations.iter().find(|operation| operation.0 == *name);
-        for name in all {
-            row.push(of(name).map_or("-".into(), |operation| operation.1.to_string()));
-            row.push(two(of(name).and_then(|operation| operation.2)));
-        }
-        for name in failing {
-            row.push(of(name).map_or("0".into(), |operation| operation.3.to_string()));
-            row.push(two(of(name).and_then(|operation| operation.4)));
-        }
-        row
-    }
-}
-
-/// A table of lines.
-fn lines(out: &mut String, loading: bool, all: &[Line]) {
-    let mut names: Vec<String> = Vec::new();
-    let mut failing: Vec<String> = Vec::new();
-    for (name, _, _, failed, _) in all.iter().flat_map(|line| &line.operations) {
-        if !names.contains(name) {
-            names.push(name.clone());
-        }
-        if *failed > 0 && !failing.contains(name) {
-            failing.push(name.clone());
-        }
-    }
-    let mut head = heads(&["DBMS", "experiment_run", "threads", "target", "exceptions"]);
-    if loading {
-        head.extend(heads(&["sf", "Throughput [SF/h]"]));
-    }
-    head.extend(heads(&["[OVERALL].Throughput(ops/sec)", "[OVERALL].RunTime(ms)"]));
-    for name in &names {
-        let count = if name == "READ-MODIFY-WRITE" { "Operations" } else { "Return=OK" };
-        head.extend([
-            format!("[{}].{count}", esc(name)),
-            format!("[{}].99thPercentileLatency(us)", esc(name)),
-        ]);
-    }
-    for name in &failing {
-        let name = esc(name);
-        head.extend([
-            format!("[{name}-FAILED].Operations"),
-            format!("[{name}-FAILED].99thPercentileLatency(us)"),
-        ]);
-    }
-    let rows: Vec<Vec<String>> = all.iter().map(|line| line.cells(loading, &names, &failing)).collect();
-    table(out, &head, &rows);
-}
 
 impl Document {
     /// Entries by cell and point.
@@ -190,11 +27,15 @@ impl Document {
         let setting = |key: &str| self.entries.first().and_then(|entry| entry.settings.get(key));
         let records = self.entries.first().and_then(Entry::records);
         let sf = records.map_or(String::new(), |records| format!(" SF={}", records / 1e6));
-        let _ = writeln!(out, "### Workload\n{}{sf}", esc(&self.name));
+        let (name, kind) = match &self.about {
+            Some(about) => (about.name.clone(), "ycsb"),
+            None => (format!("{}{sf}", self.name), "dyno"),
+        };
+        let _ = writeln!(out, "### Workload\n{}", esc(&name));
         let seconds: f64 = self.entries.iter().map(|entry| entry.seconds).sum();
         let _ = writeln!(
             out,
-            "* Type: dyno\n* Duration: {seconds:.0}s (phases of all runs together)\n* Code: {}",
+            "* Type: {kind}\n* Duration: {seconds:.0}s (phases of all runs together)\n* Code: {}",
             esc(&self.code)
         );
         let _ = writeln!(out, "* This experiment compares run time and resource consumption.");
@@ -204,13 +45,19 @@ impl Document {
         if let Some(words) = self.ending {
             bullet(words.to_owned());
         }
-        if let Some(records) = records {
+        let told = self.about.iter().flat_map(|about| &about.bullets);
+        told.for_each(|words| bullet(words.clone()));
+        if let (Some(records), None) = (records, &self.about) {
             bullet(format!("Number of rows is {records:.0}."));
         }
         for (key, words) in
             [("insertorder", "Ordering of inserts"), ("requestdistribution", "Distribution of requests")]
         {
-            setting(key).into_iter().for_each(|value| bullet(format!("{words} is {value}.")));
+            let told = self.about.is_some() && key == "insertorder";
+            setting(key)
+                .filter(|_| !told)
+                .into_iter()
+                .for_each(|value| bullet(format!("{words} is {value}.")));
         }
         bullet(format!("Experiment uses dyno version {}.", env!("CARGO_PKG_VERSION")));
         let databases: std::collections::BTreeSet<&str> =
@@ -228,6 +75,9 @@ impl Document {
         bullet(
             "Percentiles are of service times, from histograms merged over threads, workers and runs.".into(),
         );
+        for (name, why) in &self.ended_badly {
+            bullet(format!("{name}: {why}"));
+        }
         for note in self.notes.iter().chain(&self.missing) {
             bullet(format!("Not known: {note}"));
         }
@@ -248,6 +98,12 @@ impl Document {
             for (key, value) in &entry.facts {
                 let _ = writeln!(out, "  * {}:{}", esc(key), esc(value));
             }
+            for (name, facts) in &entry.places {
+                let _ = writeln!(out, "  * {}", esc(name));
+                for (key, value) in facts {
+                    let _ = writeln!(out, "    * {}:{}", esc(key), esc(value));
+                }
+            }
             for (key, value) in [("cell", &entry.label), ("point", &entry.point)] {
                 if !value.is_empty() {
                     let _ = writeln!(out, "  * {key}:{}", esc(value));
@@ -266,7 +122,16 @@ impl Document {
                 .filter(|(_, is)| *is)
                 .map(|(n, _)| *n)
                 .collect();
+            let ended = match entry.status {
+                Status::Complete => "",
+                Status::Interrupted => " (interrupted)",
+                Status::Failed | Status::Running => " (failed)",
+            };
             let client = entry.client.as_ref().map_or(String::new(), |client| format!(" Client {client}"));
+            if self.about.is_some() && entry.measure.is_some() {
+                let _ = writeln!(out, "* {}{ended}", esc(&entry.round()));
+                continue;
+            }
             let _ = writeln!(
                 out,
                 "* DBMS {} - Experiment {}{}{}: {}",
@@ -274,13 +139,19 @@ impl Document {
                 entry.repetition,
                 esc(&client),
                 esc(&point),
-                if phases.is_empty() { "nothing was recorded".into() } else { phases.join(", ") }
+                if phases.is_empty() { "nothing was recorded".into() } else { phases.join(", ") } + ended
             );
             if !entry.links.is_empty() {
                 let links: Vec<String> =
                     entry.links.iter().map(|(phase, address)| super::link(phase, address)).collect();
                 let _ = writeln!(out, "  * on the dashboard: {}", links.join(", "));
             }
+        }
+        if let Some(about) = &self.about {
+            out.push_str("\n#### Planned\n\n");
+            about.planned.iter().for_each(|line| out.push_str(&format!("* {}\n", esc(line))));
+            out.push('\n');
+            return;
         }
         let _ = writeln!(
             out,
@@ -312,41 +183,86 @@ impl Document {
     pub(super) fn loading(&self, out: &mut String) {
         out.push_str("### Loading\n\n");
         let each = |entry: &Entry| {
-            line(&[entry], |e| e.load.as_ref(), (esc(&entry.name()), entry.repetition.to_string()))
+            pods(entry, |entry| entry.load.as_ref(), &|child| {
+                let connection = format!("{}-0-1-{child}{}", entry.run_name(), entry.at_point());
+                vec![("connection", esc(&connection)), ("experiment_run", entry.repetition.to_string())]
+            })
         };
-        let all: Vec<Line> = self.entries.iter().filter_map(each).collect();
+        let all: Vec<Line> = self.entries.iter().flat_map(each).collect();
         if all.is_empty() {
-            out.push_str(
-                "Nothing was loaded: the records were there already, or loading was not asked for.\n\n",
-            );
+            out.push_str(match self.ended_badly.is_empty() {
+                true => {
+                    "Nothing was loaded: the records were there already, or loading was not asked for.\n\n"
+                }
+                false => "No load was recorded: see above for what failed.\n\n",
+            });
             return;
         }
         out.push_str("#### Per Connection\n\n");
-        lines(out, true, &all);
+        lines(out, Table::LoadingPods, &all);
         out.push_str("#### Per Run\n\n");
-        let cells = self.by_cell();
-        let all: Vec<Line> =
-            cells.iter().filter_map(|group| line(group, |e| e.load.as_ref(), together(group))).collect();
-        lines(out, true, &all);
+        let pick: Pick = |entry| entry.load.as_ref();
+        lines(
+            out,
+            Table::LoadingRuns,
+            &self.each_and_together(pick, &|entry, run| {
+                vec![("DBMS", esc(&entry.run_name())), ("experiment_run", run)]
+            }),
+        );
     }
 
     pub(super) fn execution(&self, out: &mut String) {
         out.push_str("### Execution\n\n");
+        let pick: Pick = |entry| entry.measure.as_ref();
         let each = |entry: &Entry| {
-            line(&[entry], |e| e.measure.as_ref(), (esc(&entry.name()), entry.repetition.to_string()))
+            pods(entry, pick, &|child| {
+                vec![
+                    ("DBMS", esc(&format!("{}-{child}", entry.job()))),
+                    ("phase", esc(&entry.phase_name())),
+                    ("job", esc(&entry.job())),
+                    ("configuration", esc(&entry.configuration)),
+                    ("experiment_run", entry.repetition.to_string()),
+                    ("client", entry.client().to_owned()),
+                    ("benchmark_run", "1".into()),
+                    ("child", child.to_string()),
+                ]
+            })
         };
-        let all: Vec<Line> = self.entries.iter().filter_map(each).collect();
+        let all: Vec<Line> = self.entries.iter().flat_map(each).collect();
         if all.is_empty() {
             out.push_str("No execution was recorded.\n\n");
             return;
         }
         out.push_str("#### Per Connection\n\n");
-        lines(out, false, &all);
+        lines(out, Table::ExecutionPods, &all);
         out.push_str("#### Per Phase\n\n");
-        let cells = self.by_cell();
-        let all: Vec<Line> =
-            cells.iter().filter_map(|group| line(group, |e| e.measure.as_ref(), together(group))).collect();
-        lines(out, false, &all);
+        lines(
+            out,
+            Table::ExecutionPhases,
+            &self.each_and_together(pick, &|entry, run| {
+                let name = esc(&entry.phase_name());
+                vec![("DBMS", name.clone()), ("phase", name), ("experiment_run", run)]
+            }),
+        );
+    }
+
+    /// A row for each run, its pods together, and one for all repetitions of a cell where there are several.
+    fn each_and_together(&self, pick: Pick, of: &dyn Fn(&Entry, String) -> Of) -> Vec<Line> {
+        let each = |entry: &&Entry| line(&[entry], pick, of(entry, entry.repetition.to_string()));
+        let rows = |group: &Vec<&Entry>| {
+            let mut rows: Vec<Line> = group.iter().filter_map(each).collect();
+            if rows.len() > 1 {
+                let heads = of(group[0], format!("all {}", rows.len())).into_iter();
+                let name = together(group);
+                let of = heads.map(|(head, cell)| match head {
+                    "experiment_run" => (head, cell),
+                    _ => (head, name.clone()),
+                });
+                rows.extend(line(group, pick, of.collect()));
+            }
+            rows
+        };
+        self.by_cell().iter().flat_map(rows).collect()
     }
 
     /// Only where the experiment asked for some.
@@ -368,7 +284,7 @@ impl Document {
     pub(super) fn monitoring(&self, out: &mut String) {
         out.push_str("### Monitoring\n\n");
         let head = heads(&["DBMS", "CPU [CPUs]", "Max CPU", "Max RAM [Gb]", "Max RAM Cached [Gb]"]);
-        for (title, of) in super::tests_made::COMPONENTS {
+        for (title, of) in self.components() {
             let rows: Vec<Vec<String>> = self
                 .entries
                 .iter()
@@ -376,7 +292,7 @@ impl Document {
                 .filter(|(_, seen)| **seen != Component::default())
                 .map(|(entry, seen)| {
                     vec![
-                        esc(&entry.name()),
+                        esc(&entry.job()),
                         two(seen.cpu_s),
                         two(seen.most),
                         two(seen.resident),
@@ -405,7 +321,7 @@ impl Document {
                     titles.push(title);
                 }
             }
-            let _ = writeln!(out, "#### {word} phase: SUT deployment\n");
+            let _ = writeln!(out, "#### {word} phase: {}\n", self.servers());
             if titles.is_empty() {
                 out.push_str("Not watched.\n\n");
                 continue;
@@ -414,24 +330,25 @@ impl Document {
             // They may come from a configuration.
             head.extend(titles.iter().map(|title| esc(title)));
             let value = |figures: &PhaseFigures, title: &str| {
-                two(figures
-                    .application
-                    .iter()
-                    .find(|(known, _)| *known == title)
-                    .and_then(|(_, value)| *value))
+                let found = figures.application.iter().find(|(known, _)| *known == title);
+                match found.and_then(|(_, value)| *value) {
+                    // Counts are whole.
+                    Some(count) if title.ends_with("[count]") && count.fract() == 0.0 => {
+                        format!("{count:.0}")
+                    }
+                    value => two(value),
+                }
             };
             let row = |(entry, figures): &(&Entry, &PhaseFigures)| -> Vec<String> {
                 let cells = titles.iter().map(|title| value(figures, title));
-                std::iter::once(esc(&entry.name())).chain(cells).collect()
+                std::iter::once(esc(&entry.job())).chain(cells).collect()
             };
             table(out, &head, &found.iter().map(row).collect::<Vec<_>>());
         }
     }
 }
 
-/// The name of a cell and of the repetitions in it.
-fn together(group: &[&Entry]) -> (String, String) {
-    let point = if group[0].point.is_empty() { String::new() } else { format!("-{}", group[0].point) };
-    let run = if group.len() == 1 { group[0].repetition.to_string() } else { format!("all {}", group.len()) };
-    (esc(&format!("{}{point}", group[0].cell_name())), run)
+/// The name of a cell.
+fn together(group: &[&Entry]) -> String {
+    esc(&format!("{}{}", group[0].cell_name(), group[0].at_point()))
 }

@@ -47,9 +47,10 @@ fn a_run_has_bexhomas_sections_and_tests() {
     }
     assert!(!text.contains("<img") && !text.contains("</script>"), "{text}");
     // 400 operations a second; 200 samples of each a second.
-    let row = text.lines().find(|line| line.starts_with("| Redis-1 ")).unwrap();
+    let row = text.lines().find(|line| line.starts_with("| Redis-1-1-1 ")).unwrap();
     let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-    assert_eq!(&cells[1..9], ["Redis-1", "1", "8", "-", "0", "400.00", "20000.00", "4000"], "{row}");
+    let expected = ["Redis-1-1-1", "Redis-1-1-1", "1", "8", "-", "1", "1", "0", "400.00", "20000.00", "4000"];
+    assert_eq!(&cells[1..12], expected, "{row}");
     // The exact percentile of what was recorded, in the histogram's resolution.
     let mut all: Vec<u64> = Vec::new();
     for second in 0..20u64 {
@@ -57,7 +58,7 @@ fn a_run_has_bexhomas_sections_and_tests() {
     }
     all.sort_unstable();
     let exact = all[all.len() * 99 / 100 - 1] as f64 / 1e3;
-    let p99: f64 = cells[9].parse().unwrap();
+    let p99: f64 = cells[12].parse().unwrap();
     assert!((p99 / exact - 1.0).abs() < 0.002, "{p99} {exact}");
     assert!(test_line(&text, "Execution Phase: [OVERALL].Throughput").starts_with("* TEST passed"));
     assert!(test_line(&text, "FAILED column").starts_with("* TEST passed"));
@@ -117,15 +118,67 @@ fn experiment(
 }
 
 #[test]
+fn memory_of_a_common_group_counts_once_and_not_at_all_where_it_is_a_sessions() {
+    use dyno_rundir::monitor::Kind::{Counter, Gauge};
+    let mut recording = Recording::new();
+    // Two workers in one group of 3 GiB, a third in one of its own with 1 GiB; dyno and the server share the session's.
+    let groups = [
+        ("dyno", 1.0, 9.0),
+        ("server", 1.0, 9.0),
+        ("worker-1", 2.0, 3.0),
+        ("worker-2", 2.0, 3.0),
+        ("worker-3", 3.0, 1.0),
+    ];
+    for second in 0..=10u32 {
+        let at = f64::from(second);
+        for (source, group, gib) in groups {
+            let row = [
+                ("cpu.user_s", Counter, at),
+                ("cpu.system_s", Counter, 0.0),
+                ("cgroup.number", Gauge, group),
+                ("cgroup.memory_bytes", Gauge, gib * f64::from(1 << 30)),
+            ];
+            recording.push(source, at * 1e3, row);
+        }
+    }
+    let of = |prefix| entry::component(Some(&recording), &[prefix], Some((0.0, 10_000.0)));
+    assert_eq!((of("worker").cached, of("server").cached), (Some(4.0), None));
+    assert_eq!(of("worker").cpu_s, Some(30.0));
+}
+
+#[test]
+fn a_kubelet_that_looked_once_in_a_phase_says_nothing_of_it() {
+    use dyno_rundir::monitor::Kind::{Counter, Gauge};
+    let mut recording = Recording::new();
+    for at in [0.0, 12.0, 24.0, 36.0] {
+        recording.push("server-d1-s0-0", at * 1e3, [("cgroup.cpu_s", Counter, at)]);
+    }
+    for at in 0..=36u32 {
+        let row = [
+            ("cpu.user_s", Counter, f64::from(at) * 0.5),
+            ("cpu.system_s", Counter, 0.0),
+            ("replication.replicas", Gauge, 0.0),
+        ];
+        recording.push("database", f64::from(at) * 1e3, row);
+    }
+    let of =
+        |prefixes: &[&str], from, to| entry::component(Some(&recording), prefixes, Some((from, to))).cpu_s;
+    assert_eq!(of(&["server"], 1_000.0, 30_000.0), Some(29.0));
+    assert_eq!(of(&["server"], 1_000.0, 13_000.0), None, "shorter than its period");
+    // What the database says of its own process is known of every second.
+    assert_eq!(of(&["server", "database"], 1_000.0, 13_000.0), Some(6.0));
+}
+
+#[test]
 fn an_experiment_merges_its_repetitions() {
     let folder = tempfile::tempdir().unwrap();
     let cells: [(&str, &[(&str, &str)]); 2] = [("size=1", &[("size", "1")]), ("size=2", &[("size", "2")])];
     let dir = experiment(folder.path(), &cells, 3, 12);
     let text = of_experiment(&dir);
-    assert!(text.contains("| Redis-2-3 "), "{text}");
+    assert!(text.contains("| Redis-2-3-1 "), "{text}");
     let row = text.lines().find(|line| line.starts_with("| Redis-1 ")).unwrap();
     let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-    assert_eq!((cells[2], cells[8]), ("all 3", "7200"), "counts of all repetitions: {row}");
+    assert_eq!((cells[3], cells[11]), ("all 3", "7200"), "counts of all repetitions: {row}");
     assert!(test_line(&text, "Workflow as planned").starts_with("* TEST passed"));
     let page = crate::html::experiment_page(&dir, None);
     assert!(

@@ -29,15 +29,7 @@ pub(super) struct Test {
     pub text: String,
 }
 
-type Pick = fn(&Entry) -> Option<&Component>;
-
-/// What is watched, by the titles of the summary.
-pub(super) const COMPONENTS: [(&str, Pick); 4] = [
-    ("Loading phase: SUT deployment", |entry| Some(&entry.load.as_ref()?.server)),
-    ("Loading phase: component loader", |entry| Some(&entry.load.as_ref()?.client)),
-    ("Execution phase: SUT deployment", |entry| Some(&entry.measure.as_ref()?.server)),
-    ("Execution phase: component benchmarker", |entry| Some(&entry.measure.as_ref()?.client)),
-];
+pub(super) type Pick = fn(&Entry) -> Option<&Component>;
 
 /// Of a shorter phase, seconds, a CPU time of 0 says nothing.
 const SHORT_S: f64 = 1.0;
@@ -57,18 +49,39 @@ fn skipped(what: &str, why: &str) -> Test {
 }
 
 impl Document {
+    /// What bexhoma calls the servers: of a cluster they are its workers.
+    pub(super) fn servers(&self) -> &'static str {
+        let cluster = self.entries.first().is_some_and(|entry| entry.cluster);
+        if cluster { "component worker" } else { "SUT deployment" }
+    }
+
+    /// What is watched, by the titles of the summary.
+    pub(super) fn components(&self) -> [(String, Pick); 4] {
+        let servers = self.servers();
+        [
+            (format!("Loading phase: {servers}"), |entry| Some(&entry.load.as_ref()?.server)),
+            ("Loading phase: component loader".into(), |entry| Some(&entry.load.as_ref()?.client)),
+            (format!("Execution phase: {servers}"), |entry| Some(&entry.measure.as_ref()?.server)),
+            ("Execution phase: component benchmarker".into(), |entry| Some(&entry.measure.as_ref()?.client)),
+        ]
+    }
+
     pub(super) fn tests(&self) -> Vec<Test> {
         let mut all = vec![self.restarts()];
-        all.extend(COMPONENTS.iter().map(|(title, of)| self.component(title, *of)));
+        all.extend(self.components().iter().map(|(title, of)| self.component(title, *of)));
         let of = |pick: fn(&Entry) -> Option<&PhaseFigures>| -> Vec<(String, f64)> {
             let found = self.entries.iter().filter_map(|e| Some((e.name(), pick(e)?.phase.throughput)));
             found.collect()
         };
         let (loads, measures) = (of(|e| e.load.as_ref()), of(|e| e.measure.as_ref()));
         let what = "[OVERALL].Throughput(ops/sec) contains no 0 or NaN";
-        all.push(match loads.is_empty() {
-            true => skipped(&format!("Loading Phase: {what}"), "nothing was loaded"),
-            false => throughputs("Loading Phase", &loads),
+        all.push(match (loads.is_empty(), self.ended_badly.is_empty()) {
+            (true, true) => skipped(&format!("Loading Phase: {what}"), "nothing was loaded"),
+            (true, false) => Test {
+                result: Ended::Failed,
+                text: "Loading Phase: no load of a run that failed was recorded".into(),
+            },
+            (false, _) => throughputs("Loading Phase", &loads),
         });
         if self.standing {
             all.push(self.rows());
@@ -83,11 +96,22 @@ impl Document {
         all.push(self.no_failures());
         all.push(self.rows());
         all.push(self.targets());
-        let invalid: Vec<String> =
-            self.entries.iter().filter(|e| e.trust == Trust::Invalid).map(Entry::name).collect();
-        let bad = format!("Every run has a verdict that is not invalid: {}", invalid.join(", "));
-        all.push(test(invalid.is_empty(), "Every run has a verdict that is not invalid", bad));
+        all.push(self.verdicts());
         all
+    }
+
+    /// Whatever a run that failed has left is no result.
+    fn verdicts(&self) -> Test {
+        let what = "Every run has a verdict that is not invalid";
+        let failed = |name: &String| self.ended_badly.iter().any(|(known, _)| known == name);
+        let invalid = self.entries.iter().filter(|e| e.trust == Trust::Invalid).map(Entry::name);
+        let bad = self.ended_badly.iter().map(|(name, _)| format!("{name} (failed)"));
+        let bad: Vec<String> =
+            bad.chain(invalid.filter(|name| !failed(name))).chain(self.missing.clone()).collect();
+        match (bad.is_empty(), self.entries.is_empty()) {
+            (true, true) => Test { result: Ended::Failed, text: format!("{what}: no run has ended") },
+            (passed, _) => test(passed, what, format!("{what}: {}", bad.join(", "))),
+        }
     }
 
     fn restarts(&self) -> Test {
@@ -96,7 +120,9 @@ impl Document {
             self.entries.iter().filter_map(|e| Some((e, e.restarted?))).collect();
         let again: Vec<String> = known.iter().filter(|(_, again)| *again).map(|(e, _)| e.name()).collect();
         match (again.is_empty(), known.len() < self.entries.len() || known.is_empty()) {
-            (false, _) => test(false, what, format!("SUT process restarted: {}", again.join(", "))),
+            (false, _) => {
+                test(false, what, format!("SUT process ended or was replaced: {}", again.join(", ")))
+            }
             (true, true) => skipped(what, "not every server's process was watched"),
             (true, false) => test(true, what, String::new()),
         }
@@ -133,18 +159,31 @@ impl Document {
             self.entries.iter().filter(|e| e.status == Status::Complete && e.measure.is_some()).count();
         // A search makes as many runs as it needs.
         let searched = self.searches || self.entries.iter().any(|entry| !entry.point.is_empty());
-        if searched && self.missing.is_empty() {
+        if searched && self.missing.is_empty() && self.ended_badly.is_empty() {
             return skipped(what, "a search plans its runs as it goes");
         }
+        let made: Vec<String> =
+            self.entries.iter().filter(|e| e.status == Status::Complete).map(Entry::round).collect();
+        let lines = self.about.iter().flat_map(|about| &about.planned);
+        let other: Vec<String> = lines.filter(|line| !made.contains(line)).cloned().collect();
+        let other =
+            if other.is_empty() { String::new() } else { format!(", not made: {}", other.join(", ")) };
         test(
-            complete == planned,
+            complete == planned && other.is_empty(),
             what,
-            format!("Workflow not as planned: {complete} of {planned} runs are complete"),
+            format!("Workflow not as planned: {complete} of {planned} runs are complete{other}"),
         )
     }
 
     fn no_failures(&self) -> Test {
         let found: Vec<&PhaseFigures> = self.entries.iter().filter_map(|e| e.measure.as_ref()).collect();
+        if found.is_empty() && !self.ended_badly.is_empty() {
+            return Test {
+                result: Ended::Failed,
+                text: "Execution Phase: contains FAILED column: nothing of a run that failed was recorded"
+                    .into(),
+            };
+        }
         if found.is_empty() {
             return skipped("Execution Phase: contains no FAILED column", "nothing was recorded");
         }
@@ -191,7 +230,11 @@ impl Document {
             })
             .collect();
         if open.is_empty() {
-            return skipped(what, "closed loop: there is no target");
+            let nothing = self.entries.iter().all(|e| e.measure.is_none());
+            return skipped(
+                what,
+                if nothing { "nothing was measured" } else { "closed loop: there is no target" },
+            );
         }
         let missed = open.iter().filter(|(_, reached, offered)| *reached < offered * REACHED);
         let missed: Vec<String> = missed

@@ -66,7 +66,7 @@ pub(super) fn begin(
     let watch = Watch::start(sources, &plan, directory.as_deref());
     let mut watch = watch.map_err(|e| format!("cannot start the monitors: {e}"))?;
     let told: Vec<ToldProcess> = opened.iter().filter_map(ToldProcess::of).collect();
-    elsewhere(place, crew, &told, plan.interval, &watch, directory.as_deref())?;
+    elsewhere(place, crew, &told, plan.interval, &mut watch, directory.as_deref())?;
     if let Some(pods) = place.pods() {
         match pods.watch(watch.sink()) {
             Ok(kubelets) => kubelets.into_iter().for_each(|kubelets| watch.keep(kubelets)),
@@ -93,7 +93,7 @@ fn elsewhere(
     crew: &Crew,
     told: &[ToldProcess],
     interval: Duration,
-    watch: &Watch,
+    watch: &mut Watch,
     directory: Option<&Path>,
 ) -> Result<(), String> {
     let servers = place.far();
@@ -116,6 +116,7 @@ fn elsewhere(
         let databases = if place.is_in_pods() && at == 0 { &place.uris[..] } else { &[] };
         far.watch(interval, &processes, &told, databases, watch.sink())
             .map_err(|e| format!("monitors: {e}"))?;
+        watch.mark_too(far.marker());
     }
     Ok(())
 }

@@ -27,6 +27,11 @@ impl Kubectl {
         Kubectl { program: asked.kubectl.clone().unwrap_or_else(|| "kubectl".into()), options }
     }
 
+    /// What stands before the words of a command where people type it.
+    pub fn typed(&self) -> String {
+        [std::slice::from_ref(&self.program), &self.options[..]].concat().join(" ")
+    }
+
     /// A command.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.program);

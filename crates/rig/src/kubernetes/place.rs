@@ -10,7 +10,7 @@ use dyno_engine::Control;
 use dyno_monitor::Sink;
 use dyno_plan::experiment::{Experiment, Kubernetes};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// Kinds of objects that a run has.
 const KINDS: &str = "job,statefulset,service,secret,configmap";
 /// How long the cluster may take to remove them.
-const REMOVAL: Duration = Duration::from_secs(60);
+const REMOVAL: Duration = Duration::from_secs(240);
 /// Pods that have not come to be after this long have been refused.
 const REFUSED: Duration = Duration::from_secs(3);
 
@@ -192,7 +192,7 @@ impl InPods {
         &self.pods
     }
 
-    /// Nodes, images and objects, for the record.
+    /// Nodes, images, requests, limits and objects, for the record.
     pub fn facts(&self) -> BTreeMap<String, String> {
         let mut facts = BTreeMap::new();
         for (number, warning) in self.made.warnings.iter().enumerate() {
@@ -207,6 +207,35 @@ impl InPods {
             put("image", pod["status"]["containerStatuses"][0]["image"].as_str());
             put("image_id", pod["status"]["containerStatuses"][0]["imageID"].as_str());
             put("quality_of_service", pod["status"]["qosClass"].as_str());
+            put("component", pod["metadata"]["labels"]["app.kubernetes.io/component"].as_str());
+            let resources = &pod["spec"]["containers"][0]["resources"];
+            for side in ["requests", "limits"] {
+                for (what, quantity) in resources[side].as_object().into_iter().flatten() {
+                    put(&format!("{side}_{what}"), quantity.as_str());
+                }
+            }
+        }
+        let nodes: BTreeSet<String> =
+            facts.iter().filter(|(key, _)| key.ends_with(".node")).map(|(_, node)| node.clone()).collect();
+        facts.extend(self.nodes(&nodes));
+        facts
+    }
+
+    /// What the cluster says of nodes. That is a right of the whole cluster, which not everybody has: then it is not known.
+    fn nodes(&self, names: &BTreeSet<String>) -> BTreeMap<String, String> {
+        let mut facts = BTreeMap::new();
+        for name in names {
+            let path = format!("/api/v1/nodes/{name}");
+            let Ok(node) = self.kubectl.json(&["--request-timeout=5s", "get", "--raw", &path]) else { break };
+            let (status, info) = (&node["status"], &node["status"]["nodeInfo"]);
+            for (key, value) in [
+                ("memory", &status["capacity"]["memory"]),
+                ("cores", &status["capacity"]["cpu"]),
+                ("kernel", &info["kernelVersion"]),
+                ("kubelet", &info["kubeletVersion"]),
+            ] {
+                facts.extend(value.as_str().map(|value| (format!("node.{name}.{key}"), value.to_owned())));
+            }
         }
         facts
     }

@@ -49,7 +49,7 @@ fn claim(claim: &Value) -> Claim {
 }
 
 /// A quantity of Kubernetes in bytes.
-fn bytes(quantity: &str) -> Option<u64> {
+pub(super) fn bytes(quantity: &str) -> Option<u64> {
     let text = if quantity.ends_with('i') { format!("{quantity}B") } else { quantity.to_owned() };
     dyno_types::units::parse_bytes(&text).ok()
 }

@@ -193,6 +193,15 @@ impl Host {
                 ToHost::Watch { interval_ns, databases, processes, told } => {
                     self.watch(interval_ns, &databases, &processes, &told)
                 }
+                ToHost::Mark { at_ns: Some(at_ns) } => {
+                    let at = UNIX_EPOCH + Duration::from_nanos(at_ns);
+                    self.monitor.iter().for_each(|monitor| monitor.marker().mark_at(at));
+                    continue;
+                }
+                ToHost::Mark { at_ns: None } => {
+                    self.monitor.iter().for_each(Monitor::mark);
+                    Ok(FromHost::Marked)
+                }
                 ToHost::Unwatch => {
                     self.monitor.take().map(Monitor::stop);
                     Ok(FromHost::Done)

@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Starting a cluster or a filesystem takes long.
@@ -27,6 +27,8 @@ const LONG: Duration = Duration::from_secs(600);
 /// Copying loaded data takes longer.
 const VERY_LONG: Duration = Duration::from_secs(7_200);
 const SHORT: Duration = Duration::from_secs(30);
+/// How long the edge of a phase waits for samples of other hosts.
+const MARKED: Duration = Duration::from_secs(1);
 /// Times that a clock is asked; the quickest answer tells most.
 const ROUNDS: usize = 16;
 
@@ -60,6 +62,43 @@ pub(crate) fn offset<E>(mut ask: impl FnMut() -> Result<u64, E>) -> Result<Offse
     Ok(best)
 }
 
+/// Asks the monitors of another host for further samples, from any thread.
+#[derive(Clone)]
+pub(crate) struct FarMarker {
+    input: Input,
+    clock: Arc<Mutex<Offset>>,
+    marked: Arc<(Mutex<u64>, Condvar)>,
+}
+
+impl FarMarker {
+    fn say(&self, at_ns: Option<u64>) {
+        if let Some(pipe) = held(&self.input).as_mut() {
+            // An agent that is gone shows at the other end.
+            let _ = write_frame(pipe, &Frame::Message(&ToHost::Mark { at_ns }));
+        }
+    }
+
+    /// Takes a further sample at `at`, or at once where that is past.
+    pub fn mark_at(&self, at: SystemTime) {
+        let own_ns = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+        self.say(Some(own_ns.saturating_add_signed(held(&self.clock).ns)));
+    }
+
+    /// Takes further samples of all of `markers` now and waits until they have been told, but not long for those that are slow.
+    pub fn mark_all(markers: &[FarMarker]) {
+        let told = |one: &FarMarker| *held(&one.marked.0);
+        let before: Vec<u64> = markers.iter().map(told).collect();
+        markers.iter().for_each(|one| one.say(None));
+        let end = Instant::now() + MARKED;
+        for (one, before) in markers.iter().zip(before) {
+            let left = end.saturating_duration_since(Instant::now());
+            let waiting = |told: &mut u64| *told == before;
+            // Whoever panicked with the number had only counted.
+            drop(one.marked.1.wait_timeout_while(held(&one.marked.0), left, waiting));
+        }
+    }
+}
+
 /// An agent on another host.
 pub struct Far {
     host: Way,
@@ -73,6 +112,8 @@ pub struct Far {
     given_up: AtomicBool,
     sink: Sinks,
     clock: Arc<Mutex<Offset>>,
+    /// How often further samples have been told, and whom that wakes.
+    marked: Arc<(Mutex<u64>, Condvar)>,
     log: PathBuf,
 }
 
@@ -85,6 +126,8 @@ impl Far {
         let Link { input, mut output, running } = host.open(program, &service, errors)?;
         let (tell, told) = channel();
         let (sink, clock): (Sinks, Arc<Mutex<Offset>>) = Default::default();
+        let marked: Arc<(Mutex<u64>, Condvar)> = Arc::default();
+        let counted = marked.clone();
         let (own, at, name) = (sink.clone(), clock.clone(), host.name().to_owned());
         let ending = Arc::new(AtomicBool::new(false));
         let wanted = ending.clone();
@@ -93,6 +136,11 @@ impl Far {
             while let Ok(Frame::Message(word)) = read_frame::<FromHost>(&mut output) {
                 if let FromHost::Sample { source, .. } = &word {
                     sources.insert(source.clone());
+                }
+                if matches!(word, FromHost::Marked) {
+                    *held(&counted.0) += 1;
+                    counted.1.notify_all();
+                    continue;
                 }
                 if !pass(word, &name, &own, &at, &tell) {
                     return;
@@ -114,6 +162,7 @@ impl Far {
             given_up: AtomicBool::new(false),
             sink,
             clock,
+            marked,
             log: log.to_owned(),
         };
         match far.ask(&ToHost::Hello { protocol: PROTOCOL }, SHORT, None) {
@@ -273,6 +322,11 @@ impl Far {
             }
             _ => Err(self.host.failed("another answer than what is there")),
         }
+    }
+
+    /// What asks the monitors for further samples.
+    pub(crate) fn marker(&self) -> FarMarker {
+        FarMarker { input: self.input.clone(), clock: self.clock.clone(), marked: self.marked.clone() }
     }
 
     /// Ends the monitors.

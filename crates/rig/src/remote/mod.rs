@@ -18,8 +18,8 @@ mod way;
 
 pub use agent::agent;
 pub use deploy::deploy;
-pub(crate) use far::offset;
 pub use far::{Far, FarServer, Offset};
+pub(crate) use far::{FarMarker, offset};
 pub use link::{Input, Link, Running};
 pub use ssh::{RemoteError, SshHost};
 pub use way::{Pod, Way};
@@ -129,6 +129,11 @@ pub enum ToHost {
         #[serde(default)]
         told: Vec<(String, ToldProcess)>,
     },
+    /// Has monitors take a further sample.
+    Mark {
+        /// When, on the host's clock, Unix nanoseconds; none: now, and then it is answered.
+        at_ns: Option<u64>,
+    },
     /// Ends the monitors.
     Unwatch,
     /// What there is to know of the servers now.
@@ -203,6 +208,8 @@ pub enum FromHost {
         /// Its figures: name, whether it is a counter, value; none is a missing sample.
         readings: Option<Vec<(String, bool, f64)>>,
     },
+    /// The further sample that was asked for has been told.
+    Marked,
     /// Something has happened to a monitor.
     Event {
         /// Which.

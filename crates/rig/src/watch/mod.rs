@@ -8,6 +8,7 @@ pub use seen::{Said, ServerNow};
 pub use sources::{ToldProcess, server_process, watch, watch_all};
 
 use crate::kubernetes::Kubelets;
+use crate::remote::FarMarker;
 use dyno_analysis::{is_summarised, monitored};
 use dyno_monitor::prometheus::{PrometheusSource, Url};
 use dyno_monitor::{Cost, HostSource, Marker, Monitor, Neighbours, Pid, ProcessSource, Roots, Sink, Source};
@@ -47,6 +48,19 @@ pub struct Watch {
     own: Vec<Pid>,
     /// Asked beside the others, in their own time.
     kubelets: Option<Kubelets>,
+    /// Monitors of other hosts.
+    far: Vec<FarMarker>,
+}
+
+/// Asks all monitors of a run for further samples, those of other hosts too.
+pub(crate) struct Markers(Marker, Vec<FarMarker>);
+
+impl Markers {
+    /// Takes a further sample at `at`.
+    pub fn mark_at(&self, at: SystemTime) {
+        self.0.mark_at(at);
+        self.1.iter().for_each(|far| far.mark_at(at));
+    }
 }
 
 impl Watch {
@@ -75,7 +89,14 @@ impl Watch {
         let writer = directory.map(|d| MonitorWriter::create(d, interval_ms)).transpose()?;
         let seen = Arc::new(Mutex::new(Seen::new(writer, plan.interval)));
         let monitor = Monitor::start(sources, plan.interval, &plan.cores, seen.clone())?;
-        Ok(Watch { monitor, seen, directory: directory.map(Path::to_owned), own, kubelets: None })
+        Ok(Watch {
+            monitor,
+            seen,
+            directory: directory.map(Path::to_owned),
+            own,
+            kubelets: None,
+            far: Vec::new(),
+        })
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -99,18 +120,24 @@ impl Watch {
 
     /// A phase is about to begin: what came before it is only in the files from now on.
     pub(crate) fn begin(&self) {
-        self.monitor.mark();
+        self.mark();
         self.seen().forget(SystemTime::now());
     }
 
+    /// A sample of everything now: nothing is under way before a phase and after it, so that counters of both are whole.
+    fn mark(&self) {
+        self.monitor.mark();
+        FarMarker::mark_all(&self.far);
+    }
+
     /// Takes samples at given times.
-    pub(crate) fn marker(&self) -> Marker {
-        self.monitor.marker()
+    pub(crate) fn markers(&self) -> Markers {
+        Markers(self.monitor.marker(), self.far.clone())
     }
 
     /// A phase has ended.
     pub(crate) fn end(&self) {
-        self.monitor.mark();
+        self.mark();
         self.kubelets.iter().for_each(Kubelets::ask_now);
     }
 
@@ -135,6 +162,11 @@ impl Watch {
     /// Keeps what asks kubelets, until the end.
     pub(crate) fn keep(&mut self, kubelets: Kubelets) {
         self.kubelets = Some(kubelets);
+    }
+
+    /// Has the monitors of another host take samples at the edges of phases, too.
+    pub(crate) fn mark_too(&mut self, far: FarMarker) {
+        self.far.push(far);
     }
 
     /// Takes what monitors elsewhere read.

@@ -47,11 +47,12 @@ fn sources(opened: &Opened, of: usize) -> Vec<Box<dyn Source>> {
                 let ask = ask::redis(options, tls.clone(), endpoint);
                 sources.push(Box::new(RedisSource::new(&name(endpoint, of), ask)));
             }
-            if let (Some(Endpoint::Tcp { address, .. }), None, true) =
-                (all.first(), tls, facts.product().starts_with("Dragonfly"))
-                && let Ok(url) = Url::parse(&format!("http://{address}/metrics"))
-            {
-                let name = if of == 1 { "dragonfly".to_owned() } else { format!("dragonfly-{address}") };
+            // Every node has its own: what is asked of all of them is summed.
+            let metrics = tls.is_none() && facts.product().starts_with("Dragonfly");
+            for endpoint in all.iter().filter(|_| metrics).take(NODES) {
+                let Endpoint::Tcp { address, .. } = endpoint else { continue };
+                let Ok(url) = Url::parse(&format!("http://{address}/metrics")) else { continue };
+                let name = if all.len() == 1 { "dragonfly".into() } else { format!("dragonfly-{address}") };
                 sources.push(Box::new(PrometheusSource::new(&name, url)));
             }
         }

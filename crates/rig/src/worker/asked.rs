@@ -6,11 +6,13 @@ use dyno_record::Totals;
 use dyno_rundir::schema::CollectionFigures;
 use std::sync::OnceLock;
 
-/// What one target's workers did in the last phase.
+/// What one worker did in the last phase, or the workers of one target together.
 #[derive(Clone, Debug)]
 pub struct Part {
     /// Number of the target, from 0.
     pub instance: usize,
+    /// Users.
+    pub users: usize,
     /// Everything measured.
     pub totals: Totals,
     /// Length without the warm-up, nanoseconds.

@@ -169,7 +169,19 @@ impl Crew {
 
     /// What each target's workers did in the last phase.
     pub fn parts(&self) -> Vec<Part> {
-        held(&self.parts).clone()
+        let mut parts: Vec<Part> = Vec::new();
+        for worker in held(&self.parts).iter() {
+            match parts.iter_mut().find(|part| part.instance == worker.instance) {
+                Some(part) => {
+                    part.users += worker.users;
+                    part.totals.merge(&worker.totals);
+                    part.measured_ns = part.measured_ns.max(worker.measured_ns);
+                }
+                None => parts.push(worker.clone()),
+            }
+        }
+        parts.sort_by_key(|part| part.instance);
+        parts
     }
 
     /// Workers that were lost, in words.
@@ -275,6 +287,8 @@ impl Crew {
 
     /// Connects all who take part and lets them begin at the same instant. True if they have begun.
     fn begin(&self, stage: Stage, active: &[usize], control: &Control) -> Result<bool, CrewError> {
+        // Who takes no part in this phase has begun another one.
+        self.members.iter().for_each(|member| member.began_ns.store(0, Ordering::Relaxed));
         let widest_ns = self.ask_clocks(control)?;
         let prepared = held(&self.prepared).clone();
         for worker in active {
@@ -373,6 +387,11 @@ impl Apparatus for Crew {
         }
         let named = |part: Part| (self.shown[part.instance].clone(), part.totals, part.measured_ns);
         Crew::parts(self).into_iter().map(named).collect()
+    }
+
+    fn workers(&self) -> Vec<(String, Part)> {
+        let named = |part: &Part| (self.shown[part.instance].clone(), part.clone());
+        held(&self.parts).iter().map(named).collect()
     }
 
     fn collections(&self) -> CollectionFigures {

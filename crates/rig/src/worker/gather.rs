@@ -28,7 +28,7 @@ impl Crew {
         let mut open = active.to_vec();
         let waiting = (0..self.members.len()).filter(|at| !active.contains(at));
         waiting.for_each(|at| seconds.ended(at));
-        let mut own: Vec<Option<Totals>> = vec![None; self.shown.len()];
+        let mut own: Vec<Option<Totals>> = vec![None; self.members.len()];
         let (mut said_stop, mut aborted) = (false, None);
         // What has arrived is kept; the others end as if told to.
         let lose = |worker: usize, words: &str, seconds: &mut Seconds, open: &mut Vec<usize>| {
@@ -43,7 +43,7 @@ impl Crew {
                 Ok((worker, Told::Second(packed))) if open.contains(&worker) => match packed.open() {
                     Ok(second) => {
                         if !second.warmup {
-                            match &mut own[self.members[worker].instance] {
+                            match &mut own[worker] {
                                 Some(totals) => totals.merge(&second.totals),
                                 own => *own = Some(second.totals.clone()),
                             }
@@ -97,14 +97,12 @@ impl Crew {
         Ok(done)
     }
 
+    /// Keeps what each worker did, in their order.
     fn keep_parts(&self, own: Vec<Option<Totals>>, done: &[Option<Done>], warmup_ns: u64) {
-        let longest = |instance: usize| {
-            let of = self.members.iter().zip(done).filter(|(member, _)| member.instance == instance);
-            of.filter_map(|(_, done)| Some(done.as_ref()?.elapsed_ns)).max().unwrap_or(0)
-        };
-        let parts = own.into_iter().enumerate().filter_map(|(instance, totals)| {
-            let measured_ns = longest(instance).saturating_sub(warmup_ns);
-            Some(Part { instance, totals: totals?, measured_ns })
+        let parts = own.into_iter().zip(&self.members).zip(done).filter_map(|((totals, member), done)| {
+            let (users, elapsed_ns) = done.as_ref().map_or((0, 0), |done| (done.users, done.elapsed_ns));
+            let measured_ns = elapsed_ns.saturating_sub(warmup_ns);
+            Some(Part { instance: member.instance, users, totals: totals?, measured_ns })
         });
         *held(&self.parts) = parts.collect();
     }

@@ -48,7 +48,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of the protocol; both ends must speak the same.
-pub const PROTOCOL: u32 = 5;
+pub const PROTOCOL: u32 = 6;
 
 /// How long a worker goes on without a word, milliseconds.
 pub const LEASE_MS: u64 = 1_000;
@@ -209,6 +209,9 @@ pub struct Done {
     pub peak_resident_bytes: u64,
     /// Load threads.
     pub threads: usize,
+    /// Users.
+    #[serde(default)]
+    pub users: usize,
     /// Requests that were still queued at the end: sent afterwards, and not sent.
     #[serde(default)]
     pub rest: (u64, u64),

@@ -298,7 +298,8 @@ impl<W: Write + Send> Worker<'_, W> {
         };
         let (control, gate) = (Arc::new(Control::default()), Arc::new(Gate::default()));
         let job = place.job(whole, stage, &gate)?;
-        let threads = if place.opened.is_wire() { job.cores.len() } else { job.users };
+        let users = job.users;
+        let threads = if place.opened.is_wire() { job.cores.len() } else { users };
         self.shared.lapsed.store(false, Ordering::Relaxed);
         self.shared.enter(&control, &gate);
         let mut pipe = Ok(());
@@ -343,6 +344,7 @@ impl<W: Write + Send> Worker<'_, W> {
             system_s: applied.system_s,
             peak_resident_bytes: applied.peak_resident_bytes,
             threads,
+            users,
             rest,
             ended_early: lapsed.then(|| "the controller was silent for longer than the lease".into()),
         })

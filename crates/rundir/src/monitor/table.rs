@@ -139,6 +139,12 @@ impl Recording {
     }
 }
 
+/// How far from the edge of a phase a sample may be to be the one before it, or the one after it.
+const NEAR_MS: f64 = 5_000.0;
+
+/// Below this share of a phase's rate what came before it was no load.
+const IDLE: f64 = 0.5;
+
 /// Share of a window that must be covered by samples for a figure to stand for it.
 const COVERED: f64 = 0.5;
 
@@ -168,6 +174,31 @@ impl Series {
             }
         }
         Some(increase / (to - from) * 1_000.0)
+    }
+
+    /// Increase of a counter over a phase: from the last sample before it to the first one after it, a whole number of a counter
+    /// of whole numbers. Monitors look right before a phase and right after it, when nothing is under way. Where there are no
+    /// such samples (monitors that began or ended in it), or the load was under way before (a warm-up), it is the rate over
+    /// the phase.
+    pub fn increase(&self, from_ms: f64, to_ms: f64) -> Option<f64> {
+        let known = self.known();
+        let first = known.partition_point(|(at, _)| *at <= from_ms).checked_sub(1);
+        let last = known.partition_point(|(at, _)| *at < to_ms);
+        let near =
+            |at: usize, edge: f64| known.get(at).is_some_and(|(then, _)| (then - edge).abs() < NEAR_MS);
+        let over = self.rate(from_ms, to_ms).map(|per_s| per_s * (to_ms - from_ms) / 1e3);
+        let Some(first) = first.filter(|first| near(*first, from_ms) && near(last, to_ms)) else {
+            return over;
+        };
+        let steps = known[first..=last].windows(2).map(|pair| (pair[0].1, pair[1].1));
+        let whole: f64 =
+            steps.map(|(before, after)| if after >= before { after - before } else { after }).sum();
+        let per_ms = |count: f64, from: f64, to: f64| count / (to - from).max(1.0);
+        let before = first.checked_sub(1).map(|at| (known[at], known[first]));
+        let idle = before.is_none_or(|((from, less), (to, more))| {
+            per_ms(more - less, from, to) < IDLE * per_ms(whole, from_ms, to_ms)
+        });
+        if idle || whole == 0.0 { Some(whole) } else { over }
     }
 
     /// Mean over time between two times; spans with a missing sample at either end are left out. `None` without any
@@ -230,6 +261,28 @@ mod tests {
         let restarted =
             series(Kind::Counter, &[(0.0, Some(900.0)), (1_000.0, Some(1_000.0)), (2_000.0, Some(60.0))]);
         assert_eq!(restarted.rate(0.0, 2_000.0), Some(80.0));
+    }
+
+    #[test]
+    fn an_increase_is_whole() {
+        let counter = [(0.0, Some(5.0)), (900.0, Some(7.0)), (1_300.0, Some(100.0)), (2_100.0, Some(207.0))];
+        let counter = series(Kind::Counter, &counter);
+        assert_eq!(
+            counter.increase(1_000.0, 2_000.0),
+            Some(200.0),
+            "of what was before and after, nothing is cut"
+        );
+        let again = [(900.0, Some(7.0)), (1_300.0, Some(100.0)), (2_100.0, Some(60.0))];
+        assert_eq!(series(Kind::Counter, &again).increase(1_000.0, 2_000.0), Some(153.0));
+        // The load was under way before: its warm-up.
+        let warm = [(0.0, Some(0.0)), (900.0, Some(90.0)), (1_100.0, Some(110.0)), (2_100.0, Some(210.0))];
+        assert_eq!(series(Kind::Counter, &warm).increase(1_000.0, 2_000.0), Some(100.0));
+        // No sample stands before the phase, or far before it.
+        let late = [(1_000.0, Some(0.0)), (2_000.0, Some(100.0))];
+        assert_eq!(series(Kind::Counter, &late).increase(500.0, 1_900.0), Some(140.0));
+        let far = [(0.0, Some(0.0)), (10_000.0, Some(100.0)), (20_000.0, Some(200.0))];
+        assert_eq!(series(Kind::Counter, &far).increase(9_000.0, 19_000.0), Some(100.0));
+        assert_eq!(counter.increase(5_000.0, 9_000.0), None);
     }
 
     #[test]

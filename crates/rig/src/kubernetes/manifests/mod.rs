@@ -320,6 +320,36 @@ mod tests {
         }
     }
 
+    /// As in bexhoma's example: the image, memory from the limit, time to write the data, and volumes of 50Gi.
+    #[test]
+    fn dragonfly_on_a_volume() {
+        let set = |text: &str| {
+            let made = made(text);
+            let file = made.others.iter().find(|object| object["kind"] == "ConfigMap").unwrap();
+            let set = made.others.iter().find(|object| object["kind"] == "StatefulSet").unwrap();
+            (set["spec"].clone(), file["data"]["dragonfly.flags"].as_str().unwrap().to_owned())
+        };
+        let (spec, flags) = set("server: {kind: dragonfly, data: {volume: {name: ycsb-1}}}\n\
+             kubernetes: {servers: {limits: {memory: 10Gi}}, storage: {size: 50GiB}}\n");
+        let pod = &spec["template"]["spec"];
+        assert_eq!(pod["containers"][0]["image"], "docker.dragonflydb.io/dragonflydb/dragonfly:v1.37.0");
+        assert_eq!(pod["terminationGracePeriodSeconds"], 180);
+        let claim = &spec["volumeClaimTemplates"][0]["spec"];
+        assert_eq!(claim["resources"]["requests"]["storage"], "50Gi");
+        assert!(
+            flags.lines().any(|flag| flag == format!("--maxmemory={}", (10_u64 << 30) / 5 * 4)),
+            "{flags}"
+        );
+        assert!(flags.lines().any(|flag| flag == "--dbfilename=dump"), "it writes them at its end: {flags}");
+        // A cache that is asked for stays; without a limit it is Dragonfly's own.
+        let (spec, flags) =
+            set("server: {kind: dragonfly, cache: 3GiB}\nkubernetes: {servers: {limits: {memory: 10Gi}}}\n");
+        assert!(flags.contains("--maxmemory=3221225472"), "{flags}");
+        assert_eq!(spec["template"]["spec"]["terminationGracePeriodSeconds"], 10);
+        let (_, flags) = set("server: {kind: dragonfly}\nkubernetes: {}\n");
+        assert!(!flags.contains("maxmemory"), "{flags}");
+    }
+
     #[test]
     fn a_volume_is_called_by_its_name() {
         let made = made(

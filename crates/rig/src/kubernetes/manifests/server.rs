@@ -5,6 +5,7 @@ use super::{HOME, labels, pod, pull, resources, restricted};
 use crate::local::{Contained, LocalError, Role, contained};
 use dyno_plan::experiment::Kubernetes;
 use dyno_plan::server::{Part, ServerKind, ServerSpec, Topology};
+use dyno_plan::values::Bytes;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -43,13 +44,28 @@ struct Set {
     replicas: u32,
 }
 
+/// How long a server whose volume is kept may take to write its data before it ends, seconds; as long as bexhoma gives it.
+const SAVING_S: u32 = 180;
+
+/// Whether the volume of a server outlives it.
+fn kept(server: &ServerSpec, asked: &Kubernetes) -> bool {
+    server.data.volume.is_some() || asked.storage.as_ref().is_some_and(|storage| storage.keep)
+}
+
+/// Bytes as Kubernetes writes them: `50Gi`.
+fn quantity(bytes: u64) -> String {
+    let units = [("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)];
+    let whole = units.iter().find(|(_, shift)| bytes > 0 && bytes.is_multiple_of(1 << shift));
+    whole.map_or(bytes.to_string(), |(unit, shift)| format!("{}{unit}", bytes >> shift))
+}
+
 /// The usual image of a kind.
 fn image(kind: ServerKind) -> &'static str {
     match kind {
         ServerKind::Redis => "redis:7",
         ServerKind::Valkey => "valkey/valkey:8",
         ServerKind::KeyDb => "eqalpha/keydb:latest",
-        ServerKind::Dragonfly => "docker.dragonflydb.io/dragonflydb/dragonfly:latest",
+        ServerKind::Dragonfly => "docker.dragonflydb.io/dragonflydb/dragonfly:v1.37.0",
         ServerKind::Mongod => "mongo:8",
         ServerKind::FerretDb => "ghcr.io/ferretdb/ferretdb:1.24.2",
     }
@@ -95,7 +111,14 @@ impl Instance<'_> {
 
     /// Its sets, in the order of the processes.
     fn sets(&self) -> Result<Vec<Set>, LocalError> {
-        let (server, own) = (self.server, &self.name);
+        // Dragonfly's memory is what its pods may have.
+        let mut server = self.server.clone();
+        if server.kind == ServerKind::Dragonfly && server.limits.memory.is_none() {
+            let limit =
+                self.asked.servers.limits.get("memory").and_then(|limit| volumes::bytes(&limit.text()));
+            server.limits.memory = limit.map(Bytes);
+        }
+        let (server, own) = (&server, &self.name);
         let is_sharded = server.topology == Topology::Sharded;
         // The config server is the first process, and its set's name that of the service which knows it.
         let config = is_sharded.then(|| format!("{own}-config-0.{own}-config:{}", self.port));
@@ -149,6 +172,9 @@ impl Instance<'_> {
         }
         // All that belongs together is spread, or kept apart.
         let mut spec = pod(&asked.servers, asked, &self.chosen(None));
+        if kept(server, asked) {
+            spec.insert("terminationGracePeriodSeconds".into(), SAVING_S.into());
+        }
         let (mounts, volumes) = self.mounted(set);
         spec.insert(
             "containers".into(),
@@ -170,7 +196,7 @@ impl Instance<'_> {
             spec.insert("shareProcessNamespace".into(), true.into());
         }
         let retention = |keep: bool| if keep { "Retain" } else { "Delete" };
-        let kept = server.data.volume.is_some() || asked.storage.as_ref().is_some_and(|storage| storage.keep);
+        let kept = kept(server, asked);
         json!({
             "apiVersion": "apps/v1",
             "kind": "StatefulSet",
@@ -211,7 +237,7 @@ impl Instance<'_> {
         let claim = self.asked.storage.as_ref().map(|storage| {
             let mut claim = json!({
                 "accessModes": ["ReadWriteOnce"],
-                "resources": {"requests": {"storage": storage.size.0.to_string()}},
+                "resources": {"requests": {"storage": quantity(storage.size.0)}},
             });
             if let Some(class) = &storage.class {
                 claim["storageClassName"] = class.clone().into();

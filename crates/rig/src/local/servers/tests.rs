@@ -87,7 +87,7 @@ fn dragonfly_reads_flags() {
         assert!(lines.contains(&line), "{line}: {lines:?}");
     }
     for (json, most) in [
-        (r#"{"kind": "dragonfly", "limits": {"memory": "1GiB"}}"#, "--maxmemory=858993440"),
+        (r#"{"kind": "dragonfly", "limits": {"memory": "1GiB"}}"#, "--maxmemory=858993456"),
         // Not less than its threads demand.
         (r#"{"kind": "dragonfly", "limits": {"memory": "600MiB"}}"#, "--maxmemory=536870912"),
     ] {
