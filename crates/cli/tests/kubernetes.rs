@@ -101,8 +101,18 @@ fn a_server_and_two_pods_of_workers(cluster: &Cluster) {
 fn two_pairs_of_wsf(cluster: &Cluster) {
     let dyno = Dyno::new();
     let kubectl = format!("kubectl={}", cluster.lab.join("k").display());
-    let mut words =
-        vec!["wsf", "gated", "--backend", "kubernetes", "--server", "redis", "--noenv", "--quiet"];
+    let mut words = vec![
+        "wsf",
+        "gated",
+        "--backend",
+        "kubernetes",
+        "--server",
+        "redis",
+        "--noenv",
+        "--quiet",
+        "--reading",
+        "25",
+    ];
     for key in [
         kubectl.as_str(),
         "namespace=bench",

@@ -230,7 +230,8 @@ impl Draft<'_> {
         // As in bexhoma it pins what there is once; members of a cluster are spread over the nodes.
         let cluster = self.options.workers > 0;
         for (label, flag) in [("kubernetes.io/hostname", "request-node-name"), ("cpu", "request-cpu-type")] {
-            if !self.value(flag).is_empty() && !(cluster && flag == "request-node-name") {
+            let spread = cluster && flag == "request-node-name";
+            if !spread && !self.value(flag).is_empty() {
                 node.insert(label.into(), json!(self.value(flag)));
             }
         }
