@@ -216,7 +216,10 @@ fn what_does_not_apply_is_refused_or_noted_by_name() {
         ("-xli 1", "-xli: without effect: every second"),
         ("-rg 2", "-rg: without effect"),
         ("-db", "-db: without effect"),
-        ("-ms 4", "-ms: runs follow each other"),
+        (
+            "-ms 4",
+            "-ms: runs of this experiment follow each other, one server at a time; servers of other experiments are not counted",
+        ),
         ("-xio ordered", "-xio: holds for every workload"),
         ("-nw 3 -nwr 1", "6 processes in all"),
         ("--local -rnn a -rss 1Gi", "-rnn, -rss: without effect on this host"),
