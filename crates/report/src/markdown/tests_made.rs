@@ -105,7 +105,8 @@ impl Document {
         let what = "Every run has a verdict that is not invalid";
         let failed = |name: &String| self.ended_badly.iter().any(|(known, _)| known == name);
         let invalid = self.entries.iter().filter(|e| e.trust == Trust::Invalid).map(Entry::name);
-        let bad = self.ended_badly.iter().map(|(name, _)| format!("{name} (failed)"));
+        let how = |why: &String| why.split(':').next().unwrap_or_default().to_owned();
+        let bad = self.ended_badly.iter().map(|(name, why)| format!("{name} ({})", how(why)));
         let bad: Vec<String> =
             bad.chain(invalid.filter(|name| !failed(name))).chain(self.missing.clone()).collect();
         match (bad.is_empty(), self.entries.is_empty()) {
