@@ -228,7 +228,9 @@ fn what_a_killed_proof_left_is_removed() {
     killed.wait().unwrap();
     let record = std::fs::read_to_string(dyno.path("p").join("records.json")).unwrap();
     assert!(!record.contains("sesame"), "{record}");
-    assert_exit(&dyno.run(&["stop", "p"]), &[2, 3]);
+    let refused = dyno.run(&["stop", "p"]);
+    assert_exit(&refused, &[3]);
+    assert!(stderr(&refused).contains("NOAUTH"), "{}", stderr(&refused));
     assert!(keys() > 1_500);
     let stop = || {
         dyno.command(&["stop", "p", "--password-from", "env:PW"]).env("PW", "open-sesame").output().unwrap()

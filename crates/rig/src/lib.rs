@@ -2,8 +2,8 @@
 //!
 //! `target` reads a URI, `probe` asks a server what it is, `spawn` starts a temporary one, `session` takes a workload
 //! through its phases (load, warm-up, measure) and fills the run directory, `watch` has monitors look on, `dns` asks for
-//! the hosts of `mongodb+srv://`, `proxy` stands in the way where an experiment asks for that.
-//! `local` starts the servers of an experiment,
+//! the hosts of `mongodb+srv://`, `collections` counts, samples and drops documents of servers and embedded stores,
+//! `proxy` stands in the way where an experiment asks for that. `local` starts the servers of an experiment,
 //! `remote` does the same, and applies load, on other hosts. `official` is MongoDB by the official
 //! driver; a build without that feature has `without_official`, which refuses such targets and holds nothing.
 
