@@ -1,8 +1,12 @@
-//! What the documentation says holds: every `$ dyno` command of the README runs, and the published schema is current.
+//! What the documentation says holds: every command that they show is tried, and the published schema is current.
 
+#[path = "docs/commands.rs"]
+mod commands_of;
 mod common;
 
-use dyno_rig::{find_server, spawn};
+use commands_of::{Row, Typed, Way, documents};
+use common::mongo::Mongo;
+use common::{Dyno, Server};
 use std::path::Path;
 use std::process::Command;
 
@@ -10,7 +14,7 @@ fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Splits a command line at blanks; single quotes hold a word together; `#` begins a comment.
+/// Splits a command line at blanks; single quotes hold words together; `#` begins a comment.
 fn words(line: &str) -> Vec<String> {
     let (mut all, mut word, mut quoted) = (Vec::new(), String::new(), false);
     for c in line.chars() {
@@ -29,145 +33,138 @@ fn words(line: &str) -> Vec<String> {
     all
 }
 
-/// Smaller figures, the test's own server and folder instead of the reader's.
-fn adapt(words: &[String], port: u16, folder: &Path) -> Vec<String> {
-    let folder = folder.display().to_string();
-    let mut all: Vec<String> = words
-        .iter()
-        .map(|w| {
-            w.replace("127.0.0.1:6379", &format!("127.0.0.1:{port}"))
-                .replace("/tmp/bench.db", &format!("{folder}/bench.db"))
-                .replace("1M", "2k")
-                .replace("1m", "1s")
-                .replace("recordcount=100000", "recordcount=1000")
-                .replace("operationcount=1000000", "operationcount=2000")
-        })
-        .collect();
-    for word in &mut all {
-        // Files are named from the root of the repository.
-        if word.starts_with("docs/") {
-            *word = root().join(&*word).display().to_string();
+/// The commands that a document shows, each as its words: lines of code that begin with `dyno`, or go on with it behind `; `.
+fn commands(text: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    let (mut fenced, mut lines) = (false, text.lines());
+    while let Some(line) = lines.next() {
+        if line.starts_with("```") {
+            fenced = !fenced;
+            continue;
         }
+        let code = if fenced { Some(line) } else { line.strip_prefix("    ") };
+        let Some(code) = code.map(|code| code.trim_start().trim_start_matches("$ ")) else { continue };
+        let Some(command) =
+            code.strip_prefix("dyno ").or_else(|| code.split_once("; dyno ").map(|(_, command)| command))
+        else {
+            continue;
+        };
+        let mut command = command.to_owned();
+        while command.ends_with('\\') {
+            command.pop();
+            command.push_str(lines.next().unwrap_or_default());
+        }
+        found.push(words(&command));
     }
-    let experiment = all.iter().any(|word| word.ends_with(".yaml"));
-    match all.first().map(String::as_str) {
-        Some("run") if experiment => {
-            all.extend(
-                ["--set", "duration=1s", "--set", "records=1000", "--set", "repetitions=1"].map(String::from),
-            );
-        }
-        Some("run") => {
-            if !all.iter().any(|w| w == "--duration") {
-                all.extend(["--duration".into(), "1s".into()]);
-            }
-            if !all.iter().any(|w| w == "--records") {
-                all.extend(["--records".into(), "2000".into()]);
-            }
-            // What is tested is that the command runs, not how fast this machine is.
-            for word in &mut all {
-                if word.starts_with("p99(read)") {
-                    *word = "p99(read) < 60s".into();
-                }
-                if word == "20k" {
-                    // Enough reads for a p99.
-                    *word = "5k".into();
-                }
-            }
-        }
-        Some("ycsb") if words.get(2).is_some_and(|w| w == "redis") => {
-            all.extend(["-p".into(), format!("redis.port={port}")]);
-        }
-        Some("ycsb") => all.extend(["-p".into(), "operationcount=200".into()]),
-        Some("pocdriver" | "sysbench-mongodb") => {
-            for word in &mut all {
-                *word = word.replace("RUN_TIME_SECONDS=10", "RUN_TIME_SECONDS=2");
-                if word == "10" {
-                    *word = "2".into();
-                }
-            }
-        }
-        _ => {}
-    }
-    all
+    found
 }
 
-/// Whether a command of the README wants MongoDB.
-fn wants_mongodb(command: &[String]) -> bool {
-    command.iter().any(|word| word.contains("mongodb:"))
+/// The servers of this test: what a reader's addresses stand for.
+struct Servers {
+    redis: u16,
+    mongo: Option<u16>,
 }
 
-/// Two load generators of one load at once, for what merges their runs.
-fn side_by_side(port: u16, directories: &[String]) {
-    let uri = format!("redis://127.0.0.1:{port}");
-    let start = |out: &String| {
-        let words =
-            ["run", &uri, "-n", "100", "--rate", "500", "--duration", "2s", "--warmup", "0s", "--quiet"];
-        Command::new(env!("CARGO_BIN_EXE_dyno"))
-            .args(words)
-            .args(["--no-load", "--out", out])
-            .spawn()
-            .unwrap()
-    };
-    let running: Vec<_> = directories.iter().map(start).collect();
-    for mut run in running {
-        run.wait().unwrap();
+impl Servers {
+    /// The command's words on these servers; `None` where one of them is not there.
+    fn typed(&self, row: &Typed, command: &str) -> Option<Vec<String>> {
+        let mut all = words(command);
+        for (of, word) in &row.instead {
+            let mut met = false;
+            for own in all.iter_mut().filter(|own| own.contains(of)) {
+                *own = own.replace(of, word);
+                met = true;
+            }
+            assert!(met, "dyno {command}: it has no {of}");
+        }
+        all.extend(words(row.more));
+        let redis = format!("127.0.0.1:{}", self.redis);
+        for word in &mut all {
+            *word = word.replace("127.0.0.1:6379", &redis).replace("db:6379", &redis);
+            *word = word.replace("redis.port=REDIS", &format!("redis.port={}", self.redis));
+            // Files are named from the root of the repository.
+            if word.starts_with("docs/") {
+                *word = root().join(&*word).display().to_string();
+            }
+            for (there, behind) in
+                [("mongodb://127.0.0.1:27017", ""), ("mongodb://127.0.0.1/", "/"), ("mongodb://host", "")]
+            {
+                if word.contains(there) {
+                    *word = word.replace(there, &format!("mongodb://127.0.0.1:{}{behind}", self.mongo?));
+                }
+            }
+        }
+        Some(all)
+    }
+}
+
+/// Types the commands of a document one after the other, in a folder of their own.
+fn type_all(document: &str, rows: &[Row], servers: &Servers) {
+    let dyno = Dyno::new();
+    let mut beside = Vec::new();
+    for row in rows {
+        match &row.way {
+            Way::There(file, function) => {
+                let path = root().join("crates/cli/tests").join(file);
+                let text =
+                    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+                assert!(
+                    text.contains(&format!("fn {function}(")),
+                    "{file} has no test {function}: {}",
+                    row.command
+                );
+            }
+            Way::NotHere(why) => assert!(!why.is_empty()),
+            Way::Here(typed) => {
+                let Some(words) = servers.typed(typed, row.command) else {
+                    common::skip_because(
+                        &format!("dyno {} ({document})", row.command),
+                        "no MongoDB is there",
+                    );
+                    continue;
+                };
+                let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+                let into = words.iter().position(|word| *word == ">").map(|at| words.split_off(at)[1]);
+                // 5 is a verdict on this machine, not on the command.
+                let accepted: &[i32] = if typed.load { &[0, 5] } else { &[0] };
+                let started = dyno.start(&words);
+                if typed.beside {
+                    beside.push(started);
+                    continue;
+                }
+                let ended = common::finish(started);
+                common::assert_exit(&ended, accepted);
+                if let Some(name) = into {
+                    std::fs::write(dyno.path(name), &ended.stdout).unwrap();
+                }
+                for other in beside.drain(..) {
+                    common::assert_exit(&common::finish(other), &[0, 5]);
+                }
+            }
+        }
     }
 }
 
 #[test]
-fn every_command_of_the_readme_runs() {
-    let Some((kind, program)) = find_server(Some("redis")) else {
-        return common::skip("README commands");
-    };
-    let server = spawn(kind, &program).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
-    let commands: Vec<Vec<String>> =
-        readme.lines().filter_map(|l| l.strip_prefix("$ dyno ")).map(words).collect();
-    assert!(commands.len() >= 8, "the README has lost its commands");
-    let mut made: Vec<String> = Vec::new();
-    let mongo = common::mongo::Mongo::ferretdb(&[]);
-    if mongo.is_none() {
-        common::skip_because(
-            "README commands for MongoDB",
-            "FerretDB is not there (see scripts/need-mongo.sh)",
-        );
+fn every_command_of_the_documents_is_tried() {
+    let mut texts = vec![root().join("README.md")];
+    texts.extend(std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path()));
+    texts.retain(|path| path.extension().is_some_and(|kind| kind == "md"));
+    let documents = documents();
+    for path in &texts {
+        let name = path.strip_prefix(root()).unwrap().display().to_string();
+        let shown = commands(&std::fs::read_to_string(path).unwrap());
+        let rows = documents.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, rows)| rows);
+        let known: Vec<Vec<String>> =
+            rows.iter().filter(|row| row.shown).map(|row| words(row.command)).collect();
+        assert_eq!(shown, known, "{name}: what it shows, and what docs/commands.rs tries, in this order");
     }
-    for mut command in commands {
-        if wants_mongodb(&command) {
-            let Some(mongo) = &mongo else { continue };
-            let there = format!("127.0.0.1:{}", mongo.port);
-            command.iter_mut().for_each(|word| *word = word.replace("127.0.0.1:27017", &there));
-        }
-        let mut arguments = adapt(&command, server.port, folder.path());
-        let place = |name: &str| folder.path().join(name).display().to_string();
-        match arguments[0].as_str() {
-            "run" => {
-                made.push(place(&format!("run-{}", made.len())));
-                arguments.extend(["--out".into(), made.last().unwrap().clone()]);
-            }
-            "report" => arguments[1] = made[0].clone(),
-            "merge" => {
-                let both =
-                    ["merged-1", "merged-2"].map(|name| folder.path().join(name).display().to_string());
-                arguments[1..].clone_from_slice(&both);
-                side_by_side(server.port, &both);
-            }
-            _ => {}
-        }
-        let output = Command::new(env!("CARGO_BIN_EXE_dyno"))
-            .args(&arguments)
-            .current_dir(folder.path())
-            .output()
-            .unwrap();
-        // 5 is a verdict on this machine, not on the command.
-        let code = output.status.code();
-        assert!(
-            matches!(code, Some(0 | 5)),
-            "dyno {}: {code:?}\n{}",
-            arguments.join(" "),
-            String::from_utf8_lossy(&output.stderr)
-        );
+    let Some(server) = Server::start(&[]) else { return common::skip("commands of the documents") };
+    let mongo = Mongo::mongod().or_else(|| Mongo::ferretdb(&[]));
+    let servers = Servers { redis: server.port, mongo: mongo.as_ref().map(|mongo| mongo.port) };
+    for (name, rows) in &documents {
+        server.cli(&["FLUSHALL"]);
+        type_all(name, rows, &servers);
     }
 }
 

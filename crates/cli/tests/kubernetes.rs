@@ -41,7 +41,12 @@ fn experiments_run_in_pods_and_leave_nothing() {
     cluster.namespace("bench");
     a_server_and_two_pods_of_workers(&cluster);
     bexhoma::summary_of_a_run_and_servers_that_others_reach(&cluster);
-    presets::all_five(&cluster);
+    presets::all_five(&cluster, "redis");
+    if cluster.dragonfly_image() {
+        presets::all_five(&cluster, "dragonfly");
+    } else {
+        common::skip_because("Dragonfly in pods", "dragonfly is not on PATH");
+    }
     mongo::mongods(&cluster);
     roles::pods_that_load_others_that_measure_and_a_server_that_is_watched(&cluster);
     faults::servers_and_workers_have_faults(&cluster);

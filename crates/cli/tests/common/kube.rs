@@ -79,6 +79,13 @@ impl Cluster {
         true
     }
 
+    /// The same of Dragonfly, called `localhost/dragonfly:test`; false where it is not on PATH.
+    pub fn dragonfly_image(&self) -> bool {
+        let Some((_, program)) = dyno_rig::find_server(Some("dragonfly")) else { return false };
+        self.image("localhost/dragonfly:test", &[&format!("{}:/usr/bin/dragonfly", program.display())]);
+        true
+    }
+
     /// kubectl: whether it succeeded, and what it said.
     pub fn k(&self, words: &[&str]) -> (bool, String) {
         run(&self.lab.join("k"), words)

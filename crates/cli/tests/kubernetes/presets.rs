@@ -1,4 +1,4 @@
-//! bexhoma's five presets in pods, at small scale, with Redis in Dragonfly's place.
+//! bexhoma's five presets in pods, at small scale: with Redis in Dragonfly's place, and with Dragonfly where it is on PATH.
 
 use crate::common::{self, Dyno, assert_exit};
 use crate::kube::Cluster;
@@ -39,15 +39,15 @@ pub fn clear_shelf(cluster: &Cluster) {
 
 /// The single server, the cluster of three, the primary with two copies (which are read from), and the first two once more on
 /// volumes that the second run finds full.
-pub fn all_five(cluster: &Cluster) {
+pub fn all_five(cluster: &Cluster, kind: &str) {
     for number in [1, 2] {
-        assert_eq!(one(cluster, &Dyno::new(), number, &[]).len(), 1);
+        assert_eq!(one(cluster, &Dyno::new(), kind, number, &[]).len(), 1);
     }
-    one(cluster, &Dyno::new(), 3, &["server.reads=any"]);
+    one(cluster, &Dyno::new(), kind, 3, &["server.reads=any"]);
     for (number, volumes) in [(4, 1), (5, 3)] {
         let dyno = Dyno::new();
         shelf(cluster, &dyno, volumes);
-        let runs = one(cluster, &dyno, number, &["kubernetes.storage={class: shelf, size: 1GiB}"]);
+        let runs = one(cluster, &dyno, kind, number, &["kubernetes.storage={class: shelf, size: 1GiB}"]);
         let data: Vec<&str> = runs.iter().map(|run| run["facts"]["volume.data"].as_str().unwrap()).collect();
         assert_eq!(data, ["loaded", "reused"], "preset {number}");
         let end = Instant::now() + Duration::from_secs(30);
@@ -66,15 +66,17 @@ pub fn all_five(cluster: &Cluster) {
 }
 
 /// Ten thousand records, loaded by eight pods, and ten thousand operations by one of them; what `run.json` says of every run.
-fn one(cluster: &Cluster, dyno: &Dyno, number: u32, more: &[&str]) -> Vec<Value> {
+fn one(cluster: &Cluster, dyno: &Dyno, kind: &str, number: u32, more: &[&str]) -> Vec<Value> {
+    let server = match kind {
+        "redis" => ["server.kind=redis", "kubernetes.server_image=localhost/redis:7"],
+        _ => ["server.options={proactor_threads: 1}", "kubernetes.server_image=localhost/dragonfly:test"],
+    };
     let preset = format!("bexhoma/dragonfly-{number}");
     let kubectl = format!("kubernetes.kubectl={}", cluster.lab.join("k").display());
     let mut words = vec!["run", &preset, "--out", "preset", "--quiet", "--set", &kubectl];
     let usual = [
-        "server.kind=redis",
         "kubernetes.namespace=bench",
         "kubernetes.image=localhost/dyno:test",
-        "kubernetes.server_image=localhost/redis:7",
         "kubernetes.pull=Never",
         "kubernetes.servers={}",
         "kubernetes.workers={}",
@@ -83,7 +85,7 @@ fn one(cluster: &Cluster, dyno: &Dyno, number: u32, more: &[&str]) -> Vec<Value>
         "phases.measure.operations=10000",
         "phases.measure.rate=5000",
     ];
-    usual.iter().chain(more).for_each(|set| words.extend(["--set", set]));
+    usual.iter().chain(&server).chain(more).for_each(|set| words.extend(["--set", set]));
     let begun = Instant::now();
     assert_exit(&dyno.run(&words), &[0, 5]);
     let seconds = begun.elapsed().as_secs();
@@ -104,13 +106,17 @@ fn one(cluster: &Cluster, dyno: &Dyno, number: u32, more: &[&str]) -> Vec<Value>
             10_000,
             "{preset}: by one of them"
         );
+        let database = run["database"].as_str().unwrap().to_lowercase();
+        assert!(database.starts_with(kind), "{preset}: {database}");
+        let nodes = common::phase(&summary, "measure")["monitor"]["database"]["nodes"].as_u64();
+        say(&format!("preset {number}: {database}, {nodes:?} nodes watched"));
         let pods = facts.keys().filter(|key| key.starts_with("pod.") && key.ends_with(".node")).count();
         assert_eq!(pods, if [1, 4].contains(&number) { 9 } else { 11 }, "{preset}: {facts:?}");
         let phases = summary["phases"].as_array().unwrap().iter();
         let rates: Vec<String> = phases
             .map(|phase| format!("{} {:.0}/s", phase["name"], phase["throughput"].as_f64().unwrap()))
             .collect();
-        say(&format!("preset {number} in pods: {}; {seconds} s for all runs", rates.join(", ")));
+        say(&format!("preset {number} in pods, {kind}: {}; {seconds} s for all runs", rates.join(", ")));
         run
     });
     let all: Vec<Value> = all.collect();

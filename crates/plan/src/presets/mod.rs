@@ -29,11 +29,9 @@ pub const PRESETS: [Preset; 18] = [
     example("bexhoma/dragonfly-2", "bexhoma's Dragonfly on Kubernetes: a cluster of three", |_| {
         include_str!("bexhoma-dragonfly-2.yaml").into()
     }),
-    example(
-        "bexhoma/dragonfly-3",
-        "bexhoma's Dragonfly on Kubernetes: a cluster of three with a replica each",
-        |_| include_str!("bexhoma-dragonfly-3.yaml").into(),
-    ),
+    example("bexhoma/dragonfly-3", "bexhoma's Dragonfly on Kubernetes: one primary with two copies", |_| {
+        include_str!("bexhoma-dragonfly-3.yaml").into()
+    }),
     example("bexhoma/dragonfly-4", "bexhoma's Dragonfly on Kubernetes: single, on a volume, twice", |_| {
         include_str!("bexhoma-dragonfly-4.yaml").into()
     }),

@@ -1,0 +1,462 @@
+//! How each command of the documents is tried: one row for each, in the order in which a document shows them.
+
+/// How a command is tried.
+pub enum Way {
+    /// It is typed here, in a folder of its document's own.
+    Here(Typed),
+    /// A test types it on servers that this test does not have: its file below `tests`, and its function.
+    There(&'static str, &'static str),
+    /// It cannot be typed where tests run: why.
+    NotHere(&'static str),
+}
+
+/// What is typed instead of the command, so that it ends soon and on the test's own servers.
+#[derive(Default)]
+pub struct Typed {
+    /// Words of the document and what stands for them.
+    pub instead: Vec<(&'static str, &'static str)>,
+    /// Words behind the command.
+    pub more: &'static str,
+    /// Whether it applies load, whose verdict (exit code 5) is of this machine and not of the command.
+    pub load: bool,
+    /// The next command begins while this one runs.
+    pub beside: bool,
+}
+
+/// A command of a document, or one that stands in none and prepares those that follow.
+pub struct Row {
+    pub command: &'static str,
+    pub way: Way,
+    /// Whether the document has it.
+    pub shown: bool,
+}
+
+impl Row {
+    fn typed(&mut self) -> &mut Typed {
+        match &mut self.way {
+            Way::Here(typed) => typed,
+            _ => unreachable!("{}: not typed here", self.command),
+        }
+    }
+
+    /// Another word for one of the document's.
+    fn instead(mut self, of: &'static str, word: &'static str) -> Row {
+        self.typed().instead.push((of, word));
+        self
+    }
+
+    fn more(mut self, words: &'static str) -> Row {
+        self.typed().more = words;
+        self
+    }
+
+    fn load(mut self) -> Row {
+        self.typed().load = true;
+        self
+    }
+
+    fn beside(mut self) -> Row {
+        self.typed().beside = true;
+        self
+    }
+
+    fn prepares(mut self) -> Row {
+        self.shown = false;
+        self
+    }
+}
+
+fn here(command: &'static str) -> Row {
+    Row { command, way: Way::Here(Typed::default()), shown: true }
+}
+
+fn there(command: &'static str, file: &'static str, function: &'static str) -> Row {
+    Row { command, way: Way::There(file, function), shown: true }
+}
+
+fn not_here(command: &'static str, why: &'static str) -> Row {
+    Row { command, way: Way::NotHere(why), shown: true }
+}
+
+/// A load of a second on two thousand records.
+fn short(command: &'static str) -> Row {
+    here(command).more("--records 2000 --duration 1s").load()
+}
+
+const SEEDED: &str = "run redis://127.0.0.1:6379 -n 2000 --users 2 --duration 1s --warmup 0s --quiet";
+const EXPERIMENT: &str = "run docs/examples/users.yaml --set users=[1,2] --set duration=1s --set records=1000 --set warmup=0s --quiet";
+
+/// The documents, each with its commands.
+pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
+    vec![
+        ("README.md", readme()),
+        ("docs/bexhoma.md", bexhoma()),
+        ("docs/clusters.md", clusters()),
+        ("docs/documents.md", own_documents()),
+        ("docs/explain.md", explain()),
+        ("docs/export.md", export()),
+        ("docs/guide.md", guide()),
+        ("docs/lab.md", lab()),
+        ("docs/mongodb.md", mongodb()),
+        (
+            "docs/monitoring.md",
+            vec![there("top redis://127.0.0.1:6379", "monitor.rs", "top_shows_a_redis_server")],
+        ),
+        ("docs/pocdriver.md", pocdriver()),
+        ("docs/prove.md", prove()),
+        ("docs/report.md", report()),
+        ("docs/sysbench-mongodb.md", sysbench()),
+        ("docs/wsf.md", wsf()),
+    ]
+}
+
+fn readme() -> Vec<Row> {
+    vec![
+        short("run").more("--records 2000 --duration 1s --out first"),
+        here("run redis://127.0.0.1:6379 --workload b --records 1M --users 64 --duration 1m")
+            .instead("1M", "2k")
+            .instead("1m", "1s")
+            .load(),
+        // Enough reads for a p99; what is tested is that the command runs, not how fast this machine is.
+        short("run redis://127.0.0.1:6379 --rate 20k --connections 64 --require 'p99(read) < 5ms'")
+            .instead("20k", "5k")
+            .instead("p99(read) < 5ms", "p99(read) < 60s"),
+        here("run sqlite:/tmp/bench.db --workload f --records 10k --users 4")
+            .instead("/tmp/bench.db", "bench.db")
+            .instead("10k", "1k")
+            .more("--duration 1s")
+            .load(),
+        here("report dyno-runs/20261121-101500-workloada").instead("dyno-runs/20261121-101500-workloada", "first"),
+        here("run redis://127.0.0.1:6379 -n 2000 --rate 500 --duration 2s --warmup 0s --no-load --out run-1")
+            .load()
+            .beside()
+            .prepares(),
+        here("run redis://127.0.0.1:6379 -n 2000 --rate 500 --duration 2s --warmup 0s --no-load --out run-2")
+            .load()
+            .prepares(),
+        here("merge run-1 run-2").load(),
+        here("selftest"),
+        here("ycsb load redis -P workloads/workloada -p redis.host=127.0.0.1 -p recordcount=100000 -threads 16")
+            .instead("recordcount=100000", "recordcount=1000")
+            .more("-p redis.port=REDIS"),
+        here("ycsb run redis -P workloads/workloada -p redis.host=127.0.0.1 -p operationcount=1000000 -threads 16 -s")
+            .instead("operationcount=1000000", "operationcount=2000")
+            .more("-p redis.port=REDIS")
+            .load(),
+        here(
+            "ycsb load mongodb -P workloads/workloada -p mongodb.url=mongodb://127.0.0.1:27017/ycsb -p recordcount=500",
+        ),
+        here(
+            "ycsb run mongodb -P workloads/workloada -p mongodb.url=mongodb://127.0.0.1:27017/ycsb -p recordcount=500 \
+             -threads 4",
+        )
+        .more("-p operationcount=200")
+        .load(),
+        here(
+            "sysbench-mongodb URI=mongodb://127.0.0.1:27017 NUM_DOCUMENTS_PER_COLLECTION=200 \
+             NUM_DOCUMENTS_PER_INSERT=50 RUN_TIME_SECONDS=10",
+        )
+        .instead("RUN_TIME_SECONDS=10", "RUN_TIME_SECONDS=2")
+        .load(),
+        here("pocdriver -c mongodb://127.0.0.1:27017 -e -b 20 -t 2 -d 10 -k 20 -q 50").instead("10", "2").load(),
+        here("wsf -R test_mongodb_ycsb_90read10update -VV --dry-run"),
+        here("wsf -N"),
+        here(
+            "bexhoma ycsb -dbms Redis -sf 1 -xwl a -xtb 16384 -xnlf 12 -xnbf 4 -nlp 8 -nlt 64 -nbp 1 -nbt 128 run \
+             --dry-run",
+        ),
+        here("bexhoma status"),
+        here("plan bexhoma/dragonfly-2 --set server.kind=redis --manifests manifests"),
+        here("plan docs/examples/users.yaml"),
+        here("run docs/examples/users.yaml --set users=[1,8] --set duration=5s")
+            .instead("duration=5s", "duration=1s")
+            .more("--set records=1000 --set repetitions=1")
+            .load(),
+        here("list"),
+        here("presets"),
+        here("plan percona/engines-embedded --scale 512"),
+    ]
+}
+
+fn bexhoma() -> Vec<Row> {
+    let pods = "summary_of_a_run_and_servers_that_others_reach";
+    vec![
+        there(
+            "bexhoma ycsb -dbms Redis -sf 1 -xwl a -xtb 16384 -xnlf 12 -xnbf 4 -nlp 8 -nlt 64 -nbp 1 -nbt 128 -xop 10 \
+             -m -mc -ma run",
+            "kubernetes/bexhoma.rs",
+            pods,
+        ),
+        here("bexhoma ycsb -dbms Redis -xwl a --local --scale 1000 run").load(),
+        here("bexhoma status"),
+        there(
+            "bexhoma ycsb -dbms Redis -sf 1 --scale 100 -xwl a -xtb 16384 -xnbf 1 -xnlf 1 -ne 1 -nlp 8 -nlt 64 -nbp 1 \
+             -nbt 128 -nc 1 -xop 4 -m -mc -ms 1 ... run",
+            "kubernetes/bexhoma.rs",
+            pods,
+        ),
+    ]
+}
+
+fn clusters() -> Vec<Row> {
+    vec![there(
+        "run bexhoma/dragonfly-3 --set server.kind=redis --set workload.ycsb.records=10000 --set phases.load.rate=10000 \
+         --set phases.measure.operations=40000 --set phases.measure.rate=8000 --set \
+         kubernetes.servers='{requests: {cpu: 100m}}' --set kubernetes.workers='{requests: {cpu: 50m}}' --set \
+         kubernetes.namespace=bench --set kubernetes.image=localhost/dyno:test ...",
+        "kubernetes/presets.rs",
+        "all_five",
+    )]
+}
+
+fn own_documents() -> Vec<Row> {
+    vec![
+        here("sample docs/examples/shop.yaml -n 2"),
+        here("run mongodb://127.0.0.1/shop --workload docs/examples/shop.yaml --rate 500")
+            .more("--duration 1s")
+            .load(),
+    ]
+}
+
+fn explain() -> Vec<Row> {
+    vec![
+        here("run redis://127.0.0.1:6379 -n 10000 -d 15s --warmup 2s --users 32").instead("15s", "1s").load(),
+    ]
+}
+
+fn export() -> Vec<Row> {
+    let files = "exchange.rs";
+    vec![
+        there(
+            "export DIR --format csv|parquet|xlsx|ycsb|sysbench|pocdriver|wsf|bexhoma [--out FILE]",
+            files,
+            "a_run_is_told_in_the_words_of_others",
+        ),
+        there(
+            "import ycsb run.out run.err READ.hdr UPDATE.hdr --out DIR",
+            files,
+            "ycsb_s_histograms_are_exact_and_comparable",
+        ),
+        there(
+            "import sysbench-mongodb table.tsv --users 64 --out DIR",
+            files,
+            "sysbench_and_pocdriver_runs_give_their_tables",
+        ),
+        there("import pocdriver log.csv --out DIR", files, "sysbench_and_pocdriver_runs_give_their_tables"),
+        there(
+            "import csv long.csv --time t_s --throughput x_ops_s --users 20 --out DIR",
+            files,
+            "the_lab_s_sheet_comes_in_and_goes_out_again",
+        ),
+        there(
+            "import csv lab.csv --users n --throughput x --response-us r --target rate --factor test --duration 60s \
+             --out DIR",
+            files,
+            "the_lab_s_sheet_comes_in_and_goes_out_again",
+        ),
+        there(
+            "import csv percona.csv --factor size --throughput mmap --throughput wiredTiger --throughput RocksDB \
+             --across engine --users 64 --duration 1h --out DIR",
+            files,
+            "a_published_table_of_engines_and_memory_is_imported_and_reported",
+        ),
+    ]
+}
+
+fn guide() -> Vec<Row> {
+    let failover = "a_failover_loses_nothing_with_two_copies_and_something_with_one";
+    let cut = "a_primary_that_is_cut_off_takes_nothing_with_it_that_two_copies_have";
+    vec![
+        here("doctor"),
+        here("run redis://127.0.0.1:6379 --workload b --records 1M --users 64 --duration 1m")
+            .instead("1M", "2k")
+            .instead("1m", "1s")
+            .load(),
+        here(
+            "run redis://127.0.0.1:6379 --workload b --records 1M --rate 20k --duration 1m --require 'p99(read) < 5ms'",
+        )
+        .instead("1M", "2k")
+        .instead("20k", "5k")
+        .instead("1m", "1s")
+        .instead("p99(read) < 5ms", "p99(read) < 60s")
+        .load(),
+        here("plan docs/examples/users.yaml"),
+        here("run docs/examples/users.yaml --out users")
+            .more("--set users=[1,2] --set duration=1s --set records=1000")
+            .load(),
+        here("explain users"),
+        here(EXPERIMENT).more("--out A").load().prepares(),
+        here(EXPERIMENT).more("--out B").load().prepares(),
+        here("compare A B"),
+        // Whether B is worse is the host's doing here.
+        there("compare A B --fail-on worse", "compare.rs", "a_slower_server_is_found_and_the_same_is_the_same"),
+        there(
+            "prove ingest redis://127.0.0.1:6379 --size small --copies 2 --duration 10m",
+            "prove.rs",
+            "an_ingest_rate_with_two_copies",
+        ),
+        there("prove failover --rounds 3", "prove_failover.rs", failover),
+        there("prove failover --by cut", "prove_failover.rs", cut),
+    ]
+}
+
+fn lab() -> Vec<Row> {
+    let whole = "the_lab_as_written";
+    vec![
+        here("presets lab/operational-laws > lab.yaml"),
+        here("plan lab.yaml"),
+        there("run lab.yaml --out lab", "presets.rs", whole),
+        there("explain lab", "presets.rs", whole),
+        here("run lab/operational-laws --set server.kind=redis --set duration=5s --set records=30k --out short")
+            .instead("duration=5s", "duration=1s")
+            .instead("records=30k", "records=2k")
+            .load(),
+        there(
+            "run lab/operational-laws --set ssh.inventory=hosts.ini --set 'ssh.servers=[db]' --set 'ssh.clients=[load]' \
+             --set server_lifetime=run --out lab",
+            "ansible.rs",
+            "hosts_are_deployed_and_the_lab_s_tests_run",
+        ),
+        there(
+            "run lab/operational-laws --set server=null --set server_lifetime=run --set target=redis://db:6379 --set \
+             ssh.inventory=hosts.ini --set 'ssh.clients=[load]' --set 'ssh.watched=[db]' --out lab",
+            "ssh.rs",
+            "the_host_of_a_target_is_watched_where_it_is_named",
+        ),
+    ]
+}
+
+fn mongodb() -> Vec<Row> {
+    vec![
+        there(
+            "run mongodb://host/db --client official",
+            "official.rs",
+            "ycsb_a_stores_the_same_records_and_counts_exactly",
+        ),
+        there(
+            "ycsb run mongodb -P workloads/workloada -p mongodb.url=mongodb://host/db -p dyno.client=official",
+            "official.rs",
+            "ycsb_a_stores_the_same_records_and_counts_exactly",
+        ),
+        not_here(
+            "run 'mongodb://KEY:SECRET@host/db?authMechanism=MONGODB-AWS' --client official",
+            "it needs an account at AWS and MongoDB Atlas or Enterprise",
+        ),
+        not_here(
+            "run 'mongodb://user%40REALM@host/db?authMechanism=GSSAPI' --client official",
+            "it needs a Kerberos realm and MongoDB Enterprise",
+        ),
+        there(
+            "run 'mongodb+srv://user:password@cluster.example.com/db'",
+            "mongodb_srv.rs",
+            "the_load_goes_to_the_hosts_of_the_records",
+        ),
+    ]
+}
+
+fn pocdriver() -> Vec<Row> {
+    vec![
+        here("pocdriver -c mongodb://host -e -t 4 -d 600 -f 25 -a 5:5 --depth 2 -x 3")
+            .instead("600", "2")
+            .load(),
+    ]
+}
+
+fn prove() -> Vec<Row> {
+    let failover = "a_failover_loses_nothing_with_two_copies_and_something_with_one";
+    vec![
+        there(
+            "prove ingest redis://127.0.0.1:6379 --size small --copies 2 --duration 10m",
+            "prove.rs",
+            "an_ingest_rate_with_two_copies",
+        ),
+        there(
+            "prove ingest mongodb://127.0.0.1/proof --document pocdriver --size medium",
+            "mongod_replica_set.rs",
+            "documents_of_pocdriver_are_proven",
+        ),
+        there(
+            "prove ingest sqlite:bench.db -n 1M --kills 5",
+            "prove_embedded.rs",
+            "nothing_is_lost_when_the_writer_is_killed",
+        ),
+        there(
+            "prove ingest 'redb:bench.redb?durability=none' -n 100k",
+            "prove_embedded.rs",
+            "what_is_not_durable_is_lost",
+        ),
+        there("prove failover --rounds 3", "prove_failover.rs", failover),
+        there("prove failover --copies 1", "prove_failover.rs", failover),
+        there(
+            "prove failover --by cut",
+            "prove_failover.rs",
+            "a_primary_that_is_cut_off_takes_nothing_with_it_that_two_copies_have",
+        ),
+        there("prove failover mongod", "prove_mongod.rs", "a_real_replica_set_keeps_what_a_majority_has"),
+    ]
+}
+
+fn report() -> Vec<Row> {
+    let side_by_side = |row: Row| {
+        row.instead("20k", "500").instead("60s", "2s").more("-n 2000 --no-load --warmup 0s").load()
+    };
+    let pages = "runs_are_listed_opened_and_compared_and_nothing_else_is_given_away";
+    vec![
+        here(SEEDED).more("--out DIR").load().prepares(),
+        here("report DIR"),
+        here("report DIR --format html -o report.html"),
+        here("report DIR --format md"),
+        here("report DIR --format json"),
+        here("report DIR --format csv"),
+        here("report DIR --price server=0.34,client=0.17"),
+        there("serve dyno-runs", "serve.rs", pages),
+        there("serve dyno-runs --listen 127.0.0.1:8080 --allow-write", "serve.rs", pages),
+        there(
+            "serve dyno-runs --listen 10.0.0.5:8080 --token-file token",
+            "serve.rs",
+            "addresses_that_others_reach_want_a_token_and_everything_wants_it_then",
+        ),
+        side_by_side(here("run redis://db:6379 --rate 20k --duration 60s --seed 1 --out one")).beside(),
+        side_by_side(here("run redis://db:6379 --rate 20k --duration 60s --seed 2 --out two")),
+        here("merge one two").load(),
+    ]
+}
+
+fn sysbench() -> Vec<Row> {
+    vec![there(
+        "sysbench-mongodb config.bash NUM_COLLECTIONS=4 RUN_TIME_SECONDS=60",
+        "sysbench.rs",
+        "data_and_transactions_are_those_of_the_original",
+    )]
+}
+
+fn wsf() -> Vec<Row> {
+    let cases = "every_case_is_accepted_with_its_own_defaults";
+    let pods = "two_pairs_of_wsf";
+    vec![
+        there("wsf gated", "wsf.rs", "gated_and_its_logs"),
+        there(
+            "wsf 90read10update --bkm spr --run 3",
+            "wsf_answers.rs",
+            "clients_share_the_cores_of_servers_that_have_all_of_them",
+        ),
+        there("wsf -R test_mongodb_ycsb_90read10update -VV", "wsf_answers.rs", cases),
+        there("wsf list-kpi --params logs-mongodb_ycsb_90read10update", "wsf.rs", "gated_and_its_logs"),
+        there(
+            "wsf 90read10update --set 'TARGET=1000 2000 ...8000'",
+            "wsf_answers.rs",
+            "targets_are_points_of_one_curve",
+        ),
+        there(
+            "wsf 90read10update --backend ssh --inventory hosts.ini --set CLIENT_COUNT=3",
+            "ssh.rs",
+            "two_pairs_of_wsf_on_hosts",
+        ),
+        there(
+            "wsf 90read10update --backend kubernetes --kubernetes namespace=bench --kubernetes image=registry.example/dyno:0.1.0",
+            "kubernetes.rs",
+            pods,
+        ),
+        here("wsf 90read10update --backend kubernetes --manifests manifests"),
+    ]
+}
