@@ -180,7 +180,7 @@ fn a_server_that_dies_in_a_bulk_leaves_exact_counts() {
     let uri = server.uri("t3");
     let arguments = ["run", &uri, "--records", "3M", "--users", "4", "--load-batch", "500", "--ops", "10"];
     let run = dyno.start(&[&arguments[..], &["--out", "d"]].concat());
-    std::thread::sleep(std::time::Duration::from_millis(2500));
+    dyno.await_phase("d", "load");
     server.kill();
     std::thread::sleep(std::time::Duration::from_millis(500));
     common::signal(run.id(), "INT");

@@ -220,9 +220,10 @@ fn a_server_that_dies_leaves_exact_counts() {
     let dyno = Dyno::new();
     let uri = server.uri("t");
     let run =
-        ["run", &uri, "--client", "official", "--records", "200", "--duration", "5s", "--timeout", "1s"];
-    let run = dyno.start(&[&run[..], &["--users", "4", "--out", "d"]].concat());
-    std::thread::sleep(std::time::Duration::from_millis(2500));
+        ["run", &uri, "--client", "official", "--records", "200", "--duration", "8s", "--timeout", "1s"];
+    let more = ["--warmup", "0s", "--users", "4", "--out", "d"];
+    let run = dyno.start(&[&run[..], &more].concat());
+    dyno.await_phase("d", "measure");
     server.kill();
     let ended = finish(run);
     assert_exit(&ended, RAN);

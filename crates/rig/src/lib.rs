@@ -21,6 +21,7 @@ mod mongo;
 #[cfg_attr(not(feature = "official"), path = "without_official.rs")]
 mod official;
 pub mod oracle;
+pub mod own;
 mod parts;
 mod presence;
 mod probe;

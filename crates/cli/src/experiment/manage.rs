@@ -143,22 +143,31 @@ pub fn end(dir: &Path, pid: u32) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Puts back what a directory's dyno has left, and says so; what is left is an error.
+pub fn clear(dir: &Path) -> Result<(), Failure> {
+    let cleared = clean_up(dir);
+    cleared.done.iter().for_each(|words| terminal::note(words));
+    match cleared.left.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Usage(cleared.left.join("\n"))),
+    }
+}
+
 /// `dyno stop DIR`: as Ctrl-C does.
 pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
     if crate::prove::is_proof(&args.dir) {
         return crate::prove::stop(args);
     }
     let record = read_record(&args.dir)?;
-    let clear = || clean_up(&args.dir).iter().for_each(|words| terminal::note(words));
     let Some(pid) = holder(&args.dir) else {
-        clear();
+        clear(&args.dir)?;
         terminal::note(&format!("{}: nobody is at work on it", record.name));
         return Ok(Exit::Ok);
     };
     end(&args.dir, pid)?;
     // A run on servers that stand was at work: they are to end as well.
     if dyno_rig::experiment::Standing::of(&args.dir).is_ok_and(|found| found.is_some()) {
-        clear();
+        clear(&args.dir)?;
     }
     terminal::note(&format!("{}: stopped; `dyno resume {}` goes on", record.name, args.dir.display()));
     Ok(Exit::Ok)

@@ -24,7 +24,7 @@ use dyno_plan::experiment::{self, Plan};
 use dyno_plan::presets;
 use dyno_plan::settings::MASK;
 use dyno_rig::experiment::{
-    Directory, DirectoryError, Ending, Entry, Means, RunStatus, Standing, check, clean_up, conduct, pending,
+    Directory, DirectoryError, Ending, Entry, Means, RunStatus, Standing, check, conduct, pending,
 };
 use dyno_rundir::progress;
 use std::path::Path;
@@ -118,9 +118,7 @@ pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
         return Err(Failure::Usage(format!("{}: {words}", args.dir.display())));
     }
     let (mut directory, text) = Directory::resume(&dir)?;
-    for words in clean_up(&dir) {
-        terminal::note(&words);
-    }
+    manage::clear(&dir)?;
     let plan = match again(args, &directory, text) {
         Ok(plan) => plan,
         Err(failure) => {

@@ -204,6 +204,17 @@ impl Dyno {
     }
 
     /// A run's summary, read from its directory.
+    /// Waits, at most a minute, until a second of a phase of a run is recorded.
+    pub fn await_phase(&self, directory: &str, phase: &str) {
+        let word = format!("\"{phase}\"");
+        let intervals = self.path(directory).join("intervals.jsonl");
+        let begun = Instant::now();
+        while !std::fs::read_to_string(&intervals).is_ok_and(|text| text.contains(&word)) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "no second of the phase {phase}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     pub fn summary(&self, directory: &str) -> Value {
         let path = self.path(directory).join("summary.json");
         let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));

@@ -4,19 +4,21 @@
 //! experiment.yaml   the file as it was given, secrets masked
 //! experiment.json   version, command line, cells, runs in order
 //! journal.jsonl     what has begun and ended
-//! lock              held by the dyno that works on it; its process number
+//! lock              held by the dyno that works on it; its process number and when that was started
 //! tuning.json       what tunings have found
 //! runs/0001-...     run directories, see docs/run-directory.md
 //! results.csv       one line for each run, written as they end
 //! ```
 
 use super::journal::{Entry, Journal, RunRecord, RunStatus};
+use crate::local::{Machine, process};
+use crate::own::{self, Untrusted};
 use dyno_plan::experiment::{Plan, masked, masked_set};
 use dyno_rundir::mask::mask_arguments;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -37,6 +39,12 @@ pub enum DirectoryError {
         /// The system's words.
         error: io::Error,
     },
+}
+
+impl From<Untrusted> for DirectoryError {
+    fn from(why: Untrusted) -> Self {
+        DirectoryError::Refused(why.to_string())
+    }
 }
 
 /// One cell, as it was planned.
@@ -113,29 +121,43 @@ pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     private(path).and_then(|mut file| file.write_all(text.as_bytes()))
 }
 
-/// The process that holds a directory, if one does.
+/// The process that holds a directory, if one does. A lock that is held by a process which is not the one that it names, or
+/// that is somebody else's file, is held by nobody who could be asked to stop: `None`, as where it is free.
 pub fn holder(path: &Path) -> Option<u32> {
-    let mut lock = OpenOptions::new().read(true).write(true).open(path.join("lock")).ok()?;
+    let name = path.join("lock");
+    let text = own::read(&name).ok()?;
+    let lock = OpenOptions::new().read(true).write(true).open(&name).ok()?;
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
         return None;
     }
-    let mut text = String::new();
-    lock.read_to_string(&mut text).ok()?;
-    text.trim().parse().ok()
+    let mut words = text.split_whitespace();
+    let pid: u32 = words.next()?.parse().ok()?;
+    let started: Option<u64> = words.next().map(str::parse).transpose().ok()?;
+    // Its number may be another process' by now: the start time tells.
+    let runs = process::started(&Machine::default(), pid);
+    (started.is_none() || started == runs).then_some(pid)
 }
 
 /// Holds a directory until the file is closed.
 pub fn lock(path: &Path) -> Result<File, DirectoryError> {
     let name = path.join("lock");
-    let opened =
-        OpenOptions::new().create(true).read(true).write(true).truncate(false).mode(0o600).open(&name);
+    let opened = OpenOptions::new()
+        .create(true)
+        .read(true)
+        .write(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(OFlags::NOFOLLOW.bits() as i32)
+        .open(&name);
     let mut file = opened.map_err(io_error(&name))?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         let by = holder(path).map_or("another dyno".into(), |pid| format!("process {pid}"));
         let text = format!("{}: {by} is at work on it; `dyno stop` ends that", path.display());
         return Err(DirectoryError::Refused(text));
     }
-    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(io_error(&name))?;
+    let (pid, machine) = (std::process::id(), Machine::default());
+    let started = process::started(&machine, pid).unwrap_or_default();
+    file.set_len(0).and_then(|()| writeln!(file, "{pid} {started}")).map_err(io_error(&name))?;
     Ok(file)
 }
 
@@ -188,10 +210,13 @@ impl Directory {
 
     /// Opens a directory to go on with it; its text comes along.
     pub fn resume(path: &Path) -> Result<(Directory, String), DirectoryError> {
+        own::directory(path)?;
         let record = read_record(path)?;
-        let held = lock(path)?;
+        // What it says is run, hooks among it.
+        own::read(&path.join("experiment.json"))?;
         let yaml = path.join("experiment.yaml");
-        let text = std::fs::read_to_string(&yaml).map_err(io_error(&yaml))?;
+        let text = own::read(&yaml)?;
+        let held = lock(path)?;
         if record.text.as_ref().is_some_and(|begun| *begun != hash(&text)) {
             let words = "was changed since the experiment began: runs of two configurations would stand side by side. Put it \
                          back, or run it as an experiment of its own";

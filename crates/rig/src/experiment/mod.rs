@@ -49,12 +49,12 @@ pub use stored::{Part, Stored, running_in, stored_by, stored_in};
 pub use suits::{Lacking, Unfit, lacking, lacking_engines, unfit};
 pub use volumes::{VolumeNote, volumes};
 
-use crate::kubernetes;
 use crate::local::{Machine, tuning, undo};
 use crate::session::Observer;
 use crate::worker::ReadWork;
+use crate::{kubernetes, own};
 use dyno_engine::Control;
-use dyno_plan::experiment::{Cell, OnFailure, Plan, Strategy};
+use dyno_plan::experiment::{Cell, Kubernetes, OnFailure, Plan, Strategy};
 use dyno_rundir::schema::{Environment, Summary};
 use one::OneRun;
 use place::Shared;
@@ -278,10 +278,14 @@ fn leavings(path: &Path) -> Leavings {
     let pods = entries(path).map(|entry| entry.path()).filter(is_of_pods).collect();
     let (mut journals, mut folders) = (Vec::new(), vec![(path.to_owned(), 0)]);
     while let Some((folder, depth)) = folders.pop() {
-        journals.extend(Some(folder.join(undo::NAME)).filter(|journal| journal.is_file()));
+        journals.extend(
+            Some(folder.join(undo::NAME)).filter(|journal| std::fs::symlink_metadata(journal).is_ok()),
+        );
         // runs/CELL.server/worker-0 is the deepest.
         if depth < 4 {
-            folders.extend(entries(&folder).filter(|e| e.path().is_dir()).map(|e| (e.path(), depth + 1)));
+            // A link leads to what is somebody else's.
+            let is_folder = |e: &std::fs::DirEntry| e.file_type().is_ok_and(|kind| kind.is_dir());
+            folders.extend(entries(&folder).filter(is_folder).map(|e| (e.path(), depth + 1)));
         }
     }
     Leavings { pods, journals }
@@ -294,34 +298,54 @@ pub fn left_behind(path: &Path) -> usize {
     found.pods.len() + found.journals.iter().map(|journal| undo::pending(journal)).sum::<usize>()
 }
 
+/// What [`clean_up`] has done, and what it has not.
+#[derive(Debug, Default)]
+pub struct Cleared {
+    /// What was put back, in words.
+    pub done: Vec<String>,
+    /// What was refused or has failed, in words: it is still there.
+    pub left: Vec<String>,
+}
+
 /// Puts back what a dyno that was killed has left behind below an experiment's directory: processes, control groups,
-/// mounts, files, settings of the host; and servers that were left on purpose. What was done, in words.
-pub fn clean_up(path: &Path) -> Vec<String> {
-    let (mut words, mut failed) = (Vec::new(), false);
+/// mounts, files, settings of the host; and servers that were left on purpose. Of a directory that is not the caller's own
+/// nothing is done ([`crate::own`]).
+pub fn clean_up(path: &Path) -> Cleared {
+    let mut cleared = Cleared::default();
+    if let Err(why) = own::directory(path) {
+        cleared.left.push(why.to_string());
+        return cleared;
+    }
     let found = leavings(path);
+    let clusters = if found.pods.is_empty() { Vec::new() } else { clusters(path) };
     for journal in &found.pods {
-        let done = kubernetes::clean(journal);
-        failed |= done.is_err();
-        words.push(done.map_or_else(|why| why, |selector| format!("{selector}: removed from the cluster")));
+        match kubernetes::clean(journal, &clusters) {
+            Ok(selector) => cleared.done.push(format!("{selector}: removed from the cluster")),
+            Err(why) => cleared.left.push(why.to_string()),
+        }
     }
     for journal in &found.journals {
         match undo::revert(journal, &Machine::default()) {
             Ok(0) => {}
-            Ok(count) => words.push(format!("{}: {count} things put back", journal.display())),
-            Err(error) => {
-                failed = true;
-                words.push(error.to_string());
-            }
+            Ok(count) => cleared.done.push(format!("{}: {count} things put back", journal.display())),
+            Err(error) => cleared.left.push(error.to_string()),
         }
     }
     // What could not be ended still stands.
-    if failed {
-        return words;
+    if cleared.left.is_empty() {
+        match standing::forget(path) {
+            Ok(true) => cleared.done.push("its servers no longer stand".into()),
+            Ok(false) => {}
+            Err(error) => cleared.left.push(format!("{}: {error}", path.display())),
+        }
     }
-    match standing::forget(path) {
-        Ok(true) => words.push("its servers no longer stand".into()),
-        Ok(false) => {}
-        Err(error) => words.push(format!("{}: {error}", path.display())),
-    }
-    words
+    cleared
+}
+
+/// The clusters that an experiment's own text names.
+fn clusters(path: &Path) -> Vec<Kubernetes> {
+    let sets = read_record(path).map(|record| record.sets).unwrap_or_default();
+    let text = own::read(&path.join("experiment.yaml")).unwrap_or_default();
+    let plan = dyno_plan::experiment::plan(&text, "experiment.yaml", &sets);
+    plan.map_or(Vec::new(), |plan| plan.cells.into_iter().filter_map(|cell| cell.spec.kubernetes).collect())
 }

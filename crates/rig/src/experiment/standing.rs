@@ -12,6 +12,7 @@ use super::volumes::{self, Volume};
 use super::{Means, RunRecord, RunStatus, Watcher};
 use crate::kubernetes::{Stood, server_image};
 use crate::local::{Machine, Room, Server, count_elsewhere, process, version_of};
+use crate::own::{self, Untrusted};
 use crate::volume::{Key, Loaded, differs, key};
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Kubernetes, Plan};
@@ -66,11 +67,11 @@ impl Standing {
     /// Those that an experiment has left, if it has.
     pub fn of(directory: &Path) -> Result<Option<Standing>, String> {
         let path = directory.join(FILE);
-        let text = match std::fs::read(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            read => read.map_err(|e| format!("{}: {e}", path.display()))?,
+        let text = match own::read(&path) {
+            Err(Untrusted::Io(_, error)) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            read => read.map_err(|why| why.to_string())?,
         };
-        let read: Standing = serde_json::from_slice(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+        let read: Standing = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
         Ok(Some(Standing { directory: directory.to_owned(), ..read }))
     }
 

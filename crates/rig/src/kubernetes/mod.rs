@@ -8,6 +8,7 @@ mod kubectl;
 mod kubelet;
 mod looking;
 mod manifests;
+mod noted;
 mod place;
 mod pods;
 mod replace;

@@ -3,9 +3,11 @@
 use super::kubectl::Kubectl;
 use super::kubelet::Kubelets;
 use super::manifests::{LOADERS, Manifests, RELAY_PORT, manifests};
+use super::noted::Noted;
 use super::pods::{State, state};
 use super::servers::ServerPods;
 use super::standing::{self, Stood};
+use crate::own::Untrusted;
 use dyno_engine::Control;
 use dyno_monitor::Sink;
 use dyno_plan::experiment::{Experiment, Kubernetes};
@@ -63,8 +65,7 @@ impl InPods {
         let made = manifests(spec, asked, name, token).map_err(|e| e.to_string())?;
         let kubectl = Kubectl::new(asked);
         let pods = ServerPods::new(&kubectl, stood.map_or(made.selector.as_str(), |stood| &stood.selector));
-        let noted = json!({"asked": asked, "selector": made.selector});
-        std::fs::write(journal, noted.to_string()).map_err(|e| format!("{}: {e}", journal.display()))?;
+        Noted::write(journal, asked, &made.selector)?;
         let mut own = InPods {
             kubectl,
             asked: asked.clone(),
@@ -291,18 +292,18 @@ fn remove(kubectl: &Kubectl, selector: &str) -> Result<(), String> {
     }
 }
 
-/// Removes what a journal says that a controller which was killed has left; what it was.
-pub(crate) fn clean(journal: &Path) -> Result<String, String> {
-    let text = std::fs::read_to_string(journal).map_err(|e| format!("{}: {e}", journal.display()))?;
-    let noted: Value = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", journal.display()))?;
-    let asked: Kubernetes = serde_json::from_value(noted["asked"].clone()).map_err(|e| e.to_string())?;
-    let selector = noted["selector"].as_str().unwrap_or_default();
-    if !selector.starts_with("dyno.run=") {
-        return Err(format!("{}: no selector of dyno's", journal.display()));
-    }
-    remove(&Kubectl::new(&asked), selector)?;
-    std::fs::remove_file(journal).map_err(|e| format!("{}: {e}", journal.display()))?;
-    Ok(selector.to_owned())
+/// Removes what a journal names; its label. The program and the credentials are those of `known`, what the experiment's text
+/// says of clusters: never of the journal.
+pub(crate) fn clean(journal: &Path, known: &[Kubernetes]) -> Result<String, Untrusted> {
+    let noted = Noted::read(journal)?;
+    let refused = |words: String| Untrusted::Refused(format!("{}: {words}", journal.display()));
+    let same = |asked: &&Kubernetes| asked.context == noted.context && asked.namespace == noted.namespace;
+    let asked = known.iter().find(same).ok_or_else(|| {
+        refused("names a context or a namespace that experiment.yaml does not: nothing is removed".into())
+    })?;
+    remove(&Kubectl::new(asked), &noted.selector).map_err(refused)?;
+    std::fs::remove_file(journal).map_err(|error| refused(error.to_string()))?;
+    Ok(noted.selector)
 }
 
 /// What runs in a worker's pod: waits until nobody has spoken to it for `patience`, then ends well. `spoken_to` looks.

@@ -32,3 +32,12 @@ impl LocalError {
         LocalError::Failed(format!("{step}: {why}"))
     }
 }
+
+impl From<crate::own::Untrusted> for LocalError {
+    fn from(why: crate::own::Untrusted) -> Self {
+        match why {
+            crate::own::Untrusted::Refused(words) => LocalError::Refused(words),
+            failed => LocalError::Failed(failed.to_string()),
+        }
+    }
+}

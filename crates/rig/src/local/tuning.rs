@@ -76,6 +76,24 @@ pub fn report(machine: &Machine) -> BTreeMap<String, String> {
     facts
 }
 
+/// Whether a file is one of the settings that [`apply`] changes.
+pub(super) fn is_setting(file: &Path, machine: &Machine) -> bool {
+    if let Ok(below) = file.strip_prefix(&machine.proc) {
+        return FILES.iter().any(|(_, path)| below == Path::new(path));
+    }
+    let Ok(below) = file.strip_prefix(&machine.sys) else { return false };
+    let parts: Option<Vec<&str>> = below.components().map(|part| part.as_os_str().to_str()).collect();
+    matches!(
+        parts.as_deref(),
+        Some(
+            ["kernel", "mm", "transparent_hugepage", "enabled" | "defrag"]
+                | ["block", _, "queue", "read_ahead_kb"]
+                | ["devices", "system", "cpu", _, "cpufreq", "scaling_governor"]
+                | ["class", "net", _, "queues", _, "rps_cpus"]
+        )
+    )
+}
+
 fn entries(folder: &Path) -> Vec<String> {
     let found = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> =
