@@ -1,5 +1,6 @@
 //! Exit codes, the same for every front end, and the errors that lead to them. `docs/exit-codes.md` describes them.
 
+use crate::terminal;
 use dyno_engine::RunError;
 use dyno_rig::{CommandError, TargetError};
 use dyno_rundir::ReadError;
@@ -23,6 +24,20 @@ pub enum Exit {
     Invalid = 5,
     /// Ended by a signal.
     Interrupted = 130,
+}
+
+impl Exit {
+    /// The same, unless what should have been printed could not be: whoever asked for figures and got none must not take it for
+    /// success.
+    pub fn settled(self) -> Exit {
+        match terminal::lost() {
+            Some(why) if self == Exit::Ok => {
+                terminal::error(&format!("stdout: {why}"));
+                Exit::Internal
+            }
+            _ => self,
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {

@@ -34,6 +34,7 @@ mod wsf;
 mod ycsb;
 
 use clap::Parser;
+use exit::Exit;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -43,7 +44,7 @@ fn main() -> ExitCode {
             // Help and version are answers, not errors.
             let usage = error.use_stderr();
             let _ = error.print();
-            return if usage { exit::Exit::Usage.into() } else { ExitCode::SUCCESS };
+            return if usage { Exit::Usage.into() } else { ExitCode::SUCCESS };
         }
     };
     let ended = match cli.command {
@@ -81,7 +82,7 @@ fn main() -> ExitCode {
         args::Command::Schema(options) => report::schema(&options),
     };
     match ended {
-        Ok(exit) => exit.into(),
+        Ok(exit) => exit.settled().into(),
         Err(error) => {
             terminal::error(&error.to_string());
             error.exit().into()

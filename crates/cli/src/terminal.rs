@@ -1,6 +1,7 @@
 //! The two streams: results on stdout, everything else on stderr. A closed pipe is no error.
 
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write, stderr, stdout};
+use std::sync::OnceLock;
 
 /// Whether colours may be used on a stream: a terminal, and `NO_COLOR` not set.
 fn colour(terminal: bool) -> bool {
@@ -19,10 +20,23 @@ pub fn live() -> bool {
     stderr().is_terminal() && std::env::var("TERM").as_deref() != Ok("dumb")
 }
 
-/// Writes a result.
+/// The first result that could not be written: a full disk, say.
+static LOST: OnceLock<String> = OnceLock::new();
+
+/// Writes a result; [`lost`] says at the end whether all of them were.
 pub fn out(text: &str) {
-    // Whoever closed the pipe has seen enough.
-    let _ = stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush());
+    match stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush()) {
+        // Whoever closed the pipe has seen enough.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let _ = LOST.set(error.to_string());
+        }
+        _ => {}
+    }
+}
+
+/// Why results are missing on stdout, if they are.
+pub fn lost() -> Option<&'static str> {
+    LOST.get().map(String::as_str)
 }
 
 /// Writes progress or a note.

@@ -197,6 +197,25 @@ fn the_lab_as_written() {
 }
 
 #[test]
+#[ignore = "sixteen mongods at once, four times: scripts/test-presets.sh"]
+fn best_known_configurations() {
+    if !has_mongod("presets wsf/bkm-*") {
+        return;
+    }
+    for (name, pairs) in [("icx", 16), ("spr", 16), ("m6i.32xlarge", 16), ("m6i.16xlarge", 8)] {
+        let (preset, dyno) = (format!("wsf/bkm-{name}"), Dyno::new());
+        let ran = run(&dyno, &preset, "bkm", &["records=200", "duration=3s"]);
+        assert_exit(&ran, &[0, 5]);
+        let runs = ended(&dyno, "bkm");
+        assert!(runs.len() == 1 && runs[0]["status"] == "complete", "{preset}: {runs:?}");
+        let summary = of_run(&dyno, "bkm", &runs[0], "summary.json");
+        assert_eq!(common::outcome(phase(&summary, "load"), "ok"), 200 * pairs, "{preset}");
+        let measured = &phase(&summary, "measure")["outcomes"];
+        assert!(measured["ok"].as_u64().unwrap() > 1000, "{preset}: {measured}");
+    }
+}
+
+#[test]
 fn an_engine_that_mongod_does_not_have_is_told_before_anything_is_loaded() {
     if !has_mongod("engines of mongod") {
         return;

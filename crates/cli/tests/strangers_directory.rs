@@ -1,96 +1,101 @@
-//! What a directory says that somebody else has made, can change, or has copied from another host: `dyno stop` and `dyno resume`
-//! do none of it, say why, and exit with 2.
+//! A directory that somebody else has made, or has written into: `dyno stop` and `dyno resume` do nothing that it says.
 
 mod common;
 
-use common::{Dyno, assert_exit, skip_because, stderr};
-use serde_json::{Value, json};
+use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Output, Stdio};
 
-const EXPERIMENT: &str = "target: \"sim:?service=1ms\"\nworkload: {ycsb: {workload: a, records: 100}}\n\
-    phases: {load: {when: never}, measure: {operations: 100, warmup: 0s}}\nrepetitions: 2\n\
-    hooks: {before_run: [[touch, HOOKED]]}\n";
+/// Somebody who is not root.
+const NOBODY: u32 = 65534;
 
-/// An experiment that has come to its end, in `e`, and something that is none of dyno's business.
-struct Bench {
-    dyno: Dyno,
-}
+const YAML: &str =
+    "target: 'null:'\nworkload: {ycsb: {records: 10}}\nphases: {measure: {duration: 100ms, warmup: 0s}}\n";
+
+/// An experiment that is over, in `o`; beside it a folder that is none of its affairs.
+struct Bench(tempfile::TempDir);
 
 impl Bench {
     fn new() -> Self {
-        let dyno = Dyno::new();
-        let hooked = dyno.path("hooked").display().to_string();
-        std::fs::write(dyno.path("e.yaml"), EXPERIMENT.replace("HOOKED", &hooked)).unwrap();
-        assert_exit(&dyno.run(&["run", "e.yaml", "--out", "e", "--quiet"]), &[0]);
-        std::fs::remove_file(&hooked).unwrap();
-        std::fs::create_dir(dyno.path("precious")).unwrap();
-        std::fs::write(dyno.path("precious/file"), "words").unwrap();
-        Bench { dyno }
+        let bench = Bench(tempfile::tempdir().unwrap());
+        fs::write(bench.path("x.yaml"), YAML).unwrap();
+        let made = bench.dyno(&["run", "x.yaml", "--out", "o", "--quiet"]);
+        assert!(bench.path("o/experiment.json").is_file(), "{}", err(&made));
+        fs::create_dir(bench.path("other")).unwrap();
+        fs::write(bench.path("other/kept"), "kept").unwrap();
+        bench
     }
 
-    fn mode(&self, name: &str, bits: u32) {
-        std::fs::set_permissions(self.dyno.path(name), PermissionsExt::from_mode(bits)).unwrap();
+    fn path(&self, below: &str) -> PathBuf {
+        self.0.path().canonicalize().unwrap().join(below)
     }
 
-    /// The head of a journal as dyno writes it on this host.
-    fn owner(&self) -> Value {
-        let made = self.dyno.path("made");
-        let journal =
-            dyno_rig::local::undo::Journal::open(&made, &dyno_rig::local::Machine::default()).unwrap();
-        drop(journal);
-        let text = std::fs::read_to_string(made.join("undo.jsonl")).unwrap();
-        let mut owner: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
-        std::fs::remove_dir_all(made).unwrap();
-        // Whoever had written it is gone.
-        owner["started"] = json!(0);
-        owner
+    fn dyno(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dyno"));
+        command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null()).output().unwrap()
     }
 
-    /// A journal in the experiment's directory with this one entry.
-    fn journal(&self, owner: &Value, mut entry: Value) {
-        entry["id"] = json!(1);
-        self.write("e/undo.jsonl", &format!("{owner}\n{entry}\n"));
+    /// A file that only its owner reads.
+    fn private(&self, below: &str, text: &str) -> PathBuf {
+        let path = self.path(below);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        path
     }
 
-    fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.dyno.path(name), text).unwrap();
-        self.mode(name, 0o600);
+    /// A journal of a dyno that is no more.
+    fn journal(&self, below: &str, entries: &[serde_json::Value]) -> PathBuf {
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        let mut lines = vec![serde_json::json!({"owner": 4_194_303, "started": 1, "boot": boot.trim()})];
+        for (at, entry) in entries.iter().enumerate() {
+            let mut entry = entry.clone();
+            entry["id"] = (at + 1).into();
+            lines.push(entry);
+        }
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        self.private(below, &text)
     }
 
-    /// `dyno stop e` refuses with these words.
-    fn refused(&self, command: &str, words: &str) {
-        let told = self.dyno.run(&[command, "e"]);
-        assert_exit(&told, &[2]);
-        assert!(stderr(&told).contains(words), "{command}: no {words:?} in {}", stderr(&told));
-        assert_eq!(std::fs::read_to_string(self.dyno.path("precious/file")).unwrap(), "words");
-        assert!(!self.dyno.path("hooked").exists(), "a hook was run");
+    fn folder(&self, below: &str) -> serde_json::Value {
+        serde_json::json!({"undo": "folder", "path": self.path(below)})
     }
 
-    /// What dyno itself would have left below the directory, to be removed by a journal that is obeyed.
-    fn own_folder(&self) -> PathBuf {
-        let folder = self.dyno.path("e/left");
-        std::fs::create_dir_all(&folder).unwrap();
-        folder
+    /// That neither command does anything but say why.
+    fn refuses(&self, dir: &str, words: &[&str]) {
+        for command in ["stop", "resume"] {
+            let told = self.dyno(&[command, dir]);
+            assert_eq!(told.status.code(), Some(2), "{command}: {}", err(&told));
+            for word in words {
+                assert!(err(&told).contains(word), "{command} does not say {word:?}: {}", err(&told));
+            }
+        }
+        assert!(self.path("other/kept").is_file(), "what is none of its affairs is there");
+    }
+
+    fn does(&self, dir: &str) -> String {
+        let told = self.dyno(&["stop", dir]);
+        assert_eq!(told.status.code(), Some(0), "{}", err(&told));
+        err(&told)
     }
 }
 
-fn folder(path: &Path) -> Value {
-    json!({"undo": "folder", "path": path})
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A process that has nothing to do with dyno; ends with this.
-struct Bystander(Child);
+/// Ends with the test.
+struct Sleeper(Child);
 
-impl Bystander {
+impl Sleeper {
     fn new() -> Self {
-        Bystander(Command::new("sleep").arg("600").spawn().unwrap())
+        Sleeper(Command::new("sleep").arg("600").spawn().unwrap())
     }
 
     fn started(&self) -> u64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
-        stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().parse().unwrap()
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
+        stat[stat.rfind(')').unwrap() + 1..].split_whitespace().nth(19).unwrap().parse().unwrap()
     }
 
     fn runs(&mut self) -> bool {
@@ -98,141 +103,269 @@ impl Bystander {
     }
 }
 
-impl Drop for Bystander {
+impl Drop for Sleeper {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-#[test]
-fn a_journal_of_ones_own_is_done() {
-    let bench = Bench::new();
-    let left = bench.own_folder();
-    bench.journal(&bench.owner(), folder(&left));
-    assert_exit(&bench.dyno.run(&["stop", "e"]), &[0]);
-    assert!(!left.exists());
+/// Whether files can be given away here.
+fn is_root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        common::skip_because("files of somebody else", "only root gives files away");
+    }
+    root
 }
 
 #[test]
-fn what_others_can_write_is_not_done() {
-    let bench = Bench::new();
-    let left = bench.own_folder();
-    bench.journal(&bench.owner(), folder(&left));
-    bench.mode("e/undo.jsonl", 0o644);
-    bench.refused("stop", "undo.jsonl: others can read or write it (mode 644)");
-    bench.refused("resume", "undo.jsonl: others can read or write it");
-    bench.mode("e/undo.jsonl", 0o600);
-    bench.mode("e", 0o777);
-    bench.refused("stop", "others can write to it (mode 777)");
-    bench.refused("resume", "others can write to it");
-    assert!(left.exists());
-    bench.mode("e", 0o700);
-    bench.mode("e/experiment.yaml", 0o666);
-    bench.refused("resume", "experiment.yaml: others can read or write it");
-}
-
-#[test]
-fn what_belongs_to_somebody_else_is_not_done() {
-    if !rustix::process::geteuid().is_root() {
-        return skip_because("directories of other users", "only root can make them");
+fn a_journal_of_somebody_elses_is_not_followed() {
+    if !is_root() {
+        return;
     }
     let bench = Bench::new();
-    let left = bench.own_folder();
-    bench.journal(&bench.owner(), folder(&left));
-    let give = |name: &str, user: u32| chown(bench.dyno.path(name), Some(user), None).unwrap();
-    give("e/undo.jsonl", 65534);
-    bench.refused("stop", "undo.jsonl: belongs to user 65534, not to user 0 who calls dyno");
-    give("e/undo.jsonl", 0);
-    give("e", 65534);
-    bench.refused("stop", "belongs to user 65534");
-    bench.refused("resume", "belongs to user 65534");
-    give("e", 0);
-    give("e/experiment.yaml", 65534);
-    bench.refused("resume", "experiment.yaml: belongs to user 65534");
-    assert!(left.exists());
-}
-
-#[test]
-fn links_are_not_followed() {
-    let bench = Bench::new();
-    let left = bench.own_folder();
-    bench.journal(&bench.owner(), folder(&left));
-    std::fs::rename(bench.dyno.path("e/undo.jsonl"), bench.dyno.path("elsewhere")).unwrap();
-    symlink(bench.dyno.path("elsewhere"), bench.dyno.path("e/undo.jsonl")).unwrap();
-    bench.refused("stop", "undo.jsonl: is a link");
-    std::fs::remove_file(bench.dyno.path("e/undo.jsonl")).unwrap();
-    // A folder behind a link is not looked into, and what is reached through one is not removed.
-    symlink(bench.dyno.path("precious"), bench.dyno.path("e/way")).unwrap();
-    std::fs::create_dir(bench.dyno.path("precious/deep")).unwrap();
-    bench.journal(&bench.owner(), folder(&bench.dyno.path("e/way/deep")));
-    bench.refused("stop", "dyno does not note that, and does not do it");
-    assert!(bench.dyno.path("precious/deep").exists() && left.exists());
-}
-
-#[test]
-fn a_journal_of_another_host_is_not_done() {
-    let bench = Bench::new();
-    let left = bench.own_folder();
-    let mut owner = bench.owner();
-    owner["host"] = json!("another");
-    bench.journal(&owner, folder(&left));
-    bench.refused("stop", "was written on another host");
-    // Without a host's name the running of the host must be the same.
-    owner["host"] = Value::Null;
-    owner["boot"] = json!("before");
-    bench.journal(&owner, folder(&left));
-    bench.refused("stop", "was written on another host");
-    assert!(left.exists());
-}
-
-#[test]
-fn what_dyno_never_notes_is_not_done() {
-    let bench = Bench::new();
-    let owner = bench.owner();
-    let value = bench.dyno.path("precious/file");
-    for entry in [
-        folder(&bench.dyno.path("precious")),
-        folder(&bench.dyno.path("e/../precious")),
-        folder(&bench.dyno.path("e")),
-        json!({"undo": "file", "path": value}),
-        json!({"undo": "value", "path": value, "old": "other"}),
-        json!({"undo": "value", "path": "/proc/sys/kernel/core_pattern", "old": "|/bin/false"}),
-        json!({"undo": "cgroup", "path": bench.dyno.path("precious")}),
-        json!({"undo": "mount", "path": bench.dyno.path("precious")}),
-    ] {
-        bench.journal(&owner, entry);
-        bench.refused("stop", "dyno does not note that, and does not do it");
+    let journal = bench.journal("o/runs/s/undo.jsonl", &[bench.folder("o/runs/s/a.data")]);
+    fs::create_dir(bench.path("o/runs/s/a.data")).unwrap();
+    chown(&journal, Some(NOBODY), None).unwrap();
+    bench.refuses("o", &["undo.jsonl: belongs to user 65534, not to you"]);
+    assert!(bench.path("o/runs/s/a.data").is_dir());
+    chown(&journal, Some(0), None).unwrap();
+    chown(bench.path("o/runs/s"), Some(NOBODY), None).unwrap();
+    bench.refuses("o", &["runs/s: belongs to user 65534"]);
+    chown(bench.path("o/runs/s"), Some(0), None).unwrap();
+    chown(bench.path("o"), Some(NOBODY), None).unwrap();
+    bench.refuses("o", &["belongs to user 65534", "only where they are your own"]);
+    chown(bench.path("o"), Some(0), None).unwrap();
+    for name in ["experiment.json", "experiment.yaml", "journal.jsonl", "lock"] {
+        chown(bench.path("o").join(name), Some(NOBODY), None).unwrap();
+        bench.refuses("o", &[&format!("{name}: belongs to user 65534")]);
+        chown(bench.path("o").join(name), Some(0), None).unwrap();
     }
+    bench.does("o");
+    assert!(!bench.path("o/runs/s/a.data").exists());
 }
 
 #[test]
-fn programs_and_credentials_do_not_come_from_a_journal() {
+fn what_others_may_write_or_read_is_not_followed() {
     let bench = Bench::new();
-    let program = bench.dyno.path("program");
-    let started = bench.dyno.path("started");
-    std::fs::write(&program, format!("#!/bin/sh\ntouch {}\n", started.display())).unwrap();
-    bench.mode("program", 0o755);
-    let asked = json!({"kubectl": program, "kubeconfig": "/tmp/none"});
-    bench.write("e/kubernetes-x.json", &json!({"asked": asked, "selector": "dyno.run=x"}).to_string());
-    bench.refused("stop", "names a context or a namespace that experiment.yaml does not");
-    bench.write("e/kubernetes-x.json", &json!({"selector": "app=other"}).to_string());
-    bench.refused("stop", "no label of dyno's");
-    assert!(!started.exists());
+    let journal = bench.journal("o/runs/s/undo.jsonl", &[bench.folder("o/runs/s/a.data")]);
+    fs::create_dir(bench.path("o/runs/s/a.data")).unwrap();
+    let set = |path: &Path, mode: u32| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    set(&journal, 0o644);
+    bench.refuses("o", &["undo.jsonl: has mode 0644", "chmod 600"]);
+    set(&journal, 0o600);
+    for folder in ["o", "o/runs/s"] {
+        set(&bench.path(folder), 0o777);
+        bench.refuses("o", &["others may write into it", "chmod go-w"]);
+        set(&bench.path(folder), 0o700);
+    }
+    for name in ["experiment.json", "experiment.yaml", "journal.jsonl", "lock"] {
+        set(&bench.path("o").join(name), 0o644);
+        bench.refuses("o", &[&format!("{name}: has mode 0644")]);
+        set(&bench.path("o").join(name), 0o600);
+    }
+    assert!(bench.path("o/runs/s/a.data").is_dir());
+    assert!(bench.does("o").contains("1 things put back"));
+    assert!(!bench.path("o/runs/s/a.data").exists());
+}
+
+#[test]
+fn what_is_reached_through_links_is_not_followed() {
+    let bench = Bench::new();
+    let elsewhere = bench.journal("there/undo.jsonl", &[bench.folder("there/a.data")]);
+    fs::create_dir(bench.path("there/a.data")).unwrap();
+    fs::create_dir(bench.path("o/runs/s")).unwrap();
+    symlink(&elsewhere, bench.path("o/runs/s/undo.jsonl")).unwrap();
+    bench.refuses("o", &["undo.jsonl: is a link"]);
+    fs::remove_dir_all(bench.path("o/runs/s")).unwrap();
+    symlink(bench.path("there"), bench.path("o/runs/s")).unwrap();
+    bench.refuses("o", &["runs/s: is a link"]);
+    fs::remove_file(bench.path("o/runs/s")).unwrap();
+    let json = bench.path("o/experiment.json");
+    fs::rename(&json, bench.path("there/experiment.json")).unwrap();
+    symlink(bench.path("there/experiment.json"), &json).unwrap();
+    bench.refuses("o", &["experiment.json: is a link"]);
+    fs::rename(bench.path("there/experiment.json"), &json).unwrap();
+    assert!(bench.path("there/a.data").is_dir());
+    // The directory itself may be named by a link.
+    bench.journal("o/undo.jsonl", &[bench.folder("o/a.data")]);
+    fs::create_dir(bench.path("o/a.data")).unwrap();
+    symlink(bench.path("o"), bench.path("link")).unwrap();
+    bench.does("link");
+    assert!(!bench.path("o/a.data").exists());
+}
+
+#[test]
+fn a_journal_of_another_host_is_not_followed() {
+    let bench = Bench::new();
+    let journal = bench.journal("o/undo.jsonl", &[bench.folder("o/a.data")]);
+    fs::create_dir(bench.path("o/a.data")).unwrap();
+    let text = fs::read_to_string(&journal).unwrap();
+    fs::write(&journal, text.replacen("\"boot\"", "\"host\":\"0123456789abcdef\",\"boot\"", 1)).unwrap();
+    bench.refuses("o", &["was made on another host"]);
+    assert!(bench.path("o/a.data").is_dir());
+    fs::write(&journal, text).unwrap();
+    bench.does("o");
+    assert!(!bench.path("o/a.data").exists());
+}
+
+#[test]
+fn nothing_outside_the_folders_of_an_experiment_is_touched() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("o/a.data")).unwrap();
+    symlink(bench.path("other"), bench.path("o/link")).unwrap();
+    let file = serde_json::json!({"undo": "file", "path": bench.path("other/kept")});
+    let through = serde_json::json!({"undo": "file", "path": bench.path("o/link/kept")});
+    let up = serde_json::json!({"undo": "folder", "path": bench.path("o/../other")});
+    let root = serde_json::json!({"undo": "folder", "path": "/"});
+    let entries =
+        [bench.folder("other"), file, through, up, root, bench.folder("o/a.data"), bench.folder("")];
+    let journal = bench.journal("o/undo.jsonl", &entries);
+    bench.refuses("o", &["outside the folders that dyno made", "it is left as it is"]);
+    assert!(!bench.path("o/a.data").exists(), "the others are done");
+    assert!(bench.path("o/experiment.json").is_file());
+    // What was refused is still to be done.
+    let undone = fs::read_to_string(journal).unwrap().matches("undone").count();
+    assert_eq!(undone, 1);
+}
+
+#[test]
+fn nothing_but_settings_that_dyno_changes_is_written() {
+    let bench = Bench::new();
+    let kept = bench.path("other/kept");
+    let value = |path: &Path, old: &str| serde_json::json!({"undo": "value", "path": path, "old": old});
+    let lines = value(Path::new("/proc/sys/vm/swappiness"), "60\n1");
+    bench.journal("o/undo.jsonl", &[value(&kept, "overwritten"), lines]);
+    bench.refuses("o", &["kept is no setting that dyno changes", "swappiness is no setting"]);
+    assert_eq!(fs::read_to_string(kept).unwrap(), "kept");
+}
+
+#[test]
+fn processes_of_nobody_knows_which_host_are_left_alone() {
+    let bench = Bench::new();
+    let mut other = Sleeper::new();
+    let entry = serde_json::json!({"undo": "process", "pid": other.0.id(), "started": other.started()});
+    let journal = bench.journal("o/undo.jsonl", std::slice::from_ref(&entry));
+    let text = fs::read_to_string(&journal).unwrap();
+    let (_, rest) = text.split_once('\n').unwrap();
+    fs::write(&journal, format!("{{\"owner\":4194303,\"started\":1}}\n{rest}")).unwrap();
+    bench.refuses("o", &["is not known to be one that dyno has started"]);
+    assert!(other.runs());
+    fs::write(&journal, text).unwrap();
+    bench.does("o");
+    assert!(!other.runs());
+}
+
+#[test]
+fn no_program_and_no_credentials_come_from_a_journal() {
+    let bench = Bench::new();
+    let program = bench.path("kubectl.sh");
+    let ran = bench.path("ran");
+    fs::write(&program, format!("#!/bin/sh\necho \"$@\" >> {}\n", ran.display())).unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    for asked in
+        [serde_json::json!({"kubectl": program}), serde_json::json!({"kubeconfig": bench.path("config")})]
+    {
+        let text = serde_json::json!({"asked": asked, "selector": "dyno.run=dyno-12"}).to_string();
+        bench.private("o/kubernetes-dyno-12.json", &text);
+        bench.refuses(
+            "o",
+            &["kubernetes-dyno-12.json: names a program, a kubeconfig, a context or a namespace"],
+        );
+    }
+    for text in
+        [serde_json::json!({"selector": "dyno.run=a,b!=c"}), serde_json::json!({"selector": "app=other"})]
+    {
+        bench.private("o/kubernetes-dyno-12.json", &text.to_string());
+        bench.refuses("o", &["none that dyno writes"]);
+    }
+    assert!(!ran.exists());
+    // The experiment's own text names the program.
+    let yaml = bench.path("o/experiment.yaml");
+    let own = format!("kubectl: {}, context: me@there, namespace: bench", program.display());
+    let with = format!("{}# requirepass: ***\nkubernetes: {{{own}}}\n", fs::read_to_string(&yaml).unwrap());
+    fs::write(&yaml, with).unwrap();
+    let asked = serde_json::json!({"kubectl": program, "context": "me@there", "namespace": "elsewhere"});
+    bench.private(
+        "o/kubernetes-dyno-12.json",
+        &serde_json::json!({"asked": asked, "selector": "dyno.run=dyno-12"}).to_string(),
+    );
+    let told = bench.dyno(&["stop", "o"]);
+    assert_eq!(told.status.code(), Some(2), "{}", err(&told));
+    let asked = serde_json::json!({"kubectl": program, "context": "me@there", "namespace": "bench"});
+    let text = serde_json::json!({"asked": asked, "selector": "dyno.run=dyno-12"});
+    bench.private("o/kubernetes-dyno-12.json", &text.to_string());
+    assert!(bench.does("o").contains("dyno.run=dyno-12: removed from the cluster"));
+    let ran = fs::read_to_string(ran).unwrap();
+    assert!(ran.contains("--context=me@there --namespace=bench") && ran.contains("delete"), "{ran}");
 }
 
 #[test]
 fn a_lock_names_a_process_by_its_start() {
+    use rustix::fs::{FlockOperation, flock};
     let bench = Bench::new();
-    let mut bystander = Bystander::new();
-    let (pid, started) = (bystander.0.id(), bystander.started());
-    // Held by this test, while it names a process that has the number of one that is gone.
-    let held = std::fs::OpenOptions::new().write(true).open(bench.dyno.path("e/lock")).unwrap();
-    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    bench.write("e/lock", &format!("{pid} {}\n", started - 1));
-    let told = bench.dyno.run(&["stop", "e"]);
-    assert_exit(&told, &[0]);
-    assert!(stderr(&told).contains("nobody is at work on it"), "{}", stderr(&told));
-    assert!(bystander.runs());
+    let mut other = Sleeper::new();
+    let lock = bench.private("o/lock", &format!("{} {}\n", other.0.id(), other.started() - 1));
+    let held = fs::File::open(&lock).unwrap();
+    flock(&held, FlockOperation::LockExclusive).unwrap();
+    let entry = bench.folder("o/a.data");
+    bench.journal("o/undo.jsonl", &[entry]);
+    fs::create_dir(bench.path("o/a.data")).unwrap();
+    let told = bench.dyno(&["stop", "o"]);
+    assert_eq!(told.status.code(), Some(2), "{}", err(&told));
+    assert!(err(&told).contains("not by the process that it names"), "{}", err(&told));
+    assert!(other.runs() && bench.path("o/a.data").is_dir(), "nobody is signalled, nothing is put back");
     drop(held);
+    bench.does("o");
+    assert!(other.runs() && !bench.path("o/a.data").exists());
+    // A lock of an older dyno has the number alone, and is read as before.
+    let held = fs::File::open(bench.private("o/lock", &format!("{}\n", other.0.id()))).unwrap();
+    flock(&held, FlockOperation::LockExclusive).unwrap();
+    let told = bench.dyno(&["status", "o"]);
+    assert!(String::from_utf8_lossy(&told.stdout).contains(&format!("process {}", other.0.id())), "{told:?}");
+}
+
+#[test]
+fn what_dyno_writes_itself_is_private() {
+    let bench = Bench(tempfile::tempdir().unwrap());
+    fs::write(bench.path("x.yaml"), format!("{YAML}hooks: {{before_experiment: [['true']]}}\n")).unwrap();
+    fs::create_dir(bench.path("o")).unwrap();
+    fs::set_permissions(bench.path("o"), Permissions::from_mode(0o777)).unwrap();
+    let script = format!("umask 0; exec {} run x.yaml --out o --quiet", env!("CARGO_BIN_EXE_dyno"));
+    let made = Command::new("sh").args(["-c", &script]).current_dir(bench.0.path()).output().unwrap();
+    let mode = |below: &str| fs::metadata(bench.path(below)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode("o/hooks/undo.jsonl"), 0o600, "{}", err(&made));
+    assert_eq!((mode("o") & 0o022, mode("o/hooks") & 0o022), (0, 0));
+    for name in ["experiment.json", "experiment.yaml", "journal.jsonl", "lock"] {
+        assert_eq!(mode(&format!("o/{name}")), 0o600, "{name}");
+    }
+    let lock = fs::read_to_string(bench.path("o/lock")).unwrap();
+    assert_eq!(lock.split_whitespace().count(), 2, "{lock}");
+    bench.does("o");
+}
+
+#[test]
+fn pipes_and_links_in_a_directory_are_refused_and_not_waited_for() {
+    let bench = Bench::new();
+    let make = |folder: &str, file: &str| {
+        fs::create_dir(bench.path(folder)).unwrap();
+        let pipe = bench.path(folder).join(file);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
+            .unwrap();
+    };
+    make("run", "run.json");
+    make("experiment", "experiment.json");
+    for words in [["report", "run"], ["status", "experiment"], ["stop", "experiment"]] {
+        let told = bench.dyno(&words);
+        assert_eq!(told.status.code(), Some(2), "{words:?}: {}", err(&told));
+        assert!(err(&told).contains("is no regular file"), "{words:?}: {}", err(&told));
+    }
+    // A link in the place of a file may lead to what is nobody else's business.
+    let run = bench.path("o/runs/cell0001-rep01/run.json");
+    fs::rename(&run, bench.path("elsewhere")).unwrap();
+    symlink(bench.path("elsewhere"), &run).unwrap();
+    let told = bench.dyno(&["report", "o/runs/cell0001-rep01"]);
+    assert_eq!(told.status.code(), Some(2), "{}", err(&told));
+    assert!(err(&told).contains("is a link, which is not followed here"), "{}", err(&told));
 }

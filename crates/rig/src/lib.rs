@@ -21,7 +21,6 @@ mod mongo;
 #[cfg_attr(not(feature = "official"), path = "without_official.rs")]
 mod official;
 pub mod oracle;
-pub mod own;
 mod parts;
 mod presence;
 mod probe;
@@ -35,6 +34,7 @@ mod spoken;
 mod stored;
 pub mod strangers;
 mod target;
+pub mod trusted;
 mod volume;
 mod watch;
 pub mod work;

@@ -8,6 +8,7 @@
 mod course;
 mod experiment;
 pub mod faults;
+pub mod files;
 pub mod hlog;
 pub mod imported;
 mod intervals;

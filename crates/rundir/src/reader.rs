@@ -1,13 +1,13 @@
 //! Reads a run directory, finished or not.
 
 use crate::course::Course;
+use crate::files;
 use crate::hlog;
 use crate::intervals::IntervalLine;
 use crate::schema::{Environment, Pair, Run, Summary, VERSION};
 use crate::writer::{TOTALS, WORKERS};
 use dyno_record::{Buckets, Scale, Totals};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -98,7 +98,7 @@ struct Step {
 
 /// The histograms of whole phases, if they were written and hold exactly what the counters say.
 fn totals(path: &Path, scale: Scale, counters: &[IntervalLine]) -> Option<BTreeMap<String, Buckets>> {
-    let file = File::open(path.join(TOTALS)).ok()?;
+    let file = files::open(&path.join(TOTALS)).ok()?;
     let (log, bad) = hlog::read_file(BufReader::new(file), scale).ok()?;
     let whole = counters.iter().all(|line| {
         let mut exact = line.exact.iter();
@@ -130,7 +130,7 @@ impl Event {
 }
 
 pub(crate) fn read(path: &Path) -> Result<String, ReadError> {
-    std::fs::read_to_string(path).map_err(|error| ReadError::File { path: path.to_owned(), error })
+    files::read_to_string(path).map_err(|error| ReadError::File { path: path.to_owned(), error })
 }
 
 pub(crate) fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ReadError> {
@@ -240,7 +240,7 @@ impl RunDir {
         lost: &mut Option<Vec<String>>,
     ) -> Result<BTreeMap<String, Buckets>, ReadError> {
         let failed = |error| ReadError::File { path: path.to_owned(), error };
-        let opened = or_lost(File::open(path).map(Some).map_err(failed), lost)?;
+        let opened = or_lost(files::open(path).map(Some).map_err(failed), lost)?;
         let Some(file) = opened else { return Ok(BTreeMap::new()) };
         let (log, bad) = or_lost(hlog::read_file(BufReader::new(file), scale).map_err(failed), lost)?;
         if let Some(bad) = bad {
@@ -368,7 +368,7 @@ impl RunDir {
         mut each: impl FnMut(T) -> Result<(), String>,
     ) -> Result<(), ReadError> {
         let failed = |error| ReadError::File { path: path.to_owned(), error };
-        let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?);
+        let mut file = BufReader::with_capacity(1 << 16, files::open(path).map_err(failed)?);
         let mut line = Vec::new();
         for number in 1.. {
             line.clear();

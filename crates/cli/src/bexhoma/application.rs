@@ -6,6 +6,7 @@ use crate::{pages, terminal};
 use dyno_analysis::promql::{Reduction, evaluate, is_rate};
 use dyno_monitor::prometheus::Url;
 use dyno_plan::bexhoma::{Metric, MetricKind};
+use dyno_rundir::files;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::{ExperimentDir, RunDir};
 use serde::{Deserialize, Serialize};
@@ -28,7 +29,7 @@ pub struct Catalogue {
 
 /// What an hour costs, if the experiment's configuration says so.
 pub fn price(experiment: &Path) -> Option<f64> {
-    let text = std::fs::read(experiment.join(FILE)).ok()?;
+    let text = files::read(&experiment.join(FILE)).ok()?;
     serde_json::from_slice::<Catalogue>(&text).ok()?.price_per_hour
 }
 

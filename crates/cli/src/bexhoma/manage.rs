@@ -1,7 +1,7 @@
 //! `status`, `stop`, `summary`, `localresults`: of the experiments in the folder of results.
 
 use super::run::show;
-use crate::args::{ListArgs, StatusArgs, StopArgs};
+use crate::args::{ListArgs, StatusArgs};
 use crate::exit::{Exit, Failure};
 use crate::{experiment, pages, terminal};
 use dyno_plan::bexhoma::Typed;
@@ -64,10 +64,7 @@ pub fn stop(typed: &Typed) -> Result<Exit, Failure> {
     if all.is_empty() {
         terminal::note(&format!("{}: nothing runs", typed.value("resultfolder")));
     }
-    for dir in all {
-        experiment::stop(&StopArgs { dir, password_from: None })?;
-    }
-    Ok(Exit::Ok)
+    Ok(experiment::stop_all(all))
 }
 
 /// The summary once more, made anew.

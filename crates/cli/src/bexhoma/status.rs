@@ -10,6 +10,7 @@ use dyno_rig::experiment::{
 };
 use dyno_rig::kubernetes::running_pods;
 use dyno_rundir::RunDir;
+use dyno_rundir::files;
 use std::path::{Path, PathBuf};
 
 /// Columns of an experiment's table after its code.
@@ -98,9 +99,11 @@ fn components(results: &Path) -> String {
     )
 }
 
-/// The plan of a directory; `None` where its text is no longer one.
+/// The plan of a directory; `None` where its text is no longer one, or not the caller's own: what it names is asked, and kubectl
+/// is among that.
 fn planned(dir: &Path) -> Option<Plan> {
-    let text = std::fs::read_to_string(dir.join("experiment.yaml")).ok()?;
+    dyno_rig::trusted::directory(dir).ok()?;
+    let text = files::read_to_string(&dir.join("experiment.yaml")).ok()?;
     plan(&text, "experiment.yaml", &read_record(dir).ok()?.sets).ok()
 }
 

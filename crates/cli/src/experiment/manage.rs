@@ -5,8 +5,9 @@ use crate::args::{ListArgs, StatusArgs, StopArgs};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use dyno_rig::experiment::{
-    Entry, ExperimentRecord, RunRecord, clean_up, finished, holder, read_journal, read_record,
+    Entry, ExperimentRecord, RunRecord, clean_up, finished, held, holder, read_journal, read_record,
 };
+use dyno_rig::trusted;
 use dyno_rundir::progress;
 use dyno_types::units::Rate;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -124,7 +125,8 @@ fn interrupt(pid: u32) -> Result<Pid, Failure> {
 
 /// Asks whoever is at work on an experiment to stop, and does not wait; false if nobody is.
 pub fn ask_to_stop(path: &Path) -> Result<bool, Failure> {
-    holder(path).map(|pid| interrupt(pid).map(|_| true)).unwrap_or(Ok(false))
+    trusted::directory(path).map_err(|e| Failure::Usage(e.to_string()))?;
+    held(path)?.map(|pid| interrupt(pid).map(|_| true)).unwrap_or(Ok(false))
 }
 
 /// Interrupts the process that is at work on a directory, and waits for its end.
@@ -143,31 +145,46 @@ pub fn end(dir: &Path, pid: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Puts back what a directory's dyno has left, and says so; what is left is an error.
-pub fn clear(dir: &Path) -> Result<(), Failure> {
-    let cleared = clean_up(dir);
-    cleared.done.iter().for_each(|words| terminal::note(words));
-    match cleared.left.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::Usage(cleared.left.join("\n"))),
+/// Puts back what a dyno that was killed has left, and says so; an error names what is still there, and why.
+pub(super) fn put_back(dir: &Path) -> Result<(), Failure> {
+    let cleaned = clean_up(dir);
+    cleaned.done.iter().for_each(|words| terminal::note(words));
+    let left = [&cleaned.refused[..], &cleaned.failed].concat().join("\n");
+    match (cleaned.refused.is_empty(), cleaned.failed.is_empty()) {
+        (true, true) => Ok(()),
+        (false, _) => Err(Failure::Usage(left)),
+        (true, false) => Err(Failure::Internal(left)),
     }
+}
+
+/// The same for several: one that cannot be stopped does not keep the others running; how the first of those ended.
+pub fn stop_all(dirs: impl IntoIterator<Item = PathBuf>) -> Exit {
+    let mut ended = Exit::Ok;
+    for dir in dirs {
+        if let Err(failure) = stop(&StopArgs { dir, password_from: None }) {
+            terminal::error(&failure.to_string());
+            ended = if ended == Exit::Ok { failure.exit() } else { ended };
+        }
+    }
+    ended
 }
 
 /// `dyno stop DIR`: as Ctrl-C does.
 pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
+    trusted::directory(&args.dir).map_err(|e| Failure::Usage(e.to_string()))?;
     if crate::prove::is_proof(&args.dir) {
         return crate::prove::stop(args);
     }
     let record = read_record(&args.dir)?;
-    let Some(pid) = holder(&args.dir) else {
-        clear(&args.dir)?;
+    let Some(pid) = held(&args.dir)? else {
+        put_back(&args.dir)?;
         terminal::note(&format!("{}: nobody is at work on it", record.name));
         return Ok(Exit::Ok);
     };
     end(&args.dir, pid)?;
     // A run on servers that stand was at work: they are to end as well.
     if dyno_rig::experiment::Standing::of(&args.dir).is_ok_and(|found| found.is_some()) {
-        clear(&args.dir)?;
+        put_back(&args.dir)?;
     }
     terminal::note(&format!("{}: stopped; `dyno resume {}` goes on", record.name, args.dir.display()));
     Ok(Exit::Ok)

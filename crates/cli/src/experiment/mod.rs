@@ -9,7 +9,7 @@ mod table;
 mod watch;
 
 pub use leave::leave;
-pub use manage::{ask_to_stop, end, list, status, stop, table_of};
+pub use manage::{ask_to_stop, end, list, status, stop, stop_all, table_of};
 pub use preview::{plan, presets as list_presets};
 pub use suits::{Findings, ready};
 
@@ -26,6 +26,7 @@ use dyno_plan::settings::MASK;
 use dyno_rig::experiment::{
     Directory, DirectoryError, Ending, Entry, Means, RunStatus, Standing, check, conduct, pending,
 };
+use dyno_rig::trusted;
 use dyno_rundir::progress;
 use std::path::Path;
 use std::sync::Arc;
@@ -112,13 +113,18 @@ fn refuse_options(args: &RunArgs) -> Result<(), Failure> {
 pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
     // Relative paths are meant where they were typed; the directory's own must still be found there.
     let dir = args.dir.canonicalize().map_err(|e| Failure::Usage(format!("{}: {e}", args.dir.display())))?;
+    trusted::directory(&dir).map_err(|e| Failure::Usage(e.to_string()))?;
     if Standing::of(&dir).map_err(Failure::Usage)?.is_some() {
         let words =
             "its servers stand: `dyno bexhoma ycsb FLAGS -e CODE run` uses them, `dyno stop` ends them";
         return Err(Failure::Usage(format!("{}: {words}", args.dir.display())));
     }
     let (mut directory, text) = Directory::resume(&dir)?;
-    manage::clear(&dir)?;
+    let cleaned = manage::put_back(&dir);
+    if cleaned.is_err() {
+        directory.note(Entry::End { status: "interrupted".into() })?;
+    }
+    cleaned?;
     let plan = match again(args, &directory, text) {
         Ok(plan) => plan,
         Err(failure) => {

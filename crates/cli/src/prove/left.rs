@@ -3,13 +3,11 @@
 use crate::args::StopArgs;
 use crate::exit::{Exit, Failure};
 use crate::{experiment, secret, terminal};
-use dyno_rig::experiment::{holder, lock};
-use dyno_rig::own::{self, Untrusted};
+use dyno_rig::experiment::{held, lock};
 use dyno_rig::prove::{IngestPlan, Records};
+use dyno_rig::trusted;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 /// In a proof's folder while its records are in the database.
@@ -32,13 +30,11 @@ impl UnderWay {
     /// Makes the folder and its entry.
     pub fn begin(folder: &Path, uri: &str, plan: &IngestPlan) -> Result<Self, Failure> {
         let trouble = |e: std::io::Error| Failure::Internal(format!("{}: {e}", folder.display()));
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(trouble)?;
+        trusted::make_folder(folder).map_err(trouble)?;
         let held = lock(folder)?;
         let entry = Entry { target: secret::without(uri), records: plan.contents() };
         let text = serde_json::to_string_pretty(&entry).map_err(|e| Failure::Internal(e.to_string()))?;
-        let file =
-            OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(folder.join(RECORDS));
-        file.and_then(|mut file| file.write_all((text + "\n").as_bytes())).map_err(trouble)?;
+        trusted::write(&folder.join(RECORDS), (text + "\n").as_bytes()).map_err(trouble)?;
         Ok(UnderWay { folder: folder.to_owned(), _lock: held })
     }
 
@@ -62,18 +58,17 @@ pub fn is_proof(folder: &Path) -> bool {
 /// `dyno stop DIR` of a proof: ends it as Ctrl-C does; after a crash, or with `--keep`, removes its records.
 pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
     let path = args.dir.join(RECORDS);
-    if let Some(pid) = holder(&args.dir) {
+    if let Some(pid) = held(&args.dir)? {
         experiment::end(&args.dir, pid)?;
         terminal::note(&format!("{}: stopped", args.dir.display()));
     }
-    // It names a server and what is removed there.
-    let text = match own::read(&path) {
+    let text = match fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(Untrusted::Io(_, e)) if e.kind() == std::io::ErrorKind::NotFound => {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             terminal::note(&format!("{}: nothing of the proof is in the database", args.dir.display()));
             return Ok(Exit::Ok);
         }
-        Err(why) => return Err(Failure::Usage(why.to_string())),
+        Err(e) => return Err(Failure::Usage(format!("{}: {e}", path.display()))),
     };
     let entry: Entry =
         serde_json::from_str(&text).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;

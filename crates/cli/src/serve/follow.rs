@@ -3,6 +3,7 @@
 use super::listing::{silence, state};
 use super::place::Place;
 use dyno_rig::experiment::{Entry, holder, read_journal, read_record};
+use dyno_rundir::files;
 use dyno_rundir::schema::{Planned, Run, Status};
 use dyno_rundir::{Event, series};
 use serde::Serialize;
@@ -96,7 +97,7 @@ pub fn tail(place: &Place, path: &Path, asked: &Asked<'_>) -> Result<Tail, Strin
 }
 
 fn of_run(path: &Path, metric: &str, tail: &mut Tail) -> Result<(), String> {
-    let text = std::fs::read_to_string(path.join("run.json")).map_err(|error| error.to_string())?;
+    let text = files::read_to_string(&path.join("run.json")).map_err(|error| error.to_string())?;
     let run: Run = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     tail.state = state(path, run.status).into();
     let silence = silence(path).map(|silence| silence.as_secs_f64());
@@ -145,7 +146,7 @@ fn left(run: &Run, phase: &str, elapsed: f64) -> Option<f64> {
 }
 
 fn events(path: &Path) -> Vec<Event> {
-    let text = std::fs::read_to_string(path.join("events.jsonl")).unwrap_or_default();
+    let text = files::read_to_string(&path.join("events.jsonl")).unwrap_or_default();
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
     text[..whole].lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
@@ -153,7 +154,7 @@ fn events(path: &Path) -> Vec<Event> {
 /// Whole lines from a place on, and where they end. From the beginning of a long file only the last of it is taken.
 fn chunk(path: &Path, from: u64) -> Result<(String, u64), String> {
     let failed = |error: std::io::Error| format!("series.csv: {error}");
-    let mut file = std::fs::File::open(path).map_err(failed)?;
+    let mut file = files::open(path).map_err(failed)?;
     let length = file.metadata().map_err(failed)?.len();
     let (from, torn) = match from {
         0 if length > CHUNK => (length - CHUNK, true),

@@ -4,6 +4,7 @@ use super::place::Place;
 use dyno_report::html::{Kind, Listed};
 use dyno_rig::experiment::holder;
 use dyno_rundir::ExperimentDir;
+use dyno_rundir::files;
 use dyno_rundir::schema::{Run, Status, Summary, Trust, VERSION};
 use std::fs::TryLockError;
 use std::path::{Path, PathBuf};
@@ -54,7 +55,7 @@ fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, String> {
     if !own.is_file() {
         return Err(named("no file".into()));
     }
-    let text = std::fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
+    let text = files::read_to_string(path).map_err(|e| named(e.to_string()))?;
     serde_json::from_str(&text).map_err(|e| named(e.to_string()))
 }
 
@@ -79,7 +80,7 @@ pub fn state(path: &Path, status: Status) -> &'static str {
 /// Whether a run is being made: it has not ended, and whoever makes it holds its events; where a file system knows no locks,
 /// it has written lately.
 pub fn is_under_way(path: &Path, status: Status) -> bool {
-    let held = || match std::fs::File::open(path.join("events.jsonl")).ok()?.try_lock_shared() {
+    let held = || match files::open(&path.join("events.jsonl")).ok()?.try_lock_shared() {
         Ok(()) => Some(false),
         Err(TryLockError::WouldBlock) => Some(true),
         Err(TryLockError::Error(_)) => None,

@@ -2,7 +2,7 @@
 
 use super::logs;
 use super::run::EXPERIMENT;
-use crate::args::{ResumeArgs, StatusArgs, StopArgs};
+use crate::args::{ResumeArgs, StatusArgs};
 use crate::exit::{Exit, Failure};
 use crate::{experiment, signals, terminal};
 use dyno_rig::experiment::{finished, holder, left_behind, read_journal, read_record};
@@ -48,10 +48,7 @@ pub fn stop(out: &Path, prefix: &str) -> Result<Exit, Failure> {
     if all.is_empty() {
         terminal::note(&format!("{}: nothing runs", out.display()));
     }
-    for home in all {
-        experiment::stop(&StopArgs { dir: home.join(EXPERIMENT), password_from: None })?;
-    }
-    Ok(Exit::Ok)
+    Ok(experiment::stop_all(all.iter().map(|home| home.join(EXPERIMENT))))
 }
 
 /// Goes on with everything that is not at its end.

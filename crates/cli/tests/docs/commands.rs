@@ -84,7 +84,8 @@ fn short(command: &'static str) -> Row {
 }
 
 const SEEDED: &str = "run redis://127.0.0.1:6379 -n 2000 --users 2 --duration 1s --warmup 0s --quiet";
-const EXPERIMENT: &str = "run docs/examples/users.yaml --set users=[1,2] --set duration=1s --set records=1000 --set warmup=0s --quiet";
+const EXPERIMENT: &str = "run docs/examples/users.yaml --set users=[1,2] --set duration=1s --set records=1000 \
+                          --set warmup=0s --quiet";
 
 /// The documents, each with its commands.
 pub fn documents() -> Vec<(&'static str, Vec<Row>)> {

@@ -208,10 +208,12 @@ fn plan_of(mut tree: Node, stem: &str, given: &Given) -> Result<Plan, TreeError>
     let Some(base) = cells.first().map(|cell| cell.spec.clone()) else {
         return Err(excluded.as_ref().unwrap_or(&tree).error("exclude", "leaves no cell of the matrix"));
     };
-    let runs = order::order(cells.len(), base.repetitions, base.order, base.seed);
-    if runs.len() > RUNS {
-        return Err(tree.error("repetitions", format!("{} runs: expected at most {RUNS}", runs.len())));
+    // Before there is a list of them.
+    let count = (cells.len() as u64).saturating_mul(base.repetitions.into());
+    if count > RUNS as u64 {
+        return Err(tree.error("repetitions", format!("{count} runs: expected at most {RUNS}")));
     }
+    let runs = order::order(cells.len(), base.repetitions, base.order, base.seed);
     Ok(Plan { name: base.name.clone().unwrap_or_else(|| stem.to_owned()), base, factors, cells, runs })
 }
 

@@ -11,6 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use dyno_analysis::diagnose::Finding;
 use dyno_analysis::series::stability;
+use dyno_rundir::files;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::Summary;
 use dyno_rundir::{RunDir, series};
@@ -115,7 +116,7 @@ pub(super) fn percentile_figure(from: usize, to: usize) -> String {
 /// The page of one run.
 pub fn run_page(report: &Report<'_>) -> String {
     let mut notes: Vec<String> = report.notes.to_vec();
-    let rows = match std::fs::read_to_string(report.dir.path.join("series.csv")) {
+    let rows = match files::read_to_string(&report.dir.path.join("series.csv")) {
         Ok(text) => {
             let (rows, bad) = series::read(&text);
             if bad > 0 {

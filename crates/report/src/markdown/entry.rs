@@ -5,6 +5,7 @@ use dyno_analysis::latency;
 use dyno_record::Totals;
 use dyno_rundir::RunDir;
 use dyno_rundir::faults::FaultFigures;
+use dyno_rundir::files;
 use dyno_rundir::monitor::{Recording, Series};
 use dyno_rundir::schema::{Pair, Phase, Status, Summary, Trust};
 use std::collections::{BTreeMap, BTreeSet};
@@ -234,7 +235,7 @@ fn application(recording: Option<&Recording>, edges: Option<(f64, f64)>) -> Vec<
 /// Figures of a catalogue of metrics that a front end has left in the run's directory (`application.json`): by phase, title and
 /// figure. They stand in the place of those above.
 fn catalogue(dir: &RunDir) -> BTreeMap<String, Vec<(String, Option<f64>)>> {
-    let text = std::fs::read(dir.path.join("application.json")).unwrap_or_default();
+    let text = files::read(&dir.path.join("application.json")).unwrap_or_default();
     let read: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
     let figure = |one: &serde_json::Value| Some((one["title"].as_str()?.to_owned(), one["value"].as_f64()));
     let phases = read["phases"].as_object().into_iter().flatten();

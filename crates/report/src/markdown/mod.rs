@@ -10,6 +10,7 @@ mod rows;
 mod tables;
 mod tests_made;
 
+use dyno_rundir::files;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::{Status, Summary};
 use dyno_rundir::tuning::{self, TunedCell};
@@ -53,7 +54,7 @@ struct About {
 
 impl About {
     fn read(experiment: &std::path::Path) -> Option<About> {
-        serde_json::from_slice(&std::fs::read(experiment.join("workload.json")).ok()?).ok()
+        serde_json::from_slice(&files::read(&experiment.join("workload.json")).ok()?).ok()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Where servers and workers ran, and what they were given there. What is not known is left out.
 
 use dyno_rundir::RunDir;
+use dyno_rundir::files;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::Environment;
 use std::collections::BTreeMap;
@@ -42,7 +43,7 @@ fn host(host: &Environment) -> Facts {
 
 /// What an agent has said of the host that it ran on.
 fn environment(dir: &RunDir, name: &str) -> Option<Environment> {
-    let text = std::fs::read(dir.path.join(format!("environment-{name}.json"))).ok()?;
+    let text = files::read(&dir.path.join(format!("environment-{name}.json"))).ok()?;
     serde_json::from_slice(&text).ok()
 }
 

@@ -4,7 +4,7 @@
 //! experiment.yaml   the file as it was given, secrets masked
 //! experiment.json   version, command line, cells, runs in order
 //! journal.jsonl     what has begun and ended
-//! lock              held by the dyno that works on it; its process number and when that was started
+//! lock              held by the dyno that works on it; its process number, and when that was started
 //! tuning.json       what tunings have found
 //! runs/0001-...     run directories, see docs/run-directory.md
 //! results.csv       one line for each run, written as they end
@@ -12,14 +12,15 @@
 
 use super::journal::{Entry, Journal, RunRecord, RunStatus};
 use crate::local::{Machine, process};
-use crate::own::{self, Untrusted};
+use crate::trusted;
 use dyno_plan::experiment::{Plan, masked, masked_set};
+use dyno_rundir::files;
 use dyno_rundir::mask::mask_arguments;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Version of the directory's format. Readers refuse a higher one.
@@ -39,12 +40,6 @@ pub enum DirectoryError {
         /// The system's words.
         error: io::Error,
     },
-}
-
-impl From<Untrusted> for DirectoryError {
-    fn from(why: Untrusted) -> Self {
-        DirectoryError::Refused(why.to_string())
-    }
 }
 
 /// One cell, as it was planned.
@@ -112,52 +107,56 @@ fn io_error(path: &Path) -> impl FnOnce(io::Error) -> DirectoryError {
     move |error| DirectoryError::Io { path, error }
 }
 
-fn private(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(path)
-}
-
-/// Writes a file that only its owner reads.
-pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
-    private(path).and_then(|mut file| file.write_all(text.as_bytes()))
-}
-
-/// The process that holds a directory, if one does. A lock that is held by a process which is not the one that it names, or
-/// that is somebody else's file, is held by nobody who could be asked to stop: `None`, as where it is free.
+/// The process that holds a directory, if one does that can be told.
 pub fn holder(path: &Path) -> Option<u32> {
+    held(path).ok().flatten()
+}
+
+/// The same; an error if it is held, and not by the process that its lock names: numbers are given anew, and whoever has that
+/// one now has nothing to do with it. Older locks name no start.
+pub fn held(path: &Path) -> Result<Option<u32>, DirectoryError> {
     let name = path.join("lock");
-    let text = own::read(&name).ok()?;
-    let lock = OpenOptions::new().read(true).write(true).open(&name).ok()?;
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let Ok(mut lock) = OpenOptions::new().read(true).write(true).custom_flags(flags).open(&name) else {
+        return Ok(None);
+    };
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
-        return None;
+        return Ok(None);
     }
+    let mut text = String::new();
+    lock.read_to_string(&mut text).map_err(io_error(&name))?;
     let mut words = text.split_whitespace();
-    let pid: u32 = words.next()?.parse().ok()?;
-    let started: Option<u64> = words.next().map(str::parse).transpose().ok()?;
-    // Its number may be another process' by now: the start time tells.
-    let runs = process::started(&Machine::default(), pid);
-    (started.is_none() || started == runs).then_some(pid)
+    let pid = words.next().and_then(|pid| pid.parse().ok());
+    let started = words.next().map(str::parse::<u64>);
+    let is_it = |pid: &u32| match &started {
+        None => true,
+        Some(started) => process::started(&Machine::default(), *pid) == started.clone().ok(),
+    };
+    pid.filter(is_it).map(Some).ok_or_else(|| {
+        let words =
+            "is held, and not by the process that it names: nobody is told to end. End what has it open";
+        DirectoryError::Refused(format!("{} {words}", name.display()))
+    })
 }
 
 /// Holds a directory until the file is closed.
 pub fn lock(path: &Path) -> Result<File, DirectoryError> {
     let name = path.join("lock");
-    let opened = OpenOptions::new()
-        .create(true)
-        .read(true)
-        .write(true)
-        .truncate(false)
-        .mode(0o600)
-        .custom_flags(OFlags::NOFOLLOW.bits() as i32)
-        .open(&name);
+    let mut options = OpenOptions::new();
+    options.create(true).read(true).write(true).truncate(false).mode(0o600);
+    let opened = options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(&name);
     let mut file = opened.map_err(io_error(&name))?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         let by = holder(path).map_or("another dyno".into(), |pid| format!("process {pid}"));
         let text = format!("{}: {by} is at work on it; `dyno stop` ends that", path.display());
         return Err(DirectoryError::Refused(text));
     }
-    let (pid, machine) = (std::process::id(), Machine::default());
-    let started = process::started(&machine, pid).unwrap_or_default();
-    file.set_len(0).and_then(|()| writeln!(file, "{pid} {started}")).map_err(io_error(&name))?;
+    let own = std::process::id();
+    let words = match process::started(&Machine::default(), own) {
+        Some(started) => format!("{own} {started}\n"),
+        None => format!("{own}\n"),
+    };
+    file.set_len(0).and_then(|()| file.write_all(words.as_bytes())).map_err(io_error(&name))?;
     Ok(file)
 }
 
@@ -175,7 +174,7 @@ impl Directory {
             return Err(DirectoryError::Refused(text));
         }
         let runs = path.join("runs");
-        DirBuilder::new().recursive(true).mode(0o700).create(&runs).map_err(io_error(&runs))?;
+        trusted::make_folder(path).and_then(|()| trusted::make_folder(&runs)).map_err(io_error(&runs))?;
         let held = lock(path)?;
         let cells = plan
             .cells
@@ -197,12 +196,10 @@ impl Directory {
             text: Some(hash(&masked(text))),
         };
         let yaml = path.join("experiment.yaml");
-        private(&yaml)
-            .and_then(|mut file| file.write_all(masked(text).as_bytes()))
-            .map_err(io_error(&yaml))?;
+        trusted::write(&yaml, masked(text).as_bytes()).map_err(io_error(&yaml))?;
         let json = path.join("experiment.json");
         let words = serde_json::to_string_pretty(&record).map_err(|e| io_error(&json)(e.into()))?;
-        private(&json).and_then(|mut file| file.write_all(words.as_bytes())).map_err(io_error(&json))?;
+        trusted::write(&json, words.as_bytes()).map_err(io_error(&json))?;
         let mut directory = Self::with(path, held, record)?;
         directory.note(Entry::Begin { pid: std::process::id() })?;
         Ok(directory)
@@ -210,13 +207,11 @@ impl Directory {
 
     /// Opens a directory to go on with it; its text comes along.
     pub fn resume(path: &Path) -> Result<(Directory, String), DirectoryError> {
-        own::directory(path)?;
+        trusted::directory(path).map_err(|e| DirectoryError::Refused(e.to_string()))?;
         let record = read_record(path)?;
-        // What it says is run, hooks among it.
-        own::read(&path.join("experiment.json"))?;
-        let yaml = path.join("experiment.yaml");
-        let text = own::read(&yaml)?;
         let held = lock(path)?;
+        let yaml = path.join("experiment.yaml");
+        let text = std::fs::read_to_string(&yaml).map_err(io_error(&yaml))?;
         if record.text.as_ref().is_some_and(|begun| *begun != hash(&text)) {
             let words = "was changed since the experiment began: runs of two configurations would stand side by side. Put it \
                          back, or run it as an experiment of its own";
@@ -312,7 +307,7 @@ pub fn finished(entries: Vec<Entry>) -> Vec<RunRecord> {
 /// Reads `experiment.json`.
 pub fn read_record(path: &Path) -> Result<ExperimentRecord, DirectoryError> {
     let name = path.join("experiment.json");
-    let text = std::fs::read_to_string(&name).map_err(|error| {
+    let text = files::read_to_string(&name).map_err(|error| {
         let text = format!("{}: no experiment's directory ({error})", path.display());
         DirectoryError::Refused(text)
     })?;

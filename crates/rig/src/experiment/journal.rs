@@ -1,5 +1,6 @@
 //! The journal of an experiment: what has begun and how it ended, one JSON line each, written before and after.
 
+use dyno_rundir::files;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -118,7 +119,7 @@ pub struct Journal {
 impl Journal {
     /// Opens it, or makes it. A line that a killed dyno has left unfinished is ended.
     pub fn open(path: &Path) -> io::Result<Journal> {
-        let text = match std::fs::read(path) {
+        let text = match files::read(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(error),
@@ -141,7 +142,7 @@ impl Journal {
 
     /// Everything that was written; torn lines are left out.
     pub fn read(path: &Path) -> io::Result<Vec<Entry>> {
-        let text = match std::fs::read_to_string(path) {
+        let text = match files::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(error),

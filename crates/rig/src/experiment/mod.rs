@@ -40,7 +40,7 @@ mod watching;
 
 pub use check::check;
 pub use directory::{
-    CellRecord, Directory, DirectoryError, ExperimentRecord, finished, holder, lock, read_journal,
+    CellRecord, Directory, DirectoryError, ExperimentRecord, finished, held, holder, lock, read_journal,
     read_record,
 };
 pub use journal::{Entry, Figures, RunRecord, RunStatus};
@@ -49,12 +49,15 @@ pub use stored::{Part, Stored, running_in, stored_by, stored_in};
 pub use suits::{Lacking, Unfit, lacking, lacking_engines, unfit};
 pub use volumes::{VolumeNote, volumes};
 
-use crate::local::{Machine, tuning, undo};
+use crate::kubernetes;
+use crate::local::{LocalError, Machine, tuning, undo};
 use crate::session::Observer;
+use crate::trusted;
 use crate::worker::ReadWork;
-use crate::{kubernetes, own};
 use dyno_engine::Control;
-use dyno_plan::experiment::{Cell, Kubernetes, OnFailure, Plan, Strategy};
+use dyno_plan::experiment::{Cell, OnFailure, Plan, Strategy};
+use dyno_plan::settings::MASK;
+use dyno_rundir::files;
 use dyno_rundir::schema::{Environment, Summary};
 use one::OneRun;
 use place::Shared;
@@ -166,7 +169,7 @@ fn keep_tunings(plan: &Plan, directory: &Directory) -> Result<(), DirectoryError
     }
     let path = directory.path().join(dyno_rundir::tuning::FILE);
     let text = serde_json::to_string_pretty(&found).map_err(io::Error::from);
-    text.and_then(|text| directory::write(&path, &(text + "\n")))
+    text.and_then(|text| trusted::write(&path, (text + "\n").as_bytes()))
         .map_err(|error| DirectoryError::Io { path, error })
 }
 
@@ -271,21 +274,15 @@ struct Leavings {
 
 fn leavings(path: &Path) -> Leavings {
     let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_of_pods = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("kubernetes-") && name.ends_with(".json")
-    };
+    let is_of_pods =
+        |path: &PathBuf| trusted::is_of_pods(&path.file_name().unwrap_or_default().to_string_lossy());
     let pods = entries(path).map(|entry| entry.path()).filter(is_of_pods).collect();
     let (mut journals, mut folders) = (Vec::new(), vec![(path.to_owned(), 0)]);
     while let Some((folder, depth)) = folders.pop() {
-        journals.extend(
-            Some(folder.join(undo::NAME)).filter(|journal| std::fs::symlink_metadata(journal).is_ok()),
-        );
-        // runs/CELL.server/worker-0 is the deepest.
-        if depth < 4 {
-            // A link leads to what is somebody else's.
-            let is_folder = |e: &std::fs::DirEntry| e.file_type().is_ok_and(|kind| kind.is_dir());
-            folders.extend(entries(&folder).filter(is_folder).map(|e| (e.path(), depth + 1)));
+        journals.extend(Some(folder.join(undo::NAME)).filter(|journal| journal.symlink_metadata().is_ok()));
+        // runs/CELL.server/worker-0 is the deepest. What is behind a link is somebody else's: a journal there is refused.
+        if depth < 4 && !(depth > 0 && folder.is_symlink()) {
+            folders.extend(entries(&folder).filter(|e| e.path().is_dir()).map(|e| (e.path(), depth + 1)));
         }
     }
     Leavings { pods, journals }
@@ -298,54 +295,62 @@ pub fn left_behind(path: &Path) -> usize {
     found.pods.len() + found.journals.iter().map(|journal| undo::pending(journal)).sum::<usize>()
 }
 
-/// What [`clean_up`] has done, and what it has not.
-#[derive(Debug, Default)]
-pub struct Cleared {
-    /// What was put back, in words.
-    pub done: Vec<String>,
-    /// What was refused or has failed, in words: it is still there.
-    pub left: Vec<String>,
-}
-
 /// Puts back what a dyno that was killed has left behind below an experiment's directory: processes, control groups,
-/// mounts, files, settings of the host; and servers that were left on purpose. Of a directory that is not the caller's own
-/// nothing is done ([`crate::own`]).
-pub fn clean_up(path: &Path) -> Cleared {
-    let mut cleared = Cleared::default();
-    if let Err(why) = own::directory(path) {
-        cleared.left.push(why.to_string());
-        return cleared;
-    }
+/// mounts, files, settings of the host; and servers that were left on purpose.
+pub fn clean_up(path: &Path) -> Cleaned {
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut cleaned = Cleaned::default();
     let found = leavings(path);
-    let clusters = if found.pods.is_empty() { Vec::new() } else { clusters(path) };
     for journal in &found.pods {
-        match kubernetes::clean(journal, &clusters) {
-            Ok(selector) => cleared.done.push(format!("{selector}: removed from the cluster")),
-            Err(why) => cleared.left.push(why.to_string()),
-        }
+        let done =
+            clean_pods(path, journal).map(|selector| Some(format!("{selector}: removed from the cluster")));
+        cleaned.take(done);
     }
     for journal in &found.journals {
-        match undo::revert(journal, &Machine::default()) {
-            Ok(0) => {}
-            Ok(count) => cleared.done.push(format!("{}: {count} things put back", journal.display())),
-            Err(error) => cleared.left.push(error.to_string()),
-        }
+        let done = undo::revert(journal, &Machine::default());
+        let words = |count| format!("{}: {count} things put back", journal.display());
+        cleaned.take(done.map(|count| Some(count).filter(|count| *count > 0).map(words)));
     }
     // What could not be ended still stands.
-    if cleared.left.is_empty() {
-        match standing::forget(path) {
-            Ok(true) => cleared.done.push("its servers no longer stand".into()),
-            Ok(false) => {}
-            Err(error) => cleared.left.push(format!("{}: {error}", path.display())),
-        }
+    if cleaned.failed.is_empty() && cleaned.refused.is_empty() {
+        let forgotten = standing::forget(path).map_err(|error| LocalError::failed(path.display(), error));
+        cleaned.take(forgotten.map(|were| were.then(|| "its servers no longer stand".into())));
     }
-    cleared
+    cleaned
 }
 
-/// The clusters that an experiment's own text names.
-fn clusters(path: &Path) -> Vec<Kubernetes> {
-    let sets = read_record(path).map(|record| record.sets).unwrap_or_default();
-    let text = own::read(&path.join("experiment.yaml")).unwrap_or_default();
-    let plan = dyno_plan::experiment::plan(&text, "experiment.yaml", &sets);
-    plan.map_or(Vec::new(), |plan| plan.cells.into_iter().filter_map(|cell| cell.spec.kubernetes).collect())
+/// What [`clean_up`] did, in words.
+#[derive(Debug, Default)]
+pub struct Cleaned {
+    /// What was done.
+    pub done: Vec<String>,
+    /// What could not be done.
+    pub failed: Vec<String>,
+    /// What was not even tried, since whoever wrote it was not dyno or not the caller.
+    pub refused: Vec<String>,
+}
+
+impl Cleaned {
+    fn take(&mut self, ended: Result<Option<String>, LocalError>) {
+        match ended {
+            Ok(done) => self.done.extend(done),
+            Err(LocalError::Untrusted(why)) => self.refused.push(why),
+            Err(error) => self.failed.push(error.to_string()),
+        }
+    }
+}
+
+/// Removes the objects of a journal with the program and the credentials of the experiment itself.
+fn clean_pods(path: &Path, journal: &Path) -> Result<String, LocalError> {
+    let failed = |why: String| LocalError::failed(journal.display(), why);
+    trusted::directory(path)?;
+    let record = read_record(path).map_err(|e| failed(e.to_string()))?;
+    let text = files::read_to_string(&path.join("experiment.yaml")).map_err(|e| failed(e.to_string()))?;
+    // What is masked is no secret of kubectl's; unquoted, YAML takes it for an alias.
+    let (text, sets) =
+        (text.replace(MASK, "masked"), record.sets.iter().map(|set| set.replace(MASK, "masked")));
+    let plan = dyno_plan::experiment::plan(&text, &record.path, &sets.collect::<Vec<_>>())
+        .map_err(|e| failed(e.to_string()))?;
+    let known: Vec<_> = plan.cells.into_iter().filter_map(|cell| cell.spec.kubernetes).collect();
+    kubernetes::clean(journal, &known)
 }

@@ -12,17 +12,14 @@ use super::volumes::{self, Volume};
 use super::{Means, RunRecord, RunStatus, Watcher};
 use crate::kubernetes::{Stood, server_image};
 use crate::local::{Machine, Room, Server, count_elsewhere, process, version_of};
-use crate::own::{self, Untrusted};
 use crate::volume::{Key, Loaded, differs, key};
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Kubernetes, Plan};
 use dyno_plan::server::ServerSpec;
+use dyno_rundir::files;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -67,11 +64,11 @@ impl Standing {
     /// Those that an experiment has left, if it has.
     pub fn of(directory: &Path) -> Result<Option<Standing>, String> {
         let path = directory.join(FILE);
-        let text = match own::read(&path) {
-            Err(Untrusted::Io(_, error)) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            read => read.map_err(|why| why.to_string())?,
+        let text = match files::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            read => read.map_err(|e| format!("{}: {e}", path.display()))?,
         };
-        let read: Standing = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+        let read: Standing = serde_json::from_slice(&text).map_err(|e| format!("{}: {e}", path.display()))?;
         Ok(Some(Standing { directory: directory.to_owned(), ..read }))
     }
 
@@ -79,8 +76,7 @@ impl Standing {
         let path = self.directory.join(FILE);
         let text = serde_json::to_vec_pretty(self).map_err(|e| e.to_string())?;
         // There may be a password in it.
-        let file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&path);
-        file.and_then(|mut file| file.write_all(&text)).map_err(|e| format!("{}: {e}", path.display()))
+        crate::trusted::write(&path, &text).map_err(|e| format!("{}: {e}", path.display()))
     }
 
     /// The StatefulSets of servers in pods.

@@ -8,7 +8,6 @@ mod kubectl;
 mod kubelet;
 mod looking;
 mod manifests;
-mod noted;
 mod place;
 mod pods;
 mod replace;

@@ -3,16 +3,17 @@
 use super::kubectl::Kubectl;
 use super::kubelet::Kubelets;
 use super::manifests::{LOADERS, Manifests, RELAY_PORT, manifests};
-use super::noted::Noted;
 use super::pods::{State, state};
 use super::servers::ServerPods;
 use super::standing::{self, Stood};
-use crate::own::Untrusted;
+use crate::local::LocalError;
 use dyno_engine::Control;
 use dyno_monitor::Sink;
 use dyno_plan::experiment::{Experiment, Kubernetes};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::OpenOptions;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -65,7 +66,17 @@ impl InPods {
         let made = manifests(spec, asked, name, token).map_err(|e| e.to_string())?;
         let kubectl = Kubectl::new(asked);
         let pods = ServerPods::new(&kubectl, stood.map_or(made.selector.as_str(), |stood| &stood.selector));
-        Noted::write(journal, asked, &made.selector)?;
+        let noted = Noted {
+            selector: made.selector.clone(),
+            asked: Where {
+                kubectl: asked.kubectl.clone(),
+                kubeconfig: asked.kubeconfig.clone(),
+                context: asked.context.clone(),
+                namespace: asked.namespace.clone(),
+            },
+        };
+        let noted = serde_json::to_vec(&noted).map_err(|e| e.to_string())?;
+        crate::trusted::write(journal, &noted).map_err(|e| format!("{}: {e}", journal.display()))?;
         let mut own = InPods {
             kubectl,
             asked: asked.clone(),
@@ -292,17 +303,63 @@ fn remove(kubectl: &Kubectl, selector: &str) -> Result<(), String> {
     }
 }
 
-/// Removes what a journal names; its label. The program and the credentials are those of `known`, what the experiment's text
-/// says of clusters: never of the journal.
-pub(crate) fn clean(journal: &Path, known: &[Kubernetes]) -> Result<String, Untrusted> {
-    let noted = Noted::read(journal)?;
-    let refused = |words: String| Untrusted::Refused(format!("{}: {words}", journal.display()));
-    let same = |asked: &&Kubernetes| asked.context == noted.context && asked.namespace == noted.namespace;
-    let asked = known.iter().find(same).ok_or_else(|| {
-        refused("names a context or a namespace that experiment.yaml does not: nothing is removed".into())
-    })?;
-    remove(&Kubectl::new(asked), &noted.selector).map_err(refused)?;
-    std::fs::remove_file(journal).map_err(|error| refused(error.to_string()))?;
+/// What a journal says.
+#[derive(Serialize, Deserialize)]
+struct Noted {
+    /// The label of the run.
+    selector: String,
+    /// Which of the experiment's clusters it is in.
+    #[serde(default)]
+    asked: Where,
+}
+
+/// A cluster, by what tells it from the experiment's others. Program and credentials are compared and never used.
+#[derive(Default, Serialize, Deserialize)]
+struct Where {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kubectl: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kubeconfig: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    context: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    namespace: Option<String>,
+}
+
+impl Where {
+    fn is(&self, known: &Kubernetes) -> bool {
+        (&self.kubectl, &self.kubeconfig, &self.context, &self.namespace)
+            == (&known.kubectl, &known.kubeconfig, &known.context, &known.namespace)
+    }
+}
+
+/// Whether a selector is one that dyno makes.
+pub(super) fn is_selector(text: &str) -> bool {
+    let name = text.strip_prefix("dyno.run=").unwrap_or_default();
+    !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}
+
+/// Removes what a journal says that a controller which was killed has left; what it was. The cluster must be one of those that
+/// the experiment's text names: program, credentials, context and namespace are those of the text.
+pub(crate) fn clean(journal: &Path, known: &[Kubernetes]) -> Result<String, LocalError> {
+    let failed = |why: String| LocalError::failed(journal.display(), why);
+    let untrusted =
+        |why: &str| LocalError::Untrusted(format!("{}: {why}; nothing of it is done", journal.display()));
+    let Some(file) = crate::trusted::open(journal, OpenOptions::new().read(true))? else {
+        return Err(failed("is gone".into()));
+    };
+    let noted: Noted = serde_json::from_reader(file).map_err(|e| failed(e.to_string()))?;
+    if !is_selector(&noted.selector) {
+        return Err(untrusted("its selector is none that dyno writes"));
+    }
+    let Some(own) = known.iter().find(|known| noted.asked.is(known)) else {
+        return Err(untrusted(
+            "names a program, a kubeconfig, a context or a namespace that experiment.yaml does not",
+        ));
+    };
+    remove(&Kubectl::new(own), &noted.selector).map_err(failed)?;
+    std::fs::remove_file(journal).map_err(|e| failed(e.to_string()))?;
     Ok(noted.selector)
 }
 

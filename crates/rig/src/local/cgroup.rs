@@ -7,7 +7,7 @@
 mod lines;
 
 use super::error::LocalError;
-use super::machine::{Machine, Mount};
+use super::machine::Machine;
 use super::undo::{Journal, Undo};
 use dyno_plan::server::Limits;
 use lines::{Line, split_lines, unified_lines};
@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Which of the two interfaces.
@@ -380,15 +380,6 @@ fn spread(file: &str, text: &str, facts: &mut BTreeMap<String, String>) {
             facts.insert(file.to_owned(), lines.join("; "));
         }
     }
-}
-
-/// Whether a folder is a group of dyno's: `dyno` or one below it, in a hierarchy of control groups.
-pub(crate) fn is_own(path: &Path, machine: &Machine) -> bool {
-    let named = path.ends_with("dyno") || path.parent().is_some_and(|above| above.ends_with("dyno"));
-    let of_groups = |mount: &Mount| mount.kind.starts_with("cgroup") && path.starts_with(&mount.point);
-    named
-        && !path.components().any(|part| part == Component::ParentDir)
-        && machine.mounts().is_ok_and(|mounts| mounts.iter().any(of_groups))
 }
 
 /// Removes a group, and whatever still runs in it first; and the folder above it, if that was the last group.

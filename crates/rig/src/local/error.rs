@@ -8,6 +8,9 @@ pub enum LocalError {
     /// What is asked for cannot be meant, or not on this machine.
     #[error("{0}")]
     Refused(String),
+    /// A file that is to be obeyed is not the caller's own, or says what no dyno has written. Nothing of it was done.
+    #[error("{0}")]
+    Untrusted(String),
     /// A program is not installed.
     #[error("{0}")]
     Absent(String),
@@ -30,14 +33,5 @@ impl LocalError {
     /// A step that failed, and what the system says about it.
     pub(crate) fn failed(step: impl fmt::Display, why: impl fmt::Display) -> Self {
         LocalError::Failed(format!("{step}: {why}"))
-    }
-}
-
-impl From<crate::own::Untrusted> for LocalError {
-    fn from(why: crate::own::Untrusted) -> Self {
-        match why {
-            crate::own::Untrusted::Refused(words) => LocalError::Refused(words),
-            failed => LocalError::Failed(failed.to_string()),
-        }
     }
 }

@@ -12,6 +12,7 @@
 mod cgroup;
 mod clock;
 mod cluster;
+mod confine;
 mod count;
 mod elsewhere;
 mod error;

@@ -49,6 +49,19 @@ pub(crate) fn boot(machine: &Machine) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
+/// What tells one host from another: a digest, since the kernel's own number is to stay on the host. Where the host has no
+/// number it is told by its name.
+pub(crate) fn host(machine: &Machine) -> Option<String> {
+    let text = |path: &Path| {
+        let text = fs::read_to_string(path).ok()?;
+        Some(text.trim().to_owned()).filter(|text| !text.is_empty() && text != "uninitialized")
+    };
+    let name = || text(&machine.proc.join("sys/kernel/hostname"));
+    let host = text(Path::new("/etc/machine-id")).or_else(name)?;
+    let digest = ring::digest::digest(&ring::digest::SHA256, format!("dyno {host}").as_bytes());
+    Some(digest.as_ref()[..12].iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 /// What a process has started and what has outlived it: members of its group, in its session, not older than itself. The
 /// kernel gives a group's number to no other process while it has members; should it have gone and come again, then whoever
 /// leads it now was started later, and everything is left alone.

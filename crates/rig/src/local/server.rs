@@ -119,7 +119,7 @@ impl Server {
         if let Some(beyond) = beyond.as_ref().filter(|beyond| beyond.limits) {
             return Err(LocalError::Refused(format!("server.limits.memory: {}", beyond.text)));
         }
-        let home = fs::create_dir_all(home).and_then(|()| home.canonicalize());
+        let home = crate::trusted::make_folder(home).and_then(|()| home.canonicalize());
         let home = home.map_err(|e| LocalError::failed("the server's home", e))?;
         let mut server = Server {
             spec: spec.clone(),
@@ -186,6 +186,9 @@ impl Server {
                 config: None,
                 name,
             };
+            if base != self.base {
+                self.journal.makes_data_in(&base)?;
+            }
             self.make_folder(&node.data)?;
             fs::create_dir_all(&node.home).map_err(|e| LocalError::failed(node.home.display(), e))?;
             let placed = prefix_or_less(&plan, topology, &self.machine, go_on, &mut self.notes)?;
@@ -213,6 +216,9 @@ impl Server {
             Some(paths) => absolute(paths.of(0))?,
             None => home.to_owned(),
         };
+        if folder != home {
+            self.journal.makes_data_in(&folder)?;
+        }
         let mark = self.journal.mark();
         match storage::mount_image(&self.machine, &image, &folder, home, &mut self.journal) {
             Ok(mounted) => {

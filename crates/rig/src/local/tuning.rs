@@ -76,24 +76,6 @@ pub fn report(machine: &Machine) -> BTreeMap<String, String> {
     facts
 }
 
-/// Whether a file is one of the settings that [`apply`] changes.
-pub(super) fn is_setting(file: &Path, machine: &Machine) -> bool {
-    if let Ok(below) = file.strip_prefix(&machine.proc) {
-        return FILES.iter().any(|(_, path)| below == Path::new(path));
-    }
-    let Ok(below) = file.strip_prefix(&machine.sys) else { return false };
-    let parts: Option<Vec<&str>> = below.components().map(|part| part.as_os_str().to_str()).collect();
-    matches!(
-        parts.as_deref(),
-        Some(
-            ["kernel", "mm", "transparent_hugepage", "enabled" | "defrag"]
-                | ["block", _, "queue", "read_ahead_kb"]
-                | ["devices", "system", "cpu", _, "cpufreq", "scaling_governor"]
-                | ["class", "net", _, "queues", _, "rps_cpus"]
-        )
-    )
-}
-
 fn entries(folder: &Path) -> Vec<String> {
     let found = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> =
@@ -116,6 +98,24 @@ fn rps_files(machine: &Machine, device: &str) -> Vec<PathBuf> {
 }
 
 /// `always [madvise] never` means `madvise`.
+/// Whether this is a file that [`apply`] writes, on a host that may have been without it since.
+pub(super) fn is_setting(machine: &Machine, path: &Path) -> bool {
+    let parts = |root: &Path| -> Option<Vec<&str>> {
+        path.strip_prefix(root).ok()?.iter().map(|p| p.to_str()).collect()
+    };
+    let numbered =
+        |name: &str, front: &str| name.strip_prefix(front).is_some_and(|n| n.parse::<usize>().is_ok());
+    let plain = |name: &str| name != ".." && name != ".";
+    let of_sys = parts(&machine.sys).is_some_and(|parts| match *parts {
+        ["kernel", "mm", "transparent_hugepage", "enabled" | "defrag"] => true,
+        ["block", device, "queue", "read_ahead_kb"] => plain(device),
+        ["devices", "system", "cpu", cpu, "cpufreq", "scaling_governor"] => numbered(cpu, "cpu"),
+        ["class", "net", device, "queues", queue, "rps_cpus"] => plain(device) && numbered(queue, "rx-"),
+        _ => false,
+    });
+    of_sys || FILES.iter().any(|(_, file)| path == machine.proc.join(file))
+}
+
 fn chosen(text: &str) -> &str {
     match (text.find('['), text.find(']')) {
         (Some(open), Some(close)) if open < close => &text[open + 1..close],

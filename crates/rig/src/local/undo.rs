@@ -3,19 +3,17 @@
 //! Each entry is a line of `undo.jsonl`, appended before the thing is done. A normal stop takes the same list from its end;
 //! after a dyno that was killed, [`revert`] does it from the file. Every entry can be undone twice, or without ever having
 //! been done.
-//!
-//! A journal that is read is a list of things that are done with the caller's rights. So it must be the caller's own
-//! ([`own::read`]) and of this host, and it is done only what dyno could have noted ([`Undo::is_dynos`]).
 
 use super::error::LocalError;
 use super::machine::Machine;
-use super::{cgroup, packets, process, shaping, storage, tuning};
-use crate::own;
+use super::{cgroup, confine, packets, process, shaping, storage};
+use crate::trusted;
+use dyno_rundir::files;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::{Component, Path, PathBuf};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Something that must be undone.
@@ -99,9 +97,12 @@ enum Line {
         started: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         boot: Option<String>,
-        /// Where it was written; older journals have none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         host: Option<String>,
+    },
+    /// A folder outside the home in which data are made.
+    Folder {
+        data: PathBuf,
     },
     Do {
         id: u64,
@@ -131,23 +132,39 @@ impl Journal {
     pub fn open(home: &Path, machine: &Machine) -> Result<Self, LocalError> {
         let path = home.join(NAME);
         let failed = |e: io::Error| LocalError::failed(path.display(), e);
-        DirBuilder::new().recursive(true).mode(0o700).create(home).map_err(failed)?;
-        let before = if path.exists() { Some(read(&path)?) } else { None };
+        trusted::make_folder(home).map_err(failed)?;
+        let home = home.canonicalize().map_err(failed)?;
+        let path = home.join(NAME);
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).mode(0o600);
+        let (file, before) = match trusted::open(&path, &mut options)? {
+            Some(mut file) => {
+                let found = read(&mut file, &path)?;
+                (file, Some(found))
+            }
+            None => (options.create_new(true).open(&path).map_err(failed)?, None),
+        };
         if before.as_ref().is_some_and(|found| !found.pending.is_empty()) {
             return Err(LocalError::Refused(format!(
                 "{}: an earlier run has left something that must be undone first",
                 path.display()
             )));
         }
-        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(failed)?;
         file.set_len(before.map_or(0, |found| found.whole)).map_err(failed)?;
         let mut journal = Journal { file, path, next: 1, pending: Vec::new(), machine: machine.clone() };
         let owner = std::process::id();
         // Numbers begin anew with each owner.
         let started = process::started(&journal.machine, owner).unwrap_or(0);
         let boot = process::boot(&journal.machine);
-        journal.append(&Line::Owner { owner, started, boot, host: Some(own::host()) })?;
+        let host = process::host(&journal.machine);
+        journal.append(&Line::Owner { owner, started, boot, host })?;
         Ok(journal)
+    }
+
+    /// Notes a folder outside the home in which files and folders are about to be made.
+    pub fn makes_data_in(&mut self, folder: &Path) -> Result<(), LocalError> {
+        let folder = folder.canonicalize().map_err(|e| LocalError::failed(folder.display(), e))?;
+        self.append(&Line::Folder { data: folder })
     }
 
     /// Notes what is about to be done.
@@ -221,26 +238,31 @@ impl Drop for Journal {
 }
 
 /// What a file says.
+#[derive(Default)]
 struct Found {
     owner: Option<(u32, u64)>,
     boot: Option<String>,
     host: Option<String>,
+    /// Folders outside the home in which data are made.
+    data: Vec<PathBuf>,
     pending: Vec<(u64, Undo)>,
     /// Length of its whole lines, bytes.
     whole: u64,
 }
 
-fn read(path: &Path) -> Result<Found, LocalError> {
-    let text = own::read(path)?;
+fn read(file: &mut File, path: &Path) -> Result<Found, LocalError> {
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(|e| LocalError::failed(path.display(), e))?;
     // A line that was cut off while it was written is of something that had not been done.
     let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
-    let mut found =
-        Found { owner: None, boot: None, host: None, pending: Vec::new(), whole: whole.len() as u64 };
+    let mut found = Found { whole: whole.len() as u64, ..Found::default() };
     for (number, line) in whole.lines().enumerate() {
         match serde_json::from_str(line) {
             Ok(Line::Owner { owner, started, boot, host }) => {
-                (found.owner, found.boot, found.host) = (Some((owner, started)), boot, host)
+                (found.owner, found.boot, found.host) = (Some((owner, started)), boot, host);
+                found.data.clear();
             }
+            Ok(Line::Folder { data }) => found.data.push(data),
             Ok(Line::Do { id, undo }) => found.pending.push((id, undo)),
             // Numbers begin anew with each owner, but an owner begins only when nothing is pending.
             Ok(Line::Done { undone }) => found.pending.retain(|(id, _)| *id != undone),
@@ -250,9 +272,15 @@ fn read(path: &Path) -> Result<Found, LocalError> {
     Ok(found)
 }
 
+/// What a journal says, for people who ask: nothing of it is done.
+fn look(path: &Path) -> Result<Found, LocalError> {
+    let mut file = files::open(path).map_err(|e| LocalError::failed(path.display(), e))?;
+    read(&mut file, path)
+}
+
 /// How many processes that a journal names run now.
 pub fn running(path: &Path, machine: &Machine) -> usize {
-    let pending = read(path).map(|found| found.pending).unwrap_or_default();
+    let pending = look(path).map(|found| found.pending).unwrap_or_default();
     let runs = |undo: &Undo| match undo {
         Undo::Process { pid, started, .. } => process::started(machine, *pid) == Some(*started),
         _ => false,
@@ -262,33 +290,32 @@ pub fn running(path: &Path, machine: &Machine) -> usize {
 
 /// How many things a journal says are still to be undone; one that cannot be read is itself one.
 pub fn pending(path: &Path) -> usize {
-    read(path).map_or(1, |found| found.pending.len())
+    look(path).map_or(1, |found| found.pending.len())
 }
 
 /// Undoes what a dyno that is no more has left, from its journal; the number of things undone. A journal whose dyno still
-/// runs is refused, a journal that is not there is clear. Refused are, too, one that is not the caller's own or of another
-/// host, and what dyno never notes; that stays in it.
+/// runs is refused, a journal that is not there is clear. One that is not the caller's own, or of another host, is refused as a
+/// whole; of others an entry that no dyno writes stays, and is named.
 pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
-    if fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+    // Of one with nothing left to be done nothing is believed, whoever has written it.
+    if look(path).is_ok_and(|found| found.pending.is_empty()) {
         return Ok(0);
     }
-    let found = read(path)?;
+    let Some(mut file) = trusted::open(path, OpenOptions::new().read(true).append(true))? else {
+        return Ok(0);
+    };
+    let found = read(&mut file, path)?;
     if found.pending.is_empty() {
         return Ok(0);
     }
+    let here = process::host(machine);
+    if found.host.is_some() && found.host != here {
+        let why = "was made on another host, and nothing of it is done here: `dyno stop` it there, or remove the file \
+                   where that host is no more";
+        return Err(LocalError::Untrusted(format!("{}: {why}", path.display())));
+    }
     // After the host has been started anew none of those processes is there, whoever has their numbers now, and no table.
     let now = process::boot(machine);
-    let here = match &found.host {
-        Some(host) => *host == own::host(),
-        // One running of a host is of one host.
-        None => found.boot.is_some() && found.boot == now,
-    };
-    if !here {
-        return Err(LocalError::Refused(format!(
-            "{}: was written on another host: what it lists is not done here",
-            path.display()
-        )));
-    }
     let gone = found.boot.is_some() && now.is_some() && found.boot != now;
     if let Some((owner, started)) = found.owner
         && !gone
@@ -300,23 +327,27 @@ pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
             path.display()
         )));
     }
-    let mut file =
-        OpenOptions::new().append(true).open(path).map_err(|e| LocalError::failed(path.display(), e))?;
+    let home = path.parent().unwrap_or(Path::new("/"));
+    let home = home.canonicalize().map_err(|e| LocalError::failed(home.display(), e))?;
+    // Without either it is not known whose numbers those of its processes are.
+    let known = found.host.is_some() || found.boot.is_some();
+    let within = confine::Within { home: &home, data: &found.data, machine, known };
     file.set_len(found.whole).map_err(|e| LocalError::failed(path.display(), e))?;
-    let (mut undone, mut failures, mut refused) = (0, Vec::new(), Vec::new());
-    let home = path.parent().unwrap_or(Path::new("."));
+    let (mut undone, mut failures, mut refused) = (0, Vec::new(), false);
     for (id, undo) in found.pending.iter().rev() {
-        if let Err(what) = undo.is_dynos(home, machine) {
-            refused.push(format!("{}: {what}: dyno does not note that, and does not do it", path.display()));
-            continue;
-        }
         let done = match undo {
             Undo::Process { .. } | Undo::Continue { .. } | Undo::Table { .. } | Undo::Device { .. }
                 if gone =>
             {
                 Ok(())
             }
-            undo => undo_one(undo, machine),
+            undo => match within.refuses(undo) {
+                None => undo_one(undo, machine),
+                Some(why) => {
+                    refused = true;
+                    Err(LocalError::Failed(format!("{}: {why}; it is left as it is", path.display())))
+                }
+            },
         };
         match done {
             Ok(()) => {
@@ -326,69 +357,10 @@ pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
             Err(failure) => failures.push(failure.to_string()),
         }
     }
-    if !refused.is_empty() {
-        refused.extend(failures);
-        return Err(LocalError::Refused(refused.join("; ")));
-    }
-    if failures.is_empty() { Ok(undone) } else { Err(LocalError::Failed(failures.join("; "))) }
-}
-
-/// What dyno calls folders and files that it makes for data outside its own folders, and its clock's leavings.
-fn is_own_name(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let numbered = |rest: Option<&str>| rest.is_some_and(|rest| rest.parse::<u32>().is_ok());
-    let end = name.rsplit_once('.').map(|(_, end)| end);
-    matches!(end, Some("data" | "snapshot"))
-        || numbered(end.and_then(|end| end.strip_prefix("new-")))
-        || numbered(name.strip_prefix("image-"))
-        || name == "dyno-filling"
-        || path.parent() == Some(Path::new("/dev/shm"))
-            && ["faketime_shm_", "sem.faketime_sem_"].iter().any(|head| numbered(name.strip_prefix(head)))
-}
-
-/// Whether a path leads below a folder, whatever links are on its way.
-fn is_below(path: &Path, folder: &Path) -> bool {
-    let (Some(parent), Ok(folder)) = (path.parent(), folder.canonicalize()) else { return false };
-    // What is not there any more is removed already.
-    parent.canonicalize().is_ok_and(|parent| parent.starts_with(&folder)) || !parent.exists()
-}
-
-impl Undo {
-    /// Whether dyno could have noted this in a journal of that home; otherwise what it is.
-    fn is_dynos(&self, home: &Path, machine: &Machine) -> Result<(), String> {
-        let plain = |path: &Path| {
-            path.is_absolute() && !path.components().any(|part| matches!(part, Component::ParentDir))
-        };
-        // A link in the place of what dyno made is somebody else's.
-        let link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink());
-        let own = |path: &Path| {
-            let usual = is_below(path, home) || plain(path) && is_own_name(path);
-            usual && !link(path) && !home.starts_with(path)
-        };
-        let name_of = |name: &str, head: &str| {
-            name.starts_with(head) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.@".contains(&b))
-        };
-        let (usual, what) = match self {
-            Undo::Process { pid, .. } | Undo::Continue { pid, .. } => (*pid > 1, format!("process {pid}")),
-            Undo::Cgroup { path } => (cgroup::is_own(path, machine), format!("group {}", path.display())),
-            Undo::Mount { path } => (is_below(path, home), format!("mount {}", path.display())),
-            Undo::Loop { file } => (own(file), format!("device of {}", file.display())),
-            Undo::Array { device } => {
-                let name = device.strip_prefix("/dev").unwrap_or(Path::new("")).to_string_lossy();
-                (name_of(&name.replace('/', "-"), "md"), format!("array {}", device.display()))
-            }
-            Undo::File { path } => (own(path), format!("file {}", path.display())),
-            Undo::Folder { path } => (own(path), format!("folder {}", path.display())),
-            Undo::Table { name } => (name_of(name, "dyno-"), format!("table {name}")),
-            Undo::Device { name, handle } => {
-                (name_of(name, "") && name_of(&handle.replace(':', "-"), ""), format!("device {name}"))
-            }
-            Undo::Value { path, old } => (
-                plain(path) && tuning::is_setting(path, machine) && !old.contains(['\n', '\0']),
-                format!("setting {}", path.display()),
-            ),
-        };
-        if usual { Ok(()) } else { Err(what) }
+    match (failures.is_empty(), refused) {
+        (true, _) => Ok(undone),
+        (false, true) => Err(LocalError::Untrusted(failures.join("; "))),
+        (false, false) => Err(LocalError::Failed(failures.join("; "))),
     }
 }
 
@@ -429,62 +401,8 @@ fn undo_one(undo: &Undo, machine: &Machine) -> Result<(), LocalError> {
 mod tests {
     use super::*;
 
-    /// A journal as dyno writes it: nobody else can read it.
-    fn write(path: &Path, text: &str) {
-        let file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(path);
-        file.unwrap().write_all(text.as_bytes()).unwrap();
-    }
-
-    #[test]
-    fn only_what_dyno_notes_is_undone() {
-        let (base, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let machine = Machine::default();
-        let at = |name: &str| base.path().join(name);
-        let outside = |name: &str| {
-            fs::create_dir(at(name)).unwrap();
-            at(name)
-        };
-        fs::write(at("file"), "").unwrap();
-        std::os::unix::fs::symlink(outside("target"), at("link.data")).unwrap();
-        std::os::unix::fs::symlink(base.path(), home.path().join("way")).unwrap();
-        let folder = |path: PathBuf| Undo::Folder { path };
-        for undo in [
-            folder(outside("precious")),
-            folder(at("link.data")),
-            folder(home.path().join("way/precious")),
-            folder(home.path().join("../precious")),
-            folder(home.path().into()),
-            folder("/".into()),
-            Undo::File { path: at("file") },
-            Undo::File { path: "/dev/shm/other".into() },
-            Undo::Mount { path: at("precious") },
-            Undo::Cgroup { path: at("precious") },
-            Undo::Cgroup { path: "/sys/fs/cgroup/system.slice".into() },
-            Undo::Value { path: at("file"), old: "x".into() },
-            Undo::Value { path: "/proc/sys/kernel/core_pattern".into(), old: "|/bin/sh".into() },
-            Undo::Value { path: "/sys/kernel/mm/transparent_hugepage/../x".into(), old: "x".into() },
-            Undo::Process { pid: 1, started: 0, session: None },
-            Undo::Array { device: "/dev/sda".into() },
-            Undo::Table { name: "filter".into() },
-            Undo::Device { name: "a b".into(), handle: "1:".into() },
-        ] {
-            assert!(undo.is_dynos(home.path(), &machine).is_err(), "{undo:?}");
-        }
-        for undo in [
-            folder(outside("server-1.data")),
-            folder(at("server-1.snapshot")),
-            folder(at("volume.new-17")),
-            folder(home.path().join("gone/deep")),
-            Undo::File { path: at("image-0") },
-            Undo::File { path: "/dev/shm/faketime_shm_12".into() },
-            Undo::Mount { path: home.path().join("mount") },
-            Undo::Value { path: "/sys/kernel/mm/transparent_hugepage/enabled".into(), old: "never".into() },
-            Undo::Array { device: "/dev/md/dyno-1".into() },
-            Undo::Table { name: "dyno-1-2-3".into() },
-            Undo::Device { name: "eth0".into(), handle: "1f:".into() },
-        ] {
-            assert_eq!(undo.is_dynos(home.path(), &machine), Ok(()), "{undo:?}");
-        }
+    fn write(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
+        trusted::write(path, text.as_ref())
     }
 
     #[test]
@@ -495,8 +413,8 @@ mod tests {
         fs::write(&file, "").unwrap();
         let path = home.path().join(NAME);
         let entry = serde_json::json!({"id": 1, "undo": "file", "path": file});
-        let owner = serde_json::json!({"owner": 1, "started": 1, "host": own::host()});
-        write(&path, &format!("{owner}\n{entry}\n{{\"id\":2,\"undo\":\"fi"));
+        let lines = format!("{{\"owner\":1,\"started\":1}}\n{entry}\n{{\"id\":2,\"undo\":\"fi");
+        write(&path, &lines).unwrap();
         assert!(
             Journal::open(home.path(), &machine).unwrap_err().to_string().contains("must be undone first")
         );
@@ -518,17 +436,15 @@ mod tests {
         let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let started = process::started(&machine, other.id()).unwrap();
         let path = home.path().join(NAME);
-        let owner = |started: u64| {
-            format!("{}\n", serde_json::json!({"owner": other.id(), "started": started, "host": own::host()}))
-        };
+        let owner = |started: u64| format!("{{\"owner\":{},\"started\":{started}}}\n", other.id());
         let file = home.path().join("x");
         let entry = serde_json::json!({"id": 1, "undo": "file", "path": file});
         fs::write(&file, "").unwrap();
-        write(&path, &format!("{}{entry}\n", owner(started)));
+        write(&path, format!("{}{entry}\n", owner(started))).unwrap();
         assert!(revert(&path, &machine).unwrap_err().to_string().contains("still runs"));
         assert!(file.exists());
         // The same number, but another process.
-        write(&path, &format!("{}{entry}\n", owner(started + 1)));
+        write(&path, format!("{}{entry}\n", owner(started + 1))).unwrap();
         assert_eq!(revert(&path, &machine).unwrap(), 1);
         other.kill().unwrap();
         other.wait().unwrap();
@@ -543,12 +459,12 @@ mod tests {
         let path = home.path().join(NAME);
         let process = serde_json::json!({"id": 1, "undo": "process", "pid": pid, "started": started});
         // Its owner, too, has the number of a process that runs.
-        let owner = |boot: &str| serde_json::json!({"owner": pid, "started": started, "boot": boot, "host": own::host()});
-        write(&path, &format!("{}\n{process}\n", owner("before")));
+        let owner = |boot: &str| serde_json::json!({"owner": pid, "started": started, "boot": boot});
+        write(&path, format!("{}\n{process}\n", owner("before"))).unwrap();
         assert_eq!(revert(&path, &machine).unwrap(), 1);
         assert_eq!(process::started(&machine, pid), Some(started));
         let boot = process::boot(&machine).unwrap();
-        write(&path, &format!("{}\n{process}\n", owner(&boot)));
+        write(&path, format!("{}\n{process}\n", owner(&boot))).unwrap();
         assert!(revert(&path, &machine).unwrap_err().to_string().contains("still runs"));
         other.kill().unwrap();
         other.wait().unwrap();
@@ -558,7 +474,7 @@ mod tests {
     fn what_is_no_journal_is_named_by_its_line() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join(NAME);
-        write(&path, "{\"owner\":1,\"started\":1}\n{\"id\":1,\"undo\":\"everything\"}\n");
+        write(&path, "{\"owner\":1,\"started\":1}\n{\"id\":1,\"undo\":\"everything\"}\n").unwrap();
         let error = revert(&path, &Machine::default()).unwrap_err().to_string();
         assert!(error.contains("undo.jsonl:2"), "{error}");
     }

@@ -2,14 +2,14 @@
 
 use super::table::{ELSEWHERE, Part, Recording, WATCHED, WATCHED_BETWEEN};
 use super::{FOLDER, Index};
+use crate::files;
 use crate::reader::ReadError;
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 /// Whether a run's target was on another host, and the source of the host that was watched for it, by its `run.json`.
 fn place_of_target(run: &Path) -> (bool, Option<String>) {
-    let text = std::fs::read_to_string(run.join("run.json")).unwrap_or_default();
+    let text = files::read_to_string(&run.join("run.json")).unwrap_or_default();
     let run: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
     let watched = run["facts"][WATCHED].as_str().and_then(|names| names.split(WATCHED_BETWEEN).next());
     (run["facts"][ELSEWHERE] == "true", watched.map(|name| format!("host-{name}")))
@@ -45,7 +45,7 @@ impl Recording {
             let files = entry.files.iter().map(|file| {
                 let path = folder.join(file);
                 let failed = |error| ReadError::File { path: path.clone(), error };
-                let opened = File::open(&path).map_err(failed)?;
+                let opened = files::open(&path).map_err(failed)?;
                 let length = opened.metadata().map_err(failed)?.len();
                 let file = BufReader::with_capacity(1 << 16, opened);
                 part(file, length, from_ms, &|name| wanted(&source, name))
@@ -61,7 +61,7 @@ impl Recording {
 }
 
 fn read(path: &Path) -> Result<String, ReadError> {
-    std::fs::read_to_string(path).map_err(|error| ReadError::File { path: path.to_owned(), error })
+    files::read_to_string(path).map_err(|error| ReadError::File { path: path.to_owned(), error })
 }
 
 /// The cells of a header.
