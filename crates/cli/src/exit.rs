@@ -29,7 +29,7 @@ pub enum Exit {
 impl Exit {
     /// The same, unless what should have been printed could not be: whoever asked for figures and got none must not take it for
     /// success.
-    pub fn settled(self) -> Exit {
+    pub fn unless_output_lost(self) -> Exit {
         match terminal::lost() {
             Some(why) if self == Exit::Ok => {
                 terminal::error(&format!("stdout: {why}"));

@@ -41,10 +41,13 @@ fn main() -> ExitCode {
     let cli = match args::Cli::try_parse_from(pocdriver::normal(std::env::args_os().collect())) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are answers, not errors.
-            let usage = error.use_stderr();
-            let _ = error.print();
-            return if usage { Exit::Usage.into() } else { ExitCode::SUCCESS };
+            // Help and version are answers, not errors; whoever closed the pipe has seen enough.
+            let lost = error.print().is_err_and(|why| why.kind() != std::io::ErrorKind::BrokenPipe);
+            return match (error.use_stderr(), lost) {
+                (true, _) => Exit::Usage.into(),
+                (false, true) => Exit::Internal.into(),
+                (false, false) => Exit::Ok.into(),
+            };
         }
     };
     let ended = match cli.command {
@@ -82,7 +85,7 @@ fn main() -> ExitCode {
         args::Command::Schema(options) => report::schema(&options),
     };
     match ended {
-        Ok(exit) => exit.settled().into(),
+        Ok(exit) => exit.unless_output_lost().into(),
         Err(error) => {
             terminal::error(&error.to_string());
             error.exit().into()

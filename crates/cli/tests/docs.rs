@@ -1,4 +1,5 @@
-//! What the documentation says holds: every command that they show is tried, and the published schema is current.
+//! What the documentation says holds: every command that it shows is typed here or named with the test that types its like, and the
+//! published schemas are current.
 
 #[path = "docs/commands.rs"]
 mod commands_of;
@@ -98,6 +99,18 @@ impl Servers {
     }
 }
 
+/// A command that is not typed here has no flag but those of the published reference, which is made of the program.
+fn assert_flags(command: &str) {
+    let reference = std::fs::read_to_string(root().join("docs/reference/commands.md")).unwrap();
+    let of = words(command)[0].clone();
+    let flags = words(command).into_iter().filter(|word| word.starts_with("--"));
+    for flag in flags {
+        // The front ends of other tools have those tools' flags; their tests compare them with the originals'.
+        let known = of == "bexhoma" || reference.contains(&format!("`{flag}"));
+        assert!(known, "dyno {command}: the reference knows no {flag}");
+    }
+}
+
 /// Types the commands of a document one after the other, in a folder of their own.
 fn type_all(document: &str, rows: &[Row], servers: &Servers) {
     let dyno = Dyno::new();
@@ -113,8 +126,12 @@ fn type_all(document: &str, rows: &[Row], servers: &Servers) {
                     "{file} has no test {function}: {}",
                     row.command
                 );
+                assert_flags(row.command);
             }
-            Way::NotHere(why) => assert!(!why.is_empty()),
+            Way::NotHere(why) => {
+                assert!(!why.is_empty());
+                assert_flags(row.command);
+            }
             Way::Here(typed) => {
                 let Some(words) = servers.typed(typed, row.command) else {
                     common::skip_because(

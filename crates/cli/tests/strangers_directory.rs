@@ -144,6 +144,13 @@ fn a_journal_of_somebody_elses_is_not_followed() {
     }
     bench.does("o");
     assert!(!bench.path("o/runs/s/a.data").exists());
+    // Nothing is begun where `dyno stop` would be refused.
+    fs::create_dir(bench.path("theirs")).unwrap();
+    chown(bench.path("theirs"), Some(NOBODY), None).unwrap();
+    let told = bench.dyno(&["run", "x.yaml", "--out", "theirs", "--quiet"]);
+    assert_eq!(told.status.code(), Some(2), "{}", err(&told));
+    assert!(err(&told).contains("choose a new folder"), "{}", err(&told));
+    assert_eq!(fs::read_dir(bench.path("theirs")).unwrap().count(), 0);
 }
 
 #[test]
@@ -202,7 +209,8 @@ fn a_journal_of_another_host_is_not_followed() {
     let journal = bench.journal("o/undo.jsonl", &[bench.folder("o/a.data")]);
     fs::create_dir(bench.path("o/a.data")).unwrap();
     let text = fs::read_to_string(&journal).unwrap();
-    fs::write(&journal, text.replacen("\"boot\"", "\"host\":\"0123456789abcdef\",\"boot\"", 1)).unwrap();
+    fs::write(&journal, text.replacen("\"boot\":\"", "\"host\":\"0123456789abcdef\",\"boot\":\"other-", 1))
+        .unwrap();
     bench.refuses("o", &["was made on another host"]);
     assert!(bench.path("o/a.data").is_dir());
     fs::write(&journal, text).unwrap();
@@ -222,7 +230,10 @@ fn nothing_outside_the_folders_of_an_experiment_is_touched() {
     let entries =
         [bench.folder("other"), file, through, up, root, bench.folder("o/a.data"), bench.folder("")];
     let journal = bench.journal("o/undo.jsonl", &entries);
-    bench.refuses("o", &["outside the folders that dyno made", "it is left as it is"]);
+    let told = bench.dyno(&["stop", "o"]);
+    let each = err(&told).matches("is outside the folders that dyno made").count();
+    assert_eq!(each, 6, "every one of them: {}", err(&told));
+    bench.refuses("o", &["outside the folders that dyno made", "left as it is: look at it, undo it by hand"]);
     assert!(!bench.path("o/a.data").exists(), "the others are done");
     assert!(bench.path("o/experiment.json").is_file());
     // What was refused is still to be done.
@@ -283,20 +294,33 @@ fn no_program_and_no_credentials_come_from_a_journal() {
     assert!(!ran.exists());
     // The experiment's own text names the program.
     let yaml = bench.path("o/experiment.yaml");
-    let own = format!("kubectl: {}, context: me@there, namespace: bench", program.display());
+    // Relative paths are meant where the experiment was begun.
+    let own = "kubectl: ./kubectl.sh, context: me@there, namespace: bench";
     let with = format!("{}# requirepass: ***\nkubernetes: {{{own}}}\n", fs::read_to_string(&yaml).unwrap());
     fs::write(&yaml, with).unwrap();
-    let asked = serde_json::json!({"kubectl": program, "context": "me@there", "namespace": "elsewhere"});
+    let asked =
+        serde_json::json!({"kubectl": "./kubectl.sh", "context": "me@there", "namespace": "elsewhere"});
     bench.private(
         "o/kubernetes-dyno-12.json",
         &serde_json::json!({"asked": asked, "selector": "dyno.run=dyno-12"}).to_string(),
     );
     let told = bench.dyno(&["stop", "o"]);
     assert_eq!(told.status.code(), Some(2), "{}", err(&told));
-    let asked = serde_json::json!({"kubectl": program, "context": "me@there", "namespace": "bench"});
+    let asked = serde_json::json!({"kubectl": "./kubectl.sh", "context": "me@there", "namespace": "bench"});
     let text = serde_json::json!({"asked": asked, "selector": "dyno.run=dyno-12"});
     bench.private("o/kubernetes-dyno-12.json", &text.to_string());
-    assert!(bench.does("o").contains("dyno.run=dyno-12: removed from the cluster"));
+    // A cluster that does not answer has still what it had.
+    let answers = fs::read_to_string(&program).unwrap();
+    fs::write(&program, "#!/bin/sh\nexit 1\n").unwrap();
+    assert_eq!(bench.dyno(&["stop", "o"]).status.code(), Some(3));
+    fs::write(&program, answers).unwrap();
+    let elsewhere = Command::new(env!("CARGO_BIN_EXE_dyno"))
+        .args(["stop".as_ref(), bench.path("o").as_os_str()])
+        .current_dir("/")
+        .output()
+        .unwrap();
+    assert_eq!(elsewhere.status.code(), Some(0), "{}", err(&elsewhere));
+    assert!(err(&elsewhere).contains("dyno.run=dyno-12: removed from the cluster"));
     let ran = fs::read_to_string(ran).unwrap();
     assert!(ran.contains("--context=me@there --namespace=bench") && ran.contains("delete"), "{ran}");
 }
@@ -314,7 +338,7 @@ fn a_lock_names_a_process_by_its_start() {
     fs::create_dir(bench.path("o/a.data")).unwrap();
     let told = bench.dyno(&["stop", "o"]);
     assert_eq!(told.status.code(), Some(2), "{}", err(&told));
-    assert!(err(&told).contains("not by the process that it names"), "{}", err(&told));
+    assert!(err(&told).contains("held by a process other than the one it names"), "{}", err(&told));
     assert!(other.runs() && bench.path("o/a.data").is_dir(), "nobody is signalled, nothing is put back");
     drop(held);
     bench.does("o");
@@ -334,6 +358,7 @@ fn what_dyno_writes_itself_is_private() {
     fs::set_permissions(bench.path("o"), Permissions::from_mode(0o777)).unwrap();
     let script = format!("umask 0; exec {} run x.yaml --out o --quiet", env!("CARGO_BIN_EXE_dyno"));
     let made = Command::new("sh").args(["-c", &script]).current_dir(bench.0.path()).output().unwrap();
+    assert!(matches!(made.status.code(), Some(0 | 5)), "{}", err(&made));
     let mode = |below: &str| fs::metadata(bench.path(below)).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode("o/hooks/undo.jsonl"), 0o600, "{}", err(&made));
     assert_eq!((mode("o") & 0o022, mode("o/hooks") & 0o022), (0, 0));
@@ -357,7 +382,10 @@ fn pipes_and_links_in_a_directory_are_refused_and_not_waited_for() {
     make("run", "run.json");
     make("experiment", "experiment.json");
     for words in [["report", "run"], ["status", "experiment"], ["stop", "experiment"]] {
-        let told = bench.dyno(&words);
+        // Whoever waits for the pipe's other end is ended, with another code.
+        let mut limited = Command::new("timeout");
+        limited.arg("20").arg(env!("CARGO_BIN_EXE_dyno")).args(words).current_dir(bench.0.path());
+        let told = limited.output().unwrap();
         assert_eq!(told.status.code(), Some(2), "{words:?}: {}", err(&told));
         assert!(err(&told).contains("is no regular file"), "{words:?}: {}", err(&told));
     }

@@ -147,10 +147,14 @@ fn a_uri_of_another_protocol_is_told_so_within_a_second() {
 #[test]
 fn results_that_cannot_be_written_are_no_success() {
     let dyno = Dyno::new();
-    for words in [&["presets"][..], &["schema", "summary"], &["ycsb", "--help"]] {
+    for words in
+        [&["presets"][..], &["schema", "summary"], &["ycsb", "--help"], &["--help"], &["run", "--help"]]
+    {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let ended = dyno.command(words).stdout(full).output().unwrap();
         assert_exit(&ended, &[1]);
-        assert!(stderr(&ended).contains("stdout: No space left on device"), "{words:?}: {}", stderr(&ended));
+        let said = stderr(&ended);
+        let own = words.last() != Some(&"--help") || words[0] == "ycsb";
+        assert!(!own || said.contains("stdout: No space left on device"), "{words:?}: {said}");
     }
 }

@@ -1,8 +1,8 @@
-//! Files that dyno does what they say: journals, locks, what an experiment was. Only those of the caller's own are obeyed, and
-//! only where nobody else can have written them.
+//! Decides whether a directory's files are followed: journals, locks, an experiment's text. The caller must own them, and nobody
+//! else may write them.
 
 use crate::local::LocalError;
-use rustix::fs::OFlags;
+use dyno_rundir::files;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -50,25 +50,14 @@ pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> Result<Option<File
         Err(error) => return Err(LocalError::failed(path.display(), error)),
     };
     folder(path.parent().unwrap_or(Path::new("/")))?;
-    if about.is_symlink() {
-        return Err(untrusted(
-            path,
-            "is a link: dyno does what a file says only where it is the file itself",
-        ));
-    }
-    // It may have been replaced since it was looked at, by a link or by something that is waited for.
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
-    let file = options.custom_flags(flags as i32).open(path);
-    let file = file.map_err(|e| match e.kind() {
+    let file = files::open_with(path, options).map_err(|e| match e.kind() {
         io::ErrorKind::PermissionDenied => {
             belongs(path, &about).err().unwrap_or(LocalError::failed(path.display(), e))
         }
+        io::ErrorKind::InvalidInput => untrusted(path, e),
         _ => LocalError::failed(path.display(), e),
     })?;
     let about = file.metadata().map_err(|e| LocalError::failed(path.display(), e))?;
-    if !about.is_file() {
-        return Err(untrusted(path, "is no regular file"));
-    }
     belongs(path, &about)?;
     match about.mode() & 0o077 {
         0 => Ok(Some(file)),
@@ -109,10 +98,11 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a file that only its owner reads.
+/// Writes a file that only its owner reads, one that was there before included.
 pub fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     use io::Write as _;
     let mut options = OpenOptions::new();
-    options.create(true).write(true).truncate(true).mode(0o600);
-    options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path)?.write_all(text)
+    let mut file = files::open_with(path, options.create(true).write(true).truncate(true).mode(0o600))?;
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    file.write_all(text)
 }

@@ -6,30 +6,35 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Opens a regular file. A link, a pipe, a device or a folder is an error of the kind `InvalidInput`.
+/// Opens a regular file for reading. A link, a pipe, a device or a folder is an error of the kind `InvalidInput`.
 pub fn open(path: &Path) -> io::Result<File> {
+    open_with(path, OpenOptions::new().read(true))
+}
+
+/// The same with other options.
+pub fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let opened = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
-    let file = opened.map_err(|error| match error.raw_os_error() {
-        Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => {
-            io::Error::new(io::ErrorKind::InvalidInput, "is a link, which is not followed here")
-        }
-        _ => error,
-    })?;
+    let file =
+        options.custom_flags(flags.bits() as i32).open(path).map_err(|error| match error.raw_os_error() {
+            Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => {
+                io::Error::new(io::ErrorKind::InvalidInput, "is a link, which is not followed here")
+            }
+            _ => error,
+        })?;
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "is no regular file")),
     }
 }
 
-/// What is in one.
+/// Reads one as bytes.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// The text that is in one.
+/// Reads one as text.
 pub fn read_to_string(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     open(path)?.read_to_string(&mut text)?;

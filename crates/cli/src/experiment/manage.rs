@@ -10,7 +10,7 @@ use dyno_rig::experiment::{
 use dyno_rig::trusted;
 use dyno_rundir::progress;
 use dyno_types::units::Rate;
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -115,12 +115,12 @@ pub fn status(args: &StatusArgs) -> Result<Exit, Failure> {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Sends a process what Ctrl-C sends.
-fn interrupt(pid: u32) -> Result<Pid, Failure> {
+fn interrupt(pid: u32) -> Result<(), Failure> {
     let Some(process) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
         return Err(Failure::Internal(format!("process {pid} is no process")));
     };
     kill_process(process, Signal::INT).map_err(std::io::Error::from)?;
-    Ok(process)
+    Ok(())
 }
 
 /// Asks whoever is at work on an experiment to stop, and does not wait; false if nobody is.
@@ -131,12 +131,10 @@ pub fn ask_to_stop(path: &Path) -> Result<bool, Failure> {
 
 /// Interrupts the process that is at work on a directory, and waits for its end.
 pub fn end(dir: &Path, pid: u32) -> Result<(), Failure> {
-    let process = interrupt(pid)?;
+    interrupt(pid)?;
     let end = Instant::now() + PATIENCE;
-    while holder(dir).is_some() {
-        // It may have ended since it was looked for.
-        let is_gone = test_kill_process(process).is_err() && holder(dir).is_some();
-        if Instant::now() > end || is_gone {
+    while held(dir)? == Some(pid) {
+        if Instant::now() > end {
             let words = format!("process {pid} has not ended within {} s", PATIENCE.as_secs());
             return Err(Failure::Internal(words));
         }
@@ -149,11 +147,12 @@ pub fn end(dir: &Path, pid: u32) -> Result<(), Failure> {
 pub(super) fn put_back(dir: &Path) -> Result<(), Failure> {
     let cleaned = clean_up(dir);
     cleaned.done.iter().for_each(|words| terminal::note(words));
-    let left = [&cleaned.refused[..], &cleaned.failed].concat().join("\n");
-    match (cleaned.refused.is_empty(), cleaned.failed.is_empty()) {
-        (true, true) => Ok(()),
-        (false, _) => Err(Failure::Usage(left)),
-        (true, false) => Err(Failure::Internal(left)),
+    let left = cleaned.left();
+    match (left.is_empty(), cleaned.refused.is_empty(), cleaned.unreachable.is_empty()) {
+        (true, ..) => Ok(()),
+        (_, false, _) => Err(Failure::Usage(left)),
+        (_, _, false) => Err(Failure::Unreachable(left)),
+        _ => Err(Failure::Internal(left)),
     }
 }
 

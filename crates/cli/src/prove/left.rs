@@ -31,6 +31,7 @@ impl UnderWay {
     pub fn begin(folder: &Path, uri: &str, plan: &IngestPlan) -> Result<Self, Failure> {
         let trouble = |e: std::io::Error| Failure::Internal(format!("{}: {e}", folder.display()));
         trusted::make_folder(folder).map_err(trouble)?;
+        trusted::directory(folder).map_err(|e| Failure::Usage(format!("{e}; choose a new folder")))?;
         let held = lock(folder)?;
         let entry = Entry { target: secret::without(uri), records: plan.contents() };
         let text = serde_json::to_string_pretty(&entry).map_err(|e| Failure::Internal(e.to_string()))?;

@@ -46,7 +46,7 @@ pub fn ycsb(arguments: &[String]) -> ExitCode {
     match carry_out(arguments) {
         // YCSB ends well whatever became of its operations.
         Ok(Exit::Invalid | Exit::Threshold) if compat => ExitCode::SUCCESS,
-        Ok(exit) => exit.settled().into(),
+        Ok(exit) => exit.unless_output_lost().into(),
         Err(trouble) => refuse(&trouble, compat),
     }
 }

@@ -203,7 +203,6 @@ impl Dyno {
         self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// A run's summary, read from its directory.
     /// Waits, at most a minute, until a second of a phase of a run is recorded.
     pub fn await_phase(&self, directory: &str, phase: &str) {
         let word = format!("\"{phase}\"");
@@ -215,6 +214,7 @@ impl Dyno {
         }
     }
 
+    /// A run's summary, read from its directory.
     pub fn summary(&self, directory: &str) -> Value {
         let path = self.path(directory).join("summary.json");
         let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));

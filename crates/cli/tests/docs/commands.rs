@@ -1,10 +1,12 @@
-//! How each command of the documents is tried: one row for each, in the order in which a document shows them.
+//! One row for each command of the documents, in the order in which a document shows them: how it is typed here, which test types
+//! its like, or why none can.
 
 /// How a command is tried.
 pub enum Way {
     /// It is typed here, in a folder of its document's own.
     Here(Typed),
-    /// A test types it on servers that this test does not have: its file below `tests`, and its function.
+    /// A test types it, or its like at small scale, on servers that this test does not have: its file below `tests`, and its
+    /// function.
     There(&'static str, &'static str),
     /// It cannot be typed where tests run: why.
     NotHere(&'static str),
@@ -436,11 +438,7 @@ fn wsf() -> Vec<Row> {
     let pods = "two_pairs_of_wsf";
     vec![
         there("wsf gated", "wsf.rs", "gated_and_its_logs"),
-        there(
-            "wsf 90read10update --bkm spr --run 3",
-            "wsf_answers.rs",
-            "clients_share_the_cores_of_servers_that_have_all_of_them",
-        ),
+        there("wsf 90read10update --bkm spr --run 3", "presets.rs", "best_known_configurations"),
         there("wsf -R test_mongodb_ycsb_90read10update -VV", "wsf_answers.rs", cases),
         there("wsf list-kpi --params logs-mongodb_ycsb_90read10update", "wsf.rs", "gated_and_its_logs"),
         there(

@@ -109,7 +109,11 @@ fn one(cluster: &Cluster, dyno: &Dyno, kind: &str, number: u32, more: &[&str]) -
         let database = run["database"].as_str().unwrap().to_lowercase();
         assert!(database.starts_with(kind), "{preset}: {database}");
         let nodes = common::phase(&summary, "measure")["monitor"]["database"]["nodes"].as_u64();
-        say(&format!("preset {number}: {database}, {nodes:?} nodes watched"));
+        assert_eq!(
+            nodes,
+            Some(if [1, 4].contains(&number) { 1 } else { 3 }),
+            "{preset}: nodes that are watched"
+        );
         let pods = facts.keys().filter(|key| key.starts_with("pod.") && key.ends_with(".node")).count();
         assert_eq!(pods, if [1, 4].contains(&number) { 9 } else { 11 }, "{preset}: {facts:?}");
         let phases = summary["phases"].as_array().unwrap().iter();

@@ -16,7 +16,7 @@ use crate::trusted;
 use dyno_plan::experiment::{Plan, masked, masked_set};
 use dyno_rundir::files;
 use dyno_rundir::mask::mask_arguments;
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -112,12 +112,11 @@ pub fn holder(path: &Path) -> Option<u32> {
     held(path).ok().flatten()
 }
 
-/// The same; an error if it is held, and not by the process that its lock names: numbers are given anew, and whoever has that
-/// one now has nothing to do with it. Older locks name no start.
+/// The same; an error where the lock is held by a process other than the one it names. A process is told by its number and its
+/// start time, because the kernel gives numbers again; locks of older versions have no start time.
 pub fn held(path: &Path) -> Result<Option<u32>, DirectoryError> {
     let name = path.join("lock");
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-    let Ok(mut lock) = OpenOptions::new().read(true).write(true).custom_flags(flags).open(&name) else {
+    let Ok(mut lock) = files::open_with(&name, OpenOptions::new().read(true).write(true)) else {
         return Ok(None);
     };
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
@@ -133,9 +132,10 @@ pub fn held(path: &Path) -> Result<Option<u32>, DirectoryError> {
         Some(started) => process::started(&Machine::default(), *pid) == started.clone().ok(),
     };
     pid.filter(is_it).map(Some).ok_or_else(|| {
-        let words =
-            "is held, and not by the process that it names: nobody is told to end. End what has it open";
-        DirectoryError::Refused(format!("{} {words}", name.display()))
+        let name = name.display();
+        DirectoryError::Refused(format!(
+            "{name}: held by a process other than the one it names; find it with `fuser {name}` and end it"
+        ))
     })
 }
 
@@ -144,8 +144,7 @@ pub fn lock(path: &Path) -> Result<File, DirectoryError> {
     let name = path.join("lock");
     let mut options = OpenOptions::new();
     options.create(true).read(true).write(true).truncate(false).mode(0o600);
-    let opened = options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(&name);
-    let mut file = opened.map_err(io_error(&name))?;
+    let mut file = files::open_with(&name, &mut options).map_err(io_error(&name))?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         let by = holder(path).map_or("another dyno".into(), |pid| format!("process {pid}"));
         let text = format!("{}: {by} is at work on it; `dyno stop` ends that", path.display());
@@ -174,7 +173,10 @@ impl Directory {
             return Err(DirectoryError::Refused(text));
         }
         let runs = path.join("runs");
-        trusted::make_folder(path).and_then(|()| trusted::make_folder(&runs)).map_err(io_error(&runs))?;
+        trusted::make_folder(path).map_err(io_error(path))?;
+        // Before anything is started that `dyno stop` would refuse to end.
+        trusted::directory(path).map_err(|e| DirectoryError::Refused(format!("{e}; choose a new folder")))?;
+        trusted::make_folder(&runs).map_err(io_error(&runs))?;
         let held = lock(path)?;
         let cells = plan
             .cells

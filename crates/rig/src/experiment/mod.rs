@@ -302,9 +302,10 @@ pub fn clean_up(path: &Path) -> Cleaned {
     let mut cleaned = Cleaned::default();
     let found = leavings(path);
     for journal in &found.pods {
-        let done =
-            clean_pods(path, journal).map(|selector| Some(format!("{selector}: removed from the cluster")));
-        cleaned.take(done);
+        match clean_pods(path, journal) {
+            Err(LocalError::Failed(why)) => cleaned.unreachable.push(why),
+            done => cleaned.take(done.map(|selector| Some(format!("{selector}: removed from the cluster")))),
+        }
     }
     for journal in &found.journals {
         let done = undo::revert(journal, &Machine::default());
@@ -312,7 +313,7 @@ pub fn clean_up(path: &Path) -> Cleaned {
         cleaned.take(done.map(|count| Some(count).filter(|count| *count > 0).map(words)));
     }
     // What could not be ended still stands.
-    if cleaned.failed.is_empty() && cleaned.refused.is_empty() {
+    if cleaned.left().is_empty() {
         let forgotten = standing::forget(path).map_err(|error| LocalError::failed(path.display(), error));
         cleaned.take(forgotten.map(|were| were.then(|| "its servers no longer stand".into())));
     }
@@ -324,17 +325,24 @@ pub fn clean_up(path: &Path) -> Cleaned {
 pub struct Cleaned {
     /// What was done.
     pub done: Vec<String>,
-    /// What could not be done.
-    pub failed: Vec<String>,
-    /// What was not even tried, since whoever wrote it was not dyno or not the caller.
+    /// What was not tried: a file that is not the caller's own, an entry that dyno does not write, a dyno that still runs.
     pub refused: Vec<String>,
+    /// What a cluster has not removed.
+    pub unreachable: Vec<String>,
+    /// What this host has not done.
+    pub failed: Vec<String>,
 }
 
 impl Cleaned {
+    /// What is still there, and why.
+    pub fn left(&self) -> String {
+        [&self.refused[..], &self.unreachable, &self.failed].concat().join("\n")
+    }
+
     fn take(&mut self, ended: Result<Option<String>, LocalError>) {
         match ended {
             Ok(done) => self.done.extend(done),
-            Err(LocalError::Untrusted(why)) => self.refused.push(why),
+            Err(LocalError::Untrusted(why) | LocalError::Refused(why)) => self.refused.push(why),
             Err(error) => self.failed.push(error.to_string()),
         }
     }
@@ -342,15 +350,15 @@ impl Cleaned {
 
 /// Removes the objects of a journal with the program and the credentials of the experiment itself.
 fn clean_pods(path: &Path, journal: &Path) -> Result<String, LocalError> {
-    let failed = |why: String| LocalError::failed(journal.display(), why);
+    let refused = |why: String| LocalError::Refused(format!("{}: {why}", journal.display()));
     trusted::directory(path)?;
-    let record = read_record(path).map_err(|e| failed(e.to_string()))?;
-    let text = files::read_to_string(&path.join("experiment.yaml")).map_err(|e| failed(e.to_string()))?;
+    let record = read_record(path).map_err(|e| refused(e.to_string()))?;
+    let text = files::read_to_string(&path.join("experiment.yaml")).map_err(|e| refused(e.to_string()))?;
     // What is masked is no secret of kubectl's; unquoted, YAML takes it for an alias.
     let (text, sets) =
         (text.replace(MASK, "masked"), record.sets.iter().map(|set| set.replace(MASK, "masked")));
     let plan = dyno_plan::experiment::plan(&text, &record.path, &sets.collect::<Vec<_>>())
-        .map_err(|e| failed(e.to_string()))?;
+        .map_err(|e| refused(e.to_string()))?;
     let known: Vec<_> = plan.cells.into_iter().filter_map(|cell| cell.spec.kubernetes).collect();
-    kubernetes::clean(journal, &known)
+    kubernetes::clean(journal, &known, &record.cwd)
 }

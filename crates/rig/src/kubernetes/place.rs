@@ -66,15 +66,7 @@ impl InPods {
         let made = manifests(spec, asked, name, token).map_err(|e| e.to_string())?;
         let kubectl = Kubectl::new(asked);
         let pods = ServerPods::new(&kubectl, stood.map_or(made.selector.as_str(), |stood| &stood.selector));
-        let noted = Noted {
-            selector: made.selector.clone(),
-            asked: Where {
-                kubectl: asked.kubectl.clone(),
-                kubeconfig: asked.kubeconfig.clone(),
-                context: asked.context.clone(),
-                namespace: asked.namespace.clone(),
-            },
-        };
+        let noted = Noted { selector: made.selector.clone(), asked: asked.into() };
         let noted = serde_json::to_vec(&noted).map_err(|e| e.to_string())?;
         crate::trusted::write(journal, &noted).map_err(|e| format!("{}: {e}", journal.display()))?;
         let mut own = InPods {
@@ -314,22 +306,27 @@ struct Noted {
 }
 
 /// A cluster, by what tells it from the experiment's others. Program and credentials are compared and never used.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 struct Where {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     kubectl: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     kubeconfig: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     namespace: Option<String>,
 }
 
-impl Where {
-    fn is(&self, known: &Kubernetes) -> bool {
-        (&self.kubectl, &self.kubeconfig, &self.context, &self.namespace)
-            == (&known.kubectl, &known.kubeconfig, &known.context, &known.namespace)
+impl From<&Kubernetes> for Where {
+    fn from(asked: &Kubernetes) -> Self {
+        Where {
+            kubectl: asked.kubectl.clone(),
+            kubeconfig: asked.kubeconfig.clone(),
+            context: asked.context.clone(),
+            namespace: asked.namespace.clone(),
+        }
     }
 }
 
@@ -341,24 +338,29 @@ pub(super) fn is_selector(text: &str) -> bool {
 }
 
 /// Removes what a journal says that a controller which was killed has left; what it was. The cluster must be one of those that
-/// the experiment's text names: program, credentials, context and namespace are those of the text.
-pub(crate) fn clean(journal: &Path, known: &[Kubernetes]) -> Result<String, LocalError> {
+/// the experiment's text names: program, credentials, context and namespace are those of the text, relative paths from `cwd`.
+pub(crate) fn clean(journal: &Path, known: &[Kubernetes], cwd: &Path) -> Result<String, LocalError> {
     let failed = |why: String| LocalError::failed(journal.display(), why);
     let untrusted =
         |why: &str| LocalError::Untrusted(format!("{}: {why}; nothing of it is done", journal.display()));
     let Some(file) = crate::trusted::open(journal, OpenOptions::new().read(true))? else {
         return Err(failed("is gone".into()));
     };
-    let noted: Noted = serde_json::from_reader(file).map_err(|e| failed(e.to_string()))?;
+    let noted: Noted = serde_json::from_reader(file).map_err(|e| untrusted(&e.to_string()))?;
     if !is_selector(&noted.selector) {
         return Err(untrusted("its selector is none that dyno writes"));
     }
-    let Some(own) = known.iter().find(|known| noted.asked.is(known)) else {
+    let Some(own) = known.iter().find(|known| noted.asked == Where::from(*known)) else {
         return Err(untrusted(
             "names a program, a kubeconfig, a context or a namespace that experiment.yaml does not",
         ));
     };
-    remove(&Kubectl::new(own), &noted.selector).map_err(failed)?;
+    let from = |path: &String| cwd.join(path).display().to_string();
+    let mut own = own.clone();
+    own.kubeconfig = own.kubeconfig.as_ref().map(from);
+    // A name without a folder is looked for on PATH.
+    own.kubectl = own.kubectl.map(|program| if program.contains('/') { from(&program) } else { program });
+    remove(&Kubectl::new(&own), &noted.selector).map_err(failed)?;
     std::fs::remove_file(journal).map_err(|e| failed(e.to_string()))?;
     Ok(noted.selector)
 }

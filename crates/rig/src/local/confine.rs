@@ -1,5 +1,4 @@
-//! What an entry of a journal may be about: what dyno makes, where dyno makes it. A journal that says something else was not
-//! written by dyno, whoever owns it.
+//! Decides for each entry of an undo journal whether dyno could have written it: it names what dyno makes, where dyno makes it.
 
 use super::machine::Machine;
 use super::undo::Undo;

@@ -97,7 +97,6 @@ fn rps_files(machine: &Machine, device: &str) -> Vec<PathBuf> {
     names.map(|name| queues.join(name).join("rps_cpus")).collect()
 }
 
-/// `always [madvise] never` means `madvise`.
 /// Whether this is a file that [`apply`] writes, on a host that may have been without it since.
 pub(super) fn is_setting(machine: &Machine, path: &Path) -> bool {
     let parts = |root: &Path| -> Option<Vec<&str>> {
@@ -116,6 +115,7 @@ pub(super) fn is_setting(machine: &Machine, path: &Path) -> bool {
     of_sys || FILES.iter().any(|(_, file)| path == machine.proc.join(file))
 }
 
+/// `always [madvise] never` means `madvise`.
 fn chosen(text: &str) -> &str {
     match (text.find('['), text.find(']')) {
         (Some(open), Some(close)) if open < close => &text[open + 1..close],

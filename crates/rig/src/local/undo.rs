@@ -308,14 +308,15 @@ pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
     if found.pending.is_empty() {
         return Ok(0);
     }
-    let here = process::host(machine);
-    if found.host.is_some() && found.host != here {
+    let now = process::boot(machine);
+    // One running of a kernel is of one host, whatever a container calls it.
+    let same_boot = found.boot.is_some() && found.boot == now;
+    if !same_boot && found.host.is_some() && found.host != process::host(machine) {
         let why = "was made on another host, and nothing of it is done here: `dyno stop` it there, or remove the file \
                    where that host is no more";
         return Err(LocalError::Untrusted(format!("{}: {why}", path.display())));
     }
     // After the host has been started anew none of those processes is there, whoever has their numbers now, and no table.
-    let now = process::boot(machine);
     let gone = found.boot.is_some() && now.is_some() && found.boot != now;
     if let Some((owner, started)) = found.owner
         && !gone
@@ -345,7 +346,9 @@ pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
                 None => undo_one(undo, machine),
                 Some(why) => {
                     refused = true;
-                    Err(LocalError::Failed(format!("{}: {why}; it is left as it is", path.display())))
+                    let how =
+                        "left as it is: look at it, undo it by hand, and remove that line of the journal";
+                    Err(LocalError::Failed(format!("{}: {why}; {how}", path.display())))
                 }
             },
         };
