@@ -1,5 +1,5 @@
-//! What the documentation says holds: every command that it shows is typed here or named with the test that types its like, and the
-//! published schemas are current.
+//! What the documentation says holds: every command that it shows is typed here or named with the test that types its like, and
+//! the published schemas are current.
 
 #[path = "docs/commands.rs"]
 mod commands_of;
