@@ -38,11 +38,14 @@ use exit::Exit;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    dyno_types::secret::remember_arguments(&words);
     let cli = match args::Cli::try_parse_from(pocdriver::normal(std::env::args_os().collect())) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are answers, not errors; whoever closed the pipe has seen enough.
-            let lost = error.print().is_err_and(|why| why.kind() != std::io::ErrorKind::BrokenPipe);
+            let lost =
+                terminal::answer(&error).is_err_and(|why| why.kind() != std::io::ErrorKind::BrokenPipe);
             return match (error.use_stderr(), lost) {
                 (true, _) => Exit::Usage.into(),
                 (false, true) => Exit::Internal.into(),

@@ -7,6 +7,7 @@ use dyno_report::html::{Report, experiment_page, run_page};
 use dyno_report::{markdown, worth};
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::{ExperimentDir, RunDir};
+use dyno_types::secret::{conceal, conceal_json};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -89,7 +90,8 @@ pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
         .mode(0o600)
         .open(&part)
         .map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)?;
+    let shown = if name.ends_with(".json") { conceal_json(text) } else { conceal(text) };
+    file.write_all(shown.as_bytes()).map_err(failed)?;
     std::fs::rename(&part, path).map_err(failed)
 }
 

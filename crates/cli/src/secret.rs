@@ -1,7 +1,7 @@
 //! Passwords that are not on the command line: from the environment, a file or a prompt.
 
 use crate::exit::Failure;
-use dyno_rundir::mask::mask_uris;
+use dyno_types::secret::{mask_text, remember, remember_variable};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
@@ -38,8 +38,11 @@ impl FromStr for PasswordFrom {
 impl PasswordFrom {
     fn read(&self, target: &str) -> Result<String, Failure> {
         let found = match self {
-            PasswordFrom::Env(name) => std::env::var(name)
-                .map_err(|_| wrong(format!("env:{name}: there is no such variable, or it is no text")))?,
+            PasswordFrom::Env(name) => {
+                remember_variable(name);
+                std::env::var(name)
+                    .map_err(|_| wrong(format!("env:{name}: there is no such variable, or it is no text")))?
+            }
             PasswordFrom::File(path) => {
                 let text = std::fs::read_to_string(path);
                 let text = text.map_err(|e| wrong(format!("file:{}: {e}", path.display())))?;
@@ -52,6 +55,7 @@ impl PasswordFrom {
                 })?
             }
         };
+        remember(&found);
         if found.is_empty() { Err(wrong("the password is empty".into())) } else { Ok(found) }
     }
 }
@@ -95,17 +99,17 @@ pub fn uri(target: &str, from: Option<&PasswordFrom>) -> Result<String, Failure>
 pub fn without(target: &str) -> String {
     let Some((scheme, rest)) = target.split_once("://") else { return target.to_owned() };
     let end = rest.find('?').unwrap_or(rest.len());
-    let Some((login, place)) = rest[..end].rsplit_once('@') else { return mask_uris(target) };
+    let Some((login, place)) = rest[..end].rsplit_once('@') else { return mask_text(target) };
     let user = login.split(':').next().unwrap_or_default();
     let at = if user.is_empty() { "" } else { "@" };
-    mask_uris(&format!("{scheme}://{user}{at}{place}{}", &rest[end..]))
+    mask_text(&format!("{scheme}://{user}{at}{place}{}", &rest[end..]))
 }
 
 fn with(target: &str, password: &str) -> Result<String, String> {
     let expected = || {
         format!(
             "expected a target such as redis://HOST or mongodb://USER@HOST, found {:?}",
-            mask_uris(target)
+            mask_text(target)
         )
     };
     let (scheme, rest) = target.split_once("://").ok_or_else(expected)?;

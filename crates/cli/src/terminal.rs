@@ -1,5 +1,6 @@
-//! The two streams: results on stdout, everything else on stderr. A closed pipe is no error.
+//! The two streams: results on stdout, everything else on stderr, both without secrets. A closed pipe is no error.
 
+use dyno_types::secret::conceal;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write, stderr, stdout};
 use std::sync::OnceLock;
 
@@ -25,7 +26,7 @@ static LOST: OnceLock<String> = OnceLock::new();
 
 /// Writes a result; [`lost`] says at the end whether all of them were.
 pub fn out(text: &str) {
-    match stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush()) {
+    match stdout().write_all(conceal(text).as_bytes()).and_then(|()| stdout().flush()) {
         // Whoever closed the pipe has seen enough.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             let _ = LOST.set(error.to_string());
@@ -39,9 +40,19 @@ pub fn lost() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }
 
+/// Writes help, the version, or what is wrong with a command line.
+pub fn answer(error: &clap::Error) -> io::Result<()> {
+    let words = error.render().to_string();
+    match conceal(&words) {
+        shown if shown == words => error.print(),
+        shown if error.use_stderr() => stderr().write_all(shown.as_bytes()),
+        shown => stdout().write_all(shown.as_bytes()),
+    }
+}
+
 /// Writes progress or a note.
 pub fn note(text: &str) {
-    let _ = writeln!(stderr(), "{text}");
+    let _ = writeln!(stderr(), "{}", conceal(text));
 }
 
 /// Writes a warning.

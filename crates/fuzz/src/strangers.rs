@@ -3,8 +3,8 @@
 use dyno_analysis::{Condition, promql};
 use dyno_monitor::prometheus;
 use dyno_rig::strangers;
-use dyno_rundir::mask::mask_uris;
 use dyno_rundir::monitor::{Kind, Recording};
+use dyno_types::secret::mask_text;
 
 /// Replies to the client that sets servers of Redis up.
 pub fn redis_replies(data: &[u8]) {
@@ -44,12 +44,12 @@ pub fn manifests(data: &[u8]) {
 pub fn uri(data: &[u8]) {
     let Some(text) = text(data) else { return };
     strangers::uri(text);
-    let once = mask_uris(text);
-    assert_eq!(mask_uris(&once), once, "masked twice is masked once");
+    let once = mask_text(text);
+    assert_eq!(mask_text(&once), once, "masked twice is masked once");
     // Whatever stands around a login, its password goes.
     let Some((before, after)) = text.split_once('\n').filter(|_| !text.contains(MARK)) else { return };
     let whole = format!("{before} redis://me:{MARK}@h:1/{after}");
-    assert!(!mask_uris(&whole).contains(MARK), "{whole}");
+    assert!(!mask_text(&whole).contains(MARK), "{whole}");
 }
 
 /// A password that nothing else holds.

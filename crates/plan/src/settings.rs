@@ -5,7 +5,7 @@
 //! mean the same, as in YCSB. Every refusal of a value ([`BadSetting`]) says where the value came from.
 
 use crate::suggest;
-use dyno_types::secret;
+use dyno_types::secret::{mask_value, remember_value};
 use dyno_workload::ycsb::BadProperty;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -100,11 +100,13 @@ impl Settings {
         Settings::default()
     }
 
-    /// Sets `key`, unless a higher layer has set it.
+    /// Sets `key`, unless a higher layer has set it. Secrets in the value are hidden from now on.
     pub fn set(&mut self, key: &str, value: impl Into<String>, source: Source) {
         let old = self.entries.get(key);
+        let value = value.into();
+        remember_value(key, &value);
         if old.is_none_or(|old| old.source.layer() <= source.layer()) {
-            self.entries.insert(key.to_owned(), Setting { value: value.into(), source });
+            self.entries.insert(key.to_owned(), Setting { value, source });
         }
     }
 
@@ -133,7 +135,7 @@ impl Settings {
         let setting = self.get(key);
         BadSetting {
             key: key.to_owned(),
-            value: setting.map(|s| mask_secret(key, &s.value)),
+            value: setting.map(|s| mask_value(key, &s.value)),
             source: setting.map_or(Source::Default, |s| s.source.clone()),
             expected: expected.into(),
         }
@@ -143,14 +145,14 @@ impl Settings {
     pub fn blame(&self, bad: BadProperty) -> BadSetting {
         BadSetting {
             source: self.get(&bad.key).map_or(Source::Default, |s| s.source.clone()),
-            value: Some(mask_secret(&bad.key, &bad.value)),
+            value: Some(mask_value(&bad.key, &bad.value)),
             key: bad.key,
             expected: bad.expected,
         }
     }
 
     /// What is set, and by whom, for the run directory; then the `defaults` (key, value) that nobody set and that are
-    /// not empty. `mask` hides secrets: [`mask_secret`], or something stricter.
+    /// not empty. `mask` hides secrets: [`mask_value`], or something stricter.
     pub fn provenance<'a>(
         &self,
         defaults: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -194,69 +196,6 @@ impl fmt::Display for BadSetting {
             (Some(value), source) => write!(f, "{source}: {key}={value}: expected {expected}"),
         }
     }
-}
-
-/// What stands for a secret.
-pub const MASK: &str = "***";
-
-/// Whether the value of `key` must never be shown.
-pub fn is_secret(key: &str) -> bool {
-    let key = key.to_ascii_lowercase();
-    ["password", "passwd", "secret", "token", "requirepass", "masterauth"]
-        .iter()
-        .any(|word| key.contains(word))
-        || key.ends_with("-pass")
-        || key.ends_with("_pass")
-}
-
-/// The value of `key` as it may be shown: secrets, and the passwords in URIs, become [`MASK`].
-pub fn mask_secret(key: &str, value: &str) -> String {
-    if is_secret(key) && !value.is_empty() {
-        return MASK.to_owned();
-    }
-    // Rules of a user of Redis hold passwords, as they are or hashed.
-    if secret::is_user(key) {
-        return secret::mask_user(value);
-    }
-    // A value may list several URIs, as MongoDB's does.
-    value.split('|').map(mask_uri).collect::<Vec<_>>().join("|")
-}
-
-fn mask_uri(text: &str) -> String {
-    let masked = match uri_password(text) {
-        Some(password) => format!("{}{MASK}{}", &text[..password.start], &text[password.end..]),
-        None => text.to_owned(),
-    };
-    let Some((place, query)) = masked.split_once('?') else { return masked };
-    let pair = |pair: &str| match pair.split_once('=') {
-        // Properties of a mechanism hold tokens, such as AWS_SESSION_TOKEN.
-        Some((name, value))
-            if !value.is_empty()
-                && (is_secret(name) || name.to_ascii_lowercase().contains("mechanismproperties")) =>
-        {
-            format!("{name}={MASK}")
-        }
-        _ => pair.to_owned(),
-    };
-    format!("{place}?{}", query.split('&').map(pair).collect::<Vec<_>>().join("&"))
-}
-
-/// Where the password of a URI (`scheme://user:password@host`) stands in `text`. It may hold `/` and `@` though it
-/// should not; what follows the last `@` before the query is the host. Redis targets may be written without `//`.
-fn uri_password(text: &str) -> Option<std::ops::Range<usize>> {
-    let redis = || ["redis:", "rediss:", "unix:"].iter().find(|s| text.trim_start().starts_with(**s));
-    let start = match text.find("://") {
-        Some(at) => at + 3,
-        None => text.len() - text.trim_start().len() + redis()?.len(),
-    };
-    // A password that holds a bare '?' hides more rather than less.
-    let end = match text[start..].find('?').map(|at| at + start) {
-        Some(query) if text[start..query].contains('@') => query,
-        _ => text.len(),
-    };
-    let login_end = start + text[start..end].rfind('@')?;
-    let colon = start + text[start..login_end].find(':')?;
-    (colon + 1 < login_end).then_some(colon + 1..login_end)
 }
 
 /// A note on a property that nothing reads.
@@ -325,7 +264,7 @@ mod tests {
         let mut s = Settings::new();
         s.set("redis.password", "hunter2", Source::CommandLine);
         s.set("redis.host", "h", file(2));
-        let list = s.provenance([("redis.host", ""), ("target", "0"), ("label", "")], mask_secret);
+        let list = s.provenance([("redis.host", ""), ("target", "0"), ("label", "")], mask_value);
         let text: Vec<String> = list.iter().map(|p| format!("{}={} {}", p.key, p.value, p.source)).collect();
         assert_eq!(text, ["redis.host=h workloads/workloada:2", "redis.password=*** -p", "target=0 default"]);
     }
@@ -341,30 +280,6 @@ mod tests {
         assert!(!s.refuse("redis.password", "less").to_string().contains("hunter2"));
         let bad = BadProperty { key: "fieldcount".into(), value: "0".into(), expected: "1 or more".into() };
         assert_eq!(s.blame(bad).to_string(), "fieldcount=0 (default): expected 1 or more");
-    }
-
-    #[test]
-    fn secrets() {
-        for (key, value, shown) in [
-            ("redis.password", "x", "***"),
-            ("redis.password", "", ""),
-            ("redis.uri", "redis://bob:se@c/ret@h:1/2?db=3", "redis://bob:***@h:1/2?db=3"),
-            ("redis.uri", "redis://:a?b@h", "redis://:***@h"),
-            ("redis.uri", "redis://h:1/2?x=a@b", "redis://h:***@b"),
-            ("redis.uri", "redis://bob@h", "redis://bob@h"),
-            ("redis.uri", " redis:bob:x@h", " redis:bob:***@h"),
-            ("redis.uri", "unix:/run/r.sock", "unix:/run/r.sock"),
-            ("mongodb.url", "mongodb://u:p@h|mongodb://u:q@h", "mongodb://u:***@h|mongodb://u:***@h"),
-            ("redis.uri", "redis://h?password=x&db=1&token=", "redis://h?password=***&db=1&token="),
-            (
-                "target",
-                "mongodb://h/?authMechanismProperties=A:b,AWS_SESSION_TOKEN:x&w=1",
-                "mongodb://h/?authMechanismProperties=***&w=1",
-            ),
-            ("label", "a:b@c", "a:b@c"),
-        ] {
-            assert_eq!(mask_secret(key, value), shown, "{value}");
-        }
     }
 
     #[test]

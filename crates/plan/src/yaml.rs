@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 use std::fmt;
+use std::ops::Range;
 
 /// A value and where it stands.
 #[derive(Debug, Deserialize)]
@@ -35,6 +36,16 @@ impl Node {
     /// Its column, from 1.
     pub fn column(&self) -> u64 {
         self.0.referenced.column()
+    }
+
+    /// Its bytes in the text: where it is used, and where an anchor names it.
+    pub fn bytes(&self) -> [Range<usize>; 2] {
+        [self.0.referenced, self.0.defined].map(|at| {
+            let span = at.span();
+            let (start, len) =
+                (span.byte_offset().unwrap_or(0) as usize, span.byte_len().unwrap_or(0) as usize);
+            start..start + len
+        })
     }
 
     /// What it is, in words.

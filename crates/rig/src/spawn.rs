@@ -1,6 +1,7 @@
 //! A temporary server for one run: started on a free loopback port in a directory of its own, removed afterwards.
 
 use dyno_engine::{Control, affinity};
+use dyno_types::child;
 use dyno_types::rng::Stream;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fs::File;
@@ -8,7 +9,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -146,11 +147,11 @@ pub fn spawn_under(kind: &'static str, program: &Path, control: Option<&Control>
     let mut command = match on_path("setpriv") {
         // Should dyno be killed, the kernel ends the server too.
         Some(setpriv) => {
-            let mut command = Command::new(setpriv);
+            let mut command = child::command(setpriv);
             command.args(["--pdeathsig", "KILL", "--"]).arg(program);
             command
         }
-        None => Command::new(program),
+        None => child::command(program),
     };
     command.args(arguments(kind, port, home.path())).current_dir(home.path());
     // A group of its own: Ctrl-C in a terminal goes to every process of the foreground group, and the server must

@@ -8,6 +8,7 @@ use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{
     Control, Finished, Job, RunError, Second, run_blocking, run_mongodb, run_null, run_redis, run_virtual,
 };
+use dyno_types::secret::{mask_value, remember_value};
 use dyno_types::units::parse_duration_ns;
 use dyno_types::{Content, Outcome, Refused, Store, Verb};
 use dyno_wire::mongodb::{Deployment, MongoDriver, MongoOptions};
@@ -89,6 +90,7 @@ impl From<dyno_plan::experiment::Driver> for Client {
 impl Target {
     /// Reads a URI.
     pub fn parse(uri: &str) -> Result<Self, Refused> {
+        remember_value("target", uri);
         let scheme = uri.split(':').next().unwrap_or_default();
         match scheme {
             "redis" | "rediss" | "unix" => RedisOptions::from_uri(uri).map(Target::Redis),
@@ -109,7 +111,10 @@ impl Target {
     pub fn parse_for(uri: &str, client: Client) -> Result<Self, Refused> {
         match client {
             Client::Wire => Target::parse(uri),
-            Client::Official => OfficialTarget::parse(uri).map(Target::Official),
+            Client::Official => {
+                remember_value("target", uri);
+                OfficialTarget::parse(uri).map(Target::Official)
+            }
         }
     }
 
@@ -210,7 +215,7 @@ fn unknown_scheme(uri: &str, scheme: &str) -> Refused {
     });
     let hint = near.map_or(String::new(), |n| format!("; did you mean {n}:?"));
     let known: Vec<String> = SCHEMES.iter().map(|(s, _)| format!("{s}:")).collect();
-    let shown = dyno_rundir::mask::mask_uris(uri);
+    let shown = mask_value("target", uri);
     Refused(format!("unknown target {shown:?}{hint}; known schemes: {}", known.join(" ")))
 }
 

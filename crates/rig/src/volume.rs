@@ -7,6 +7,7 @@ use crate::work::core_config_of;
 use dyno_plan::experiment::Experiment;
 use dyno_plan::server::{Reuse, ServerSpec, Setting};
 use dyno_types::Refused;
+use dyno_types::secret::mask_arguments;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -86,7 +87,7 @@ pub(crate) fn key(spec: &Experiment, server: &ServerSpec, version: &str) -> Resu
         "options",
         options.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" "),
     );
-    let engine = (&server.engine, &server.compressor, &server.journal, &server.arguments);
+    let engine = (&server.engine, &server.compressor, &server.journal, mask_arguments(&server.arguments));
     put("engine", serde_json::to_string(&engine).unwrap_or_default());
     // Another class or size is another volume, whatever is in it.
     if let Some(storage) = spec.kubernetes.as_ref().and_then(|asked| asked.storage.as_ref()) {

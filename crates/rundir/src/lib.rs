@@ -2,7 +2,7 @@
 //!
 //! `schema` holds every type that is written as JSON, `hlog` the histogram log, `series` the per-second CSV,
 //! `intervals` the exact counters, `writer` creates a directory and fills it as the run goes, `reader` reads one back,
-//! finished or not, `monitor` holds what monitors saw, `mask` keeps secrets out of all of it. The format is described in
+//! finished or not, `monitor` holds what monitors saw. The format is described in
 //! `docs/run-directory.md`.
 
 mod course;
@@ -12,7 +12,6 @@ pub mod files;
 pub mod hlog;
 pub mod imported;
 mod intervals;
-pub mod mask;
 pub mod monitor;
 mod reader;
 mod recorded;

@@ -5,6 +5,7 @@ use crate::intervals::IntervalLine;
 use crate::schema::{Environment, Pair, Planned, Run, Status, Summary};
 use crate::series;
 use dyno_record::{Scale, Totals};
+use dyno_types::secret::conceal_json;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -99,7 +100,8 @@ impl Writer {
     fn replace(&self, name: &str, text: &str) -> io::Result<()> {
         let part = self.path.join(format!(".{name}.part"));
         let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&part)?;
-        file.write_all(text.as_bytes())?;
+        let shown = if name.ends_with(".json") { conceal_json(text) } else { text.into() };
+        file.write_all(shown.as_bytes())?;
         file.write_all(b"\n")?;
         file.sync_data()?;
         std::fs::rename(&part, self.path.join(name))
@@ -115,7 +117,7 @@ impl Writer {
         // Only times that no calendar has are refused.
         let at = jiff::Timestamp::try_from(at).unwrap_or_default().to_string();
         let line = serde_json::json!({ "at": at, "event": kind, "text": text });
-        let result = writeln!(self.events, "{line}");
+        let result = writeln!(self.events, "{}", conceal_json(&line.to_string()));
         self.note(result);
     }
 

@@ -4,8 +4,9 @@ use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
 use dyno_engine::Control;
 use dyno_plan::bexhoma::Typed;
+use dyno_types::child;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -51,7 +52,7 @@ pub fn jupyter(typed: &Typed) -> Result<Exit, Failure> {
                      notebook reads with";
         return Err(Failure::Usage(words.into()));
     };
-    let mut probe = Command::new("python3");
+    let mut probe = child::command("python3");
     probe
         .args(["-c", "import dyno_results"])
         .stdin(Stdio::null())
@@ -82,7 +83,7 @@ fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, Fail
     let port = dyno_rig::free_port()?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
-    let mut command = Command::new(program);
+    let mut command = child::command(program);
     command
         .args(["notebook", "--no-browser", "--ip=127.0.0.1", &format!("--port={port}")])
         .arg(format!("--notebook-dir={}", results.display()))

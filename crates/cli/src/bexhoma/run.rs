@@ -9,7 +9,7 @@ use dyno_plan::bexhoma::{Configuration, Job, Lowered, Options, Typed, about, low
 use dyno_plan::experiment::{Plan, masked_set};
 use dyno_rig::experiment::{Directory, RunStatus, Standing};
 use dyno_rig::kubernetes::Kubectl;
-use dyno_rundir::mask::mask_uris;
+use dyno_types::secret::mask_text;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -231,7 +231,7 @@ fn services(ready: &Ready, standing: &Standing, code: &str) -> String {
     let mut out = String::from("\n### Services\n\n");
     let name = &ready.lowered.configurations[0].name;
     for uri in &standing.uris {
-        let _ = writeln!(out, "* {name}: {}", mask_uris(uri));
+        let _ = writeln!(out, "* {name}: {}", mask_text(uri));
     }
     for set in standing.sets() {
         // As it can be typed: the namespace and the context are the experiment's, which need not be kubectl's own.

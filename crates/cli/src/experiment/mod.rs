@@ -20,14 +20,14 @@ use crate::pocdriver::read_work;
 use crate::run::{changes, environment, new_directory};
 use crate::{pages, signals, terminal};
 use dyno_engine::Control;
-use dyno_plan::experiment::{self, Plan};
+use dyno_plan::experiment::{self, Cell, Plan};
 use dyno_plan::presets;
-use dyno_plan::settings::MASK;
 use dyno_rig::experiment::{
     Directory, DirectoryError, Ending, Entry, Means, RunStatus, Standing, check, conduct, pending,
 };
 use dyno_rig::trusted;
 use dyno_rundir::progress;
+use dyno_types::secret::{MASK, conceal};
 use std::path::Path;
 use std::sync::Arc;
 use watch::Watch;
@@ -149,8 +149,10 @@ fn again(args: &ResumeArgs, directory: &Directory, text: String) -> Result<Plan,
     let text = with_secrets(&record.path, text)?;
     let sets = sets_again(&record.sets, &args.sets)?;
     let plan = planned(&text, &record.path, &sets)?;
-    let labels = |plan: &Plan| plan.cells.iter().map(|cell| cell.label()).collect::<Vec<_>>();
-    if labels(&plan) != record.cells.iter().map(|cell| cell.label.clone()).collect::<Vec<_>>() {
+    let label = |cell: &Cell| conceal(&cell.label()).into_owned();
+    if plan.cells.iter().map(label).collect::<Vec<_>>()
+        != record.cells.iter().map(|cell| cell.label.clone()).collect::<Vec<_>>()
+    {
         let words = "the cells of experiment.yaml are not those that were planned: was it changed?";
         return Err(Failure::Usage(format!("{}: {words}", args.dir.display())));
     }

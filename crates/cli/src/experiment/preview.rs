@@ -7,6 +7,7 @@ use crate::args::{PlanArgs, PresetsArgs};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use dyno_plan::experiment::{Plan, estimate};
+use dyno_types::secret::conceal_json;
 use std::fmt::Write as _;
 
 /// Runs that are listed unless all are asked for.
@@ -18,7 +19,7 @@ pub fn plan(args: &PlanArgs) -> Result<Exit, Failure> {
     let plan = planned(&text, &args.experiment, &args.sets)?;
     let findings = Findings::of(&plan.cells);
     match args.json {
-        true => terminal::out(&json(&plan, &findings)?),
+        true => terminal::out(&conceal_json(&json(&plan, &findings)?)),
         false => terminal::out(&words(&plan, args.all)),
     }
     findings.missing().iter().for_each(|words| terminal::note(words));
@@ -67,18 +68,17 @@ fn json(plan: &Plan, findings: &Findings) -> Result<String, Failure> {
         .cells
         .iter()
         .map(|cell| {
-            let settings: Vec<serde_json::Value> = cell
-                .tree
+            let shown = cell.shown().map_err(|e| Failure::Usage(e.to_string()))?;
+            let settings: Vec<serde_json::Value> = shown
                 .leaves()
                 .into_iter()
                 .map(|(key, value, origin)| {
-                    let value = dyno_rundir::mask::mask_value(&key, &value);
                     serde_json::json!({ "key": key, "value": value, "source": origin.to_string() })
                 })
                 .collect();
-            serde_json::json!({ "number": cell.number, "label": cell.label(), "levels": cell.levels, "settings": settings })
+            Ok(serde_json::json!({ "number": cell.number, "label": cell.label(), "levels": cell.levels, "settings": settings }))
         })
-        .collect();
+        .collect::<Result<_, Failure>>()?;
     let runs: Vec<serde_json::Value> = plan
         .runs
         .iter()

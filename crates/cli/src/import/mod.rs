@@ -173,7 +173,7 @@ fn said(
         database: database.clone(),
         title: title.clone(),
         started: started.as_ref().map(parse).transpose()?,
-        command: dyno_rundir::mask::mask_arguments(&std::env::args().collect::<Vec<_>>()),
+        command: dyno_types::secret::own_command_line(),
         dyno: env!("CARGO_PKG_VERSION").to_owned(),
         ..Said::default()
     })

@@ -9,8 +9,8 @@ use super::PocArgs;
 use crate::terminal;
 use clap::parser::ValueSource;
 use clap::{Args, Command};
-use dyno_rundir::mask::mask_uris;
 use dyno_rundir::schema::Setting;
+use dyno_types::secret::mask_text;
 use std::ffi::OsString;
 
 /// Arguments of the whole command line, those behind `pocdriver` in one form.
@@ -35,7 +35,7 @@ pub fn effective() -> Vec<Setting> {
         let typed = matches.value_source(name) == Some(ValueSource::CommandLine);
         Some(Setting {
             key: flag.get_long()?.to_owned(),
-            value: mask_uris(&values.join(",")),
+            value: mask_text(&values.join(",")),
             source: if typed { "command line".into() } else { "default".into() },
         })
     };

@@ -22,7 +22,7 @@ const LEAST_RECORDS: u64 = 1_000;
 
 /// A database that has copies elsewhere; none where the URI is of another kind.
 pub(super) fn database(uri: &str) -> Result<Option<Box<dyn Database>>, Failure> {
-    let refused = |why: String| Failure::Usage(format!("{}: {why}", dyno_rundir::mask::mask_uris(uri)));
+    let refused = |why: String| Failure::Usage(format!("{}: {why}", dyno_types::secret::mask_text(uri)));
     Ok(match Target::parse(uri)? {
         Target::Redis(options) => Some(Box::new(RedisSet::of(&options).map_err(refused)?)),
         Target::Mongo(options) => Some(Box::new(MongoSet::of(*options).map_err(refused)?)),
@@ -34,7 +34,7 @@ pub(super) fn database(uri: &str) -> Result<Option<Box<dyn Database>>, Failure> 
 pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
     let uri = crate::secret::uri(&args.target, args.password_from.as_ref())?;
     let refused =
-        |why: String| Failure::Usage(format!("{}: {why}", dyno_rundir::mask::mask_uris(&args.target)));
+        |why: String| Failure::Usage(format!("{}: {why}", dyno_types::secret::mask_text(&args.target)));
     let parsed = Target::parse(&uri)?;
     if args.document == Document::Pocdriver && !matches!(parsed, Target::Mongo(_)) {
         return Err(refused("--document pocdriver: documents are kept by mongodb:// alone".into()));
@@ -93,7 +93,7 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
         dyno: env!("CARGO_PKG_VERSION"),
         started,
         command: paper::command(),
-        target: dyno_rundir::mask::mask_uris(&args.target),
+        target: dyno_types::secret::mask_text(&args.target),
         claim: claim(args, &plan, claimed, &durability.1),
         met: tests.iter().all(|test| test.held) && !signals::interrupted(),
         interrupted: signals::interrupted(),

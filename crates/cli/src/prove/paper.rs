@@ -3,10 +3,12 @@
 use crate::exit::{Exit, Failure};
 use dyno_report::html::{Part, plain_page};
 use dyno_rig::prove::{Copy, Course, Ledger, PreCheck};
+use dyno_types::child;
+use dyno_types::secret::{conceal, conceal_json, own_command_line};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 /// What was claimed.
@@ -135,9 +137,11 @@ impl<E: Serialize> Paper<E> {
             lines.push('\n');
         }
         let mut sums = String::new();
-        for (name, text) in
-            [("proof.json", json + "\n"), ("ledger.jsonl", lines), ("proof.html", self.page(extra))]
-        {
+        for (name, text) in [
+            ("proof.json", conceal_json(&json).into_owned() + "\n"),
+            ("ledger.jsonl", lines),
+            ("proof.html", conceal(&self.page(extra)).into_owned()),
+        ] {
             let path = folder.join(name);
             std::fs::write(&path, &text).map_err(|e| trouble(&path, e))?;
             let digest = Sha256::digest(text.as_bytes());
@@ -253,7 +257,7 @@ fn row(copy: &Copy) -> Vec<String> {
 /// Signs a file with an ssh key: `ssh-keygen -Y verify` checks it.
 fn sign(path: &Path, key: &Path) -> Result<(), Failure> {
     let words = ["-Y", "sign", "-n", "dyno-proof", "-f"];
-    let told = Command::new("ssh-keygen").args(words).arg(key).arg(path).stdin(Stdio::null()).output();
+    let told = child::command("ssh-keygen").args(words).arg(key).arg(path).stdin(Stdio::null()).output();
     match told {
         Ok(told) if told.status.success() => Ok(()),
         Ok(told) => {
@@ -275,8 +279,7 @@ pub fn folder(asked: Option<&PathBuf>, name: &str) -> Result<PathBuf, Failure> {
 
 /// The command line without secrets.
 pub fn command() -> Vec<String> {
-    let words = std::env::args().map(|word| dyno_rundir::mask::mask_uris(&word));
-    std::iter::once("dyno".to_owned()).chain(words.skip(1)).collect()
+    std::iter::once("dyno".to_owned()).chain(own_command_line().into_iter().skip(1)).collect()
 }
 
 /// The digest of this program, hexadecimal; none where it cannot be read.

@@ -6,8 +6,8 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, ValueEnum};
 use dyno_engine::Pacing;
 use dyno_plan::Settings;
-use dyno_rundir::mask::mask_value;
 use dyno_rundir::schema::Setting;
+use dyno_types::secret::mask_value;
 use dyno_workload::ycsb::{Scope, known_properties};
 
 /// Properties of YCSB's client that say what the data set is; the others are YCSB's alone.

@@ -8,10 +8,10 @@ use dyno_engine::affinity;
 use dyno_plan::Settings;
 use dyno_record::Scale;
 use dyno_rig::{Opened, SessionPlan, Target};
-use dyno_rundir::mask::{mask_arguments, mask_value};
 use dyno_rundir::monitor::ELSEWHERE;
 use dyno_rundir::schema::{Environment, Run, Setting, Status, VERSION};
 use dyno_rundir::{Writer, must_be_new};
+use dyno_types::secret::{mask_value, own_command_line};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -105,7 +105,7 @@ pub fn create(
     let run = Run {
         version: VERSION,
         dyno: env!("CARGO_PKG_VERSION").into(),
-        command: mask_arguments(&std::env::args().collect::<Vec<_>>()),
+        command: own_command_line(),
         started: plan.started.clone(),
         status: Status::Running,
         target: plan.target.clone(),

@@ -22,9 +22,9 @@ use dyno_report::sysbench_mongodb::{
 };
 use dyno_rig::work::same_collections;
 use dyno_rig::{Ended, Opened, Session, SessionPlan, Target};
-use dyno_rundir::mask::mask_value;
 use dyno_rundir::schema::{Setting, Status, Summary, Trust};
 use dyno_types::limits::DRAIN_NS;
+use dyno_types::secret::mask_value;
 use dyno_workload::Workload;
 use dyno_workload::sysbench_mongodb::{Dialect, INDEX, SysbenchConfig, SysbenchLoad, SysbenchRun};
 use log::{Layout, Log};

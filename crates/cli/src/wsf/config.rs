@@ -2,7 +2,7 @@
 
 use super::{Iteration, WsfArgs};
 use dyno_plan::wsf::Resolved;
-use dyno_rundir::mask::{mask_arguments, mask_uris};
+use dyno_types::secret::{mask_text, mask_value, own_command_line};
 use serde_json::json;
 use std::fmt::Write as _;
 
@@ -29,9 +29,9 @@ pub fn text(args: &WsfArgs, iteration: &Iteration, resolved: &Resolved) -> Strin
     line("case", json!(resolved.full_name()));
     line("backend", json!(super::rig::name(args.rig.backend)));
     line("dyno", json!(env!("CARGO_PKG_VERSION")));
-    line("command", json!(mask_arguments(&std::env::args().collect::<Vec<_>>())));
+    line("command", json!(own_command_line()));
     let server = match &args.target {
-        Some(target) => mask_uris(target),
+        Some(target) => mask_text(target),
         None => dyno_plan::server::ServerKind::from(args.server).to_string(),
     };
     line("server", json!(server));
@@ -46,7 +46,8 @@ pub fn text(args: &WsfArgs, iteration: &Iteration, resolved: &Resolved) -> Strin
     out.push_str("tunables:\n");
     for given in &resolved.values {
         let source = given.source.to_string().replace(['\n', '\r'], " ");
-        let _ = writeln!(out, "  {}: {}  # {source}", given.name, json!(mask_uris(&given.value)));
+        let _ =
+            writeln!(out, "  {}: {}  # {source}", given.name, json!(mask_value(&given.name, &given.value)));
     }
     out
 }

@@ -20,7 +20,8 @@ mod watch;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use dyno_plan::settings::BadSetting;
-use dyno_plan::ycsb::{Asked, Mode, YcsbError, masked, parse, wants_compat_exit};
+use dyno_plan::ycsb::{Asked, Mode, YcsbError, parse, wants_compat_exit};
+use dyno_types::secret::mask_arguments;
 use std::process::ExitCode;
 
 /// Why a command could not be carried out.
@@ -60,7 +61,7 @@ fn carry_out(arguments: &[String]) -> Result<Exit, Trouble> {
         Asked::Command(command) => *command,
     };
     match command.mode {
-        Mode::Load | Mode::Run => run::run(command, &masked(arguments).join(" ")),
+        Mode::Load | Mode::Run => run::run(command, &mask_arguments(arguments).join(" ")),
         Mode::Shell => shell::shell(command),
     }
 }

@@ -2,10 +2,11 @@
 //! and bits of the processor's registers. A program that is not there leaves its facts unknown.
 
 use super::{EnvironmentFacts, Places, names};
+use dyno_types::child;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Offloads that change what a packet costs.
 const OFFLOADS: [&str; 9] = [
@@ -51,7 +52,7 @@ fn answer(places: &Places, program: &str, arguments: &[&str]) -> Option<String> 
     let more = ["/usr/sbin", "/sbin"].map(Into::into);
     let folders = std::env::split_paths(places.path.as_ref()?).chain(more);
     let program = folders.map(|folder| folder.join(program)).find(|path| path.is_file())?;
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let output = child::command(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output();
     let output = output.ok().filter(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }

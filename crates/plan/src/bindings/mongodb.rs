@@ -6,7 +6,8 @@
 use super::BindingTarget;
 use crate::client::duration_ns;
 use crate::known::Known;
-use crate::settings::{BadSetting, Settings, mask_secret};
+use crate::settings::{BadSetting, Settings};
+use dyno_types::secret::mask_value;
 use dyno_wire::mongodb::{MongoOptions, ReadPreference, WriteConcern};
 use dyno_workload::ycsb::properties::Reader;
 
@@ -131,7 +132,7 @@ pub(super) fn target(settings: &Settings, notes: &mut Vec<String>) -> Result<Bin
     let uri = settings.text("mongodb.url").map_or("mongodb://localhost:27017/ycsb?w=1", str::trim);
     let mut options = MongoOptions::from_uri(uri).map_err(|refused| {
         // The refusal may quote the URI: ask again without the password.
-        let why = match MongoOptions::from_uri(&mask_secret("mongodb.url", uri)) {
+        let why = match MongoOptions::from_uri(&mask_value("mongodb.url", uri)) {
             Err(masked) => masked.0,
             Ok(_) => refused.0,
         };

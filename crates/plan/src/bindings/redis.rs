@@ -6,7 +6,8 @@
 use super::BindingTarget;
 use crate::client::duration_ns;
 use crate::known::Known;
-use crate::settings::{BadSetting, Settings, mask_secret};
+use crate::settings::{BadSetting, Settings};
+use dyno_types::secret::mask_value;
 use dyno_wire::redis::{Address, RedisOptions};
 use dyno_workload::ycsb::properties::Reader;
 
@@ -128,7 +129,7 @@ fn from_uri(uri: &str, settings: &Settings, notes: &mut Vec<String>) -> Result<R
     }
     let mut options = RedisOptions::from_uri(uri).map_err(|_| {
         // The refusal may quote the URI: ask again without the password.
-        let why = match RedisOptions::from_uri(&mask_secret("redis.uri", uri)) {
+        let why = match RedisOptions::from_uri(&mask_value("redis.uri", uri)) {
             Err(refused) => refused.0,
             Ok(_) => "its password has a % that is not followed by two hex digits".to_owned(),
         };

@@ -2,8 +2,8 @@
 //!
 //! A factor is a key of the experiment with several values, or a name of one's own whose levels set several keys together.
 
-use crate::settings::mask_secret;
 use crate::tree::{Node, Origin, TreeError, Value};
+use dyno_types::secret::mask_value;
 
 /// Short names of keys that are varied often.
 pub const ALIASES: [(&str, &str); 9] = [
@@ -45,7 +45,7 @@ impl Level {
             };
             *own = value.clone();
             let short = ALIASES.iter().find(|(_, path)| path == key).map_or(key.as_str(), |(short, _)| short);
-            self.changed.push_str(&format!(" {short}={}", mask_secret(key, &value.label())));
+            self.changed.push_str(&format!(" {short}={}", mask_value(key, &value.label())));
         }
     }
 }
@@ -136,10 +136,7 @@ pub(super) fn replace(all: &mut Node, key: &str, words: &str, node: &Node) -> Re
     let at = entries.iter().position(|(name, _)| name == key).or_else(|| entries.iter().position(varies));
     let Some((name, values)) = at.map(|at| &mut entries[at]) else { return Ok(false) };
     let known = listed(name, values).map(|(_, list)| list).unwrap_or_default();
-    let label = |node: &Node| match node.entries() {
-        Some(_) => node.masked(&node.label()),
-        None => mask_secret(key, &node.label()),
-    };
+    let label = |node: &Node| node.shown(key).label();
     // As tables show them, too: `LABEL KEY=VALUE`, where an earlier `--set` has changed the level. Labels of levels that set
     // keys together may look like that by themselves: the longest that fits is meant, the very label before all.
     let shown = |label: &str, wanted: &str| {
@@ -204,7 +201,7 @@ fn levels(name: &str, key: &str, list: &[Node], at: &Node) -> Result<Factor, Tre
         let level = match value.entries() {
             // Keys that are set together.
             Some(pairs) => Level {
-                label: value.masked(&value.label()),
+                label: value.shown("").label(),
                 changed: String::new(),
                 set: pairs
                     .iter()
@@ -215,7 +212,7 @@ fn levels(name: &str, key: &str, list: &[Node], at: &Node) -> Result<Factor, Tre
             None => {
                 known(&path, key, at)?;
                 let set = vec![(key.to_owned(), value.clone())];
-                Level { label: mask_secret(key, &value.label()), set, changed: String::new() }
+                Level { label: mask_value(key, &value.label()), set, changed: String::new() }
             }
         };
         if levels.iter().any(|known| known.label == level.label) {
@@ -380,8 +377,8 @@ impl Filter {
                 return Err(value.error(path, text));
             };
             let labels: Vec<String> = match value.items() {
-                Some(all) => all.iter().map(|one| mask_secret(name, &one.label())).collect(),
-                None => vec![mask_secret(name, &value.label())],
+                Some(all) => all.iter().map(|one| mask_value(name, &one.label())).collect(),
+                None => vec![mask_value(name, &value.label())],
             };
             let is_known =
                 |l: &String| factor.gone.contains(l) || factor.levels.iter().any(|level| level.label == *l);

@@ -33,8 +33,7 @@ pub use ssh::Ssh;
 pub use strategies::*;
 pub use traces::{Trace, TracedPhase};
 
-use crate::settings::mask_secret;
-use crate::tree::{Node, TreeError};
+use crate::tree::{Node, TreeError, masked_option};
 use factors::{Filter, Override};
 
 /// Most runs of one experiment: what a year of ten-minute runs comes to, so that a slip of a digit is caught.
@@ -57,19 +56,25 @@ pub struct Cell {
 
 impl Cell {
     /// The cell with keys set to the values of a search's point: variables are filled in, and everything is checked, as
-    /// if the file said so.
+    /// if the file said so. The tree's secrets are masked.
     pub fn at(&self, sets: &[(String, String)]) -> Result<(Experiment, Node), TreeError> {
         if sets.is_empty() {
-            return Ok((self.spec.clone(), self.tree.clone()));
+            return Ok((self.spec.clone(), self.shown()?));
         }
         let mut tree = self.unfilled.clone();
         for (key, value) in sets {
             tree.set(factors::full_path(key), Node::from_option(&format!("{key}={value}"), "strategy"));
         }
+        let shown = shown(&tree)?;
         factors::fill_in(&mut tree)?;
         let spec: Experiment = tree.read()?;
         check(&tree, &spec)?;
-        Ok((spec, tree))
+        Ok((spec, shown))
+    }
+
+    /// Its tree with secrets masked, those that `{NAME}`s put anywhere included.
+    pub fn shown(&self) -> Result<Node, TreeError> {
+        shown(&self.unfilled)
     }
 
     /// Its levels in words: `users=4 workload=a`; `all` where nothing is varied.
@@ -77,6 +82,12 @@ impl Cell {
         let words: Vec<String> = self.levels.iter().map(|(name, label)| format!("{name}={label}")).collect();
         if words.is_empty() { "all".into() } else { words.join(" ") }
     }
+}
+
+fn shown(unfilled: &Node) -> Result<Node, TreeError> {
+    let mut shown = unfilled.shown("");
+    factors::fill_in(&mut shown)?;
+    Ok(shown)
 }
 
 /// One run to be made.
@@ -116,21 +127,19 @@ pub fn plan(text: &str, path: &str, sets: &[String]) -> Result<Plan, TreeError> 
     for set in sets {
         given.last.extend(apply(&mut tree, set)?);
     }
+    tree.remember_secrets();
     let stem = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".yaml").trim_end_matches(".yml");
     plan_of(tree, stem, &given)
 }
 
 /// An experiment's text with every secret in it masked; text that is no YAML is left out.
 pub fn masked(text: &str) -> String {
-    Node::parse(text, "").map_or_else(|_| String::new(), |tree| tree.masked(text))
+    Node::as_written(text, "").map_or_else(|_| String::new(), |tree| tree.masked("", text))
 }
 
 /// `KEY=VALUE` with a secret in it masked.
 pub fn masked_set(set: &str) -> String {
-    match set.split_once('=') {
-        Some((key, value)) => format!("{key}={}", mask_secret(key, value)),
-        None => set.to_owned(),
-    }
+    masked_option(set)
 }
 
 /// `--set KEY=VALUE`: replaces the factor that varies the key, else the value; then the key and the value, which have the

@@ -2,8 +2,9 @@
 
 use super::Layers;
 use super::variables::{Known, SEED, VARIABLES, names, variable};
-use crate::settings::{BadSetting, Provenance, Source, mask_secret};
+use crate::settings::{BadSetting, Provenance, Source};
 use dyno_types::limits::CONNECTIONS;
+use dyno_types::secret::mask_value;
 use dyno_workload::sysbench_mongodb::{Counts, Dialect, Sharding, Streams, SysbenchConfig};
 use dyno_workload::ycsb::BadProperty;
 
@@ -335,7 +336,7 @@ impl Reader {
         let of_dialect = |name: &&str| variable(name).is_none_or(|v| v.known != foreign);
         let defaults: Vec<(&str, &str)> =
             names().filter(of_dialect).map(|name| (name, self.default(name))).collect();
-        self.layers.settings.provenance(defaults, mask_secret)
+        self.layers.settings.provenance(defaults, mask_value)
     }
 }
 

@@ -9,11 +9,12 @@
 //! ```
 
 mod deserialize;
+mod secrets;
 
-use crate::settings::mask_secret;
 use crate::yaml;
 use serde::de::DeserializeOwned;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// First line of texts that dyno makes of variables and options. Nobody has written them: messages about a value name what
@@ -34,6 +35,8 @@ pub enum Origin {
         line: u64,
         /// From 1.
         column: u64,
+        /// Its bytes in the file: where it is used, and where an anchor names it.
+        bytes: [Range<usize>; 2],
     },
     /// By an option, such as `--set`.
     Option(Arc<str>),
@@ -47,10 +50,20 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Origin::File { path, line: 0, .. } => f.write_str(path),
-            Origin::File { path, line, column } => write!(f, "{path}:{line}:{column}"),
+            Origin::File { path, line, column, .. } => write!(f, "{path}:{line}:{column}"),
             Origin::Option(words) | Origin::Variable(words) => f.write_str(words),
             Origin::Built => f.write_str("dyno"),
         }
+    }
+}
+
+/// `KEY=VALUE`, or a value alone, with every secret in it masked.
+pub fn masked_option(text: &str) -> String {
+    let (key, words) = text.split_once('=').map_or(("", text), |(key, words)| (key, words));
+    let start = &text[..text.len() - words.len()];
+    match Node::parse(words, "") {
+        Ok(node) if !words.is_empty() => format!("{start}{}", node.masked(key, words)),
+        _ => dyno_types::secret::mask_arguments(&[text.to_owned()]).concat(),
     }
 }
 
@@ -117,20 +130,23 @@ impl TreeError {
 impl Node {
     /// Reads YAML; `path` is what messages call the file.
     pub fn parse(text: &str, path: &str) -> Result<Node, TreeError> {
+        let mut tree = Node::as_written(text, path)?;
+        if text.starts_with(MADE) {
+            tree.name_variables(&text.lines().collect::<Vec<_>>());
+        }
+        Ok(tree)
+    }
+
+    /// The same; in a text that dyno made, too, values are of the lines on which they stand.
+    pub fn as_written(text: &str, path: &str) -> Result<Node, TreeError> {
         let name: Arc<str> = path.into();
         let parsed: Result<yaml::Node, _> = serde_saphyr::from_str(text);
         match parsed {
-            Ok(root) => {
-                let mut tree = Node::of(&root, &name)?;
-                if text.starts_with(MADE) {
-                    tree.name_variables(&text.lines().collect::<Vec<_>>());
-                }
-                Ok(tree)
-            }
+            Ok(root) => Node::of(&root, &name),
             Err(error) => {
                 let at = error.location();
                 let (line, column) = at.map_or((0, 0), |at| (at.line(), at.column()));
-                let origin = Some(Origin::File { path: name, line, column });
+                let origin = Some(Origin::File { path: name, line, column, bytes: Default::default() });
                 // The message's first line says it; what follows is an excerpt of the file.
                 let words = error.to_string();
                 let first = words.lines().next().unwrap_or("no YAML");
@@ -144,7 +160,8 @@ impl Node {
     }
 
     fn of(node: &yaml::Node, path: &Arc<str>) -> Result<Node, TreeError> {
-        let origin = Origin::File { path: path.clone(), line: node.line(), column: node.column() };
+        let (line, column) = (node.line(), node.column());
+        let origin = Origin::File { path: path.clone(), line, column, bytes: node.bytes() };
         let value = match node.value() {
             yaml::Yaml::Null => Value::Null,
             yaml::Yaml::Bool(b) => Value::Bool(*b),
@@ -177,13 +194,8 @@ impl Node {
 
     /// A value as an option gives it: a number, true or false, a list or mapping in YAML's flow form, else a text.
     pub fn from_option(text: &str, option: &str) -> Node {
-        let (key, words) = text.split_once('=').unwrap_or(("", text));
-        let shown = if key.is_empty() {
-            mask_secret("", words)
-        } else {
-            format!("{key}={}", mask_secret(key, words))
-        };
-        let origin = Origin::Option(format!("{option} {shown}").into());
+        let words = text.split_once('=').map_or(text, |(_, words)| words);
+        let origin = Origin::Option(format!("{option} {}", masked_option(text)).into());
         let parsed = Node::parse(words, option).ok().filter(|_| !words.is_empty());
         let value = parsed.map_or_else(|| Value::Text(words.to_owned()), |node| node.value);
         let mut node = Node { value, origin: origin.clone() };
@@ -309,27 +321,44 @@ impl Node {
         }
     }
 
-    /// `text`, from which this was read, with every secret in it masked.
-    pub fn masked(&self, text: &str) -> String {
-        let mut out = text.to_owned();
-        self.mask("", &mut out);
-        out
-    }
-
-    fn mask(&self, key: &str, out: &mut String) {
-        match &self.value {
-            Value::Map(all) => all.iter().for_each(|(key, node)| node.mask(key, out)),
-            Value::List(all) => all.iter().for_each(|node| node.mask(key, out)),
-            _ => {
-                let (value, shown) = (self.label(), mask_secret(key, &self.label()));
-                if shown != value {
-                    *out = out.replace(&value, &shown);
-                }
+    /// `text`, from which this was read as the value of `key`, with every secret in it masked. Read again, it is the tree that
+    /// [`Node::shown`] gives.
+    pub fn masked(&self, key: &str, text: &str) -> String {
+        let mut places: Vec<(Range<usize>, String)> = Vec::new();
+        secrets::visit(&mut self.clone(), key, &mut |node, shown| {
+            if let Origin::File { bytes, .. } = &node.origin {
+                places.extend(bytes.iter().map(|bytes| (bytes.clone(), shown.to_owned())));
             }
+        });
+        places.sort_by_key(|(bytes, _)| std::cmp::Reverse(bytes.start));
+        places.dedup();
+        let mut out = text.to_owned();
+        for (bytes, shown) in places.into_iter().filter(|(bytes, _)| !bytes.is_empty()) {
+            // A block ends where the next line's key begins.
+            let written = text[bytes.clone()].trim_end().len();
+            out.replace_range(
+                bytes.start..bytes.start + written,
+                &format!("'{}'", shown.replace('\'', "''")),
+            );
         }
+        // Of comments.
+        let values = secrets::values(self, key);
+        dyno_types::secret::conceal_these(&out, &values.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// Every value that is no mapping, with its path and where it was written.
+    /// The value of `key` with its secrets masked.
+    pub fn shown(&self, key: &str) -> Node {
+        let mut shown = self.clone();
+        secrets::visit(&mut shown, key, &mut |node, shown| node.value = Value::Text(shown.to_owned()));
+        shown
+    }
+
+    /// Has every secret in it hidden from now on, whatever dyno prints or writes.
+    pub fn remember_secrets(&self) {
+        secrets::values(self, "").iter().for_each(|secret| dyno_types::secret::remember(secret));
+    }
+
+    /// Every value that is no mapping, with its path and where it was written; secrets are not masked.
     pub fn leaves(&self) -> Vec<(String, String, &Origin)> {
         let mut out = Vec::new();
         self.gather("", &mut out);

@@ -18,7 +18,8 @@ mod files;
 
 use crate::bindings::Binding;
 use crate::known;
-use crate::settings::{MASK, Settings, Source, mask_secret, unknown_property};
+use crate::settings::{Settings, Source, unknown_property};
+use dyno_types::secret::{MASK, mask_value};
 use std::path::PathBuf;
 
 pub use error::{Original, YcsbError};
@@ -103,18 +104,9 @@ pub fn wants_compat_exit(arguments: &[String]) -> bool {
     arguments.iter().any(|argument| argument == "--compat-exit")
 }
 
-/// The arguments as they may be shown: the values of secret properties are masked.
-pub fn masked(arguments: &[String]) -> Vec<String> {
-    let mask = |argument: &String| match argument.split_once('=') {
-        Some((key, value)) => format!("{key}={}", mask_secret(key, value)),
-        None => mask_secret("", argument),
-    };
-    arguments.iter().map(mask).collect()
-}
-
 fn passwords(settings: &Settings) -> impl Iterator<Item = String> + '_ {
     let typed = settings.iter().filter(|(_, setting)| setting.source == Source::CommandLine);
-    let secret = typed.filter(|(key, setting)| mask_secret(key, &setting.value) != setting.value);
+    let secret = typed.filter(|(key, setting)| mask_value(key, &setting.value) != setting.value);
     secret.map(|(key, _)| {
         let variable = crate::bindings::ENVIRONMENT.iter().find(|(_, known)| *known == key);
         let instead = variable.map_or(String::new(), |(variable, _)| format!(" or in ${variable}"));

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::client::ClientConfig;
+use dyno_types::secret::mask_arguments;
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -141,7 +142,8 @@ fn notes_on_properties() {
     assert!(c.notes[0].contains("redis.password=***") && c.notes[0].contains("$DYNO_REDIS_PASSWORD"));
     assert!(!c.notes.concat().contains("hunter"));
     let shown =
-        masked(&arguments("run -p redis.password=hunter2 -p redis.uri=redis://:hunter3@h -s")).join(" ");
+        mask_arguments(&arguments("run -p redis.password=hunter2 -p redis.uri=redis://:hunter3@h -s"))
+            .join(" ");
     assert_eq!(shown, "run -p redis.password=*** -p redis.uri=redis://:***@h -s");
     let folder = tempfile::tempdir().unwrap();
     let path = file(folder.path(), "w", "workload=core\n\ndelayedSeries=1\nredis.password=x");
@@ -260,6 +262,6 @@ proptest! {
             prop_assert!(!error.to_string().is_empty());
             let _ = error.as_original();
         }
-        let _ = masked(&words);
+        let _ = mask_arguments(&words);
     }
 }

@@ -113,8 +113,8 @@ fn arguments(found: &mut Found, words: &str, source: &str) {
             }
             "-p" => {
                 if let Some((key, value)) = words.next().and_then(|word| word.split_once('=')) {
-                    let secret = dyno_rundir::mask::is_secret(key);
-                    put(key, &if secret { "***".to_owned() } else { dyno_rundir::mask::mask_uris(value) });
+                    let secret = dyno_types::secret::is_secret(key);
+                    put(key, &if secret { "***".to_owned() } else { dyno_types::secret::mask_text(value) });
                 }
             }
             _ => {}

@@ -19,6 +19,7 @@ use dyno_plan::experiment::{Client, Experiment, Phases, When};
 use dyno_plan::server::{IfNotPermitted, Limits};
 use dyno_plan::tree::Node;
 use dyno_rundir::schema::{Status, Summary};
+use dyno_types::child;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -427,7 +428,7 @@ impl<'a> Bench<'a> {
         let client = &spec.client;
         let words = ["worker", "--stdio"];
         if client.placement.is_nothing() && client.limits.is_nothing() {
-            let mut command = Command::new(self.run.program);
+            let mut command = child::command(self.run.program);
             command.args(words);
             return Ok((command, Vec::new()));
         }

@@ -15,7 +15,7 @@ use crate::local::{Machine, process};
 use crate::trusted;
 use dyno_plan::experiment::{Plan, masked, masked_set};
 use dyno_rundir::files;
-use dyno_rundir::mask::mask_arguments;
+use dyno_types::secret::{conceal, conceal_json, own_command_line};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -189,7 +189,7 @@ impl Directory {
             name: plan.name.clone(),
             path: called.to_owned(),
             sets: sets.iter().map(|set| masked_set(set)).collect(),
-            command: mask_arguments(&std::env::args().collect::<Vec<_>>()),
+            command: own_command_line(),
             cwd: std::env::current_dir().unwrap_or_default(),
             started: jiff::Timestamp::now().to_string(),
             cells,
@@ -201,7 +201,7 @@ impl Directory {
         trusted::write(&yaml, masked(text).as_bytes()).map_err(io_error(&yaml))?;
         let json = path.join("experiment.json");
         let words = serde_json::to_string_pretty(&record).map_err(|e| io_error(&json)(e.into()))?;
-        trusted::write(&json, words.as_bytes()).map_err(io_error(&json))?;
+        trusted::write(&json, conceal_json(&words).as_bytes()).map_err(io_error(&json))?;
         let mut directory = Self::with(path, held, record)?;
         directory.note(Entry::Begin { pid: std::process::id() })?;
         Ok(directory)
@@ -282,7 +282,7 @@ impl Directory {
             quoted(&run.dir),
             quoted(&run.words),
         ));
-        file.write_all(text.as_bytes())
+        file.write_all(conceal(&text).as_bytes())
     }
 
     /// A directory for the next run, which does not exist yet.

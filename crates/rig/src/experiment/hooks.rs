@@ -3,13 +3,14 @@
 use crate::local::{Machine, process, undo};
 use dyno_engine::Control;
 use dyno_plan::values::Span;
-use dyno_rundir::mask::mask_arguments;
+use dyno_types::child;
+use dyno_types::secret::mask_arguments;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// How long a command may take where the file does not say.
@@ -61,7 +62,7 @@ fn one(
         .map_err(|e| format!("{}: {e}", path.display()))?;
     let _ = writeln!(log, "$ {}", mask_arguments(words).join(" "));
     let err = log.try_clone().map_err(|e| e.to_string())?;
-    let mut command = Command::new(program);
+    let mut command = child::command(program);
     command.args(arguments).envs(environment.iter().cloned());
     command.stdin(Stdio::null()).stdout(log).stderr(err).process_group(0);
     let mut child = command.spawn().map_err(|e| format!("could not be started: {e}"))?;

@@ -1,6 +1,7 @@
 //! The journal of an experiment: what has begun and how it ended, one JSON line each, written before and after.
 
 use dyno_rundir::files;
+use dyno_types::secret::conceal_json;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -136,7 +137,7 @@ impl Journal {
         let line = Line { at: jiff::Timestamp::now().to_string(), entry };
         let mut text = serde_json::to_string(&line)?;
         text.push('\n');
-        self.file.write_all(text.as_bytes())?;
+        self.file.write_all(conceal_json(&text).as_bytes())?;
         self.file.sync_data()
     }
 

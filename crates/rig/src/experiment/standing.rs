@@ -288,13 +288,13 @@ fn stand(
     load: bool,
     watcher: &mut dyn Watcher,
 ) -> Result<Option<dyno_rundir::schema::Summary>, Failed> {
-    let spec = &one.cell.spec;
+    let (spec, shown) = (&one.cell.spec, one.cell.shown().map_err(|e| e.to_string())?);
     let logs = one.dir.with_extension("server");
     std::fs::create_dir_all(&logs).map_err(|e| format!("{}: {e}", logs.display()))?;
     let place = provide(spec, one, &logs)?;
     let mut bench = Bench::new(one, place, logs.join("data"));
     let made = match load {
-        true => bench.load_only(spec, &one.cell.tree, &logs, watcher),
+        true => bench.load_only(spec, &shown, &logs, watcher),
         false => Ok(None),
     };
     one.put_away(&logs);

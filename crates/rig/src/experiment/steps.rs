@@ -17,9 +17,9 @@ use dyno_plan::experiment::{Experiment, Strategy, TracedPhase};
 use dyno_plan::tree::Node;
 use dyno_record::Scale;
 use dyno_rundir::Writer;
-use dyno_rundir::mask::{mask_arguments, mask_value};
 use dyno_rundir::monitor::ELSEWHERE;
 use dyno_rundir::schema::{Run, Setting, Status, VERSION};
+use dyno_types::secret::{mask_value, own_command_line};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl OneRun<'_> {
     pub(super) fn writer(
         &self,
         dir: &Path,
-        tree: &Node,
+        shown: &Node,
         work: &dyn Work,
         crew: &Crew,
         facts: BTreeMap<String, String>,
@@ -59,8 +59,12 @@ impl OneRun<'_> {
         let mut settings = vec![setting("title", &plan.title, "derived".into())];
         settings.push(setting("cell", &self.cell.label(), "derived".into()));
         settings.push(setting("repetition", &self.point.repetition.to_string(), "derived".into()));
-        let leaves = tree.leaves();
-        settings.extend(leaves.iter().map(|(key, value, origin)| setting(key, value, origin.to_string())));
+        let leaves = shown.leaves();
+        settings.extend(leaves.iter().map(|(key, value, origin)| Setting {
+            key: key.clone(),
+            value: value.clone(),
+            source: origin.to_string(),
+        }));
         let own = work.settings();
         settings.extend(own.iter().map(|(key, s)| setting(key, &s.value, s.source.to_string())));
         let mut facts = facts;
@@ -70,7 +74,7 @@ impl OneRun<'_> {
         let run = Run {
             version: VERSION,
             dyno: env!("CARGO_PKG_VERSION").into(),
-            command: mask_arguments(&std::env::args().collect::<Vec<_>>()),
+            command: own_command_line(),
             started: plan.started.clone(),
             status: Status::Running,
             target: plan.target.clone(),

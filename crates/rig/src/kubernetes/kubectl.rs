@@ -1,6 +1,7 @@
 //! kubectl: the user's own way to the cluster and its credentials.
 
 use dyno_plan::experiment::Kubernetes;
+use dyno_types::child;
 use serde_json::Value;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -34,7 +35,7 @@ impl Kubectl {
 
     /// A command.
     pub fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = child::command(&self.program);
         command.args(&self.options).args(words).process_group(0);
         command
     }

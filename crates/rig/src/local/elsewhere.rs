@@ -5,8 +5,7 @@ use super::count;
 use super::error::LocalError;
 use super::servers::{self, Node};
 use dyno_plan::server::{Part, ServerSpec};
-use dyno_rundir::mask;
-use dyno_types::secret::is_user;
+use dyno_types::secret::{is_secret, is_user};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -57,8 +56,8 @@ pub fn contained(spec: &ServerSpec, role: Role, port: u16, home: &Path) -> Resul
     };
     let mut command = vec![program.display().to_string()];
     command.extend(told.arguments);
-    let secret = servers::password(spec).is_some()
-        || spec.options.keys().any(|key| mask::is_secret(key) || is_user(key));
+    let secret =
+        servers::password(spec).is_some() || spec.options.keys().any(|key| is_secret(key) || is_user(key));
     Ok(Contained { file: told.configuration, secret, command })
 }
 

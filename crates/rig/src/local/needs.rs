@@ -7,11 +7,12 @@ use super::servers;
 use crate::spawn::free_port;
 use dyno_monitor::topology::Topology;
 use dyno_plan::server::{Part, ServerKind, ServerSpec, Topology as Shape};
+use dyno_types::child;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// The folder of a path, which must be there.
@@ -65,7 +66,7 @@ pub(crate) fn version_of(spec: &ServerSpec, machine: &Machine) -> Result<String,
 
 /// The first line of `--version`; a program that does not answer within five seconds has none.
 pub(super) fn version(program: &Path) -> String {
-    let mut command = Command::new(program);
+    let mut command = child::command(program);
     command
         .arg("--version")
         .stdin(Stdio::null())
@@ -115,7 +116,7 @@ pub(crate) fn has_engine(program: &Path, engine: &str) -> bool {
     };
     let log = home.path().join("log");
     let Ok(file) = std::fs::File::create(&log) else { return true };
-    let mut command = Command::new(program);
+    let mut command = child::command(program);
     command
         .args(["--storageEngine", engine, "--bind_ip", "127.0.0.1", "--port", &port.to_string(), "--dbpath"])
         .arg(home.path())

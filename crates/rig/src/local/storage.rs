@@ -6,11 +6,12 @@ use super::process;
 use super::undo::{Journal, Undo};
 use dyno_engine::Control;
 use dyno_plan::server::{Filesystem, ImageSpec};
+use dyno_types::child;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 /// Runs a program of the system; what it prints on standard output, or its complaint.
@@ -27,7 +28,7 @@ pub(crate) fn run_under(
     control: Option<&Control>,
 ) -> Result<String, String> {
     let path = machine.find(program).ok_or_else(|| format!("{program} is not installed"))?;
-    let mut command = Command::new(path);
+    let mut command = child::command(path);
     command.args(arguments).env("LC_ALL", "C").process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let failed = |e: std::io::Error| format!("{program}: {e}");

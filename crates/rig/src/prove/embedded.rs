@@ -10,13 +10,14 @@ use super::ledger::{Ledger, Status};
 use super::records::Records;
 use super::verify::{Copy, Look};
 use dyno_engine::Control;
+use dyno_types::child;
 use dyno_types::rng::{Purpose, Stream};
 use dyno_types::{Content, Fields, Outcome, Refused, Request, Store, StoreSession, Verb};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -218,7 +219,7 @@ impl Writer {
     /// Starts `program`, dyno itself, as the writer of a job.
     fn start(program: &Path, job: &WriterJob) -> Result<Self, String> {
         let words = |e: std::io::Error| format!("{}: {e}", program.display());
-        let mut command = Command::new(program);
+        let mut command = child::command(program);
         // Ctrl-C of a terminal is for dyno, which ends the writer.
         command.args(["prove", "writer"]).process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(words)?;

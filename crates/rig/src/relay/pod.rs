@@ -2,11 +2,12 @@
 
 use super::seal::{Opener, Sealer, Side, meet};
 use super::{ALIVE, Kind, PIECE, SILENCE, Service};
+use dyno_types::child;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -106,7 +107,7 @@ fn serve(stream: &TcpStream, token: &[u8], program: PathBuf, running: &Arc<Atomi
     sealer.send(Kind::Alive, &[])?;
     stream.set_read_timeout(Some(SILENCE))?;
     let _one = Counted::one(running);
-    let mut command = Command::new(program);
+    let mut command = child::command(program);
     command.args(service.words()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = match command.process_group(0).spawn() {
         Ok(child) => child,

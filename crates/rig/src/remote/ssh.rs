@@ -1,6 +1,7 @@
 //! Commands on another host, by the user's own ssh.
 
 use dyno_plan::inventory::Host;
+use dyno_types::child;
 use dyno_types::shell;
 use std::fs::File;
 use std::io::Read;
@@ -86,7 +87,7 @@ impl SshHost {
     /// ssh with a command for the far shell; the words reach the program there as they are.
     pub fn command(&self, remote: &[&str]) -> Command {
         // What ssh is told first counts.
-        let mut command = Command::new("ssh");
+        let mut command = child::command("ssh");
         command.args(OPTIONS).args(&self.options).arg("--").arg(&self.destination).arg(shell::quoted(remote));
         command
     }
@@ -94,7 +95,7 @@ impl SshHost {
     /// The address that ssh uses, as its configuration has it.
     pub fn address(&self) -> Result<String, RemoteError> {
         let told =
-            Command::new("ssh").args(&self.options).arg("-G").arg("--").arg(&self.destination).output();
+            child::command("ssh").args(&self.options).arg("-G").arg("--").arg(&self.destination).output();
         let told = told.map_err(|e| self.unreachable(format!("ssh could not be started: {e}")))?;
         let text = String::from_utf8_lossy(&told.stdout).into_owned();
         let name = text.lines().find_map(|line| line.strip_prefix("hostname ")).map(str::to_owned);

@@ -7,7 +7,7 @@ use super::super::servers::{self, Node};
 use super::super::{cluster, process};
 use super::Server;
 use dyno_plan::server::Part;
-use dyno_rundir::mask::mask_settings;
+use dyno_types::secret::mask_settings;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;

@@ -6,6 +6,7 @@
 //! whose own network is never touched.
 
 use crate::local::{Machine, Way};
+use dyno_types::child;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -57,11 +58,11 @@ pub fn entrance(program: &Path) -> Result<Command, String> {
     let mut why = String::new();
     for way in ways {
         // Tried on what needs most: rules of a namespace that ends with the trial.
-        let mut trial = Command::new(&unshare);
+        let mut trial = child::command(&unshare);
         trial.args(*way).arg("--").arg(&nft).args(["add", "table", "inet", TABLE]);
         match done(&mut trial) {
             Ok(()) => {
-                let mut command = Command::new(&unshare);
+                let mut command = child::command(&unshare);
                 command.args(*way).arg("--").arg(program);
                 command.env(MARK, format!("{} {}", std::process::id(), here()?));
                 return Ok(command);
@@ -103,7 +104,7 @@ impl Partition {
         if !inside()? {
             return Err("rules are made in a network namespace of dyno's own alone".into());
         }
-        done(Command::new(tool(machine, "ip", "iproute2")?).args(["link", "set", "lo", "up"]))?;
+        done(child::command(tool(machine, "ip", "iproute2")?).args(["link", "set", "lo", "up"]))?;
         let nft = tool(machine, "nft", "nftables")?;
         let partition = Partition { nft, machine: machine.clone(), networks: Vec::new() };
         partition.nft(&["add", "table", "inet", TABLE])?;
@@ -132,7 +133,7 @@ impl Partition {
         let net = format!("--net={}", name.display());
         // It is mounted before the command in it begins.
         self.networks.push(name.clone());
-        done(Command::new(unshare).arg(&net).arg(&ip).args(["link", "set", "lo", "up"]))?;
+        done(child::command(unshare).arg(&net).arg(&ip).args(["link", "set", "lo", "up"]))?;
         let (here, there) = (format!("way{number}"), format!("server{number}"));
         let [router, address] = ends(number);
         let (near, far) = (format!("{router}/30"), format!("{address}/30"));
@@ -143,7 +144,7 @@ impl Partition {
             &["addr", "add", &near, "dev", &here],
             &["link", "set", &here, "up"],
         ] {
-            done(Command::new(&ip).args(words))?;
+            done(child::command(&ip).args(words))?;
         }
         let within = [nsenter.display().to_string(), net, "--".to_owned()];
         for words in [
@@ -151,13 +152,13 @@ impl Partition {
             &["link", "set", &there, "up"],
             &["route", "add", "default", "via", &router],
         ] {
-            done(Command::new(&within[0]).args(&within[1..]).arg(&ip).args(words))?;
+            done(child::command(&within[0]).args(&within[1..]).arg(&ip).args(words))?;
         }
         Ok(Way { address: address.into(), prefix: within.into() })
     }
 
     fn nft(&self, words: &[&str]) -> Result<(), String> {
-        done(Command::new(&self.nft).args(words))
+        done(child::command(&self.nft).args(words))
     }
 
     /// Drops every packet between `one` and `others`, both ways, from one moment on.
@@ -176,7 +177,7 @@ impl Drop for Partition {
         // A name that stays mounted stays a file; the namespaces end with their last process in any case.
         for name in &self.networks {
             let unmounted = tool(&self.machine, "umount", "util-linux");
-            let _ = unmounted.and_then(|umount| done(Command::new(umount).arg("--lazy").arg(name)));
+            let _ = unmounted.and_then(|umount| done(child::command(umount).arg("--lazy").arg(name)));
         }
     }
 }
