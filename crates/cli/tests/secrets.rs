@@ -42,7 +42,7 @@ fn holding(folder: &Path, own: &[&str]) -> Vec<String> {
     found
 }
 
-/// Command lines of processes below `parent`, by process, that have the secret. Between fork and exec a child still has the
+/// Command lines and environments of processes below `parent` that have the secret. Between fork and exec a child still has the
 /// line of its parent: that is nothing it was told.
 fn told(parent: u32) -> Vec<String> {
     let mut parents = BTreeMap::new();
@@ -66,8 +66,8 @@ fn told(parent: u32) -> Vec<String> {
         false
     };
     let line = |pid: u32| {
-        String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default())
-            .into_owned()
+        let read = |name| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+        String::from_utf8_lossy(&[read("cmdline"), read("environ")].concat()).into_owned()
     };
     parents
         .iter()
@@ -124,7 +124,7 @@ fn a_planted_password_is_nowhere() {
     run(&dyno, &[&["run", &wrong, "--out", "wrong"][..], &base].concat(), &[3]);
     let file = format!(
         "target: {uri}\nworkload: {{ycsb: {{records: 100}}}}\nclient: {{workers: 2}}\n\
-         hooks: {{before_run: [[sh, -c, 'test -n \"$DYNO_TEST_SECRET\"']]}}\n\
+         hooks: {{before_run: [[sh, -c, 'test -z \"$DYNO_REDIS_PASSWORD\"']]}}\n\
          phases: {{measure: {{duration: 400ms, warmup: 0s, users: 4}}}}\nrepetitions: 2\n"
     );
     std::fs::write(dyno.path("x.yaml"), file).unwrap();
@@ -183,6 +183,95 @@ fn a_planted_password_is_nowhere() {
     // The search finds what there is to be found.
     std::fs::write(dyno.path("z"), format!("a{SECRET}b")).unwrap();
     assert_eq!(holding(dyno.folder.path(), &["x.yaml", "y.yaml", "w.properties"]).len(), 1);
+}
+
+/// The forms in which a password can be written that no name beside it gives away, or no reader understands: nothing of it reaches
+/// a directory, a page, a plan, an error or a child.
+#[test]
+fn a_password_is_hidden_however_it_is_given() {
+    let Some(server) = Server::start(&[&format!("--requirepass {SECRET}")]) else {
+        return skip("forms of secrets");
+    };
+    let port = server.uri().rsplit(':').next().unwrap().to_owned();
+    let dyno = Dyno::new();
+    let place = format!("@127.0.0.1:{port}");
+    let rest =
+        "workload: {ycsb: {records: 100}}\nphases: {measure: {duration: 300ms, warmup: 0s, users: 2}}\n";
+    let escaped: String = SECRET.chars().map(|c| format!("\\x{:02x}", c as u32)).collect();
+    let forms = [
+        ("quoted", format!("target: \"redis://:{SECRET}{place}\"\n{rest}")),
+        ("folded", format!("target: >-\n  redis://:{SECRET}{place}\n{rest}")),
+        ("escaped", format!("target: \"redis://:{escaped}{place}\"\n{rest}")),
+        ("variables", format!("variables: {{pw: {SECRET}}}\ntarget: 'redis://:{{pw}}{place}'\n{rest}")),
+        (
+            "anchor",
+            format!(
+                "name: x\nvariables: {{pw: &it {SECRET}, other: *it}}\ntarget: 'redis://:{{other}}{place}'\n{rest}"
+            ),
+        ),
+        (
+            "hooks",
+            format!(
+                "# {SECRET}\ntarget: 'redis://:{SECRET}{place}'\nhooks: {{before_run: [[test, {SECRET}, '=', {SECRET}]], \
+                 after_run: [[sh, -c, 'exit 3', '-x{SECRET}']]}}\n{rest}"
+            ),
+        ),
+    ];
+    let mut own = Vec::new();
+    for (name, text) in &forms {
+        let file = format!("{name}.yaml");
+        std::fs::write(dyno.path(&file), text).unwrap();
+        for words in [&["plan", &file][..], &["plan", &file, "--json"]] {
+            run(&dyno, words, &[0]);
+        }
+        run_hooks(&dyno, &file, name);
+        run(&dyno, &["report", name, "--format", "html", "--out", &format!("{name}.html")], &[0, 1, 2]);
+        run(&dyno, &["status", name], &[0]);
+        own.push(file);
+    }
+    // A mapping of `--set`, whole, broken, and with an error in it.
+    std::fs::write(dyno.path("own.yaml"), format!("server: {{kind: redis}}\n{rest}")).unwrap();
+    let options = format!("server.options={{requirepass: \"{SECRET}\", masterauth: {SECRET}}}");
+    run(&dyno, &["plan", "own.yaml", "--json", "--set", &options], &[0]);
+    run(&dyno, &["run", "own.yaml", "--quiet", "--out", "mapping", "--set", &options], RAN);
+    let wrong = |words: &[&str]| {
+        let output = run(&dyno, words, &[2, 3]);
+        assert!(!stderr(&output).is_empty(), "{words:?}: nothing is said");
+    };
+    wrong(&["plan", "own.yaml", "--set", &options.replace('}', "")]);
+    wrong(&["plan", "own.yaml", "--set", &format!("server.options={{requirepass: [{SECRET}]}}")]);
+    wrong(&["plan", "own.yaml", "--set", &format!("server.optoins={{requirepass: {SECRET}}}")]);
+    wrong(&["plan", "own.yaml", "--set", &format!("target=redis:/:{SECRET}@h")]);
+    // What is meant as a URI and is none.
+    for broken in [
+        "redis:/:S@h:1",
+        "redis//:S@h:1",
+        "me:S@h:1",
+        "redis:\\\\:S@h:1",
+        "rediss:me:S@h:x",
+        "mongodb//me:S@h:1/d",
+    ] {
+        let uri = broken.replace('S', SECRET);
+        wrong(&["run", &uri, "--out", "broken"]);
+        wrong(&["top", &uri]);
+        wrong(&["prove", "ingest", &uri, "--out", "broken"]);
+        wrong(&["pocdriver", "-c", &uri]);
+        wrong(&["ycsb", "load", "mongodb", "-p", &format!("mongodb.url={uri}"), "-P", "workloads/workloada"]);
+        wrong(&["ycsb", "load", "redis", "-p", &format!("redis.uri={uri}"), "-P", "workloads/workloada"]);
+    }
+    // A property without `=`, an option that nobody knows, and a word where none belongs.
+    wrong(&["ycsb", "load", "redis", "-P", "workloads/workloada", "-p", &format!("redis.password {SECRET}")]);
+    wrong(&["run", "--property", &format!("redis.password {SECRET}"), "null:"]);
+    wrong(&["run", "null:", &format!("--pasword={SECRET}")]);
+    wrong(&["run", "null:", &format!("redis://:{SECRET}{place}")]);
+    let files: Vec<&str> = own.iter().map(String::as_str).collect();
+    assert_eq!(holding(dyno.folder.path(), &files), Vec::<String>::new());
+}
+
+/// Runs an experiment; the one whose last hook fails, fails.
+fn run_hooks(dyno: &Dyno, file: &str, out: &str) {
+    let code: &[i32] = if out == "hooks" { &[5] } else { RAN };
+    run(dyno, &["run", file, "--out", out, "--quiet"], code);
 }
 
 /// Types `types` when the password is asked for; the exit code, and all that the terminal showed.

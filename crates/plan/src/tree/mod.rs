@@ -334,12 +334,12 @@ impl Node {
         places.dedup();
         let mut out = text.to_owned();
         for (bytes, shown) in places.into_iter().filter(|(bytes, _)| !bytes.is_empty()) {
-            // A block ends where the next line's key begins.
-            let written = text[bytes.clone()].trim_end().len();
-            out.replace_range(
-                bytes.start..bytes.start + written,
-                &format!("'{}'", shown.replace('\'', "''")),
-            );
+            // A block ends where the next line's key begins, and needs no quotes.
+            let end = bytes.start + text[bytes.clone()].trim_end().len();
+            let is_sign = |c: char| "+-".contains(c) || c.is_ascii_digit();
+            let is_block = text[..bytes.start].trim_end().trim_end_matches(is_sign).ends_with(['|', '>']);
+            let quoted = || format!("'{}'", shown.replace('\'', "''"));
+            out.replace_range(bytes.start..end, &if is_block { shown.clone() } else { quoted() });
         }
         // Of comments.
         let values = secrets::values(self, key);
