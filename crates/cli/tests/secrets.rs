@@ -185,8 +185,8 @@ fn a_planted_password_is_nowhere() {
     assert_eq!(holding(dyno.folder.path(), &["x.yaml", "y.yaml", "w.properties"]).len(), 1);
 }
 
-/// The forms in which a password can be written that no name beside it gives away, or no reader understands: nothing of it reaches
-/// a directory, a page, a plan, an error or a child.
+/// Forms of a password that no name beside it gives away, or that no reader understands: nothing of it reaches a directory, a page,
+/// a plan, an error or a child.
 #[test]
 fn a_password_is_hidden_however_it_is_given() {
     let Some(server) = Server::start(&[&format!("--requirepass {SECRET}")]) else {

@@ -248,6 +248,26 @@ fn only_the_command_prints() {
     none("printing is the command's affair", &found);
 }
 
+/// Files that start programs by themselves: where password variables are taken away, and dyno as it was started, again.
+const STARTS: [&str; 2] = ["crates/types/src/child.rs", "crates/cli/src/wsf/ctest.rs"];
+
+#[test]
+fn programs_are_started_without_password_variables() {
+    let mut found = Vec::new();
+    for (path, text) in files(&["rs"]) {
+        let is_source =
+            path.contains("/src/") && !path.contains("tests.rs") && !path.starts_with("crates/bench/");
+        // Not of this kind: commands of the command line's parser.
+        let own = text.split("#[cfg(test)]").next().unwrap_or_default();
+        if is_source && !STARTS.contains(&path.as_str()) && !own.contains("augment_args") {
+            found.extend(lines_with(&[(path, own.to_owned())], |_, line| {
+                code(line).contains("Command::new(").then(|| "use dyno_types::child::command".to_owned())
+            }));
+        }
+    }
+    none("programs that dyno starts do not inherit its password variables", &found);
+}
+
 /// Whether what `path` prints is read by cargo or by who runs the tests: build scripts and files of tests.
 fn prints_to_cargo(path: &str) -> bool {
     path.ends_with("/build.rs") || path.contains("/tests/") || path.ends_with("tests.rs")

@@ -1,8 +1,8 @@
 //! What every room of dyno shares: units, requests, outcomes, the counter-based generator, the limits, and the
 //! traits by which the engine meets a database.
 //!
-//! Nothing here does input or output, reads a clock or depends on another crate of the workspace; [`child`] and [`secret`] know the
-//! environment and the secrets of this process.
+//! Nothing here does input or output, reads a clock or depends on another crate of the workspace. [`child`] and [`secret`] know
+//! the environment and the secrets of this process.
 
 pub mod bson;
 pub mod child;

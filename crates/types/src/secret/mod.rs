@@ -1,11 +1,12 @@
 //! Hides secrets before anything is written or printed.
 //!
-//! Two nets, one behind the other. **By place**: the value of a setting whose name says that it is secret, the password in a URI,
-//! the word behind `--password` ([`mask_value`], [`mask_text`], [`mask_arguments`]). **By value**: what was found that way, read from
-//! the environment or typed at the prompt is remembered ([`remember`]) and hidden wherever else it stands ([`conceal`]).
+//! Two nets, one behind the other. **By place**: the value of a setting whose name says that it is secret, the password in a
+//! URI, the word behind `--password` ([`mask_value`], [`mask_text`], [`mask_arguments`]). **By value**: what was found that way,
+//! read from the environment or typed at the prompt is remembered ([`remember`]) and hidden wherever else it stands
+//! ([`conceal`]).
 //!
-//! A password that is short or a common word, such as `redis`, is hidden by place alone: hidden by value it would take `kind: redis`
-//! with it.
+//! A password that is short or a common word, such as `redis`, is hidden by place alone: hidden by value it would take
+//! `kind: redis` with it.
 
 mod known;
 mod text;
