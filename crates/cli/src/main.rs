@@ -38,6 +38,7 @@ use exit::Exit;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    signals::outlive_long_files();
     let cli = match args::Cli::try_parse_from(pocdriver::normal(std::env::args_os().collect())) {
         Ok(cli) => cli,
         Err(error) => {
