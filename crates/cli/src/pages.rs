@@ -1,6 +1,6 @@
 //! Reports as files: what `dyno run` leaves in a directory, and what `dyno report` makes of one again.
 
-use crate::exit::Failure;
+use crate::exit::{Failure, limited};
 use crate::terminal;
 use dyno_analysis::diagnose::diagnose;
 use dyno_report::html::{Report, experiment_page, run_page};
@@ -80,7 +80,7 @@ impl Material {
 
 /// Writes a file beside its place and moves it there, readable by its owner alone, as everything of a run is.
 pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::Internal(format!("{}: {error}", path.display()));
+    let failed = |error| Failure::Internal(format!("{}: {}", path.display(), limited(error)));
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let part = path.with_file_name(format!(".{name}.part"));
     let mut file = std::fs::OpenOptions::new()

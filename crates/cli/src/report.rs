@@ -86,7 +86,7 @@ pub fn show(summary: &Summary, json: bool) -> Result<(), Failure> {
     if json {
         terminal::out(&json_of(summary)?);
     } else {
-        terminal::out(&text(summary, Style { colour: terminal::colour_out() }));
+        terminal::styled(|colour| text(summary, Style { colour }));
     }
     Ok(())
 }
@@ -132,23 +132,18 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
     let Some(summary) = run.summary() else {
         return Err(Failure::Internal("a run without a summary".into()));
     };
-    let made = match own {
-        Own::Text => {
-            let colour = args.out.is_none() && terminal::colour_out();
-            format!(
-                "{}{}",
-                text(summary, Style { colour }),
-                price.map_or(String::new(), |price| run.worth(price))
-            )
-        }
-        Own::Json => json_of(summary)?,
-        Own::Html => run.html(price),
-        Own::Md => run.markdown(),
-    };
     if own == Own::Text {
         run.notes().iter().for_each(|note| terminal::note(note));
     }
-    pages::put(&made, args.out.as_deref())?;
+    let worth = || price.map_or(String::new(), |price| run.worth(price));
+    let plain = |colour| format!("{}{}", text(summary, Style { colour }), worth());
+    match (own, args.out.as_deref()) {
+        (Own::Text, None) => terminal::styled(plain),
+        (Own::Text, place) => pages::put(&plain(false), place)?,
+        (Own::Json, place) => pages::put(&json_of(summary)?, place)?,
+        (Own::Html, place) => pages::put(&run.html(price), place)?,
+        (Own::Md, place) => pages::put(&run.markdown(), place)?,
+    }
     Ok(exit_of(summary))
 }
 

@@ -2,7 +2,7 @@
 //! the process.
 
 use dyno_engine::Control;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,4 +34,11 @@ pub fn listen(control: &Arc<Control>) -> std::io::Result<()> {
         }
     })?;
     Ok(())
+}
+
+/// Has a write beyond the limit of a file's size (`ulimit -f`) fail instead of ending the process. Children have the usual
+/// action again.
+pub fn outlive_long_files() {
+    // Where it cannot be had, the signal ends dyno as it ends others.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }

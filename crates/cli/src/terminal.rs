@@ -1,6 +1,10 @@
 //! The two streams: results on stdout, everything else on stderr, both without secrets. A closed pipe is no error.
+//!
+//! Servers, files and directories have words of their own. A terminal shows their control characters and never obeys them;
+//! files and pipes get every byte as it is.
 
 use dyno_types::secret::conceal;
+use std::borrow::Cow;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write, stderr, stdout};
 use std::sync::OnceLock;
 
@@ -11,9 +15,29 @@ fn colour(terminal: bool) -> bool {
         && std::env::var("TERM").as_deref() != Ok("dumb")
 }
 
-/// Whether results may be coloured.
-pub fn colour_out() -> bool {
-    colour(stdout().is_terminal())
+/// Whether a terminal would obey a character, or turn the order of others around, instead of showing it.
+fn is_obeyed(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Text of several lines as a terminal may have it.
+fn shown(text: &str) -> Cow<'_, str> {
+    let text = if text.contains("\r\n") { text.replace("\r\n", "\n").into() } else { Cow::Borrowed(text) };
+    escaped(text, &['\n', '\t'])
+}
+
+/// Text with the characters that a terminal would obey written out, but for some.
+fn escaped<'a>(text: Cow<'a, str>, but: &[char]) -> Cow<'a, str> {
+    let obeyed = |c: char| is_obeyed(c) && !but.contains(&c);
+    if !text.contains(obeyed) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if obeyed(c) { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out.into()
 }
 
 /// Whether progress goes to a terminal that can redraw lines.
@@ -26,10 +50,28 @@ static LOST: OnceLock<String> = OnceLock::new();
 
 /// Writes a result; [`lost`] says at the end whether all of them were.
 pub fn out(text: &str) {
+    if stdout().is_terminal() { write(&shown(text)) } else { write(text) }
+}
+
+/// Writes a result that is one line, whatever names are in it.
+pub fn line(text: &str) {
+    let text = if stdout().is_terminal() { escaped(text.into(), &['\t']) } else { text.into() };
+    write(&format!("{text}\n"));
+}
+
+/// Writes a result with dyno's own colours where there may be some: `text` renders it with or without. Whoever has escape
+/// sequences in a name gets none.
+pub fn styled(text: impl Fn(bool) -> String) {
+    let plain = text(false);
+    let clean = shown(&plain) == plain;
+    if clean && colour(stdout().is_terminal()) { write(&text(true)) } else { out(&plain) }
+}
+
+fn write(text: &str) {
     match stdout().write_all(conceal(text).as_bytes()).and_then(|()| stdout().flush()) {
         // Whoever closed the pipe has seen enough.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            let _ = LOST.set(error.to_string());
+            let _ = LOST.set(crate::exit::limited(error).to_string());
         }
         _ => {}
     }
@@ -43,53 +85,94 @@ pub fn lost() -> Option<&'static str> {
 /// Writes help, the version, or what is wrong with a command line.
 pub fn answer(error: &clap::Error) -> io::Result<()> {
     let words = error.render().to_string();
-    match conceal(&words) {
-        shown if shown == words => error.print(),
-        shown if error.use_stderr() => stderr().write_all(shown.as_bytes()),
-        shown => stdout().write_all(shown.as_bytes()),
+    let clean = shown(&conceal(&words)).into_owned();
+    match error.use_stderr() {
+        _ if clean == words => error.print(),
+        true => stderr().write_all(clean.as_bytes()),
+        false => stdout().write_all(clean.as_bytes()),
     }
 }
 
 /// Writes progress or a note.
 pub fn note(text: &str) {
-    let _ = writeln!(stderr(), "{}", conceal(text));
+    let text = if stderr().is_terminal() { shown(text) } else { text.into() };
+    let _ = writeln!(stderr(), "{}", conceal(&text));
 }
 
 /// Writes a warning.
 pub fn warn(text: &str) {
-    let mark = if colour(stderr().is_terminal()) { "\x1b[33mwarning:\x1b[0m" } else { "warning:" };
-    note(&format!("{mark} {text}"));
+    marked("warning:", "33", text);
 }
 
 /// Writes an error.
 pub fn error(text: &str) {
-    let mark = if colour(stderr().is_terminal()) { "\x1b[1;31merror:\x1b[0m" } else { "error:" };
-    note(&format!("{mark} {text}"));
+    marked("error:", "1;31", text);
+}
+
+/// Writes a text behind a mark. On a terminal further lines are indented: none of them can pass for another message.
+fn marked(mark: &str, code: &str, text: &str) {
+    let _ = match (stderr().is_terminal(), colour(stderr().is_terminal())) {
+        (false, _) => writeln!(stderr(), "{mark} {text}"),
+        (true, false) => writeln!(stderr(), "{mark} {}", shown(text).replace('\n', "\n  ")),
+        (true, true) => writeln!(stderr(), "\x1b[{code}m{mark}\x1b[0m {}", shown(text).replace('\n', "\n  ")),
+    };
 }
 
 /// Standard output as a buffered writer for results of any length. A closed pipe is no error: whoever closed it has
 /// seen enough.
-pub struct Results(BufWriter<Stdout>);
+pub struct Results {
+    out: BufWriter<Stdout>,
+    /// The line that a terminal is to show once it is whole.
+    line: Option<Vec<u8>>,
+}
 
 impl Results {
     /// With an empty buffer.
     pub fn new() -> Self {
-        Results(BufWriter::with_capacity(1 << 16, stdout()))
+        let line = stdout().is_terminal().then(Vec::new);
+        Results { out: BufWriter::with_capacity(1 << 16, stdout()), line }
+    }
+
+    fn show_line(&mut self) -> io::Result<()> {
+        let Some(line) = self.line.as_mut().map(std::mem::take) else { return Ok(()) };
+        self.out.write_all(shown(&String::from_utf8_lossy(&line)).as_bytes())
+    }
+}
+
+/// What has become of a write; to a closed pipe there is nothing to be done.
+fn or_closed<T>(done: io::Result<T>, nothing: T) -> io::Result<T> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(nothing),
+        done => done,
     }
 }
 
 impl Write for Results {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.0.write(bytes) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(bytes.len()),
-            written => written,
-        }
+        let Some(line) = &mut self.line else { return or_closed(self.out.write(bytes), bytes.len()) };
+        let taken = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1);
+        line.extend_from_slice(&bytes[..taken]);
+        let whole = bytes[..taken].ends_with(b"\n");
+        let done = if whole { self.show_line() } else { Ok(()) };
+        or_closed(done.map(|()| taken), taken)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self.0.flush() {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            flushed => flushed,
-        }
+        let done = self.show_line().and_then(|()| self.out.flush());
+        or_closed(done, ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_obeys_nothing_that_is_not_dynos_own() {
+        let hostile = "a\x1b[2J\x07b\u{9b}31mc\r\u{202e}d\x7f";
+        assert_eq!(shown(hostile), r"a\u{1b}[2J\u{7}b\u{9b}31mc\r\u{202e}d\u{7f}");
+        assert_eq!(shown("grün\t1\r\n2\n"), "grün\t1\n2\n");
+        assert_eq!(escaped("a\nb\t".into(), &['\t']), "a\\nb\t");
+        assert!(matches!(shown("p99 12 µs ± 1\n"), Cow::Borrowed(_)));
     }
 }

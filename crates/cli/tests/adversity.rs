@@ -235,3 +235,53 @@ fn a_directory_that_is_there_is_left_as_it_is() {
     let run = bench.dyno(&["run", "x.yaml", "--out", "/proc/dyno"]);
     assert!(matches!(run.status.code(), Some(1 | 2)) && err(&run).contains("/proc/dyno"), "{}", err(&run));
 }
+
+/// Runs dyno under a limit of its shell.
+fn limited(bench: &Bench, limit: &str, words: &str) -> (i32, String) {
+    let line = format!("{limit} && exec {} {words}", env!("CARGO_BIN_EXE_dyno"));
+    let output = bench.command("/bin/sh", &["-c", &line]);
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), err(&output));
+    (output.status.code().unwrap_or(-1), said)
+}
+
+#[test]
+fn a_limit_of_open_files_is_the_clients() {
+    let Some(server) = common::Server::start(&[]) else {
+        return common::skip("a limit of open files");
+    };
+    let bench = Bench::of("");
+    let words = |users: u32, out: &str| {
+        format!(
+            "run {} --connections {users} --records 100 --rate 500 --duration 1s --warmup 0s --quiet --out {out}",
+            server.uri()
+        )
+    };
+    // The soft limit is dyno's to raise.
+    let (code, said) = limited(&bench, "ulimit -Sn 40", &words(100, "soft"));
+    assert_eq!(code, 0, "{said}");
+    // A privileged user may have more than the hard limit: then there is nothing to refuse.
+    let privileged = bench.command("/bin/sh", &["-c", "ulimit -n 40 && ulimit -n 200"]).status.success();
+    let (code, said) = limited(&bench, "ulimit -n 40", &words(100, "hard"));
+    if !privileged {
+        assert_eq!(code, 2, "{said}");
+        let told = "100 connections: this process may open 40 files (`ulimit -Hn`)";
+        assert!(said.contains(told) && said.contains("`ulimit -n 164`"), "{said}");
+        for (files, out) in [(6, "six"), (8, "eight"), (10, "ten"), (12, "twelve")] {
+            let (code, said) = limited(&bench, &format!("ulimit -n {files}"), &words(4, out));
+            assert!(code != 3 && !said.contains("unreachable"), "{files}: {code}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_limit_of_file_sizes_is_the_clients() {
+    let bench = Bench::of("");
+    // Blocks of 512 bytes or of 1,024, as the shell has it.
+    for (blocks, codes) in [(1, &[2][..]), (12, &[0, 1, 2])] {
+        let words = format!("run null: --rate 5000 --duration 2s --warmup 0s --quiet --out at-{blocks}");
+        let (code, said) = limited(&bench, &format!("ulimit -f {blocks}"), &words);
+        assert!(codes.contains(&code), "{blocks}: {code}: {said}");
+        assert!(said.contains("dyno itself may write no file longer than"), "{blocks}: {code}: {said}");
+        assert!(said.contains("(`ulimit -f`)"), "{said}");
+    }
+}

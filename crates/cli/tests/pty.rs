@@ -2,9 +2,10 @@
 
 mod common;
 
-use common::{Dyno, assert_exit, stderr, stdout};
+use common::{Dyno, Server, assert_exit, skip, stderr, stdout};
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
-use std::io::Read;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
@@ -208,4 +209,109 @@ fn without_a_terminal_lines_are_plain_and_streams_apart() {
     assert!(!stdout(&output).contains("measure 5 s: "));
     let quiet = dyno.run(&["run", "null:", "--ops", "5000", "--no-out", "--quiet"]);
     assert!(!stderr(&quiet).contains("measure"), "{}", stderr(&quiet));
+}
+
+/// A server on a free port that answers each request with what `answer` makes of it.
+fn hostile(answer: impl Fn(TcpStream) + Send + Sync + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("redis://{}", listener.local_addr().unwrap());
+    let answer = std::sync::Arc::new(answer);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let answer = answer.clone();
+            std::thread::spawn(move || answer(stream));
+        }
+    });
+    uri
+}
+
+/// Writes `to` over every `from` of the same length.
+fn overwrite(bytes: &mut [u8], from: &[u8], to: &[u8]) {
+    assert_eq!(from.len(), to.len());
+    for at in 0..bytes.len().saturating_sub(from.len() - 1) {
+        if bytes[at..].starts_with(from) {
+            bytes[at..at + to.len()].copy_from_slice(to);
+        }
+    }
+}
+
+/// Asserts that the terminal was told nothing but lines of text, and shown `words`.
+fn assert_harmless(bytes: &[u8], words: &str) {
+    let text = String::from_utf8_lossy(bytes);
+    let obeyed =
+        |c: char| (c.is_control() && !"\r\n\t".contains(c)) || ('\u{202a}'..='\u{202e}').contains(&c);
+    assert!(!text.contains(obeyed), "{text:?}");
+    assert!(text.contains(words), "{words:?} is not in {text:?}");
+}
+
+#[test]
+fn what_a_server_says_never_moves_the_cursor() {
+    let dyno = Dyno::new();
+    let refusing = hostile(|mut stream| {
+        let mut buffer = [0; 4096];
+        while let Ok(1..) = stream.read(&mut buffer) {
+            // A title, a bell, a cleared screen, C1, and text from right to left.
+            let reply = "-ERR \x1b]0;owned\x07\x1b[2J\u{9b}31m\u{202e}live\r\n".repeat(8);
+            let _ = stream.write_all(reply.as_bytes());
+        }
+    });
+    let (_, bytes) = watch(&dyno, &["run", &refusing, "--no-out", "--quiet"], true);
+    assert_harmless(&bytes, r"\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{202e}live");
+
+    let Some(server) = Server::start(&[]) else { return skip("a hostile server on a terminal") };
+    let port = server.port;
+    // A real server whose version and whose answers to writes are not its own.
+    let lying = hostile(move |mut client| {
+        let mut server = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+        std::thread::spawn(move || {
+            let _ = std::io::copy(&mut from, &mut to);
+            let _ = to.shutdown(std::net::Shutdown::Both);
+        });
+        let mut buffer = [0; 65_536];
+        while let Ok(n @ 1..) = server.read(&mut buffer) {
+            overwrite(&mut buffer[..n], b":10\r\n", b"-\x1bc\r\n");
+            if let Some(at) = buffer[..n].windows(14).position(|w| w == b"redis_version:") {
+                buffer[at + 14..at + 18].copy_from_slice(b"\x1b[2J");
+            }
+            if client.write_all(&buffer[..n]).is_err() {
+                return;
+            }
+        }
+    });
+    let words =
+        ["run", &lying, "--records", "100", "--ops", "500", "--warmup", "0s", "--quiet", "--out", "lied"];
+    let (_, bytes) = watch(&dyno, &words, true);
+    assert_harmless(&bytes, r"\u{1b}[2J");
+    assert_harmless(&bytes, r"could not be loaded: server_error \u{1b}c");
+    // What is written keeps every byte.
+    assert!(dyno.summary("lied")["database"].as_str().unwrap().contains("\x1b[2J"));
+}
+
+#[test]
+fn a_strangers_directory_never_moves_the_cursor() {
+    let dyno = Dyno::new();
+    let name = "a\x1b]0;owned\x07b";
+    let output = dyno.run(&["run", "null:", "--ops", "5000", "--warmup", "0s", "--out", name, "--quiet"]);
+    assert_exit(&output, &[0]);
+    let path = dyno.path(name).join("summary.json");
+    let (_, clean) = watch(&dyno, &["report", name], false);
+    assert!(String::from_utf8_lossy(&clean).contains("\x1b[1"), "dyno's own colours are gone");
+    let mut summary = dyno.summary(name);
+    summary["title"] = "\x1b[8mhidden\nVALID  nobody".into();
+    summary["database"] = "\u{9b}2J\u{202e}db".into();
+    std::fs::write(&path, serde_json::to_string(&summary).unwrap()).unwrap();
+    let title = r"\u{1b}[8mhidden\nVALID  nobody on \u{9b}2J\u{202e}db";
+    // Colours or none: with such a title there are none.
+    for no_color in [true, false] {
+        let (_, bytes) = watch(&dyno, &["report", name], no_color);
+        assert_harmless(&bytes, title);
+    }
+    let (_, bytes) = watch(&dyno, &["list", "."], true);
+    assert_harmless(&bytes, r"a\u{1b}]0;owned\u{7}b");
+    let (_, bytes) = watch(&dyno, &["export", name, "--format", "csv"], true);
+    assert_harmless(&bytes, ",");
+    // Whoever is no terminal has every byte.
+    let piped = dyno.run(&["report", name]);
+    assert!(stdout(&piped).contains("\x1b[8mhidden\\nVALID"), "{}", stdout(&piped));
 }

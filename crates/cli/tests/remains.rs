@@ -250,3 +250,49 @@ fn what_is_resumed_must_still_be_there() {
     assert_ran(&bench.dyno(&["resume", "o", "--quiet"]));
     bench.assert_clear();
 }
+
+/// Kills a `dyno run spawn:redis` whose server the kernel does not end with it; its folder, and the server's process.
+fn killed_with_a_server(bench: &Bench, command: &dyn Fn(&[&str]) -> Command) -> (PathBuf, u32) {
+    let mut child = command(&["run", "spawn:redis", "--no-out", "--records", "10", "--duration", "60s"]);
+    let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let found = || {
+        let folder = std::fs::read_dir(bench.path("tmp")).ok()?.flatten().next()?.path();
+        let journal = std::fs::read_to_string(folder.join("undo.jsonl")).ok()?;
+        let lines = journal.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let pid = lines.filter_map(|line| line["pid"].as_u64()).next()?;
+        Some((folder, pid as u32))
+    };
+    wait_until("a server", || found().is_some());
+    let (folder, pid) = found().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(Path::new(&format!("/proc/{pid}")).exists(), "the server ended with its dyno");
+    (folder, pid)
+}
+
+#[test]
+fn a_temporary_server_of_a_killed_dyno_goes_with_the_next_run_and_with_stop() {
+    let Some((_, program)) = dyno_rig::find_server(Some("redis")) else {
+        return common::skip("temporary servers of killed dynos");
+    };
+    let bench = Bench::of("");
+    std::fs::create_dir(bench.path("tmp")).unwrap();
+    // Nothing but the server is on PATH: what has the kernel end it is not.
+    std::fs::create_dir(bench.path("bin")).unwrap();
+    std::os::unix::fs::symlink(program, bench.path("bin/redis-server")).unwrap();
+    let command = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dyno"));
+        command.args(words).current_dir(bench.0.path()).stdin(Stdio::null());
+        command.env("TMPDIR", bench.path("tmp")).env("PATH", bench.path("bin"));
+        command
+    };
+    let next = ["run", "spawn:redis", "--no-out", "--records", "10", "--ops", "10", "--warmup", "0s"];
+    for (words, codes) in [(&next[..], &[0, 5][..]), (&["stop", "nothing-here"], &[2])] {
+        let (folder, pid) = killed_with_a_server(&bench, &command);
+        let output = command(words).output().unwrap();
+        assert!(codes.contains(&output.status.code().unwrap()), "{}", err(&output));
+        assert!(err(&output).contains(&format!("{}: removed", folder.display())), "{}", err(&output));
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "the server runs on");
+        assert_eq!(std::fs::read_dir(bench.path("tmp")).unwrap().count(), 0);
+    }
+}

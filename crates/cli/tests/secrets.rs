@@ -185,7 +185,7 @@ fn a_planted_password_is_nowhere() {
     assert_eq!(holding(dyno.folder.path(), &["x.yaml", "y.yaml", "w.properties"]).len(), 1);
 }
 
-/// Forms of a password that no name beside it gives away, or that no reader understands: nothing of it reaches a directory, a page,
+/// Forms of a password that no name gives away, or that no reader understands: nothing of it reaches a directory, a page,
 /// a plan, an error or a child.
 #[test]
 fn a_password_is_hidden_however_it_is_given() {

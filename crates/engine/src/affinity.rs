@@ -41,15 +41,3 @@ pub fn clock_cost_ns() -> u64 {
     samples.sort_unstable();
     samples[50]
 }
-
-/// Raises the limit of open files to what `connections` need; false if the system does not allow it.
-pub fn allow_files(connections: usize) -> bool {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let wanted = connections as u64 + 64;
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= wanted) {
-        return true;
-    }
-    let maximum = limit.maximum.map_or(wanted, |m| m.max(wanted));
-    setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: Some(maximum) }).is_ok()
-}

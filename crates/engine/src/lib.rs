@@ -7,6 +7,7 @@ pub mod affinity;
 pub mod arrivals;
 mod blocking_lane;
 mod claim;
+pub mod files;
 mod job;
 pub mod net;
 mod run;

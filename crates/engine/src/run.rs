@@ -2,6 +2,7 @@
 
 use crate::affinity;
 use crate::claim::Claims;
+use crate::files;
 use crate::job::{Control, Job};
 use crate::net::{EchoNet, Epoll, Net, TlsConfig, VirtualNet, monotonic_ns};
 use crate::wire_lane::{LoadThread, OwnMetrics, Shared};
@@ -87,7 +88,7 @@ pub fn run_redis(
     driver: impl Fn() -> Result<RedisDriver, Refused> + Sync,
     on_second: &mut dyn FnMut(Second),
 ) -> Result<Finished, RunError> {
-    affinity::allow_files(job.users);
+    files::allow(job.users)?;
     let spin = job.spin;
     drive(job, control, None, |_| Ok((driver()?, Epoll::new(tls.clone(), spin)?)), on_second)
 }
@@ -100,7 +101,7 @@ pub fn run_mongodb(
     driver: impl Fn() -> Result<MongoDriver, Refused> + Sync,
     on_second: &mut dyn FnMut(Second),
 ) -> Result<Finished, RunError> {
-    affinity::allow_files(job.users);
+    files::allow(job.users)?;
     let spin = job.spin;
     drive(job, control, None, |_| Ok((driver()?, Epoll::new(tls.clone(), spin)?)), on_second)
 }
@@ -227,10 +228,7 @@ fn load_thread<D: Driver, N: Net>(
     let pinned = affinity::pin(shared.job.cores[thread]);
     let connected = make(thread).and_then(|(driver, net)| {
         let mut load = LoadThread::new(shared, thread, driver, net, recorder);
-        match load.connect_all() {
-            Ok(()) => Ok(load),
-            Err((outcome, words)) => Err(RunError::Unreachable { outcome, words }),
-        }
+        load.connect_all().map(|()| load)
     });
     let load = match connected {
         Ok(load) => load,

@@ -47,6 +47,11 @@ pub(crate) fn ending(status: Status) -> Option<&'static str> {
     }
 }
 
+/// Text that is to stay one line, whatever a server or a file has put into it.
+fn one_line(text: &str) -> String {
+    text.replace('\n', "\\n")
+}
+
 /// The whole summary.
 pub fn text(summary: &Summary, style: Style) -> String {
     let mut out = String::new();
@@ -57,9 +62,9 @@ pub fn text(summary: &Summary, style: Style) -> String {
             true => style.bold("RUNNING"),
             false => style.trust(summary.verdict.trust),
         },
-        style.bold(&format!("{} on {}", summary.title, summary.database))
+        style.bold(&one_line(&format!("{} on {}", summary.title, summary.database)))
     );
-    let _ = writeln!(out, "target {}, {}", summary.target, summary.started);
+    let _ = writeln!(out, "target {}, {}", one_line(&summary.target), one_line(&summary.started));
     if is_under_way(summary) {
         out.push_str("The run is under way: this is what it has recorded so far\n");
     } else if let Some(words) = ending(summary.status) {
@@ -72,7 +77,7 @@ pub fn text(summary: &Summary, style: Style) -> String {
             Trust::Invalid => "31",
         };
         let mark = style.paint(colour, reason.trust.word());
-        let _ = writeln!(out, "  {mark} {}: {}", reason.check, reason.text);
+        let _ = writeln!(out, "  {mark} {}: {}", reason.check, one_line(&reason.text));
     }
     for phase in &summary.phases {
         match phase.name.as_str() {

@@ -2,8 +2,9 @@
 
 use crate::spoken::{Protocol, Spoken, mistaken, spoken};
 use crate::target::TargetError;
+use dyno_engine::files::OutOfFiles;
 use dyno_engine::net::{Received, Socket, TlsConfig, monotonic_ns};
-use dyno_types::{Endpoint, Outcome};
+use dyno_types::{Endpoint, Outcome, Refused};
 use dyno_wire::place::Address;
 use dyno_wire::redis::{Facts, FactsStep, RedisOptions, Topology};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -61,7 +62,7 @@ pub(crate) fn first_that_answers<T>(
         };
         match ask(&endpoint) {
             Ok(found) => return Ok(found),
-            Err(Failure::Final(why)) => return Err(TargetError::Unreachable(format!("{endpoint}: {why}"))),
+            Err(failure @ (Failure::Final(_) | Failure::Own(_))) => return Err(failure.of(&endpoint)),
             Err(failure) => failures.push(format!("{endpoint}: {}", failure.words())),
         }
     }
@@ -92,13 +93,25 @@ pub(crate) enum Failure {
     Closed(String),
     /// Somebody there who will not have us.
     Final(String),
+    /// This process may not open a connection: nothing is known of the server.
+    Own(OutOfFiles),
 }
 
 impl Failure {
     /// Why, in words.
     pub fn words(self) -> String {
-        let (Failure::Absent(why) | Failure::Silent(why) | Failure::Closed(why) | Failure::Final(why)) = self;
-        why
+        match self {
+            Failure::Absent(why) | Failure::Silent(why) | Failure::Closed(why) | Failure::Final(why) => why,
+            Failure::Own(limit) => limit.to_string(),
+        }
+    }
+
+    /// The same as the end of an attempt to use a target.
+    pub fn of(self, endpoint: &Endpoint) -> TargetError {
+        match self {
+            Failure::Own(limit) => TargetError::Refused(Refused(limit.to_string())),
+            other => TargetError::Unreachable(format!("{endpoint}: {}", other.words())),
+        }
     }
 }
 
@@ -159,7 +172,10 @@ impl Line {
     /// Begins to connect.
     pub fn open(tls: Option<&Arc<TlsConfig>>, endpoint: &Endpoint) -> Result<Self, Failure> {
         let socket = Socket::connect(endpoint, tls.map(Arc::as_ref), false);
-        let socket = socket.map_err(|e| Failure::Absent(explain(&e, tls.is_some())))?;
+        let socket = socket.map_err(|e| match OutOfFiles::behind(&e) {
+            Some(limit) => Failure::Own(limit),
+            None => Failure::Absent(explain(&e, tls.is_some())),
+        })?;
         Ok(Line {
             socket,
             tls: tls.is_some(),

@@ -1,5 +1,6 @@
 //! A temporary server for one run: started on a free loopback port in a directory of its own, removed afterwards.
 
+use crate::temporary::Temporary;
 use dyno_engine::{Control, affinity};
 use dyno_types::child;
 use dyno_types::rng::Stream;
@@ -29,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Spawned {
     child: Child,
     /// Holds its data and its log; removed on drop.
-    _home: tempfile::TempDir,
+    home: Temporary,
     /// `redis`, `valkey`, ...
     pub kind: String,
     /// Its loopback port.
@@ -51,7 +52,7 @@ impl Spawned {
     }
 
     fn last_words(&self) -> String {
-        let log = std::fs::read_to_string(self._home.path().join("log")).unwrap_or_default();
+        let log = std::fs::read_to_string(self.home.data().join("log")).unwrap_or_default();
         let last: Vec<&str> = log.lines().rev().take(3).collect();
         last.into_iter().rev().collect::<Vec<_>>().join(" | ")
     }
@@ -141,9 +142,9 @@ pub fn spawn(kind: &'static str, program: &Path) -> io::Result<Spawned> {
 
 /// The same; it is not waited for any longer when `control` stops.
 pub fn spawn_under(kind: &'static str, program: &Path, control: Option<&Control>) -> io::Result<Spawned> {
-    let home = tempfile::Builder::new().prefix("dyno-server-").tempdir()?;
+    let mut home = Temporary::server().map_err(io::Error::other)?;
     let port = free_port()?;
-    let log = File::create(home.path().join("log"))?;
+    let log = File::create(home.data().join("log"))?;
     let mut command = match on_path("setpriv") {
         // Should dyno be killed, the kernel ends the server too.
         Some(setpriv) => {
@@ -153,7 +154,7 @@ pub fn spawn_under(kind: &'static str, program: &Path, control: Option<&Control>
         }
         None => child::command(program),
     };
-    command.args(arguments(kind, port, home.path())).current_dir(home.path());
+    command.args(arguments(kind, port, home.data())).current_dir(home.data());
     // A group of its own: Ctrl-C in a terminal goes to every process of the foreground group, and the server must
     // outlive the replies that are still awaited.
     command.process_group(0);
@@ -161,7 +162,9 @@ pub fn spawn_under(kind: &'static str, program: &Path, control: Option<&Control>
     let cores = affinity::allowed_cores();
     let core = if cores.len() > 1 { Some(cores[0]) } else { None };
     let child = on_core(core, || command.spawn())?;
-    let mut server = Spawned { child, _home: home, kind: kind.to_owned(), port, core };
+    let noted = home.notes(child.id());
+    let mut server = Spawned { child, home, kind: kind.to_owned(), port, core };
+    noted.map_err(io::Error::other)?;
     await_listening(&mut server, control)?;
     Ok(server)
 }

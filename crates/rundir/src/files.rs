@@ -40,3 +40,21 @@ pub fn read_to_string(path: &Path) -> io::Result<String> {
     open(path)?.read_to_string(&mut text)?;
     Ok(text)
 }
+
+/// The same error; it names the limit of this process where one is behind it: of a file's length, or of open files.
+pub fn named(error: io::Error) -> io::Error {
+    use rustix::process::{Resource, getrlimit};
+    let limit = |which| getrlimit(which).current.unwrap_or(u64::MAX);
+    let words = match rustix::io::Errno::from_io_error(&error) {
+        Some(rustix::io::Errno::FBIG) => format!(
+            "dyno itself may write no file longer than {} bytes (`ulimit -f`): allow more, such as `ulimit -f unlimited`",
+            limit(Resource::Fsize)
+        ),
+        Some(rustix::io::Errno::MFILE) => format!(
+            "dyno itself may have {} open files (`ulimit -n`): allow more, such as `ulimit -n 65536`",
+            limit(Resource::Nofile)
+        ),
+        _ => return error,
+    };
+    io::Error::new(error.kind(), words)
+}

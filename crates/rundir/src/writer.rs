@@ -1,5 +1,6 @@
 //! Writes a run directory as the run goes, so that a killed run can still be reported.
 
+use crate::files;
 use crate::hlog;
 use crate::intervals::IntervalLine;
 use crate::schema::{Environment, Pair, Planned, Run, Status, Summary};
@@ -37,7 +38,7 @@ pub struct Writer {
 
 fn create(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().create_new(true).append(true).mode(0o600).open(path);
-    file.map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
+    file.map_err(|e| io::Error::new(e.kind(), format!("{}: {}", path.display(), files::named(e))))
 }
 
 /// An error where a run directory cannot be made because something is there: asked before anything else is done.
@@ -73,8 +74,12 @@ impl Writer {
         };
         // Held until this process ends, however it does: readers tell a run under way from one that was killed.
         let _ = writer.events.try_lock();
-        writer.replace("run.json", &serde_json::to_string_pretty(&writer.run)?)?;
-        writer.replace("environment.json", &serde_json::to_string_pretty(environment)?)?;
+        for (name, text) in [
+            ("run.json", serde_json::to_string_pretty(&writer.run)?),
+            ("environment.json", serde_json::to_string_pretty(environment)?),
+        ] {
+            writer.replace(name, &text).map_err(files::named)?;
+        }
         writer.hlog.write_all(hlog::header(SystemTime::now(), scale).as_bytes())?;
         writer.series.write_all(series::HEADER.as_bytes())?;
         Ok(writer)
@@ -92,7 +97,7 @@ impl Writer {
 
     fn note(&mut self, result: io::Result<()>) {
         if let (Err(error), None) = (result, &self.failure) {
-            self.failure = Some(format!("{}: {error}", self.path.display()));
+            self.failure = Some(format!("{}: {}", self.path.display(), files::named(error)));
         }
     }
 

@@ -85,7 +85,7 @@ pub fn list(args: &ListArgs) -> Result<Exit, Failure> {
                 Err(error) => error.to_string(),
             },
         };
-        terminal::out(&format!("{}  {line}\n", path.display()));
+        terminal::line(&format!("{}  {line}", path.display()));
     }
     Ok(Exit::Ok)
 }
@@ -99,9 +99,9 @@ pub fn status(args: &StatusArgs) -> Result<Exit, Failure> {
         table::show(&rows, true)?;
         return Ok(Exit::Ok);
     }
-    terminal::out(&format!("{}: {}\n", record.name, standing.words));
+    terminal::line(&format!("{}: {}", record.name, standing.words));
     for run in standing.ended.iter().filter(|run| run.status == dyno_rig::experiment::RunStatus::Failed) {
-        terminal::out(&format!("failed: {}: {}\n", run.dir, run.words));
+        terminal::line(&format!("failed: {}: {}", run.dir, run.words));
     }
     table::show(&rows, false)?;
     let left = dyno_rig::experiment::Standing::of(&args.dir).map_err(Failure::Usage)?;
@@ -170,6 +170,7 @@ pub fn stop_all(dirs: impl IntoIterator<Item = PathBuf>) -> Exit {
 
 /// `dyno stop DIR`: as Ctrl-C does.
 pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
+    dyno_rig::remove_abandoned().iter().for_each(|line| terminal::note(line));
     trusted::directory(&args.dir).map_err(|e| Failure::Usage(e.to_string()))?;
     if crate::prove::is_proof(&args.dir) {
         return crate::prove::stop(args);

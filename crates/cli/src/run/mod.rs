@@ -17,8 +17,8 @@ use crate::report::{exit_of, show};
 use crate::{experiment, secret, signals, terminal};
 use dyno_engine::Control;
 use dyno_rig::{
-    Apparatus, Ended, Opened, PhasePlan, SCHEMES, Session, SessionPlan, Spawned, Target, find_server,
-    present_as, remove, spawn_under,
+    Apparatus, Ended, Opened, PhasePlan, SCHEMES, Session, SessionPlan, Spawned, Target, Temporary,
+    find_server, present_as, remove, spawn_under,
 };
 use dyno_rundir::Writer;
 use dyno_rundir::schema::{Status, Summary};
@@ -37,7 +37,7 @@ const WAYS: &str = "--reload loads them again, --no-load measures those that are
 struct Place {
     target: Target,
     server: Option<Spawned>,
-    _folder: Option<tempfile::TempDir>,
+    _folder: Option<Temporary>,
 }
 
 /// Reads the positional: a URI.
@@ -90,8 +90,13 @@ fn place(args: &RunArgs) -> Result<Target, Failure> {
     Err(Failure::Usage(format!("{text:?} is no target URI{hint} Targets: {}", forms.join("  "))))
 }
 
-/// Starts what must be started.
+/// Starts what must be started, after what a dyno that was killed has left of the same kind is gone.
 fn prepare(target: Target, control: &Control) -> Result<Place, Failure> {
+    let temporary =
+        matches!(&target, Target::Spawn(_)) || matches!(&target, Target::Store(uri) if uri.is_empty());
+    if temporary {
+        dyno_rig::remove_abandoned().iter().for_each(|line| terminal::note(line));
+    }
     match target {
         Target::Spawn(kind) => {
             let found = find_server(Some(&kind).filter(|k| !k.is_empty()).map(String::as_str));
@@ -114,8 +119,8 @@ fn prepare(target: Target, control: &Control) -> Result<Place, Failure> {
             Ok(Place { target, server: Some(server), _folder: None })
         }
         Target::Store(uri) if uri.is_empty() => {
-            let folder = tempfile::Builder::new().prefix("dyno-store-").tempdir()?;
-            let path = folder.path().join("bench.sqlite");
+            let folder = Temporary::store().map_err(|e| Failure::Internal(e.to_string()))?;
+            let path = folder.data().join("bench.sqlite");
             terminal::note(
                 "no redis-server, valkey-server, dragonfly or keydb-server on PATH: measuring SQLite instead",
             );

@@ -3,6 +3,7 @@
 use super::socket::Socket;
 use super::tls::TlsConfig;
 use super::{Net, Ready, Received};
+use crate::files::OutOfFiles;
 use dyno_types::Endpoint;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -34,7 +35,8 @@ pub struct Epoll {
 impl Epoll {
     /// A new epoll; with `spin` it never sleeps.
     pub fn new(tls: Option<Arc<TlsConfig>>, spin: bool) -> io::Result<Self> {
-        Ok(Epoll { epoll: epoll::create(CreateFlags::CLOEXEC)?, events: Vec::with_capacity(1024), tls, spin })
+        let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(|e| OutOfFiles::named(e.into()))?;
+        Ok(Epoll { epoll, events: Vec::with_capacity(1024), tls, spin })
     }
 
     fn poll(&mut self, timeout: &Timespec, ready: &mut Vec<Ready>) -> io::Result<()> {

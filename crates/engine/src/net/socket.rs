@@ -2,6 +2,7 @@
 
 use super::Received;
 use super::tls::TlsConfig;
+use crate::files::OutOfFiles;
 use dyno_types::Endpoint;
 use rustix::io::Errno;
 use rustix::net::sockopt;
@@ -51,7 +52,8 @@ impl Socket {
             Endpoint::Tcp { .. } => AddressFamily::INET,
             Endpoint::Unix(_) => AddressFamily::UNIX,
         };
-        let fd = socket_with(family, SocketType::STREAM, flags, None)?;
+        let fd =
+            socket_with(family, SocketType::STREAM, flags, None).map_err(|e| OutOfFiles::named(e.into()))?;
         let begun = match to {
             Endpoint::Tcp { address, .. } => {
                 sockopt::set_tcp_nodelay(&fd, true)?;

@@ -1,9 +1,11 @@
 //! Connections: opening, greeting, losing and flushing them.
 
 use super::{LoadThread, Op};
+use crate::files::OutOfFiles;
 use crate::net::{Net, Ready};
+use crate::run::RunError;
 use dyno_types::limits::BACKOFF_NS;
-use dyno_types::{Driver, Outcome};
+use dyno_types::{Driver, Outcome, Refused};
 use std::collections::VecDeque;
 use std::io;
 
@@ -58,13 +60,14 @@ pub(super) struct Connection<S> {
     pub timeouts: u8,
     pub backoff_ns: u64,
     pub ever_ready: bool,
-    /// The last attempt to open it failed: until the next one, whatever needs it ends as unreachable.
-    pub refused: bool,
+    /// How the last attempt to open it failed: until the next one, whatever needs it ends so.
+    pub refused: Option<Outcome>,
 }
 
 impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Opens every lane's connection to every node that serves something. An error names the node and the reason.
-    pub fn connect_all(&mut self) -> Result<(), (Outcome, String)> {
+    pub fn connect_all(&mut self) -> Result<(), RunError> {
+        let failed = |outcome, words| Err(RunError::Unreachable { outcome, words });
         let nodes = self.driver.wanted();
         let mut wanted: VecDeque<(u32, u16)> = (0..self.lanes.len() as u32)
             .flat_map(|lane| nodes.iter().map(move |&node| (lane, node)))
@@ -77,18 +80,18 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 self.connection_to(lane, node);
             }
             let now = self.net.now();
-            self.net
-                .wait(now, now + 10_000_000, &mut self.ready)
-                .map_err(|e| (Outcome::Unreachable, e.to_string()))?;
-            self.receive_pass().map_err(|e| (Outcome::Unreachable, e.to_string()))?;
-            if let Some((outcome, text)) = self.errors.pop() {
-                return Err((outcome, text));
+            self.net.wait(now, now + 10_000_000, &mut self.ready)?;
+            self.receive_pass()?;
+            match self.errors.pop() {
+                Some((Outcome::Aborted, text)) => return Err(Refused(text).into()),
+                Some((outcome, text)) => return failed(outcome, text),
+                None => {}
             }
             if self.shared.control.stopping() {
-                return Err((Outcome::Aborted, "interrupted while connecting".into()));
+                return failed(Outcome::Aborted, "interrupted while connecting".into());
             }
             if self.net.now() > deadline {
-                return Err((Outcome::Unreachable, "no answer to the connection attempt in time".into()));
+                return failed(Outcome::Unreachable, "no answer to the connection attempt in time".into());
             }
         }
         Ok(())
@@ -120,7 +123,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             timeouts: 0,
             backoff_ns: BACKOFF_NS.0,
             ever_ready: false,
-            refused: false,
+            refused: None,
         });
         self.open(id);
         id
@@ -143,7 +146,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 let text = format!("{endpoint}: {error}");
                 c.state = State::Opening { since_ns: now };
                 self.unsettled += 1;
-                self.lose(id, Outcome::Unreachable, &text);
+                // What this process may not open says nothing of the server.
+                let own = OutOfFiles::behind(&error).is_some();
+                self.lose(id, if own { Outcome::Aborted } else { Outcome::Unreachable }, &text);
             }
         }
     }
@@ -187,7 +192,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         c.state = State::Ready;
         c.backoff_ns = BACKOFF_NS.0;
         c.timeouts = 0;
-        c.refused = false;
+        c.refused = None;
         self.unsettled -= 1;
         if c.ever_ready {
             self.recorder.now.reconnects += 1;
@@ -216,8 +221,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if let Some(socket) = c.socket.take() {
             self.net.close(socket);
         }
-        c.refused = matches!(c.state, State::Opening { .. } | State::Greeting { .. });
-        if c.refused {
+        let opening = matches!(c.state, State::Opening { .. } | State::Greeting { .. });
+        let own = outcome == Outcome::Aborted;
+        c.refused = opening.then_some(if own { Outcome::Aborted } else { Outcome::Unreachable });
+        if opening {
             self.unsettled -= 1;
         }
         let retry_ns = now + c.backoff_ns;

@@ -267,12 +267,13 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     pub(super) fn send_command(&mut self, id: u32, command: u32, connection: u32, ask: bool) {
         if !self.is_open(connection) {
             // Lost, but nobody has refused us: arrivals that wait must not be thrown at the pause before reconnecting.
-            if !self.connections[connection as usize].refused {
+            if self.connections[connection as usize].refused.is_none() {
                 self.open(connection);
             }
             if !self.is_open(connection) {
+                let refused = self.connections[connection as usize].refused;
                 let now = self.net.now();
-                return self.finish(id, Outcome::Unreachable, now);
+                return self.finish(id, refused.unwrap_or(Outcome::Unreachable), now);
             }
         }
         let c = &mut self.connections[connection as usize];
@@ -463,7 +464,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             crate::job::Pacing::Open { .. } => return self.idle.push_back((lane, now)),
         };
         let user = &mut self.lanes[lane as usize];
-        let lost = matches!(outcome, Outcome::Unreachable | Outcome::Disconnected);
+        let lost = matches!(outcome, Outcome::Unreachable | Outcome::Disconnected | Outcome::Aborted);
         user.penalty_ns = match (lost, user.penalty_ns) {
             (false, _) => 0,
             (true, 0) => PENALTY_NS.0,

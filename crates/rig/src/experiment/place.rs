@@ -16,6 +16,7 @@ use crate::proxy::Proxy;
 use crate::remote::{Far, FarServer};
 use crate::spawn::{Spawned, find_server, spawn_under};
 use crate::target::Target;
+use crate::temporary::remove_abandoned;
 use dyno_engine::Control;
 use dyno_monitor::Pid;
 use dyno_plan::experiment::{Experiment, FaultKind, Lifetime, When};
@@ -54,7 +55,7 @@ pub(super) enum Held {
     /// Nothing of ours.
     Nothing,
     /// A temporary server with nothing said about it.
-    Temporary(Spawned),
+    Temporary(Box<Spawned>),
     /// A server as the file describes it.
     Server(Box<Described>),
     /// Servers on other hosts.
@@ -171,10 +172,12 @@ fn here(
         let Some((name, program)) = found else {
             return Err(format!("target: no server of kind {kind:?} on PATH").into());
         };
+        // What could not be removed is told by `dyno stop`.
+        let _ = remove_abandoned();
         let server = spawn_under(name, &program, Some(control)).map_err(|e| format!("{name}: {e}"))?;
         let uris = vec![format!("redis://127.0.0.1:{}", server.port)];
         let taken = server.core.into_iter().collect();
-        return Ok(Place::new(uris, taken, true, Held::Temporary(server)));
+        return Ok(Place::new(uris, taken, true, Held::Temporary(Box::new(server))));
     }
     let uri = match uri.contains("{dir}") {
         true => {

@@ -126,7 +126,7 @@ fn routers(
                 );
                 return Err(TargetError::Unreachable(why));
             }
-            Err(Failure::Final(why)) => return Err(TargetError::Unreachable(format!("{endpoint}: {why}"))),
+            Err(failure @ (Failure::Final(_) | Failure::Own(_))) => return Err(failure.of(endpoint)),
             Err(failure) => {
                 deployment.leave_out(node as u16);
                 down.push(format!("{endpoint}: {}", failure.words()));
@@ -174,7 +174,9 @@ fn replica_set(
             if set.lacks_primary() { Err(none()) } else { Ok((set, answer.facts)) }
         }
         // The others may not have noticed yet that it is gone.
-        Err(Failure::Final(why)) => Err(unreachable(format!("{primary}: {why}"))),
+        Err(failure @ (Failure::Final(_) | Failure::Own(_))) => {
+            Err(Unready::Failed(failure.of(&set.endpoints[at])))
+        }
         Err(failure) => Err(Unready::NoPrimary(format!("{primary}: {}", failure.words()))),
     }
 }

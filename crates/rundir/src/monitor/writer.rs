@@ -1,6 +1,7 @@
 //! Writes what monitors see, row by row.
 
 use super::{FOLDER, Index, Kind};
+use crate::files;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -74,7 +75,7 @@ impl MonitorWriter {
     /// Writes one row; no columns are a missing sample.
     pub fn row<'a>(&mut self, source: &str, at_ns: u64, columns: impl IntoIterator<Item = Column<'a>>) {
         if let (Err(error), None) = (self.try_row(source, at_ns, columns), &self.failure) {
-            self.failure = Some(format!("{}: {error}", self.folder.display()));
+            self.failure = Some(format!("{}: {}", self.folder.display(), files::named(error)));
         }
     }
 
