@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::Output;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const SECRET: &str = "pl4nted-Pa55word";
 
