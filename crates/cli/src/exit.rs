@@ -1,6 +1,6 @@
 //! Exit codes, the same for every front end, and the errors that lead to them. `docs/exit-codes.md` describes them.
 
-use crate::terminal;
+use crate::{signals, terminal};
 use dyno_engine::RunError;
 use dyno_rig::{CommandError, TargetError};
 use dyno_rundir::ReadError;
@@ -68,6 +68,8 @@ impl Failure {
     pub fn exit(&self) -> Exit {
         match self {
             Failure::Usage(_) => Exit::Usage,
+            // Who is told to end does not wait for the last answer.
+            Failure::Unreachable(_) if signals::interrupted() => Exit::Interrupted,
             Failure::Unreachable(_) => Exit::Unreachable,
             Failure::Internal(_) => Exit::Internal,
             Failure::Interrupted => Exit::Interrupted,

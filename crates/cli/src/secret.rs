@@ -1,6 +1,7 @@
 //! Passwords that are not on the command line: from the environment, a file or a prompt.
 
 use crate::exit::Failure;
+use crate::signals;
 use dyno_types::secret::{mask_text, remember, remember_variable};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 use std::fmt::Write as _;
@@ -73,11 +74,17 @@ fn asked(question: &str) -> io::Result<String> {
     silent.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
     silent.local_modes.insert(LocalModes::ECHONL);
     silent.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
+    let (same, shown) = (terminal.try_clone()?, before.clone());
+    // Nothing is left to be told of a terminal that is gone.
+    signals::restoring(move || {
+        let _ = tcsetattr(&same, OptionalActions::Now, &shown);
+    })?;
     tcsetattr(&terminal, OptionalActions::Flush, &silent)?;
     // A terminal gives a line at a time.
     let mut line = [0; 4096];
     let read = terminal.write_all(question.as_bytes()).and_then(|()| terminal.read(&mut line));
     tcsetattr(&terminal, OptionalActions::Now, &before)?;
+    signals::settled();
     let line = &line[..read?];
     if line.last() == Some(&CTRL_C) {
         return Err(io::ErrorKind::Interrupted.into());

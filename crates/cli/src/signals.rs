@@ -1,35 +1,64 @@
-//! Ctrl-C: the first ends the run and keeps what was measured, the second does not wait for replies, the third ends
-//! the process.
+//! Signals. While a run is under way the first ends it and keeps what was measured, the second does not wait for replies, and the
+//! third, or what does not end soon after the second, ends the process. Where nothing has begun, the first ends the process.
 
 use dyno_engine::Control;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
-use std::sync::Arc;
+use std::process::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long the end may take after the second signal.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// The exit code.
+const INTERRUPTED: i32 = crate::exit::Exit::Interrupted as i32;
 
 static SEEN: AtomicBool = AtomicBool::new(false);
+static LISTENING: Mutex<Listening> = Mutex::new(Listening { begun: false, control: None, restore: None });
+
+/// What a signal ends.
+struct Listening {
+    begun: bool,
+    control: Option<Arc<Control>>,
+    /// Done before the process ends.
+    restore: Option<Box<dyn FnOnce() + Send>>,
+}
+
+fn listening() -> MutexGuard<'static, Listening> {
+    LISTENING.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Whether a signal has asked for the end.
 pub fn interrupted() -> bool {
     SEEN.load(Ordering::Relaxed)
 }
 
-/// Listens for the rest of the process' life.
-pub fn listen(control: &Arc<Control>) -> std::io::Result<()> {
+/// Lets the first signal end the process with the code of an interruption, until [`listen`] is called.
+pub fn begin() -> std::io::Result<()> {
+    if std::mem::replace(&mut listening().begun, true) {
+        return Ok(());
+    }
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    let control = control.clone();
     std::thread::Builder::new().name("signals".into()).spawn(move || {
-        for (nth, _) in signals.forever().enumerate() {
+        let mut nth = 0;
+        for _ in signals.forever() {
             SEEN.store(true, Ordering::Relaxed);
+            let Some(control) = listening().control.clone() else { end() };
+            nth += 1;
             match nth {
-                0 => {
+                1 => {
                     crate::terminal::note(
                         "\ninterrupted: waiting for replies under way (again: do not wait)",
                     );
                     control.stop();
                 }
-                1 => control.abort(),
-                _ => std::process::exit(130),
+                2 => {
+                    control.abort();
+                    std::thread::spawn(give_up);
+                }
+                _ => end(),
             }
         }
     })?;
@@ -41,4 +70,37 @@ pub fn listen(control: &Arc<Control>) -> std::io::Result<()> {
 pub fn outlive_long_files() {
     // Where it cannot be had, the signal ends dyno as it ends others.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+}
+
+/// Lets signals end what `control` controls, for the rest of the process' life.
+pub fn listen(control: &Arc<Control>) -> std::io::Result<()> {
+    listening().control = Some(control.clone());
+    begin()
+}
+
+/// Has `restore` done if a signal ends the process before [`settled`] is called.
+pub fn restoring(restore: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    listening().restore = Some(Box::new(restore));
+    begin()
+}
+
+/// Nothing has to be restored any more.
+pub fn settled() {
+    listening().restore = None;
+}
+
+fn give_up() {
+    std::thread::sleep(PATIENCE);
+    crate::terminal::note(
+        "something does not end: dyno ends without it (`dyno stop DIR` puts back what an experiment has changed)",
+    );
+    end()
+}
+
+fn end() -> ! {
+    let restore = listening().restore.take();
+    if let Some(restore) = restore {
+        restore();
+    }
+    exit(INTERRUPTED)
 }

@@ -111,6 +111,7 @@ pub fn error(text: &str) {
 
 /// Writes a text behind a mark. On a terminal further lines are indented: none of them can pass for another message.
 fn marked(mark: &str, code: &str, text: &str) {
+    let text = &*conceal(text);
     let _ = match (stderr().is_terminal(), colour(stderr().is_terminal())) {
         (false, _) => writeln!(stderr(), "{mark} {text}"),
         (true, false) => writeln!(stderr(), "{mark} {}", shown(text).replace('\n', "\n  ")),

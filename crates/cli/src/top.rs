@@ -2,7 +2,7 @@
 
 use crate::args::TopArgs;
 use crate::exit::{Exit, Failure};
-use crate::{secret, terminal};
+use crate::{secret, signals, terminal};
 use dyno_monitor::{Kind, Sample, Source};
 use dyno_rig::{Client, Target};
 use dyno_types::units::{Thousands, parse_duration_ns};
@@ -193,6 +193,7 @@ pub fn top(args: &TopArgs) -> Result<Exit, Failure> {
     if interval < Duration::from_millis(50) {
         return Err(Failure::Usage(format!("--interval {}: expected 50ms or more", args.interval)));
     }
+    signals::begin()?;
     let target = Target::parse_for(&secret::uri(&args.target, args.password_from.as_ref())?, Client::Wire)?;
     let mongo = match &target {
         Target::Redis(_) => false,

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::Output;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const SECRET: &str = "pl4nted-Pa55word";
 
@@ -342,6 +342,31 @@ fn a_password_comes_from_environment_file_or_prompt() {
         assert!(said.contains(why), "{words:?}: {said}");
     }
     assert_eq!(holding(dyno.folder.path(), &["pw"]), Vec::<String>::new());
+}
+
+/// Whoever ends dyno at the prompt gets a terminal back that shows what is typed.
+#[test]
+fn a_signal_at_the_prompt_leaves_the_terminal_as_it_was() {
+    use rustix::termios::{LocalModes, tcgetattr};
+    let dyno = Dyno::new();
+    for name in ["TERM", "INT", "HUP"] {
+        let pty = native_pty_system().openpty(PtySize::default()).unwrap();
+        let terminal = std::fs::File::open(pty.master.tty_name().unwrap()).unwrap();
+        let shows = || tcgetattr(&terminal).unwrap().local_modes.contains(LocalModes::ECHO);
+        assert!(shows());
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_dyno"));
+        command.args(["run", "redis://127.0.0.1:1", "--password-from", "prompt"]);
+        command.cwd(dyno.folder.path());
+        let mut child = pty.slave.spawn_command(command).unwrap();
+        let begun = Instant::now();
+        while shows() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "nothing is asked for");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        common::signal(child.process_id().unwrap(), name);
+        assert_eq!(child.wait().unwrap().exit_code(), 130, "{name}");
+        assert!(shows(), "{name}");
+    }
 }
 
 /// Passwords of servers that an experiment describes: of a cluster with a fault, and of bexhoma's flags.

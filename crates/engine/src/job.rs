@@ -319,6 +319,7 @@ pub struct Control {
     level: AtomicU8,
     late_ns: AtomicU64,
     on_begin: Mutex<Option<OnBegin>>,
+    above: Option<Arc<Control>>,
 }
 
 impl fmt::Debug for Control {
@@ -328,6 +329,11 @@ impl fmt::Debug for Control {
 }
 
 impl Control {
+    /// Ends what it controls when `above` ends; ending it leaves `above` alone.
+    pub fn below(above: &Arc<Control>) -> Self {
+        Control { above: Some(above.clone()), ..Control::default() }
+    }
+
     /// A load thread has begun so long after the epoch.
     pub(crate) fn begun(&self, late_ns: u64) {
         self.late_ns.fetch_max(late_ns, Ordering::Relaxed);
@@ -374,11 +380,16 @@ impl Control {
 
     /// Whether nothing new may start.
     pub fn stopping(&self) -> bool {
-        self.level.load(Ordering::Relaxed) >= 1
+        self.level() >= 1
     }
 
     /// Whether replies are not waited for.
     pub fn aborting(&self) -> bool {
-        self.level.load(Ordering::Relaxed) >= 2
+        self.level() >= 2
+    }
+
+    fn level(&self) -> u8 {
+        let above = self.above.as_ref().map_or(0, |above| above.level());
+        self.level.load(Ordering::Relaxed).max(above)
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::mongo::{CommandError, MongoAdmin};
 use crate::target::Opened;
+use dyno_engine::RunError;
+use dyno_types::Store;
 use dyno_types::bson::{self, kind};
-use dyno_types::{Refused, Store};
 
 /// Where a target keeps documents.
 pub enum Collections<'o> {
@@ -24,15 +25,15 @@ impl<'o> Collections<'o> {
     }
 
     /// Drops a collection; one that is not there is no error.
-    pub fn drop(&self, name: &str) -> Result<(), Refused> {
+    pub fn drop(&self, name: &str) -> Result<(), RunError> {
         match self {
             Collections::Server(admin) => Ok(admin.drop_collection(name)?),
-            Collections::Embedded(store) => store.drop_collection(name),
+            Collections::Embedded(store) => Ok(store.drop_collection(name)?),
         }
     }
 
     /// Makes an index on several fields. Embedded stores make theirs with the first document.
-    pub fn index(&self, name: &str, index: &str, fields: &[(String, i32)]) -> Result<(), Refused> {
+    pub fn index(&self, name: &str, index: &str, fields: &[(String, i32)]) -> Result<(), RunError> {
         match self {
             Collections::Server(admin) => Ok(admin.create_compound_index(name, index, fields)?),
             Collections::Embedded(_) => Ok(()),
@@ -40,26 +41,26 @@ impl<'o> Collections<'o> {
     }
 
     /// How many documents a collection holds.
-    pub fn count(&self, name: &str) -> Result<u64, Refused> {
+    pub fn count(&self, name: &str) -> Result<u64, RunError> {
         match self {
             Collections::Server(admin) => Ok(admin.count(name)?),
-            Collections::Embedded(store) => store.documents(name),
+            Collections::Embedded(store) => Ok(store.documents(name)?),
         }
     }
 
     /// At most `count` documents of a collection.
-    pub fn sample(&self, name: &str, count: u32) -> Result<Vec<Vec<u8>>, Refused> {
+    pub fn sample(&self, name: &str, count: u32) -> Result<Vec<Vec<u8>>, RunError> {
         match self {
             Collections::Server(admin) => Ok(admin.sample(name, count)?),
-            Collections::Embedded(store) => store.sample(name, count),
+            Collections::Embedded(store) => Ok(store.sample(name, count)?),
         }
     }
 
     /// The document of a collection with the highest `_id`; with `between`, a document of `$gte` and `$lt`, of those `_id`s.
-    pub fn highest(&self, name: &str, between: Option<&[u8]>) -> Result<Option<Vec<u8>>, Refused> {
+    pub fn highest(&self, name: &str, between: Option<&[u8]>) -> Result<Option<Vec<u8>>, RunError> {
         match self {
             Collections::Server(admin) => Ok(highest(admin, name, between)?),
-            Collections::Embedded(store) => store.highest(name, between),
+            Collections::Embedded(store) => Ok(store.highest(name, between)?),
         }
     }
 }

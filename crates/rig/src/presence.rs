@@ -12,6 +12,12 @@ use std::sync::Arc;
 /// have left gaps before them.
 const BEYOND: u64 = 1_024;
 
+/// Time-outs after which a server is not asked for records any longer.
+const TIMEOUTS: u64 = 3;
+
+/// How long a reply is awaited, nanoseconds.
+const TIMEOUT_NS: u64 = 5_000_000_000;
+
 /// Reads, or deletions, of keys spread evenly over a range, its first and last among them.
 struct Presence {
     verb: Verb,
@@ -61,16 +67,43 @@ pub(crate) fn found(
     content: &Arc<dyn Content>,
     (first, count): (u64, u64),
     samples: u64,
+    control: &Arc<Control>,
 ) -> Result<Found, RunError> {
-    let job = job(Verb::Read, content, (first, count), samples, 1);
     let mut found = Found::default();
-    opened.run(job, Arc::new(Control::default()), &mut |second| {
-        let ended = &second.totals.ended;
+    asked(opened, job(Verb::Read, content, (first, count), samples, 1), control, &mut |ended| {
         // A record whose values are not the expected ones is there, too.
         found.there += ended[Outcome::Ok as usize] + ended[Outcome::Mismatch as usize];
         found.missing += ended[Outcome::NotFound as usize];
     })?;
     Ok(found)
+}
+
+/// Carries out a job before the first phase; `hear` gets the outcomes of each second. An error where the server stays silent, or
+/// `control` ends it.
+fn asked(
+    opened: &Opened,
+    job: Job,
+    control: &Arc<Control>,
+    hear: &mut dyn FnMut(&[u64]),
+) -> Result<(), RunError> {
+    let (own, mut silent) = (Arc::new(Control::below(control)), 0);
+    let ended = opened.run(job, own.clone(), &mut |second| {
+        hear(&second.totals.ended);
+        silent += second.totals.ended[Outcome::TimedOut as usize];
+        if silent >= TIMEOUTS {
+            own.abort();
+        }
+    });
+    let unreachable = |outcome, words: String| Err(RunError::Unreachable { outcome, words });
+    match ended {
+        _ if control.stopping() => unreachable(Outcome::Aborted, "interrupted".into()),
+        Ok(_) if silent >= TIMEOUTS => {
+            let seconds = TIMEOUT_NS / 1_000_000_000;
+            let words = format!("{silent} requests that look for records have no reply within {seconds} s");
+            unreachable(Outcome::TimedOut, format!("{}: {words}", opened.redacted()))
+        }
+        ended => ended.map(drop),
+    }
 }
 
 /// A job of `samples` requests over the `count` keys from `first` on.
@@ -91,7 +124,7 @@ fn job(
         warm_users: None,
         pipeline: 1,
         cores: vec![None],
-        timeout_ns: Some(5_000_000_000),
+        timeout_ns: Some(TIMEOUT_NS),
         queue: Queue::default(),
         seed: 0,
         stripe: (0, 1),
@@ -107,10 +140,14 @@ fn job(
 }
 
 /// Whether the records that `workload` expects are there: 100 of them, spread evenly, are read. True only if all are.
-pub fn present(opened: &Opened, workload: &Arc<dyn Workload>) -> Result<bool, RunError> {
+pub fn present(
+    opened: &Opened,
+    workload: &Arc<dyn Workload>,
+    control: &Arc<Control>,
+) -> Result<bool, RunError> {
     let Some((count, first)) = workload.expects().filter(|(count, _)| *count > 0) else { return Ok(true) };
     let samples = count.min(100);
-    Ok(found(opened, &workload.content(), (first, count), samples)?.there == samples)
+    Ok(found(opened, &workload.content(), (first, count), samples, control)?.there == samples)
 }
 
 /// Run-phase inserts of earlier runs of one client.
@@ -128,12 +165,13 @@ pub fn inserted(
     opened: &Opened,
     content: &Arc<dyn Content>,
     config: &CoreConfig,
+    control: &Arc<Control>,
 ) -> Result<Inserted, RunError> {
     let stride = config.client_count;
     let key = |rank: u64| config.record_count + rank * stride + config.client_id;
     // Keys of this client, from the one of this rank on.
     let count = |rank: u64, ranks: u64| {
-        let found = found(opened, content, (key(rank), (ranks - 1) * stride + 1), ranks)?;
+        let found = found(opened, content, (key(rank), (ranks - 1) * stride + 1), ranks, control)?;
         let failed = ranks.saturating_sub(found.there + found.missing);
         match failed {
             0 => Ok(found.there),
@@ -198,13 +236,9 @@ fn gaps(
 pub fn remove(opened: &Opened, workload: &Arc<dyn Workload>, control: &Arc<Control>) -> Result<(), RunError> {
     let Some((count, first)) = workload.expects().filter(|(count, _)| *count > 0) else { return Ok(()) };
     let content = workload.content();
-    if found(opened, &content, (first, count), count.min(100))?.there > 0 {
+    if found(opened, &content, (first, count), count.min(100), control)?.there > 0 {
         let users = count.min(16) as usize;
-        opened.run(
-            job(Verb::Delete, &content, (first, count), count, users),
-            control.clone(),
-            &mut |_| {},
-        )?;
+        asked(opened, job(Verb::Delete, &content, (first, count), count, users), control, &mut |_| {})?;
     }
     Ok(())
 }

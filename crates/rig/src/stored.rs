@@ -4,7 +4,7 @@
 use crate::collections::Collections;
 use crate::presence::{found, present};
 use crate::target::Opened;
-use dyno_engine::RunError;
+use dyno_engine::{Control, RunError};
 use dyno_types::bson::{self, kind};
 use dyno_types::{Content, Refused, Request, Verb};
 use dyno_workload::Workload;
@@ -190,11 +190,12 @@ pub fn same_documents(
     wanted: &[Vec<u8>],
     changed: &[String],
     ways: &str,
-) -> Result<(), Refused> {
+) -> Result<(), RunError> {
     let stored = collections.sample(collection, SAMPLES as u32)?;
     let names = |fields: &BTreeMap<String, Field>| fields.keys().cloned().collect::<Vec<_>>().join(", ");
     let (wanted, all) = (fields_of_all(wanted), fields_of_all(&stored));
-    let refuse = |what: String| Err(Refused(format!("{collection} holds documents {what}: {ways}")));
+    let refuse =
+        |what: String| Err(RunError::from(Refused(format!("{collection} holds documents {what}: {ways}"))));
     if stored.is_empty() {
         return Ok(());
     }
@@ -227,16 +228,17 @@ pub fn present_as(
     workload: &Arc<dyn Workload>,
     config: &CoreConfig,
     ways: &str,
+    control: &Arc<Control>,
 ) -> Result<bool, RunError> {
     let Some((count, first)) = workload.expects().filter(|(count, _)| *count > 0) else { return Ok(true) };
     let samples = count.min(SAMPLES);
     let refuse = |what: String| Err(RunError::from(Refused(format!("{what}: {ways}"))));
-    if !present(opened, workload)? {
+    if !present(opened, workload, control)? {
         let mut other = config.clone();
         other.names.hashed = !config.names.hashed;
         let content = CoreContent::new(&other).map_err(|bad| Refused(bad.to_string()))?;
         let content: Arc<dyn Content> = Arc::new(content);
-        if found(opened, &content, (first, count), samples)?.there < samples {
+        if found(opened, &content, (first, count), samples, control)?.there < samples {
             return Ok(false);
         }
         let form = |hashed: bool| if hashed { "hashed" } else { "ordered" };
@@ -248,7 +250,7 @@ pub fn present_as(
     }
     let looking = Arc::new(Looking { inner: workload.content(), seen: Mutex::default() });
     let content: Arc<dyn Content> = looking.clone();
-    found(opened, &content, (first, count), samples)?;
+    found(opened, &content, (first, count), samples, control)?;
     let stored = looking.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let wanted = Shape::wanted(workload.content().as_ref());
     if stored.fields.is_empty() || wanted.holds(&stored) {

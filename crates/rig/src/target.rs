@@ -322,6 +322,15 @@ impl Opened {
         }
     }
 
+    /// The URI without secrets, or what it is.
+    pub(crate) fn redacted(&self) -> String {
+        match self {
+            Opened::Redis { options, .. } => options.redacted(),
+            Opened::Mongo { options, .. } => options.redacted(),
+            other => other.database(),
+        }
+    }
+
     /// Whether its data belong on a disk, not in memory alone.
     pub fn is_on_disk(&self) -> bool {
         match self {

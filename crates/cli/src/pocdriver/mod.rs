@@ -46,9 +46,9 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     // Whatever is wrong is said before -e empties anything.
     check_new(args.out.as_ref())?;
     let log = Watch::log(args)?;
-    let (target, opened) = open(args, &config)?;
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
+    let (target, opened) = open(args, &config)?;
     let ready = setup::prepare(args, &config, &opened)?;
     say_write_concern(&config, &opened);
     let jobs = jobs(args, &config, &ready.next, &target)?;

@@ -4,7 +4,7 @@ use super::args::PocArgs;
 use super::{part_of_rate, setup};
 use crate::exit::Failure;
 use clap::{Args, Command, FromArgMatches};
-use dyno_engine::Job;
+use dyno_engine::{Control, Job, RunError};
 use dyno_plan::experiment::{Experiment, When};
 use dyno_plan::values::Span;
 use dyno_rig::Opened;
@@ -92,7 +92,7 @@ impl Work for PocWork {
         self.args.names().ok().map(|(database, _)| database.to_owned())
     }
 
-    fn prepare(&mut self, opened: &Opened) -> Result<Prepared, Refused> {
+    fn prepare(&mut self, opened: &Opened, _control: &Arc<Control>) -> Result<Prepared, RunError> {
         let ready = setup::prepare(&self.args, &self.config, opened).map_err(|e| refused(&e))?;
         Ok(Prepared { fresh: ready.next, ..Prepared::default() })
     }

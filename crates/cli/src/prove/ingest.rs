@@ -32,6 +32,7 @@ pub(super) fn database(uri: &str) -> Result<Option<Box<dyn Database>>, Failure> 
 
 /// The command.
 pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
+    signals::begin()?;
     let uri = crate::secret::uri(&args.target, args.password_from.as_ref())?;
     let refused =
         |why: String| Failure::Usage(format!("{}: {why}", dyno_types::secret::mask_text(&args.target)));

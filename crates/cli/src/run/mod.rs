@@ -171,7 +171,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     };
     let writer = record::writer(args, &resolved, &plan, &opened, &environment)?;
     resolved.prepare(args, &opened)?;
-    resolved.resume_inserts(&opened)?;
+    resolved.resume_inserts(&opened, &control)?;
     let mut metrics = metrics(args, &plan, writer.as_ref())?;
     let mut session = Session::new(plan, &opened, control.clone(), writer);
     monitor::start(watch, &place, &opened, &resolved.busy_cores(), &mut session)?;
@@ -205,7 +205,7 @@ fn phases(
         (false, false) => match resolved.must_load {
             Some(load) => load,
             None => match &resolved.core {
-                Some(config) => !present_as(opened, &resolved.measure_workload, config, WAYS)?,
+                Some(config) => !present_as(opened, &resolved.measure_workload, config, WAYS, control)?,
                 None => false,
             },
         },

@@ -7,7 +7,7 @@ use crate::exit::Failure;
 use crate::terminal;
 use dyno_analysis::Condition;
 use dyno_engine::arrivals::{Process, Profile};
-use dyno_engine::{End, Job, Pacing, Queue};
+use dyno_engine::{Control, End, Job, Pacing, Queue};
 use dyno_plan::{Settings, Source, properties};
 use dyno_record::Scale;
 use dyno_rig::work::{core_config, verbs};
@@ -210,9 +210,9 @@ impl Resolved {
     }
 
     /// Lets inserts of the measured phase go on after those of earlier runs, if that is wanted.
-    pub fn resume_inserts(&mut self, opened: &Opened) -> Result<(), Failure> {
+    pub fn resume_inserts(&mut self, opened: &Opened, control: &Arc<Control>) -> Result<(), Failure> {
         let Some(config) = self.resume.as_mut().filter(|_| !opened.is_virtual()) else { return Ok(()) };
-        let found = inserted(opened, &self.measure_workload.content(), config)?;
+        let found = inserted(opened, &self.measure_workload.content(), config, control)?;
         config.earlier = Earlier::new(found.end, &found.missing);
         if found.end > 0 {
             let (count, first) = (config.earlier.count(), config.record_count);

@@ -3,7 +3,7 @@
 
 use crate::exit::Failure;
 use dyno_engine::arrivals::{Process, Profile};
-use dyno_engine::{End, Job, Pacing, Queue, Retry};
+use dyno_engine::{Control, End, Job, Pacing, Queue, Retry};
 use dyno_plan::bindings::take_environment;
 use dyno_plan::client::Warning;
 use dyno_plan::settings::BadSetting;
@@ -142,9 +142,13 @@ impl Prepared {
     }
 
     /// Lets inserts go on after those of earlier runs, if that is wanted: says how many there are.
-    pub fn resume_inserts(&mut self, opened: &Opened) -> Result<Option<String>, Failure> {
+    pub fn resume_inserts(
+        &mut self,
+        opened: &Opened,
+        control: &Arc<Control>,
+    ) -> Result<Option<String>, Failure> {
         let Some(config) = self.resume.as_mut() else { return Ok(None) };
-        let found = inserted(opened, &self.workload.content(), config)?;
+        let found = inserted(opened, &self.workload.content(), config, control)?;
         config.earlier = Earlier::new(found.end, &found.missing);
         let (count, first) = (config.earlier.count(), config.record_count);
         let blame = |bad| Failure::Usage(self.settings.blame(bad).to_string());

@@ -46,7 +46,7 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
     let place = open(&prepared)?;
-    if let Some(words) = prepared.resume_inserts(&place.opened)? {
+    if let Some(words) = prepared.resume_inserts(&place.opened, &control)? {
         say(&prepared, &words);
     }
     let wanted = prepared.client.load_threads.map(|n| n as usize);

@@ -42,14 +42,6 @@ pub(crate) enum Failed {
     Lost(String),
 }
 
-impl Failed {
-    pub(crate) fn words(self) -> String {
-        match self {
-            Failed::Said(words) | Failed::Lost(words) => words,
-        }
-    }
-}
-
 /// Who connects, and how.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Login<'a> {
@@ -66,6 +58,7 @@ impl<T: Read + Write + Send> Wire for T {}
 
 /// A connection.
 pub(crate) struct Client {
+    address: SocketAddr,
     stream: BufReader<Box<dyn Wire>>,
 }
 
@@ -95,7 +88,7 @@ impl Client {
                 Box::new(stream)
             }
         };
-        let mut client = Client { stream: BufReader::new(stream) };
+        let mut client = Client { address, stream: BufReader::new(stream) };
         match (login.user, login.password) {
             (Some(user), password) => {
                 client.call(&["AUTH", user, password.unwrap_or_default()]).map(drop)?;
@@ -136,7 +129,10 @@ impl Client {
         self.send(words)?;
         // The first word alone: others may be secrets.
         let name = words.first().copied().unwrap_or_default();
-        self.reply(0).map_err(|why| format!("{name}: {}", why.words()))
+        self.reply(0).map_err(|why| match why {
+            Failed::Said(words) => format!("{name}: {words}"),
+            Failed::Lost(words) => format!("{}: {name}: {words}", self.address),
+        })
     }
 
     fn reply(&mut self, depth: usize) -> Result<Reply, Failed> {

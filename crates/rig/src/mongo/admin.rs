@@ -2,9 +2,10 @@
 
 use super::line::{MongoLine, Unanswered};
 use crate::official::OfficialDeployment;
+use dyno_engine::RunError;
 use dyno_engine::net::TlsConfig;
 use dyno_types::bson::{self, kind};
-use dyno_types::{Endpoint, Refused};
+use dyno_types::{Endpoint, Outcome, Refused};
 use dyno_wire::mongodb::{Deployment, MongoOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,6 +13,9 @@ use std::time::Duration;
 
 /// How long a command may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Commands without an answer after which collections are not asked for their figures any longer.
+const SILENT: u32 = 3;
 
 /// Most collections that are asked for their figures.
 const COLLECTIONS: usize = 64;
@@ -65,6 +69,15 @@ impl From<Unanswered> for CommandError {
 impl From<CommandError> for String {
     fn from(error: CommandError) -> Self {
         error.words
+    }
+}
+
+impl From<CommandError> for RunError {
+    fn from(error: CommandError) -> Self {
+        match error.code {
+            Some(_) => Refused(error.words).into(),
+            None => RunError::Unreachable { outcome: Outcome::TimedOut, words: error.words },
+        }
     }
 }
 
@@ -368,8 +381,14 @@ impl MongoAdmin {
         let documents = bson::elements(batch).into_iter().flatten().flatten().filter_map(|e| e.as_document());
         let names = documents.filter_map(|one| bson::find(one, "name").and_then(|e| e.as_str()));
         let names = names.filter(|name| !name.starts_with("system.")).take(COLLECTIONS);
-        let figures = |name: &str| {
-            let stats = self.run(&|out| bson::string(out, "collStats", name)).ok()?;
+        let mut silent = 0;
+        let mut figures = |name: &str| {
+            if silent >= SILENT {
+                return None;
+            }
+            let stats = self.run(&|out| bson::string(out, "collStats", name));
+            silent += u32::from(stats.as_ref().is_err_and(|error| error.code.is_none()));
+            let stats = stats.ok()?;
             let figure = |figure: &str| Some((figure.to_owned(), bson::find(&stats, figure)?.as_f64()?));
             let mut found: BTreeMap<_, _> = COLLECTION_STATS.iter().filter_map(|name| figure(name)).collect();
             let sizes = bson::find(&stats, "indexSizes").and_then(|e| e.as_document()).unwrap_or_default();

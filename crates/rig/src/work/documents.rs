@@ -4,7 +4,7 @@ use super::{Prepared, Work, shape};
 use crate::collections::Collections;
 use crate::stored::{DOCUMENTS, same_documents};
 use crate::target::Opened;
-use dyno_engine::Job;
+use dyno_engine::{Control, Job, RunError};
 use dyno_plan::experiment::{Experiment, When};
 use dyno_types::bson;
 use dyno_types::{Content, Refused};
@@ -61,7 +61,7 @@ impl Work for Documents {
         self.run.content()
     }
 
-    fn prepare(&mut self, opened: &Opened) -> Result<Prepared, Refused> {
+    fn prepare(&mut self, opened: &Opened, _control: &Arc<Control>) -> Result<Prepared, RunError> {
         let hint = "phases.load.when: `always` drops it and loads it again, `never` takes it as it is";
         prepare_documents(&self.template, opened, self.spec.phases.load.when, hint)
     }
@@ -95,7 +95,7 @@ pub fn prepare_documents(
     opened: &Opened,
     when: When,
     hint: &str,
-) -> Result<Prepared, Refused> {
+) -> Result<Prepared, RunError> {
     let wanted = when != When::Never && !opened.is_virtual();
     let mut ready = Prepared { load: wanted, ..Prepared::default() };
     let Some(collections) = Collections::of(opened) else { return Ok(ready) };
@@ -111,7 +111,8 @@ pub fn prepare_documents(
         let count = collections.count(name)?;
         there += u64::from(count >= collection.count);
         if count > 0 && count < collection.count && wanted {
-            return Err(Refused(format!("{name} holds {count} documents, not {}: {hint}", collection.count)));
+            let words = format!("{name} holds {count} documents, not {}: {hint}", collection.count);
+            return Err(Refused(words).into());
         }
         if count > 0 && wanted {
             same_shape(&collections, template, number, hint)?;
@@ -135,7 +136,7 @@ fn same_shape(
     template: &Template,
     number: usize,
     hint: &str,
-) -> Result<(), Refused> {
+) -> Result<(), RunError> {
     let collection = &template.collections[number];
     let content = TemplateContent::new(template);
     let wanted = |document: u64| {
@@ -150,7 +151,7 @@ fn same_shape(
 
 /// One more than the highest `_id`, where it is a sequence. Other `_id`s follow from numbers that cannot be read back:
 /// those of this second are new.
-fn first_free(collections: &Collections<'_>, collection: &str, id: &Value) -> Result<u64, Refused> {
+fn first_free(collections: &Collections<'_>, collection: &str, id: &Value) -> Result<u64, RunError> {
     if *id != Value::Sequence {
         let second = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         return Ok(second << 20);

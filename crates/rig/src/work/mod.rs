@@ -20,7 +20,7 @@ pub(crate) use ycsb::core_config_of;
 pub use ycsb::{core_config, verbs};
 
 use crate::target::Opened;
-use dyno_engine::Job;
+use dyno_engine::{Control, Job, RunError};
 use dyno_plan::experiment::Experiment;
 use dyno_types::{Content, Refused, Verb};
 use serde::{Deserialize, Serialize};
@@ -58,8 +58,8 @@ pub trait Work: Send {
         None
     }
 
-    /// Collections and indexes are made, records are looked for.
-    fn prepare(&mut self, opened: &Opened) -> Result<Prepared, Refused>;
+    /// Collections and indexes are made, records are looked for, until `control` ends it.
+    fn prepare(&mut self, opened: &Opened, control: &Arc<Control>) -> Result<Prepared, RunError>;
 
     /// Takes over what [`Work::prepare`] has found, here or in another worker.
     fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused>;

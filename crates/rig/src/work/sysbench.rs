@@ -4,7 +4,7 @@ use super::{Prepared, Work, part_of_users, shape};
 use crate::collections::Collections;
 use crate::stored::{DOCUMENTS, same_documents};
 use crate::target::Opened;
-use dyno_engine::{Job, dealt};
+use dyno_engine::{Control, Job, RunError, dealt};
 use dyno_plan::experiment::{Experiment, When};
 use dyno_plan::settings::Source;
 use dyno_plan::sysbench_mongodb::{SysbenchPlan, Wishes, parse_named};
@@ -61,7 +61,7 @@ impl Sysbench {
 }
 
 /// Refuses collections whose documents do not look like those that a load would write; `ways` say how to go on.
-pub fn same_collections(opened: &Opened, config: &SysbenchConfig, ways: &str) -> Result<(), Refused> {
+pub fn same_collections(opened: &Opened, config: &SysbenchConfig, ways: &str) -> Result<(), RunError> {
     let Some(collections) = Collections::of(opened) else { return Ok(()) };
     let load = SysbenchLoad::new(config).map_err(bad)?;
     let (content, first) = (load.content(), load.request(0, &Frontier::new(0)));
@@ -93,7 +93,7 @@ impl Work for Sysbench {
         Some(self.plan.database.clone())
     }
 
-    fn prepare(&mut self, opened: &Opened) -> Result<Prepared, Refused> {
+    fn prepare(&mut self, opened: &Opened, _control: &Arc<Control>) -> Result<Prepared, RunError> {
         let (config, when) = (&self.plan.config, self.spec.phases.load.when);
         let mut load = when != When::Never;
         let ways =
@@ -113,10 +113,8 @@ impl Work for Sysbench {
             if when == When::Missing && count > 0 && count < u64::from(config.documents) {
                 let words =
                     "phases.load.when: `always` drops it and loads it again, `never` takes it as it is";
-                return Err(Refused(format!(
-                    "{name} holds {count} documents, not {}: {words}",
-                    config.documents
-                )));
+                let words = format!("{name} holds {count} documents, not {}: {words}", config.documents);
+                return Err(Refused(words).into());
             }
             there += u32::from(count >= u64::from(config.documents));
         }

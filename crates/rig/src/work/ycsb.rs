@@ -4,7 +4,7 @@ use super::{Prepared, Work, shape};
 use crate::presence::{Inserted, inserted};
 use crate::stored::present_as;
 use crate::target::Opened;
-use dyno_engine::Job;
+use dyno_engine::{Control, Job, RunError};
 use dyno_plan::experiment::{Experiment, When, Ycsb};
 use dyno_plan::settings::BadSetting;
 use dyno_plan::{Settings, Source, properties, suggest};
@@ -68,15 +68,15 @@ impl Work for Records {
         self.verbs.clone()
     }
 
-    fn prepare(&mut self, opened: &Opened) -> Result<Prepared, Refused> {
+    fn prepare(&mut self, opened: &Opened, control: &Arc<Control>) -> Result<Prepared, RunError> {
         let load = match self.spec.phases.load.when {
             When::Always => !opened.is_virtual(),
             When::Never => false,
             When::Missing if opened.is_virtual() => false,
-            When::Missing => !present_as(opened, &self.measure, &self.config, WAYS).map_err(refused)?,
+            When::Missing => !present_as(opened, &self.measure, &self.config, WAYS, control)?,
         };
         let inserted = match self.config.resume && !opened.is_virtual() {
-            true => inserted(opened, &self.measure.content(), &self.config).map_err(refused)?,
+            true => inserted(opened, &self.measure.content(), &self.config, control)?,
             false => Inserted::default(),
         };
         let inserted = (inserted.end, inserted.missing);

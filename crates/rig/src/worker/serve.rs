@@ -381,8 +381,9 @@ fn early() -> Trouble {
     Trouble { unreachable: false, words: "a word that comes before the assignment".into() }
 }
 
+/// A controller that does not want it any more ends this process.
 fn prepare(place: &mut Place) -> Result<Prepared, Trouble> {
-    Ok(place.work.prepare(&place.opened)?)
+    Ok(place.work.prepare(&place.opened, &Arc::new(Control::default()))?)
 }
 
 impl Place {
