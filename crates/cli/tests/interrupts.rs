@@ -146,3 +146,25 @@ fn a_target_that_cannot_be_meant_is_refused_by_the_plan() {
         );
     }
 }
+
+/// What was interrupted names the command of its own front end, which goes on with it.
+#[test]
+fn an_interrupted_wsf_goes_on_by_its_own_option() {
+    if dyno_rig::find_server(Some("redis")).is_none() {
+        return common::skip("an interrupted wsf");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let small = ["--set", "RECORD_COUNT=1000", "--set", "CLIENT_COUNT=1"];
+    let words = [&["wsf", "write", "--server", "redis", "--noenv", "-q"][..], &small].concat();
+    let child = dyno(folder.path(), &words).stderr(Stdio::piped()).spawn().unwrap();
+    let events = || {
+        let runs = folder.path().join("logs-mongodb_ycsb_write/experiment/runs");
+        let events = std::fs::read_dir(runs).ok()?.flatten().next()?.path().join("events.jsonl");
+        std::fs::read_to_string(events).ok()
+    };
+    wait_until("a phase", || events().is_some_and(|text| text.contains("measure")));
+    signal(child.id(), "INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", err(&output));
+    assert!(err(&output).contains("`dyno wsf --continue` goes on"), "{}", err(&output));
+}

@@ -18,7 +18,7 @@ use crate::exit::{Exit, Failure};
 use crate::metrics::Metrics;
 use crate::pocdriver::read_work;
 use crate::run::{changes, environment, new_directory};
-use crate::{pages, signals, terminal};
+use crate::{pages, signals, terminal, wsf};
 use dyno_engine::Control;
 use dyno_plan::experiment::{self, Cell, Plan};
 use dyno_plan::presets;
@@ -243,7 +243,9 @@ pub fn carry_out_on(
         terminal::out(&format!("\nexperiment directory: {}\n", directory.path().display()));
     }
     if ending == Ending::Interrupted {
-        terminal::note(&format!("`dyno resume {}` goes on", directory.path().display()));
+        let path = directory.path();
+        let command = wsf::continues(path).unwrap_or_else(|| format!("dyno resume {}", path.display()));
+        terminal::note(&format!("`{command}` goes on"));
         return Ok(Exit::Interrupted);
     }
     Ok(exit(directory))

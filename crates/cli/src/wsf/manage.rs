@@ -17,6 +17,17 @@ fn folders(out: &Path) -> Vec<PathBuf> {
     all
 }
 
+/// The command that goes on with an experiment, if it is one of these folders'.
+pub fn continues(experiment: &Path) -> Option<String> {
+    let home = experiment.parent().filter(|home| home.join(logs::CONFIG).is_file())?;
+    let out = home.parent()?.display().to_string();
+    Some(if ["", "."].contains(&out.as_str()) {
+        "dyno wsf --continue".into()
+    } else {
+        format!("dyno wsf --continue --out {out}")
+    })
+}
+
 fn none(out: &Path) -> Exit {
     terminal::note(&format!("no logs in {}", out.display()));
     Exit::Ok

@@ -17,6 +17,7 @@ mod sut;
 mod testset;
 
 pub use args::WsfArgs;
+pub use manage::continues;
 
 use crate::exit::{Exit, Failure};
 use crate::terminal;
