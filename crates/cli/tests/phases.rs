@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Dyno, assert_exit, phase};
+use common::{Dyno, phase};
 use serde_json::Value;
 
 fn summary(dyno: &Dyno) -> Value {

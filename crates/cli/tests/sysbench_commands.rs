@@ -4,7 +4,7 @@ mod common;
 
 use common::mongo::Mongo;
 use common::mongo_proxy::{Command, Element, Proxy, elements};
-use common::{Dyno, assert_exit, skip_because, stderr};
+use common::{Dyno, skip_because, stderr};
 use dyno_types::bson::kind;
 
 /// What belongs to connections and sessions.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Dyno, assert_exit, outcome, phase, skip, skip_because};
+use common::{Dyno, outcome, phase, skip, skip_because};
 use serde_json::Value;
 
 /// The only run of an experiment: its summary and its facts.
