@@ -43,4 +43,9 @@ export SOURCE_DATE_EPOCH
 RUSTFLAGS="$flags" "$cargo" "$command" --release --locked -p dyno-cli --target "$target"
 mkdir -p "$out/release"
 install -m755 "$out/$target/release/dyno" "$out/release/dyno-worker-$arch"
+# Whom the image of this program trusts, for servers with TLS: those whom this host trusts.
+for bundle in "${SSL_CERT_FILE:-}" /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
+  [ -r "$bundle" ] && install -m644 "$bundle" "$out/release/ca-certificates.crt" && break
+done
+[ -r "$out/release/ca-certificates.crt" ] || echo "no certificates of authorities are here: an image needs them" >&2
 echo "$out/release/dyno-worker-$arch"

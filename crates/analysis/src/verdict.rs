@@ -470,3 +470,7 @@ fn clock(e: &Evidence<'_>) -> Option<(Trust, String)> {
         )
     })
 }
+
+#[cfg(test)]
+#[path = "verdict_limits_tests.rs"]
+mod limits;

@@ -12,7 +12,7 @@ use crate::terminal;
 use dyno_record::Totals;
 use dyno_report::rebuilt::{assemble, open, summarise};
 use dyno_rundir::RunDir;
-use dyno_rundir::schema::{Phase, Reason, Status, Summary, Trust};
+use dyno_rundir::schema::{Phase, Reason, Status, Summary, Trust, Verdict};
 use std::collections::BTreeMap;
 
 /// Settings that may differ between load generators of one load: which stream of operations is theirs, which cores they
@@ -133,25 +133,35 @@ fn shape(dir: &RunDir) -> BTreeMap<String, String> {
 /// Refuses runs whose measured phases have no moment in common. From the first beginning to the last end, seconds, and the
 /// share of that time for which all of them ran.
 fn side_by_side(parts: &[Part]) -> Result<(f64, f64), Failure> {
-    let mut all = (f64::MAX, f64::MIN);
-    let mut common = (f64::MIN, f64::MAX);
-    for part in parts {
-        let Some((from, to)) = part.window else {
+    let window = |part: &Part| {
+        part.window.ok_or_else(|| {
             let why = "when its measured phase began was not recorded; --sequential merges repetitions";
-            return Err(Failure::Usage(format!("{}: {why}", part.dir.path.display())));
-        };
-        all = (all.0.min(from), all.1.max(to));
-        common = (common.0.max(from), common.1.min(to));
-    }
-    if common.1 <= common.0 {
-        let apart = (common.0 - common.1) / 1e3;
-        return Err(Failure::Usage(format!(
+            Failure::Usage(format!("{}: {why}", part.dir.path.display()))
+        })
+    };
+    let windows = parts.iter().map(window).collect::<Result<Vec<_>, _>>()?;
+    together(&windows).map_err(|apart| {
+        Failure::Usage(format!(
             "the measured phases did not overlap (the last began {apart:.1} s after the first had ended): rates of runs that \
              were made one after the other do not add up; --sequential merges them as repetitions"
-        )));
+        ))
+    })
+}
+
+/// From the first beginning to the last end, milliseconds.
+fn span(windows: &[(f64, f64)]) -> (f64, f64) {
+    windows.iter().fold((f64::MAX, f64::MIN), |all, one| (all.0.min(one.0), all.1.max(one.1)))
+}
+
+/// How long windows in milliseconds last from the first beginning to the last end, seconds, and the share of it that they have
+/// in common; an error says how many seconds lie between two of them.
+fn together(windows: &[(f64, f64)]) -> Result<(f64, f64), f64> {
+    let (from, to) = span(windows);
+    let common = windows.iter().fold((f64::MIN, f64::MAX), |all, one| (all.0.max(one.0), all.1.min(one.1)));
+    match common.1 - common.0 {
+        length if length > 0.0 => Ok(((to - from) / 1e3, length / (to - from))),
+        apart => Err(-apart / 1e3),
     }
-    let length = all.1 - all.0;
-    Ok((length / 1e3, (common.1 - common.0) / length))
 }
 
 /// Every phase of all runs. Side by side a phase lasts from the first beginning to the last end; one after the other as
@@ -198,8 +208,7 @@ fn add_up(parts: &[Part], sequential: bool) -> Result<Vec<Merged>, Failure> {
     }
     let lasted = |(mut merged, windows): (Merged, Vec<(f64, f64)>)| {
         if !sequential {
-            let from = windows.iter().map(|window| window.0).fold(f64::MAX, f64::min);
-            let to = windows.iter().map(|window| window.1).fold(f64::MIN, f64::max);
+            let (from, to) = span(&windows);
             merged.seconds = (to - from) / 1e3;
         }
         merged
@@ -209,31 +218,83 @@ fn add_up(parts: &[Part], sequential: bool) -> Result<Vec<Merged>, Failure> {
 
 /// The verdict of the whole is the worst of all, with every reason and whose it is.
 fn inherit(summary: &mut Summary, parts: &[Part], beside: Option<(f64, f64)>) {
-    let verdict = &mut summary.verdict;
     // What the load generators did is in their own verdicts, not in the sums.
-    if let Some((seconds, share)) = beside.filter(|(_, share)| *share < SIDE_BY_SIDE) {
-        verdict.reasons.push(Reason {
-            check: "side_by_side".into(),
-            trust: Trust::Suspect,
-            text: format!(
-                "all runs were under way together for {:.0} % of the {seconds:.1} s from the first beginning to the last end: \
-                 rates are means over all of it",
-                share * 100.0
-            ),
-        });
-    }
-    for part in parts {
-        let Some(own) = &part.dir.summary else { continue };
-        let name = part.dir.path.display();
-        verdict.reasons.extend(own.verdict.reasons.iter().map(|reason| Reason {
+    summary.verdict.reasons.extend(beside.and_then(apart_for_long));
+    let verdicts = parts.iter().filter_map(|part| Some((&part.dir, &part.dir.summary.as_ref()?.verdict)));
+    worst_of(&mut summary.verdict, verdicts.map(|(dir, verdict)| (dir.path.display().to_string(), verdict)));
+}
+
+/// A reason where runs were not under way together for most of the time.
+fn apart_for_long((seconds, share): (f64, f64)) -> Option<Reason> {
+    (share < SIDE_BY_SIDE).then(|| Reason {
+        check: "side_by_side".into(),
+        trust: Trust::Suspect,
+        text: format!(
+            "all runs were under way together for {:.0} % of the {seconds:.1} s from the first beginning to the last end: \
+             rates are means over all of it",
+            share * 100.0
+        ),
+    })
+}
+
+/// Adds the reasons of named verdicts: the whole is as bad as the worst of them.
+fn worst_of<'a>(verdict: &mut Verdict, parts: impl Iterator<Item = (String, &'a Verdict)>) {
+    for (name, own) in parts {
+        verdict.reasons.extend(own.reasons.iter().map(|reason| Reason {
             check: reason.check.clone(),
             trust: reason.trust,
             text: format!("{name}: {}", reason.text),
         }));
-        let new = own.verdict.checks.iter().filter(|check| !verdict.checks.contains(check));
+        let new = own.checks.iter().filter(|check| !verdict.checks.contains(check));
         let new: Vec<String> = new.cloned().collect();
         verdict.checks.extend(new);
     }
     verdict.reasons.sort_by_key(|reason| std::cmp::Reverse(reason.trust));
     verdict.trust = verdict.reasons.iter().map(|reason| reason.trust).max().unwrap_or(Trust::Valid);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn side_by_side_seconds_count_from_the_first_beginning_to_the_last_end() {
+        let (seconds, share) = together(&[(1_000.0, 11_000.0), (2_000.0, 13_000.0)]).unwrap();
+        assert_eq!((seconds, share), (12.0, 9.0 / 12.0));
+        assert_eq!(together(&[(0.0, 10_000.0); 3]), Ok((10.0, 1.0)));
+        // No moment in common: they touch, or seconds lie between them.
+        assert_eq!(together(&[(0.0, 1_000.0), (1_000.0, 2_000.0)]), Err(0.0));
+        assert_eq!(together(&[(5_000.0, 6_000.0), (0.0, 1_000.0)]), Err(4.0));
+        assert!(together(&[(0.0, 1_000.0), (999.0, 2_000.0)]).is_ok());
+    }
+
+    #[test]
+    fn a_tenth_of_the_time_apart_is_no_reason_yet() {
+        let trust = |share: f64| apart_for_long((10.0, share)).map(|reason| reason.trust);
+        assert_eq!([trust(1.0), trust(0.9), trust(0.899)], [None, None, Some(Trust::Suspect)]);
+    }
+
+    #[test]
+    fn the_whole_is_as_bad_as_the_worst_part() {
+        let of = |trusts: &[Trust]| {
+            let reason = |trust: &Trust| Reason { check: "errors".into(), trust: *trust, text: "x".into() };
+            let trust = trusts.iter().copied().max().unwrap_or(Trust::Valid);
+            Verdict { trust, reasons: trusts.iter().map(reason).collect(), checks: vec!["errors".into()] }
+        };
+        for (parts, worst) in [
+            ([&[][..], &[]], Trust::Valid),
+            ([&[], &[Trust::Suspect]], Trust::Suspect),
+            ([&[Trust::Suspect], &[Trust::Invalid, Trust::Suspect]], Trust::Invalid),
+        ] {
+            let parts = parts.map(of);
+            let mut whole = Verdict { trust: Trust::Valid, reasons: Vec::new(), checks: Vec::new() };
+            worst_of(&mut whole, ["a", "b"].map(String::from).into_iter().zip(&parts));
+            assert_eq!(whole.trust, worst);
+            let reasons: usize = parts.iter().map(|part| part.reasons.len()).sum();
+            assert_eq!(whole.reasons.len(), reasons);
+            assert!(whole.reasons.is_sorted_by(|one, next| one.trust >= next.trust));
+            assert!(whole.reasons.iter().all(|reason| reason.text == "a: x" || reason.text == "b: x"));
+            assert_eq!(whole.checks, ["errors"]);
+        }
+    }
 }

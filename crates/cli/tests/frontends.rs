@@ -11,13 +11,11 @@ use std::sync::{Mutex, PoisonError};
 static JAVA: Mutex<()> = Mutex::new(());
 
 /// Valid, or invalid for want of a quiet machine.
-const RAN: &[i32] = &[0, 5];
-
 /// Runs a command with and without monitors: what is watched, and that standard output has the same lines.
 fn watched(command: &[&str], database: bool) {
     let dyno = Dyno::new();
     let seen = dyno.run(&[command, &["--out", "d"]].concat());
-    assert_exit(&seen, RAN);
+    dyno.assert_ran(&seen);
     let recording = Recording::open(&dyno.path("d")).unwrap().expect("a recording");
     let sources: Vec<&str> = recording.sources().collect();
     for name in ["dyno", "host", "monitor"] {
@@ -31,7 +29,7 @@ fn watched(command: &[&str], database: bool) {
     let cost = of_phase["monitor"]["cost_share"].as_f64().unwrap();
     assert!(cost > 0.0 && cost < 0.01, "the monitors cost {cost} of a core");
     let alone = dyno.run(&[command, &["--out", "e", "--no-monitor"]].concat());
-    assert_exit(&alone, RAN);
+    dyno.assert_ran(&alone);
     assert!(Recording::open(&dyno.path("e")).unwrap().is_none());
     for folder in ["d", "e"] {
         let made = |name: &str| std::fs::read_to_string(dyno.path(folder).join(name)).expect(name);
@@ -56,7 +54,7 @@ fn ycsb_is_watched() {
     let common =
         ["-P", "workloads/workloada", "-p", "redis.host=127.0.0.1", "-p", &port, "-p", "recordcount=500"];
     let dyno = Dyno::new();
-    assert_exit(&dyno.run(&[&["ycsb", "load", "redis"], &common[..]].concat()), RAN);
+    dyno.assert_ran(&dyno.run(&[&["ycsb", "load", "redis"], &common[..]].concat()));
     let time = ["-p", "operationcount=6000", "-target", "2000"];
     watched(&[&["ycsb", "run", "redis"], &common[..], &time].concat(), true);
     watched(
@@ -117,7 +115,7 @@ fn an_experiment_sends_what_pocdriver_has_queued() {
     );
     std::fs::write(dyno.path("x.yaml"), text).unwrap();
     let run = dyno.run(&["run", "x.yaml", "--out", "o"]);
-    assert_exit(&run, RAN);
+    dyno.assert_ran(&run);
     let folder = "o/runs/cell0001-rep01";
     let events = std::fs::read_to_string(dyno.path(folder).join("events.jsonl")).unwrap();
     let words = events.lines().find(|line| line.contains("\"rest\"")).expect(&events);
@@ -173,7 +171,7 @@ traces: [{command: [sleep, '60'], phase: load}]
 ";
     std::fs::write(dyno.path("x.yaml"), text).unwrap();
     let run = dyno.run(&["run", "x.yaml", "--out", "o"]);
-    assert_exit(&run, RAN);
+    dyno.assert_ran(&run);
     let load = "o/runs/cell0001-rep01.load";
     let summary = dyno.summary(load);
     let loaded = phase(&summary, "load");

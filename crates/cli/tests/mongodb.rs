@@ -6,8 +6,6 @@ use common::mongo::Mongo;
 use common::{Dyno, arrivals, assert_exit, finish, outcome, phase, skip_because, stderr, stdout};
 
 /// 5 is a verdict on a short or noisy run, not on the command.
-const RAN: &[i32] = &[0, 5];
-
 fn missing(what: &str) {
     skip_because(what, "no server that speaks MongoDB's protocol is there (see scripts/need-mongo.sh)");
 }
@@ -34,7 +32,7 @@ fn run_loads_measures_and_names_the_server() {
         let arguments =
             ["run", &uri, "--records", "200", "--load-batch", "30", "--ops", "400", "--users", "4"];
         let run = dyno.run(&[&arguments[..], &["--out", "d"]].concat());
-        assert_exit(&run, RAN);
+        dyno.assert_ran(&run);
         let summary = dyno.summary("d");
         let loaded = phase(&summary, "load");
         assert_eq!((arrivals(loaded), outcome(loaded, "ok")), (200, 200), "{name}");
@@ -64,7 +62,7 @@ fn run_loads_measures_and_names_the_server() {
         }
         // The records are found, not loaded again.
         let again = dyno.run(&["run", &uri, "--records", "200", "--ops", "10", "--no-out"]);
-        assert_exit(&again, RAN);
+        dyno.assert_ran(&again);
         assert!(stderr(&again).contains("are there already"), "{}", stderr(&again));
     }
 }
@@ -83,7 +81,7 @@ fn an_experiment_has_the_collections_figures_before_and_after_every_phase() {
             server.uri("t9")
         );
         std::fs::write(dyno.path("x.yaml"), text).unwrap();
-        assert_exit(&dyno.run(&["run", "x.yaml", "--out", "o"]), RAN);
+        dyno.assert_ran(&dyno.run(&["run", "x.yaml", "--out", "o"]));
         let summary = dyno.summary("o/runs/cell0001-rep01");
         let edges = |phase_name: &str, edge: &str| {
             phase(&summary, phase_name)["collections"][edge]["usertable"]["count"].as_f64()
@@ -127,7 +125,7 @@ fn ycsb_reads_back_what_it_has_written() {
                    readmodifywriteproportion=0.2 maxscanlength=120";
         let mix: Vec<&str> = mix.split_whitespace().flat_map(|pair| ["-p", pair]).collect();
         let run = ycsb("run", "mongodb-async", &mix);
-        assert_exit(&run, RAN);
+        dyno.assert_ran(&run);
         let text = stdout(&run);
         for metric in ["READ", "UPDATE", "SCAN", "INSERT", "VERIFY"] {
             assert!(text.contains(&format!("[{metric}], Return=OK, ")), "{name}: {metric}: {text}");
@@ -165,7 +163,7 @@ fn passwords_are_proved_and_never_shown() {
         run
     };
     for query in ["", "?authMechanism=SCRAM-SHA-1", "?authMechanism=SCRAM-SHA-256"] {
-        assert_exit(&run("u:p%25w@", query), RAN);
+        dyno.assert_ran(&run("u:p%25w@", query));
     }
     let wrong = run("u:wrong@", "");
     assert_exit(&wrong, &[3]);

@@ -16,8 +16,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// 5 is a verdict on a short or noisy run, not on the command.
-const RAN: &[i32] = &[0, 5];
-
 fn recording(dyno: &Dyno, directory: &str) -> Recording {
     Recording::open(&dyno.path(directory)).unwrap().expect("a folder of monitors")
 }
@@ -54,7 +52,7 @@ fn a_run_is_watched_on_one_time_axis() {
         "--out",
         "d",
     ]);
-    assert_exit(&output, RAN);
+    dyno.assert_ran(&output);
     let text = stdout(&output);
     assert!(text.contains("\nserver and host\n") && text.contains("commands/s"), "{text}");
     let summary = dyno.summary("d");
@@ -128,7 +126,7 @@ fn what_is_not_there_is_missing_and_said_once() {
         &exporters[1],
     ]);
     other.wait().unwrap();
-    assert_exit(&output, RAN);
+    dyno.assert_ran(&output);
     let recording = recording(&dyno, "d");
     let name = "dyno_operations_total{phase=\"measure\",metric=\"READ\",outcome=\"ok\"}";
     let points = recording.series("prometheus-other", name).unwrap().points;
@@ -150,7 +148,7 @@ fn what_is_not_there_is_missing_and_said_once() {
 fn a_run_can_be_left_alone() {
     let dyno = Dyno::new();
     let output = dyno.run(&["run", "null:", "--ops", "2000", "--out", "d", "--no-monitor"]);
-    assert_exit(&output, RAN);
+    dyno.assert_ran(&output);
     assert!(!dyno.path("d").join("monitor").exists());
     assert!(!stdout(&output).contains("server and host"));
     assert!(phase(&dyno.summary("d"), "measure").get("monitor").is_none());
@@ -180,7 +178,7 @@ fn an_experiment_is_watched_with_its_workers() {
     );
     std::fs::write(dyno.path("e.yaml"), text).unwrap();
     let output = dyno.run(&["run", "e.yaml", "--out", "e"]);
-    assert_exit(&output, RAN);
+    dyno.assert_ran(&output);
     let watched = "e/runs/cell0001-rep01";
     let sources: Vec<String> = recording(&dyno, watched).sources().map(str::to_owned).collect();
     assert_eq!(sources, ["database", "dyno", "host", "monitor", "server", "worker-1", "worker-2"]);
@@ -325,7 +323,7 @@ fn exporters_are_scraped() {
         "--prometheus",
         &exporters[1],
     ]);
-    assert_exit(&output, RAN);
+    dyno.assert_ran(&output);
     let recording = recording(&dyno, "d");
     let last = |source: &str, name: &str| {
         let series = recording.series(source, name).unwrap_or_else(|| panic!("no {name} in {source}"));
@@ -392,7 +390,7 @@ fn mongodb_is_watched() {
         let uri = server.uri("t9");
         let output =
             dyno.run(&["run", &uri, "--records", "100", "--rate", "200", "--duration", "3s", "--out", "d"]);
-        assert_exit(&output, RAN);
+        dyno.assert_ran(&output);
         // What a server does not say is absent; that it was asked shows.
         let recording = recording(&dyno, "d");
         let said = recording.names("database").count();

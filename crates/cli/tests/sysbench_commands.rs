@@ -4,7 +4,7 @@ mod common;
 
 use common::mongo::Mongo;
 use common::mongo_proxy::{Command, Element, Proxy, elements};
-use common::{Dyno, assert_exit, skip_because, stderr};
+use common::{Dyno, skip_because, stderr};
 use dyno_types::bson::kind;
 
 /// What belongs to connections and sessions.
@@ -77,7 +77,7 @@ fn a_transaction_is_these_commands() {
         "SEED=1",
     ];
     let ran = dyno.run(&words);
-    assert_exit(&ran, &[0, 5]);
+    dyno.assert_ran(&ran);
     let sent: Vec<Command> = proxy.take().iter().filter_map(|message| Command::parse(message)).collect();
     let first = sent
         .iter()

@@ -2,13 +2,13 @@
 
 mod common;
 
-use common::{Dyno, assert_exit, outcome, phase, skip, skip_because};
+use common::{Dyno, outcome, phase, skip, skip_because};
 use serde_json::Value;
 
 /// The only run of an experiment: its summary and its facts.
 fn ran(dyno: &Dyno, text: &str) -> (Value, Value) {
     std::fs::write(dyno.path("e.yaml"), text).unwrap();
-    assert_exit(&dyno.run(&["run", "e.yaml", "--out", "o", "--quiet"]), &[0, 5]);
+    dyno.assert_ran(&dyno.run(&["run", "e.yaml", "--out", "o", "--quiet"]));
     let runs = std::fs::read_dir(dyno.path("o/runs")).unwrap().flatten();
     let run = runs.map(|entry| entry.path()).find(|path| path.join("summary.json").is_file()).unwrap();
     let read = |name: &str| serde_json::from_str::<Value>(&std::fs::read_to_string(run.join(name)).unwrap());

@@ -77,7 +77,7 @@ fn a_long_run_is_judged_for_its_course() {
                 900}, {label: users-1, users: 1}, {label: users-2, users: 2}, {label: users-4, users: 4}, {label: long-run, \
                 users: 4}]\noverrides:\n  - {when: {test: long-run}, set: {duration: 60s}}\n";
     std::fs::write(dyno.path("lab.yaml"), text).unwrap();
-    assert_exit(&dyno.run(&["run", "lab.yaml", "--out", "lab", "--quiet"]), &[0, 5]);
+    dyno.assert_ran(&dyno.run(&["run", "lab.yaml", "--out", "lab", "--quiet"]));
     let found = explained(&dyno, "lab");
     let levels = found["sweeps"][0]["sweep"]["levels"].as_array().unwrap();
     let seen: Vec<(f64, u64)> = levels
@@ -107,7 +107,7 @@ fn a_rate_that_was_not_kept_hides_none_that_were() {
                 test: [{label: t-100, rate: 100}, {label: t-200, rate: 200, target: \"sim:?service=10ms\"}, {label: t-300, \
                 rate: 300}, {label: t-500, rate: 500}]\n";
     std::fs::write(dyno.path("r.yaml"), text).unwrap();
-    assert_exit(&dyno.run(&["run", "r.yaml", "--out", "r", "--quiet"]), &[0, 5]);
+    dyno.assert_ran(&dyno.run(&["run", "r.yaml", "--out", "r", "--quiet"]));
     let told = stdout(&dyno.run(&["explain", "r"]));
     assert!(told.contains("500/s is kept"), "{told}");
     assert!(told.contains("of 200/s only ") && told.contains("although higher rates are kept"), "{told}");
@@ -147,8 +147,8 @@ fn documents_of_another_shape_are_refused() {
     let uri = server.uri("shapes");
     let line =
         |file: &str, more: &str| format!("run {uri} --workload {file}.yaml --ops 50 --no-out --quiet{more}");
-    assert_exit(&run(&dyno, &line("a", "")), &[0, 5]);
-    assert_exit(&run(&dyno, &line("a", "")), &[0, 5]);
+    dyno.assert_ran(&run(&dyno, &line("a", "")));
+    dyno.assert_ran(&run(&dyno, &line("a", "")));
     for (file, words) in [
         ("b", "whose field pad is text of 100 bytes, in those of this run it is text of 10 bytes: --reload"),
         ("c", "with the fields _id, pad, those of this run have _id, other: --reload"),
@@ -156,7 +156,7 @@ fn documents_of_another_shape_are_refused() {
         let refused = run(&dyno, &line(file, ""));
         assert_exit(&refused, &[2]);
         assert!(stderr(&refused).contains(words), "{file}: {}", stderr(&refused));
-        assert_exit(&run(&dyno, &line(file, " --no-load")), &[0, 5]);
+        dyno.assert_ran(&run(&dyno, &line(file, " --no-load")));
     }
     let file = format!(
         "target: {uri}\nworkload: {{sysbench: {{DB_NAME: shapes, NUM_COLLECTIONS: '1', NUM_DOCUMENTS_PER_COLLECTION: '300', \
@@ -189,9 +189,9 @@ fn documents_of_another_shape_are_refused() {
     let refused = poc(" -k 50");
     assert_exit(&refused, &[2]);
     assert!(stderr(&refused).contains("--empty drops them first"), "{}", stderr(&refused));
-    assert_exit(&poc(""), &[0, 5]);
-    assert_exit(&poc(" -k 50 -e"), &[0, 5]);
-    assert_exit(&poc(" -k 50"), &[0, 5]);
+    dyno.assert_ran(&poc(""));
+    dyno.assert_ran(&poc(" -k 50 -e"));
+    dyno.assert_ran(&poc(" -k 50"));
 }
 
 /// Embedded stores show what they hold as servers do.
@@ -200,7 +200,7 @@ fn embedded_records_of_another_shape_are_refused() {
     let dyno = Dyno::new();
     for scheme in ["sqlite", "redb", "fjall"] {
         let base = format!("run {scheme}:{scheme}.db -n 200 --ops 50 --no-out --quiet");
-        assert_exit(&run(&dyno, &base), &[0, 5]);
+        dyno.assert_ran(&run(&dyno, &base));
         for (more, words) in [
             (" --field-length 10", "of 100 bytes, those of this run 10 fields (field0 ...) of 10 bytes"),
             (" --fields 2", "field9"),
@@ -212,8 +212,8 @@ fn embedded_records_of_another_shape_are_refused() {
             // SQLite has columns, the others count fields.
             assert!(told.contains(words) || told.contains("this run 2 fields"), "{scheme}{more}: {told}");
         }
-        assert_exit(&run(&dyno, &format!("{base} --reload --field-length 10")), &[0, 5]);
-        assert_exit(&run(&dyno, &format!("{base} --field-length 10")), &[0, 5]);
+        dyno.assert_ran(&run(&dyno, &format!("{base} --reload --field-length 10")));
+        dyno.assert_ran(&run(&dyno, &format!("{base} --field-length 10")));
     }
 }
 
@@ -236,7 +236,7 @@ fn embedded_documents_of_another_shape_are_refused() {
         let line = |file: &str, more: &str| {
             run(&dyno, &format!("run {target} --workload {file}.yaml --ops 50 --no-out --quiet{more}"))
         };
-        assert_exit(&line("a", ""), &[0, 5]);
+        dyno.assert_ran(&line("a", ""));
         let again = line("a", "");
         assert!(!stderr(&again).contains("holds documents"), "{scheme}: {}", stderr(&again));
         let short = "whose field pad is text of 100 bytes, in those of this run it is text of 10 bytes";
@@ -246,7 +246,7 @@ fn embedded_documents_of_another_shape_are_refused() {
             assert_exit(&refused, &[2]);
             let told = stderr(&refused);
             assert!(told.contains(words) && told.contains("--reload drops it"), "{scheme} {file}: {told}");
-            assert_exit(&line(file, " --no-load"), &[0, 5]);
+            dyno.assert_ran(&line(file, " --no-load"));
             let text = format!(
                 "target: '{target}'\nworkload: {{documents: {file}.yaml}}\nphases: {{measure: {{operations: 50}}}}\n"
             );
@@ -300,7 +300,7 @@ fn embedded_documents_are_loaded_once() {
             [("", true), ("", false), (" --reload", true), ("", false), (" --no-load", false)]
         {
             let output = line(more);
-            assert_exit(&output, &[0, 5]);
+            dyno.assert_ran(&output);
             assert_eq!(loaded(&output), expected, "{scheme}{more}: {}", stderr(&output));
         }
         shop(30);
@@ -351,7 +351,7 @@ fn a_killed_mongod_is_not_asked_whether_it_expects_tls() {
         server.kill();
         running.join().unwrap()
     });
-    assert_exit(&ended, &[0, 5]);
+    dyno.assert_ran(&ended);
     let told = stdout(&ended) + &stderr(&ended);
     assert!(told.contains("refused") && !told.contains("TLS"), "{told}");
     let before = run(&dyno, &format!("run {} -n 1000 --duration 1s --no-out --quiet", server.uri("x")));

@@ -25,7 +25,7 @@ fn experiment(dyno: &Dyno, name: &str, server: &str, rest: &str) -> Vec<Value> {
     let file = format!("{name}.yaml");
     fs::write(dyno.path(&file), text).unwrap();
     let output = dyno.run(&["run", &file, "--out", name, "--quiet"]);
-    assert_exit(&output, &[0, 5]);
+    dyno.assert_ran(&output);
     let journal = fs::read_to_string(dyno.path(name).join("journal.jsonl")).unwrap();
     let lines = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let ended: Vec<Value> = lines.filter(|line| line["event"] == "ended").collect();
@@ -145,7 +145,7 @@ fn an_experiments_own_loads_count_or_none() {
             "server: {{kind: redis, data: {{path: data, volume: {{name: v, reuse: {reuse}}}}}}}\n{rest}"
         );
         fs::write(dyno.path("x.yaml"), text).unwrap();
-        assert_exit(&dyno.run(&["run", "x.yaml", "--out", name, "--quiet"]), &[0, 5]);
+        dyno.assert_ran(&dyno.run(&["run", "x.yaml", "--out", name, "--quiet"]));
         [1, 2].map(|repetition| {
             let run = dyno.path(name).join(format!("runs/cell0001-rep{repetition:02}/run.json"));
             let run: Value = serde_json::from_slice(&fs::read(run).unwrap()).unwrap();

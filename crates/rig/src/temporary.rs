@@ -2,8 +2,8 @@
 
 use crate::local::undo::{self, Journal, Undo};
 use crate::local::{LocalError, Machine, process};
-use std::fs::{self, DirBuilder, Metadata};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::fs::{self, DirBuilder, Metadata, Permissions};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -37,7 +37,9 @@ impl Temporary {
     fn make(prefix: &str) -> Result<Self, LocalError> {
         let above = std::env::temp_dir();
         let failed = |e| LocalError::failed(above.display(), e);
-        let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(&above).map_err(failed)?;
+        let mut builder = tempfile::Builder::new();
+        let folder = builder.prefix(prefix).permissions(Permissions::from_mode(0o700));
+        let folder = folder.tempdir_in(&above).map_err(failed)?;
         let mut journal = Journal::open(folder.path(), &Machine::default())?;
         let data = folder.path().canonicalize().map_err(failed)?.join("data");
         journal.add(Undo::Folder { path: data.clone() })?;
@@ -101,7 +103,7 @@ fn is_own(about: &Metadata) -> bool {
 mod tests {
     use super::*;
     use crate::trusted;
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::fs::symlink;
 
     /// A folder as a dyno leaves it: its process number and start, and what is to be undone.
     fn left(above: &Path, name: &str, owner: (u32, u64)) -> PathBuf {

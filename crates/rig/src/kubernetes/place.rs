@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Kinds of objects that a run has.
-const KINDS: &str = "job,statefulset,service,secret,configmap";
+/// Kinds of objects that a run has, but for secrets: who may find those by their labels may read all of a namespace.
+const KINDS: &str = "job,statefulset,service,configmap";
 /// How long the cluster may take to remove them.
 const REMOVAL: Duration = Duration::from_secs(240);
 /// Pods that have not come to be after this long have been refused.
@@ -66,7 +66,7 @@ impl InPods {
         let made = manifests(spec, asked, name, token).map_err(|e| e.to_string())?;
         let kubectl = Kubectl::new(asked);
         let pods = ServerPods::new(&kubectl, stood.map_or(made.selector.as_str(), |stood| &stood.selector));
-        let noted = Noted { selector: made.selector.clone(), asked: asked.into() };
+        let noted = Noted { selector: made.selector.clone(), secrets: secrets(&made), asked: asked.into() };
         let noted = serde_json::to_vec(&noted).map_err(|e| e.to_string())?;
         crate::trusted::write(journal, &noted).map_err(|e| format!("{}: {e}", journal.display()))?;
         let mut own = InPods {
@@ -247,7 +247,11 @@ impl InPods {
     /// Removes the workers and leaves the servers; what the journal says is for whoever removes those.
     pub(crate) fn leave(mut self) -> Result<Stood, String> {
         let (selector, sets) = (self.made.selector.clone(), self.made.servers.clone());
-        remove(&self.kubectl, &format!("{selector},app.kubernetes.io/component=worker"))?;
+        remove(
+            &self.kubectl,
+            &format!("{selector},app.kubernetes.io/component=worker"),
+            &secrets(&self.made),
+        )?;
         self.removed = true;
         Ok(Stood { selector, sets, port: self.made.port })
     }
@@ -259,7 +263,7 @@ impl InPods {
     }
 
     fn clear(&self) -> Result<(), String> {
-        remove(&self.kubectl, &self.made.selector)?;
+        remove(&self.kubectl, &self.made.selector, &secrets(&self.made))?;
         // What is gone needs no journal.
         std::fs::remove_file(&self.journal).map_err(|e| format!("{}: {e}", self.journal.display()))
     }
@@ -274,10 +278,28 @@ impl Drop for InPods {
     }
 }
 
-fn remove(kubectl: &Kubectl, selector: &str) -> Result<(), String> {
+/// Names of a run's secrets.
+fn secrets(made: &Manifests) -> Vec<String> {
+    let secrets = made.others.iter().filter(|object| object["kind"] == "Secret");
+    secrets.filter_map(|secret| secret["metadata"]["name"].as_str()).map(str::to_owned).collect()
+}
+
+/// Whether an object has the labels of a selector: one of the same name may be somebody else's.
+fn is_selected(object: &Value, selector: &str) -> bool {
+    let label = |name: &str| object["metadata"]["labels"][name].as_str();
+    selector.split(',').all(|one| one.split_once('=').is_some_and(|(name, value)| label(name) == Some(value)))
+}
+
+fn remove(kubectl: &Kubectl, selector: &str, secrets: &[String]) -> Result<(), String> {
     let words =
         ["delete", KINDS, "-l", selector, "--ignore-not-found", "--cascade=foreground", "--wait=false"];
     kubectl.run(&words, None)?;
+    for name in secrets {
+        let found = kubectl.run(&["get", "secret", "--ignore-not-found", "-o", "json", "--", name], None)?;
+        if serde_json::from_str(&found).is_ok_and(|secret| is_selected(&secret, selector)) {
+            kubectl.run(&["delete", "secret", "--ignore-not-found", "--wait=false", "--", name], None)?;
+        }
+    }
     let begun = Instant::now();
     loop {
         let left = kubectl.run(&["get", "pods,job,statefulset", "-l", selector, "-o", "name"], None)?;
@@ -300,6 +322,9 @@ fn remove(kubectl: &Kubectl, selector: &str) -> Result<(), String> {
 struct Noted {
     /// The label of the run.
     selector: String,
+    /// Names of its secrets.
+    #[serde(default)]
+    secrets: Vec<String>,
     /// Which of the experiment's clusters it is in.
     #[serde(default)]
     asked: Where,
@@ -360,7 +385,7 @@ pub(crate) fn clean(journal: &Path, known: &[Kubernetes], cwd: &Path) -> Result<
     own.kubeconfig = own.kubeconfig.as_ref().map(from);
     // A name without a folder is looked for on PATH.
     own.kubectl = own.kubectl.map(|program| if program.contains('/') { from(&program) } else { program });
-    remove(&Kubectl::new(&own), &noted.selector).map_err(failed)?;
+    remove(&Kubectl::new(&own), &noted.selector, &noted.secrets).map_err(failed)?;
     std::fs::remove_file(journal).map_err(|e| failed(e.to_string()))?;
     Ok(noted.selector)
 }
@@ -376,5 +401,41 @@ pub fn wait_for_words(patience: Duration, spoken_to: &dyn Fn() -> bool, stop: &d
         }
         turns += 1;
         std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    /// A kubectl that notes what it is told; secret `a` is of the run, `b` is somebody else's, and `c` is gone.
+    const KUBECTL: &str = r#"#!/bin/sh
+echo "$*" >>"$0.told"
+case "$*" in
+  *"get secret"*" a") echo '{"metadata": {"labels": {"dyno.run": "d1", "app.kubernetes.io/component": "worker"}}}' ;;
+  *"get secret"*" b") echo '{"metadata": {"labels": {"dyno.run": "d2"}}}' ;;
+esac
+"#;
+
+    #[test]
+    fn secrets_are_removed_by_name_and_label_and_never_listed() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("kubectl");
+        std::fs::write(&program, KUBECTL).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let asked = Kubernetes { kubectl: Some(program.display().to_string()), ..Kubernetes::default() };
+        let names = ["a", "b", "c"].map(String::from);
+        let told = |selector: &str| {
+            let _ = std::fs::remove_file(folder.path().join("kubectl.told"));
+            remove(&Kubectl::new(&asked), selector, &names).unwrap();
+            std::fs::read_to_string(folder.path().join("kubectl.told")).unwrap()
+        };
+        let all = told("dyno.run=d1");
+        let deleted: Vec<&str> = all.lines().filter(|line| line.contains("delete secret")).collect();
+        assert!(deleted.len() == 1 && deleted[0].ends_with("-- a"), "{all}");
+        assert!(!all.lines().any(|line| line.contains("secret") && line.contains("-l ")), "{all}");
+        assert!(told("dyno.run=d1,app.kubernetes.io/component=worker").contains("delete secret"));
+        assert!(!told("dyno.run=d1,app.kubernetes.io/component=server").contains("delete secret"));
     }
 }

@@ -20,7 +20,9 @@ pub fn role(namespace: Option<&str>) -> Vec<Value> {
             "rules": [
                 rule("batch", &["jobs"], &made),
                 rule("apps", &["statefulsets"], &made),
-                rule("", &["services", "secrets", "configmaps"], &made),
+                rule("", &["services", "configmaps"], &made),
+                // Who may list secrets reads those of everybody in the namespace.
+                rule("", &["secrets"], &["create", "get", "delete"]),
                 rule("", &["persistentvolumeclaims"], &["create", "get", "list", "delete", "patch"]),
                 rule("", &["pods", "events"], &["get", "list"]),
                 rule("", &["pods/exec"], &["create", "get"]),
@@ -62,6 +64,13 @@ mod tests {
     fn no_more_than_is_needed() {
         let rights = role(Some("bench"));
         assert!(!rights[1].to_string().contains('*'), "least privilege");
+        let of = |kind: &str| {
+            let rules = rights[1]["rules"].as_array().unwrap().iter();
+            rules.filter(|rule| rule["resources"].to_string().contains(kind)).cloned().collect::<Vec<_>>()
+        };
+        let secrets =
+            json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "get", "delete"]});
+        assert_eq!(of("secrets"), [secrets]);
         let kubelets = role_for_kubelets("bench");
         assert_eq!(
             kubelets[0]["rules"],

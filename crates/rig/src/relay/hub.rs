@@ -155,7 +155,7 @@ impl Hub {
         let stream = connected(address)?;
         stream.set_read_timeout(Some(SILENCE))?;
         stream.set_write_timeout(Some(SEND))?;
-        let (mut sealer, mut opener) = meet(&stream, &self.token, Side::Hub)?;
+        let (mut sealer, mut opener) = meet(&stream, &self.token, Side::Hub, None)?;
         sealer.send(Kind::Open, &serde_json::to_vec(service)?)?;
         // The first record that opens shows that the pod holds the token.
         let first = opener.receive().map_err(|why| match why.kind() {

@@ -3,6 +3,7 @@
 use super::seal::{Opener, Sealer, Side, meet};
 use super::{ALIVE, Kind, PIECE, SILENCE, Service};
 use dyno_types::child;
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
@@ -12,8 +13,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Connections at a time: workers and agents of one pod, and who knocks without a token.
-const CONNECTIONS: usize = 512;
+/// Programs at a time: workers and agents of one pod.
+const PROGRAMS: usize = 512;
+/// Connections at a time of which it is not known yet whether they hold the token. One more takes the place of the oldest:
+/// whoever holds the token shows it at once.
+const KNOCKING: usize = 128;
 /// How long somebody may take to show that they hold the token.
 const KNOCK: Duration = Duration::from_secs(5);
 /// How long a program may take to end by itself once its input has closed.
@@ -40,24 +44,72 @@ impl Listening {
 
 /// Listens on `port` of all addresses for the rest of the process' life, and starts `program` for holders of `token`.
 pub fn listen(port: u16, token: Vec<u8>, program: &Path) -> io::Result<Listening> {
+    listen_for(port, token, program, KNOCK)
+}
+
+/// The same with another patience.
+pub(super) fn listen_for(
+    port: u16,
+    token: Vec<u8>,
+    program: &Path,
+    knock: Duration,
+) -> io::Result<Listening> {
     // A listener for both families, or where there is but one, for that.
     let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port))
         .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)))?;
     let address = listener.local_addr()?;
     let programs = Arc::new(AtomicUsize::new(0));
-    let (running, program) = (programs.clone(), program.to_owned());
-    let accept = move || accept(&listener, &Arc::new(token), &program, &running);
-    std::thread::Builder::new().name("relay".into()).spawn(accept)?;
+    let door = Door {
+        token,
+        program: program.to_owned(),
+        knock,
+        knocking: Mutex::default(),
+        programs: programs.clone(),
+    };
+    let door = Arc::new(door);
+    std::thread::Builder::new().name("relay".into()).spawn(move || accept(&listener, &door))?;
     Ok(Listening { address, programs })
+}
+
+/// What all connections of a pod share.
+struct Door {
+    token: Vec<u8>,
+    program: PathBuf,
+    /// How long somebody may take to show that they hold the token.
+    knock: Duration,
+    /// Connections that have not shown it yet, the oldest first.
+    knocking: Mutex<VecDeque<(u64, TcpStream)>>,
+    /// Programs that run.
+    programs: Arc<AtomicUsize>,
+}
+
+impl Door {
+    /// Somebody has knocked; where there are too many the oldest is sent away.
+    fn knocks(&self, number: u64, stream: TcpStream) {
+        let mut knocking = held(&self.knocking);
+        if knocking.len() >= KNOCKING
+            && let Some((_, oldest)) = knocking.pop_front()
+        {
+            // It may have gone by itself.
+            let _ = oldest.shutdown(std::net::Shutdown::Both);
+        }
+        knocking.push_back((number, stream));
+    }
+
+    /// A connection has shown that it holds the token, or has ended.
+    fn settled(&self, number: u64) {
+        held(&self.knocking).retain(|(other, _)| *other != number);
+    }
 }
 
 /// Counts as long as it lives.
 struct Counted(Arc<AtomicUsize>);
 
 impl Counted {
-    fn one(of: &Arc<AtomicUsize>) -> Counted {
-        of.fetch_add(1, Ordering::Relaxed);
-        Counted(of.clone())
+    /// One more, unless there are too many.
+    fn one(of: &Arc<AtomicUsize>) -> Option<Counted> {
+        let one = Counted(of.clone());
+        (of.fetch_add(1, Ordering::Relaxed) < PROGRAMS).then_some(one)
     }
 }
 
@@ -67,47 +119,48 @@ impl Drop for Counted {
     }
 }
 
-fn accept(listener: &TcpListener, token: &Arc<Vec<u8>>, program: &Path, running: &Arc<AtomicUsize>) {
-    let open = Arc::new(AtomicUsize::new(0));
-    for stream in listener.incoming() {
-        let Ok(stream) = stream else {
+fn accept(listener: &TcpListener, door: &Arc<Door>) {
+    for (number, stream) in (0..).zip(listener.incoming()) {
+        let Ok((stream, own)) = stream.and_then(|stream| Ok((stream.try_clone()?, stream))) else {
             // Out of descriptors, perhaps: others may close theirs.
             std::thread::sleep(Duration::from_millis(50));
             continue;
         };
-        let one = Counted::one(&open);
-        if open.load(Ordering::Relaxed) > CONNECTIONS {
-            continue;
-        }
-        let (token, program, running) = (token.clone(), program.to_owned(), running.clone());
+        door.knocks(number, own);
+        let inside = door.clone();
         let serve = move || {
-            let _one = one;
             // Who hears of a failure is the hub, and it hears that the connection has ended.
-            let _ = serve(&stream, &token, program, &running);
+            let _ = serve(&stream, &inside, number);
+            inside.settled(number);
             let _ = stream.shutdown(std::net::Shutdown::Both);
         };
-        // Without a thread the connection closes.
-        let _ = std::thread::Builder::new().name("connection".into()).spawn(serve);
+        if std::thread::Builder::new().name("connection".into()).spawn(serve).is_err() {
+            // Without a thread the connection closes.
+            door.settled(number);
+        }
     }
 }
 
 type Back = Arc<Mutex<Sealer>>;
 
 /// One connection: one program.
-fn serve(stream: &TcpStream, token: &[u8], program: PathBuf, running: &Arc<AtomicUsize>) -> io::Result<()> {
-    stream.set_read_timeout(Some(KNOCK))?;
+fn serve(stream: &TcpStream, door: &Door, number: u64) -> io::Result<()> {
     stream.set_write_timeout(Some(SILENCE))?;
-    let (mut sealer, mut opener) = meet(stream, token, Side::Pod)?;
+    let until = Instant::now() + door.knock;
+    let (mut sealer, mut opener) = meet(stream, &door.token, Side::Pod, Some(until))?;
     let (kind, bytes) = opener.receive()?;
+    door.settled(number);
+    opener.trust(SILENCE)?;
     if kind != Kind::Open {
         return Err(io::Error::other("the first word must be what is wanted"));
     }
     let service: Service = serde_json::from_slice(&bytes)?;
     // Shows that the token is here, too.
     sealer.send(Kind::Alive, &[])?;
-    stream.set_read_timeout(Some(SILENCE))?;
-    let _one = Counted::one(running);
-    let mut command = child::command(program);
+    let Some(_one) = Counted::one(&door.programs) else {
+        return sealer.send(Kind::End, format!("{PROGRAMS} programs run in its pod already").as_bytes());
+    };
+    let mut command = child::command(&door.program);
     command.args(service.words()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = match command.process_group(0).spawn() {
         Ok(child) => child,

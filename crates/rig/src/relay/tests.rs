@@ -124,8 +124,8 @@ fn records_that_are_not_of_the_other_end_do_not_open() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let near = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let far = listener.accept().unwrap().0;
-    let there = std::thread::spawn(move || meet(&far, HELD, Side::Pod).map_err(|e| e.to_string()));
-    let (mut hub_says, mut hub_hears) = meet(&near, HELD, Side::Hub).unwrap();
+    let there = std::thread::spawn(move || meet(&far, HELD, Side::Pod, None).map_err(|e| e.to_string()));
+    let (mut hub_says, mut hub_hears) = meet(&near, HELD, Side::Hub, None).unwrap();
     let (mut pod_says, mut pod_hears) = there.join().unwrap().unwrap();
     hub_says.send(Kind::Data, b"one").unwrap();
     assert_eq!(pod_hears.receive().unwrap(), (Kind::Data, b"one".to_vec()));
@@ -157,4 +157,44 @@ fn frames_of_strangers_and_short_tokens_are_refused() {
     assert_eq!(token(&path).unwrap(), HELD);
     let other = Piece { channel: 0, kind: Kind::Hello, bytes: br#"{"version":9,"dyno":"9.9"}"#.to_vec() };
     assert!(greeted(&other).unwrap_err().to_string().contains("dyno 9.9"));
+}
+
+#[test]
+fn who_does_not_show_the_token_is_sent_away_and_keeps_nobody_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let knock = Duration::from_millis(500);
+    let pod = pod::listen_for(0, HELD.to_vec(), &program(folder.path()), knock).unwrap();
+    let address = SocketAddr::new([127, 0, 0, 1].into(), pod.address.port());
+    let ends = |mut stream: std::net::TcpStream| {
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        // Whatever it said to greet comes first.
+        std::io::copy(&mut stream, &mut std::io::sink()).is_ok_and(|bytes| bytes <= 40)
+    };
+    // One that says nothing, and one that says a byte now and then, for much longer than it may.
+    let silent = std::net::TcpStream::connect(address).unwrap();
+    let slow = std::net::TcpStream::connect(address).unwrap();
+    let mut dribble = slow.try_clone().unwrap();
+    let begun = Instant::now();
+    let dribbling = std::thread::spawn(move || {
+        let hello = b"dynorly1".iter().chain(std::iter::repeat(&7));
+        for byte in hello {
+            if begun.elapsed() > Duration::from_secs(15) || dribble.write_all(&[*byte]).is_err() {
+                return begun.elapsed();
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        begun.elapsed()
+    });
+    assert!(ends(silent));
+    drop(slow);
+    assert!(dribbling.join().unwrap() < Duration::from_secs(10), "a byte now and then keeps it open");
+    // More strangers than may knock at a time: holders of the token come in beside them.
+    let strangers: Vec<_> = (0..200).map(|_| std::net::TcpStream::connect(address).unwrap()).collect();
+    let mut near = a_hub();
+    open(&mut near, 1, pod.address);
+    write(&mut near, 1, Kind::Data, b"a\n").unwrap();
+    write(&mut near, 1, Kind::Close, &[]).unwrap();
+    let (said, _, how) = heard(&mut near, 1);
+    assert!(said.contains("a\n"), "{said}: {how}");
+    assert!(strangers.into_iter().all(ends));
 }

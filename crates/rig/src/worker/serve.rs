@@ -204,18 +204,24 @@ const GONE: u64 = 20;
 fn watch(shared: &Shared) {
     while !shared.closed.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(50));
-        let silent_ns = monotonic_ns().saturating_sub(shared.heard_ns.load(Ordering::Relaxed));
-        if silent_ns > shared.lease_ns.load(Ordering::Relaxed)
-            && let Some((control, _)) = &shared.phase().under_way
-            && !control.stopping()
-        {
-            shared.lapsed.store(true, Ordering::Relaxed);
-            control.stop();
-        }
-        // A cut connection may never show as a closed pipe: whoever has been silent for that long does not come back.
-        if silent_ns / GONE > shared.lease_ns.load(Ordering::Relaxed) {
-            shared.closed.store(true, Ordering::Relaxed);
-        }
+        look_after(shared, monotonic_ns());
+    }
+}
+
+/// Holds the lease against the clock.
+fn look_after(shared: &Shared, now_ns: u64) {
+    let silent_ns = now_ns.saturating_sub(shared.heard_ns.load(Ordering::Relaxed));
+    let lease_ns = shared.lease_ns.load(Ordering::Relaxed);
+    if silent_ns > lease_ns
+        && let Some((control, _)) = &shared.phase().under_way
+        && !control.stopping()
+    {
+        shared.lapsed.store(true, Ordering::Relaxed);
+        control.stop();
+    }
+    // A cut connection may never show as a closed pipe: whoever has been silent for that long does not come back.
+    if silent_ns / GONE > lease_ns {
+        shared.closed.store(true, Ordering::Relaxed);
     }
 }
 
@@ -450,5 +456,57 @@ mod tests {
         assert!(begun(&mut phase).1);
         phase.asked();
         assert_eq!(begun(&mut phase), (false, false));
+    }
+
+    /// A worker with a load under way, heard at 1 s with a lease of 1 s.
+    fn leased() -> (Shared, Arc<Control>) {
+        let (shared, control) = (Shared::new(), Arc::new(Control::default()));
+        shared.heard_ns.store(1_000_000_000, Ordering::Relaxed);
+        shared.lease_ns.store(1_000_000_000, Ordering::Relaxed);
+        shared.enter(&control, &Arc::new(Gate::default()));
+        (shared, control)
+    }
+
+    #[test]
+    fn a_load_ends_with_its_lease_and_not_before() {
+        let state = |shared: &Shared, control: &Control| {
+            (shared.lapsed.load(Ordering::Relaxed), control.stopping(), shared.closed.load(Ordering::Relaxed))
+        };
+        let (shared, control) = leased();
+        look_after(&shared, 2_000_000_000);
+        assert_eq!(state(&shared, &control), (false, false, false));
+        look_after(&shared, 2_000_000_001);
+        assert_eq!(state(&shared, &control), (true, true, false), "it stops and can say why");
+        // Twenty leases later nobody comes back.
+        look_after(&shared, 21_000_000_000);
+        assert_eq!(state(&shared, &control), (true, true, false));
+        look_after(&shared, 21_000_000_020);
+        assert_eq!(state(&shared, &control), (true, true, true));
+        // A word renews it.
+        let (shared, control) = leased();
+        shared.heard_ns.store(1_900_000_000, Ordering::Relaxed);
+        look_after(&shared, 2_900_000_000);
+        assert_eq!(state(&shared, &control), (false, false, false));
+        look_after(&shared, 2_900_000_001);
+        assert_eq!(state(&shared, &control), (true, true, false));
+        // A load that was stopped by somebody else has not lost its controller.
+        let (shared, control) = leased();
+        control.stop();
+        look_after(&shared, 3_000_000_000);
+        assert!(!shared.lapsed.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn every_word_of_the_controller_renews_the_lease() {
+        for word in [ToWorker::Ping, ToWorker::Clock, ToWorker::Stop] {
+            let before = monotonic_ns();
+            assert!(heard(&[word]).heard_ns.load(Ordering::Relaxed) >= before);
+        }
+        let mut bytes = Vec::new();
+        write_frame(&mut bytes, &Frame::Message(&ToWorker::Ping)).unwrap();
+        let (shared, (tell, _told)) = (Shared::new(), channel());
+        shared.heard_ns.store(0, Ordering::Relaxed);
+        listen(bytes.as_slice(), &shared, &tell);
+        assert!(shared.heard_ns.load(Ordering::Relaxed) > 0);
     }
 }

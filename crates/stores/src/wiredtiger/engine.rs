@@ -116,6 +116,7 @@ pub(crate) fn open(
     content: Arc<dyn Content>,
 ) -> Result<Arc<dyn Store>, Refused> {
     let Settings { cache, compression, journal, checkpoint_ms, patience, replaces } = settings(given)?;
+    super::check_version(version())?;
     let path = uri.required_path()?;
     ordered::store("wiredtiger", content, replaces, Patience::new(patience), || {
         if !path.is_dir() {
@@ -136,6 +137,14 @@ pub(crate) fn open(
         let connection = connect(&path, &config).map_err(|failure| uri.cannot_open(&path, &failure))?;
         Ok(WiredTiger(Arc::new(Connection { connection, compression, journal, checkpoint_s })))
     })
+}
+
+/// The version of the library that is linked.
+fn version() -> [c_int; 3] {
+    let [mut major, mut minor, mut patch] = [0; 3];
+    // SAFETY: three numbers to be written; its text is not read.
+    unsafe { sys::wiredtiger_version(&raw mut major, &raw mut minor, &raw mut patch) };
+    [major, minor, patch]
 }
 
 fn connect(path: &Path, config: &str) -> Result<*mut sys::Connection, Failure> {
@@ -217,9 +226,7 @@ impl Engine for WiredTiger {
     }
 
     fn name(&self) -> String {
-        let (mut major, mut minor, mut patch) = (0, 0, 0);
-        // SAFETY: three numbers to be written.
-        unsafe { sys::wiredtiger_version(&raw mut major, &raw mut minor, &raw mut patch) };
+        let [major, minor, patch] = version();
         format!("WiredTiger {major}.{minor}.{patch}")
     }
 

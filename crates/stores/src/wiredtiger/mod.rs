@@ -50,3 +50,35 @@ pub const KIND: StoreKind = StoreKind {
 
 #[cfg(feature = "wiredtiger")]
 pub(crate) use engine::{check, open};
+
+/// The version of the library whose structures `sys` declares: in another one methods may lie elsewhere.
+#[cfg(any(test, feature = "wiredtiger"))]
+const DECLARED: [i32; 3] = [3, 2, 1];
+
+/// Refuses a library of another version, before a method of it is called.
+#[cfg(any(test, feature = "wiredtiger"))]
+fn check_version(found: [i32; 3]) -> Result<(), dyno_types::Refused> {
+    let dotted = |version: [i32; 3]| version.map(|part| part.to_string()).join(".");
+    if found == DECLARED {
+        return Ok(());
+    }
+    Err(dyno_types::Refused(format!(
+        "wiredtiger: libwiredtiger {} is installed, and dyno calls methods where {} has them: install that version",
+        dotted(found),
+        dotted(DECLARED)
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_of_another_version_is_refused() {
+        assert_eq!(check_version([3, 2, 1]), Ok(()));
+        for other in [[3, 2, 0], [3, 2, 2], [3, 1, 1], [11, 2, 1], [0, 0, 0]] {
+            let why = check_version(other).unwrap_err().0;
+            assert!(why.contains("install that version") && why.contains("3.2.1"), "{why}");
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Each limit of `docs/concepts.md`, from both sides: one step below it nothing is said, or less; one step above it is.
+
+use super::*;
+use crate::series::stability;
+use crate::{PhaseFacts, phase};
+use dyno_record::{Interval, Scale};
+use dyno_rundir::schema::Client;
+
+/// Operations of the usual case, and how long they took.
+const OPERATIONS: u64 = 20_000;
+const SECONDS: f64 = 60.0;
+
+/// A run without reproach, to be changed.
+struct Case {
+    phase: Phase,
+    totals: Totals,
+    further: Further,
+    think_ns: Option<u64>,
+    clock_ns: u64,
+    interrupted: bool,
+}
+
+impl Case {
+    /// Operations of 1 ms.
+    fn usual() -> Case {
+        let mut interval = Interval::new(1, Scale::Ns64);
+        for _ in 0..OPERATIONS {
+            interval.arrivals += 1;
+            interval.ended[Outcome::Ok as usize] += 1;
+            interval.record(0, Outcome::Ok, 1_000_000, 1_000_000);
+        }
+        let mut totals = Totals::new(1, Scale::Ns64);
+        totals.add(&interval);
+        let client = Client { pinned: true, users: 1, pipeline: 1, batch: 1, ..Client::default() };
+        let facts = PhaseFacts { name: "measure".into(), seconds: SECONDS, client, ..PhaseFacts::default() };
+        let phase = phase(facts, &["READ".to_owned()], &totals);
+        let further = Further::default();
+        Case { phase, totals, further, think_ns: None, clock_ns: 20, interrupted: false }
+    }
+
+    /// So many of the operations ended as `outcome`.
+    fn ended(mut self, outcome: Outcome, count: u64) -> Case {
+        self.totals.ended[Outcome::Ok as usize] -= count;
+        self.totals.ended[outcome as usize] += count;
+        self
+    }
+
+    fn verdict(&self) -> Verdict {
+        verdict(&Evidence {
+            phase: &self.phase,
+            totals: &self.totals,
+            think_ns: self.think_ns,
+            wire: true,
+            clock_ns: self.clock_ns,
+            interrupted: self.interrupted,
+            partial: false,
+            lost: Vec::new(),
+            further: self.further.clone(),
+        })
+    }
+
+    /// What a check says, if it was made and says anything; it is what the whole is called by.
+    fn says(&self, check: &str) -> Option<Trust> {
+        let verdict = self.verdict();
+        let trust = verdict.reasons.iter().find(|reason| reason.check == check).map(|reason| reason.trust);
+        assert!(verdict.trust >= trust.unwrap_or(Trust::Valid), "{:?}", verdict.reasons);
+        trust
+    }
+}
+
+/// What a check says of the usual case with a change.
+fn says(check: &str, change: impl FnOnce(&mut Case)) -> Option<Trust> {
+    let mut case = Case::usual();
+    change(&mut case);
+    case.says(check)
+}
+
+const SUSPECT: Option<Trust> = Some(Trust::Suspect);
+const INVALID: Option<Trust> = Some(Trust::Invalid);
+
+#[test]
+fn the_usual_case_is_valid() {
+    assert_eq!(Case::usual().verdict().reasons, []);
+}
+
+#[test]
+fn failures_up_to_a_twentieth_are_suspect() {
+    let failed = |count| Case::usual().ended(Outcome::TimedOut, count).says("errors");
+    assert_eq!([failed(0), failed(1), failed(1_000), failed(1_001)], [None, SUSPECT, SUSPECT, INVALID]);
+    // Failures of faults that were asked for do not count towards it.
+    let mut asked = Case::usual().ended(Outcome::TimedOut, 1_001);
+    asked.further.failed_in_faults = 1;
+    assert_eq!(asked.says("errors"), SUSPECT);
+}
+
+#[test]
+fn drops_up_to_a_hundredth_are_suspect() {
+    let dropped = |count| Case::usual().ended(Outcome::Dropped, count).says("drops");
+    assert_eq!([dropped(0), dropped(1), dropped(200), dropped(201)], [None, SUSPECT, SUSPECT, INVALID]);
+}
+
+#[test]
+fn a_single_wrong_record_is_invalid() {
+    let wrong = |count| Case::usual().ended(Outcome::Mismatch, count).says("data");
+    assert_eq!([wrong(0), wrong(1)], [None, INVALID]);
+}
+
+#[test]
+fn requests_that_find_nothing_are_suspect_above_a_twentieth() {
+    let missed = |count: u64| {
+        says("found", |case| {
+            case.totals.outcomes[0][Outcome::Ok as usize] -= count;
+            case.totals.outcomes[0][Outcome::NotFound as usize] += count;
+        })
+    };
+    assert_eq!([missed(1_000), missed(1_001)], [None, SUSPECT]);
+}
+
+#[test]
+fn failures_of_the_load_up_to_a_twentieth_are_suspect() {
+    let load = |failed, all| says("load", |case| case.further.load_failed = Some((failed, all)));
+    assert_eq!([load(0, 100), load(1, 1_000), load(50, 1_000)], [None, SUSPECT, SUSPECT]);
+    assert_eq!(load(51, 1_000), INVALID);
+}
+
+#[test]
+fn interrupted_runs_and_missing_replies_are_suspect() {
+    assert_eq!(says("completed", |_| ()), None);
+    assert_eq!(says("completed", |case| case.interrupted = true), SUSPECT);
+    let aborted = |count| Case::usual().ended(Outcome::Aborted, count).says("completed");
+    assert_eq!([aborted(0), aborted(1)], [None, SUSPECT]);
+    let mut both = Case::usual().ended(Outcome::Aborted, 3);
+    both.interrupted = true;
+    let verdict = both.verdict();
+    let reason = verdict.reasons.iter().find(|reason| reason.check == "completed").unwrap();
+    assert_eq!(reason.text, "interrupted after 60.0 s; 3 operations had not ended");
+}
+
+#[test]
+fn a_thousand_operations_and_a_second_are_enough() {
+    let samples = |operations: u64, seconds: f64| {
+        says("samples", |case| {
+            case.totals.arrivals = operations;
+            case.totals.ended[Outcome::Ok as usize] = operations;
+            case.phase.seconds = seconds;
+        })
+    };
+    assert_eq!([samples(1_000, 1.0), samples(999, 1.0), samples(1_000, 0.999)], [None, SUSPECT, SUSPECT]);
+    assert_eq!(samples(0, SECONDS), INVALID);
+    // What is too short is not judged by what compares percentiles.
+    let judged = |operations: u64| {
+        let mut case = Case::usual();
+        case.totals.ended[Outcome::Ok as usize] = operations;
+        case.verdict().checks.contains(&"client_cpu".to_owned())
+    };
+    assert_eq!([judged(1_000), judged(999)], [true, false]);
+}
+
+#[test]
+fn a_schedule_is_kept_to_a_hundredth_and_a_tenth_of_a_second() {
+    let late = |seconds: f64, arrivals: u64| {
+        says("offered_rate", |case| {
+            (case.phase.seconds, case.phase.offered) = (seconds, Some(1_000.0));
+            (case.totals.arrivals, case.totals.ended) = (arrivals, [0; Outcome::COUNT]);
+            case.totals.ended[Outcome::Ok as usize] = arrivals;
+        })
+    };
+    assert_eq!([late(60.0, 59_401), late(60.0, 59_399)], [None, SUSPECT], "a hundredth of a minute");
+    assert_eq!([late(5.0, 4_901), late(5.0, 4_899)], [None, SUSPECT], "a tenth of a second");
+}
+
+#[test]
+fn lags_are_held_against_a_tenth_and_a_half() {
+    let lag = |lag, of| compare_lag(lag, of, "lag", "time", "").map(|(trust, _)| trust);
+    assert_eq!([lag(49_999, 100), lag(50_000, 499_999), lag(50_000, 500_000)], [None, SUSPECT, None]);
+    assert_eq!([lag(200_000, 400_000), lag(200_000, 399_999)], [SUSPECT, INVALID]);
+    assert_eq!(lag(199_999, 200_000), SUSPECT, "below 200 us nothing is worse");
+}
+
+#[test]
+fn a_client_is_busy_above_85_percent() {
+    let busy = |share| says("client_cpu", |case| case.phase.client.busy_share = Some(share));
+    assert_eq!([busy(0.85), busy(0.8501)], [None, SUSPECT]);
+}
+
+#[test]
+fn users_may_differ_by_a_fiftieth_from_littles_law() {
+    // One user and 20,000 operations of 1 ms: 20 s.
+    let law = |users: f64| {
+        says("littles_law", |case| (case.think_ns, case.phase.seconds) = (Some(0), 20.0 / users))
+    };
+    assert_eq!([law(1.0), law(1.0199), law(0.9801)], [None; 3]);
+    assert_eq!([law(1.0201), law(0.9799)], [SUSPECT; 2]);
+}
+
+#[test]
+fn clocks_are_slow_above_100_ns_and_set_above_a_quarter_of_a_second() {
+    let clock = |ns| says("clock", |case| case.clock_ns = ns);
+    assert_eq!([clock(100), clock(101)], [None, SUSPECT]);
+    let jump = |seconds| says("clock_jump", |case| case.further.clock_skew_s = seconds);
+    assert_eq!([jump(0.25), jump(-0.25), jump(0.2501), jump(-0.2501)], [None, None, SUSPECT, SUSPECT]);
+}
+
+#[test]
+fn a_mix_is_another_one_above_a_fiftieth() {
+    let mix = |done: u64| {
+        says("mix", |case| {
+            case.totals.outcomes[0] = [0; Outcome::COUNT];
+            case.totals.outcomes[0][Outcome::Ok as usize] = done;
+            case.further.mix = vec![("READ".to_owned(), 0.5)];
+        })
+    };
+    assert_eq!([mix(10_399), mix(9_601), mix(10_401), mix(9_599)], [None, None, SUSPECT, SUSPECT]);
+}
+
+#[test]
+fn keys_are_few_below_a_twentieth_of_what_could_be_met() {
+    let keys = |distinct, records| says("keys", |case| case.further.keys = Some((distinct, records)));
+    assert_eq!([keys(100, 100_000), keys(99, 100_000)], [None, SUSPECT]);
+    assert_eq!([keys(50, 1_000), keys(49, 1_000)], [None, SUSPECT]);
+}
+
+/// A level without noise.
+fn level() -> Vec<f64> {
+    vec![1_000.0; 60]
+}
+
+#[test]
+fn a_server_that_is_gone_for_more_than_a_twentieth_is_invalid() {
+    let gone = |seconds: usize| {
+        let mut case = Case::usual().ended(Outcome::Disconnected, 1);
+        case.further.series = level();
+        case.further.series[30..30 + seconds].fill(0.0);
+        case.says("gone")
+    };
+    assert_eq!([gone(1), gone(2), gone(3), gone(4)], [None, SUSPECT, SUSPECT, INVALID]);
+    // Next to nothing is nothing up to a hundredth of the median.
+    let nearly = |left: f64| {
+        let mut case = Case::usual().ended(Outcome::Disconnected, 1);
+        case.further.series = level();
+        case.further.series[30..32].fill(left);
+        case.says("gone")
+    };
+    assert_eq!([nearly(10.0), nearly(10.1)], [SUSPECT, None]);
+}
+
+#[test]
+fn a_second_stalls_below_half_of_the_median() {
+    let stalls = |left: f64| {
+        says("stalls", |case| {
+            case.further.series = level();
+            case.further.series[30] = left;
+        })
+    };
+    assert_eq!([stalls(500.0), stalls(499.0)], [None, SUSPECT]);
+    // Below it by more than four deviations of the noise, too.
+    let noisy = |left: f64| {
+        let mut all: Vec<f64> = (0..60).map(|at| if at % 2 == 0 { 850.0 } else { 1_150.0 }).collect();
+        all[30] = left;
+        stability(&all).unwrap().stalls.len()
+    };
+    assert_eq!([noisy(400.0), noisy(40.0)], [0, 1]);
+}
+
+#[test]
+fn a_drift_counts_from_a_tenth_on() {
+    let drift = |change: f64| {
+        says("drift", |case| {
+            case.further.series =
+                (0..60).map(|at| 1_000.0 * (1.0 + change * (f64::from(at) / 59.0 - 0.5))).collect();
+        })
+    };
+    assert_eq!([drift(0.09), drift(-0.09), drift(0.11), drift(-0.11)], [None, None, SUSPECT, SUSPECT]);
+}
+
+#[test]
+fn monitors_are_missed_from_three_seconds_on() {
+    let lost =
+        |seconds| says("monitors", |case| (case.further.watched, case.phase.seconds) = (true, seconds));
+    assert_eq!([lost(2.999), lost(3.0)], [None, SUSPECT]);
+}
