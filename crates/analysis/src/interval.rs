@@ -47,14 +47,13 @@ pub fn difference(one: &[f64], other: &[f64]) -> Option<MeanInterval> {
 
 /// The median; `None` of nothing. Of an even number the mean of the two in the middle.
 pub fn median(samples: &[f64]) -> Option<f64> {
-    let mut sorted = samples.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        n if n % 2 == 1 => Some(sorted[middle]),
-        _ => Some(sorted[middle - 1].midpoint(sorted[middle])),
+    let (mut all, half) = (samples.to_vec(), samples.len() / 2);
+    if all.is_empty() {
+        return None;
     }
+    let (below, middle, _) = all.select_nth_unstable_by(half, f64::total_cmp);
+    let before = below.iter().copied().max_by(f64::total_cmp).filter(|_| samples.len().is_multiple_of(2));
+    Some(before.map_or(*middle, |before| before.midpoint(*middle)))
 }
 
 #[cfg(test)]

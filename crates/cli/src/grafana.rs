@@ -4,6 +4,7 @@ use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::Args;
 use dyno_report::grafana::dashboards;
+use dyno_rundir::files;
 use std::path::PathBuf;
 
 /// `dyno grafana`.
@@ -19,7 +20,7 @@ pub fn grafana(args: &GrafanaArgs) -> Result<Exit, Failure> {
     std::fs::create_dir_all(&args.out)?;
     for (name, dashboard) in dashboards() {
         let path = args.out.join(name);
-        std::fs::write(&path, format!("{dashboard:#}\n"))
+        files::put(&path, format!("{dashboard:#}\n").as_bytes())
             .map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
         terminal::out(&format!("{}\n", path.display()));
     }

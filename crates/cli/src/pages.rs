@@ -5,11 +5,10 @@ use crate::terminal;
 use dyno_analysis::diagnose::diagnose;
 use dyno_report::html::{Report, experiment_page, run_page};
 use dyno_report::{markdown, worth};
+use dyno_rundir::files;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::{ExperimentDir, RunDir};
 use dyno_types::secret::{conceal, conceal_json};
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// A run as reports need it.
@@ -81,18 +80,9 @@ impl Material {
 /// Writes a file beside its place and moves it there, readable by its owner alone, as everything of a run is.
 pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |error| Failure::Internal(format!("{}: {}", path.display(), limited(error)));
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let part = path.with_file_name(format!(".{name}.part"));
-    let mut file = std::fs::OpenOptions::new()
-        .create(true)
-        .write(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&part)
-        .map_err(failed)?;
-    let shown = if name.ends_with(".json") { conceal_json(text) } else { conceal(text) };
-    file.write_all(shown.as_bytes()).map_err(failed)?;
-    std::fs::rename(&part, path).map_err(failed)
+    let is_json = path.extension().is_some_and(|end| end == "json");
+    let shown = if is_json { conceal_json(text) } else { conceal(text) };
+    files::put_private(path, shown.as_bytes()).map_err(failed)
 }
 
 /// Prints a report, or writes it to a file.

@@ -240,3 +240,22 @@ fn interrupting_it_ends_it_at_once() {
     // It does not wait for those who are silent; their time is much longer on any host.
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
 }
+
+/// One interval of an imported result may say years; pages are made of them like of others.
+#[test]
+fn a_run_with_a_gap_of_years_stops_no_page() {
+    let dyno = Dyno::new();
+    let rows = (0..6_000).map(|second| (second, 1_000 + second % 7)).chain([(1_006_000, 1_000)]);
+    let text: String = rows.map(|(second, rate)| format!("{second},{rate}\n")).collect();
+    std::fs::write(dyno.path("gap.csv"), format!("t,x\n{text}")).unwrap();
+    let import = "import csv gap.csv --time t --throughput x --users 20 --out all/gap";
+    assert_exit(&dyno.run(&import.split(' ').collect::<Vec<_>>()), &[0]);
+    run(&dyno, "all/a");
+    let served = Served::start(&dyno, &["all"]);
+    let begun = Instant::now();
+    for path in ["/", "/dir/gap/report.html", "/dir/a/report.html", "/compare?dir=a&dir=gap"] {
+        assert_eq!(served.get(path).0, 200, "{path}");
+    }
+    assert_exit(&dyno.run(&["explain", "all/gap"]), &[0]);
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+}

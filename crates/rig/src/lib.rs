@@ -29,6 +29,7 @@ mod proxy;
 pub mod relay;
 pub mod remote;
 mod session;
+mod silence;
 mod spawn;
 mod spoken;
 mod stored;

@@ -4,6 +4,7 @@ use crate::spoken::{Protocol, Spoken, mistaken, spoken};
 use crate::target::TargetError;
 use dyno_engine::files::OutOfFiles;
 use dyno_engine::net::{Received, Socket, TlsConfig, monotonic_ns};
+use dyno_types::limits::ANSWER_BYTES;
 use dyno_types::{Endpoint, Outcome, Refused};
 use dyno_wire::place::Address;
 use dyno_wire::redis::{Facts, FactsStep, RedisOptions, Topology};
@@ -219,6 +220,9 @@ impl Line {
                 self.send().map_err(absent)?;
             }
             let closed = self.receive().map_err(absent)?;
+            if self.received.len() > ANSWER_BYTES {
+                return Err(Failure::Final(format!("its answer is longer than {ANSWER_BYTES} bytes")));
+            }
             match hear(&mut self.received, &mut self.unsent) {
                 Heard::Need if closed && tls => {
                     return Err(Failure::Final(format!("the server closed the connection{SPEAKS_TLS}")));
@@ -267,15 +271,16 @@ impl Line {
         }
     }
 
-    /// Takes everything that has come; true if nothing more will.
+    /// Takes everything that has come, or more than anybody says; true if nothing more will.
     fn receive(&mut self) -> std::io::Result<bool> {
-        loop {
+        while self.received.len() <= ANSWER_BYTES {
             match self.socket.recv(&mut self.buffer)? {
                 Received::Empty => return Ok(false),
                 Received::Closed => return Ok(true),
                 Received::Bytes { n, .. } => self.received.extend_from_slice(&self.buffer[..n]),
             }
         }
+        Ok(false)
     }
 }
 
@@ -320,6 +325,33 @@ const EXPECTS_TLS: &str = " (does it expect TLS? then write rediss://, or tls=tr
 mod tests {
     use super::*;
     use std::net::TcpListener;
+
+    #[test]
+    fn an_answer_without_end_is_refused() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            use std::io::Write as _;
+            for mut stream in listener.incoming().flatten() {
+                let endless = b":1\r\n".repeat(10_000);
+                // Until the other side has had enough.
+                std::thread::spawn(move || {
+                    let begun = stream.write_all(b"*500000000\r\n");
+                    begun
+                        .and_then(|()| {
+                            loop {
+                                stream.write_all(&endless)?;
+                            }
+                        })
+                        .unwrap_or(())
+                });
+            }
+        });
+        let options = RedisOptions::from_uri(&format!("redis://{address}")).unwrap();
+        let told = redis(&options, None).unwrap_err().to_string();
+        assert!(told.contains(&address.to_string()), "{told}");
+        assert!(told.contains("longer than") || told.contains("no answer within"), "{told}");
+    }
 
     /// A server that was killed with words of ours unread has cut the connection: nothing speaks of TLS there.
     #[test]

@@ -6,7 +6,7 @@ use crate::{dns, local, relay};
 
 /// Replies of a Redis server to the client that sets servers up.
 pub fn redis_replies(mut bytes: &[u8]) {
-    while local::resp_reply(&mut bytes, 0).is_ok() && !bytes.is_empty() {}
+    while local::resp_reply(&mut bytes).is_ok() && !bytes.is_empty() {}
 }
 
 /// Frames of the relay: what is read is written as it was.

@@ -1,10 +1,11 @@
-//! Files of directories that others may have made: opened without following a link in their place and without waiting for
-//! whoever might write into a pipe.
+//! Files of directories that others may have made: opened and written without following a link in their place and without
+//! waiting for whoever might write into a pipe.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Opens a regular file for reading. A link, a pipe, a device or a folder is an error of the kind `InvalidInput`.
 pub fn open(path: &Path) -> io::Result<File> {
@@ -25,6 +26,11 @@ pub fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
         true => Ok(file),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "is no regular file")),
     }
+}
+
+/// Opens an empty regular file for writing; what an earlier one holds is lost.
+pub fn create(path: &Path) -> io::Result<File> {
+    open_with(path, OpenOptions::new().create(true).write(true).truncate(true))
 }
 
 /// Reads one as bytes.
@@ -57,4 +63,88 @@ pub fn named(error: io::Error) -> io::Error {
         _ => return error,
     };
     io::Error::new(error.kind(), words)
+}
+
+/// Puts a file there in one step. A regular file of that name is replaced and its mode stays; a link, a pipe, a device or a
+/// folder is left alone and is an error of the kind `InvalidInput`.
+pub fn put(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace(path, content, None)
+}
+
+/// The same of a file that only its owner reads.
+pub fn put_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace(path, content, Some(Permissions::from_mode(0o600)))
+}
+
+fn replace(path: &Path, content: &[u8], mode: Option<Permissions>) -> io::Result<()> {
+    let there = match path.symlink_metadata() {
+        Ok(there) if there.is_file() => Some(there.permissions()),
+        Ok(there) => {
+            let what = if there.is_symlink() {
+                "is a link, which is not followed here"
+            } else {
+                "is no regular file"
+            };
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let (mut file, part) = beside(path)?;
+    let written = mode.or(there).map_or(Ok(()), |mode| file.set_permissions(mode));
+    let written = written.and_then(|()| file.write_all(content)).and_then(|()| std::fs::rename(&part, path));
+    if written.is_err() {
+        // It may have gone with its folder.
+        let _ = std::fs::remove_file(&part);
+    }
+    written
+}
+
+/// A new file in the folder of `path`, under a name that nobody has.
+fn beside(path: &Path) -> io::Result<(File, PathBuf)> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let part = path.with_file_name(format!(".dyno-{}-{number}.part", std::process::id()));
+        match OpenOptions::new().write(true).create_new(true).open(&part) {
+            Ok(file) => return Ok((file, part)),
+            // Left by an earlier process of the same number.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_file_is_put_and_nothing_else_is_touched() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        put(&path("a"), b"one").unwrap();
+        std::fs::set_permissions(path("a"), Permissions::from_mode(0o640)).unwrap();
+        put(&path("a"), b"two").unwrap();
+        let mode = |name: &str| std::fs::metadata(path(name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((std::fs::read(path("a")).unwrap(), mode("a")), (b"two".to_vec(), 0o640));
+        put_private(&path("a"), b"three").unwrap();
+        assert_eq!(mode("a"), 0o600);
+        std::fs::write(path("other"), "theirs").unwrap();
+        symlink(path("other"), path("link")).unwrap();
+        symlink(path("nowhere"), path("dangling")).unwrap();
+        std::fs::create_dir(path("folder")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)
+            .unwrap();
+        for name in ["link", "dangling", "folder", "pipe"] {
+            assert_eq!(put(&path(name), b"x").unwrap_err().kind(), io::ErrorKind::InvalidInput, "{name}");
+        }
+        assert!(put(&path("gone/a"), b"x").is_err());
+        assert_eq!(std::fs::read(path("other")).unwrap(), b"theirs");
+        let left = std::fs::read_dir(folder.path()).unwrap().flatten();
+        let left: Vec<_> =
+            left.filter(|entry| entry.file_name().to_string_lossy().starts_with('.')).collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
 }

@@ -29,6 +29,12 @@ pub const REDIRECTS: u8 = 16;
 /// Longest reply the wire decoders accept, in bytes: Redis' own bulk limit.
 pub const REPLY_BYTES: usize = 512 << 20;
 
+/// Longest answer to what is asked beside the load, bytes: a message of MongoDB's, or the slots of a cluster.
+pub const ANSWER_BYTES: usize = 64 << 20;
+
+/// Longest reply to the greeting of a connection, bytes: Redis' HELLO names its modules.
+pub const GREETING_BYTES: usize = 1 << 20;
+
 /// Longest message of MongoDB's wire protocol, bytes: what servers announce as `maxMessageSizeBytes`, and some room.
 pub const MESSAGE_BYTES: usize = 49 << 20;
 

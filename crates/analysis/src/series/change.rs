@@ -142,17 +142,29 @@ pub fn pelt(y: &[f64], w: &[f64], penalty: f64, shortest: usize) -> Vec<usize> {
     found
 }
 
-/// Takes back the changes that do not matter.
-fn material(x: &[f64], mut found: Vec<usize>, share: f64) -> Vec<Change> {
+/// Takes back the changes that do not matter in a series of `length`; `level` gives the median from an interval to before
+/// another.
+fn material(
+    length: usize,
+    level: impl Fn(usize, usize) -> f64,
+    mut found: Vec<usize>,
+    share: f64,
+) -> Vec<Change> {
+    let edge = |found: &[usize], at: usize| at.checked_sub(1).map_or(Some(0), |at| found.get(at).copied());
+    let of = |found: &[usize], at: usize| {
+        level(edge(found, at).unwrap_or(0), edge(found, at + 1).unwrap_or(length))
+    };
+    let mut medians: Vec<f64> = (0..=found.len()).map(|at| of(&found, at)).collect();
     loop {
-        let edges: Vec<usize> =
-            std::iter::once(0).chain(found.iter().copied()).chain(std::iter::once(x.len())).collect();
-        let medians: Vec<f64> = edges.windows(2).map(|w| median(&x[w[0]..w[1]]).unwrap_or(0.0)).collect();
         let greatest = medians.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         let step = |at: usize| (medians[at + 1] - medians[at]).abs() / greatest;
         let least = (0..found.len()).min_by(|a, b| step(*a).total_cmp(&step(*b)));
         match least {
-            Some(at) if step(at) < share => drop(found.remove(at)),
+            Some(at) if step(at) < share => {
+                found.remove(at);
+                medians.remove(at + 1);
+                medians[at] = of(&found, at);
+            }
             _ => {
                 let change = |(at, first): (usize, &usize)| Change {
                     at: *first,
@@ -185,18 +197,49 @@ pub fn changes(x: &[f64], share: f64) -> Vec<Change> {
         let w = if remembers { weights(&y, found, scale) } else { vec![1.0 / (scale * scale); y.len()] };
         pelt(&y, &w, 3.0 * (series.len() as f64).ln(), shortest)
     };
+    let level = |from: usize, to: usize| median(&series[from..to]).unwrap_or(0.0);
+    let length = series.len();
     // What the noise remembers is seen only when the steps that matter are out of the way.
     let first: Vec<usize> =
-        material(&series, find(&[], false), MATERIAL).iter().map(|change| change.at).collect();
-    let mut all = material(&series, find(&first, true), share);
+        material(length, level, find(&[], false), MATERIAL).iter().map(|change| change.at).collect();
+    let mut all = material(length, level, find(&first, true), share);
     all.iter_mut().for_each(|change| change.at *= coarse);
     all
 }
 
-/// Without any noise every step is a change.
+/// Without any noise every step is a change. What changes in more than a quarter of the intervals, or of the longest series that
+/// is looked at as it is, has no levels.
 fn steps_of_constants(x: &[f64], share: f64) -> Vec<Change> {
     let found: Vec<usize> = (SHORTEST..x.len()).filter(|at| x[*at] != x[at - 1]).collect();
-    if found.len() > x.len() / 4 { Vec::new() } else { material(x, found, share) }
+    if found.len() > x.len().min(MOST) / 4 {
+        return Vec::new();
+    }
+    // Where a value begins that holds for a while: years of a constant are one of them.
+    let begins: Vec<usize> = (0..x.len()).filter(|at| *at == 0 || x[*at] != x[at - 1]).collect();
+    let level = |from: usize, to: usize| {
+        let own = &begins[begins.partition_point(|begin| *begin <= from).saturating_sub(1)..];
+        let ends = own.iter().skip(1).copied().chain(std::iter::once(x.len()));
+        let held = own.iter().zip(ends).take_while(|(begin, _)| **begin < to);
+        let held = held.map(|(begin, end)| (x[*begin], end.min(to) - from.max(*begin)));
+        median_of_held(&mut held.collect::<Vec<_>>())
+    };
+    material(x.len(), level, found, share)
+}
+
+/// The median of values of which each is there as often as its number says.
+fn median_of_held(held: &mut [(f64, usize)]) -> f64 {
+    held.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let count: usize = held.iter().map(|(_, times)| times).sum();
+    let nth = |n: usize| {
+        let mut before = 0;
+        let found = held.iter().find(|(_, times)| {
+            before += times;
+            before > n
+        });
+        found.map_or(0.0, |(value, _)| *value)
+    };
+    let half = count / 2;
+    if count % 2 == 1 { nth(half) } else { nth(half.saturating_sub(1)).midpoint(nth(half)) }
 }
 
 #[cfg(test)]

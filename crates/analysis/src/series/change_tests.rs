@@ -128,3 +128,35 @@ fn edges() {
     assert_eq!(pelt(&y, &[1.0; 10], 1.0, 1), [4, 8]);
     assert_eq!(pelt(&y, &[1.0; 10], 1.0, 3), [4, 7]);
 }
+
+/// A year that one interval of an imported result spreads evenly, after many short steps.
+#[test]
+fn a_long_constant_costs_no_more_than_its_length() {
+    let begun = std::time::Instant::now();
+    let steps = (0..2_400).map(|at| 1_000.0 + f64::from(at % 7));
+    let all: Vec<f64> = steps.chain(std::iter::repeat_n(1_004.0, 3_000_000)).collect();
+    assert!(places(&all, MATERIAL).is_empty());
+    let (mut fallen, at) = (all, 2_000_000);
+    fallen[at..].fill(500.0);
+    assert_eq!(places(&fallen, MATERIAL), [at]);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn medians_of_held_values_are_those_of_the_series() {
+    let mut random = random(5);
+    for _ in 0..200 {
+        let count = 1 + (random.next_unit() * 6.0) as usize;
+        let mut held: Vec<(f64, usize)> = (0..count)
+            .map(|_| ((random.next_unit() * 5.0).floor(), 1 + (random.next_unit() * 4.0) as usize))
+            .collect();
+        let all: Vec<f64> =
+            held.iter().flat_map(|(value, times)| std::iter::repeat_n(*value, *times)).collect();
+        let mut sorted = all.clone();
+        sorted.sort_by(f64::total_cmp);
+        let half = sorted.len() / 2;
+        let plain =
+            if sorted.len() % 2 == 1 { sorted[half] } else { sorted[half - 1].midpoint(sorted[half]) };
+        assert_eq!((median_of_held(&mut held), median(&all)), (plain, Some(plain)));
+    }
+}

@@ -4,6 +4,7 @@ use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
 use dyno_engine::Control;
 use dyno_plan::bexhoma::Typed;
+use dyno_rundir::files;
 use dyno_types::child;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -69,13 +70,13 @@ pub fn jupyter(typed: &Typed) -> Result<Exit, Failure> {
 fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, Failure> {
     let notebook = results.join(NAME);
     // What somebody has changed in it stays.
-    match std::fs::read_to_string(&notebook) {
+    match files::read_to_string(&notebook) {
         Ok(own) if own == NOTEBOOK => {}
         Ok(_) => terminal::note(&format!(
             "{} is served as it is there; remove it to have the notebook of this dyno",
             notebook.display()
         )),
-        Err(_) => std::fs::write(&notebook, NOTEBOOK)?,
+        Err(_) => files::put(&notebook, NOTEBOOK.as_bytes())?,
     }
     let mut random = [0; 24];
     getrandom::fill(&mut random).map_err(|e| Failure::Internal(format!("no random numbers: {e}")))?;

@@ -3,6 +3,7 @@
 use super::gather::Group;
 use crate::exit::Failure;
 use dyno_report::comparison::Pairing;
+use dyno_rundir::files;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -75,8 +76,7 @@ impl Floors {
             std::fs::create_dir_all(folder).map_err(io)?;
         }
         let text = serde_json::to_string_pretty(&floors).map_err(|e| Failure::Internal(e.to_string()))?;
-        let part = path.with_extension("json.part");
-        std::fs::write(&part, text + "\n").and_then(|()| std::fs::rename(&part, &path)).map_err(io)?;
+        files::put(&path, (text + "\n").as_bytes()).map_err(io)?;
         Ok(path)
     }
 }

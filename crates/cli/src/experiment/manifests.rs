@@ -4,9 +4,8 @@ use crate::exit::Failure;
 use crate::terminal;
 use dyno_plan::experiment::{Experiment, Kubernetes, Plan};
 use dyno_rig::kubernetes::{role, role_for_kubelets, shown, yaml};
+use dyno_rundir::files;
 use serde_json::Value;
-use std::io::Write;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// Writes `rbac.yaml`, where the namespace is known `rbac-kubelet.yaml`, too, and a file for each cell. Names of runs, and
@@ -49,9 +48,6 @@ pub fn of_cell(spec: &Experiment, asked: &Kubernetes) -> Result<Vec<Value>, Fail
 pub fn put(path: &Path, objects: &[Value]) -> Result<(), Failure> {
     let text = yaml(objects).map_err(Failure::Internal)?;
     // Secrets are among them.
-    let file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-    let private = std::fs::Permissions::from_mode(0o600);
-    let written = file
-        .and_then(|mut file| file.set_permissions(private).and_then(|()| file.write_all(text.as_bytes())));
+    let written = files::put_private(path, text.as_bytes());
     written.map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))
 }

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use dyno_report::export::{
     ExportError, Measure, Source, intervals, originals, parquet, pivot, runs, workbook,
 };
+use dyno_rundir::files;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -113,7 +114,7 @@ pub fn export(args: &ExportArgs) -> Result<Exit, Failure> {
     match &args.out {
         Some(path) => {
             let named = |e: std::io::Error| Failure::Internal(format!("{}: {e}", path.display()));
-            std::fs::write(path, &bytes).map_err(named)?;
+            files::put(path, &bytes).map_err(named)?;
             terminal::note(&format!("{}: {} bytes", path.display(), bytes.len()));
         }
         None => {

@@ -4,6 +4,7 @@ use super::refused;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use dyno_report::import::{Said, assemble, csv::Row};
+use dyno_rundir::files;
 use dyno_rundir::imported;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -61,8 +62,8 @@ pub(super) fn write(
     record["cells"] = json!(shown);
     record["runs"] = json!(count);
     let text = journal.iter().map(|line| format!("{line}\n")).collect::<String>();
-    std::fs::write(out.join("experiment.json"), format!("{record:#}\n"))?;
-    std::fs::write(out.join("journal.jsonl"), text)?;
+    files::put(&out.join("experiment.json"), format!("{record:#}\n").as_bytes())?;
+    files::put(&out.join("journal.jsonl"), text.as_bytes())?;
     terminal::note(&format!("{count} runs of {} cells: experiment directory {}", cells.len(), out.display()));
     Ok(Exit::Ok)
 }

@@ -7,6 +7,7 @@ use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
+use dyno_rundir::files;
 use std::path::{Path, PathBuf};
 
 /// `dyno manual`.
@@ -48,7 +49,7 @@ pub fn manual(args: &ManualArgs) -> Result<Exit, Failure> {
 }
 
 fn save(path: &Path, page: &[u8]) -> Result<(), Failure> {
-    std::fs::write(path, page).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))
+    files::put(path, page).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))
 }
 
 fn write_reference(folder: &Path) -> Result<usize, Failure> {

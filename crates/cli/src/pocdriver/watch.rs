@@ -6,6 +6,7 @@ use crate::terminal;
 use dyno_engine::Job;
 use dyno_report::pocdriver::{Tick, csv, csv_head, interval, original_csv, summary};
 use dyno_rig::{Observer, Progress};
+use dyno_rundir::files;
 use dyno_rundir::schema::Phase;
 use dyno_workload::pocdriver::PocWorkload;
 use std::fs::File;
@@ -32,7 +33,7 @@ impl Watch {
     pub fn log(args: &PocArgs) -> Result<Option<File>, Failure> {
         let Some(path) = &args.logfile else { return Ok(None) };
         let failed = |e| Failure::Usage(format!("--logfile {}: {e}", path.display()));
-        let mut file = File::options().create(true).append(true).open(path).map_err(failed)?;
+        let mut file = files::open_with(path, File::options().create(true).append(true)).map_err(failed)?;
         let empty = file.metadata().is_ok_and(|m| m.len() == 0);
         if empty && !args.faithful_csv {
             file.write_all(csv_head(&args.slowthreshold).as_bytes()).map_err(failed)?;

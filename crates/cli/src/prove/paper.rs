@@ -3,6 +3,7 @@
 use crate::exit::{Exit, Failure};
 use dyno_report::html::{Part, plain_page};
 use dyno_rig::prove::{Copy, Course, Ledger, PreCheck};
+use dyno_rundir::files;
 use dyno_types::child;
 use dyno_types::secret::{conceal, conceal_json, own_command_line};
 use serde::Serialize;
@@ -143,13 +144,13 @@ impl<E: Serialize> Paper<E> {
             ("proof.html", conceal(&self.page(extra)).into_owned()),
         ] {
             let path = folder.join(name);
-            std::fs::write(&path, &text).map_err(|e| trouble(&path, e))?;
+            files::put(&path, text.as_bytes()).map_err(|e| trouble(&path, e))?;
             let digest = Sha256::digest(text.as_bytes());
             sums += &digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
             sums += &format!("  {name}\n");
         }
         let path = folder.join("SHA256SUMS");
-        std::fs::write(&path, sums).map_err(|e| trouble(&path, e))?;
+        files::put(&path, sums.as_bytes()).map_err(|e| trouble(&path, e))?;
         key.map_or(Ok(()), |key| sign(&path, key))
     }
 

@@ -4,6 +4,7 @@ mod follow;
 mod guard;
 mod http;
 mod listing;
+mod making;
 mod place;
 
 use crate::exit::{Exit, Failure};
@@ -14,15 +15,20 @@ use dyno_rundir::ExperimentDir;
 use guard::Guard;
 use http::{Request, Response};
 pub use listing::{is_under_way, run_listed};
+use making::Making;
 use place::Place;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Reports that are kept.
 const KEPT: usize = 32;
+
+/// How long a page is waited for.
+const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Directories that are compared at once, at most.
 const SIDES: usize = 20;
@@ -52,9 +58,10 @@ struct Site {
     place: Place,
     guard: Guard,
     shown: String,
-    /// Reports by directory, with the state of its files when they were made; the last used one last. While one is made no
-    /// other is, so that memory is that of one.
+    /// Reports by directory, with the state of its files when they were made; the last used one last.
     reports: Mutex<Vec<(PathBuf, u64, Arc<str>)>>,
+    /// Pages under way: a few at once, so that memory is that of a few.
+    making: Arc<Making>,
 }
 
 fn token_of(path: &Path) -> Result<String, Failure> {
@@ -108,8 +115,8 @@ pub fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     // Signals are taken before anything is answered.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let guard = Guard::new(&names, token.as_deref()).map_err(Failure::Internal)?;
-    let site = Site { place, guard, shown: args.dir.display().to_string(), reports: Mutex::default() };
-    let site = Arc::new(site);
+    let (shown, making) = (args.dir.display().to_string(), Making::new(DEADLINE));
+    let site = Arc::new(Site { place, guard, shown, reports: Mutex::default(), making });
     let listening = http::listen(address, Arc::new(move |request: &Request| site.answer(request)))
         .map_err(|error| Failure::Usage(format!("--listen {}: {error}", args.listen)))?;
     let login = token.filter(|_| args.allow_write).map_or(String::new(), |token| format!("?token={token}"));
@@ -128,7 +135,7 @@ fn failed(status: u16, words: &str) -> Response {
 }
 
 impl Site {
-    fn answer(&self, request: &Request) -> Response {
+    fn answer(self: &Arc<Self>, request: &Request) -> Response {
         if let Some(refused) = self.guard.check(request) {
             return refused;
         }
@@ -139,7 +146,7 @@ impl Site {
         }
         match path {
             "/" => self.list(),
-            "/rows" => Response::html(200, list_rows(&listing::list(&self.place).0, self.guard.writes())),
+            "/rows" => self.rows(),
             "/compare" => self.compare(request),
             _ => {
                 if let Some(name) = after("/dir/").and_then(|rest| rest.strip_suffix("/report.html")) {
@@ -155,9 +162,35 @@ impl Site {
         }
     }
 
-    fn list(&self) -> Response {
-        let (all, left_out) = listing::list(&self.place);
-        Response::html(200, list_page(&self.shown, &all, left_out, self.guard.writes()))
+    /// The page `name` that `make` gives, or why it is not there.
+    fn page(
+        self: &Arc<Self>,
+        name: &str,
+        make: impl FnOnce(&Site) -> Result<Arc<str>, String> + Send + 'static,
+    ) -> Response {
+        let site = self.clone();
+        match self.making.wait(name, move || make(&site)) {
+            Some(Ok(page)) => Response::html(200, page),
+            Some(Err(words)) => failed(422, &words),
+            None => {
+                let seconds = self.making.deadline().as_secs();
+                failed(
+                    503,
+                    &format!("It takes longer than {seconds} s. It is still being made: ask again later."),
+                )
+            }
+        }
+    }
+
+    fn list(self: &Arc<Self>) -> Response {
+        self.page("/", |site| {
+            let (all, left_out) = listing::list(&site.place);
+            Ok(list_page(&site.shown, &all, left_out, site.guard.writes()).into())
+        })
+    }
+
+    fn rows(self: &Arc<Self>) -> Response {
+        self.page("/rows", |site| Ok(list_rows(&listing::list(&site.place).0, site.guard.writes()).into()))
     }
 
     /// The directory of a run or an experiment, its name, and which of them it is.
@@ -172,28 +205,28 @@ impl Site {
         Some((path, name, kind))
     }
 
-    fn report(&self, sent: &str) -> Response {
+    fn report(self: &Arc<Self>, sent: &str) -> Response {
         let Some((path, _, kind)) = self.found(sent) else { return missing() };
-        match self.made(&path, kind) {
-            Ok(page) => Response::html(200, page),
-            Err(words) => failed(422, &words),
-        }
+        self.page(&path.display().to_string(), move |site| site.made(&path, kind))
     }
 
     /// A report, from those that are kept if nothing has changed since.
     fn made(&self, path: &Path, kind: Kind) -> Result<Arc<str>, String> {
         let state = self.place.survey(path)?;
-        let mut kept = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let reports = || self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = reports();
         if let Some(at) = kept.iter().position(|(of, then, _)| of == path && *then == state) {
             let one = kept.remove(at);
             kept.push(one.clone());
             return Ok(one.2);
         }
+        drop(kept);
         let page: Arc<str> = match kind {
             Kind::Experiment => experiment_page(&ExperimentDir::open(path).map_err(|e| e.to_string())?, None),
             Kind::Run => pages::Material::read(path).map_err(|e| e.to_string())?.html(None),
         }
         .into();
+        let mut kept = reports();
         kept.retain(|(of, ..)| of != path);
         if kept.len() >= KEPT {
             kept.remove(0);
@@ -219,7 +252,7 @@ impl Site {
         }
     }
 
-    fn compare(&self, request: &Request) -> Response {
+    fn compare(self: &Arc<Self>, request: &Request) -> Response {
         let mut names: Vec<&str> = request.all("dir").collect();
         let baseline = request.one("baseline").filter(|name| !name.is_empty());
         names.dedup();
@@ -234,22 +267,20 @@ impl Site {
             if let Err(words) = self.place.survey(&path) {
                 return failed(422, &words);
             }
-            sides.push((baseline != Some(name), entry.started, name, path));
+            sides.push((baseline != Some(name), entry.started, name.to_owned(), path));
         }
         // The baseline first, then in the order of their beginning.
         sides.sort();
-        // One after another, as reports are made.
-        let _alone = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = |(_, _, name, path): &(bool, String, &str, PathBuf)| {
-            let mut side = compare::gather::side(path, compare::gather::Take::Usable)?;
-            side.call(name);
-            Ok(side)
-        };
-        let sides: Result<Vec<_>, Failure> = sides.iter().map(read).collect();
-        match sides.and_then(|mut sides| compare::page(&mut sides)) {
-            Ok(page) => Response::html(200, page),
-            Err(error) => failed(422, &error.to_string()),
-        }
+        self.page("/compare", move |_| {
+            let read = |(_, _, name, path): &(bool, String, String, PathBuf)| {
+                let mut side = compare::gather::side(path, compare::gather::Take::Usable)?;
+                side.call(name);
+                Ok(side)
+            };
+            let sides: Result<Vec<_>, Failure> = sides.iter().map(read).collect();
+            let page = sides.and_then(|mut sides| compare::page(&mut sides));
+            page.map(Arc::from).map_err(|error| error.to_string())
+        })
     }
 
     fn stop(&self, sent: &str) -> Response {

@@ -6,6 +6,7 @@ use dyno_engine::Job;
 use dyno_record::Totals;
 use dyno_report::sysbench_mongodb::{Reporter, Stage, Tick};
 use dyno_rig::{Observer, Progress};
+use dyno_rundir::files;
 use dyno_rundir::schema::Phase;
 use dyno_workload::Workload;
 use dyno_workload::sysbench_mongodb::{SysbenchLoad, TRANSACTION};
@@ -56,7 +57,7 @@ impl Log {
         load: Option<Arc<SysbenchLoad>>,
     ) -> Result<Self, Failure> {
         let create =
-            |path: &Path| File::create(path).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())));
+            |path: &Path| files::create(path).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())));
         let table = layout.path.with_extension("txt.tsv");
         let mut log = Log {
             metric: metrics.iter().position(|m| m == TRANSACTION).unwrap_or(0),

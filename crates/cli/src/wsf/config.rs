@@ -47,7 +47,7 @@ pub fn text(args: &WsfArgs, iteration: &Iteration, resolved: &Resolved) -> Strin
     for given in &resolved.values {
         let source = given.source.to_string().replace(['\n', '\r'], " ");
         let _ =
-            writeln!(out, "  {}: {}  # {source}", given.name, json!(mask_value(&given.name, &given.value)));
+            writeln!(out, "  {}: {}  # {source}", given.name, json!(mask_value(given.name, &given.value)));
     }
     out
 }

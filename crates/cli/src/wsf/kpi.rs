@@ -5,6 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::{doctor, terminal};
 use dyno_plan::tree::Node;
 use dyno_report::wsf::{Axes, Iteration, Kpis, Listing, csv, kpi_text, list, pivot, read_kpis, read_log};
+use dyno_rundir::files;
 use std::path::{Path, PathBuf};
 
 /// Entries of a folder, by the number at the end of their names, then by name.
@@ -72,7 +73,7 @@ pub fn list_kpi(args: &ListKpiArgs) -> Result<Exit, Failure> {
     };
     match &args.file {
         Some(path) => {
-            std::fs::write(path, text)
+            files::put(path, text.as_bytes())
                 .map_err(|e| Failure::Usage(format!("--file {}: {e}", path.display())))?;
         }
         None => terminal::out(&text),

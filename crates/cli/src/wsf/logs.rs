@@ -19,6 +19,7 @@ use dyno_plan::tree::Node;
 use dyno_report::wsf::{ClientKpis, Together, Windowed, client_log, kpi_text, read_log};
 use dyno_rig::experiment::{CellRecord, RunRecord, RunStatus, read_record};
 use dyno_rundir::RunDir;
+use dyno_rundir::files;
 use dyno_rundir::schema::{Phase, Status};
 use std::path::{Path, PathBuf};
 
@@ -84,7 +85,7 @@ fn run(folder: &Path, dir: &Path, record: &RunRecord, windows: &[(u64, u64)]) ->
     for &asked in windows {
         together.windows.push(windowed(&run, asked)?);
     }
-    std::fs::write(folder.join("kpi.txt"), kpi_text(&all, Some(&together)))?;
+    files::put(&folder.join("kpi.txt"), kpi_text(&all, Some(&together)).as_bytes())?;
     std::fs::copy(dir.join("summary.json"), folder.join("summary.json"))?;
     Ok(passed)
 }
@@ -117,8 +118,8 @@ fn ended_well(phase: &Phase) -> bool {
 fn client(folder: &Path, number: usize, log: &str, passed: bool) -> Result<(), Failure> {
     let own = folder.join(format!("benchmark-{number}"));
     std::fs::create_dir_all(&own)?;
-    std::fs::write(own.join("output.logs"), log)?;
-    std::fs::write(own.join("status"), if passed { "0\n" } else { "1\n" })?;
+    files::put(&own.join("output.logs"), log.as_bytes())?;
+    files::put(&own.join("status"), if passed { b"0\n" } else { b"1\n" })?;
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use dyno_engine::Control;
 use dyno_plan::experiment::{estimate, plan};
 use dyno_plan::server::ServerKind;
 use dyno_rig::experiment::Directory;
+use dyno_rundir::files;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -108,11 +109,11 @@ pub fn run(args: &WsfArgs, iteration: &Iteration, control: &Arc<Control>) -> Res
     let home = folder(args, iteration);
     std::fs::create_dir_all(&home)?;
     note(iteration);
-    std::fs::write(home.join(logs::CONFIG), config::text(args, iteration, &iteration.resolved))?;
+    files::put(&home.join(logs::CONFIG), config::text(args, iteration, &iteration.resolved).as_bytes())?;
     for point in &iteration.sweep {
         let own = home.join(logs::of_target(point.value("TARGET")));
         std::fs::create_dir_all(&own)?;
-        std::fs::write(own.join(logs::CONFIG), config::text(args, iteration, point))?;
+        files::put(&own.join(logs::CONFIG), config::text(args, iteration, point).as_bytes())?;
     }
     let path = home.join(EXPERIMENT);
     let plan = plan(text, &name, &[]).map_err(|e| Failure::Usage(e.to_string()))?;

@@ -6,6 +6,7 @@ use super::{Iteration, WsfArgs, config, logs, run};
 use crate::doctor;
 use crate::exit::{Exit, Failure};
 use crate::{experiment, terminal};
+use dyno_rundir::files;
 use std::path::PathBuf;
 
 const FACTS: &str = "sutinfo.json";
@@ -26,8 +27,8 @@ pub fn prepare(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure
         let home = folder(args, one);
         std::fs::create_dir_all(&home)?;
         let facts = serde_json::json!({ "system": doctor::system() });
-        std::fs::write(home.join(FACTS), format!("{facts:#}\n"))?;
-        std::fs::write(home.join(logs::CONFIG), config::text(args, one, &one.resolved))?;
+        files::put(&home.join(FACTS), format!("{facts:#}\n").as_bytes())?;
+        files::put(&home.join(logs::CONFIG), config::text(args, one, &one.resolved).as_bytes())?;
         terminal::note(&format!("{}: this host has what the test needs", home.display()));
     }
     Ok(Exit::Ok)

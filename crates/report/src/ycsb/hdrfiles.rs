@@ -6,7 +6,7 @@
 
 use super::metrics::{Metric, Metrics};
 use super::options::{Form, MeasurementOptions};
-use dyno_rundir::hlog;
+use dyno_rundir::{files, hlog};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::fs::File;
@@ -81,7 +81,8 @@ impl HdrFiles {
     fn create(&self, start: &str, metric: &str, base: SystemTime) -> Result<Log, HdrFileError> {
         let name = format!("{}{metric}", self.prefix);
         let path = format!("{start}{name}.hdr");
-        let mut file = File::create(&path).map_err(|source| HdrFileError { path: path.clone(), source })?;
+        let file = files::create(path.as_ref());
+        let mut file = file.map_err(|source| HdrFileError { path: path.clone(), source })?;
         write(&mut file, &path, &header(&name, base, &self.zone))?;
         Ok(Log { metric: metric.to_owned(), path, file, base })
     }

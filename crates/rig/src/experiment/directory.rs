@@ -213,7 +213,7 @@ impl Directory {
         let record = read_record(path)?;
         let held = lock(path)?;
         let yaml = path.join("experiment.yaml");
-        let text = std::fs::read_to_string(&yaml).map_err(io_error(&yaml))?;
+        let text = files::read_to_string(&yaml).map_err(io_error(&yaml))?;
         if record.text.as_ref().is_some_and(|begun| *begun != hash(&text)) {
             let words = "was changed since the experiment began: runs of two configurations would stand side by side. Put it \
                          back, or run it as an experiment of its own";

@@ -3,6 +3,7 @@
 use crate::local::{Machine, run_under};
 use dyno_engine::Control;
 use dyno_plan::experiment::Experiment;
+use dyno_rundir::files;
 use rustix::fs::{Advice, fadvise};
 use std::fs::File;
 use std::io;
@@ -32,7 +33,7 @@ pub(super) fn find(spec: &Experiment, below: &Path) -> Option<PathBuf> {
     // The key is written last: a copy that was cut off has none.
     folders(below)
         .into_iter()
-        .find(|path| std::fs::read_to_string(path.join(KEY)).is_ok_and(|key| key == wanted))
+        .find(|path| files::read_to_string(&path.join(KEY)).is_ok_and(|key| key == wanted))
         .map(|path| path.join(DATA))
 }
 

@@ -4,10 +4,12 @@ use super::one::Failed;
 use crate::kubernetes::{Kubectl, volumes as claims};
 use crate::local::{Beginning, Machine, Room, Server, version_of, volume as folders};
 use crate::remote::{Far, FarServer};
+use crate::trusted;
 use crate::volume::{Begin, Found, Key, Loaded, decide, is_still, key};
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Kubernetes, When};
 use dyno_plan::server::{ServerSpec, VolumeSpec};
+use dyno_rundir::files;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -307,7 +309,7 @@ impl Volume {
         let path = noted(&self.below, &self.asked.name);
         let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
         let text = serde_json::to_vec_pretty(&note).map_err(|e| e.to_string())?;
-        folder.and_then(|()| std::fs::write(&path, text)).map_err(|e| words(&note.name, e))
+        folder.and_then(|()| trusted::write(&path, &text)).map_err(|e| words(&note.name, e))
     }
 
     /// For the record of the run.
@@ -384,14 +386,35 @@ fn noted(below: &Path, name: &str) -> PathBuf {
 }
 
 fn note(below: &Path, name: &str) -> Option<VolumeNote> {
-    serde_json::from_slice(&std::fs::read(noted(below, name)).ok()?).ok()
+    serde_json::from_slice(&files::read(&noted(below, name)).ok()?).ok()
 }
 
 /// The volumes that an experiment has worked with.
 pub fn volumes(directory: &Path) -> Vec<VolumeNote> {
     let entries = std::fs::read_dir(directory.join("volumes")).into_iter().flatten().flatten();
     let mut all: Vec<VolumeNote> =
-        entries.filter_map(|entry| serde_json::from_slice(&std::fs::read(entry.path()).ok()?).ok()).collect();
+        entries.filter_map(|entry| serde_json::from_slice(&files::read(&entry.path()).ok()?).ok()).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pipes_and_links_among_notes_are_neither_waited_for_nor_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let notes = folder.path().join("volumes");
+        std::fs::create_dir(&notes).unwrap();
+        let text = r#"{"name":"a","place":"","own":true,"id":"i","loaded":"l","seconds":1.0,"count":1,"server":"redis"}"#;
+        let _ = serde_json::from_str::<VolumeNote>(text).unwrap();
+        std::fs::write(notes.join("a.json"), text).unwrap();
+        std::os::unix::fs::symlink(notes.join("a.json"), notes.join("b.json")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, notes.join("c.json"), rustix::fs::Mode::RUSR).unwrap();
+        let found: Vec<String> = volumes(folder.path()).into_iter().map(|note| note.name).collect();
+        assert_eq!(found, ["a"]);
+        assert!(note(folder.path(), "a").is_some());
+        assert!(note(folder.path(), "b").is_none() && note(folder.path(), "c").is_none());
+    }
 }

@@ -3,6 +3,7 @@
 use super::kubectl::Kubectl;
 use super::place::is_selector;
 use dyno_plan::experiment::Kubernetes;
+use dyno_rundir::files;
 use serde_json::Value;
 use std::path::Path;
 
@@ -16,7 +17,7 @@ pub fn running_pods(asked: &Kubernetes, directory: &Path) -> (usize, usize) {
             continue;
         }
         let noted =
-            std::fs::read(entry.path()).ok().and_then(|text| serde_json::from_slice::<Value>(&text).ok());
+            files::read(&entry.path()).ok().and_then(|text| serde_json::from_slice::<Value>(&text).ok());
         let Some(selector) = noted.as_ref().and_then(|noted| noted["selector"].as_str()) else { continue };
         if !is_selector(selector) {
             continue;

@@ -22,7 +22,7 @@ fn is_distinctive(value: &str) -> bool {
         |c| !c.is_alphanumeric() && !c.is_whitespace(),
     ];
     let count = value.chars().count();
-    let kinds = kinds.iter().filter(|is| value.chars().any(|c| is(c))).count();
+    let kinds = kinds.iter().filter(|is| value.chars().any(is)).count();
     let figure = value.chars().all(|c| c.is_numeric() || ".,:+-_".contains(c));
     !figure && !value.contains(MASK) && (count >= LEAST && kinds >= 2 || count >= 2 * LEAST)
 }

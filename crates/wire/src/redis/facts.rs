@@ -4,6 +4,7 @@ use super::cluster::Topology;
 use super::errors::classify;
 use super::options::{ReadFrom, RedisOptions};
 use super::resp::{Token, put_command, skip, token};
+use dyno_types::limits::GREETING_BYTES;
 use dyno_types::{Hello, Outcome};
 
 #[derive(Clone, Copy, PartialEq)]
@@ -54,6 +55,10 @@ pub(super) fn greeting_reply(options: &RedisOptions, reply: u16, input: &[u8]) -
     };
     match skip(input, 0) {
         Err(_) => not_redis(),
+        Ok(None) if input.len() > GREETING_BYTES => {
+            let words = format!("its reply to the greeting is longer than {GREETING_BYTES} bytes");
+            Hello::Refused(Outcome::Protocol, words)
+        }
         Ok(None) => Hello::Need,
         Ok(Some(used)) => match token(input, 0) {
             Ok(Some((Token::Error(text), _))) => {
@@ -228,6 +233,17 @@ impl Facts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_greeting_has_an_end() {
+        let options = RedisOptions::from_uri("redis://h:1/1").unwrap();
+        let begun = [b"*500000000\r\n".as_slice(), &b":1\r\n".repeat(GREETING_BYTES / 4)].concat();
+        assert_eq!(greeting_reply(&options, 0, &begun[..GREETING_BYTES]), Hello::Need);
+        match greeting_reply(&options, 0, &begun) {
+            Hello::Refused(Outcome::Protocol, words) => assert!(words.contains("longer than"), "{words}"),
+            other => panic!("{other:?}"),
+        }
+    }
 
     #[test]
     fn who_may_not_ask_is_told_so() {

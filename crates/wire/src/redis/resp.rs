@@ -139,8 +139,12 @@ fn blob<'a>(input: &'a [u8], kind: u8, text: &[u8], next: usize) -> Found<'a> {
 
 /// The position after the whole reply that begins at `at`; `None` if it is not complete.
 pub fn skip(input: &[u8], at: usize) -> Result<Option<usize>, NotResp> {
-    let mut left = 1usize;
-    let mut at = at;
+    skip_within(input, at, REPLY_BYTES)
+}
+
+/// The same of a reply of at most so many bytes.
+fn skip_within(input: &[u8], at: usize, most: usize) -> Result<Option<usize>, NotResp> {
+    let (begun, mut at, mut left) = (at, at, 1usize);
     let mut aggregates = 0usize;
     while left > 0 {
         let Some((found, next)) = token(input, at)? else { return Ok(None) };
@@ -150,6 +154,7 @@ pub fn skip(input: &[u8], at: usize) -> Result<Option<usize>, NotResp> {
             Token::Array(n) | Token::Push(n) => n,
             Token::Map(n) => n * 2,
             Token::Attribute(n) => n * 2 + 1,
+            _ if left > 0 && at - begun > most => return Err(NotResp),
             _ => continue,
         };
         aggregates += usize::from(left > 0);
@@ -243,6 +248,19 @@ mod tests {
         assert_eq!(token(b"HTTP/1.1 400", 0), Err(NotResp));
         assert_eq!(token(b"$3\r\nabcde", 0), Err(NotResp));
         assert_eq!(token(b"$99999999999\r\n", 0), Err(NotResp));
+    }
+
+    #[test]
+    fn replies_have_a_length_that_is_believed() {
+        for claim in ["$1099511627776\r\nabc", "*1099511627776\r\n:1\r\n", "%1099511627776\r\n:1\r\n"] {
+            assert_eq!(skip(claim.as_bytes(), 0), Err(NotResp), "{claim}");
+        }
+        // A list that has as many parts as may be, and goes on and on.
+        let endless = [b"*500000000\r\n".as_slice(), &b":1\r\n".repeat(100)].concat();
+        assert_eq!(skip_within(&endless, 0, 1_000), Ok(None));
+        assert_eq!(skip_within(&endless, 0, 400), Err(NotResp));
+        // One that is complete is read.
+        assert_eq!(skip_within(b"*2\r\n:1\r\n:2\r\n", 0, 8), Ok(Some(12)));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::super::{count, storage};
 use super::Server;
 use crate::volume::{Found, Loaded, is_still};
 use dyno_engine::Control;
+use dyno_rundir::files;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ pub(crate) fn folder(path: &Path, name: &str) -> PathBuf {
 
 /// What is in a volume's folder.
 pub(crate) fn look(volume: &Path) -> Found {
-    let record = fs::read(volume.join(RECORD)).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    let record = files::read(&volume.join(RECORD)).ok().and_then(|text| serde_json::from_slice(&text).ok());
     Found { record, there: volume.exists() }
 }
 

@@ -1,0 +1,59 @@
+//! Servers that never say anything.
+
+use dyno_engine::{Control, Job, Second};
+use dyno_types::Outcome;
+use std::sync::Arc;
+
+/// Ends a phase that ends by a count of operations, not by time, and whose target never says anything.
+pub(crate) struct Silence {
+    /// Ends the phase; the run's own control ends it, too.
+    pub control: Arc<Control>,
+    /// When nothing is expected any more, nanoseconds since the epoch.
+    after_ns: Option<u64>,
+    interval_ns: u64,
+    /// Whether operations time out, so that none of them may say that none was due.
+    times_out: bool,
+    answered: u64,
+    timed_out: u64,
+}
+
+impl Silence {
+    /// Time-outs that an answer is awaited for.
+    const TIMEOUTS: u64 = 3;
+    /// What counts as a time-out of inserts that have none, nanoseconds. Other operations may take any time.
+    const INSERT_NS: u64 = 60_000_000_000;
+
+    /// Listens to a phase of `job`.
+    pub fn of(job: &Job, control: &Arc<Control>) -> Self {
+        let inserts = job.workload.only_inserts().then_some(Silence::INSERT_NS);
+        let after_ns = job.timeout_ns.or(inserts).filter(|_| job.end.duration_ns.is_none());
+        Silence {
+            control: Arc::new(Control::below(control)),
+            after_ns: after_ns.map(|ns| ns.saturating_mul(Silence::TIMEOUTS)),
+            interval_ns: job.interval_ns,
+            times_out: job.timeout_ns.is_some(),
+            answered: 0,
+            timed_out: 0,
+        }
+    }
+
+    /// Takes an interval in.
+    pub fn take(&mut self, second: &Second) {
+        let ended = &second.totals.ended;
+        let count = |outcome: Outcome| ended[outcome as usize];
+        let without = [Outcome::Disconnected, Outcome::Dropped, Outcome::Aborted].map(count);
+        self.timed_out += count(Outcome::TimedOut);
+        self.answered += ended.iter().sum::<u64>() - count(Outcome::TimedOut) - without.iter().sum::<u64>();
+        let so_far_ns = (second.number + 1).saturating_mul(self.interval_ns);
+        let over = self.after_ns.is_some_and(|after_ns| so_far_ns >= after_ns);
+        if over && self.answered == 0 && (self.timed_out > 0 || !self.times_out) {
+            self.control.abort();
+        }
+    }
+
+    /// What has happened, in words.
+    pub fn words(&self, target: &str) -> String {
+        let seconds = self.after_ns.unwrap_or(0) as f64 / 1e9;
+        format!("{target}: no operation was answered within {seconds} s, {} timed out", self.timed_out)
+    }
+}
