@@ -157,12 +157,8 @@ fn an_interrupted_wsf_goes_on_by_its_own_option() {
     let small = ["--set", "RECORD_COUNT=1000", "--set", "CLIENT_COUNT=1"];
     let words = [&["wsf", "write", "--server", "redis", "--noenv", "-q"][..], &small].concat();
     let child = dyno(folder.path(), &words).stderr(Stdio::piped()).spawn().unwrap();
-    let events = || {
-        let runs = folder.path().join("logs-mongodb_ycsb_write/experiment/runs");
-        let events = std::fs::read_dir(runs).ok()?.flatten().next()?.path().join("events.jsonl");
-        std::fs::read_to_string(events).ok()
-    };
-    wait_until("a phase", || events().is_some_and(|text| text.contains("measure")));
+    let events = folder.path().join("logs-mongodb_ycsb_write/experiment/runs/cell0001-rep01/events.jsonl");
+    wait_until("a phase", || std::fs::read_to_string(&events).is_ok_and(|text| text.contains("measure")));
     signal(child.id(), "INT");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", err(&output));
