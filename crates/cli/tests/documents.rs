@@ -139,7 +139,7 @@ operations:
         std::fs::remove_dir_all(dyno.path("d")).unwrap();
         // The same documents once more: all of them are there, and so are those of the run.
         let again = run(&[]);
-        dyno.assert_ran(&again);
+        assert_exit(&again, &[5]);
         let summary = dyno.summary("d");
         assert_eq!(outcome(phase(&summary, "load"), "duplicate"), 1);
         let measured = phase(&summary, "measure");

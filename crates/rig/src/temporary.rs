@@ -2,8 +2,9 @@
 
 use crate::local::undo::{self, Journal, Undo};
 use crate::local::{LocalError, Machine, process};
-use std::fs::{self, DirBuilder, Metadata, Permissions};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use dyno_rundir::files;
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -21,7 +22,12 @@ pub struct Temporary {
     journal: Journal,
     data: PathBuf,
     _folder: TempDir,
+    /// Held until this process ends, however it does: also whoever does not see the process is told that it runs.
+    _lock: File,
 }
+
+/// The file that is locked.
+const LOCK: &str = "lock";
 
 impl Temporary {
     /// Makes one for the data of a temporary server.
@@ -40,11 +46,14 @@ impl Temporary {
         let mut builder = tempfile::Builder::new();
         let folder = builder.prefix(prefix).permissions(Permissions::from_mode(0o700));
         let folder = folder.tempdir_in(&above).map_err(failed)?;
+        let lock = OpenOptions::new().create_new(true).write(true).mode(0o600).open(folder.path().join(LOCK));
+        let lock = lock.map_err(failed)?;
+        lock.try_lock().map_err(|e| LocalError::failed(folder.path().display(), e))?;
         let mut journal = Journal::open(folder.path(), &Machine::default())?;
         let data = folder.path().canonicalize().map_err(failed)?.join("data");
         journal.add(Undo::Folder { path: data.clone() })?;
         DirBuilder::new().mode(0o700).create(&data).map_err(|e| LocalError::failed(data.display(), e))?;
-        Ok(Temporary { journal, data, _folder: folder })
+        Ok(Temporary { journal, data, _folder: folder, _lock: lock })
     }
 
     /// Where data go.
@@ -75,6 +84,10 @@ fn abandoned_in(above: &Path) -> Vec<String> {
     for path in entries.into_iter().filter(|e| e.file_name().to_str().is_some_and(named)).map(|e| e.path()) {
         let own = fs::symlink_metadata(&path).ok().filter(is_own);
         let Some(about) = own else { continue };
+        let lock = files::open(&path.join(LOCK));
+        if lock.as_ref().is_ok_and(|lock| lock.try_lock().is_err()) {
+            continue;
+        }
         let removed = match undo::revert(&path.join(undo::NAME), &Machine::default()) {
             // Its dyno has undone everything itself, or has not said yet who it is.
             Ok(0) if about.modified().is_ok_and(|at| at.elapsed().is_ok_and(|age| age > YOUNG)) => {
@@ -126,6 +139,10 @@ mod tests {
         let gone = left(&above, "dyno-server-gone", (other.id(), started + 1));
         let store = left(&above, "dyno-store-gone", (other.id(), started + 1));
         let runs = left(&above, "dyno-server-runs", (other.id(), started));
+        // As a container sees it that has the folder and not the process.
+        let held = left(&above, "dyno-server-held", (other.id(), started + 1));
+        let lock = File::create(held.join(LOCK)).unwrap();
+        lock.lock().unwrap();
         let foreign = left(&above, "somebody-elses", (other.id(), started + 1));
         let open = left(&above, "dyno-server-open", (other.id(), started + 1));
         fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
@@ -141,7 +158,7 @@ mod tests {
             said[0].contains("dyno-server-gone: removed") && said[1].contains("dyno-store-gone: removed")
         );
         assert!(!gone.exists() && !store.exists());
-        for kept in [&runs, &foreign, &open, &young] {
+        for kept in [&runs, &held, &foreign, &open, &young] {
             assert!(kept.exists(), "{}", kept.display());
         }
         assert!(link.is_symlink() && foreign.join("data").exists());
