@@ -279,3 +279,49 @@ fn monitors_are_missed_from_three_seconds_on() {
         |seconds| says("monitors", |case| (case.further.watched, case.phase.seconds) = (true, seconds));
     assert_eq!([lost(2.999), lost(3.0)], [None, SUSPECT]);
 }
+
+#[test]
+fn cores_may_be_taken_for_a_fiftieth() {
+    let steal = |share| says("steal", |case| case.phase.client.steal_share = share);
+    assert_eq!([steal(0.0199), steal(0.0201)], [None, SUSPECT]);
+}
+
+#[test]
+fn a_level_changes_from_a_tenth_on() {
+    let stepped = |share: f64| {
+        says("level", |case| {
+            case.further.series = level();
+            case.further.series[40..].iter_mut().for_each(|rate| *rate *= 1.0 - share);
+        })
+    };
+    assert_eq!([stepped(0.08), stepped(0.12)], [None, SUSPECT]);
+}
+
+#[test]
+fn a_warm_up_is_told_where_it_moves_the_mean_by_a_hundredth() {
+    let warm = |first: f64| {
+        says("warm_up", |case| {
+            case.further.series = level();
+            case.further.series[..6].fill(first);
+        })
+    };
+    // A tenth of the run: 8 % below moves the mean by 0.8 %, 12 % below by 1.2 %.
+    assert_eq!([warm(920.0), warm(880.0)], [None, SUSPECT]);
+}
+
+#[test]
+fn a_queue_is_an_overload_from_twice_its_length_on() {
+    let grown = |times: f64| {
+        says("overload", |case| {
+            let ramp = |from: f64, to: f64| {
+                (0..60).map(move |at| from + (to - from) * f64::from(at) / 59.0).collect()
+            };
+            case.phase.offered = Some(1_000.0);
+            case.further.series = level();
+            case.further.backlog = ramp(1_000.0, 1_000.0 * times);
+            case.further.response_s = ramp(10.0, 10.0 * times);
+        })
+    };
+    // Quarters: their means are 0.12 and 0.88 of the way, which makes 2.55 of the way twofold.
+    assert_eq!([grown(2.5), grown(2.6)], [None, SUSPECT]);
+}

@@ -89,7 +89,7 @@ fn all_topologies_and_their_snapshots() {
             if snapshot.is_empty() { "run" } else { "shared" }
         );
         std::fs::write(dyno.path("e.yaml"), text).unwrap();
-        assert_exit(&dyno.run(&["run", "e.yaml", "--out", "o", "--quiet"]), &[0, 5]);
+        dyno.assert_ran(&dyno.run(&["run", "e.yaml", "--out", "o", "--quiet"]));
         for cell in ["cell0001-rep01", "cell0002-rep01"] {
             let folder = format!("o/runs/{cell}");
             let found = measured(&dyno, &folder);
@@ -131,7 +131,7 @@ fn protocols_and_users() {
         ("pipeline", "", &["--pipeline", "16"]),
     ] {
         let output = run(&format!("{uri}{more}"), out, options);
-        assert_exit(&output, &[0, 5]);
+        dyno.assert_ran(&output);
         assert_eq!(outcome(&measured(&dyno, out), "ok"), 3_000, "{out}: {}", stderr(&output));
     }
     assert_eq!(server.cli(&["ACL", "SETUSER", "joe", "on", ">secret", "+@all", "~*"]), "OK");
@@ -140,7 +140,7 @@ fn protocols_and_users() {
         "OK"
     );
     let host = format!("127.0.0.1:{}", server.port);
-    assert_exit(&run(&format!("redis://joe:secret@{host}"), "joe", &[]), &[0, 5]);
+    dyno.assert_ran(&run(&format!("redis://joe:secret@{host}"), "joe", &[]));
     assert_eq!(outcome(&measured(&dyno, "joe"), "ok"), 3_000);
     assert_exit(&run(&format!("redis://reader:secret@{host}"), "reader", &[]), &[5]);
     let found = measured(&dyno, "reader");
@@ -205,7 +205,7 @@ fn a_server_that_stands_still_or_dies() {
                 phases: {load: {keep: true}, measure: {duration: 16s, rate: 500, timeout: 500ms}}\n\
                 faults:\n- {kind: pause, at: 5s, for: 2s}\n- {kind: restart, at: 11s, for: 1s}\n";
     std::fs::write(dyno.path("e.yaml"), text).unwrap();
-    assert_exit(&dyno.run(&["run", "e.yaml", "--out", "o", "--quiet"]), &[0, 5]);
+    dyno.assert_ran(&dyno.run(&["run", "e.yaml", "--out", "o", "--quiet"]));
     let told = stdout(&dyno.run(&["report", "o/runs/cell0001-rep01"]));
     assert!(
         told.contains("pause on server at 5.00 s") && told.contains("restart on server at 11.00 s"),

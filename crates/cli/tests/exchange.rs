@@ -147,7 +147,7 @@ fn sysbench_and_pocdriver_runs_give_their_tables() {
         "NUM_WRITER_THREADS=1",
     ];
     let run = dyno.run(&[&sysbench[..], &["--out", "s"]].concat());
-    assert!(run.status.code().is_some_and(|code| [0, 5].contains(&code)), "{}", stderr(&run));
+    dyno.assert_ran(&run);
     let folder = std::fs::read_dir(dyno.path("s")).unwrap().flatten().map(|entry| entry.path());
     let runs: Vec<PathBuf> =
         if dyno.path("s/run.json").is_file() { vec![dyno.path("s")] } else { folder.collect() };
@@ -178,7 +178,7 @@ fn sysbench_and_pocdriver_runs_give_their_tables() {
         "p",
     ];
     let run = dyno.run(&poc);
-    assert!(run.status.code().is_some_and(|code| [0, 5].contains(&code)), "{}", stderr(&run));
+    dyno.assert_ran(&run);
     let table = dyno.run(&["export", "p", "--format", "pocdriver"]);
     assert_exit(&table, &[0]);
     assert!(stdout(&table).starts_with("time,seconds,inserts,inserts_per_s,"), "{}", stdout(&table));
@@ -196,7 +196,7 @@ fn sysbench_and_pocdriver_runs_give_their_tables() {
     // Commands of several documents do not tell how many.
     let bulks = ["pocdriver", "-c", "fjall:b.db", "-b", "20", "-t", "1", "-d", "2", "-u", "20", "--out", "b"];
     let run = dyno.run(&bulks);
-    assert!(run.status.code().is_some_and(|code| [0, 5].contains(&code)), "{}", stderr(&run));
+    dyno.assert_ran(&run);
     let refused = dyno.run(&["export", "b", "--format", "pocdriver"]);
     assert_exit(&refused, &[2]);
     assert!(stderr(&refused).contains("several in one bulk"), "{}", stderr(&refused));

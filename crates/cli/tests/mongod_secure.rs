@@ -10,8 +10,6 @@ use dyno_types::bson::{self, kind};
 use dyno_workload::Workload;
 use dyno_workload::sysbench_mongodb::{SysbenchConfig, SysbenchRun};
 
-const RAN: &[i32] = &[0, 5];
-
 fn admin(uri: &str) -> MongoAdmin {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
     Target::parse(uri).unwrap().open(content).unwrap().mongo_admin().unwrap()
@@ -78,7 +76,7 @@ fn logins_by_password_and_by_certificate_over_tls() {
         ("CN%3Dlocalhost@", &format!("{x509}&compressors=zlib")),
     ] {
         let ran = run(login, query);
-        assert_exit(&ran, RAN);
+        dyno.assert_ran(&ran);
         assert_eq!(outcome(phase(&dyno.summary("d"), "measure"), "ok"), 500, "{query}");
     }
     for (login, query, words) in [

@@ -48,7 +48,7 @@ fn tls_holds_against_a_real_server_and_every_mismatch_is_said() {
         dyno.run(&["run", &uri, "--records", "100", "--reload", "--ops", "200", "--out", "d"])
     };
     for query in [format!("?tlsCAFile={}", path("ca.pem")), "?tls=true&tlsInsecure=true".into()] {
-        assert_exit(&run(port, &query), RAN);
+        dyno.assert_ran(&run(port, &query));
         assert_eq!(outcome(phase(&dyno.summary("d"), "measure"), "ok"), 200);
     }
     for (port, query, words) in [
@@ -164,7 +164,7 @@ fn a_certificate_logs_in() {
     let x509 = format!("&tlsCertificateKeyFile={own}&authMechanism=MONGODB-X509");
     for user in ["", "CN%3Dlocalhost@"] {
         logins.store(0, Ordering::Relaxed);
-        assert_exit(&run(user, &x509), RAN);
+        dyno.assert_ran(&run(user, &x509));
         assert_eq!(outcome(phase(&dyno.summary("d"), "measure"), "ok"), 100);
         // Every connection logs in.
         assert!(logins.load(Ordering::Relaxed) >= 3);
