@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Dyno, assert_exit, stderr};
+use common::{Dyno, stderr};
 use std::os::unix::fs::symlink;
 
 /// Commands that write `OUT`, and the file that they write in it where it is a folder.

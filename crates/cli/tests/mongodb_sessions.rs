@@ -3,7 +3,7 @@
 mod common;
 
 use common::fake_mongo::{Command, Script, cursor, hello, serve};
-use common::{Dyno, arrivals, assert_exit, outcome, phase};
+use common::{Dyno, arrivals, outcome, phase};
 use dyno_types::bson::{self, kind};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};

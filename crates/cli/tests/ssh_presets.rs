@@ -4,7 +4,7 @@ mod common;
 #[path = "common/lab.rs"]
 mod lab;
 
-use common::{Dyno, assert_exit, skip_because};
+use common::{Dyno, skip_because};
 use lab::Lab;
 use serde_json::Value;
 use std::path::PathBuf;
