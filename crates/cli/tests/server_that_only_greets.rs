@@ -20,8 +20,16 @@ type Unanswered = Arc<AtomicUsize>;
 const INFO: &str = "# Server\r\nredis_version:7.2.0\r\nredis_mode:standalone\r\nrole:master\r\ntcp_port:1\r\n\
                     connected_clients:1\r\ntotal_commands_processed:1\r\n";
 
+/// What a server says that nobody has asked for.
+const PUSH: &str = ">2\r\n$7\r\nmessage\r\n$1\r\nx\r\n";
+
 /// A Redis that answers no command on keys; returns `127.0.0.1:PORT`.
 fn redis() -> (String, Unanswered) {
+    greeting(|_| None)
+}
+
+/// A Redis that answers commands on keys with what `otherwise` does.
+fn greeting(otherwise: fn(&TcpStream) -> Option<()>) -> (String, Unanswered) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = listener.local_addr().unwrap().to_string();
     let unanswered = Unanswered::default();
@@ -29,13 +37,17 @@ fn redis() -> (String, Unanswered) {
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let count = count.clone();
-            std::thread::spawn(move || greet(&stream, &count));
+            std::thread::spawn(move || greet(&stream, &count, otherwise));
         }
     });
     (place, unanswered)
 }
 
-fn greet(stream: &TcpStream, unanswered: &AtomicUsize) -> Option<()> {
+fn greet(
+    stream: &TcpStream,
+    unanswered: &AtomicUsize,
+    otherwise: fn(&TcpStream) -> Option<()>,
+) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let mut writer = stream;
     loop {
@@ -61,6 +73,7 @@ fn greet(stream: &TcpStream, unanswered: &AtomicUsize) -> Option<()> {
             "INFO" => format!("${}\r\n{INFO}\r\n", INFO.len()),
             _ => {
                 unanswered.fetch_add(1, Ordering::SeqCst);
+                otherwise(stream);
                 continue;
             }
         };
@@ -151,6 +164,45 @@ fn it_is_given_up_by_every_command() {
         let said = stderr(&ended);
         assert!(said.contains(&place), "{words} does not name {place}: {said}");
     });
+}
+
+/// One that says without end what nobody has asked for is given up, too: time-outs and signals come in between.
+#[test]
+fn it_is_given_up_while_it_talks() {
+    let flood = |mut stream: &TcpStream| {
+        let much = PUSH.repeat(10_000);
+        loop {
+            stream.write_all(much.as_bytes()).ok()?;
+        }
+    };
+    for (end, code) in [(None, 3), (Some("INT"), 130)] {
+        let (place, unanswered) = greeting(flood);
+        let dyno = Dyno::new();
+        let uri = format!("redis://{place}?protocol=3");
+        let begun = Instant::now();
+        let child = dyno.start(&[
+            "run",
+            &uri,
+            "-n",
+            "1000",
+            "--no-load",
+            "--ops",
+            "1000",
+            "--timeout",
+            "1s",
+            "--no-out",
+        ]);
+        if let Some(name) = end {
+            while unanswered.load(Ordering::SeqCst) == 0 {
+                assert!(begun.elapsed() < BOUND, "nothing is asked for");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            signal(child.id(), name);
+        }
+        let ended = finish(child);
+        assert!(begun.elapsed() < BOUND, "{:?}", begun.elapsed());
+        assert_exit(&ended, &[code]);
+    }
 }
 
 #[test]

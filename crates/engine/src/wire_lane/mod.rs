@@ -155,6 +155,8 @@ pub struct LoadThread<D: Driver, N: Net> {
     batch_requests: Vec<Request>,
     dirty: Vec<u32>,
     ready: Vec<Ready>,
+    /// Connections that are read on in the next pass.
+    unread: Vec<Ready>,
     buffer: Vec<u8>,
     spare: Vec<Vec<u8>>,
     retrying: Vec<u32>,
@@ -210,6 +212,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             batch_requests: Vec::new(),
             dirty: Vec::new(),
             ready: Vec::new(),
+            unread: Vec::new(),
             buffer: vec![0; RECEIVE_BYTES],
             spare: Vec::new(),
             retrying: Vec::new(),
@@ -335,7 +338,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// When the thread must be awake again at the latest.
     fn wake_ns(&self, now: u64) -> u64 {
         let mut until = (now + NAP_NS).min(self.next_swap_ns).min(self.drain.until_ns);
-        if !self.dirty.is_empty() {
+        if !self.dirty.is_empty() || !self.ready.is_empty() {
             return now;
         }
         if !self.measuring {

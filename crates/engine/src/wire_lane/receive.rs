@@ -2,9 +2,12 @@
 
 use super::LoadThread;
 use super::connection::State;
-use crate::net::{Net, Received, monotonic_ns};
+use crate::net::{Net, Ready, Received, monotonic_ns};
 use dyno_types::{Decoded, Driver, Hello, Outcome, Then};
 use std::io;
+
+/// How long one connection may be read in a pass, nanoseconds.
+const PASS_NS: u64 = 100_000_000;
 
 /// What became of a connection's bytes.
 enum Parsed {
@@ -32,6 +35,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 }
             }
         }
+        // Those that have not been read to their end come again.
+        ready.append(&mut self.unread);
         self.ready = ready;
         Ok(())
     }
@@ -44,9 +49,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
     }
 
-    /// Takes what has arrived on a connection; with `all` until nothing more comes.
+    /// Takes what has arrived on a connection; with `all` until nothing more comes. A connection on which something always comes
+    /// keeps nothing else from being done: the rest is read in the next pass.
     pub(super) fn receive(&mut self, id: u32, all: bool) {
         let mut buffer = std::mem::take(&mut self.buffer);
+        let mut begun_ns = None;
         while let Some(socket) = self.connections[id as usize].socket.as_mut() {
             match self.net.recv(socket, &mut buffer) {
                 Ok(Received::Empty) => break,
@@ -56,6 +63,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                         self.recorder.now.receive_lag.record(lag_ns);
                     }
                     if !self.take(id, &buffer[..n], now) || !(more || all) {
+                        break;
+                    }
+                    if now - *begun_ns.get_or_insert(now) > PASS_NS {
+                        self.unread.push(Ready { token: id, read: true, write: false, last: all });
                         break;
                     }
                 }
