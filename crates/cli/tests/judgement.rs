@@ -183,8 +183,8 @@ fn the_second_hour_of_a_table_can_be_imported_alone() {
     }
     std::fs::write(dyno.path("t.tsv"), table).unwrap();
     let import = ["import", "sysbench-mongodb", "t.tsv", "--users", "16", "--out"];
-    assert_exit(&dyno.run(&[&import[..], &["whole"]].concat()), &[0, 5]);
-    assert_exit(&dyno.run(&[&import[..], &["second", "--window", "3600-7200"]].concat()), &[0, 5]);
+    assert_exit(&dyno.run(&[&import[..], &["whole"]].concat()), &[0]);
+    assert_exit(&dyno.run(&[&import[..], &["second", "--window", "3600-7200"]].concat()), &[0]);
     let phase = dyno.summary("second")["phases"][0].clone();
     assert_eq!(phase["seconds"], 3_600.0);
     let rate = phase["throughput"].as_f64().unwrap();
@@ -194,7 +194,7 @@ fn the_second_hour_of_a_table_can_be_imported_alone() {
     // Page and command look at the same intervals: two levels, and a chart.
     let told: Value = serde_json::from_str(&stdout(&dyno.run(&["explain", "whole", "--json"]))).unwrap();
     assert_eq!(told["runs"][0]["stability"]["segments"].as_array().unwrap().len(), 2);
-    assert_exit(&dyno.run(&["report", "whole", "--format", "html", "--out", "page.html"]), &[0, 5]);
+    assert_exit(&dyno.run(&["report", "whole", "--format", "html", "--out", "page.html"]), &[0]);
     let page = std::fs::read_to_string(dyno.path("page.html")).unwrap();
     assert!(!page.contains("could not be read"), "rows of imported results are read");
     assert!(page.contains("The level changed 1 time(s)"), "levels as `dyno explain` has them");

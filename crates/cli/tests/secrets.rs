@@ -101,7 +101,10 @@ fn run(dyno: &Dyno, words: &[&str], code: &[i32]) -> Output {
     over.store(true, Ordering::Relaxed);
     assert_eq!(watch.join().unwrap(), Vec::<String>::new(), "{words:?}: a child was told");
     let got = output.status.code().unwrap_or(-1);
-    assert!(code.contains(&got), "{words:?}: {got}: {}{}", stdout(&output), stderr(&output));
+    match code == RAN {
+        true => dyno.assert_ran(&output),
+        false => assert!(code.contains(&got), "{words:?}: {got}: {}{}", stdout(&output), stderr(&output)),
+    }
     for text in [stdout(&output), stderr(&output)] {
         assert!(!text.contains(SECRET), "{words:?}: {text}");
     }

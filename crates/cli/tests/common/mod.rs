@@ -221,6 +221,10 @@ impl Dyno {
             return assert_exit(output, &[0]);
         }
         let mut found = invalid_by(&stdout(output));
+        // Drop-ins print the originals' reports, and a warning for each reason.
+        let warned = stderr(output);
+        let warned = warned.lines().filter_map(|line| line.split_once(" is invalid (")?.1.split_once("): "));
+        found.extend(warned.map(|(check, _)| check.to_owned()));
         if found.is_empty() {
             found = invalid_below(self.folder.path());
         }
