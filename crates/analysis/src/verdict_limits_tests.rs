@@ -18,6 +18,8 @@ struct Case {
     think_ns: Option<u64>,
     clock_ns: u64,
     interrupted: bool,
+    partial: bool,
+    lost: Vec<String>,
 }
 
 impl Case {
@@ -35,7 +37,16 @@ impl Case {
         let facts = PhaseFacts { name: "measure".into(), seconds: SECONDS, client, ..PhaseFacts::default() };
         let phase = phase(facts, &["READ".to_owned()], &totals);
         let further = Further::default();
-        Case { phase, totals, further, think_ns: None, clock_ns: 20, interrupted: false }
+        Case {
+            phase,
+            totals,
+            further,
+            think_ns: None,
+            clock_ns: 20,
+            interrupted: false,
+            partial: false,
+            lost: Vec::new(),
+        }
     }
 
     /// So many of the operations ended as `outcome`.
@@ -53,8 +64,8 @@ impl Case {
             wire: true,
             clock_ns: self.clock_ns,
             interrupted: self.interrupted,
-            partial: false,
-            lost: Vec::new(),
+            partial: self.partial,
+            lost: self.lost.clone(),
             further: self.further.clone(),
         })
     }
@@ -79,6 +90,37 @@ const SUSPECT: Option<Trust> = Some(Trust::Suspect);
 const INVALID: Option<Trust> = Some(Trust::Invalid);
 
 #[test]
+fn every_arrival_has_one_outcome() {
+    let more = |arrivals: i64, change: fn(&mut Case)| {
+        says("invariants", |case| {
+            case.totals.arrivals = case.totals.arrivals.checked_add_signed(arrivals).unwrap();
+            change(case);
+        })
+    };
+    assert_eq!([more(0, |_| ()), more(1, |_| ()), more(-1, |_| ())], [None, INVALID, INVALID]);
+    // Where a part of the run is not there, what is under way has no outcome; none comes from nowhere.
+    let partial: fn(&mut Case) = |case| case.partial = true;
+    let lost: fn(&mut Case) = |case| case.lost.push("worker 1".into());
+    for missing in [partial, lost] {
+        assert_eq!([more(0, missing), more(1, missing), more(-1, missing)], [None, None, INVALID]);
+    }
+}
+
+#[test]
+fn a_worker_that_is_lost_is_named_and_others_are_counted() {
+    let told = |lost: &[&str]| {
+        let mut case = Case::usual();
+        case.lost = lost.iter().map(|name| (*name).to_owned()).collect();
+        let reason = case.verdict().reasons.into_iter().find(|reason| reason.check == "workers")?;
+        assert_eq!(reason.trust, Trust::Invalid);
+        Some(reason.text)
+    };
+    assert_eq!(told(&[]), None);
+    assert!(told(&["w1"]).is_some_and(|text| text.starts_with("w1: ")));
+    assert!(told(&["w1", "w2", "w3"]).is_some_and(|text| text.starts_with("w1 (and 2 more): ")));
+}
+
+#[test]
 fn the_usual_case_is_valid() {
     assert_eq!(Case::usual().verdict().reasons, []);
 }
@@ -91,6 +133,16 @@ fn failures_up_to_a_twentieth_are_suspect() {
     let mut asked = Case::usual().ended(Outcome::TimedOut, 1_001);
     asked.further.failed_in_faults = 1;
     assert_eq!(asked.says("errors"), SUSPECT);
+}
+
+#[test]
+fn what_has_a_check_of_its_own_is_no_failure() {
+    for outcome in [Outcome::Aborted, Outcome::Dropped, Outcome::Mismatch] {
+        assert_eq!(Case::usual().ended(outcome, 3).says("errors"), None, "{outcome:?}");
+        let both = Case::usual().ended(outcome, 3).ended(Outcome::TimedOut, 1).verdict();
+        let errors = both.reasons.iter().find(|reason| reason.check == "errors").unwrap();
+        assert!(errors.text.starts_with("1 operations (0.005 %) failed, most as "), "{}", errors.text);
+    }
 }
 
 #[test]
@@ -134,6 +186,23 @@ fn interrupted_runs_and_missing_replies_are_suspect() {
     let verdict = both.verdict();
     let reason = verdict.reasons.iter().find(|reason| reason.check == "completed").unwrap();
     assert_eq!(reason.text, "interrupted after 60.0 s; 3 operations had not ended");
+}
+
+/// Operations that were due and had not been sent when the time was over: they wait for no reply, and the rate was not kept.
+#[test]
+fn what_was_not_sent_is_of_the_rate_and_no_missing_reply() {
+    let unsent = |count: u64, replies: u64, interrupted: bool| {
+        let mut case = Case::usual().ended(Outcome::Aborted, count + replies);
+        // Of the requests only those that were sent have a time.
+        case.totals.outcomes[0][Outcome::Ok as usize] -= count;
+        case.totals.outcomes[0][Outcome::Aborted as usize] += count;
+        case.interrupted = interrupted;
+        (case.says("completed"), case.says("offered_rate"))
+    };
+    assert_eq!(unsent(0, 0, false), (None, None));
+    assert_eq!(unsent(3, 0, false), (None, SUSPECT));
+    assert_eq!(unsent(3, 1, false), (SUSPECT, SUSPECT));
+    assert_eq!(unsent(3, 0, true), (SUSPECT, None));
 }
 
 #[test]
