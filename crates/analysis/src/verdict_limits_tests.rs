@@ -70,6 +70,12 @@ impl Case {
         })
     }
 
+    /// The words of a check that says something.
+    fn reason(&self, check: &str) -> Option<String> {
+        let reasons = self.verdict().reasons.into_iter();
+        reasons.filter(|reason| reason.check == check).map(|reason| reason.text).next()
+    }
+
     /// What a check says, if it was made and says anything; it is what the whole is called by.
     fn says(&self, check: &str) -> Option<Trust> {
         let verdict = self.verdict();
@@ -139,10 +145,23 @@ fn failures_up_to_a_twentieth_are_suspect() {
 fn what_has_a_check_of_its_own_is_no_failure() {
     for outcome in [Outcome::Aborted, Outcome::Dropped, Outcome::Mismatch] {
         assert_eq!(Case::usual().ended(outcome, 3).says("errors"), None, "{outcome:?}");
-        let both = Case::usual().ended(outcome, 3).ended(Outcome::TimedOut, 1).verdict();
-        let errors = both.reasons.iter().find(|reason| reason.check == "errors").unwrap();
-        assert!(errors.text.starts_with("1 operations (0.005 %) failed, most as "), "{}", errors.text);
+        let both = Case::usual().ended(outcome, 3).ended(Outcome::TimedOut, 1);
+        let errors = both.reason("errors").unwrap();
+        assert!(errors.starts_with("1 operations (0.005 %) failed, most as timed_out; "), "{errors}");
     }
+}
+
+#[test]
+fn failures_are_named_by_the_most_frequent_and_by_what_was_said() {
+    let mut case = Case::usual().ended(Outcome::TimedOut, 1).ended(Outcome::Disconnected, 2);
+    let text = case.reason("errors").unwrap();
+    assert!(text.contains("most as disconnected; "), "{text}");
+    case.phase.errors.insert("disconnected".into(), String::new());
+    case.phase.errors.insert("timed_out".into(), "no word".into());
+    assert_eq!(case.reason("errors").unwrap(), text, "nothing was said of the most frequent");
+    case.phase.errors.insert("disconnected".into(), "broken pipe".into());
+    let text = case.reason("errors").unwrap();
+    assert!(text.contains("most as disconnected (\"broken pipe\"); "), "{text}");
 }
 
 #[test]
@@ -166,6 +185,14 @@ fn requests_that_find_nothing_are_suspect_above_a_twentieth() {
         })
     };
     assert_eq!([missed(1_000), missed(1_001)], [None, SUSPECT]);
+    // What fails its operation counts as the step and as the whole, and is a failure.
+    let failed = |operations: u64, missed: u64| {
+        let mut case = Case::usual().ended(Outcome::NotFound, operations);
+        case.totals.outcomes[0][Outcome::Ok as usize] -= missed;
+        case.totals.outcomes[0][Outcome::NotFound as usize] += missed;
+        case.says("found")
+    };
+    assert_eq!([failed(500, 2_000), failed(500, 2_001), failed(500, 0)], [None, SUSPECT, None]);
 }
 
 #[test]
