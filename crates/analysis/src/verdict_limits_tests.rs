@@ -4,7 +4,7 @@ use super::*;
 use crate::series::stability;
 use crate::{PhaseFacts, phase};
 use dyno_record::{Interval, Scale};
-use dyno_rundir::schema::Client;
+use dyno_rundir::schema::{Client, HostUse, Monitored, OthersUse};
 
 /// Operations of the usual case, and how long they took.
 const OPERATIONS: u64 = 20_000;
@@ -68,6 +68,26 @@ impl Case {
             lost: self.lost.clone(),
             further: self.further.clone(),
         })
+    }
+
+    /// The client was late: p99 of sending and of handling replies, nanoseconds.
+    fn late(mut self, lag: Option<u64>, receive_lag: Option<u64>) -> Case {
+        let mut interval = Interval::new(1, Scale::Ns64);
+        for _ in 0..1_000 {
+            lag.iter().for_each(|ns| interval.lag.record(*ns));
+            receive_lag.iter().for_each(|ns| interval.receive_lag.record(*ns));
+        }
+        self.totals.add(&interval);
+        self
+    }
+
+    /// Other programs took so much of the time of ten cores.
+    fn beside(mut self, share: f64) -> Case {
+        let host = HostUse { cores: Some(10.0), ..HostUse::default() };
+        let others = OthersUse { cpu_cores: share * 10.0, ..OthersUse::default() };
+        self.phase.monitor =
+            Some(Monitored { host: Some(host), others: Some(others), ..Monitored::default() });
+        self
     }
 
     /// The words of a check that says something.
@@ -271,6 +291,70 @@ fn lags_are_held_against_a_tenth_and_a_half() {
     assert_eq!([lag(49_999, 100), lag(50_000, 499_999), lag(50_000, 500_000)], [None, SUSPECT, None]);
     assert_eq!([lag(200_000, 400_000), lag(200_000, 399_999)], [SUSPECT, INVALID]);
     assert_eq!(lag(199_999, 200_000), SUSPECT, "below 200 us nothing is worse");
+}
+
+/// Operations of the usual case take 1 ms.
+#[test]
+fn each_lag_is_judged_where_it_was_recorded() {
+    for check in ["schedule_lag", "receive_lag"] {
+        let late = |ns| {
+            let case = Case::usual();
+            match check {
+                "schedule_lag" => case.late(Some(ns), None),
+                _ => case.late(None, Some(ns)),
+            }
+        };
+        let judged: Vec<_> = [90_000, 120_000, 600_000].iter().map(|ns| late(*ns).says(check)).collect();
+        assert_eq!(judged, [None, SUSPECT, INVALID], "{check}");
+        let other = if check == "schedule_lag" { "receive_lag" } else { "schedule_lag" };
+        assert_eq!(late(600_000).says(other), None, "{other}");
+    }
+    assert_eq!(Case::usual().says("receive_lag"), None, "nothing was recorded");
+}
+
+#[test]
+fn advice_on_a_lag_is_of_whoever_made_it() {
+    let receive = |change: fn(&mut Case), others: f64| {
+        let mut case = Case::usual().late(None, Some(600_000)).beside(others);
+        change(&mut case);
+        case.reason("receive_lag").unwrap()
+    };
+    let alone = receive(|_| (), 0.24);
+    assert!(
+        alone.ends_with("the client is woken late: give its load thread a core that nothing else needs"),
+        "{alone}"
+    );
+    let others = receive(|_| (), 0.26);
+    assert!(others.ends_with(OTHERS), "{others}");
+    let open = receive(|case| (case.phase.client.users, case.phase.offered) = (2, Some(1.0)), 0.0);
+    assert!(open.ends_with("use a lower rate or more load threads"), "{open}");
+    for several in
+        [|case: &mut Case| case.phase.client.users = 2, |case: &mut Case| case.phase.client.pipeline = 2]
+    {
+        let closed = receive(several, 0.0);
+        assert!(
+            closed.ends_with("use fewer users, more load threads or an open loop below saturation"),
+            "{closed}"
+        );
+    }
+    let schedule = |busy: f64, others: f64| {
+        let mut case = Case::usual().late(Some(600_000), None).beside(others);
+        case.phase.client.busy_share = Some(busy);
+        case.reason("schedule_lag").unwrap()
+    };
+    assert!(schedule(0.5, 0.0).ends_with("use fewer operations per second or more load threads"));
+    let idle = schedule(0.4, 0.24);
+    assert!(idle.contains("were idle 60 % of the time") && idle.contains("cores of its own"), "{idle}");
+    assert!(schedule(0.4, 0.26).ends_with(OTHERS));
+}
+
+#[test]
+fn neighbours_may_take_a_fiftieth() {
+    let beside = |share| Case::usual().beside(share).says("neighbours");
+    assert_eq!([beside(0.0199), beside(0.0201)], [None, SUSPECT]);
+    let mut elsewhere = Case::usual().beside(0.5);
+    elsewhere.phase.monitor.as_mut().unwrap().host.as_mut().unwrap().elsewhere = Some("db".into());
+    assert_eq!(elsewhere.says("neighbours"), None, "they run on another host");
 }
 
 #[test]
