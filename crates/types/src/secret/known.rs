@@ -10,6 +10,9 @@ static VALUES: RwLock<Vec<String>> = RwLock::new(Vec::new());
 /// Environment variables that a password was read from.
 static VARIABLES: RwLock<Vec<String>> = RwLock::new(Vec::new());
 
+/// Most values that are remembered: far beyond what one process is told, so that whoever parses texts without end stays quick.
+const MOST: usize = 1_000;
+
 /// Fewest characters of a secret that is hidden by its value.
 const LEAST: usize = 6;
 
@@ -73,7 +76,7 @@ fn decoded(text: &str) -> Option<String> {
 pub fn remember(secret: &str) {
     let mut values = VALUES.write().unwrap_or_else(std::sync::PoisonError::into_inner);
     for form in forms(secret) {
-        if !values.contains(&form) {
+        if values.len() < MOST && !values.contains(&form) {
             values.push(form);
         }
     }

@@ -1,6 +1,7 @@
 //! Hides secrets by where they stand in a text: URIs, options, configuration files.
 
 use super::{MASK, conceal, is_secret, is_user, mask_user, mask_value};
+use std::borrow::Cow;
 
 /// Replaces the values of secret settings in a configuration file: a line each, its name ended by a blank, `:` or `=`.
 pub fn mask_settings(text: &str) -> String {
@@ -30,9 +31,28 @@ fn is_place(text: &str) -> bool {
 /// Hides the password of every URI in a text (`scheme://user:password@...`), the values of its `name=value` pairs whose name is
 /// secret, and secrets that are remembered.
 pub fn mask_text(text: &str) -> String {
-    // A value may list several URIs, as MongoDB's does.
-    let listed = text.split("|mongodb").map(mask_one).collect::<Vec<_>>();
-    conceal(&listed.join("|mongodb")).into_owned()
+    let by_place = |text: &str| listed(text).into_iter().map(mask_one).collect::<Vec<_>>().join("|");
+    let shown = by_place(text);
+    match conceal(&shown) {
+        Cow::Borrowed(_) => shown,
+        // What was hidden by its value may have held what ended a URI.
+        Cow::Owned(concealed) => by_place(&concealed),
+    }
+}
+
+/// The URIs of a list, which MongoDB's binding has; else the text as it is.
+fn listed(text: &str) -> Vec<&str> {
+    let begins = |at: &usize| {
+        ["mongodb://", "mongodb+srv://"].iter().any(|scheme| text[*at + 1..].starts_with(scheme))
+    };
+    let mut from = 0;
+    let mut pieces = Vec::new();
+    for at in text.match_indices('|').map(|(at, _)| at).filter(begins) {
+        pieces.push(&text[from..at]);
+        from = at + 1;
+    }
+    pieces.push(&text[from..]);
+    pieces
 }
 
 fn mask_one(text: &str) -> String {
