@@ -143,8 +143,12 @@ fn type_all(document: &str, rows: &[Row], servers: &Servers) {
                 let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
                 let into = words.iter().position(|word| *word == ">").map(|at| words.split_off(at)[1]);
                 // 5 is a verdict on this machine, not on the command.
-                let judges = typed.load || words.first() == Some(&"report");
-                let accepted: &[i32] = if judges { &[0, 5] } else { &[0] };
+                let accepted: &[i32] = match (typed.load, words.first()) {
+                    // Its tests ask for rates, which a busy machine misses.
+                    (true, Some(&"bexhoma")) => &[0, 4, 5],
+                    (true, _) | (_, Some(&"report")) => &[0, 5],
+                    _ => &[0],
+                };
                 let started = dyno.start(&words);
                 if typed.beside {
                     beside.push(started);
