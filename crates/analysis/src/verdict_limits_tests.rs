@@ -213,6 +213,11 @@ fn requests_that_find_nothing_are_suspect_above_a_twentieth() {
         case.says("found")
     };
     assert_eq!([failed(500, 2_000), failed(500, 2_001), failed(500, 0)], [None, SUSPECT, None]);
+    let mut case = Case::usual();
+    case.totals.outcomes[0][Outcome::Ok as usize] -= 5_000;
+    case.totals.outcomes[0][Outcome::NotFound as usize] += 5_000;
+    let text = case.reason("found").unwrap();
+    assert!(text.starts_with("5000 requests within transactions (25.0 %) found nothing"), "{text}");
 }
 
 #[test]
