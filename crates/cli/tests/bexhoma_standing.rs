@@ -122,7 +122,7 @@ fn uses(dyno: &Dyno, code: &str) {
     let [before] = servers(dyno).try_into().unwrap();
     for (number, flags) in ["-nbt 2", "-nbp 2 -nc 2"].iter().enumerate() {
         let run = bexhoma(dyno, &format!("ycsb {FLAGS} {flags} -e {code} run"));
-        assert_exit(&run, &[0, 4, 5]);
+        dyno.assert_bexhoma_ran(&run);
         assert!(stderr(&run).contains(&format!("on the servers of {code}")), "{}", stderr(&run));
         assert!(stdout(&run).contains("Nothing was loaded"), "{}", stdout(&run));
         let code = &codes(dyno)[number + 1];
@@ -155,7 +155,7 @@ fn started_and_loaded_by_the_first_run() {
         .unwrap_or_else(|| panic!("{status}"));
     assert!(row.contains("not loaded") && row.contains("(3 Running)"), "{status}");
     let first = bexhoma(&dyno, &format!("ycsb {FLAGS} -nw 3 -e {code} run"));
-    assert_exit(&first, &[0, 4, 5]);
+    dyno.assert_bexhoma_ran(&first);
     assert!(stdout(&first).contains("[INSERT].Return=OK"), "it loads what is not there: {}", stdout(&first));
     let second = bexhoma(&dyno, &format!("ycsb {FLAGS} -nw 3 -e {code} run"));
     assert!(stdout(&second).contains("Nothing was loaded"), "{}", stdout(&second));
@@ -183,13 +183,13 @@ fn a_run_leaves_its_servers_and_another_loads_nothing() {
     assert!(stderr(&several).contains("-ss: leaves one configuration's servers"), "{}", stderr(&several));
     assert_eq!(codes(&dyno), Vec::<String>::new(), "nothing was begun");
     let run = bexhoma(&dyno, &format!("ycsb {FLAGS} -ss run"));
-    assert_exit(&run, &[0, 4, 5]);
+    dyno.assert_bexhoma_ran(&run);
     let [loaded, ran] = codes(&dyno).try_into().unwrap();
     let [server] = servers(&dyno).try_into().unwrap();
     assert!(stdout(&run).contains(&format!("dyno bexhoma stop -e {loaded}")), "{}", stdout(&run));
     assert!(facts(&dyno, &ran)["server.standing"].is_string(), "it ran on them");
     let next = bexhoma(&dyno, &format!("ycsb {FLAGS} -sl -e {loaded} run"));
-    assert_exit(&next, &[0, 4, 5]);
+    dyno.assert_bexhoma_ran(&next);
     let code = codes(&dyno)[2].clone();
     assert!(facts(&dyno, &code)["server.standing"].is_string() && servers(&dyno) == [server]);
     assert!(stdout(&next).contains("Nothing was loaded"), "{}", stdout(&next));
@@ -232,7 +232,7 @@ fn volumes_are_loaded_once() {
     }
     let dyno = Dyno::new();
     let run = |more: &str| {
-        assert_exit(&bexhoma(&dyno, &format!("ycsb {FLAGS} -rst shared {more} run")), &[0, 4, 5]);
+        dyno.assert_bexhoma_ran(&bexhoma(&dyno, &format!("ycsb {FLAGS} -rst shared {more} run")));
         let code = codes(&dyno).pop().unwrap();
         let of = |repetition: u32| {
             let run =

@@ -56,7 +56,7 @@ fn a_server_on_another_host_is_paused_and_started_again() {
     let faults = "- {kind: pause, at: 4s, for: 1500ms}\n- {kind: restart, at: 11s, for: 1s}\n";
     std::fs::write(dyno.path("e.yaml"), experiment(&lab, "db", "20s", faults)).unwrap();
     let output = dyno.run(&["run", "e.yaml", "--out", "far", "--quiet"]);
-    assert_exit(&output, &[0, 5]);
+    dyno.assert_ran(&output);
     let dir = run_of(&dyno, "far");
     let summary = dyno.summary(dir.to_str().unwrap());
     let [pause, restart] = &summary["faults"].as_array().unwrap()[..] else { panic!("{summary:#}") };
@@ -80,7 +80,7 @@ fn one_of_two_hosts_loses_its_server_for_good() {
     let faults = "- {kind: kill, on: server 2, at: 6s}\n";
     std::fs::write(dyno.path("e.yaml"), experiment(&lab, "db, db2", "10s", faults)).unwrap();
     let output = dyno.run(&["run", "e.yaml", "--out", "far", "--quiet"]);
-    assert_exit(&output, &[0, 5]);
+    dyno.assert_ran_but(&output, common::OF_A_LOST_SERVER);
     let summary = dyno.summary(run_of(&dyno, "far").to_str().unwrap());
     let fault = &summary["faults"][0];
     assert_eq!(fault["means"], "SIGKILL on db2", "{fault:#}");
@@ -122,7 +122,7 @@ fn a_worker_on_another_host_stands_still_and_goes_on() {
     let text = experiment(&lab, "db", "9s", faults) + "monitors: {enabled: false}\n";
     std::fs::write(dyno.path("e.yaml"), text).unwrap();
     let output = dyno.run(&["run", "e.yaml", "--out", "far", "--quiet"]);
-    assert_exit(&output, &[0, 5]);
+    dyno.assert_ran(&output);
     let summary = dyno.summary(run_of(&dyno, "far").to_str().unwrap());
     let fault = &summary["faults"][0];
     assert_eq!(fault["means"], "SIGSTOP on load1", "{fault:#}");

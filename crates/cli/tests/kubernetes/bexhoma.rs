@@ -17,7 +17,7 @@ fn bexhoma(cluster: &Cluster, dyno: &Dyno, words: &str) -> String {
     all.extend(own.split_whitespace());
     all.extend([kubectl.as_str(), mode]);
     let output = dyno.run(&all);
-    assert_exit(&output, &[0, 4, 5]);
+    dyno.assert_bexhoma_ran(&output);
     stdout(&output)
 }
 

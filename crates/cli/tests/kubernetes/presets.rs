@@ -1,6 +1,6 @@
 //! bexhoma's five presets in pods, at small scale: with Redis in Dragonfly's place, and with Dragonfly where it is on PATH.
 
-use crate::common::{self, Dyno, assert_exit};
+use crate::common::{self, Dyno};
 use crate::kube::Cluster;
 use crate::{records, say};
 use serde_json::Value;
@@ -87,7 +87,7 @@ fn one(cluster: &Cluster, dyno: &Dyno, kind: &str, number: u32, more: &[&str]) -
     ];
     usual.iter().chain(&server).chain(more).for_each(|set| words.extend(["--set", set]));
     let begun = Instant::now();
-    assert_exit(&dyno.run(&words), &[0, 5]);
+    dyno.assert_ran(&dyno.run(&words));
     let seconds = begun.elapsed().as_secs();
     let all = records(dyno, "preset").into_iter().map(|(dir, record)| {
         assert_eq!(record["status"], "complete", "{record}");
