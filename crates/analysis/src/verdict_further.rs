@@ -131,7 +131,7 @@ fn gone(e: &Evidence<'_>) -> Option<(Trust, String)> {
     ))
 }
 
-fn warm_up(found: &Stability) -> Option<(Trust, String)> {
+pub(crate) fn warm_up(found: &Stability) -> Option<(Trust, String)> {
     let first =
         found.segments.first().filter(|segment| segment.label == Label::WarmUp && found.stands_out)?;
     let (sum, count) = found.segments.iter().fold((0.0, 0.0), |(sum, count), segment| {
@@ -156,7 +156,7 @@ fn warm_up(found: &Stability) -> Option<(Trust, String)> {
 /// Levels that are named.
 const NAMED: usize = 4;
 
-fn level(found: &Stability) -> Option<(Trust, String)> {
+pub(crate) fn level(found: &Stability) -> Option<(Trust, String)> {
     let alarm = found.alarm?;
     let last = found.segments.len() - 1;
     let shown = (alarm - 1..=last).take(NAMED).map(|at| {
@@ -183,7 +183,7 @@ fn drift(found: &Stability) -> Option<(Trust, String)> {
     ))
 }
 
-fn stalls(found: &Stability) -> Option<(Trust, String)> {
+pub(crate) fn stalls(found: &Stability) -> Option<(Trust, String)> {
     // A level that is that low has been named.
     let levels = found.segments.iter().skip(1).zip(&found.segments);
     let low = levels.filter(|(own, before)| own.median < before.median / 2.0).map(|(own, _)| own.range);
@@ -221,7 +221,7 @@ fn overload(e: &Evidence<'_>) -> Option<(Trust, String)> {
         grows.then_some(quarters)
     };
     let rises = |all: &[f64]| trend(all).is_some_and(|trend| trend.p < 0.01 && trend.slope > 0.0);
-    if quarter < 2 || backlog.len() != response.len() || !rises(backlog) || !rises(response) {
+    if backlog.len() != response.len() || !rises(backlog) || !rises(response) {
         return None;
     }
     let (queued, waited) = (parts(backlog)?, parts(response)?);

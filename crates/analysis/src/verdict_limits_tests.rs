@@ -510,3 +510,6 @@ fn a_queue_is_an_overload_from_twice_its_length_on() {
     // Quarters: their means are 0.12 and 0.88 of the way, which makes 2.55 of the way twofold.
     assert_eq!([grown(2.5), grown(2.6)], [None, SUSPECT]);
 }
+
+#[path = "verdict_cases_tests.rs"]
+mod cases;

@@ -1,0 +1,303 @@
+//! What a check needs before it speaks, and the figures in its words.
+
+use super::*;
+use crate::series::{Label, Segment, Stability, Stall};
+use dyno_rundir::faults::FaultFigures;
+use dyno_rundir::schema::{DiskUse, ProcessUse};
+
+const VALID: Option<Trust> = Some(Trust::Valid);
+
+/// A store on a disk whose server and host were watched: so many reads and bytes read each second.
+fn on_disk(reads_per_s: f64, read_bytes_per_s: Option<f64>) -> Case {
+    let mut case = Case::usual();
+    case.further.on_disk = true;
+    let disk = DiskUse { reads_per_s, ..DiskUse::default() };
+    let host = HostUse { disk: Some(disk), ..HostUse::default() };
+    let server = ProcessUse { read_bytes_per_s, ..ProcessUse::default() };
+    case.phase.monitor = Some(Monitored { host: Some(host), server: Some(server), ..Monitored::default() });
+    // A client of its own is another process than the server.
+    case.phase.client.busy_share = Some(0.5);
+    case
+}
+
+#[test]
+fn a_disk_is_read_from_one_read_for_a_thousand_operations_on() {
+    // 20,000 operations in 40 s: half a read each second is one for a thousand.
+    let reads = |reads: f64, bytes: Option<f64>| {
+        let mut case = on_disk(reads, bytes);
+        case.phase.throughput = 500.0;
+        case.says("cache")
+    };
+    assert_eq!([reads(0.499, None), reads(0.5, None)], [VALID, None]);
+    // What others read is not the server's: half a page of 4,096 bytes each second is half a read.
+    assert_eq!([reads(9.0, Some(2_047.0)), reads(9.0, Some(2_048.0))], [VALID, None]);
+}
+
+#[test]
+fn data_that_do_not_fit_and_are_not_read_are_suspect() {
+    let fits = |data, memory| {
+        let mut case = on_disk(0.0, None);
+        case.further.data = Some((data, memory));
+        (case.says("cache"), case.reason("cache").unwrap().contains("do not fit"))
+    };
+    assert_eq!(fits(1_000, 1_000), (VALID, false));
+    assert_eq!(fits(1_001, 1_000), (SUSPECT, true));
+}
+
+#[test]
+fn a_cache_is_told_only_where_a_disk_could_have_been_read() {
+    let told = |change: fn(&mut Case)| {
+        let mut case = on_disk(0.0, None);
+        change(&mut case);
+        case.says("cache")
+    };
+    assert_eq!(told(|_| ()), VALID);
+    assert_eq!(told(|case| case.further.on_disk = false), None, "a store in memory");
+    assert_eq!(told(|case| case.phase.metrics[0].name = "INSERT".into()), None, "nothing that reads");
+    let in_pods =
+        |case: &mut Case| case.phase.monitor.as_mut().unwrap().server.as_mut().unwrap().in_pods = true;
+    assert_eq!(told(in_pods), None, "the disk of another host");
+    let nobody = |case: &mut Case| case.phase.monitor.as_mut().unwrap().server = None;
+    assert_eq!(told(nobody), None, "a server elsewhere");
+    // An embedded store has no server and no client: both are one process.
+    let embedded = |case: &mut Case| {
+        case.phase.monitor.as_mut().unwrap().server = None;
+        case.phase.client.busy_share = None;
+    };
+    assert_eq!(told(embedded), VALID);
+    let operations = |count: u64| {
+        let mut case = on_disk(0.0, None).ended(Outcome::NotFound, OPERATIONS - count);
+        case.phase.throughput = 500.0;
+        case.says("cache")
+    };
+    assert_eq!([operations(999), operations(1_000)], [None, VALID]);
+}
+
+/// One user whose 20,000 operations of 1 ms take 30 s: half of the time is missing.
+fn unlawful(change: impl FnOnce(&mut Case)) -> Option<String> {
+    let mut case = Case::usual();
+    (case.think_ns, case.phase.seconds) = (Some(0), 30.0);
+    change(&mut case);
+    case.reason("littles_law")
+}
+
+#[test]
+fn littles_law_is_asked_of_whole_runs_of_a_thousand_operations() {
+    assert!(unlawful(|_| ()).is_some());
+    assert_eq!(unlawful(|case| case.think_ns = None), None);
+    assert_eq!(unlawful(|case| case.interrupted = true), None);
+    let one = |case: &mut Case| {
+        case.totals.ended[Outcome::Ok as usize] -= 1;
+        case.totals.ended[Outcome::TimedOut as usize] += 1;
+    };
+    assert_eq!(unlawful(one), None);
+    let only = |count: u64| move |case: &mut Case| case.totals.ended[Outcome::Ok as usize] = count;
+    assert_eq!(unlawful(only(999)), None);
+    assert!(unlawful(only(1_000)).is_some());
+}
+
+#[test]
+fn littles_law_counts_users_turnaround_and_think_time() {
+    // 20 s of service in 30 s are 0.67 users, a third off from the one that was.
+    let text = unlawful(|_| ()).unwrap();
+    assert!(text.contains("gives 0.67 users where 1 were") && text.contains("33.3 % off"), "{text}");
+    // 0.5 ms of thinking after each operation are the missing 10 s.
+    assert_eq!(unlawful(|case| case.think_ns = Some(500_000)), None);
+    let turned = |case: &mut Case| {
+        let mut interval = Interval::new(1, Scale::Ns64);
+        (0..OPERATIONS).for_each(|_| interval.turnaround.record(500_000));
+        case.totals.add(&interval);
+    };
+    assert_eq!(unlawful(turned), None);
+    // In 20/24 s of it 24 are at work: 2 users with 3 in the pipeline and batches of 4.
+    let many = |case: &mut Case| {
+        case.phase.seconds = 20.0 / 24.0;
+        let client = &mut case.phase.client;
+        (client.users, client.pipeline, client.batch) = (2, 3, 4);
+    };
+    assert_eq!(unlawful(many), None);
+}
+
+#[test]
+fn users_who_have_ended_may_be_missed_for_a_second() {
+    let counted = |seconds: f64| {
+        unlawful(|case| (case.phase.seconds, case.further.counted) = (seconds, true)).is_some()
+    };
+    // 20 s of one user: in 21 s one twenty-first is missing, and a second's worth is allowed.
+    assert_eq!([counted(21.0), counted(22.0)], [false, true]);
+}
+
+fn segment(from: usize, to: usize, rate: f64, label: Label) -> Segment {
+    Segment { range: (from, to), median: rate, mean: rate, label }
+}
+
+fn found(segments: Vec<Segment>) -> Stability {
+    Stability {
+        segments,
+        alarm: None,
+        stands_out: false,
+        headline: 0,
+        steady: None,
+        warm_up: 0,
+        period: None,
+        trend: None,
+        drift: None,
+        variation: (0.0, 0.0),
+        stalls: Vec::new(),
+    }
+}
+
+#[test]
+fn levels_are_named_up_to_four() {
+    let levels = |count: usize| {
+        let each =
+            (0..count).map(|at| segment(at * 10, at * 10 + 10, 1_000.0 - 100.0 * at as f64, Label::Level));
+        let found = Stability { alarm: Some(1), ..found(each.collect()) };
+        further::level(&found).unwrap().1
+    };
+    assert!(levels(2).contains("1,000/s until 10 s, 900/s to the end:"), "{}", levels(2));
+    assert!(levels(4).contains("800/s until 30 s, 700/s to the end:"), "{}", levels(4));
+    assert!(levels(5).contains("700/s until 40 s, and so on:"), "{}", levels(5));
+}
+
+#[test]
+fn a_warm_up_is_told_with_what_came_after_it() {
+    let parts = vec![segment(0, 10, 500.0, Label::WarmUp), segment(10, 60, 1_100.0, Label::Level)];
+    let warming = Stability { warm_up: 10, stands_out: true, ..found(parts) };
+    let text = further::warm_up(&warming).unwrap().1;
+    assert!(text.contains("the first 10 s run at 500/s, the rest at 1,100/s"), "{text}");
+    assert_eq!(further::warm_up(&Stability { stands_out: false, ..warming.clone() }), None);
+    let mut level = warming;
+    level.segments[0].label = Label::Level;
+    assert_eq!(further::warm_up(&level), None);
+}
+
+#[test]
+fn stalls_of_a_warm_up_or_of_a_level_that_is_named_are_not_told_again() {
+    let stall = |at: usize, intervals: usize, least: f64| Stall { at, intervals, least };
+    let told = |stalls: Vec<Stall>, change: fn(&mut Stability)| {
+        let parts = vec![segment(0, 30, 1_000.0, Label::Level), segment(30, 60, 499.0, Label::Collapse)];
+        let mut found = Stability { stalls, ..found(parts) };
+        change(&mut found);
+        further::stalls(&found).map(|(_, text)| text)
+    };
+    // The longest is shown, of equals the first; all are counted.
+    let three = told(vec![stall(3, 1, 9.0), stall(10, 2, 7.0), stall(20, 2, 5.0)], |_| ()).unwrap();
+    assert!(three.contains("for 5 s (3 times, the longest 10 to 12 s, down to 7/s)"), "{three}");
+    let one = told(vec![stall(29, 1, 9.0)], |_| ()).unwrap();
+    assert!(one.contains("for 1 s (29 to 30 s, down to 9/s)"), "{one}");
+    // A level below half of the one before it, where levels are told.
+    let alarmed = |found: &mut Stability| found.alarm = Some(1);
+    assert_eq!(told(vec![stall(30, 5, 0.0)], alarmed), None);
+    assert_eq!(told(vec![stall(25, 6, 0.0)], alarmed), None, "it reaches into the level");
+    assert!(told(vec![stall(25, 5, 0.0)], alarmed).is_some(), "it ends where the level begins");
+    assert!(told(vec![stall(30, 5, 0.0)], |_| ()).is_some(), "no level was told");
+    let half = |found: &mut Stability| (found.alarm, found.segments[1].median) = (Some(1), 500.0);
+    assert!(told(vec![stall(30, 5, 0.0)], half).is_some(), "half is not below half");
+    let warming = |found: &mut Stability| (found.stands_out, found.warm_up) = (true, 10);
+    assert_eq!(told(vec![stall(5, 5, 0.0)], warming), None);
+    assert!(told(vec![stall(5, 6, 0.0)], warming).is_some());
+    assert!(told(vec![stall(5, 5, 0.0)], |found| found.warm_up = 10).is_some());
+}
+
+#[test]
+fn a_mix_is_judged_where_a_thousand_operations_went_well() {
+    // Nothing that was asked for was done.
+    let mix = |arrivals: u64, failed: u64, asked: f64, interrupted: bool| {
+        let mut case = Case::usual().ended(Outcome::TimedOut, failed);
+        case.totals.arrivals = arrivals;
+        case.interrupted = interrupted;
+        case.totals.outcomes[0] = [0; Outcome::COUNT];
+        case.further.mix = vec![("READ".to_owned(), asked)];
+        case.says("mix")
+    };
+    assert_eq!([mix(999, 0, 0.5, false), mix(1_000, 0, 0.5, false)], [None, SUSPECT]);
+    assert_eq!([mix(20_000, 200, 0.5, false), mix(20_000, 201, 0.5, false)], [SUSPECT, None]);
+    assert_eq!(mix(20_000, 0, 0.5, true), None);
+    // Of 1,000 draws a share of 2.4 % scatters by five times 0.48 %, one of 2.6 % by five times 0.50 %.
+    assert_eq!([mix(1_000, 0, 0.024, false), mix(1_000, 0, 0.026, false)], [None, SUSPECT]);
+    let mut case = Case::usual();
+    case.further.mix = vec![("READ".to_owned(), 0.5)];
+    let text = case.reason("mix").unwrap();
+    assert!(text.starts_with("100.0 % of the operations are READ, where 50.0 % were asked for"), "{text}");
+}
+
+#[test]
+fn a_queue_that_grows_is_told_with_its_first_and_last_quarter() {
+    let ramp = |from: f64, step: f64, count: u32| (0..count).map(|at| from + step * f64::from(at)).collect();
+    let grows = |users: usize, response_step: f64, count: u32| {
+        let mut case = Case::usual();
+        (case.phase.offered, case.phase.throughput) = (Some(1_000.0), 900.0);
+        case.phase.client.users = users;
+        case.further.series = vec![900.0; count as usize];
+        case.further.backlog = ramp(0.0, 100.0, count);
+        case.further.response_s = ramp(0.0, response_step, count);
+        case.reason("overload")
+    };
+    // Of 40 seconds the first ten have a mean of 450 waiting, the last of 3,450.
+    let text = grows(1, 0.1, 40).unwrap();
+    assert!(text.contains("of 1,000/s that are due 900/s are done"), "{text}");
+    assert!(text.contains("rises from 450 ms to 3.45 s and the backlog from 450 to 3450"), "{text}");
+    // A user each is no queue, and less than a millisecond is not felt: 30 seconds' steps are between the quarters.
+    assert_eq!([grows(3_449, 0.1, 40).is_some(), grows(3_450, 0.1, 40).is_some()], [true, false]);
+    assert_eq!([grows(1, 0.000_034, 40).is_some(), grows(1, 0.000_033, 40).is_some()], [true, false]);
+    // Fewer than ten seconds have no trend.
+    assert_eq!([grows(1, 0.1, 10).is_some(), grows(1, 0.1, 9).is_some()], [true, false]);
+}
+
+#[test]
+fn what_is_named_is_counted() {
+    let fault = |at: usize| FaultFigures {
+        number: at,
+        fault: format!("pause on server {at}"),
+        begin_s: at as f64,
+        end_s: Some(at as f64 + 0.5),
+        ..FaultFigures::default()
+    };
+    let faults = |count: usize| {
+        let mut case = Case::usual();
+        case.further.faults = (1..=count).map(fault).collect();
+        case.reason("faults").unwrap()
+    };
+    assert!(faults(3).contains("pause on server 3 at 3.00 s for 0.50 s: "), "{}", faults(3));
+    assert!(faults(5).contains("pause on server 3 at 3.00 s for 0.50 s and 2 more: "), "{}", faults(5));
+    let several = |check: &str, change: fn(&mut Further, usize), count: usize| {
+        let mut case = Case::usual();
+        change(&mut case.further, count);
+        case.reason(check).unwrap()
+    };
+    let missed =
+        |further: &mut Further, count| further.not_carried_out = vec!["1 kill on server".into(); count];
+    assert!(several("faults_carried_out", missed, 1).ends_with("did not come: 1 kill on server"));
+    assert!(several("faults_carried_out", missed, 3).ends_with("1 kill on server (and 2 more)"));
+    let changed = |further: &mut Further, count| further.changed = vec!["cpu: governor".into(); count];
+    assert!(several("environment", changed, 1).ends_with("the run: cpu: governor"));
+    assert!(several("environment", changed, 3).ends_with("cpu: governor (and 2 more)"));
+    let shared = |further: &mut Further, count| further.shared_cores = (0..count).collect();
+    assert!(several("shared_cores", shared, 1).contains("share the core 0, "));
+    assert!(several("shared_cores", shared, 2).contains("share the cores 0, 1, "));
+    // The server was away twice.
+    let mut case = Case::usual().ended(Outcome::Disconnected, 1);
+    case.further.series = level();
+    case.further.series[10..12].fill(0.0);
+    case.further.series[30..33].fill(0.0);
+    let text = case.reason("gone").unwrap();
+    assert!(text.contains("for 5 of 60 s (10 to 12 s and 1 more)"), "{text}");
+    assert_eq!(says("pinning", |case| case.phase.client.pinned = false), SUSPECT);
+}
+
+#[test]
+fn failures_of_a_load_are_those_of_the_phase_before() {
+    let named = |name: &str, ok: u64, failed: u64| {
+        let mut phase = Case::usual().phase;
+        phase.name = name.into();
+        phase.outcomes =
+            [(Outcome::Ok.name().to_owned(), ok), (Outcome::TimedOut.name().to_owned(), failed)].into();
+        phase
+    };
+    let phases = [named("warmup", 1, 9), named("load", 90, 10), named("measure", 5, 5)];
+    assert_eq!(crate::load_failed(&phases, &phases[2]), Some((10, 100)));
+    // A load that is measured itself is no load before it.
+    assert_eq!(crate::load_failed(&phases, &phases[1]), None);
+    assert_eq!(crate::load_failed(&phases[2..], &phases[2]), None);
+}
