@@ -109,13 +109,37 @@ fn littles_law_counts_users_turnaround_and_think_time() {
         case.totals.add(&interval);
     };
     assert_eq!(unlawful(turned), None);
-    // In 20/24 s of it 24 are at work: 2 users with 3 in the pipeline and batches of 4.
-    let many = |case: &mut Case| {
-        case.phase.seconds = 20.0 / 24.0;
-        let client = &mut case.phase.client;
-        (client.users, client.pipeline, client.batch) = (2, 3, 4);
+    // In 1.25 s of it 16 are at work: 2 users with 2 in the pipeline and batches of 4.
+    let many = |seconds: f64| {
+        unlawful(|case| {
+            case.phase.seconds = seconds;
+            let client = &mut case.phase.client;
+            (client.users, client.pipeline, client.batch) = (2, 2, 4);
+        })
     };
-    assert_eq!(unlawful(many), None);
+    assert_eq!(many(1.25), None);
+    let text = many(1.0).unwrap();
+    assert!(text.contains("gives 20.00 users where 16 were") && text.contains("25.0 % off"), "{text}");
+}
+
+#[test]
+fn littles_law_counts_the_time_of_a_script_once() {
+    // Of three metrics the first did not occur; the second is a part of the third.
+    let mut interval = Interval::new(3, Scale::Ns64);
+    for _ in 0..OPERATIONS {
+        interval.arrivals += 1;
+        interval.ended[Outcome::Ok as usize] += 1;
+        interval.record(1, Outcome::Ok, 400_000, 400_000);
+        interval.record(2, Outcome::Ok, 1_000_000, 1_000_000);
+    }
+    let mut case = Case::usual();
+    case.totals = Totals::new(3, Scale::Ns64);
+    case.totals.add(&interval);
+    let names = ["SCAN", "POINT-SELECT", "TRANSACTION"].map(str::to_owned);
+    let facts = PhaseFacts { seconds: 20.0, client: case.phase.client.clone(), ..PhaseFacts::default() };
+    case.phase = phase(facts, &names, &case.totals);
+    case.think_ns = Some(0);
+    assert_eq!(case.reason("littles_law"), None);
 }
 
 #[test]
