@@ -1,0 +1,432 @@
+//! A run directory that is written and read again: everything that was counted is there, and every refusal has its reason.
+
+use dyno_record::{Interval, Scale, Totals};
+use dyno_rundir::schema::{Environment, Pair, Planned, Run, Status, Summary, VERSION};
+use dyno_rundir::{ExperimentDir, ReadError, RunDir, Writer, progress};
+use dyno_types::Outcome;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// 2026-11-25T00:00:00Z.
+const BEGIN_S: u64 = 1_795_564_800;
+
+fn run() -> Run {
+    let run = json!({
+        "version": VERSION, "dyno": "0.1.0", "command": ["dyno", "run"], "started": "2026-11-25T00:00:00Z",
+        "status": "running", "target": "null:", "database": "null", "facts": {}, "settings": [], "metrics": {},
+        "unit_ns": 64,
+    });
+    serde_json::from_value(run).unwrap()
+}
+
+fn phase(name: &str, seconds: f64) -> serde_json::Value {
+    json!({
+        "name": name, "seconds": seconds, "arrivals": 0, "outcomes": {}, "throughput": 0.0, "metrics": [],
+        "late_replies": 0, "reconnects": 0, "redirects": 0, "backlog": 0, "carried": 0, "carried_arrivals": 0, "drops": {},
+        "errors": {},
+        "client": {
+            "threads": 1, "cores": [], "pinned": true, "users": 1, "connections": 1, "pipeline": 1, "batch": 1,
+            "steal_share": 0.0,
+        },
+    })
+}
+
+fn summary(phases: &[serde_json::Value]) -> Summary {
+    let summary = json!({
+        "version": VERSION, "dyno": "0.1.0", "status": "complete", "target": "null:", "database": "null",
+        "started": "2026-11-25T00:00:00Z", "title": "", "thresholds": [], "phases": phases,
+        "verdict": {"trust": "valid", "reasons": [], "checks": []},
+    });
+    serde_json::from_value(summary).unwrap()
+}
+
+/// A second in which so many reads of 1 ms ended well, and one update of 3 ms that was intended 1 ms before it was sent failed.
+fn second(reads: u64) -> Totals {
+    let mut interval = Interval::new(2, Scale::Ns64);
+    for _ in 0..reads {
+        interval.record(0, Outcome::Ok, 1_000_000, 1_000_000);
+    }
+    interval.record(1, Outcome::TimedOut, 3_000_000, 4_000_000);
+    interval.arrivals = reads + 2;
+    interval.ended[Outcome::Ok as usize] = reads;
+    interval.ended[Outcome::TimedOut as usize] = 1;
+    interval.ended[Outcome::Dropped as usize] = 1;
+    interval.outcomes[0][Outcome::Dropped as usize] += 1;
+    interval.drops = vec![(reads, 1)];
+    (interval.carried, interval.carried_arrivals) = (2, 3);
+    (interval.late, interval.reconnects, interval.redirects) = (4, 5, 6);
+    (interval.backlog, interval.busy_ns) = (reads, 7);
+    interval.lag.record(10_000);
+    interval.receive_lag.record(20_000);
+    interval.turnaround.record(30_000);
+    let mut totals = Totals::new(2, Scale::Ns64);
+    totals.add(&interval);
+    totals
+}
+
+/// Two seconds of warm-up and four that are measured, with 10, 20, 30 and 40 reads.
+fn written(path: &Path, end: Option<Status>) {
+    let mut writer = Writer::create(path, run(), &Environment::default(), Scale::Ns64).unwrap();
+    let names = ["READ".to_owned(), "UPDATE".to_owned()];
+    let at = |s: u64| UNIX_EPOCH + Duration::from_secs(BEGIN_S + s);
+    for (phase, first, reads) in [("warmup", 0, &[5, 5][..]), ("measure", 2, &[10, 20, 30, 40][..])] {
+        writer.metrics(phase, &names);
+        writer.plan(phase, Planned { seconds: Some(4.0), interval_s: 1.0, ..Planned::default() });
+        writer.event_at(at(first), "begin", phase);
+        for (number, reads) in reads.iter().enumerate() {
+            let start = SECOND * (first as u32 + number as u32);
+            writer.interval(phase, start, 1.0, &second(*reads), Some(0.5));
+        }
+        if end.is_some() {
+            writer.event_at(at(first + reads.len() as u64), "end", phase);
+        }
+    }
+    let worker = |number, phases: &[serde_json::Value]| -> Pair {
+        serde_json::from_value(json!({"number": number, "target": "null:", "phases": phases})).unwrap()
+    };
+    writer.workers(&[worker(1, &[phase("warmup", 2.0)]), worker(2, &[])]);
+    writer.workers(&[worker(1, &[phase("measure", 4.0)])]);
+    if let Some(status) = end {
+        writer.finish(&summary(&[phase("warmup", 2.0), phase("measure", 4.5)]), status);
+    }
+    assert_eq!(writer.failure(), None);
+}
+
+fn read(end: Option<Status>) -> (tempfile::TempDir, RunDir) {
+    let folder = tempfile::tempdir().unwrap();
+    written(&folder.path().join("d"), end);
+    let dir = RunDir::open(&folder.path().join("d")).unwrap();
+    (folder, dir)
+}
+
+#[test]
+fn what_was_counted_is_read_whether_the_run_ended_or_not() {
+    for end in [None, Some(Status::Complete)] {
+        let (_folder, dir) = read(end);
+        assert_eq!(dir.run.status, end.unwrap_or(Status::Running));
+        assert_eq!(dir.summary.is_some(), end.is_some());
+        assert_eq!(dir.run.plans["measure"].seconds, Some(4.0));
+        let names: Vec<(&str, u64)> = dir.phases.iter().map(|p| (p.name.as_str(), p.seconds)).collect();
+        assert_eq!(names, [("warmup", 2), ("measure", 6)]);
+        let totals = &dir.phases[1].totals;
+        assert_eq!((totals.arrivals, totals.ok()), (108, 100));
+        assert_eq!(totals.ended[Outcome::TimedOut as usize], 4);
+        assert_eq!(totals.ended[Outcome::Dropped as usize], 4);
+        assert_eq!(totals.outcomes[0][Outcome::Ok as usize], 100);
+        assert_eq!(totals.outcomes[0][Outcome::Dropped as usize], 4);
+        assert_eq!(totals.outcomes[1][Outcome::TimedOut as usize], 4);
+        assert_eq!(totals.drops, [(10, 1), (20, 1), (30, 1), (40, 1)]);
+        assert_eq!((totals.carried, totals.carried_arrivals), (8, 12));
+        assert_eq!((totals.late, totals.reconnects, totals.redirects), (16, 20, 24));
+        // The longest queue, and the sum of what load threads did.
+        assert_eq!((totals.backlog, totals.busy_ns), (40, 28));
+        for (lag, ns) in [(&totals.lag, 10_000), (&totals.receive_lag, 20_000), (&totals.turnaround, 30_000)]
+        {
+            assert_eq!((lag.count(), lag.sum_ns(), lag.min_ns(), lag.max_ns()), (4, 4 * ns as u128, ns, ns));
+        }
+        let reads = totals.ok_slot(0).unwrap();
+        assert_eq!((reads.service.count(), reads.service.sum_ns()), (100, 100_000_000));
+        let failed = totals.slots[3].as_ref().unwrap();
+        assert_eq!((failed.service.max_ns(), failed.response.min_ns()), (3_000_000, 4_000_000));
+        assert!(totals.slots[1].is_none() && totals.slots[2].is_none(), "nothing of that kind ended");
+    }
+}
+
+#[test]
+fn a_total_that_is_not_what_was_counted_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
+    written(&one, Some(Status::Complete));
+    written(&other, Some(Status::Complete));
+    // The histograms of a phase without one of its lines.
+    let log = std::fs::read_to_string(one.join("totals.hlog")).unwrap();
+    let less: Vec<&str> =
+        log.lines().filter(|line| !line.starts_with("Tag=measure.READ.ok.service")).collect();
+    assert_eq!(less.len() + 1, log.lines().count());
+    std::fs::write(one.join("totals.hlog"), less.join("\n") + "\n").unwrap();
+    let reads = |dir: &Path| RunDir::open(dir).unwrap().phases[1].totals.ok_slot(0).unwrap().service.count();
+    assert_eq!(reads(&one), 100, "the log of all intervals was read instead");
+    // Where it is whole, the log of intervals need not be read.
+    std::fs::write(other.join("latency.hlog"), "").unwrap();
+    assert_eq!(reads(&other), 100);
+}
+
+#[test]
+fn seconds_count_from_the_end_of_the_warm_up() {
+    let (_folder, dir) = read(Some(Status::Complete));
+    assert_eq!(dir.succeeded().unwrap(), BTreeMap::from([(0, 10), (1, 20), (2, 30), (3, 40)]));
+    let course = dir.course().unwrap();
+    // The last second may be a part of one.
+    assert_eq!((course.step_s, course.from_s, course.values), (1, 0, vec![10.0, 20.0, 30.0]));
+    assert_eq!(course.gaps, []);
+    let (_folder, dir) = read(None);
+    assert_eq!(
+        dir.succeeded().unwrap().keys().copied().collect::<Vec<_>>(),
+        [2, 3, 4, 5],
+        "no summary says it"
+    );
+}
+
+#[test]
+fn a_window_has_the_operations_and_latencies_of_its_seconds() {
+    let (_folder, dir) = read(Some(Status::Complete));
+    let part = dir.window(1, 3).unwrap();
+    assert_eq!((part.seconds, part.operations), (2, 50));
+    let names: Vec<&str> = part.latencies.keys().map(String::as_str).collect();
+    assert_eq!((names, part.latencies["READ"].count()), (vec!["READ"], 50));
+    // It ends with the last whole second of the phase, which took 4.5 s.
+    let rest = dir.window(3, 100).unwrap();
+    assert_eq!((rest.seconds, rest.operations, rest.latencies["READ"].count()), (1, 40, 40));
+    let none = dir.window(4, 100).unwrap();
+    assert_eq!((none.seconds, none.operations, none.latencies.len()), (0, 0, 0));
+}
+
+#[test]
+fn a_phase_has_the_edges_of_its_events() {
+    let ms = |s: u64| (BEGIN_S + s) as f64 * 1e3;
+    let (_folder, dir) = read(Some(Status::Complete));
+    let edges = |dir: &RunDir| dir.phases.iter().map(|p| dir.edges(p).unwrap()).collect::<Vec<_>>();
+    assert_eq!(edges(&dir), [Some((ms(0), ms(2))), Some((ms(2), ms(6)))]);
+    // Without an end it is the last second, which counts from the beginning of the warm-up.
+    let (folder, dir) = read(None);
+    assert_eq!(edges(&dir), [Some((ms(0), ms(2))), Some((ms(2), ms(6)))]);
+    std::fs::write(folder.path().join("d/events.jsonl"), "").unwrap();
+    assert_eq!(edges(&dir), [None, None]);
+}
+
+#[test]
+fn events_and_workers_are_read_in_order() {
+    let (folder, dir) = read(Some(Status::Complete));
+    let events: Vec<(String, String)> =
+        dir.events().unwrap().into_iter().map(|e| (e.event, e.text)).collect();
+    let told: Vec<(&str, &str)> =
+        events.iter().map(|(event, text)| (event.as_str(), text.as_str())).collect();
+    assert_eq!(told, [("begin", "warmup"), ("end", "warmup"), ("begin", "measure"), ("end", "measure")]);
+    let phases = |pair: &Pair| pair.phases.iter().map(|p| p.name.clone()).collect::<Vec<_>>();
+    let workers: Vec<(usize, Vec<String>)> =
+        dir.workers().unwrap().iter().map(|w| (w.number, phases(w))).collect();
+    assert_eq!(workers, [(1, vec!["warmup".to_owned(), "measure".to_owned()]), (2, vec![])]);
+    std::fs::remove_file(folder.path().join("d/workers.json")).unwrap();
+    assert_eq!(dir.workers().unwrap(), []);
+}
+
+#[test]
+fn intervals_come_one_by_one_with_their_histograms() {
+    let (_folder, dir) = read(Some(Status::Complete));
+    let mut seen = Vec::new();
+    dir.each_interval(|interval| {
+        let read = interval.metrics.iter().find(|metric| metric.name == "READ").unwrap();
+        let service = &read.histograms["ok.service"];
+        assert_eq!(
+            (service.sum_ns(), service.max_ns()),
+            (u128::from(service.count()) * 1_000_000, 1_000_000)
+        );
+        assert_eq!((interval.ended["timed_out"], interval.length_s), (1, None));
+        let update = interval.metrics.iter().find(|metric| metric.name == "UPDATE").unwrap();
+        assert_eq!((update.outcomes["timed_out"], update.histograms["failed.response"].count()), (1, 1));
+        seen.push((interval.phase, interval.start_s, service.count(), interval.backlog));
+    })
+    .unwrap();
+    let warmup = |s| ("warmup".to_owned(), s, 5, 5);
+    let measure = |s, n| ("measure".to_owned(), s, n, n);
+    let expected =
+        [warmup(0.0), warmup(1.0), measure(2.0, 10), measure(3.0, 20), measure(4.0, 30), measure(5.0, 40)];
+    assert_eq!(seen, expected);
+}
+
+/// Opens the directory after `change` has been done to it.
+fn broken(change: impl FnOnce(&Path)) -> (Result<RunDir, ReadError>, Result<Vec<String>, ReadError>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d");
+    written(&path, Some(Status::Complete));
+    change(&path);
+    (RunDir::open(&path), RunDir::salvage(&path).map(|(_, lost)| lost))
+}
+
+#[test]
+fn what_is_broken_is_named_by_file_and_line() {
+    let put = |name: &'static str, text: &'static str| {
+        move |path: &Path| std::fs::write(path.join(name), text).unwrap()
+    };
+    let told = |name, text| {
+        let (open, salvage) = broken(put(name, text));
+        (open.unwrap_err().to_string(), salvage)
+    };
+    let (error, salvage) = told("summary.json", "{\n\"version\": ");
+    assert!(
+        error.ends_with("summary.json:2: ends in the middle: it was cut off, or is being written"),
+        "{error}"
+    );
+    assert_eq!(salvage.unwrap(), [error]);
+    let (error, _) = told("summary.json", "{]");
+    assert!(error.contains("summary.json:1: is no JSON (") && error.ends_with(", column 2)"), "{error}");
+    let (error, salvage) = told("environment.json", "[]");
+    assert!(error.contains("environment.json:1: "), "{error}");
+    assert_eq!(salvage.unwrap(), [error]);
+    // Without run.json nothing is known.
+    let (error, salvage) = told("run.json", "{}");
+    assert!(error.contains("run.json:1: missing field"), "{error}");
+    assert!(salvage.is_err());
+    let (open, _) = broken(|path| std::fs::remove_file(path.join("run.json")).unwrap());
+    assert!(open.unwrap_err().to_string().contains("No such file"));
+    let (open, salvage) = broken(|path| std::fs::remove_file(path.join("intervals.jsonl")).unwrap());
+    assert!(open.unwrap_err().to_string().contains("intervals.jsonl: No such file"));
+    assert_eq!(salvage.unwrap().len(), 1);
+}
+
+#[test]
+fn a_later_version_is_refused() {
+    let of = |version: u32| {
+        broken(move |path| {
+            let text = std::fs::read_to_string(path.join("run.json")).unwrap();
+            let old = format!("\"version\": {VERSION}");
+            assert!(text.contains(&old));
+            std::fs::write(path.join("run.json"), text.replace(&old, &format!("\"version\": {version}")))
+                .unwrap();
+        })
+    };
+    assert!(of(VERSION).0.is_ok() && of(VERSION - 1).0.is_ok());
+    let (open, salvage) = of(VERSION + 1);
+    assert!(open.unwrap_err().to_string().contains(&format!("format {} is newer", VERSION + 1)));
+    assert!(salvage.is_err(), "not in parts, either");
+}
+
+/// A line of counters with a change.
+fn counters(change: &str) -> Result<RunDir, ReadError> {
+    let line = format!(
+        "{{\"phase\": \"measure\", \"second\": 0, \"arrivals\": 1, \"ended\": {{\"ok\": 1}}, \"outcomes\": {{}}, \
+          \"exact\": {{}}, \"carried\": [0, 0], \"links\": [0, 0, 0], \"backlog\": 0, \"busy_ns\": 0, \"drops\": []}}\n"
+    );
+    let (from, to) = change.split_once(" => ").unwrap_or(("", ""));
+    assert!(line.contains(from));
+    broken(|path| std::fs::write(path.join("intervals.jsonl"), line.replacen(from, to, 1)).unwrap()).0
+}
+
+#[test]
+fn counts_that_nobody_can_have_made_are_refused() {
+    assert!(counters("").is_ok());
+    let most = 100_000_000_000_000_u64;
+    for (name, key, rest) in [
+        ("second", "\"second\": ", "0"),
+        ("arrivals", "\"arrivals\": ", "1"),
+        ("carried", "\"carried\": [", "0"),
+        ("links", "\"links\": [", "0"),
+        ("backlog", "\"backlog\": ", "0"),
+        ("busy_ns", "\"busy_ns\": ", "0"),
+        ("ok", "\"ok\": ", "1"),
+    ] {
+        let change = |to: u64| counters(&format!("{key}{rest} => {key}{to}"));
+        let why = change(most + 1).unwrap_err().to_string();
+        assert!(why.contains(&format!(":1: {name}: {} cannot have been counted", most + 1)), "{why}");
+        if name != "second" {
+            assert!(change(most).is_ok(), "{name}");
+        }
+    }
+    assert!(counters("\"second\": 0 => \"second\": 0, \"ms\": 999").is_ok());
+    let why = counters("\"second\": 0 => \"second\": 0, \"ms\": 1000").unwrap_err().to_string();
+    assert!(why.ends_with(":1: ms: 1000 is more than a second"), "{why}");
+}
+
+#[test]
+fn what_is_known_of_several_seconds_is_spread_over_them() {
+    let dir = |change: &str| counters(change).unwrap();
+    // Ten operations in three seconds: 3, 3 and 4.
+    let spread = dir("\"second\": 0, \"arrivals\": 1, \"ended\": {\"ok\": 1} => \
+                      \"second\": 2, \"length_ms\": 2500, \"arrivals\": 10, \"ended\": {\"ok\": 10}");
+    assert_eq!(spread.succeeded().unwrap(), BTreeMap::from([(0, 3), (1, 3), (2, 4)]));
+    assert_eq!(spread.phases[0].seconds, 5);
+    let short = dir("\"second\": 0 => \"second\": 3, \"ms\": 250");
+    assert_eq!((short.phases[0].seconds, short.succeeded().unwrap()), (4, BTreeMap::from([(1, 1)])));
+    // One that is far away costs nothing.
+    let far = dir("\"second\": 0 => \"second\": 99999999999, \"ms\": 1");
+    assert_eq!(far.succeeded().unwrap().len(), 1);
+}
+
+fn experiment(path: &Path, version: u32, journal: &str) -> Result<ExperimentDir, ReadError> {
+    std::fs::create_dir_all(path).unwrap();
+    let record = json!({
+        "version": version, "name": "e", "started": "", "command": [], "runs": 2,
+        "cells": [
+            {"number": 1, "label": "users=1", "levels": [["users", "1"]]},
+            {"number": 2, "label": "users=2", "levels": [["users", "2"]]},
+        ],
+    });
+    std::fs::write(path.join("experiment.json"), record.to_string()).unwrap();
+    std::fs::write(path.join("journal.jsonl"), journal).unwrap();
+    ExperimentDir::open(path)
+}
+
+fn ended(cell: usize, repetition: u32, point: &str, dir: &str) -> String {
+    let run = json!({
+        "event": "ended", "cell": cell, "repetition": repetition, "point": point, "dir": dir, "status": "complete",
+        "words": "", "trust": "valid", "throughput": 1.0, "passed": true,
+    });
+    format!("{run}\n")
+}
+
+#[test]
+fn an_experiments_last_runs_count_and_lie_below_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("e");
+    let all = [ended(1, 1, "", "runs/a"), ended(2, 1, "", "runs/b"), ended(1, 1, "", "runs/c")].concat();
+    let more = [ended(1, 2, "", "runs/d"), ended(1, 1, "users=8", "./runs/e")].concat();
+    let torn = ended(9, 9, "", "runs/torn");
+    let dir = experiment(&path, 1, &(all.clone() + &more + torn.trim_end())).unwrap();
+    let runs: Vec<&str> = dir.runs.iter().map(|run| run.dir.as_str()).collect();
+    assert_eq!(runs, ["runs/b", "runs/c", "runs/d", "./runs/e"], "made again: there once, the last time");
+    assert_eq!((dir.planned, dir.complete, dir.standing), (2, false, false));
+    assert_eq!(dir.cell(2).unwrap().label, "users=2");
+    assert!(dir.cell(3).is_none());
+    let end = |status: &str| format!("{{\"event\": \"end\", \"status\": \"{status}\"}}\n");
+    let of = |status: &str| {
+        let dir = experiment(&path, 1, &(all.clone() + &end(status))).unwrap();
+        (dir.complete, dir.standing)
+    };
+    assert_eq!(
+        [of("complete"), of("standing"), of("interrupted")],
+        [(true, false), (false, true), (false, false)]
+    );
+    for outside in ["../x", "/etc", "runs/../../x"] {
+        let why = experiment(&path, 1, &(all.clone() + &ended(1, 1, "", outside))).unwrap_err().to_string();
+        assert!(
+            why.ends_with(&format!("journal.jsonl:4: {outside}: a run lies below its experiment")),
+            "{why}"
+        );
+    }
+    let why = experiment(&path, 1, &(all.clone() + "{\n")).unwrap_err().to_string();
+    assert!(why.contains("journal.jsonl:4: "), "{why}");
+    assert!(experiment(&path, 2, "").unwrap_err().to_string().contains("format 2 is newer"));
+    assert!(experiment(&path, 0, "").is_ok());
+}
+
+#[test]
+fn a_run_in_an_experiment_has_the_levels_of_its_cell() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("e");
+    experiment(&path, 1, "").unwrap();
+    let levels = |run: &str, cell: &str| ExperimentDir::levels_around(&path.join(run), cell);
+    assert_eq!(levels("runs/one", "users=2"), Some(vec![("users".to_owned(), "2".to_owned())]));
+    assert_eq!(levels("one", "users=1"), Some(vec![("users".to_owned(), "1".to_owned())]));
+    assert_eq!(levels("runs/one", "users=3"), None);
+    assert_eq!(levels("runs/far/one", "users=2"), None, "too deep");
+    assert!(ExperimentDir::is_one(&path) && !ExperimentDir::is_one(folder.path()));
+}
+
+#[test]
+fn progress_is_said_of_runs_and_of_searches() {
+    assert_eq!(progress(3, 8, false), "3 of 8 runs");
+    assert_eq!(progress(3, 1, true), "3 runs of a search");
+    assert_eq!(progress(3, 2, true), "3 runs of 2 searches");
+}
+
+#[test]
+fn the_time_of_an_event_is_unix_time() {
+    let (_folder, dir) = read(Some(Status::Complete));
+    let at = dir.events().unwrap()[0].at_ms();
+    let begin = SystemTime::UNIX_EPOCH + Duration::from_secs(BEGIN_S);
+    assert_eq!(at, Some(begin.duration_since(UNIX_EPOCH).unwrap().as_millis() as f64));
+}
