@@ -133,6 +133,7 @@ pub fn among(percentile: f64, timed: u64, unsent: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_record::MergedSlot;
 
     fn of(ok: u64, (failed, ns): (u64, u64), unsent: u64) -> Felt {
         let mut felt = Felt::new(Scale::Ns64);
@@ -165,5 +166,41 @@ mod tests {
         );
         assert!(unsent.percentile_ns(50.0) > 5_300_000.0);
         assert!(ok.all_ok() && !unsent.all_ok());
+    }
+
+    #[test]
+    fn what_was_never_sent_is_what_has_no_time_and_was_not_cut_off() {
+        let mut totals = Totals::new(1, Scale::Ns64);
+        let outcomes = [(Outcome::Ok, 6), (Outcome::Aborted, 2), (Outcome::Dropped, 3), (Outcome::Busy, 5)];
+        outcomes.into_iter().for_each(|(outcome, count)| totals.outcomes[0][outcome as usize] = count);
+        let Felt { ok, failed, .. } = of(6, (4, 9_000), 0);
+        for (slot, times) in [ok, failed].into_iter().enumerate() {
+            totals.slots[slot] = Some(MergedSlot { service: times.clone(), response: times });
+        }
+        // Of 16, 6 succeeded, 2 were cut off and 4 failed with a time.
+        let felt = Felt::response(&totals, 0);
+        assert_eq!((felt.ok.count(), felt.failed.count(), felt.unsent, felt.count()), (6, 4, 4, 14));
+        assert_eq!(Felt::service(&totals, 0), Felt { unsent: 0, ..felt });
+    }
+
+    #[test]
+    fn others_are_added_but_for_times_of_another_unit() {
+        let mut felt = of(2, (1, 5_000), 3);
+        felt.merge(&of(3, (2, 5_000), 4));
+        assert_eq!((felt.ok.count(), felt.failed.count(), felt.unsent, felt.count()), (5, 3, 7, 15));
+        let mut micros = Felt { unsent: 1, ..Felt::new(Scale::Micros) };
+        micros.ok.record(1_000_000);
+        felt.merge(&micros);
+        assert_eq!((felt.ok.count(), felt.unsent), (5, 8));
+    }
+
+    #[test]
+    fn a_percentile_among_those_that_have_a_time() {
+        assert_eq!((among(90.0, 10, 0), among(50.0, 200, 100), among(50.0, 0, 1)), (90.0, 75.0, 50.0));
+        // Half of the arrivals have a time: the median is the slowest of them.
+        let half = of(4, (0, 0), 4);
+        assert_eq!(half.percentile_ns(50.0), half.ok.percentile_ns(100.0) as f64);
+        assert_eq!(half.percentile_ns(51.0), f64::INFINITY);
+        assert_eq!(of(0, (0, 0), 4).percentile_ns(50.0), f64::INFINITY);
     }
 }

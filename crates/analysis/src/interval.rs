@@ -88,4 +88,18 @@ mod tests {
         assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
     }
+
+    #[test]
+    fn differences_of_equal_variances_and_of_one_that_is_none() {
+        // Variances of the means 1 and 1: two degrees of freedom, t(0.975, 2) = 4.302653.
+        let d = difference(&[1.0, 3.0], &[5.0, 7.0]).unwrap();
+        assert_eq!((d.count, d.mean), (4, -4.0));
+        assert!((d.half_width - 4.302_653 * 2.0_f64.sqrt()).abs() < 1e-4, "{d:?}");
+        // 1 and 0: one degree, t(0.975, 1) = 12.706205.
+        let d = difference(&[1.0, 3.0], &[5.0, 5.0, 5.0]).unwrap();
+        assert_eq!((d.count, d.mean, d.deviation), (5, -3.0, 1.0));
+        assert!((d.half_width - 12.706_205).abs() < 1e-4, "{d:?}");
+        let d = difference(&[3.0, 3.0], &[5.0, 5.0, 5.0]).unwrap();
+        assert_eq!((d.count, d.mean, d.half_width), (5, -2.0, 0.0));
+    }
 }

@@ -289,4 +289,63 @@ mod tests {
         let database = monitored(&two, 1_000.0, 5_000.0).database.unwrap();
         assert_eq!((database.nodes, database.operations_per_s), (1, None), "half a cluster is no sum");
     }
+
+    #[test]
+    fn what_is_kept_for_a_summary() {
+        for (source, name) in [
+            ("host", "cpu.user_s"),
+            ("host-db1", "disk.a.reads"),
+            ("host", "network.e0.sent_bytes"),
+            ("host", "memory.available_bytes"),
+            ("monitor", "cpu_s"),
+            ("server", "cpu.user_s"),
+            ("server-redis-0", "cgroup.cpu_s"),
+            ("worker-1", "io.read_bytes"),
+            ("database", "operations"),
+            ("database-2", "connections"),
+            ("database-2", "memory_bytes"),
+        ] {
+            assert!(is_summarised(source, name), "{source} {name}");
+        }
+        for (source, name) in [
+            ("host", "memory.total_bytes"),
+            ("host", "operations"),
+            ("hostess", "cpu.user_s"),
+            ("monitor", "resident_bytes"),
+            ("server", "threads"),
+            ("worker-1", "operations"),
+            ("database-2", "cpu.user_s"),
+            ("link", "operations"),
+            ("link", "cpu.user_s"),
+            ("link", "cpu_s"),
+        ] {
+            assert!(!is_summarised(source, name), "{source} {name}");
+        }
+    }
+
+    #[test]
+    fn a_disk_without_requests_or_without_time_has_no_time_of_each() {
+        let host = |reads: f64, read_s: f64, write_s: f64| {
+            let mut recording = Recording::new();
+            for (at, s) in [(0.0, 0.0), (1_000.0, 1.0)] {
+                let rows = [
+                    ("cpu.idle_s", s),
+                    ("disk.a.reads", s * reads),
+                    ("disk.a.writes", 0.0),
+                    ("disk.a.read_bytes", 0.0),
+                    ("disk.a.written_bytes", 0.0),
+                    ("disk.a.busy_s", s * 0.5),
+                    ("disk.a.read_s", s * read_s),
+                    ("disk.a.write_s", s * write_s),
+                ];
+                recording.push("host", at, rows.map(|(name, value)| (name, Counter, value)));
+            }
+            monitored(&recording, 0.0, 1_000.0).host.unwrap()
+        };
+        let times = |host: HostUse| host.disk.map(|disk| (disk.read_us, disk.write_us));
+        // 20 ms over 100 reads are 200 us each; a write that has not ended has a time, and no number.
+        assert_eq!(times(host(100.0, 0.02, 0.01)), Some((Some(200.0), None)));
+        assert_eq!(times(host(100.0, 0.0, 0.0)), Some((None, None)), "too short to be seen");
+        assert_eq!(times(host(0.0, 0.0, 0.0)), None, "a disk that nothing was asked of");
+    }
 }

@@ -133,7 +133,7 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_record::Scale;
+    use dyno_record::{MergedSlot, Scale};
 
     fn buckets(n: u64) -> Buckets {
         let mut b = Buckets::new(Scale::Ns64);
@@ -169,5 +169,35 @@ mod tests {
         let shown = latency(&buckets(9_000), 1_000).unwrap().percentiles_us;
         assert_eq!(shown["p95"], None);
         assert!(shown["p50"].unwrap() > 4_900.0);
+    }
+
+    #[test]
+    fn figures_in_microseconds() {
+        let of_few = latency(&buckets(19), 0).unwrap();
+        assert_eq!((of_few.mean_us, of_few.min_us, of_few.max_us), (10.0, Some(1.0), Some(19.0)));
+        assert_eq!(of_few.percentiles_us.keys().collect::<Vec<_>>(), ["p50", "p90", "p95"]);
+    }
+
+    #[test]
+    fn a_phase_of_thirty_successes_in_four_seconds() {
+        let mut totals = Totals::new(3, Scale::Ns64);
+        totals.arrivals = 31;
+        for (metric, outcome, count) in [(0, Outcome::Ok, 20), (1, Outcome::Ok, 10), (1, Outcome::Busy, 1)] {
+            totals.outcomes[metric][outcome as usize] = count;
+            totals.ended[outcome as usize] += count;
+            let slot = metric * 2 + usize::from(outcome != Outcome::Ok);
+            totals.slots[slot] = Some(MergedSlot { service: buckets(count), response: buckets(count) });
+        }
+        totals.drops = vec![(3, 2), (4, 1), (3, 5)];
+        let names = ["READ", "UPDATE", "SCAN"].map(str::to_owned);
+        let phase = phase(PhaseFacts { seconds: 4.0, ..PhaseFacts::default() }, &names, &totals);
+        assert_eq!(phase.throughput, 7.5);
+        assert_eq!(phase.drops, BTreeMap::from([(3, 7), (4, 1)]));
+        let [read, update] = phase.metrics.as_slice() else { panic!("{:?}", phase.metrics) };
+        assert_eq!((read.name.as_str(), update.name.as_str()), ("READ", "UPDATE"));
+        // Where all succeeded the figures of all are no others.
+        assert_eq!((&read.all_response, &read.all_service), (&None, &None));
+        assert_eq!(update.all_response.as_ref().map(|l| l.count), Some(11));
+        assert_eq!(update.all_service.as_ref().map(|l| l.count), Some(11));
     }
 }

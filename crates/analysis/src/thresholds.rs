@@ -156,6 +156,10 @@ impl Condition {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{PhaseFacts, phase};
+    use dyno_record::{Scale, Totals};
+    use dyno_rundir::schema::Metric;
+    use std::collections::BTreeMap;
 
     #[test]
     fn expressions_are_understood() {
@@ -186,5 +190,96 @@ mod tests {
         let condition = Condition::parse("p99(scan) < 5ms").unwrap();
         assert!(condition.check(&["READ".into()]).unwrap_err().to_string().contains("read"));
         assert!(condition.check(&["SCAN".into()]).is_ok());
+    }
+
+    /// 10000 operations a second, one in 200 failed, READ is quicker than UPDATE.
+    fn seen() -> Phase {
+        let metric = |name: &str, us: f64| {
+            let latency = |us: f64| Latency {
+                count: 100,
+                mean_us: us / 4.0,
+                min_us: Some(us / 8.0),
+                max_us: Some(us * 2.0),
+                percentiles_us: [("p99".to_owned(), Some(us)), ("p95".to_owned(), None)].into(),
+            };
+            Metric {
+                name: name.to_owned(),
+                outcomes: BTreeMap::new(),
+                service: Some(latency(us / 2.0)),
+                response: Some(latency(us)),
+                failed_service: None,
+                failed_response: None,
+                all_response: None,
+                all_service: None,
+            }
+        };
+        Phase {
+            throughput: 10_000.0,
+            arrivals: 200,
+            outcomes: [("ok".to_owned(), 199), ("timeout".to_owned(), 1)].into(),
+            metrics: vec![metric("READ", 4_000.0), metric("UPDATE", 8_000.0), metric("CLEANUP", 90_000.0)],
+            ..phase(PhaseFacts::default(), &[], &Totals::new(0, Scale::Ns64))
+        }
+    }
+
+    fn held(text: &str, phase: &Phase) -> (Option<f64>, bool) {
+        let threshold = Condition::parse(text).unwrap().evaluate(phase);
+        assert_eq!(threshold.expression, text);
+        (threshold.measured, threshold.passed)
+    }
+
+    #[test]
+    fn each_relation_below_at_and_above_its_limit() {
+        for (relation, below, at, above) in [
+            ("<", false, false, true),
+            ("<=", false, true, true),
+            (">", true, false, false),
+            (">=", true, true, false),
+        ] {
+            for (limit, passed) in [("9999", below), ("10k", at), ("10001", above)] {
+                let text = format!("throughput {relation} {limit}");
+                assert_eq!(held(&text, &seen()), (Some(10_000.0), passed), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_statistic_in_microseconds_whatever_the_unit() {
+        for (text, measured, passed) in [
+            ("p99(read) < 5ms", 4_000.0, true),
+            ("p99(READ) < 4ms", 4_000.0, false),
+            ("p99(read) <= 0.004s", 4_000.0, true),
+            ("p99(read) < 3999us", 4_000.0, false),
+            ("p99(read) < 4001", 4_000.0, true),
+            ("mean(read) <= 1ms", 1_000.0, true),
+            ("min(read) < 501us", 500.0, true),
+            ("max(read) < 7ms", 8_000.0, false),
+            ("p99(read.service) <= 2ms", 2_000.0, true),
+            ("p99(read.response) <= 2ms", 4_000.0, false),
+            // Of all operations the worst counts, and closing connections is none.
+            ("p99(all) < 8001us", 8_000.0, true),
+            ("p99(cleanup) < 1s", 90_000.0, true),
+        ] {
+            assert_eq!(held(text, &seen()), (Some(measured), passed), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_share_of_errors() {
+        assert_eq!(held("errors < 0.5%", &seen()), (Some(0.5), false));
+        assert_eq!(held("errors <= 0.5%", &seen()), (Some(0.5), true));
+        assert_eq!(held("errors < 0.51 %", &seen()), (Some(0.5), true));
+        let none_ended = Phase { outcomes: BTreeMap::new(), ..seen() };
+        assert_eq!(held("errors < 1%", &none_ended), (Some(100.0), false));
+    }
+
+    #[test]
+    fn what_cannot_be_told_has_not_held() {
+        let nothing = Phase { arrivals: 0, outcomes: BTreeMap::new(), metrics: Vec::new(), ..seen() };
+        assert_eq!(held("errors < 1%", &nothing), (None, false));
+        assert_eq!(held("p99(all) < 1s", &nothing), (None, false));
+        // Among what was never sent, and of too few samples.
+        assert_eq!(held("p95(read) < 1s", &seen()), (None, false));
+        assert_eq!(held("p99.9(read) > 1us", &seen()), (None, false));
     }
 }

@@ -255,3 +255,7 @@ impl IntervalLine {
 fn lags(totals: &Totals) -> [(&'static str, &Buckets); 3] {
     [("schedule", &totals.lag), ("receive", &totals.receive_lag), ("turnaround", &totals.turnaround)]
 }
+
+#[cfg(test)]
+#[path = "intervals_tests.rs"]
+mod tests;

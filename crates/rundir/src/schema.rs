@@ -436,3 +436,7 @@ pub fn summary_schema() -> String {
     text.push('\n');
     text
 }
+
+#[cfg(test)]
+#[path = "schema_tests.rs"]
+mod tests;

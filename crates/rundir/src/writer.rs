@@ -211,3 +211,7 @@ impl Writer {
         self.update(|run| run.status = status);
     }
 }
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;

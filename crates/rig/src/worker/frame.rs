@@ -173,4 +173,59 @@ mod tests {
             assert!(matches!(read, Err(FrameError::Malformed(_))), "{bytes:?}: {read:?}");
         }
     }
+
+    /// Gives one of these at every reading, then the end.
+    struct Pieces(Vec<io::Result<&'static [u8]>>);
+
+    impl Read for Pieces {
+        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            if self.0.is_empty() {
+                return Ok(0);
+            }
+            let piece = self.0.remove(0)?;
+            to[..piece.len()].copy_from_slice(piece);
+            Ok(piece.len())
+        }
+    }
+
+    /// The message `"x"`, its head in two pieces with an error between them.
+    fn broken_by(kind: io::ErrorKind) -> Pieces {
+        Pieces(vec![Ok(&[4, 0]), Err(kind.into()), Ok(&[0, 0]), Ok(&[MESSAGE, b'"', b'x', b'"'])])
+    }
+
+    #[test]
+    fn a_reading_that_a_signal_interrupts_goes_on_and_no_other_does() {
+        let read = read_frame::<String>(&mut broken_by(io::ErrorKind::Interrupted));
+        assert!(matches!(&read, Ok(Frame::Message(text)) if text == "x"), "{read:?}");
+        let read = read_frame::<String>(&mut broken_by(io::ErrorKind::TimedOut));
+        assert!(matches!(&read, Err(FrameError::Pipe(e)) if e.kind() == io::ErrorKind::TimedOut), "{read:?}");
+    }
+
+    #[test]
+    fn an_end_within_a_frame_is_no_close() {
+        let whole = [4, 0, 0, 0, MESSAGE, b'"', b'x', b'"'];
+        for cut in 1..whole.len() {
+            let read = read_frame::<String>(&mut &whole[..cut]);
+            let Err(FrameError::Pipe(error)) = &read else { panic!("{cut} bytes: {read:?}") };
+            assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{cut} bytes");
+        }
+    }
+
+    #[test]
+    fn the_longest_frame_is_written_and_read_and_one_byte_more_is_neither() {
+        // Beside the text there are the kind and two quotation marks.
+        let mut text = "x".repeat(FRAME_BYTES - 3);
+        let mut bytes = Vec::new();
+        write_frame(&mut bytes, &Frame::Message(&text)).unwrap();
+        assert_eq!(bytes.len(), FRAME_BYTES + 4);
+        assert!(
+            matches!(read_frame::<String>(&mut bytes.as_slice()), Ok(Frame::Message(read)) if read == text)
+        );
+        text.push('x');
+        let mut refused = Vec::new();
+        assert!(write_frame(&mut refused, &Frame::Message(&text)).is_err() && refused.is_empty());
+        bytes[..4].copy_from_slice(&(FRAME_BYTES as u32 + 1).to_le_bytes());
+        let read = read_frame::<String>(&mut bytes.as_slice()).map(drop);
+        assert!(matches!(read, Err(FrameError::Malformed(_))), "{read:?}");
+    }
 }
