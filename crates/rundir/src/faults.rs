@@ -87,3 +87,23 @@ impl FaultFigures {
         words.join("; ")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_in_words() {
+        let mut fault = FaultFigures { begin_s: 5.0, end_s: Some(6.5), ..FaultFigures::default() };
+        assert_eq!((fault.when(), fault.effect()), ("at 5.00 s for 1.50 s".into(), String::new()));
+        fault.end_s = None;
+        assert_eq!(fault.when(), "at 5.00 s until the end");
+        (fault.detect_s, fault.recover_s, fault.lost) = (Some(0.25), Some(2.0), Some(700.0));
+        (fault.depth, fault.worst_per_s, fault.before_per_s) = (Some(0.9), Some(100.0), Some(1_000.0));
+        (fault.worst_us, fault.before_us, fault.failed) = (Some(2_000.0), Some(250.0), 1);
+        fault.note = Some("nothing more".into());
+        let words = "seen within 0.25 s; at worst 100/s, 90 % below 1,000/s; mean response time 2.00 ms at most, 250 us before; \
+                     700 operations lost; 1 failed; recovered after 2.00 s; nothing more";
+        assert_eq!(fault.effect(), words);
+    }
+}

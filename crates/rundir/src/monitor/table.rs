@@ -286,6 +286,41 @@ mod tests {
     }
 
     #[test]
+    fn a_sample_is_near_a_phase_within_five_seconds() {
+        // 10/s: half of the increase lies in half of the time.
+        let counter = series(Kind::Counter, &[(0.0, Some(0.0)), (10_000.0, Some(100.0))]);
+        assert_eq!(counter.increase(5_001.0, 10_000.0).map(f64::round), Some(50.0));
+        assert_eq!(counter.increase(5_000.0, 10_000.0), Some(50.0));
+        assert_eq!(counter.increase(4_999.0, 10_000.0), Some(100.0));
+        assert_eq!(
+            (counter.increase(0.0, 5_000.0), counter.increase(0.0, 5_001.0)),
+            (Some(50.0), Some(100.0))
+        );
+    }
+
+    #[test]
+    fn what_came_before_was_no_load_below_half_of_the_rate() {
+        // 100 from before the phase to after it, half of them in it.
+        let before = |count: f64| {
+            let counter =
+                [(500.0, Some(1_000.0)), (1_500.0, Some(1_000.0 + count)), (3_500.0, Some(1_100.0 + count))];
+            series(Kind::Counter, &counter).increase(2_000.0, 3_000.0)
+        };
+        assert_eq!((before(49.0), before(50.0)), (Some(100.0), Some(50.0)));
+    }
+
+    #[test]
+    fn figures_of_a_recording_are_those_of_its_series() {
+        let mut recording = Recording::new();
+        recording.push("s", 0.0, [("c", Kind::Counter, 50.0), ("g", Kind::Gauge, 10.0)]);
+        recording.push("s", 2_000.0, [("c", Kind::Counter, 250.0), ("g", Kind::Gauge, 20.0)]);
+        assert_eq!(recording.rate("s", "c", 0.0, 2_000.0), Some(100.0));
+        assert_eq!(recording.mean("s", "g", 0.0, 2_000.0), Some(15.0));
+        assert_eq!(recording.max("s", "g", 0.0, 2_000.0), Some(20.0));
+        assert_eq!(recording.rate("s", "x", 0.0, 2_000.0), None);
+    }
+
+    #[test]
     fn means_are_over_time_and_leave_gaps_out() {
         // A further sample at an edge weighs no more than its time.
         let gauge = series(Kind::Gauge, &[(0.0, Some(10.0)), (1.0, Some(10.0)), (1_000.0, Some(20.0))]);
