@@ -418,6 +418,10 @@ impl Place {
 }
 
 #[cfg(test)]
+#[path = "conversation_tests.rs"]
+mod conversation;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -1,0 +1,223 @@
+//! A controller's half of the conversation, word by word, with a worker in a thread.
+
+use super::*;
+use crate::work;
+use dyno_engine::Second;
+use dyno_plan::experiment::plan;
+use dyno_types::Outcome;
+use std::os::unix::net::UnixStream;
+use std::thread::JoinHandle;
+
+/// The other end of a worker's pipe.
+struct Controller {
+    pipe: UnixStream,
+    worker: Option<JoinHandle<Result<(), FrameError>>>,
+}
+
+impl Controller {
+    /// Greets a worker with a version of the protocol.
+    fn greeting(protocol: u32) -> Self {
+        let (pipe, theirs) = UnixStream::pair().unwrap();
+        // A worker that says nothing fails the test instead of holding it up.
+        pipe.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let input = theirs.try_clone().unwrap();
+        let worker = std::thread::spawn(move || serve(input, theirs, &work::read));
+        let mut controller = Controller { pipe, worker: Some(worker) };
+        controller.say(&ToWorker::Hello { protocol, now_ns: 7 });
+        controller
+    }
+
+    fn new() -> Self {
+        let mut controller = Self::greeting(PROTOCOL);
+        let before = unix_ns();
+        let FromWorker::Hello { protocol, pid, heard_ns, now_ns, .. } = controller.word() else { panic!() };
+        assert_eq!((protocol, pid, heard_ns), (PROTOCOL, std::process::id(), 7));
+        assert!(now_ns.abs_diff(before) < 60_000_000_000, "{now_ns} and {before}");
+        controller
+    }
+
+    fn say(&mut self, word: &ToWorker) {
+        write_frame(&mut self.pipe, &Frame::Message(word)).unwrap();
+    }
+
+    fn word(&mut self) -> FromWorker {
+        match read_frame(&mut self.pipe).unwrap() {
+            Frame::Message(word) => word,
+            Frame::Second(_) => panic!("a second of load"),
+        }
+    }
+
+    fn failed(&mut self) -> (bool, String) {
+        match self.word() {
+            FromWorker::Failed { unreachable, words } => (unreachable, words),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn assign(&mut self, text: &str, number: usize, of: usize, lease_ms: u64) {
+        let spec = Box::new(plan(text, "x.yaml", &[]).unwrap().cells[0].spec.clone());
+        let target = spec.target.clone().unwrap_or_default();
+        let (instance, cores, local, spin) = (0, vec![0], true, false);
+        let assignment = Assignment { target, spec, number, of, instance, cores, local, spin, lease_ms };
+        self.say(&ToWorker::Assign(Box::new(assignment)));
+    }
+
+    /// Makes everything ready for a phase.
+    fn prepared(&mut self) -> Prepared {
+        let FromWorker::Ready { cores, .. } = self.word() else { panic!() };
+        assert_eq!(cores, [0]);
+        self.say(&ToWorker::Prepare);
+        match self.word() {
+            FromWorker::Prepared(prepared) => prepared,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Starts a phase, and begins it once all users have connected.
+    fn begin(&mut self, stage: Stage, prepared: &Prepared) {
+        self.say(&ToWorker::Start { stage, prepared: prepared.clone() });
+        let word = self.word();
+        assert_eq!(word, FromWorker::Connected);
+        self.say(&ToWorker::Begin { at_ns: unix_ns() });
+    }
+
+    /// The seconds of a phase and its end.
+    fn end(&mut self) -> (Vec<Second>, Done) {
+        let mut seconds = Vec::new();
+        loop {
+            match read_frame(&mut self.pipe).unwrap() {
+                Frame::Second(second) => seconds.push(*second),
+                Frame::Message(FromWorker::Done(done)) => return (seconds, done),
+                Frame::Message(other) => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn over(mut self) -> Result<(), FrameError> {
+        self.worker.take().unwrap().join().unwrap()
+    }
+}
+
+const PHASES: &str = "target: 'null:'\nworkload: {ycsb: {workload: c, records: 1000}}\nphases:\n  \
+                      load: {users: 2}\n  measure: {users: 4, warmup: 0s, ";
+
+fn ok(seconds: &[Second]) -> u64 {
+    seconds.iter().map(|second| second.totals.ended[Outcome::Ok as usize]).sum()
+}
+
+#[test]
+fn a_worker_loads_measures_and_says_what_it_did() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}/records.db", folder.path().display());
+    let text = format!("{PHASES}operations: 5000}}\n").replace("null:", &store);
+    let mut controller = Controller::new();
+    controller.assign(&text, 0, 1, 60_000);
+    let prepared = controller.prepared();
+    assert!(prepared.load, "the store is empty");
+    let before = unix_ns();
+    controller.say(&ToWorker::Clock);
+    let FromWorker::Clock { now_ns } = controller.word() else { panic!() };
+    assert!((before..=unix_ns()).contains(&now_ns), "{now_ns}");
+    controller.begin(Stage::Load, &prepared);
+    let (seconds, done) = controller.end();
+    // Each user of an embedded store has a thread.
+    assert_eq!((ok(&seconds), done.users, done.threads), (1_000, 2, 2));
+    controller.begin(Stage::Measure, &prepared);
+    let (seconds, done) = controller.end();
+    assert_eq!((ok(&seconds), done.users, done.threads, done.rest), (5_000, 4, 4, (0, 0)));
+    assert!(done.epoch_ns.abs_diff(before) < 60_000_000_000 && done.elapsed_ns > 0, "{done:?}");
+    assert_eq!((done.ended_early, done.errors.len()), (None, 0));
+    controller.say(&ToWorker::Bye);
+    controller.over().unwrap();
+}
+
+#[test]
+fn a_worker_takes_its_part_of_the_work() {
+    let part = |number| {
+        let mut controller = Controller::new();
+        controller.assign(&format!("{PHASES}operations: 5001}}\n"), number, 2, 60_000);
+        let prepared = controller.prepared();
+        controller.begin(Stage::Measure, &prepared);
+        let (seconds, done) = controller.end();
+        assert_eq!(done.threads, 1);
+        (ok(&seconds), done.users)
+    };
+    let (one, other) = (part(0), part(1));
+    assert_eq!((one.0 + other.0, one.1, other.1), (5_001, 2, 2));
+    assert!(one.0 > 1_000 && other.0 > 1_000, "{one:?} {other:?}");
+    let mut controller = Controller::new();
+    controller.assign(&format!("{PHASES}operations: 5001}}\n"), 2, 2, 60_000);
+    let prepared = controller.prepared();
+    controller.say(&ToWorker::Start { stage: Stage::Measure, prepared });
+    assert_eq!(controller.failed(), (false, "this worker takes no part in the phase".into()));
+}
+
+#[test]
+fn a_phase_ends_when_it_is_told_and_the_worker_goes_on() {
+    for word in [ToWorker::Stop, ToWorker::Abort] {
+        let mut controller = Controller::new();
+        controller.assign(&format!("{PHASES}duration: 10m}}\n"), 0, 1, 60_000);
+        let prepared = controller.prepared();
+        controller.begin(Stage::Measure, &prepared);
+        controller.say(&word);
+        let (_, done) = controller.end();
+        assert_eq!(done.ended_early, None, "whoever said so knows");
+        controller.say(&ToWorker::Clock);
+        assert!(matches!(controller.word(), FromWorker::Clock { .. }));
+    }
+}
+
+#[test]
+fn a_silent_controller_ends_the_load_and_is_told_why() {
+    let mut controller = Controller::new();
+    controller.assign(&format!("{PHASES}duration: 10m}}\n"), 0, 1, 300);
+    let prepared = controller.prepared();
+    controller.begin(Stage::Measure, &prepared);
+    let (_, done) = controller.end();
+    assert_eq!(done.ended_early.as_deref(), Some("the controller was silent for longer than the lease"));
+    // Nobody came back: it ends by itself, although the pipe is open.
+    let pipe = controller.pipe.try_clone().unwrap();
+    controller.over().unwrap();
+    drop(pipe);
+}
+
+#[test]
+fn what_cannot_be_done_is_said_and_the_worker_goes_on() {
+    let mut controller = Controller::new();
+    controller.say(&ToWorker::Prepare);
+    assert_eq!(controller.failed(), (false, "a word that comes before the assignment".into()));
+    controller.say(&ToWorker::Start { stage: Stage::Load, prepared: Prepared::default() });
+    assert_eq!(controller.failed().1, "a word that comes before the assignment");
+    // Nothing listens on a port that was free a moment ago.
+    let port = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+    controller.assign(&format!("target: redis://127.0.0.1:{port}\n"), 0, 1, 60_000);
+    let (unreachable, words) = controller.failed();
+    assert!(unreachable && words.contains(&port.to_string()), "{words}");
+    controller.say(&ToWorker::Bye);
+    controller.over().unwrap();
+}
+
+#[test]
+fn the_first_word_is_hello_in_the_same_version() {
+    let mut controller = Controller::greeting(PROTOCOL + 1);
+    // The answer tells the controller which version the worker has.
+    assert!(matches!(controller.word(), FromWorker::Hello { protocol: PROTOCOL, .. }));
+    let why = controller.over().unwrap_err().to_string();
+    assert!(why.contains(&format!("speaks protocol {}, this worker {PROTOCOL}", PROTOCOL + 1)), "{why}");
+    let mut bytes = Vec::new();
+    write_frame(&mut bytes, &Frame::Message(&ToWorker::Ping)).unwrap();
+    let why = serve(std::io::Cursor::new(bytes), Vec::new(), &work::read).unwrap_err().to_string();
+    assert_eq!(why, "the first word must be hello");
+}
+
+#[test]
+fn a_controller_that_goes_ends_the_worker() {
+    let mut controller = Controller::new();
+    controller.assign(&format!("{PHASES}duration: 10m}}\n"), 0, 1, 60_000);
+    let prepared = controller.prepared();
+    controller.begin(Stage::Measure, &prepared);
+    let worker = controller.worker.take().unwrap();
+    controller.pipe.shutdown(std::net::Shutdown::Both).unwrap();
+    // Whether it notices by reading or by writing, it ends.
+    let _ = worker.join().unwrap();
+}
