@@ -325,3 +325,26 @@ fn failures_of_a_load_are_those_of_the_phase_before() {
     assert_eq!(crate::load_failed(&phases, &phases[1]), None);
     assert_eq!(crate::load_failed(&phases[2..], &phases[2]), None);
 }
+
+#[test]
+fn what_a_host_takes_is_nothing_to_virtual_time() {
+    // Which has no clock to read.
+    let steal =
+        |clock_ns| says("steal", |case| (case.clock_ns, case.phase.client.steal_share) = (clock_ns, 0.5));
+    assert_eq!([steal(0), steal(1)], [None, SUSPECT]);
+    let neighbours = |clock_ns| {
+        let mut case = Case::usual().beside(0.5);
+        case.clock_ns = clock_ns;
+        case.says("neighbours")
+    };
+    assert_eq!([neighbours(0), neighbours(1)], [None, SUSPECT]);
+}
+
+#[test]
+fn users_with_a_pipeline_can_be_fewer() {
+    let mut case = Case::usual().late(None, Some(900_000));
+    let advice = |case: &Case| case.reason("receive_lag").unwrap();
+    assert!(advice(&case).contains("the client is woken late"), "{}", advice(&case));
+    (case.phase.client.users, case.phase.client.pipeline) = (2, 2);
+    assert!(advice(&case).contains("use fewer users"), "{}", advice(&case));
+}
