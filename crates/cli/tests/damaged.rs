@@ -126,7 +126,7 @@ fn make(dyno: &Dyno, server: Option<&Server>) {
          faults: [{{at: 1s, kind: pause, on: worker 1, for: 200ms}}]\n"
     );
     std::fs::write(dyno.path("x.yaml"), text).unwrap();
-    dyno.assert_bexhoma_ran(&dyno.run(&["run", "x.yaml", "--out", "o", "-q"]));
+    dyno.assert_ran(&dyno.run(&["run", "x.yaml", "--out", "o", "-q"]));
     std::fs::rename(dyno.path("o/runs/cell0001-rep01"), dyno.path("whole")).unwrap();
 }
 

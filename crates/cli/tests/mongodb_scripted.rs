@@ -49,7 +49,7 @@ fn every_compressor_packs_both_ways() {
         });
         let dyno = Dyno::new();
         let uri = format!("mongodb://{server}/t?compressors={name}");
-        dyno.assert_ran_but(&run(&dyno, &uri, &["--ops", "500"]), &["errors"]);
+        dyno.assert_ran(&run(&dyno, &uri, &["--ops", "500"]));
         assert_eq!(outcome(phase(&dyno.summary("d"), "measure"), "ok"), 500, "{name}");
         assert_eq!((packed.load(Ordering::Relaxed), plain.load(Ordering::Relaxed)), (500, 0), "{name}");
     }

@@ -7,7 +7,7 @@ use dyno_types::Outcome;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -420,12 +420,4 @@ fn progress_is_said_of_runs_and_of_searches() {
     assert_eq!(progress(3, 8, false), "3 of 8 runs");
     assert_eq!(progress(3, 1, true), "3 runs of a search");
     assert_eq!(progress(3, 2, true), "3 runs of 2 searches");
-}
-
-#[test]
-fn the_time_of_an_event_is_unix_time() {
-    let (_folder, dir) = read(Some(Status::Complete));
-    let at = dir.events().unwrap()[0].at_ms();
-    let begin = SystemTime::UNIX_EPOCH + Duration::from_secs(BEGIN_S);
-    assert_eq!(at, Some(begin.duration_since(UNIX_EPOCH).unwrap().as_millis() as f64));
 }

@@ -117,7 +117,7 @@ fn a_worker_loads_measures_and_says_what_it_did() {
     let before = unix_ns();
     controller.say(&ToWorker::Clock);
     let FromWorker::Clock { now_ns } = controller.word() else { panic!() };
-    assert!((before..=unix_ns()).contains(&now_ns), "{now_ns}");
+    assert!(now_ns.abs_diff(before) < 60_000_000_000, "{now_ns}");
     controller.begin(Stage::Load, &prepared);
     let (seconds, done) = controller.end();
     // Each user of an embedded store has a thread.
@@ -176,9 +176,7 @@ fn a_silent_controller_ends_the_load_and_is_told_why() {
     let (_, done) = controller.end();
     assert_eq!(done.ended_early.as_deref(), Some("the controller was silent for longer than the lease"));
     // Nobody came back: it ends by itself, although the pipe is open.
-    let pipe = controller.pipe.try_clone().unwrap();
     controller.over().unwrap();
-    drop(pipe);
 }
 
 #[test]
@@ -213,11 +211,15 @@ fn the_first_word_is_hello_in_the_same_version() {
 #[test]
 fn a_controller_that_goes_ends_the_worker() {
     let mut controller = Controller::new();
-    controller.assign(&format!("{PHASES}duration: 10m}}\n"), 0, 1, 60_000);
+    // No lease ends it within ten minutes.
+    controller.assign(&format!("{PHASES}duration: 10m}}\n"), 0, 1, 600_000);
     let prepared = controller.prepared();
     controller.begin(Stage::Measure, &prepared);
     let worker = controller.worker.take().unwrap();
     controller.pipe.shutdown(std::net::Shutdown::Both).unwrap();
-    // Whether it notices by reading or by writing, it ends.
-    let _ = worker.join().unwrap();
+    let end = std::time::Instant::now() + Duration::from_secs(60);
+    while !worker.is_finished() {
+        assert!(std::time::Instant::now() < end, "the worker does not notice");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
