@@ -38,6 +38,8 @@ pub struct Further {
     pub missed: Option<(u64, u64)>,
     /// Successful operations of each whole second of the measured phase; nothing is done in an empty one.
     pub series: Vec<f64>,
+    /// The parts of seconds before and behind these that are measured as well: successful operations, and length in seconds.
+    pub edges: [(f64, f64); 2],
     /// Longest queue of due arrivals in each of them.
     pub backlog: Vec<f64>,
     /// Mean response time of the successful requests that ended in each of them, seconds; 0 where none did.

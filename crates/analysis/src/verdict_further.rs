@@ -7,6 +7,7 @@ use crate::verdict::{Checks, Evidence};
 use dyno_rundir::schema::{Phase, Trust};
 use dyno_types::Outcome;
 use dyno_types::units::{Bytes, Latency, Rate};
+use std::iter;
 
 /// A warm-up that changes the mean by so much is worth a word.
 const WARM_UP: f64 = 0.01;
@@ -23,16 +24,18 @@ pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
         // Levels and stalls of such a run are what was asked for.
         checks.check("faults", faults(e));
         checks.check("faults_carried_out", not_carried_out(e));
-    } else if let Some(found) = stability(&e.further.series).filter(|_| !e.further.varied) {
+    } else if !e.further.varied {
         let gone = gone(e);
-        // The same seconds have one name.
-        let stalls = stalls(&found).filter(|_| gone.is_none());
+        let was_there = gone.is_none();
         checks.check("gone", gone);
-        checks.check("warm_up", warm_up(&found));
-        checks.check("level", level(&found));
-        checks.check("drift", drift(&found));
-        checks.check("stalls", stalls);
-        checks.check("overload", overload(e));
+        if let Some(found) = stability(&e.further.series) {
+            checks.check("warm_up", warm_up(&found));
+            checks.check("level", level(&found));
+            checks.check("drift", drift(&found));
+            // The same seconds have one name.
+            checks.check("stalls", stalls(&found).filter(|_| was_there));
+            checks.check("overload", overload(e));
+        }
     }
     checks.check("load", load(e));
     checks.check("keys", keys(e));
@@ -99,34 +102,47 @@ fn load(e: &Evidence<'_>) -> Option<(Trust, String)> {
 }
 
 /// Fewest whole seconds in a row without a success that make a server gone: connections were lost meanwhile.
-const GONE: usize = 2;
+const GONE_S: f64 = 2.0;
 
 /// What ended in a second before the server stopped within it: up to this share of the median is nothing.
 const NOTHING: f64 = 0.01;
 
-/// A server that was not there for a part of the run: the few operations that failed do not say for how long.
+/// A server that was not there for a part of the run: the few operations that failed do not say for how long. An outage is an
+/// empty second, with as much of the seconds beside it as they lack of the run's level.
 fn gone(e: &Evidence<'_>) -> Option<(Trust, String)> {
     let lost = [Outcome::Disconnected, Outcome::Unreachable, Outcome::TimedOut];
     let lost: u64 = lost.iter().map(|outcome| e.totals.ended[*outcome as usize]).sum();
-    let series = &e.further.series;
-    let nothing = median(series).unwrap_or(0.0) * NOTHING;
-    let (mut spans, mut at): (Vec<(usize, usize)>, usize) = (Vec::new(), 0);
-    for part in series.chunk_by(|one, next| (*one > nothing) == (*next > nothing)) {
-        if part[0] <= nothing && part.len() >= GONE {
-            spans.push((at, at + part.len()));
+    let served: Vec<f64> = e.further.series.iter().copied().filter(|ok| *ok > 0.0).collect();
+    let level = median(&served).filter(|_| lost > 0)?;
+    let [before, behind] = e.further.edges;
+    let whole = e.further.series.iter().map(|ok| (*ok, 1.0));
+    let parts: Vec<(f64, f64)> =
+        iter::once(before).chain(whole).chain([behind]).filter(|(_, length_s)| *length_s > 0.0).collect();
+    let is_empty = |(ok, length_s): &(f64, f64)| *ok <= level * length_s * NOTHING;
+    let lacks_s =
+        |part: Option<&(f64, f64)>| part.map_or(0.0, |(ok, length_s)| (length_s - ok / level).max(0.0));
+    let (mut spans, mut at, mut at_s): (Vec<(f64, f64)>, usize, f64) = (Vec::new(), 0, 0.0);
+    for part in parts.chunk_by(|one, next| is_empty(one) == is_empty(next)) {
+        let (next, next_s) = (at + part.len(), at_s + part.iter().map(|(_, length_s)| length_s).sum::<f64>());
+        let span = (at_s - lacks_s(parts[..at].last()), next_s + lacks_s(parts.get(next)));
+        if is_empty(&part[0]) && span.1 - span.0 >= GONE_S {
+            spans.push(span);
         }
-        at += part.len();
+        (at, at_s) = (next, next_s);
     }
-    let seconds: usize = spans.iter().map(|(from, to)| to - from).sum();
-    let (from, to) = *spans.first().filter(|_| lost > 0 && seconds < series.len())?;
-    let share = seconds as f64 / series.len() as f64;
+    let (from_s, to_s) = *spans.first()?;
+    let gone_s: f64 = spans.iter().map(|(from_s, to_s)| to_s - from_s).sum();
+    let tenths = |s: f64| (s * 10.0).round() / 10.0;
     let more = if spans.len() > 1 { format!(" and {} more", spans.len() - 1) } else { String::new() };
     Some((
-        if share > 0.05 { Trust::Invalid } else { Trust::Suspect },
+        if gone_s / at_s > 0.05 { Trust::Invalid } else { Trust::Suspect },
         format!(
-            "the server did not serve for {seconds} of {} s ({from} to {to} s{more}): nothing succeeded there, and users wait \
-             instead of failing, so the failed operations are few",
-            series.len()
+            "the server did not serve for {} of {} s ({} to {} s{more}): nothing succeeded there, whatever the \
+             share of failed operations says: users wait instead of failing",
+            tenths(gone_s),
+            tenths(at_s),
+            tenths(from_s),
+            tenths(to_s),
         ),
     ))
 }

@@ -419,6 +419,29 @@ fn a_server_that_is_gone_for_more_than_a_twentieth_is_invalid() {
         case.says("gone")
     };
     assert_eq!([gone(1), gone(2), gone(3), gone(4)], [None, SUSPECT, SUSPECT, INVALID]);
+    // By time: what the seconds beside an empty one lack, and parts of seconds at the run's ends, count as well.
+    let between = |first: f64, last: f64| {
+        let mut case = Case::usual().ended(Outcome::Disconnected, 1);
+        case.further.series = level();
+        case.further.series[30..33].copy_from_slice(&[first, 0.0, last]);
+        case.says("gone")
+    };
+    assert_eq!([between(490.0, 500.0), between(510.0, 500.0)], [SUSPECT, None]);
+    let at_the_end = |level_s: usize, rest: f64| {
+        let mut case = Case::usual().ended(Outcome::Disconnected, 1);
+        case.further.series = vec![1_000.0; level_s];
+        case.further.series.extend([200.0, 0.0]);
+        case.further.edges = [(400.0, 0.4), (rest, 0.6)];
+        case.reason("gone")
+    };
+    let text = at_the_end(3, 0.0).unwrap();
+    assert!(text.contains("did not serve for 2.4 of 6 s (3.6 to 6 s)"), "{text}");
+    assert_eq!(at_the_end(3, 590.0), None);
+    // Without a whole second that is empty nothing is told from a slow one.
+    let mut case = Case::usual().ended(Outcome::Disconnected, 1);
+    case.further.series = vec![200.0; 3];
+    case.further.edges[1] = (0.0, 0.6);
+    assert_eq!(case.says("gone"), None);
     // Next to nothing is nothing up to a hundredth of the median.
     let nearly = |left: f64| {
         let mut case = Case::usual().ended(Outcome::Disconnected, 1);

@@ -19,6 +19,7 @@ pub fn properties(data: &[u8]) {
 pub fn experiment(data: &[u8]) {
     let Some(text) = text(data) else { return };
     let _ = dyno_plan::experiment::plan(text, "x.yaml", &[]);
+    dyno_types::secret::forget();
 }
 
 /// A workload of documents.

@@ -2,7 +2,7 @@
 
 use dyno_analysis::Further;
 use dyno_analysis::faults::{Assessed, Happened, Interval, assess};
-use dyno_engine::{INTERVAL_NS, Job, Second};
+use dyno_engine::{End, INTERVAL_NS, Job, Second};
 use dyno_record::Totals;
 use dyno_rundir::adds_up;
 use dyno_types::Outcome;
@@ -52,42 +52,63 @@ impl Course {
 
 /// Mean response time of operations that ended well, seconds; 0 of none.
 fn response_s(totals: &Totals, job: &Job) -> f64 {
+    responses_s(totals, job) / totals.ok().max(1) as f64
+}
+
+/// Sum of the response times of operations that ended well, seconds.
+fn responses_s(totals: &Totals, job: &Job) -> f64 {
     let names = job.workload.metrics();
     let own = names.iter().enumerate().filter(|(_, name)| adds_up(names, name));
     let sum: f64 = own.filter_map(|(n, _)| totals.ok_slot(n)).map(|slot| slot.response.sum_ns() as f64).sum();
-    sum / 1e9 / totals.ok().max(1) as f64
+    sum / 1e9
+}
+
+/// What the verdict looks at of a second: successful operations, the longest queue, the sum of response times in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    ok: u64,
+    backlog: u64,
+    responses_s: f64,
 }
 
 /// What the verdict looks at, by the second after the epoch.
 #[derive(Debug, Default)]
 pub(crate) struct PerSecond {
-    rows: BTreeMap<u64, (f64, f64, f64)>,
+    rows: BTreeMap<u64, Row>,
 }
 
 impl PerSecond {
-    /// A second of the measured phase.
+    /// An interval of the measured phase, within a second.
     pub fn take(&mut self, second: u64, totals: &Totals, job: &Job) {
-        let response_s = response_s(totals, job);
-        self.rows.insert(second, (totals.ok() as f64, totals.backlog as f64, response_s));
+        let row = self.rows.entry(second).or_default();
+        row.ok += totals.ok();
+        row.backlog = row.backlog.max(totals.backlog);
+        row.responses_s += responses_s(totals, job);
     }
 
-    /// The whole seconds of the phase that `job` asked for and that took so long, warm-up and all. One without a record is
-    /// one in which nothing was done.
-    pub fn whole(self, job: &Job, elapsed_ns: u64) -> Further {
-        let planned = job.end.duration_ns.map(|ns| job.warmup_ns + ns);
+    /// The whole seconds of a phase that was to end so and took so long, warm-up and all, with what is before and
+    /// behind them. One without a record is one in which nothing was done.
+    pub fn whole(self, end: &End, warmup_ns: u64, elapsed_ns: u64) -> Further {
+        let planned = end.duration_ns.map(|ns| warmup_ns + ns);
         // Last replies come a little before the planned end, or a drain after it.
         let by_clock = planned.filter(|planned| elapsed_ns + INTERVAL_NS >= *planned);
         // Users who have a number of operations end one after the other.
-        let ending = u64::from(by_clock.is_none() && job.end.operations.is_some());
-        let until = (by_clock.unwrap_or(elapsed_ns) / INTERVAL_NS).saturating_sub(ending);
-        let from = job.warmup_ns.div_ceil(INTERVAL_NS);
+        let ending = u64::from(by_clock.is_none() && end.operations.is_some());
+        let ended = by_clock.unwrap_or(elapsed_ns);
+        let until = (ended / INTERVAL_NS).saturating_sub(ending);
+        let from = warmup_ns.div_ceil(INTERVAL_NS);
+        let row = |second: u64| self.rows.get(&second).copied().unwrap_or_default();
         let mut further = Further::default();
-        for second in from..until {
-            let (ok, backlog, response_s) = self.rows.get(&second).copied().unwrap_or_default();
-            further.series.push(ok);
-            further.backlog.push(backlog);
-            further.response_s.push(response_s);
+        for row in (from..until).map(row) {
+            further.series.push(row.ok as f64);
+            further.backlog.push(row.backlog as f64);
+            further.response_s.push(row.responses_s / row.ok.max(1) as f64);
         }
+        let part = |second, ns: u64| (row(second).ok as f64, ns as f64 / 1e9);
+        let before = from * INTERVAL_NS - warmup_ns;
+        further.edges[0] = if before > 0 { part(from - 1, before) } else { (0.0, 0.0) };
+        let behind = if ending > 0 { 0 } else { ended.saturating_sub(until.max(from) * INTERVAL_NS) };
+        further.edges[1] = part(until, behind);
         further
     }
 }
@@ -116,5 +137,40 @@ impl Whole {
         }
         self.open = Some(whole);
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TENTH_NS: u64 = INTERVAL_NS / 10;
+
+    /// Six seconds behind a warm-up of 0.6 s: 100 operations a second, and as many of each part of a second.
+    fn seconds(end: &End, elapsed_ns: u64) -> Further {
+        let row = |ok| Row { ok, backlog: ok / 10, responses_s: ok as f64 * 0.5 };
+        let rows = [(0, 40), (1, 100), (2, 100), (4, 100), (5, 100), (6, 60)];
+        let rows = rows.into_iter().map(|(second, ok)| (second, row(ok))).collect();
+        PerSecond { rows }.whole(end, 6 * TENTH_NS, elapsed_ns)
+    }
+
+    #[test]
+    fn seconds_are_whole_ones_and_the_parts_at_both_ends() {
+        let timed = End { duration_ns: Some(6 * INTERVAL_NS), ..End::default() };
+        // Last replies come before the end, and after it.
+        for elapsed_ns in [65 * TENTH_NS, 66 * TENTH_NS, 99 * TENTH_NS] {
+            let all = seconds(&timed, elapsed_ns);
+            assert_eq!(all.series, [100.0, 100.0, 0.0, 100.0, 100.0]);
+            assert_eq!(all.backlog, [10.0, 10.0, 0.0, 10.0, 10.0]);
+            assert_eq!(all.response_s, [0.5, 0.5, 0.0, 0.5, 0.5]);
+            assert_eq!(all.edges, [(40.0, 0.4), (60.0, 0.6)]);
+        }
+        // It was ended early, in its second 3.
+        let early = seconds(&timed, 33 * TENTH_NS);
+        assert_eq!((early.series.len(), early.edges[1]), (2, (0.0, 0.3)));
+        // Users who have a number of operations end one after the other.
+        let counted = End { operations: Some(500), ..End::default() };
+        let all = seconds(&counted, 66 * TENTH_NS);
+        assert_eq!((all.series.len(), all.edges), (4, [(40.0, 0.4), (0.0, 0.0)]));
     }
 }

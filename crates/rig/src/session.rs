@@ -265,12 +265,12 @@ impl<'a> Session<'a> {
             let so_far = &mut sums[usize::from(second.warmup)];
             so_far.merge(&second.totals);
             keep(&mut so_far.samples, &second.totals, most);
-            // Viewers are shown whole seconds.
-            let Some(second) = whole.take(second, job.interval_ns) else { return };
-            let elapsed_s = start.as_secs() as f64 + 1.0;
             if !second.warmup {
                 seconds_of.take(start.as_secs(), &second.totals, job);
             }
+            // Viewers are shown whole seconds.
+            let Some(second) = whole.take(second, job.interval_ns) else { return };
+            let elapsed_s = start.as_secs() as f64 + 1.0;
             let done = share_done(job, elapsed_s, so_far);
             let left_s = done.filter(|d| *d > 0.0).map(|d| elapsed_s * (1.0 - d) / d);
             let server = watch.and_then(Watch::now);
@@ -343,7 +343,7 @@ impl<'a> Session<'a> {
             changed: Vec::new(),
             shared_cores: Vec::new(),
             missing: self.apparatus.missing(),
-            ..seconds_of.whole(job, finished.elapsed_ns)
+            ..seconds_of.whole(&job.end, job.warmup_ns, finished.elapsed_ns)
         };
         Ok(Ended { phase: phase_summary, totals, warmup, finished: applied.finished, further })
     }

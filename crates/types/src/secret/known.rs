@@ -10,9 +10,6 @@ static VALUES: RwLock<Vec<String>> = RwLock::new(Vec::new());
 /// Environment variables that a password was read from.
 static VARIABLES: RwLock<Vec<String>> = RwLock::new(Vec::new());
 
-/// Most values that are remembered: far beyond what one process is told, so that whoever parses texts without end stays quick.
-const MOST: usize = 1_000;
-
 /// Fewest characters of a secret that is hidden by its value.
 const LEAST: usize = 6;
 
@@ -76,11 +73,16 @@ fn decoded(text: &str) -> Option<String> {
 pub fn remember(secret: &str) {
     let mut values = VALUES.write().unwrap_or_else(std::sync::PoisonError::into_inner);
     for form in forms(secret) {
-        if values.len() < MOST && !values.contains(&form) {
+        if !values.contains(&form) {
             values.push(form);
         }
     }
     values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+}
+
+/// Forgets every value: whoever parses texts without end, such as a fuzzer, would be slowed by each of them.
+pub fn forget() {
+    VALUES.write().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
 }
 
 /// A text without the secrets that are remembered.

@@ -11,7 +11,7 @@
 mod known;
 mod text;
 
-pub use known::{conceal, conceal_json, conceal_these, remember, remember_variable, variables};
+pub use known::{conceal, conceal_json, conceal_these, forget, remember, remember_variable, variables};
 pub use text::{mask_arguments, mask_settings, mask_text};
 
 /// What stands for a secret.

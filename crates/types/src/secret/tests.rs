@@ -132,5 +132,24 @@ fn secrets_are_hidden_by_their_value_and_words_are_not() {
     }
     remember_arguments(&["-p", "redis.password=qu1et-word"].map(str::to_owned));
     assert_eq!(mask_text("x qu1et-word"), "x ***");
+    // None is dropped, however many there are.
+    (0..1_200).for_each(|n| remember(&format!("numb3red-{n}.")));
+    assert_eq!(conceal("numb3red-0. numb3red-1199. kn0wn \"S%cret"), "*** *** ***");
     assert_eq!(conceal_these("# th1rd word: th1rd", &["th1rd word"]), "# ***: th1rd");
+}
+
+#[test]
+fn uris_of_a_list_are_hidden_one_by_one() {
+    for (text, shown) in [
+        ("mongodb://u:p@a/x?w=1|mongodb://v:q@b", "mongodb://u:***@a/x?w=1|mongodb://v:***@b"),
+        ("mongodb+srv://u:p@a|mongodb+srv://v:q@b", "mongodb+srv://u:***@a|mongodb+srv://v:***@b"),
+        ("mongodb://a|mongodb://v:q@b", "mongodb://a|mongodb://v:***@b"),
+        // Of other schemes it is a character of the password.
+        ("redis://u:p|redis://v:q@b", "redis://u:***@b"),
+    ] {
+        assert_eq!(mask_text(text), shown);
+    }
+    // What is hidden by its value is looked at by place again, in each of them.
+    remember("l1sted two");
+    assert_eq!(mask_text("mongodb://u:l1sted two@a|mongodb://v:z@b"), "mongodb://u:***@a|mongodb://v:***@b");
 }
