@@ -76,6 +76,16 @@ fn a_server_that_is_awaited_is_not_awaited_any_longer() {
 }
 
 #[test]
+fn a_host_that_never_greets_is_not_awaited_any_longer() {
+    // The way to it is open, and nobody speaks.
+    let folder = of(&format!(
+        "target: 'null:'\nssh: {{clients: [silent], config: config}}\nclient: {{workers: 1}}\n{SHORT}"
+    ));
+    std::fs::write(folder.path().join("config"), "Host silent\n  ProxyCommand sleep 4725.25\n").unwrap();
+    interrupted(folder.path(), "sleep 4725.25");
+}
+
+#[test]
 fn commands_that_come_before_something_end_with_ctrl_c() {
     for (hook, number) in
         [("before_experiment", "4712.25"), ("before_run", "4713.25"), ("before_measure", "4714.25")]

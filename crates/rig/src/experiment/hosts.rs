@@ -2,6 +2,7 @@
 
 use super::one::Failed;
 use crate::remote::{Far, RemoteError, SshHost, Way, deploy};
+use dyno_engine::Control;
 use dyno_plan::experiment::Ssh;
 use dyno_plan::inventory::{Host, Inventory};
 use std::collections::BTreeMap;
@@ -61,7 +62,12 @@ pub(super) struct Hosts {
 
 impl Hosts {
     /// The hosts that names of hosts and groups stand for, each once, with the program in place.
-    pub fn reach(&mut self, ssh: &Ssh, names: &[String], program: &Path) -> Result<Vec<Reached>, Failed> {
+    pub fn reach(
+        &mut self,
+        ssh: &Ssh,
+        names: &[String],
+        (program, control): (&Path, &Control),
+    ) -> Result<Vec<Reached>, Failed> {
         let mut wanted: Vec<Host> = Vec::new();
         for host in hosts(ssh, names)? {
             if wanted.iter().all(|one| one.name != host.name) {
@@ -75,7 +81,7 @@ impl Hosts {
         let new: Vec<_> = keys.iter().filter(|key| !self.known.contains_key(key)).cloned().collect();
         // Each copy waits for its host alone.
         let deployed: Vec<Result<String, RemoteError>> = std::thread::scope(|scope| {
-            let way = |way| scope.spawn(move || deploy(way, program, ssh.directory.as_deref()));
+            let way = |way| scope.spawn(move || deploy(way, program, ssh.directory.as_deref(), control));
             let all: Vec<_> = new.iter().map(|(one, _)| way(one)).collect();
             let lost = |(one, _): &(SshHost, _)| RemoteError::Failed {
                 host: one.name.clone(),

@@ -119,9 +119,9 @@ pub(super) fn provide(
     if let Some(kubernetes) = &spec.kubernetes {
         return in_pods(spec, kubernetes, home, (below, false), control);
     }
-    let clients = shared.hosts.reach(&spec.ssh, &spec.ssh.clients, program)?;
-    let servers = shared.hosts.reach(&spec.ssh, &spec.ssh.servers, program)?;
-    let watched = shared.hosts.reach(&spec.ssh, &spec.ssh.watched, program)?;
+    let clients = shared.hosts.reach(&spec.ssh, &spec.ssh.clients, (program, control))?;
+    let servers = shared.hosts.reach(&spec.ssh, &spec.ssh.servers, (program, control))?;
+    let watched = shared.hosts.reach(&spec.ssh, &spec.ssh.watched, (program, control))?;
     let mut place = match &spec.server {
         Some(server) if !servers.is_empty() => elsewhere(spec, server, &servers, (home, below), control)?,
         _ => here(spec, home, below, shared, (machine, control))?,

@@ -4,6 +4,7 @@ use super::cluster;
 use super::count;
 use super::error::LocalError;
 use super::servers::{self, Node};
+use dyno_engine::Control;
 use dyno_plan::server::{Part, ServerSpec};
 use dyno_types::secret::{is_secret, is_user};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -78,32 +79,37 @@ pub(crate) fn save_elsewhere(spec: &ServerSpec, sockets: &[SocketAddr]) -> Resul
 }
 
 /// Waits until all answer, makes what the topology says of them, unless their data say that it has been `made`, and returns
-/// the URI of each instance.
+/// the URI of each instance. Nobody waits any longer once `control` stops.
 pub(crate) fn form_elsewhere(
     spec: &ServerSpec,
     sockets: &[SocketAddr],
     made: bool,
+    control: &Control,
 ) -> Result<Vec<String>, LocalError> {
     let nodes = nodes(spec, sockets);
     let is_router = |node: &Node| spec.part(node.number as u32) == Part::Router;
-    await_all(spec, nodes.iter().filter(|node| !is_router(node)))?;
+    await_all(spec, nodes.iter().filter(|node| !is_router(node)), control)?;
     let instances = nodes.chunks((spec.processes_each() as usize).max(1));
     let instances: Vec<Vec<&Node>> = instances.map(|instance| instance.iter().collect()).collect();
-    instances.iter().try_for_each(|nodes| cluster::form(spec, nodes, made, None))?;
+    instances.iter().try_for_each(|nodes| cluster::form(spec, nodes, made, Some(control)))?;
     if nodes.iter().any(is_router) {
         // They listen once the config server is there.
-        await_all(spec, nodes.iter().filter(|node| is_router(node)))?;
-        instances.iter().try_for_each(|nodes| cluster::join(spec, nodes, made, None))?;
+        await_all(spec, nodes.iter().filter(|node| is_router(node)), control)?;
+        instances.iter().try_for_each(|nodes| cluster::join(spec, nodes, made, Some(control)))?;
     }
     Ok(instances.iter().map(|nodes| servers::uri(spec, nodes)).collect())
 }
 
 /// Waits until each answers.
-fn await_all<'a>(spec: &ServerSpec, nodes: impl Iterator<Item = &'a Node>) -> Result<(), LocalError> {
+fn await_all<'a>(
+    spec: &ServerSpec,
+    nodes: impl Iterator<Item = &'a Node>,
+    control: &Control,
+) -> Result<(), LocalError> {
     let end = Instant::now() + Duration::from_nanos(spec.ready_within.0);
     for node in nodes {
         while let Err(why) = servers::answers(spec, node) {
-            if Instant::now() > end {
+            if Instant::now() > end || control.stopping() {
                 return Err(LocalError::failed(&node.name, why));
             }
             std::thread::sleep(Duration::from_millis(50));

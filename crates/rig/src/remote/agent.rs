@@ -137,8 +137,8 @@ fn clean(directory: &Path) {
 }
 
 /// Servers that run elsewhere: made one, and awaited.
-fn form(spec: &ServerSpec, nodes: &[SocketAddr], made: bool) -> Result<FromHost, String> {
-    let uris = crate::local::form_elsewhere(spec, nodes, made).map_err(|e| e.to_string())?;
+fn form(spec: &ServerSpec, nodes: &[SocketAddr], made: bool, control: &Control) -> Result<FromHost, String> {
+    let uris = crate::local::form_elsewhere(spec, nodes, made, control).map_err(|e| e.to_string())?;
     Ok(FromHost::Started { uris, processes: Vec::new() })
 }
 
@@ -188,7 +188,7 @@ impl Host {
                 ToHost::HarmWorker { pid, harm } => self.harm_worker(pid, harm),
                 ToHost::HealWorker { noted } => self.heal_worker(noted),
                 ToHost::Heal { which, harm, noted } => self.heal(&which, &harm, &noted),
-                ToHost::Form { spec, nodes, made } => form(&spec, &nodes, made),
+                ToHost::Form { spec, nodes, made } => form(&spec, &nodes, made, &self.control),
                 ToHost::Count { spec, nodes, save } => count(&spec, &nodes, save),
                 ToHost::Watch { interval_ns, databases, processes, told } => {
                     self.watch(interval_ns, &databases, &processes, &told)

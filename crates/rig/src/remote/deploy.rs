@@ -1,6 +1,7 @@
 //! This program on another host: copied once, under a name that says what it is, and checked.
 
 use super::ssh::{RemoteError, SshHost};
+use dyno_engine::Control;
 use dyno_types::shell;
 use sha2::{Digest, Sha256};
 use std::fs::File;
@@ -13,10 +14,19 @@ const ASK: Duration = Duration::from_secs(30);
 const COPY: Duration = Duration::from_secs(120);
 
 /// Copies `program` to `host`, unless it is there already; returns its path there. For another architecture the program is
-/// looked for beside it, as `dyno-worker-ARCHITECTURE`. `directory` is where it goes; by default the user's cache.
-pub fn deploy(host: &SshHost, program: &Path, directory: Option<&str>) -> Result<String, RemoteError> {
-    let told =
-        host.run("uname -s; uname -m; printf '%s\\n' \"${XDG_CACHE_HOME:-$HOME/.cache}\"", None, ASK)?;
+/// looked for beside it, as `dyno-worker-ARCHITECTURE`. `directory` is where it goes; by default the user's cache. Nobody
+/// waits any longer once `control` stops.
+pub fn deploy(
+    host: &SshHost,
+    program: &Path,
+    directory: Option<&str>,
+    control: &Control,
+) -> Result<String, RemoteError> {
+    let told = host.run(
+        "uname -s; uname -m; printf '%s\\n' \"${XDG_CACHE_HOME:-$HOME/.cache}\"",
+        None,
+        (ASK, control),
+    )?;
     let mut told = told.lines().map(str::trim);
     let (system, machine) = (told.next().unwrap_or_default(), told.next().unwrap_or_default());
     let cache = told.next().unwrap_or("/var/tmp");
@@ -28,28 +38,29 @@ pub fn deploy(host: &SshHost, program: &Path, directory: Option<&str>) -> Result
     let folder = directory.map_or_else(|| format!("{cache}/dyno"), str::to_owned);
     let path = format!("{folder}/dyno-{}-{}", env!("CARGO_PKG_VERSION"), &digest[..16]);
     let (path_word, folder_word) = (shell::quoted(&[&path]), shell::quoted(&[&folder]));
-    let there = host.run(&format!("sha256sum {path_word} 2>/dev/null || true"), None, ASK)?;
+    let there = host.run(&format!("sha256sum {path_word} 2>/dev/null || true"), None, (ASK, control))?;
     if !there.starts_with(&digest) {
         let script = format!(
             "umask 077 && mkdir -p {folder_word} && cat > {path_word}.$$ && chmod 700 {path_word}.$$ && \
              mv {path_word}.$$ {path_word} && sha256sum {path_word}"
         );
         let input = File::open(&file).map_err(|e| host.failed(&format!("{}: {e}", file.display())))?;
-        let copied = host.run(&script, Some(input), COPY)?;
+        let copied = host.run(&script, Some(input), (COPY, control))?;
         if !copied.starts_with(&digest) {
             return Err(host.failed("the copy of the program is not what was sent"));
         }
     }
-    let version = host.run(&format!("{path_word} --version"), None, ASK).map_err(|error| match error {
-        RemoteError::Failed { host, words } => RemoteError::Failed {
-            host,
-            words: format!(
-                "the program does not run there: {words}; put a static one beside dyno (make worker), as \
+    let version =
+        host.run(&format!("{path_word} --version"), None, (ASK, control)).map_err(|error| match error {
+            RemoteError::Failed { host, words } => RemoteError::Failed {
+                host,
+                words: format!(
+                    "the program does not run there: {words}; put a static one beside dyno (make worker), as \
                  dyno-worker-{machine}"
-            ),
-        },
-        other => other,
-    })?;
+                ),
+            },
+            other => other,
+        })?;
     if !version.contains(env!("CARGO_PKG_VERSION")) {
         return Err(host.failed(&format!("{path} is {}, not {}", version.trim(), env!("CARGO_PKG_VERSION"))));
     }

@@ -1,8 +1,10 @@
 //! Commands on another host, by the user's own ssh.
 
+use dyno_engine::Control;
 use dyno_plan::inventory::Host;
 use dyno_types::child;
 use dyno_types::shell;
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -102,8 +104,13 @@ impl SshHost {
         name.ok_or_else(|| self.unreachable(String::from_utf8_lossy(&told.stderr).trim().to_owned()))
     }
 
-    /// Runs words of a shell there, with a file as its input; what it printed.
-    pub fn run(&self, script: &str, input: Option<File>, patience: Duration) -> Result<String, RemoteError> {
+    /// Runs words of a shell there, with a file as its input; what it printed. It is given up after so long, or once control stops.
+    pub fn run(
+        &self,
+        script: &str,
+        input: Option<File>,
+        (patience, control): (Duration, &Control),
+    ) -> Result<String, RemoteError> {
         let mut command = self.command(&["/bin/sh", "-c", script]);
         command.stdin(input.map_or(Stdio::null(), Stdio::from));
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
@@ -125,12 +132,17 @@ impl SshHost {
         let status = loop {
             match child.try_wait() {
                 Ok(Some(status)) => break status,
-                Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
+                Ok(None) if Instant::now() < end && !control.stopping() => {
+                    std::thread::sleep(Duration::from_millis(5))
+                }
                 _ => {
-                    // It may have ended by itself.
-                    let _ = child.kill();
+                    // With the command that makes the way, where the configuration names one. It may have ended by itself.
+                    let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
                     let _ = child.wait();
-                    return Err(self.failed(&format!("no end after {} s", patience.as_secs())));
+                    return Err(match control.stopping() {
+                        true => self.failed("no longer waited for"),
+                        false => self.failed(&format!("no end after {} s", patience.as_secs())),
+                    });
                 }
             }
         };
