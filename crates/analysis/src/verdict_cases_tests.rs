@@ -1,7 +1,6 @@
 //! What a check needs before it speaks, and the figures in its words.
 
 use super::*;
-use crate::series::{Label, Segment, Stability, Stall};
 use dyno_rundir::faults::FaultFigures;
 use dyno_rundir::schema::{DiskUse, ProcessUse};
 
@@ -149,79 +148,6 @@ fn users_who_have_ended_may_be_missed_for_a_second() {
     };
     // 20 s of one user: in 21 s one twenty-first is missing, and a second's worth is allowed.
     assert_eq!([counted(21.0), counted(22.0)], [false, true]);
-}
-
-fn segment(from: usize, to: usize, rate: f64, label: Label) -> Segment {
-    Segment { range: (from, to), median: rate, mean: rate, label }
-}
-
-fn found(segments: Vec<Segment>) -> Stability {
-    Stability {
-        segments,
-        alarm: None,
-        stands_out: false,
-        headline: 0,
-        steady: None,
-        warm_up: 0,
-        period: None,
-        trend: None,
-        drift: None,
-        variation: (0.0, 0.0),
-        stalls: Vec::new(),
-    }
-}
-
-#[test]
-fn levels_are_named_up_to_four() {
-    let levels = |count: usize| {
-        let each =
-            (0..count).map(|at| segment(at * 10, at * 10 + 10, 1_000.0 - 100.0 * at as f64, Label::Level));
-        let found = Stability { alarm: Some(1), ..found(each.collect()) };
-        further::level(&found).unwrap().1
-    };
-    assert!(levels(2).contains("1,000/s until 10 s, 900/s to the end:"), "{}", levels(2));
-    assert!(levels(4).contains("800/s until 30 s, 700/s to the end:"), "{}", levels(4));
-    assert!(levels(5).contains("700/s until 40 s, and so on:"), "{}", levels(5));
-}
-
-#[test]
-fn a_warm_up_is_told_with_what_came_after_it() {
-    let parts = vec![segment(0, 10, 500.0, Label::WarmUp), segment(10, 60, 1_100.0, Label::Level)];
-    let warming = Stability { warm_up: 10, stands_out: true, ..found(parts) };
-    let text = further::warm_up(&warming).unwrap().1;
-    assert!(text.contains("the first 10 s run at 500/s, the rest at 1,100/s"), "{text}");
-    assert_eq!(further::warm_up(&Stability { stands_out: false, ..warming.clone() }), None);
-    let mut level = warming;
-    level.segments[0].label = Label::Level;
-    assert_eq!(further::warm_up(&level), None);
-}
-
-#[test]
-fn stalls_of_a_warm_up_or_of_a_level_that_is_named_are_not_told_again() {
-    let stall = |at: usize, intervals: usize, least: f64| Stall { at, intervals, least };
-    let told = |stalls: Vec<Stall>, change: fn(&mut Stability)| {
-        let parts = vec![segment(0, 30, 1_000.0, Label::Level), segment(30, 60, 499.0, Label::Collapse)];
-        let mut found = Stability { stalls, ..found(parts) };
-        change(&mut found);
-        further::stalls(&found).map(|(_, text)| text)
-    };
-    // The longest is shown, of equals the first; all are counted.
-    let three = told(vec![stall(3, 1, 9.0), stall(10, 2, 7.0), stall(20, 2, 5.0)], |_| ()).unwrap();
-    assert!(three.contains("for 5 s (3 times, the longest 10 to 12 s, down to 7/s)"), "{three}");
-    let one = told(vec![stall(29, 1, 9.0)], |_| ()).unwrap();
-    assert!(one.contains("for 1 s (29 to 30 s, down to 9/s)"), "{one}");
-    // A level below half of the one before it, where levels are told.
-    let alarmed = |found: &mut Stability| found.alarm = Some(1);
-    assert_eq!(told(vec![stall(30, 5, 0.0)], alarmed), None);
-    assert_eq!(told(vec![stall(25, 6, 0.0)], alarmed), None, "it reaches into the level");
-    assert!(told(vec![stall(25, 5, 0.0)], alarmed).is_some(), "it ends where the level begins");
-    assert!(told(vec![stall(30, 5, 0.0)], |_| ()).is_some(), "no level was told");
-    let half = |found: &mut Stability| (found.alarm, found.segments[1].median) = (Some(1), 500.0);
-    assert!(told(vec![stall(30, 5, 0.0)], half).is_some(), "half is not below half");
-    let warming = |found: &mut Stability| (found.stands_out, found.warm_up) = (true, 10);
-    assert_eq!(told(vec![stall(5, 5, 0.0)], warming), None);
-    assert!(told(vec![stall(5, 6, 0.0)], warming).is_some());
-    assert!(told(vec![stall(5, 5, 0.0)], |found| found.warm_up = 10).is_some());
 }
 
 #[test]

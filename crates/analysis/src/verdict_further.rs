@@ -147,7 +147,7 @@ fn gone(e: &Evidence<'_>) -> Option<(Trust, String)> {
     ))
 }
 
-pub(crate) fn warm_up(found: &Stability) -> Option<(Trust, String)> {
+fn warm_up(found: &Stability) -> Option<(Trust, String)> {
     let first =
         found.segments.first().filter(|segment| segment.label == Label::WarmUp && found.stands_out)?;
     let (sum, count) = found.segments.iter().fold((0.0, 0.0), |(sum, count), segment| {
@@ -172,7 +172,7 @@ pub(crate) fn warm_up(found: &Stability) -> Option<(Trust, String)> {
 /// Levels that are named.
 const NAMED: usize = 4;
 
-pub(crate) fn level(found: &Stability) -> Option<(Trust, String)> {
+fn level(found: &Stability) -> Option<(Trust, String)> {
     let alarm = found.alarm?;
     let last = found.segments.len() - 1;
     let shown = (alarm - 1..=last).take(NAMED).map(|at| {
@@ -199,7 +199,7 @@ fn drift(found: &Stability) -> Option<(Trust, String)> {
     ))
 }
 
-pub(crate) fn stalls(found: &Stability) -> Option<(Trust, String)> {
+fn stalls(found: &Stability) -> Option<(Trust, String)> {
     // A level that is that low has been named.
     let levels = found.segments.iter().skip(1).zip(&found.segments);
     let low = levels.filter(|(own, before)| own.median < before.median / 2.0).map(|(own, _)| own.range);

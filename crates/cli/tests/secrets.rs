@@ -78,8 +78,22 @@ fn told(parent: u32) -> Vec<String> {
         .collect()
 }
 
-/// Runs to the end, and looks at children meanwhile.
-fn run(dyno: &Dyno, words: &[&str], code: &[i32]) -> Output {
+/// A command that ends with one of `codes`.
+fn run(dyno: &Dyno, words: &[&str], codes: &[i32]) -> Output {
+    let output = typed(dyno, words);
+    common::assert_exit(&output, codes);
+    output
+}
+
+/// A command that applies a load.
+fn ran(dyno: &Dyno, words: &[&str]) -> Output {
+    let output = typed(dyno, words);
+    dyno.assert_ran(&output);
+    output
+}
+
+/// Runs to the end, and looks at children meanwhile and at all words afterwards.
+fn typed(dyno: &Dyno, words: &[&str]) -> Output {
     let mut command = dyno.command(words);
     command
         .env("DYNO_TEST_SECRET", SECRET)
@@ -100,20 +114,11 @@ fn run(dyno: &Dyno, words: &[&str], code: &[i32]) -> Output {
     let output = finish(child);
     over.store(true, Ordering::Relaxed);
     assert_eq!(watch.join().unwrap(), Vec::<String>::new(), "{words:?}: a child was told");
-    match code {
-        RAN => dyno.assert_ran(&output),
-        BEXHOMA_RAN => dyno.assert_bexhoma_ran(&output),
-        _ => common::assert_exit(&output, code),
-    }
     for text in [stdout(&output), stderr(&output)] {
         assert!(!text.contains(SECRET), "{words:?}: {text}");
     }
     output
 }
-
-/// Codes of what ran, which is looked at more closely.
-const RAN: &[i32] = &[];
-const BEXHOMA_RAN: &[i32] = &[0, 4];
 
 #[test]
 fn a_planted_password_is_nowhere() {
@@ -125,7 +130,7 @@ fn a_planted_password_is_nowhere() {
     let wrong = format!("redis://:{SECRET}-not@127.0.0.1:{port}");
     let dyno = Dyno::new();
     let base = ["--records", "100", "--duration", "500ms", "--warmup", "0s", "--quiet"];
-    run(&dyno, &[&["run", &uri, "--out", "run"][..], &base].concat(), RAN);
+    ran(&dyno, &[&["run", &uri, "--out", "run"][..], &base].concat());
     run(&dyno, &[&["run", &wrong, "--out", "wrong"][..], &base].concat(), &[3]);
     let file = format!(
         "target: {uri}\nworkload: {{ycsb: {{records: 100}}}}\nclient: {{workers: 2}}\n\
@@ -134,7 +139,7 @@ fn a_planted_password_is_nowhere() {
     );
     std::fs::write(dyno.path("x.yaml"), file).unwrap();
     run(&dyno, &["plan", "x.yaml"], &[0]);
-    run(&dyno, &["run", "x.yaml", "--out", "experiment", "--quiet"], RAN);
+    ran(&dyno, &["run", "x.yaml", "--out", "experiment", "--quiet"]);
     std::fs::write(dyno.path("y.yaml"), format!("target: {wrong}\nworkload: {{ycsb: {{records: 100}}}}\n"))
         .unwrap();
     run(&dyno, &["run", "y.yaml", "--out", "failed", "--quiet"], &[1, 3, 5]);
@@ -177,10 +182,10 @@ fn a_planted_password_is_nowhere() {
     run(&dyno, &["run", &format!("rdis://:{SECRET}@h"), "--out", "scheme"], &[2]);
     run(&dyno, &["run", &format!("{uri}?nothing=1"), "--out", "option"], &[2]);
     for format in ["text", "html", "md", "json", "csv", "ycsb"] {
-        run(&dyno, &["report", "run", "--format", format], RAN);
+        ran(&dyno, &["report", "run", "--format", format]);
     }
-    run(&dyno, &["report", "experiment", "--format", "html"], RAN);
-    run(&dyno, &["explain", "run"], RAN);
+    ran(&dyno, &["report", "experiment", "--format", "html"]);
+    ran(&dyno, &["explain", "run"]);
     run(&dyno, &["compare", "run", "experiment"], &[0, 1, 2, 4, 5]);
     run(&dyno, &["list", "."], &[0]);
     run(&dyno, &["status", "experiment"], &[0]);
@@ -238,7 +243,7 @@ fn a_password_is_hidden_however_it_is_given() {
     std::fs::write(dyno.path("own.yaml"), format!("server: {{kind: redis}}\n{rest}")).unwrap();
     let options = format!("server.options={{requirepass: \"{SECRET}\", masterauth: {SECRET}}}");
     run(&dyno, &["plan", "own.yaml", "--json", "--set", &options], &[0]);
-    run(&dyno, &["run", "own.yaml", "--quiet", "--out", "mapping", "--set", &options], RAN);
+    ran(&dyno, &["run", "own.yaml", "--quiet", "--out", "mapping", "--set", &options]);
     let wrong = |words: &[&str]| {
         let output = run(&dyno, words, &[2, 3]);
         assert!(!stderr(&output).is_empty(), "{words:?}: nothing is said");
@@ -275,8 +280,12 @@ fn a_password_is_hidden_however_it_is_given() {
 
 /// Runs an experiment; the one whose last hook fails, fails.
 fn run_hooks(dyno: &Dyno, file: &str, out: &str) {
-    let code: &[i32] = if out == "hooks" { &[5] } else { RAN };
-    run(dyno, &["run", file, "--out", out, "--quiet"], code);
+    let words = ["run", file, "--out", out, "--quiet"];
+    if out == "hooks" {
+        run(dyno, &words, &[5])
+    } else {
+        ran(dyno, &words)
+    };
 }
 
 /// Types `types` when the password is asked for; the exit code, and all that the terminal showed.
@@ -315,7 +324,7 @@ fn a_password_comes_from_environment_file_or_prompt() {
     let base = ["--records", "100", "--duration", "500ms", "--warmup", "0s", "--quiet"];
     for (from, out) in [(env, "by-env"), (file, "by-file")] {
         let run_words = ["run", &uri, "--password-from", from, "--out", out];
-        let output = run(&dyno, &[&run_words[..], &base].concat(), RAN);
+        let output = ran(&dyno, &[&run_words[..], &base].concat());
         assert!(!stderr(&output).contains("command line"), "{}", stderr(&output));
     }
     let by_prompt = [&["run", &uri, "--password-from", "prompt", "--out", "by-prompt"][..], &base].concat();
@@ -394,7 +403,7 @@ fn passwords_of_servers_that_dyno_starts_are_nowhere() {
     run(&dyno, &["plan", "x.yaml"], &[0]);
     let told = dyno.run(&["plan", "x.yaml", "--json"]);
     assert!(!stdout(&told).contains(SECRET), "{}", stdout(&told));
-    run(&dyno, &["run", "x.yaml", "--out", "cluster", "--quiet"], RAN);
+    ran(&dyno, &["run", "x.yaml", "--out", "cluster", "--quiet"]);
     let set = format!("server.options.requirepass={SECRET}");
     let flags = [
         "bexhoma",
@@ -420,7 +429,7 @@ fn passwords_of_servers_that_dyno_starts_are_nowhere() {
         &set,
     ];
     for mode in ["run", "load"] {
-        run(&dyno, &[&flags[..], &[mode]].concat(), BEXHOMA_RAN);
+        dyno.assert_bexhoma_ran(&typed(&dyno, &[&flags[..], &[mode]].concat()));
     }
     for command in ["status", "localresults", "stop"] {
         run(&dyno, &["bexhoma", command, "--resultfolder", "results"], &[0]);
@@ -458,7 +467,7 @@ fn a_password_of_mongod_is_nowhere() {
     let uri = format!("mongodb://me:{SECRET}@{place}/bench?authSource=admin");
     let wrong = format!("mongodb://me:{SECRET}-not@{place}/bench?authSource=admin");
     let base = ["--records", "100", "--duration", "500ms", "--warmup", "0s", "--quiet"];
-    run(&dyno, &[&["run", &uri, "--out", "run"][..], &base].concat(), RAN);
+    ran(&dyno, &[&["run", &uri, "--out", "run"][..], &base].concat());
     run(&dyno, &[&["run", &wrong, "--out", "wrong"][..], &base].concat(), &[3]);
     let url = format!("mongodb.url={uri}");
     for phase in ["load", "run"] {
@@ -476,7 +485,7 @@ fn a_password_of_mongod_is_nowhere() {
         ];
         run(&dyno, &[&["ycsb", phase, "mongodb", "-s"][..], &mix].concat(), &[0]);
     }
-    run(&dyno, &["pocdriver", "-c", &uri, "-d", "2", "-t", "2", "-b", "20"], RAN);
+    ran(&dyno, &["pocdriver", "-c", &uri, "-d", "2", "-t", "2", "-b", "20"]);
     let claim = ["-n", "200", "--copies", "1", "--require-rate", "1", "--least", "0s", "--quiet"];
     run(&dyno, &[&["prove", "ingest", &uri, "--out", "proof"][..], &claim].concat(), &[0]);
     run(&dyno, &[&["prove", "ingest", &wrong, "--out", "no-proof"][..], &claim].concat(), &[3]);
