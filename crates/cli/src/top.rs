@@ -205,7 +205,7 @@ pub fn top(args: &TopArgs) -> Result<Exit, Failure> {
             )));
         }
     };
-    let opened = target.look()?;
+    let opened = target.look(&signals::interrupted)?;
     let mut sources = dyno_rig::watch(&opened);
     sources.retain(|source| source.name().starts_with("database"));
     let mut before = Look::take(&mut sources).map_err(Failure::Unreachable)?;

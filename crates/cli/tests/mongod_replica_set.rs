@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 fn admin(uri: &str) -> Result<MongoAdmin, String> {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    let opened = Target::parse(uri).unwrap().open(content).map_err(|error| error.to_string())?;
+    let opened = Target::parse(uri).unwrap().open(content, &|| false).map_err(|error| error.to_string())?;
     Ok(opened.mongo_admin().unwrap())
 }
 

@@ -12,7 +12,7 @@ use dyno_workload::sysbench_mongodb::{SysbenchConfig, SysbenchRun};
 
 fn admin(uri: &str) -> MongoAdmin {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    Target::parse(uri).unwrap().open(content).unwrap().mongo_admin().unwrap()
+    Target::parse(uri).unwrap().open(content, &|| false).unwrap().mongo_admin().unwrap()
 }
 
 /// A user that may do everything; without a password in the database of certificates.

@@ -28,7 +28,7 @@ fn servers(what: &str) -> Vec<(&'static str, Mongo, Proxy)> {
 
 fn admin(server: &Mongo, database: &str) -> MongoAdmin {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    let opened = Target::parse(&server.uri(database)).unwrap().open(content).unwrap();
+    let opened = Target::parse(&server.uri(database)).unwrap().open(content, &|| false).unwrap();
     opened.mongo_admin().unwrap()
 }
 

@@ -106,7 +106,7 @@ fn arrays_are_updated_and_indexes_are_those_of_the_flags() {
     };
     assert_exit(&run("-d 1 -q 200"), &[0]);
     let content = PocWorkload::new(&PocConfig::default(), &[]).unwrap().content();
-    let opened = Target::parse(&server.uri("arrays")).unwrap().open(content).unwrap();
+    let opened = Target::parse(&server.uri("arrays")).unwrap().open(content, &|| false).unwrap();
     let admin = opened.mongo_admin().unwrap();
     let changed = || {
         admin.find_one("c", &|out| {
@@ -189,7 +189,7 @@ fn binary_fields_do_not_compress_and_updates_keep_the_type() {
     };
     run("-q 50 --binary 8");
     let content = PocWorkload::new(&PocConfig::default(), &[]).unwrap().content();
-    let opened = Target::parse(&server.uri("types")).unwrap().open(content).unwrap();
+    let opened = Target::parse(&server.uri("types")).unwrap().open(content, &|| false).unwrap();
     let admin = opened.mongo_admin().unwrap();
     let document = admin.find_one("c", &|_| {}).unwrap().unwrap();
     let bytes = bson::find(&document, "bin").unwrap().as_bytes().unwrap().to_vec();

@@ -449,7 +449,7 @@ fn a_password_of_mongod_is_nowhere() {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
     let admin = Target::parse(&format!("mongodb://{place}/test"))
         .unwrap()
-        .open(content)
+        .open(content, &|| false)
         .unwrap()
         .mongo_admin()
         .unwrap();

@@ -241,3 +241,47 @@ fn two_signals_end_every_command() {
         });
     }
 }
+
+/// Before a run, too: servers that do not even greet, and a replica set that elects nobody. One signal is enough.
+#[test]
+fn who_stops_waits_for_no_greeting_and_no_election() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = silent.local_addr().unwrap();
+    let reached = Unanswered::default();
+    let (counted, greeted) = (reached.clone(), reached.clone());
+    std::thread::spawn(move || {
+        let mut held = Vec::new();
+        for stream in silent.incoming().flatten() {
+            counted.fetch_add(1, Ordering::SeqCst);
+            held.push(stream);
+        }
+    });
+    let without_primary = fake_mongo::serve(move |me| {
+        Arc::new(move |command, out| {
+            greeted.fetch_add(1, Ordering::SeqCst);
+            match command.name().as_str() {
+                "hello" | "isMaster" | "ismaster" => {
+                    fake_mongo::hello("127.0.0.1:1", &[me.clone(), "127.0.0.1:1".into()], &me, out);
+                }
+                _ => bson::double(out, "ok", 1.0),
+            }
+        })
+    });
+    // Each of them alone is given up after 5 s.
+    let all = vec![place.to_string(); 20].join(",");
+    let elected = format!("mongodb://{without_primary}/t?serverSelectionTimeoutMS=100000");
+    for uri in [format!("redis://{all}"), format!("mongodb://{all}/t"), elected] {
+        let dyno = Dyno::new();
+        let before = reached.load(Ordering::SeqCst);
+        let child = dyno.start(&["run", &uri, "-n", "1000", "--ops", "1000", "--no-out"]);
+        let begun = Instant::now();
+        while reached.load(Ordering::SeqCst) == before {
+            assert!(begun.elapsed() < BOUND, "{uri} is not asked");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let begun = Instant::now();
+        signal(child.id(), "INT");
+        assert_exit(&finish(child), &[130]);
+        assert!(begun.elapsed() < Duration::from_secs(10), "{uri}: {:?}", begun.elapsed());
+    }
+}

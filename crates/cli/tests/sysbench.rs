@@ -32,7 +32,7 @@ fn servers() -> Vec<(&'static str, Mongo)> {
 
 fn admin(server: &Mongo) -> MongoAdmin {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    let opened = Target::parse(&server.uri("sbtest")).unwrap().open(content).unwrap();
+    let opened = Target::parse(&server.uri("sbtest")).unwrap().open(content, &|| false).unwrap();
     opened.mongo_admin().unwrap()
 }
 

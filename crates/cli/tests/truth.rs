@@ -368,7 +368,7 @@ fn an_index_that_cannot_be_is_no_unreachable_target() {
     };
     let dyno = Dyno::new();
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    let opened = Target::parse(&server.uri("x")).unwrap().open(content).unwrap();
+    let opened = Target::parse(&server.uri("x")).unwrap().open(content, &|| false).unwrap();
     let admin = opened.mongo_admin().unwrap();
     admin.create_compound_index("sbtest1", "k_1", &[("k".into(), -1)]).unwrap();
     let line = format!(

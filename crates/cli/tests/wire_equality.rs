@@ -27,7 +27,7 @@ fn record(
     query: &str,
 ) -> (Vec<Command>, Vec<sequence::Ended>) {
     let target = Target::parse_for(&format!("{}{query}", proxy.uri(database)), client).unwrap();
-    let opened = target.open(sequence::content()).unwrap();
+    let opened = target.open(sequence::content(), &|| false).unwrap();
     proxy.take();
     let ended = sequence::run(&opened);
     let commands = proxy.take().into_iter().filter_map(|message| Command::parse(&message));
@@ -68,7 +68,7 @@ fn compare(name: &str, server: &Mongo, query: &str) {
     // The same database, so that no byte has to be left out for its name.
     let database = format!("equal{}", query.len());
     let (ours, our_ends) = record(&proxy, Client::Wire, &database, query);
-    let opened = Target::parse(&server.uri(&database)).unwrap().open(sequence::content()).unwrap();
+    let opened = Target::parse(&server.uri(&database)).unwrap().open(sequence::content(), &|| false).unwrap();
     let admin = opened.mongo_admin().unwrap();
     for collection in ["records", "documents"] {
         admin.drop_collection(collection).unwrap();

@@ -52,7 +52,7 @@ fn ycsb_workers_load_every_record_once_and_know_of_each_others_inserts() {
 
 fn admin(server: &Mongo, database: &str) -> MongoAdmin {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    let opened = Target::parse(&server.uri(database)).unwrap().open(content).unwrap();
+    let opened = Target::parse(&server.uri(database)).unwrap().open(content, &|| false).unwrap();
     opened.mongo_admin().unwrap()
 }
 

@@ -48,6 +48,7 @@ pub use cores::choose_cores;
 pub use mongo::{CommandError, MongoAdmin};
 pub use official::{NO_BATCHES, OfficialDeployment, OfficialTarget};
 pub use presence::{Inserted, inserted, remove};
+pub use probe::Stop;
 pub use session::{Ended, Observer, PhasePlan, Progress, Session, SessionPlan};
 pub use spawn::{SERVERS, Spawned, find_server, free_port, spawn, spawn_under};
 pub use stored::{DOCUMENTS, present_as, same_documents};

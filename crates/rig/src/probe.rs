@@ -24,16 +24,29 @@ const PATIENCE_NS: u64 = 5_000_000_000;
 /// How long nothing may come back before it is looked for what else the server may speak, nanoseconds.
 const SILENCE_NS: u64 = 300_000_000;
 
+/// Says whether nobody waits any longer.
+pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// Of waits that are short, and those of whom nobody can stop.
+pub(crate) const NEVER: Stop<'static> = &|| false;
+
+/// How often it is asked whether anybody still waits.
+const LOOK_NS: u64 = 20_000_000;
+
+/// What is said of a wait that was stopped.
+pub(crate) const STOPPED: &str = "no longer waited for";
+
 /// Tries the seed addresses in order; the first that answers tells facts and topology.
 pub(crate) fn redis(
     options: &RedisOptions,
     tls: Option<&Arc<TlsConfig>>,
+    stop: Stop<'_>,
 ) -> Result<(Topology, Facts), TargetError> {
-    first_that_answers(&options.addresses, |endpoint| {
+    first_that_answers(&options.addresses, stop, |endpoint| {
         let (mut topology, mut facts) = (Topology::single(endpoint.clone()), Facts::default());
         let mut questions = Vec::new();
         Facts::ask_all(options, &mut questions);
-        converse(Protocol::Redis, tls, endpoint, questions, &mut |received, _| match Facts::take(
+        converse(Protocol::Redis, (tls, stop), endpoint, questions, &mut |received, _| match Facts::take(
             options,
             &mut topology,
             received,
@@ -50,10 +63,15 @@ pub(crate) fn redis(
 /// Asks each address in turn until one answers.
 pub(crate) fn first_that_answers<T>(
     addresses: &[Address],
+    stop: Stop<'_>,
     ask: impl Fn(&Endpoint) -> Result<T, Failure>,
 ) -> Result<T, TargetError> {
     let mut failures = Vec::new();
     for address in addresses {
+        if stop() {
+            failures.push(STOPPED.into());
+            break;
+        }
         let endpoint = match resolve(address) {
             Ok(endpoint) => endpoint,
             Err(why) => {
@@ -131,22 +149,22 @@ pub(crate) enum Heard {
 /// looked for what else it may speak than `protocol`.
 pub(crate) fn converse(
     protocol: Protocol,
-    tls: Option<&Arc<TlsConfig>>,
+    (tls, stop): (Option<&Arc<TlsConfig>>, Stop<'_>),
     endpoint: &Endpoint,
     opening: Vec<u8>,
     hear: &mut dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> Heard,
 ) -> Result<(), Failure> {
     let mut line = Line::open(tls, endpoint)?;
     if tls.is_some() {
-        return line.converse(opening, PATIENCE_NS, hear);
+        return line.converse(opening, (PATIENCE_NS, stop), hear);
     }
-    match line.converse(opening, SILENCE_NS, hear) {
-        Err(Failure::Silent(_)) => match spoken(endpoint) {
+    match line.converse(opening, (SILENCE_NS, stop), hear) {
+        Err(Failure::Silent(_)) if !stop() => match spoken(endpoint) {
             Spoken::Known(found) if found != protocol => {
                 Err(Failure::Final(mistaken(protocol, found, endpoint)))
             }
             // It is slow: what it says may still come.
-            _ => line.converse(Vec::new(), PATIENCE_NS, hear),
+            _ => line.converse(Vec::new(), (PATIENCE_NS, stop), hear),
         },
         Err(Failure::Closed(why)) => Err(match spoken(endpoint) {
             Spoken::Known(found) if found != protocol => Failure::Final(mistaken(protocol, found, endpoint)),
@@ -187,11 +205,12 @@ impl Line {
         })
     }
 
-    /// Says `words` once connected, and hands all that is received to `hear` until it has heard enough.
+    /// Says `words` once connected, and hands all that is received to `hear` until it has heard enough, for so many
+    /// nanoseconds and until somebody stops it.
     pub fn converse(
         &mut self,
         words: Vec<u8>,
-        patience_ns: u64,
+        (patience_ns, stop): (u64, Stop<'_>),
         hear: &mut dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> Heard,
     ) -> Result<(), Failure> {
         let tls = self.tls;
@@ -206,7 +225,10 @@ impl Line {
             if self.established {
                 self.send().map_err(absent)?;
             }
-            if !self.wait(deadline).map_err(absent)? {
+            if !self.wait(deadline, stop).map_err(absent)? {
+                if stop() {
+                    return Err(Failure::Silent(STOPPED.into()));
+                }
                 let hint = if tls && !self.established { SPEAKS_TLS } else { "" };
                 let seconds = patience_ns as f64 / 1e9;
                 return Err(Failure::Silent(format!("no answer within {seconds} s{hint}")));
@@ -244,18 +266,17 @@ impl Line {
         Ok(())
     }
 
-    /// Waits until something can be done; false if nothing can before the deadline.
-    fn wait(&self, deadline_ns: u64) -> std::io::Result<bool> {
+    /// Waits until something can be done; false if nothing can before the deadline, or somebody stops it.
+    fn wait(&self, deadline_ns: u64, stop: Stop<'_>) -> std::io::Result<bool> {
         let more = if self.established { !self.unsent.is_empty() } else { !self.tls };
         let writes = more || self.socket.wants_write();
         let wanted = if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         loop {
             let left = deadline_ns.saturating_sub(monotonic_ns());
-            if left == 0 {
+            if left == 0 || stop() {
                 return Ok(false);
             }
-            let timeout =
-                Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as _ };
+            let timeout = Timespec { tv_sec: 0, tv_nsec: left.min(LOOK_NS) as _ };
             let mut watched = [PollFd::from_borrowed_fd(self.socket.fd(), wanted)];
             match poll(&mut watched, Some(&timeout)) {
                 Ok(0) | Err(Errno::INTR) => {}
@@ -348,7 +369,7 @@ mod tests {
             }
         });
         let options = RedisOptions::from_uri(&format!("redis://{address}")).unwrap();
-        let told = redis(&options, None).unwrap_err().to_string();
+        let told = redis(&options, None, NEVER).unwrap_err().to_string();
         assert!(told.contains(&address.to_string()), "{told}");
         assert!(told.contains("longer than") || told.contains("no answer within"), "{told}");
     }
@@ -361,12 +382,12 @@ mod tests {
         let endpoint = Endpoint::Tcp { host: "127.0.0.1".into(), address };
         let Ok(mut line) = Line::open(None, &endpoint) else { panic!("no connection") };
         let mut need = |_: &mut Vec<u8>, _: &mut Vec<u8>| Heard::Need;
-        let silent = line.converse(b"hello".to_vec(), 1_000_000, &mut need);
+        let silent = line.converse(b"hello".to_vec(), (1_000_000, NEVER), &mut need);
         assert!(matches!(silent, Err(Failure::Silent(_))));
         // Unread words make the end of the connection a reset.
         drop(listener.accept().unwrap());
         drop(listener);
-        let cut = line.converse(b"again".to_vec(), 1_000_000_000, &mut need).unwrap_err();
+        let cut = line.converse(b"again".to_vec(), (1_000_000_000, NEVER), &mut need).unwrap_err();
         assert!(matches!(cut, Failure::Closed(_)), "not told apart");
         assert!(!cut.words().contains("TLS"));
     }

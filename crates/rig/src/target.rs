@@ -3,7 +3,7 @@
 use crate::dns;
 use crate::mongo::{self, MongoAdmin};
 use crate::official::{OfficialDeployment, OfficialTarget};
-use crate::probe;
+use crate::probe::{self, Stop};
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{
     Control, Finished, Job, RunError, Second, run_blocking, run_mongodb, run_null, run_redis, run_virtual,
@@ -172,23 +172,23 @@ impl Target {
         }
     }
 
-    /// Connects once to look at the target: no operation of a workload can be applied to it.
-    pub fn look(&self) -> Result<Opened, TargetError> {
-        self.open(Arc::new(mongo::Nothing))
+    /// Connects once to look at the target: no operation of a workload can be applied to it. Nobody waits once `stop` says so.
+    pub fn look(&self, stop: Stop<'_>) -> Result<Opened, TargetError> {
+        self.open(Arc::new(mongo::Nothing), stop)
     }
 
-    /// Connects once (or opens the store) and learns what the target is.
-    pub fn open(&self, content: Arc<dyn Content>) -> Result<Opened, TargetError> {
+    /// Connects once (or opens the store) and learns what the target is. Nobody waits for a server once `stop` says so.
+    pub fn open(&self, content: Arc<dyn Content>, stop: Stop<'_>) -> Result<Opened, TargetError> {
         match self {
             Target::Redis(options) => {
                 let tls = options.tls.as_ref().map(tls_config).transpose()?.map(Arc::new);
-                let (topology, facts) = probe::redis(options, tls.as_ref())?;
+                let (topology, facts) = probe::redis(options, tls.as_ref(), stop)?;
                 Ok(Opened::Redis { options: Arc::new(options.clone()), tls, topology, facts, content })
             }
             Target::Mongo(options) => {
                 let tls = options.tls.as_ref().map(tls_config).transpose()?.map(Arc::new);
                 let options = Arc::new(dns::seeds(options.as_ref().clone())?);
-                let (deployment, facts) = mongo::probe(&options, tls.as_ref())?;
+                let (deployment, facts) = mongo::probe(&options, tls.as_ref(), stop)?;
                 Ok(Opened::Mongo { options, tls, deployment, facts, content })
             }
             Target::Official(official) => Ok(Opened::Official(official.open()?)),

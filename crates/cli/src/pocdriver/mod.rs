@@ -110,7 +110,7 @@ fn open(args: &PocArgs, config: &PocConfig) -> Result<(Target, Opened), Failure>
     let mut target = Target::parse_for(&args.host, args.client.into()).map_err(Failure::from)?;
     target.set_database(args.names()?.0);
     let probe = PocWorkload::new(config, &[]).map_err(refused)?;
-    let opened = target.open(probe.content())?;
+    let opened = target.open(probe.content(), &signals::interrupted)?;
     crate::run::say_missing(&opened);
     opened.check(&probe.content(), &[])?;
     Ok((target, opened))

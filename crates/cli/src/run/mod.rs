@@ -156,7 +156,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     signals::listen(&control)?;
     let place = prepare(target, &control)?;
     let content = resolved.measure_workload.content();
-    let opened = place.target.open(content.clone())?;
+    let opened = place.target.open(content.clone(), &|| control.stopping())?;
     say_missing(&opened);
     opened.check(&content, &resolved.verbs)?;
     let local = place.target.is_local();

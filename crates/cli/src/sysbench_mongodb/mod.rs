@@ -55,7 +55,7 @@ pub fn sysbench_mongodb(args: &SysbenchArgs) -> Result<Exit, Failure> {
     check_new(args.out.as_ref())?;
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
-    let opened = target.open(run.content())?;
+    let opened = target.open(run.content(), &|| control.stopping())?;
     crate::run::say_missing(&opened);
     opened.check(&run.content(), &[])?;
     let bench = Bench { args, plan, target, opened, control };

@@ -97,12 +97,12 @@ pub(super) fn open_target(
     Ok(match target {
         BindingTarget::Redis { options, .. } => {
             let target = Target::Redis(options.as_ref().clone());
-            let opened = target.open(content.clone())?;
+            let opened = target.open(content.clone(), &signals::interrupted)?;
             (target, opened)
         }
         BindingTarget::Mongo { options, .. } => {
             let target = Target::Mongo(options.clone());
-            let opened = target.open(content.clone())?;
+            let opened = target.open(content.clone(), &signals::interrupted)?;
             crate::run::say_missing(&opened);
             (target, opened)
         }
@@ -113,7 +113,7 @@ pub(super) fn open_target(
             }
             official.set_upsert(*upsert);
             let target = Target::Official(official);
-            let opened = target.open(content.clone())?;
+            let opened = target.open(content.clone(), &signals::interrupted)?;
             (target, opened)
         }
         BindingTarget::Store { uri } => {

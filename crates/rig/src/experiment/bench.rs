@@ -187,7 +187,7 @@ impl<'a> Bench<'a> {
         let mut session = Session::new(plan, crew, run.control.clone(), Some(writer));
         let pairs = self.place.uris.len();
         let mut guarded = Guarded::new(&self.place, crew, observer)?;
-        let loaded = watching::begin(spec, &self.place, crew, &mut session)
+        let loaded = watching::begin(spec, &self.place, crew, &mut session, &run.control)
             .map_err(Failed::Words)
             .and_then(|()| run.load(spec, work.as_ref(), pairs, &mut session, logs, &mut guarded));
         drop(guarded);
@@ -225,8 +225,9 @@ impl<'a> Bench<'a> {
         let writer = run.writer(&run.dir, tree, work.as_ref(), &crew, facts, &plan)?;
         let mut session = Session::new(plan, &crew, run.control.clone(), Some(writer));
         let mut guarded = Guarded::new(&self.place, &crew, observer)?;
-        let made =
-            watching::begin(spec, &self.place, &crew, &mut session).map_err(Failed::Words).and_then(|()| {
+        let made = watching::begin(spec, &self.place, &crew, &mut session, &run.control)
+            .map_err(Failed::Words)
+            .and_then(|()| {
                 self.phases(spec, work.as_ref(), crew.whereabouts(), &mut session, logs, &mut guarded)
             });
         drop(guarded);

@@ -7,6 +7,7 @@ use crate::session::Session;
 use crate::target::{Opened, Target};
 use crate::watch::{ToldProcess, Watch, WatchPlan, server_process, watch_all};
 use crate::worker::Crew;
+use dyno_engine::Control;
 use dyno_monitor::Pid;
 use dyno_monitor::prometheus::Url;
 use dyno_plan::experiment::Experiment;
@@ -19,6 +20,7 @@ pub(super) fn begin(
     place: &Place,
     crew: &Crew,
     session: &mut Session<'_>,
+    control: &Control,
 ) -> Result<(), String> {
     let monitors = &spec.monitors;
     if let Some(dashboard) = &monitors.grafana {
@@ -38,7 +40,7 @@ pub(super) fn begin(
         // An embedded store says nothing of itself, and opening it again would be in its way.
         let target = Target::parse(uri).map_err(|refused| refused.0);
         if matches!(target, Ok(Target::Redis(_) | Target::Mongo(_)) | Err(_)) {
-            match target.and_then(|target| target.look().map_err(|e| e.to_string())) {
+            match target.and_then(|target| target.look(&|| control.stopping()).map_err(|e| e.to_string())) {
                 Ok(one) => opened.push(one),
                 Err(why) => words.push(format!("database: {why}")),
             }

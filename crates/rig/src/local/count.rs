@@ -4,6 +4,7 @@ use super::error::LocalError;
 use super::resp::{Client, Reply};
 use super::servers::{Node, password, uri};
 use crate::mongo::{self, MongoAdmin};
+use crate::probe::NEVER;
 use dyno_plan::server::ServerSpec;
 use dyno_types::bson;
 use dyno_wire::mongodb::MongoOptions;
@@ -50,7 +51,7 @@ fn keys(spec: &ServerSpec, node: &Node) -> Result<u64, String> {
 fn documents(spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, String> {
     let options = MongoOptions::from_uri(&uri(spec, nodes)).map_err(|refused| refused.0)?;
     let options = Arc::new(options);
-    let (deployment, _) = mongo::probe(&options, None).map_err(|e| e.to_string())?;
+    let (deployment, _) = mongo::probe(&options, None, NEVER).map_err(|e| e.to_string())?;
     let admin = MongoAdmin::new(&options, None, &deployment);
     let names = |reply: &[u8], path: &str| -> Vec<String> {
         let list = bson::path(reply, path).and_then(|e| e.as_document()).unwrap_or_default();

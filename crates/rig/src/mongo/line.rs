@@ -1,7 +1,7 @@
 //! A connection to one server on which commands follow each other, each waited for.
 
 use super::Nothing;
-use crate::probe::{Failure, Heard, Line};
+use crate::probe::{Failure, Heard, Line, NEVER};
 use dyno_engine::net::TlsConfig;
 use dyno_types::{Driver, Endpoint, Hello, bson};
 use dyno_wire::mongodb::{
@@ -53,21 +53,22 @@ impl MongoLine {
         let mut opening = Vec::new();
         driver.hello(0, 0, &mut opening);
         let mut reply = 0u16;
-        let talk = line.converse(opening, GREETING_NS, &mut |received: &mut Vec<u8>, out: &mut Vec<u8>| {
-            loop {
-                match driver.greeted(0, 0, reply, received, out) {
-                    Hello::Need => return Heard::Need,
-                    Hello::Refused(_, words) => return Heard::Refused(words),
-                    Hello::Reply { used, more } => {
-                        received.drain(..used);
-                        reply += 1;
-                        if !more {
-                            return Heard::Done;
+        let talk =
+            line.converse(opening, (GREETING_NS, NEVER), &mut |received: &mut Vec<u8>, out: &mut Vec<u8>| {
+                loop {
+                    match driver.greeted(0, 0, reply, received, out) {
+                        Hello::Need => return Heard::Need,
+                        Hello::Refused(_, words) => return Heard::Refused(words),
+                        Hello::Reply { used, more } => {
+                            received.drain(..used);
+                            reply += 1;
+                            if !more {
+                                return Heard::Done;
+                            }
                         }
                     }
                 }
-            }
-        });
+            });
         talk.map_err(lost)?;
         Ok(MongoLine { line, endpoint: endpoint.clone() })
     }
@@ -88,7 +89,9 @@ impl MongoLine {
     pub fn send(&mut self, words: Vec<u8>, patience: Duration) -> Result<Vec<u8>, Unanswered> {
         let mut answer = Vec::new();
         let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
-        let talk = self.line.converse(words, patience_ns, &mut |received, _| match take_document(received) {
+        let talk = self.line.converse(words, (patience_ns, NEVER), &mut |received, _| match take_document(
+            received,
+        ) {
             Ok(None) => Heard::Need,
             Ok(Some(document)) => {
                 answer = document;

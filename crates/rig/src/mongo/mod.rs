@@ -6,7 +6,7 @@ mod line;
 pub use admin::{CommandError, MongoAdmin};
 pub(crate) use line::{MongoLine, Unanswered};
 
-use crate::probe::{Failure, Heard, converse, first_that_answers, resolve};
+use crate::probe::{Failure, Heard, Stop, converse, first_that_answers, resolve};
 use crate::spoken::Protocol;
 use crate::target::TargetError;
 use dyno_engine::net::{TlsConfig, monotonic_ns};
@@ -55,27 +55,33 @@ impl From<TargetError> for Unready {
     }
 }
 
+/// How a server is asked: over TLS or not, until somebody stops it.
+type Asked<'a> = (Option<&'a Arc<TlsConfig>>, Stop<'a>);
+
 /// Asks the seeds; the first that answers tells the deployment, and its primary (or a router) the facts. A replica set that
 /// elects its primary is waited for, as long as `serverSelectionTimeoutMS` says.
 pub(crate) fn probe(
     options: &Arc<MongoOptions>,
     tls: Option<&Arc<TlsConfig>>,
+    stop: Stop<'_>,
 ) -> Result<(Deployment, Facts), TargetError> {
     let patience = Duration::from_millis(options.selection.patience_ms);
     let begun = Instant::now();
     loop {
-        match look(options, tls) {
+        match look(options, (tls, stop)) {
             Ok(found) => return Ok(found),
-            Err(Unready::NoPrimary(_)) if begun.elapsed() < patience => std::thread::sleep(ELECTION),
+            Err(Unready::NoPrimary(_)) if begun.elapsed() < patience && !stop() => {
+                std::thread::sleep(ELECTION)
+            }
             Err(Unready::NoPrimary(why)) => return Err(TargetError::Unreachable(why)),
             Err(Unready::Failed(error)) => return Err(error),
         }
     }
 }
 
-fn look(options: &Arc<MongoOptions>, tls: Option<&Arc<TlsConfig>>) -> Result<(Deployment, Facts), Unready> {
-    let (seed, facts) = first_that_answers(&options.addresses, |endpoint| {
-        Ok((endpoint.clone(), ask(options, tls, endpoint)?.facts))
+fn look(options: &Arc<MongoOptions>, (tls, stop): Asked<'_>) -> Result<(Deployment, Facts), Unready> {
+    let (seed, facts) = first_that_answers(&options.addresses, stop, |endpoint| {
+        Ok((endpoint.clone(), ask(options, (tls, stop), endpoint)?.facts))
     })?;
     if let (Some(wanted), false) = (&options.replica_set, facts.is_router()) {
         let found = facts.get("replica_set");
@@ -90,9 +96,9 @@ fn look(options: &Arc<MongoOptions>, tls: Option<&Arc<TlsConfig>>) -> Result<(De
         return Ok((Deployment::single(seed), facts));
     }
     if facts.is_router() {
-        return Ok(routers(options, tls, seed, facts)?);
+        return Ok(routers(options, (tls, stop), seed, facts)?);
     }
-    replica_set(options, tls, facts)
+    replica_set(options, (tls, stop), facts)
 }
 
 /// The fact that names routers which did not answer before the run, and why.
@@ -101,7 +107,7 @@ pub(crate) const ROUTERS_DOWN: &str = "routers_down";
 /// All routers of the list. One that does not answer is left out until it does, and the record says so.
 fn routers(
     options: &Arc<MongoOptions>,
-    tls: Option<&Arc<TlsConfig>>,
+    asked: Asked<'_>,
     seed: Endpoint,
     mut facts: Facts,
 ) -> Result<(Deployment, Facts), TargetError> {
@@ -114,7 +120,7 @@ fn routers(
     }
     let mut deployment = Deployment::routers(endpoints);
     let endpoints = deployment.endpoints.clone();
-    for (node, answer) in ask_all(options, tls, &endpoints).into_iter().enumerate() {
+    for (node, answer) in ask_all(options, asked, &endpoints).into_iter().enumerate() {
         let endpoint = &endpoints[node];
         match answer {
             Ok(answer) if answer.facts.is_router() => {}
@@ -141,7 +147,7 @@ fn routers(
 
 fn replica_set(
     options: &Arc<MongoOptions>,
-    tls: Option<&Arc<TlsConfig>>,
+    asked: Asked<'_>,
     facts: Facts,
 ) -> Result<(Deployment, Facts), Unready> {
     let unreachable = |text: String| Unready::Failed(TargetError::Unreachable(text));
@@ -158,7 +164,7 @@ fn replica_set(
         at.ok_or_else(|| unreachable(format!("the primary {primary} is not among {:?}", facts.hosts)))?;
     let mut set = Deployment::replica_set(&name, endpoints, at as u16);
     // A member that does not answer may come back during the run.
-    let mut answers = ask_all(options, tls, &set.endpoints);
+    let mut answers = ask_all(options, asked, &set.endpoints);
     for (node, answer) in answers.iter().enumerate() {
         if let Ok(Answer { facts, asked_ns, away_ns }) = answer {
             set.learn(node as u16, &facts.hello, Some((asked_ns / 1_000_000) as i64), options);
@@ -184,11 +190,11 @@ fn replica_set(
 /// Asks members at the same time: one that is down takes its time.
 fn ask_all(
     options: &Arc<MongoOptions>,
-    tls: Option<&Arc<TlsConfig>>,
+    asked: Asked<'_>,
     endpoints: &[Endpoint],
 ) -> Vec<Result<Answer, Failure>> {
     std::thread::scope(|scope| {
-        let threads = endpoints.iter().map(|endpoint| scope.spawn(move || ask(options, tls, endpoint)));
+        let threads = endpoints.iter().map(|endpoint| scope.spawn(move || ask(options, asked, endpoint)));
         let threads: Vec<_> = threads.collect();
         let lost = || Err(Failure::Absent("asking it failed".into()));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| lost())).collect()
@@ -211,11 +217,7 @@ struct Answer {
 }
 
 /// Greets one server and asks all questions, one after the other.
-fn ask(
-    options: &Arc<MongoOptions>,
-    tls: Option<&Arc<TlsConfig>>,
-    endpoint: &Endpoint,
-) -> Result<Answer, Failure> {
+fn ask(options: &Arc<MongoOptions>, asked_by: Asked<'_>, endpoint: &Endpoint) -> Result<Answer, Failure> {
     let driver = MongoDriver::new(options.clone(), Arc::new(Nothing), Deployment::single(endpoint.clone()));
     let mut driver = driver.map_err(|refused| Failure::Final(refused.0))?;
     let mut facts = Facts::default();
@@ -224,7 +226,7 @@ fn ask(
     // Replies of the greeting, then questions answered.
     let (mut greeted, mut asked) = (Some(0u16), 0usize);
     let (mut begun_ns, mut put_ns, mut away_ns) = (0, 0, u64::MAX);
-    converse(Protocol::MongoDb, tls, endpoint, opening, &mut |received, out| {
+    converse(Protocol::MongoDb, asked_by, endpoint, opening, &mut |received, out| {
         loop {
             if let Some(reply) = greeted {
                 match driver.greeted(0, 0, reply, received, out) {

@@ -320,7 +320,10 @@ impl Host {
         }
         let mut opened: Vec<Opened> = Vec::new();
         for uri in databases {
-            match Target::parse(uri).map_err(TargetError::from).and_then(|target| target.look()) {
+            match Target::parse(uri)
+                .map_err(TargetError::from)
+                .and_then(|target| target.look(&|| self.control.stopping()))
+            {
                 Ok(one) => opened.push(one),
                 Err(why) => {
                     let words = FromHost::Event { source: "database".into(), words: why.to_string() };

@@ -1,7 +1,7 @@
 //! Questions to a database while the load runs, each on a connection that stays.
 
 use crate::mongo::{MongoAdmin, Nothing};
-use crate::probe::{Failure, Heard, Line};
+use crate::probe::{Failure, Heard, Line, NEVER};
 use dyno_engine::net::TlsConfig;
 use dyno_monitor::database::Ask;
 use dyno_types::{Driver, Endpoint, Hello, bson};
@@ -60,7 +60,7 @@ pub(super) fn redis(
     let greet = move |line: &mut Line| {
         let mut opening = Vec::new();
         Facts::ask_all(&options, &mut opening);
-        line.converse(opening, PATIENCE_NS, &mut |received, _| {
+        line.converse(opening, (PATIENCE_NS, NEVER), &mut |received, _| {
             let (mut topology, mut facts) = (single.clone(), Facts::default());
             match Facts::take(&options, &mut topology, received, &mut facts) {
                 FactsStep::Need => Heard::Need,
@@ -75,7 +75,7 @@ pub(super) fn redis(
     let question = |line: &mut Line| {
         let (mut words, mut text) = (Vec::new(), String::new());
         resp::put_command(&mut words, &[b"INFO", b"all"]);
-        line.converse(words, PATIENCE_NS, &mut |received, _| {
+        line.converse(words, (PATIENCE_NS, NEVER), &mut |received, _| {
             let heard = match (resp::skip(received, 0), resp::token(received, 0)) {
                 (Ok(None), _) | (_, Ok(None)) => return Heard::Need,
                 (Ok(Some(_)), Ok(Some((Token::Bulk(info), _)))) => {
@@ -110,7 +110,7 @@ pub(super) fn mongo(
         let mut opening = Vec::new();
         driver.hello(0, 0, &mut opening);
         let mut number = 0;
-        line.converse(opening, PATIENCE_NS, &mut |received, out| {
+        line.converse(opening, (PATIENCE_NS, NEVER), &mut |received, out| {
             loop {
                 match driver.greeted(0, 0, number, received, out) {
                     Hello::Need => return Heard::Need,
@@ -129,7 +129,7 @@ pub(super) fn mongo(
     let question = |line: &mut Line| {
         let (mut words, mut answer) = (Vec::new(), Vec::new());
         put_command(&mut words, "admin", &|out| bson::int32(out, "serverStatus", 1));
-        line.converse(words, PATIENCE_NS, &mut |received, _| match take_document(received) {
+        line.converse(words, (PATIENCE_NS, NEVER), &mut |received, _| match take_document(received) {
             Ok(None) => Heard::Need,
             Ok(Some(document)) => {
                 answer = document;

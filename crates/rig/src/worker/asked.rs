@@ -1,6 +1,7 @@
 //! What the controller itself knows and asks of a crew's targets.
 
 use crate::mongo::MongoAdmin;
+use crate::probe::NEVER;
 use crate::target::Target;
 use dyno_record::Totals;
 use dyno_rundir::schema::CollectionFigures;
@@ -34,7 +35,7 @@ impl Asked {
         let mut all = CollectionFigures::new();
         for (at, (target, admin)) in self.0.iter().enumerate() {
             // Workers speak to it: that it does not answer here is an accident, and its figures are absent.
-            let admin = admin.get_or_init(|| target.look().ok()?.mongo_admin());
+            let admin = admin.get_or_init(|| target.look(NEVER).ok()?.mongo_admin());
             let named = |name: String| match self.0.len() {
                 1 => name,
                 _ => format!("pair {}: {name}", at + 1),

@@ -280,7 +280,8 @@ impl<W: Write + Send> Worker<'_, W> {
         if let Some(database) = work.database() {
             target.set_database(&database);
         }
-        let opened = target.open(work.content())?;
+        let shared = &self.shared;
+        let opened = target.open(work.content(), &|| shared.closed.load(Ordering::Relaxed))?;
         opened.check(&work.content(), &work.verbs())?;
         let cores = match (&spec.client.cores, assignment.cores.as_slice()) {
             (Some(cores), _) => cores.0.clone(),

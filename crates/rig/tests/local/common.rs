@@ -121,7 +121,7 @@ pub fn ferretdb() -> Option<PathBuf> {
 /// Opens a target, which must answer.
 pub fn open(uri: &str) -> dyno_rig::Opened {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    Target::parse(uri).unwrap().open(content).unwrap()
+    Target::parse(uri).unwrap().open(content, &|| false).unwrap()
 }
 
 fn admin(uri: &str) -> MongoAdmin {

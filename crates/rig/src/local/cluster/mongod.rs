@@ -2,6 +2,7 @@
 
 use super::super::servers::{Node, set_name};
 use crate::mongo::{self, MongoAdmin};
+use crate::probe::NEVER;
 use dyno_plan::server::{Part, ServerSpec};
 use dyno_types::bson::{self, kind};
 use dyno_wire::mongodb::{Deployment, MongoOptions};
@@ -15,7 +16,7 @@ fn host(node: &Node) -> String {
 fn member(node: &Node) -> Result<MongoAdmin, String> {
     let uri = format!("mongodb://{}/?directConnection=true", host(node));
     let options = Arc::new(MongoOptions::from_uri(&uri).map_err(|refused| refused.0)?);
-    let (deployment, _): (Deployment, _) = mongo::probe(&options, None).map_err(|e| e.to_string())?;
+    let (deployment, _): (Deployment, _) = mongo::probe(&options, None, NEVER).map_err(|e| e.to_string())?;
     Ok(MongoAdmin::new(&options, None, &deployment))
 }
 
@@ -78,7 +79,7 @@ pub(super) fn elected(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> 
     let hosts: Vec<String> = nodes.iter().map(|node| host(node)).collect();
     let uri = format!("mongodb://{}/?replicaSet={set}", hosts.join(","));
     let options = MongoOptions::from_uri(&uri).map_err(|refused| refused.0)?;
-    mongo::probe(&Arc::new(options), None).map(drop).map_err(|e| e.to_string())
+    mongo::probe(&Arc::new(options), None, NEVER).map(drop).map_err(|e| e.to_string())
 }
 
 /// Tells a router of every shard; of one that it knows, too.

@@ -3,6 +3,7 @@
 use super::super::error::LocalError;
 use super::{Node, Told, reserved, set_name};
 use crate::mongo;
+use crate::probe::NEVER;
 use dyno_plan::server::{Part, ServerSpec, Setting, Topology, always_journals};
 use dyno_wire::mongodb::MongoOptions;
 use std::collections::BTreeMap;
@@ -184,5 +185,5 @@ fn write(map: &BTreeMap<String, Yaml>, depth: usize, out: &mut String) {
 pub(super) fn ready(node: &Node) -> Result<(), String> {
     let uri = format!("mongodb://{}/?directConnection=true", node.socket());
     let options = MongoOptions::from_uri(&uri).map_err(|refused| refused.0)?;
-    mongo::probe(&Arc::new(options), None).map(drop).map_err(|e| e.to_string())
+    mongo::probe(&Arc::new(options), None, NEVER).map(drop).map_err(|e| e.to_string())
 }
