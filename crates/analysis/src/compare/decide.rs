@@ -76,9 +76,7 @@ fn ratio_of(one: &[f64], other: &[f64]) -> Estimate {
     let part =
         |found: &crate::interval::MeanInterval| (found.deviation / found.mean).powi(2) / found.count as f64;
     let (va, vb) = (part(&a), part(&b));
-    if !(va + vb > 0.0 && (va + vb).is_finite()) {
-        return flat;
-    }
+    // Without variance, or about a mean of 0, this is no number, and the distribution none.
     let freedom = (va + vb).powi(2) / (va.powi(2) / (a.count - 1) as f64 + vb.powi(2) / (b.count - 1) as f64);
     let Ok(student) = StudentsT::new(0.0, 1.0, freedom) else { return flat };
     let half = student.inverse_cdf(1.0 - ALPHA / 2.0) * (va + vb).sqrt();
