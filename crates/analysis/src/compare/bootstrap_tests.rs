@@ -37,7 +37,7 @@ fn samples_are_drawn_anew_with_replacement_and_the_same_from_the_same_seed() {
 }
 
 #[test]
-fn intervals_of_few_runs_are_wider_by_students_quantile_and_by_what_they_hide_of_their_variance() {
+fn few_runs_widen_an_interval_by_students_quantile_and_by_what_they_hide_of_their_variance() {
     let near =
         |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 1e-6, "{found} {expected}");
     // t(0.975) of 3, 4 and 9 degrees of freedom, times the root of n / (n - 1); the normal distribution beyond that.
