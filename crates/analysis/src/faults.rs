@@ -348,3 +348,7 @@ fn until_or(back: Option<usize>, undone: usize, limit: usize) -> usize {
 #[cfg(test)]
 #[path = "faults_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "faults_parts_tests.rs"]
+mod parts;
