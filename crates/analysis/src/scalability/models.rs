@@ -1,6 +1,6 @@
 //! Models of throughput as a function of the number of users.
 
-use crate::queueing::mva::{Station, exact};
+use crate::queueing::mva::exact;
 
 /// A shape of the curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,11 +92,11 @@ impl Model {
 /// Between whole numbers of users, by a line.
 fn one_queue(demand: f64, delay: f64, users: f64) -> f64 {
     let most = users.ceil().clamp(1.0, 1e6) as u32;
-    let all = exact(&[Station::queue("", demand)], delay, most);
-    let upper = all[most as usize - 1].throughput[0];
+    let all = exact(&[demand], delay, most);
+    let upper = all[most as usize - 1];
     let part = users - users.floor();
     match part > 0.0 && most > 1 {
-        true => all[most as usize - 2].throughput[0] * (1.0 - part) + upper * part,
+        true => all[most as usize - 2] * (1.0 - part) + upper * part,
         false => upper,
     }
 }
