@@ -345,3 +345,7 @@ mod tests;
 #[cfg(test)]
 #[path = "faults_parts_tests.rs"]
 mod parts;
+
+#[cfg(test)]
+#[path = "faults_limits_tests.rs"]
+mod limits;
