@@ -213,3 +213,9 @@ fn intervals_of_points_without_noise_are_the_law_itself() {
     near(falling.peak_users.0, 6.0, 1e-6);
     near(falling.peak_throughput.1, 600.0 / (1.5 + 0.75), 1e-6);
 }
+
+#[test]
+fn five_numbers_of_users_choose_no_law_however_many_runs_there_are() {
+    let five = points(&[(1.0, 10.0), (2.0, 20.0), (3.0, 29.0), (4.0, 38.0), (5.0, 46.0), (5.0, 47.0)]);
+    assert_eq!((choose(&five, 1), choose(&[], 1)), (None, None));
+}
