@@ -3,6 +3,7 @@
 //! Throughput is judged second by second; where intervals are shorter, by every second that begins with one of them. The depth
 //! of a fault that was shorter than a second is judged by parts as long as itself: in a second it is hidden by what is caught up.
 
+use crate::interval::median;
 use dyno_rundir::faults::FaultFigures;
 use dyno_types::units::Latency;
 use statrs::distribution::{Binomial, DiscreteCDF};
@@ -131,15 +132,6 @@ impl<'a> Course<'a> {
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() % 2 {
-        0 if middle > 0 => f64::midpoint(values[middle - 1], values[middle]),
-        _ => values.get(middle).copied().unwrap_or(0.0),
-    }
-}
-
 /// Intervals that are put in where none was recorded, at most: a week of seconds.
 const GAP: usize = 7 * 86_400;
 
@@ -214,7 +206,8 @@ fn one(
             Some("fewer than three calm seconds before it: there is nothing to compare with".into());
         return (figures, limit);
     }
-    let usual = median(before.iter().map(|k| course.seconds[*k]).collect());
+    let seconds: Vec<f64> = before.iter().map(|k| course.seconds[*k]).collect();
+    let usual = median(&seconds).unwrap_or(0.0);
     figures.before_per_s = Some(usual);
     let each = usual / course.each as f64;
     // What is within the scatter before is not missing.
@@ -348,3 +341,11 @@ fn until_or(back: Option<usize>, undone: usize, limit: usize) -> usize {
 #[cfg(test)]
 #[path = "faults_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "faults_parts_tests.rs"]
+mod parts;
+
+#[cfg(test)]
+#[path = "faults_limits_tests.rs"]
+mod limits;

@@ -86,14 +86,5 @@ impl Small {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantiles_interpolate() {
-        assert_eq!(percentile(&mut [3.0, 1.0, 2.0], 0.5), 2.0);
-        assert_eq!(percentile(&mut [1.0, 2.0], 0.25), 1.25);
-        assert_eq!(percentile(&mut [1.0, f64::INFINITY, f64::INFINITY], 0.9), f64::INFINITY);
-        assert_eq!(percentile(&mut [], 0.5), 0.0);
-    }
-}
+#[path = "bootstrap_tests.rs"]
+mod tests;

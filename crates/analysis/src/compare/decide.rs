@@ -76,9 +76,7 @@ fn ratio_of(one: &[f64], other: &[f64]) -> Estimate {
     let part =
         |found: &crate::interval::MeanInterval| (found.deviation / found.mean).powi(2) / found.count as f64;
     let (va, vb) = (part(&a), part(&b));
-    if !(va + vb > 0.0 && (va + vb).is_finite()) {
-        return flat;
-    }
+    // Without variance, or about a mean of 0, this is no number, and the distribution none.
     let freedom = (va + vb).powi(2) / (va.powi(2) / (a.count - 1) as f64 + vb.powi(2) / (b.count - 1) as f64);
     let Ok(student) = StudentsT::new(0.0, 1.0, freedom) else { return flat };
     let half = student.inverse_cdf(1.0 - ALPHA / 2.0) * (va + vb).sqrt();
@@ -157,77 +155,5 @@ pub fn runs_needed(one: &[f64], other: &[f64], margin: Margin) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use dyno_types::rng::{Purpose, Stream};
-
-    fn runs(random: &mut Stream, count: usize, mean: f64, noise: f64) -> Vec<f64> {
-        let mut normal = || (0..12).map(|_| random.next_unit()).sum::<f64>() - 6.0;
-        (0..count).map(|_| mean * (1.0 + noise * normal())).collect()
-    }
-
-    fn shares(rounds: u64, mean: f64) -> (f64, f64) {
-        let mut random = Stream::new(5, 0, Purpose::Choice);
-        let (mut better, mut worse) = (0, 0);
-        for _ in 0..rounds {
-            let (a, b) = (runs(&mut random, 10, 1000.0, 0.03), runs(&mut random, 10, mean, 0.03));
-            match compare(&a, &b, Margin::THROUGHPUT, 0.0).unwrap().conclusion {
-                Conclusion::Better => better += 1,
-                Conclusion::Worse => worse += 1,
-                Conclusion::Same | Conclusion::Unclear(_) => {}
-            }
-        }
-        (better as f64 / rounds as f64, worse as f64 / rounds as f64)
-    }
-
-    #[test]
-    fn the_same_is_rarely_called_different() {
-        let (better, worse) = shares(1_000, 1000.0);
-        assert!(better + worse <= 0.05, "{better} {worse}");
-    }
-
-    /// The interval of the ratio covers what it says, for few runs and for sides that vary differently.
-    #[test]
-    fn intervals_of_ratios_cover_about_what_they_say() {
-        let mut random = Stream::new(11, 0, Purpose::Choice);
-        for (ones, others, noise) in [(4, 4, 0.03), (4, 4, 0.1), (5, 5, 0.05), (4, 10, 0.05), (10, 10, 0.2)] {
-            let inside = (0..2_000).filter(|_| {
-                let one = runs(&mut random, ones, 1_000.0, noise);
-                let other = runs(&mut random, others, 1_200.0, noise / 3.0);
-                let found = ratio_of(&one, &other);
-                found.low <= 1.2 && found.high >= 1.2
-            });
-            let share = inside.count() as f64 / 2_000.0;
-            assert!((0.93..=0.97).contains(&share), "{ones} and {others} runs, {noise}: {share}");
-        }
-    }
-
-    #[test]
-    fn a_tenth_less_is_nearly_always_found() {
-        let (better, worse) = shares(300, 900.0);
-        assert!(worse >= 0.95 && better == 0.0, "{better} {worse}");
-    }
-
-    #[test]
-    fn the_words() {
-        let of = |one: &[f64], other: &[f64]| compare(one, other, Margin::THROUGHPUT, 0.0).unwrap();
-        let quiet = [1000.0, 1001.0, 999.0, 1000.5, 999.5];
-        assert_eq!(of(&quiet, &quiet.map(|x| x * 1.001)).conclusion, Conclusion::Same);
-        assert_eq!(of(&quiet, &quiet.map(|x| x * 1.1)).conclusion, Conclusion::Better);
-        assert!(matches!(
-            of(&[900.0, 1000.0, 1100.0, 1000.0], &[950.0, 1060.0, 1150.0, 1050.0]).conclusion,
-            Conclusion::Unclear(n) if n > 3
-        ));
-        assert_eq!(of(&[1000.0], &[2000.0]).conclusion, Conclusion::Unclear(3));
-        assert_eq!(of(&[1000.0, 1000.1], &[1000.0, 1000.1]).conclusion, Conclusion::Unclear(2));
-        // Three against three prove nothing; the difference that is there needs few more, not those that 2 % would.
-        let three = of(&[1000.0, 1010.0, 990.0], &[3200.0, 3300.0, 3100.0]);
-        assert_eq!((three.conclusion, three.delta), (Conclusion::Unclear(1), 1.0));
-        let noisy = of(&[900.0, 1100.0], &[950.0, 1150.0]).conclusion;
-        assert!(matches!(noisy, Conclusion::Unclear(n) if n > 50), "{noisy:?}");
-        // Beyond the margin, but within what the same thing does from day to day.
-        let found = compare(&quiet, &quiet.map(|x| x * 1.05), Margin::THROUGHPUT, 0.08).unwrap();
-        assert!(matches!(found.conclusion, Conclusion::Unclear(_)));
-        assert!(compare(&[], &[1.0], Margin::THROUGHPUT, 0.0).is_none());
-    }
-}
+#[path = "decide_tests.rs"]
+mod tests;

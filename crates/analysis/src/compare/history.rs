@@ -85,31 +85,5 @@ pub fn steps(all: &[f64], share: f64, seed: u64) -> Vec<Step> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::series::synthetic::{noise, random};
-
-    #[test]
-    fn a_regression_is_dated() {
-        let mut all: Vec<f64> =
-            noise(&mut random(1), 40, 0.0).iter().map(|x| 1000.0 * (1.0 + 0.03 * x)).collect();
-        all[25..].iter_mut().for_each(|x| *x *= 0.9);
-        let found = steps(&all, 0.05, 1);
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].at.abs_diff(25) <= 1 && found[0].after < found[0].before);
-    }
-
-    #[test]
-    fn noise_is_no_history() {
-        let wrong = (0..100)
-            .filter(|seed| {
-                let all: Vec<f64> =
-                    noise(&mut random(*seed), 30, 0.0).iter().map(|x| 1000.0 * (1.0 + 0.08 * x)).collect();
-                !steps(&all, 0.05, *seed).is_empty()
-            })
-            .count();
-        assert!(wrong <= 4, "{wrong} of 100");
-        assert!(steps(&[1.0; 7], 0.05, 1).is_empty());
-        assert!(steps(&[5.0; 30], 0.05, 1).is_empty());
-    }
-}
+#[path = "history_tests.rs"]
+mod tests;

@@ -286,3 +286,7 @@ mod tests {
         assert!(parse(&"(".repeat(60)).is_err());
     }
 }
+
+#[cfg(test)]
+#[path = "figures_tests.rs"]
+mod figures;

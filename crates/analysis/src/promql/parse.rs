@@ -195,3 +195,7 @@ impl<'a> Reader<'a> {
         Ok(Matcher { label, equal: sign == "=", value })
     }
 }
+
+#[cfg(test)]
+#[path = "parse_tests.rs"]
+mod tests;

@@ -73,14 +73,27 @@ mod tests {
     #[test]
     fn the_sheets_vectors() {
         let system = Closed { demands: vec![0.605, 2.1, 1.35], think: 15.0 };
+        near(system.demand(), 4.055);
+        near(system.greatest(), 2.1);
         assert!((system.saturation() - 9.0738).abs() < 1e-4);
-        near(system.asymptotic(3.0).throughput.1, 0.157_439);
-        near(system.asymptotic(3.0).response.0, 4.055);
-        near(system.balanced(3.0).throughput.0, 0.143_295);
-        near(system.balanced(3.0).throughput.1, 0.152_825);
-        near(system.asymptotic(10.0).throughput.1, 0.476_190);
-        near(system.asymptotic(10.0).response.0, 6.0);
-        near(system.balanced(10.0).throughput.0, 0.304_400);
-        near(system.balanced(10.0).throughput.1, 0.462_027);
+        near(slowest((4.055, 2.1), 15.0, 3.0), 5.935_839);
+        // Throughput, least and greatest, and response time, least and greatest.
+        for (users, asymptotic, balanced) in [
+            (1.0, [0.052_480, 0.052_480, 4.055, 4.055], [0.052_480, 0.052_480, 4.055, 4.055]),
+            (3.0, [0.110_436, 0.157_439, 4.055, 12.165], [0.143_295, 0.152_825, 4.630_283, 5.935_839]),
+            (10.0, [0.180_018, 0.476_190, 6.0, 40.55], [0.304_400, 0.462_027, 6.643_773, 17.851_490]),
+            (50.0, [0.229_621, 0.476_190, 90.0, 202.75], [0.435_288, 0.476_190, 90.0, 99.866_596]),
+        ] {
+            for (found, expected) in
+                [(system.asymptotic(users), asymptotic), (system.balanced(users), balanced)]
+            {
+                let Bounds { throughput, response } = found;
+                for (found, expected) in
+                    [throughput.0, throughput.1, response.0, response.1].into_iter().zip(expected)
+                {
+                    near(found, expected);
+                }
+            }
+        }
     }
 }

@@ -94,4 +94,38 @@ mod tests {
         assert_eq!(knees(&line).kneedle, None);
         assert_eq!(knees(&[]), Knees::default());
     }
+
+    fn points(all: &[(f64, f64)]) -> Vec<Point> {
+        all.iter().map(|(users, throughput)| Point { users: *users, throughput: *throughput }).collect()
+    }
+
+    #[test]
+    fn a_curve_is_the_mean_of_runs_and_never_falls() {
+        let of = |all: &[(f64, f64)]| -> Vec<(f64, f64)> {
+            smooth(&points(all)).iter().map(|point| (point.users, point.throughput)).collect()
+        };
+        // 15 of two runs; 30, 25 and 20 are pooled.
+        let all = [(5.0, 50.0), (1.0, 10.0), (2.0, 30.0), (1.0, 20.0), (4.0, 20.0), (3.0, 25.0)];
+        assert_eq!(of(&all), [(1.0, 15.0), (2.0, 25.0), (3.0, 25.0), (4.0, 25.0), (5.0, 50.0)]);
+        // Two runs weigh twice: 2 times 30 and 15; three runs 1, 2 and 6 have a mean of 3.
+        assert_eq!(of(&[(1.0, 40.0), (1.0, 20.0), (2.0, 15.0)]), [(1.0, 25.0), (2.0, 25.0)]);
+        assert_eq!(of(&[(1.0, 1.0), (1.0, 2.0), (1.0, 6.0), (2.0, 3.0)]), [(1.0, 3.0), (2.0, 3.0)]);
+        // 10 and 6 are 8, with 5 they are 7.
+        assert_eq!(of(&[(1.0, 10.0), (2.0, 6.0), (3.0, 5.0)]), [(1.0, 7.0), (2.0, 7.0), (3.0, 7.0)]);
+    }
+
+    #[test]
+    fn knees_lie_farthest_above_the_chord_and_at_the_greatest_power() {
+        // Above the chord by 0.5125 and 0.5; powers 100, 820, 833 and 500.
+        let found = knees(&points(&[(1.0, 10.0), (2.0, 40.5), (3.0, 50.0), (5.0, 50.0)]));
+        assert_eq!(found, Knees { kneedle: Some(2.0), power: Some(3.0), range: (1.0, 5.0) });
+        // By a tenth only, far from 0.
+        assert_eq!(knees(&points(&[(11.0, 110.0), (12.0, 122.0), (13.0, 130.0)])).kneedle, Some(12.0));
+        // Below the chord, and flat, there is none; two numbers of users have none either.
+        let below = knees(&points(&[(1.0, 10.0), (2.0, 18.0), (3.0, 30.0)]));
+        assert_eq!(below, Knees { kneedle: None, power: Some(3.0), range: (1.0, 3.0) });
+        assert_eq!(knees(&points(&[(1.0, 9.0), (2.0, 9.0), (4.0, 9.0)])).kneedle, None);
+        let two = knees(&points(&[(1.0, 10.0), (4.0, 20.0), (4.0, 22.0)]));
+        assert_eq!(two, Knees { kneedle: None, power: None, range: (1.0, 4.0) });
+    }
 }

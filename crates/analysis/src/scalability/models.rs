@@ -1,6 +1,6 @@
 //! Models of throughput as a function of the number of users.
 
-use crate::queueing::mva::{Station, exact};
+use crate::queueing::mva::exact;
 
 /// A shape of the curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,11 +92,75 @@ impl Model {
 /// Between whole numbers of users, by a line.
 fn one_queue(demand: f64, delay: f64, users: f64) -> f64 {
     let most = users.ceil().clamp(1.0, 1e6) as u32;
-    let all = exact(&[Station::queue("", demand)], delay, most);
-    let upper = all[most as usize - 1].throughput[0];
+    let all = exact(&[demand], delay, most);
+    let upper = all[most as usize - 1];
     let part = users - users.floor();
     match part > 0.0 && most > 1 {
-        true => all[most as usize - 2].throughput[0] * (1.0 - part) + upper * part,
+        true => all[most as usize - 2] * (1.0 - part) + upper * part,
         false => upper,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(found: f64, expected: f64) {
+        assert!((found / expected - 1.0).abs() < 1e-9, "{found} instead of {expected}");
+    }
+
+    #[test]
+    fn each_law_gives_its_throughput() {
+        near(Model::Linear.throughput(&[100.0], 5.0), 500.0);
+        near(Model::Contention.throughput(&[100.0, 0.1], 11.0), 1_100.0 / 2.0);
+        near(Model::Universal.throughput(&[100.0, 0.1, 0.01], 11.0), 1_100.0 / 3.1);
+        // One user waits for nobody: 1 / (0.1 + 0.9). The second finds a tenth of one before him: 2 / (0.11 + 0.9).
+        for (users, expected) in [(0.5, 1.0), (1.0, 1.0), (2.0, 2.0 / 1.01), (1.25, 0.75 + 0.25 * 2.0 / 1.01)]
+        {
+            near(Model::OneQueue.throughput(&[0.1, 0.9], users), expected);
+        }
+    }
+
+    #[test]
+    fn a_peak_is_where_the_universal_law_falls_and_a_limit_where_a_law_does_not() {
+        let law = [100.0, 0.1, 0.01];
+        let (users, most) = Model::Universal.peak(&law).unwrap();
+        near(users, 90f64.sqrt());
+        near(most, Model::Universal.throughput(&law, users));
+        assert!(
+            [users - 1.0, users + 1.0].iter().all(|near| Model::Universal.throughput(&law, *near) < most)
+        );
+        // Never below one user.
+        assert_eq!(Model::Universal.peak(&[100.0, 1.0, 0.5]), Some((1.0, 100.0)));
+        assert_eq!(Model::Universal.peak(&[100.0, 0.1, 0.0]), None);
+        assert_eq!((Model::Contention.peak(&law), Model::OneQueue.peak(&law)), (None, None));
+        for (model, parameters, limit) in [
+            (Model::Linear, &[100.0][..], None),
+            (Model::Contention, &[100.0, 0.1], Some(1_000.0)),
+            (Model::Contention, &[100.0, 0.0], None),
+            (Model::OneQueue, &[0.25, 9.0], Some(4.0)),
+            (Model::Universal, &law, None),
+            (Model::Universal, &[100.0, 0.1, 0.0], Some(1_000.0)),
+            (Model::Universal, &[100.0, 0.0, 0.0], None),
+        ] {
+            assert_eq!(model.limit(parameters), limit, "{model:?} {parameters:?}");
+        }
+    }
+
+    #[test]
+    fn each_parameter_has_its_name_and_its_bounds() {
+        let names = Model::ALL.map(Model::name);
+        let told = ["linear", "contention only", "one queue and a delay", "universal scalability law"];
+        assert_eq!(names, told);
+        let each = [
+            vec!["lambda"],
+            vec!["lambda", "sigma"],
+            vec!["demand_s", "delay_s"],
+            vec!["lambda", "sigma", "kappa"],
+        ];
+        for (model, names) in Model::ALL.into_iter().zip(each) {
+            assert_eq!((model.names(), model.bounds().len()), (&names[..], names.len()));
+            assert!(model.bounds()[0].0 > 0.0 && model.bounds()[1..].iter().all(|(least, _)| *least == 0.0));
+        }
     }
 }
