@@ -1,48 +1,19 @@
 //! A run directory that is written and read again: everything that was counted is there, and every refusal has its reason.
 
 use dyno_record::{Interval, Scale, Totals};
-use dyno_rundir::schema::{Environment, Pair, Planned, Run, Status, Summary, VERSION};
+use dyno_rundir::schema::{self, Environment, Pair, Planned, Status, VERSION};
 use dyno_rundir::{ExperimentDir, ReadError, RunDir, Writer, progress};
 use dyno_types::Outcome;
+use fixtures::{BEGIN_S, phase, run, summary};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
+#[path = "../src/fixtures.rs"]
+mod fixtures;
+
 const SECOND: Duration = Duration::from_secs(1);
-
-/// 2026-11-25T00:00:00Z.
-const BEGIN_S: u64 = 1_795_564_800;
-
-fn run() -> Run {
-    let run = json!({
-        "version": VERSION, "dyno": "0.1.0", "command": ["dyno", "run"], "started": "2026-11-25T00:00:00Z",
-        "status": "running", "target": "null:", "database": "null", "facts": {}, "settings": [], "metrics": {},
-        "unit_ns": 64,
-    });
-    serde_json::from_value(run).unwrap()
-}
-
-fn phase(name: &str, seconds: f64) -> serde_json::Value {
-    json!({
-        "name": name, "seconds": seconds, "arrivals": 0, "outcomes": {}, "throughput": 0.0, "metrics": [],
-        "late_replies": 0, "reconnects": 0, "redirects": 0, "backlog": 0, "carried": 0, "carried_arrivals": 0, "drops": {},
-        "errors": {},
-        "client": {
-            "threads": 1, "cores": [], "pinned": true, "users": 1, "connections": 1, "pipeline": 1, "batch": 1,
-            "steal_share": 0.0,
-        },
-    })
-}
-
-fn summary(phases: &[serde_json::Value]) -> Summary {
-    let summary = json!({
-        "version": VERSION, "dyno": "0.1.0", "status": "complete", "target": "null:", "database": "null",
-        "started": "2026-11-25T00:00:00Z", "title": "", "thresholds": [], "phases": phases,
-        "verdict": {"trust": "valid", "reasons": [], "checks": []},
-    });
-    serde_json::from_value(summary).unwrap()
-}
 
 /// A second in which so many reads of 1 ms ended well, and one update of 3 ms that was intended 1 ms before it was sent failed.
 fn second(reads: u64) -> Totals {
