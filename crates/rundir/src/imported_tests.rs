@@ -88,8 +88,23 @@ fn results_of_another_program_are_written_and_what_they_do_not_say_is_left_out()
     let last = &lines[1];
     assert_eq!((last.second, last.ms, last.length_ms, last.arrivals), (13, 250, 250, 1));
     let dir = RunDir::open(folder.path()).unwrap();
-    assert_eq!((dir.run.status, dir.summary), (Status::Complete, Some(imported(1_000).summary)));
-    let events = RunDir::open(folder.path()).unwrap().events().unwrap();
+    assert_eq!((dir.run.status, &dir.summary), (Status::Complete, &Some(imported(1_000).summary)));
+    let mut seen = Vec::new();
+    dir.each_interval(|interval| seen.push(interval)).unwrap();
+    let read = &seen[0].metrics[0];
+    assert_eq!((read.name.as_str(), &read.outcomes), ("READ", &metrics[0].outcomes));
+    let known = &metrics[0].known;
+    assert_eq!(
+        read.known,
+        [("ok.service", "service"), ("ok.response", "response")]
+            .map(|(kind, of)| (kind.to_owned(), known[of].clone()))
+            .into()
+    );
+    // One sample of 2 ms, in microseconds.
+    assert_eq!((read.histograms.len(), read.histograms["ok.service"].percentile_ns(50.0)), (1, 2_000_999));
+    let times: Vec<_> = seen.iter().map(|interval| (interval.start_s, interval.length_s)).collect();
+    assert_eq!(times, [(3.0, Some(10.0)), (13.25, Some(0.25))]);
+    let events = dir.events().unwrap();
     let told: Vec<_> = events.iter().map(|e| format!("{} {} {}", e.at, e.event, e.text)).collect();
     assert_eq!(told, ["2026-11-25T00:00:00Z begin measure", "2026-11-25T00:00:13.5Z end measure"]);
 }
