@@ -33,9 +33,8 @@ impl Course {
         }
         let mut longest = Course { step_s, gaps, ..Course::default() };
         let mut part: (u64, Vec<f64>) = (0, Vec::new());
-        // Steps of several seconds stand only in imported results, whose last second is a whole one.
-        let whole = |at: u64, count: u64| count == step_s && (step_s > 1 || at < last);
-        for (at, (_, sum)) in steps.into_iter().filter(|(at, (count, _))| whole(*at, *count)) {
+        // The last second may be a part of one. A whole step of several ends after the second of its own number.
+        for (at, (_, sum)) in steps.into_iter().filter(|(at, (count, _))| *at < last && *count == step_s) {
             if part.0 + part.1.len() as u64 != at {
                 longest.lengthen(std::mem::replace(&mut part, (at, Vec::new())));
             }
