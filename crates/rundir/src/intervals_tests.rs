@@ -68,6 +68,22 @@ fn what_a_line_holds() {
     let service = Exact { count: 3, sum_ns: 600_006, min_ns: 100_001, max_ns: 300_003 };
     assert_eq!(line.exact["READ.ok.service"], service);
     assert_eq!(line.exact.len(), 5, "no lag that nobody saw: {:?}", line.exact.keys());
+    let mut both = seen();
+    (both.slots[1], both.slots[2]) = (both.slots[3].clone(), both.slots[0].clone());
+    let both = IntervalLine::of("measure", Duration::ZERO, &names(), &both);
+    let counts: Vec<_> = both.exact.iter().map(|(tag, exact)| (tag.as_str(), exact.count)).collect();
+    let expected = [
+        ("READ.failed.response", 1),
+        ("READ.failed.service", 1),
+        ("READ.ok.response", 3),
+        ("READ.ok.service", 3),
+        ("UPDATE.failed.response", 1),
+        ("UPDATE.failed.service", 1),
+        ("UPDATE.ok.response", 3),
+        ("UPDATE.ok.service", 3),
+        ("client.lag.schedule", 1),
+    ];
+    assert_eq!(counts, expected);
     let text = serde_json::to_string(&line).unwrap();
     assert!(text.contains("\"ms\":500") && !text.contains("length_ms"), "{text}");
     let idle = IntervalLine::of("measure", Duration::ZERO, &names(), &Totals::new(2, Scale::Ns64));

@@ -62,6 +62,7 @@ fn a_part_is_what_the_whole_has_of_it() {
     for name in ["b", "later"] {
         assert_eq!(some.series("s", name), whole.series("s", name));
     }
+    assert_eq!(part(3_000.0).series("s", "b").unwrap().points[0], (2_000.0, Some(-2.0)));
     assert_eq!(some.series("s", "b").unwrap().points[0], (3_000.0, Some(-3.0)), "the last one before it");
     assert_eq!(part(1e9).series("s", "b").unwrap().points, [(5_000.0, Some(-5.0)), (9_000.0, Some(-9.0))]);
     writer.row("s", 2 * SECOND, [("b", Kind::Gauge, -10.0)]);
