@@ -25,8 +25,6 @@ impl Course {
             }
         }
         let last = seconds.last_key_value().map_or(0, |(last, _)| *last);
-        // Steps are of several seconds only in imported results, whose last one is whole.
-        let whole = if step_s == 1 { last } else { last.saturating_add(1) / step_s };
         // By the steps of which anything was recorded: a second that stands far beyond the others costs nothing.
         let mut steps: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
         for (at, operations) in seconds {
@@ -35,7 +33,8 @@ impl Course {
         }
         let mut longest = Course { step_s, gaps, ..Course::default() };
         let mut part: (u64, Vec<f64>) = (0, Vec::new());
-        for (at, (_, sum)) in steps.into_iter().filter(|(at, (count, _))| *at < whole && *count == step_s) {
+        // The last second may be a part of one. A whole step of several ends after the second of its own number.
+        for (at, (_, sum)) in steps.into_iter().filter(|(at, (count, _))| *at < last && *count == step_s) {
             if part.0 + part.1.len() as u64 != at {
                 longest.lengthen(std::mem::replace(&mut part, (at, Vec::new())));
             }
@@ -88,6 +87,25 @@ mod tests {
         assert_eq!((Course::of(&torn, 1).from_s, Course::of(&torn, 1).values.len()), (4, 6));
         let words = found.missing().unwrap();
         assert!(words.starts_with("2 seconds, the first at 2 s: ") && words.contains("4 to 9 s"), "{words}");
+    }
+
+    #[test]
+    fn gaps_are_told_with_the_longest_part_the_first_of_equal_ones() {
+        let seconds = |there: &[std::ops::Range<u64>]| -> BTreeMap<u64, u64> {
+            there.iter().cloned().flatten().map(|second| (second, second)).collect()
+        };
+        let found = Course::of(&seconds(&[0..3, 5..8, 12..13, 13..14]), 1);
+        assert_eq!((found.from_s, found.values.as_slice()), (0, &[0.0, 1.0, 2.0][..]));
+        let words = "6 seconds, the first at 3 s: levels, drift and period are those of 0 to 3 s, the longest part without a gap";
+        assert_eq!(found.missing().as_deref(), Some(words));
+        // Steps of ten seconds: of the first half is missing, the last is a part.
+        let found = Course::of(&seconds(&[5..15, 20..40, 41..60, 60..65]), 10);
+        assert_eq!((found.from_s, found.values.as_slice()), (20, &[24.5, 34.5][..]));
+        let words = found.missing().unwrap();
+        assert!(
+            words.starts_with("6 seconds, the first at 15 s: ") && words.contains(" 20 to 40 s, "),
+            "{words}"
+        );
     }
 
     #[test]

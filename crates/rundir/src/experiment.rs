@@ -103,10 +103,9 @@ impl ExperimentDir {
         }
         let journal = path.join("journal.jsonl");
         let text = crate::reader::read(&journal)?;
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let mut runs: Vec<EndedRun> = Vec::new();
         let (mut complete, mut standing) = (false, false);
-        for (number, line) in text[..whole].lines().enumerate() {
+        for (number, line) in crate::files::whole_lines(&text).enumerate() {
             let bad = |error: serde_json::Error| ReadError::Content {
                 path: journal.clone(),
                 line: number + 1,

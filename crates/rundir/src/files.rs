@@ -47,6 +47,11 @@ pub fn read_to_string(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
+/// The complete lines of a text: the last one that a killed process wrote may be torn.
+pub(crate) fn whole_lines(text: &str) -> std::str::Lines<'_> {
+    text.rfind('\n').map_or("", |end| &text[..=end]).lines()
+}
+
 /// The same error; it names the limit of this process where one is behind it: of a file's length, or of open files.
 pub fn named(error: io::Error) -> io::Error {
     use rustix::process::{Resource, getrlimit};
@@ -119,6 +124,75 @@ fn beside(path: &Path) -> io::Result<(File, PathBuf)> {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_is_no_regular_file_is_neither_read_nor_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("a"), "some").unwrap();
+        assert_eq!(
+            (read(&path("a")).unwrap(), read_to_string(&path("a")).unwrap()),
+            (b"some".to_vec(), "some".into())
+        );
+        symlink(path("a"), path("link")).unwrap();
+        std::fs::create_dir(path("folder")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), rustix::fs::Mode::RUSR).unwrap();
+        let link = create(&path("link")).unwrap_err();
+        assert_eq!(
+            (link.kind(), link.to_string().as_str()),
+            (io::ErrorKind::InvalidInput, "is a link, which is not followed here")
+        );
+        // Nobody will ever write into the pipe: it is not awaited.
+        for (name, words) in [
+            ("link", "is a link, which is not followed here"),
+            ("folder", "is no regular file"),
+            ("pipe", "is no regular file"),
+        ] {
+            let error = open(&path(name)).unwrap_err();
+            assert_eq!(
+                (error.kind(), error.to_string().as_str()),
+                (io::ErrorKind::InvalidInput, words),
+                "{name}"
+            );
+        }
+        assert_eq!(open(&path("gone")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(read(&path("a")).unwrap(), b"some");
+        create(&path("a")).unwrap();
+        assert_eq!(read(&path("a")).unwrap(), b"");
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_no_line() {
+        let lines = |text| whole_lines(text).collect::<Vec<_>>();
+        assert_eq!(lines("a\r\n\nb\nto"), ["a", "", "b"]);
+        assert_eq!((lines("a\n"), lines("torn"), lines("")), (vec!["a"], vec![], vec![]));
+    }
+
+    #[test]
+    fn an_error_names_the_limit_of_this_process() {
+        let words =
+            |code: rustix::io::Errno| named(io::Error::from_raw_os_error(code.raw_os_error())).to_string();
+        let (long, many) = (words(rustix::io::Errno::FBIG), words(rustix::io::Errno::MFILE));
+        assert!(
+            long.starts_with("dyno itself may write no file longer than ")
+                && long.ends_with("`ulimit -f unlimited`"),
+            "{long}"
+        );
+        assert!(many.starts_with("dyno itself may have ") && many.ends_with("`ulimit -n 65536`"), "{many}");
+        assert!(words(rustix::io::Errno::NOSPC).starts_with("No space left on device"));
+        let full = io::Error::from_raw_os_error(rustix::io::Errno::FBIG.raw_os_error());
+        assert_eq!(named(full).kind(), io::ErrorKind::FileTooLarge);
+    }
+
+    #[test]
+    fn parts_of_a_killed_process_are_in_nobodys_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let part = |number: u32| folder.path().join(format!(".dyno-{}-{number}.part", std::process::id()));
+        (0..300).for_each(|number| std::fs::write(part(number), "theirs").unwrap());
+        put(&folder.path().join("a"), b"ours").unwrap();
+        assert_eq!(std::fs::read(folder.path().join("a")).unwrap(), b"ours");
+        assert!((0..300).all(|number| std::fs::read(part(number)).unwrap() == b"theirs"));
+    }
 
     #[test]
     fn a_file_is_put_and_nothing_else_is_touched() {

@@ -118,8 +118,7 @@ pub fn read_part(
     wanted: impl Fn(&str, f64) -> bool,
 ) -> Result<BTreeMap<String, Buckets>, BadLine> {
     let mut log = Log { scale, merged: BTreeMap::new() };
-    let complete = text.rfind('\n').map_or(0, |end| end + 1);
-    for (number, line) in text[..complete].lines().enumerate() {
+    for (number, line) in crate::files::whole_lines(text).enumerate() {
         log.take(line, &wanted).map_err(|why| BadLine { line: number + 1, why })?;
     }
     Ok(log.merged)
@@ -249,6 +248,61 @@ mod tests {
         let compressed = [&COMPRESSED[..], &[0; 4], &deflated.finish().unwrap()].concat();
         assert!(log(&compressed).unwrap_err().why.contains("4294967295 bytes of counts"));
         assert!(log(b"nothing").is_err() && log(&COMPRESSED).is_err());
+    }
+
+    #[test]
+    fn a_log_is_in_the_unit_of_its_head() {
+        for (scale, unit, value) in [(Scale::Ns64, "nanoseconds", 1_536), (Scale::Micros, "microseconds", 1)]
+        {
+            let at = UNIX_EPOCH + std::time::Duration::from_millis(1_700_000_000_042);
+            let head = format!(
+                "#[Values in {unit}; Interval_Max in the same unit divided by 1000000]\n\
+                 #[Histogram log format version 1.3]\n#[StartTime: 1700000000.042 (seconds since epoch)]\n"
+            );
+            assert!(header(at, scale).starts_with(&head), "{}", header(at, scale));
+            let mut buckets = Buckets::new(scale);
+            buckets.record(1_599);
+            let histogram = to_hdr(&buckets);
+            assert_eq!(histogram.lowest_equivalent(histogram.max()), value, "the begin of its bucket");
+            assert_eq!(
+                from_hdr(&histogram, scale).iter().collect::<Vec<_>>(),
+                buckets.iter().collect::<Vec<_>>()
+            );
+        }
+    }
+
+    #[test]
+    fn every_histogram_has_a_line_with_its_tag_and_its_greatest_value() {
+        let metrics = ["READ".to_owned(), "a.b".to_owned()];
+        let buckets = |ns: u64| {
+            let mut buckets = Buckets::new(Scale::Ns64);
+            buckets.record(ns);
+            buckets
+        };
+        let mut totals = Totals::new(2, Scale::Ns64);
+        for (slot, times) in totals.slots.iter_mut().enumerate() {
+            let (service, response) = (buckets(1_000_000 * (slot as u64 + 1)), buckets(10_000_000));
+            *times = Some(dyno_record::MergedSlot { service, response });
+        }
+        (totals.receive_lag, totals.turnaround) = (buckets(2_000), buckets(3_000));
+        let text = lines("measure", &metrics, 1.5, 0.25, &totals);
+        // The end of the bucket of the greatest: of 3 ms 46,879 units of 64 ns.
+        let heads: Vec<&str> = text.lines().map(|line| line.rsplit_once(',').unwrap().0).collect();
+        let expected = [
+            "Tag=measure.READ.ok.service,1.500,0.250,1.000",
+            "Tag=measure.READ.ok.response,1.500,0.250,10.002",
+            "Tag=measure.READ.failed.service,1.500,0.250,2.001",
+            "Tag=measure.READ.failed.response,1.500,0.250,10.002",
+            "Tag=measure.a.b.ok.service,1.500,0.250,3.000",
+            "Tag=measure.a.b.ok.response,1.500,0.250,10.002",
+            "Tag=measure.a.b.failed.service,1.500,0.250,4.002",
+            "Tag=measure.a.b.failed.response,1.500,0.250,10.002",
+            "Tag=measure.client.lag.receive,1.500,0.250,0.002",
+            "Tag=measure.client.lag.turnaround,1.500,0.250,0.003",
+        ];
+        assert_eq!(heads, expected);
+        let empty = line(None, 0.0, 1.0, &to_hdr(&Buckets::new(Scale::Ns64)));
+        assert!(empty.starts_with("0.000,1.000,0.000,"), "{empty}");
     }
 
     #[test]

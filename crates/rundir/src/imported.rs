@@ -131,3 +131,7 @@ fn series(phase: &str, interval: &ImportedInterval) -> String {
     let _ = writeln!(out, "{second},{phase},TOTAL,{},,,,,,,,,,,,,", counts(&interval.ended));
     out
 }
+
+#[cfg(test)]
+#[path = "imported_tests.rs"]
+mod tests;

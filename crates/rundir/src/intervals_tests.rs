@@ -3,7 +3,6 @@
 use super::*;
 use crate::hlog;
 use dyno_record::Scale;
-use std::time::SystemTime;
 
 fn names() -> Vec<String> {
     vec!["READ".to_owned(), "UPDATE".to_owned()]
@@ -41,25 +40,23 @@ fn line() -> IntervalLine {
 }
 
 #[test]
-fn an_interval_comes_back_from_its_files() {
-    let text = serde_json::to_string(&line()).unwrap();
-    let read: IntervalLine = serde_json::from_str(&text).unwrap();
-    let log =
-        hlog::header(SystemTime::now(), Scale::Ns64) + &hlog::lines("measure", &names(), 2.5, 1.0, &seen());
-    assert!(log.starts_with("#[Values in nanoseconds"), "{log}");
-    let log = hlog::read(&log, Scale::Ns64).unwrap();
-    let tags = [
-        "measure.READ.ok.response",
-        "measure.READ.ok.service",
-        "measure.UPDATE.failed.response",
-        "measure.UPDATE.failed.service",
-        "measure.client.lag.schedule",
-    ];
-    assert_eq!(log.keys().collect::<Vec<_>>(), tags);
-    assert_eq!(read.totals(&names(), Scale::Ns64, &log), seen());
-    let only = log.into_iter().filter(|(tag, _)| tag.ends_with("READ.ok.service")).collect();
-    let slots = read.totals(&names(), Scale::Ns64, &only).slots;
-    assert_eq!(slots[0].as_ref().map(|s| (s.service.count(), s.response.count())), Some((3, 0)));
+fn an_imported_result_may_know_one_of_two_times() {
+    let log = hlog::read(&hlog::lines("measure", &names(), 2.5, 1.0, &seen()), Scale::Ns64).unwrap();
+    for (kind, expected) in [("service", (3, 0)), ("response", (0, 3))] {
+        let tag = format!("READ.ok.{kind}");
+        let only = log.clone().into_iter().filter(|(name, _)| name.ends_with(&tag)).collect();
+        let slots = line().totals(&names(), Scale::Ns64, &only).slots;
+        let counts: Vec<_> =
+            slots.iter().map(|slot| slot.as_ref().map(|s| (s.service.count(), s.response.count()))).collect();
+        assert_eq!(counts, [Some(expected), None, None, None]);
+        // Exact figures are for the samples that they were counted of.
+        let few = IntervalLine {
+            exact: [(tag, Exact { count: 2, sum_ns: 9, min_ns: 9, max_ns: 9 })].into(),
+            ..line()
+        };
+        let slot = few.totals(&names(), Scale::Ns64, &only).slots[0].clone().unwrap();
+        assert!(slot.service.max_ns().max(slot.response.max_ns()) > 300_000);
+    }
 }
 
 #[test]
@@ -71,6 +68,22 @@ fn what_a_line_holds() {
     let service = Exact { count: 3, sum_ns: 600_006, min_ns: 100_001, max_ns: 300_003 };
     assert_eq!(line.exact["READ.ok.service"], service);
     assert_eq!(line.exact.len(), 5, "no lag that nobody saw: {:?}", line.exact.keys());
+    let mut both = seen();
+    (both.slots[1], both.slots[2]) = (both.slots[3].clone(), both.slots[0].clone());
+    let both = IntervalLine::of("measure", Duration::ZERO, &names(), &both);
+    let counts: Vec<_> = both.exact.iter().map(|(tag, exact)| (tag.as_str(), exact.count)).collect();
+    let expected = [
+        ("READ.failed.response", 1),
+        ("READ.failed.service", 1),
+        ("READ.ok.response", 3),
+        ("READ.ok.service", 3),
+        ("UPDATE.failed.response", 1),
+        ("UPDATE.failed.service", 1),
+        ("UPDATE.ok.response", 3),
+        ("UPDATE.ok.service", 3),
+        ("client.lag.schedule", 1),
+    ];
+    assert_eq!(counts, expected);
     let text = serde_json::to_string(&line).unwrap();
     assert!(text.contains("\"ms\":500") && !text.contains("length_ms"), "{text}");
     let idle = IntervalLine::of("measure", Duration::ZERO, &names(), &Totals::new(2, Scale::Ns64));

@@ -9,6 +9,8 @@ mod course;
 mod experiment;
 pub mod faults;
 pub mod files;
+#[cfg(test)]
+mod fixtures;
 pub mod hlog;
 pub mod imported;
 mod intervals;

@@ -336,18 +336,13 @@ impl RunDir {
         let scale = if self.run.unit_ns == 1_000 { Scale::Micros } else { Scale::Ns64 };
         let path = self.path.join("latency.hlog");
         let inside = |begin: f64| (from + before..end + before).contains(&(begin.round() as u64));
-        let wanted = |tag: &str, begin: f64| {
-            tag.starts_with("measure.") && tag.ends_with(".ok.service") && inside(begin)
-        };
+        let name = |tag: &str| Some(tag.strip_prefix("measure.")?.strip_suffix(".ok.service")?.to_owned());
+        let wanted = |tag: &str, begin: f64| name(tag).is_some() && inside(begin);
         let log = hlog::read_part(&read(&path)?, scale, wanted).map_err(|e| ReadError::Content {
             path,
             line: e.line,
             why: e.why,
         })?;
-        let name = |tag: &str| {
-            let name = tag.strip_prefix("measure.")?.strip_suffix(".ok.service")?;
-            Some(name.to_owned())
-        };
         part.latencies = log.into_iter().filter_map(|(tag, all)| Some((name(&tag)?, all))).collect();
         Ok(part)
     }

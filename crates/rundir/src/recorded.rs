@@ -42,8 +42,7 @@ type Places<'a> = HashMap<(&'a str, u64), Vec<(usize, &'a str)>>;
 
 fn places(log: &str) -> Places<'_> {
     let mut places = Places::new();
-    let complete = log.rfind('\n').map_or(0, |end| end + 1);
-    for (number, line) in log[..complete].lines().enumerate() {
+    for (number, line) in crate::files::whole_lines(log).enumerate() {
         let Some((tag, rest)) = line.strip_prefix("Tag=").and_then(|rest| rest.split_once(',')) else {
             continue;
         };

@@ -23,6 +23,63 @@ fn a_verdict_names_what_takes_trust_away() {
 }
 
 #[test]
+fn a_caller_waits_for_failures_too_where_there_are_some() {
+    let latency = |mean_us: f64| Latency {
+        count: 1,
+        mean_us,
+        min_us: None,
+        max_us: None,
+        percentiles_us: BTreeMap::new(),
+    };
+    let metric: Metric = serde_json::from_str(r#"{"name": "READ", "outcomes": {}}"#).unwrap();
+    assert_eq!((metric.felt_service(), metric.felt_response()), (None, None));
+    let well = Metric { service: Some(latency(1.0)), response: Some(latency(2.0)), ..metric };
+    assert_eq!((well.felt_service(), well.felt_response()), (well.service.as_ref(), well.response.as_ref()));
+    let some = Metric { all_service: Some(latency(3.0)), all_response: Some(latency(4.0)), ..well };
+    assert_eq!(
+        (some.felt_service(), some.felt_response()),
+        (some.all_service.as_ref(), some.all_response.as_ref())
+    );
+}
+
+#[test]
+fn the_measured_phase_is_that_of_its_name_or_else_the_last_one() {
+    let of = |names: &[&str]| {
+        let phases: Vec<_> = names.iter().map(|name| crate::fixtures::phase(name, 1.0)).collect();
+        crate::fixtures::summary(&phases).measured().map(|phase| phase.name.clone())
+    };
+    assert_eq!(of(&["load", "measure", "warmup"]).as_deref(), Some("measure"));
+    assert_eq!((of(&["load", "warmup"]).as_deref(), of(&[])), (Some("warmup"), None));
+}
+
+#[test]
+fn the_schema_is_a_document_that_ends_its_last_line() {
+    let text = summary_schema();
+    let schema: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (&schema["title"], &schema["properties"]["phases"]["type"]),
+        (&"Summary".into(), &"array".into())
+    );
+    assert!(text.ends_with("}\n"));
+}
+
+#[test]
+fn what_is_not_known_of_a_machine_is_not_written() {
+    let text = serde_json::to_string(&Environment::default()).unwrap();
+    assert!(!text.contains("memory_bytes") && !text.contains("clock_ns"), "{text}");
+    let known = Environment { memory_bytes: 8, clock_ns: 20, ..Environment::default() };
+    let text = serde_json::to_string(&known).unwrap();
+    assert!(text.contains("\"memory_bytes\":8") && text.contains("\"clock_ns\":20"), "{text}");
+    let used = OthersUse {
+        cpu_cores: 1.2,
+        programs: [("rustc", 0.2), ("stress-ng", 0.964), ("cc1", 0.05)]
+            .map(|(name, cores)| (name.to_owned(), cores))
+            .into(),
+    };
+    assert_eq!(used.named(), "stress-ng 0.96 cores, rustc 0.20, cc1 0.05");
+}
+
+#[test]
 fn documents_a_second_where_operations_write_several() {
     let load = |seconds: f64, documents: Option<u64>| -> Phase {
         serde_json::from_value(serde_json::json!({

@@ -106,9 +106,8 @@ pub struct Row {
 
 /// What `text` holds, and how many lines could not be read. A torn last line is left out.
 pub fn read(text: &str) -> (Vec<Row>, usize) {
-    let complete = text.rfind('\n').map_or(0, |end| end + 1);
     let (mut rows, mut bad) = (Vec::new(), 0);
-    for line in text[..complete].lines().skip(1) {
+    for line in crate::files::whole_lines(text).skip(1) {
         match row(line) {
             Some(row) => rows.push(row),
             None => bad += 1,
@@ -147,6 +146,52 @@ fn row(line: &str) -> Option<Row> {
 mod tests {
     use super::*;
     use dyno_record::{Interval, Scale};
+
+    #[test]
+    fn rows_hold_what_was_counted_and_no_times_where_nothing_ended() {
+        let mut interval = Interval::new(3, Scale::Ns64);
+        for ns in [1_000_000, 2_000_000, 3_000_050] {
+            interval.record(0, Outcome::Ok, ns, 2 * ns);
+        }
+        interval.record(0, Outcome::Busy, 9_000_000, 9_000_000);
+        interval.record(2, Outcome::TimedOut, 9_000_000, 9_000_000);
+        interval.outcomes[0][Outcome::Dropped as usize] = 2;
+        interval.ended[Outcome::Ok as usize] = 3;
+        interval.ended[Outcome::TimedOut as usize] = 1;
+        interval.ended[Outcome::Busy as usize] = 1;
+        interval.ended[Outcome::Dropped as usize] = 2;
+        (interval.backlog, interval.arrivals) = (8, 7);
+        interval.lag.record(64_000);
+        let mut totals = Totals::new(3, Scale::Ns64);
+        totals.add(&interval);
+        let names = ["READ", "UPDATE", "SCAN"].map(str::to_owned);
+        let text = rows(Duration::from_secs(3), "measure", &names, &totals, None);
+        // Percentiles are ends of buckets (2000.9: 31,248 to 31,263 units of 64 ns), none above the greatest.
+        let expected = "3,measure,READ,3,1,2,2000.0,2000.9,3000.1,3000.1,3000.1,4001.8,6000.1,6000.1,6000.1,,,\n\
+                        3,measure,SCAN,0,1,0,,,,,,,,,,,,\n\
+                        3,measure,TOTAL,3,2,2,,,,,,,,,,64.0,8,\n";
+        assert_eq!(text, expected);
+        let (read, bad) = read(&format!("{HEADER}{text}1,load,a,b,1,2,,,,,,,,,,,,,\n2,load,READ,1\n"));
+        assert_eq!(bad, 1);
+        let total = Row {
+            start_s: 3.0,
+            phase: "measure".into(),
+            metric: "TOTAL".into(),
+            ok: 3,
+            failed: 2,
+            dropped: 2,
+            ..Row::default()
+        };
+        assert_eq!(read[2], Row { backlog: Some(8.0), ..total });
+        assert_eq!(
+            (read[3].metric.as_str(), read[3].ok, read[3].failed, read[3].dropped),
+            ("a,b", 1, 2, 0),
+            "a comma in a name"
+        );
+        assert_eq!(read[0].service_us, [Some(2_000.9), Some(3_000.1), Some(3_000.1)]);
+        let idle = rows(Duration::ZERO, "load", &names, &Totals::new(3, Scale::Ns64), Some(2.25));
+        assert_eq!(idle, "0,load,TOTAL,0,0,0,,,,,,,,,,,0,2.2\n");
+    }
 
     #[test]
     fn every_row_has_every_column() {

@@ -57,3 +57,35 @@ pub fn read(dir: &Path) -> Result<Vec<TunedCell>, ReadError> {
     let path = dir.join(FILE);
     if path.is_file() { crate::reader::json(&path) } else { Ok(Vec::new()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_tuned_is_read_and_nothing_where_nothing_was() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(read(folder.path()).unwrap(), []);
+        let effects = vec![Effect {
+            parameter: "io".into(),
+            levels: vec![("2".into(), 1.5)],
+            spread: 0.1,
+            best: "2".into(),
+        }];
+        let found = Tuned {
+            best: "io=2".into(),
+            defaults: 100.0,
+            objective: 110.0,
+            gain: 0.1,
+            gain_half_width: 0.02,
+            noise: 0.01,
+            beyond_noise: true,
+            effects,
+        };
+        let cells = vec![TunedCell { cell: 2, label: "users=8".into(), found }];
+        std::fs::write(folder.path().join(FILE), serde_json::to_string(&cells).unwrap()).unwrap();
+        assert_eq!(read(folder.path()).unwrap(), cells);
+        std::fs::write(folder.path().join(FILE), "[\n{").unwrap();
+        assert!(read(folder.path()).unwrap_err().to_string().contains("tuning.json:2: "));
+    }
+}

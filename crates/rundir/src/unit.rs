@@ -56,5 +56,11 @@ mod tests {
         assert_eq!(adding(&["pay", "pay.later"]), ["pay", "pay.later"]);
         let poc = ["INSERT", "KEYQUERY", BULK];
         assert_eq!((adding(&poc), unit(&poc)), (vec!["INSERT", "KEYQUERY"], "bulks and queries"));
+        assert_eq!(
+            (unit(&["INSERT", BULK]), unit(&["INSERT", "KEYQUERY"]), unit::<&str>(&[])),
+            ("bulks", "operations", "operations")
+        );
+        let parts = ["READ", "TX-READ", "SCAN-LATENCY-PER-RECORD"];
+        assert_eq!(adding(&parts), ["READ"]);
     }
 }

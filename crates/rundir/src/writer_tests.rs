@@ -1,45 +1,10 @@
 //! What is refused and what fails; what is written is read back in `tests/read_back.rs`.
 
 use super::*;
-use crate::schema::{Trust, VERSION, Verdict};
-
-fn run() -> Run {
-    Run {
-        version: VERSION,
-        dyno: "1.0.0".into(),
-        command: vec!["dyno".into(), "run".into()],
-        started: "2023-11-14T22:13:20Z".into(),
-        status: Status::Running,
-        target: "here".into(),
-        database: "none".into(),
-        facts: Default::default(),
-        settings: Vec::new(),
-        metrics: Default::default(),
-        unit_ns: 64,
-        plans: Default::default(),
-    }
-}
+use crate::fixtures::{run, summary};
 
 fn open(path: &Path) -> io::Result<Writer> {
     Writer::create(path, run(), &Environment::default(), Scale::Ns64)
-}
-
-fn summary() -> Summary {
-    Summary {
-        version: VERSION,
-        dyno: "1.0.0".into(),
-        status: Status::Complete,
-        target: "here".into(),
-        database: "none".into(),
-        started: "2023-11-14T22:13:20Z".into(),
-        title: "reads".into(),
-        verdict: Verdict { trust: Trust::Valid, reasons: Vec::new(), checks: Vec::new() },
-        thresholds: Vec::new(),
-        phases: Vec::new(),
-        faults: Vec::new(),
-        pairs: Vec::new(),
-        collections: Default::default(),
-    }
 }
 
 #[test]
@@ -53,6 +18,26 @@ fn a_directory_must_be_new_or_empty() {
 }
 
 #[test]
+fn what_happens_is_noted_with_its_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = open(folder.path()).unwrap();
+    assert_eq!((writer.path(), writer.failure()), (folder.path(), None));
+    writer.workers(&[]);
+    assert!(!folder.path().join(WORKERS).exists(), "no worker applied the load");
+    let before = jiff::Timestamp::now();
+    writer.event("note", "now");
+    let after = jiff::Timestamp::now();
+    writer.event_at(SystemTime::UNIX_EPOCH + Duration::from_nanos(1_500_000_001), "note", "then");
+    let text = std::fs::read_to_string(folder.path().join("events.jsonl")).unwrap();
+    let lines: Vec<crate::Event> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let at: jiff::Timestamp = lines[0].at.parse().unwrap();
+    assert!(before <= at && at <= after, "{at}");
+    assert_eq!((lines[0].text.as_str(), lines[1].at.as_str()), ("now", "1970-01-01T00:00:01.500000001Z"));
+    assert_eq!((lines[1].event.as_str(), lines[1].at_ms()), ("note", Some(1_500.000_001)));
+    assert_eq!(crate::Event { at: "yesterday".into(), ..lines[1].clone() }.at_ms(), None);
+}
+
+#[test]
 fn the_first_write_that_fails_is_remembered() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
@@ -61,6 +46,6 @@ fn the_first_write_that_fails_is_remembered() {
     writer.metrics("measure", &[]);
     let failure = writer.failure().unwrap().to_owned();
     assert!(failure.starts_with(&*path.to_string_lossy()), "{failure}");
-    writer.finish(&summary(), Status::Complete);
+    writer.finish(&summary(&[]), Status::Complete);
     assert_eq!(writer.failure(), Some(failure.as_str()));
 }

@@ -1,48 +1,19 @@
 //! A run directory that is written and read again: everything that was counted is there, and every refusal has its reason.
 
 use dyno_record::{Interval, Scale, Totals};
-use dyno_rundir::schema::{Environment, Pair, Planned, Run, Status, Summary, VERSION};
+use dyno_rundir::schema::{self, Environment, Pair, Planned, Status, VERSION};
 use dyno_rundir::{ExperimentDir, ReadError, RunDir, Writer, progress};
 use dyno_types::Outcome;
+use fixtures::{BEGIN_S, phase, run, summary};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
+#[path = "../src/fixtures.rs"]
+mod fixtures;
+
 const SECOND: Duration = Duration::from_secs(1);
-
-/// 2026-11-25T00:00:00Z.
-const BEGIN_S: u64 = 1_795_564_800;
-
-fn run() -> Run {
-    let run = json!({
-        "version": VERSION, "dyno": "0.1.0", "command": ["dyno", "run"], "started": "2026-11-25T00:00:00Z",
-        "status": "running", "target": "null:", "database": "null", "facts": {}, "settings": [], "metrics": {},
-        "unit_ns": 64,
-    });
-    serde_json::from_value(run).unwrap()
-}
-
-fn phase(name: &str, seconds: f64) -> serde_json::Value {
-    json!({
-        "name": name, "seconds": seconds, "arrivals": 0, "outcomes": {}, "throughput": 0.0, "metrics": [],
-        "late_replies": 0, "reconnects": 0, "redirects": 0, "backlog": 0, "carried": 0, "carried_arrivals": 0, "drops": {},
-        "errors": {},
-        "client": {
-            "threads": 1, "cores": [], "pinned": true, "users": 1, "connections": 1, "pipeline": 1, "batch": 1,
-            "steal_share": 0.0,
-        },
-    })
-}
-
-fn summary(phases: &[serde_json::Value]) -> Summary {
-    let summary = json!({
-        "version": VERSION, "dyno": "0.1.0", "status": "complete", "target": "null:", "database": "null",
-        "started": "2026-11-25T00:00:00Z", "title": "", "thresholds": [], "phases": phases,
-        "verdict": {"trust": "valid", "reasons": [], "checks": []},
-    });
-    serde_json::from_value(summary).unwrap()
-}
 
 /// A second in which so many reads of 1 ms ended well, and one update of 3 ms that was intended 1 ms before it was sent failed.
 fn second(reads: u64) -> Totals {
@@ -113,25 +84,12 @@ fn what_was_counted_is_read_whether_the_run_ended_or_not() {
         let names: Vec<(&str, u64)> = dir.phases.iter().map(|p| (p.name.as_str(), p.seconds)).collect();
         assert_eq!(names, [("warmup", 2), ("measure", 6)]);
         let totals = &dir.phases[1].totals;
-        assert_eq!((totals.arrivals, totals.ok()), (108, 100));
-        assert_eq!(totals.ended[Outcome::TimedOut as usize], 4);
-        assert_eq!(totals.ended[Outcome::Dropped as usize], 4);
-        assert_eq!(totals.outcomes[0][Outcome::Ok as usize], 100);
-        assert_eq!(totals.outcomes[0][Outcome::Dropped as usize], 4);
-        assert_eq!(totals.outcomes[1][Outcome::TimedOut as usize], 4);
-        assert_eq!(totals.drops, [(10, 1), (20, 1), (30, 1), (40, 1)]);
-        assert_eq!((totals.carried, totals.carried_arrivals), (8, 12));
-        assert_eq!((totals.late, totals.reconnects, totals.redirects), (16, 20, 24));
+        let mut expected = Totals::new(2, Scale::Ns64);
+        [10, 20, 30, 40].iter().for_each(|reads| expected.merge(&second(*reads)));
+        assert_eq!(totals, &expected, "to the last nanosecond");
         // The longest queue, and the sum of what load threads did.
-        assert_eq!((totals.backlog, totals.busy_ns), (40, 28));
-        for (lag, ns) in [(&totals.lag, 10_000), (&totals.receive_lag, 20_000), (&totals.turnaround, 30_000)]
-        {
-            assert_eq!((lag.count(), lag.sum_ns(), lag.min_ns(), lag.max_ns()), (4, 4 * ns as u128, ns, ns));
-        }
-        let reads = totals.ok_slot(0).unwrap();
-        assert_eq!((reads.service.count(), reads.service.sum_ns()), (100, 100_000_000));
-        let failed = totals.slots[3].as_ref().unwrap();
-        assert_eq!((failed.service.max_ns(), failed.response.min_ns()), (3_000_000, 4_000_000));
+        assert_eq!((totals.arrivals, totals.ok(), totals.backlog, totals.busy_ns), (108, 100, 40, 28));
+        assert_eq!(totals.drops, [(10, 1), (20, 1), (30, 1), (40, 1)]);
         assert!(totals.slots[1].is_none() && totals.slots[2].is_none(), "nothing of that kind ended");
     }
 }
@@ -238,6 +196,39 @@ fn intervals_come_one_by_one_with_their_histograms() {
     assert_eq!(seen, expected);
 }
 
+#[test]
+fn an_interval_whose_histogram_is_broken_is_named_by_its_line() {
+    let (folder, dir) = read(Some(Status::Complete));
+    let path = folder.path().join("d/latency.hlog");
+    let log = std::fs::read_to_string(&path).unwrap();
+    let (at, line) = log.lines().enumerate().find(|(_, line)| line.starts_with("Tag=measure.READ")).unwrap();
+    let broken = format!("{},@@@", line.rsplit_once(',').unwrap().0);
+    std::fs::write(&path, log.replacen(line, &broken, 1)).unwrap();
+    let mut seen = Vec::new();
+    let error = dir.each_interval(|interval| seen.push(interval.start_s)).unwrap_err().to_string();
+    assert!(error.contains(&format!("latency.hlog:{}: ", at + 1)), "{error}");
+    assert_eq!(seen, [0.0, 1.0], "those before it");
+}
+
+#[test]
+fn intervals_of_parts_of_a_second_have_their_own_histograms() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = Writer::create(folder.path(), run(), &Environment::default(), Scale::Ns64).unwrap();
+    writer.metrics("measure", &["READ".to_owned(), "UPDATE".to_owned()]);
+    for (part, reads) in [3, 4, 5].into_iter().enumerate() {
+        writer.interval("measure", Duration::from_millis(1_250 * part as u64), 1.25, &second(reads), None);
+    }
+    writer.finish(&summary(&[phase("measure", 3.75)]), Status::Complete);
+    let dir = RunDir::open(folder.path()).unwrap();
+    let mut seen = Vec::new();
+    dir.each_interval(|interval| {
+        seen.push((interval.start_s, interval.metrics[0].histograms["ok.service"].count()))
+    })
+    .unwrap();
+    assert_eq!(seen, [(0.0, 3), (1.25, 4), (2.5, 5)]);
+    assert_eq!(dir.succeeded().unwrap(), BTreeMap::from([(0, 3), (1, 4), (2, 5)]));
+}
+
 /// Opens the directory after `change` has been done to it.
 fn broken(change: impl FnOnce(&Path)) -> (Result<RunDir, ReadError>, Result<Vec<String>, ReadError>) {
     let folder = tempfile::tempdir().unwrap();
@@ -276,6 +267,38 @@ fn what_is_broken_is_named_by_file_and_line() {
     let (open, salvage) = broken(|path| std::fs::remove_file(path.join("intervals.jsonl")).unwrap());
     assert!(open.unwrap_err().to_string().contains("intervals.jsonl: No such file"));
     assert_eq!(salvage.unwrap().len(), 1);
+    let (folder, _) = read(Some(Status::Complete));
+    let path = folder.path().join("d");
+    std::fs::write(path.join("intervals.jsonl"), "{}\n").unwrap();
+    let (rest, lost) = RunDir::salvage(&path).unwrap();
+    assert!(lost[0].contains("intervals.jsonl:1: missing field"), "{lost:?}");
+    assert_eq!(
+        rest.succeeded().unwrap_err().to_string(),
+        lost[0],
+        "asked again, it fails for the same reason"
+    );
+}
+
+#[test]
+fn what_is_broken_in_a_log_is_told_with_what_stood_before_it() {
+    let (folder, _) = read(None);
+    let path = folder.path().join("d");
+    let log = std::fs::read_to_string(path.join("latency.hlog")).unwrap();
+    std::fs::write(path.join("latency.hlog"), format!("{log}Tag=a,0,1,0,@@@\n{log}")).unwrap();
+    let line = log.lines().count() + 1;
+    let error = RunDir::open(&path).unwrap_err().to_string();
+    assert!(error.contains(&format!("latency.hlog:{line}: ")) && !error.contains("left out"), "{error}");
+    let (dir, lost) = RunDir::salvage(&path).unwrap();
+    assert_eq!(lost.len(), 1);
+    assert!(lost[0].ends_with("; later lines are left out"), "{lost:?}");
+    assert_eq!(dir.phases[1].totals.ok_slot(0).unwrap().service.count(), 100);
+    std::fs::remove_file(path.join("latency.hlog")).unwrap();
+    assert!(RunDir::open(&path).unwrap_err().to_string().contains("latency.hlog: No such file"));
+    let (dir, lost) = RunDir::salvage(&path).unwrap();
+    assert_eq!(
+        (dir.phases[1].totals.ok(), dir.phases[1].totals.slots.iter().flatten().count(), lost.len()),
+        (100, 0, 1)
+    );
 }
 
 #[test]
@@ -340,6 +363,19 @@ fn what_is_known_of_several_seconds_is_spread_over_them() {
     assert_eq!(spread.phases[0].seconds, 5);
     let short = dir("\"second\": 0 => \"second\": 3, \"ms\": 250");
     assert_eq!((short.phases[0].seconds, short.succeeded().unwrap()), (4, BTreeMap::from([(1, 1)])));
+    // Steps are as long as most intervals are: here three of five.
+    let line = |second: u64, length_ms: u64, ok: u64| {
+        let line = json!({
+            "phase": "measure", "second": second, "length_ms": length_ms, "arrivals": ok, "ended": {"ok": ok}, "outcomes": {},
+            "exact": {}, "carried": [0, 0], "links": [0, 0, 0], "backlog": 0, "busy_ns": 0, "drops": [],
+        });
+        format!("{line}\n")
+    };
+    let lines =
+        [line(2, 1_000, 7), line(3, 1_000, 9), line(4, 2_000, 20), line(6, 2_000, 22), line(8, 1_500, 30)];
+    let (uneven, _) = broken(|path| std::fs::write(path.join("intervals.jsonl"), lines.concat()).unwrap());
+    let course = uneven.unwrap().course().unwrap();
+    assert_eq!((course.step_s, course.values), (2, vec![8.0, 10.0, 11.0, 15.0]));
     // One that is far away costs nothing.
     let far = dir("\"second\": 0 => \"second\": 99999999999, \"ms\": 1");
     assert_eq!(far.succeeded().unwrap().len(), 1);

@@ -168,7 +168,7 @@ impl Series {
         for pair in known.windows(2) {
             let [(begin, before), (end, after)] = [pair[0], pair[1]];
             let shared = end.min(to) - begin.max(from);
-            if shared > 0.0 && end > begin {
+            if shared > 0.0 {
                 let step = if after >= before { after - before } else { after };
                 increase += step * shared / (end - begin);
             }
@@ -255,6 +255,16 @@ mod tests {
     }
 
     #[test]
+    fn half_of_a_window_stands_for_it_and_a_clock_that_stands_still_for_nothing() {
+        let counter = [(1_000.0, Some(150.0)), (2_000.0, Some(450.0)), (2_000.0, Some(470.0))];
+        let counter = series(Kind::Counter, &counter);
+        assert_eq!(counter.rate(1_500.0, 2_500.0), Some(300.0), "exactly half");
+        assert_eq!(counter.rate(1_500.0, 2_501.0), None);
+        assert_eq!((counter.rate(500.0, 1_500.0), counter.rate(499.0, 1_500.0)), (Some(300.0), None));
+        assert_eq!((counter.rate(2_000.0, 1_000.0), counter.rate(2_000.0, 2_000.0)), (None, None));
+    }
+
+    #[test]
     fn a_counter_across_a_gap_and_after_a_restart() {
         let gap = series(Kind::Counter, &[(0.0, Some(0.0)), (1_000.0, None), (2_000.0, Some(200.0))]);
         assert_eq!(gap.rate(0.0, 2_000.0), Some(100.0));
@@ -283,6 +293,31 @@ mod tests {
         let far = [(0.0, Some(0.0)), (10_000.0, Some(100.0)), (20_000.0, Some(200.0))];
         assert_eq!(series(Kind::Counter, &far).increase(9_000.0, 19_000.0), Some(100.0));
         assert_eq!(counter.increase(5_000.0, 9_000.0), None);
+    }
+
+    #[test]
+    fn samples_at_the_edges_of_a_phase_are_those_before_and_after_it() {
+        let counter =
+            [(0.0, Some(5.0)), (1_000.0, Some(5.0)), (2_000.0, Some(105.0)), (3_000.0, Some(155.0))];
+        assert_eq!(series(Kind::Counter, &counter).increase(1_000.0, 2_000.0), Some(100.0));
+        // Nothing was done in the phase, much before it.
+        let idle = [(0.0, Some(0.0)), (900.0, Some(90.0)), (2_100.0, Some(90.0))];
+        assert_eq!(series(Kind::Counter, &idle).increase(1_000.0, 2_000.0), Some(0.0));
+    }
+
+    #[test]
+    fn a_gauge_without_neighbours_has_the_mean_of_its_samples() {
+        let gauge = series(
+            Kind::Gauge,
+            &[(1_000.0, Some(1.0)), (2_000.0, None), (3_000.0, Some(4.0)), (4_000.0, None)],
+        );
+        assert_eq!((gauge.mean(0.0, 5_000.0), gauge.max(0.0, 5_000.0)), (Some(2.5), Some(4.0)));
+        assert_eq!((gauge.mean(1_000.0, 1_000.0), gauge.max(1_000.0, 1_000.0)), (Some(1.0), Some(1.0)));
+        assert_eq!((gauge.mean(1_001.0, 2_999.0), gauge.max(1_001.0, 2_999.0)), (None, None));
+        // Twice at the same time: 10 to 20 over a second, 50 over another.
+        let gauge = [(0.0, Some(10.0)), (1_000.0, Some(20.0)), (1_000.0, Some(50.0)), (2_000.0, Some(50.0))];
+        let gauge = series(Kind::Gauge, &gauge);
+        assert_eq!((gauge.mean(0.0, 2_000.0), gauge.mean(500.0, 1_500.0)), (Some(32.5), Some(33.75)));
     }
 
     #[test]
@@ -348,7 +383,10 @@ mod tests {
         assert_eq!(points("a"), [(1.0, Some(1.0)), (2.0, None), (3.0, None), (4.0, Some(4.0))]);
         assert_eq!(points("b"), [(1.0, None), (2.0, Some(5.0)), (3.0, None), (4.0, Some(6.0))]);
         assert!(recording.series("s", "c").is_none() && recording.series("x", "a").is_none());
+        let mut at_a_row = recording.clone();
+        at_a_row.forget(4.0);
         recording.forget(3.5);
         assert_eq!(recording.series("s", "a").unwrap().points, [(3.0, None), (4.0, Some(4.0))]);
+        assert_eq!(at_a_row.series("s", "a"), recording.series("s", "a"), "the last row before it is kept");
     }
 }

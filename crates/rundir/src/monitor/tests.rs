@@ -62,6 +62,7 @@ fn a_part_is_what_the_whole_has_of_it() {
     for name in ["b", "later"] {
         assert_eq!(some.series("s", name), whole.series("s", name));
     }
+    assert_eq!(part(3_000.0).series("s", "b").unwrap().points[0], (2_000.0, Some(-2.0)));
     assert_eq!(some.series("s", "b").unwrap().points[0], (3_000.0, Some(-3.0)), "the last one before it");
     assert_eq!(part(1e9).series("s", "b").unwrap().points, [(5_000.0, Some(-5.0)), (9_000.0, Some(-9.0))]);
     writer.row("s", 2 * SECOND, [("b", Kind::Gauge, -10.0)]);
@@ -158,4 +159,99 @@ fn the_host_that_was_named_is_the_target_s() {
     assert_eq!(open().series(open().host(), "cpu.idle_s"), None, "nothing of another host stands in");
     writer.row("host-db", SECOND, [("cpu.idle_s", Kind::Counter, 2.0)]);
     assert_eq!(open().series(open().host(), "cpu.idle_s").unwrap().points[0].1, Some(2.0));
+}
+
+#[test]
+fn any_name_of_a_source_or_a_series_is_found_again() {
+    let run = tempfile::tempdir().unwrap();
+    let mut writer = MonitorWriter::create(run.path(), 1_000.0).unwrap();
+    let names = ["a,b", "\"", "two\nlines, \"quoted\"\n", "\r", "", "a b", "\"\",\""];
+    for (number, source) in ["..hidden", "UPPER-1_2.3", "ä/ö"].into_iter().enumerate() {
+        let row = names.iter().enumerate().map(|(at, name)| (*name, Kind::Gauge, (10 * number + at) as f64));
+        writer.row(source, SECOND, row);
+    }
+    assert_eq!(writer.failure(), None);
+    let mut files: Vec<String> = std::fs::read_dir(run.path().join("monitor"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    files.sort();
+    assert_eq!(files, ["UPPER-1_2.3.csv", "___.csv", "hidden.csv", "series.json"]);
+    let recording = Recording::open(run.path()).unwrap().unwrap();
+    let mut sorted = names;
+    sorted.sort();
+    for (number, source) in ["..hidden", "UPPER-1_2.3", "ä/ö"].into_iter().enumerate() {
+        assert_eq!(recording.names(source).collect::<Vec<_>>(), sorted);
+        for (at, name) in names.iter().enumerate() {
+            let points = recording.series(source, name).unwrap().points;
+            assert_eq!(points, [(1_000.0, Some((10 * number + at) as f64))], "{name:?}");
+        }
+    }
+}
+
+#[test]
+fn a_source_whose_series_grow_without_end_keeps_those_of_64_files() {
+    let run = tempfile::tempdir().unwrap();
+    let mut writer = MonitorWriter::create(run.path(), 1_000.0).unwrap();
+    let names: Vec<String> = (0..66).map(|number| format!("n{number}")).collect();
+    for (second, name) in names.iter().enumerate() {
+        writer.row(
+            "s",
+            second as u64 * SECOND,
+            [(name.as_str(), Kind::Gauge, 1.0), ("n0", Kind::Gauge, 2.0)],
+        );
+    }
+    assert_eq!(writer.failure(), None);
+    let files = std::fs::read_dir(run.path().join("monitor")).unwrap().count();
+    assert_eq!(files, 64 + 1, "and the index");
+    let recording = Recording::open(run.path()).unwrap().unwrap();
+    let last = |name: &str| recording.series("s", name).map(|series| series.points[65].1);
+    assert_eq!((recording.names("s").count(), last("n63"), last("n64")), (64, Some(None), None));
+    let first = recording.series("s", "n0").unwrap().points;
+    assert_eq!(
+        (first[0], first[65]),
+        ((0.0, Some(1.0)), (65_000.0, Some(2.0))),
+        "named twice: the first counts"
+    );
+}
+
+#[test]
+fn what_is_wrong_in_a_file_of_a_monitor_is_named_by_its_line() {
+    let run = tempfile::tempdir().unwrap();
+    let mut writer = MonitorWriter::create(run.path(), 1_000.0).unwrap();
+    writer.row("s", SECOND, [("a\nb", Kind::Gauge, 1.0), ("c", Kind::Gauge, 2.0)]);
+    let path = run.path().join("monitor/s.csv");
+    let head = "time_ms,\"a\nb\",c\n";
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{head}1000.000,1,2\n"));
+    // The header has two lines, and a good row follows.
+    for (row, words) in [
+        ("2000.0,1", "there is no cell for c"),
+        ("2000.0", "there is no cell for a\nb"),
+        ("2000.0,1,2,3", "there are more cells than names"),
+        (",1,2", "the time is missing"),
+        ("NaN,1,2", "the time is missing"),
+        ("x,1,2", "time_ms: \"x\" is no number"),
+        ("2000.0,1,y", "c: \"y\" is no number"),
+    ] {
+        std::fs::write(&path, format!("{head}1000.000,1,2\n{row}\n3000.000,1,2\n")).unwrap();
+        let error = Recording::open(run.path()).unwrap_err().to_string();
+        assert!(error.ends_with(&format!("s.csv:4: {words}")), "{error}");
+    }
+    let some = |_: &str, name: &str| name != "c";
+    assert!(
+        Recording::open_part(run.path(), 0.0, &some).unwrap().is_some(),
+        "what is not wanted is not looked at"
+    );
+    std::fs::write(&path, format!("{head}1000.000,NaN,2\n")).unwrap();
+    let missing = Recording::open(run.path()).unwrap().unwrap().series("s", "a\nb").unwrap();
+    assert_eq!(missing.points, [(1_000.0, None)]);
+    std::fs::write(&path, b"time_ms,\"a\nb\",c\n1000.000,1,2\n\xff\n").unwrap();
+    let error = Recording::open(run.path()).unwrap_err().to_string();
+    assert!(error.contains("s.csv:4: invalid utf-8"), "{error}");
+    for torn in ["", "time_ms,\"a", "time_ms,\"a\nb"] {
+        std::fs::write(&path, torn).unwrap();
+        assert_eq!(Recording::open(run.path()).unwrap().unwrap().series("s", "c").unwrap().points, []);
+    }
+    std::fs::write(run.path().join("monitor/series.json"), "{\n]").unwrap();
+    assert!(Recording::open(run.path()).unwrap_err().to_string().contains("series.json:2: "));
 }
