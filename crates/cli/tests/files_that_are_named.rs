@@ -56,3 +56,22 @@ fn links_and_pipes_are_left_alone_and_files_are_replaced() {
     }
     assert_eq!(std::fs::read(dyno.path("theirs")).unwrap(), b"theirs");
 }
+
+#[test]
+fn a_run_directory_is_a_folder_that_can_be_made() {
+    let dyno = Dyno::new();
+    std::fs::write(dyno.path("x.yaml"), "target: 'null:'\nphases: {measure: {operations: 10}}\n").unwrap();
+    std::fs::write(dyno.path("file"), "theirs").unwrap();
+    symlink("nowhere", dyno.path("link")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, dyno.path("pipe"), rustix::fs::Mode::RWXU).unwrap();
+    for out in ["file", "link", "pipe", "pipe/below"] {
+        for target in ["run null: --ops 10 --out", "run x.yaml --out"] {
+            let words: Vec<&str> = target.split(' ').chain([out]).collect();
+            let ended = dyno.run(&words);
+            common::assert_exit(&ended, &[2]);
+            assert!(stderr(&ended).contains(out), "{target}: {}", stderr(&ended));
+        }
+    }
+    assert_eq!(std::fs::read(dyno.path("file")).unwrap(), b"theirs");
+    assert!(!dyno.path("nowhere").exists());
+}

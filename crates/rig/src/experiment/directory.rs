@@ -168,12 +168,13 @@ impl Directory {
         sets: &[String],
         plan: &Plan,
     ) -> Result<Directory, DirectoryError> {
-        if path.exists() && std::fs::read_dir(path).map_err(io_error(path))?.next().is_some() {
+        let refused = |e: std::io::Error| DirectoryError::Refused(format!("{}: {e}", path.display()));
+        if path.exists() && std::fs::read_dir(path).map_err(refused)?.next().is_some() {
             let text = format!("{}: not empty; `dyno resume {0}` goes on with an experiment", path.display());
             return Err(DirectoryError::Refused(text));
         }
         let runs = path.join("runs");
-        trusted::make_folder(path).map_err(io_error(path))?;
+        trusted::make_folder(path).map_err(refused)?;
         // Before anything is started that `dyno stop` would refuse to end.
         trusted::directory(path).map_err(|e| DirectoryError::Refused(format!("{e}; choose a new folder")))?;
         trusted::make_folder(&runs).map_err(io_error(&runs))?;
