@@ -95,3 +95,7 @@ fn apply(rule: &Rule, facts: &Facts, run: &RunDir) -> Option<Finding> {
         command: command::varied(run, experiment),
     })
 }
+
+#[cfg(test)]
+#[path = "made_tests.rs"]
+mod made;

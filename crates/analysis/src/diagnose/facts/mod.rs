@@ -195,7 +195,7 @@ fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {
     }
     let limit = if single { 1.0 } else { cores };
     facts.set("server.cpu_of_limit", (limit > 0.0).then_some(server.cpu_cores / limit));
-    let busy = facts.get("host.cpu.busy").map(|share| share * cores);
+    let busy = facts.get("host.cpu.busy").filter(|_| cores > 0.0).map(|share| share * cores);
     let client = (phase.client.user_cpu_s + phase.client.system_cpu_s) / phase.seconds.max(1e-9);
     // An embedded store's process is the client, too.
     let both = server.cpu_cores + if seen.server.is_some() && !elsewhere { client } else { 0.0 };
@@ -321,3 +321,7 @@ fn variation(all: &[f64]) -> Option<f64> {
     let middle = median(all)?;
     (all.len() >= 4 && mean(all) > 0.0 && middle > 0.0).then(|| crate::series::robust_deviation(all) / middle)
 }
+
+#[cfg(test)]
+#[path = "facts_tests.rs"]
+mod tests;
