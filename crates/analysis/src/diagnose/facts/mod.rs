@@ -92,6 +92,14 @@ impl Facts {
         }
     }
 
+    /// These, which were measured.
+    #[cfg(test)]
+    pub(super) fn of(all: &[(&'static str, f64)]) -> Self {
+        let mut facts = Facts::default();
+        all.iter().for_each(|(name, value)| facts.set(name, Some(*value)));
+        facts
+    }
+
     /// What was known is not.
     fn forget(&mut self, names: [&str; 2]) {
         self.0.retain(|name, _| !names.contains(name));
