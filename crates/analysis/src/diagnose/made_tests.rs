@@ -10,7 +10,7 @@ static MADE: AtomicUsize = AtomicUsize::new(0);
 
 /// What is special of a run; each part is JSON without its outer braces.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Given<'a> {
+pub(crate) struct Given<'a> {
     pub database: &'a str,
     pub facts: &'a str,
     pub settings: &'a str,
@@ -25,7 +25,7 @@ pub(super) struct Given<'a> {
 }
 
 /// A run whose directory goes when it does.
-pub(super) struct Made {
+pub(crate) struct Made {
     pub run: RunDir,
     folder: PathBuf,
 }

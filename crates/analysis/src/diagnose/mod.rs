@@ -98,7 +98,7 @@ fn apply(rule: &Rule, facts: &Facts, run: &RunDir) -> Option<Finding> {
 
 #[cfg(test)]
 #[path = "made_tests.rs"]
-mod made;
+pub(crate) mod made;
 
 #[cfg(test)]
 #[path = "diagnose_tests.rs"]
