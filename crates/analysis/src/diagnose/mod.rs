@@ -95,3 +95,11 @@ fn apply(rule: &Rule, facts: &Facts, run: &RunDir) -> Option<Finding> {
         command: command::varied(run, experiment),
     })
 }
+
+#[cfg(test)]
+#[path = "made_tests.rs"]
+pub(crate) mod made;
+
+#[cfg(test)]
+#[path = "diagnose_tests.rs"]
+mod tests;

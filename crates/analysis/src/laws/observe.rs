@@ -251,3 +251,7 @@ fn rates(phase: &Phase) -> Vec<(String, f64)> {
     rates.retain(|(_, per_s)| *per_s > 0.0);
     rates
 }
+
+#[cfg(test)]
+#[path = "observe_tests.rs"]
+mod tests;

@@ -489,3 +489,7 @@ mod tests {
         assert_eq!(rates(&station(1, &[100.0])), None);
     }
 }
+
+#[cfg(test)]
+#[path = "rates_parts_tests.rs"]
+mod parts;

@@ -184,4 +184,63 @@ mod tests {
             assert!((found[1].error - error).abs() < 1e-4, "{users}: {}", found[1].error);
         }
     }
+
+    #[test]
+    fn each_law_has_its_two_sides_its_error_and_its_cause() {
+        // 8 users at 1,000/s: a cycle of 8 ms, of which 0.7 ms are thinking and the client's own.
+        let run = |response_s: f64, implied: f64| Observed {
+            think_s: 0.0002,
+            implied_users: Some(implied),
+            ..closed(8.0, 1_000.0, response_s, 0.0005)
+        };
+        let near =
+            |found: f64, expected: f64| assert!((found - expected).abs() < 1e-6, "{found} not {expected}");
+        let found = checks(&run(0.0070, 7.7));
+        near(found[1].measured, 7.7);
+        near(found[1].expected, 8.0);
+        near(found[1].error, -0.0375);
+        near(found[2].measured, 7_000.0);
+        near(found[2].expected, 7_300.0);
+        near(found[2].error, -300.0 / 7_300.0);
+        for law in &found[1..] {
+            assert!(
+                law.holds == Holds::No && law.cause.as_ref().unwrap().starts_with("users were idle"),
+                "{law:?}"
+            );
+        }
+        let over = checks(&run(0.0080, 8.7));
+        for law in &over[1..] {
+            assert!(
+                law.holds == Holds::No && law.cause.as_ref().unwrap().starts_with("times of operations"),
+                "{law:?}"
+            );
+        }
+        // Response times by their share of the cycle: 0.4 and 0.9 hundredths of 8 ms are within tolerance, 0.15 exact.
+        for (off_us, implied, holds) in [
+            (12.0, 8.015, Holds::Yes),
+            (30.0, 8.03, Holds::Nearly),
+            (-72.0, 7.93, Holds::Nearly),
+            (90.0, 8.09, Holds::No),
+        ] {
+            let found = checks(&run((7_300.0 + off_us) / 1e6, implied));
+            assert_eq!((found[1].holds, found[2].holds), (holds, holds), "{off_us} us");
+            assert_eq!(found[1].cause.is_some(), holds == Holds::No);
+        }
+        // Flow balance: what arrived, and what was completed.
+        let flow = |flow| checks(&Observed { flow, ..run(0.0073, 8.0) }).remove(0);
+        let (same, lost) = (flow((1_000, 1_000)), flow((1_000, 995)));
+        assert_eq!((same.holds, same.cause, flow((0, 5)).error), (Holds::Yes, None, 0.0));
+        assert!(
+            (lost.measured, lost.expected, lost.holds) == (995.0, 1_000.0, Holds::Nearly)
+                && lost.cause.is_some()
+        );
+        // Failures have other times.
+        for run in
+            [Observed { failed: 1, ..run(0.0073, 8.0) }, Observed { implied_users: None, ..run(0.0073, 8.0) }]
+        {
+            assert!(
+                checks(&run)[1..].iter().all(|law| law.holds == Holds::NotTestable && law.cause.is_some())
+            );
+        }
+    }
 }

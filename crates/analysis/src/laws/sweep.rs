@@ -439,3 +439,7 @@ fn visits(runs: &[&Observed]) -> Vec<Visits> {
 #[cfg(test)]
 #[path = "sweep_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "sweep_parts_tests.rs"]
+mod parts;

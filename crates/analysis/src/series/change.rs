@@ -245,3 +245,7 @@ fn median_of_held(held: &mut [(f64, usize)]) -> f64 {
 #[cfg(test)]
 #[path = "change_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "change_parts_tests.rs"]
+mod parts;

@@ -131,6 +131,25 @@ pub(crate) mod synthetic {
     pub fn random(seed: u64) -> Stream {
         Stream::new(seed, 0, Purpose::Choice)
     }
+
+    fn whole(count: usize, of: impl Fn(usize) -> usize) -> Vec<f64> {
+        (0..count).map(|at| of(at) as f64).collect()
+    }
+
+    /// Whole numbers whose neighbours are far apart.
+    pub fn wobble(count: usize) -> Vec<f64> {
+        whole(count, |at| at * 37 % 23)
+    }
+
+    /// Whole numbers of which two are alike, and which wobble.
+    pub fn mild(count: usize) -> Vec<f64> {
+        whole(count, |at| at / 2 * 5 % 7 * 2 + at * 37 % 11)
+    }
+
+    /// Whole numbers of which four are alike, and which wobble.
+    pub fn persisting(count: usize) -> Vec<f64> {
+        whole(count, |at| at / 4 * 5 % 7 * 3 + at * 37 % 5)
+    }
 }
 
 #[cfg(test)]
@@ -159,3 +178,7 @@ mod tests {
         assert_eq!(less_running_median(&all, 2), plain);
     }
 }
+
+#[cfg(test)]
+#[path = "figures_tests.rs"]
+mod figures;

@@ -294,3 +294,7 @@ mod tests {
         assert_eq!(found.segments.len(), 1);
     }
 }
+
+#[cfg(test)]
+#[path = "stability_parts_tests.rs"]
+mod parts;

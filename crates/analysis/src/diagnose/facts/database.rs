@@ -98,4 +98,89 @@ mod tests {
             ]
         );
     }
+
+    #[test]
+    fn every_figure_is_of_the_worst_node_or_of_all_together() {
+        let counters = [
+            ("cache.pages_evicted_by_users", 20.0),
+            ("operation.writeConflicts", 30.0),
+            ("scanned_documents", 400.0),
+            ("documents.returned", 40.0),
+            ("flow_control.waited_us", 250_000.0),
+            ("journal.sync_us", 500_000.0),
+            ("keyspace.evicted", 5.0),
+            ("keyspace.hits", 60.0),
+            ("keyspace.misses", 40.0),
+            ("aof.delayed_syncs", 0.5),
+            ("connections_rejected", 2.0),
+        ];
+        let gauges = [
+            ("cache.dirty_bytes", 100.0),
+            ("cache.bytes", 800.0),
+            ("cache.limit_bytes", 1_000.0),
+            ("tickets.read.out", 3.0),
+            ("tickets.read.available", 1.0),
+            ("tickets.write.out", 1.0),
+            ("tickets.write.available", 9.0),
+            ("queue.total", 6.0),
+            ("memory_bytes", 90.0),
+            ("memory.limit_bytes", 200.0),
+            ("rdb.saving", 0.25),
+            ("aof.rewriting", 0.75),
+        ];
+        let mut recording = Recording::new();
+        for second in 0..=10 {
+            let at = f64::from(second);
+            // The second node does a tenth of everything, and has a tenth of nothing but what it uses.
+            for (node, part) in [("database-1", 1.0), ("database-2", 0.1)] {
+                let counted = counters.iter().map(|(name, per_s)| (*name, Counter, per_s * part * at));
+                let limits = |name: &str| name.contains("limit") || name.contains("available");
+                let of = |name: &str, value: f64| if limits(name) { value } else { value * part };
+                let gauged = gauges.iter().map(|(name, value)| (*name, Gauge, of(name, *value)));
+                recording.push(node, at * 1e3, counted.chain(gauged));
+            }
+            recording.push("host", at * 1e3, [("queue.total", Gauge, 99.0)]);
+        }
+        let mut facts = Facts::default();
+        database(&mut facts, &recording, 100.0, (0.0, 10_000.0));
+        let figures: Vec<(&str, f64)> =
+            facts.iter().map(|(name, value)| (name, (value * 1e6).round() / 1e6)).collect();
+        assert_eq!(
+            figures,
+            [
+                ("cache.dirty_share", 0.1),
+                ("cache.evicted_by_users_per_op", 0.22),
+                ("cache.used_share", 0.8),
+                ("database.conflicts_per_op", 0.33),
+                ("database.delayed_syncs_per_s", 0.5),
+                ("database.evicted_per_op", 0.055),
+                ("database.flow_control_share", 0.25),
+                ("database.memory_of_limit", 0.45),
+                ("database.misses", 0.4),
+                ("database.queue", 6.0),
+                ("database.refused_per_s", 2.0),
+                ("database.saving_share", 0.75),
+                ("database.scanned_per_op", 4.4),
+                ("database.scanned_per_returned", 10.0),
+                ("journal.sync_share", 0.5),
+                ("tickets.used_share", 0.75),
+            ]
+        );
+        // What is divided by nothing is no figure.
+        let mut idle = Recording::new();
+        for second in 0..=10 {
+            let row = [
+                ("cache.bytes", Gauge, 1.0),
+                ("cache.limit_bytes", Gauge, 0.0),
+                ("tickets.read.out", Gauge, 0.0),
+                ("tickets.read.available", Gauge, 0.0),
+                ("scanned_documents", Counter, 1.0),
+                ("documents.returned", Counter, 0.0),
+            ];
+            idle.push("database-1", f64::from(second) * 1e3, row);
+        }
+        let mut facts = Facts::default();
+        database(&mut facts, &idle, 100.0, (0.0, 10_000.0));
+        assert_eq!(facts.iter().collect::<Vec<_>>(), [("database.scanned_per_op", 0.0)]);
+    }
 }

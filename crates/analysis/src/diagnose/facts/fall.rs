@@ -50,7 +50,7 @@ fn judged(fall: &Fall, size_gib: Option<f64>) -> Signature {
     signature(fall, &Bucket::gp2(size_gib.unwrap_or(1.0)))
 }
 
-fn size_gib(run: &RunDir, disk: &str) -> Option<f64> {
+pub(super) fn size_gib(run: &RunDir, disk: &str) -> Option<f64> {
     // A partition is part of its disk.
     let disks = run.environment.system.as_ref()?.facts.get("disks")?;
     let of = |name: &str| disks.get(&format!("{name}.size"))?.strip_suffix(" bytes")?.parse::<f64>().ok();

@@ -92,6 +92,14 @@ impl Facts {
         }
     }
 
+    /// These, which were measured.
+    #[cfg(test)]
+    pub(super) fn of(all: &[(&'static str, f64)]) -> Self {
+        let mut facts = Facts::default();
+        all.iter().for_each(|(name, value)| facts.set(name, Some(*value)));
+        facts
+    }
+
     /// What was known is not.
     fn forget(&mut self, names: [&str; 2]) {
         self.0.retain(|name, _| !names.contains(name));
@@ -195,7 +203,7 @@ fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {
     }
     let limit = if single { 1.0 } else { cores };
     facts.set("server.cpu_of_limit", (limit > 0.0).then_some(server.cpu_cores / limit));
-    let busy = facts.get("host.cpu.busy").map(|share| share * cores);
+    let busy = facts.get("host.cpu.busy").filter(|_| cores > 0.0).map(|share| share * cores);
     let client = (phase.client.user_cpu_s + phase.client.system_cpu_s) / phase.seconds.max(1e-9);
     // An embedded store's process is the client, too.
     let both = server.cpu_cores + if seen.server.is_some() && !elsewhere { client } else { 0.0 };
@@ -321,3 +329,7 @@ fn variation(all: &[f64]) -> Option<f64> {
     let middle = median(all)?;
     (all.len() >= 4 && mean(all) > 0.0 && middle > 0.0).then(|| crate::series::robust_deviation(all) / middle)
 }
+
+#[cfg(test)]
+#[path = "facts_tests.rs"]
+mod tests;

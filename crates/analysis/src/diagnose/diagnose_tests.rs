@@ -1,0 +1,245 @@
+use super::made::{Given, Made};
+use super::rules::{Experiment, Limit, SECOND, Unit};
+use super::*;
+use dyno_rundir::monitor::Kind::Counter;
+use dyno_rundir::schema::Setting;
+
+const CLIENT: &str = "\"users\": 8, \"pipeline\": 1, \"threads\": 2, \"busy_share\": 0.3";
+
+/// A server with room, on a host of which so much was taken away.
+fn host(busy: f64, steal: f64) -> String {
+    format!(
+        "\"server\": {{\"cpu_cores\": 0.5}}, \"host\": {{\"cpu_busy_share\": {busy}, \"cpu_iowait_share\": 0.0, \
+         \"cpu_steal_share\": {steal}, \"network_received_bytes_per_s\": 0.0, \"network_sent_bytes_per_s\": 0.0}}"
+    )
+}
+
+/// What is known of a run that waits for four operations for each in service, or for none.
+fn made(monitor: &str, client: &str) -> Made {
+    let made = Made::new(Given { database: "MongoDB 8", cores: "0, 1", monitor, client, ..Given::default() });
+    made.timed(&[6_400; 10], &[])
+}
+
+fn found(run: &RunDir, recording: Option<&Recording>) -> Vec<(&'static str, f64)> {
+    let found = diagnose(run, recording);
+    found.iter().map(|one| (one.rule, (one.confidence * 1e6).round() / 1e6)).collect()
+}
+
+#[test]
+fn few_users_are_found_only_where_nothing_better_explains_the_throughput() {
+    // 0.55, and 0.4 of the rest, as the host is idle.
+    assert_eq!(found(&made(&host(0.5, 0.0), CLIENT).run, None), [("few_users", 0.73)]);
+    assert_eq!(found(&made(&host(0.65, 0.0), CLIENT).run, None), [("few_users", 0.55)]);
+    assert_eq!(found(&made(&host(0.5, 0.05), CLIENT).run, None), [("steal", 0.6)]);
+    // What is less sure than even does not explain it; the surest comes first.
+    let mut recording = Recording::new();
+    for second in 0..=10 {
+        let at = f64::from(second);
+        let row = [("numa.local_pages", Counter, at * 70.0), ("numa.other_pages", Counter, at * 70.0)];
+        recording.push("host", at * 1e3, row);
+    }
+    let both = made(&host(0.65, 0.0), CLIENT);
+    assert_eq!(found(&both.run, Some(&recording)), [("few_users", 0.55), ("numa", 0.45)]);
+}
+
+#[test]
+fn what_supports_a_claim_raises_it_and_what_speaks_against_it_halves_it() {
+    let run = made("", CLIENT);
+    let rule = rules::all().find(|rule| rule.name == "client").unwrap();
+    let of = |facts: &[(&'static str, f64)]| {
+        let all = Facts::of(facts);
+        apply(rule, &all, &run.run)
+            .map(|one| ((one.confidence * 1e6).round() / 1e6, one.evidence.len(), one.against.len()))
+    };
+    let busy = ("client.busy", 0.9);
+    assert_eq!((of(&[]), of(&[("client.busy", 0.85)]), of(&[busy])), (None, None, Some((0.6, 1, 0))));
+    let (lag, idle) = (("client.lag_share", 0.2), ("server.cpu_of_limit", 0.5));
+    assert_eq!((of(&[busy, lag]), of(&[busy, lag, idle])), (Some((0.76, 2, 0)), Some((0.856, 3, 0))));
+    let thread = ("server.thread_share", 0.96);
+    assert_eq!((of(&[busy, thread]), of(&[busy, lag, thread])), (Some((0.3, 1, 1)), Some((0.38, 2, 1))));
+    assert_eq!(of(&[busy, ("client.lag_share", 0.1), ("server.thread_share", 0.95)]), Some((0.6, 1, 0)));
+    let words = apply(rule, &Facts::of(&[busy, thread]), &run.run).unwrap();
+    assert_eq!(words.evidence, ["load threads are busy 90.0 % of the time"]);
+    assert_eq!(words.against, ["the server's one thread is busy 96.0 % of the time"]);
+}
+
+#[test]
+fn programs_are_named_only_where_others_take_the_cpu() {
+    let others = "\"others\": {\"cpu_cores\": 1.0, \"programs\": {\"rustc\": 0.25, \"stress-ng\": 0.75}}";
+    let named = |monitor: &str, name: &str| {
+        let run = made(monitor, CLIENT);
+        let rule = rules::all().find(|rule| rule.name == name).unwrap();
+        let facts = Facts::of(&[("host.cpu.busy", 0.95), ("host.cpu.others", 0.5), ("host.cpu.steal", 0.05)]);
+        apply(rule, &facts, &run.run).unwrap().evidence.pop().unwrap()
+    };
+    assert_eq!(named(others, "others"), "most of it: stress-ng 0.75 cores, rustc 0.25");
+    assert_eq!(named(others, "steal"), "the hypervisor took 5.0 % of the CPU time");
+    let none = "\"others\": {\"cpu_cores\": 1.0, \"programs\": {}}";
+    assert_eq!(named(none, "others"), "50.0 % of it goes to neither server nor client");
+}
+
+#[test]
+fn of_one_user_the_experiment_is_a_second() {
+    let run = made("", CLIENT);
+    let expected = |name: &str, users: f64| {
+        let rule = rules::all().find(|rule| rule.name == name).unwrap();
+        let facts = Facts::of(&[
+            ("closed.users", users),
+            ("closed.queue", 0.0),
+            ("server.throttled", 0.5),
+            ("server.cpu_of_limit", 0.1),
+            ("client.busy", 0.1),
+        ]);
+        apply(rule, &facts, &run.run).unwrap().experiment
+    };
+    assert_eq!(expected("cpu_quota", 1.0), SECOND.expect);
+    assert!(expected("cpu_quota", 2.0).starts_with("with half the users"));
+    assert!(expected("few_users", 1.0).starts_with("with twice the users"));
+}
+
+#[test]
+fn figures_are_shown_as_shares_counts_or_with_two_digits() {
+    assert_eq!((Unit::Share.show(0.1234), Unit::Share.show(1.0)), ("12.3 %".into(), "100.0 %".into()));
+    let shown = [99.994, 99.996, 100.4, -150.6, 3.0, 0.5, -0.126].map(|value| Unit::Number.show(value));
+    assert_eq!(shown, ["99.99", "100.00", "100", "-151", "3", "0.50", "-0.13"]);
+    let holds = |limit: Limit| {
+        let test = Test { fact: "client.busy", limit, unit: Unit::Number, words: "{}" };
+        [0.9, 1.0, 1.1].map(|value| test.holds(value))
+    };
+    assert_eq!(holds(Limit::Above(1.0)), [false, false, true]);
+    assert_eq!(holds(Limit::Below(1.0)), [true, false, false]);
+}
+
+/// The command that varies a run with this command, in words.
+fn varied(run: &RunDir, option: &'static str, factor: f64) -> String {
+    command::varied(run, &Experiment { option, factor, expect: "" }).join(" ")
+}
+
+#[test]
+fn the_runs_own_command_is_varied_in_one_value() {
+    let command = "\"/usr/bin/dyno\", \"run\", \"-u\", \"8\", \"--users=9\", \"--threads\", \"2\", \"-t=2\", \"-d\", \"10s\", \
+                   \"--duration=10s\", \"--field-length\", \"50\", \"--no-load\", \"--out\", \"d\", \"-o=e\", \"--outer\", \"f\"";
+    let setting = "{\"key\": \"fieldlength\", \"value\": \"50\", \"source\": \"x\"}";
+    let given = Given { client: CLIENT, command, settings: setting, ..Given::default() };
+    let run = &Made::new(given);
+    for (option, factor, expected) in [
+        (
+            "--users",
+            0.5,
+            "--threads 2 -t=2 -d 10s --duration=10s --field-length 50 --no-load --outer f --users 4",
+        ),
+        (
+            "--users",
+            0.01,
+            "--threads 2 -t=2 -d 10s --duration=10s --field-length 50 --no-load --outer f --users 1",
+        ),
+        (
+            "--threads",
+            2.0,
+            "-u 8 --users=9 -d 10s --duration=10s --field-length 50 --no-load --outer f --threads 4",
+        ),
+        (
+            "--duration",
+            0.5,
+            "-u 8 --users=9 --threads 2 -t=2 --field-length 50 --no-load --outer f --duration 5s",
+        ),
+        (
+            "--field-length",
+            0.5,
+            "-u 8 --users=9 --threads 2 -t=2 -d 10s --duration=10s --outer f --reload --field-length 25",
+        ),
+    ] {
+        assert_eq!(varied(&run.run, option, factor), format!("dyno run {expected}"), "{option}");
+    }
+    assert_eq!(varied(&run.run, "--rate", 2.0), "");
+    let short = Given { command: "\"dyno\", \"run\"", settings: "", ..given };
+    assert_eq!(varied(&Made::new(short).run, "--field-length", 0.5), "dyno run --reload --field-length 50");
+    // The open loop has no users to vary, and another command is not run again.
+    let open = Made::new(Given { phase: ", \"offered\": 5.0", ..short });
+    assert_eq!(
+        (varied(&open.run, "--users", 2.0), varied(&open.run, "--threads", 2.0)),
+        (String::new(), "dyno run --threads 4".into())
+    );
+    for command in ["\"dyno\", \"import\", \"x\"", "\"dyno\"", ""] {
+        assert_eq!(varied(&Made::new(Given { command, ..short }).run, "--users", 2.0), "", "{command}");
+    }
+}
+
+#[test]
+fn a_cell_of_an_experiment_is_varied_by_its_key() {
+    let command = "\"dyno\", \"run\", \"x.yaml\", \"--out\", \"d\", \"-u\", \"3\"";
+    let mut made = Made::new(Given { client: CLIENT, command, ..Given::default() });
+    let setting =
+        |key: &str, value: &str| Setting { key: key.into(), value: value.into(), source: "x".into() };
+    made.run.run.settings.push(setting("cell", "1"));
+    for (option, factor, set) in [
+        ("--users", 0.5, "phases.measure.users=4"),
+        ("--threads", 2.0, "client.threads=4"),
+        ("--duration", 2.0, "phases.measure.duration=20s"),
+        ("--field-length", 0.5, "workload.ycsb.properties.fieldlength=50"),
+    ] {
+        assert_eq!(varied(&made.run, option, factor), format!("dyno run x.yaml -u 3 --set {set}"));
+    }
+    // A search's point is pinned; what is about to change is not, by either of its names.
+    let point = Setting { source: "strategy x".into(), ..setting("client.threads", "6") };
+    made.run.run.settings.push(point);
+    let whole = "dyno run x.yaml -u 3 --set strategy=null";
+    assert_eq!(varied(&made.run, "--threads", 2.0), format!("{whole} --set client.threads=4"));
+    assert_eq!(
+        varied(&made.run, "--users", 0.5),
+        format!("{whole} --set client.threads=6 --set phases.measure.users=4")
+    );
+    made.run.run.settings.push(Setting { source: "strategy x".into(), ..setting("password", "***") });
+    assert_eq!(varied(&made.run, "--users", 0.5), "");
+}
+
+/// Seconds with so many operations each.
+fn intervals(seconds: &[u64]) -> String {
+    let line = |(second, ok): (usize, &u64)| {
+        format!(
+            "{{\"phase\": \"measure\", \"second\": {second}, \"arrivals\": {ok}, \"ended\": {{\"ok\": {ok}}}, \
+             \"outcomes\": {{}}, \"exact\": {{}}, \"carried\": [0, 0], \"links\": [0, 0, 0], \"backlog\": 0, \"busy_ns\": 0, \"drops\": []}}\n"
+        )
+    };
+    seconds.iter().enumerate().map(line).collect()
+}
+
+#[test]
+fn a_fall_is_held_against_the_burst_credits_of_the_volume() {
+    let noise = [0, 7, 3, 9, 5, 1, 8, 2, 6, 4];
+    let course: Vec<u64> =
+        (0..121).map(|at| if at < 60 { 3_000 + noise[at % 10] } else { 100 + noise[at % 10] / 5 }).collect();
+    let disk = "\"host\": {\"cpu_busy_share\": 0.1, \"cpu_iowait_share\": 0.0, \"cpu_steal_share\": 0.0, \
+                \"network_received_bytes_per_s\": 0.0, \"network_sent_bytes_per_s\": 0.0, \"disk\": {\"name\": \"sda\", \
+                \"reads_per_s\": 0.0, \"writes_per_s\": 0.0, \"read_bytes_per_s\": 0.0, \"written_bytes_per_s\": 0.0, \
+                \"busy_share\": 1.0}}";
+    let text = intervals(&course);
+    let given = Given { client: CLIENT, monitor: disk, intervals: &text, ..Given::default() };
+    let mut recording = Recording::new();
+    let (mut reads, mut writes) = (0.0, 0.0);
+    for second in 0..=121 {
+        let row = [("disk.sda.reads", Counter, reads), ("disk.sda.writes", Counter, writes)];
+        recording.push("host", f64::from(second) * 1e3, row);
+        let busy = second < 60;
+        reads += if busy { 2_000.0 } else { 66.0 };
+        writes += if busy { 1_000.0 } else { 33.0 };
+    }
+    let of = |system: &str, recording: Option<&Recording>| {
+        let made = Made::new(Given { system, ..given });
+        let found = facts(&made.run, recording);
+        let names = ["ratio", "signs", "looked_at", "before_per_s", "after_per_s", "work_changed"];
+        names.map(|name| found.get(&format!("burst.{name}")).map(|value| (value * 1e4).round() / 1e4))
+    };
+    // From a median of 3,004.5 to one of 100.5, as a small volume does; after a minute the bucket is not yet empty.
+    let (ratio, work) = (Some(29.8955), Some(0.0134));
+    let seen = [ratio, Some(3.0), Some(4.0), Some(3_000.0), Some(99.0), work];
+    assert_eq!(of("", Some(&recording)), seen);
+    // A volume of 2,000 GiB has no bursts.
+    let large = [ratio, Some(1.0), Some(4.0), Some(3_000.0), Some(99.0), work];
+    assert_eq!(of("\"disks\": {\"sda.size\": \"2147483648000 bytes\"}", Some(&recording)), large);
+    assert_eq!(of("", None), [ratio, Some(1.0), Some(2.0), None, None, None]);
+    // What rises does not fall.
+    let text = intervals(&course.iter().rev().copied().collect::<Vec<u64>>());
+    let made = Made::new(Given { intervals: &text, ..given });
+    assert_eq!(facts(&made.run, Some(&recording)).get("burst.ratio"), None);
+}

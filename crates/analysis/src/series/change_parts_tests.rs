@@ -1,0 +1,154 @@
+use super::super::synthetic::{mild, persisting, wobble};
+use super::*;
+
+fn near(found: f64, expected: f64) {
+    assert!((found - expected).abs() <= expected.abs() * 1e-6, "{found} instead of {expected}");
+}
+
+/// Slow steps that wobble, so that much of them is remembered.
+fn slow(count: usize) -> Vec<f64> {
+    (0..count).map(|at| (at / 6 * 5 % 11 * 2 + at * 37 % 3) as f64).collect()
+}
+
+#[test]
+fn noise_is_the_greatest_of_its_three_scales() {
+    let squares = |of: fn(usize, f64) -> f64| -> Vec<f64> {
+        (0..80).map(|at: usize| of(at, (at * at * 3 % 31) as f64)).collect()
+    };
+    // From one to the next 39.8, over seven 36.7 and about the running median 30.4.
+    near(noise(&squares(|at, one| if at % 2 == 1 { one } else { -one }), 7), 39.837_547_524);
+    // 8.4, 192.9 and 23.4.
+    near(noise(&squares(|at, one| if at / 13 % 2 == 1 { one + 200.0 } else { one }), 7), 192.897_598_537);
+    // 4.2 twice and 5.6; 5.2, nothing and 7.4.
+    near(noise(&mild(80), 7), 5.559_75);
+    near(noise(&persisting(80), 13), 7.413);
+    assert_eq!(noise(&[5.0; 40], 13), 0.0);
+}
+
+#[test]
+fn memory_is_what_widens_a_mean() {
+    near(memory(&persisting(40)), 2.152_386_751);
+    let mut outlier = persisting(40);
+    outlier[7] = 500.0;
+    near(memory(&outlier), 1.878_880_504);
+    assert_eq!((memory(&wobble(40)), memory(&[1.0, -1.0].repeat(20)), memory(&[])), (1.0, 1.0, 1.0));
+    for (count, expected) in [(60, 3.183_444_593), (99, 2.975_566_593), (150, 2.954_472_427)] {
+        near(memory(&slow(count)), expected);
+    }
+}
+
+#[test]
+fn a_short_segment_remembers_no_less_than_the_longer_one_beside_it() {
+    let of = |parts: &[Vec<f64>]| -> Vec<f64> {
+        let edges: Vec<usize> = parts[..parts.len() - 1]
+            .iter()
+            .scan(0, |at, part| {
+                Some({
+                    *at += part.len();
+                    *at
+                })
+            })
+            .collect();
+        let all = weights(&parts.concat(), &edges, 2.0);
+        assert_eq!(all.len(), parts.concat().len());
+        let begins = std::iter::once(0).chain(edges);
+        // 1 / (scale squared by memory): back to what is remembered.
+        begins.map(|at| 1.0 / (4.0 * all[at])).collect()
+    };
+    let same = |found: Vec<f64>, expected: &[f64]| {
+        assert_eq!(found.len(), expected.len());
+        found.iter().zip(expected).for_each(|(found, expected)| near(*found, *expected));
+    };
+    same(of(&[wobble(20), persisting(40)]), &[2.152_386_751, 2.152_386_751]);
+    same(of(&[persisting(40), wobble(20)]), &[2.152_386_751, 2.152_386_751]);
+    same(of(&[wobble(40), persisting(40)]), &[1.0, 2.152_386_751]);
+    same(of(&[persisting(40), wobble(20), slow(60)]), &[2.152_386_751, 2.152_386_751, 3.183_444_593]);
+    // A hundred intervals tell by themselves, one less does not.
+    same(of(&[wobble(100), slow(150)]), &[1.0, 2.954_472_427]);
+    same(of(&[wobble(99), slow(150)]), &[2.954_472_427, 2.954_472_427]);
+    same(of(&[slow(60)]), &[3.183_444_593]);
+}
+
+#[test]
+fn a_segmentation_pays_its_changes_with_the_error_that_it_takes_away() {
+    let sums = Sums::of(&[1.0, 2.0, 4.0], &[1.0, 2.0, 1.0]);
+    near(sums.cost(0, 3), 25.0 - 81.0 / 4.0);
+    near(sums.cost(1, 3), 24.0 - 64.0 / 3.0);
+    // Two levels take away 150 of squared error, by half of the weight 75.
+    let two = [0.0, 0.0, 0.0, 10.0, 10.0, 10.0];
+    let of = |weight: f64, penalty: f64, shortest: usize| pelt(&two, &[weight; 6], penalty, shortest);
+    assert_eq!((of(1.0, 149.0, 1), of(1.0, 151.0, 1)), (vec![3], vec![]));
+    assert_eq!((of(0.5, 74.0, 2), of(0.5, 76.0, 2)), (vec![3], vec![]));
+    assert_eq!((of(1.0, 1.0, 3), of(1.0, 1.0, 4), of(1.0, 1.0, 0)), (vec![3], vec![], vec![3]));
+    // A spell of one is no segment of two: its neighbour goes with it, or nothing does.
+    let spell = [0.0, 0.0, 0.0, 9.0, 0.0, 0.0, 0.0, 0.0];
+    assert_eq!(pelt(&spell, &[1.0; 8], 1.0, 1), [3, 4]);
+    assert_eq!(pelt(&spell, &[1.0; 8], 30.0, 2), Vec::<usize>::new());
+    let three = [[1.0; 4], [5.0; 4], [2.0; 4]].concat();
+    assert_eq!(pelt(&three, &[1.0; 12], 3.0, 2), [4, 8]);
+    assert_eq!(pelt(&three, &[1.0; 12], 3.0, 4), [4, 8]);
+    assert_eq!(pelt(&three, &[1.0; 12], 3.0, 5).len(), 1);
+    assert_eq!((pelt(&[], &[], 1.0, 1), pelt(&[1.0], &[1.0], 1.0, 1)), (vec![], vec![]));
+}
+
+#[test]
+fn the_smallest_step_that_does_not_matter_is_taken_back_first() {
+    let all = [[100.0; 10], [102.0; 10], [120.0; 10]].concat();
+    let level = |from: usize, to: usize| median(&all[from..to]).unwrap();
+    let of = |found: &[usize], share: f64| material(all.len(), level, found.to_vec(), share);
+    let change = |at, before, after| Change { at, before, after };
+    // Steps of 2 and 18 of 120; without the first 19.
+    assert_eq!(of(&[10, 20], 0.05), [change(20, 101.0, 120.0)]);
+    assert_eq!(of(&[10, 20], 0.01), [change(10, 100.0, 102.0), change(20, 102.0, 120.0)]);
+    assert_eq!(of(&[10, 20], 0.16), []);
+    assert_eq!(
+        (of(&[10, 20], 0.15).len(), of(&[20], 0.15), of(&[], 0.15).len()),
+        (1, vec![change(20, 101.0, 120.0)], 0)
+    );
+    // Exactly the share matters.
+    let exact = |after: f64| {
+        let all = [[128.0; 4], [after; 4]].concat();
+        material(8, |from, to| median(&all[from..to]).unwrap(), vec![4], 0.25).len()
+    };
+    assert_eq!((exact(96.0), exact(97.0)), (1, 0));
+}
+
+#[test]
+fn every_step_of_constants_is_a_change_that_matters_from_the_share_on() {
+    let of = |parts: &[(f64, usize)], share: f64| {
+        let all: Vec<f64> = parts.iter().flat_map(|(level, count)| vec![*level; *count]).collect();
+        changes(&all, share)
+    };
+    let change = |at, before, after| Change { at, before, after };
+    assert_eq!(of(&[(100.0, 20), (110.0, 20)], 0.05), [change(20, 100.0, 110.0)]);
+    assert_eq!(of(&[(128.0, 20), (120.0, 20), (60.0, 20)], 0.1), [change(40, 124.0, 60.0)]);
+    assert_eq!(
+        (of(&[(128.0, 20), (120.0, 20)], 0.0625).len(), of(&[(128.0, 20), (121.0, 20)], 0.0625).len()),
+        (1, 0)
+    );
+    // The first thirteen intervals are the shortest level.
+    assert_eq!(
+        (of(&[(1.0, 12), (9.0, 20)], 0.05), of(&[(1.0, 13), (9.0, 20)], 0.05)),
+        (vec![], vec![change(13, 1.0, 9.0)])
+    );
+    // What changes in more than a quarter of its intervals has no levels.
+    let often = |count: usize| {
+        let all: Vec<f64> = (0..64)
+            .map(|at| if at >= 20 && at < 20 + count { (at % 2 * 50 + 50) as f64 } else { 100.0 })
+            .collect();
+        steps_of_constants(&all, 0.0).len()
+    };
+    assert_eq!((often(15), often(17)), (16, 0));
+    assert_eq!(
+        (changes(&[], 0.05), changes(&[7.0; 3], 0.05), changes(&[0.0; 40], 0.05)),
+        (vec![], vec![], vec![])
+    );
+}
+
+#[test]
+fn medians_of_values_that_hold_for_a_while() {
+    let of = |held: &[(f64, usize)]| median_of_held(&mut held.to_vec());
+    assert_eq!(of(&[(5.0, 1), (1.0, 2), (9.0, 3)]), 7.0);
+    assert_eq!((of(&[(9.0, 1), (1.0, 2)]), of(&[(1.0, 1), (9.0, 2)]), of(&[(3.0, 1)])), (1.0, 9.0, 3.0));
+    assert_eq!((of(&[(2.0, 2), (4.0, 2)]), of(&[(4.0, 1), (2.0, 1)]), of(&[])), (3.0, 3.0, 0.0));
+}

@@ -1,0 +1,172 @@
+//! Figures of series that follow from whole numbers, worked out apart from the published methods.
+
+use super::period::period;
+use super::spell::spell;
+use super::steady::steady_mean;
+use super::synthetic::{mild, persisting, wobble};
+use super::trend::{along_a_line, trend};
+use super::*;
+
+fn near(found: f64, expected: f64) {
+    assert!((found - expected).abs() <= expected.abs() * 1e-6, "{found} instead of {expected}");
+}
+
+/// Whether something begins to be found at `limit`: half a hundredth below it is not, half a hundredth above it is.
+fn begins_at(limit: f64, found: impl Fn(f64) -> bool) -> bool {
+    !found(limit * 0.995) && found(limit * 1.005)
+}
+
+#[test]
+fn means_deviations_and_correlations() {
+    assert_eq!((mean(&[]), mean(&[1.0, 2.0, 6.0])), (0.0, 3.0));
+    assert_eq!((robust_deviation(&[]), robust_deviation(&[1.0, 3.0])), (0.0, 1.4826));
+    // About a mean of 2: -1, 0 and 1.
+    let three = [1.0, 2.0, 3.0];
+    let correlations = [0, 1, 2, 3, 4].map(|lag| autocorrelation(&three, lag));
+    assert_eq!(correlations, [1.0, 0.0, -0.5, 0.0, 0.0]);
+    assert_eq!(batches(&[1.0, 3.0, 5.0], 0), [1.0, 3.0, 5.0]);
+    assert_eq!((plain_limit(5.0), plain_limit(9.0)), (8.0, 8.0));
+    near(plain_limit(120.0), 11.920_612);
+}
+
+#[test]
+fn trends_have_their_slope_and_chance() {
+    // Widened by one correlation of ranks by 1.19, by all together by 1.75 and 2.01, and not at all.
+    let rising = |all: Vec<f64>, by: f64| -> Vec<f64> {
+        all.into_iter().enumerate().map(|(at, one)| one + by * at as f64).collect()
+    };
+    for (all, slope, p) in [
+        (wobble(12), 0.2, 0.413_774_309),
+        (persisting(24), 3.0 / 7.0, 0.144_136_575),
+        (rising(persisting(40), 0.1), 0.135_714_286, 0.335_933_021),
+        (rising(wobble(20), 1.0), 1.2, 0.002_550_218),
+    ] {
+        let found = trend(&all).unwrap();
+        near(found.slope, slope);
+        near(found.p, p);
+        let falling = trend(&all.iter().map(|one| -one).collect::<Vec<_>>()).unwrap();
+        assert!((falling.slope + slope).abs() < 1e-9 && falling.p < 1.0, "{falling:?}");
+    }
+    assert_eq!((trend(&wobble(9)), trend(&wobble(10)).is_some()), (None, true));
+    // Longer ones are averaged by twos; the slope stays one of single intervals.
+    let long = trend(&rising(vec![0.0; 1_502], 0.5)).unwrap();
+    assert!((long.slope - 0.5).abs() < 1e-9 && long.p < 1e-9, "{long:?}");
+}
+
+#[test]
+fn a_line_is_found_where_it_exceeds_its_noise() {
+    for (base, limit) in [
+        (wobble(15), 0.912_606_3),
+        (wobble(40), 0.215_532_1),
+        (mild(15), 3.304_355_1),
+        (mild(24), 0.620_457_0),
+        (mild(40), 0.212_338_7),
+        (persisting(24), 1.272_473_0),
+        (persisting(40), 0.847_534_2),
+    ] {
+        let of = |by: f64| {
+            along_a_line(
+                &base.iter().enumerate().map(|(at, one)| 200.0 + one + by * at as f64).collect::<Vec<_>>(),
+            )
+        };
+        assert!(
+            begins_at(limit, |by| of(by).is_some_and(|share| share > 0.0)),
+            "{limit}: {:?}",
+            of(limit * 1.005)
+        );
+    }
+    // Without noise: 40 of a mean of 120, and of nothing there is no share.
+    let line = |from: f64, by: f64, count: usize| -> Vec<f64> {
+        (0..count).map(|at| from + by * at as f64).collect()
+    };
+    near(along_a_line(&line(100.0, 2.0, 21)).unwrap(), 40.0 / 120.0);
+    near(along_a_line(&line(140.0, -2.0, 21)).unwrap(), -40.0 / 120.0);
+    assert_eq!((along_a_line(&line(100.0, 2.0, 14)), along_a_line(&line(100.0, 0.0, 21))), (None, None));
+    assert_eq!((along_a_line(&line(-20.0, 2.0, 21)), along_a_line(&line(-40.0, 2.0, 21))), (None, None));
+}
+
+#[test]
+fn a_part_stands_out_where_it_exceeds_its_noise() {
+    for (base, limit, part) in [
+        (wobble(10), 33.590_768, (3, 6)),
+        (wobble(15), 25.627_329, (5, 10)),
+        (wobble(40), 14.098_922, (13, 27)),
+        (mild(11), 37.319_163, (3, 6)),
+        (mild(15), 25.555_678, (5, 10)),
+        (mild(24), 21.134_505, (8, 16)),
+        (mild(40), 14.668_962, (13, 26)),
+        (persisting(24), 31.826_463, (8, 16)),
+        (persisting(40), 19.191_105, (13, 26)),
+    ] {
+        let third = base.len() / 3;
+        let of = |by: f64| {
+            let raised = |at: usize| if (third..2 * third).contains(&at) { by } else { 0.0 };
+            spell(&base.iter().enumerate().map(|(at, one)| 200.0 + one + raised(at)).collect::<Vec<_>>(), 1)
+        };
+        assert!(
+            begins_at(limit, |by| of(by) == Some(part)),
+            "{limit}: {:?} {:?}",
+            of(limit * 0.995),
+            of(limit * 1.005)
+        );
+    }
+    // At least two values on both sides, of fifteen and more three.
+    let step = |count: usize, low: usize| -> Vec<f64> {
+        (0..count).map(|at| if at < low { 5.0 } else { 9.0 }).collect()
+    };
+    let found = [(4, 2), (5, 2), (14, 2)].map(|(count, low)| spell(&step(count, low), 1));
+    assert_eq!(found, [None, Some((0, 2)), Some((0, 2))]);
+    // Of two parts either may be the one.
+    assert!([Some((0, 3)), Some((3, 15))].contains(&spell(&step(15, 3), 1)));
+    assert!(spell(&step(15, 2), 1).is_none_or(|(from, to)| to - from >= 3 && 15 - (to - from) >= 3));
+    // Of more than 120 values two and two are one; the last part goes to the end.
+    assert_eq!(spell(&step(121, 60), 1), Some((60, 121)));
+}
+
+#[test]
+fn a_mean_of_what_remembers_has_a_wider_interval() {
+    for (all, period, (middle, half, batch, correlation)) in [
+        (wobble(20), 1, (111.1, 3.342_789_549, 1, 0.0)),
+        (persisting(24), 1, (111.458_333_333, 14.412_895_930, 1, 0.694_214_460)),
+        (persisting(250), 1, (111.024, 1.297_925_361, 3, 0.131_088_246)),
+        (persisting(130), 3, (110.861_538_462, 1.860_590_921, 3, 0.152_623_148)),
+    ] {
+        let raised: Vec<f64> = all.iter().map(|one| one + 100.0).collect();
+        let found = steady_mean(&raised, period).unwrap();
+        near(found.interval.mean, middle);
+        near(found.interval.half_width, half);
+        assert_eq!(found.batch, batch);
+        near(found.correlation, correlation);
+    }
+    // Whole periods where ten of them fit.
+    let batch = |count: usize, period: usize| steady_mean(&wobble(count), period).unwrap().batch;
+    assert_eq!([batch(70, 7), batch(69, 7), batch(120, 1), batch(121, 1), batch(200, 0)], [7, 1, 1, 2, 2]);
+}
+
+#[test]
+fn a_wave_is_a_period_where_it_exceeds_its_noise_and_the_shortest_counts() {
+    let waves = |count: usize, length: usize, by: f64| -> Option<usize> {
+        let of = |at: usize| {
+            by * (at % length).min(length - at % length) as f64 + ((at * at * 7 + at * 13) % 29) as f64
+        };
+        period(&(0..count).map(of).collect::<Vec<_>>()).map(|found| found.intervals)
+    };
+    assert!(begins_at(8.174_889, |by| waves(48, 6, by) == Some(6)));
+    // Two waves are told until one of them is nearly as strong.
+    let of = |count: usize, length: usize, limit: f64| {
+        [0.995, 1.005].map(|part| waves(count, length, limit * part))
+    };
+    assert_eq!(of(100, 6, 13.118_262), [Some(12), Some(6)]);
+    assert_eq!(of(200, 6, 12.646_514), [Some(12), Some(6)]);
+    let found = period(&wobble(40)).unwrap();
+    assert_eq!(found.intervals, 5);
+    near(found.strength, 0.722_114_939);
+    assert_eq!(period(&persisting(40)), None);
+    let five = |count: usize| period(&(0..count).map(|at| (at % 5 * 2) as f64).collect::<Vec<_>>());
+    assert_eq!(five(23), None);
+    assert_eq!(five(24).map(|found| found.intervals), Some(5));
+    near(five(24).unwrap().strength, 0.770_957_588);
+    // Of more than 4,000 intervals two and two are one.
+    let long: Vec<f64> = (0..4_002).map(|at| f64::from(at % 20 < 10)).collect();
+    assert_eq!(period(&long).map(|found| found.intervals), Some(20));
+}
