@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::work;
-use dyno_engine::Second;
+use dyno_engine::{End, Second};
 use dyno_plan::experiment::plan;
-use dyno_types::Outcome;
+use dyno_types::{Content, Outcome};
 use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
 
@@ -17,23 +17,30 @@ struct Controller {
 impl Controller {
     /// Greets a worker with a version of the protocol.
     fn greeting(protocol: u32) -> Self {
+        Self::of(protocol, work::read)
+    }
+
+    fn of(protocol: u32, read: fn(&Experiment) -> Result<Box<dyn Work>, Refused>) -> Self {
         let (pipe, theirs) = UnixStream::pair().unwrap();
         // A worker that says nothing fails the test instead of holding it up.
         pipe.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let input = theirs.try_clone().unwrap();
-        let worker = std::thread::spawn(move || serve(input, theirs, &work::read));
+        let worker = std::thread::spawn(move || serve(input, theirs, &read));
         let mut controller = Controller { pipe, worker: Some(worker) };
         controller.say(&ToWorker::Hello { protocol, now_ns: 7 });
         controller
     }
 
     fn new() -> Self {
-        let mut controller = Self::greeting(PROTOCOL);
+        Self::greeting(PROTOCOL).greeted()
+    }
+
+    fn greeted(mut self) -> Self {
         let before = unix_ns();
-        let FromWorker::Hello { protocol, pid, heard_ns, now_ns, .. } = controller.word() else { panic!() };
+        let FromWorker::Hello { protocol, pid, heard_ns, now_ns, .. } = self.word() else { panic!() };
         assert_eq!((protocol, pid, heard_ns), (PROTOCOL, std::process::id(), 7));
         assert!(now_ns.abs_diff(before) < 60_000_000_000, "{now_ns} and {before}");
-        controller
+        self
     }
 
     fn say(&mut self, word: &ToWorker) {
@@ -55,11 +62,7 @@ impl Controller {
     }
 
     fn assign(&mut self, text: &str, number: usize, of: usize, lease_ms: u64) {
-        let spec = Box::new(plan(text, "x.yaml", &[]).unwrap().cells[0].spec.clone());
-        let target = spec.target.clone().unwrap_or_default();
-        let (instance, cores, local, spin) = (0, vec![0], true, false);
-        let assignment = Assignment { target, spec, number, of, instance, cores, local, spin, lease_ms };
-        self.say(&ToWorker::Assign(Box::new(assignment)));
+        self.say(&ToWorker::Assign(Box::new(assignment(text, number, of, lease_ms))));
     }
 
     /// Makes everything ready for a phase.
@@ -96,6 +99,13 @@ impl Controller {
     fn over(mut self) -> Result<(), FrameError> {
         self.worker.take().unwrap().join().unwrap()
     }
+}
+
+fn assignment(text: &str, number: usize, of: usize, lease_ms: u64) -> Assignment {
+    let spec = Box::new(plan(text, "x.yaml", &[]).unwrap().cells[0].spec.clone());
+    let target = spec.target.clone().unwrap_or_default();
+    let (instance, cores, local, spin) = (0, vec![0], true, false);
+    Assignment { target, spec, number, of, instance, cores, local, spin, lease_ms }
 }
 
 const PHASES: &str = "target: 'null:'\nworkload: {ycsb: {workload: c, records: 1000}}\nphases:\n  \
@@ -165,6 +175,127 @@ fn a_phase_ends_when_it_is_told_and_the_worker_goes_on() {
         controller.say(&ToWorker::Clock);
         assert!(matches!(controller.word(), FromWorker::Clock { .. }));
     }
+}
+
+#[test]
+fn a_phase_begins_at_the_instant_that_it_is_told() {
+    let mut controller = Controller::new();
+    controller.assign(&format!("{PHASES}operations: 5000}}\n"), 0, 1, 60_000);
+    let prepared = controller.prepared();
+    controller.say(&ToWorker::Start { stage: Stage::Measure, prepared });
+    assert_eq!(controller.word(), FromWorker::Connected);
+    let at_ns = unix_ns() + 300_000_000;
+    controller.say(&ToWorker::Begin { at_ns });
+    let (seconds, done) = controller.end();
+    assert!(done.epoch_ns + 50_000_000 >= at_ns, "{} before {at_ns}", done.epoch_ns);
+    assert_eq!((ok(&seconds), done.ended_early), (5_000, None), "its lease is longer than that");
+}
+
+/// Reads after which seven requests are still queued.
+struct Queued(Box<dyn Work>);
+
+impl Queued {
+    fn read(spec: &Experiment) -> Result<Box<dyn Work>, Refused> {
+        Ok(Box::new(Queued(work::read(spec)?)))
+    }
+}
+
+impl Work for Queued {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn content(&self) -> Arc<dyn Content> {
+        self.0.content()
+    }
+
+    fn prepare(&mut self, opened: &Opened, control: &Arc<Control>) -> Result<Prepared, RunError> {
+        self.0.prepare(opened, control)
+    }
+
+    fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused> {
+        self.0.adopt(prepared)
+    }
+
+    fn load(&self) -> Result<Option<Job>, Refused> {
+        self.0.load()
+    }
+
+    fn measure(&self) -> Result<Job, Refused> {
+        self.0.measure()
+    }
+
+    fn rest(&self) -> Option<Job> {
+        let end = End { operations: Some(7), duration_ns: None };
+        // Its load threads are for the worker to choose.
+        Some(Job { end, cores: Vec::new(), ..self.measure().ok()? })
+    }
+}
+
+#[test]
+fn what_is_still_queued_is_sent_after_the_measured_phase_unless_that_was_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}/records.db", folder.path().display());
+    for (stage, stopped, rest) in
+        [(Stage::Load, false, (0, 0)), (Stage::Measure, false, (7, 0)), (Stage::Measure, true, (0, 7))]
+    {
+        let mut controller = Controller::of(PROTOCOL, Queued::read).greeted();
+        let end = if stopped { "duration: 10m" } else { "operations: 100" };
+        let target = if stage == Stage::Load { store.as_str() } else { "null:" };
+        controller.assign(&format!("{PHASES}{end}}}\n").replace("null:", target), 0, 1, 60_000);
+        let prepared = controller.prepared();
+        controller.begin(stage, &prepared);
+        if stopped {
+            controller.say(&ToWorker::Stop);
+        }
+        let (seconds, done) = controller.end();
+        assert_eq!(done.rest, rest, "sent and not sent: {stage:?}, stopped: {stopped}");
+        match (stage, stopped) {
+            (Stage::Load, _) => assert_eq!(ok(&seconds), 1_000),
+            (_, false) => assert_eq!(ok(&seconds), 100, "what was queued is not measured"),
+            (_, true) => {}
+        }
+    }
+}
+
+/// The measured job of a worker that may spin.
+fn job(text: &str, stage: Stage, number: usize) -> Result<Job, Refused> {
+    let (mut output, (_tell, told)) = (Vec::new(), channel());
+    let (output, shared) = (Mutex::new(&mut output), Arc::new(Shared::new()));
+    let worker = Worker { output, shared, told, read_work: &work::read };
+    let assignment = Assignment { spin: true, ..assignment(text, number, 2, 60_000) };
+    let Ok((_, place)) = worker.assign(assignment) else { panic!("{text}") };
+    place.job(place.work.measure()?, stage, &Arc::default())
+}
+
+#[test]
+fn load_threads_are_pinned_and_spin_where_that_is_asked_for_and_there_are_any() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}/records.db", folder.path().display());
+    for (target, pin, cores, spin, pipeline) in [
+        ("null:", true, [Some(0)], true, 3),
+        ("null:", false, [None], false, 3),
+        ("sim:?service=1ms", true, [None], false, 3),
+        (store.as_str(), true, [Some(0)], true, 1),
+    ] {
+        let text = format!("{PHASES}operations: 100, pipeline: 3}}\nclient: {{pin: {pin}}}\n")
+            .replace("null:", target);
+        let job = job(&text, Stage::Measure, 0).unwrap();
+        assert_eq!(
+            (job.cores.as_slice(), job.spin, job.pipeline),
+            (&cores[..], spin, pipeline),
+            "{target}, pin: {pin}"
+        );
+    }
+}
+
+#[test]
+fn workers_take_part_in_the_phases_that_the_file_gives_them() {
+    let text = format!("{PHASES}operations: 100}}\n").replace("load: {users", "load: {workers: 1, users");
+    let users = |stage, number| job(&text, stage, number).map(|job| job.users);
+    assert_eq!((users(Stage::Measure, 0), users(Stage::Measure, 1)), (Ok(2), Ok(2)));
+    assert_eq!(users(Stage::Load, 0), Ok(4));
+    assert_eq!(users(Stage::Load, 1), Err(Refused("this worker takes no part in the phase".into())));
 }
 
 #[test]

@@ -499,6 +499,11 @@ mod tests {
         control.stop();
         look_after(&shared, 3_000_000_000);
         assert!(!shared.lapsed.load(Ordering::Relaxed));
+        // Between phases there is nothing to end.
+        let (shared, control) = leased();
+        shared.leave();
+        look_after(&shared, 3_000_000_000);
+        assert_eq!(state(&shared, &control), (false, false, false));
     }
 
     #[test]
