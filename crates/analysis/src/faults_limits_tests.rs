@@ -37,7 +37,7 @@ fn a_fault_is_compared_with_ten_calm_seconds_before_and_needs_three() {
         let all = [vec![first], seconds(&[7, 8, 9, 9, 9, 9, 9])].concat();
         assess(&all, 1.0, &[fault(3.0, 4.0)]).figures[0].before_per_s
     };
-    assert_eq!((early(-0.5), early(-5e-7)), (Some(8.0), Some(7.5)));
+    assert_eq!((early(-0.5), early(-5e-7), early(-1e-6)), (Some(8.0), Some(7.5), Some(7.5)));
 }
 
 #[test]
@@ -118,6 +118,15 @@ fn failures_at_an_edge_belong_to_the_first_fault_that_has_them() {
     assert_eq!(found.failed, 8);
     let found = assess(&all, 0.25, &[fault(10.01, 11.0)]);
     assert_eq!((found.figures[0].failed, found.failed), (8, 8));
+    // Failures of the warm-up are none of the phase, and hide nothing.
+    let warm = Interval { start_s: -0.25, failed: 3, ..Interval::default() };
+    let found = assess(&[vec![warm], all].concat(), 0.25, &[fault(10.01, 11.0)]);
+    assert_eq!((found.figures[0].failed, found.failed), (8, 8));
+    // What was done stands beside what it did.
+    let told = Happened { number: 3, fault: "pause".into(), means: "SIGSTOP".into(), ..fault(10.01, 11.0) };
+    let one = &assess(&[], 0.25, &[told]).figures[0];
+    let own = (one.number, one.fault.as_str(), one.means.as_str(), one.begin_s, one.end_s);
+    assert_eq!(own, (3, "pause", "SIGSTOP", 10.01, Some(11.0)));
 }
 
 #[test]
