@@ -83,6 +83,9 @@ fn an_effect_begins_at_most_three_seconds_after_its_fault_was_undone() {
     let failed = |k: usize| of(|at, one| one.failed = u64::from(at == k) * 3);
     let detected = |k: usize| failed(k).detect_s;
     assert_eq!((detected(40), detected(56), detected(57)), (Some(0.25), Some(4.25), None));
+    // Where only something failed and nothing is missing it is back at once, and nothing deep.
+    let at_once = failed(40);
+    assert_eq!((at_once.recover_s, at_once.worst_per_s, at_once.depth), (Some(0.0), Some(40.0), Some(0.0)));
     let missing = |k: usize| of(|at, one| one.ok = if at == k { 1 } else { 10 }).detect_s;
     assert_eq!((missing(40), missing(56), missing(57)), (Some(0.25), Some(4.25), None));
     // What waits is told up to the interval after that.
