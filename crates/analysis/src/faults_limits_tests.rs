@@ -146,6 +146,8 @@ fn the_depth_is_of_parts_as_long_as_the_fault_up_to_a_second() {
     assert_eq!((stopped(11.0), stopped(12.0)), ((Some(20.0), Some(0.5)), (Some(20.0), Some(0.5))));
     // Shorter than an interval it is no share of anything.
     assert_eq!(stopped(10.2), (Some(0.0), None));
+    let hidden = assess(&quarters(81, |_, _| ()), 0.25, &[fault(10.0, 10.2)]).figures.remove(0).note.unwrap();
+    assert!(hidden.starts_with("shorter than an interval of 250 ms"), "{hidden}");
     // Tenths of a second are no whole numbers, and three of them are three.
     let tenths: Vec<Interval> = (0..121)
         .map(|at| Interval {
