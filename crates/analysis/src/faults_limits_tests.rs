@@ -37,7 +37,7 @@ fn a_fault_is_compared_with_ten_calm_seconds_before_and_needs_three() {
         let all = [vec![first], seconds(&[7, 8, 9, 9, 9, 9, 9])].concat();
         assess(&all, 1.0, &[fault(3.0, 4.0)]).figures[0].before_per_s
     };
-    assert_eq!((early(-0.5), early(-5e-7)), (Some(8.0), Some(7.5)));
+    assert_eq!((early(-0.5), early(-5e-7), early(-1e-6)), (Some(8.0), Some(7.5), Some(7.5)));
 }
 
 #[test]
@@ -83,6 +83,9 @@ fn an_effect_begins_at_most_three_seconds_after_its_fault_was_undone() {
     let failed = |k: usize| of(|at, one| one.failed = u64::from(at == k) * 3);
     let detected = |k: usize| failed(k).detect_s;
     assert_eq!((detected(40), detected(56), detected(57)), (Some(0.25), Some(4.25), None));
+    // Where only something failed and nothing is missing it is back at once, and nothing deep.
+    let at_once = failed(40);
+    assert_eq!((at_once.recover_s, at_once.worst_per_s, at_once.depth), (Some(0.0), Some(40.0), Some(0.0)));
     let missing = |k: usize| of(|at, one| one.ok = if at == k { 1 } else { 10 }).detect_s;
     assert_eq!((missing(40), missing(56), missing(57)), (Some(0.25), Some(4.25), None));
     // What waits is told up to the interval after that.
@@ -118,6 +121,15 @@ fn failures_at_an_edge_belong_to_the_first_fault_that_has_them() {
     assert_eq!(found.failed, 8);
     let found = assess(&all, 0.25, &[fault(10.01, 11.0)]);
     assert_eq!((found.figures[0].failed, found.failed), (8, 8));
+    // Failures of the warm-up are none of the phase, and hide nothing.
+    let warm = Interval { start_s: -0.25, failed: 3, ..Interval::default() };
+    let found = assess(&[vec![warm], all].concat(), 0.25, &[fault(10.01, 11.0)]);
+    assert_eq!((found.figures[0].failed, found.failed), (8, 8));
+    // What was done stands beside what it did.
+    let told = Happened { number: 3, fault: "pause".into(), means: "SIGSTOP".into(), ..fault(10.01, 11.0) };
+    let one = &assess(&[], 0.25, &[told]).figures[0];
+    let own = (one.number, one.fault.as_str(), one.means.as_str(), one.begin_s, one.end_s);
+    assert_eq!(own, (3, "pause", "SIGSTOP", 10.01, Some(11.0)));
 }
 
 #[test]
@@ -134,6 +146,8 @@ fn the_depth_is_of_parts_as_long_as_the_fault_up_to_a_second() {
     assert_eq!((stopped(11.0), stopped(12.0)), ((Some(20.0), Some(0.5)), (Some(20.0), Some(0.5))));
     // Shorter than an interval it is no share of anything.
     assert_eq!(stopped(10.2), (Some(0.0), None));
+    let hidden = assess(&quarters(81, |_, _| ()), 0.25, &[fault(10.0, 10.2)]).figures.remove(0).note.unwrap();
+    assert!(hidden.starts_with("shorter than an interval of 250 ms"), "{hidden}");
     // Tenths of a second are no whole numbers, and three of them are three.
     let tenths: Vec<Interval> = (0..121)
         .map(|at| Interval {

@@ -131,6 +131,8 @@ fn only_what_is_longer_or_lower_or_more_frequent_than_before_is_an_effect() {
     assert_eq!((of(&many, &[10, 8, 8, 10]), of(&many, &[8, 10, 8, 8, 8])), (None, Some(2)));
     let stalling = calm(SCATTER, 10, &[8, 8]);
     assert_eq!((of(&stalling, &[8; 4]), of(&stalling, &[8; 5])), (None, Some(0)));
+    let longer = calm(SCATTER, 10, &[8, 8, 8]);
+    assert_eq!((of(&longer, &[8; 6]), of(&longer, &[8; 7])), (None, Some(0)));
     // None before and ten in as long a time: 1 in 1,024; nine: 1 in 512.
     let alternating = |count: usize| -> Vec<u64> {
         (0..20).map(|at| if at % 2 == 0 && at < 2 * count { 8 } else { 10 }).collect()

@@ -198,7 +198,8 @@ fn intervals(seconds: &[u64]) -> String {
     let line = |(second, ok): (usize, &u64)| {
         format!(
             "{{\"phase\": \"measure\", \"second\": {second}, \"arrivals\": {ok}, \"ended\": {{\"ok\": {ok}}}, \
-             \"outcomes\": {{}}, \"exact\": {{}}, \"carried\": [0, 0], \"links\": [0, 0, 0], \"backlog\": 0, \"busy_ns\": 0, \"drops\": []}}\n"
+             \"outcomes\": {{}}, \"exact\": {{}}, \"carried\": [0, 0], \"links\": [0, 0, 0], \"backlog\": 0, \
+             \"busy_ns\": 0, \"drops\": []}}\n"
         )
     };
     seconds.iter().enumerate().map(line).collect()

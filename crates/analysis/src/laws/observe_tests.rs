@@ -1,6 +1,6 @@
 use super::*;
 use crate::diagnose::made::{Given, Made};
-use dyno_rundir::schema::Setting;
+use dyno_rundir::schema::{Planned, Reason, Setting, Trust};
 
 const CLIENT: &str = "\"users\": 4, \"pipeline\": 2, \"batch\": 3, \"threads\": 2, \"user_cpu_s\": 3.0, \"system_cpu_s\": 1.0, \
                       \"busy_share\": 0.4, \"think_us\": 500.0";
@@ -43,11 +43,20 @@ fn a_closed_loop_is_seen_with_its_users_and_times() {
     let seen = observe(&timed(GIVEN).run).unwrap();
     assert_eq!((seen.users, seen.flow, seen.throughput, seen.seconds), (Some(24.0), (7, 5), 1_000.0, 10.0));
     assert_eq!((seen.offered, seen.rate, seen.due_s, seen.failed), (None, None, None, 2));
+    assert_eq!((seen.planned_s, seen.grows), (None, false));
     near(seen.think_s, 0.000_5);
     near(seen.response_s, 0.004);
     near(seen.client_s, 0.001);
     // 12 ms of service, 2 ms between operations and three times 0.5 ms of thinking in 10 s.
     near(seen.implied_users.unwrap(), 0.001_55);
+    // The plan says its length, and the verdict whether the queue grew.
+    let mut made = timed(GIVEN);
+    let plan = Planned { seconds: Some(30.0), ..Planned::default() };
+    made.run.run.plans.insert("measure".into(), plan);
+    let overload = Reason { check: "overload".into(), trust: Trust::Suspect, text: String::new() };
+    made.run.summary.as_mut().unwrap().verdict.reasons.push(overload);
+    let seen = observe(&made.run).unwrap();
+    assert_eq!((seen.planned_s, seen.grows), (Some(30.0), true));
     // Whose users are not known has none, and without turns between operations nothing is the client's.
     let imported = CLIENT.replace("\"users\": 4, ", "");
     let mut made = timed(Given { client: &imported, ..GIVEN });
@@ -91,6 +100,8 @@ fn an_open_loop_is_seen_with_its_rate_and_from_when_operations_were_due() {
     let rate = [("phases.measure.rate", "900/s")];
     let seen = nothing(&rate, ", \"offered\": 950.0").unwrap();
     assert_eq!((seen.rate, seen.throughput, seen.flow, seen.failed), (Some(900.0), 0.0, (7, 2), 2));
+    let even = [rate[0], ("phases.measure.arrivals", "constant")];
+    assert_eq!((seen.even, nothing(&even, ", \"offered\": 950.0").unwrap().even), (false, true));
     assert_eq!(
         (nothing(&[], ", \"offered\": 950.0"), nothing(&rate, ", \"offered\": 0.0"), nothing(&rate, "")),
         (None, None, None)
@@ -119,6 +130,13 @@ fn without_histograms_the_summarys_means_are_taken() {
     assert_eq!(closed.due_s, None);
     let open = of(&metrics, ", \"offered\": 5.0").unwrap();
     near(open.due_s.unwrap(), 0.060 / 50.0);
+    // Times of nothing are not known.
+    let unknown = format!(
+        "{{\"name\": \"READ\", \"outcomes\": {{}}, \"service\": {}, \"response\": {}}}",
+        latency(1_000.0, 30),
+        latency(0.0, 30)
+    );
+    assert_eq!(of(&unknown, ", \"offered\": 5.0").unwrap().due_s, None);
     // An operation without times leaves nothing to add up.
     let without = format!("{metrics}, {{\"name\": \"SCAN\", \"outcomes\": {{}}}}");
     assert_eq!(of(&without, ""), None);

@@ -169,3 +169,39 @@ fn a_model_is_refused_with_its_reason() {
     let found = timed(off.map(|(rate, by)| by * 0.002 / (1.0 - rate * 0.002))).unwrap();
     assert!(found.worst.0 == 200.0 && (0.05..0.1).contains(&found.worst.1), "{found:?}");
 }
+
+/// The interval of the capacity of a server of 2 ms, from runs at 100/s to 450/s whose times are off by these factors.
+fn capacity_of(off: [&[f64]; 4]) -> (f64, f64) {
+    let runs: Vec<Observed> = [100.0, 250.0, 400.0, 450.0]
+        .into_iter()
+        .zip(off)
+        .flat_map(|(rate, off)| {
+            off.iter().map(move |by| at(rate, rate, Some(by * 0.002 / (1.0 - rate * 0.002))))
+        })
+        .collect();
+    rates(&runs).unwrap().fit.unwrap().interval
+}
+
+#[test]
+fn the_capacity_is_as_sure_as_its_runs_or_its_misses() {
+    let one: &[f64] = &[1.0];
+    for exact in [[one; 4], [&[0.99, 1.0, 1.01], one, &[0.99, 1.01], one]] {
+        let (low, high) = capacity_of(exact);
+        near(low, 500.0);
+        near(high, 500.0);
+    }
+    // Half of the interval of what lies beyond 450/s, on the logarithm. By least squares a share that a time is off by moves
+    // it by a 1.1426th: the root of the sum of (50 / (500 - rate))^2.
+    let half = |off: [&[f64]; 4]| {
+        let (low, high) = capacity_of(off);
+        (((high / 450.0 - 1.0) / (low / 450.0 - 1.0)).ln() / 2.0, low < 500.0 && 500.0 < high)
+    };
+    // Misses of a hundredth, one run each: t(0.975, 2) by the root of 4 / 2.
+    let (found, holds) = half([&[1.01], &[0.99], &[0.99], &[1.01]]);
+    let expected = 4.302_653 * 2f64.sqrt() * 0.01 / 1.142_6;
+    assert!(holds && (found / expected - 1.0).abs() < 0.08, "{found} instead of {expected}");
+    // Three runs each, a hundredth apart: t(0.975, 4) by a hundredth over the root of 3.
+    let (found, holds) = half([&[0.99, 1.0, 1.01]; 4]);
+    let expected = 2.776_445 * 0.01 / 3f64.sqrt() / 1.142_6;
+    assert!(holds && (found / expected - 1.0).abs() < 0.08, "{found} instead of {expected}");
+}

@@ -308,6 +308,16 @@ fn a_short_sweep_has_its_figures() {
     // The time of one user varies by 1.25 hundredths of 8 ms: both parts together have 3.816 degrees of freedom.
     let half = (high / low).ln() / 2.0;
     assert!((half / 0.023_106_95 - 1.0).abs() < 0.05, "{half}");
+    // Two runs a level stand for nothing where no law says what they differ by.
+    let few: Vec<Observed> = runs.chunks(3).flat_map(|level| level[..level.len().min(2)].to_vec()).collect();
+    let found = sweep(&few, 1).unwrap();
+    assert_eq!((found.levels[3].runs, found.maximum_interval, found.saturation_interval), (2, None, None));
+    // Two levels of three runs each beyond the crossing have four degrees of freedom: t(0.975, 4) / root of 6.
+    let mut two = runs.clone();
+    two.extend([0.99, 1.0, 1.01].map(|part| run(128.0, 480.0 * part, 0.26, 0.5)));
+    let (low, high) = sweep(&two, 1).unwrap().maximum_interval.unwrap();
+    let half = (high / low).ln() / 2.0;
+    assert!((half / (2.776_445 * 0.01 / 6f64.sqrt()) - 1.0).abs() < 0.05, "{half}");
     // Throughput falls: the best level is the maximum, with the interval of its runs.
     runs.retain(|run| run.users != Some(64.0));
     runs.extend([0.99, 1.0, 1.01].map(|part| run(64.0, 300.0 * part, 0.21, 0.5)));

@@ -66,6 +66,7 @@ fn a_real_peak_is_found_with_its_interval() {
     }
     let choice = choose(&points, 3).unwrap();
     let (users, _) = choice.peak.expect("a peak");
+    assert_eq!((choice.fitted[0].model, choice.reach), (Model::Universal, 256.0));
     near(users, (0.98f64 / 5e-4).sqrt(), 0.1);
     let intervals = choice.universal.unwrap();
     for (truth, (low, high)) in truth.iter().zip(&intervals.parameters) {
