@@ -383,6 +383,9 @@ mod tests {
         assert_eq!(points("a"), [(1.0, Some(1.0)), (2.0, None), (3.0, None), (4.0, Some(4.0))]);
         assert_eq!(points("b"), [(1.0, None), (2.0, Some(5.0)), (3.0, None), (4.0, Some(6.0))]);
         assert!(recording.series("s", "c").is_none() && recording.series("x", "a").is_none());
+        let mut next = recording.clone();
+        next.push("s", 5.0, [("b", Kind::Gauge, 7.0)]);
+        assert_eq!(next.series("s", "b").unwrap().points[4], (5.0, Some(7.0)), "one figure a row");
         let mut at_a_row = recording.clone();
         at_a_row.forget(4.0);
         recording.forget(3.5);
