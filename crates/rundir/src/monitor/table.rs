@@ -338,10 +338,11 @@ mod tests {
         // 100 from before the phase to after it, half of them in it.
         let before = |count: f64| {
             let counter =
-                [(500.0, Some(1_000.0)), (1_500.0, Some(1_000.0 + count)), (3_500.0, Some(1_100.0 + count))];
-            series(Kind::Counter, &counter).increase(2_000.0, 3_000.0)
+                [(500.0, Some(1_000.0)), (1_500.0, Some(1_000.0 + count)), (5_500.0, Some(1_100.0 + count))];
+            series(Kind::Counter, &counter).increase(2_000.0, 4_000.0)
         };
-        assert_eq!((before(49.0), before(50.0)), (Some(100.0), Some(50.0)));
+        // 50/s in the two seconds of the phase, if all of it were in them.
+        assert_eq!((before(24.0), before(25.0)), (Some(100.0), Some(50.0)));
     }
 
     #[test]
