@@ -104,6 +104,11 @@ fn results_of_another_program_are_written_and_what_they_do_not_say_is_left_out()
     assert_eq!((read.histograms.len(), read.histograms["ok.service"].percentile_ns(50.0)), (1, 2_000_999));
     let times: Vec<_> = seen.iter().map(|interval| (interval.start_s, interval.length_s)).collect();
     assert_eq!(times, [(3.0, Some(10.0)), (13.25, Some(0.25))]);
+    let part = dir.window(3, 100).unwrap();
+    assert_eq!(
+        (part.seconds, part.operations, part.latencies["READ"].percentile_ns(50.0)),
+        (10, 7, 2_000_999)
+    );
     let events = dir.events().unwrap();
     let told: Vec<_> = events.iter().map(|e| format!("{} {} {}", e.at, e.event, e.text)).collect();
     assert_eq!(told, ["2026-11-25T00:00:00Z begin measure", "2026-11-25T00:00:13.5Z end measure"]);

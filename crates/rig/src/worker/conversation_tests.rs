@@ -233,27 +233,29 @@ impl Work for Queued {
 }
 
 #[test]
-fn what_is_still_queued_is_sent_after_the_measured_phase_unless_that_was_stopped() {
+fn what_is_still_queued_is_sent_after_a_measured_phase_that_came_to_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}/records.db", folder.path().display());
-    for (stage, stopped, rest) in
-        [(Stage::Load, false, (0, 0)), (Stage::Measure, false, (7, 0)), (Stage::Measure, true, (0, 7))]
-    {
+    let (count, minutes) = ("operations: 100", "duration: 10m");
+    for (stage, target, end, lease_ms, rest) in [
+        (Stage::Load, store.as_str(), count, 60_000, (0, 0)),
+        (Stage::Measure, "null:", count, 60_000, (7, 0)),
+        // It is told to stop; or nobody speaks to it any more.
+        (Stage::Measure, "null:", minutes, 60_000, (0, 7)),
+        (Stage::Measure, "null:", minutes, 1_000, (0, 7)),
+    ] {
         let mut controller = Controller::of(PROTOCOL, Queued::read).greeted();
-        let end = if stopped { "duration: 10m" } else { "operations: 100" };
-        let target = if stage == Stage::Load { store.as_str() } else { "null:" };
-        controller.assign(&format!("{PHASES}{end}}}\n").replace("null:", target), 0, 1, 60_000);
+        controller.assign(&format!("{PHASES}{end}}}\n").replace("null:", target), 0, 1, lease_ms);
         let prepared = controller.prepared();
         controller.begin(stage, &prepared);
-        if stopped {
+        if end == minutes && lease_ms == 60_000 {
             controller.say(&ToWorker::Stop);
         }
         let (seconds, done) = controller.end();
-        assert_eq!(done.rest, rest, "sent and not sent: {stage:?}, stopped: {stopped}");
-        match (stage, stopped) {
-            (Stage::Load, _) => assert_eq!(ok(&seconds), 1_000),
-            (_, false) => assert_eq!(ok(&seconds), 100, "what was queued is not measured"),
-            (_, true) => {}
+        assert_eq!(done.rest, rest, "sent and not sent: {stage:?}, {end}, a lease of {lease_ms} ms");
+        if end == count {
+            let counted = if stage == Stage::Load { 1_000 } else { 100 };
+            assert_eq!(ok(&seconds), counted, "what was queued is not measured");
         }
     }
 }

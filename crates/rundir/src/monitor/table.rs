@@ -338,10 +338,11 @@ mod tests {
         // 100 from before the phase to after it, half of them in it.
         let before = |count: f64| {
             let counter =
-                [(500.0, Some(1_000.0)), (1_500.0, Some(1_000.0 + count)), (3_500.0, Some(1_100.0 + count))];
-            series(Kind::Counter, &counter).increase(2_000.0, 3_000.0)
+                [(500.0, Some(1_000.0)), (1_500.0, Some(1_000.0 + count)), (5_500.0, Some(1_100.0 + count))];
+            series(Kind::Counter, &counter).increase(2_000.0, 4_000.0)
         };
-        assert_eq!((before(49.0), before(50.0)), (Some(100.0), Some(50.0)));
+        // 50/s in the two seconds of the phase, if all of it were in them.
+        assert_eq!((before(24.0), before(25.0)), (Some(100.0), Some(50.0)));
     }
 
     #[test]
@@ -383,6 +384,9 @@ mod tests {
         assert_eq!(points("a"), [(1.0, Some(1.0)), (2.0, None), (3.0, None), (4.0, Some(4.0))]);
         assert_eq!(points("b"), [(1.0, None), (2.0, Some(5.0)), (3.0, None), (4.0, Some(6.0))]);
         assert!(recording.series("s", "c").is_none() && recording.series("x", "a").is_none());
+        let mut next = recording.clone();
+        next.push("s", 5.0, [("b", Kind::Gauge, 7.0)]);
+        assert_eq!(next.series("s", "b").unwrap().points[4], (5.0, Some(7.0)), "one figure a row");
         let mut at_a_row = recording.clone();
         at_a_row.forget(4.0);
         recording.forget(3.5);
