@@ -297,6 +297,7 @@ impl Resolved {
             scale: Scale::Ns64,
             interval_ns: self.interval_ns,
             raw_samples: false,
+            stamps: dyno_engine::Clock::default(),
             spin: self.spin,
             drain_ns: self.drain_ns,
             batch: 1,

@@ -49,6 +49,7 @@ pub(super) fn measure(spec: &Experiment, workload: Arc<dyn Workload>) -> Result<
         scale: Scale::Ns64,
         interval_ns,
         raw_samples: false,
+        stamps: dyno_engine::Clock::default(),
         spin: false,
         drain_ns: measure.drain.0,
         retry: None,
