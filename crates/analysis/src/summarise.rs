@@ -1,8 +1,8 @@
 //! Totals of a phase into the summary's figures. Percentiles are made here, last, from merged histograms.
 
 use crate::felt::Felt;
-use dyno_record::{Buckets, Totals};
-use dyno_rundir::schema::{Client, Latency, Metric, Phase};
+use dyno_record::{Buckets, Stamps, Totals};
+use dyno_rundir::schema::{Client, Latency, Metric, Phase, StampCounts};
 use dyno_types::Outcome;
 use std::collections::BTreeMap;
 
@@ -115,6 +115,7 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
         metrics,
         schedule_lag: latency(&totals.lag, 0),
         receive_lag: latency(&totals.receive_lag, 0),
+        stamps: stamps(totals.stamps),
         turnaround: latency(&totals.turnaround, 0),
         late_replies: totals.late,
         reconnects: totals.reconnects,
@@ -128,6 +129,17 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
         monitor: None,
         collections: None,
     }
+}
+
+/// Nothing where the kernel was not asked.
+fn stamps(found: Stamps) -> Option<StampCounts> {
+    let Stamps { kernel, client, shared, shared_most_ns } = found;
+    (kernel + client > 0).then(|| StampCounts {
+        kernel,
+        client,
+        shared,
+        shared_most_us: shared_most_ns as f64 / 1e3,
+    })
 }
 
 #[cfg(test)]

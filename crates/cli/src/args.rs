@@ -268,6 +268,24 @@ pub enum Wait {
     Spin,
 }
 
+/// Whose clock says when a reply has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Stamps {
+    /// The kernel's, where a connection has it (TCP, with TLS or without)
+    Kernel,
+    /// The client's
+    Client,
+}
+
+impl From<Stamps> for dyno_engine::Clock {
+    fn from(stamps: Stamps) -> Self {
+        match stamps {
+            Stamps::Kernel => dyno_engine::Clock::Kernel,
+            Stamps::Client => dyno_engine::Clock::Client,
+        }
+    }
+}
+
 /// `dyno sample`.
 #[derive(Clone, Debug, Args)]
 pub struct SampleArgs {
@@ -407,6 +425,11 @@ pub struct RunArgs {
     /// be kept off the load threads' cores
     #[arg(long, value_enum, default_value = "auto", help_heading = "Client")]
     pub wait: Wait,
+
+    /// Whose clock says when a reply has arrived: the kernel's, so that what the client is late is no part of a service time; or the
+    /// client's own
+    #[arg(long, value_enum, default_value = "client", help_heading = "Client")]
+    pub stamps: Stamps,
 
     /// A threshold, such as 'p99(read) < 5ms', 'throughput > 10000' or 'errors < 0.1%'; may be given several times
     #[arg(long, value_name = "EXPRESSION", help_heading = "Result")]

@@ -79,6 +79,16 @@ impl Retry {
     }
 }
 
+/// Whose clock says when a reply arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Clock {
+    /// The kernel's, where the connection has it: when the reply's last byte came. What the client was late is no part of it.
+    Kernel,
+    /// The client's: when it got to the reply.
+    #[default]
+    Client,
+}
+
 /// One engine run.
 #[derive(Clone)]
 pub struct Job {
@@ -117,6 +127,8 @@ pub struct Job {
     pub interval_ns: u64,
     /// Keep every sample (for reports that list raw data).
     pub raw_samples: bool,
+    /// Whose clock ends service times.
+    pub stamps: Clock,
     /// Spin instead of sleeping.
     pub spin: bool,
     /// How long replies are awaited after the last arrival, nanoseconds.

@@ -13,5 +13,5 @@ pub mod net;
 mod run;
 mod wire_lane;
 
-pub use job::{Control, End, Gate, INTERVAL_NS, Job, Pacing, Queue, Retry, Team, dealt, share};
+pub use job::{Clock, Control, End, Gate, INTERVAL_NS, Job, Pacing, Queue, Retry, Team, dealt, share};
 pub use run::{Finished, RunError, Second, run_blocking, run_mongodb, run_null, run_redis, run_virtual};

@@ -49,6 +49,10 @@ pub fn encode(totals: &Totals, out: &mut Vec<u8>) {
         totals.redirects,
         totals.backlog,
         totals.busy_ns,
+        totals.stamps.kernel,
+        totals.stamps.client,
+        totals.stamps.shared,
+        totals.stamps.shared_most_ns,
     ];
     numbers.into_iter().for_each(|n| int(out, n));
     [&totals.lag, &totals.receive_lag, &totals.turnaround].into_iter().for_each(|h| histogram(h, out));
@@ -100,6 +104,10 @@ pub fn decode(bytes: &[u8]) -> Result<Totals, Malformed> {
         &mut totals.redirects,
         &mut totals.backlog,
         &mut totals.busy_ns,
+        &mut totals.stamps.kernel,
+        &mut totals.stamps.client,
+        &mut totals.stamps.shared,
+        &mut totals.stamps.shared_most_ns,
     ] {
         *number = from.number()?;
     }

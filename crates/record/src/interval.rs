@@ -1,6 +1,7 @@
 //! What one load thread counted in one interval, and the recorder that swaps intervals out.
 
 use crate::histogram::{Histogram, Scale};
+use crate::stamps::Stamps;
 use dyno_types::Outcome;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
@@ -51,8 +52,10 @@ pub struct Interval {
     pub carried_arrivals: u64,
     /// Schedule lag: sending less intended start, of arrivals that did not have to wait for a free connection.
     pub lag: Histogram,
-    /// Kernel's arrival of a reply to its handling, sampled.
+    /// Kernel's arrival of a reply to its handling.
     pub receive_lag: Histogram,
+    /// Whose clock ended service times.
+    pub stamps: Stamps,
     /// Decoding of a reply to the next sending on the same connection (closed loop).
     pub turnaround: Histogram,
     /// Dropped arrivals by their intended second.
@@ -89,6 +92,7 @@ impl Interval {
             carried_arrivals: 0,
             lag: Histogram::new(Scale::Ns64),
             receive_lag: Histogram::new(Scale::Ns64),
+            stamps: Stamps::default(),
             turnaround: Histogram::new(Scale::Ns64),
             drops: Vec::new(),
             late: 0,
@@ -150,6 +154,7 @@ impl Interval {
         for histogram in [&mut self.lag, &mut self.receive_lag, &mut self.turnaround] {
             histogram.reset();
         }
+        self.stamps = Stamps::default();
         self.drops.clear();
         self.samples.clear();
         (self.arrivals, self.carried, self.late, self.reconnects, self.redirects) = (0, 0, 0, 0, 0);

@@ -7,8 +7,10 @@
 pub mod codec;
 mod histogram;
 mod interval;
+mod stamps;
 mod totals;
 
 pub use histogram::{Buckets, Histogram, Scale, bucket_high, bucket_low, bucket_of, percentiles_of};
 pub use interval::{Interval, Recorder, Sample, Slot};
+pub use stamps::Stamps;
 pub use totals::{MergedSlot, Totals};

@@ -2,6 +2,7 @@
 
 use crate::histogram::{Buckets, Scale};
 use crate::interval::{Interval, Sample};
+use crate::stamps::Stamps;
 use dyno_types::Outcome;
 
 /// Merged service and response time of one (metric, ok or failed).
@@ -30,8 +31,10 @@ pub struct Totals {
     pub carried_arrivals: u64,
     /// Schedule lag.
     pub lag: Buckets,
-    /// Kernel's arrival of a reply to its handling, sampled.
+    /// Kernel's arrival of a reply to its handling.
     pub receive_lag: Buckets,
+    /// Whose clock ended service times.
+    pub stamps: Stamps,
     /// Decoding of a reply to the next sending.
     pub turnaround: Buckets,
     /// Dropped arrivals by intended second.
@@ -63,6 +66,7 @@ impl Totals {
             carried_arrivals: 0,
             lag: Buckets::new(Scale::Ns64),
             receive_lag: Buckets::new(Scale::Ns64),
+            stamps: Stamps::default(),
             turnaround: Buckets::new(Scale::Ns64),
             drops: Vec::new(),
             late: 0,
@@ -112,6 +116,7 @@ impl Totals {
         add_counts(&mut self.outcomes, &interval.outcomes);
         self.lag.add(&interval.lag);
         self.receive_lag.add(&interval.receive_lag);
+        self.stamps.add(&interval.stamps);
         self.turnaround.add(&interval.turnaround);
         self.drops.extend_from_slice(&interval.drops);
         self.samples.extend_from_slice(&interval.samples);
@@ -140,6 +145,7 @@ impl Totals {
         add_counts(&mut self.outcomes, &other.outcomes);
         self.lag.merge(&other.lag);
         self.receive_lag.merge(&other.receive_lag);
+        self.stamps.add(&other.stamps);
         self.turnaround.merge(&other.turnaround);
         for &(second, count) in &other.drops {
             match self.drops.iter_mut().find(|(s, _)| *s == second) {

@@ -236,6 +236,16 @@ fn footer(out: &mut String, phase: &Phase) {
     if let Some(lag) = p99(&phase.receive_lag) {
         parts.push(format!("receive lag p99 {}", us(lag)));
     }
+    if let Some(stamps) = &phase.stamps {
+        parts.push(match stamps.client {
+            0 => "arrivals by the kernel's clock".to_owned(),
+            client => format!(
+                "arrivals by the kernel's clock ({} of {} by the client's)",
+                Thousands(client),
+                Thousands(client + stamps.kernel)
+            ),
+        });
+    }
     let client = &phase.client;
     let driver = client.driver.as_ref().map_or(String::new(), |driver| format!(" ({driver})"));
     if client.cpu_us_per_op > 0.0 {

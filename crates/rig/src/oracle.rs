@@ -90,6 +90,7 @@ pub fn job(pacing: Pacing, users: usize, threads: usize, end: End) -> Job {
         scale: Scale::Ns64,
         interval_ns: dyno_engine::INTERVAL_NS,
         raw_samples: false,
+        stamps: dyno_engine::Clock::default(),
         spin: false,
         drain_ns: u64::MAX / 4,
         batch: 1,

@@ -2,7 +2,7 @@
 //! of a run without loss.
 
 use crate::schema::Latency;
-use dyno_record::{Buckets, MergedSlot, Totals};
+use dyno_record::{Buckets, MergedSlot, Stamps, Totals};
 use dyno_types::Outcome;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -78,12 +78,24 @@ pub struct IntervalLine {
     pub backlog: u64,
     /// Nanoseconds the load threads did not sleep.
     pub busy_ns: u64,
+    /// Where the kernel was asked when replies arrived: replies by its clock, by the client's, those that came with later bytes, and
+    /// by how many nanoseconds one of these may be overstated.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub stamps: (u64, u64, u64, u64),
     /// Dropped arrivals by intended second.
     pub drops: Vec<(u64, u64)>,
 }
 
 /// More than a thousand hosts count in a day, and so little that a day's intervals can be added up.
 const MOST: u64 = 100_000_000_000_000;
+
+fn counts_of((kernel, client, shared, shared_most_ns): (u64, u64, u64, u64)) -> Stamps {
+    Stamps { kernel, client, shared, shared_most_ns }
+}
+
+fn is_none(stamps: &(u64, u64, u64, u64)) -> bool {
+    *stamps == (0, 0, 0, 0)
+}
 
 fn is_zero(ms: &u32) -> bool {
     *ms == 0
@@ -142,6 +154,10 @@ impl IntervalLine {
             links: (totals.late, totals.reconnects, totals.redirects),
             backlog: totals.backlog,
             busy_ns: totals.busy_ns,
+            stamps: {
+                let Stamps { kernel, client, shared, shared_most_ns } = totals.stamps;
+                (kernel, client, shared, shared_most_ns)
+            },
             drops: totals.drops.clone(),
         }
     }
@@ -168,6 +184,7 @@ impl IntervalLine {
             ("links", self.links.0.max(self.links.1).max(self.links.2)),
             ("backlog", self.backlog),
             ("busy_ns", self.busy_ns),
+            ("stamps", self.stamps.0.max(self.stamps.1).max(self.stamps.2).max(self.stamps.3)),
         ];
         let named = self.outcomes.values().flatten().chain(&self.ended).map(|(name, n)| (name.as_str(), *n));
         let exact = self.exact.iter().map(|(tag, exact)| (tag.as_str(), exact.count));
@@ -197,6 +214,9 @@ impl IntervalLine {
         self.links = (a.0 + b.0, a.1 + b.1, a.2 + b.2);
         self.backlog = self.backlog.max(other.backlog);
         self.busy_ns += other.busy_ns;
+        let (mut stamps, theirs) = (counts_of(self.stamps), counts_of(other.stamps));
+        stamps.add(&theirs);
+        self.stamps = (stamps.kernel, stamps.client, stamps.shared, stamps.shared_most_ns);
         let end_s = self.end_s().max(other.end_s());
         (self.second, self.ms, self.length_ms) = (end_s.saturating_sub(1), 0, 0);
         self.drops.extend_from_slice(&other.drops);
@@ -238,6 +258,7 @@ impl IntervalLine {
         (totals.late, totals.reconnects, totals.redirects) = self.links;
         totals.backlog = self.backlog;
         totals.busy_ns = self.busy_ns;
+        totals.stamps = counts_of(self.stamps);
         totals.drops = self.drops.clone();
         for (name, lag) in [
             ("schedule", &mut totals.lag),

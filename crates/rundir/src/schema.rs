@@ -252,9 +252,12 @@ pub struct Phase {
     /// Sending less intended start, of arrivals that did not wait for a free connection (open loop).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub schedule_lag: Option<Latency>,
-    /// Kernel's arrival of a reply to its handling, sampled on one connection in 16.
+    /// Kernel's arrival of a reply to its handling; sampled on one connection in 16 where the client's clock ends service times.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub receive_lag: Option<Latency>,
+    /// Whose clock ended service times, where the kernel was asked.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stamps: Option<StampCounts>,
     /// Completion to the next sending of the same user (closed loop).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub turnaround: Option<Latency>,
@@ -291,6 +294,20 @@ impl Phase {
             _ => self.throughput,
         }
     }
+}
+
+/// Replies by the clock that says when they arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StampCounts {
+    /// Those that arrived when the kernel says.
+    pub kernel: u64,
+    /// Those that arrived when the client handled them: the kernel did not say it, its clock had just been set, or what it says is
+    /// no moment between sending and handling.
+    pub client: u64,
+    /// Those of `kernel` that came in one piece with later bytes, whose time they have.
+    pub shared: u64,
+    /// By how much the service time of one of these may be overstated at most, microseconds.
+    pub shared_most_us: f64,
 }
 
 /// Figures of collections (`collStats`): name, figure, value. What the server does not say is not there.

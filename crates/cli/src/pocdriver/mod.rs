@@ -196,6 +196,7 @@ fn job(args: &PocArgs, config: &PocConfig, workload: Arc<PocWorkload>) -> Job {
         scale: Scale::Ns64,
         interval_ns: dyno_engine::INTERVAL_NS,
         raw_samples: false,
+        stamps: dyno_engine::Clock::default(),
         spin: false,
         drain_ns: DRAIN_NS,
         retry: None,

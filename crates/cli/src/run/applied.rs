@@ -72,6 +72,7 @@ pub(super) fn settings_of(args: &RunArgs, resolved: &Resolved) -> Vec<Setting> {
     add("drain", args.drain.clone());
     add("interval", args.interval.clone());
     add("client", name_of(args.client));
+    add("stamps", name_of(args.stamps));
     add("threads", resolved.cores.len().to_string());
     add("wait", if resolved.spin { "spin" } else { "sleep" }.into());
     if !args.no_load {

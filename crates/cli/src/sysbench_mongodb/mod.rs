@@ -91,6 +91,7 @@ impl Bench<'_> {
             scale: Scale::Ns64,
             interval_ns: dyno_engine::INTERVAL_NS,
             raw_samples: false,
+            stamps: dyno_engine::Clock::default(),
             spin: false,
             drain_ns: DRAIN_NS,
             retry: None,

@@ -2,6 +2,7 @@
 
 use super::socket::Socket;
 use super::tls::TlsConfig;
+use super::wall_clock::WallClock;
 use super::{Net, Ready, Received};
 use crate::files::OutOfFiles;
 use dyno_types::Endpoint;
@@ -30,13 +31,14 @@ pub struct Epoll {
     events: Vec<epoll::Event>,
     tls: Option<Arc<TlsConfig>>,
     spin: bool,
+    wall: WallClock,
 }
 
 impl Epoll {
     /// A new epoll; with `spin` it never sleeps.
     pub fn new(tls: Option<Arc<TlsConfig>>, spin: bool) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(|e| OutOfFiles::named(e.into()))?;
-        Ok(Epoll { epoll, events: Vec::with_capacity(1024), tls, spin })
+        Ok(Epoll { epoll, events: Vec::with_capacity(1024), tls, spin, wall: WallClock::default() })
     }
 
     fn poll(&mut self, timeout: &Timespec, ready: &mut Vec<Ready>) -> io::Result<()> {
@@ -96,7 +98,11 @@ impl Net for Epoll {
 
     #[inline]
     fn recv(&mut self, socket: &mut Socket, into: &mut [u8]) -> io::Result<Received> {
-        socket.recv(into)
+        socket.recv_stamped(into, &mut self.wall)
+    }
+
+    fn woken(&mut self) {
+        self.wall.woken();
     }
 
     fn watch_write(&mut self, socket: &mut Socket, token: u32, on: bool) -> io::Result<()> {

@@ -4,6 +4,7 @@ mod epoll;
 mod socket;
 mod tls;
 mod virtual_net;
+mod wall_clock;
 
 pub use epoll::{Epoll, monotonic_ns};
 pub use socket::Socket;
@@ -39,9 +40,20 @@ pub enum Received {
         n: usize,
         /// Whether there may be more at once.
         more: bool,
-        /// Kernel's arrival to now in nanoseconds, on sockets opened as stamped.
-        lag_ns: Option<u64>,
+        /// When the last of them arrived.
+        stamp: Stamp,
     },
+}
+
+/// When bytes arrived, by the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stamp {
+    /// The socket is not asked for it.
+    Unasked,
+    /// The kernel has not said it, or its clock was just set.
+    Missing,
+    /// Then, monotonic nanoseconds.
+    At(u64),
 }
 
 /// The network and the clock of one load thread.
@@ -78,6 +90,9 @@ pub trait Net {
 
     /// Closes a connection.
     fn close(&mut self, socket: Self::Socket);
+
+    /// The thread begins to receive what has arrived since it last did.
+    fn woken(&mut self) {}
 
     /// Waits for readiness from `now_ns` (a fresh reading of the clock) on, at the latest until `until_ns`; appends to
     /// `ready`.

@@ -4,7 +4,7 @@
 //! [`EchoNet`] runs on the real clock and answers every byte at once: what is left is the engine.
 
 use super::epoll::monotonic_ns;
-use super::{Net, Ready, Received};
+use super::{Net, Ready, Received, Stamp};
 use dyno_types::Endpoint;
 use dyno_wire::sim::{SimOptions, SimServer};
 use std::cmp::Reverse;
@@ -73,7 +73,7 @@ impl Net for VirtualNet {
         let n = self.arrived[socket.token as usize].min(into.len());
         self.arrived[socket.token as usize] -= n;
         into[..n].fill(1);
-        Ok(if n == 0 { Received::Empty } else { Received::Bytes { n, more: false, lag_ns: None } })
+        Ok(if n == 0 { Received::Empty } else { Received::Bytes { n, more: false, stamp: Stamp::Unasked } })
     }
 
     fn watch_write(&mut self, _socket: &mut InProcess, _token: u32, _on: bool) -> io::Result<()> {
@@ -147,7 +147,7 @@ impl Net for EchoNet {
         let n = self.waiting[socket.token as usize].min(into.len());
         self.waiting[socket.token as usize] -= n;
         into[..n].fill(1);
-        Ok(if n == 0 { Received::Empty } else { Received::Bytes { n, more: false, lag_ns: None } })
+        Ok(if n == 0 { Received::Empty } else { Received::Bytes { n, more: false, stamp: Stamp::Unasked } })
     }
 
     fn watch_write(&mut self, _socket: &mut InProcess, _token: u32, _on: bool) -> io::Result<()> {

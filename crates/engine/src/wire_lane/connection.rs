@@ -2,6 +2,7 @@
 
 use super::{LoadThread, Op};
 use crate::files::OutOfFiles;
+use crate::job::Clock;
 use crate::net::{Net, Ready};
 use crate::run::RunError;
 use dyno_types::limits::BACKOFF_NS;
@@ -11,7 +12,7 @@ use std::io;
 
 /// Connections that may be opening at once: a server's accept queue holds 511 by default.
 const OPENING: usize = 128;
-/// One connection in this many is asked for the kernel's arrival times.
+/// One connection in this many is asked for the kernel's arrival times where these do not end service times.
 const STAMPED_EVERY: usize = 16;
 /// Longest time for one connection to be opened.
 const OPEN_NS: u64 = 5_000_000_000;
@@ -58,6 +59,8 @@ pub(super) struct Connection<S> {
     pub watching: bool,
     pub dirty: bool,
     pub timeouts: u8,
+    /// When the last bytes before those at hand arrived, by the kernel.
+    pub heard_ns: u64,
     pub backoff_ns: u64,
     pub ever_ready: bool,
     /// How the last attempt to open it failed: until the next one, whatever needs it ends so.
@@ -121,6 +124,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             watching: true,
             dirty: false,
             timeouts: 0,
+            heard_ns: 0,
             backoff_ns: BACKOFF_NS.0,
             ever_ready: false,
             refused: None,
@@ -134,7 +138,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let now = self.net.now();
         let c = &mut self.connections[id as usize];
         let Some(endpoint) = self.driver.endpoints().get(c.node as usize) else { return };
-        let stamped = (id as usize).is_multiple_of(STAMPED_EVERY);
+        let by_kernel = self.shared.job.stamps == Clock::Kernel;
+        let stamped = by_kernel || (id as usize).is_multiple_of(STAMPED_EVERY);
         match self.net.connect(endpoint, id, stamped) {
             Ok(socket) => {
                 c.socket = Some(socket);

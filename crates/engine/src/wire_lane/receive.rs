@@ -2,12 +2,24 @@
 
 use super::LoadThread;
 use super::connection::State;
-use crate::net::{Net, Ready, Received, monotonic_ns};
+use crate::job::Clock;
+use crate::net::{Net, Ready, Received, Stamp, monotonic_ns};
 use dyno_types::{Decoded, Driver, Hello, Outcome, Then};
 use std::io;
 
 /// How long one connection may be read in a pass, nanoseconds.
 const PASS_NS: u64 = 100_000_000;
+
+/// When bytes came.
+#[derive(Clone, Copy)]
+struct Moment {
+    /// They are handled now.
+    now: u64,
+    /// They arrived then.
+    stamp: Stamp,
+    /// What came before them on the same connection had arrived by then.
+    heard_ns: u64,
+}
 
 /// What became of a connection's bytes.
 enum Parsed {
@@ -20,6 +32,7 @@ enum Parsed {
 impl<D: Driver, N: Net> LoadThread<D, N> {
     pub(super) fn receive_pass(&mut self) -> io::Result<()> {
         let mut ready = std::mem::take(&mut self.ready);
+        self.net.woken();
         for event in ready.drain(..) {
             let id = event.token;
             match self.connections[id as usize].state {
@@ -57,12 +70,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         while let Some(socket) = self.connections[id as usize].socket.as_mut() {
             match self.net.recv(socket, &mut buffer) {
                 Ok(Received::Empty) => break,
-                Ok(Received::Bytes { n, more, lag_ns }) => {
+                Ok(Received::Bytes { n, more, stamp }) => {
                     let now = self.net.now();
-                    if let Some(lag_ns) = lag_ns {
-                        self.recorder.now.receive_lag.record(lag_ns);
-                    }
-                    if !self.take(id, &buffer[..n], now) || !(more || all) {
+                    let moment = self.arrived(id, stamp, now);
+                    if !self.take(id, &buffer[..n], moment) || !(more || all) {
                         break;
                     }
                     if now - *begun_ns.get_or_insert(now) > PASS_NS {
@@ -85,14 +96,25 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.buffer = buffer;
     }
 
-    /// Bytes have arrived on a connection at `now`; false if it was given up.
-    fn take(&mut self, id: u32, bytes: &[u8], now: u64) -> bool {
+    /// Bytes of a connection are handled now.
+    fn arrived(&mut self, id: u32, stamp: Stamp, now: u64) -> Moment {
+        let heard = &mut self.connections[id as usize].heard_ns;
+        let heard_ns = *heard;
+        if let Stamp::At(at_ns) = stamp {
+            self.recorder.now.receive_lag.record(now.saturating_sub(at_ns));
+            *heard = at_ns;
+        }
+        Moment { now, stamp, heard_ns }
+    }
+
+    /// Bytes have arrived on a connection; false if it was given up.
+    fn take(&mut self, id: u32, bytes: &[u8], moment: Moment) -> bool {
         let mut kept = std::mem::take(&mut self.connections[id as usize].input);
         let parsed = if kept.is_empty() {
-            self.parse(id, bytes, now)
+            self.parse(id, bytes, moment)
         } else {
             kept.extend_from_slice(bytes);
-            self.parse(id, &kept, now)
+            self.parse(id, &kept, moment)
         };
         let Parsed::Upto(used) = parsed else { return false };
         if kept.is_empty() {
@@ -111,7 +133,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         true
     }
 
-    fn parse(&mut self, id: u32, bytes: &[u8], now: u64) -> Parsed {
+    fn parse(&mut self, id: u32, bytes: &[u8], moment: Moment) -> Parsed {
         let mut at = 0;
         while at < bytes.len() {
             let c = &self.connections[id as usize];
@@ -149,7 +171,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 Decoded::Push { used } => at += used,
                 Decoded::Reply { used, then } => {
                     at += used;
-                    self.replied(id, then, now);
+                    self.replied(id, then, moment, at < bytes.len());
                 }
                 Decoded::Broken => {
                     let text = self.naming(id, "what answered does not speak the protocol");
@@ -199,8 +221,32 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         said
     }
 
-    /// The reply at the head of a connection's queue has come.
-    fn replied(&mut self, id: u32, then: Then, now: u64) {
+    /// When a reply came: when the kernel says so, if that is asked for and between sending and handling; else when it is handled.
+    /// One that came with later bytes has their time, which is too late by what lies between it and the later one of sending
+    /// and what came before.
+    fn came(&mut self, op: u32, moment: Moment, shared: bool) -> u64 {
+        let Moment { now, stamp, heard_ns } = moment;
+        let (Clock::Kernel, true) = (self.shared.job.stamps, stamp != Stamp::Unasked) else { return now };
+        let (sent_ns, stamps) = (self.ops[op as usize].sent_ns, &mut self.recorder.now.stamps);
+        match stamp {
+            Stamp::At(at_ns) if sent_ns != 0 && sent_ns < at_ns && at_ns <= now => {
+                stamps.kernel += 1;
+                if shared {
+                    stamps.shared += 1;
+                    stamps.shared_most_ns =
+                        stamps.shared_most_ns.max(at_ns.saturating_sub(sent_ns.max(heard_ns)));
+                }
+                at_ns
+            }
+            _ => {
+                stamps.client += 1;
+                now
+            }
+        }
+    }
+
+    /// The reply at the head of a connection's queue has come; `shared` says that other bytes came with it, behind it.
+    fn replied(&mut self, id: u32, then: Then, moment: Moment, shared: bool) {
         let c = &mut self.connections[id as usize];
         let Some(reply) = c.awaited.pop_front() else { return };
         c.timeouts = 0;
@@ -214,9 +260,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         match then {
             Then::Wait => {}
             Then::Send { first, count } => self.send_commands(reply.op, first, count),
-            Then::Finish(outcome) => self.finish(reply.op, outcome, now),
-            Then::Again(outcome) => self.send_again(reply.op, reply.command, outcome, now),
-            Then::Redirect { node, ask } => self.redirect(reply.op, reply.command, node, ask, now),
+            Then::Finish(outcome) => {
+                let came_ns = self.came(reply.op, moment, shared);
+                self.finish(reply.op, outcome, came_ns);
+            }
+            Then::Again(outcome) => self.send_again(reply.op, reply.command, outcome, moment.now),
+            Then::Redirect { node, ask } => self.redirect(reply.op, reply.command, node, ask, moment.now),
         }
     }
 }

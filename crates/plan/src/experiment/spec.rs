@@ -159,6 +159,9 @@ impl Default for Experiment {
 pub struct Client {
     /// Who speaks to MongoDB: dyno's own codec or the official driver. Default: wire.
     pub driver: Driver,
+    /// Whose clock says when a reply has arrived: the kernel's or the client's. Default: client.
+    #[serde(skip_serializing_if = "Stamps::is_client")]
+    pub stamps: Stamps,
     /// Worker processes among which users and operations are divided. Default: 1. Unit: processes.
     pub workers: u32,
     /// Load threads of each worker. Default: one a core, less one where the target is on this host. Unit: threads.
@@ -184,6 +187,7 @@ impl Default for Client {
     fn default() -> Self {
         Client {
             driver: Driver::Wire,
+            stamps: Stamps::Client,
             workers: 1,
             threads: None,
             cores: None,
@@ -215,6 +219,23 @@ pub enum Driver {
     Wire,
     /// The official driver.
     Official,
+}
+
+/// Whose clock says when a reply has arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Stamps {
+    /// The kernel's, where a connection has it (TCP, with TLS or without): when the reply's last byte came.
+    Kernel,
+    /// The client's: when it got to the reply.
+    #[default]
+    Client,
+}
+
+impl Stamps {
+    fn is_client(&self) -> bool {
+        *self == Stamps::Client
+    }
 }
 
 /// What is done: exactly one of the four kinds; `ycsb` with workload a if nothing is said.

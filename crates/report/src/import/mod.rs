@@ -191,6 +191,7 @@ fn phase(found: &Found, said: &Said) -> Phase {
         metrics: found.metrics.clone(),
         schedule_lag: None,
         receive_lag: None,
+        stamps: None,
         turnaround: None,
         late_replies: 0,
         reconnects: 0,

@@ -1,8 +1,8 @@
 //! What jobs of all kinds take from `phases` and `client`.
 
 use dyno_engine::arrivals::{Process, Profile};
-use dyno_engine::{End, Job, Pacing, Queue};
-use dyno_plan::experiment::{Arrivals, Experiment};
+use dyno_engine::{Clock, End, Job, Pacing, Queue};
+use dyno_plan::experiment::{Arrivals, Experiment, Stamps};
 use dyno_record::Scale;
 use dyno_types::Refused;
 use dyno_workload::Workload;
@@ -49,6 +49,10 @@ pub(super) fn measure(spec: &Experiment, workload: Arc<dyn Workload>) -> Result<
         scale: Scale::Ns64,
         interval_ns,
         raw_samples: false,
+        stamps: match spec.client.stamps {
+            Stamps::Kernel => Clock::Kernel,
+            Stamps::Client => Clock::Client,
+        },
         spin: false,
         drain_ns: measure.drain.0,
         retry: None,

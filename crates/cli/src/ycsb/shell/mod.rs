@@ -244,6 +244,7 @@ impl Shell {
             scale: Scale::Micros,
             interval_ns: dyno_engine::INTERVAL_NS,
             raw_samples: false,
+            stamps: dyno_engine::Clock::default(),
             spin: false,
             drain_ns: DRAIN_NS,
             batch: 1,

@@ -1,0 +1,25 @@
+//! Whose clock ended service times.
+
+/// Replies by the clock that says when they arrived. All zero where the kernel was not asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamps {
+    /// Replies that arrived when the kernel says.
+    pub kernel: u64,
+    /// Replies that arrived when the client handled them: the kernel did not say it, its clock had just been set, or what it
+    /// says is no moment between sending and handling.
+    pub client: u64,
+    /// Those of `kernel` that came in one piece with later bytes, whose time they have.
+    pub shared: u64,
+    /// By how much the arrival of one of these may be overstated at most, nanoseconds.
+    pub shared_most_ns: u64,
+}
+
+impl Stamps {
+    /// Adds others.
+    pub fn add(&mut self, other: &Stamps) {
+        self.kernel += other.kernel;
+        self.client += other.client;
+        self.shared += other.shared;
+        self.shared_most_ns = self.shared_most_ns.max(other.shared_most_ns);
+    }
+}
