@@ -117,3 +117,15 @@ fn a_line_is_a_drift_where_it_fits_better_than_the_levels() {
     let step = [[1.0; 6], [2.0; 6]].concat();
     assert_eq!(drift(&step, &levels(&step, &[6]).0), None);
 }
+
+#[test]
+fn a_part_too_short_for_a_level_of_its_own_has_one_where_it_is_an_alarm() {
+    let of = |low: f64| {
+        let one = |at: usize| if (4..8).contains(&at) { low } else { 1_000.0 } + (at * 37 % 5) as f64;
+        let found = stability(&(0..12).map(one).collect::<Vec<_>>()).unwrap();
+        (found.segments.iter().map(|one| one.range).collect::<Vec<_>>(), found.alarm, found.stands_out)
+    };
+    assert_eq!(of(600.0), (vec![(0, 4), (4, 8), (8, 12)], Some(1), true));
+    assert_eq!(of(950.0), (vec![(0, 12)], None, true));
+    assert_eq!(of(1_000.0), (vec![(0, 12)], None, false));
+}
