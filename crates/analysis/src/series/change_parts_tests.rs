@@ -126,6 +126,14 @@ fn every_step_of_constants_is_a_change_that_matters_from_the_share_on() {
         (of(&[(128.0, 20), (120.0, 20)], 0.0625).len(), of(&[(128.0, 20), (121.0, 20)], 0.0625).len()),
         (1, 0)
     );
+    // Values count as often as they were held.
+    let parts = |of: &[(f64, usize)]| -> Vec<f64> {
+        of.iter().flat_map(|(level, count)| vec![*level; *count]).collect()
+    };
+    let three = parts(&[(128.0, 20), (120.0, 20), (60.0, 20)]);
+    assert_eq!(steps_of_constants(&three, 0.1), [change(40, 124.0, 60.0)]);
+    let two = parts(&[(60.0, 20), (120.0, 25), (128.0, 15)]);
+    assert_eq!(steps_of_constants(&two, 0.1), [change(20, 60.0, 120.0)]);
     // The first thirteen intervals are the shortest level.
     assert_eq!(
         (of(&[(1.0, 12), (9.0, 20)], 0.05), of(&[(1.0, 13), (9.0, 20)], 0.05)),
