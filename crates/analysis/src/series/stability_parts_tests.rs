@@ -89,6 +89,10 @@ fn a_step_a_fall_and_a_stop_are_told_with_their_figures() {
     // What warms up is no alarm, and is told.
     let warm = level(500.0, 0, 30);
     assert_eq!((warm.warm_up, warm.alarm, warm.segments[0].label), (30, None, Label::WarmUp));
+    // Where hardly anything is done it is a stop, where two fifths are it is a part that stands out, however short.
+    let (slow, stopped) = (level(400.0, 60, 70), level(200.0, 60, 70));
+    assert_eq!((slow.stands_out, slow.stalls.len()), (true, 1));
+    assert_eq!((stopped.stands_out, stopped.stalls.len(), stopped.segments.len()), (false, 1, 1));
     // A stop of up to twelve intervals is a stall and no level; one more is both.
     let (short, long) = (level(-30.0, 60, 72), level(-30.0, 60, 73));
     assert_eq!((short.segments.len(), short.stalls[0].intervals), (1, 12));
