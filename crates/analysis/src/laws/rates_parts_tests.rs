@@ -204,4 +204,8 @@ fn the_capacity_is_as_sure_as_its_runs_or_its_misses() {
     let (found, holds) = half([&[0.99, 1.0, 1.01]; 4]);
     let expected = 2.776_445 * 0.01 / 3f64.sqrt() / 1.142_6;
     assert!(holds && (found / expected - 1.0).abs() < 0.08, "{found} instead of {expected}");
+    let (found, holds) = half([&[0.97, 0.98, 0.99, 1.0, 1.0, 1.01, 1.02, 1.03]; 4]);
+    // Eight runs each with a deviation of two hundredths: t(0.975, 14) over the root of 8.
+    let expected = 2.144_787 * 0.02 / 8f64.sqrt() / 1.142_6;
+    assert!(holds && (found / expected - 1.0).abs() < 0.03, "{found} instead of {expected}");
 }

@@ -330,3 +330,16 @@ fn a_short_sweep_has_its_figures() {
     near(high, 500.0 + half);
     near(found.saturation, 0.010 * 500.0);
 }
+
+#[test]
+fn a_plateau_is_reached_beyond_the_crossing_or_where_throughput_grows_no_more() {
+    let of = |levels: &[(f64, f64)]| {
+        let runs: Vec<Observed> = levels.iter().map(|(users, x)| at(*users, *x, users / x)).collect();
+        let found = sweep(&runs, 1).unwrap();
+        (found.plateau, found.maximum)
+    };
+    // Three times the crossing of 4.8 users is 14.4.
+    assert_eq!(of(&[(1.0, 100.0), (64.0, 475.0), (128.0, 480.0)]), (true, Maximum::Plateau));
+    assert_eq!(of(&[(1.0, 100.0), (8.0, 480.0), (14.0, 475.0)]), (true, Maximum::Plateau));
+    assert_eq!(of(&[(1.0, 100.0), (8.0, 475.0), (14.0, 480.0)]), (false, Maximum::Growing));
+}

@@ -95,5 +95,10 @@ mod tests {
         assert_eq!(found(&what_if(&demands, 250.0), "as it is"), (4_000.0, "server CPU"));
         let varying = Demand { variation: 0.3, ..demand("disk vda", 0.005, 1.0) };
         assert_eq!(what_if(&[varying], 100.0), []);
+        // Exactly what it would allow is no contradiction; a demand that varies by exactly 15 % depends on load.
+        assert_eq!(found(&what_if(&demands, 200.0), "as it is").0, 200.0);
+        let edge =
+            |variation: f64| what_if(&[Demand { variation, ..demand("locks", 0.005, 1.0) }], 1.0).len();
+        assert_eq!((edge(STEADY), edge(0.149), what_if(&[demand("locks", 0.0, 1.0)], 1.0).len()), (0, 2, 0));
     }
 }

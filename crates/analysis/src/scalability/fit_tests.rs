@@ -97,6 +97,7 @@ fn equations_are_solved_with_pivots_or_are_singular() {
     assert!(x.iter().zip([1.0, 2.0, 3.0]).all(|(found, expected)| (found - expected).abs() < 1e-12), "{x:?}");
     assert_eq!(solve(vec![vec![1.0, 2.0], vec![2.0, 4.0]], vec![1.0, 2.0]), None);
     assert_eq!(solve(vec![vec![-4.0]], vec![2.0]), Some(vec![-0.5]));
+    assert_eq!(solve(vec![vec![1e-300]], vec![1e-300]), Some(vec![1.0]));
 }
 
 #[test]

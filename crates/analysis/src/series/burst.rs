@@ -105,4 +105,38 @@ mod tests {
         let other = Fall { disk: Some((3_000.0, 20.0)), ..lab };
         assert!(!signature(&other, &Bucket::gp2(15.0)).claimed);
     }
+
+    #[test]
+    fn each_sign_of_an_empty_bucket_has_its_limits() {
+        // Burst to baseline 30, within a quarter 22.5 to 37.5; a full bucket lasts 5.4e6 / 2,900 = 1,862 s.
+        let bucket = Bucket::gp2(15.0);
+        let of = |throughput, disk, after_s| {
+            let found = signature(&Fall { throughput, disk, after_s }, &bucket);
+            (found.by_ratio, found.at_levels, found.same_work, found.in_time)
+        };
+        let by_ratio = [22.0, 23.0, 30.0, 37.0, 38.0].map(|ratio| of((ratio, 1.0), None, 0.0).0);
+        assert_eq!(by_ratio, [false, true, true, true, false]);
+        let in_time = [930.0, 932.0, 2_048.0, 2_049.0].map(|after_s| of((30.0, 1.0), None, after_s).3);
+        assert_eq!(in_time, [false, true, true, false]);
+        let levels =
+            [(2_690.0, 100.0), (2_710.0, 100.0), (3_000.0, 89.0), (3_000.0, 109.0), (3_310.0, 100.0)];
+        let levels = levels.map(|disk| of((30.0, 1.0), Some(disk), 0.0).1);
+        assert_eq!(levels, [Some(false), Some(true), Some(false), Some(true), Some(false)]);
+        // 3,000 by 3,000 before; after it as many for each within a tenth.
+        let work =
+            [109.0, 112.0, 92.0, 90.0].map(|after| of((3_000.0, after), Some((3_000.0, 100.0)), 0.0).2);
+        assert_eq!(work, [Some(true), Some(false), Some(true), Some(false)]);
+        // A large volume has a ratio of 1: what does not fall by half is no fall.
+        let large = Bucket::gp2(2_000.0);
+        let even = signature(&Fall { throughput: (1.1, 1.0), disk: None, after_s: 1.0 }, &large);
+        assert!(!even.by_ratio && even.expected_s.is_infinite() && !even.in_time, "{even:?}");
+        // Bursts of 500 GiB are twice the baseline, and a fall by half is one.
+        let half = |ratio: f64| {
+            signature(&Fall { throughput: (ratio, 1.0), disk: None, after_s: 1.0 }, &Bucket::gp2(500.0))
+        };
+        assert_eq!((half(2.0).by_ratio, half(1.99).by_ratio, half(2.0).ratio), (true, false, 2.0));
+        let limits = [10.0, 40.0, 6_000.0].map(|gib| (Bucket::gp2(gib).baseline, Bucket::gp2(gib).burst));
+        assert_eq!(limits, [(100.0, 3_000.0), (120.0, 3_000.0), (16_000.0, 16_000.0)]);
+        assert_eq!((bucket.lasts_s(5_100.0), bucket.lasts_s(640.0)), (bucket.lasts_s(3_000.0), 10_000.0));
+    }
 }

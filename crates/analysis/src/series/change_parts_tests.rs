@@ -126,6 +126,14 @@ fn every_step_of_constants_is_a_change_that_matters_from_the_share_on() {
         (of(&[(128.0, 20), (120.0, 20)], 0.0625).len(), of(&[(128.0, 20), (121.0, 20)], 0.0625).len()),
         (1, 0)
     );
+    // Values count as often as they were held.
+    let parts = |of: &[(f64, usize)]| -> Vec<f64> {
+        of.iter().flat_map(|(level, count)| vec![*level; *count]).collect()
+    };
+    let three = parts(&[(128.0, 20), (120.0, 20), (60.0, 20)]);
+    assert_eq!(steps_of_constants(&three, 0.1), [change(40, 124.0, 60.0)]);
+    let two = parts(&[(60.0, 20), (120.0, 25), (128.0, 15)]);
+    assert_eq!(steps_of_constants(&two, 0.1), [change(20, 60.0, 120.0)]);
     // The first thirteen intervals are the shortest level.
     assert_eq!(
         (of(&[(1.0, 12), (9.0, 20)], 0.05), of(&[(1.0, 13), (9.0, 20)], 0.05)),
@@ -151,4 +159,29 @@ fn medians_of_values_that_hold_for_a_while() {
     assert_eq!(of(&[(5.0, 1), (1.0, 2), (9.0, 3)]), 7.0);
     assert_eq!((of(&[(9.0, 1), (1.0, 2)]), of(&[(1.0, 1), (9.0, 2)]), of(&[(3.0, 1)])), (1.0, 9.0, 3.0));
     assert_eq!((of(&[(2.0, 2), (4.0, 2)]), of(&[(4.0, 1), (2.0, 1)]), of(&[])), (3.0, 3.0, 0.0));
+}
+
+#[test]
+fn a_step_in_noise_is_a_change_where_it_pays() {
+    let of = |by: f64| -> Vec<usize> {
+        let step = |at: usize| if at >= 30 { by } else { 0.0 };
+        let all: Vec<f64> = wobble(60).iter().enumerate().map(|(at, one)| 100.0 + one + step(at)).collect();
+        changes(&all, 0.001).iter().map(|change| change.at).collect()
+    };
+    // There it takes away 3 ln 60 of squared error in units of the noise.
+    assert_eq!((of(7.161 * 0.995), of(7.161 * 1.005)), (vec![], vec![31]));
+}
+
+#[test]
+fn a_level_lasts_two_periods_at_least_but_no_more_than_a_quarter_of_the_run() {
+    let of = |count: usize, period: usize, low: std::ops::Range<usize>| -> Vec<usize> {
+        let wave = |at: usize| (at % period).min(period - at % period) as f64 * 100.0 / period as f64;
+        let level = |at: usize| if low.contains(&at) { 0.6 } else { 1.0 };
+        let all: Vec<f64> =
+            (0..count).map(|at| (100.0 + wave(at) + (at * 37 % 5) as f64) * level(at)).collect();
+        changes(&all, MATERIAL).iter().map(|change| change.at).collect()
+    };
+    // Two periods of 10, and of 20 no more than 30 of 120: what is shorter takes some of its neighbours with it.
+    assert_eq!((of(200, 10, 178..200), of(200, 10, 184..200)), (vec![178], vec![180]));
+    assert_eq!((of(120, 20, 88..120), of(120, 20, 92..120)), (vec![88], vec![90]));
 }

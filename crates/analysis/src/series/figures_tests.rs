@@ -64,16 +64,15 @@ fn a_line_is_found_where_it_exceeds_its_noise() {
         (persisting(24), 1.272_473_0),
         (persisting(40), 0.847_534_2),
     ] {
-        let of = |by: f64| {
-            along_a_line(
-                &base.iter().enumerate().map(|(at, one)| 200.0 + one + by * at as f64).collect::<Vec<_>>(),
-            )
-        };
-        assert!(
-            begins_at(limit, |by| of(by).is_some_and(|share| share > 0.0)),
-            "{limit}: {:?}",
-            of(limit * 1.005)
-        );
+        // Whatever the unit of the series.
+        for unit in [1.0, 1e-3] {
+            let of = |by: f64| {
+                let rising = base.iter().enumerate().map(|(at, one)| (200.0 + one + by * at as f64) * unit);
+                along_a_line(&rising.collect::<Vec<_>>())
+            };
+            let begins = begins_at(limit, |by| of(by).is_some_and(|share| share > 0.0));
+            assert!(begins, "{limit}, {unit}: {:?}", of(limit * 1.005));
+        }
     }
     // Without noise: 40 of a mean of 120, and of nothing there is no share.
     let line = |from: f64, by: f64, count: usize| -> Vec<f64> {
@@ -99,16 +98,15 @@ fn a_part_stands_out_where_it_exceeds_its_noise() {
         (persisting(40), 19.191_105, (13, 26)),
     ] {
         let third = base.len() / 3;
-        let of = |by: f64| {
-            let raised = |at: usize| if (third..2 * third).contains(&at) { by } else { 0.0 };
-            spell(&base.iter().enumerate().map(|(at, one)| 200.0 + one + raised(at)).collect::<Vec<_>>(), 1)
-        };
-        assert!(
-            begins_at(limit, |by| of(by) == Some(part)),
-            "{limit}: {:?} {:?}",
-            of(limit * 0.995),
-            of(limit * 1.005)
-        );
+        for unit in [1.0, 1e-3] {
+            let of = |by: f64| {
+                let raised = |at: usize| if (third..2 * third).contains(&at) { by } else { 0.0 };
+                let all = base.iter().enumerate().map(|(at, one)| (200.0 + one + raised(at)) * unit);
+                spell(&all.collect::<Vec<_>>(), 1)
+            };
+            let begins = begins_at(limit, |by| of(by) == Some(part));
+            assert!(begins, "{limit}, {unit}: {:?} {:?}", of(limit * 0.995), of(limit * 1.005));
+        }
     }
     // At least two values on both sides, of fifteen and more three.
     let step = |count: usize, low: usize| -> Vec<f64> {
@@ -152,6 +150,8 @@ fn a_wave_is_a_period_where_it_exceeds_its_noise_and_the_shortest_counts() {
         period(&(0..count).map(of).collect::<Vec<_>>()).map(|found| found.intervals)
     };
     assert!(begins_at(8.174_889, |by| waves(48, 6, by) == Some(6)));
+    // A wave that is longer than a quarter of the series has no peak within it.
+    assert_eq!((waves(200, 53, 50.0), waves(48, 13, 50.0), waves(48, 11, 50.0)), (None, None, Some(11)));
     // Two waves are told until one of them is nearly as strong.
     let of = |count: usize, length: usize, limit: f64| {
         [0.995, 1.005].map(|part| waves(count, length, limit * part))

@@ -89,6 +89,10 @@ fn a_step_a_fall_and_a_stop_are_told_with_their_figures() {
     // What warms up is no alarm, and is told.
     let warm = level(500.0, 0, 30);
     assert_eq!((warm.warm_up, warm.alarm, warm.segments[0].label), (30, None, Label::WarmUp));
+    // Where hardly anything is done it is a stop, where two fifths are it is a part that stands out, however short.
+    let (slow, stopped) = (level(400.0, 60, 70), level(200.0, 60, 70));
+    assert_eq!((slow.stands_out, slow.stalls.len()), (true, 1));
+    assert_eq!((stopped.stands_out, stopped.stalls.len(), stopped.segments.len()), (false, 1, 1));
     // A stop of up to twelve intervals is a stall and no level; one more is both.
     let (short, long) = (level(-30.0, 60, 72), level(-30.0, 60, 73));
     assert_eq!((short.segments.len(), short.stalls[0].intervals), (1, 12));
@@ -116,4 +120,16 @@ fn a_line_is_a_drift_where_it_fits_better_than_the_levels() {
     assert_eq!(drift(&line, &levels(&line, &[]).0), None);
     let step = [[1.0; 6], [2.0; 6]].concat();
     assert_eq!(drift(&step, &levels(&step, &[6]).0), None);
+}
+
+#[test]
+fn a_part_too_short_for_a_level_of_its_own_has_one_where_it_is_an_alarm() {
+    let of = |low: f64| {
+        let one = |at: usize| if (4..8).contains(&at) { low } else { 1_000.0 } + (at * 37 % 5) as f64;
+        let found = stability(&(0..12).map(one).collect::<Vec<_>>()).unwrap();
+        (found.segments.iter().map(|one| one.range).collect::<Vec<_>>(), found.alarm, found.stands_out)
+    };
+    assert_eq!(of(600.0), (vec![(0, 4), (4, 8), (8, 12)], Some(1), true));
+    assert_eq!(of(950.0), (vec![(0, 12)], None, true));
+    assert_eq!(of(1_000.0), (vec![(0, 12)], None, false));
 }
