@@ -189,6 +189,14 @@ mod tests {
             "a comma in a name"
         );
         assert_eq!(read[0].service_us, [Some(2_000.9), Some(3_000.1), Some(3_000.1)]);
+        if let Some(slot) = &mut totals.slots[0] {
+            slot.response = Buckets::new(Scale::Ns64);
+        }
+        let text = rows(Duration::from_secs(3), "measure", &names, &totals, None);
+        assert!(
+            text.starts_with("3,measure,READ,3,1,2,2000.0,2000.9,3000.1,3000.1,3000.1,,,,,,,\n"),
+            "{text}"
+        );
         let idle = rows(Duration::ZERO, "load", &names, &Totals::new(3, Scale::Ns64), Some(2.25));
         assert_eq!(idle, "0,load,TOTAL,0,0,0,,,,,,,,,,,0,2.2\n");
     }

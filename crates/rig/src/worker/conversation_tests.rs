@@ -178,6 +178,15 @@ fn a_phase_ends_when_it_is_told_and_the_worker_goes_on() {
 }
 
 #[test]
+fn a_worker_that_hears_nothing_for_a_while_is_still_there() {
+    let mut controller = Controller::new();
+    // Longer than it waits for a word at once; no lease has begun.
+    std::thread::sleep(Duration::from_millis(500));
+    controller.say(&ToWorker::Clock);
+    assert!(matches!(controller.word(), FromWorker::Clock { .. }));
+}
+
+#[test]
 fn a_phase_begins_at_the_instant_that_it_is_told() {
     let mut controller = Controller::new();
     controller.assign(&format!("{PHASES}operations: 5000}}\n"), 0, 1, 60_000);

@@ -160,7 +160,6 @@ fn row(line: &str, names: &[String], wanted: &[bool], columns: &mut [Vec<f64>]) 
             continue;
         }
         let value = match cell {
-            "" if at == 0 => return Err("the time is missing".into()),
             "" => f64::NAN,
             cell => cell.parse().map_err(|_| format!("{name}: {cell:?} is no number"))?,
         };
