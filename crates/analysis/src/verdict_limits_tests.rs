@@ -315,6 +315,13 @@ fn each_lag_is_judged_where_it_was_recorded() {
         assert_eq!(late(600_000).says(other), None, "{other}");
     }
     assert_eq!(Case::usual().says("receive_lag"), None, "nothing was recorded");
+    // By the kernel's clock no service time has it in: all but one in 1,000.
+    let by_kernel = |kernel: u64, client: u64| {
+        let mut case = Case::usual().late(None, Some(600_000));
+        (case.totals.stamps.kernel, case.totals.stamps.client) = (kernel, client);
+        case.says("receive_lag")
+    };
+    assert_eq!([by_kernel(1_001, 1), by_kernel(1_000, 1), by_kernel(0, 0)], [None, INVALID, INVALID]);
 }
 
 #[test]

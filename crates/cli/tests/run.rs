@@ -257,3 +257,42 @@ fn the_engine_alone_and_the_simulator() {
     assert_eq!(read["min_us"].as_f64(), Some(1_000.0));
     assert_exit(&dyno.run(&["selftest"]), &[0]);
 }
+
+#[test]
+fn service_times_end_by_the_clock_that_was_asked_for() {
+    let socket = tempfile::tempdir().unwrap();
+    let path = socket.path().join("redis.sock");
+    let path = path.to_str().unwrap();
+    let Some(server) = Server::start(&["--unixsocket", path]) else { return skip("stamps") };
+    let dyno = Dyno::new();
+    let unix = format!("unix://{path}");
+    let uri = server.uri();
+    for (target, stamps, out) in
+        [(&uri, "kernel", "kernel"), (&uri, "client", "client"), (&unix, "kernel", "unix")]
+    {
+        let base = ["run", target, "-n", "200", "--ops", "5000", "--users", "4", "--pipeline", "4"];
+        let output = dyno.run(&[&base[..], &["--warmup", "0s", "--stamps", stamps, "--out", out]].concat());
+        dyno.assert_ran(&output);
+        let summary = dyno.summary(out);
+        let found = &phase(&summary, "measure")["stamps"];
+        if out != "kernel" {
+            assert!(found.is_null(), "{out}: {found}");
+            continue;
+        }
+        let count = |name: &str| found[name].as_u64().unwrap();
+        assert_eq!(count("kernel") + count("client"), 5_000);
+        assert!(count("kernel") > count("client") && count("shared") <= count("kernel"), "{found}");
+        assert!(stdout(&output).contains("arrivals by the kernel's clock"), "{}", stdout(&output));
+    }
+    // Workers are told, and the report has the sum.
+    let file = format!(
+        "target: {uri}\nclient: {{workers: 2, stamps: kernel}}\nworkload: {{ycsb: {{records: 200}}}}\n\
+         phases: {{measure: {{operations: 5000, users: 4, warmup: 0s}}}}\n"
+    );
+    std::fs::write(dyno.path("x.yaml"), file).unwrap();
+    dyno.assert_ran(&dyno.run(&["run", "x.yaml", "--out", "o", "--quiet"]));
+    let summary = dyno.summary("o/runs/cell0001-rep01");
+    let found = &phase(&summary, "measure")["stamps"];
+    assert_eq!(found["kernel"].as_u64().unwrap() + found["client"].as_u64().unwrap(), 5_000, "{found}");
+    assert_exit(&dyno.run(&["run", &uri, "--stamps", "hardware"]), &[2]);
+}

@@ -195,6 +195,7 @@ impl Bytes<'_> {
 mod tests {
     use super::*;
     use crate::Interval;
+    use crate::Stamps;
     use proptest::prelude::*;
 
     fn some(latencies: &[u64]) -> Totals {
@@ -210,6 +211,7 @@ mod tests {
         let mut totals = Totals::new(3, Scale::Ns64);
         totals.add(&interval);
         totals.busy_ns = u64::MAX;
+        totals.stamps = Stamps { kernel: 1, client: 2, shared: 3, shared_most_ns: u64::MAX };
         totals
     }
 

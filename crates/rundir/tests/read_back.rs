@@ -1,6 +1,6 @@
 //! A run directory that is written and read again: everything that was counted is there, and every refusal has its reason.
 
-use dyno_record::{Interval, Scale, Totals};
+use dyno_record::{Interval, Scale, Stamps, Totals};
 use dyno_rundir::schema::{self, Environment, Pair, Planned, Status, VERSION};
 use dyno_rundir::{ExperimentDir, ReadError, RunDir, Writer, progress};
 use dyno_types::Outcome;
@@ -31,6 +31,7 @@ fn second(reads: u64) -> Totals {
     (interval.carried, interval.carried_arrivals) = (2, 3);
     (interval.late, interval.reconnects, interval.redirects) = (4, 5, 6);
     (interval.backlog, interval.busy_ns) = (reads, 7);
+    interval.stamps = Stamps { kernel: reads, client: 8, shared: 9, shared_most_ns: 10 + reads };
     interval.lag.record(10_000);
     interval.receive_lag.record(20_000);
     interval.turnaround.record(30_000);
