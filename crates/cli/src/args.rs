@@ -426,8 +426,8 @@ pub struct RunArgs {
     #[arg(long, value_enum, default_value = "auto", help_heading = "Client")]
     pub wait: Wait,
 
-    /// Whose clock says when a reply has arrived: the kernel's, so that what the client is late is no part of a service time; or the
-    /// client's own
+    /// Whose clock says when a reply has arrived: the kernel's, so that what the client is late is no part of a service time;
+    /// or the client's own
     #[arg(long, value_enum, default_value = "client", help_heading = "Client")]
     pub stamps: Stamps,
 

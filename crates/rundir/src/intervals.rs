@@ -78,8 +78,8 @@ pub struct IntervalLine {
     pub backlog: u64,
     /// Nanoseconds the load threads did not sleep.
     pub busy_ns: u64,
-    /// Where the kernel was asked when replies arrived: replies by its clock, by the client's, those that came with later bytes, and
-    /// by how many nanoseconds one of these may be overstated.
+    /// Where the kernel was asked when replies arrived: replies by its clock, by the client's, those that came with later
+    /// bytes, and by how many nanoseconds one of these may be overstated.
     #[serde(default, skip_serializing_if = "is_none")]
     pub stamps: (u64, u64, u64, u64),
     /// Dropped arrivals by intended second.

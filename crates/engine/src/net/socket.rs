@@ -254,8 +254,8 @@ fn recv_with_stamp(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<(usize, Op
     struct Control([u8; 128]);
     let mut control = Control([0; 128]);
     let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    // SAFETY: all-zero is a valid msghdr; the fields set below point to live buffers of the stated lengths. The kernel says by the
-    // header's length that a time is there before it is read.
+    // SAFETY: all-zero is a valid msghdr; the fields set below point to live buffers of the stated lengths. The kernel says
+    // by the header's length that a time is there before it is read.
     unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = &raw mut part;

@@ -104,7 +104,8 @@ impl SshHost {
         name.ok_or_else(|| self.unreachable(String::from_utf8_lossy(&told.stderr).trim().to_owned()))
     }
 
-    /// Runs words of a shell there, with a file as its input; what it printed. It is given up after so long, or once control stops.
+    /// Runs words of a shell there, with a file as its input; what it printed. It is given up after so long, or once control
+    /// stops.
     pub fn run(
         &self,
         script: &str,
