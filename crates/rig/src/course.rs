@@ -104,9 +104,11 @@ impl PerSecond {
             further.backlog.push(row.backlog as f64);
             further.response_s.push(row.responses_s / row.ok.max(1) as f64);
         }
-        let part = |second, ns: u64| (row(second).ok as f64, ns as f64 / 1e9);
-        let before = from * INTERVAL_NS - warmup_ns;
-        further.edges[0] = if before > 0 { part(from - 1, before) } else { (0.0, 0.0) };
+        let part = |second, ns: u64| match ns {
+            0 => (0.0, 0.0),
+            ns => (row(second).ok as f64, ns as f64 / 1e9),
+        };
+        further.edges[0] = part(from.saturating_sub(1), from * INTERVAL_NS - warmup_ns);
         let behind = if ending > 0 { 0 } else { ended.saturating_sub(until.max(from) * INTERVAL_NS) };
         further.edges[1] = part(until, behind);
         further
