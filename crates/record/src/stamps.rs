@@ -5,8 +5,8 @@
 pub struct Stamps {
     /// Replies that arrived when the kernel says.
     pub kernel: u64,
-    /// Replies that arrived when the client handled them: the kernel did not say it, its clock had just been set, or what it
-    /// says is no moment between sending and handling.
+    /// Replies that arrived when the client handled them: the connection has no such stamps, the kernel did not say it, its
+    /// clock had just been set, or what it says is no moment between sending and handling.
     pub client: u64,
     /// Those of `kernel` that came in one piece with later bytes, whose time they have.
     pub shared: u64,

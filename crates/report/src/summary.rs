@@ -237,9 +237,13 @@ fn footer(out: &mut String, phase: &Phase) {
         parts.push(format!("receive lag p99 {}", us(lag)));
     }
     if let Some(stamps) = &phase.stamps {
-        parts.push(match stamps.client {
-            0 => "arrivals by the kernel's clock".to_owned(),
-            client => format!(
+        parts.push(match (stamps.kernel, stamps.client) {
+            (_, 0) => "arrivals by the kernel's clock".to_owned(),
+            (0, _) => {
+                "arrivals by the client's clock: the kernel's is that of TCP in dyno's own codecs alone"
+                    .to_owned()
+            }
+            (_, client) => format!(
                 "arrivals by the kernel's clock ({} of {} by the client's)",
                 Thousands(client),
                 Thousands(client + stamps.kernel)

@@ -9,7 +9,7 @@ mod batch;
 use crate::affinity;
 use crate::arrivals::Schedule;
 use crate::claim::Block;
-use crate::job::{Job, Pacing};
+use crate::job::{Clock, Job, Pacing};
 use crate::net::monotonic_ns;
 use crate::run::{Finished, Merger, RunError, Second, Told, recorder};
 use crate::wire_lane::Shared;
@@ -465,6 +465,8 @@ impl Users {
             for (request, executed, service_ns, response_ns) in parts {
                 let outcome = executed.outcome;
                 interval.record_sample(sample(request.metric, outcome, *service_ns, *response_ns), raw);
+                // No kernel sees a call into a library, nor what another driver has received.
+                interval.stamps.client += u64::from(self.shared.job.stamps == Clock::Kernel);
                 if let (Some(verify), Verb::Read) = (own.verify, request.verb) {
                     // What was not read cannot be what it should be.
                     let (outcome, ns) = executed.verified.map_or((outcome, 0), |v| (v.outcome, v.took_ns));

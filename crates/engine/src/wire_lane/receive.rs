@@ -226,7 +226,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// of sending and what came before.
     fn came(&mut self, op: u32, moment: Moment, shared: bool) -> u64 {
         let Moment { now, stamp, heard_ns } = moment;
-        let (Clock::Kernel, true) = (self.shared.job.stamps, stamp != Stamp::Unasked) else { return now };
+        if self.shared.job.stamps == Clock::Client {
+            return now;
+        }
         let (sent_ns, stamps) = (self.ops[op as usize].sent_ns, &mut self.recorder.now.stamps);
         match stamp {
             Stamp::At(at_ns) if sent_ns != 0 && sent_ns < at_ns && at_ns <= now => {
