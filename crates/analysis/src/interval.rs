@@ -15,15 +15,21 @@ pub struct MeanInterval {
     pub half_width: f64,
 }
 
-/// The interval of `samples`; `None` for fewer than two.
-pub fn mean_interval(samples: &[f64]) -> Option<MeanInterval> {
+/// Mean and standard deviation (n - 1) of `samples`; `None` for fewer than two.
+pub(crate) fn moments(samples: &[f64]) -> Option<(f64, f64)> {
     let count = samples.len();
     if count < 2 {
         return None;
     }
     let mean = samples.iter().sum::<f64>() / count as f64;
     let squares: f64 = samples.iter().map(|x| (x - mean) * (x - mean)).sum();
-    let deviation = (squares / (count - 1) as f64).sqrt();
+    Some((mean, (squares / (count - 1) as f64).sqrt()))
+}
+
+/// The interval of `samples`; `None` for fewer than two.
+pub fn mean_interval(samples: &[f64]) -> Option<MeanInterval> {
+    let count = samples.len();
+    let (mean, deviation) = moments(samples)?;
     let student = StudentsT::new(0.0, 1.0, (count - 1) as f64).ok()?;
     let half_width = student.inverse_cdf(0.975) * deviation / (count as f64).sqrt();
     Some(MeanInterval { count, mean, deviation, half_width })

@@ -5,7 +5,7 @@
 //! MongoDB's and Apache Otava's detectors (Daly and others, 2020; Fleming and others, 2023) with a permutation test as in
 //! E-divisive (Matteson and James, 2014): runs are few, and their noise is nobody's textbook.
 
-use crate::interval::{mean_interval, median};
+use crate::interval::{median, moments};
 use crate::series::mean;
 use dyno_types::rng::{Purpose, Stream};
 
@@ -34,10 +34,10 @@ pub struct Step {
 /// The greatest of Welch's t over all splits, and where.
 fn greatest(all: &[f64]) -> Option<(f64, usize)> {
     let t = |at: usize| {
-        let (one, other) = (mean_interval(&all[..at])?, mean_interval(&all[at..])?);
-        let variance =
-            one.deviation.powi(2) / one.count as f64 + other.deviation.powi(2) / other.count as f64;
-        Some(((one.mean - other.mean).abs() / variance.sqrt().max(1e-9 * one.mean.abs()).max(1e-300), at))
+        let (one, other) = all.split_at(at);
+        let ((own, spread), (next, wide)) = (moments(one)?, moments(other)?);
+        let variance = spread.powi(2) / one.len() as f64 + wide.powi(2) / other.len() as f64;
+        Some(((own - next).abs() / variance.sqrt().max(1e-9 * own.abs()).max(1e-300), at))
     };
     let last = all.len().checked_sub(FEWEST)?;
     (FEWEST..=last).filter_map(t).max_by(|a, b| a.0.total_cmp(&b.0))
