@@ -15,6 +15,7 @@ pub mod series;
 mod summarise;
 mod thresholds;
 mod verdict;
+mod verdict_client;
 mod verdict_further;
 
 pub use felt::Felt;

@@ -117,6 +117,7 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
         receive_lag: latency(&totals.receive_lag, 0),
         stamps: stamps(totals.stamps),
         turnaround: latency(&totals.turnaround, 0),
+        ideal_response: latency(&totals.ideal, totals.ended[Outcome::Dropped as usize]),
         late_replies: totals.late,
         reconnects: totals.reconnects,
         redirects: totals.redirects,

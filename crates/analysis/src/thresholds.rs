@@ -1,6 +1,6 @@
 //! Thresholds: `p99(read) < 5ms`, `throughput > 10000`, `errors < 1%`, `mean(update.service) <= 800us`.
 
-use dyno_rundir::schema::{Latency, Phase, Threshold};
+use dyno_rundir::schema::{Claim, Latency, Phase, Threshold};
 use dyno_types::Outcome;
 use dyno_types::units::{parse_duration_ns, parse_rate};
 
@@ -109,6 +109,20 @@ impl Condition {
         let why =
             format!("this workload records {} (or all), not {metric:?}", metrics.join(", ").to_lowercase());
         Err(BadThreshold { text: self.text.clone(), why })
+    }
+
+    /// Itself as written, with the claims that it rests on: none for a count.
+    pub fn asks(&self) -> (String, Vec<Claim>) {
+        let claims = match &self.quantity {
+            Quantity::Throughput => vec![Claim::Throughput],
+            Quantity::Errors => Vec::new(),
+            Quantity::Latency { statistic, .. } => match statistic.as_str() {
+                "min" | "p50" => vec![Claim::Median],
+                "mean" => vec![Claim::Median, Claim::Tail],
+                _ => vec![Claim::Tail],
+            },
+        };
+        (self.text.clone(), claims)
     }
 
     /// Whether it held in a phase. What cannot be told has not held. Failures count with at least their time in latencies.

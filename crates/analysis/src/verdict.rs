@@ -1,11 +1,12 @@
 //! How far a result can be trusted: every check with its threshold, what was found and what to do.
 
+use crate::verdict_client as client;
 use crate::verdict_further as further;
 use dyno_record::Totals;
 use dyno_rundir::faults::FaultFigures;
-use dyno_rundir::schema::{Phase, Reason, Trust, Verdict};
+use dyno_rundir::schema::{Claim, Phase, Reason, Trust, Verdict};
 use dyno_types::Outcome;
-use dyno_types::units::{Latency, Rate};
+use dyno_types::units::Rate;
 
 /// What the verdict is made from.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub struct Evidence<'a> {
     pub partial: bool,
     /// Workers that were lost on the way, in words.
     pub lost: Vec<String>,
+    /// Thresholds as written, with the claims that each rests on.
+    pub asked: Vec<(String, Vec<Claim>)>,
     /// What else is known.
     pub further: Further,
 }
@@ -78,49 +81,86 @@ pub struct Further {
     pub load_failed: Option<(u64, u64)>,
 }
 
+/// What a check has found: how bad it is, and in words.
+pub(crate) type Found = Option<(Trust, String)>;
+
+/// The claims that a check can speak against.
+pub(crate) const EVERY: &[Claim] = &[];
+pub(crate) const THROUGHPUT: &[Claim] = &[Claim::Throughput];
+pub(crate) const LATENCIES: &[Claim] = &[Claim::Median, Claim::Tail];
+pub(crate) const MEDIAN: &[Claim] = &[Claim::Median];
+pub(crate) const TAIL: &[Claim] = &[Claim::Tail];
+pub(crate) const RATE_AND_TAIL: &[Claim] = &[Claim::Throughput, Claim::Tail];
+pub(crate) const FIGURES: &[Claim] = &[Claim::Throughput, Claim::Median, Claim::Tail];
+pub(crate) const RESOURCES: &[Claim] = &[Claim::Resources];
+
 pub(crate) struct Checks {
     reasons: Vec<Reason>,
     names: Vec<String>,
 }
 
 impl Checks {
-    pub(crate) fn check(&mut self, name: &str, found: Option<(Trust, String)>) {
-        self.names.push(name.to_owned());
-        if let Some((trust, text)) = found {
-            self.reasons.push(Reason { check: name.to_owned(), trust, text });
+    /// A check was made; what it found speaks against these claims.
+    pub(crate) fn check(&mut self, name: &str, affects: &[Claim], found: Found) {
+        if !self.names.iter().any(|known| known == name) {
+            self.names.push(name.to_owned());
         }
+        if let Some((trust, text)) = found {
+            self.reasons.push(Reason { check: name.to_owned(), trust, affects: affects.to_vec(), text });
+        }
+    }
+
+    /// A lag is compared at p99 for the tail and at p50 for the median; where both are as bad one reason says so. What to do is
+    /// said once.
+    fn lag(&mut self, name: &str, found: impl Fn(f64) -> Found, advice: &str) {
+        let advised = |(trust, text): (Trust, String)| (trust, format!("{text}: {advice}"));
+        let (tail, median) = (found(99.0), found(50.0));
+        let as_bad = |one: &Found| one.as_ref().map(|(trust, _)| *trust);
+        if as_bad(&tail) == as_bad(&median) {
+            return self.check(name, LATENCIES, tail.map(advised));
+        }
+        let median = if tail.is_none() { median.map(advised) } else { median };
+        self.check(name, TAIL, tail.map(advised));
+        self.check(name, MEDIAN, median);
     }
 }
 
 /// Makes every check.
 pub fn verdict(e: &Evidence<'_>) -> Verdict {
     let mut checks = Checks { reasons: Vec::new(), names: Vec::new() };
-    checks.check("invariants", invariants(e));
-    checks.check("completed", completed(e));
-    checks.check("workers", workers(e));
-    checks.check("samples", samples(e));
-    checks.check("data", data(e));
-    checks.check("errors", errors(e));
-    checks.check("found", found(e));
-    checks.check("drops", drops(e));
-    checks.check("offered_rate", offered_rate(e));
+    checks.check("invariants", EVERY, invariants(e));
+    checks.check("completed", EVERY, completed(e));
+    checks.check("workers", EVERY, workers(e));
+    checks.check("samples", EVERY, nothing(e));
+    checks.check("samples", if e.phase.seconds < 1.0 { FIGURES } else { LATENCIES }, samples(e));
+    checks.check("data", EVERY, data(e));
+    checks.check("errors", EVERY, errors(e));
+    checks.check("found", EVERY, found(e));
+    checks.check("drops", EVERY, drops(e));
+    checks.check("offered_rate", FIGURES, offered_rate(e));
     if !too_short(e) {
-        checks.check("schedule_lag", schedule_lag(e));
-        checks.check("receive_lag", receive_lag(e));
-        checks.check("client_cpu", client_cpu(e));
-        checks.check("littles_law", littles_law(e));
+        checks.lag(
+            "schedule_lag",
+            |percentile| client::schedule_lag(e, percentile),
+            &client::schedule_advice(e),
+        );
+        checks.lag("receive_lag", |percentile| client::receive_lag(e, percentile), client::receive_advice(e));
+        checks.check("client_cpu", client::slowed_by_client(e), client::client_cpu(e));
+        checks.check("littles_law", FIGURES, littles_law(e));
     }
-    checks.check("steal", steal(e));
-    checks.check("neighbours", neighbours(e));
-    checks.check("pinning", pinning(e));
-    checks.check("clock", clock(e));
+    checks.check("steal", client::affected_by_others(e, e.phase.client.steal_share), client::steal(e));
+    checks.check(
+        "neighbours",
+        client::affected_by_others(e, client::others_share(e).unwrap_or(0.0)),
+        client::neighbours(e),
+    );
+    checks.check("pinning", TAIL, client::pinning(e));
+    checks.check("clock", LATENCIES, client::clock(e));
     further::checks(e, &mut checks);
-    let trust = checks.reasons.iter().map(|r| r.trust).max().unwrap_or(Trust::Valid);
-    checks.reasons.sort_by_key(|reason| std::cmp::Reverse(reason.trust));
-    Verdict { trust, reasons: checks.reasons, checks: checks.names }
+    Verdict::new(checks.reasons, checks.names, &e.asked)
 }
 
-fn invariants(e: &Evidence<'_>) -> Option<(Trust, String)> {
+fn invariants(e: &Evidence<'_>) -> Found {
     let (arrivals, ended) = (e.totals.arrivals, e.totals.ended_total());
     let lost = if e.partial || !e.lost.is_empty() { arrivals < ended } else { arrivals != ended };
     lost.then(|| {
@@ -131,13 +171,13 @@ fn invariants(e: &Evidence<'_>) -> Option<(Trust, String)> {
     })
 }
 
-fn workers(e: &Evidence<'_>) -> Option<(Trust, String)> {
+fn workers(e: &Evidence<'_>) -> Found {
     let first = e.lost.first()?;
     let others = if e.lost.len() > 1 { format!(" (and {} more)", e.lost.len() - 1) } else { String::new() };
     Some((Trust::Invalid, format!("{first}{others}: what it did since its last second is missing")))
 }
 
-fn completed(e: &Evidence<'_>) -> Option<(Trust, String)> {
+fn completed(e: &Evidence<'_>) -> Found {
     let aborted =
         e.totals.ended[Outcome::Aborted as usize] - unsent(e).min(e.totals.ended[Outcome::Aborted as usize]);
     if e.interrupted {
@@ -164,11 +204,12 @@ fn too_short(e: &Evidence<'_>) -> bool {
     e.totals.ok() < 1_000 || e.phase.seconds < 1.0
 }
 
-fn samples(e: &Evidence<'_>) -> Option<(Trust, String)> {
-    if e.totals.ok() == 0 {
-        return Some((Trust::Invalid, "no operation succeeded".into()));
-    }
-    too_short(e).then(|| {
+fn nothing(e: &Evidence<'_>) -> Found {
+    (e.totals.ok() == 0).then(|| (Trust::Invalid, "no operation succeeded".into()))
+}
+
+fn samples(e: &Evidence<'_>) -> Found {
+    (e.totals.ok() > 0 && too_short(e)).then(|| {
         (
             Trust::Suspect,
             format!(
@@ -181,7 +222,7 @@ fn samples(e: &Evidence<'_>) -> Option<(Trust, String)> {
 }
 
 /// Records that were read and did not hold what was written: nothing that is measured on wrong data counts.
-fn data(e: &Evidence<'_>) -> Option<(Trust, String)> {
+fn data(e: &Evidence<'_>) -> Found {
     let wrong = e.totals.ended[Outcome::Mismatch as usize];
     (wrong > 0).then(|| {
         let text = format!(
@@ -193,7 +234,7 @@ fn data(e: &Evidence<'_>) -> Option<(Trust, String)> {
     })
 }
 
-fn errors(e: &Evidence<'_>) -> Option<(Trust, String)> {
+fn errors(e: &Evidence<'_>) -> Found {
     // These have a check of their own.
     let apart = [Outcome::Aborted, Outcome::Dropped, Outcome::Mismatch];
     let aborted: u64 = apart.iter().map(|outcome| e.totals.ended[*outcome as usize]).sum();
@@ -220,7 +261,7 @@ fn errors(e: &Evidence<'_>) -> Option<(Trust, String)> {
 }
 
 /// Steps of transactions that have found nothing and have not failed them: a few race with other users, many mean other data.
-fn found(e: &Evidence<'_>) -> Option<(Trust, String)> {
+fn found(e: &Evidence<'_>) -> Found {
     let missed = |outcomes: &[u64; Outcome::COUNT]| outcomes[Outcome::NotFound as usize];
     let all: u64 = e.totals.outcomes.iter().flatten().sum();
     // What has failed its operation counts as the step and as the whole, and the check of errors has it.
@@ -236,7 +277,7 @@ fn found(e: &Evidence<'_>) -> Option<(Trust, String)> {
     })
 }
 
-fn drops(e: &Evidence<'_>) -> Option<(Trust, String)> {
+fn drops(e: &Evidence<'_>) -> Found {
     let dropped = e.totals.ended[Outcome::Dropped as usize];
     let share = dropped as f64 / e.totals.ended_total().max(1) as f64;
     (dropped > 0).then(|| {
@@ -251,7 +292,7 @@ fn drops(e: &Evidence<'_>) -> Option<(Trust, String)> {
     })
 }
 
-fn offered_rate(e: &Evidence<'_>) -> Option<(Trust, String)> {
+pub(crate) fn offered_rate(e: &Evidence<'_>) -> Found {
     let (unsent, due) = e.further.missed.unwrap_or((unsent(e), e.totals.ended_total()));
     if unsent > 0 && !e.interrupted {
         let text = format!(
@@ -274,94 +315,8 @@ fn offered_rate(e: &Evidence<'_>) -> Option<(Trust, String)> {
     })
 }
 
-/// The least p99 in nanoseconds over the metrics with a twentieth of the requests or more, of service or response time: a lag
-/// delays all of them alike, and is judged beside those that it delays most.
-fn p99_ns(e: &Evidence<'_>, service: bool) -> Option<u64> {
-    let slots = || e.totals.slots.iter().step_by(2).flatten();
-    let all: u64 = slots().map(|slot| slot.service.count()).sum();
-    let usual = slots().filter(|slot| slot.service.count() * 20 >= all);
-    usual.map(|s| if service { &s.service } else { &s.response }).map(|b| b.percentile_ns(99.0)).min()
-}
-
-fn schedule_lag(e: &Evidence<'_>) -> Option<(Trust, String)> {
-    if e.totals.lag.count() == 0 {
-        return None;
-    }
-    let lag = e.totals.lag.percentile_ns(99.0);
-    // Less work does not help who sleeps.
-    let idle = e.phase.client.busy_share.map(|busy| 1.0 - busy).filter(|idle| *idle > 0.5);
-    let advice = match (idle, others_share(e).filter(|share| *share > BUSY)) {
-        (None, _) => "use fewer operations per second or more load threads".to_owned(),
-        (Some(idle), others) => format!(
-            "the load threads were idle {:.0} % of the time, so it is the host that wakes them late: {}",
-            idle * 100.0,
-            match others {
-                Some(_) => OTHERS,
-                None =>
-                    "give the server cores of its own and let them spin, or use a host whose cores nothing else needs",
-            }
-        ),
-    };
-    compare_lag(lag, p99_ns(e, false)?, "schedule lag", "response time", &advice)
-}
-
-/// The client's clock ends fewer than one service time in so many: p99 is the kernel's.
-const KERNELS: u64 = 1_000;
-
-fn receive_lag(e: &Evidence<'_>) -> Option<(Trust, String)> {
-    // By the kernel's clock it is part of hardly a service time.
-    let by_kernel = e.totals.stamps.client * KERNELS < e.totals.stamps.kernel;
-    if e.totals.receive_lag.count() == 0 || by_kernel {
-        return None;
-    }
-    let lag = e.totals.receive_lag.percentile_ns(99.0);
-    let client = &e.phase.client;
-    let advice = match client.users * client.pipeline {
-        _ if others_share(e).is_some_and(|share| share > BUSY) => OTHERS,
-        // One cannot be fewer, and more threads have nothing to do.
-        1 => "the client is woken late: give its load thread a core that nothing else needs",
-        _ if e.phase.offered.is_some() => {
-            "the client handles replies late: use a lower rate or more load threads"
-        }
-        _ => {
-            "the client handles replies late: use fewer users, more load threads or an open loop below saturation"
-        }
-    };
-    compare_lag(lag, p99_ns(e, true)?, "receive lag", "service time", advice)
-}
-
-/// A lag is suspect above 10 % of the latency it is part of and invalid above 50 %. Below 50 us it is noise, and below
-/// 200 us no more than suspect: waking a sleeping core takes that long on some virtual machines.
-fn compare_lag(lag: u64, of: u64, name: &str, of_name: &str, advice: &str) -> Option<(Trust, String)> {
-    if lag < 50_000 || lag * 10 <= of {
-        return None;
-    }
-    let trust = if lag * 2 > of && lag >= 200_000 { Trust::Invalid } else { Trust::Suspect };
-    Some((
-        trust,
-        format!("{name} p99 is {} beside a {of_name} p99 of {}: {advice}", Latency(lag), Latency(of)),
-    ))
-}
-
-fn client_cpu(e: &Evidence<'_>) -> Option<(Trust, String)> {
-    let share = e.phase.client.busy_share?;
-    (share > 0.85).then(|| {
-        (
-            Trust::Suspect,
-            format!(
-                "load threads were busy {:.0} % of the time: the client may be the bottleneck; {}",
-                share * 100.0,
-                match e.phase.client.users {
-                    1 => "one user has no more than one thread, so its times are the client's own in part",
-                    _ => "add --threads, or lower the load",
-                }
-            ),
-        )
-    })
-}
-
 /// Users = throughput x (service + turnaround + think), on the engine's own figures.
-fn littles_law(e: &Evidence<'_>) -> Option<(Trust, String)> {
+fn littles_law(e: &Evidence<'_>) -> Found {
     let think_ns = e.think_ns?;
     if !e.wire || e.totals.failed() > 0 || e.totals.ok() < 1_000 || e.interrupted {
         return None;
@@ -411,71 +366,6 @@ pub fn users_by_littles_law<S: AsRef<str>>(
         .sum();
     let thinking = u128::from(think_ns) * u128::from(totals.ok());
     Some((service + totals.turnaround.sum_ns() + thinking) as f64 / (seconds * 1e9))
-}
-
-/// Share of the host's CPU time that may go to others.
-const TAKEN: f64 = 0.02;
-
-fn steal(e: &Evidence<'_>) -> Option<(Trust, String)> {
-    let share = e.phase.client.steal_share;
-    // What the host does is nothing to virtual time, which has no clock to read.
-    (share > TAKEN && e.clock_ns > 0).then(|| {
-        (
-            Trust::Suspect,
-            format!(
-                "the hypervisor took away {:.1} % of this host's CPU time: tails are not the target's alone",
-                share * 100.0
-            ),
-        )
-    })
-}
-
-/// From this share of the host's CPU time on, other programs are what makes the load generator late.
-const BUSY: f64 = 0.25;
-const OTHERS: &str = "other programs take this host's CPU: end them, or use a quiet host";
-
-/// The share of the host's CPU time that other programs took.
-fn others_share(e: &Evidence<'_>) -> Option<f64> {
-    let seen = e.phase.monitor.as_ref()?;
-    let host = seen.host.as_ref().filter(|host| host.elsewhere.is_none())?;
-    Some(seen.others.as_ref()?.cpu_cores / host.cores.filter(|cores| *cores > 0.0)?)
-}
-
-/// The same rule as of the hypervisor's: whoever takes the CPU, tails are not the target's alone.
-fn neighbours(e: &Evidence<'_>) -> Option<(Trust, String)> {
-    let (share, others) = (others_share(e)?, e.phase.monitor.as_ref()?.others.as_ref()?);
-    (share > TAKEN && e.clock_ns > 0).then(|| {
-        (
-            Trust::Suspect,
-            format!(
-                "other programs took {:.1} % of this host's CPU time ({}): tails are not the target's alone; end them, or use \
-                 a quiet host",
-                share * 100.0,
-                others.named()
-            ),
-        )
-    })
-}
-
-fn pinning(e: &Evidence<'_>) -> Option<(Trust, String)> {
-    (!e.phase.client.pinned).then(|| {
-        (
-            Trust::Suspect,
-            "load threads could not be pinned to their cores: --no-pin says so on purpose".to_owned(),
-        )
-    })
-}
-
-fn clock(e: &Evidence<'_>) -> Option<(Trust, String)> {
-    (e.clock_ns > 100).then(|| {
-        (
-            Trust::Suspect,
-            format!(
-                "reading the clock takes {} ns on this host: use a kernel clock source such as tsc",
-                e.clock_ns
-            ),
-        )
-    })
 }
 
 #[cfg(test)]

@@ -274,3 +274,6 @@ fn users_with_a_pipeline_can_be_fewer() {
     (case.phase.client.users, case.phase.client.pipeline) = (2, 2);
     assert!(advice(&case).contains("use fewer users"), "{}", advice(&case));
 }
+
+#[path = "verdict_claims_tests.rs"]
+mod claims;

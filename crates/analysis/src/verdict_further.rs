@@ -3,7 +3,7 @@
 use crate::interval::median;
 use crate::series::trend::trend;
 use crate::series::{Label, Stability, Stall, mean, stability};
-use crate::verdict::{Checks, Evidence};
+use crate::verdict::{Checks, EVERY, Evidence, FIGURES, Found, LATENCIES, RATE_AND_TAIL, RESOURCES};
 use dyno_rundir::schema::{Phase, Trust};
 use dyno_types::Outcome;
 use dyno_types::units::{Bytes, Latency, Rate};
@@ -22,33 +22,33 @@ const SKEW_S: f64 = 0.25;
 pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
     if !e.further.faults.is_empty() || !e.further.not_carried_out.is_empty() {
         // Levels and stalls of such a run are what was asked for.
-        checks.check("faults", faults(e));
-        checks.check("faults_carried_out", not_carried_out(e));
+        checks.check("faults", EVERY, faults(e));
+        checks.check("faults_carried_out", EVERY, not_carried_out(e));
     } else if !e.further.varied {
         let gone = gone(e);
         let was_there = gone.is_none();
-        checks.check("gone", gone);
+        checks.check("gone", EVERY, gone);
         if let Some(found) = stability(&e.further.series) {
-            checks.check("warm_up", warm_up(&found));
-            checks.check("level", level(&found));
-            checks.check("drift", drift(&found));
+            checks.check("warm_up", FIGURES, warm_up(&found));
+            checks.check("level", FIGURES, level(&found));
+            checks.check("drift", FIGURES, drift(&found));
             // The same seconds have one name.
-            checks.check("stalls", stalls(&found).filter(|_| was_there));
-            checks.check("overload", overload(e));
+            checks.check("stalls", RATE_AND_TAIL, stalls(&found).filter(|_| was_there));
+            checks.check("overload", LATENCIES, overload(e));
         }
     }
-    checks.check("load", load(e));
-    checks.check("keys", keys(e));
-    checks.check("mix", mix(e));
-    checks.check("cache", cache(e));
-    checks.check("clock_jump", clock_jump(e));
-    checks.check("monitors", monitors(e));
-    checks.check("environment", environment(e));
-    checks.check("target", target(e));
-    checks.check("shared_cores", shared_cores(e));
+    checks.check("load", EVERY, load(e));
+    checks.check("keys", EVERY, keys(e));
+    checks.check("mix", EVERY, mix(e));
+    checks.check("cache", EVERY, cache(e));
+    checks.check("clock_jump", RESOURCES, clock_jump(e));
+    checks.check("monitors", RESOURCES, monitors(e));
+    checks.check("environment", EVERY, environment(e));
+    checks.check("target", EVERY, target(e));
+    checks.check("shared_cores", FIGURES, shared_cores(e));
 }
 
-fn shared_cores(e: &Evidence<'_>) -> Option<(Trust, String)> {
+fn shared_cores(e: &Evidence<'_>) -> Found {
     let cores: Vec<String> = e.further.shared_cores.iter().map(ToString::to_string).collect();
     let noun = if cores.len() == 1 { "core" } else { "cores" };
     (!cores.is_empty()).then(|| {
@@ -60,7 +60,7 @@ fn shared_cores(e: &Evidence<'_>) -> Option<(Trust, String)> {
     })
 }
 
-fn faults(e: &Evidence<'_>) -> Option<(Trust, String)> {
+fn faults(e: &Evidence<'_>) -> Found {
     let all = &e.further.faults;
     let named: Vec<String> = all.iter().take(3).map(|one| format!("{} {}", one.fault, one.when())).collect();
     let more = if all.len() > 3 { format!(" and {} more", all.len() - 3) } else { String::new() };
@@ -77,7 +77,7 @@ fn faults(e: &Evidence<'_>) -> Option<(Trust, String)> {
     })
 }
 
-fn not_carried_out(e: &Evidence<'_>) -> Option<(Trust, String)> {
+fn not_carried_out(e: &Evidence<'_>) -> Found {
     let first = e.further.not_carried_out.first().filter(|_| !e.interrupted)?;
     let more = e.further.not_carried_out.len() - 1;
     let others = if more > 0 { format!(" (and {more} more)") } else { String::new() };
@@ -91,7 +91,7 @@ pub fn load_failed(phases: &[Phase], measured: &Phase) -> Option<(u64, u64)> {
     Some((all - load.outcomes.get(Outcome::Ok.name()).copied().unwrap_or(0).min(all), all))
 }
 
-fn load(e: &Evidence<'_>) -> Option<(Trust, String)> {
+fn load(e: &Evidence<'_>) -> Found {
     let (failed, all) = e.further.load_failed.filter(|(failed, _)| *failed > 0)?;
     let share = failed as f64 / all.max(1) as f64;
     let text = format!(
@@ -109,7 +109,7 @@ const NOTHING: f64 = 0.01;
 
 /// A server that was not there for a part of the run: the few operations that failed do not say for how long. An outage is an
 /// empty second, with as much of the seconds beside it as they lack of the run's level.
-fn gone(e: &Evidence<'_>) -> Option<(Trust, String)> {
+fn gone(e: &Evidence<'_>) -> Found {
     let lost = [Outcome::Disconnected, Outcome::Unreachable, Outcome::TimedOut];
     let lost: u64 = lost.iter().map(|outcome| e.totals.ended[*outcome as usize]).sum();
     let served: Vec<f64> = e.further.series.iter().copied().filter(|ok| *ok > 0.0).collect();
@@ -147,7 +147,7 @@ fn gone(e: &Evidence<'_>) -> Option<(Trust, String)> {
     ))
 }
 
-fn warm_up(found: &Stability) -> Option<(Trust, String)> {
+fn warm_up(found: &Stability) -> Found {
     let first =
         found.segments.first().filter(|segment| segment.label == Label::WarmUp && found.stands_out)?;
     let (sum, count) = found.segments.iter().fold((0.0, 0.0), |(sum, count), segment| {
@@ -172,7 +172,7 @@ fn warm_up(found: &Stability) -> Option<(Trust, String)> {
 /// Levels that are named.
 const NAMED: usize = 4;
 
-fn level(found: &Stability) -> Option<(Trust, String)> {
+fn level(found: &Stability) -> Found {
     let alarm = found.alarm?;
     let last = found.segments.len() - 1;
     let shown = (alarm - 1..=last).take(NAMED).map(|at| {
@@ -191,7 +191,7 @@ fn level(found: &Stability) -> Option<(Trust, String)> {
     ))
 }
 
-fn drift(found: &Stability) -> Option<(Trust, String)> {
+fn drift(found: &Stability) -> Found {
     let share = found.drift.filter(|share| share.abs() > DRIFT)?;
     Some((
         Trust::Suspect,
@@ -199,7 +199,7 @@ fn drift(found: &Stability) -> Option<(Trust, String)> {
     ))
 }
 
-fn stalls(found: &Stability) -> Option<(Trust, String)> {
+fn stalls(found: &Stability) -> Found {
     // A level that is that low has been named.
     let levels = found.segments.iter().skip(1).zip(&found.segments);
     let low = levels.filter(|(own, before)| own.median < before.median / 2.0).map(|(own, _)| own.range);
@@ -227,7 +227,7 @@ fn stalls(found: &Stability) -> Option<(Trust, String)> {
 const GROWTH_S: f64 = 0.001;
 
 /// An open loop whose queue grows from beginning to end: a little more is due than is done.
-fn overload(e: &Evidence<'_>) -> Option<(Trust, String)> {
+fn overload(e: &Evidence<'_>) -> Found {
     let offered = e.phase.offered.filter(|offered| *offered > 0.0)?;
     let (backlog, response) = (&e.further.backlog, &e.further.response_s);
     let quarter = backlog.len() / 4;
@@ -260,7 +260,7 @@ fn overload(e: &Evidence<'_>) -> Option<(Trust, String)> {
     })
 }
 
-fn keys(e: &Evidence<'_>) -> Option<(Trust, String)> {
+fn keys(e: &Evidence<'_>) -> Found {
     let (distinct, records) = e.further.keys?;
     // A sample of 2,000 operations on a skewed choice still meets hundreds of keys.
     (distinct * 20 < records.min(2_000)).then(|| {
@@ -277,7 +277,7 @@ fn keys(e: &Evidence<'_>) -> Option<(Trust, String)> {
 /// A mix that is further off than this is another one.
 const MIX: f64 = 0.02;
 
-fn mix(e: &Evidence<'_>) -> Option<(Trust, String)> {
+fn mix(e: &Evidence<'_>) -> Found {
     let arrivals = e.totals.arrivals as f64;
     if e.totals.arrivals < 1_000 || e.totals.failed() as f64 > arrivals * 0.01 || e.interrupted {
         return None;
@@ -309,7 +309,7 @@ const READS: f64 = 0.001;
 /// Bytes of a page: the least that is read.
 const PAGE: f64 = 4_096.0;
 
-fn cache(e: &Evidence<'_>) -> Option<(Trust, String)> {
+fn cache(e: &Evidence<'_>) -> Found {
     let seen = e.phase.monitor.as_ref()?;
     let host = seen.host.as_ref()?;
     // The disk that was watched is the server's only where both are on one host.
@@ -351,7 +351,7 @@ fn cache(e: &Evidence<'_>) -> Option<(Trust, String)> {
     })
 }
 
-fn clock_jump(e: &Evidence<'_>) -> Option<(Trust, String)> {
+fn clock_jump(e: &Evidence<'_>) -> Found {
     let skew = e.further.clock_skew_s;
     (skew.abs() > SKEW_S).then(|| {
         (
@@ -361,7 +361,7 @@ fn clock_jump(e: &Evidence<'_>) -> Option<(Trust, String)> {
     })
 }
 
-fn monitors(e: &Evidence<'_>) -> Option<(Trust, String)> {
+fn monitors(e: &Evidence<'_>) -> Found {
     let host = e.phase.monitor.as_ref().and_then(|seen| seen.host.as_ref());
     // Shorter than two samples there is nothing to see.
     if e.further.watched && host.is_none() && e.phase.seconds >= 3.0 {
@@ -382,14 +382,14 @@ fn monitors(e: &Evidence<'_>) -> Option<(Trust, String)> {
     })
 }
 
-fn environment(e: &Evidence<'_>) -> Option<(Trust, String)> {
+fn environment(e: &Evidence<'_>) -> Found {
     let first = e.further.changed.first()?;
     let more = e.further.changed.len() - 1;
     let others = if more > 0 { format!(" (and {more} more)") } else { String::new() };
     Some((Trust::Suspect, format!("the environment changed during the run: {first}{others}")))
 }
 
-fn target(e: &Evidence<'_>) -> Option<(Trust, String)> {
+fn target(e: &Evidence<'_>) -> Found {
     let missing = e.further.missing.as_ref()?;
     Some((
         Trust::Suspect,

@@ -56,6 +56,7 @@ fn judgement(phase: &Phase, totals: &Totals, further: Further) -> Vec<Reason> {
         interrupted: false,
         partial: false,
         lost: Vec::new(),
+        asked: Vec::new(),
         further,
     };
     verdict(&evidence).reasons
@@ -95,6 +96,7 @@ fn users_who_have_done_their_share_are_not_missed() {
             interrupted: false,
             partial: false,
             lost: Vec::new(),
+            asked: Vec::new(),
             further: Further { counted, ..Further::default() },
         };
         verdict(&evidence).reasons.iter().any(|reason| reason.check == "littles_law")

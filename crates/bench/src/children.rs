@@ -21,7 +21,7 @@ pub struct Bench {
     me: PathBuf,
     /// Whether strace counts the system calls of clients.
     trace: bool,
-    /// What values consist of: `zero` (constant, as redis-benchmark's are) or `random` (YCSB's).
+    /// What values consist of: `zero` (constant, as redis-benchmark's are), `pool` (cut from random bytes) or `random` (YCSB's).
     pub value: &'static str,
 }
 
@@ -39,6 +39,11 @@ impl Cpu {
     pub fn total_s(&self) -> f64 {
         self.user_s + self.system_s
     }
+}
+
+/// The words of a command line that has no quotes.
+pub fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
 }
 
 /// Where strace writes its table.
@@ -166,6 +171,29 @@ impl Bench {
         arguments.extend(numbers.map(|n| n.to_string()));
         arguments.push(self.value.to_owned());
         Ok(self.timed(&self.me.display().to_string(), &arguments)?.1)
+    }
+
+    /// Whether memtier is installed.
+    pub fn has_memtier(&self) -> bool {
+        let mut version = Command::new("memtier_benchmark");
+        version
+            .arg("--version")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    }
+
+    /// memtier: half SET, half GET, one thread.
+    pub fn memtier(&self, operations: u64, connections: usize, pipeline: usize) -> Result<Cpu> {
+        let random = if self.value == "zero" { "" } else { "--random-data" };
+        let arguments = format!(
+            "-s 127.0.0.1 -p {} -t 1 -c {connections} -n {} --pipeline {pipeline} --ratio 1:1 -d 1000 --key-minimum 1 \
+             --key-maximum {RECORDS} --key-pattern R:R --hide-histogram {random}",
+            self.server.port,
+            operations / connections as u64
+        );
+        Ok(self.timed("memtier_benchmark", &words(&arguments))?.1)
     }
 
     /// redis-benchmark: half SET, half GET.

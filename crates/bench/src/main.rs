@@ -5,7 +5,10 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
+mod arrivals;
 mod children;
+mod delays;
+mod disturbance;
 mod documents;
 mod floor;
 mod mongo;
@@ -15,6 +18,7 @@ mod reports;
 mod responder;
 mod rounds;
 mod scale;
+mod verdicts;
 
 use anyhow::{Context, Result, bail};
 use children::Bench;
@@ -27,6 +31,7 @@ fn main() -> Result<()> {
     match arguments.first().map(String::as_str) {
         Some("reports") => return reports::run_all(&arguments[1..]),
         Some("responder") => return responder::run(),
+        Some("delays") => return delays::run(),
         Some("scale") => return scale::run(),
         Some("official") => return official::run(&arguments[1..]),
         _ => {}
@@ -40,11 +45,19 @@ fn main() -> Result<()> {
         bail!("the benchmark needs two cores: one for the server, one for the client");
     }
     println!("{}", bench.describe());
+    // `dyno-bench 15 arrivals`: these rows alone.
+    if arguments.get(1).map(String::as_str) == Some("arrivals") {
+        return arrivals::rows(&bench);
+    }
+    // `dyno-bench 40 verdicts`: so many runs of each kind.
+    if arguments.get(1).map(String::as_str) == Some("verdicts") {
+        return verdicts::rows(&bench, pairs);
+    }
     // `dyno-bench 15 mongodb`: this row alone.
     if arguments.get(1).map(String::as_str) == Some("mongodb") {
         return mongo::row(&bench, pairs);
     }
-    let rows = [(1, "zero"), (16, "zero"), (16, "random")];
+    let rows = [(1, "zero"), (16, "zero"), (16, "pool"), (16, "random")];
     for (pipeline, value) in rows.into_iter().filter(|_| pairs > 0) {
         bench.value = value;
         rounds::compare(&bench, pairs, pipeline)?;
@@ -61,5 +74,6 @@ fn main() -> Result<()> {
     promises::open_loop(&bench)?;
     promises::connections(&bench)?;
     promises::start(&bench)?;
+    arrivals::rows(&bench)?;
     Ok(())
 }

@@ -2,44 +2,13 @@
 //! and, with the feature `official`, beside the official driver.
 
 use crate::children::{Bench, Cpu, host_ticks};
+use crate::responder::Responder;
 use crate::rounds::Spread;
-use anyhow::{Context, Result};
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use anyhow::Result;
 
 const OPERATIONS: u64 = 300_000;
 /// The official driver takes so much longer for each.
 const OFFICIAL: u64 = 60_000;
-
-/// The responder on the server's core; killed when dropped.
-struct Responder {
-    child: Child,
-    port: u16,
-}
-
-impl Responder {
-    fn start(core: usize) -> Result<Self> {
-        let me = std::env::current_exe()?;
-        let mut child = Command::new("taskset")
-            .args(["-c", &core.to_string()])
-            .arg(me)
-            .arg("responder")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().context("stdout")?).read_line(&mut line)?;
-        Ok(Responder { child, port: line.trim().parse().context("the responder's port")? })
-    }
-}
-
-impl Drop for Responder {
-    fn drop(&mut self) {
-        // It serves until it is killed.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 fn per_op(cpu: &Cpu, operations: u64) -> f64 {
     cpu.total_s() * 1e6 / operations as f64
@@ -47,7 +16,7 @@ fn per_op(cpu: &Cpu, operations: u64) -> f64 {
 
 /// Runs the row.
 pub fn row(bench: &Bench, pairs: usize) -> Result<()> {
-    let responder = Responder::start(bench.server_core)?;
+    let responder = Responder::start(bench.server_core, "responder")?;
     let target = format!("mongodb://127.0.0.1:{}/ycsb", responder.port);
     let redis = format!("redis://127.0.0.1:{}", bench.server.port);
     let ops = OPERATIONS.to_string();

@@ -13,7 +13,7 @@ fn number(summary: &serde_json::Value, path: &str) -> f64 {
 }
 
 /// The phase of a name.
-fn phase<'a>(summary: &'a serde_json::Value, name: &str) -> &'a serde_json::Value {
+pub fn phase<'a>(summary: &'a serde_json::Value, name: &str) -> &'a serde_json::Value {
     let found = summary["phases"].as_array().and_then(|p| p.iter().find(|p| p["name"] == name));
     found.unwrap_or(&serde_json::Value::Null)
 }

@@ -95,7 +95,7 @@ fn written(path: &Path, seconds: u64, seed: u64) -> Result<()> {
         database: "made up".into(),
         started: "2023-11-14T22:13:20Z".into(),
         title: format!("{seconds} s"),
-        verdict: Verdict { trust: Trust::Valid, reasons: Vec::new(), checks: Vec::new() },
+        verdict: Verdict::none(Trust::Valid),
         thresholds: Vec::new(),
         phases: vec![dyno_analysis::phase(facts, &names, &all)],
         faults: Vec::new(),

@@ -1,26 +1,56 @@
 //! A server of MongoDB's protocol that answers every command at once, so that the client is what is measured.
 
+use crate::disturbance::{Group, on_core};
 use anyhow::{Context, Result};
 use dyno_types::bson::{self, kind};
 use dyno_wire::mongodb::message::{self, HEADER, code};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::net::{RecvFlags, SendFlags};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::Stdio;
 
 struct Client {
     stream: TcpStream,
     input: Vec<u8>,
 }
 
-/// `responder`: listens on a free port, prints it, and serves until it is killed.
-pub fn run() -> Result<()> {
+/// A server of this crate on a core of its own; killed when dropped.
+pub struct Responder {
+    _child: Group,
+    /// Its loopback port.
+    pub port: u16,
+}
+
+impl Responder {
+    /// Starts this program with one word, which prints its port.
+    pub fn start(core: usize, word: &str) -> Result<Self> {
+        let me = std::env::current_exe()?.display().to_string();
+        let mut command = on_core(core, &me, &[word.to_owned()]);
+        let mut child = Group(command.stdout(Stdio::piped()).spawn()?);
+        let mut line = String::new();
+        BufReader::new(child.0.stdout.take().context("stdout")?).read_line(&mut line)?;
+        Ok(Responder { _child: child, port: line.trim().parse().context("the responder's port")? })
+    }
+}
+
+/// What says that a new client has come.
+pub const LISTENER: u64 = u64::MAX;
+
+/// Listens on a free port, prints it, and watches for clients.
+pub fn listen() -> Result<(TcpListener, OwnedFd)> {
     let listener = TcpListener::bind(("127.0.0.1", 0))?;
     println!("{}", listener.local_addr()?.port());
     std::io::stdout().flush()?;
     let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-    epoll::add(&epoll, &listener, EventData::new_u64(u64::MAX), EventFlags::IN)?;
+    epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
+    Ok((listener, epoll))
+}
+
+/// `responder`: listens on a free port, prints it, and serves until it is killed.
+pub fn run() -> Result<()> {
+    let (listener, epoll) = listen()?;
     let mut clients: Vec<Option<Client>> = Vec::new();
     let mut events: Vec<epoll::Event> = Vec::with_capacity(1024);
     let (mut buffer, mut out) = (vec![0u8; 256 << 10], Vec::new());
@@ -30,7 +60,7 @@ pub fn run() -> Result<()> {
         epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), None)?;
         for event in &events {
             let data = event.data;
-            if data.u64() == u64::MAX {
+            if data.u64() == LISTENER {
                 let (stream, _) = listener.accept()?;
                 stream.set_nodelay(true)?;
                 epoll::add(&epoll, &stream, EventData::new_u64(clients.len() as u64), EventFlags::IN)?;

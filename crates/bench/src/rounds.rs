@@ -32,91 +32,120 @@ impl std::fmt::Display for Spread {
     }
 }
 
-/// Runs rounds until `pairs` are good, at most twice as many.
+/// A client that is measured.
+struct Contender {
+    name: &'static str,
+    run: fn(&Bench, u64, usize) -> Result<Cpu>,
+    /// Whether the host has it.
+    there: fn(&Bench) -> bool,
+}
+
+fn dyno(bench: &Bench, operations: u64, pipeline: usize, stamps: &str) -> Result<Cpu> {
+    let (count, users) = (operations.to_string(), CONNECTIONS.to_string());
+    let extra = ["--no-load", "--ops", &count, "--users", &users, "--timeout", "10s", "--stamps", stamps];
+    Ok(bench.dyno_run(&extra, pipeline)?.1)
+}
+
+const OURS: [&str; 2] = ["dyno, kernel stamps", "dyno, client stamps"];
+
+const CONTENDERS: [Contender; 5] = [
+    Contender { name: OURS[0], run: |bench, n, p| dyno(bench, n, p, "kernel"), there: |_| true },
+    Contender { name: "floor", run: |bench, n, p| bench.floor(n, CONNECTIONS, p), there: |_| true },
+    Contender { name: OURS[1], run: |bench, n, p| dyno(bench, n, p, "client"), there: |_| true },
+    Contender {
+        name: "redis-benchmark",
+        run: |bench, n, p| bench.redis_benchmark(n, CONNECTIONS, p),
+        there: |_| true,
+    },
+    Contender {
+        name: "memtier",
+        run: |bench, n, p| bench.memtier(n, CONNECTIONS, p),
+        there: Bench::has_memtier,
+    },
+];
+
+/// What the ratio of one of ours to another is to be at most: by pipeline, values, ours, the other.
+const GOALS: [(usize, &str, &str, &str, f64); 7] = [
+    (1, "zero", OURS[0], "floor", 1.18),
+    (1, "zero", OURS[1], "floor", 1.10),
+    (1, "zero", OURS[0], "redis-benchmark", 0.60),
+    (1, "zero", OURS[1], "redis-benchmark", 0.60),
+    (16, "pool", OURS[1], "redis-benchmark", 0.75),
+    (16, "pool", OURS[1], "memtier", 0.45),
+    (16, "zero", OURS[1], "redis-benchmark", 0.55),
+];
+
+/// Runs rounds until `pairs` are good, at most twice as many. In each round every contender applies the same load.
 pub fn compare(bench: &Bench, pairs: usize, pipeline: usize) -> Result<()> {
     let operations: u64 = if pipeline == 1 { 300_000 } else { 1_500_000 };
-    let count = operations.to_string();
-    let (mut ours, mut floors, mut peers) = (Vec::new(), Vec::new(), Vec::new());
-    let mut discarded = 0;
-    while ours.len() < pairs && discarded <= pairs {
+    let contenders: Vec<Contender> = CONTENDERS.into_iter().filter(|one| (one.there)(bench)).collect();
+    let mut taken: Vec<Vec<Cpu>> = contenders.iter().map(|_| Vec::new()).collect();
+    let (mut good, mut discarded) = (0, 0);
+    while good < pairs && discarded <= pairs {
         let before = host_ticks();
-        let connections = CONNECTIONS.to_string();
-        let extra = ["--no-load", "--ops", &count, "--users", &connections, "--timeout", "10s"];
-        // The order turns with the round, so that none always follows the same.
-        let turn = ours.len() % 2 == 0;
-        let (mine, floor) = if turn {
-            let mine = bench.dyno_run(&extra, pipeline)?.1;
-            (mine, bench.floor(operations, CONNECTIONS, pipeline)?)
-        } else {
-            let floor = bench.floor(operations, CONNECTIONS, pipeline)?;
-            (bench.dyno_run(&extra, pipeline)?.1, floor)
-        };
-        let peer = bench.redis_benchmark(operations, CONNECTIONS, pipeline)?;
+        let mut round = vec![Cpu::default(); contenders.len()];
+        for step in 0..contenders.len() {
+            // The order turns with the round, so that none always follows the same.
+            let at = (step + good) % contenders.len();
+            round[at] = (contenders[at].run)(bench, operations, pipeline)?;
+        }
         let after = host_ticks();
         if (after.1 - before.1) as f64 > STEAL * (after.0 - before.0) as f64 {
             discarded += 1;
             continue;
         }
-        ours.push(mine);
-        floors.push(floor);
-        peers.push(peer);
+        taken.iter_mut().zip(round).for_each(|(all, cpu)| all.push(cpu));
+        good += 1;
     }
-    let values = if bench.value == "zero" {
-        "constant values"
-    } else {
-        "YCSB's random values (not redis-benchmark's)"
-    };
     println!(
-        "\nGET and SET of 1000 bytes 1:1, {values}, {CONNECTIONS} connections, pipeline {pipeline}, {operations} operations"
+        "\nGET and SET of 1000 bytes 1:1, {} values, {CONNECTIONS} connections, pipeline {pipeline}, {operations} operations",
+        bench.value
     );
-    print(pipeline, operations, &ours, &floors, &peers, discarded);
-    system_calls(bench, pipeline)
+    if good == 0 {
+        println!("  no round without steal");
+        return Ok(());
+    }
+    println!("  {good} pairs, {discarded} rounds discarded for steal");
+    println!("  {:<22} {:<24} user only", "client CPU us/op", "user + system");
+    let per_op = |all: &[Cpu], pick: fn(&Cpu) -> f64| {
+        Spread::of(&all.iter().map(|c| pick(c) * 1e6 / operations as f64).collect::<Vec<_>>())
+    };
+    for (one, all) in contenders.iter().zip(&taken) {
+        println!(
+            "  {:<22} {:<24} {}",
+            one.name,
+            per_op(all, Cpu::total_s).to_string(),
+            per_op(all, |c| c.user_s)
+        );
+    }
+    for (own, mine) in contenders.iter().zip(&taken).filter(|(one, _)| OURS.contains(&one.name)) {
+        for (other, theirs) in contenders.iter().zip(&taken).filter(|(one, _)| !OURS.contains(&one.name)) {
+            let ratios: Vec<f64> = mine.iter().zip(theirs).map(|(a, b)| a.total_s() / b.total_s()).collect();
+            let goal = GOALS.iter().find(|goal| {
+                (goal.0, goal.1, goal.2, goal.3) == (pipeline, bench.value, own.name, other.name)
+            });
+            let goal = goal.map_or(String::new(), |goal| format!("   goal {:.2}", goal.4));
+            println!("  {:<40} {}{goal}", format!("{} / {}", own.name, other.name), Spread::of(&ratios));
+        }
+    }
+    system_calls(bench, &contenders, pipeline)
 }
 
 /// System calls per operation: what a long run makes more than a short one, divided by its further operations. They are
 /// counted by strace, which slows the client down, so that it finds more replies at once than it otherwise would.
-fn system_calls(bench: &Bench, pipeline: usize) -> Result<()> {
+fn system_calls(bench: &Bench, contenders: &[Contender], pipeline: usize) -> Result<()> {
     if !bench.can_trace() {
         println!("  system calls per operation: strace is not installed");
         return Ok(());
     }
     let (few, many) = (50_000u64, 150_000u64);
-    let per_op = |count: &dyn Fn(u64) -> Result<u64>| -> Result<f64> {
-        Ok((count(many)? as f64 - count(few)? as f64) / (many - few) as f64)
-    };
     let tracing = bench.tracing();
-    let connections = CONNECTIONS.to_string();
-    let ours = per_op(&|n| {
-        let count = n.to_string();
-        let extra = ["--no-load", "--ops", &count, "--users", &connections, "--timeout", "10s"];
-        tracing.traced(|bench| bench.dyno_run(&extra, pipeline).map(drop))
-    })?;
-    let floor = per_op(&|n| tracing.traced(|bench| bench.floor(n, CONNECTIONS, pipeline).map(drop)))?;
-    let peer =
-        per_op(&|n| tracing.traced(|bench| bench.redis_benchmark(n, CONNECTIONS, pipeline).map(drop)))?;
-    println!(
-        "  system calls per operation (strace): dyno {ours:.3}, floor {floor:.3}, redis-benchmark {peer:.3}"
-    );
+    let mut words = Vec::new();
+    for one in contenders {
+        let count = |n: u64| tracing.traced(|bench| (one.run)(bench, n, pipeline).map(drop));
+        let per_op = (count(many)? as f64 - count(few)? as f64) / (many - few) as f64;
+        words.push(format!("{} {per_op:.3}", one.name));
+    }
+    println!("  system calls per operation (strace): {}", words.join("; "));
     Ok(())
-}
-
-fn print(pipeline: usize, operations: u64, ours: &[Cpu], floors: &[Cpu], peers: &[Cpu], discarded: usize) {
-    if ours.is_empty() {
-        println!("  no round without steal");
-        return;
-    }
-    println!("  {} pairs, {discarded} rounds discarded for steal", ours.len());
-    let per_op = |all: &[Cpu], pick: fn(&Cpu) -> f64| {
-        Spread::of(&all.iter().map(|c| pick(c) * 1e6 / operations as f64).collect::<Vec<_>>())
-    };
-    println!("  {:<18} {:<24} user only", "client CPU us/op", "user + system");
-    for (name, all) in [("dyno", ours), ("floor", floors), ("redis-benchmark", peers)] {
-        println!("  {name:<18} {:<24} {}", per_op(all, Cpu::total_s).to_string(), per_op(all, |c| c.user_s));
-    }
-    let ratio = |of: &[Cpu]| {
-        Spread::of(&ours.iter().zip(of).map(|(a, b)| a.total_s() / b.total_s()).collect::<Vec<_>>())
-    };
-    let (floor_goal, peer_goal) = if pipeline == 1 { ("1.15", "0.70") } else { ("-", "0.75") };
-    println!("  dyno / floor           {}   goal {floor_goal}", ratio(floors));
-    println!("  dyno / redis-benchmark {}   goal {peer_goal}", ratio(peers));
 }

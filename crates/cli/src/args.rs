@@ -428,7 +428,7 @@ pub struct RunArgs {
 
     /// Whose clock says when a reply has arrived: the kernel's, so that what the client is late is no part of a service time;
     /// or the client's own
-    #[arg(long, value_enum, default_value = "client", help_heading = "Client")]
+    #[arg(long, value_enum, default_value = "kernel", help_heading = "Client")]
     pub stamps: Stamps,
 
     /// A threshold, such as 'p99(read) < 5ms', 'throughput > 10000' or 'errors < 0.1%'; may be given several times

@@ -12,7 +12,7 @@ use crate::terminal;
 use dyno_record::Totals;
 use dyno_report::rebuilt::{assemble, open, summarise};
 use dyno_rundir::RunDir;
-use dyno_rundir::schema::{Phase, Reason, Status, Summary, Trust, Verdict};
+use dyno_rundir::schema::{Claim, Phase, Reason, Status, Summary, Trust, Verdict};
 use std::collections::BTreeMap;
 
 /// Settings that may differ between load generators of one load: which stream of operations is theirs, which cores they
@@ -216,7 +216,7 @@ fn add_up(parts: &[Part], sequential: bool) -> Result<Vec<Merged>, Failure> {
     Ok(all.into_iter().map(lasted).collect())
 }
 
-/// The verdict of the whole is the worst of all, with every reason and whose it is.
+/// The verdict of the whole has every reason and whose it is, and is asked what its parts were asked.
 fn inherit(summary: &mut Summary, parts: &[Part], beside: Option<(f64, f64)>) {
     // What the load generators did is in their own verdicts, not in the sums.
     summary.verdict.reasons.extend(beside.and_then(apart_for_long));
@@ -229,6 +229,7 @@ fn apart_for_long((seconds, share): (f64, f64)) -> Option<Reason> {
     (share < SIDE_BY_SIDE).then(|| Reason {
         check: "side_by_side".into(),
         trust: Trust::Suspect,
+        affects: vec![Claim::Throughput],
         text: format!(
             "all runs were under way together for {:.0} % of the {seconds:.1} s from the first beginning to the last end: \
              rates are means over all of it",
@@ -237,20 +238,20 @@ fn apart_for_long((seconds, share): (f64, f64)) -> Option<Reason> {
     })
 }
 
-/// Adds the reasons of named verdicts: the whole is as bad as the worst of them.
-fn worst_of<'a>(verdict: &mut Verdict, parts: impl Iterator<Item = (String, &'a Verdict)>) {
+/// Adds the reasons of named verdicts, and what was asked of them: the whole is as bad as the worst of them.
+fn worst_of<'a>(verdict: &mut Verdict, parts: impl Iterator<Item = (String, &'a Verdict)> + Clone) {
+    verdict.ask_as(parts.clone().map(|(_, own)| own));
     for (name, own) in parts {
-        verdict.reasons.extend(own.reasons.iter().map(|reason| Reason {
-            check: reason.check.clone(),
-            trust: reason.trust,
-            text: format!("{name}: {}", reason.text),
-        }));
+        verdict.reasons.extend(
+            own.reasons
+                .iter()
+                .map(|reason| Reason { text: format!("{name}: {}", reason.text), ..reason.clone() }),
+        );
         let new = own.checks.iter().filter(|check| !verdict.checks.contains(check));
         let new: Vec<String> = new.cloned().collect();
         verdict.checks.extend(new);
     }
-    verdict.reasons.sort_by_key(|reason| std::cmp::Reverse(reason.trust));
-    verdict.trust = verdict.reasons.iter().map(|reason| reason.trust).max().unwrap_or(Trust::Valid);
+    verdict.judge();
 }
 
 #[cfg(test)]
@@ -277,9 +278,8 @@ mod tests {
     #[test]
     fn the_whole_is_as_bad_as_the_worst_part() {
         let of = |trusts: &[Trust]| {
-            let reason = |trust: &Trust| Reason { check: "errors".into(), trust: *trust, text: "x".into() };
-            let trust = trusts.iter().copied().max().unwrap_or(Trust::Valid);
-            Verdict { trust, reasons: trusts.iter().map(reason).collect(), checks: vec!["errors".into()] }
+            let reason = |trust: &Trust| Reason::of_all("errors", *trust, "x".into());
+            Verdict::new(trusts.iter().map(reason).collect(), vec!["errors".into()], &[])
         };
         for (parts, worst) in [
             ([&[][..], &[]], Trust::Valid),
@@ -287,7 +287,7 @@ mod tests {
             ([&[Trust::Suspect], &[Trust::Invalid, Trust::Suspect]], Trust::Invalid),
         ] {
             let parts = parts.map(of);
-            let mut whole = Verdict { trust: Trust::Valid, reasons: Vec::new(), checks: Vec::new() };
+            let mut whole = Verdict::new(Vec::new(), Vec::new(), &[]);
             worst_of(&mut whole, ["a", "b"].map(String::from).into_iter().zip(&parts));
             assert_eq!(whole.trust, worst);
             let reasons: usize = parts.iter().map(|part| part.reasons.len()).sum();
@@ -296,5 +296,38 @@ mod tests {
             assert!(whole.reasons.iter().all(|reason| reason.text == "a: x" || reason.text == "b: x"));
             assert_eq!(whole.checks, ["errors"]);
         }
+    }
+
+    #[test]
+    fn the_whole_is_asked_what_its_parts_were_asked() {
+        let lag = |claim: Claim| Reason {
+            affects: vec![claim],
+            ..Reason::of_all("lag", Trust::Invalid, "x".into())
+        };
+        let part = |claim: Claim, asked: Claim| {
+            Verdict::new(vec![lag(claim)], Vec::new(), &[(format!("{asked:?}"), vec![asked])])
+        };
+        let merged = |parts: &[Verdict]| {
+            let mut whole = Verdict::new(Vec::new(), Vec::new(), &[]);
+            worst_of(&mut whole, parts.iter().map(|part| ("a".to_owned(), part)));
+            whole
+        };
+        // A tail that is invalid, where only throughput was asked for, and a median where it was.
+        let throughput = part(Claim::Tail, Claim::Throughput);
+        let median = part(Claim::Median, Claim::Median);
+        assert_eq!((throughput.trust, median.trust), (Trust::Valid, Trust::Invalid));
+        assert_eq!(merged(&[throughput.clone(), throughput.clone()]).trust, Trust::Valid);
+        let both = merged(&[throughput, median]);
+        assert_eq!(both.trust, Trust::Invalid);
+        assert_eq!(
+            both.asked().map(|grade| grade.claim.as_str()).collect::<Vec<_>>(),
+            ["Throughput", "Median"]
+        );
+        // Parts of earlier versions were asked for everything.
+        let old = Verdict {
+            reasons: vec![Reason::of_all("lag", Trust::Invalid, String::new())],
+            ..Verdict::none(Trust::Invalid)
+        };
+        assert_eq!(merged(&[old]).trust, Trust::Invalid);
     }
 }

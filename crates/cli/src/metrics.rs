@@ -158,6 +158,18 @@ impl Metrics {
                 text.value(name, &[("phase", phase)], count(&told.totals) as f64);
             }
         }
+        let name = "dyno_stamps_total";
+        text.family(
+            name,
+            "counter",
+            "Replies by the clock that says when they arrived, where the kernel was asked.",
+        );
+        for (phase, told) in &self.told {
+            let by = told.totals.stamps;
+            for (clock, count) in [("kernel", by.kernel), ("client", by.client)] {
+                text.value(name, &[("phase", phase), ("clock", clock)], count as f64);
+            }
+        }
         text.family("dyno_backlog", "gauge", "Longest queue of due arrivals so far.");
         for (phase, told) in &self.told {
             text.value("dyno_backlog", &[("phase", phase)], told.totals.backlog as f64);
@@ -186,14 +198,29 @@ impl Metrics {
                 }
             }
         }
-        let name = "dyno_schedule_lag_seconds";
-        text.family(
-            name,
-            "histogram",
-            "Sending less intended start, of arrivals that found a free connection.",
-        );
-        for (phase, told) in self.told.iter().filter(|(_, told)| told.totals.lag.count() > 0) {
-            histogram(text, name, &[("phase", phase)], &told.totals.lag);
+        type Of = fn(&Totals) -> &Buckets;
+        let of_all: [(&str, &str, Of); 3] = [
+            (
+                "dyno_schedule_lag_seconds",
+                "Sending less intended start, of arrivals that found a free connection.",
+                |totals| &totals.lag,
+            ),
+            (
+                "dyno_receive_lag_seconds",
+                "Handling of a reply less its arrival by the kernel's clock.",
+                |totals| &totals.receive_lag,
+            ),
+            (
+                "dyno_ideal_response_seconds",
+                "Open loop: response times as a client that is never late would have seen them.",
+                |totals| &totals.ideal,
+            ),
+        ];
+        for (name, help, of) in of_all {
+            text.family(name, "histogram", help);
+            for (phase, told) in self.told.iter().filter(|(_, told)| of(&told.totals).count() > 0) {
+                histogram(text, name, &[("phase", phase)], of(&told.totals));
+            }
         }
     }
 }

@@ -249,12 +249,24 @@ fn a_temporary_server_is_removed() {
 fn the_engine_alone_and_the_simulator() {
     let dyno = Dyno::new();
     assert_exit(&dyno.run(&["run", "null:", "--ops", "20000", "--no-out"]), &[0]);
-    let output =
-        dyno.run(&["run", "sim:?service=1ms", "--rate", "500", "--duration", "20s", "--json", "--no-out"]);
+    let simulated = ["run", "sim:?service=1ms", "--rate", "500", "--duration", "20s", "--json", "--no-out"];
+    let output = dyno.run(&[&simulated[..], &["--require", "throughput > 400"]].concat());
     assert_exit(&output, &[0]);
     let summary: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
-    let read = &phase(&summary, "measure")["metrics"][0]["service"];
+    let measured = phase(&summary, "measure");
+    let read = &measured["metrics"][0]["service"];
     assert_eq!(read["min_us"].as_f64(), Some(1_000.0));
+    // Virtual time has no client that is late.
+    assert_eq!(measured["ideal_response"]["count"], measured["outcomes"]["ok"]);
+    let metrics = measured["metrics"].as_array().unwrap().iter();
+    let longest = metrics.filter_map(|metric| metric["response"]["max_us"].as_f64()).fold(0.0, f64::max);
+    assert_eq!(measured["ideal_response"]["max_us"].as_f64(), Some(longest));
+    let grades = summary["verdict"]["grades"].as_array().unwrap();
+    let told: Vec<_> = grades.iter().map(|one| (one["claim"].as_str(), one["asked"].as_bool())).collect();
+    let claims = ["throughput", "median", "tail", "resources", "throughput > 400"];
+    let asked: Vec<_> = claims.into_iter().map(|claim| (Some(claim), Some(claim.contains('>')))).collect();
+    assert_eq!(told, asked);
+    assert!(grades.iter().all(|one| one["trust"] == "valid"), "{grades:?}");
     assert_exit(&dyno.run(&["selftest"]), &[0]);
 }
 
@@ -277,6 +289,7 @@ fn service_times_end_by_the_clock_that_was_asked_for() {
         let found = &phase(&summary, "measure")["stamps"];
         if stamps == "client" {
             assert!(found.is_null(), "{out}: {found}");
+            assert!(stdout(&output).contains("arrivals by the client's clock"), "{}", stdout(&output));
             continue;
         }
         let count = |name: &str| found[name].as_u64().unwrap();
@@ -294,6 +307,14 @@ fn service_times_end_by_the_clock_that_was_asked_for() {
     std::fs::write(dyno.path("x.yaml"), file).unwrap();
     dyno.assert_ran(&dyno.run(&["run", "x.yaml", "--out", "o", "--quiet"]));
     let summary = dyno.summary("o/runs/cell0001-rep01");
+    let run: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(dyno.path("o/runs/cell0001-rep01/run.json")).unwrap())
+            .unwrap();
+    let settings = run["settings"].as_array().unwrap();
+    assert!(
+        settings.iter().any(|one| one["key"] == "client.stamps" && one["value"] == "kernel"),
+        "{settings:?}"
+    );
     let found = &phase(&summary, "measure")["stamps"];
     assert_eq!(found["kernel"].as_u64().unwrap() + found["client"].as_u64().unwrap(), 5_000, "{found}");
     assert_exit(&dyno.run(&["run", &uri, "--stamps", "hardware"]), &[2]);

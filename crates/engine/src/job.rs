@@ -80,12 +80,11 @@ impl Retry {
 }
 
 /// Whose clock says when a reply arrived.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
     /// The kernel's, where the connection has it: when the reply's last byte came. What the client was late is no part of it.
     Kernel,
     /// The client's: when it got to the reply.
-    #[default]
     Client,
 }
 

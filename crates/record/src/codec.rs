@@ -55,7 +55,9 @@ pub fn encode(totals: &Totals, out: &mut Vec<u8>) {
         totals.stamps.shared_most_ns,
     ];
     numbers.into_iter().for_each(|n| int(out, n));
-    [&totals.lag, &totals.receive_lag, &totals.turnaround].into_iter().for_each(|h| histogram(h, out));
+    [&totals.lag, &totals.receive_lag, &totals.turnaround, &totals.ideal]
+        .into_iter()
+        .for_each(|h| histogram(h, out));
     int(out, totals.drops.len() as u64);
     for (second, count) in &totals.drops {
         int(out, *second);
@@ -114,6 +116,7 @@ pub fn decode(bytes: &[u8]) -> Result<Totals, Malformed> {
     totals.lag = from.histogram(Scale::Ns64)?;
     totals.receive_lag = from.histogram(Scale::Ns64)?;
     totals.turnaround = from.histogram(Scale::Ns64)?;
+    totals.ideal = from.histogram(Scale::Ns64)?;
     for _ in 0..from.below(LIST, "too many seconds with drops")? {
         totals.drops.push((from.number()?, from.number()?));
     }
@@ -204,6 +207,7 @@ mod tests {
             let outcome = if number % 7 == 0 { Outcome::TimedOut } else { Outcome::Ok };
             interval.record((number % 3) as u16, outcome, *ns, ns * 2);
             interval.lag.record(ns / 2);
+            interval.ideal.record(ns * 3);
             interval.arrivals += 1;
             interval.ended[outcome as usize] += 1;
         }

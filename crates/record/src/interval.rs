@@ -58,6 +58,8 @@ pub struct Interval {
     pub stamps: Stamps,
     /// Decoding of a reply to the next sending on the same connection (closed loop).
     pub turnaround: Histogram,
+    /// Response times of successful requests as a client that is never late would have seen them (open loop).
+    pub ideal: Histogram,
     /// Dropped arrivals by their intended second.
     pub drops: Vec<(u64, u64)>,
     /// Replies that came after their request had timed out.
@@ -94,6 +96,7 @@ impl Interval {
             receive_lag: Histogram::new(Scale::Ns64),
             stamps: Stamps::default(),
             turnaround: Histogram::new(Scale::Ns64),
+            ideal: Histogram::new(Scale::Ns64),
             drops: Vec::new(),
             late: 0,
             reconnects: 0,
@@ -151,7 +154,7 @@ impl Interval {
         }
         self.outcomes.fill([0; Outcome::COUNT]);
         self.ended = [0; Outcome::COUNT];
-        for histogram in [&mut self.lag, &mut self.receive_lag, &mut self.turnaround] {
+        for histogram in [&mut self.lag, &mut self.receive_lag, &mut self.turnaround, &mut self.ideal] {
             histogram.reset();
         }
         self.stamps = Stamps::default();

@@ -14,7 +14,15 @@ pub struct Stamps {
     pub shared_most_ns: u64,
 }
 
+/// Where the client's clock ends fewer than one time in so many, p99 is the kernel's.
+const KERNELS: u64 = 1_000;
+
 impl Stamps {
+    /// Whether the kernel's clock ends all but a few of the times.
+    pub fn by_kernel(&self) -> bool {
+        self.client * KERNELS < self.kernel
+    }
+
     /// Adds others.
     pub fn add(&mut self, other: &Stamps) {
         self.kernel += other.kernel;

@@ -37,6 +37,8 @@ pub struct Totals {
     pub stamps: Stamps,
     /// Decoding of a reply to the next sending.
     pub turnaround: Buckets,
+    /// Response times of successful requests as a client that is never late would have seen them (open loop).
+    pub ideal: Buckets,
     /// Dropped arrivals by intended second.
     pub drops: Vec<(u64, u64)>,
     /// Replies after their time-out.
@@ -68,6 +70,7 @@ impl Totals {
             receive_lag: Buckets::new(Scale::Ns64),
             stamps: Stamps::default(),
             turnaround: Buckets::new(Scale::Ns64),
+            ideal: Buckets::new(Scale::Ns64),
             drops: Vec::new(),
             late: 0,
             reconnects: 0,
@@ -82,6 +85,26 @@ impl Totals {
     /// The unit of the slots.
     pub fn scale(&self) -> Scale {
         self.scale
+    }
+
+    /// What is recorded of all operations together, by the names in the run directory.
+    pub fn of_all(&self) -> [(&'static str, &Buckets); 4] {
+        [
+            ("lag.schedule", &self.lag),
+            ("lag.receive", &self.receive_lag),
+            ("lag.turnaround", &self.turnaround),
+            ("ideal.response", &self.ideal),
+        ]
+    }
+
+    /// The same to be filled.
+    pub fn of_all_mut(&mut self) -> [(&'static str, &mut Buckets); 4] {
+        [
+            ("lag.schedule", &mut self.lag),
+            ("lag.receive", &mut self.receive_lag),
+            ("lag.turnaround", &mut self.turnaround),
+            ("ideal.response", &mut self.ideal),
+        ]
     }
 
     /// Operations of a metric that were due and had not been sent when the time was over: they end as aborted and have no
@@ -118,6 +141,7 @@ impl Totals {
         self.receive_lag.add(&interval.receive_lag);
         self.stamps.add(&interval.stamps);
         self.turnaround.add(&interval.turnaround);
+        self.ideal.add(&interval.ideal);
         self.drops.extend_from_slice(&interval.drops);
         self.samples.extend_from_slice(&interval.samples);
         for (mine, theirs) in self.ended.iter_mut().zip(interval.ended) {
@@ -147,6 +171,7 @@ impl Totals {
         self.receive_lag.merge(&other.receive_lag);
         self.stamps.add(&other.stamps);
         self.turnaround.merge(&other.turnaround);
+        self.ideal.merge(&other.ideal);
         for &(second, count) in &other.drops {
             match self.drops.iter_mut().find(|(s, _)| *s == second) {
                 Some((_, mine)) => *mine += count,

@@ -41,7 +41,7 @@ pub fn rebuild(dir: &RunDir, recording: Option<&Recording>, under_way: bool) -> 
     };
     let mut summary = computed(dir, recording, status);
     if under_way {
-        summary.verdict = Verdict { trust: Trust::Valid, reasons: Vec::new(), checks: Vec::new() };
+        summary.verdict = Verdict::none(Trust::Valid);
     }
     summary
 }
@@ -121,9 +121,10 @@ pub fn assemble(dir: &RunDir, title: String, status: Status, phases: &[(Phase, &
             interrupted: status != Status::Complete,
             partial: status != Status::Complete,
             lost: Vec::new(),
+            asked: Vec::new(),
             further: dyno_analysis::Further::default(),
         }),
-        None => Verdict { trust: Trust::Invalid, reasons: Vec::new(), checks: Vec::new() },
+        None => Verdict::none(Trust::Invalid),
     };
     Summary {
         version: VERSION,

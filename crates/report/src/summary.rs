@@ -1,7 +1,7 @@
 //! The summary a person reads at a glance: verdict first, then throughput, latencies and what explains them.
 
 use crate::rebuilt::is_under_way;
-use dyno_rundir::schema::{Latency, Metric, Phase, Status, Summary, Trust};
+use dyno_rundir::schema::{Grade, Latency, Metric, Phase, Status, Summary, Trust, Verdict};
 use dyno_rundir::unit;
 use dyno_types::units::{Latency as Ns, Rate, Thousands, counted};
 use std::fmt::Write as _;
@@ -52,6 +52,15 @@ fn one_line(text: &str) -> String {
     text.replace('\n', "\\n")
 }
 
+/// The grade of each claim, in words, where they are not all the same.
+pub(crate) fn grades(verdict: &Verdict) -> Option<String> {
+    let first = verdict.grades.first()?;
+    let differ = verdict.grades.iter().any(|grade| grade.trust != first.trust);
+    let one = |grade: &Grade| format!("{}: {}", grade.claim, grade.trust.name());
+    let all: Vec<String> = verdict.grades.iter().map(one).collect();
+    differ.then(|| all.join(", "))
+}
+
 /// The whole summary.
 pub fn text(summary: &Summary, style: Style) -> String {
     let mut out = String::new();
@@ -70,8 +79,12 @@ pub fn text(summary: &Summary, style: Style) -> String {
     } else if let Some(words) = ending(summary.status) {
         let _ = writeln!(out, "{words}");
     }
+    if let Some(words) = grades(&summary.verdict) {
+        let _ = writeln!(out, "{}", one_line(&words));
+    }
     for reason in &summary.verdict.reasons {
         let colour = match reason.trust {
+            _ if !summary.verdict.is_asked(reason) => "2",
             Trust::Valid => "2",
             Trust::Suspect => "33",
             Trust::Invalid => "31",
@@ -178,31 +191,38 @@ fn measured(out: &mut String, phase: &Phase, style: Style) {
     let failures = phase.metrics.iter().any(|m| m.all_response.is_some() && m.name != "CLEANUP");
     if failures {
         let title = "response time (from the intended start; failures count with at least their time)";
-        table(out, phase, title, Metric::felt_response, style);
+        table(out, phase, title, Metric::felt_response, None, style);
     }
     let some = if failures { ", of successful requests" } else { "" };
     let title = |what: &str, from: &str| format!("{what} time (from {from}{some})");
-    table(out, phase, &title("response", "the intended start"), |m| m.response.as_ref(), style);
-    table(out, phase, &title("service", "sending"), |m| m.service.as_ref(), style);
+    let ideal = phase.ideal_response.as_ref();
+    table(out, phase, &title("response", "the intended start"), |m| m.response.as_ref(), ideal, style);
+    table(out, phase, &title("service", "sending"), |m| m.service.as_ref(), None, style);
     if let Some(seen) = &phase.monitor {
         crate::monitored::block(out, seen, &style.bold("server and host"));
     }
     footer(out, phase);
 }
 
+/// All operations, by the response times of a client that is never late.
+pub(crate) const IDEAL: &str = "ideal client";
+
 fn table(
     out: &mut String,
     phase: &Phase,
     title: &str,
     pick: impl for<'a> Fn(&'a Metric) -> Option<&'a Latency>,
+    ideal: Option<&Latency>,
     style: Style,
 ) {
-    let rows: Vec<(&str, &Latency)> =
-        // Closing connections says nothing about the database.
-        phase.metrics.iter().filter(|m| m.name != "CLEANUP").filter_map(|m| pick(m).map(|l| (m.name.as_str(), l))).collect();
+    // Closing connections says nothing about the database.
+    let metrics = phase.metrics.iter().filter(|m| m.name != "CLEANUP");
+    let mut rows: Vec<(&str, &Latency)> =
+        metrics.filter_map(|m| pick(m).map(|l| (m.name.as_str(), l))).collect();
     if rows.is_empty() {
         return;
     }
+    rows.extend(ideal.map(|latency| (IDEAL, latency)));
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0).max(8);
     let shown: Vec<&str> =
         COLUMNS.into_iter().filter(|c| rows.iter().any(|(_, l)| l.percentiles_us.contains_key(*c))).collect();
@@ -227,6 +247,20 @@ fn table(
     }
 }
 
+/// Whose clock says when replies arrived. A lag of receiving is sampled only where it is the client's.
+pub(crate) fn whose_clock(phase: &Phase) -> Option<String> {
+    Some(match &phase.stamps {
+        Some(stamps) if stamps.client == 0 => "arrivals by the kernel's clock".to_owned(),
+        Some(stamps) if stamps.kernel > 0 => format!(
+            "arrivals by the kernel's clock ({} of {} by the client's)",
+            Thousands(stamps.client),
+            Thousands(stamps.client + stamps.kernel)
+        ),
+        None if phase.receive_lag.is_none() => return None,
+        _ => "arrivals by the client's clock".to_owned(),
+    })
+}
+
 fn footer(out: &mut String, phase: &Phase) {
     let mut parts = Vec::new();
     let p99 = |l: &Option<Latency>| l.as_ref().and_then(|l| l.percentiles_us.get("p99").copied().flatten());
@@ -236,20 +270,7 @@ fn footer(out: &mut String, phase: &Phase) {
     if let Some(lag) = p99(&phase.receive_lag) {
         parts.push(format!("receive lag p99 {}", us(lag)));
     }
-    if let Some(stamps) = &phase.stamps {
-        parts.push(match (stamps.kernel, stamps.client) {
-            (_, 0) => "arrivals by the kernel's clock".to_owned(),
-            (0, _) => {
-                "arrivals by the client's clock: the kernel's is that of TCP in dyno's own codecs alone"
-                    .to_owned()
-            }
-            (_, client) => format!(
-                "arrivals by the kernel's clock ({} of {} by the client's)",
-                Thousands(client),
-                Thousands(client + stamps.kernel)
-            ),
-        });
-    }
+    parts.extend(whose_clock(phase));
     let client = &phase.client;
     let driver = client.driver.as_ref().map_or(String::new(), |driver| format!(" ({driver})"));
     if client.cpu_us_per_op > 0.0 {

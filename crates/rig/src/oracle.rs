@@ -4,7 +4,7 @@ use crate::target::TargetError;
 use dyno_analysis::closed_form::{closed_throughput, md1_response, mm1_response, mm1_response_quantile};
 use dyno_analysis::users_by_littles_law;
 use dyno_engine::arrivals::{Process, Profile};
-use dyno_engine::{Control, End, Job, Pacing, Queue, run_virtual};
+use dyno_engine::{Clock, Control, End, Job, Pacing, Queue, run_virtual};
 use dyno_record::{Scale, Totals};
 use dyno_types::{Content, Request};
 use dyno_wire::sim::{Service, SimOptions};
@@ -90,7 +90,7 @@ pub fn job(pacing: Pacing, users: usize, threads: usize, end: End) -> Job {
         scale: Scale::Ns64,
         interval_ns: dyno_engine::INTERVAL_NS,
         raw_samples: false,
-        stamps: dyno_engine::Clock::default(),
+        stamps: Clock::Client,
         spin: false,
         drain_ns: u64::MAX / 4,
         batch: 1,
@@ -126,6 +126,7 @@ pub fn all() -> Result<Vec<Case>, TargetError> {
     constant(&mut cases)?;
     queues(&mut cases)?;
     stall(&mut cases)?;
+    stolen(&mut cases)?;
     closed(&mut cases)?;
     workers(&mut cases)?;
     Ok(cases)
@@ -227,6 +228,41 @@ fn stall(cases: &mut Vec<Case>) -> Result<(), TargetError> {
     Ok(())
 }
 
+/// A client that does not run for 50 ms of each second, before ten servers of 5 ms each at a load of 0.6: with arrivals by the
+/// kernel's clock service times are true, and the response times of an ideal client are those of one that was not disturbed.
+fn stolen(cases: &mut Vec<Case>) -> Result<(), TargetError> {
+    let run = |stalls: bool| {
+        let client_stalls = if stalls {
+            (0..20).map(|s| (s * 1_000_000_000 + 400_000_000, 50_000_000)).collect()
+        } else {
+            Vec::new()
+        };
+        let server = SimOptions {
+            service: Service::Constant(5_000_000),
+            capacity: None,
+            client_stalls,
+            ..SimOptions::default()
+        };
+        let job = job(open(1_200.0, Process::Poisson), 10, 1, operations(24_000));
+        simulate(Job { stamps: Clock::Kernel, ..job }, server)
+    };
+    let ((disturbed, _), (calm, _)) = (run(true)?, run(false)?);
+    let service = disturbed.ok_slot(0).map_or(0, |slot| slot.service.max_ns());
+    let response = |totals: &Totals| totals.ok_slot(0).map(|slot| slot.response.clone());
+    let plain = response(&disturbed).map_or(0, |buckets| buckets.max_ns());
+    let name = "client stopped 50 ms a second, load 0.6";
+    let equal = |one: bool| f64::from(u8::from(one));
+    for (quantity, measured, expected, tolerance) in [
+        ("longest service time, us", service as f64 / 1e3, 5_000.0, 1e-9),
+        ("plain ones waited (1 yes)", equal(plain > 50_000_000), 1.0, 0.0),
+        ("ideal as calm (1 yes)", equal(Some(&disturbed.ideal) == response(&calm).as_ref()), 1.0, 0.0),
+        ("calm: ideal as plain", equal(Some(&calm.ideal) == response(&calm).as_ref()), 1.0, 0.0),
+    ] {
+        cases.push(Case { name, quantity, measured, expected, tolerance });
+    }
+    Ok(())
+}
+
 fn closed(cases: &mut Vec<Case>) -> Result<(), TargetError> {
     let service_ns = 100_000;
     for (users, think_ns, name) in [
@@ -278,7 +314,7 @@ mod tests {
     fn the_engine_agrees_with_theory() {
         // Case by case, so that a failing one is named at once.
         type Part = fn(&mut Vec<Case>) -> Result<(), TargetError>;
-        for part in [constant as Part, queues, stall, closed, workers] {
+        for part in [constant as Part, queues, stall, stolen, closed, workers] {
             let mut cases = Vec::new();
             part(&mut cases).unwrap();
             for case in cases {

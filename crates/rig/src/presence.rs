@@ -132,7 +132,7 @@ fn job(
         scale: Scale::Ns64,
         interval_ns: INTERVAL_NS,
         raw_samples: false,
-        stamps: dyno_engine::Clock::default(),
+        stamps: dyno_engine::Clock::Client,
         spin: false,
         drain_ns: 5_000_000_000,
         batch: 1,

@@ -15,7 +15,7 @@ use dyno_monitor::HostCpu;
 use dyno_record::{Sample, Totals};
 use dyno_rundir::Writer;
 use dyno_rundir::schema::{
-    Client, CollectionFigures, Collections, Pair, Phase, Planned, Status, Summary, Threshold, VERSION,
+    Claim, Client, CollectionFigures, Collections, Pair, Phase, Planned, Status, Summary, Threshold, VERSION,
     Verdict,
 };
 use dyno_types::limits::SAMPLES;
@@ -92,6 +92,8 @@ pub struct SessionPlan {
     pub started: String,
     /// Thresholds.
     pub conditions: Vec<Condition>,
+    /// What is asked for where there are no thresholds; empty: throughput and tail.
+    pub asked: Vec<Claim>,
     /// Median cost of reading the clock, nanoseconds.
     pub clock_ns: u64,
 }
@@ -396,6 +398,10 @@ impl<'a> Session<'a> {
             interrupted: status == Status::Interrupted,
             partial: false,
             lost: self.apparatus.lost(),
+            asked: match self.plan.conditions.as_slice() {
+                [] => self.plan.asked.iter().map(|claim| (claim.name().to_owned(), vec![*claim])).collect(),
+                thresholds => thresholds.iter().map(Condition::asks).collect(),
+            },
             further: Further {
                 changed: self.changed.clone(),
                 shared_cores: self.shared_cores.clone(),

@@ -2,7 +2,7 @@
 //! depends on how fast the machine is.
 
 use dyno_engine::arrivals::{Process, Profile};
-use dyno_engine::{Control, End, Job, Pacing, Queue, run_virtual};
+use dyno_engine::{Clock, Control, End, Job, Pacing, Queue, run_virtual};
 use dyno_record::Totals;
 use dyno_rig::oracle::{job, simulate};
 use dyno_rig::work::part_of_users;
@@ -279,4 +279,117 @@ fn a_pipeline_is_that_many_users() {
     assert!((totals.ok() as f64 / seconds / 4_000.0 - 1.0).abs() < 0.01);
     let mean_ms = totals.ok_slot(0).unwrap().response.mean_ns() / 1e6;
     assert!((mean_ms - 4.0).abs() < 0.05, "{mean_ms} ms");
+}
+
+#[test]
+fn the_ideal_client_waits_where_the_target_made_it_wait() {
+    // Two places before a server that does one at a time: what is queued at the server stays in.
+    let run = |client_stalls: Vec<(u64, u64)>| {
+        let server = SimOptions { client_stalls, ..server(4_000_000, Some(1)) };
+        let pacing = Pacing::Open { profile: Profile::Constant { rate: 200.0 }, process: Process::Poisson };
+        let job = Job { stamps: Clock::Kernel, pipeline: 2, ..job(pacing, 2, 1, for_seconds(10)) };
+        simulate(job, server).unwrap().0
+    };
+    let (calm, stopped) = (run(Vec::new()), run(vec![(3 * SECOND_NS, SECOND_NS / 10)]));
+    let plain = |totals: &Totals| totals.ok_slot(0).unwrap().response.clone();
+    assert_eq!(calm.ideal, plain(&calm), "whoever is never late is ideal");
+    assert!(calm.ideal.max_ns() > 8_000_000, "a queue that was there for the target's sake");
+    // A burst behind the stop queues at the server, which is measured: never more than what was, never less than service.
+    assert_eq!(stopped.ideal.count(), plain(&stopped).count());
+    for percentile in [50.0, 90.0, 99.0, 99.9, 100.0] {
+        let (ideal, was) =
+            (stopped.ideal.percentile_ns(percentile), plain(&stopped).percentile_ns(percentile));
+        assert!((4_000_000..=was).contains(&ideal), "p{percentile}: {ideal} of {was}");
+    }
+    assert!(plain(&stopped).max_ns() >= SECOND_NS / 10);
+    // The stop itself is not in.
+    assert!(stopped.ideal.max_ns() + SECOND_NS / 50 < plain(&stopped).max_ns(), "{}", stopped.ideal.max_ns());
+}
+
+#[test]
+fn by_the_clients_clock_a_stop_is_in_the_service_time_and_by_the_kernels_it_is_not() {
+    let longest = |stamps: Clock| {
+        // While an operation is under way.
+        let client_stalls = vec![(SECOND_NS + 500_000, SECOND_NS / 20)];
+        let server = SimOptions { client_stalls, ..server(1_000_000, None) };
+        let job = Job { stamps, ..job(open(500.0), 8, 1, for_seconds(2)) };
+        let (totals, _) = simulate(job, server).unwrap();
+        assert_eq!(totals.stamps.kernel > 0, stamps == Clock::Kernel);
+        totals.ok_slot(0).unwrap().service.max_ns()
+    };
+    assert_eq!(longest(Clock::Kernel), 1_000_000);
+    assert!(longest(Clock::Client) > SECOND_NS / 25);
+}
+
+#[test]
+fn nobody_is_ideal_in_a_closed_loop() {
+    let end = End { operations: Some(100), duration_ns: None };
+    let (totals, _) =
+        simulate(job(Pacing::Closed { think_ns: 0 }, 2, 1, end), server(1_000_000, None)).unwrap();
+    assert_eq!((totals.ok(), totals.ideal.count()), (100, 0));
+}
+
+#[test]
+fn an_operation_that_fails_has_no_ideal_response() {
+    // Every reply takes longer than patience lasts.
+    let mut job = job(open(100.0), 1, 1, for_seconds(2));
+    job.timeout_ns = Some(5_000_000);
+    let (totals, _) = simulate(job, server(20_000_000, None)).unwrap();
+    assert_eq!((totals.ok(), totals.ideal.count()), (0, 0));
+}
+
+/// Pings, each of which is followed by another in the same operation.
+struct Twice(Arc<dyn Workload>);
+
+impl Workload for Twice {
+    fn metrics(&self) -> &[String] {
+        self.0.metrics()
+    }
+    fn content(&self) -> Arc<dyn Content> {
+        self.0.content()
+    }
+    fn draw(&self, index: u64) -> Draw {
+        self.0.draw(index)
+    }
+    fn bind(&self, draw: &Draw, frontier: &Frontier) -> Request {
+        Request { fields: dyno_types::Fields::One(0), ..self.0.bind(draw, frontier) }
+    }
+    fn is_pure(&self) -> bool {
+        true
+    }
+    fn next(&self, request: &Request, _outcome: Outcome) -> Option<Request> {
+        let first = request.fields == dyno_types::Fields::One(0);
+        first.then_some(Request { fields: dyno_types::Fields::One(1), ..*request })
+    }
+}
+
+#[test]
+fn an_operation_of_two_requests_is_ideal_as_one_and_a_late_client_between_them_is_not_in() {
+    let run = |client_stalls: Vec<(u64, u64)>| {
+        let server = SimOptions { client_stalls, ..server(2_000_000, None) };
+        let mut job = Job { stamps: Clock::Kernel, ..job(open(100.0), 4, 1, for_seconds(2)) };
+        job.workload = Arc::new(Twice(job.workload.clone()));
+        simulate(job, server).unwrap().0
+    };
+    let calm = run(Vec::new());
+    assert_eq!((calm.arrivals, calm.ok_slot(0).unwrap().service.count()), (200, 400));
+    // Virtual time begins at 0, where nothing can be sent: that is 1 ns later.
+    assert_eq!((calm.ideal.count(), calm.ideal.min_ns(), calm.ideal.max_ns()), (200, 3_999_999, 4_000_000));
+    // Stopped while the first of two is under way: its second begins late, and no place is late for it.
+    let stopped = run(vec![(SECOND_NS + 1_000_000, SECOND_NS / 20)]);
+    assert_eq!((stopped.ideal.count(), stopped.ideal.max_ns()), (200, 4_000_000));
+    assert!(stopped.ok_slot(0).unwrap().response.max_ns() > SECOND_NS / 25);
+}
+
+#[test]
+fn places_of_a_warm_up_that_ends_late_are_free_in_time() {
+    // Operations of 300 ms: those of the warm-up hold their places in the measured part, as the target made them.
+    let job = Job { warmup_ns: SECOND_NS, ..job(open(100.0), 20, 1, for_seconds(3)) };
+    let (_, measured) = both(job, server(300_000_000, None));
+    let plain = measured.ok_slot(0).unwrap().response.clone();
+    for percentile in [0.0, 50.0, 99.0, 100.0] {
+        let (ideal, was) = (measured.ideal.percentile_ns(percentile), plain.percentile_ns(percentile));
+        assert!(ideal.abs_diff(was) <= was / 1_000, "p{percentile}: {ideal} of {was}, and nobody was late");
+    }
+    assert!(plain.max_ns() > 2_000_000_000, "30 are due while one is under way, and 20 places");
 }

@@ -86,11 +86,9 @@ pub fn lines(phase: &str, metrics: &[String], start_s: f64, length_s: f64, total
             let _ = write!(out, "{}", line(Some(&tag), start_s, length_s, &to_hdr(buckets)));
         }
     }
-    for (name, buckets) in
-        [("schedule", &totals.lag), ("receive", &totals.receive_lag), ("turnaround", &totals.turnaround)]
-    {
+    for (name, buckets) in totals.of_all() {
         if buckets.count() > 0 {
-            let tag = format!("{phase}.client.lag.{name}");
+            let tag = format!("{phase}.client.{name}");
             let _ = write!(out, "{}", line(Some(&tag), start_s, length_s, &to_hdr(buckets)));
         }
     }
@@ -198,8 +196,8 @@ impl Log {
         let plain = inflated(bytes)?;
         let histogram: Histogram<u64> =
             Deserializer::new().deserialize(&mut plain.as_slice()).map_err(|e| e.to_string())?;
-        // Lags are always in the engine's own unit.
-        let scale = if tag.contains(".client.lag.") { Scale::Ns64 } else { self.scale };
+        // What is of all operations together is always in the engine's own unit.
+        let scale = if tag.contains(".client.") { Scale::Ns64 } else { self.scale };
         let before = self.merged.get(tag).map_or(0, Buckets::count);
         let mut counts = histogram.iter_recorded().map(|value| value.count_at_value());
         let sum = counts.try_fold(before, u64::checked_add).filter(|all| *all <= SAMPLES);

@@ -130,9 +130,9 @@ impl IntervalLine {
             exact.insert(format!("{name}.{outcome}.service"), Exact::of(&slot.service));
             exact.insert(format!("{name}.{outcome}.response"), Exact::of(&slot.response));
         }
-        for (name, lag) in lags(totals) {
-            if lag.count() > 0 {
-                exact.insert(format!("client.lag.{name}"), Exact::of(lag));
+        for (name, found) in totals.of_all() {
+            if found.count() > 0 {
+                exact.insert(format!("client.{name}"), Exact::of(found));
             }
         }
         IntervalLine {
@@ -260,21 +260,13 @@ impl IntervalLine {
         totals.busy_ns = self.busy_ns;
         totals.stamps = counts_of(self.stamps);
         totals.drops = self.drops.clone();
-        for (name, lag) in [
-            ("schedule", &mut totals.lag),
-            ("receive", &mut totals.receive_lag),
-            ("turnaround", &mut totals.turnaround),
-        ] {
-            if let Some(found) = find(&format!("client.lag.{name}")) {
-                *lag = found;
+        for (name, whole) in totals.of_all_mut() {
+            if let Some(found) = find(&format!("client.{name}")) {
+                *whole = found;
             }
         }
         totals
     }
-}
-
-fn lags(totals: &Totals) -> [(&'static str, &Buckets); 3] {
-    [("schedule", &totals.lag), ("receive", &totals.receive_lag), ("turnaround", &totals.turnaround)]
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ pub mod system;
 pub mod tuning;
 mod unit;
 mod used;
+mod verdict;
 mod writer;
 
 pub use course::Course;

@@ -3,6 +3,7 @@
 use crate::faults::FaultFigures;
 use crate::system::System;
 pub use crate::used::{DatabaseUse, DiskUse, HostUse, Monitored, OthersUse, ProcessUse};
+pub use crate::verdict::{Claim, Grade, Reason, Trust, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -255,6 +256,9 @@ pub struct Phase {
     /// Kernel's arrival of a reply to its handling; sampled on one connection in 16 where the client's clock ends service times.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub receive_lag: Option<Latency>,
+    /// Open loop: response times of all successful requests as a client that is never late would have seen them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ideal_response: Option<Latency>,
     /// Whose clock ended service times, where the kernel was asked.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stamps: Option<StampCounts>,
@@ -321,65 +325,6 @@ pub struct Collections {
     /// After its last operation; empty where it was interrupted.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub after: CollectionFigures,
-}
-
-/// How far a result can be trusted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Trust {
-    /// Nothing speaks against it.
-    Valid,
-    /// Something does; the reasons say what and what to do.
-    Suspect,
-    /// It must not be used.
-    Invalid,
-}
-
-impl Trust {
-    /// What stands before a reason: one that takes no trust away is a note.
-    pub fn word(self) -> &'static str {
-        match self {
-            Trust::Valid => "note",
-            Trust::Suspect => "suspect",
-            Trust::Invalid => "invalid",
-        }
-    }
-}
-
-/// One thing that speaks against a result, or that its reader must know.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Reason {
-    /// Stable name of the check.
-    pub check: String,
-    /// How bad it is; `valid` is a note.
-    pub trust: Trust,
-    /// What was found, with figures, and what to do about it.
-    pub text: String,
-}
-
-/// The verdict on a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Verdict {
-    /// The worst of all reasons; valid without any.
-    pub trust: Trust,
-    /// What speaks against the result.
-    pub reasons: Vec<Reason>,
-    /// Names of the checks that were made.
-    pub checks: Vec<String>,
-}
-
-impl Verdict {
-    /// Whether this check speaks against the run.
-    pub fn says(&self, check: &str) -> bool {
-        self.reasons.iter().any(|reason| reason.check == check && reason.trust != Trust::Valid)
-    }
-}
-
-impl Verdict {
-    /// The first of the reasons that take trust away.
-    pub fn worst(&self) -> Option<&Reason> {
-        self.reasons.iter().find(|reason| reason.trust == self.trust && self.trust != Trust::Valid)
-    }
 }
 
 /// A threshold and whether it held.

@@ -2,26 +2,6 @@
 
 use super::*;
 
-fn reason(check: &str, trust: Trust) -> Reason {
-    Reason { check: check.into(), trust, text: String::new() }
-}
-
-#[test]
-fn a_verdict_names_what_takes_trust_away() {
-    let reasons =
-        vec![reason("note", Trust::Valid), reason("lag", Trust::Suspect), reason("errors", Trust::Invalid)];
-    let verdict = Verdict { trust: Trust::Invalid, reasons, checks: Vec::new() };
-    assert!(verdict.says("lag") && verdict.says("errors"));
-    assert!(!verdict.says("note") && !verdict.says("drops"));
-    assert_eq!(verdict.worst().map(|reason| reason.check.as_str()), Some("errors"));
-    let noted = vec![reason("note", Trust::Valid)];
-    assert_eq!(Verdict { trust: Trust::Valid, reasons: noted, checks: Vec::new() }.worst(), None);
-    assert_eq!(
-        [Trust::Valid, Trust::Suspect, Trust::Invalid].map(Trust::word),
-        ["note", "suspect", "invalid"]
-    );
-}
-
 #[test]
 fn a_caller_waits_for_failures_too_where_there_are_some() {
     let latency = |mean_us: f64| Latency {

@@ -34,6 +34,7 @@ fn second(reads: u64) -> Totals {
     interval.stamps = Stamps { kernel: reads, client: 8, shared: 9, shared_most_ns: 10 + reads };
     interval.lag.record(10_000);
     interval.receive_lag.record(20_000);
+    interval.ideal.record(30_000);
     interval.turnaround.record(30_000);
     let mut totals = Totals::new(2, Scale::Ns64);
     totals.add(&interval);

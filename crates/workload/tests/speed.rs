@@ -70,7 +70,8 @@ fn draw_bind_and_key() {
 #[test]
 #[ignore = "measures"]
 fn values() {
-    for (kind, name) in [(ValueKind::Random, "random"), (ValueKind::Text, "text")] {
+    for (kind, name) in [(ValueKind::Random, "random"), (ValueKind::Pool, "pool"), (ValueKind::Text, "text")]
+    {
         for (bytes, limit) in [(100usize, 120.0), (1000, 800.0)] {
             let mut out = Vec::with_capacity(2000);
             let ns = best_ns(300_000, |seed| {

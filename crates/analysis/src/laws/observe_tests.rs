@@ -53,7 +53,7 @@ fn a_closed_loop_is_seen_with_its_users_and_times() {
     let mut made = timed(GIVEN);
     let plan = Planned { seconds: Some(30.0), ..Planned::default() };
     made.run.run.plans.insert("measure".into(), plan);
-    let overload = Reason { check: "overload".into(), trust: Trust::Suspect, text: String::new() };
+    let overload = Reason::of_all("overload", Trust::Suspect, String::new());
     made.run.summary.as_mut().unwrap().verdict.reasons.push(overload);
     let seen = observe(&made.run).unwrap();
     assert_eq!((seen.planned_s, seen.grows), (Some(30.0), true));

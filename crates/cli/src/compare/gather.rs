@@ -162,9 +162,12 @@ impl Side {
         let why = match &run.summary {
             None => Some("it has not come to its end".to_owned()),
             Some(summary) => {
-                let invalid = summary.verdict.trust == dyno_rundir::schema::Trust::Invalid;
-                let invalid = invalid && self.take == Take::Usable;
-                let reason = summary.verdict.reasons.first().map_or("", |reason| reason.text.as_str());
+                // All figures are compared, whatever was asked of the run.
+                let invalid = summary.verdict.of_figures() == Trust::Invalid && self.take == Take::Usable;
+                let mut reasons = summary.verdict.reasons.iter();
+                let reason = reasons
+                    .find(|reason| reason.trust == Trust::Invalid)
+                    .map_or("", |reason| reason.text.as_str());
                 invalid.then(|| format!("it is invalid: {reason}"))
             }
         };
@@ -275,8 +278,7 @@ pub fn warnings(first: &Group, second: &Group) -> Vec<String> {
     for group in [first, second] {
         let name = &group.name;
         let suspect = group.runs.iter().filter(|run| {
-            let trust = run.summary.as_ref().map(|summary| summary.verdict.trust);
-            trust == Some(dyno_rundir::schema::Trust::Suspect)
+            run.summary.as_ref().is_some_and(|summary| summary.verdict.of_figures() == Trust::Suspect)
         });
         let count = suspect.count();
         if count > 0 {

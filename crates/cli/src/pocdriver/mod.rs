@@ -25,7 +25,7 @@ use crate::{signals, terminal};
 use dyno_engine::{Control, End, Job, Pacing, Queue, Team, share};
 use dyno_record::Scale;
 use dyno_rig::{Opened, Session, SessionPlan, Target};
-use dyno_rundir::schema::{Status, Summary, Trust};
+use dyno_rundir::schema::{Claim, Reason, Status, Summary, Trust};
 use dyno_types::limits::DRAIN_NS;
 use dyno_workload::pocdriver::{PocConfig, PocWorkload};
 use dyno_workload::{Frontier, Workload};
@@ -69,6 +69,8 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
         target: target.redacted(),
         started: now(),
         conditions: Vec::new(),
+        // A proof of ingest is about a rate, not about tails.
+        asked: vec![Claim::Throughput],
         clock_ns: environment.clock_ns,
     };
     let writer = match &args.out {
@@ -196,7 +198,7 @@ fn job(args: &PocArgs, config: &PocConfig, workload: Arc<PocWorkload>) -> Job {
         scale: Scale::Ns64,
         interval_ns: dyno_engine::INTERVAL_NS,
         raw_samples: false,
-        stamps: dyno_engine::Clock::default(),
+        stamps: dyno_engine::Clock::Client,
         spin: false,
         drain_ns: DRAIN_NS,
         retry: None,
@@ -249,31 +251,15 @@ fn only_misses(summary: &Summary) -> bool {
         .all(|(name, count)| *count == 0 || name == "ok" || name == "not_found")
 }
 
-/// Checks that say something against a rate. A proof of ingest is about a rate, not about tails.
-const OF_A_RATE: [&str; 13] = [
-    "invariants",
-    "completed",
-    "workers",
-    "errors",
-    "drops",
-    "offered_rate",
-    "gone",
-    "warm_up",
-    "level",
-    "drift",
-    "stalls",
-    "overload",
-    "clock_jump",
-];
-
 fn exit(args: &PocArgs, summary: &Summary) -> Exit {
-    let reasons = || summary.verdict.reasons.iter().filter(|r| r.check != "errors" || !only_misses(summary));
+    let matters = |reason: &&Reason| {
+        let misses = reason.check == "errors" && only_misses(summary);
+        reason.trust != Trust::Valid && summary.verdict.is_asked(reason) && !misses
+    };
+    let reasons = || summary.verdict.reasons.iter().filter(matters);
     for reason in reasons() {
-        let matters = reason.trust == Trust::Suspect && OF_A_RATE.contains(&reason.check.as_str());
-        if matters || reason.trust == Trust::Invalid {
-            let word = reason.trust.word();
-            terminal::warn(&format!("the run is {word} ({}): {}", reason.check, reason.text));
-        }
+        let word = reason.trust.word();
+        terminal::warn(&format!("the run is {word} ({}): {}", reason.check, reason.text));
     }
     let invalid = reasons().any(|reason| reason.trust == Trust::Invalid);
     match summary.status {

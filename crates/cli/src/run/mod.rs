@@ -167,6 +167,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         target: place.target.redacted(),
         started: now(),
         conditions: resolved.conditions.clone(),
+        asked: Vec::new(),
         clock_ns: environment.clock_ns,
     };
     let writer = record::writer(args, &resolved, &plan, &opened, &environment)?;

@@ -5,7 +5,7 @@ use dyno_report::html::{Kind, Listed};
 use dyno_rig::experiment::holder;
 use dyno_rundir::ExperimentDir;
 use dyno_rundir::files;
-use dyno_rundir::schema::{Run, Status, Summary, Trust, VERSION};
+use dyno_rundir::schema::{Run, Status, Summary, VERSION};
 use std::fs::TryLockError;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -89,14 +89,6 @@ pub fn is_under_way(path: &Path, status: Status) -> bool {
     status == Status::Running && held().unwrap_or_else(lately)
 }
 
-pub fn trust(trust: Trust) -> &'static str {
-    match trust {
-        Trust::Valid => "valid",
-        Trust::Suspect => "suspect",
-        Trust::Invalid => "invalid",
-    }
-}
-
 fn run(path: &Path, entry: &mut Listed) -> Result<(), String> {
     let run: Run = json(&path.join("run.json"))?;
     if run.version > VERSION {
@@ -110,7 +102,7 @@ fn run(path: &Path, entry: &mut Listed) -> Result<(), String> {
     }
     if path.join("summary.json").exists() {
         let summary: Summary = json(&path.join("summary.json"))?;
-        entry.verdict = trust(summary.verdict.trust).into();
+        entry.verdict = summary.verdict.trust.name().into();
         entry.throughput = summary.measured().map(|phase| phase.throughput);
         entry.title = summary.title;
     }

@@ -91,7 +91,7 @@ impl Bench<'_> {
             scale: Scale::Ns64,
             interval_ns: dyno_engine::INTERVAL_NS,
             raw_samples: false,
-            stamps: dyno_engine::Clock::default(),
+            stamps: dyno_engine::Clock::Client,
             spin: false,
             drain_ns: DRAIN_NS,
             retry: None,
@@ -157,6 +157,7 @@ impl Bench<'_> {
             target: self.target.redacted(),
             started: now(),
             conditions: Vec::new(),
+            asked: Vec::new(),
             clock_ns: environment().clock_ns,
         }
     }

@@ -17,7 +17,10 @@ const DIALECT: [(&str, &str); 8] = [
     ("let it run for 30 s or more", "raise operationcount or maxexecutiontime"),
     ("see --timeout and --drain", "see redis.timeout and dyno.timeout"),
     ("lower --rate, or raise --connections or --queue", "lower -target or raise -threads"),
-    ("add --threads, or lower the load", "raise dyno.load.threads or lower the load"),
+    (
+        "lower the load, or give it more cores (--threads where some are left, or a host of its own)",
+        "lower the load, or raise dyno.load.threads where cores are left",
+    ),
     ("--no-pin says so on purpose", "fewer dyno.load.threads may help"),
     ("the connections do not keep up", "the threads do not keep up"),
     ("use fewer users, more load threads", "use fewer -threads, more dyno.load.threads"),
@@ -131,34 +134,23 @@ pub(super) fn say_integrity(prepared: &Prepared) {
     }
 }
 
-/// Checks of latencies. They say nothing of a load, which only has to bring the records in, and nothing of a
-/// run that is too short for percentiles, which is said instead.
-const TIMING: [&str; 13] = [
-    "offered_rate",
-    "schedule_lag",
-    "receive_lag",
-    "client_cpu",
-    "littles_law",
-    "steal",
-    "neighbours",
-    "clock",
-    "level",
-    "drift",
-    "stalls",
-    "warm_up",
-    "overload",
-];
+/// Checks of the set-up: they are said of a load and of a short run as well.
+const OF_EVERY_RUN: [&str; 4] = ["pinning", "clock_jump", "monitors", "shared_cores"];
 
-/// What speaks against the result.
+/// What speaks against the result. What speaks against single figures says nothing of a load, which only has to bring the records
+/// in, and nothing of a run that is too short for percentiles, which is said instead.
 pub(super) fn reasons(mode: Mode, summary: &Summary) -> Vec<&Reason> {
     let all = &summary.verdict.reasons;
-    let too_short = |reason: &Reason| reason.check == "samples" && reason.trust == Trust::Suspect;
-    let no_timing = mode == Mode::Load || all.iter().any(too_short);
-    all.iter()
-        .filter(|reason| reason.trust != Trust::Valid)
-        .filter(|reason| !(no_timing && TIMING.contains(&reason.check.as_str())))
-        .filter(|reason| !(mode == Mode::Load && too_short(reason)))
-        .collect()
+    let too_short = |reason: &Reason| reason.check == "samples";
+    let short = all.iter().any(too_short);
+    let matters = |reason: &&Reason| {
+        let always = reason.affects.is_empty() || OF_EVERY_RUN.contains(&reason.check.as_str());
+        match mode {
+            Mode::Load => always,
+            _ => !short || always || too_short(reason),
+        }
+    };
+    all.iter().filter(|reason| reason.trust != Trust::Valid).filter(matters).collect()
 }
 
 /// Says all that speaks against the result.

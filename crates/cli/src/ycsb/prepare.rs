@@ -189,7 +189,7 @@ impl Prepared {
             scale: Scale::Micros,
             interval_ns: client.interval_ns,
             raw_samples: self.options.needs_samples(),
-            stamps: dyno_engine::Clock::default(),
+            stamps: dyno_engine::Clock::Client,
             spin: client.spin_sleep,
             drain_ns: self.timeout_ns.map_or(DRAIN_NS, |ns| ns.max(DRAIN_NS)),
             retry: self.retry,

@@ -138,6 +138,7 @@ fn begin<'a>(
         target: place.shown.clone(),
         started: now(),
         conditions: Vec::new(),
+        asked: Vec::new(),
         clock_ns: environment.clock_ns,
     };
     let writer = match &prepared.extras.out {

@@ -300,7 +300,7 @@ pub fn run(opened: &Opened) -> Vec<Ended> {
         scale: Scale::Ns64,
         interval_ns: dyno_engine::INTERVAL_NS,
         raw_samples: false,
-        stamps: dyno_engine::Clock::default(),
+        stamps: dyno_engine::Clock::Client,
         spin: false,
         drain_ns: 20_000_000_000,
         retry: None,

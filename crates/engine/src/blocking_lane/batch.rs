@@ -38,15 +38,18 @@ impl Users {
         }
     }
 
-    /// Executes several inserts as one; each is recorded with the whole time, because it is done when the batch is.
+    /// Executes several inserts as one; each is recorded with the whole time, because it is done when the batch is. Returns
+    /// when a user who is never late would have ended it: all begin when the last of them is due.
     pub(super) fn operate_batch(
         &self,
         user: usize,
         session: &mut dyn StoreSession,
-        tasks: &[Task],
+        tasks: &mut [Task],
         requests: &mut Vec<Request>,
         errors: &mut Vec<(Outcome, String)>,
-    ) {
+    ) -> u64 {
+        let mut ideal_ns = tasks.iter().map(|task| task.ideal_ns).max().unwrap_or_default();
+        tasks.iter_mut().for_each(|task| task.ideal_ns = ideal_ns);
         let workload = &self.shared.job.workload;
         requests.clear();
         requests.extend(tasks.iter().map(|t| workload.bind(&workload.draw(t.index), &self.shared.frontier)));
@@ -55,11 +58,13 @@ impl Users {
         let done = monotonic_ns();
         if !executed.outcome.is_ok() && self.shared.job.retry.is_some() {
             // Each is tried again by itself.
+            ideal_ns += done - begun;
             let mut parts = Vec::new();
-            for (task, request) in tasks.iter().zip(requests.iter()) {
-                self.operate(user, session, task, *request, errors, &mut parts);
+            for (task, request) in tasks.iter_mut().zip(requests.iter()) {
+                task.ideal_ns = ideal_ns;
+                ideal_ns = self.operate(user, session, task, *request, errors, &mut parts);
             }
-            return;
+            return ideal_ns;
         }
         if !executed.outcome.is_ok() && errors.iter().all(|(o, _)| *o != executed.outcome) {
             errors.push((executed.outcome, session.last_error().to_owned()));
@@ -70,5 +75,6 @@ impl Users {
             let part = (*request, one, done - begun, done.saturating_sub(task.intended_ns));
             self.record(user, task, request, executed.outcome, &[part], (begun, done));
         }
+        ideal_ns + (done - begun)
     }
 }

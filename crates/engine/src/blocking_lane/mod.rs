@@ -46,6 +46,8 @@ struct Users {
 struct Task {
     index: u64,
     intended_ns: u64,
+    /// When a user who is never late would begin it.
+    ideal_ns: u64,
     warm: bool,
     /// Was due before the user was free.
     waited: bool,
@@ -249,17 +251,20 @@ impl Users {
         let mut free_ns = if turn.late { paced_ns.max(self.measure_ns) } else { paced_ns };
         let batch = if job.workload.only_inserts() { job.batch } else { 1 };
         let (mut tasks, mut requests, mut parts) = (Vec::new(), Vec::new(), Vec::new());
-        while let Some(task) = self.next_task(user, &mut turn, free_ns) {
+        let mut ideal_free_ns = self.epoch_ns;
+        while let Some(mut task) = self.next_task(user, &mut turn, free_ns) {
+            task.ideal_ns = task.ideal_ns.max(ideal_free_ns);
             free_ns = if batch > 1 {
                 tasks.clear();
                 tasks.push(task);
                 self.fill(user, &mut turn, free_ns, &mut tasks, batch);
-                self.operate_batch(user, session.as_mut(), &tasks, &mut requests, &mut errors);
+                ideal_free_ns =
+                    self.operate_batch(user, session.as_mut(), &mut tasks, &mut requests, &mut errors);
                 monotonic_ns()
             } else {
                 let index = self.shared.job.own_index(task.index, 1);
                 let first = self.shared.job.workload.request(index, &self.shared.frontier);
-                self.operate(user, session.as_mut(), &task, first, &mut errors, &mut parts);
+                ideal_free_ns = self.operate(user, session.as_mut(), &task, first, &mut errors, &mut parts);
                 job.workload.resume_ns(&first, monotonic_ns())
             };
         }
@@ -307,7 +312,7 @@ impl Users {
         } else {
             turn.block.measured(&self.shared.claims)?
         };
-        Some(Task { index, intended_ns, warm, waited: false, rides: false })
+        Some(Task { index, intended_ns, ideal_ns: intended_ns, warm, waited: false, rides: false })
     }
 
     fn next_arrival(&self, user: usize, schedule: &Mutex<Schedule>, free_ns: u64) -> Option<Task> {
@@ -340,7 +345,7 @@ impl Users {
                 self.drop_arrival(user, index, intended_ns, warm, Outcome::Aborted);
                 return None;
             }
-            return Some(Task { index, intended_ns, warm, waited, rides: false });
+            return Some(Task { index, intended_ns, ideal_ns: intended_ns, warm, waited, rides: false });
         }
     }
 
@@ -370,7 +375,8 @@ impl Users {
         });
     }
 
-    /// Executes one operation: its first request and all that its script adds.
+    /// Executes one operation: its first request and all that its script adds. Returns when a user who is never late would have
+    /// ended it.
     fn operate(
         &self,
         user: usize,
@@ -379,7 +385,7 @@ impl Users {
         first: Request,
         errors: &mut Vec<(Outcome, String)>,
         parts: &mut Vec<Part>,
-    ) {
+    ) -> u64 {
         let workload = &self.shared.job.workload;
         let begun = monotonic_ns();
         let (mut request, mut intended_ns, mut sent) = (first, task.intended_ns, begun);
@@ -415,6 +421,7 @@ impl Users {
             }
         };
         self.record(user, task, &first, whole, parts, (begun, done));
+        task.ideal_ns + (done - begun)
     }
 
     /// Whether a failed insert is to be tried again; the pause before it has gone by then.
@@ -454,6 +461,9 @@ impl Users {
                 (false, _) => interval.turnaround.record(lag_ns),
                 (true, false) => interval.lag.record(lag_ns),
                 (true, true) => {}
+            }
+            if open_loop && whole.is_ok() {
+                interval.ideal.record(task.ideal_ns + (done - begun) - task.intended_ns);
             }
             let sample = |metric, outcome, service_ns, response_ns| Sample {
                 metric,

@@ -85,6 +85,14 @@ impl Socket {
         Ok(Socket { fd, tls, stamped, record_ns: None })
     }
 
+    /// A connection that a server has accepted, with the kernel's stamps where it gives them.
+    pub fn accepted(fd: OwnedFd) -> io::Result<Self> {
+        sockopt::set_tcp_nodelay(&fd, true)?;
+        rustix::io::ioctl_fionbio(&fd, true)?;
+        let stamped = ask_for_stamps(&fd);
+        Ok(Socket { fd, tls: None, stamped, record_ns: None })
+    }
+
     /// The descriptor.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()

@@ -15,6 +15,7 @@ use std::io;
 #[derive(Debug)]
 pub struct InProcess {
     token: u32,
+    stamped: bool,
 }
 
 /// A virtual clock and a simulated server.
@@ -23,7 +24,8 @@ pub struct VirtualNet {
     server: SimServer,
     /// Replies under way: (time, token).
     replies: BinaryHeap<Reverse<(u64, u32)>>,
-    arrived: Vec<usize>,
+    /// By token: bytes that have arrived, and when the last of them did.
+    arrived: Vec<(usize, u64)>,
     opened: Vec<u32>,
 }
 
@@ -49,12 +51,12 @@ impl Net for VirtualNet {
         self.now_ns
     }
 
-    fn connect(&mut self, _to: &Endpoint, token: u32, _stamped: bool) -> io::Result<InProcess> {
+    fn connect(&mut self, _to: &Endpoint, token: u32, stamped: bool) -> io::Result<InProcess> {
         if self.arrived.len() <= token as usize {
-            self.arrived.resize(token as usize + 1, 0);
+            self.arrived.resize(token as usize + 1, (0, 0));
         }
         self.opened.push(token);
-        Ok(InProcess { token })
+        Ok(InProcess { token, stamped })
     }
 
     fn established(&mut self, _socket: &mut InProcess, _token: u32) -> io::Result<bool> {
@@ -70,10 +72,12 @@ impl Net for VirtualNet {
     }
 
     fn recv(&mut self, socket: &mut InProcess, into: &mut [u8]) -> io::Result<Received> {
-        let n = self.arrived[socket.token as usize].min(into.len());
-        self.arrived[socket.token as usize] -= n;
+        let (left, at_ns) = &mut self.arrived[socket.token as usize];
+        let n = (*left).min(into.len());
+        *left -= n;
         into[..n].fill(1);
-        Ok(if n == 0 { Received::Empty } else { Received::Bytes { n, more: false, stamp: Stamp::Unasked } })
+        let stamp = if socket.stamped { Stamp::At(*at_ns) } else { Stamp::Unasked };
+        Ok(if n == 0 { Received::Empty } else { Received::Bytes { n, more: false, stamp } })
     }
 
     fn watch_write(&mut self, _socket: &mut InProcess, _token: u32, _on: bool) -> io::Result<()> {
@@ -82,7 +86,7 @@ impl Net for VirtualNet {
 
     fn close(&mut self, socket: InProcess) {
         // What is still to come finds nobody; the server has the work all the same.
-        self.arrived[socket.token as usize] = 0;
+        self.arrived[socket.token as usize].0 = 0;
         self.replies.retain(|Reverse((_, token))| *token != socket.token);
     }
 
@@ -98,13 +102,14 @@ impl Net for VirtualNet {
             return Ok(());
         }
         let next = self.replies.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
-        self.now_ns = self.now_ns.max(next.min(until_ns));
+        self.now_ns = self.server.runs_ns(self.now_ns.max(next.min(until_ns)));
         while let Some(&Reverse((at, token))) = self.replies.peek() {
             if at > self.now_ns {
                 break;
             }
             self.replies.pop();
-            self.arrived[token as usize] += 1;
+            let (arrived, at_ns) = &mut self.arrived[token as usize];
+            (*arrived, *at_ns) = (*arrived + 1, at);
             ready.push(Ready { token, read: true, write: false, last: false });
         }
         Ok(())
@@ -130,7 +135,7 @@ impl Net for EchoNet {
             self.waiting.resize(token as usize + 1, 0);
         }
         self.pending.push(Ready { token, read: false, write: true, last: false });
-        Ok(InProcess { token })
+        Ok(InProcess { token, stamped: false })
     }
 
     fn established(&mut self, _socket: &mut InProcess, _token: u32) -> io::Result<bool> {

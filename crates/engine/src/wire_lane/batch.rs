@@ -30,6 +30,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.advance();
             let id = self.begin(lane, index, intended, now, intended <= self.starved_ns);
             self.board(leader, id);
+            let leader = &mut self.ops[leader as usize];
+            leader.ideal_ns = leader.ideal_ns.max(intended);
         }
     }
 
@@ -64,12 +66,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let mut passengers = std::mem::take(&mut self.ops[id as usize].passengers);
         let leader = &self.ops[id as usize];
         let own = self.driver.batch_outcome(&leader.exchange, 0, outcome);
-        let (sent_ns, first_sent_ns) = (leader.sent_ns, leader.first_sent_ns);
+        let (sent_ns, first_sent_ns, ideal_ns) = (leader.sent_ns, leader.first_sent_ns, leader.ideal_ns);
         for (number, &passenger) in passengers.iter().enumerate() {
             let outcome =
                 self.driver.batch_outcome(&self.ops[id as usize].exchange, number as u32 + 1, outcome);
             let op = &mut self.ops[passenger as usize];
-            (op.active, op.sent_ns, op.first_sent_ns) = (true, sent_ns, first_sent_ns);
+            (op.active, op.sent_ns, op.first_sent_ns, op.ideal_ns) = (true, sent_ns, first_sent_ns, ideal_ns);
             self.conclude(passenger, outcome, now);
         }
         passengers.clear();

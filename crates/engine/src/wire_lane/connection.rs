@@ -193,8 +193,16 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// The connection is ready for operations.
     pub(super) fn welcome(&mut self, id: u32) {
+        let now = self.net.now();
         let c = &mut self.connections[id as usize];
         c.state = State::Ready;
+        // Nobody could have sent earlier what waits for this.
+        for reply in &c.awaited {
+            let op = &mut self.ops[reply.op as usize];
+            if op.active && op.generation == reply.generation && op.sent_ns == 0 {
+                op.ideal_ns = op.ideal_ns.max(now);
+            }
+        }
         c.backoff_ns = BACKOFF_NS.0;
         c.timeouts = 0;
         c.refused = None;

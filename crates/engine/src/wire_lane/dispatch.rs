@@ -106,6 +106,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             };
             self.advance();
             let id = self.begin(lane, index, intended, now, waited);
+            let free_ns = self.free_ns.pop().map_or(now, |Reverse(free_ns)| free_ns);
+            self.ops[id as usize].ideal_ns = free_ns.max(intended);
             self.fill_open(id, lane, now);
             self.send_request(id);
         }
@@ -218,6 +220,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 begun_ns: 0,
                 intended_ns: 0,
                 sent_ns: 0,
+                ideal_ns: 0,
                 first_intended_ns: 0,
                 first_sent_ns: 0,
                 passengers: Vec::new(),
@@ -326,6 +329,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let warm_but_late = op.warm && self.measuring;
         let service_ns = if op.sent_ns == 0 { 0 } else { now.saturating_sub(op.sent_ns) };
         let response_ns = now.saturating_sub(op.intended_ns);
+        if self.schedule.is_some() {
+            // What was never sent held its place all the same.
+            op.ideal_ns = if op.sent_ns == 0 { now } else { op.ideal_ns + service_ns };
+        }
         let request = op.request;
         let spoils =
             !outcome.is_ok() && (!self.hooks.scripts || self.shared.job.workload.spoils(&request, outcome));
@@ -376,6 +383,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         op.attempts += 1;
         op.first_outcome = Outcome::Ok;
         let at = now + retry.pause_ns(op.request.seed, op.attempts);
+        op.ideal_ns += at - now;
         // The time-out of the next attempt begins with it.
         (op.begun_ns, op.sent_ns, op.hops) = (at, 0, 0);
         self.retries.push(Reverse((at, id)));
@@ -440,6 +448,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             interval.carried += 1;
         } else {
             interval.ended[outcome as usize] += 1;
+            if self.schedule.is_some() && outcome.is_ok() {
+                interval.ideal.record(op.ideal_ns - op.first_intended_ns);
+            }
             if self.hooks.scripts
                 && let Some(metric) = self.shared.job.workload.script(&first)
             {
@@ -450,18 +461,22 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 interval.record_sample(sample, self.shared.job.raw_samples);
             }
         }
+        let ideal_ns = op.ideal_ns;
         self.free_ops.push(id);
         self.in_flight -= 1;
         if holds_place {
-            self.release(lane, &first, outcome, now);
+            self.release(lane, &first, outcome, now, ideal_ns);
         }
     }
 
-    fn release(&mut self, lane: u32, first: &Request, outcome: Outcome, now: u64) {
+    fn release(&mut self, lane: u32, first: &Request, outcome: Outcome, now: u64, ideal_ns: u64) {
         let think_ns = match self.shared.job.pacing {
             crate::job::Pacing::Closed { think_ns } => think_ns,
             // A place on a connection: the schedule alone decides.
-            crate::job::Pacing::Open { .. } => return self.idle.push_back((lane, now)),
+            crate::job::Pacing::Open { .. } => {
+                self.free_ns.push(Reverse(ideal_ns));
+                return self.idle.push_back((lane, now));
+            }
         };
         let user = &mut self.lanes[lane as usize];
         let lost = matches!(outcome, Outcome::Unreachable | Outcome::Disconnected | Outcome::Aborted);

@@ -109,6 +109,8 @@ struct Op<X> {
     sent_ns: u64,
     first_intended_ns: u64,
     first_sent_ns: u64,
+    /// Open loop: when a client that is never late would begin the request under way.
+    ideal_ns: u64,
     request: Request,
     /// The other operations of the batch that this one leads.
     passengers: Vec<u32>,
@@ -137,6 +139,8 @@ pub struct LoadThread<D: Driver, N: Net> {
     in_flight: usize,
     /// Users (closed loop: with the time they became ready) or free places on connections (open loop).
     idle: VecDeque<(u32, u64)>,
+    /// Open loop: when each of the idle places would be free if the client were never late.
+    free_ns: BinaryHeap<Reverse<u64>>,
     /// Users that think or are being kept from a dead server: (until, lane).
     resting: BinaryHeap<Reverse<(u64, u32)>>,
     /// Failed inserts to be tried again: (when, op).
@@ -199,6 +203,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             free_ops: Vec::new(),
             in_flight: 0,
             idle: VecDeque::with_capacity(users * shared.job.pipeline),
+            free_ns: BinaryHeap::new(),
             resting: BinaryHeap::new(),
             retries: BinaryHeap::new(),
             schedule: None,
@@ -294,6 +299,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             if begin_ns > epoch_ns {
                 self.resting.extend(lanes.map(|lane| Reverse((begin_ns, lane))));
             } else {
+                if matches!(job.pacing, Pacing::Open { .. }) {
+                    self.free_ns.extend(lanes.clone().map(|_| Reverse(epoch_ns)));
+                }
                 self.idle.extend(lanes.map(|lane| (lane, epoch_ns)));
             }
         }
@@ -318,7 +326,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     fn sleep(&mut self, now: u64) -> io::Result<u64> {
         let until = self.wake_ns(now);
         let for_arrival = self.schedule.as_ref().is_some_and(|s| until == self.epoch_ns + s.peek().1);
-        if !for_arrival {
+        // Virtual time goes on only while it is waited for.
+        if !for_arrival || N::VIRTUAL {
             self.net.wait(now, until, &mut self.ready)?;
             return Ok(self.net.now());
         }

@@ -293,6 +293,8 @@ impl Draft<'_> {
 
     /// Pods of the load: as many as any job needs; each phase says how many of them take part.
     fn clients(&mut self) {
+        // YCSB's definition of a latency.
+        self.put("client.stamps", json!("client"), "");
         let benchmarking =
             self.configurations.iter().flat_map(|one| one.rounds.iter().map(|round| round.job.pods));
         let benchmarking = benchmarking.max().unwrap_or(1);

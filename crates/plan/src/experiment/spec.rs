@@ -159,8 +159,7 @@ impl Default for Experiment {
 pub struct Client {
     /// Who speaks to MongoDB: dyno's own codec or the official driver. Default: wire.
     pub driver: Driver,
-    /// Whose clock says when a reply has arrived: the kernel's or the client's. Default: client.
-    #[serde(skip_serializing_if = "Stamps::is_client")]
+    /// Whose clock says when a reply has arrived: the kernel's or the client's. Default: kernel.
     pub stamps: Stamps,
     /// Worker processes among which users and operations are divided. Default: 1. Unit: processes.
     pub workers: u32,
@@ -187,7 +186,7 @@ impl Default for Client {
     fn default() -> Self {
         Client {
             driver: Driver::Wire,
-            stamps: Stamps::Client,
+            stamps: Stamps::Kernel,
             workers: 1,
             threads: None,
             cores: None,
@@ -226,16 +225,10 @@ pub enum Driver {
 #[serde(rename_all = "snake_case")]
 pub enum Stamps {
     /// The kernel's, where a connection has it (TCP, with TLS or without): when the reply's last byte came.
+    #[default]
     Kernel,
     /// The client's: when it got to the reply.
-    #[default]
     Client,
-}
-
-impl Stamps {
-    fn is_client(&self) -> bool {
-        *self == Stamps::Client
-    }
 }
 
 /// What is done: exactly one of the four kinds; `ycsb` with workload a if nothing is said.

@@ -4,7 +4,7 @@ use super::intervals::{latencies, place};
 use super::{Cell, Kind, Source, SourceRun, Table};
 use dyno_analysis::Felt;
 use dyno_record::Scale;
-use dyno_rundir::schema::{Latency, Phase, Trust};
+use dyno_rundir::schema::{Claim, Latency, Phase};
 
 type Named = (String, Kind, Cell);
 
@@ -17,6 +17,9 @@ pub fn runs(source: &Source) -> Table {
         if let Some(phase) = run.measured() {
             row.extend(figures(phase));
             latencies("response", response(run).as_ref(), &mut row);
+            if phase.ideal_response.is_some() {
+                latencies("ideal_response", phase.ideal_response.as_ref(), &mut row);
+            }
             for metric in &phase.metrics {
                 let found = metric.felt_response().or(metric.felt_service());
                 let kind = if metric.felt_response().is_some() { "response" } else { "service" };
@@ -39,20 +42,25 @@ fn verdict(run: &SourceRun) -> Vec<Named> {
     let summary = run.summary();
     let journal = run.ended.as_ref();
     let status = summary.map(|s| format!("{:?}", s.status).to_lowercase());
-    let trust = summary.map(|s| match s.verdict.trust {
-        Trust::Valid => "valid",
-        Trust::Suspect => "suspect",
-        Trust::Invalid => "invalid",
-    });
+    let trust = summary.map(|s| s.verdict.trust.name());
     let reasons: Option<String> = summary.map(|s| {
         s.verdict.reasons.iter().map(|r| format!("{}: {}", r.check, r.text)).collect::<Vec<_>>().join("; ")
     });
     let words = journal.map(|ended| ended.words.clone()).filter(|_| summary.is_none());
+    let graded = summary.map_or(&[][..], |summary| summary.verdict.grades.as_slice());
+    let grade = |claim: Claim| {
+        let found = graded.iter().find(|grade| grade.claim == claim.name());
+        text(&format!("grade_{}", claim.name()), found.map(|grade| grade.trust.name()))
+    };
     let run_file = run.dir.as_ref().map(|dir| &dir.run);
     vec![
         text("status", journal.map(|ended| ended.status.as_str()).or(status.as_deref())),
         text("verdict", trust),
         text("reasons", reasons.or(words).as_deref()),
+        grade(Claim::Throughput),
+        grade(Claim::Median),
+        grade(Claim::Tail),
+        grade(Claim::Resources),
         text("started", run_file.map(|r| r.started.as_str())),
         text("database", run_file.map(|r| r.database.as_str())),
         text("target", run_file.map(|r| r.target.as_str())),

@@ -35,9 +35,10 @@ impl SourceRun {
         self.levels.iter().find(|(name, _)| name == factor).map(|(_, level)| level.as_str())
     }
 
-    /// Whether its figures may be used: it has come to its end, and its verdict is not invalid.
+    /// Whether its figures may be used: it has come to its end, and none of them is invalid.
     pub fn is_usable(&self) -> bool {
-        self.summary().is_some_and(|summary| summary.verdict.trust != dyno_rundir::schema::Trust::Invalid)
+        self.summary()
+            .is_some_and(|summary| summary.verdict.of_figures() != dyno_rundir::schema::Trust::Invalid)
     }
 }
 

@@ -176,7 +176,13 @@ const RUN_2: [Panel; 4] = [
     ),
 ];
 
-const RUN_3: [Panel; 5] = [
+const RUN_3: [Panel; 6] = [
+    lines(
+        "Ideal client, p99",
+        "s",
+        "Open loop: response times of a client that is never late. Below the response time: the client adds waits.",
+        &[q("histogram_quantile(0.99, sum by (le) (rate(dyno_ideal_response_seconds_bucket{@}[@])))", "p99")],
+    ),
     lines(
         "Schedule lag, p99",
         "s",

@@ -130,13 +130,17 @@ fn headline(report: &Report<'_>, made: &Made<'_>, steady: Option<&OverTime>) -> 
         Status::Failed => Some("FAILED: the run ended by an error."),
     };
     words.into_iter().for_each(|words| out.push_str(&format!("<p class=\"note\">{words}</p>\n")));
+    if let Some(words) = crate::summary::grades(&summary.verdict) {
+        let _ = writeln!(out, "<p class=\"grades\">{}</p>", esc(&words));
+    }
     if !summary.verdict.reasons.is_empty() {
         out.push_str("<ul class=\"reasons\">");
         for reason in &summary.verdict.reasons {
             let class = reason.trust.word();
+            let dim = if summary.verdict.is_asked(reason) { "" } else { " class=\"dim\"" };
             let _ = write!(
                 out,
-                "<li><strong class=\"{class}\">{class} {}</strong>: {}</li>",
+                "<li{dim}><strong class=\"{class}\">{class} {}</strong>: {}</li>",
                 esc(&reason.check),
                 esc(&reason.text)
             );
@@ -261,27 +265,19 @@ fn by_percentile(made: &Made<'_>) -> String {
 
 const COLUMNS: [&str; 5] = ["p50", "p90", "p99", "p99.9", "p99.99"];
 
-fn latencies(out: &mut String, phase: &Phase, title: &str, pick: impl Fn(&Metric) -> Option<&Latency>) {
-    let rows: Vec<Vec<String>> = phase
-        .metrics
-        .iter()
-        .filter_map(|metric| {
-            let latency = pick(metric)?;
-            let mut row = vec![
-                metric.name.clone(),
-                whole(latency.count as f64),
-                us(latency.mean_us),
-                latency.min_us.map_or("-".into(), us),
-            ];
-            row.extend(COLUMNS.iter().map(|name| match latency.percentiles_us.get(*name) {
-                Some(Some(value)) => us(*value),
-                Some(None) => "dropped".into(),
-                None => "-".into(),
-            }));
-            row.push(latency.max_us.map_or("-".into(), us));
-            Some(row)
-        })
-        .collect();
+fn latencies<'a>(out: &mut String, title: &str, rows: impl Iterator<Item = (&'a str, Option<&'a Latency>)>) {
+    let row = |(name, latency): (&str, Option<&Latency>)| -> Option<Vec<String>> {
+        let latency = latency?;
+        let first = [whole(latency.count as f64), us(latency.mean_us), latency.min_us.map_or("-".into(), us)];
+        let percentiles = COLUMNS.iter().map(|column| match latency.percentiles_us.get(*column) {
+            Some(Some(value)) => us(*value),
+            Some(None) => "dropped".into(),
+            None => "-".into(),
+        });
+        let max = latency.max_us.map_or("-".into(), us);
+        Some(std::iter::once(name.to_owned()).chain(first).chain(percentiles).chain([max]).collect())
+    };
+    let rows: Vec<Vec<String>> = rows.filter_map(row).collect();
     if !rows.is_empty() {
         let mut names = heads(&["operation", "count", "mean", "min"]);
         names.extend(COLUMNS.iter().map(|name| (*name).to_owned()));
@@ -327,11 +323,19 @@ fn operations(summary: &Summary) -> String {
     let mut names = heads(&["operation"]);
     names.extend(outcomes.iter().map(|name| (*name).to_owned()));
     out.push_str(&table("Requests by outcome", &names, &rows, 1));
-    let all = "Response time from the intended start, failures with at least their time";
-    latencies(&mut out, phase, all, |m| m.all_response.as_ref());
-    latencies(&mut out, phase, "Response time from the intended start (succeeded)", |m| m.response.as_ref());
-    latencies(&mut out, phase, "Service time from sending (succeeded)", |m| m.service.as_ref());
-    latencies(&mut out, phase, "Service time (failed)", |m| m.failed_service.as_ref());
+    let of =
+        |pick: fn(&Metric) -> Option<&Latency>| phase.metrics.iter().map(move |m| (m.name.as_str(), pick(m)));
+    let response = "Response time from the intended start";
+    latencies(
+        &mut out,
+        &format!("{response}, failures with at least their time"),
+        of(|m| m.all_response.as_ref()),
+    );
+    let ideal = [(crate::summary::IDEAL, phase.ideal_response.as_ref())];
+    latencies(&mut out, &format!("{response} (succeeded)"), of(|m| m.response.as_ref()).chain(ideal));
+    let clock = crate::summary::whose_clock(phase).map_or(String::new(), |words| format!("; {words}"));
+    latencies(&mut out, &format!("Service time from sending (succeeded{clock})"), of(|m| m.service.as_ref()));
+    latencies(&mut out, "Service time (failed)", of(|m| m.failed_service.as_ref()));
     if !phase.errors.is_empty() {
         let rows: Vec<Vec<String>> =
             phase.errors.iter().map(|(class, text)| vec![class.clone(), text.clone()]).collect();

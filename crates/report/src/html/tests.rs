@@ -63,7 +63,7 @@ pub(crate) fn written(path: &Path, names: &[String], seconds: u64, series: usize
         database: format!("Redis {HOSTILE}"),
         started: "2026-01-01T00:00:00Z".into(),
         title: format!("workload {HOSTILE}"),
-        verdict: Verdict { trust: Trust::Valid, reasons: Vec::new(), checks: Vec::new() },
+        verdict: Verdict::none(Trust::Valid),
         thresholds: Vec::new(),
         phases: vec![dyno_analysis::phase(facts, names, &all)],
         faults: Vec::new(),
@@ -95,8 +95,7 @@ pub(super) fn page(path: &Path) -> String {
     let (mut dir, notes) = RunDir::salvage(path).unwrap();
     let recording = Recording::open(path).unwrap();
     let findings = diagnose(&dir, recording.as_ref());
-    let verdict =
-        Verdict { trust: Trust::Invalid, reasons: Vec::new(), checks: vec!["completed".to_owned()] };
+    let verdict = Verdict { checks: vec!["completed".to_owned()], ..Verdict::none(Trust::Invalid) };
     let summary = dir.summary.take().unwrap_or_else(|| Summary {
         version: VERSION,
         dyno: String::new(),

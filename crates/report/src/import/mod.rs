@@ -164,18 +164,11 @@ fn verdict(found: &Found, files: &str) -> Verdict {
         false => format!("not known: what the machines did meanwhile, {}", found.unknown.join(", ")),
     };
     let text = format!("a result of {}, imported from {files}; {unknown}", found.program);
-    let reason = Reason { check: "imported".into(), trust: Trust::Suspect, text };
-    let mut verdict = Verdict {
-        trust: Trust::Suspect,
-        reasons: vec![reason],
-        checks: vec!["imported".into(), "operations".into()],
-    };
+    let mut reasons = vec![Reason::of_all("imported", Trust::Suspect, text)];
     if found.outcomes.get("ok").copied().unwrap_or(0) == 0 {
-        verdict.trust = Trust::Invalid;
-        let text = "no operation ended well".to_owned();
-        verdict.reasons.insert(0, Reason { check: "operations".into(), trust: Trust::Invalid, text });
+        reasons.push(Reason::of_all("operations", Trust::Invalid, "no operation ended well".into()));
     }
-    verdict
+    Verdict::new(reasons, vec!["imported".into(), "operations".into()], &[])
 }
 
 fn phase(found: &Found, said: &Said) -> Phase {
@@ -193,6 +186,7 @@ fn phase(found: &Found, said: &Said) -> Phase {
         receive_lag: None,
         stamps: None,
         turnaround: None,
+        ideal_response: None,
         late_replies: 0,
         reconnects: 0,
         redirects: 0,

@@ -12,7 +12,7 @@ use crate::worker::{CrewError, ReadWork};
 use dyno_engine::Control;
 use dyno_plan::experiment::{Cell, Experiment, Strategy, When};
 use dyno_plan::tree::Node;
-use dyno_rundir::schema::{Environment, Status, Summary, Trust};
+use dyno_rundir::schema::{Environment, Status, Summary};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -110,11 +110,7 @@ impl OneRun<'_> {
                 record.passed = bound.into_iter().all(|t| t.passed);
                 let measured_by = |text: &String| summary.thresholds.iter().find(|t| t.expression == *text);
                 record.objective = objective.as_ref().and_then(measured_by).and_then(|t| t.measured);
-                record.trust = match summary.verdict.trust {
-                    Trust::Valid => "valid".into(),
-                    Trust::Suspect => "suspect".into(),
-                    Trust::Invalid => "invalid".into(),
-                };
+                record.trust = summary.verdict.trust.name().into();
                 record.words = summary.verdict.worst().map_or(String::new(), |r| r.text.clone());
                 if summary.status == Status::Interrupted {
                     record.status = RunStatus::Interrupted;

@@ -38,6 +38,7 @@ impl OneRun<'_> {
             target: crew.shown.join(" "),
             started: jiff::Timestamp::now().to_string(),
             conditions,
+            asked: Vec::new(),
             clock_ns: self.environment.clock_ns,
         })
     }

@@ -48,7 +48,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of the protocol; both ends must speak the same.
-pub const PROTOCOL: u32 = 6;
+pub const PROTOCOL: u32 = 7;
 
 /// How long a worker goes on without a word, milliseconds.
 pub const LEASE_MS: u64 = 1_000;

@@ -30,6 +30,8 @@ pub struct SimOptions {
     pub stalls: Vec<(u64, u64)>,
     /// Seed of the service times.
     pub seed: u64,
+    /// Times in which the client does not run, as (begin, length) in nanoseconds of virtual time, ascending, not overlapping.
+    pub client_stalls: Vec<(u64, u64)>,
 }
 
 impl Default for SimOptions {
@@ -40,6 +42,7 @@ impl Default for SimOptions {
             growth: 0.0,
             stalls: Vec::new(),
             seed: 1,
+            client_stalls: Vec::new(),
         }
     }
 }
@@ -94,6 +97,15 @@ impl SimServer {
             .map(|&(begin, length)| wall_ns.saturating_sub(begin).min(length))
             .sum();
         wall_ns - lost
+    }
+
+    /// When a client that would run from `ns` on does run.
+    pub fn runs_ns(&self, ns: u64) -> u64 {
+        let stalls = &self.options.client_stalls;
+        stalls
+            .iter()
+            .find(|(begin, length)| (*begin..begin + length).contains(&ns))
+            .map_or(ns, |(b, l)| b + l)
     }
 
     /// Working time to the first wall time that has it, after any stall that begins there.

@@ -330,6 +330,7 @@ fn read_value(r: &mut Reader<'_>, data_integrity: bool) -> Result<ValueKind, Bad
     let kind = match value.trim().split_once(':') {
         None => match value.trim() {
             "random" => Some(ValueKind::Random),
+            "pool" => Some(ValueKind::Pool),
             "text" => Some(ValueKind::Text),
             "zero" => Some(ValueKind::Zero),
             _ => None,
@@ -339,7 +340,7 @@ fn read_value(r: &mut Reader<'_>, data_integrity: bool) -> Result<ValueKind, Bad
         }
         Some(_) => None,
     };
-    let expected = "random, text, zero or compressible:N with N from 1 to 1000";
+    let expected = "random, pool, text, zero or compressible:N with N from 1 to 1000";
     match kind {
         None => Err(BadProperty::new("dyno.value", value, expected)),
         Some(ValueKind::Random) => Ok(ValueKind::Random),

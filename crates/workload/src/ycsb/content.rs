@@ -4,7 +4,7 @@ use super::config::{CoreConfig, FieldLengths};
 use super::properties::BadProperty;
 use crate::distributions::{Histogram, THETA, Zipfian};
 use crate::keys::KeyNames;
-use crate::values::{ValueKind, integrity};
+use crate::values::{ValueKind, integrity, pool};
 use dyno_types::rng::{Purpose, Stream};
 use dyno_types::{Content, Fields, Request, Verb};
 use std::cell::RefCell;
@@ -70,6 +70,10 @@ impl CoreContent {
     /// The content of a checked config; fails if its field-length histogram has not been handed in.
     pub fn new(config: &CoreConfig) -> Result<Self, BadProperty> {
         let name = |i: u16| format!("{}{i}", config.field_prefix).into_bytes().into_boxed_slice();
+        if config.value == ValueKind::Pool {
+            // Made before the first operation.
+            pool();
+        }
         Ok(CoreContent {
             table: config.table.clone(),
             names: config.names.clone(),

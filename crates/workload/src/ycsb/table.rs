@@ -171,7 +171,7 @@ const PROPERTIES: &[Property] = &[
         "ycsb (scrambled over 10^10 ranks) or true; true by default where an exponent is set",
     ),
     dyno("dyno.zipfian.theta", "0.99", "exponent of zipfian and latest"),
-    dyno("dyno.value", "random", "random, text, zero or compressible:N"),
+    dyno("dyno.value", "random", "random, pool, text, zero or compressible:N"),
     dyno(
         "dyno.client.id",
         "0",

@@ -104,6 +104,27 @@ fn cores_and_programs_are_those_of_the_host_that_was_watched() {
 }
 
 #[test]
+fn what_would_be_divided_by_nothing_is_not_told() {
+    let disk = |reads: f64| {
+        format!(
+            "\"host\": {{{HOST}, \"disk\": {{\"name\": \"sda\", \"reads_per_s\": {reads:?}, \"writes_per_s\": 0.0, \
+             \"read_bytes_per_s\": 1000.0, \"written_bytes_per_s\": 0.0, \"busy_share\": 0.0}}}}"
+        )
+    };
+    let of = |monitor: &str, cores: &'static str, name: &str| {
+        let found = summarised_of(Given { database: "MongoDB 8", cores, monitor, ..Given::default() });
+        found.iter().find(|(own, _)| *own == name).map(|(_, value)| *value)
+    };
+    let bytes = |reads: f64| of(&disk(reads), EIGHT, "disk.bytes_per_request");
+    assert_eq!([bytes(0.0), bytes(10.0)], [None, Some(100.0)]);
+    // A host whose cores are not known.
+    let others = "\"others\": {\"cpu_cores\": 2.0, \"programs\": {}}, \"server\": {\"cpu_cores\": 1.0}";
+    let seen = |name: &str| [EIGHT, ""].map(|cores| of(others, cores, name));
+    assert_eq!(seen("host.cpu.others"), [Some(0.25), None]);
+    assert_eq!(seen("server.cpu_of_limit"), [Some(0.125), None]);
+}
+
+#[test]
 fn an_embedded_store_lives_in_the_workers() {
     let monitor = format!("\"host\": {{{HOST}}}, \"workers\": {{\"cpu_cores\": 2.0}}");
     let of = |client: &str| {

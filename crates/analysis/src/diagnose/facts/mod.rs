@@ -5,6 +5,7 @@ mod fall;
 
 use crate::interval::median;
 use crate::series::mean;
+use dyno_record::Stamps;
 use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::Phase;
@@ -143,7 +144,15 @@ fn client(facts: &mut Facts, run: &RunDir, phase: &Phase) {
         };
         phase.metrics.iter().filter(|metric| metric.name != "CLEANUP").filter_map(of).reduce(f64::max)
     };
-    let lag = phase.receive_lag.as_ref().and_then(|lag| lag.percentiles_us.get("p50").copied().flatten());
+    // By the kernel's clock it is no part of a service time.
+    let by_kernel = phase.stamps.as_ref().is_some_and(|found| {
+        Stamps { kernel: found.kernel, client: found.client, ..Stamps::default() }.by_kernel()
+    });
+    let lag = phase
+        .receive_lag
+        .as_ref()
+        .filter(|_| !by_kernel)
+        .and_then(|lag| lag.percentiles_us.get("p50").copied().flatten());
     facts.set("client.lag_share", lag.zip(service("p50")).map(|(lag, service)| lag / service));
     if phase.offered.is_some() {
         return;

@@ -244,7 +244,7 @@ impl Shell {
             scale: Scale::Micros,
             interval_ns: dyno_engine::INTERVAL_NS,
             raw_samples: false,
-            stamps: dyno_engine::Clock::default(),
+            stamps: dyno_engine::Clock::Client,
             spin: false,
             drain_ns: DRAIN_NS,
             batch: 1,

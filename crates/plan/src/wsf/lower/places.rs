@@ -149,6 +149,8 @@ impl Draft<'_> {
     }
 
     pub(super) fn clients(&mut self) -> Result<(), String> {
+        // YCSB's definition of a latency.
+        self.own("client.stamps", json!("client"));
         if self.in_pods() {
             return Ok(());
         }

@@ -1,0 +1,182 @@
+//! What each check speaks against, and the verdict on what was asked for.
+
+use super::*;
+use dyno_rundir::schema::{Claim, Grade};
+
+/// The grades of throughput, median, tail and resources.
+fn grades(change: impl FnOnce(&mut Case)) -> [Trust; 4] {
+    let mut case = Case::usual();
+    change(&mut case);
+    let grades: Vec<Grade> = case.verdict().grades;
+    std::array::from_fn(|at| grades[at].trust)
+}
+
+const V: Trust = Trust::Valid;
+const S: Trust = Trust::Suspect;
+const I: Trust = Trust::Invalid;
+
+#[test]
+fn a_usual_run_is_valid_in_all_its_claims() {
+    assert_eq!(grades(|_| ()), [V; 4]);
+}
+
+#[test]
+fn wrong_data_and_failures_speak_against_everything() {
+    assert_eq!(grades(|case| case.totals.ended[Outcome::Mismatch as usize] = 1), [I; 4]);
+    assert_eq!(grades(|case| case.lost.push("worker 1".into())), [I; 4]);
+    assert_eq!(grades(|case| case.interrupted = true), [S; 4]);
+}
+
+#[test]
+fn who_takes_a_little_of_the_cpu_affects_tails_alone() {
+    let steal = |share: f64| grades(|case| case.phase.client.steal_share = share);
+    assert_eq!([steal(0.02), steal(0.1), steal(0.101)], [[V; 4], [V, V, S, V], [S, S, S, V]]);
+    let beside = |share: f64| grades(|case| *case = Case::usual().beside(share));
+    assert_eq!([beside(0.02), beside(0.1), beside(0.101)], [[V; 4], [V, V, S, V], [S, S, S, V]]);
+    // A rate that is kept is touched by nobody.
+    let paced = |case: &mut Case| {
+        *case = Case::usual().beside(0.2);
+        case.phase.offered = Some(case.totals.arrivals as f64 / case.phase.seconds);
+    };
+    assert_eq!(grades(paced), [V, S, S, V]);
+    let missed = |case: &mut Case| {
+        paced(case);
+        case.phase.offered = case.phase.offered.map(|rate| rate * 1.1);
+    };
+    assert_eq!(grades(missed), [S, S, S, V]);
+    let words = |share: f64| Case::usual().beside(share).reason("neighbours").unwrap();
+    assert!(words(0.05).contains("tails are not the target's alone"), "{}", words(0.05));
+    assert!(words(0.2).contains("throughput, median and tail are not"), "{}", words(0.2));
+}
+
+#[test]
+fn who_wakes_late_is_told_by_whom() {
+    let advice = |steal: f64, others: f64| {
+        let mut case = Case::usual().beside(others).late(Some(300_000), None);
+        (case.phase.client.busy_share, case.phase.client.steal_share) = (Some(0.1), steal);
+        case.reason("schedule_lag").unwrap()
+    };
+    assert!(advice(0.0, 0.0).contains("give the server cores of its own"), "{}", advice(0.0, 0.0));
+    assert!(advice(0.03, 0.0).contains("the hypervisor takes its CPU"), "{}", advice(0.03, 0.0));
+    assert!(advice(0.03, 0.3).contains("other programs take"), "{}", advice(0.03, 0.3));
+}
+
+#[test]
+fn by_the_kernels_clock_it_is_known_what_an_ideal_client_would_see() {
+    let text = |kernel: u64| {
+        let mut case = Case::usual().late(Some(300_000), None);
+        let mut interval = Interval::new(1, Scale::Ns64);
+        interval.ideal.record(640_000);
+        case.totals.add(&interval);
+        case.totals.stamps.kernel = kernel;
+        case.reason("schedule_lag").unwrap()
+    };
+    assert!(text(1).contains("of 1.00 ms (an ideal client's is 640 us): "), "{}", text(1));
+    assert!(!text(0).contains("ideal"), "{}", text(0));
+}
+
+/// Lags of this share of the operations are 300 us beside 1 ms, the others are none.
+fn late(share: u64) -> Case {
+    let mut interval = Interval::new(1, Scale::Ns64);
+    for at in 0..1_000 {
+        let ns = if at < share { 300_000 } else { 1_000 };
+        interval.lag.record(ns);
+        interval.receive_lag.record(ns);
+    }
+    let mut case = Case::usual();
+    case.totals.add(&interval);
+    case
+}
+
+#[test]
+fn a_lag_of_few_operations_affects_the_tail_and_one_of_most_the_median() {
+    let of = |share: u64| grades(|case| *case = late(share));
+    assert_eq!([of(0), of(100), of(600)], [[V; 4], [V, V, S, V], [V, S, S, V]]);
+    let reasons = |share: u64| -> Vec<String> {
+        let reasons = late(share).verdict().reasons.into_iter();
+        reasons.filter(|reason| reason.check == "schedule_lag").map(|reason| reason.text).collect()
+    };
+    // Where both are as bad one sentence says so.
+    assert_eq!([reasons(100).len(), reasons(600).len()], [1, 1]);
+    assert!(reasons(600)[0].starts_with("schedule lag p99 is 300"), "{:?}", reasons(600));
+    let mut worse = late(600);
+    let mut interval = Interval::new(1, Scale::Ns64);
+    (0..100).for_each(|_| interval.lag.record(900_000));
+    worse.totals.add(&interval);
+    let verdict = worse.verdict();
+    let trusts: Vec<Trust> = verdict.grades.iter().map(|grade| grade.trust).collect();
+    assert_eq!(trusts, [V, S, I, V]);
+    let reasons = verdict.reasons;
+    let said: Vec<&str> =
+        reasons.iter().filter(|r| r.check == "schedule_lag").map(|r| r.text.as_str()).collect();
+    assert!(said[0].contains("p99 is 900") && said[1].contains("lag p50 is 300"), "{said:?}");
+    assert!(
+        said[0].contains(": use fewer operations") && !said[1].contains(": use"),
+        "what to do is said once: {said:?}"
+    );
+    assert_eq!(worse.verdict().checks.iter().filter(|check| *check == "schedule_lag").count(), 1);
+}
+
+#[test]
+fn a_busy_client_affects_what_its_delays_are_in() {
+    let busy = |offered: Option<f64>, kernel: u64| {
+        grades(|case| {
+            case.phase.client.busy_share = Some(0.9);
+            case.phase.offered = offered.map(|part| part * case.totals.arrivals as f64 / case.phase.seconds);
+            case.totals.stamps.kernel = kernel;
+        })
+    };
+    assert_eq!(busy(None, 1_000), [S, V, V, V]);
+    assert_eq!(busy(None, 0), [S, S, S, V]);
+    assert_eq!(busy(Some(1.0), 1_000), [V, V, S, V]);
+    assert_eq!(busy(Some(1.0), 0), [V, S, S, V]);
+    // One that is missed grows response times by itself.
+    assert_eq!(busy(Some(1.1), 1_000), [S, S, S, V]);
+}
+
+#[test]
+fn monitors_and_clocks_affect_resources_alone() {
+    assert_eq!(grades(|case| case.further.clock_skew_s = 1.0), [V, V, V, S]);
+    assert_eq!(grades(|case| case.further.silent.push("redis".into())), [V, V, V, S]);
+    let mut case = Case::usual();
+    case.further.clock_skew_s = 1.0;
+    assert_eq!(case.verdict().trust, V);
+}
+
+#[test]
+fn a_short_run_has_no_percentiles_and_may_have_a_rate() {
+    let ok = |count: u64, seconds: f64| {
+        grades(|case| {
+            case.totals.arrivals = count;
+            case.totals.ended[Outcome::Ok as usize] = count;
+            case.phase.seconds = seconds;
+        })
+    };
+    assert_eq!([ok(1_000, 1.0), ok(999, 1.0), ok(1_000, 0.9)], [[V; 4], [V, S, S, V], [S, S, S, V]]);
+    assert_eq!(ok(0, 1.0), [I; 4]);
+}
+
+#[test]
+fn the_run_is_judged_by_its_thresholds() {
+    let asked = |claims: &[Claim]| {
+        let mut case = Case::usual().beside(0.05);
+        case.asked = vec![("as written".into(), claims.to_vec())];
+        case.verdict().trust
+    };
+    assert_eq!(Case::usual().beside(0.05).verdict().trust, S);
+    let of = [&[Claim::Throughput][..], &[Claim::Median], &[Claim::Median, Claim::Tail], &[Claim::Tail], &[]];
+    assert_eq!(of.map(asked), [V, V, S, S, V]);
+}
+
+#[test]
+fn a_threshold_rests_on_the_claim_of_its_figure() {
+    let asks = |text: &str| crate::Condition::parse(text).unwrap().asks().1;
+    assert_eq!(asks("throughput > 5"), [Claim::Throughput]);
+    assert_eq!(asks("errors < 1%"), []);
+    assert_eq!(asks("p50(read) < 1ms"), [Claim::Median]);
+    assert_eq!(asks("min(read) < 1ms"), [Claim::Median]);
+    assert_eq!(asks("mean(read.service) < 1ms"), [Claim::Median, Claim::Tail]);
+    for text in ["p90(read) < 1ms", "p99.9(all) < 1ms", "max(read) < 1s"] {
+        assert_eq!(asks(text), [Claim::Tail], "{text}");
+    }
+}

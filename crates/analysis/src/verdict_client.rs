@@ -1,0 +1,207 @@
+//! What the client and other programs on its host did to the figures: lags, CPU, pinning, the clock.
+
+use crate::verdict::{Evidence, FIGURES, Found, LATENCIES, TAIL, THROUGHPUT, offered_rate};
+use dyno_rundir::schema::{Claim, Trust};
+use dyno_types::units::Latency;
+
+/// The least percentile in nanoseconds over the metrics with a twentieth of the requests or more, of service or response time: a
+/// lag delays all of them alike, and is judged beside those that it delays most.
+fn least_ns(e: &Evidence<'_>, service: bool, percentile: f64) -> Option<u64> {
+    let slots = || e.totals.slots.iter().step_by(2).flatten();
+    let all: u64 = slots().map(|slot| slot.service.count()).sum();
+    let usual = slots().filter(|slot| slot.service.count() * 20 >= all);
+    usual.map(|s| if service { &s.service } else { &s.response }).map(|b| b.percentile_ns(percentile)).min()
+}
+
+/// How late sending is. By the kernel's clock it is known what response times would be without it.
+pub(crate) fn schedule_lag(e: &Evidence<'_>, percentile: f64) -> Found {
+    if e.totals.lag.count() == 0 {
+        return None;
+    }
+    let lag = e.totals.lag.percentile_ns(percentile);
+    let of = least_ns(e, false, percentile)?;
+    let (trust, mut text) = compare_lag(lag, of, percentile, ["schedule lag", "response time"])?;
+    if by_kernel(e) && e.totals.ideal.count() > 0 {
+        text += &format!(" (an ideal client's is {})", Latency(e.totals.ideal.percentile_ns(percentile)));
+    }
+    Some((trust, text))
+}
+
+pub(crate) fn schedule_advice(e: &Evidence<'_>) -> String {
+    let stolen = e.phase.client.steal_share > TAKEN;
+    // Less work does not help who sleeps.
+    let idle = e.phase.client.busy_share.map(|busy| 1.0 - busy).filter(|idle| *idle > 0.5);
+    let Some(idle) = idle else { return "use fewer operations per second or more load threads".to_owned() };
+    let what = match others_share(e).filter(|share| *share > BUSY) {
+        Some(_) => OTHERS,
+        None if stolen => STOLEN,
+        None => {
+            "give the server cores of its own and let them spin, or use a host whose cores nothing else needs"
+        }
+    };
+    format!(
+        "the load threads were idle {:.0} % of the time, so it is the host that wakes them late: {what}",
+        idle * 100.0
+    )
+}
+
+/// Whether service times end by the kernel's clock.
+fn by_kernel(e: &Evidence<'_>) -> bool {
+    e.totals.stamps.by_kernel()
+}
+
+pub(crate) fn receive_lag(e: &Evidence<'_>, percentile: f64) -> Found {
+    // By the kernel's clock it is part of hardly a service time.
+    if e.totals.receive_lag.count() == 0 || by_kernel(e) {
+        return None;
+    }
+    let lag = e.totals.receive_lag.percentile_ns(percentile);
+    compare_lag(lag, least_ns(e, true, percentile)?, percentile, ["receive lag", "service time"])
+}
+
+pub(crate) fn receive_advice(e: &Evidence<'_>) -> &'static str {
+    let client = &e.phase.client;
+    match client.users * client.pipeline {
+        _ if others_share(e).is_some_and(|share| share > BUSY) => OTHERS,
+        // One cannot be fewer, and more threads have nothing to do.
+        1 => "the client is woken late: give its load thread a core that nothing else needs",
+        _ if e.phase.offered.is_some() => {
+            "the client handles replies late: use a lower rate or more load threads"
+        }
+        _ => {
+            "the client handles replies late: use fewer users, more load threads or an open loop below saturation"
+        }
+    }
+}
+
+/// A lag is suspect above 10 % of the latency it is part of and invalid above 50 %, each at the same percentile: p99 for the
+/// tail, p50 for the median. Below 50 us it is noise, and below 200 us no more than suspect: waking a sleeping core takes that
+/// long on some virtual machines.
+pub(crate) fn compare_lag(lag: u64, of: u64, percentile: f64, [name, of_name]: [&str; 2]) -> Found {
+    if lag < 50_000 || lag * 10 <= of {
+        return None;
+    }
+    let trust = if lag * 2 > of && lag >= 200_000 { Trust::Invalid } else { Trust::Suspect };
+    let (lag, of) = (Latency(lag), Latency(of));
+    Some((trust, format!("{name} p{percentile} is {lag} beside a {of_name} p{percentile} of {of}")))
+}
+
+/// What a busy client affects. Users who wait for it do less; a rate that is kept is kept. With the kernel's stamps service times
+/// do not include its delays, but the tail of response times does.
+pub(crate) fn slowed_by_client(e: &Evidence<'_>) -> &'static [Claim] {
+    match (keeps_rate(e), by_kernel(e)) {
+        (false, true) => THROUGHPUT,
+        (false, false) => FIGURES,
+        (true, true) => TAIL,
+        (true, false) => LATENCIES,
+    }
+}
+
+/// Whether the load had a rate and kept it: then who takes the CPU does not affect the throughput.
+fn keeps_rate(e: &Evidence<'_>) -> bool {
+    e.phase.offered.is_some_and(|rate| rate > 0.0) && offered_rate(e).is_none()
+}
+
+pub(crate) fn client_cpu(e: &Evidence<'_>) -> Found {
+    let share = e.phase.client.busy_share?;
+    (share > 0.85).then(|| {
+        (
+            Trust::Suspect,
+            format!(
+                "load threads were busy {:.0} % of the time: the client may be the bottleneck; {}",
+                share * 100.0,
+                match e.phase.client.users {
+                    1 => "one user has no more than one thread, so its times are the client's own in part",
+                    _ => "lower the load, or give it more cores (--threads where some are left, or a host of its own)",
+                }
+            ),
+        )
+    })
+}
+
+/// Share of the host's CPU time that may go to others.
+const TAKEN: f64 = 0.02;
+/// From this share on throughput and medians are not the target's alone either.
+const MUCH: f64 = 0.10;
+
+/// What is affected where others take this share of the host's CPU time: an operation in fifty waits for them, or one in ten.
+pub(crate) fn affected_by_others(e: &Evidence<'_>, share: f64) -> &'static [Claim] {
+    match (share > MUCH, keeps_rate(e)) {
+        (true, false) => FIGURES,
+        (true, true) => LATENCIES,
+        (false, _) => TAIL,
+    }
+}
+
+/// The same in words.
+fn not_alone(affected: &[Claim]) -> &'static str {
+    match affected {
+        FIGURES => "throughput, median and tail are not the target's alone",
+        LATENCIES => "median and tail are not the target's alone",
+        _ => "tails are not the target's alone",
+    }
+}
+
+pub(crate) fn steal(e: &Evidence<'_>) -> Found {
+    let share = e.phase.client.steal_share;
+    // What the host does is nothing to virtual time, which has no clock to read.
+    (share > TAKEN && e.clock_ns > 0).then(|| {
+        (
+            Trust::Suspect,
+            format!(
+                "the hypervisor took away {:.1} % of this host's CPU time: {}",
+                share * 100.0,
+                not_alone(affected_by_others(e, share))
+            ),
+        )
+    })
+}
+
+/// From this share of the host's CPU time on, other programs are what makes the load generator late.
+const BUSY: f64 = 0.25;
+const STOLEN: &str = "the hypervisor takes its CPU: use a host that shares its cores with nobody";
+pub(crate) const OTHERS: &str = "other programs take this host's CPU: end them, or use a quiet host";
+
+/// The share of the host's CPU time that other programs took.
+pub(crate) fn others_share(e: &Evidence<'_>) -> Option<f64> {
+    let seen = e.phase.monitor.as_ref()?;
+    let host = seen.host.as_ref().filter(|host| host.elsewhere.is_none())?;
+    Some(seen.others.as_ref()?.cpu_cores / host.cores.filter(|cores| *cores > 0.0)?)
+}
+
+/// The same rule as of the hypervisor's: whoever takes the CPU, tails are not the target's alone.
+pub(crate) fn neighbours(e: &Evidence<'_>) -> Found {
+    let (share, others) = (others_share(e)?, e.phase.monitor.as_ref()?.others.as_ref()?);
+    (share > TAKEN && e.clock_ns > 0).then(|| {
+        (
+            Trust::Suspect,
+            format!(
+                "other programs took {:.1} % of this host's CPU time ({}): {}; end them, or use a quiet host",
+                share * 100.0,
+                others.named(),
+                not_alone(affected_by_others(e, share)),
+            ),
+        )
+    })
+}
+
+pub(crate) fn pinning(e: &Evidence<'_>) -> Found {
+    (!e.phase.client.pinned).then(|| {
+        (
+            Trust::Suspect,
+            "load threads could not be pinned to their cores: --no-pin says so on purpose".to_owned(),
+        )
+    })
+}
+
+pub(crate) fn clock(e: &Evidence<'_>) -> Found {
+    (e.clock_ns > 100).then(|| {
+        (
+            Trust::Suspect,
+            format!(
+                "reading the clock takes {} ns on this host: use a kernel clock source such as tsc",
+                e.clock_ns
+            ),
+        )
+    })
+}

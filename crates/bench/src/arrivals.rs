@@ -1,0 +1,157 @@
+//! The truth of latencies where the client is disturbed: a responder knows how long each reply took, and the client's core is
+//! shared with a busy program, or the client is stopped for 50 ms at a time. What clients report stands beside it.
+
+use crate::children::{Bench, words};
+use crate::disturbance::{Disturbance, disturbed};
+use crate::promises::phase;
+use crate::responder::Responder;
+use anyhow::{Result, bail};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+
+/// How long each client runs, seconds, and its users.
+const SECONDS: u64 = 15;
+const USERS: u64 = 8;
+
+/// p50, p99 and p99.9 in microseconds.
+type Percentiles = [f64; 3];
+
+/// What the replies of a responder since the last call took, and how many they were.
+fn truth(responder: &Responder) -> Result<(Percentiles, u64)> {
+    let mut stream = TcpStream::connect(("127.0.0.1", responder.port))?;
+    stream.write_all(b"*1\r\n$5\r\nTRUTH\r\n")?;
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let length: usize = line.trim().trim_start_matches('$').parse()?;
+    let mut text = vec![0; length];
+    reader.read_exact(&mut text)?;
+    let numbers: Vec<f64> = String::from_utf8(text)?.split(' ').map(str::parse).collect::<Result<_, _>>()?;
+    let [p50, p99, p999, count] = numbers[..] else { bail!("the responder's truth") };
+    Ok(([p50, p99, p999].map(|ns| ns / 1e3), count as u64))
+}
+
+/// A program that applies the load.
+struct Tool {
+    name: &'static str,
+    program: String,
+    arguments: Vec<String>,
+    read: fn(&str) -> Option<Percentiles>,
+}
+
+fn tools(bench: &Bench, port: u16) -> Vec<Tool> {
+    let dyno = |name: &'static str, stamps: &str, pace: &str, read: fn(&str) -> Option<Percentiles>| Tool {
+        name,
+        program: bench.dyno.display().to_string(),
+        arguments: words(&format!(
+            "run redis://127.0.0.1:{port}?layout=string --no-load --records 1000 -p fieldcount=1 -p fieldlength=1000 \
+             -p readproportion=1 -p updateproportion=0 {pace} --duration {SECONDS}s --warmup 0s --threads 1 --no-pin \
+             --wait sleep --stamps {stamps} --no-out --json --quiet"
+        )),
+        read,
+    };
+    let users = format!("--users {USERS}");
+    let open = "--rate 2000 --connections 64";
+    let mut all = vec![
+        dyno("dyno", "kernel", &users, service),
+        dyno("dyno --stamps client", "client", &users, service),
+        dyno("dyno --rate 2000, response", "kernel", open, response),
+        dyno("dyno --rate 2000, ideal client", "kernel", open, ideal),
+    ];
+    if bench.has_memtier() {
+        all.push(Tool {
+            name: "memtier",
+            program: "memtier_benchmark".into(),
+            arguments: words(&format!(
+                "-s 127.0.0.1 -p {port} -t 1 -c {USERS} --ratio 0:1 --test-time {SECONDS} --print-percentiles 50,99,99.9 \
+                 --hide-histogram"
+            )),
+            read: memtier,
+        });
+    }
+    if let Some(jars) = ycsb_client() {
+        all.push(Tool {
+            name: "YCSB",
+            program: "java".into(),
+            arguments: words(&format!(
+                "-cp {jars}:{jars}/* site.ycsb.Client -t -db RecordStore -threads {USERS} -p \
+                 workload=site.ycsb.workloads.CoreWorkload -p recordcount=1000 -p operationcount=100000000 -p \
+                 maxexecutiontime={SECONDS} -p readproportion=1 -p updateproportion=0 -p redis.host=127.0.0.1 -p \
+                 redis.port={port} -p measurementtype=hdrhistogram -p hdrhistogram.percentiles=50,99,99.9"
+            )),
+            read: ycsb,
+        });
+    }
+    all
+}
+
+/// The folder of YCSB's own client, as scripts/need-ycsb.sh makes it.
+fn ycsb_client() -> Option<String> {
+    let home = || std::env::var("HOME").map(|home| format!("{home}/.cache"));
+    let folder =
+        format!("{}/dyno-ycsb/client-0.17.0", std::env::var("XDG_CACHE_HOME").or_else(|_| home()).ok()?);
+    std::path::Path::new(&folder).join("RecordStore.class").is_file().then_some(folder)
+}
+
+fn measured(text: &str, of: fn(&serde_json::Value) -> &serde_json::Value) -> Option<Percentiles> {
+    let summary: serde_json::Value = serde_json::from_str(text).ok()?;
+    let at = |name: &str| of(phase(&summary, "measure"))["percentiles_us"][name].as_f64();
+    Some([at("p50")?, at("p99")?, at("p99.9")?])
+}
+
+fn service(text: &str) -> Option<Percentiles> {
+    measured(text, |phase| &phase["metrics"][0]["service"])
+}
+
+fn response(text: &str) -> Option<Percentiles> {
+    measured(text, |phase| &phase["metrics"][0]["response"])
+}
+
+fn ideal(text: &str) -> Option<Percentiles> {
+    measured(text, |phase| &phase["ideal_response"])
+}
+
+/// The row `Gets` of memtier's table: kind, ops, hits, misses, mean, then the percentiles in milliseconds.
+fn memtier(text: &str) -> Option<Percentiles> {
+    let row = text.lines().find(|line| line.starts_with("Gets"))?;
+    let at: Vec<f64> = row.split_whitespace().skip(5).filter_map(|word| word.parse().ok()).collect();
+    Some([at.first()? * 1e3, at.get(1)? * 1e3, at.get(2)? * 1e3])
+}
+
+/// Lines such as `[READ], 99thPercentileLatency(us), 1234`; `99.9` has no `th`.
+fn ycsb(text: &str) -> Option<Percentiles> {
+    let of = |name: &str| {
+        let start = format!("[READ], {name}PercentileLatency(us)");
+        let line = text.lines().find(|line| line.starts_with(&start))?;
+        line.rsplit(", ").next()?.trim().parse::<f64>().ok()
+    };
+    Some([of("50th")?, of("99th")?, of("99.9")?])
+}
+
+/// All rows: what each client says beside the truth of the same replies.
+pub fn rows(bench: &Bench) -> Result<()> {
+    println!(
+        "\nWhat clients say of replies whose times are known, {USERS} users, {SECONDS} s each: p50, p99, p99.9 in us"
+    );
+    let responder = Responder::start(bench.server_core, "delays")?;
+    for disturbance in [Disturbance::None, Disturbance::Busy, Disturbance::Stopped] {
+        println!("  {}", disturbance.words());
+        for tool in tools(bench, responder.port) {
+            truth(&responder)?;
+            let text = disturbed(bench, (&tool.program, &tool.arguments), disturbance)?;
+            let (taken, count) = truth(&responder)?;
+            let Some(said) = (tool.read)(&text) else {
+                bail!("{} printed no percentiles: {text}", tool.name)
+            };
+            let cells: Vec<String> = said
+                .iter()
+                .zip(taken)
+                .map(|(said, truth)| {
+                    format!("{said:8.0} of {truth:7.0} ({:+6.1} %)", (said / truth - 1.0) * 100.0)
+                })
+                .collect();
+            println!("  {:<32} {}  {count} replies", tool.name, cells.join("  "));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! How often the verdict accuses runs of which nothing is wrong, and how often it misses what is: real runs, disturbed on
+//! purpose.
+
+use crate::children::{Bench, RECORDS, words};
+use crate::disturbance::{Disturbance, disturbed};
+use anyhow::{Context, Result};
+use dyno_rundir::schema::{Summary, Trust};
+use std::collections::BTreeMap;
+
+/// A kind of run.
+struct Kind {
+    load: &'static str,
+    disturbance: Disturbance,
+    /// The checks of which one must speak; none where nothing is wrong.
+    expected: &'static [&'static str],
+}
+
+const KINDS: [Kind; 7] = [
+    Kind { load: "--users 16", disturbance: Disturbance::None, expected: &[] },
+    Kind { load: "--rate 5000 --connections 32", disturbance: Disturbance::None, expected: &[] },
+    Kind { load: "--users 16", disturbance: Disturbance::Busy, expected: &["neighbours"] },
+    Kind {
+        load: "--rate 5000 --connections 32",
+        disturbance: Disturbance::Stopped,
+        expected: &["schedule_lag"],
+    },
+    Kind { load: "--users 16", disturbance: Disturbance::ServerStopped, expected: &["stalls", "gone"] },
+    Kind { load: "--users 16", disturbance: Disturbance::ServerBusy, expected: &["level", "neighbours"] },
+    Kind {
+        load: "--rate 1M --connections 64",
+        disturbance: Disturbance::None,
+        expected: &["offered_rate", "drops", "overload"],
+    },
+];
+
+/// `count` runs of each kind.
+pub fn rows(bench: &Bench, count: usize) -> Result<()> {
+    println!("\n{count} runs of each kind, 8 s after 1 s of warm-up: what the verdict says");
+    for kind in KINDS {
+        let (mut told, mut invalid) = (0, 0);
+        let mut checks: BTreeMap<String, usize> = BTreeMap::new();
+        for _ in 0..count {
+            let verdict = run(bench, &kind)?.verdict;
+            told += usize::from(kind.expected.iter().any(|check| verdict.says(check)));
+            invalid += usize::from(verdict.trust == Trust::Invalid);
+            for check in verdict.checks.iter().filter(|check| verdict.says(check)) {
+                *checks.entry(check.clone()).or_default() += 1;
+            }
+        }
+        let said: Vec<String> = checks.iter().map(|(check, runs)| format!("{check} {runs}")).collect();
+        let said = if said.is_empty() { "nothing".to_owned() } else { said.join(", ") };
+        let head = match kind.expected {
+            [] => "good".to_owned(),
+            expected => format!("{told} of {count} told ({})", expected.join(" or ")),
+        };
+        println!(
+            "  {}, {}: {head}; invalid {invalid}; all that was said: {said}",
+            kind.load,
+            kind.disturbance.words()
+        );
+    }
+    Ok(())
+}
+
+fn run(bench: &Bench, kind: &Kind) -> Result<Summary> {
+    let line = format!(
+        "run redis://127.0.0.1:{}?layout=string --no-load --records {RECORDS} -p fieldcount=1 -p fieldlength=1000 {} --duration \
+         8s --warmup 1s --threads 1 --no-pin --no-out --json --quiet",
+        bench.server.port, kind.load
+    );
+    let text = disturbed(bench, (&bench.dyno.display().to_string(), &words(&line)), kind.disturbance)?;
+    serde_json::from_str(&text).context("dyno's summary")
+}

@@ -1,0 +1,218 @@
+//! The verdict: how far each claim of a result can be trusted, and why.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How far a result can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Trust {
+    /// Nothing speaks against it.
+    Valid,
+    /// Something does; the reasons say what and what to do.
+    Suspect,
+    /// It must not be used.
+    Invalid,
+}
+
+impl Trust {
+    /// What stands before a reason: one that takes no trust away is a note.
+    pub fn word(self) -> &'static str {
+        match self {
+            Trust::Valid => "note",
+            Trust::Suspect => "suspect",
+            Trust::Invalid => "invalid",
+        }
+    }
+
+    /// The grade itself, as files hold it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Trust::Valid => "valid",
+            _ => self.word(),
+        }
+    }
+}
+
+/// A figure that a result states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Claim {
+    /// Operations per second.
+    Throughput,
+    /// The median of latencies.
+    Median,
+    /// Percentiles above the median, and the maximum.
+    Tail,
+    /// What hosts and servers used.
+    Resources,
+}
+
+impl Claim {
+    /// All of them, in the order in which they are told.
+    pub const ALL: [Claim; 4] = [Claim::Throughput, Claim::Median, Claim::Tail, Claim::Resources];
+
+    /// As files hold it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Claim::Throughput => "throughput",
+            Claim::Median => "median",
+            Claim::Tail => "tail",
+            Claim::Resources => "resources",
+        }
+    }
+}
+
+/// One thing that speaks against a result, or that its reader must know.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Reason {
+    /// Stable name of the check.
+    pub check: String,
+    /// How bad it is; `valid` is a note.
+    pub trust: Trust,
+    /// The claims against which it speaks; none named: all of them.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub affects: Vec<Claim>,
+    /// What was found, with figures, and what to do about it.
+    pub text: String,
+}
+
+impl Reason {
+    /// Against the whole result.
+    pub fn of_all(check: &str, trust: Trust, text: String) -> Self {
+        Reason { check: check.to_owned(), trust, affects: Vec::new(), text }
+    }
+
+    /// Whether it says anything of one of these claims. What speaks against the whole result does so even where none is named:
+    /// a count of errors is none of them.
+    pub fn is_about(&self, claims: &[Claim]) -> bool {
+        self.affects.is_empty() || self.affects.iter().any(|claim| claims.contains(claim))
+    }
+}
+
+/// A claim of the result and how far it can be trusted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Grade {
+    /// `throughput`, `median`, `tail`, `resources`, or a threshold as written.
+    pub claim: String,
+    /// What it rests on.
+    pub of: Vec<Claim>,
+    /// The worst reason that speaks against it; valid without any.
+    pub trust: Trust,
+    /// Whether it was asked for: the verdict on the run is the worst of these.
+    pub asked: bool,
+    /// Checks that speak against it.
+    pub against: Vec<String>,
+}
+
+/// The verdict on a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Verdict {
+    /// The worst grade of what was asked for: the thresholds, or without any throughput and tail.
+    pub trust: Trust,
+    /// What speaks against the result: what does against that which was asked for stands first.
+    pub reasons: Vec<Reason>,
+    /// Names of the checks that were made.
+    pub checks: Vec<String>,
+    /// A grade for each claim; none where nothing was judged.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub grades: Vec<Grade>,
+}
+
+impl Verdict {
+    /// Nothing was judged.
+    pub fn none(trust: Trust) -> Self {
+        Verdict { trust, reasons: Vec::new(), checks: Vec::new(), grades: Vec::new() }
+    }
+
+    /// The verdict on a run of which this was asked: thresholds as written or names of claims, each with the claims that it rests
+    /// on. Nothing asked means throughput and tail.
+    pub fn new(reasons: Vec<Reason>, checks: Vec<String>, asked: &[(String, Vec<Claim>)]) -> Self {
+        let grade = |claim: &str, of: &[Claim], asked: bool| Grade {
+            claim: claim.to_owned(),
+            of: of.to_vec(),
+            trust: Trust::Valid,
+            asked,
+            against: Vec::new(),
+        };
+        let usual = |claim: Claim| asked.is_empty() && matches!(claim, Claim::Throughput | Claim::Tail);
+        let claims = Claim::ALL.into_iter().map(|claim| grade(claim.name(), &[claim], usual(claim)));
+        let mut verdict = Verdict { trust: Trust::Valid, reasons, checks, grades: claims.collect() };
+        verdict.ask(asked.iter().map(|(claim, of)| grade(claim, of, true)));
+        verdict.judge();
+        verdict
+    }
+
+    /// Asks for these as well.
+    fn ask(&mut self, asked: impl Iterator<Item = Grade>) {
+        for grade in asked {
+            match self.grades.iter_mut().find(|own| own.claim == grade.claim) {
+                Some(own) => own.asked = true,
+                None => self.grades.push(grade),
+            }
+        }
+    }
+
+    /// Gives grades by the reasons as they are now, and sorts these.
+    pub fn judge(&mut self) {
+        let asked: Vec<Vec<Claim>> = self.asked().map(|grade| grade.of.clone()).collect();
+        let is_asked = |reason: &Reason| asked.is_empty() || asked.iter().any(|of| reason.is_about(of));
+        self.reasons.sort_by_key(|reason| std::cmp::Reverse((is_asked(reason), reason.trust)));
+        for grade in &mut self.grades {
+            let against = self.reasons.iter().filter(|r| r.trust != Trust::Valid && r.is_about(&grade.of));
+            grade.trust = against.clone().map(|reason| reason.trust).max().unwrap_or(Trust::Valid);
+            grade.against.clear();
+            for reason in against {
+                if !grade.against.contains(&reason.check) {
+                    grade.against.push(reason.check.clone());
+                }
+            }
+        }
+        let worst = match self.grades.is_empty() {
+            true => self.reasons.iter().map(|reason| reason.trust).chain([self.trust]).max(),
+            false => self.asked().map(|grade| grade.trust).max(),
+        };
+        self.trust = worst.unwrap_or(Trust::Valid);
+    }
+
+    /// What was asked for.
+    pub fn asked(&self) -> impl Iterator<Item = &Grade> {
+        self.grades.iter().filter(|grade| grade.asked)
+    }
+
+    /// Asks for all that was asked of others, and for nothing else; for the same as before where nothing was.
+    pub fn ask_as<'a>(&mut self, others: impl Iterator<Item = &'a Verdict>) {
+        let asked: Vec<Grade> = others.flat_map(Verdict::asked).cloned().collect();
+        if !asked.is_empty() {
+            self.grades.iter_mut().for_each(|grade| grade.asked = false);
+            self.ask(asked.into_iter());
+        }
+    }
+
+    /// Whether a reason speaks against what was asked for. Runs that were judged as a whole asked for everything.
+    pub fn is_asked(&self, reason: &Reason) -> bool {
+        self.grades.is_empty() || self.asked().any(|grade| reason.is_about(&grade.of))
+    }
+
+    /// The worst grade of all figures, whatever was asked for: for who compares, exports or fits them all.
+    pub fn of_figures(&self) -> Trust {
+        let figures = self.grades.iter().filter(|grade| grade.of != [Claim::Resources]);
+        figures.map(|grade| grade.trust).max().unwrap_or(self.trust)
+    }
+
+    /// Whether this check speaks against any claim of the run.
+    pub fn says(&self, check: &str) -> bool {
+        self.reasons.iter().any(|reason| reason.check == check && reason.trust != Trust::Valid)
+    }
+
+    /// The first of the reasons that take trust away.
+    pub fn worst(&self) -> Option<&Reason> {
+        self.reasons
+            .iter()
+            .find(|reason| reason.trust == self.trust && self.trust != Trust::Valid && self.is_asked(reason))
+    }
+}
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+mod tests;

@@ -1,0 +1,121 @@
+//! Grades of claims, and the verdict that follows from those that were asked for.
+
+use super::*;
+
+fn reason(check: &str, trust: Trust, affects: &[Claim]) -> Reason {
+    Reason { affects: affects.to_vec(), ..Reason::of_all(check, trust, String::new()) }
+}
+
+fn grades(verdict: &Verdict) -> Vec<(&str, Trust)> {
+    verdict.grades.iter().map(|grade| (grade.claim.as_str(), grade.trust)).collect()
+}
+
+#[test]
+fn a_verdict_names_what_takes_trust_away() {
+    let reasons = vec![
+        reason("note", Trust::Valid, &[]),
+        reason("lag", Trust::Suspect, &[Claim::Tail]),
+        reason("errors", Trust::Invalid, &[]),
+    ];
+    let verdict = Verdict::new(reasons, Vec::new(), &[]);
+    assert!(verdict.says("lag") && verdict.says("errors"));
+    assert!(!verdict.says("note") && !verdict.says("drops"));
+    assert_eq!(verdict.worst().map(|reason| reason.check.as_str()), Some("errors"));
+    assert_eq!(Verdict::new(vec![reason("note", Trust::Valid, &[])], Vec::new(), &[]).worst(), None);
+    assert_eq!(
+        [Trust::Valid, Trust::Suspect, Trust::Invalid].map(Trust::word),
+        ["note", "suspect", "invalid"]
+    );
+}
+
+#[test]
+fn each_claim_has_the_worst_grade_of_what_affects_it() {
+    let reasons = vec![
+        reason("neighbours", Trust::Suspect, &[Claim::Tail]),
+        reason("lag", Trust::Invalid, &[Claim::Tail]),
+        reason("level", Trust::Suspect, &[Claim::Throughput]),
+        reason("cache", Trust::Valid, &[]),
+    ];
+    let verdict = Verdict::new(reasons, Vec::new(), &[]);
+    let [throughput, median, tail, resources] = verdict.grades.as_slice() else { panic!("{verdict:?}") };
+    assert_eq!((throughput.trust, &throughput.against[..]), (Trust::Suspect, &["level".to_owned()][..]));
+    assert_eq!((median.trust, resources.trust), (Trust::Valid, Trust::Valid));
+    assert_eq!((tail.trust, tail.against.join(" ")), (Trust::Invalid, "lag neighbours".into()));
+    assert_eq!(verdict.trust, Trust::Invalid);
+    assert_eq!([throughput.asked, median.asked, tail.asked, resources.asked], [true, false, true, false]);
+}
+
+#[test]
+fn the_run_is_as_bad_as_what_was_asked_for() {
+    let bad_tail = || vec![reason("lag", Trust::Invalid, &[Claim::Tail])];
+    let of = |claims: &[Claim]| Verdict::new(bad_tail(), Vec::new(), &[("a > b".into(), claims.to_vec())]);
+    let throughput = of(&[Claim::Throughput]);
+    assert_eq!(throughput.trust, Trust::Valid);
+    assert_eq!(throughput.worst(), None);
+    assert_eq!(grades(&throughput)[4], ("a > b", Trust::Valid));
+    assert_eq!(grades(&throughput)[2], ("tail", Trust::Invalid));
+    assert!(!throughput.is_asked(&throughput.reasons[0]));
+    assert_eq!(throughput.of_figures(), Trust::Invalid, "who compares all of them asks for all");
+    assert_eq!(of(&[Claim::Median, Claim::Tail]).trust, Trust::Invalid);
+    // A count of errors is touched by what speaks against the whole alone.
+    assert_eq!(of(&[]).trust, Trust::Valid);
+    let lost =
+        Verdict::new(vec![reason("data", Trust::Invalid, &[])], Vec::new(), &[("a".into(), Vec::new())]);
+    assert_eq!(lost.trust, Trust::Invalid);
+}
+
+#[test]
+fn a_claim_can_be_asked_for_without_a_threshold() {
+    let reasons = vec![reason("lag", Trust::Invalid, &[Claim::Tail])];
+    let verdict = Verdict::new(reasons, Vec::new(), &[("throughput".into(), vec![Claim::Throughput])]);
+    assert_eq!((verdict.trust, verdict.grades.len()), (Trust::Valid, Claim::ALL.len()));
+    assert_eq!(verdict.asked().map(|grade| grade.claim.as_str()).collect::<Vec<_>>(), ["throughput"]);
+}
+
+#[test]
+fn resources_are_no_figure() {
+    let reasons = vec![reason("monitors", Trust::Suspect, &[Claim::Resources])];
+    assert_eq!(Verdict::new(reasons, Vec::new(), &[]).of_figures(), Trust::Valid);
+}
+
+#[test]
+fn what_affects_what_was_asked_for_stands_first() {
+    let reasons = vec![
+        reason("lag", Trust::Invalid, &[Claim::Tail]),
+        reason("level", Trust::Suspect, &[Claim::Throughput]),
+        reason("errors", Trust::Suspect, &[]),
+    ];
+    let verdict = Verdict::new(reasons, Vec::new(), &[("throughput > 1".into(), vec![Claim::Throughput])]);
+    let order: Vec<&str> = verdict.reasons.iter().map(|reason| reason.check.as_str()).collect();
+    assert_eq!(order, ["level", "errors", "lag"]);
+    assert_eq!((verdict.trust, verdict.worst().unwrap().check.as_str()), (Trust::Suspect, "level"));
+}
+
+#[test]
+fn summaries_of_earlier_versions_were_judged_as_a_whole() {
+    let text = r#"{"trust": "suspect", "checks": ["lag"],
+        "reasons": [{"check": "lag", "trust": "suspect", "text": "late"}]}"#;
+    let mut verdict: Verdict = serde_json::from_str(text).unwrap();
+    assert!(verdict.grades.is_empty() && verdict.is_asked(&verdict.reasons[0]));
+    assert_eq!(verdict.of_figures(), Trust::Suspect);
+    assert_eq!(verdict.worst().map(|reason| reason.text.as_str()), Some("late"));
+    // It never becomes better than it was.
+    verdict.judge();
+    assert_eq!(verdict.trust, Trust::Suspect);
+    verdict.reasons.push(reason("data", Trust::Invalid, &[]));
+    verdict.judge();
+    assert_eq!((verdict.trust, verdict.reasons[0].check.as_str()), (Trust::Invalid, "data"));
+    let again = serde_json::to_string(&verdict).unwrap();
+    assert_eq!(serde_json::from_str::<Verdict>(&again).unwrap(), verdict);
+    assert!(!again.contains("grades") && !again.contains("affects"), "{again}");
+}
+
+#[test]
+fn names_are_those_of_files() {
+    for trust in [Trust::Valid, Trust::Suspect, Trust::Invalid] {
+        assert_eq!(serde_json::to_value(trust).unwrap(), trust.name());
+    }
+    for claim in Claim::ALL {
+        assert_eq!(serde_json::to_value(claim).unwrap(), claim.name());
+    }
+}
