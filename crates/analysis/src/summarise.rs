@@ -134,9 +134,10 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
 
 /// Nothing where the kernel was not asked.
 fn stamps(found: Stamps) -> Option<StampCounts> {
-    let Stamps { kernel, client, shared, shared_most_ns } = found;
+    let Stamps { kernel, card, client, shared, shared_most_ns } = found;
     (kernel + client > 0).then(|| StampCounts {
         kernel,
+        card,
         client,
         shared,
         shared_most_us: shared_most_ns as f64 / 1e3,

@@ -69,7 +69,7 @@ fn tools(bench: &Bench, port: u16) -> Vec<Tool> {
             read: memtier,
         });
     }
-    if let Some(jars) = ycsb_client() {
+    if let Some(jars) = crate::ycsb::client() {
         all.push(Tool {
             name: "YCSB",
             program: "java".into(),
@@ -83,14 +83,6 @@ fn tools(bench: &Bench, port: u16) -> Vec<Tool> {
         });
     }
     all
-}
-
-/// The folder of YCSB's own client, as scripts/need-ycsb.sh makes it.
-fn ycsb_client() -> Option<String> {
-    let home = || std::env::var("HOME").map(|home| format!("{home}/.cache"));
-    let folder =
-        format!("{}/dyno-ycsb/client-0.17.0", std::env::var("XDG_CACHE_HOME").or_else(|_| home()).ok()?);
-    std::path::Path::new(&folder).join("RecordStore.class").is_file().then_some(folder)
 }
 
 fn measured(text: &str, of: fn(&serde_json::Value) -> &serde_json::Value) -> Option<Percentiles> {

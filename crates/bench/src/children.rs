@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 /// What every row needs.
+#[derive(Clone)]
 pub struct Bench {
     /// The server: pinned to the first core.
     pub server: Arc<Spawned>,
@@ -15,6 +16,8 @@ pub struct Bench {
     pub server_core: usize,
     /// The client's core.
     pub client_core: usize,
+    /// The cores that clients may use: the client's own, unless a row gives them more.
+    client_cores: Vec<usize>,
     /// The dyno binary.
     pub dyno: PathBuf,
     /// This binary.
@@ -76,6 +79,7 @@ impl Bench {
             server: Arc::new(server),
             server_core,
             client_core,
+            client_cores: vec![client_core],
             dyno,
             me,
             trace: false,
@@ -94,9 +98,10 @@ impl Bench {
     /// Runs a command on the client's core; its standard output and the CPU it took.
     pub fn timed(&self, program: &str, arguments: &[String]) -> Result<(String, Cpu)> {
         let before = children_cpu()?;
-        let core = self.client_core.to_string();
+        let cores: Vec<String> = self.client_cores.iter().map(usize::to_string).collect();
+        let cores = cores.join(",");
         let trace = trace_file().display().to_string();
-        let mut pinned = vec!["-c", &core];
+        let mut pinned = vec!["-c", &cores];
         if self.trace {
             pinned.extend(["strace", "-f", "-c", "-U", "calls", "-o", &trace]);
         }
@@ -123,13 +128,15 @@ impl Bench {
 
     /// The same with strace before every client.
     pub fn tracing(&self) -> Bench {
-        Bench {
-            trace: true,
-            server: self.server.clone(),
-            dyno: self.dyno.clone(),
-            me: self.me.clone(),
-            ..*self
-        }
+        Bench { trace: true, ..self.clone() }
+    }
+
+    /// The same with clients on the last `count` cores; `None` where the server's would be one of them.
+    pub fn on_cores(&self, count: usize) -> Option<Bench> {
+        let cores = allowed_cores();
+        let clients = cores.get(cores.len().checked_sub(count)?..)?.to_vec();
+        let apart = !clients.is_empty() && !clients.contains(&self.server_core);
+        apart.then(|| Bench { client_cores: clients, ..self.clone() })
     }
 
     /// How many system calls the clients make that `run` starts; the bench must be a tracing one.
@@ -155,10 +162,8 @@ impl Bench {
             arguments.extend(["-p".to_owned(), format!("{key}={value}")]);
         }
         arguments.extend(["-p".to_owned(), format!("dyno.value={}", self.value)]);
-        arguments.extend(
-            ["--threads", "1", "--no-pin", "--wait", "sleep", "--no-out", "--json", "--quiet"]
-                .map(str::to_owned),
-        );
+        arguments.extend(["--threads".to_owned(), self.client_cores.len().to_string()]);
+        arguments.extend(["--no-pin", "--wait", "sleep", "--no-out", "--json", "--quiet"].map(str::to_owned));
         arguments.extend(extra.iter().map(|a| (*a).to_owned()));
         let (text, cpu) = self.timed(&self.dyno.display().to_string(), &arguments)?;
         Ok((serde_json::from_str(&text).context("dyno's summary")?, cpu))

@@ -90,7 +90,7 @@ impl Server {
     fn receive(&mut self, at: usize, buffer: &mut [u8]) -> Result<()> {
         let Some(client) = &mut self.clients[at] else { return Ok(()) };
         let (n, came_ns) = match client.socket.recv(buffer) {
-            Ok(Received::Bytes { n, stamp: Stamp::At(at_ns), .. }) => (n, at_ns),
+            Ok(Received::Bytes { n, stamp: Stamp::At { at_ns, .. }, .. }) => (n, at_ns),
             Ok(Received::Bytes { n, .. }) => (n, monotonic_ns()),
             Ok(Received::Empty) => return Ok(()),
             Ok(Received::Closed) | Err(_) => {

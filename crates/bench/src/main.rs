@@ -18,7 +18,9 @@ mod reports;
 mod responder;
 mod rounds;
 mod scale;
+mod threads;
 mod verdicts;
+mod ycsb;
 
 use anyhow::{Context, Result, bail};
 use children::Bench;
@@ -49,9 +51,13 @@ fn main() -> Result<()> {
     if arguments.get(1).map(String::as_str) == Some("arrivals") {
         return arrivals::rows(&bench);
     }
-    // `dyno-bench 40 verdicts`: so many runs of each kind.
+    // `dyno-bench 40 verdicts`: so many good runs, and so many bad ones.
     if arguments.get(1).map(String::as_str) == Some("verdicts") {
         return verdicts::rows(&bench, pairs);
+    }
+    // `dyno-bench 15 ycsb`: this row alone.
+    if arguments.get(1).map(String::as_str) == Some("ycsb") {
+        return ycsb::row(&bench, pairs);
     }
     // `dyno-bench 15 mongodb`: this row alone.
     if arguments.get(1).map(String::as_str) == Some("mongodb") {
@@ -62,7 +68,10 @@ fn main() -> Result<()> {
         bench.value = value;
         rounds::compare(&bench, pairs, pipeline)?;
     }
+    bench.value = "zero";
     if pairs > 0 {
+        threads::rows(&bench, pairs)?;
+        ycsb::row(&bench, pairs)?;
         mongo::row(&bench, pairs)?;
     }
     // `dyno-bench 0 documents`: these rows alone.

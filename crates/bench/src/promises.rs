@@ -8,7 +8,8 @@ use std::time::Instant;
 
 const ROUNDS: usize = 15;
 
-fn number(summary: &serde_json::Value, path: &str) -> f64 {
+/// A figure of a summary by its JSON pointer.
+pub fn number(summary: &serde_json::Value, path: &str) -> f64 {
     summary.pointer(path).and_then(serde_json::Value::as_f64).unwrap_or(f64::NAN)
 }
 

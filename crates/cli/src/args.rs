@@ -273,6 +273,8 @@ pub enum Wait {
 pub enum Stamps {
     /// The kernel's, where a connection has it (TCP, with TLS or without)
     Kernel,
+    /// The network card's, where it stamps all that it receives; else the kernel's
+    Hardware,
     /// The client's
     Client,
 }
@@ -281,6 +283,7 @@ impl From<Stamps> for dyno_engine::Clock {
     fn from(stamps: Stamps) -> Self {
         match stamps {
             Stamps::Kernel => dyno_engine::Clock::Kernel,
+            Stamps::Hardware => dyno_engine::Clock::Hardware,
             Stamps::Client => dyno_engine::Clock::Client,
         }
     }

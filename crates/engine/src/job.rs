@@ -84,6 +84,8 @@ impl Retry {
 pub enum Clock {
     /// The kernel's, where the connection has it: when the reply's last byte came. What the client was late is no part of it.
     Kernel,
+    /// The network card's, where it stamps what arrives; else the kernel's.
+    Hardware,
     /// The client's: when it got to the reply.
     Client,
 }

@@ -14,4 +14,4 @@ mod run;
 mod wire_lane;
 
 pub use job::{Clock, Control, End, Gate, INTERVAL_NS, Job, Pacing, Queue, Retry, Team, dealt, share};
-pub use run::{Finished, RunError, Second, run_blocking, run_mongodb, run_null, run_redis, run_virtual};
+pub use run::{Finished, RunError, Second, run_blocking, run_null, run_on, run_virtual, run_wire};

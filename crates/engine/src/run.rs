@@ -3,14 +3,12 @@
 use crate::affinity;
 use crate::claim::Claims;
 use crate::files;
-use crate::job::{Control, Job};
-use crate::net::{EchoNet, Epoll, Net, TlsConfig, VirtualNet, monotonic_ns};
+use crate::job::{Clock, Control, Job};
+use crate::net::{Cards, EchoNet, Epoll, Net, TlsConfig, VirtualNet, monotonic_ns};
 use crate::wire_lane::{LoadThread, OwnMetrics, Shared};
 use dyno_record::{Interval, Recorder, Totals};
 use dyno_types::{Driver, Outcome, Refused, Store};
-use dyno_wire::mongodb::MongoDriver;
 use dyno_wire::null::NullDriver;
-use dyno_wire::redis::RedisDriver;
 use dyno_wire::sim::SimOptions;
 use std::collections::BTreeMap;
 use std::io;
@@ -80,30 +78,21 @@ pub(crate) enum Told {
     Ended(Result<Ending, RunError>),
 }
 
-/// Runs `job` over the network against Redis.
-pub fn run_redis(
+/// Runs `job` over the network.
+pub fn run_wire<D: Driver>(
     job: Job,
     control: Arc<Control>,
     tls: Option<Arc<TlsConfig>>,
-    driver: impl Fn() -> Result<RedisDriver, Refused> + Sync,
+    driver: impl Fn() -> Result<D, Refused> + Sync,
     on_second: &mut dyn FnMut(Second),
 ) -> Result<Finished, RunError> {
     files::allow(job.users)?;
     let spin = job.spin;
-    drive(job, control, None, |_| Ok((driver()?, Epoll::new(tls.clone(), spin)?)), on_second)
-}
-
-/// Runs `job` over the network against MongoDB.
-pub fn run_mongodb(
-    job: Job,
-    control: Arc<Control>,
-    tls: Option<Arc<TlsConfig>>,
-    driver: impl Fn() -> Result<MongoDriver, Refused> + Sync,
-    on_second: &mut dyn FnMut(Second),
-) -> Result<Finished, RunError> {
-    files::allow(job.users)?;
-    let spin = job.spin;
-    drive(job, control, None, |_| Ok((driver()?, Epoll::new(tls.clone(), spin)?)), on_second)
+    let cards = match job.stamps {
+        Clock::Hardware => Cards::towards(driver()?.endpoints())?,
+        Clock::Kernel | Clock::Client => Cards::default(),
+    };
+    run_on(job, control, None, |_| Ok((driver()?, Epoll::new(tls.clone(), spin, &cards)?)), on_second)
 }
 
 /// Runs `job` against nothing: what is measured is the engine.
@@ -113,7 +102,7 @@ pub fn run_null(
     on_second: &mut dyn FnMut(Second),
 ) -> Result<Finished, RunError> {
     let content = job.workload.content();
-    drive(job, control, None, |_| Ok((NullDriver::new(content.clone()), EchoNet::default())), on_second)
+    run_on(job, control, None, |_| Ok((NullDriver::new(content.clone()), EchoNet::default())), on_second)
 }
 
 /// Runs `job` in virtual time against a simulated server, one a load thread.
@@ -125,7 +114,7 @@ pub fn run_virtual(
 ) -> Result<Finished, RunError> {
     let content = job.workload.content();
     let make = |_| Ok((NullDriver::new(content.clone()), VirtualNet::new(server.clone())));
-    drive(job, control, Some(0), make, on_second)
+    run_on(job, control, Some(0), make, on_second)
 }
 
 /// Runs `job` against an embedded store.
@@ -169,7 +158,8 @@ pub(crate) fn recorder(
     (Recorder::new(fresh(), full.clone(), emptied), empty)
 }
 
-fn drive<D, N, F>(
+/// Runs `job` on any network by any driver; in virtual time it begins at `epoch`.
+pub fn run_on<D, N, F>(
     job: Job,
     control: Arc<Control>,
     epoch: Option<u64>,

@@ -50,6 +50,7 @@ pub fn encode(totals: &Totals, out: &mut Vec<u8>) {
         totals.backlog,
         totals.busy_ns,
         totals.stamps.kernel,
+        totals.stamps.card,
         totals.stamps.client,
         totals.stamps.shared,
         totals.stamps.shared_most_ns,
@@ -107,6 +108,7 @@ pub fn decode(bytes: &[u8]) -> Result<Totals, Malformed> {
         &mut totals.backlog,
         &mut totals.busy_ns,
         &mut totals.stamps.kernel,
+        &mut totals.stamps.card,
         &mut totals.stamps.client,
         &mut totals.stamps.shared,
         &mut totals.stamps.shared_most_ns,
@@ -215,7 +217,7 @@ mod tests {
         let mut totals = Totals::new(3, Scale::Ns64);
         totals.add(&interval);
         totals.busy_ns = u64::MAX;
-        totals.stamps = Stamps { kernel: 1, client: 2, shared: 3, shared_most_ns: u64::MAX };
+        totals.stamps = Stamps { kernel: 1, card: 4, client: 2, shared: 3, shared_most_ns: u64::MAX };
         totals
     }
 

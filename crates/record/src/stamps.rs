@@ -3,8 +3,10 @@
 /// Replies by the clock that says when they arrived. All zero where the kernel was not asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
-    /// Replies that arrived when the kernel says.
+    /// Replies that arrived when the kernel says, or the network card.
     pub kernel: u64,
+    /// Those of `kernel` that arrived when the network card says.
+    pub card: u64,
     /// Replies that arrived when the client handled them: the connection has no such stamps, the kernel did not say it, its
     /// clock had just been set, or what it says is no moment between sending and handling.
     pub client: u64,
@@ -26,6 +28,7 @@ impl Stamps {
     /// Adds others.
     pub fn add(&mut self, other: &Stamps) {
         self.kernel += other.kernel;
+        self.card += other.card;
         self.client += other.client;
         self.shared += other.shared;
         self.shared_most_ns = self.shared_most_ns.max(other.shared_most_ns);

@@ -249,16 +249,18 @@ fn table(
 
 /// Whose clock says when replies arrived. A lag of receiving is sampled only where it is the client's.
 pub(crate) fn whose_clock(phase: &Phase) -> Option<String> {
-    Some(match &phase.stamps {
-        Some(stamps) if stamps.client == 0 => "arrivals by the kernel's clock".to_owned(),
-        Some(stamps) if stamps.kernel > 0 => format!(
-            "arrivals by the kernel's clock ({} of {} by the client's)",
-            Thousands(stamps.client),
-            Thousands(stamps.client + stamps.kernel)
-        ),
-        None if phase.receive_lag.is_none() => return None,
-        _ => "arrivals by the client's clock".to_owned(),
-    })
+    let Some(stamps) = &phase.stamps else {
+        return phase.receive_lag.as_ref().map(|_| "arrivals by the client's clock".to_owned());
+    };
+    let by_kernel = stamps.kernel.saturating_sub(stamps.card);
+    let counts = [(stamps.card, "network card"), (by_kernel, "kernel"), (stamps.client, "client")];
+    let mut counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let (_, most) = counts.next()?;
+    let all = Thousands(stamps.client + stamps.kernel);
+    let others: Vec<String> =
+        counts.map(|(count, whose)| format!("{} of {all} by the {whose}'s", Thousands(count))).collect();
+    let others = if others.is_empty() { String::new() } else { format!(" ({})", others.join(", ")) };
+    Some(format!("arrivals by the {most}'s clock{others}"))
 }
 
 fn footer(out: &mut String, phase: &Phase) {

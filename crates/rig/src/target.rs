@@ -6,7 +6,7 @@ use crate::official::{OfficialDeployment, OfficialTarget};
 use crate::probe::{self, Stop};
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{
-    Control, Finished, Job, RunError, Second, run_blocking, run_mongodb, run_null, run_redis, run_virtual,
+    Clock, Control, Finished, Job, RunError, Second, run_blocking, run_null, run_virtual, run_wire,
 };
 use dyno_types::secret::{mask_value, remember_value};
 use dyno_types::units::parse_duration_ns;
@@ -463,16 +463,20 @@ impl Opened {
         control: Arc<Control>,
         on_second: &mut dyn FnMut(Second),
     ) -> Result<Finished, RunError> {
+        if job.stamps == Clock::Hardware && !matches!(self, Opened::Redis { .. } | Opened::Mongo { .. }) {
+            let words = "--stamps hardware: this target has no network connections of dyno's own; use --stamps client";
+            return Err(Refused(words.into()).into());
+        }
         match self {
             Opened::Redis { options, tls, topology, .. } => {
                 let content = job.workload.content();
                 let make = || RedisDriver::new(options.clone(), content.clone(), topology.clone(), &[]);
-                run_redis(job, control, tls.clone(), make, on_second)
+                run_wire(job, control, tls.clone(), make, on_second)
             }
             Opened::Mongo { options, tls, deployment, .. } => {
                 let content = job.workload.content();
                 let make = || MongoDriver::new(options.clone(), content.clone(), deployment.clone());
-                run_mongodb(job, control, tls.clone(), make, on_second)
+                run_wire(job, control, tls.clone(), make, on_second)
             }
             Opened::Official(official) => official.run(job, control, on_second),
             Opened::Store(store) => run_blocking(job, control, store.as_ref(), on_second),

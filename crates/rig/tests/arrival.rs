@@ -1,6 +1,6 @@
 //! Whose clock ends a service time: a server that answers soon, and a client that is kept from its work for 100 ms at a time.
 
-use dyno_engine::{Clock, Control, End, Pacing};
+use dyno_engine::{Clock, Control, End, Pacing, RunError};
 use dyno_record::{Scale, Totals};
 use dyno_rig::Target;
 use dyno_rig::oracle::job;
@@ -43,21 +43,35 @@ impl Workload for Keeping {
     }
 }
 
-/// A Redis that answers a read on every second connection at once, and on the others after 20 ms: their users wait for it while
-/// the thread draws for the others.
-fn server() -> String {
+/// How a read is answered.
+#[derive(Clone, Copy)]
+enum Manner {
+    /// On every second connection at once, and on the others after 20 ms: their users wait for it while the thread draws for
+    /// the others.
+    Slow,
+    /// By 64 KiB in pieces, 2 ms apart.
+    Pieces,
+}
+
+/// Bytes of a piece, how many there are, and how far apart they are.
+const PIECE: usize = 4 << 10;
+const PIECES: u32 = 16;
+const APART: Duration = Duration::from_millis(2);
+
+/// A Redis of this manner.
+fn server(manner: Manner) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = listener.local_addr().unwrap().to_string();
     std::thread::spawn(move || {
         for (at, stream) in listener.incoming().flatten().enumerate() {
-            let after = Duration::from_millis(if at % 2 == 0 { 20 } else { 0 });
-            std::thread::spawn(move || answer(&stream, after));
+            std::thread::spawn(move || answer(&stream, manner, at));
         }
     });
     format!("redis://{place}")
 }
 
-fn answer(stream: &TcpStream, after: Duration) -> Option<()> {
+fn answer(stream: &TcpStream, manner: Manner, connection: usize) -> Option<()> {
+    stream.set_nodelay(true).ok()?;
     let mut reader = BufReader::new(stream);
     let mut writer = stream;
     loop {
@@ -78,10 +92,22 @@ fn answer(stream: &TcpStream, after: Duration) -> Option<()> {
         let info = "redis_version:7.2.0\r\nredis_mode:standalone\r\nrole:master\r\n";
         let reply = match String::from_utf8_lossy(&first).trim() {
             "INFO" => format!("${}\r\n{info}\r\n", info.len()),
-            "HGETALL" => {
-                std::thread::sleep(after);
-                "*2\r\n$1\r\na\r\n$1\r\nb\r\n".to_owned()
-            }
+            "HGETALL" => match manner {
+                Manner::Slow => {
+                    std::thread::sleep(Duration::from_millis(if connection % 2 == 0 { 20 } else { 0 }));
+                    "*2\r\n$1\r\na\r\n$1\r\nb\r\n".to_owned()
+                }
+                Manner::Pieces => {
+                    let bytes = PIECE * PIECES as usize;
+                    let reply = format!("*2\r\n$1\r\na\r\n${bytes}\r\n{}\r\n", "x".repeat(bytes));
+                    let (first, last) = reply.as_bytes().split_at(reply.len() - PIECE);
+                    for piece in first.chunks(PIECE) {
+                        writer.write_all(piece).ok()?;
+                        std::thread::sleep(APART);
+                    }
+                    String::from_utf8_lossy(last).into_owned()
+                }
+            },
             "CONFIG" => "*0\r\n".to_owned(),
             _ => "+OK\r\n".to_owned(),
         };
@@ -110,7 +136,7 @@ fn run(uri: &str, stamps: Clock) -> (Totals, u64, f64) {
 
 #[test]
 fn a_client_that_is_late_is_no_part_of_the_kernels_service_times() {
-    let uri = server();
+    let uri = server(Manner::Slow);
     for stamps in [Clock::Client, Clock::Kernel] {
         let (totals, late, elapsed_s) = run(&uri, stamps);
         assert_eq!((totals.ok(), totals.samples.len() as u64), (OPERATIONS, OPERATIONS));
@@ -121,7 +147,7 @@ fn a_client_that_is_late_is_no_part_of_the_kernels_service_times() {
                 assert!(late >= 5, "{late} late");
                 assert_eq!(by.kernel + by.client, 0);
             }
-            Clock::Kernel => {
+            Clock::Kernel | Clock::Hardware => {
                 assert_eq!(by.kernel + by.client, OPERATIONS);
                 assert!(by.kernel > 0, "the kernel has stamped nothing");
                 assert!(late <= by.client, "{late} late, {by:?}");
@@ -133,5 +159,30 @@ fn a_client_that_is_late_is_no_part_of_the_kernels_service_times() {
         let service_s = totals.ok_slot(0).unwrap().service.sum_ns() as f64 / 1e9;
         let users = (service_s + totals.turnaround.sum_ns() as f64 / 1e9) / elapsed_s;
         assert!((1.8..2.01).contains(&users), "{users} users");
+    }
+}
+
+#[test]
+fn a_reply_in_many_segments_has_the_time_of_its_last() {
+    let (totals, _, _) = run(&server(Manner::Pieces), Clock::Kernel);
+    assert_eq!((totals.ok(), totals.stamps.kernel + totals.stamps.client), (OPERATIONS, OPERATIONS));
+    assert!(totals.stamps.kernel > 0 && totals.stamps.shared == 0, "{:?}", totals.stamps);
+    let least = APART * PIECES;
+    let service = &totals.ok_slot(0).unwrap().service;
+    assert!(service.min_ns() >= least.as_nanos() as u64, "{} of {least:?}", service.min_ns());
+}
+
+#[test]
+fn hardware_stamps_are_refused_where_there_are_none() {
+    for uri in [server(Manner::Slow).as_str(), "null:"] {
+        let mut job =
+            job(Pacing::Closed { think_ns: 0 }, 2, 1, End { operations: Some(9), duration_ns: None });
+        job.stamps = Clock::Hardware;
+        let opened = Target::parse(uri).unwrap().open(job.workload.content(), &|| false).unwrap();
+        let refused = opened.run(job, Arc::new(Control::default()), &mut |_| {}).unwrap_err();
+        assert!(
+            matches!(&refused, RunError::Refused(why) if why.0.contains("--stamps hardware")),
+            "{refused}"
+        );
     }
 }

@@ -2,13 +2,16 @@
 //! depends on how fast the machine is.
 
 use dyno_engine::arrivals::{Process, Profile};
-use dyno_engine::{Clock, Control, End, Job, Pacing, Queue, run_virtual};
+use dyno_engine::net::{Net, Ready, Received, Stamp, VirtualNet};
+use dyno_engine::{Clock, Control, End, Job, Pacing, Queue, run_on, run_virtual};
 use dyno_record::Totals;
 use dyno_rig::oracle::{job, simulate};
 use dyno_rig::work::part_of_users;
-use dyno_types::{Content, Outcome, Request};
+use dyno_types::{Content, Endpoint, Outcome, Request};
+use dyno_wire::null::NullDriver;
 use dyno_wire::sim::{Service, SimOptions};
 use dyno_workload::{Draw, Frontier, Workload};
+use std::io;
 use std::sync::Arc;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -319,6 +322,76 @@ fn by_the_clients_clock_a_stop_is_in_the_service_time_and_by_the_kernels_it_is_n
     };
     assert_eq!(longest(Clock::Kernel), 1_000_000);
     assert!(longest(Clock::Client) > SECOND_NS / 25);
+}
+
+/// A network whose stamps are in turn as they should be, an hour early, an hour late, before the one before, and missing.
+struct Crooked {
+    inner: VirtualNet,
+    received: usize,
+}
+
+impl Net for Crooked {
+    type Socket = <VirtualNet as Net>::Socket;
+    const VIRTUAL: bool = true;
+
+    fn now(&mut self) -> u64 {
+        self.inner.now()
+    }
+    fn connect(&mut self, to: &Endpoint, token: u32, stamped: bool) -> io::Result<Self::Socket> {
+        self.inner.connect(to, token, stamped)
+    }
+    fn established(&mut self, socket: &mut Self::Socket, token: u32) -> io::Result<bool> {
+        self.inner.established(socket, token)
+    }
+    fn send(&mut self, socket: &mut Self::Socket, bytes: &[u8]) -> io::Result<usize> {
+        self.inner.send(socket, bytes)
+    }
+    fn recv(&mut self, socket: &mut Self::Socket, into: &mut [u8]) -> io::Result<Received> {
+        let hour = 3_600 * SECOND_NS;
+        Ok(match self.inner.recv(socket, into)? {
+            Received::Bytes { n, more, stamp: Stamp::At { at_ns, by_card } } => {
+                self.received += 1;
+                let at = |at_ns| Stamp::At { at_ns, by_card };
+                let stamp = match self.received % 5 {
+                    1 => at(at_ns),
+                    2 => at(at_ns.saturating_sub(hour)),
+                    3 => at(at_ns + hour),
+                    // Before it was sent.
+                    4 => at(at_ns - 1_000_000),
+                    _ => Stamp::Missing,
+                };
+                Received::Bytes { n, more, stamp }
+            }
+            other => other,
+        })
+    }
+    fn watch_write(&mut self, socket: &mut Self::Socket, token: u32, on: bool) -> io::Result<()> {
+        self.inner.watch_write(socket, token, on)
+    }
+    fn close(&mut self, socket: Self::Socket) {
+        self.inner.close(socket);
+    }
+    fn wait(&mut self, now_ns: u64, until_ns: u64, ready: &mut Vec<Ready>) -> io::Result<()> {
+        self.inner.wait(now_ns, until_ns, ready)
+    }
+}
+
+#[test]
+fn stamps_that_cannot_be_are_not_believed_and_are_counted() {
+    let end = End { operations: Some(1_000), duration_ns: None };
+    let job = Job { stamps: Clock::Kernel, ..job(Pacing::Closed { think_ns: 0 }, 1, 1, end) };
+    let content = job.workload.content();
+    let make = |_| {
+        let inner = VirtualNet::new(server(1_000_000, None));
+        Ok((NullDriver::new(content.clone()), Crooked { inner, received: 0 }))
+    };
+    let mut totals = Totals::new(1, job.scale);
+    run_on(job, Arc::new(Control::default()), Some(0), make, &mut |second| totals.merge(&second.totals))
+        .unwrap();
+    // One in five is as it should be; the others end by the client's clock, which is never late here.
+    assert_eq!((totals.ok(), totals.stamps.kernel, totals.stamps.client), (1_000, 200, 800));
+    let service = &totals.ok_slot(0).unwrap().service;
+    assert_eq!((service.min_ns(), service.max_ns()), (1_000_000, 1_000_000));
 }
 
 #[test]

@@ -80,8 +80,11 @@ pub struct IntervalLine {
     pub busy_ns: u64,
     /// Where the kernel was asked when replies arrived: replies by its clock, by the client's, those that came with later
     /// bytes, and by how many nanoseconds one of these may be overstated.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub stamps: (u64, u64, u64, u64),
+    /// Of the replies by the kernel's clock those by a network card's.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub card: u64,
     /// Dropped arrivals by intended second.
     pub drops: Vec<(u64, u64)>,
 }
@@ -89,16 +92,13 @@ pub struct IntervalLine {
 /// More than a thousand hosts count in a day, and so little that a day's intervals can be added up.
 const MOST: u64 = 100_000_000_000_000;
 
-fn counts_of((kernel, client, shared, shared_most_ns): (u64, u64, u64, u64)) -> Stamps {
-    Stamps { kernel, client, shared, shared_most_ns }
+fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
-fn is_none(stamps: &(u64, u64, u64, u64)) -> bool {
-    *stamps == (0, 0, 0, 0)
-}
-
-fn is_zero(ms: &u32) -> bool {
-    *ms == 0
+/// How replies by clock stand in a line.
+fn in_line(stamps: Stamps) -> (u64, u64, u64, u64) {
+    (stamps.kernel, stamps.client, stamps.shared, stamps.shared_most_ns)
 }
 
 fn by_name(counts: &[u64; Outcome::COUNT]) -> BTreeMap<String, u64> {
@@ -154,10 +154,8 @@ impl IntervalLine {
             links: (totals.late, totals.reconnects, totals.redirects),
             backlog: totals.backlog,
             busy_ns: totals.busy_ns,
-            stamps: {
-                let Stamps { kernel, client, shared, shared_most_ns } = totals.stamps;
-                (kernel, client, shared, shared_most_ns)
-            },
+            stamps: in_line(totals.stamps),
+            card: totals.stamps.card,
             drops: totals.drops.clone(),
         }
     }
@@ -184,7 +182,7 @@ impl IntervalLine {
             ("links", self.links.0.max(self.links.1).max(self.links.2)),
             ("backlog", self.backlog),
             ("busy_ns", self.busy_ns),
-            ("stamps", self.stamps.0.max(self.stamps.1).max(self.stamps.2).max(self.stamps.3)),
+            ("stamps", self.card.max(self.stamps.0).max(self.stamps.1).max(self.stamps.2).max(self.stamps.3)),
         ];
         let named = self.outcomes.values().flatten().chain(&self.ended).map(|(name, n)| (name.as_str(), *n));
         let exact = self.exact.iter().map(|(tag, exact)| (tag.as_str(), exact.count));
@@ -192,6 +190,11 @@ impl IntervalLine {
         let beyond = counts.into_iter().chain(named).chain(exact).chain(drops).find(|(_, n)| *n > MOST);
         beyond
             .map_or(Ok(()), |(name, n)| Err(format!("{name}: {n} cannot have been counted in one interval")))
+    }
+
+    fn stamps(&self) -> Stamps {
+        let (kernel, client, shared, shared_most_ns) = self.stamps;
+        Stamps { kernel, card: self.card, client, shared, shared_most_ns }
     }
 
     /// Adds a later interval of the same phase.
@@ -214,9 +217,9 @@ impl IntervalLine {
         self.links = (a.0 + b.0, a.1 + b.1, a.2 + b.2);
         self.backlog = self.backlog.max(other.backlog);
         self.busy_ns += other.busy_ns;
-        let (mut stamps, theirs) = (counts_of(self.stamps), counts_of(other.stamps));
-        stamps.add(&theirs);
-        self.stamps = (stamps.kernel, stamps.client, stamps.shared, stamps.shared_most_ns);
+        let mut stamps = self.stamps();
+        stamps.add(&other.stamps());
+        (self.stamps, self.card) = (in_line(stamps), stamps.card);
         let end_s = self.end_s().max(other.end_s());
         (self.second, self.ms, self.length_ms) = (end_s.saturating_sub(1), 0, 0);
         self.drops.extend_from_slice(&other.drops);
@@ -258,7 +261,7 @@ impl IntervalLine {
         (totals.late, totals.reconnects, totals.redirects) = self.links;
         totals.backlog = self.backlog;
         totals.busy_ns = self.busy_ns;
-        totals.stamps = counts_of(self.stamps);
+        totals.stamps = self.stamps();
         totals.drops = self.drops.clone();
         for (name, whole) in totals.of_all_mut() {
             if let Some(found) = find(&format!("client.{name}")) {

@@ -303,8 +303,11 @@ impl Phase {
 /// Replies by the clock that says when they arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StampCounts {
-    /// Those that arrived when the kernel says.
+    /// Those that arrived when the kernel says, or the network card.
     pub kernel: u64,
+    /// Those of `kernel` that arrived when the network card says.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub card: u64,
     /// Those that arrived when the client handled them: the connection has no such stamps, the kernel did not say it, its clock
     /// had just been set, or what it says is no moment between sending and handling.
     pub client: u64,

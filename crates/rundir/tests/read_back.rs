@@ -31,7 +31,8 @@ fn second(reads: u64) -> Totals {
     (interval.carried, interval.carried_arrivals) = (2, 3);
     (interval.late, interval.reconnects, interval.redirects) = (4, 5, 6);
     (interval.backlog, interval.busy_ns) = (reads, 7);
-    interval.stamps = Stamps { kernel: reads, client: 8, shared: 9, shared_most_ns: 10 + reads };
+    interval.stamps =
+        Stamps { kernel: reads, card: reads / 2, client: 8, shared: 9, shared_most_ns: 10 + reads };
     interval.lag.record(10_000);
     interval.receive_lag.record(20_000);
     interval.ideal.record(30_000);

@@ -476,7 +476,7 @@ impl Users {
                 let outcome = executed.outcome;
                 interval.record_sample(sample(request.metric, outcome, *service_ns, *response_ns), raw);
                 // No kernel sees a call into a library, nor what another driver has received.
-                interval.stamps.client += u64::from(self.shared.job.stamps == Clock::Kernel);
+                interval.stamps.client += u64::from(self.shared.job.stamps != Clock::Client);
                 if let (Some(verify), Verb::Read) = (own.verify, request.verb) {
                     // What was not read cannot be what it should be.
                     let (outcome, ns) = executed.verified.map_or((outcome, 0), |v| (v.outcome, v.took_ns));

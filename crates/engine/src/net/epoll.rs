@@ -1,8 +1,9 @@
 //! The kernel's network: non-blocking sockets, one epoll a thread, nanosecond time-outs.
 
+use super::hardware::Cards;
 use super::socket::Socket;
+use super::stamps::Clocks;
 use super::tls::TlsConfig;
-use super::wall_clock::WallClock;
 use super::{Net, Ready, Received};
 use crate::files::OutOfFiles;
 use dyno_types::Endpoint;
@@ -31,14 +32,14 @@ pub struct Epoll {
     events: Vec<epoll::Event>,
     tls: Option<Arc<TlsConfig>>,
     spin: bool,
-    wall: WallClock,
+    clocks: Clocks,
 }
 
 impl Epoll {
-    /// A new epoll; with `spin` it never sleeps.
-    pub fn new(tls: Option<Arc<TlsConfig>>, spin: bool) -> io::Result<Self> {
+    /// A new epoll; with `spin` it never sleeps. Arrivals by these cards are stamped by their clocks.
+    pub fn new(tls: Option<Arc<TlsConfig>>, spin: bool, cards: &Cards) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(|e| OutOfFiles::named(e.into()))?;
-        Ok(Epoll { epoll, events: Vec::with_capacity(1024), tls, spin, wall: WallClock::default() })
+        Ok(Epoll { epoll, events: Vec::with_capacity(1024), tls, spin, clocks: Clocks::new(cards) })
     }
 
     fn poll(&mut self, timeout: &Timespec, ready: &mut Vec<Ready>) -> io::Result<()> {
@@ -72,7 +73,7 @@ impl Net for Epoll {
     }
 
     fn connect(&mut self, to: &Endpoint, token: u32, stamped: bool) -> io::Result<Socket> {
-        let socket = Socket::connect(to, self.tls.as_deref(), stamped)?;
+        let socket = Socket::connect(to, self.tls.as_deref(), stamped.then_some(&self.clocks))?;
         let flags = WATCHED | EventFlags::OUT;
         epoll::add(&self.epoll, socket.fd(), EventData::new_u64(u64::from(token)), flags)?;
         Ok(socket)
@@ -98,11 +99,11 @@ impl Net for Epoll {
 
     #[inline]
     fn recv(&mut self, socket: &mut Socket, into: &mut [u8]) -> io::Result<Received> {
-        socket.recv_stamped(into, &mut self.wall)
+        socket.recv_stamped(into, &mut self.clocks)
     }
 
     fn woken(&mut self) {
-        self.wall.woken();
+        self.clocks.woken();
     }
 
     fn watch_write(&mut self, socket: &mut Socket, token: u32, on: bool) -> io::Result<()> {

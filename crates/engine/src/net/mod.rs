@@ -1,12 +1,15 @@
 //! Sockets and time, behind a trait so that the same load thread runs on the kernel and on a virtual clock.
 
 mod epoll;
+mod hardware;
 mod socket;
+mod stamps;
 mod tls;
 mod virtual_net;
 mod wall_clock;
 
 pub use epoll::{Epoll, monotonic_ns};
+pub use hardware::Cards;
 pub use socket::Socket;
 pub use tls::{TlsConfig, tls_config};
 pub use virtual_net::{EchoNet, VirtualNet};
@@ -45,7 +48,7 @@ pub enum Received {
     },
 }
 
-/// When bytes arrived, by the kernel.
+/// When bytes arrived, by the kernel or by the network card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamp {
     /// The socket is not asked for it.
@@ -53,7 +56,12 @@ pub enum Stamp {
     /// The kernel has not said it, or its clock was just set.
     Missing,
     /// Then, monotonic nanoseconds.
-    At(u64),
+    At {
+        /// When.
+        at_ns: u64,
+        /// Whether the network card says so.
+        by_card: bool,
+    },
 }
 
 /// The network and the clock of one load thread.

@@ -1,7 +1,7 @@
 //! One non-blocking connection: TCP or Unix, plain or TLS.
 
+use super::stamps::{Asked, Clocks, Times, ask_for_stamps, recv_with_times};
 use super::tls::TlsConfig;
-use super::wall_clock::{Reading, WallClock};
 use super::{Received, Stamp};
 use crate::files::OutOfFiles;
 use dyno_types::Endpoint;
@@ -12,33 +12,33 @@ use rustix::net::{
 };
 use rustls::ClientConnection;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A connection.
 pub struct Socket {
     fd: OwnedFd,
     tls: Option<Box<ClientConnection>>,
-    /// Whether the kernel says when bytes arrived.
-    stamped: bool,
-    /// When the last bytes of TLS records arrived, CLOCK_REALTIME in nanoseconds, if the kernel has said it.
-    record_ns: Option<u64>,
+    /// Who says when bytes arrived.
+    asked: Asked,
+    /// When the last bytes of TLS records arrived.
+    record: Times,
 }
 
 /// The descriptor as a reader and writer for rustls.
 struct Raw<'a> {
     fd: BorrowedFd<'a>,
-    stamped: bool,
+    asked: Asked,
     /// When the last bytes arrived.
-    stamp_ns: Option<u64>,
+    times: Times,
 }
 
 impl Read for Raw<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if !self.stamped {
+        if self.asked == Asked::Nobody {
             return Ok(rustix::net::recv(self.fd, into, RecvFlags::empty())?.0);
         }
-        let (n, stamp_ns) = recv_with_stamp(self.fd, into)?;
-        self.stamp_ns = stamp_ns;
+        let (n, times) = recv_with_times(self.fd, into)?;
+        self.times = times;
         Ok(n)
     }
 }
@@ -58,8 +58,8 @@ fn would_block(error: &io::Error) -> bool {
 }
 
 impl Socket {
-    /// Begins to connect.
-    pub fn connect(to: &Endpoint, tls: Option<&TlsConfig>, stamped: bool) -> io::Result<Self> {
+    /// Begins to connect; with `stamped` arrivals are stamped by whoever these clocks belong to.
+    pub fn connect(to: &Endpoint, tls: Option<&TlsConfig>, stamped: Option<&Clocks>) -> io::Result<Self> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let family = match to {
             Endpoint::Tcp { address, .. } if address.is_ipv6() => AddressFamily::INET6,
@@ -80,17 +80,20 @@ impl Socket {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),
         }
-        let stamped = stamped && matches!(to, Endpoint::Tcp { .. }) && ask_for_stamps(&fd);
+        let asked = match (stamped, to) {
+            (Some(clocks), Endpoint::Tcp { .. }) => ask_for_stamps(&fd, clocks),
+            _ => Asked::Nobody,
+        };
         let tls = tls.map(|config| config.begin(to)).transpose()?.map(Box::new);
-        Ok(Socket { fd, tls, stamped, record_ns: None })
+        Ok(Socket { fd, tls, asked, record: Times::default() })
     }
 
     /// A connection that a server has accepted, with the kernel's stamps where it gives them.
     pub fn accepted(fd: OwnedFd) -> io::Result<Self> {
         sockopt::set_tcp_nodelay(&fd, true)?;
         rustix::io::ioctl_fionbio(&fd, true)?;
-        let stamped = ask_for_stamps(&fd);
-        Ok(Socket { fd, tls: None, stamped, record_ns: None })
+        let asked = ask_for_stamps(&fd, &Clocks::default());
+        Ok(Socket { fd, tls: None, asked, record: Times::default() })
     }
 
     /// The descriptor.
@@ -118,7 +121,7 @@ impl Socket {
             return Ok(false);
         }
         let Some(tls) = &mut self.tls else { return Ok(true) };
-        let (open, _) = pump(tls, self.fd.as_fd(), self.stamped)?;
+        let (open, _) = pump(tls, self.fd.as_fd(), self.asked)?;
         match (tls.is_handshaking(), open) {
             (true, false) => Err(io::Error::new(
                 io::ErrorKind::UnexpectedEof,
@@ -145,23 +148,19 @@ impl Socket {
 
     /// Receives what is there, whenever it arrived.
     pub fn recv(&mut self, into: &mut [u8]) -> io::Result<Received> {
-        self.recv_stamped(into, &mut WallClock::default())
+        self.recv_stamped(into, &mut Clocks::default())
     }
 
-    /// Receives what is there, and maps the kernel's time of arrival by `wall`.
+    /// Receives what is there, and maps its time of arrival by `clocks`.
     #[inline]
-    pub(super) fn recv_stamped(&mut self, into: &mut [u8], wall: &mut WallClock) -> io::Result<Received> {
-        let mut stamp = |stamp_ns: Option<u64>| match stamp_ns.map(|ns| wall.arrived_ns(ns, Reading::now)) {
-            Some(Some(at_ns)) => Stamp::At(at_ns),
-            _ => Stamp::Missing,
-        };
+    pub(super) fn recv_stamped(&mut self, into: &mut [u8], clocks: &mut Clocks) -> io::Result<Received> {
+        let asked = self.asked;
         let Some(tls) = &mut self.tls else {
-            let received = match self.stamped {
-                true => recv_with_stamp(self.fd.as_fd(), into).map(|(n, stamp_ns)| (n, stamp(stamp_ns))),
-                false => {
-                    let received = rustix::net::recv(&self.fd, &mut *into, RecvFlags::empty());
-                    received.map(|(n, _)| (n, Stamp::Unasked)).map_err(io::Error::from)
-                }
+            let received = if asked == Asked::Nobody {
+                let received = rustix::net::recv(&self.fd, &mut *into, RecvFlags::empty());
+                received.map(|(n, _)| (n, Stamp::Unasked)).map_err(io::Error::from)
+            } else {
+                recv_with_times(self.fd.as_fd(), into).map(|(n, times)| (n, clocks.stamp(asked, times)))
             };
             return match received {
                 Ok((0, _)) => Ok(Received::Closed),
@@ -173,13 +172,15 @@ impl Socket {
         // Plaintext first, then the socket, then plaintext again.
         let mut found = read_plain(tls, into)?;
         if found.is_none() {
-            let (_, record_ns) = pump(tls, self.fd.as_fd(), self.stamped)?;
-            self.record_ns = record_ns.or(self.record_ns);
+            let (_, times) = pump(tls, self.fd.as_fd(), asked)?;
+            if times != Times::default() {
+                self.record = times;
+            }
             found = read_plain(tls, into)?;
         }
         Ok(match found {
-            Some(Received::Bytes { n, more, .. }) if self.stamped => {
-                Received::Bytes { n, more, stamp: stamp(self.record_ns) }
+            Some(Received::Bytes { n, more, .. }) if asked != Asked::Nobody => {
+                Received::Bytes { n, more, stamp: clocks.stamp(asked, self.record) }
             }
             other => other.unwrap_or(Received::Empty),
         })
@@ -207,7 +208,7 @@ fn read_plain(tls: &mut ClientConnection, into: &mut [u8]) -> io::Result<Option<
 
 fn flush_tls(tls: &mut ClientConnection, fd: BorrowedFd<'_>) -> io::Result<()> {
     while tls.wants_write() {
-        match tls.write_tls(&mut Raw { fd, stamped: false, stamp_ns: None }) {
+        match tls.write_tls(&mut Raw { fd, asked: Asked::Nobody, times: Times::default() }) {
             Ok(_) => {}
             Err(error) if would_block(&error) => break,
             Err(error) => return Err(error),
@@ -217,9 +218,9 @@ fn flush_tls(tls: &mut ClientConnection, fd: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// Moves records both ways as far as the socket lets us. False once the other side has closed; and when the last bytes arrived.
-fn pump(tls: &mut ClientConnection, fd: BorrowedFd<'_>, stamped: bool) -> io::Result<(bool, Option<u64>)> {
+fn pump(tls: &mut ClientConnection, fd: BorrowedFd<'_>, asked: Asked) -> io::Result<(bool, Times)> {
     let mut open = true;
-    let mut raw = Raw { fd, stamped, stamp_ns: None };
+    let mut raw = Raw { fd, asked, times: Times::default() };
     while tls.wants_read() {
         match tls.read_tls(&mut raw) {
             Ok(0) => {
@@ -234,54 +235,5 @@ fn pump(tls: &mut ClientConnection, fd: BorrowedFd<'_>, stamped: bool) -> io::Re
         }
     }
     flush_tls(tls, fd)?;
-    Ok((open, raw.stamp_ns))
-}
-
-/// Asks for the kernel's times of arrival (`SO_TIMESTAMPING`, Linux Documentation/networking/timestamping.rst); false where it
-/// does not offer them.
-#[expect(unsafe_code, reason = "rustix has no SO_TIMESTAMPING")]
-fn ask_for_stamps(fd: &OwnedFd) -> bool {
-    let flags: libc::c_uint = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
-    // SAFETY: the descriptor is open, and the pointer and length describe a live c_uint.
-    unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_TIMESTAMPING,
-            (&raw const flags).cast(),
-            size_of::<libc::c_uint>() as libc::socklen_t,
-        ) == 0
-    }
-}
-
-/// Receives, with the time at which the last of the bytes arrived: CLOCK_REALTIME in nanoseconds.
-#[expect(unsafe_code, reason = "rustix does not hand out SCM_TIMESTAMPING")]
-fn recv_with_stamp(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<(usize, Option<u64>)> {
-    // Room for a header and three times: software, and two of hardware.
-    #[repr(align(8))]
-    struct Control([u8; 128]);
-    let mut control = Control([0; 128]);
-    let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    // SAFETY: all-zero is a valid msghdr; the fields set below point to live buffers of the stated lengths. The kernel says
-    // by the header's length that a time is there before it is read.
-    unsafe {
-        let mut message: libc::msghdr = std::mem::zeroed();
-        message.msg_iov = &raw mut part;
-        message.msg_iovlen = 1;
-        message.msg_control = control.0.as_mut_ptr().cast();
-        message.msg_controllen = control.0.len() as _;
-        let n = libc::recvmsg(fd.as_raw_fd(), &raw mut message, 0);
-        let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
-        let head = libc::CMSG_FIRSTHDR(&raw const message);
-        let holds_time = !head.is_null()
-            && (*head).cmsg_level == libc::SOL_SOCKET
-            && (*head).cmsg_type == libc::SCM_TIMESTAMPING
-            && (*head).cmsg_len as usize >= libc::CMSG_LEN(size_of::<libc::timespec>() as _) as usize;
-        if !holds_time {
-            return Ok((n, None));
-        }
-        let time: libc::timespec = std::ptr::read_unaligned(libc::CMSG_DATA(head).cast());
-        let stamp_ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
-        Ok((n, Some(stamp_ns).filter(|ns| *ns > 0)))
-    }
+    Ok((open, raw.times))
 }

@@ -76,7 +76,7 @@ impl Net for VirtualNet {
         let n = (*left).min(into.len());
         *left -= n;
         into[..n].fill(1);
-        let stamp = if socket.stamped { Stamp::At(*at_ns) } else { Stamp::Unasked };
+        let stamp = if socket.stamped { Stamp::At { at_ns: *at_ns, by_card: false } } else { Stamp::Unasked };
         Ok(if n == 0 { Received::Empty } else { Received::Bytes { n, more: false, stamp } })
     }
 

@@ -1,11 +1,11 @@
-//! The kernel's times of arrival on the monotonic clock.
+//! Times of arrival on the monotonic clock.
 //!
-//! The kernel stamps what arrives by CLOCK_REALTIME, which may be set or slewed at any moment. Once for each wake-up of a load
+//! The kernel stamps what arrives by CLOCK_REALTIME, a network card by its own clock; both may be set or slewed at any moment. Once for each wake-up of a load
 //! thread both clocks are read; their difference maps the stamps of what is received then. Where it has jumped since the reading
 //! before, nothing that was stamped about that time is mapped at all.
 
 use super::monotonic_ns;
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// Two readings of the monotonic clock around one of the wall clock are near each other if they are no further apart.
 const NEAR_NS: u64 = 2_000;
@@ -22,12 +22,17 @@ const SLEW: u64 = 1_000;
 /// For so long after a jump nothing is mapped: what was stamped before it may still be waiting to be received.
 const DOUBT_NS: u64 = 100_000_000;
 
+/// A time in nanoseconds.
+pub(super) fn ns(time: Timespec) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// A moment on both clocks, nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
     /// Monotonic, before the wall clock was read.
     pub before_ns: u64,
-    /// CLOCK_REALTIME.
+    /// The other clock.
     pub wall_ns: u64,
     /// Monotonic, after it.
     pub after_ns: u64,
@@ -36,10 +41,16 @@ pub(super) struct Reading {
 impl Reading {
     /// The clocks of this host now.
     pub fn now() -> Self {
+        Reading::of(|| Some(clock_gettime(ClockId::Realtime)))
+    }
+
+    /// The monotonic clock and another one now. Of a clock that does not answer nothing is known: the readings are far apart.
+    pub fn of(other: impl FnOnce() -> Option<Timespec>) -> Self {
         let before_ns = monotonic_ns();
-        let wall = clock_gettime(ClockId::Realtime);
-        let wall_ns = wall.tv_sec as u64 * 1_000_000_000 + wall.tv_nsec as u64;
-        Reading { before_ns, wall_ns, after_ns: monotonic_ns() }
+        match other() {
+            Some(time) => Reading { before_ns, wall_ns: ns(time), after_ns: monotonic_ns() },
+            None => Reading { before_ns, wall_ns: 0, after_ns: before_ns + 2 * FAR_NS },
+        }
     }
 
     fn width_ns(&self) -> u64 {
@@ -47,8 +58,8 @@ impl Reading {
     }
 }
 
-/// What is known of the wall clock.
-#[derive(Debug, Default)]
+/// What is known of the wall clock, or of a card's.
+#[derive(Clone, Debug, Default)]
 pub(super) struct WallClock {
     /// Wall less monotonic at the last reading, and when that was.
     known: Option<(i64, u64)>,

@@ -138,7 +138,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let now = self.net.now();
         let c = &mut self.connections[id as usize];
         let Some(endpoint) = self.driver.endpoints().get(c.node as usize) else { return };
-        let by_kernel = self.shared.job.stamps == Clock::Kernel;
+        let by_kernel = self.shared.job.stamps != Clock::Client;
         let stamped = by_kernel || (id as usize).is_multiple_of(STAMPED_EVERY);
         match self.net.connect(endpoint, id, stamped) {
             Ok(socket) => {

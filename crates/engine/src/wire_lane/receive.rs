@@ -100,7 +100,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     fn arrived(&mut self, id: u32, stamp: Stamp, now: u64) -> Moment {
         let heard = &mut self.connections[id as usize].heard_ns;
         let heard_ns = *heard;
-        if let Stamp::At(at_ns) = stamp {
+        if let Stamp::At { at_ns, .. } = stamp {
             self.recorder.now.receive_lag.record(now.saturating_sub(at_ns));
             *heard = at_ns;
         }
@@ -221,7 +221,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         said
     }
 
-    /// When a reply came: when the kernel says so, if that is asked for and between sending and handling; else when it
+    /// When a reply came: when the kernel or the network card says so, if that is asked for and between sending and handling; else when it
     /// is handled. One that came with later bytes has their time, which is too late by what lies between it and the later one
     /// of sending and what came before.
     fn came(&mut self, op: u32, moment: Moment, shared: bool) -> u64 {
@@ -231,8 +231,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
         let (sent_ns, stamps) = (self.ops[op as usize].sent_ns, &mut self.recorder.now.stamps);
         match stamp {
-            Stamp::At(at_ns) if sent_ns != 0 && sent_ns < at_ns && at_ns <= now => {
+            Stamp::At { at_ns, by_card } if sent_ns != 0 && sent_ns < at_ns && at_ns <= now => {
                 stamps.kernel += 1;
+                stamps.card += u64::from(by_card);
                 if shared {
                     stamps.shared += 1;
                     stamps.shared_most_ns =

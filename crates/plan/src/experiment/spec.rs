@@ -159,7 +159,7 @@ impl Default for Experiment {
 pub struct Client {
     /// Who speaks to MongoDB: dyno's own codec or the official driver. Default: wire.
     pub driver: Driver,
-    /// Whose clock says when a reply has arrived: the kernel's or the client's. Default: kernel.
+    /// Whose clock says when a reply has arrived: the kernel's, the network card's or the client's. Default: kernel.
     pub stamps: Stamps,
     /// Worker processes among which users and operations are divided. Default: 1. Unit: processes.
     pub workers: u32,
@@ -227,6 +227,8 @@ pub enum Stamps {
     /// The kernel's, where a connection has it (TCP, with TLS or without): when the reply's last byte came.
     #[default]
     Kernel,
+    /// The network card's, where it stamps all that it receives and a connection has it; else the kernel's.
+    Hardware,
     /// The client's: when it got to the reply.
     Client,
 }

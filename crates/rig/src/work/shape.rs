@@ -51,6 +51,7 @@ pub(super) fn measure(spec: &Experiment, workload: Arc<dyn Workload>) -> Result<
         raw_samples: false,
         stamps: match spec.client.stamps {
             Stamps::Kernel => Clock::Kernel,
+            Stamps::Hardware => Clock::Hardware,
             Stamps::Client => Clock::Client,
         },
         spin: false,

@@ -1,0 +1,162 @@
+//! Clocks of network cards that stamp what they receive: linux/net_tstamp.h, linux/ethtool.h and
+//! Documentation/networking/timestamping.rst. A card's clock (PTP hardware clock) is mapped to the monotonic clock like the wall
+//! clock, by readings of both that are taken together.
+
+use super::wall_clock::Reading;
+use dyno_types::{Endpoint, Refused};
+use rustix::time::{DynamicClockId, clock_gettime_dynamic};
+use std::fs::File;
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+
+/// `ETHTOOL_GET_TS_INFO` of linux/ethtool.h.
+const GET_TS_INFO: u32 = 0x41;
+/// `HWTSTAMP_FILTER_ALL` of linux/net_tstamp.h: the card stamps whatever it receives.
+const EVERY_PACKET: i32 = 1;
+
+/// `struct ethtool_ts_info` of linux/ethtool.h.
+#[repr(C)]
+#[derive(Default)]
+struct TsInfo {
+    command: u32,
+    so_timestamping: u32,
+    clock: i32,
+    tx_types: u32,
+    tx_reserved: [u32; 3],
+    rx_filters: u32,
+    rx_reserved: [u32; 3],
+}
+
+/// A card's clock.
+#[derive(Debug)]
+pub struct CardClock {
+    device: File,
+}
+
+impl CardClock {
+    /// One that cannot be read: a file is no clock.
+    #[cfg(test)]
+    pub(super) fn of_nothing() -> Self {
+        CardClock { device: File::open("/dev/null").unwrap() }
+    }
+
+    /// Both clocks now.
+    pub(super) fn read(&self) -> Reading {
+        Reading::of(|| clock_gettime_dynamic(DynamicClockId::Dynamic(self.device.as_fd())).ok())
+    }
+}
+
+/// The clocks of the cards on which replies arrive, by this host's address there.
+#[derive(Clone, Debug, Default)]
+pub struct Cards(pub(super) Vec<(IpAddr, Arc<CardClock>)>);
+
+impl Cards {
+    /// The clocks of all cards by which these endpoints are reached. No packet is sent, and no card is set up.
+    pub fn towards(endpoints: &[Endpoint]) -> Result<Self, Refused> {
+        let mut cards: Vec<(IpAddr, Arc<CardClock>)> = Vec::new();
+        for endpoint in endpoints {
+            let refused = |why: String| {
+                Refused(format!(
+                    "--stamps hardware: {endpoint}: {why}; use --stamps kernel, or a card that stamps every packet (ethtool -T)"
+                ))
+            };
+            let Endpoint::Tcp { address, .. } = endpoint else {
+                return Err(refused("a Unix socket has no network card".into()));
+            };
+            let own = own_address(*address).map_err(|e| refused(e.to_string()))?;
+            if cards.iter().all(|(known, _)| *known != own) {
+                let name = interface_of(own).map_err(|e| refused(e.to_string()))?;
+                cards.push((own, Arc::new(open(&name).map_err(refused)?)));
+            }
+        }
+        Ok(Cards(cards))
+    }
+}
+
+/// The address of this host from which another is reached.
+fn own_address(address: SocketAddr) -> io::Result<IpAddr> {
+    let any: SocketAddr = if address.is_ipv6() { ([0u16; 8], 0).into() } else { ([0u8; 4], 0).into() };
+    // Connecting a datagram socket only chooses the route.
+    let socket = UdpSocket::bind(any)?;
+    socket.connect(address)?;
+    Ok(socket.local_addr()?.ip())
+}
+
+fn interface_of(own: IpAddr) -> io::Result<String> {
+    let all = if_addrs::get_if_addrs()?;
+    let found = all.into_iter().find(|interface| interface.ip() == own);
+    found.map(|interface| interface.name).ok_or_else(|| io::Error::other(format!("no interface has {own}")))
+}
+
+/// The clock of an interface whose card stamps every packet; in words why there is none.
+fn open(name: &str) -> Result<CardClock, String> {
+    let mut info = TsInfo { command: GET_TS_INFO, ..TsInfo::default() };
+    ask(name, libc::SIOCETHTOOL, &mut info).map_err(|e| format!("{name} tells nothing of its clock: {e}"))?;
+    if info.so_timestamping & libc::SOF_TIMESTAMPING_RX_HARDWARE == 0 || info.clock < 0 {
+        return Err(format!("{name} has no clock of its own"));
+    }
+    let mut config = libc::hwtstamp_config { flags: 0, tx_type: 0, rx_filter: 0 };
+    ask(name, libc::SIOCGHWTSTAMP, &mut config)
+        .map_err(|e| format!("{name} tells nothing of its stamps: {e}"))?;
+    if config.rx_filter != EVERY_PACKET {
+        return Err(format!(
+            "{name} does not stamp every packet (rx_filter {}): let it by hwstamp_ctl -i {name} -r 1",
+            config.rx_filter
+        ));
+    }
+    let path = format!("/dev/ptp{}", info.clock);
+    let device = File::open(&path).map_err(|e| format!("{path}: {e}"))?;
+    Ok(CardClock { device })
+}
+
+/// Asks the driver of an interface; `about` is what the request takes and gives.
+#[expect(unsafe_code, reason = "rustix has no requests about interfaces")]
+fn ask<T>(name: &str, request: libc::c_ulong, about: &mut T) -> io::Result<()> {
+    let socket = UdpSocket::bind(("127.0.0.1", 0)).or_else(|_| UdpSocket::bind(("::1", 0)))?;
+    // SAFETY: all-zero is a valid ifreq.
+    let mut call: libc::ifreq = unsafe { std::mem::zeroed() };
+    let room = call.ifr_name.len() - 1;
+    if name.len() > room {
+        return Err(io::Error::other("the interface's name is too long"));
+    }
+    call.ifr_name.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from as libc::c_char);
+    call.ifr_ifru.ifru_data = (about as *mut T).cast();
+    // SAFETY: the descriptor is open, the request names a zero-terminated interface, and `about` is the live structure that
+    // both requests used here read and write.
+    let answer = unsafe { libc::ioctl(socket.as_raw_fd(), request as _, &raw mut call) };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_structure_is_the_kernel_s() {
+        assert_eq!(size_of::<TsInfo>(), 44);
+    }
+
+    #[test]
+    fn a_card_without_a_clock_is_refused_with_its_name() {
+        let to = |address: &str| Endpoint::Tcp { host: "x".into(), address: address.parse().unwrap() };
+        let why = Cards::towards(&[to("127.0.0.1:6379")]).unwrap_err().0;
+        assert!(why.contains("lo has no clock of its own") && why.contains("--stamps kernel"), "{why}");
+        let why = Cards::towards(&[Endpoint::Unix("/tmp/x".into())]).unwrap_err().0;
+        assert!(why.contains("Unix socket"), "{why}");
+        // The driver of the loopback answers: what is asked is understood.
+        let mut info = TsInfo { command: GET_TS_INFO, ..TsInfo::default() };
+        ask("lo", libc::SIOCETHTOOL, &mut info).unwrap();
+        assert_eq!(info.clock, -1);
+        assert_ne!(info.so_timestamping & libc::SOF_TIMESTAMPING_RX_SOFTWARE, 0);
+        assert!(open("none0").unwrap_err().contains("none0"));
+    }
+
+    #[test]
+    fn a_clock_that_does_not_answer_maps_nothing() {
+        let card = CardClock::of_nothing();
+        let mut wall = super::super::wall_clock::WallClock::default();
+        assert_eq!(wall.arrived_ns(1_000, || card.read()), None);
+    }
+}
