@@ -5,7 +5,7 @@ use crate::children::{Bench, words};
 use crate::disturbance::{Disturbance, disturbed};
 use crate::promises::phase;
 use crate::responder::Responder;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
@@ -120,12 +120,21 @@ fn ycsb(text: &str) -> Option<Percentiles> {
     Some([of("50th")?, of("99th")?, of("99.9")?])
 }
 
-/// All rows: what each client says beside the truth of the same replies.
-pub fn rows(bench: &Bench) -> Result<()> {
+/// What a client said of its latencies, and what they were.
+struct Row {
+    disturbance: Disturbance,
+    name: &'static str,
+    said: Percentiles,
+    truth: Percentiles,
+}
+
+/// All rows: what each client says beside the truth of the same replies; `picture` names a file for a chart of them (SVG).
+pub fn rows(bench: &Bench, picture: Option<&str>) -> Result<()> {
     println!(
         "\nWhat clients say of replies whose times are known, {USERS} users, {SECONDS} s each: p50, p99, p99.9 in us"
     );
     let responder = Responder::start(bench.server_core, "delays")?;
+    let mut all = Vec::new();
     for disturbance in [Disturbance::None, Disturbance::Busy, Disturbance::Stopped] {
         println!("  {}", disturbance.words());
         for tool in tools(bench, responder.port) {
@@ -138,12 +147,70 @@ pub fn rows(bench: &Bench) -> Result<()> {
             let cells: Vec<String> = said
                 .iter()
                 .zip(taken)
-                .map(|(said, truth)| {
-                    format!("{said:8.0} of {truth:7.0} ({:+6.1} %)", (said / truth - 1.0) * 100.0)
-                })
+                .map(|(said, truth)| format!("{said:8.0} of {truth:7.0} ({:+6.1} %)", off_by(*said, truth)))
                 .collect();
             println!("  {:<32} {}  {count} replies", tool.name, cells.join("  "));
+            all.push(Row { disturbance, name: tool.name, said, truth: taken });
         }
     }
+    if let Some(path) = picture {
+        std::fs::write(path, chart(&all)).with_context(|| path.to_owned())?;
+    }
     Ok(())
+}
+
+/// By how many per cent a figure is not the truth.
+fn off_by(said: f64, truth: f64) -> f64 {
+    (said / truth - 1.0) * 100.0
+}
+
+/// Clients that stand in the chart, and their colours.
+const CHARTED: [(&str, &str); 3] = [("dyno", "#2f7d4f"), ("memtier", "#b5651d"), ("YCSB", "#8a4f9e")];
+
+/// A bar for each p99.9 of the closed loop, with a line where the truth is.
+fn chart(all: &[Row]) -> String {
+    const P999: usize = 2;
+    const LEFT: f64 = 190.0;
+    const LONGEST: f64 = 445.0;
+    let colour = |row: &Row| CHARTED.iter().find(|(name, _)| *name == row.name).map(|(_, colour)| *colour);
+    let shown: Vec<&Row> = all.iter().filter(|row| colour(row).is_some()).collect();
+    let most = shown.iter().map(|row| row.said[P999].max(row.truth[P999])).fold(1.0, f64::max);
+    let (mut body, mut y, mut group) = (String::new(), 50.0, None);
+    for row in shown {
+        if group != Some(row.disturbance) {
+            y += if group.is_some() { 3.0 } else { 0.0 };
+            let words = row.disturbance.words();
+            body += &format!("<text x=\"14\" y=\"{y}\" font-weight=\"bold\">client {words}</text>\n");
+            (group, y) = (Some(row.disturbance), y + 21.0);
+        }
+        let at = |us: f64| LEFT + us / most * LONGEST;
+        let (end, truth) = (at(row.said[P999]), at(row.truth[P999]));
+        body += &format!(
+            "<text x=\"182\" y=\"{y}\" text-anchor=\"end\">{}</text>\n<rect x=\"{LEFT}\" y=\"{}\" width=\"{:.1}\" \
+             height=\"14\" fill=\"{}\"/>\n<line x1=\"{truth:.1}\" y1=\"{}\" x2=\"{truth:.1}\" y2=\"{}\" stroke=\"#c00\" \
+             stroke-width=\"2\"/>\n<text x=\"{:.1}\" y=\"{y}\">{:.1} ms ({:+.1} %)</text>\n",
+            row.name,
+            y - 11.0,
+            end - LEFT,
+            colour(row).unwrap_or("#888"),
+            y - 13.0,
+            y + 5.0,
+            end.max(truth) + 6.0,
+            row.said[P999] / 1e3,
+            off_by(row.said[P999], row.truth[P999]),
+        );
+        y += 20.0;
+    }
+    let height = y + 20.0;
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 790 {height}\" width=\"790\" height=\"{height}\" \
+         font-family=\"system-ui, sans-serif\" font-size=\"12\" fill=\"#222\"><title>p99.9 as each client reports it, beside the \
+         truth</title><rect width=\"790\" height=\"{height}\" fill=\"#fff\"/>\n<text x=\"14\" y=\"20\" font-size=\"14\" \
+         font-weight=\"bold\">p99.9 that each client reports of replies whose times are known</text>\n{body}<line x1=\"{LEFT}\" \
+         y1=\"{}\" x2=\"{LEFT}\" y2=\"{}\" stroke=\"#c00\" stroke-width=\"2\"/><text x=\"198\" y=\"{}\">what the replies \
+         really took</text>\n</svg>\n",
+        y - 5.0,
+        y + 9.0,
+        y + 7.0,
+    )
 }

@@ -47,9 +47,9 @@ fn main() -> Result<()> {
         bail!("the benchmark needs two cores: one for the server, one for the client");
     }
     println!("{}", bench.describe());
-    // `dyno-bench 15 arrivals`: these rows alone.
+    // `dyno-bench 15 arrivals docs/images/arrivals.svg`: these rows alone, and a chart of them.
     if arguments.get(1).map(String::as_str) == Some("arrivals") {
-        return arrivals::rows(&bench);
+        return arrivals::rows(&bench, arguments.get(2).map(String::as_str));
     }
     // `dyno-bench 40 verdicts`: so many good runs, and so many bad ones.
     if arguments.get(1).map(String::as_str) == Some("verdicts") {
@@ -83,6 +83,6 @@ fn main() -> Result<()> {
     promises::open_loop(&bench)?;
     promises::connections(&bench)?;
     promises::start(&bench)?;
-    arrivals::rows(&bench)?;
+    arrivals::rows(&bench, None)?;
     Ok(())
 }

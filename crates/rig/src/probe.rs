@@ -190,7 +190,7 @@ pub(crate) struct Line {
 impl Line {
     /// Begins to connect.
     pub fn open(tls: Option<&Arc<TlsConfig>>, endpoint: &Endpoint) -> Result<Self, Failure> {
-        let socket = Socket::connect(endpoint, tls.map(Arc::as_ref), false);
+        let socket = Socket::connect(endpoint, tls.map(Arc::as_ref), None);
         let socket = socket.map_err(|e| match OutOfFiles::behind(&e) {
             Some(limit) => Failure::Own(limit),
             None => Failure::Absent(explain(&e, tls.is_some())),
