@@ -117,6 +117,35 @@ fn values_are_verified() {
     );
 }
 
+/// A string holds all values of a record end to end: each is verified, and nothing more or less may stand there.
+#[test]
+fn values_in_strings_are_verified() {
+    let Some(redis) = Redis::start() else { return };
+    let integrity = "-P workloads/workloadc -p dataintegrity=true -p redis.layout=string -p requestdistribution=sequential";
+    exited(&redis.ycsb(&format!("load redis {integrity}")), 0);
+    let wrong = |code: i32| {
+        let run = redis.ycsb(&format!("run redis {integrity}"));
+        exited(&run, code);
+        let found = report(&out(&run));
+        assert_eq!(whole(&found, "VERIFY", "Operations"), 1_000, "{}", out(&run));
+        found
+            .get(&("VERIFY".into(), "Return=UNEXPECTED_STATE".into()))
+            .map(|_| whole(&found, "VERIFY", "Return=UNEXPECTED_STATE"))
+    };
+    assert_eq!(wrong(0), None);
+    let own = redis.ask(&["GET", KEY_0]).remove(0);
+    assert_eq!(own.len(), 1_000);
+    let (first, last) = own.split_at(999);
+    for spoilt in
+        ["short", first, &format!("{own}x"), &format!("{first}{}", if last == "0" { "1" } else { "0" })]
+    {
+        redis.ask(&["SET", KEY_0, spoilt]);
+        assert_eq!(wrong(5), Some(1), "{spoilt}");
+    }
+    redis.ask(&["SET", KEY_0, &own]);
+    assert_eq!(wrong(0), None);
+}
+
 #[test]
 fn a_target_is_an_open_loop_with_intended_latencies() {
     let Some(redis) = Redis::start() else { return };

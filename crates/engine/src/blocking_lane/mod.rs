@@ -478,9 +478,12 @@ impl Users {
                 // No kernel sees a call into a library, nor what another driver has received.
                 interval.stamps.client += u64::from(self.shared.job.stamps != Clock::Client);
                 if let (Some(verify), Verb::Read) = (own.verify, request.verb) {
-                    // What was not read cannot be what it should be.
-                    let (outcome, ns) = executed.verified.map_or((outcome, 0), |v| (v.outcome, v.took_ns));
-                    interval.record_sample(sample(verify, outcome, ns, ns), raw);
+                    // What was not read cannot be what it should be, and what nobody looked at is not verified.
+                    let unread = (!outcome.is_ok()).then_some((outcome, 0));
+                    if let Some((outcome, ns)) = executed.verified.map(|v| (v.outcome, v.took_ns)).or(unread)
+                    {
+                        interval.record_sample(sample(verify, outcome, ns, ns), raw);
+                    }
                 }
                 let records = u64::from(executed.records);
                 if let (Some(per), Verb::Scan, true) = (own.scan_per_record, request.verb, records > 0) {

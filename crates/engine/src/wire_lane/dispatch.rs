@@ -418,9 +418,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             response_ns,
         };
         if let (Some(metric), dyno_types::Verb::Read) = (self.shared.own.verify, op.request.verb) {
-            // What was not read cannot be what it should be.
-            let verified = self.driver.verified(&op.exchange).filter(|_| outcome.is_ok()).unwrap_or(outcome);
-            interval.record_sample(sample(metric, verified, op.verify_ns, op.verify_ns), keep);
+            // What was not read cannot be what it should be, and what nobody looked at is not verified.
+            let verified = if outcome.is_ok() { self.driver.verified(&op.exchange) } else { Some(outcome) };
+            if let Some(verified) = verified {
+                interval.record_sample(sample(metric, verified, op.verify_ns, op.verify_ns), keep);
+            }
         }
         if let (Some(metric), dyno_types::Verb::Scan) = (self.shared.own.scan_per_record, op.request.verb) {
             let records = u64::from(self.driver.records(&op.exchange));

@@ -192,7 +192,13 @@ impl RedisDriver {
         let whole = match head {
             Token::Array(0) | Token::Map(0) | Token::Null => return Ok(Some((Outcome::NotFound, next))),
             Token::Error(text) => return Ok(Some((self.fail(text), next))),
-            Token::Bulk(_) => return Ok(Some((Outcome::Ok, next))),
+            Token::Bulk(value) => {
+                if self.content.verifies() && x.request.verb == Verb::Read {
+                    let good = self.holds_all(&x.request, value);
+                    x.verified = Some(if good { Outcome::Ok } else { Outcome::Mismatch });
+                }
+                return Ok(Some((Outcome::Ok, next)));
+            }
             Token::Array(_) | Token::Map(_) => skip(input, 0)?,
             _ => return Err(NotResp),
         };
@@ -234,6 +240,21 @@ impl RedisDriver {
             x.verified = Some(if good { Outcome::Ok } else { Outcome::Mismatch });
         }
         Ok(Some((if found { Outcome::Ok } else { Outcome::NotFound }, end)))
+    }
+
+    /// Whether a string holds the values of all fields of a record, end to end.
+    fn holds_all(&mut self, request: &Request, mut value: &[u8]) -> bool {
+        let whole = Request { verb: Verb::Insert, ..*request };
+        let mut good = true;
+        for field in 0..self.content.fields(&whole) {
+            let length = self.content.value_len(&whole, field).min(value.len());
+            let (own, rest) = value.split_at(length);
+            self.scratch.clear();
+            self.content.name(&whole, field, &mut self.scratch);
+            good &= self.content.verify(request, &self.scratch, own);
+            value = rest;
+        }
+        good && value.is_empty()
     }
 
     /// The index's reply to a scan: keeps the keys and says which records to ask for first.
