@@ -221,3 +221,20 @@ fn five_numbers_of_users_choose_no_law_however_many_runs_there_are() {
     let five = points(&[(1.0, 10.0), (2.0, 20.0), (3.0, 29.0), (4.0, 38.0), (5.0, 46.0), (5.0, 47.0)]);
     assert_eq!((choose(&five, 1), choose(&[], 1)), (None, None));
 }
+
+#[test]
+fn a_peak_is_told_only_where_kappa_is_surely_above_0() {
+    // Sixteen runs of one law with up to 5 % of noise, which fits best in both.
+    let of = |seed: u64| {
+        let mut random = Stream::new(seed, 0, Purpose::Choice);
+        let run = |users: u32| {
+            let (users, noise) = (f64::from(users), 0.95 + 0.1 * random.next_unit());
+            Point { users, throughput: Model::Universal.throughput(&[100.0, 0.05, 1e-4], users) * noise }
+        };
+        let choice = choose(&(1..=16).map(run).collect::<Vec<_>>(), 1).unwrap();
+        let least = choice.universal.unwrap().parameters[2].0;
+        assert_eq!((choice.fitted[0].model, choice.fitted[1].model), (Model::Universal, Model::Contention));
+        (least > 0.0, choice.peak.is_some())
+    };
+    assert_eq!((of(36), of(51)), ((true, true), (false, false)));
+}

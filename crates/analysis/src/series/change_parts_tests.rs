@@ -185,3 +185,13 @@ fn a_level_lasts_two_periods_at_least_but_no_more_than_a_quarter_of_the_run() {
     assert_eq!((of(200, 10, 178..200), of(200, 10, 184..200)), (vec![178], vec![180]));
     assert_eq!((of(120, 20, 88..120), of(120, 20, 92..120)), (vec![88], vec![90]));
 }
+
+#[test]
+fn a_change_in_a_series_that_is_averaged_first_has_its_interval() {
+    // Two more than the longest that is looked at as it is: means of two neighbours.
+    let all: Vec<f64> = (0..MOST + 2)
+        .map(|at| (1_000.0 + (at * 37 % 23) as f64) * if at >= 6_000 { 1.5 } else { 1.0 })
+        .collect();
+    let found: Vec<usize> = changes(&all, MATERIAL).iter().map(|change| change.at).collect();
+    assert_eq!(found, [6_000]);
+}
