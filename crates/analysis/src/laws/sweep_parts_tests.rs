@@ -234,10 +234,13 @@ fn asymptotes_cross_where_they_should_and_bounds_meet_them() {
     // Of a fall the best level is what the bottleneck can do.
     let falling = Asymptotes::of(&means, 0.002, true);
     near(1.0 / falling.bottleneck_s, 820.0);
-    // Exactly three times the crossing is well beyond it: 8 / 820 by 820 is 8 users; a little less is not.
-    let at_edge =
-        |users: f64| Asymptotes::of(&[(1.0, 125.0, 0.007_812_5), (users, 1_024.0, 0.05)], 0.0, false).plateau;
-    assert_eq!((at_edge(24.0), at_edge(23.9)), (true, false));
+    // Exactly three times the crossing is well beyond it: 1 / 128 by 1,024 is 8 users; a little less is not.
+    let at_edge = |users: f64, think_s: f64| {
+        Asymptotes::of(&[(1.0, 125.0, 0.007_812_5), (users, 1_024.0, 0.05)], think_s, false).plateau
+    };
+    assert_eq!((at_edge(24.0, 0.0), at_edge(23.9, 0.0)), (true, false));
+    // Users who think as long as that are twice as many.
+    assert_eq!((at_edge(48.0, 0.007_812_5), at_edge(47.9, 0.007_812_5)), (true, false));
     for (users, bound, least, most) in BOUNDS {
         let (found, (low, high)) = flat.bounds(users);
         near(found, bound);
