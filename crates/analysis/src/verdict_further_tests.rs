@@ -324,9 +324,9 @@ fn a_warm_up_is_told_with_what_came_after_it() {
     // The rest is the mean over its seconds, not over its levels.
     let mut two = warming;
     two.segments[1].range.1 = 20;
-    two.segments.push(segment(20, 40, 2_000.0, Label::Level));
+    two.segments.push(segment(20, 30, 2_000.0, Label::Level));
     let text = warm_up(&two).unwrap().1;
-    assert!(text.contains("the rest at 1,700/s"), "{text}");
+    assert!(text.contains("the rest at 1,550/s"), "{text}");
 }
 
 #[test]
