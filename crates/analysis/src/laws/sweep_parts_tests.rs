@@ -346,3 +346,13 @@ fn a_plateau_is_reached_beyond_the_crossing_or_where_throughput_grows_no_more() 
     assert_eq!(of(&[(1.0, 100.0), (8.0, 480.0), (14.0, 475.0)]), (true, Maximum::Plateau));
     assert_eq!(of(&[(1.0, 100.0), (8.0, 475.0), (14.0, 480.0)]), (false, Maximum::Growing));
 }
+
+#[test]
+fn a_law_that_explains_every_level_misses_none() {
+    let run = |users: f64| {
+        let throughput = 100.0 * users / (1.0 + 0.05 * (users - 1.0));
+        at(users, throughput, users / throughput)
+    };
+    let found = sweep(&[1.0, 2.0, 4.0, 8.0, 16.0, 32.0].map(run), 1).unwrap();
+    assert!(found.misfit.is_some_and(|misfit| misfit < 1e-6), "{:?}", found.misfit);
+}
