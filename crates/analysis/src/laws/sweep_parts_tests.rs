@@ -355,4 +355,10 @@ fn a_law_that_explains_every_level_misses_none() {
     };
     let found = sweep(&[1.0, 2.0, 4.0, 8.0, 16.0, 32.0].map(run), 1).unwrap();
     assert!(found.misfit.is_some_and(|misfit| misfit < 1e-6), "{:?}", found.misfit);
+    // The chosen law and the universal one have intervals.
+    for (at, fit) in found.fits.iter().enumerate() {
+        let has = at == 0 || fit.model == Model::Universal.name();
+        assert_eq!(fit.intervals.len(), if has { fit.parameters.len() } else { 0 }, "{fit:?}");
+    }
+    assert_ne!(found.fits[0].model, Model::Universal.name());
 }

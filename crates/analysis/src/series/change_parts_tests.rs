@@ -240,12 +240,14 @@ fn a_change_in_a_series_that_is_averaged_first_has_its_interval() {
 #[test]
 fn a_step_is_held_against_the_noise_over_a_period_or_over_the_shortest_level() {
     let of = |all: Vec<f64>| -> Vec<usize> { changes(&all, 0.001).iter().map(|change| change.at).collect() };
-    // From one wave of ten to the next there is less noise than from an interval to the thirteenth after it.
-    let wave = |by: f64| {
-        let of = |at: usize| 100.0 + (at % 10).min(10 - at % 10) as f64 * 2.0 + (at * 37 % 5) as f64;
-        (0..120).map(|at| of(at) + if at >= 60 { by } else { 0.0 }).collect()
+    // From one wave to the next there is less noise than from an interval to the thirteenth after it.
+    let wave = |length: usize, count: usize, by: f64| {
+        let of =
+            |at: usize| 100.0 + (at % length).min(length - at % length) as f64 * 2.0 + (at * 37 % 5) as f64;
+        (0..count).map(|at| of(at) + if at >= count / 2 { by } else { 0.0 }).collect()
     };
-    assert_eq!((of(wave(5.0)), of(wave(6.0))), (vec![], vec![61]));
+    assert_eq!((of(wave(10, 120, 5.0)), of(wave(10, 120, 6.0))), (vec![], vec![61]));
+    assert_eq!((of(wave(26, 240, 9.0)), of(wave(26, 240, 10.0))), (vec![], vec![112]));
     // Without a period: levels that change every thirteen intervals by themselves.
     let slow = |by: f64| {
         let of = |at: usize| 100.0 + (at / 13 * 7 % 11 * 2 + at * 37 % 3) as f64;
