@@ -32,6 +32,7 @@ mod tests {
     fn textbook_values() {
         assert!((mm1_response(8.0, 10.0) - 0.5).abs() < 1e-12);
         assert!((md1_response(8.0, 10.0) - 0.3).abs() < 1e-12);
+        assert!((md1_response(5.0, 10.0) - 0.15).abs() < 1e-12);
         assert!((mm1_response_quantile(8.0, 10.0, 0.5) - 0.346_573_59).abs() < 1e-8);
         assert_eq!(closed_throughput(4.0, 0.1, 0.1), 10.0);
         assert_eq!(closed_throughput(1.0, 0.1, 0.1), 5.0);

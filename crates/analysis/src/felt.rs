@@ -133,7 +133,9 @@ pub fn among(percentile: f64, timed: u64, unsent: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::diagnose::made::{Given, Made};
     use dyno_record::MergedSlot;
+    use dyno_rundir::RecordedPhase;
 
     fn of(ok: u64, (failed, ns): (u64, u64), unsent: u64) -> Felt {
         let mut felt = Felt::new(Scale::Ns64);
@@ -181,6 +183,34 @@ mod tests {
         let felt = Felt::response(&totals, 0);
         assert_eq!((felt.ok.count(), felt.failed.count(), felt.unsent, felt.count()), (6, 4, 4, 14));
         assert_eq!(Felt::service(&totals, 0), Felt { unsent: 0, ..felt });
+    }
+
+    #[test]
+    fn times_of_a_run_are_those_of_the_operations_of_one_phase() {
+        let mut run = Made::new(Given { client: "\"pipeline\": 1", ..Given::default() });
+        let counted = |ok: u64, failed: u64| {
+            let mut totals = Totals::new(2, Scale::Ns64);
+            let Felt { ok: times, failed: late, .. } = of(ok, (failed, 9_000), 0);
+            let slot = |times: Buckets| Some(MergedSlot { service: times.clone(), response: times });
+            // The first metric is a request of the second one.
+            totals.slots = vec![slot(of(50, (0, 0), 0).ok), None, slot(times), slot(late)];
+            totals.outcomes[1][Outcome::Ok as usize] = ok;
+            totals.outcomes[1][Outcome::TimedOut as usize] = failed;
+            totals
+        };
+        let names = ["READ", "TRANSACTION"].map(str::to_owned).to_vec();
+        run.run.phases.clear();
+        for (phase, totals) in [("warmup", counted(7, 2)), ("measure", counted(4, 1))] {
+            run.run.run.metrics.insert(phase.into(), names.clone());
+            run.run.phases.push(RecordedPhase { name: phase.into(), seconds: 1, totals });
+        }
+        let found = |phase: &str, scale: Scale| {
+            let felt = Felt::of_run(&run.run, phase, scale);
+            (felt.ok.count(), felt.failed.count(), felt.unsent)
+        };
+        assert_eq!(found("warmup", Scale::Ns64), (7, 2, 0));
+        assert_eq!(found("measure", Scale::Ns64), (4, 1, 0));
+        assert_eq!((found("load", Scale::Ns64), found("measure", Scale::Micros)), ((0, 0, 0), (0, 0, 0)));
     }
 
     #[test]

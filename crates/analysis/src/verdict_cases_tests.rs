@@ -196,6 +196,49 @@ fn a_queue_that_grows_is_told_with_its_first_and_last_quarter() {
 }
 
 #[test]
+fn a_queue_grows_where_backlog_and_response_times_surely_do() {
+    let told = |backlog: &[f64], response_s: &[f64], offered: f64| {
+        let mut case = Case::usual();
+        (case.phase.offered, case.phase.throughput) = (Some(offered), 900.0);
+        case.further.series = vec![900.0; backlog.len()];
+        (case.further.backlog, case.further.response_s) = (backlog.to_vec(), response_s.to_vec());
+        case.reason("overload").is_some()
+    };
+    let ramp = |from: f64| -> Vec<f64> { (0..40).map(|at| from + 2.0 * f64::from(at)).collect() };
+    assert!(told(&ramp(50.0), &ramp(50.0), 1_000.0));
+    assert!(!told(&ramp(50.0), &ramp(50.0), 0.0), "nothing was due");
+    assert!(!told(&ramp(50.0), &ramp(50.0)[1..], 1_000.0), "which second is which is not known");
+    // Means of 60 and 120: no more than twice the beginning.
+    assert!(!told(&ramp(51.0), &ramp(50.0), 1_000.0) && !told(&ramp(50.0), &ramp(51.0), 1_000.0));
+    // The second quarter is no longer than the first.
+    let mut rests = ramp(0.0);
+    (10..20).for_each(|at| rests[at] = rests[at - 10]);
+    assert!(!told(&rests, &ramp(50.0), 1_000.0) && !told(&ramp(50.0), &rests, 1_000.0));
+    // Quarters of 4, 6, 9 and 13 that chance may have made.
+    let chance = [4.0, 0.0, 0.0, 1.0, 5.0, 0.0, 2.0, 6.0, 1.0, 3.0, 8.0, 2.0];
+    let sure: Vec<f64> = (1..=12).map(f64::from).collect();
+    assert!(told(&sure, &sure, 1_000.0));
+    assert!(!told(&chance, &sure, 1_000.0) && !told(&sure, &chance, 1_000.0));
+}
+
+#[test]
+fn an_outage_is_measured_by_the_level_of_the_seconds_that_were_served() {
+    let gone = |series: &[f64], behind: (f64, f64)| {
+        let mut case = Case::usual().ended(Outcome::Disconnected, 1);
+        (case.further.series, case.further.edges[1]) = (series.to_vec(), behind);
+        case.reason("gone")
+    };
+    // Most of the run nothing was served: half of the second before it is missing all the same.
+    let long = [&[1_000.0; 5][..], &[500.0], &[0.0; 20], &[1_000.0; 5]].concat();
+    let text = gone(&long, (0.0, 0.0)).unwrap();
+    assert!(text.contains("did not serve for 20.5 of 31 s (5.5 to 26 s)"), "{text}");
+    // A hundredth of the level in half a second is 5: with 10 it was served for a hundredth of a second.
+    let short = [&[1_000.0; 5][..], &[500.0, 0.0]].concat();
+    assert_eq!(gone(&short, (10.0, 0.5)), None);
+    assert!(gone(&short, (0.0, 0.5)).is_some());
+}
+
+#[test]
 fn what_is_named_is_counted() {
     let fault = |at: usize| FaultFigures {
         number: at,

@@ -47,6 +47,14 @@ fn who_takes_a_little_of_the_cpu_affects_tails_alone() {
     let words = |share: f64| Case::usual().beside(share).reason("neighbours").unwrap();
     assert!(words(0.05).contains("tails are not the target's alone"), "{}", words(0.05));
     assert!(words(0.2).contains("throughput, median and tail are not"), "{}", words(0.2));
+    let mut kept = Case::usual();
+    paced(&mut kept);
+    let words = kept.reason("neighbours").unwrap();
+    assert!(words.contains(": median and tail are not the target's alone"), "{words}");
+    // Of a host without cores no share is known.
+    let mut none = Case::usual().beside(0.2);
+    none.phase.monitor.as_mut().unwrap().host.as_mut().unwrap().cores = Some(0.0);
+    assert_eq!(none.says("neighbours"), None);
 }
 
 #[test]
@@ -56,23 +64,28 @@ fn who_wakes_late_is_told_by_whom() {
         (case.phase.client.busy_share, case.phase.client.steal_share) = (Some(0.1), steal);
         case.reason("schedule_lag").unwrap()
     };
-    assert!(advice(0.0, 0.0).contains("give the server cores of its own"), "{}", advice(0.0, 0.0));
+    for steal in [0.0, 0.02] {
+        assert!(advice(steal, 0.0).contains("give the server cores of its own"), "{}", advice(steal, 0.0));
+    }
     assert!(advice(0.03, 0.0).contains("the hypervisor takes its CPU"), "{}", advice(0.03, 0.0));
     assert!(advice(0.03, 0.3).contains("other programs take"), "{}", advice(0.03, 0.3));
 }
 
 #[test]
 fn by_the_kernels_clock_it_is_known_what_an_ideal_client_would_see() {
-    let text = |kernel: u64| {
+    let text = |kernel: u64, ideal: Option<u64>| {
         let mut case = Case::usual().late(Some(300_000), None);
         let mut interval = Interval::new(1, Scale::Ns64);
-        interval.ideal.record(640_000);
+        ideal.iter().for_each(|ns| interval.ideal.record(*ns));
         case.totals.add(&interval);
         case.totals.stamps.kernel = kernel;
         case.reason("schedule_lag").unwrap()
     };
-    assert!(text(1).contains("of 1.00 ms (an ideal client's is 640 us): "), "{}", text(1));
-    assert!(!text(0).contains("ideal"), "{}", text(0));
+    let known = text(1, Some(640_000));
+    assert!(known.contains("of 1.00 ms (an ideal client's is 640 us): "), "{known}");
+    for unknown in [text(0, Some(640_000)), text(1, None)] {
+        assert!(!unknown.contains("ideal"), "{unknown}");
+    }
 }
 
 /// Lags of this share of the operations are 300 us beside 1 ms, the others are none.
@@ -130,6 +143,8 @@ fn a_busy_client_affects_what_its_delays_are_in() {
     assert_eq!(busy(None, 0), [S, S, S, V]);
     assert_eq!(busy(Some(1.0), 1_000), [V, V, S, V]);
     assert_eq!(busy(Some(1.0), 0), [V, S, S, V]);
+    // A rate of 0 is none that could be kept.
+    assert_eq!(busy(Some(0.0), 0), [S, S, S, V]);
     // One that is missed grows response times by itself.
     assert_eq!(busy(Some(1.1), 1_000), [S, S, S, V]);
 }
@@ -154,6 +169,10 @@ fn a_short_run_has_no_percentiles_and_may_have_a_rate() {
     };
     assert_eq!([ok(1_000, 1.0), ok(999, 1.0), ok(1_000, 0.9)], [[V; 4], [V, S, S, V], [S, S, S, V]]);
     assert_eq!(ok(0, 1.0), [I; 4]);
+    // Where nothing succeeded that is all that is said.
+    let none = Case::usual().ended(Outcome::TimedOut, OPERATIONS).verdict().reasons;
+    let samples: Vec<&str> = none.iter().filter(|r| r.check == "samples").map(|r| r.text.as_str()).collect();
+    assert_eq!(samples, ["no operation succeeded"]);
 }
 
 #[test]

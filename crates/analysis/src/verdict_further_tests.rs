@@ -318,9 +318,21 @@ fn a_warm_up_is_told_with_what_came_after_it() {
     let text = warm_up(&warming).unwrap().1;
     assert!(text.contains("the first 10 s run at 500/s, the rest at 1,100/s"), "{text}");
     assert_eq!(warm_up(&Stability { stands_out: false, ..warming.clone() }), None);
-    let mut level = warming;
+    let mut level = warming.clone();
     level.segments[0].label = Label::Level;
     assert_eq!(warm_up(&level), None);
+    // The rest is the mean over its seconds, not over its levels.
+    let mut two = warming;
+    two.segments[1].range.1 = 20;
+    two.segments.push(segment(20, 30, 2_000.0, Label::Level));
+    let text = warm_up(&two).unwrap().1;
+    assert!(text.contains("the rest at 1,550/s"), "{text}");
+}
+
+#[test]
+fn a_drift_of_just_its_limit_is_none() {
+    let of = |share: f64| drift(&Stability { drift: Some(share), ..found(Vec::new()) }).is_some();
+    assert_eq!([DRIFT, -DRIFT, 1.001 * DRIFT].map(of), [false, false, true]);
 }
 
 #[test]
@@ -342,6 +354,12 @@ fn stalls_of_a_warm_up_or_of_a_level_that_is_named_are_not_told_again() {
     assert_eq!(told(vec![stall(30, 5, 0.0)], alarmed), None);
     assert_eq!(told(vec![stall(25, 6, 0.0)], alarmed), None, "it reaches into the level");
     assert!(told(vec![stall(25, 5, 0.0)], alarmed).is_some(), "it ends where the level begins");
+    let back = |found: &mut Stability| {
+        found.alarm = Some(1);
+        found.segments.push(segment(60, 90, 1_000.0, Label::Recovery));
+    };
+    assert_eq!(told(vec![stall(59, 5, 0.0)], back), None, "it begins in the level");
+    assert!(told(vec![stall(60, 5, 0.0)], back).is_some(), "it begins where the level ends");
     assert!(told(vec![stall(30, 5, 0.0)], |_| ()).is_some(), "no level was told");
     let half = |found: &mut Stability| (found.alarm, found.segments[1].median) = (Some(1), 500.0);
     assert!(told(vec![stall(30, 5, 0.0)], half).is_some(), "half is not below half");

@@ -113,3 +113,12 @@ fn sums_of_two_intervals() {
     assert_eq!((sum.backlog, sum.busy_ns, sum.drops.as_slice()), (11, 24, &[(2, 13), (3, 1)][..]));
     assert_eq!((sum.second, sum.ms, sum.end_s()), (3, 0, 4));
 }
+
+#[test]
+fn stamps_are_written_where_there_are_any() {
+    let written = |kernel: u64| {
+        let line = IntervalLine { stamps: (kernel, 0, 0, 0), ..line() };
+        serde_json::to_string(&line).unwrap().contains("stamps")
+    };
+    assert_eq!((written(0), written(1)), (false, true));
+}

@@ -73,6 +73,32 @@ fn a_claim_can_be_asked_for_without_a_threshold() {
 }
 
 #[test]
+fn a_part_is_asked_for_what_the_others_were_and_for_nothing_else() {
+    let asked =
+        |verdict: &Verdict| -> Vec<String> { verdict.asked().map(|grade| grade.claim.clone()).collect() };
+    let other = |asked: &[(&str, Claim)]| {
+        let asked: Vec<_> = asked.iter().map(|(claim, of)| ((*claim).to_owned(), vec![*of])).collect();
+        Verdict::new(Vec::new(), Vec::new(), &asked)
+    };
+    let mut own = Verdict::new(vec![reason("lag", Trust::Invalid, &[Claim::Tail])], Vec::new(), &[]);
+    assert_eq!(asked(&own), ["throughput", "tail"]);
+    // Others that asked for nothing change nothing.
+    own.ask_as([Verdict::none(Trust::Valid)].iter());
+    assert_eq!(asked(&own), ["throughput", "tail"]);
+    let others = [
+        other(&[("median", Claim::Median)]),
+        other(&[("p99 < 1ms", Claim::Tail), ("median", Claim::Median)]),
+    ];
+    own.ask_as(others[..1].iter());
+    own.judge();
+    assert_eq!((asked(&own), own.trust), (vec!["median".to_owned()], Trust::Valid));
+    own.ask_as(others.iter());
+    own.judge();
+    assert_eq!((asked(&own), own.trust), (vec!["median".to_owned(), "p99 < 1ms".to_owned()], Trust::Invalid));
+    assert_eq!(own.grades.len(), Claim::ALL.len() + 1);
+}
+
+#[test]
 fn resources_are_no_figure() {
     let reasons = vec![reason("monitors", Trust::Suspect, &[Claim::Resources])];
     assert_eq!(Verdict::new(reasons, Vec::new(), &[]).of_figures(), Trust::Valid);

@@ -50,4 +50,7 @@ fn every_level_of_a_history_is_dated_with_its_means_and_its_chance() {
     assert_eq!((step(125.0).len(), step(75.0).len(), step(124.0).len()), (1, 1, 0));
     // One of the 462 orders of 5 and 6 is as great: with this seed one of 999, and the one that was seen.
     assert_eq!(step(125.0)[0].p, 0.002);
+    // Where levels scatter more orders are as great.
+    let scattered = [100.0, 104.0, 98.0, 103.0, 99.0, 107.0, 111.0, 106.0, 109.0, 112.0, 105.5];
+    assert_eq!(steps(&scattered, 0.05, 1)[0].p, 0.007);
 }

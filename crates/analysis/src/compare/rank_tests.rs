@@ -15,6 +15,8 @@ fn exact_probabilities() {
     let normal = Normal::new(0.0, 1.0).unwrap();
     assert!((mann_whitney(&a, &b) - 2.0 * normal.cdf(-z)).abs() < 1e-12, "{}", mann_whitney(&a, &b));
     assert_eq!(mann_whitney(&[1.0, 1.0], &[1.0, 1.0]), 1.0);
+    assert_eq!((mann_whitney(&[1.0, 2.0], &[]), mann_whitney(&[], &[1.0])), (1.0, 1.0));
+    assert_eq!((exact(2, 0, 0.0), exact(0, 1, 0.0)), (1.0, 1.0));
 }
 
 #[test]

@@ -193,13 +193,14 @@ fn a_cell_of_an_experiment_is_varied_by_its_key() {
     assert_eq!(varied(&made.run, "--users", 0.5), "");
 }
 
-/// Seconds with so many operations each.
-fn intervals(seconds: &[u64]) -> String {
-    let line = |(second, ok): (usize, &u64)| {
+/// Intervals of so many seconds with so many operations each.
+fn intervals(seconds: &[u64], each_s: usize) -> String {
+    let line = |(at, ok): (usize, &u64)| {
+        let (second, length_ms) = (at * each_s, each_s * 1_000);
         format!(
-            "{{\"phase\": \"measure\", \"second\": {second}, \"arrivals\": {ok}, \"ended\": {{\"ok\": {ok}}}, \
-             \"outcomes\": {{}}, \"exact\": {{}}, \"carried\": [0, 0], \"links\": [0, 0, 0], \"backlog\": 0, \
-             \"busy_ns\": 0, \"drops\": []}}\n"
+            "{{\"phase\": \"measure\", \"second\": {second}, \"length_ms\": {length_ms}, \"arrivals\": {ok}, \
+             \"ended\": {{\"ok\": {ok}}}, \"outcomes\": {{}}, \"exact\": {{}}, \"carried\": [0, 0], \
+             \"links\": [0, 0, 0], \"backlog\": 0, \"busy_ns\": 0, \"drops\": []}}\n"
         )
     };
     seconds.iter().enumerate().map(line).collect()
@@ -214,7 +215,7 @@ fn a_fall_is_held_against_the_burst_credits_of_the_volume() {
                 \"network_received_bytes_per_s\": 0.0, \"network_sent_bytes_per_s\": 0.0, \"disk\": {\"name\": \"sda\", \
                 \"reads_per_s\": 0.0, \"writes_per_s\": 0.0, \"read_bytes_per_s\": 0.0, \"written_bytes_per_s\": 0.0, \
                 \"busy_share\": 1.0}}";
-    let text = intervals(&course);
+    let text = intervals(&course, 1);
     let given = Given { client: CLIENT, monitor: disk, intervals: &text, ..Given::default() };
     let mut recording = Recording::new();
     let (mut reads, mut writes) = (0.0, 0.0);
@@ -239,8 +240,15 @@ fn a_fall_is_held_against_the_burst_credits_of_the_volume() {
     let large = [ratio, Some(1.0), Some(4.0), Some(3_000.0), Some(99.0), work];
     assert_eq!(of("\"disks\": {\"sda.size\": \"2147483648000 bytes\"}", Some(&recording)), large);
     assert_eq!(of("", None), [ratio, Some(1.0), Some(2.0), None, None, None]);
+    // Twelve intervals of five seconds on either side of the fall.
+    let sums: Vec<u64> = course[..120].chunks_exact(5).map(|five| five.iter().sum()).collect();
+    let text = intervals(&sums, 5);
+    let made = Made::new(Given { intervals: &text, ..given });
+    let found = facts(&made.run, Some(&recording));
+    let disk = ["burst.before_per_s", "burst.after_per_s"].map(|name| found.get(name));
+    assert_eq!(disk, [Some(3_000.0), Some(99.0)]);
     // What rises does not fall.
-    let text = intervals(&course.iter().rev().copied().collect::<Vec<u64>>());
+    let text = intervals(&course.iter().rev().copied().collect::<Vec<u64>>(), 1);
     let made = Made::new(Given { intervals: &text, ..given });
     assert_eq!(facts(&made.run, Some(&recording)).get("burst.ratio"), None);
 }

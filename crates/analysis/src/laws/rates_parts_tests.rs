@@ -69,6 +69,7 @@ fn a_rate_is_kept_where_nearly_all_is_done_and_no_queue_grows() {
     assert_eq!((found.kept, found.missed, found.disturbed), (Some(200.0), Some((300.0, 290.0)), vec![]));
     assert_eq!(found.why.as_deref(), Some("2 rates were kept: a model of response times takes 4"));
     assert!(rates(&runs[..1]).is_none() && rates(&[]).is_none());
+    assert_eq!(rates(&runs[..2]).map(|found| found.levels.len()), Some(2));
     // Rates below the greatest that was kept were disturbed; beyond it the least is told.
     let runs =
         [(100.0, 50.0), (200.0, 200.0), (300.0, 250.0), (400.0, 250.0)].map(|(rate, x)| at(rate, x, None));
@@ -86,6 +87,9 @@ fn a_station_is_contradicted_by_what_lies_beyond_its_interval() {
     // 490 by 0.98 is 480.2, 510 by 0.98 is 520.4.
     let contradicted = [480.0, 480.3, 520.0, 521.0].map(|done| fit.contradicted(done));
     assert_eq!(contradicted, [true, false, false, true]);
+    // Just these are within.
+    let exact = OpenFit { interval: (490.0, 521.0 * KEPT), ..fit.clone() };
+    assert!(!exact.contradicted(490.0 * KEPT) && !exact.contradicted(521.0));
     assert_eq!(
         (fit.name(), OpenFit { arrivals: 0.0, servers: 3, ..fit.clone() }.name()),
         ("M/M/1".into(), "D/M/3".into())

@@ -172,6 +172,16 @@ mod tests {
     }
 
     #[test]
+    fn each_answer_has_its_word_and_each_sign_its_cause() {
+        let words = [Holds::Yes, Holds::Nearly, Holds::No, Holds::NotTestable].map(Holds::word);
+        assert_eq!(words, ["holds", "holds within tolerance", "violated", "not testable"]);
+        // Where the law says 0 there is no relative error, and something is there that should not be.
+        let over = checks(&Observed { think_s: 0.008, ..closed(8.0, 1_000.0, 0.001, 0.0) });
+        assert_eq!((over[2].expected, over[2].error, over[2].holds), (0.0, 0.0, Holds::No));
+        assert!(over[2].cause.as_ref().unwrap().starts_with("times of operations"), "{over:?}");
+    }
+
+    #[test]
     fn the_labs_errors() {
         // Users, throughput, response time (us) and the error of X R against N that the sheet gives.
         for (users, throughput, response_us, error) in [

@@ -234,10 +234,13 @@ fn asymptotes_cross_where_they_should_and_bounds_meet_them() {
     // Of a fall the best level is what the bottleneck can do.
     let falling = Asymptotes::of(&means, 0.002, true);
     near(1.0 / falling.bottleneck_s, 820.0);
-    // Exactly three times the crossing is well beyond it: 8 / 820 by 820 is 8 users; a little less is not.
-    let at_edge =
-        |users: f64| Asymptotes::of(&[(1.0, 125.0, 0.007_812_5), (users, 1_024.0, 0.05)], 0.0, false).plateau;
-    assert_eq!((at_edge(24.0), at_edge(23.9)), (true, false));
+    // Exactly three times the crossing is well beyond it: 1 / 128 by 1,024 is 8 users; a little less is not.
+    let at_edge = |users: f64, think_s: f64| {
+        Asymptotes::of(&[(1.0, 125.0, 0.007_812_5), (users, 1_024.0, 0.05)], think_s, false).plateau
+    };
+    assert_eq!((at_edge(24.0, 0.0), at_edge(23.9, 0.0)), (true, false));
+    // Users who think as long as that are twice as many.
+    assert_eq!((at_edge(48.0, 0.007_812_5), at_edge(47.9, 0.007_812_5)), (true, false));
     for (users, bound, least, most) in BOUNDS {
         let (found, (low, high)) = flat.bounds(users);
         near(found, bound);
@@ -342,4 +345,20 @@ fn a_plateau_is_reached_beyond_the_crossing_or_where_throughput_grows_no_more() 
     assert_eq!(of(&[(1.0, 100.0), (64.0, 475.0), (128.0, 480.0)]), (true, Maximum::Plateau));
     assert_eq!(of(&[(1.0, 100.0), (8.0, 480.0), (14.0, 475.0)]), (true, Maximum::Plateau));
     assert_eq!(of(&[(1.0, 100.0), (8.0, 475.0), (14.0, 480.0)]), (false, Maximum::Growing));
+}
+
+#[test]
+fn a_law_that_explains_every_level_misses_none() {
+    let run = |users: f64| {
+        let throughput = 100.0 * users / (1.0 + 0.05 * (users - 1.0));
+        at(users, throughput, users / throughput)
+    };
+    let found = sweep(&[1.0, 2.0, 4.0, 8.0, 16.0, 32.0].map(run), 1).unwrap();
+    assert!(found.misfit.is_some_and(|misfit| misfit < 1e-6), "{:?}", found.misfit);
+    // The chosen law and the universal one have intervals.
+    for (at, fit) in found.fits.iter().enumerate() {
+        let has = at == 0 || fit.model == Model::Universal.name();
+        assert_eq!(fit.intervals.len(), if has { fit.parameters.len() } else { 0 }, "{fit:?}");
+    }
+    assert_ne!(found.fits[0].model, Model::Universal.name());
 }

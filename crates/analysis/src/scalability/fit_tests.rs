@@ -220,4 +220,41 @@ fn intervals_of_points_without_noise_are_the_law_itself() {
 fn five_numbers_of_users_choose_no_law_however_many_runs_there_are() {
     let five = points(&[(1.0, 10.0), (2.0, 20.0), (3.0, 29.0), (4.0, 38.0), (5.0, 46.0), (5.0, 47.0)]);
     assert_eq!((choose(&five, 1), choose(&[], 1)), (None, None));
+    let six = [five, points(&[(6.0, 54.0)])].concat();
+    assert!(choose(&six, 1).is_some());
+}
+
+#[test]
+fn the_simpler_of_two_laws_that_are_as_good_is_chosen() {
+    // One of three runs at the greatest number of users is no lower: the universal law is better by 1 in 150.
+    let run = |users: f64, off: f64| Point {
+        users,
+        throughput: Model::Contention.throughput(&[100.0, 0.05], users) * off,
+    };
+    let mut all: Vec<Point> = [1.0, 2.0, 4.0, 8.0, 16.0]
+        .iter()
+        .flat_map(|users| [0.99, 1.0, 1.01].map(|off| run(*users, off)))
+        .collect();
+    all.extend([0.792, 0.8, 1.0].map(|off| run(32.0, off)));
+    let fitted = choose(&all, 1).unwrap().fitted;
+    let (first, second) = (&fitted[0], &fitted[1]);
+    assert_eq!((first.model, second.model), (Model::Contention, Model::Universal));
+    assert!((0.0..INDIFFERENT).contains(&(first.aicc.unwrap() - second.aicc.unwrap())), "{fitted:?}");
+}
+
+#[test]
+fn a_peak_is_told_only_where_kappa_is_surely_above_0() {
+    // Sixteen runs of one law with up to 5 % of noise, which fits best in both.
+    let of = |seed: u64| {
+        let mut random = Stream::new(seed, 0, Purpose::Choice);
+        let run = |users: u32| {
+            let (users, noise) = (f64::from(users), 0.95 + 0.1 * random.next_unit());
+            Point { users, throughput: Model::Universal.throughput(&[100.0, 0.05, 1e-4], users) * noise }
+        };
+        let choice = choose(&(1..=16).map(run).collect::<Vec<_>>(), 1).unwrap();
+        let least = choice.universal.unwrap().parameters[2].0;
+        assert_eq!((choice.fitted[0].model, choice.fitted[1].model), (Model::Universal, Model::Contention));
+        (least > 0.0, choice.peak.is_some())
+    };
+    assert_eq!((of(36), of(51)), ((true, true), (false, false)));
 }

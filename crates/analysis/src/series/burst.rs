@@ -89,7 +89,7 @@ mod tests {
         let volume = Bucket::gp2(15.0);
         assert_eq!((volume.baseline, volume.burst), (100.0, 3000.0));
         assert!((volume.lasts_s(3_000.0) - 1862.07).abs() < 0.01);
-        assert!(volume.lasts_s(100.0).is_infinite());
+        assert!(volume.lasts_s(100.0).is_infinite() && volume.lasts_s(50.0).is_infinite());
         assert_eq!(Bucket::gp2(2_000.0).baseline, 6_000.0);
     }
 

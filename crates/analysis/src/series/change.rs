@@ -114,22 +114,27 @@ pub fn pelt(y: &[f64], w: &[f64], penalty: f64, shortest: usize) -> Vec<usize> {
     let mut best = vec![f64::INFINITY; n + 1];
     let mut from = vec![0; n + 1];
     best[0] = -penalty;
-    let mut candidates: Vec<usize> = vec![0];
+    // Each with the end from which on it cannot be the best: a change at an end where it costs too much makes up for it, but the
+    // segment behind that change lasts for the shortest one at least.
+    let mut candidates: Vec<(usize, usize)> = vec![(0, usize::MAX)];
+    let mut costs: Vec<f64> = Vec::new();
     for to in shortest..=n {
-        let mut costs: Vec<f64> = Vec::with_capacity(candidates.len());
-        for &candidate in &candidates {
-            let cost = best[candidate] + sums.cost(candidate, to) + penalty;
+        candidates.retain(|(_, until)| to < *until);
+        costs.clear();
+        for (candidate, _) in &candidates {
+            let cost = best[*candidate] + sums.cost(*candidate, to) + penalty;
             costs.push(cost);
             if cost < best[to] {
-                (best[to], from[to]) = (cost, candidate);
+                (best[to], from[to]) = (cost, *candidate);
             }
         }
         let limit = best[to] + penalty;
-        let mut kept = costs.iter();
-        candidates.retain(|_| kept.next().is_some_and(|cost| *cost <= limit));
+        for ((_, until), _) in candidates.iter_mut().zip(&costs).filter(|(_, cost)| **cost > limit) {
+            *until = (*until).min(to + shortest);
+        }
         let next = to + 1 - shortest;
         if next >= shortest {
-            candidates.push(next);
+            candidates.push((next, usize::MAX));
         }
     }
     let mut found = Vec::new();

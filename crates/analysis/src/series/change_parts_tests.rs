@@ -1,4 +1,4 @@
-use super::super::synthetic::{mild, persisting, wobble};
+use super::super::synthetic::{mild, persisting, random, wobble};
 use super::*;
 
 fn near(found: f64, expected: f64) {
@@ -89,6 +89,47 @@ fn a_segmentation_pays_its_changes_with_the_error_that_it_takes_away() {
     assert_eq!(pelt(&three, &[1.0; 12], 3.0, 4), [4, 8]);
     assert_eq!(pelt(&three, &[1.0; 12], 3.0, 5).len(), 1);
     assert_eq!((pelt(&[], &[], 1.0, 1), pelt(&[1.0], &[1.0], 1.0, 1)), (vec![], vec![]));
+    assert_eq!(pelt(&[0.0, 10.0], &[1.0; 2], 1.0, 1), [1]);
+}
+
+/// The least that a segmentation of `y` costs, whichever it is: every end is tried with every beginning.
+fn least_cost(y: &[f64], penalty: f64, shortest: usize) -> f64 {
+    let sums = Sums::of(y, &vec![1.0; y.len()]);
+    let mut best = vec![f64::INFINITY; y.len() + 1];
+    best[0] = -penalty;
+    for to in shortest..=y.len() {
+        best[to] = (0..=to - shortest)
+            .map(|from| best[from] + sums.cost(from, to) + penalty)
+            .fold(f64::INFINITY, f64::min);
+    }
+    best[y.len()]
+}
+
+#[test]
+fn no_segmentation_costs_less_than_the_one_that_is_found() {
+    let mut random = random(9);
+    // Here a change at 2 looks better than none up to the fifth value, and none is better in the end.
+    let mut all = vec![vec![4.0, 2.0, 4.0, 8.0, 1.0], vec![0.0, 8.0, 7.0, 4.0, 0.0, 7.0]];
+    all.extend((0..400).map(|at| (0..4 + at % 9).map(|_| random.next_below(10) as f64).collect()));
+    for y in &all {
+        for (shortest, penalty) in [(1, 1.5), (2, 4.0), (2, 20.0), (3, 8.0)] {
+            for scale in [1.0, 0.25] {
+                let y: Vec<f64> = y.iter().map(|one| one * scale).collect();
+                if y.len() < 2 * shortest {
+                    continue;
+                }
+                let found = pelt(&y, &vec![1.0; y.len()], penalty, shortest);
+                let edges = [&[0], &found[..], &[y.len()]].concat();
+                let sums = Sums::of(&y, &vec![1.0; y.len()]);
+                let cost: f64 = edges.windows(2).map(|pair| sums.cost(pair[0], pair[1])).sum();
+                let (cost, least) = (cost + penalty * found.len() as f64, least_cost(&y, penalty, shortest));
+                assert!(
+                    (cost - least).abs() < 1e-9,
+                    "{y:?}, {shortest}, {penalty}: {found:?} costs {cost}, not {least}"
+                );
+            }
+        }
+    }
 }
 
 #[test]
@@ -184,4 +225,33 @@ fn a_level_lasts_two_periods_at_least_but_no_more_than_a_quarter_of_the_run() {
     // Two periods of 10, and of 20 no more than 30 of 120: what is shorter takes some of its neighbours with it.
     assert_eq!((of(200, 10, 178..200), of(200, 10, 184..200)), (vec![178], vec![180]));
     assert_eq!((of(120, 20, 88..120), of(120, 20, 92..120)), (vec![88], vec![90]));
+}
+
+#[test]
+fn a_change_in_a_series_that_is_averaged_first_has_its_interval() {
+    // Two more than the longest that is looked at as it is: means of two neighbours.
+    let all: Vec<f64> = (0..MOST + 2)
+        .map(|at| (1_000.0 + (at * 37 % 23) as f64) * if at >= 6_000 { 1.5 } else { 1.0 })
+        .collect();
+    let found: Vec<usize> = changes(&all, MATERIAL).iter().map(|change| change.at).collect();
+    assert_eq!(found, [6_000]);
+}
+
+#[test]
+fn a_step_is_held_against_the_noise_over_a_period_or_over_the_shortest_level() {
+    let of = |all: Vec<f64>| -> Vec<usize> { changes(&all, 0.001).iter().map(|change| change.at).collect() };
+    // From one wave to the next there is less noise than from an interval to the thirteenth after it.
+    let wave = |length: usize, count: usize, by: f64| {
+        let of =
+            |at: usize| 100.0 + (at % length).min(length - at % length) as f64 * 2.0 + (at * 37 % 5) as f64;
+        (0..count).map(|at| of(at) + if at >= count / 2 { by } else { 0.0 }).collect()
+    };
+    assert_eq!((of(wave(10, 120, 5.0)), of(wave(10, 120, 6.0))), (vec![], vec![61]));
+    assert_eq!((of(wave(26, 240, 9.0)), of(wave(26, 240, 10.0))), (vec![], vec![112]));
+    // Without a period: levels that change every thirteen intervals by themselves.
+    let slow = |by: f64| {
+        let of = |at: usize| 100.0 + (at / 13 * 7 % 11 * 2 + at * 37 % 3) as f64;
+        (0..130).map(|at| of(at) + if at >= 65 { by } else { 0.0 }).collect()
+    };
+    assert_eq!((of(slow(12.0)), of(slow(14.0)), of(slow(16.0))), (vec![], vec![], vec![65]));
 }

@@ -3,7 +3,7 @@
 use super::period::period;
 use super::spell::spell;
 use super::steady::steady_mean;
-use super::synthetic::{mild, persisting, wobble};
+use super::synthetic::{mild, noise, persisting, random, wobble};
 use super::trend::{along_a_line, trend};
 use super::*;
 
@@ -47,6 +47,9 @@ fn trends_have_their_slope_and_chance() {
         let falling = trend(&all.iter().map(|one| -one).collect::<Vec<_>>()).unwrap();
         assert!((falling.slope + slope).abs() < 1e-9 && falling.p < 1.0, "{falling:?}");
     }
+    // Ranks of a wave of seven correlate up to the other half of the series.
+    let wave = rising((0..40).map(|at: usize| (at % 7).min(7 - at % 7) as f64).collect(), 0.031_25);
+    near(trend(&wave).unwrap().p, 0.007112630055641074);
     assert_eq!((trend(&wobble(9)), trend(&wobble(10)).is_some()), (None, true));
     // Longer ones are averaged by twos; the slope stays one of single intervals.
     let long = trend(&rising(vec![0.0; 1_502], 0.5)).unwrap();
@@ -65,7 +68,7 @@ fn a_line_is_found_where_it_exceeds_its_noise() {
         (persisting(40), 0.847_534_2),
     ] {
         // Whatever the unit of the series.
-        for unit in [1.0, 1e-3] {
+        for unit in [1.0, 1e-9] {
             let of = |by: f64| {
                 let rising = base.iter().enumerate().map(|(at, one)| (200.0 + one + by * at as f64) * unit);
                 along_a_line(&rising.collect::<Vec<_>>())
@@ -94,11 +97,14 @@ fn a_part_stands_out_where_it_exceeds_its_noise() {
         (mild(15), 25.555_678, (5, 10)),
         (mild(24), 21.134_505, (8, 16)),
         (mild(40), 14.668_962, (13, 26)),
+        // From twelve values on more of what is remembered is given back.
+        ((0..11).map(|at| (at * 15 % 19) as f64).collect(), 31.118_884, (3, 6)),
+        ((0..12).map(|at| (at * 8 % 11) as f64).collect(), 15.009_37, (4, 8)),
         (persisting(24), 31.826_463, (8, 16)),
         (persisting(40), 19.191_105, (13, 26)),
     ] {
         let third = base.len() / 3;
-        for unit in [1.0, 1e-3] {
+        for unit in [1.0, 1e-9] {
             let of = |by: f64| {
                 let raised = |at: usize| if (third..2 * third).contains(&at) { by } else { 0.0 };
                 let all = base.iter().enumerate().map(|(at, one)| (200.0 + one + raised(at)) * unit);
@@ -166,6 +172,19 @@ fn a_wave_is_a_period_where_it_exceeds_its_noise_and_the_shortest_counts() {
     assert_eq!(five(23), None);
     assert_eq!(five(24).map(|found| found.intervals), Some(5));
     near(five(24).unwrap().strength, 0.770_957_588);
+    // Half-way of a wave what alternates within it is no period: 36 is the multiple of its four that is next to the wave's 40.
+    let alternating =
+        |at: usize| 10.0 * (at % 40).min(40 - at % 40) as f64 + if at.is_multiple_of(4) { 40.0 } else { 0.0 };
+    let found = period(&(0..200).map(alternating).collect::<Vec<_>>());
+    assert_eq!(found.map(|found| found.intervals), Some(36));
+    // Lone spikes in noise have no valley that is half as deep as they are alike.
+    let spikes = |by: f64| {
+        let noise = noise(&mut random(1), 400, 0.0);
+        let all =
+            noise.iter().enumerate().map(|(at, one)| one + if at.is_multiple_of(15) { by } else { 0.0 });
+        period(&all.collect::<Vec<_>>()).map(|found| found.intervals)
+    };
+    assert_eq!((spikes(3.6), spikes(6.0)), (None, Some(15)));
     // Of more than 4,000 intervals two and two are one.
     let long: Vec<f64> = (0..4_002).map(|at| f64::from(at % 20 < 10)).collect();
     assert_eq!(period(&long).map(|found| found.intervals), Some(20));

@@ -114,6 +114,14 @@ fn a_line_is_a_drift_where_it_fits_better_than_the_levels() {
     // Against three levels of their own a step of one is a drift, too.
     let all = of(0.0);
     assert!((drift(&all, &levels(&all, &[6, 13]).0).unwrap() - 0.138_851_802).abs() < 1e-6);
+    // Three levels are worth five parameters.
+    let stairs = |line: f64| {
+        let stair = |at: usize| (at / 7) as f64 * 10.0 * (1.0 - line);
+        let all: Vec<f64> =
+            (0..21).map(|at| 100.0 + line * at as f64 + stair(at) + (at * 37 % 5) as f64).collect();
+        drift(&all, &levels(&all, &[7, 14]).0).is_some()
+    };
+    assert_eq!((stairs(0.513_237 * 0.995), stairs(0.513_237 * 1.005)), (false, true));
     // A line without noise is one, and one level has no steps to be a drift of.
     let line: Vec<f64> = (1..=12).map(f64::from).collect();
     assert!((drift(&line, &levels(&line, &[6]).0).unwrap() - 11.0 / 6.5).abs() < 1e-12);

@@ -182,5 +182,37 @@ mod tests {
         let mut facts = Facts::default();
         database(&mut facts, &idle, 100.0, (0.0, 10_000.0));
         assert_eq!(facts.iter().collect::<Vec<_>>(), [("database.scanned_per_op", 0.0)]);
+        // Nor does it hide that of another node.
+        for second in 0..=10 {
+            let at = f64::from(second);
+            let row = [
+                ("cache.bytes", Gauge, 500.0),
+                ("cache.limit_bytes", Gauge, 1_000.0),
+                ("tickets.read.out", Gauge, 1.0),
+                ("tickets.read.available", Gauge, 3.0),
+                ("keyspace.hits", Counter, 0.0),
+                ("keyspace.misses", Counter, at),
+                ("scanned_documents", Counter, 8.0 * at),
+                ("documents.returned", Counter, 2.0 * at),
+            ];
+            idle.push("database-2", at * 1e3, row);
+            idle.push(
+                "database-3",
+                at * 1e3,
+                [("scanned_documents", Counter, at), ("documents.returned", Counter, 0.0)],
+            );
+        }
+        let mut facts = Facts::default();
+        database(&mut facts, &idle, 100.0, (0.0, 10_000.0));
+        assert_eq!(
+            facts.iter().collect::<Vec<_>>(),
+            [
+                ("cache.used_share", 0.5),
+                ("database.misses", 1.0),
+                ("database.scanned_per_op", 0.09),
+                ("database.scanned_per_returned", 4.0),
+                ("tickets.used_share", 0.25),
+            ]
+        );
     }
 }

@@ -166,6 +166,15 @@ fn clients_wait_by_their_own_and_operations_by_the_fastest() {
     let whole =
         [("client.busy", 0.4), ("client.lag_share", 0.25), ("closed.queue", queue), ("closed.users", 24.0)];
     assert_eq!(of(&made), whole);
+    // By the kernel's clock, which ends all but one in a thousand, waiting for the client is no part of a service time.
+    let stamped = |kernel: u64, client: u64| {
+        let stamps = format!(
+            "{lag}, \"stamps\": {{\"kernel\": {kernel}, \"client\": {client}, \"shared\": 0, \"shared_most_us\": 0.0}}"
+        );
+        of(&Made::new(Given { phase: &stamps, ..given }).timed(&ok, &[]))
+    };
+    assert_eq!((stamped(2_000, 2), stamped(0, 0)), (whole.to_vec(), whole.to_vec()));
+    assert_eq!(stamped(2_001, 2), [whole[0], whole[2], whole[3]]);
     let two = CLIENT
         .replace("\"pipeline\": 2, \"batch\": 3", "\"pipeline\": 1")
         .replace("\"users\": 4", "\"users\": 2");
@@ -320,6 +329,15 @@ fn variation_needs_four_values_above_nothing() {
     assert_eq!(variation(&[9.0, 11.0, 9.0, 11.0]), Some(1.4826 / 10.0));
     assert_eq!((variation(&[0.0; 4]), variation(&[]), variation(&[0.0, 0.0, 0.0, 9.0])), (None, None, None));
     assert_eq!(variation(&[-50.0, 5.0, 5.0, 5.0, 5.0]), None);
+    assert_eq!(variation(&[-15.0, 5.0, 5.0, 5.0]), None);
+}
+
+#[test]
+fn intervals_are_the_whole_seconds_between_two_times() {
+    let mut recording = Recording::new();
+    recorded(&mut recording, "host", &[("reads", Counter, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])]);
+    assert_eq!(per_interval(&recording, "host", "reads", 2_000.0, 5_900.0), [3.0, 4.0, 5.0]);
+    assert_eq!(per_interval(&recording, "host", "reads", 2_000.0, 2_900.0), Vec::<f64>::new());
 }
 
 #[test]
