@@ -68,7 +68,7 @@ fn a_line_is_found_where_it_exceeds_its_noise() {
         (persisting(40), 0.847_534_2),
     ] {
         // Whatever the unit of the series.
-        for unit in [1.0, 1e-9] {
+        for unit in [1.0, 1e-12] {
             let of = |by: f64| {
                 let rising = base.iter().enumerate().map(|(at, one)| (200.0 + one + by * at as f64) * unit);
                 along_a_line(&rising.collect::<Vec<_>>())
