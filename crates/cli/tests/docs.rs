@@ -196,7 +196,7 @@ fn the_published_schemas_are_current() {
         let path = root().join(format!("docs/schema/{name}.schema.json"));
         let published = std::fs::read_to_string(&path).unwrap();
         let hint = format!("write it anew with `dyno schema {name}`");
-        assert_eq!(published, current, "{}: out of date; {hint}", path.display());
+        assert!(published == current, "{}: out of date; {hint}", path.display());
     }
 }
 
