@@ -63,10 +63,17 @@ fn main() -> Result<()> {
     if arguments.get(1).map(String::as_str) == Some("mongodb") {
         return mongo::row(&bench, pairs);
     }
+    // `dyno-bench 15 16:pool`: this row alone, of pipeline and values.
     let rows = [(1, "zero"), (16, "zero"), (16, "pool"), (16, "random")];
-    for (pipeline, value) in rows.into_iter().filter(|_| pairs > 0) {
+    let is_alone =
+        |row: &(usize, &str)| arguments.get(1).is_some_and(|word| *word == format!("{}:{}", row.0, row.1));
+    let alone = rows.iter().any(is_alone);
+    for (pipeline, value) in rows.into_iter().filter(|row| pairs > 0 && (!alone || is_alone(row))) {
         bench.value = value;
         rounds::compare(&bench, pairs, pipeline)?;
+    }
+    if alone {
+        return Ok(());
     }
     bench.value = "zero";
     if pairs > 0 {

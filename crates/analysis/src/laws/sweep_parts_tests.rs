@@ -345,6 +345,25 @@ fn a_plateau_is_reached_beyond_the_crossing_or_where_throughput_grows_no_more() 
     assert_eq!(of(&[(1.0, 100.0), (64.0, 475.0), (128.0, 480.0)]), (true, Maximum::Plateau));
     assert_eq!(of(&[(1.0, 100.0), (8.0, 480.0), (14.0, 475.0)]), (true, Maximum::Plateau));
     assert_eq!(of(&[(1.0, 100.0), (8.0, 475.0), (14.0, 480.0)]), (false, Maximum::Growing));
+    // One run of 1,000/s is known to a twentieth: 950 is not beyond the mean of 945.25 and its hundredth, but beyond 940's.
+    assert_eq!(of(&[(1.0, 100.0), (64.0, 890.5), (128.0, 1_000.0)]), (true, Maximum::Plateau));
+    assert_eq!(of(&[(1.0, 100.0), (64.0, 880.0), (128.0, 1_000.0)]), (true, Maximum::Growing));
+}
+
+#[test]
+fn a_level_may_be_above_its_bound_by_twice_the_error_of_the_law() {
+    let linear =
+        Fitted { model: Model::Linear, parameters: vec![100.0], rmse: 3.0, worst: 0.0, r2: 1.0, aicc: None };
+    let choice =
+        Choice { fitted: vec![linear], universal: None, chosen: None, peak: None, reach: f64::INFINITY };
+    let flat = Asymptotes::of(&[(1.0, 100.0, 0.01), (64.0, 760.0, 0.09)], 0.002, false);
+    let mut levels = [90.0, 90.3].map(|throughput| level(1.0, throughput, None));
+    bound(&mut levels, &flat, Some(&choice));
+    // One user does 83.33 at most; a hundredth more is 84.17.
+    assert_eq!(
+        levels.map(|level| (level.above, level.model)),
+        [false, true].map(|above| (above, Some(100.0)))
+    );
 }
 
 #[test]
