@@ -214,3 +214,33 @@ fn chart(all: &[Row]) -> String {
         y + 7.0,
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chart_has_a_bar_and_the_truth_for_each_client_that_it_compares() {
+        let row = |disturbance, name, said, truth| Row {
+            disturbance,
+            name,
+            said: [0.0, 0.0, said],
+            truth: [0.0, 0.0, truth],
+        };
+        let all = [
+            row(Disturbance::None, "dyno", 6_200.0, 6_200.0),
+            row(Disturbance::None, "dyno --stamps client", 9_000.0, 6_000.0),
+            row(Disturbance::None, "YCSB", 9_000.0, 6_000.0),
+            row(Disturbance::Stopped, "memtier", 62_000.0, 6_200.0),
+        ];
+        let chart = chart(&all);
+        // A background and three bars, three truths and their legend.
+        assert_eq!([chart.matches("<rect").count(), chart.matches("<line").count()], [4, 4]);
+        for text in
+            ["6.2 ms (+0.0 %)", "9.0 ms (+50.0 %)", "62.0 ms (+900.0 %)", "width=\"445.0\"", "width=\"44.5\""]
+        {
+            assert!(chart.contains(text), "{text}: {chart}");
+        }
+        assert_eq!(chart.matches("font-weight=\"bold\"").count(), 3);
+    }
+}

@@ -9,10 +9,6 @@ const LONGEST_NS: u64 = 60_000;
 /// Change of the estimate per sleep, nanoseconds.
 const STEP_NS: u64 = 400;
 
-/// The same for each arrival before which there is no time to sleep. So much less that the thread tries one in sixteen where sleeps
-/// are too long at any rate.
-const SKIPPED_NS: u64 = STEP_NS / 16;
-
 /// Learns by how much sleeps end late: a running median, moved by a fixed step with every sleep (Robbins and Monro,
 /// "A stochastic approximation method", 1951).
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,11 +20,6 @@ impl Alarm {
     /// When to ask to be woken in order to be awake at `until`.
     pub fn ask(&self, until_ns: u64) -> u64 {
         until_ns.saturating_sub(self.early_ns)
-    }
-
-    /// There was no time to sleep: what was learnt in a slow moment must not keep the thread from ever sleeping again.
-    pub fn skipped(&mut self) {
-        self.early_ns = self.early_ns.saturating_sub(SKIPPED_NS);
     }
 
     /// A sleep that was to end at `asked` ended at `woken`.
@@ -58,15 +49,6 @@ mod tests {
             alarm.woke(0, 1_000_000_000);
         }
         assert_eq!(alarm.early_ns, LONGEST_NS);
-        // Arrivals every 50 us leave no time to sleep then, until it is tried again.
-        let skipped = (1..3_000).find(|_| {
-            alarm.skipped();
-            alarm.ask(50_000) > 0
-        });
-        assert_eq!(skipped, Some(401));
-        for _ in 0..3_000 {
-            alarm.woke(0, 1_000_000_000);
-        }
         // A clock that is never late (virtual time) asks for nothing.
         for _ in 0..3_000 {
             alarm.woke(5, 5);

@@ -336,8 +336,6 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let mut woken = self.net.now();
         if asked > now && self.ready.is_empty() {
             self.alarm.woke(asked, woken);
-        } else if asked <= now && now < until {
-            self.alarm.skipped();
         }
         while woken < until && self.ready.is_empty() {
             self.net.wait(woken, woken, &mut self.ready)?;
