@@ -94,7 +94,11 @@ fn answer(stream: &TcpStream, manner: Manner, connection: usize) -> Option<()> {
             "INFO" => format!("${}\r\n{info}\r\n", info.len()),
             "HGETALL" => match manner {
                 Manner::Slow => {
-                    std::thread::sleep(Duration::from_millis(if connection % 2 == 0 { 20 } else { 0 }));
+                    std::thread::sleep(Duration::from_millis(if connection.is_multiple_of(2) {
+                        20
+                    } else {
+                        0
+                    }));
                     "*2\r\n$1\r\na\r\n$1\r\nb\r\n".to_owned()
                 }
                 Manner::Pieces => {
