@@ -1,8 +1,8 @@
 //! Times of arrival on the monotonic clock.
 //!
-//! The kernel stamps what arrives by CLOCK_REALTIME, a network card by its own clock; both may be set or slewed at any moment. Once for each wake-up of a load
-//! thread both clocks are read; their difference maps the stamps of what is received then. Where it has jumped since the reading
-//! before, nothing that was stamped about that time is mapped at all.
+//! The kernel stamps what arrives by CLOCK_REALTIME, a network card by its own clock; both may be set or slewed at any moment.
+//! Once for each wake-up of a load thread both clocks are read; their difference maps the stamps of what is received then.
+//! Where it has jumped since the reading before, nothing that was stamped about that time is mapped at all.
 
 use super::monotonic_ns;
 use rustix::time::{ClockId, Timespec, clock_gettime};
