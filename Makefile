@@ -4,7 +4,7 @@
 CARGO ?= cargo
 DYNO := $(or $(CARGO_TARGET_DIR),target)/release/dyno
 
-.PHONY: demo test test-all bench lint build install worker kubernetes fuzz chaos soak deb audit reproducible
+.PHONY: demo check test test-all bench build install worker kubernetes fuzz chaos soak deb audit reproducible
 
 build:
 	$(CARGO) build --release --locked -p dyno-cli
@@ -13,11 +13,13 @@ demo: build
 	@scripts/need-redis.sh || true
 	$(DYNO) run --workload a --records 100k --rate 10k --connections 32 --duration 10s --require 'errors < 0.1%'
 
-lint:
-	$(CARGO) fmt --all --check
-	$(CARGO) clippy --release --locked --workspace --exclude dyno-official --all-targets -- -D warnings
+# The inner loop: formatting, clippy, unit tests, and whole runs that need no server.
+check:
+	@scripts/need-nextest.sh
+	@scripts/test.sh check
 
 test:
+	@scripts/need-nextest.sh
 	@scripts/need-redis.sh || true
 	@scripts/need-mongo.sh || true
 	@scripts/need-mongod.sh || true

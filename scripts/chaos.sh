@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 rounds=${ROUNDS:-20}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-CHAOS_ROUNDS=$rounds ${CARGO:-cargo} test --release --locked --workspace --exclude dyno-official --test chaos -- --nocapture | tee "$log"
+CHAOS_ROUNDS=$rounds ${CARGO:-cargo} test --release --locked --workspace --exclude dyno-official --test alone -- chaos:: --nocapture | tee "$log"
 {
   echo "| component | fault | survived | operations called done, all of them there | took |"
   echo "|---|---|---|---|---|"

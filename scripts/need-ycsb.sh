@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Makes YCSB's own client available to the tests, or says what is missing: its core and a Redis client from Maven, and our
-# binding (crates/cli/tests/java) compiled against them. It rests in the user's cache; a second call does nothing.
+# binding (crates/cli/tests/servers/java) compiled against them. It rests in the user's cache; a second call does nothing.
 set -u
 home="${XDG_CACHE_HOME:-$HOME/.cache}/dyno-ycsb"
 ycsb=0.17.0
 jedis=2.9.0
-source=$(cd "$(dirname "$0")/.." && pwd)/crates/cli/tests/java/RecordStore.java
+source=$(cd "$(dirname "$0")/.." && pwd)/crates/cli/tests/servers/java/RecordStore.java
 
 say() {
   echo "$1: what needs it is skipped" >&2

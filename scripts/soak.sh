@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 minutes=${MINUTES:-60}
 log=$(mktemp)
 trap 'rm -f "$log" "$log.table"' EXIT
-SOAK_SECONDS=$((minutes * 60)) ${CARGO:-cargo} test --release --locked --workspace --exclude dyno-official --test soak -- --nocapture | tee "$log"
+SOAK_SECONDS=$((minutes * 60)) ${CARGO:-cargo} test --release --locked --workspace --exclude dyno-official --test alone -- soak:: --nocapture | tee "$log"
 {
   echo "| process | observed | memory at most, middle third | last third | descriptors at most, middle third | last third |"
   echo "|---|---|---|---|---|---|"

@@ -3,4 +3,4 @@
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/servers.sh
-exec cargo test --release --locked -p dyno-cli --test presets -- --ignored --test-threads=1 --nocapture
+exec cargo test --release --locked -p dyno-cli --test servers -- presets:: --ignored --test-threads=1 --nocapture

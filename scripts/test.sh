@@ -1,42 +1,67 @@
 #!/usr/bin/env bash
-# Formatting, clippy with warnings denied, and every test but those of the official MongoDB driver, which doubles the build
-# (test-official.sh); ends with counts and the names of what was skipped.
+# The tests in tiers: `scripts/test.sh check` is formatting, clippy with warnings denied, unit tests and whole runs without servers,
+# with overflow checks and debug assertions (profile `fast`); without a word all of that, then real servers with the program that
+# is shipped. The official MongoDB driver doubles the build and has its own script (test-official.sh). Ends with counts and the
+# names of what was skipped; skips fail whose line has a word of DYNO_TEST_REQUIRE ("redis,mongod"; "all" for any).
 set -u
+cd "$(dirname "$0")/.."
 . scripts/servers.sh
 cargo=${CARGO:-cargo}
-log=$(mktemp "${TMPDIR:-/tmp}/dyno-test.XXXXXX")
-trap 'rm -f "$log"' EXIT
+logs=$(mktemp -d "${TMPDIR:-/tmp}/dyno-test.XXXXXX")
+trap 'rm -rf "$logs"' EXIT
 failed=0
+all="--locked --workspace --exclude dyno-official"
 
 step() {
   echo "== $*"
+  local begun=$SECONDS
   "$@" || { echo "FAILED: $*"; failed=1; }
+  echo "== $((SECONDS - begun)) s"
+}
+
+# nextest PROFILE TARGETS...: its report stays in $logs.
+nextest() {
+  local profile=$1
+  shift
+  # shellcheck disable=SC2086
+  step "$cargo" nextest run --cargo-profile "$profile" $all "$@"
+  mv "${CARGO_TARGET_DIR:-target}/nextest/default/junit.xml" "$logs/$profile.xml" || failed=1
 }
 
 step "$cargo" fmt --all --check
-step "$cargo" clippy --release --locked --workspace --exclude dyno-official --all-targets --quiet -- -D warnings
-echo "== $cargo test"
-host=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
-export "CARGO_TARGET_${host}_RUNNER=$PWD/scripts/bounded.sh"
-"$cargo" test --release --locked --workspace --exclude dyno-official --no-fail-fast -- --nocapture 2>&1 | tee "$log" | grep --line-buffered -vE '^(test .* ok|running 0 tests|)$'
-[ "${PIPESTATUS[0]}" = 0 ] || failed=1
-
-# Pods of a real Kubernetes, where its binaries are there.
-if [ -x "${KUBELAB:-$HOME/.cache/kubelab}/bin/kubeone" ]; then
-  echo "== scripts/test-kubernetes.sh"
-  scripts/test-kubernetes.sh 2>&1 | tee -a "$log" | grep --line-buffered -vE '^(test .* ok|running [0-9]+ tests?|)$'
-  [ "${PIPESTATUS[0]}" = 0 ] || failed=1
-else
-  echo "SKIPPED: pods of a real Kubernetes: its binaries are not there (make kubernetes builds them)" | tee -a "$log"
+# shellcheck disable=SC2086
+step "$cargo" clippy --profile fast $all --all-targets --quiet -- -D warnings
+nextest fast --lib --bins --test it --test bson --test corpus --test engine --test hostile --test read_back --test stores --test trees
+if [ "${1:-}" != check ]; then
+  nextest release --test servers --test alone --test arrival --test local
+  # Pods of a real Kubernetes, where its binaries are there.
+  if [ -x "${KUBELAB:-$HOME/.cache/kubelab}/bin/kubeone" ]; then
+    echo "== scripts/test-kubernetes.sh"
+    scripts/test-kubernetes.sh 2>&1 | tee "$logs/kubernetes.log" | grep --line-buffered -vE '^(test .* ok|running [0-9]+ tests?|)$'
+    [ "${PIPESTATUS[0]}" = 0 ] || failed=1
+  else
+    echo "SKIPPED: pods of a real Kubernetes: its binaries are not there (make kubernetes builds them)" >"$logs/kubernetes.log"
+  fi
 fi
 
-passed=$(sed -n 's/^test result: [a-zA-Z]*\. \([0-9]*\) passed.*/\1/p' "$log" | awk '{s+=$1} END {print s+0}')
-broken=$(sed -n 's/^test result: .* \([0-9]*\) failed;.*/\1/p' "$log" | awk '{s+=$1} END {print s+0}')
-skipped=$(grep -c '^SKIPPED:' "$log")
-echo
+# count ATTRIBUTE: the sum over nextest's reports.
+count() { grep -ho "<testsuites [^>]*" "$logs"/*.xml | grep -o " $1=\"[0-9]*" | grep -o '[0-9]*$' | awk '{s += $1} END {print s + 0}'; }
+broken=$(($(count failures) + $(count errors)))
+passed=$(($(count tests) - broken))
+grep -rhoE 'SKIPPED: [^<]*' "$logs" | sort | uniq -c >"$logs/skipped"
+skipped=$(awk '{s += $1} END {print s + 0}' "$logs/skipped")
 if [ "$skipped" -gt 0 ]; then
+  echo
   echo "Skipped:"
-  grep '^SKIPPED:' "$log" | sort | uniq -c
+  cat "$logs/skipped"
+fi
+required=${DYNO_TEST_REQUIRE:-}
+[ "$required" != all ] || required=SKIPPED
+if [ -n "$required" ] && grep -iE "${required//,/|}" "$logs/skipped" >"$logs/required"; then
+  echo "FAILED: DYNO_TEST_REQUIRE asks for what was skipped:"
+  cat "$logs/required"
+  failed=1
+  broken=$((broken + $(awk '{s += $1} END {print s}' "$logs/required")))
 fi
 [ "$failed" = 0 ] || [ "$broken" -gt 0 ] || broken=1
 echo "$passed passed, $broken failed, $skipped skipped"

@@ -273,6 +273,23 @@ const REPLICATES: usize = 200;
 /// Fewest runs of a rate that can stand for each other.
 const ALIKE: usize = 3;
 
+/// The numbers of servers that explain the response times of `levels` (rate, response time) nearly as well as the best one:
+/// they miss at most twice as much, and 2 % more. Others explain no replicate better.
+fn plausible_servers(levels: &[(f64, f64)], fit: &OpenFit) -> std::ops::RangeInclusive<u32> {
+    let good = |servers: &u32| {
+        station(levels, fit.arrivals, *servers..=*servers).2 <= 2.0 * fit.error + 0.02
+            || *servers == fit.servers
+    };
+    let mut all = (1..=SERVERS).filter(good);
+    let first = all.next().unwrap_or(fit.servers);
+    first..=all.next_back().unwrap_or(first)
+}
+
+/// A response time of the model that is missed by a factor that another level's was missed by.
+fn missed_by(model: f64, by: f64) -> f64 {
+    model * by
+}
+
 /// The 95 % interval of the capacity. Replicates draw the runs of each rate anew, or without three of them each the station's
 /// misses; the interval is Student's on the logarithm of what the capacity has beyond the greatest rate that was kept.
 fn interval(fit: &OpenFit, runs: &[(f64, &Observed)], kept: &[&RateLevel]) -> (f64, f64) {
@@ -289,33 +306,24 @@ fn interval(fit: &OpenFit, runs: &[(f64, &Observed)], kept: &[&RateLevel]) -> (f
     };
     let model =
         |rate: f64| response(&Open { rate, service: fit.service_s, servers: fit.servers }, fit.arrivals);
-    let misses: Vec<f64> = levels.iter().map(|runs| middle(runs)).map(|(x, r)| (r / model(x)).ln()).collect();
-    let most = levels.iter().map(|runs| middle(runs).0).fold(0.0, f64::max);
+    let means: Vec<(f64, f64)> = levels.iter().map(|runs| middle(runs)).collect();
+    let misses: Vec<f64> = means.iter().map(|(rate, time)| time / model(*rate)).collect();
+    let most = means.iter().map(|(rate, _)| *rate).fold(0.0, f64::max);
     let beyond = |capacity: f64| (capacity / most - 1.0).max(1e-9).ln();
-    // Numbers of servers that miss the times far more than the best explain no replicate better.
-    let near: Vec<u32> = {
-        let all: Vec<(f64, f64)> = levels.iter().map(|runs| middle(runs)).collect();
-        let good =
-            |servers: &u32| station(&all, fit.arrivals, *servers..=*servers).2 <= 2.0 * fit.error + 0.02;
-        (1..=SERVERS).filter(good).collect()
-    };
-    let (first, last) =
-        (near.first().copied().unwrap_or(fit.servers), near.last().copied().unwrap_or(fit.servers));
+    let plausible = plausible_servers(&means, fit);
     let mut random = Stream::new(1, 2, Purpose::Choice);
     let mut pick = |count: usize| random.next_below(count as u64) as usize;
     let replicates: Vec<f64> = (0..REPLICATES)
         .map(|_| {
             let drawn: Vec<(f64, f64)> = levels
                 .iter()
-                .map(|runs| match by_runs {
+                .zip(&means)
+                .map(|(runs, (rate, _))| match by_runs {
                     true => middle(&runs.iter().map(|_| runs[pick(runs.len())]).collect::<Vec<_>>()),
-                    false => {
-                        let (rate, _) = middle(runs);
-                        (rate, model(rate) * misses[pick(misses.len())].exp())
-                    }
+                    false => (*rate, missed_by(model(*rate), misses[pick(misses.len())])),
                 })
                 .collect();
-            let (servers, service, _) = station(&drawn, fit.arrivals, first..=last);
+            let (servers, service, _) = station(&drawn, fit.arrivals, plausible.clone());
             beyond(f64::from(servers) / service)
         })
         .collect();

@@ -213,3 +213,28 @@ fn the_capacity_is_as_sure_as_its_runs_or_its_misses() {
     let expected = 2.144_787 * 0.02 / 8f64.sqrt() / 1.142_6;
     assert!(holds && (found / expected - 1.0).abs() < 0.03, "{found} instead of {expected}");
 }
+
+/// Four servers of 8 ms. Stations of 3, 5 and 6 servers miss their times by 0.1738, 0.1387 and 0.2499 at best.
+#[test]
+fn stations_that_miss_twice_as_much_and_2_percent_more_are_near() {
+    let servers = 4;
+    let time = |rate: f64| (rate, response(&Open { rate, service: 0.008, servers }, 1.0));
+    let levels = [100.0, 250.0, 400.0, 450.0].map(time);
+    let fit = |error: f64| OpenFit { service_s: 0.008, servers, error, ..fitted() };
+    for (error, expected) in [
+        (0.0, 4..=4),
+        (0.058, 4..=4),
+        (0.060, 4..=5),
+        (0.076, 4..=5),
+        (0.078, 3..=5),
+        (0.114, 3..=5),
+        (0.116, 3..=6),
+    ] {
+        assert_eq!(plausible_servers(&levels, &fit(error)), expected, "{error}");
+    }
+}
+
+#[test]
+fn a_time_is_missed_by_the_factor_of_another() {
+    assert_eq!([missed_by(0.01, 2.0), missed_by(0.01, 0.5), missed_by(4.0, 1.0)], [0.02, 0.005, 4.0]);
+}

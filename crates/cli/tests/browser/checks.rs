@@ -64,7 +64,7 @@ impl Axe {
         let file: PathBuf = place.join("node_modules/axe-core/axe.min.js");
         let text = fetched.ok().and_then(|_| std::fs::read_to_string(file).ok());
         if text.is_none() {
-            crate::common::skip_because("rules of accessibility", "npm cannot fetch axe-core");
+            dyno_testkit::skip_because("rules of accessibility", "npm cannot fetch axe-core");
         }
         Axe(text)
     }

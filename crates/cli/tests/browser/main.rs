@@ -2,20 +2,18 @@
 
 mod checks;
 mod chromium;
-#[path = "../common/mod.rs"]
-mod common;
 mod served;
 
 use checks::{Axe, look, printed};
 use chromium::Chromium;
-use common::Dyno;
+use dyno_testkit::Dyno;
 use std::path::Path;
 
 /// A browser, or `None` with the test named as skipped.
 fn browser(folder: &Path, what: &str) -> Option<Chromium> {
     let program = chromium::program();
     if program.is_none() {
-        common::skip_because(what, "no chromium on PATH (Debian: apt-get install chromium)");
+        dyno_testkit::skip_because(what, "no chromium on PATH (Debian: apt-get install chromium)");
     }
     program.map(|program| Chromium::start(&program, folder))
 }

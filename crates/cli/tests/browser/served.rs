@@ -1,8 +1,8 @@
 //! `dyno serve` in a real browser: list, open, compare, follow, stop.
 
 use crate::checks::{Axe, look};
-use crate::common::{self, Dyno};
 use crate::{browser, run, sweep};
+use dyno_testkit::{self, Dyno};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -131,5 +131,5 @@ fn an_experiment_is_followed_and_stopped_in_a_browser() {
     assert_eq!(ended.code(), Some(130));
     assert!(begun.elapsed() < Duration::from_secs(100), "it was stopped, it did not end");
     assert!(dyno.path("all/long/journal.jsonl").is_file(), "nothing is deleted");
-    common::assert_exit(&dyno.run(&["status", "all/long"]), &[0]);
+    dyno_testkit::assert_exit(&dyno.run(&["status", "all/long"]), &[0]);
 }

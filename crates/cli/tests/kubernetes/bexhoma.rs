@@ -1,7 +1,7 @@
 //! `dyno bexhoma` in pods: what its summary says of nodes and counters, and the port that it prints.
 
-use crate::common::{Dyno, assert_exit, stdout};
 use crate::kube::Cluster;
+use dyno_testkit::{Dyno, assert_exit, stdout};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -61,7 +61,7 @@ pub fn summary_of_a_run_and_servers_that_others_reach(cluster: &Cluster) {
         std::thread::sleep(Duration::from_millis(100));
     }
     let works = forwards();
-    crate::common::signal(forward.id(), "TERM");
+    dyno_testkit::signal(forward.id(), "TERM");
     forward.wait().unwrap();
     assert!(works, "{printed}");
     let code = std::fs::read_dir(dyno.path("results")).unwrap().next().unwrap().unwrap().file_name();

@@ -1,8 +1,8 @@
 //! Faults of servers and workers in pods.
 
-use crate::common::{self, Dyno, assert_exit};
 use crate::kube::Cluster;
 use crate::record;
+use dyno_testkit::{self, Dyno, assert_exit};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub fn servers_and_workers_have_faults(cluster: &Cluster) {
     let text = cluster.experiment("bench", "{kind: redis, journal: true}", "", phases) + more;
     std::fs::write(dyno.path("e.yaml"), &text).unwrap();
     let output = dyno.run(&["run", "e.yaml", "--out", "faults", "--quiet"]);
-    dyno.assert_ran_but(&output, common::OF_A_LOST_SERVER);
+    dyno.assert_ran_but(&output, dyno_testkit::OF_A_LOST_SERVER);
     let (dir, record) = record(&dyno, "faults");
     assert_eq!(record["status"], "complete", "{record}");
     let summary = dyno.summary(dir.to_str().unwrap());
@@ -35,8 +35,8 @@ pub fn servers_and_workers_have_faults(cluster: &Cluster) {
     assert!(figure(restarted, "end_s") < 25.0, "it is back: {restarted:#}");
     assert!(figure(restarted, "failed") >= 1.0, "connections are lost: {restarted:#}");
     assert!(means(stood).starts_with("SIGSTOP on dyno-"), "{stood:#}");
-    let measured = common::phase(&summary, "measure");
-    assert_eq!(common::outcome(measured, "not_found"), 0, "the log has kept all records: {measured:#}");
+    let measured = dyno_testkit::phase(&summary, "measure");
+    assert_eq!(dyno_testkit::outcome(measured, "not_found"), 0, "the log has kept all records: {measured:#}");
     crate::say(&format!(
         "server pod: {:.1} s without it after SIGKILL",
         figure(restarted, "end_s") - figure(restarted, "begin_s")

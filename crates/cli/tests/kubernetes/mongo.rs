@@ -1,8 +1,8 @@
 //! Real mongods in pods: one, a replica set, and a sharded cluster behind its routers.
 
-use crate::common::{self, Dyno, skip_because};
 use crate::kube::Cluster;
 use crate::record;
+use dyno_testkit::{self, Dyno, skip_because};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,8 +18,8 @@ fn facts(cluster: &Cluster, server: &str, pods: usize) -> (Value, BTreeSet<Strin
     let (dir, record) = record(&dyno, "mongo");
     assert_eq!(record["status"], "complete", "{record}");
     let summary = dyno.summary(dir.to_str().unwrap());
-    assert_eq!(common::outcome(common::phase(&summary, "load"), "ok"), 1_000, "{server}");
-    assert_eq!(common::outcome(common::phase(&summary, "measure"), "ok"), 4_000, "{server}");
+    assert_eq!(dyno_testkit::outcome(dyno_testkit::phase(&summary, "load"), "ok"), 1_000, "{server}");
+    assert_eq!(dyno_testkit::outcome(dyno_testkit::phase(&summary, "measure"), "ok"), 4_000, "{server}");
     let run: Value = serde_json::from_slice(&std::fs::read(dir.join("run.json")).unwrap()).unwrap();
     let facts = run["facts"].clone();
     let named = |key: &String| key.strip_prefix("pod.")?.strip_suffix(".node").map(str::to_owned);

@@ -1,8 +1,8 @@
 //! bexhoma's five presets in pods, at small scale: with Redis in Dragonfly's place, and with Dragonfly where it is on PATH.
 
-use crate::common::{self, Dyno};
 use crate::kube::Cluster;
 use crate::{records, say};
+use dyno_testkit::{self, Dyno};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
@@ -96,19 +96,19 @@ fn one(cluster: &Cluster, dyno: &Dyno, kind: &str, number: u32, more: &[&str]) -
         let facts = run["facts"].as_object().unwrap();
         if facts.get("volume.data").is_none_or(|data| data == "loaded") {
             assert_eq!(
-                common::outcome(common::phase(&summary, "load"), "ok"),
+                dyno_testkit::outcome(dyno_testkit::phase(&summary, "load"), "ok"),
                 10_000,
                 "{preset}: by eight pods"
             );
         }
         assert_eq!(
-            common::outcome(common::phase(&summary, "measure"), "ok"),
+            dyno_testkit::outcome(dyno_testkit::phase(&summary, "measure"), "ok"),
             10_000,
             "{preset}: by one of them"
         );
         let database = run["database"].as_str().unwrap().to_lowercase();
         assert!(database.starts_with(kind), "{preset}: {database}");
-        let nodes = common::phase(&summary, "measure")["monitor"]["database"]["nodes"].as_u64();
+        let nodes = dyno_testkit::phase(&summary, "measure")["monitor"]["database"]["nodes"].as_u64();
         assert_eq!(
             nodes,
             Some(if [1, 4].contains(&number) { 1 } else { 3 }),

@@ -1,8 +1,8 @@
 //! Pods by what they are for, and what the kubelet says of those of servers.
 
-use crate::common::{self, Dyno};
 use crate::kube::Cluster;
 use crate::record;
+use dyno_testkit::{self, Dyno};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -52,9 +52,9 @@ pub fn pods_that_load_others_that_measure_and_a_server_that_is_watched(cluster: 
     let (dir, record) = record(&dyno, "roles");
     assert_eq!(record["status"], "complete", "{record}");
     let summary = dyno.summary(dir.to_str().unwrap());
-    assert_eq!(common::outcome(common::phase(&summary, "load"), "ok"), 1_000, "by two pods");
-    let measured = common::phase(&summary, "measure");
-    assert_eq!(common::arrivals(measured), 160_000, "by the third");
+    assert_eq!(dyno_testkit::outcome(dyno_testkit::phase(&summary, "load"), "ok"), 1_000, "by two pods");
+    let measured = dyno_testkit::phase(&summary, "measure");
+    assert_eq!(dyno_testkit::arrivals(measured), 160_000, "by the third");
     let run: Value = serde_json::from_slice(&std::fs::read(dir.join("run.json")).unwrap()).unwrap();
     let facts = run["facts"].as_object().unwrap();
     let pods: Vec<&String> =

@@ -1,0 +1,5 @@
+//! Tests that measure the host or take minutes: nothing else runs beside them.
+
+mod chaos;
+mod diagnosis;
+mod soak;

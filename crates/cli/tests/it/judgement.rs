@@ -1,0 +1,239 @@
+//! Known truth in, the command that a person types, the sentence that comes out: is a run steady, which figure stands for it,
+//! and what became of those who were not served.
+
+use dyno_testkit::{Dyno, Server, assert_exit, skip, stdout};
+use serde_json::Value;
+use std::time::Duration;
+
+/// Reasons against a run of `words`: trust, check, text.
+fn judged(dyno: &Dyno, out: &str, words: &[&str]) -> Vec<(String, String, String)> {
+    let output = dyno.run(&[&["run"], words, &["--out", out, "--quiet"]].concat());
+    let summary = dyno.summary(out);
+    // The exit code says what the verdict says.
+    assert_exit(&output, if summary["verdict"]["trust"] == "invalid" { &[5] } else { &[0] });
+    let word = |reason: &Value, key: &str| reason[key].as_str().unwrap().to_owned();
+    let reasons = summary["verdict"]["reasons"].as_array().unwrap();
+    reasons.iter().map(|one| (word(one, "trust"), word(one, "check"), word(one, "text"))).collect()
+}
+
+fn text_of<'a>(reasons: &'a [(String, String, String)], check: &str) -> &'a str {
+    let found = reasons.iter().find(|(trust, name, _)| trust != "valid" && name == check);
+    &found.unwrap_or_else(|| panic!("{check}: {reasons:?}")).2
+}
+
+#[test]
+fn a_stall_is_named_with_its_time_wherever_it_is() {
+    let dyno = Dyno::new();
+    for (out, stall, length, words) in [
+        ("default", "4s@4s", "10s", "4 to 8 s"),
+        ("short", "2s@1s", "5s", "1 to 3 s"),
+        ("early", "5s@8s", "60s", "8 to 13 s"),
+        ("late", "5s@40s", "60s", "40 to 45 s"),
+        ("first", "2s@0s", "20s", "0 to 2 s"),
+        ("last", "3s@17s", "20s", "17 to 20 s"),
+    ] {
+        let target = format!("sim:?service=1ms&stall={stall}");
+        let load = ["--users", "1", "--duration", length, "--warmup", "0s"];
+        let reasons = judged(&dyno, out, &[&[target.as_str()], &load[..]].concat());
+        assert!(text_of(&reasons, "stalls").contains(words), "{out}: {reasons:?}");
+        let told = stdout(&dyno.run(&["explain", out]));
+        assert!(!told.contains("+-"), "a mean over a stall has no interval: {told}");
+    }
+}
+
+#[test]
+fn a_queue_that_grows_is_an_overload_and_a_full_server_is_none() {
+    let dyno = Dyno::new();
+    let at = |out: &str, rate: &str| {
+        let words = ["sim:?service=1ms", "--rate", rate, "--connections", "1", "--duration", "120s"];
+        judged(&dyno, out, &words)
+    };
+    let over = at("over", "1008");
+    let words = text_of(&over, "overload");
+    assert!(words.contains("the queue grows") && words.contains("backlog"), "{words}");
+    let near = at("near", "900");
+    assert!(near.iter().all(|(_, check, _)| check != "overload"), "{near:?}");
+    // What a caller waits comes first; the server's own part is an eighth of it or less.
+    let told = stdout(&dyno.run(&["explain", "near"]));
+    assert!(told.contains("mean response time ") && told.contains("service time 1.00 ms"), "{told}");
+}
+
+#[test]
+fn who_was_timed_out_has_waited_at_least_that_long() {
+    let dyno = Dyno::new();
+    let words = [
+        "run",
+        "sim:?service=100us&stall=300ms@2s&stall=300ms@4s",
+        "--rate",
+        "2000",
+        "--connections",
+        "200",
+        "--timeout",
+        "50ms",
+        "--duration",
+        "8s",
+        "--warmup",
+        "0s",
+        "--require",
+        "p99(all) < 20ms",
+        "--out",
+        "timed",
+    ];
+    let shown = dyno.run(&words);
+    let phase = dyno.summary("timed")["phases"][0].clone();
+    let failed = phase["outcomes"]["timed_out"].as_u64().unwrap();
+    assert!(failed * 100 > phase["arrivals"].as_u64().unwrap(), "{phase}");
+    let metric = &phase["metrics"][0];
+    let p99 = |kind: &str| metric[kind]["percentiles_us"]["p99"].as_f64();
+    assert!(p99("all_response").is_none_or(|us| us >= 50_000.0), "{metric}");
+    assert!(p99("response").is_some(), "what succeeded is shown, too: {metric}");
+    assert_eq!(dyno.summary("timed")["thresholds"][0]["passed"], false);
+    let text = stdout(&shown);
+    assert!(text.contains("failures count with at least their time"), "{text}");
+    assert!(text.contains("of successful requests"), "{text}");
+    // The same without stalls keeps the threshold, of all operations, too.
+    let steady = words.map(|word| match word {
+        word if word.starts_with("sim:") => "sim:?service=100us",
+        "timed" => "steady",
+        word => word,
+    });
+    assert_exit(&dyno.run(&steady), &[0]);
+    assert_eq!(dyno.summary("steady")["thresholds"][0]["passed"], true);
+}
+
+/// The same in experiments and comparisons: a table, a page, an export, and which of two is slower.
+#[test]
+fn who_was_timed_out_is_in_the_percentiles_of_experiments_and_comparisons() {
+    let dyno = Dyno::new();
+    for (name, stalls) in [("steady", ""), ("stalls", "&stall=300ms@2s&stall=300ms@4s")] {
+        let text = format!(
+            "target: \"sim:?service=100us{stalls}\"\nworkload: {{ycsb: {{workload: c, records: 100}}}}\nrepetitions: 4\n\
+             phases: {{load: {{when: never}}, measure: {{duration: 8s, rate: 2000, timeout: 50ms, warmup: 0s}}}}\n"
+        );
+        std::fs::write(dyno.path(&format!("{name}.yaml")), text).unwrap();
+        assert_exit(&dyno.run(&["run", &format!("{name}.yaml"), "--out", name, "--quiet"]), &[0]);
+    }
+    let rows: Value = serde_json::from_str(&stdout(&dyno.run(&["status", "stalls", "--json"]))).unwrap();
+    let rows = rows.as_array().cloned().unwrap_or_else(|| rows["cells"].as_array().unwrap().clone());
+    let us: Vec<f64> =
+        rows[0]["response_us"].as_array().unwrap().iter().map(|p| p.as_f64().unwrap()).collect();
+    assert!(us[0] < 1_000.0 && us[1] >= 50_000.0, "{us:?}");
+    let text = stdout(&dyno.run(&["compare", "steady", "stalls"]));
+    let p99 = text.lines().find(|line| line.contains("READ p99 ")).unwrap_or_else(|| panic!("{text}"));
+    assert!(p99.contains("worse by"), "{text}");
+    let table = stdout(&dyno.run(&["export", "stalls", "--table", "runs", "--format", "csv"]));
+    let mut lines = table.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let at = lines.next().unwrap().iter().position(|name| *name == "response_p99_us").unwrap();
+    let reasons = lines.clone().next().unwrap().len();
+    assert!(reasons > at, "{table}");
+}
+
+/// A server that stands still for its first second has its first operation under way: no law is broken by that.
+#[test]
+fn a_stall_from_the_very_beginning_breaks_no_law() {
+    let dyno = Dyno::new();
+    let words = ["sim:?service=1ms&stall=1s@0s", "--users", "1", "--duration", "10s", "--warmup", "0s"];
+    let reasons = judged(&dyno, "first", &words);
+    assert!(text_of(&reasons, "stalls").contains("0 to 1 s"), "{reasons:?}");
+    assert!(reasons.iter().all(|(_, check, _)| check != "littles_law"), "{reasons:?}");
+    let metric = dyno.summary("first")["phases"][0]["metrics"][0].clone();
+    assert!(metric["service"]["max_us"].as_f64().unwrap() > 1_000_000.0, "{metric}");
+}
+
+/// `DEBUG SLEEP 3` in a run of the default length, on a host that may be busy with anything.
+#[test]
+fn a_real_server_that_sleeps_is_said_to_have_stood_still() {
+    let Some(server) = Server::start(&["--enable-debug-command", "yes"]) else {
+        return skip("a server that sleeps");
+    };
+    let dyno = Dyno::new();
+    let target = format!("redis://127.0.0.1:{}", server.port);
+    let sleeper = std::thread::spawn(move || {
+        // Somewhere in the middle; the run takes ten seconds after a second of warm-up.
+        std::thread::sleep(Duration::from_secs(5));
+        server.cli(&["DEBUG", "SLEEP", "3"]);
+        server
+    });
+    let reasons = judged(&dyno, "sleeps", &[&target, "-n", "1000", "--users", "2"]);
+    drop(sleeper.join().unwrap());
+    let told = |check: &str| reasons.iter().any(|(trust, name, _)| trust != "valid" && name == check);
+    assert!(told("stalls") || told("gone"), "{reasons:?}");
+    let words = stdout(&dyno.run(&["explain", "sleeps"]));
+    assert!(words.contains("below half of the median for") && !words.contains("+-"), "{words}");
+}
+
+#[test]
+fn small_rates_keep_their_digits() {
+    let dyno = Dyno::new();
+    let words = ["run", "sim:?service=18536us", "--users", "1", "--duration", "20s", "--warmup", "0s"];
+    let shown = stdout(&dyno.run(&words));
+    assert!(shown.contains("measure  53.95 operations/s") || shown.contains("measure  53.9"), "{shown}");
+    assert!(!shown.contains("measure  54 "), "{shown}");
+}
+
+#[test]
+fn the_second_hour_of_a_table_can_be_imported_alone() {
+    let dyno = Dyno::new();
+    let mut table = "tot_trans\telap_secs\tcum_tps\tint_tps\tlat_ms\n".to_owned();
+    for line in 1..=720u64 {
+        let rate = if line <= 360 { 100.0 } else { 53.95 };
+        table += &format!("{}\t{}\t0\t{rate}\t1\n", line, line * 10);
+    }
+    std::fs::write(dyno.path("t.tsv"), table).unwrap();
+    let import = ["import", "sysbench-mongodb", "t.tsv", "--users", "16", "--out"];
+    assert_exit(&dyno.run(&[&import[..], &["whole"]].concat()), &[0]);
+    assert_exit(&dyno.run(&[&import[..], &["second", "--window", "3600-7200"]].concat()), &[0]);
+    let phase = dyno.summary("second")["phases"][0].clone();
+    assert_eq!(phase["seconds"], 3_600.0);
+    let rate = phase["throughput"].as_f64().unwrap();
+    assert!((rate - 54.0).abs() <= 0.05, "{rate}");
+    assert_exit(&dyno.run(&[&import[..], &["none", "--window", "7200-3600"]].concat()), &[2]);
+    assert_exit(&dyno.run(&[&import[..], &["none", "--window", "9000-9100"]].concat()), &[2]);
+    // Page and command look at the same intervals: two levels, and a chart.
+    let told: Value = serde_json::from_str(&stdout(&dyno.run(&["explain", "whole", "--json"]))).unwrap();
+    assert_eq!(told["runs"][0]["stability"]["segments"].as_array().unwrap().len(), 2);
+    assert_exit(&dyno.run(&["report", "whole", "--format", "html", "--out", "page.html"]), &[0]);
+    let page = std::fs::read_to_string(dyno.path("page.html")).unwrap();
+    assert!(!page.contains("could not be read"), "rows of imported results are read");
+    assert!(page.contains("The level changed 1 time(s)"), "levels as `dyno explain` has them");
+    assert!(page.contains("data-chart=\"0\"") && !page.contains("No operation succeeded"));
+}
+
+#[test]
+fn programs_that_take_the_processor_are_named() {
+    let Some(server) = Server::start(&[]) else { return skip("neighbours of a run") };
+    let dyno = Dyno::new();
+    let mut busy: Vec<_> = (0..2)
+        .map(|_| std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
+        .collect();
+    let target = format!("redis://127.0.0.1:{}", server.port);
+    let reasons = judged(&dyno, "noisy", &[&target, "-n", "1000", "--users", "1", "--duration", "4s"]);
+    for one in &mut busy {
+        one.kill().unwrap();
+        one.wait().unwrap();
+    }
+    let words = text_of(&reasons, "neighbours");
+    assert!(words.contains("other programs took") && words.contains(" cores"), "{words}");
+    let others =
+        dyno.summary("noisy")["phases"].as_array().unwrap().last().unwrap()["monitor"]["others"].clone();
+    assert!(others["cpu_cores"].as_f64().unwrap() > 0.04, "{others}");
+    // One user cannot be fewer.
+    let told = stdout(&dyno.run(&["explain", "noisy"]));
+    assert!(!told.contains("fewer users") && !told.contains("half the users"), "{told}");
+}
+
+#[test]
+fn a_server_that_was_gone_is_said_to_have_been() {
+    let Some(server) = Server::start(&[]) else { return skip("a server that is gone") };
+    let dyno = Dyno::new();
+    let target = format!("redis://127.0.0.1:{}", server.port);
+    let killer = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(5));
+        drop(server);
+    });
+    let words = [&target, "-n", "1000", "--users", "4", "--duration", "10s", "--warmup", "0s"];
+    let reasons = judged(&dyno, "gone", &words);
+    killer.join().unwrap();
+    let found = reasons.iter().find(|(_, check, _)| check == "gone").unwrap_or_else(|| panic!("{reasons:?}"));
+    assert!(found.0 == "invalid" && found.2.contains("did not serve for"), "{found:?}");
+}

@@ -1,0 +1,142 @@
+//! `dyno run` leaves reports, and `dyno report` makes them again from whatever is left of a directory.
+
+use dyno_testkit::{Dyno, assert_exit, stdout};
+use std::os::unix::fs::PermissionsExt;
+
+/// 5 is a verdict on a noisy machine, not on the command.
+#[test]
+fn a_run_leaves_its_reports_and_they_can_be_made_again() {
+    let dyno = Dyno::new();
+    let done = dyno.run(&[
+        "run",
+        "sqlite:a.db",
+        "--records",
+        "200",
+        "--duration",
+        "2s",
+        "--users",
+        "2",
+        "--out",
+        "d",
+    ]);
+    dyno.assert_ran(&done);
+    let page = dyno.path("d/report.html");
+    let text = std::fs::read_to_string(&page).expect("report.html");
+    assert_eq!(std::fs::metadata(&page).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(text.starts_with("<!DOCTYPE html>") && text.contains("<section id=\"diagnosis\""), "{text}");
+    assert!(text.len() < 1_500_000);
+    let summary = std::fs::read_to_string(dyno.path("d/summary.md")).expect("summary.md");
+    assert!(summary.contains("* TEST passed: Workflow as planned"), "{summary}");
+    // The same again, into a file and onto standard output.
+    dyno.assert_ran(&dyno.run(&["report", "d", "--format", "html", "-o", "again.html"]));
+    assert_eq!(std::fs::read_to_string(dyno.path("again.html")).unwrap(), text);
+    let again = dyno.run(&["report", "d", "--format", "md"]);
+    dyno.assert_ran(&again);
+    assert_eq!(stdout(&again), summary);
+    let json = dyno.run(&["report", "d", "--format", "json"]);
+    let parsed: serde_json::Value = serde_json::from_str(&stdout(&json)).expect("JSON");
+    assert_eq!(parsed["phases"].as_array().unwrap().last().unwrap()["name"], "measure");
+}
+
+#[test]
+fn what_is_left_of_a_directory_is_reported_on() {
+    let dyno = Dyno::new();
+    let run =
+        ["run", "sqlite:a.db", "--records", "200", "--duration", "2s", "--users", "2", "--out", "d", "-q"];
+    dyno.assert_ran(&dyno.run(&run));
+    for file in ["summary.json", "environment.json", "events.jsonl", "monitor/series.json"] {
+        std::fs::remove_file(dyno.path("d").join(file)).expect(file);
+    }
+    for format in ["text", "html", "md", "json"] {
+        let done = dyno.run(&["report", "d", "--format", format]);
+        dyno.assert_ran(&done);
+        let words = if format == "json" { "\"running\"" } else { "INCOMPLETE" };
+        assert!(stdout(&done).contains(words), "{format}: {}", stdout(&done));
+    }
+    let page = stdout(&dyno.run(&["report", "d", "--format", "html"]));
+    for words in
+        ["there is no summary", "environment.json", "events.jsonl", "what monitors saw could not be read"]
+    {
+        assert!(page.contains(words), "{words}");
+    }
+    // Without run.json it is no run directory.
+    std::fs::remove_file(dyno.path("d/run.json")).unwrap();
+    assert_exit(&dyno.run(&["report", "d", "--format", "html"]), &[2]);
+}
+
+#[test]
+fn an_experiment_leaves_a_page_that_leads_to_its_runs() {
+    let dyno = Dyno::new();
+    let file = "target: \"sim:?service=100us\"\nworkload: {ycsb: {workload: c, records: 100}}\n\
+                phases: {measure: {operations: 20000}}\nfactors: {users: {from: 1, to: 8, times: 2}}\nrepetitions: 2\n";
+    std::fs::write(dyno.path("x.yaml"), file).unwrap();
+    dyno.assert_ran(&dyno.run(&["run", "x.yaml", "--out", "e", "-q"]));
+    let page = std::fs::read_to_string(dyno.path("e/report.html")).expect("report.html");
+    assert!(page.contains("Users: is Lazowska right?"), "{page}");
+    let links: Vec<&str> =
+        page.split("<a href=\"./").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert!(links.len() >= 8, "{links:?}");
+    for link in links {
+        assert!(dyno.path("e").join(link).is_file(), "{link}");
+    }
+    let summary = std::fs::read_to_string(dyno.path("e/summary.md")).expect("summary.md");
+    assert!(
+        summary.contains("8 runs planned") && summary.contains("* TEST passed: Workflow as planned"),
+        "{summary}"
+    );
+    assert_exit(&dyno.run(&["report", "e", "--format", "html", "-o", "p.html"]), &[0]);
+    assert_eq!(std::fs::read_to_string(dyno.path("p.html")).unwrap(), page);
+}
+
+#[test]
+fn a_report_hands_over_to_the_exports_under_the_same_names() {
+    let dyno = Dyno::new();
+    let run = ["run", "sim:?service=100us", "--users", "1", "--ops", "5000", "--out", "d", "-q"];
+    dyno.assert_ran(&dyno.run(&run));
+    for form in ["csv", "ycsb", "wsf", "bexhoma"] {
+        let (one, other) =
+            (dyno.run(&["report", "d", "--format", form]), dyno.run(&["export", "d", "--format", form]));
+        assert_exit(&one, &[0]);
+        assert!(!stdout(&one).is_empty());
+        assert_eq!(stdout(&one), stdout(&other), "{form}");
+    }
+    for form in ["parquet", "xlsx"] {
+        assert_exit(&dyno.run(&["report", "d", "--format", form, "-o", form]), &[0]);
+        assert!(std::fs::metadata(dyno.path(form)).unwrap().len() > 100);
+        assert_exit(&dyno.run(&["report", "d", "--format", form]), &[2]);
+    }
+    // There is no .ods; what there is instead stands in the error.
+    let refused = dyno.run(&["report", "d", "--format", "ods"]);
+    assert_exit(&refused, &[2]);
+    let words = dyno_testkit::stderr(&refused);
+    assert!(words.contains("xlsx") && words.contains("parquet") && words.contains("html"), "{words}");
+}
+
+#[test]
+fn a_price_adds_what_throughput_is_worth() {
+    let dyno = Dyno::new();
+    let run = ["run", "sim:?service=100us", "--users", "1", "--ops", "5000", "--out", "d", "-q"];
+    dyno.assert_ran(&dyno.run(&run));
+    let text = stdout(&dyno.run(&["report", "d", "--price", "server=0.5,client=0.5"]));
+    // 10,000/s are 36 million an hour.
+    assert!(text.contains("per currency unit: 3") && text.contains("per core-second: not known"), "{text}");
+    let page = stdout(&dyno.run(&["report", "d", "--price", "server=0.5", "--format", "html"]));
+    assert!(page.contains("Per currency unit"), "{page}");
+    assert!(!stdout(&dyno.run(&["report", "d", "--format", "html"])).contains("Per currency unit"));
+    for refused in [
+        ["--price", "x", "--format", "html"],
+        ["--price", "a=1", "--format", "md"],
+        ["--price", "a=1", "--format", "csv"],
+    ] {
+        let refused = dyno.run(&[["report", "d"].as_slice(), &refused].concat());
+        assert_exit(&refused, &[2]);
+    }
+    let file = "target: \"sim:?service=100us\"\nworkload: {ycsb: {workload: c, records: 100}}\n\
+                phases: {measure: {operations: 5000}}\nfactors: {users: [1, 2]}\nrepetitions: 3\n";
+    std::fs::write(dyno.path("x.yaml"), file).unwrap();
+    dyno.assert_ran(&dyno.run(&["run", "x.yaml", "--out", "e", "-q"]));
+    let text = stdout(&dyno.run(&["report", "e", "--price", "server=1"]));
+    assert!(text.contains("ops/currency unit") && text.contains(" +- "), "{text}");
+    let page = stdout(&dyno.run(&["report", "e", "--price", "server=1", "--format", "html"]));
+    assert!(page.contains("per currency unit"), "{page}");
+}

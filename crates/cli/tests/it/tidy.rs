@@ -1,0 +1,311 @@
+//! Keeps the house in order: which crate may depend on which, how long files and lines may be, where the keyword that
+//! switches the compiler's checks off may stand, who prints, and that nothing is left unfinished. Every failure lists
+//! file and line.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Which crates of the workspace each crate may depend on; the architecture's table, which [`ANY`] abbreviates.
+/// Dependencies of tests are free.
+const ALLOWED: [(&str, &[&str]); 17] = [
+    ("types", &[]),
+    ("record", &["types"]),
+    ("workload", &["types"]),
+    ("wire", &["types"]),
+    ("stores", &["types"]),
+    ("official", &["types", "wire"]),
+    ("engine", &["types", "record", "workload", "wire", "stores"]),
+    ("monitor", &["types", "record", "wire"]),
+    ("rundir", &["types", "record"]),
+    ("plan", &["types", "workload", "wire", "stores"]),
+    ("analysis", &["types", "record", "rundir"]),
+    (
+        "rig",
+        &[
+            "types", "record", "workload", "wire", "stores", "official", "rundir", "plan", "analysis",
+            "engine", "monitor",
+        ],
+    ),
+    ("report", &["types", "record", "rundir", "analysis"]),
+    ("cli", &[ANY]),
+    ("bench", &[ANY]),
+    ("fuzz", &[ANY]),
+    ("testkit", &[ANY]),
+];
+
+/// Stands for every crate.
+const ANY: &str = "all";
+
+/// Files that may switch the compiler's checks off, each with a reason beside the code.
+const UNCHECKED: [&str; 7] = [
+    "crates/engine/src/net/hardware.rs",
+    "crates/engine/src/net/stamps.rs",
+    "crates/stores/src/lmdb/engine.rs",
+    "crates/stores/src/rocksdb/engine.rs",
+    "crates/stores/src/rocksdb/sys.rs",
+    "crates/stores/src/wiredtiger/engine.rs",
+    "crates/stores/src/wiredtiger/sys.rs",
+];
+
+/// Longest source file, lines.
+const FILE_LINES: usize = 800;
+
+/// Longest line, characters.
+const COLUMNS: usize = 130;
+
+/// Files whose text is checked for unfinished work.
+const TEXT: [&str; 8] = ["rs", "toml", "md", "sh", "yml", "yaml", "html", "json"];
+
+type Table = BTreeMap<String, BTreeSet<String>>;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .expect("crates/cli is two below the root")
+        .to_owned()
+}
+
+/// All files below `folder` whose name ends in one of `ends`, with their path below the root.
+fn files(ends: &[&str]) -> Vec<(String, String)> {
+    let root = root();
+    let mut found = Vec::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a readable folder") {
+            let path = entry.expect("a readable entry").path();
+            let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+            if path.is_dir() {
+                if name != "target" && !name.starts_with('.') && !path.is_symlink() {
+                    folders.push(path);
+                }
+            } else if ends.iter().any(|end| path.extension().is_some_and(|e| e == *end)) {
+                let below = path.strip_prefix(&root).expect("below the root").display().to_string();
+                if let Ok(text) = fs::read_to_string(&path) {
+                    found.push((below, text));
+                }
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// `file:line` and the line, for every line of `files` that `bad` finds something in.
+fn lines_with(files: &[(String, String)], bad: impl Fn(&str, &str) -> Option<String>) -> Vec<String> {
+    let mut found = Vec::new();
+    for (path, text) in files {
+        for (i, line) in text.lines().enumerate() {
+            if let Some(what) = bad(path, line) {
+                found.push(format!("{path}:{}: {what}: {}", i + 1, line.trim()));
+            }
+        }
+    }
+    found
+}
+
+/// Fails with the list, if there is anything on it.
+fn none(rule: &str, found: &[String]) {
+    assert!(found.is_empty(), "{rule}\n  {}\n", found.join("\n  "));
+}
+
+/// The line without what follows `//`. Good enough for keywords and macros, which do not stand behind a URL.
+fn code(line: &str) -> &str {
+    line.split("//").next().unwrap_or_default()
+}
+
+/// Whether `word` stands in `text` with no letter, digit or `_` around it.
+fn has_word(text: &str, word: &str) -> bool {
+    let joins = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    text.match_indices(word).any(|(at, _)| {
+        !joins(text[..at].chars().next_back()) && !joins(text[at + word.len()..].chars().next())
+    })
+}
+
+/// The table `| crate | ... | may depend on |` of a document.
+fn parse_table(text: &str) -> Table {
+    let cells = |line: &str| -> Vec<String> {
+        line.trim().trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect()
+    };
+    let rows = text.lines().skip_while(|line| {
+        let header = cells(line);
+        header.first().is_none_or(|c| c != "crate") || header.last().is_none_or(|c| c != "may depend on")
+    });
+    let rows = rows.skip(2).take_while(|line| line.trim_start().starts_with('|'));
+    rows.map(|line| {
+        let row = cells(line);
+        let names = row.last().map_or("", String::as_str);
+        let names = names.split(',').map(str::trim).filter(|name| !matches!(*name, "" | "-"));
+        (row[0].clone(), names.map(str::to_owned).collect())
+    })
+    .collect()
+}
+
+/// Each crate of the workspace, and the crates of the workspace that it depends on outside its tests.
+fn workspace() -> Table {
+    let metadata = cargo_metadata::MetadataCommand::new()
+        .manifest_path(root().join("Cargo.toml"))
+        .no_deps()
+        .other_options(["--offline".to_owned()])
+        .exec()
+        .expect("cargo metadata");
+    let noun = |name: &str| name.strip_prefix("dyno-").unwrap_or(name).to_owned();
+    let own: BTreeSet<String> = metadata.packages.iter().map(|p| noun(&p.name)).collect();
+    let packages = metadata.packages.iter().map(|package| {
+        let used =
+            package.dependencies.iter().filter(|d| d.kind != cargo_metadata::DependencyKind::Development);
+        let inside =
+            used.filter(|d| d.path.is_some()).map(|d| noun(&d.name)).filter(|name| own.contains(name));
+        (noun(&package.name), inside.collect())
+    });
+    packages.collect()
+}
+
+fn allowed() -> Table {
+    let row = |(name, list): &(&str, &[&str])| {
+        ((*name).to_owned(), list.iter().map(|name| (*name).to_owned()).collect())
+    };
+    ALLOWED.iter().map(row).collect()
+}
+
+/// Every arrow of `workspace` that `allowed` does not have.
+fn forbidden(workspace: &Table, allowed: &Table) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, uses) in workspace {
+        let place = format!("crates/{name}/Cargo.toml");
+        let Some(may) = allowed.get(name) else {
+            found.push(format!("{place}: the table of allowed dependencies has no row for {name}"));
+            continue;
+        };
+        let wrong = uses.iter().filter(|used| !may.contains(ANY) && !may.contains(*used));
+        found.extend(wrong.map(|used| format!("{place}: {name} must not depend on {used}")));
+    }
+    found
+}
+
+/// Where the two tables disagree about crates that exist. A document may leave out the rows of `bench` and of crates
+/// that are not built yet.
+fn disagreements(ours: &Table, theirs: &Table, workspace: &Table) -> Vec<String> {
+    let exists = |name: &&String| workspace.contains_key(*name) || *name == ANY;
+    let mut found = Vec::new();
+    for name in workspace.keys().filter(|name| *name != "bench") {
+        let existing = |table: &Table| -> Option<BTreeSet<String>> {
+            table.get(name).map(|list| list.iter().filter(exists).cloned().collect())
+        };
+        let (ours, theirs) = (existing(ours), existing(theirs));
+        if ours != theirs {
+            found.push(format!("docs/architecture.md: {name}: {theirs:?}, but tidy.rs has {ours:?}"));
+        }
+    }
+    found
+}
+
+#[test]
+fn crates_depend_only_on_what_the_table_allows() {
+    none("a dependency that the architecture does not allow", &forbidden(&workspace(), &allowed()));
+}
+
+#[test]
+fn the_document_has_the_same_table() {
+    if let Ok(text) = fs::read_to_string(root().join("docs/architecture.md")) {
+        none("two tables", &disagreements(&allowed(), &parse_table(&text), &workspace()));
+    }
+}
+
+#[test]
+fn files_and_lines_are_short() {
+    let sources = files(&["rs"]);
+    let long = sources.iter().map(|(path, text)| (path, text.lines().count()));
+    let mut found: Vec<String> = long
+        .filter(|(_, lines)| *lines > FILE_LINES)
+        .map(|(path, lines)| format!("{path}:{lines}: more than {FILE_LINES} lines"))
+        .collect();
+    found.extend(lines_with(&sources, |_, line| {
+        let columns = line.chars().count();
+        (columns > COLUMNS).then(|| format!("{columns} columns, at most {COLUMNS}"))
+    }));
+    none("too long", &found);
+}
+
+#[test]
+fn the_compiler_checks_nearly_everything() {
+    let keyword = concat!("un", "safe");
+    let found = lines_with(&files(&["rs"]), |path, line| {
+        (!UNCHECKED.contains(&path) && has_word(code(line), keyword))
+            .then(|| format!("{keyword} outside the list"))
+    });
+    none("code that the compiler does not check; only these may have it: UNCHECKED in tidy.rs", &found);
+}
+
+#[test]
+fn only_the_command_prints() {
+    let macros = ["println", "eprintln", "print", "eprint"];
+    let found = lines_with(&files(&["rs"]), |path, line| {
+        // What build scripts print is read by cargo.
+        let may = ["crates/cli/", "crates/bench/"].iter().any(|own| path.starts_with(own))
+            || path.ends_with("/build.rs")
+            || is_of_tests(path);
+        let used = macros.iter().find(|name| has_call(code(line), name));
+        used.filter(|_| !may).map(|name| format!("{name}! outside cli and bench"))
+    });
+    none("printing is the command's affair", &found);
+}
+
+/// Files that start programs by themselves: where password variables are taken away, and dyno as it was started, again.
+const STARTS: [&str; 2] = ["crates/types/src/child.rs", "crates/cli/src/wsf/ctest.rs"];
+
+#[test]
+fn programs_are_started_without_password_variables() {
+    let mut found = Vec::new();
+    for (path, text) in files(&["rs"]) {
+        let is_source = path.contains("/src/") && !is_of_tests(&path) && !path.starts_with("crates/bench/");
+        // Not of this kind: commands of the command line's parser.
+        let own = text.split("#[cfg(test)]").next().unwrap_or_default();
+        if is_source && !STARTS.contains(&path.as_str()) && !own.contains("augment_args") {
+            found.extend(lines_with(&[(path, own.to_owned())], |_, line| {
+                code(line).contains("Command::new(").then(|| "use dyno_types::child::command".to_owned())
+            }));
+        }
+    }
+    none("programs that dyno starts do not inherit its password variables", &found);
+}
+
+/// Whether `path` belongs to tests alone.
+fn is_of_tests(path: &str) -> bool {
+    path.contains("/tests/") || path.ends_with("tests.rs") || path.starts_with("crates/testkit/")
+}
+
+/// Whether the macro `name` is called.
+fn has_call(text: &str, name: &str) -> bool {
+    has_word(text, name) && text.replace(' ', "").contains(&format!("{name}!("))
+}
+
+#[test]
+fn nothing_is_left_unfinished() {
+    let words =
+        [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("unimplemented", "!"), concat!("to", "do!(")];
+    let found = lines_with(&files(&TEXT), |_, line| {
+        words.iter().find(|word| line.contains(*word)).map(|word| (*word).to_owned())
+    });
+    none("unfinished work", &found);
+}
+
+#[test]
+fn these_checks_find_what_they_look_for() {
+    let text = "x\n| crate | holds | may depend on |\n|---|---|---|\n| `a` | x \\| y | - |\n| `b` | | a, types |\n\n| c | | a |";
+    let table = parse_table(text);
+    let set = |names: &[&str]| -> BTreeSet<String> { names.iter().map(|n| (*n).to_owned()).collect() };
+    assert_eq!(table, Table::from([("a".into(), set(&[])), ("b".into(), set(&["a", "types"]))]));
+    let uses = Table::from([("a".into(), set(&["b"])), ("b".into(), set(&["a"])), ("c".into(), set(&[]))]);
+    let found = forbidden(&uses, &table);
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[0], "crates/a/Cargo.toml: a must not depend on b");
+    assert!(found[1].ends_with("no row for c"));
+    assert_eq!(disagreements(&table, &table, &uses), Vec::<String>::new());
+    assert_eq!(disagreements(&table, &Table::from([("a".into(), set(&[]))]), &uses).len(), 1);
+    assert!(has_word("let x = ab {", "ab") && !has_word("ab_code", "ab") && !has_word("cab", "ab"));
+    assert!(has_call("  println!(\"x\")", "println") && !has_call("eprintln!()", "println"));
+    let found = lines_with(&[("f.rs".into(), "a\nbad".into())], |_, l| (l == "bad").then(|| "why".into()));
+    assert_eq!(found, ["f.rs:2: why: bad"]);
+}

@@ -1,0 +1,100 @@
+//! A real `mongod`, where it is on PATH, behind TLS and with logins: SCRAM, X.509, and messages that are compressed.
+
+use dyno_rig::{MongoAdmin, Target};
+use dyno_testkit::cluster::Certificates;
+use dyno_testkit::mongo::Mongo;
+use dyno_testkit::{Dyno, assert_exit, outcome, phase, skip_because, stderr};
+use dyno_types::bson::{self, kind};
+use dyno_workload::Workload;
+use dyno_workload::sysbench_mongodb::{SysbenchConfig, SysbenchRun};
+
+fn admin(uri: &str) -> MongoAdmin {
+    let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
+    Target::parse(uri).unwrap().open(content, &|| false).unwrap().mongo_admin().unwrap()
+}
+
+/// A user that may do everything; without a password in the database of certificates.
+fn create(admin: &MongoAdmin, user: &str, password: Option<&str>) {
+    let database = if password.is_some() { "admin" } else { "$external" };
+    let created = admin.run_on(database, &|out| {
+        bson::string(out, "createUser", user);
+        if let Some(password) = password {
+            bson::string(out, "pwd", password);
+        }
+        bson::head(out, kind::ARRAY, "roles");
+        let list = bson::open(out);
+        bson::item(out, kind::DOCUMENT, 0);
+        let role = bson::open(out);
+        bson::string(out, "role", "root");
+        bson::string(out, "db", "admin");
+        bson::close(out, role);
+        bson::close(out, list);
+    });
+    created.unwrap();
+}
+
+#[test]
+fn logins_by_password_and_by_certificate_over_tls() {
+    let Some(certificates) = Certificates::make() else {
+        return skip_because("logins of mongod", "openssl is not installed");
+    };
+    let dyno = Dyno::new();
+    // Certificate and key in one file, as mongod and drivers want them.
+    let both = |name: &str| {
+        let parts =
+            ["pem", "key"].map(|end| std::fs::read(certificates.path(&format!("{name}.{end}"))).unwrap());
+        let file = dyno.path(&format!("{name}-both.pem"));
+        std::fs::write(&file, parts.concat()).unwrap();
+        file.display().to_string()
+    };
+    let (server, client) = (both("server"), both("client"));
+    let ca = certificates.path("ca.pem").display().to_string();
+    let options = ["--auth", "--sslMode", "requireSSL", "--sslPEMKeyFile", &server, "--sslCAFile", &ca];
+    let more = ["--networkMessageCompressors", "snappy,zlib"];
+    let Some(mongod) = Mongo::from_path("mongod", &[&options[..], &more].concat()) else {
+        return skip_because("logins of mongod", "mongod is not on PATH");
+    };
+    let host = format!("127.0.0.1:{}", mongod.port);
+    let tls = format!("tlsCAFile={ca}&tlsCertificateKeyFile={client}");
+    // The first user is made without being one, the second by the first.
+    create(&admin(&format!("mongodb://{host}/t?{tls}")), "bench", Some("planted-pw"));
+    let root = format!("mongodb://bench:planted-pw@{host}/t?authSource=admin&{tls}");
+    create(&admin(&root), "CN=localhost", None);
+
+    let run = |login: &str, query: &str| {
+        let uri = format!("mongodb://{login}{host}/t?{tls}{query}");
+        let _ = std::fs::remove_dir_all(dyno.path("d"));
+        dyno.run(&["run", &uri, "--records", "200", "--reload", "--ops", "500", "--users", "4", "--out", "d"])
+    };
+    let x509 = "&authMechanism=MONGODB-X509";
+    for (login, query) in [
+        ("bench:planted-pw@", "&authSource=admin"),
+        ("bench:planted-pw@", "&authSource=admin&authMechanism=SCRAM-SHA-1&compressors=snappy"),
+        ("", x509),
+        ("CN%3Dlocalhost@", &format!("{x509}&compressors=zlib")),
+    ] {
+        let ran = run(login, query);
+        dyno.assert_ran(&ran);
+        assert_eq!(outcome(phase(&dyno.summary("d"), "measure"), "ok"), 500, "{query}");
+    }
+    for (login, query, words) in [
+        ("bench:wrong@", "&authSource=admin", "AuthenticationFailed"),
+        ("CN%3Dsomebody@", x509, "AuthenticationFailed"),
+    ] {
+        let refused = run(login, query);
+        assert_exit(&refused, &[2, 3]);
+        let said = stderr(&refused);
+        assert!(said.contains(words) && !said.contains("wrong@"), "{query}: {said}");
+    }
+    // Who is nobody may do nothing, and every operation says so.
+    let nobody = run("", "");
+    assert_exit(&nobody, &[5]);
+    assert_eq!(outcome(phase(&dyno.summary("d"), "measure"), "forbidden"), 500);
+    // By the server's own count both kinds of compression were spoken.
+    let status = admin(&root).run_on("admin", &|out| bson::int32(out, "serverStatus", 1)).unwrap();
+    for name in ["snappy", "zlib"] {
+        let path = format!("network.compression.{name}.decompressor.bytesIn");
+        let bytes = bson::path(&status, &path).and_then(|e| e.as_i64()).unwrap_or(0);
+        assert!(bytes > 10_000, "{name}: {bytes}");
+    }
+}

@@ -1,0 +1,133 @@
+//! A real one-node Kubernetes for tests.
+
+use crate::skip_because;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The cluster, up as long as this lives.
+pub struct Cluster {
+    pub lab: PathBuf,
+}
+
+fn scripts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kubernetes")
+}
+
+fn run(program: &Path, words: &[&str]) -> (bool, String) {
+    let told = Command::new(program).args(words).stdin(Stdio::null()).output();
+    told.map_or((false, format!("{} does not start", program.display())), |told| {
+        let text = String::from_utf8_lossy(&told.stdout) + String::from_utf8_lossy(&told.stderr);
+        (told.status.success(), text.into_owned())
+    })
+}
+
+impl Cluster {
+    /// Starts it; nothing where its binaries are not there.
+    pub fn up() -> Option<Cluster> {
+        let home = std::env::var_os("KUBELAB").map(PathBuf::from);
+        let lab = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache/kubelab")))?;
+        if !lab.join("bin/kubeone").is_file() || !lab.join("images/redis.tar").is_file() {
+            skip_because("kubernetes", "its binaries are not there (tests/kubernetes/build.sh makes them)");
+            return None;
+        }
+        // What an earlier test that was killed has left.
+        run(&scripts().join("down.sh"), &[]);
+        let cluster = Cluster { lab };
+        let (up, words) = run(&scripts().join("up.sh"), &["node"]);
+        if !up {
+            skip_because(
+                "kubernetes",
+                &format!("the cluster does not start: {}", words.lines().last().unwrap_or_default()),
+            );
+            return None;
+        }
+        let program = format!("{}:/usr/bin/dyno", crate::program().display());
+        cluster.image("localhost/dyno:test", &[&program]);
+        Some(cluster)
+    }
+
+    /// Makes an image of programs of this host, and has the node take it in.
+    fn image(&self, name: &str, words: &[&str]) {
+        let image = self.lab.join("images/test.tar").display().to_string();
+        let make = scripts().join("image/mkimage.py").display().to_string();
+        let (made, said) = run(Path::new("python3"), &[&[&make, name, &image], words].concat());
+        assert!(made, "{said}");
+        let import = ["-a", "/run/kubelab/containerd.sock", "-n", "k8s.io", "images", "import", &image];
+        let (imported, said) = run(Path::new("ctr"), &import);
+        std::fs::remove_file(&image).unwrap();
+        assert!(imported, "{said}");
+    }
+
+    /// The same of mongod and mongos, called `localhost/mongo:test`; false where they are not on PATH.
+    pub fn mongo_image(&self) -> bool {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut folders = std::env::split_paths(&path);
+        let is = |folder: &PathBuf| ["mongod", "mongos"].iter().all(|name| folder.join(name).is_file());
+        let Some(folder) = folders.find(is).and_then(|folder| folder.canonicalize().ok()) else {
+            return false;
+        };
+        // Where packages of another system were unpacked, these are scripts, and the programs and libraries stand beside them.
+        let root = folder.join("../root").canonicalize().ok();
+        let real = root.as_ref().map_or(folder, |root| root.join("usr/bin"));
+        let programs =
+            ["mongod", "mongos"].map(|name| format!("{}:/usr/bin/{name}", real.join(name).display()));
+        let mut words: Vec<&str> = programs.iter().map(String::as_str).collect();
+        let root = root.map(|root| root.display().to_string());
+        words.extend(root.iter().flat_map(|root| ["--root", root.as_str()]));
+        self.image("localhost/mongo:test", &words);
+        true
+    }
+
+    /// The same of Dragonfly, called `localhost/dragonfly:test`; false where it is not on PATH.
+    pub fn dragonfly_image(&self) -> bool {
+        let Some((_, program)) = dyno_rig::find_server(Some("dragonfly")) else { return false };
+        self.image("localhost/dragonfly:test", &[&format!("{}:/usr/bin/dragonfly", program.display())]);
+        true
+    }
+
+    /// kubectl: whether it succeeded, and what it said.
+    pub fn k(&self, words: &[&str]) -> (bool, String) {
+        run(&self.lab.join("k"), words)
+    }
+
+    /// A namespace that admits nothing but what the restricted policy allows.
+    pub fn namespace(&self, name: &str) {
+        let (made, words) = self.k(&["create", "namespace", name]);
+        assert!(made, "{words}");
+        let policy = "pod-security.kubernetes.io/enforce=restricted";
+        let (labelled, words) = self.k(&["label", "namespace", name, policy]);
+        assert!(labelled, "{words}");
+    }
+
+    /// What is left of dyno's in all namespaces.
+    pub fn left(&self) -> String {
+        let kinds = "pods,jobs,statefulsets,services,secrets,configmaps,persistentvolumeclaims";
+        self.k(&["get", kinds, "-A", "-l", "app.kubernetes.io/part-of=dyno", "-o", "name"]).1
+    }
+
+    /// Waits until nothing is left.
+    pub fn assert_nothing_left(&self, within: Duration) {
+        let end = Instant::now() + within;
+        while !self.left().trim().is_empty() {
+            assert!(Instant::now() < end, "left in the cluster: {}", self.left());
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    }
+
+    /// An experiment file for it.
+    pub fn experiment(&self, namespace: &str, server: &str, kubernetes: &str, phases: &str) -> String {
+        format!(
+            "server: {server}\nworkload: {{ycsb: {{workload: a, records: 1000}}}}\nphases: {{measure: {{{phases}}}}}\n\
+             kubernetes:\n  kubectl: {}\n  namespace: {namespace}\n  image: localhost/dyno:test\n  \
+             server_image: localhost/redis:7\n  pull: Never\n{kubernetes}",
+            self.lab.join("k").display()
+        )
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        run(&scripts().join("down.sh"), &[]);
+    }
+}
