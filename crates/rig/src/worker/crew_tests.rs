@@ -80,7 +80,7 @@ impl Rehearsal {
             nature: Nature::default(),
             facts: BTreeMap::new(),
             shown: Vec::new(),
-            prepared: Mutex::default(),
+            prepared: Mutex::new(vec![Prepared::default(); hosts.len()]),
             parts: Mutex::default(),
             lost: Mutex::default(),
             cut_short: CutShort::default(),
@@ -176,6 +176,9 @@ fn beginnings_lie_apart_only_where_two_have_begun() {
     assert_eq!(rehearsal.crew.start_skew(), None);
     rehearsal.crew.members[0].began_ns.store(4_993, Ordering::Relaxed);
     assert_eq!(rehearsal.crew.start_skew(), Some(7));
+    // The clock of the later one is ahead of ours.
+    held(&rehearsal.crew.members[1].clock).ns = 4;
+    assert_eq!(rehearsal.crew.start_skew(), Some(3));
 }
 
 #[test]
@@ -277,4 +280,34 @@ fn workers_on_other_hosts_are_known_by_their_host_and_asked_for_their_clock() {
     }
     assert_eq!(Some(widest_ns), clocks.iter().map(|(_, clock)| clock.bound_ns).max());
     assert!(widest_ns > 1 && rehearsal.heard(0).is_empty());
+}
+
+#[test]
+fn a_phase_is_run_as_what_it_is_called_and_all_begin_at_the_same_instant() {
+    let runs: Answer = |word| match word {
+        ToWorker::Clock => Some(FromWorker::Clock { now_ns: unix_ns() + 5_000_000_000 }),
+        ToWorker::Start { .. } => Some(FromWorker::Connected),
+        ToWorker::Begin { .. } => Some(FromWorker::Done(done())),
+        _ => None,
+    };
+    let rehearsal = Rehearsal::of(&[None, None, Some("far")], runs);
+    for stage in [Stage::Load, Stage::Measure] {
+        let control = Arc::default();
+        rehearsal.crew.run(stage.name(), &[job()], &control, &mut |_| panic!("no second")).unwrap();
+        let begun = |worker: usize| {
+            let mut heard = std::mem::take(&mut *held(&rehearsal.heard[worker]));
+            heard.retain(|word| *word != ToWorker::Clock);
+            match heard.as_slice() {
+                [ToWorker::Start { stage, .. }, ToWorker::Begin { at_ns }] => (*stage, *at_ns),
+                other => panic!("{other:?}"),
+            }
+        };
+        let (here, near, far) = (begun(0), begun(1), begun(2));
+        assert_eq!((here.0, far.0, here), (stage, stage, near));
+        // On its own clock.
+        let ahead_ns = rehearsal.crew.clocks()[0].1.ns;
+        assert_eq!(far.1, here.1.saturating_add_signed(ahead_ns));
+    }
+    let names = [Stage::Load, Stage::Measure].map(Stage::name);
+    assert_eq!(names, ["load", "measure"], "as session and run directory have them");
 }
