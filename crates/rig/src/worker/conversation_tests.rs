@@ -269,6 +269,26 @@ fn what_is_still_queued_is_sent_after_a_measured_phase_that_came_to_its_end() {
     }
 }
 
+#[test]
+fn what_was_queued_and_does_not_succeed_does_not_count_as_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}/records.db", folder.path().display());
+    let loaded = format!("{PHASES}operations: 100}}\n").replace("null:", &store);
+    // Half of the records that it reads are not there.
+    let measured =
+        loaded.replace("records: 1000", "records: 2000").replace("load: {users", "load: {when: never, users");
+    for (stage, text) in [(Stage::Load, loaded), (Stage::Measure, measured)] {
+        let mut controller = Controller::of(PROTOCOL, Queued::read).greeted();
+        controller.assign(&text, 0, 1, 60_000);
+        let prepared = controller.prepared();
+        controller.begin(stage, &prepared);
+        let (sent, not_sent) = controller.end().1.rest;
+        if stage == Stage::Measure {
+            assert!(sent > 0 && not_sent > 0 && sent + not_sent == 7, "{sent} and {not_sent}");
+        }
+    }
+}
+
 /// The measured job of a worker that may spin.
 fn job(text: &str, stage: Stage, number: usize) -> Result<Job, Refused> {
     let (mut output, (_tell, told)) = (Vec::new(), channel());

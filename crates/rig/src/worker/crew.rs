@@ -422,3 +422,7 @@ impl Drop for Crew {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "crew_tests.rs"]
+mod tests;

@@ -14,6 +14,11 @@ use std::time::{Duration, Instant};
 /// How long a worker may take to end at once.
 const GIVEN_UP: Duration = Duration::from_secs(15);
 
+/// Whether workers that were told then to end at once have had their time.
+fn given_up(told: Option<Instant>, now: Instant) -> bool {
+    told.is_some_and(|told| now.duration_since(told) > GIVEN_UP)
+}
+
 impl Crew {
     /// Takes seconds until every worker that takes part has ended.
     pub(super) fn gather(
@@ -85,13 +90,15 @@ impl Crew {
                 aborted = Some(Instant::now());
                 self.say_all(&ToWorker::Abort);
             }
-            if aborted.is_some_and(|at| at.elapsed() > GIVEN_UP) {
+            if given_up(aborted, Instant::now()) {
                 let silent = open.iter().map(|at| format!("{} did not end when told to", self.name(*at)));
                 held(&self.lost).extend(silent);
                 break;
             }
             seconds.hand_out(on_second);
         }
+        // Who has not ended holds back nothing of what the others have done.
+        open.iter().for_each(|worker| seconds.ended(*worker));
         seconds.hand_out(on_second);
         self.keep_parts(own, &done, whole.map_or(0, |job| job.warmup_ns));
         Ok(done)
@@ -105,5 +112,18 @@ impl Crew {
             Some(Part { instance: member.instance, users, totals: totals?, measured_ns })
         });
         *held(&self.parts) = parts.collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_have_their_time_to_end_and_not_more() {
+        let told = Instant::now();
+        let after = |time: Duration| given_up(Some(told), told + time);
+        assert!(!after(Duration::ZERO) && !after(GIVEN_UP) && after(GIVEN_UP + Duration::from_nanos(1)));
+        assert!(!given_up(None, told + 2 * GIVEN_UP));
     }
 }
