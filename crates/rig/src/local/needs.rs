@@ -141,16 +141,24 @@ pub(crate) fn has_engine(program: &Path, engine: &str) -> bool {
     !ended || !std::fs::read_to_string(&log).unwrap_or_default().contains(UNKNOWN)
 }
 
+/// How far a cluster's bus is above the port of a process (Redis Cluster specification).
+const BUS: u16 = 10_000;
+
 /// The ports of all processes, none of them in use.
 pub(super) fn ports(spec: &ServerSpec) -> Result<Vec<u16>, LocalError> {
     let count = spec.processes() as u16;
     let bus = spec.topology == Shape::Cluster;
     let taken = |port: u16| {
-        let busy = |port: u16| TcpListener::bind((spec.listens(), port)).is_err();
-        if busy(port) { Some(port) } else { Some(port + 10_000).filter(|bus_port| bus && busy(*bus_port)) }
+        let busy = |port: &u16| TcpListener::bind((spec.listens(), *port)).is_err();
+        [Some(port), port.checked_add(BUS).filter(|_| bus)].into_iter().flatten().find(busy)
     };
     if let Some(first) = spec.port {
         let all = (first..=u16::MAX).take(usize::from(count));
+        if bus && all.clone().last().is_some_and(|last| last.checked_add(BUS).is_none()) {
+            return Err(LocalError::Refused(format!(
+                "server.port: the bus of a cluster has the ports {BUS} above: {first} is too high for {count} processes"
+            )));
+        }
         return match all.clone().find_map(taken) {
             Some(port) => Err(LocalError::Refused(format!("server.port: {port} is in use"))),
             None if all.len() < usize::from(count) => Err(LocalError::Refused(format!(
@@ -161,7 +169,7 @@ pub(super) fn ports(spec: &ServerSpec) -> Result<Vec<u16>, LocalError> {
     }
     for _ in 0..1_000 {
         let first = free_port().map_err(|e| LocalError::failed("ports", e))?;
-        if first < u16::MAX - 10_000 - count && (first..first + count).find_map(taken).is_none() {
+        if first < u16::MAX - BUS - count && (first..first + count).find_map(taken).is_none() {
             return Ok((first..first + count).collect());
         }
     }
@@ -222,6 +230,9 @@ mod tests {
             Err(error) => assert!(error.to_string().contains("65535 is in use"), "{error}"),
         }
         assert!(at(65535, 2).is_err());
+        let cluster = r#"{"kind": "redis", "topology": "cluster", "instances": 3, "port": 55534}"#;
+        let why = ports(&spec(cluster)).unwrap_err().to_string();
+        assert!(why.contains("55534 is too high for 3 processes"), "{why}");
     }
 
     #[test]
