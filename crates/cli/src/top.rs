@@ -4,7 +4,7 @@ use crate::args::TopArgs;
 use crate::exit::{Exit, Failure};
 use crate::{secret, signals, terminal};
 use dyno_monitor::{Kind, Sample, Source};
-use dyno_rig::{Client, Target};
+use dyno_rig::{Client, databases};
 use dyno_types::units::{Thousands, parse_duration_ns};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -194,19 +194,17 @@ pub fn top(args: &TopArgs) -> Result<Exit, Failure> {
         return Err(Failure::Usage(format!("--interval {}: expected 50ms or more", args.interval)));
     }
     signals::begin()?;
-    let target = Target::parse_for(&secret::uri(&args.target, args.password_from.as_ref())?, Client::Wire)?;
-    let mongo = match &target {
-        Target::Redis(_) => false,
-        Target::Mongo(_) => true,
-        _ => {
-            return Err(Failure::Usage(format!(
-                "{}: only servers can be watched: redis://... or mongodb://...",
-                target.redacted()
-            )));
-        }
-    };
+    let target =
+        databases::parse_for(&secret::uri(&args.target, args.password_from.as_ref())?, Client::Wire)?;
+    if !target.is_watched() {
+        return Err(Failure::Usage(format!(
+            "{}: only servers can be watched: redis://... or mongodb://...",
+            target.redacted()
+        )));
+    }
+    let mongo = target.has_collections();
     let opened = target.look(&signals::interrupted)?;
-    let mut sources = dyno_rig::watch(&opened);
+    let mut sources = dyno_rig::watch(opened.as_ref());
     sources.retain(|source| source.name().starts_with("database"));
     let mut before = Look::take(&mut sources).map_err(Failure::Unreachable)?;
     let (mut printed, mut due) = (0, Instant::now());

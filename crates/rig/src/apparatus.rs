@@ -1,32 +1,13 @@
 //! What applies the load of a session: an open target of this process, or a crew of worker processes.
 
-use crate::mongo::ROUTERS_DOWN;
+use crate::databases::{OpenTarget, TargetInfo};
 use crate::parts;
-use crate::target::Opened;
 use crate::worker::Part;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_monitor::{ProcessCpu, peak_resident_bytes};
 use dyno_record::Totals;
 use dyno_rundir::schema::CollectionFigures;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// What a session must know of the target and of the way to it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Nature {
-    /// Product and version.
-    pub database: String,
-    /// Who speaks to the database, where there is a choice.
-    pub driver: Option<String>,
-    /// Whether load threads of the engine apply the load (not users that block inside a store).
-    pub wire: bool,
-    /// Whether its data belong on a disk, not in memory alone.
-    pub on_disk: bool,
-    /// Whether time is virtual.
-    pub virtual_time: bool,
-    /// Whether several inserts can go out as one batch.
-    pub batches: bool,
-}
 
 /// A phase that has been applied, and what that cost the client.
 #[derive(Debug)]
@@ -48,7 +29,7 @@ pub struct Applied {
 /// What applies the load.
 pub trait Apparatus {
     /// What it is applied to.
-    fn nature(&self) -> Nature;
+    fn nature(&self) -> TargetInfo;
 
     /// Runs the jobs of one phase side by side; `on_second` gets their seconds added up.
     fn run(
@@ -85,16 +66,9 @@ pub trait Apparatus {
     }
 }
 
-impl Apparatus for Opened {
-    fn nature(&self) -> Nature {
-        Nature {
-            database: self.database(),
-            driver: self.driver().map(str::to_owned),
-            wire: self.is_wire(),
-            on_disk: self.is_on_disk(),
-            virtual_time: self.is_virtual(),
-            batches: self.batches(),
-        }
+impl Apparatus for Box<dyn OpenTarget> {
+    fn nature(&self) -> TargetInfo {
+        self.info()
     }
 
     fn run(
@@ -104,7 +78,7 @@ impl Apparatus for Opened {
         control: &Arc<Control>,
         on_second: &mut dyn FnMut(Second),
     ) -> Result<Applied, RunError> {
-        self.run_jobs(jobs, control, on_second)
+        run_jobs(self.as_ref(), jobs, control, on_second)
     }
 
     fn collections(&self) -> CollectionFigures {
@@ -112,31 +86,26 @@ impl Apparatus for Opened {
     }
 
     fn missing(&self) -> Option<String> {
-        match self {
-            Opened::Mongo { facts, .. } => facts.get(ROUTERS_DOWN).map(str::to_owned),
-            _ => None,
-        }
+        OpenTarget::missing(self.as_ref())
     }
 }
 
-impl Opened {
-    /// Runs jobs side by side in this process, and takes down what they cost it.
-    pub(crate) fn run_jobs(
-        &self,
-        jobs: &[Job],
-        control: &Arc<Control>,
-        on_second: &mut dyn FnMut(Second),
-    ) -> Result<Applied, RunError> {
-        let before = ProcessCpu::now();
-        let finished = parts::run(self, jobs, control, on_second)?;
-        let cpu = ProcessCpu::now().since(&before);
-        Ok(Applied {
-            finished,
-            user_s: cpu.user_s,
-            system_s: cpu.system_s,
-            peak_resident_bytes: peak_resident_bytes().unwrap_or(0),
-            threads: None,
-            rest: (0, 0),
-        })
-    }
+/// Runs jobs side by side in this process, and takes down what they cost it.
+pub(crate) fn run_jobs(
+    opened: &dyn OpenTarget,
+    jobs: &[Job],
+    control: &Arc<Control>,
+    on_second: &mut dyn FnMut(Second),
+) -> Result<Applied, RunError> {
+    let before = ProcessCpu::now();
+    let finished = parts::run(opened, jobs, control, on_second)?;
+    let cpu = ProcessCpu::now().since(&before);
+    Ok(Applied {
+        finished,
+        user_s: cpu.user_s,
+        system_s: cpu.system_s,
+        peak_resident_bytes: peak_resident_bytes().unwrap_or(0),
+        threads: None,
+        rest: (0, 0),
+    })
 }

@@ -1,6 +1,6 @@
 //! The oracle: the engine on a virtual clock against a simulated server, beside results known in closed form.
 
-use crate::target::TargetError;
+use crate::databases::TargetError;
 use dyno_analysis::closed_form::{closed_throughput, md1_response, mm1_response, mm1_response_quantile};
 use dyno_analysis::users_by_littles_law;
 use dyno_engine::arrivals::{Process, Profile};

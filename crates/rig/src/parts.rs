@@ -3,7 +3,7 @@
 //! Each has its own users and its own workload; their seconds are added up, each handed out once all workers are past
 //! it.
 
-use crate::target::Opened;
+use crate::databases::OpenTarget;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_record::Totals;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub(crate) fn together(jobs: &[Job]) -> Option<Job> {
 
 /// Runs all jobs at the same time.
 pub(crate) fn run(
-    opened: &Opened,
+    opened: &dyn OpenTarget,
     jobs: &[Job],
     control: &Arc<Control>,
     on_second: &mut dyn FnMut(Second),

@@ -1,6 +1,6 @@
 //! Which records are there: reads before the first phase.
 
-use crate::target::Opened;
+use crate::databases::OpenTarget;
 use dyno_engine::{Control, End, INTERVAL_NS, Job, Pacing, Queue, RunError};
 use dyno_record::Scale;
 use dyno_types::{Content, Outcome, Refused, Request, Verb};
@@ -63,7 +63,7 @@ pub(crate) struct Found {
 
 /// How many of `samples` keys, spread evenly over the `count` from `first` on, are there.
 pub(crate) fn found(
-    opened: &Opened,
+    opened: &dyn OpenTarget,
     content: &Arc<dyn Content>,
     (first, count): (u64, u64),
     samples: u64,
@@ -81,7 +81,7 @@ pub(crate) fn found(
 /// Carries out a job before the first phase; `hear` gets the outcomes of each second. An error where the server stays silent, or
 /// `control` ends it.
 fn asked(
-    opened: &Opened,
+    opened: &dyn OpenTarget,
     job: Job,
     control: &Arc<Control>,
     hear: &mut dyn FnMut(&[u64]),
@@ -142,7 +142,7 @@ fn job(
 
 /// Whether the records that `workload` expects are there: 100 of them, spread evenly, are read. True only if all are.
 pub fn present(
-    opened: &Opened,
+    opened: &dyn OpenTarget,
     workload: &Arc<dyn Workload>,
     control: &Arc<Control>,
 ) -> Result<bool, RunError> {
@@ -163,7 +163,7 @@ pub struct Inserted {
 /// The run-phase inserts of this client that are there from earlier runs. Their end is found by doubling and halving,
 /// about forty reads, and by looking at the next 1,024 keys; gaps are looked for in the 1,024 before it, too.
 pub fn inserted(
-    opened: &Opened,
+    opened: &dyn OpenTarget,
     content: &Arc<dyn Content>,
     config: &CoreConfig,
     control: &Arc<Control>,
@@ -234,7 +234,11 @@ fn gaps(
 }
 
 /// Deletes the records that `workload` expects, if any of them is there: what is loaded then is not mixed with what was.
-pub fn remove(opened: &Opened, workload: &Arc<dyn Workload>, control: &Arc<Control>) -> Result<(), RunError> {
+pub fn remove(
+    opened: &dyn OpenTarget,
+    workload: &Arc<dyn Workload>,
+    control: &Arc<Control>,
+) -> Result<(), RunError> {
     let Some((count, first)) = workload.expects().filter(|(count, _)| *count > 0) else { return Ok(()) };
     let content = workload.content();
     if found(opened, &content, (first, count), count.min(100), control)?.there > 0 {

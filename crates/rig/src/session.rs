@@ -1,7 +1,8 @@
 //! A run of several phases on one open target, recorded as it goes.
 
-use crate::apparatus::{Apparatus, Applied, Nature};
+use crate::apparatus::{Apparatus, Applied};
 use crate::course::{Course, PerSecond, Whole};
+use crate::databases::TargetInfo;
 use crate::edges::{Edges, OnEpoch};
 use crate::keyspace::distinct_keys;
 use crate::parts;
@@ -509,7 +510,7 @@ fn offered(job: &Job, totals: &Totals, ended_ns: Option<u64>) -> Option<f64> {
     Some(totals.arrivals as f64 / (length_ns / 1e9).max(1e-9))
 }
 
-fn client(job: &Job, totals: &Totals, applied: &Applied, nature: &Nature) -> Client {
+fn client(job: &Job, totals: &Totals, applied: &Applied, nature: &TargetInfo) -> Client {
     let batches = nature.batches && job.workload.only_inserts();
     let threads = applied.threads.unwrap_or(if nature.wire { job.cores.len() } else { job.users });
     let measured_ns = applied.finished.elapsed_ns.saturating_sub(job.warmup_ns) as f64;

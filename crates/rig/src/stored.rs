@@ -1,9 +1,9 @@
 //! What the records that are there look like, beside those that a run would load: a load is skipped only for records of
 //! the same shape.
 
-use crate::collections::Collections;
+use crate::databases::Collections;
+use crate::databases::OpenTarget;
 use crate::presence::{found, present};
-use crate::target::Opened;
 use dyno_engine::{Control, RunError};
 use dyno_types::bson::{self, kind};
 use dyno_types::{Content, Refused, Request, Verb};
@@ -185,7 +185,7 @@ fn fields_of_all(documents: &[Vec<u8>]) -> BTreeMap<String, Field> {
 /// Refuses a collection none of whose first documents looks like those `wanted`: fields that are missing, of another kind or of
 /// another length, `changed` ones aside. `ways` say how to go on.
 pub fn same_documents(
-    collections: &Collections<'_>,
+    collections: &dyn Collections,
     collection: &str,
     wanted: &[Vec<u8>],
     changed: &[String],
@@ -203,7 +203,7 @@ pub fn same_documents(
     for (name, field) in wanted.iter().filter(|(name, field)| !is_changed(name) && field.is != MIXED) {
         let fits = |document: &Vec<u8>| {
             fields_of(document).get(name).is_some_and(|own| {
-                field.is_kept_as(own, matches!(collections, Collections::Embedded(_)))
+                field.is_kept_as(own, collections.is_embedded())
                     && own.length.0 >= field.length.0
                     && own.length.1 <= field.length.1
             })
@@ -224,7 +224,7 @@ pub fn same_documents(
 /// Whether the records that `workload` expects are there; refuses where records of another shape, or under keys of another
 /// form, are. `ways` say how to go on.
 pub fn present_as(
-    opened: &Opened,
+    opened: &dyn OpenTarget,
     workload: &Arc<dyn Workload>,
     config: &CoreConfig,
     ways: &str,

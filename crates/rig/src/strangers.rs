@@ -1,8 +1,9 @@
 //! What strangers say, as functions of bytes that never fail: for fuzzing, which is how it is known that none of it does harm.
 
+use crate::databases;
+use crate::databases::mongodb::dns;
 use crate::kubernetes::{objects_of_a_file, unknown_keys};
-use crate::target::Target;
-use crate::{dns, local, relay};
+use crate::{local, relay};
 
 /// Replies of a Redis server to the client that sets servers up.
 pub fn redis_replies(mut bytes: &[u8]) {
@@ -32,5 +33,5 @@ pub fn manifests(text: &str) {
 
 /// The URI of a target.
 pub fn uri(text: &str) {
-    let _ = Target::parse(text);
+    let _ = databases::parse(text);
 }

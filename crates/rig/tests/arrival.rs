@@ -2,7 +2,7 @@
 
 use dyno_engine::{Clock, Control, End, Pacing, RunError};
 use dyno_record::{Scale, Totals};
-use dyno_rig::Target;
+use dyno_rig::databases;
 use dyno_rig::oracle::job;
 use dyno_types::{Content, Request};
 use dyno_workload::{Draw, Frontier, Workload};
@@ -126,7 +126,7 @@ fn run(uri: &str, stamps: Clock) -> (Totals, u64, f64) {
     job.workload = Arc::new(Keeping(job.workload.clone()));
     job.raw_samples = true;
     job.stamps = stamps;
-    let opened = Target::parse(uri).unwrap().open(job.workload.content(), &|| false).unwrap();
+    let opened = databases::parse(uri).unwrap().open(job.workload.content(), &|| false).unwrap();
     let mut totals = Totals::new(1, Scale::Ns64);
     let finished = opened
         .run(job, Arc::new(Control::default()), &mut |second| {
@@ -182,7 +182,7 @@ fn hardware_stamps_are_refused_where_there_are_none() {
         let mut job =
             job(Pacing::Closed { think_ns: 0 }, 2, 1, End { operations: Some(9), duration_ns: None });
         job.stamps = Clock::Hardware;
-        let opened = Target::parse(uri).unwrap().open(job.workload.content(), &|| false).unwrap();
+        let opened = databases::parse(uri).unwrap().open(job.workload.content(), &|| false).unwrap();
         let refused = opened.run(job, Arc::new(Control::default()), &mut |_| {}).unwrap_err();
         assert!(
             matches!(&refused, RunError::Refused(why) if why.0.contains("--stamps hardware")),

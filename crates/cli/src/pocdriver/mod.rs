@@ -24,7 +24,7 @@ use crate::run::{check_new, choose_cores, create_directory, environment, monitor
 use crate::{signals, terminal};
 use dyno_engine::{Control, End, Job, Pacing, Queue, Team, share};
 use dyno_record::Scale;
-use dyno_rig::{Opened, Session, SessionPlan, Target};
+use dyno_rig::{OpenTarget, Session, SessionPlan, Target, databases};
 use dyno_rundir::schema::{Claim, Reason, Status, Summary, Trust};
 use dyno_types::limits::DRAIN_NS;
 use dyno_workload::pocdriver::{PocConfig, PocWorkload};
@@ -49,9 +49,9 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
     let (target, opened) = open(args, &config)?;
-    let ready = setup::prepare(args, &config, &opened)?;
-    say_write_concern(&config, &opened);
-    let jobs = jobs(args, &config, &ready.next, &target)?;
+    let ready = setup::prepare(args, &config, opened.as_ref())?;
+    say_write_concern(&config, opened.as_ref());
+    let jobs = jobs(args, &config, &ready.next, target.as_ref())?;
     let workloads: Vec<Arc<PocWorkload>> = jobs.iter().map(|(workload, _)| workload.clone()).collect();
     let jobs: Vec<Job> = jobs.into_iter().map(|(_, job)| job).collect();
     let first_ns = workloads.first().map_or(0, |workload| workload.begin_ns());
@@ -74,21 +74,26 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
         clock_ns: environment.clock_ns,
     };
     let writer = match &args.out {
-        Some(path) => {
-            Some(create_directory(path, forms::effective(), &plan, &opened, &environment, Scale::Ns64)?)
-        }
+        Some(path) => Some(create_directory(
+            path,
+            forms::effective(),
+            &plan,
+            opened.as_ref(),
+            &environment,
+            Scale::Ns64,
+        )?),
         None => None,
     };
     let mut session = Session::new(plan, &opened, control.clone(), writer);
     if !args.no_monitor {
-        monitor::beside(&opened, &jobs, &mut session)?;
+        monitor::beside(opened.as_ref(), &jobs, &mut session)?;
     }
     let mut watch = Watch::new(args, workloads.clone(), ready.before, log);
     let ended = session.run_workers("measure", &jobs, &mut watch);
     let mut ended = ended.map_err(|error| monitor::failed(&mut session, error.into()))?;
     let mut left = 0;
     for (workload, job) in workloads.iter().zip(&jobs) {
-        left += send_the_rest(workload, &opened, job, &control)?;
+        left += send_the_rest(workload, opened.as_ref(), job, &control)?;
     }
     let missed = workloads.iter().map(|workload| workload.missed(args.duration * SECOND_NS));
     let (missed, due) = missed.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
@@ -108,18 +113,18 @@ fn refused(bad: dyno_workload::ycsb::BadProperty) -> Failure {
     Failure::Usage(format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
 }
 
-fn open(args: &PocArgs, config: &PocConfig) -> Result<(Target, Opened), Failure> {
-    let mut target = Target::parse_for(&args.host, args.client.into()).map_err(Failure::from)?;
+fn open(args: &PocArgs, config: &PocConfig) -> Result<(Box<dyn Target>, Box<dyn OpenTarget>), Failure> {
+    let mut target = databases::parse_for(&args.host, args.client.into()).map_err(Failure::from)?;
     target.set_database(args.names()?.0);
     let probe = PocWorkload::new(config, &[]).map_err(refused)?;
     let opened = target.open(probe.content(), &signals::interrupted)?;
-    crate::run::say_missing(&opened);
+    crate::run::say_missing(opened.as_ref());
     opened.check(&probe.content(), &[])?;
     Ok((target, opened))
 }
 
 /// Says what an acknowledgement of a write stands for: figures of a load that one member acknowledges are none of copies.
-fn say_write_concern(config: &PocConfig, opened: &Opened) {
+fn say_write_concern(config: &PocConfig, opened: &dyn OpenTarget) {
     let facts = opened.facts();
     let Some(words) = facts.get("durability").filter(|_| opened.mongo_admin().is_some() && config.writes())
     else {
@@ -140,7 +145,7 @@ fn jobs(
     args: &PocArgs,
     config: &PocConfig,
     next: &[u64],
-    target: &Target,
+    target: &dyn Target,
 ) -> Result<Vec<(Arc<PocWorkload>, Job)>, Failure> {
     let (workers, threads) = (args.workers, config.workers);
     if workers == 0 || workers > threads {
@@ -228,7 +233,7 @@ fn rest(workload: &PocWorkload, job: &Job) -> Option<Job> {
 /// Sends what the workers had queued when the time was over; returns the number of bulks that failed.
 fn send_the_rest(
     workload: &PocWorkload,
-    opened: &Opened,
+    opened: &dyn OpenTarget,
     job: &Job,
     control: &Arc<Control>,
 ) -> Result<u64, Failure> {

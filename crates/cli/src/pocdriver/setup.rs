@@ -3,7 +3,7 @@
 use super::PocArgs;
 use super::shards::{self, Balancer};
 use crate::exit::Failure;
-use dyno_rig::{Collections, CommandError, DOCUMENTS, MongoAdmin, Opened, same_documents};
+use dyno_rig::{Collections, CommandError, DOCUMENTS, MongoAdmin, OpenTarget, same_documents};
 use dyno_types::bson::{self, kind};
 use dyno_workload::pocdriver::{PocConfig, PocWorkload, Template};
 
@@ -22,10 +22,10 @@ pub struct Ready {
 }
 
 /// Prepares the collections.
-pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Ready, Failure> {
+pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &dyn OpenTarget) -> Result<Ready, Failure> {
     let workload = PocWorkload::new(config, &[]).map_err(super::refused)?;
     let content = workload.poc_content();
-    let Some(collections) = Collections::of(opened) else { return Ok(Ready::default()) };
+    let Some(collections) = opened.collections() else { return Ok(Ready::default()) };
     let admin = opened.mongo_admin();
     let mut ready = Ready { next: vec![0; config.workers as usize], before: 0, balancer: None };
     let sharded = opened.facts().get("msg").is_some_and(|m| m == "isdbgrid");
@@ -42,7 +42,7 @@ pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Re
     }
     for collection in content.collections() {
         if args.empty {
-            collections.drop(&collection)?;
+            collections.remove(&collection)?;
         }
         // The balancer stays as it is without --stop-balancer: the original turns it off for good.
         if let Some(router) = router {
@@ -57,12 +57,12 @@ pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Re
         }
         let there = collections.count(&collection)?;
         if there > 0 && config.mixes_with_others() {
-            same_shape(&collections, &collection, config)?;
+            same_shape(collections.as_ref(), &collection, config)?;
         }
         ready.before += there;
         for (user, next) in ready.next.iter_mut().enumerate() {
             let worker = config.first_worker + user as u32;
-            *next = (*next).max(first_free(&collections, &collection, worker)?);
+            *next = (*next).max(first_free(collections.as_ref(), &collection, worker)?);
         }
         if let Some(router) = router {
             shards::distribute(router, &collection, config, &ready)?;
@@ -72,7 +72,7 @@ pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &Opened) -> Result<Re
 }
 
 /// Refuses to query and update documents that do not look like those that this run inserts beside them.
-fn same_shape(collections: &Collections<'_>, collection: &str, config: &PocConfig) -> Result<(), Failure> {
+fn same_shape(collections: &dyn Collections, collection: &str, config: &PocConfig) -> Result<(), Failure> {
     let template = Template::new(config);
     let wanted = |sequence: u64| {
         let mut out = Vec::new();
@@ -84,7 +84,7 @@ fn same_shape(collections: &Collections<'_>, collection: &str, config: &PocConfi
 }
 
 /// One more than the worker's highest sequence number.
-fn first_free(collections: &Collections<'_>, collection: &str, worker: u32) -> Result<u64, Failure> {
+fn first_free(collections: &dyn Collections, collection: &str, worker: u32) -> Result<u64, Failure> {
     let mut range = Vec::new();
     let at = bson::open(&mut range);
     Template::id(worker, 0, "$gte", &mut range);

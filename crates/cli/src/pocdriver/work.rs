@@ -7,7 +7,7 @@ use clap::{Args, Command, FromArgMatches};
 use dyno_engine::{Control, Job, RunError};
 use dyno_plan::experiment::{Experiment, When};
 use dyno_plan::values::Span;
-use dyno_rig::Opened;
+use dyno_rig::OpenTarget;
 use dyno_rig::work::{Prepared, Work, measured_job, part_of_users};
 use dyno_types::{Content, Refused};
 use dyno_workload::Workload;
@@ -92,7 +92,7 @@ impl Work for PocWork {
         self.args.names().ok().map(|(database, _)| database.to_owned())
     }
 
-    fn prepare(&mut self, opened: &Opened, _control: &Arc<Control>) -> Result<Prepared, RunError> {
+    fn prepare(&mut self, opened: &dyn OpenTarget, _control: &Arc<Control>) -> Result<Prepared, RunError> {
         let ready = setup::prepare(&self.args, &self.config, opened).map_err(|e| refused(&e))?;
         Ok(Prepared { fresh: ready.next, ..Prepared::default() })
     }

@@ -8,10 +8,9 @@ use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
 use dyno_engine::Control;
 use dyno_report::html::Part;
-use dyno_rig::Target;
+use dyno_rig::databases;
 use dyno_rig::prove::{
-    Database, Durability, IngestPlan, Lag, MongoSet, PreCheck, RedisSet, Sent, clocks, ingest as write,
-    verify,
+    Database, Durability, IngestPlan, Lag, PreCheck, Sent, clocks, ingest as write, verify,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,11 +22,7 @@ const LEAST_RECORDS: u64 = 1_000;
 /// A database that has copies elsewhere; none where the URI is of another kind.
 pub(super) fn database(uri: &str) -> Result<Option<Box<dyn Database>>, Failure> {
     let refused = |why: String| Failure::Usage(format!("{}: {why}", dyno_types::secret::mask_text(uri)));
-    Ok(match Target::parse(uri)? {
-        Target::Redis(options) => Some(Box::new(RedisSet::of(&options).map_err(refused)?)),
-        Target::Mongo(options) => Some(Box::new(MongoSet::of(*options).map_err(refused)?)),
-        _ => None,
-    })
+    databases::parse(uri)?.copies().transpose().map_err(refused)
 }
 
 /// The command.
@@ -36,12 +31,12 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
     let uri = crate::secret::uri(&args.target, args.password_from.as_ref())?;
     let refused =
         |why: String| Failure::Usage(format!("{}: {why}", dyno_types::secret::mask_text(&args.target)));
-    let parsed = Target::parse(&uri)?;
-    if args.document == Document::Pocdriver && !matches!(parsed, Target::Mongo(_)) {
+    let parsed = databases::parse(&uri)?;
+    if args.document == Document::Pocdriver && !parsed.keeps_documents() {
         return Err(refused("--document pocdriver: documents are kept by mongodb:// alone".into()));
     }
-    if let Target::Store(uri) = parsed {
-        return super::embedded::prove(args, &uri);
+    if let Some(uri) = parsed.embedded() {
+        return super::embedded::prove(args, uri);
     }
     let database = database(&uri)?.ok_or_else(|| {
         refused("expected redis://, mongodb:// or an embedded store such as sqlite:FILE".into())

@@ -5,7 +5,7 @@ use crate::args::RunArgs;
 use crate::exit::Failure;
 use crate::terminal;
 use dyno_plan::experiment::When;
-use dyno_rig::Opened;
+use dyno_rig::OpenTarget;
 use dyno_rig::work::{Prepared, prepare_documents};
 use dyno_workload::template::Template;
 use std::path::Path;
@@ -42,7 +42,11 @@ pub(super) fn refuse_options(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Indexes are created, what is there is counted.
-pub(super) fn prepare(args: &RunArgs, template: &Template, opened: &Opened) -> Result<Prepared, Failure> {
+pub(super) fn prepare(
+    args: &RunArgs,
+    template: &Template,
+    opened: &dyn OpenTarget,
+) -> Result<Prepared, Failure> {
     let when = match (args.no_load, args.reload) {
         (true, _) => When::Never,
         (false, true) => When::Always,

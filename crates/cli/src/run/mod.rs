@@ -17,8 +17,8 @@ use crate::report::{exit_of, show};
 use crate::{experiment, secret, signals, terminal};
 use dyno_engine::Control;
 use dyno_rig::{
-    Apparatus, Ended, Opened, PhasePlan, SCHEMES, Session, SessionPlan, Spawned, Target, Temporary,
-    find_server, present_as, remove, spawn_under,
+    Ended, OpenTarget, PhasePlan, Session, SessionPlan, Spawned, Target, Temporary, databases, find_server,
+    present_as, remove, spawn_under,
 };
 use dyno_rundir::Writer;
 use dyno_rundir::schema::{Status, Summary};
@@ -35,13 +35,23 @@ const WAYS: &str = "--reload loads them again, --no-load measures those that are
 
 /// What the run is to be applied to, and what must be removed afterwards.
 struct Place {
-    target: Target,
+    target: Box<dyn Target>,
     server: Option<Spawned>,
     _folder: Option<Temporary>,
 }
 
+/// What the load is for.
+enum Wanted {
+    /// What a URI names.
+    Target(Box<dyn Target>),
+    /// A server of this kind that is started for the run; empty: of any.
+    Spawn(String),
+    /// A SQLite database of this run's own, for want of a server.
+    Sqlite,
+}
+
 /// Reads the positional: a URI.
-fn place(args: &RunArgs) -> Result<Target, Failure> {
+fn place(args: &RunArgs) -> Result<Wanted, Failure> {
     let client = dyno_rig::Client::from(args.client);
     let Some(text) = &args.target else {
         if args.password_from.is_some() {
@@ -53,8 +63,8 @@ fn place(args: &RunArgs) -> Result<Target, Failure> {
             ));
         }
         return Ok(match find_server(None) {
-            Some((kind, _)) => Target::Spawn(kind.to_owned()),
-            None => Target::Store(String::new()),
+            Some((kind, _)) => Wanted::Spawn(kind.to_owned()),
+            None => Wanted::Sqlite,
         });
     };
     let text = &secret::uri(text, args.password_from.as_ref())?;
@@ -63,14 +73,12 @@ fn place(args: &RunArgs) -> Result<Target, Failure> {
         && !scheme.is_empty()
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || c == '+')
     {
-        let target = Target::parse_for(text, client)?;
-        if let Target::Redis(options) = &target
-            && options.password.is_some()
-            && args.password_from.is_none()
-        {
+        let target = databases::parse_for(text, client)?;
+        if target.has_password() && args.password_from.is_none() {
             terminal::warn("a password on the command line can be seen by every user of this host");
         }
-        return Ok(target);
+        let kind = target.must_start().map(str::to_owned);
+        return Ok(kind.map_or(Wanted::Target(target), Wanted::Spawn));
     }
     let presets = dyno_plan::presets::PRESETS.iter().map(|preset| preset.name);
     if let Some(near) = dyno_plan::nearest(text, presets.clone()) {
@@ -84,21 +92,19 @@ fn place(args: &RunArgs) -> Result<Target, Failure> {
     if group.is_some() && presets.clone().any(|preset| preset.split('/').next() == group) {
         return Err(Failure::Usage(format!("{text:?} is no preset; `dyno presets` lists them")));
     }
-    let near = dyno_plan::nearest(text, SCHEMES.iter().map(|(s, _)| *s));
+    let near = dyno_plan::nearest(text, databases::schemes().map(|one| one.name));
     let hint = near.map_or(String::new(), |n| format!("; did you mean {n}: ?"));
-    let forms: Vec<&str> = SCHEMES.iter().map(|(_, form)| *form).collect();
+    let forms: Vec<&str> = databases::schemes().map(|one| one.form).collect();
     Err(Failure::Usage(format!("{text:?} is no target URI{hint} Targets: {}", forms.join("  "))))
 }
 
 /// Starts what must be started, after what a dyno that was killed has left of the same kind is gone.
-fn prepare(target: Target, control: &Control) -> Result<Place, Failure> {
-    let temporary =
-        matches!(&target, Target::Spawn(_)) || matches!(&target, Target::Store(uri) if uri.is_empty());
-    if temporary {
+fn prepare(wanted: Wanted, control: &Control) -> Result<Place, Failure> {
+    if !matches!(wanted, Wanted::Target(_)) {
         dyno_rig::remove_abandoned().iter().for_each(|line| terminal::note(line));
     }
-    match target {
-        Target::Spawn(kind) => {
+    match wanted {
+        Wanted::Spawn(kind) => {
             let found = find_server(Some(&kind).filter(|k| !k.is_empty()).map(String::as_str));
             let Some((name, program)) = found else {
                 let known: Vec<String> =
@@ -111,23 +117,23 @@ fn prepare(target: Target, control: &Control) -> Result<Place, Failure> {
                 true => Failure::Interrupted,
                 false => Failure::Usage(format!("{name}: {e}")),
             })?;
-            let target = Target::parse(&format!("redis://127.0.0.1:{}", server.port))?;
+            let target = databases::parse(&format!("redis://127.0.0.1:{}", server.port))?;
             terminal::note(&format!(
                 "started a temporary {name} on port {}; it ends with this run",
                 server.port
             ));
             Ok(Place { target, server: Some(server), _folder: None })
         }
-        Target::Store(uri) if uri.is_empty() => {
+        Wanted::Sqlite => {
             let folder = Temporary::store().map_err(|e| Failure::Internal(e.to_string()))?;
             let path = folder.data().join("bench.sqlite");
             terminal::note(
                 "no redis-server, valkey-server, dragonfly or keydb-server on PATH: measuring SQLite instead",
             );
-            let target = Target::Store(format!("sqlite:{}", path.display()));
+            let target = databases::parse(&format!("sqlite:{}", path.display()))?;
             Ok(Place { target, server: None, _folder: Some(folder) })
         }
-        target => Ok(Place { target, server: None, _folder: None }),
+        Wanted::Target(target) => Ok(Place { target, server: None, _folder: None }),
     }
 }
 
@@ -149,34 +155,34 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     if let Some(set) = args.sets.first() {
         return Err(Failure::Usage(format!("--set {set}: goes with an experiment, a .yaml file")));
     }
-    let target = place(args)?;
+    let wanted = place(args)?;
     let mut resolved = Resolved::from_args(args)?;
     let watch = monitor::plan(args)?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
-    let place = prepare(target, &control)?;
+    let place = prepare(wanted, &control)?;
     let content = resolved.measure_workload.content();
     let opened = place.target.open(content.clone(), &|| control.stopping())?;
-    say_missing(&opened);
+    say_missing(opened.as_ref());
     opened.check(&content, &resolved.verbs)?;
     let local = place.target.is_local();
-    resolved.place_threads(args, &opened, local, place.server.as_ref().and_then(|s| s.core))?;
+    resolved.place_threads(args, opened.as_ref(), local, place.server.as_ref().and_then(|s| s.core))?;
     let environment = environment();
     let plan = SessionPlan {
-        title: resolved.title(&place.target),
+        title: resolved.title(place.target.as_ref()),
         target: place.target.redacted(),
         started: now(),
         conditions: resolved.conditions.clone(),
         asked: Vec::new(),
         clock_ns: environment.clock_ns,
     };
-    let writer = record::writer(args, &resolved, &plan, &opened, &environment)?;
-    resolved.prepare(args, &opened)?;
-    resolved.resume_inserts(&opened, &control)?;
+    let writer = record::writer(args, &resolved, &plan, opened.as_ref(), &environment)?;
+    resolved.prepare(args, opened.as_ref())?;
+    resolved.resume_inserts(opened.as_ref(), &control)?;
     let mut metrics = metrics(args, &plan, writer.as_ref())?;
     let mut session = Session::new(plan, &opened, control.clone(), writer);
-    monitor::start(watch, &place, &opened, &resolved.busy_cores(), &mut session)?;
-    let ended = phases(args, &resolved, &opened, &control, &mut session, metrics.as_mut());
+    monitor::start(watch, &place, opened.as_ref(), &resolved.busy_cores(), &mut session)?;
+    let ended = phases(args, &resolved, opened.as_ref(), &control, &mut session, metrics.as_mut());
     session.changed(record::changes(&environment));
     conclude(args, &resolved, &mut session, ended)
 }
@@ -193,7 +199,7 @@ fn metrics(args: &RunArgs, plan: &SessionPlan, writer: Option<&Writer>) -> Resul
 fn phases(
     args: &RunArgs,
     resolved: &Resolved,
-    opened: &Opened,
+    opened: &dyn OpenTarget,
     control: &Arc<Control>,
     session: &mut Session<'_>,
     metrics: Option<&mut Metrics>,
@@ -280,7 +286,7 @@ fn warn_if_suspect(summary: &Summary) {
 }
 
 /// Says what of a target does not answer and is left out until it does.
-pub fn say_missing(opened: &Opened) {
+pub fn say_missing(opened: &dyn OpenTarget) {
     if let Some(words) = opened.missing() {
         terminal::warn(&format!("routers that do not answer are left out until they do: {words}"));
     }

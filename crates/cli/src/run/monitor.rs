@@ -7,7 +7,7 @@ use crate::exit::Failure;
 use crate::{pages, terminal};
 use dyno_engine::{Job, affinity};
 use dyno_monitor::prometheus::Url;
-use dyno_rig::{Opened, Session, Watch, WatchPlan, server_process, watch};
+use dyno_rig::{OpenTarget, Session, Watch, WatchPlan, server_process, watch};
 use dyno_rundir::schema::Status;
 use dyno_types::units::parse_duration_ns;
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub(super) fn plan(args: &RunArgs) -> Result<Option<WatchPlan>, Failure> {
 
 /// Has monitors look on at a run of another front end that keeps a run directory: host, this process, the server's process,
 /// the database, once a second.
-pub fn beside(opened: &Opened, jobs: &[Job], session: &mut Session<'_>) -> Result<(), Failure> {
+pub fn beside(opened: &dyn OpenTarget, jobs: &[Job], session: &mut Session<'_>) -> Result<(), Failure> {
     if session.writer().is_none() {
         return Ok(());
     }
@@ -62,7 +62,7 @@ pub fn beside(opened: &Opened, jobs: &[Job], session: &mut Session<'_>) -> Resul
 pub(super) fn start(
     plan: Option<WatchPlan>,
     place: &Place,
-    opened: &Opened,
+    opened: &dyn OpenTarget,
     busy: &[usize],
     session: &mut Session<'_>,
 ) -> Result<(), Failure> {
@@ -73,7 +73,7 @@ pub(super) fn start(
 fn look(
     mut plan: WatchPlan,
     server: Option<u32>,
-    opened: &Opened,
+    opened: &dyn OpenTarget,
     busy: &[usize],
     session: &mut Session<'_>,
 ) -> Result<(), Failure> {

@@ -7,7 +7,7 @@ use crate::exit::Failure;
 use dyno_engine::affinity;
 use dyno_plan::Settings;
 use dyno_record::Scale;
-use dyno_rig::{Opened, SessionPlan, Target};
+use dyno_rig::{OpenTarget, SessionPlan, databases};
 use dyno_rundir::monitor::ELSEWHERE;
 use dyno_rundir::schema::{Environment, Run, Setting, Status, VERSION};
 use dyno_rundir::{Writer, must_be_new};
@@ -68,7 +68,7 @@ pub(super) fn writer(
     args: &RunArgs,
     resolved: &Resolved,
     plan: &SessionPlan,
-    opened: &Opened,
+    opened: &dyn OpenTarget,
     environment: &Environment,
 ) -> Result<Option<Writer>, Failure> {
     if args.no_out {
@@ -92,14 +92,14 @@ pub fn create(
     path: &Path,
     settings: Vec<Setting>,
     plan: &SessionPlan,
-    opened: &Opened,
+    opened: &dyn OpenTarget,
     environment: &Environment,
     scale: Scale,
 ) -> Result<Writer, Failure> {
     let mut list = vec![Setting { key: "title".into(), value: plan.title.clone(), source: "derived".into() }];
     list.extend(settings);
     let mut facts = opened.facts();
-    if Target::parse(&plan.target).is_ok_and(|target| target.is_elsewhere()) {
+    if databases::parse(&plan.target).is_ok_and(|target| target.is_elsewhere()) {
         facts.insert(ELSEWHERE.into(), "true".into());
     }
     let run = Run {

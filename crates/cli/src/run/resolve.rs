@@ -11,7 +11,7 @@ use dyno_engine::{Control, End, Job, Pacing, Queue};
 use dyno_plan::{Settings, Source, properties};
 use dyno_record::Scale;
 use dyno_rig::work::{core_config, verbs};
-use dyno_rig::{Opened, Target, inserted};
+use dyno_rig::{OpenTarget, Target, inserted};
 use dyno_types::units::{Rate, counted, parse_count, parse_duration_ns};
 use dyno_types::{Refused, Verb};
 use dyno_workload::Workload;
@@ -212,7 +212,7 @@ impl Resolved {
     }
 
     /// Lets inserts of the measured phase go on after those of earlier runs, if that is wanted.
-    pub fn resume_inserts(&mut self, opened: &Opened, control: &Arc<Control>) -> Result<(), Failure> {
+    pub fn resume_inserts(&mut self, opened: &dyn OpenTarget, control: &Arc<Control>) -> Result<(), Failure> {
         let Some(config) = self.resume.as_mut().filter(|_| !opened.is_virtual()) else { return Ok(()) };
         let found = inserted(opened, &self.measure_workload.content(), config, control)?;
         config.earlier = Earlier::new(found.end, &found.missing);
@@ -225,7 +225,7 @@ impl Resolved {
     }
 
     /// Prepares collections of one's own.
-    pub fn prepare(&mut self, args: &RunArgs, opened: &Opened) -> Result<(), Failure> {
+    pub fn prepare(&mut self, args: &RunArgs, opened: &dyn OpenTarget) -> Result<(), Failure> {
         let Some(template) = &self.template else { return Ok(()) };
         let ready = documents::prepare(args, template, opened)?;
         self.must_load = Some(ready.load);
@@ -243,7 +243,7 @@ impl Resolved {
     pub fn place_threads(
         &mut self,
         args: &RunArgs,
-        opened: &Opened,
+        opened: &dyn OpenTarget,
         local: bool,
         taken: Option<usize>,
     ) -> Result<(), Failure> {
@@ -266,7 +266,7 @@ impl Resolved {
     }
 
     /// The job of the load phase: closed loop, pipelined, until every record is in.
-    pub fn load_job(&self, opened: &Opened) -> Job {
+    pub fn load_job(&self, opened: &dyn OpenTarget) -> Job {
         Job {
             workload: self.load_workload.clone(),
             pacing: Pacing::Closed { think_ns: 0 },
@@ -308,7 +308,7 @@ impl Resolved {
     }
 
     /// What is done, in words.
-    pub fn title(&self, target: &Target) -> String {
+    pub fn title(&self, target: &dyn Target) -> String {
         let loop_words = match &self.pacing {
             Pacing::Closed { .. } => counted(self.users * self.pipeline, "user"),
             Pacing::Open { profile: Profile::Constant { rate }, .. } => format!("{}/s", Rate(*rate)),

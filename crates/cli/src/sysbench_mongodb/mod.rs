@@ -21,7 +21,7 @@ use dyno_report::sysbench_mongodb::{
     ExecuteHeader, LoadHeader, Reporter, Stage, Window, Wording, average, finish, thread_line,
 };
 use dyno_rig::work::same_collections;
-use dyno_rig::{Ended, Opened, Session, SessionPlan, Target};
+use dyno_rig::{Ended, OpenTarget, Session, SessionPlan, Target, databases};
 use dyno_rundir::schema::{Setting, Status, Summary, Trust};
 use dyno_types::limits::DRAIN_NS;
 use dyno_types::secret::mask_value;
@@ -37,8 +37,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 struct Bench<'a> {
     args: &'a SysbenchArgs,
     plan: SysbenchPlan,
-    target: Target,
-    opened: Opened,
+    target: Box<dyn Target>,
+    opened: Box<dyn OpenTarget>,
     control: Arc<Control>,
 }
 
@@ -49,14 +49,14 @@ pub fn sysbench_mongodb(args: &SysbenchArgs) -> Result<Exit, Failure> {
     plan.config.first_writer = args.first_writer;
     plan.notes.iter().for_each(|note| terminal::warn(note));
     let uri = args.target.as_deref().unwrap_or(&plan.uri);
-    let mut target = Target::parse_for(uri, args.client.into()).map_err(Failure::from)?;
+    let mut target = databases::parse_for(uri, args.client.into()).map_err(Failure::from)?;
     target.set_database(&plan.database);
     let run = Arc::new(SysbenchRun::new(&plan.config).map_err(refused)?);
     check_new(args.out.as_ref())?;
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
     let opened = target.open(run.content(), &|| control.stopping())?;
-    crate::run::say_missing(&opened);
+    crate::run::say_missing(opened.as_ref());
     opened.check(&run.content(), &[])?;
     let bench = Bench { args, plan, target, opened, control };
     bench.phases(run)
@@ -173,7 +173,7 @@ impl Bench<'_> {
                     source: one.source.clone(),
                 });
                 let (own, environment) = (own.collect(), environment());
-                Some(create_directory(path, own, &plan, &self.opened, &environment, Scale::Ns64)?)
+                Some(create_directory(path, own, &plan, self.opened.as_ref(), &environment, Scale::Ns64)?)
             }
             None => None,
         };
@@ -188,12 +188,12 @@ impl Bench<'_> {
         }
         // What is there is used, as by the original, if it looks like what these settings load.
         let ways = "drop them to have them loaded again, or name another DB_NAME";
-        same_collections(&self.opened, &plan.config, ways)?;
+        same_collections(self.opened.as_ref(), &plan.config, ways)?;
         let end = End { operations: None, duration_ns: Some(plan.run_seconds * SECOND_NS) };
         let job = self.job(run, plan.config.writers, end)?;
         let mut session = self.session()?;
         if !self.args.no_monitor {
-            monitor::beside(&self.opened, std::slice::from_ref(&job), &mut session)?;
+            monitor::beside(self.opened.as_ref(), std::slice::from_ref(&job), &mut session)?;
         }
         let done = match (plan.load, plan.query) {
             (true, false) => self.load(&mut session),

@@ -6,7 +6,7 @@ use crate::exit::Failure;
 use crate::signals;
 use dyno_engine::{Control, End, Job, Pacing};
 use dyno_report::ycsb::{Line, Value};
-use dyno_rig::{Ended, Opened};
+use dyno_rig::{Ended, OpenTarget};
 use dyno_types::Outcome;
 use dyno_workload::ycsb::Audit;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Counts the money, if the workload has any and the run was not interrupted.
 pub(super) fn take(
     prepared: &Prepared,
-    opened: &Opened,
+    opened: &dyn OpenTarget,
     job: &Job,
     ended: &Ended,
 ) -> Result<Option<Audit>, Failure> {

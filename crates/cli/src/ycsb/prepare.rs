@@ -12,7 +12,7 @@ use dyno_plan::{Arrivals, BindingTarget, ClientConfig, Mode, Settings, YcsbComma
 use dyno_record::Scale;
 use dyno_report::ycsb::{Interval, MeasurementOptions};
 use dyno_rig::work::{core_config, verbs};
-use dyno_rig::{Opened, inserted};
+use dyno_rig::{OpenTarget, inserted};
 use dyno_types::Verb;
 use dyno_types::limits::DRAIN_NS;
 use dyno_workload::Workload;
@@ -144,7 +144,7 @@ impl Prepared {
     /// Lets inserts go on after those of earlier runs, if that is wanted: says how many there are.
     pub fn resume_inserts(
         &mut self,
-        opened: &Opened,
+        opened: &dyn OpenTarget,
         control: &Arc<Control>,
     ) -> Result<Option<String>, Failure> {
         let Some(config) = self.resume.as_mut() else { return Ok(None) };

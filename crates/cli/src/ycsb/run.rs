@@ -12,7 +12,7 @@ use dyno_engine::{Control, Job};
 use dyno_plan::{BindingTarget, Mode, YcsbCommand};
 use dyno_record::Scale;
 use dyno_report::ycsb::{Overall, metrics};
-use dyno_rig::{Ended, OfficialTarget, Opened, Session, SessionPlan, Target, TargetError};
+use dyno_rig::{Ended, OpenTarget, Session, SessionPlan, Target, TargetError, databases};
 use dyno_rundir::schema::{Environment, Status, Summary};
 use dyno_stores::Sink;
 use dyno_types::Content;
@@ -23,7 +23,7 @@ use std::time::Instant;
 
 /// A target that answers, and what belongs to it.
 struct Place {
-    opened: Opened,
+    opened: Box<dyn OpenTarget>,
     /// Its URI without secrets.
     shown: String,
     /// Whether it runs on this host, so that a core is left to it.
@@ -46,7 +46,7 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
     let place = open(&prepared)?;
-    if let Some(words) = prepared.resume_inserts(&place.opened, &control)? {
+    if let Some(words) = prepared.resume_inserts(place.opened.as_ref(), &control)? {
         say(&prepared, &words);
     }
     let wanted = prepared.client.load_threads.map(|n| n as usize);
@@ -57,7 +57,7 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
     let environment = environment();
     let mut session = begin(&prepared, &place, control, &environment)?;
     if !prepared.extras.no_monitor {
-        monitor::beside(&place.opened, &jobs, &mut session)?;
+        monitor::beside(place.opened.as_ref(), &jobs, &mut session)?;
     }
     session.keep_samples(prepared.client.samples);
     say(&prepared, "Starting test.");
@@ -74,7 +74,7 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
     // Lines of the basic binding stand before the report. A closed pipe is no error; others show as failed
     // requests.
     let _ = place.lines.lock().unwrap_or_else(PoisonError::into_inner).flush();
-    let audit = audit::take(&prepared, &place.opened, &job, &ended)
+    let audit = audit::take(&prepared, place.opened.as_ref(), &job, &ended)
         .map_err(|error| monitor::failed(&mut session, error))?;
     conclude(&prepared, &mut session, &mut watch, &ended, (&job, run_ms), audit.as_ref())
 }
@@ -93,37 +93,25 @@ pub(super) fn open_target(
     target: &BindingTarget,
     content: &Arc<dyn Content>,
     lines: &Arc<Mutex<terminal::Results>>,
-) -> Result<(Target, Opened), Failure> {
-    Ok(match target {
-        BindingTarget::Redis { options, .. } => {
-            let target = Target::Redis(options.as_ref().clone());
-            let opened = target.open(content.clone(), &signals::interrupted)?;
-            (target, opened)
-        }
-        BindingTarget::Mongo { options, .. } => {
-            let target = Target::Mongo(options.clone());
-            let opened = target.open(content.clone(), &signals::interrupted)?;
-            crate::run::say_missing(&opened);
-            (target, opened)
-        }
+) -> Result<(Box<dyn Target>, Box<dyn OpenTarget>), Failure> {
+    let target = match target {
+        BindingTarget::Redis { options, .. } => databases::redis::target(options.as_ref().clone()),
+        BindingTarget::Mongo { options, .. } => databases::mongodb::target(options.as_ref().clone()),
         BindingTarget::Official { uri, database, upsert, .. } => {
-            let mut official = OfficialTarget::parse(uri).map_err(TargetError::from)?;
-            if let Some(database) = database {
-                official.set_database(database);
-            }
-            official.set_upsert(*upsert);
-            let target = Target::Official(official);
-            let opened = target.open(content.clone(), &signals::interrupted)?;
-            (target, opened)
+            databases::mongodb::official_target(uri, database.as_deref(), *upsert)
+                .map_err(TargetError::from)?
         }
         BindingTarget::Store { uri } => {
             let sink: Sink = lines.clone();
             let store = dyno_stores::open_with_sink(uri, content.clone(), Some(sink));
-            let store = store.map_err(TargetError::from)?;
-            (Target::Store(uri.clone()), Opened::Store(store))
+            let opened = databases::open_store(store.map_err(TargetError::from)?);
+            return Ok((databases::parse(uri)?, opened));
         }
-        BindingTarget::Null => (Target::Null, Opened::Null),
-    })
+        BindingTarget::Null => databases::parse("null:")?,
+    };
+    let opened = target.open(content.clone(), &signals::interrupted)?;
+    crate::run::say_missing(opened.as_ref());
+    Ok((target, opened))
 }
 
 /// A session, with a run directory if one is asked for.
@@ -148,7 +136,7 @@ fn begin<'a>(
                 path,
                 settings_list(settings),
                 &plan,
-                &place.opened,
+                place.opened.as_ref(),
                 environment,
                 Scale::Micros,
             )?)

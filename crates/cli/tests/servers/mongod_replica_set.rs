@@ -1,6 +1,6 @@
 //! A replica set of three real `mongod`s, where `mongod` is on PATH: elections, sessions, transactions.
 
-use dyno_rig::{MongoAdmin, Target};
+use dyno_rig::{MongoAdmin, databases};
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, arrivals, assert_exit, finish, outcome, phase, skip_because};
 use dyno_types::bson::{self, kind};
@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 fn admin(uri: &str) -> Result<MongoAdmin, String> {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    let opened = Target::parse(uri).unwrap().open(content, &|| false).map_err(|error| error.to_string())?;
+    let opened =
+        databases::parse(uri).unwrap().open(content, &|| false).map_err(|error| error.to_string())?;
     Ok(opened.mongo_admin().unwrap())
 }
 

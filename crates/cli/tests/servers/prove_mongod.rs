@@ -27,7 +27,7 @@ fn with_played(dyno: &Dyno, folder: &str, words: &[&str]) -> Output {
     let own = std::env::current_exe().unwrap();
     let script = format!(
         "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'db version v8.0.0'; exit; fi\n\
-         {CONFIGURATION}=\"$2\" exec '{}' --ignored --exact --nocapture plays_mongod\n",
+         {CONFIGURATION}=\"$2\" exec '{}' --ignored --exact --nocapture prove_mongod::plays_mongod\n",
         own.display()
     );
     let program = tools.join("mongod");

@@ -3,7 +3,7 @@
 //! The user's own words are the user's: a URI on dyno's command line is there for all to see, which is why a password can come
 //! from a file or the environment. What dyno makes of it is nobody's affair.
 
-use dyno_rig::Target;
+use dyno_rig::databases;
 use dyno_testkit::{Dyno, Server, finish, skip, stderr, stdout};
 use dyno_types::bson::{self, kind};
 use dyno_workload::Workload;
@@ -445,7 +445,7 @@ fn a_password_of_mongod_is_nowhere() {
     let dyno = Dyno::new();
     // The first user is made without one.
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    let admin = Target::parse(&format!("mongodb://{place}/test"))
+    let admin = databases::parse(&format!("mongodb://{place}/test"))
         .unwrap()
         .open(content, &|| false)
         .unwrap()

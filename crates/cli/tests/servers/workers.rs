@@ -2,7 +2,7 @@
 
 use dyno_rig::remote::{FromHost, ToHost};
 use dyno_rig::worker::{Frame, FromWorker, ToWorker, read_frame, write_frame};
-use dyno_rig::{MongoAdmin, Target};
+use dyno_rig::{MongoAdmin, databases};
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, assert_exit, skip_because, stderr, stdout};
 use dyno_types::bson::{self, kind};
@@ -50,7 +50,7 @@ fn ycsb_workers_load_every_record_once_and_know_of_each_others_inserts() {
 
 fn admin(server: &Mongo, database: &str) -> MongoAdmin {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    let opened = Target::parse(&server.uri(database)).unwrap().open(content, &|| false).unwrap();
+    let opened = databases::parse(&server.uri(database)).unwrap().open(content, &|| false).unwrap();
     opened.mongo_admin().unwrap()
 }
 

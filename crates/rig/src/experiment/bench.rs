@@ -9,9 +9,9 @@ use super::place::{Place, Shared};
 use super::series::Series;
 use super::watching;
 use crate::cores::left;
+use crate::databases::{self, Target};
 use crate::local::Confinement;
 use crate::session::{Ended, Observer, Session, SessionPlan};
-use crate::target::Target;
 use crate::work::{Prepared, Work};
 use crate::worker::{Asked, Assignment, Crew, LEASE_MS, Recruit, Start};
 use dyno_engine::{Pacing, affinity, share};
@@ -95,17 +95,17 @@ impl<'a> Bench<'a> {
     }
 
     /// Targets that say of their collections how large they are.
-    fn with_collections(&self, spec: &Experiment) -> Result<Vec<Target>, Failed> {
+    fn with_collections(&self, spec: &Experiment) -> Result<Vec<Box<dyn Target>>, Failed> {
         let work = (self.run.read_work)(spec)?;
         let mut targets = Vec::new();
         for uri in &self.place.uris {
-            let mut target = Target::parse_for(uri, spec.client.driver.into())?;
+            let mut target = databases::parse_for(uri, spec.client.driver.into())?;
             if let Some(database) = work.database() {
                 target.set_database(&database);
             }
             targets.push(target);
         }
-        targets.retain(|target| matches!(target, Target::Mongo(_) | Target::Official(_)));
+        targets.retain(|target| target.has_collections());
         Ok(targets)
     }
 

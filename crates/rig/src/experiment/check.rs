@@ -1,7 +1,7 @@
 //! What is wrong with a file, found without touching anything, and where it was written.
 
 use super::steps;
-use crate::target::Target;
+use crate::databases;
 use crate::worker::ReadWork;
 use dyno_monitor::prometheus::Url;
 use dyno_plan::experiment::{Cell, Experiment, Plan};
@@ -37,7 +37,7 @@ fn of_cell(cell: &Cell, read_work: ReadWork<'_>) -> Result<(), TreeError> {
     let spec = &cell.spec;
     let wrong = |key: &str, words: String| named(&cell.tree, key, &words);
     if let Some(uri) = &spec.target {
-        Target::parse_for(&uri.replace("{dir}", "dir"), spec.client.driver.into())
+        databases::parse_for(&uri.replace("{dir}", "dir"), spec.client.driver.into())
             .map_err(|e| wrong("target", e.0))?;
     }
     for (name, url) in &spec.monitors.prometheus {

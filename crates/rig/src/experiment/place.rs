@@ -10,12 +10,12 @@ use super::pods::in_pods;
 use super::standing::Standing;
 use super::victims::Victims;
 use super::volumes::{self, Volume};
+use crate::databases;
 use crate::kubernetes::InPods;
 use crate::local::{Machine, Room, Server};
 use crate::proxy::Proxy;
 use crate::remote::{Far, FarServer};
 use crate::spawn::{Spawned, find_server, spawn_under};
-use crate::target::Target;
 use crate::temporary::remove_abandoned;
 use dyno_engine::Control;
 use dyno_monitor::Pid;
@@ -187,7 +187,7 @@ fn here(
         }
         false => uri,
     };
-    let local = Target::parse(&uri).is_ok_and(|target| target.is_local());
+    let local = databases::parse(&uri).is_ok_and(|target| target.is_local());
     Ok(Place::new(vec![uri], Vec::new(), local, Held::Nothing))
 }
 

@@ -6,9 +6,9 @@ use super::one::{Failed, OneRun};
 use super::series::Series;
 use super::traces::Traces;
 use crate::apparatus::Apparatus;
+use crate::databases;
 use crate::parts;
 use crate::session::{Ended, Observer, Session, SessionPlan};
-use crate::target::Target;
 use crate::work::Work;
 use crate::worker::Crew;
 use dyno_analysis::Condition;
@@ -69,7 +69,7 @@ impl OneRun<'_> {
         let own = work.settings();
         settings.extend(own.iter().map(|(key, s)| setting(key, &s.value, s.source.to_string())));
         let mut facts = facts;
-        if Target::parse(&plan.target).is_ok_and(|target| target.is_elsewhere()) {
+        if databases::parse(&plan.target).is_ok_and(|target| target.is_elsewhere()) {
             facts.insert(ELSEWHERE.into(), "true".into());
         }
         let run = Run {

@@ -2,9 +2,9 @@
 
 use super::place::Place;
 use crate::apparatus::Apparatus;
+use crate::databases::{self, OpenTarget};
 use crate::remote::FarServer;
 use crate::session::Session;
-use crate::target::{Opened, Target};
 use crate::watch::{ToldProcess, Watch, WatchPlan, server_process, watch_all};
 use crate::worker::Crew;
 use dyno_engine::Control;
@@ -35,15 +35,16 @@ pub(super) fn begin(
         exporters
             .push((name.clone(), Url::parse(url).map_err(|e| format!("monitors.prometheus.{name}: {e}"))?));
     }
-    let (mut opened, mut words): (Vec<Opened>, Vec<String>) = (Vec::new(), Vec::new());
+    let (mut opened, mut words): (Vec<Box<dyn OpenTarget>>, Vec<String>) = (Vec::new(), Vec::new());
     for uri in place.uris.iter().filter(|_| !place.is_in_pods()) {
         // An embedded store says nothing of itself, and opening it again would be in its way.
-        let target = Target::parse(uri).map_err(|refused| refused.0);
-        if matches!(target, Ok(Target::Redis(_) | Target::Mongo(_)) | Err(_)) {
-            match target.and_then(|target| target.look(&|| control.stopping()).map_err(|e| e.to_string())) {
-                Ok(one) => opened.push(one),
-                Err(why) => words.push(format!("database: {why}")),
-            }
+        let target = databases::parse(uri).map_err(|refused| refused.0);
+        if target.as_ref().is_ok_and(|target| !target.is_watched()) {
+            continue;
+        }
+        match target.and_then(|target| target.look(&|| control.stopping()).map_err(|e| e.to_string())) {
+            Ok(one) => opened.push(one),
+            Err(why) => words.push(format!("database: {why}")),
         }
     }
     // One that a fault of an earlier run has ended says nothing.
@@ -53,7 +54,10 @@ pub(super) fn begin(
     let mut processes: Vec<(String, Pid)> =
         started.into_iter().map(|(name, pid)| (called(name), pid)).collect();
     if processes.is_empty() {
-        processes = numbered("server", &opened.iter().filter_map(server_process).collect::<Vec<_>>());
+        processes = numbered(
+            "server",
+            &opened.iter().filter_map(|one| server_process(one.as_ref())).collect::<Vec<_>>(),
+        );
     }
     processes.extend(numbered("worker", &crew.pids()));
     let plan = WatchPlan {
@@ -63,11 +67,11 @@ pub(super) fn begin(
         // Workers have all cores that servers do not have: there is none to spare.
         cores: Vec::new(),
     };
-    let sources = watch_all(&opened.iter().collect::<Vec<_>>());
+    let sources = watch_all(&opened);
     let directory = session.writer().map(|writer| writer.path().to_owned());
     let watch = Watch::start(sources, &plan, directory.as_deref());
     let mut watch = watch.map_err(|e| format!("cannot start the monitors: {e}"))?;
-    let told: Vec<ToldProcess> = opened.iter().filter_map(ToldProcess::of).collect();
+    let told: Vec<ToldProcess> = opened.iter().filter_map(|one| ToldProcess::of(one.as_ref())).collect();
     elsewhere(place, crew, &told, plan.interval, &mut watch, directory.as_deref())?;
     if let Some(pods) = place.pods() {
         match pods.watch(watch.sink()) {

@@ -3,8 +3,8 @@
 use super::error::LocalError;
 use super::resp::{Client, Reply};
 use super::servers::{Node, password, uri};
-use crate::mongo::{self, MongoAdmin};
-use crate::probe::NEVER;
+use crate::databases::mongodb::{self as mongo, MongoAdmin};
+use crate::databases::probe::NEVER;
 use dyno_plan::server::ServerSpec;
 use dyno_types::bson;
 use dyno_wire::mongodb::MongoOptions;

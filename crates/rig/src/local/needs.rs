@@ -154,7 +154,7 @@ pub(super) fn ports(spec: &ServerSpec) -> Result<Vec<u16>, LocalError> {
     };
     if let Some(first) = spec.port {
         let all = (first..=u16::MAX).take(usize::from(count));
-        if bus && all.clone().last().is_some_and(|last| last.checked_add(BUS).is_none()) {
+        if bus && all.clone().next_back().is_some_and(|last| last.checked_add(BUS).is_none()) {
             return Err(LocalError::Refused(format!(
                 "server.port: the bus of a cluster has the ports {BUS} above: {first} is too high for {count} processes"
             )));
@@ -230,9 +230,9 @@ mod tests {
             Err(error) => assert!(error.to_string().contains("65535 is in use"), "{error}"),
         }
         assert!(at(65535, 2).is_err());
-        let cluster = r#"{"kind": "redis", "topology": "cluster", "instances": 3, "port": 55534}"#;
+        let cluster = r#"{"kind": "redis", "topology": "cluster", "replicas": 2, "port": 55534}"#;
         let why = ports(&spec(cluster)).unwrap_err().to_string();
-        assert!(why.contains("55534 is too high for 3 processes"), "{why}");
+        assert!(why.contains("55534 is too high for 9 processes"), "{why}");
     }
 
     #[test]

@@ -7,8 +7,8 @@ use super::drive::IngestPlan;
 use super::evidence::Sent;
 use super::ledger::Ledger;
 use super::records::Records;
-use crate::mongo::{MongoLine, Unanswered, address};
-use crate::probe::resolve;
+use crate::databases::mongodb::{MongoLine, Unanswered, address};
+use crate::databases::probe::resolve;
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_types::bson::{self, kind};
 use dyno_wire::mongodb::{Deployment, MongoOptions};
@@ -45,7 +45,7 @@ struct Greeted {
 impl MongoSet {
     /// From a URI's options; what proofs do not speak is refused.
     pub fn of(options: MongoOptions) -> Result<Self, String> {
-        let options = crate::dns::seeds(options).map_err(|e| e.to_string())?;
+        let options = crate::databases::mongodb::dns::seeds(options).map_err(|e| e.to_string())?;
         let tls = options.tls.as_ref().map(tls_config).transpose().map_err(|refused| refused.0)?;
         Ok(MongoSet {
             options: Arc::new(options),

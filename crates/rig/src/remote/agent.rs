@@ -1,8 +1,8 @@
 //! The far end: does on this host what a controller elsewhere asks for, and ends with its pipe.
 
 use super::{FromHost, LEASE_MS, ToHost};
+use crate::databases::{self, OpenTarget, TargetError};
 use crate::local::{Beginning, Harm, Harmed, Machine, Room, Server, WorkerHarm, undo, version_of, volume};
-use crate::target::{Opened, Target, TargetError};
 use crate::volume::Loaded;
 use crate::watch::{ToldProcess, watch_all};
 use crate::worker::{Frame, FrameError, PROTOCOL, read_frame, write_frame};
@@ -318,9 +318,9 @@ impl Host {
                 say(&self.output, &word).map_err(|e| e.to_string())?;
             }
         }
-        let mut opened: Vec<Opened> = Vec::new();
+        let mut opened: Vec<Box<dyn OpenTarget>> = Vec::new();
         for uri in databases {
-            match Target::parse(uri)
+            match databases::parse(uri)
                 .map_err(TargetError::from)
                 .and_then(|target| target.look(&|| self.control.stopping()))
             {
@@ -331,7 +331,7 @@ impl Host {
                 }
             }
         }
-        sources.extend(watch_all(&opened.iter().collect::<Vec<_>>()));
+        sources.extend(watch_all(&opened));
         let sink = Arc::new(Mutex::new(Told(self.output.clone())));
         self.monitor.take().map(Monitor::stop);
         let started = Monitor::start(sources, Duration::from_nanos(interval_ns), &[], sink);

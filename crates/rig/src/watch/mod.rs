@@ -1,6 +1,5 @@
 //! Monitors of a run: what there is to watch, and what is kept of it.
 
-mod ask;
 mod seen;
 mod sources;
 

@@ -1,78 +1,29 @@
 //! What there is to watch of a target.
 
-use super::ask;
-use crate::target::Opened;
+use crate::databases::OpenTarget;
 use dyno_monitor::Source;
-use dyno_monitor::database::{MongoSource, RedisSource};
-use dyno_monitor::prometheus::{PrometheusSource, Url};
-use dyno_types::{Endpoint, bson};
-use dyno_wire::redis::ReadFrom;
+use dyno_types::Endpoint;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
 
-/// Nodes of a cluster that are asked; each has a thread and a connection.
-const NODES: usize = 64;
-
-/// Every node of the target that says something of itself: `INFO` (and `/metrics` of Dragonfly), `serverStatus`.
-pub fn watch(opened: &Opened) -> Vec<Box<dyn Source>> {
-    watch_all(&[opened])
+/// Every node of the target that says something of itself.
+pub fn watch(opened: &dyn OpenTarget) -> Vec<Box<dyn Source>> {
+    sources(&[opened])
 }
 
 /// The same of several targets. The only node of all is called `database`, several are called by their address too.
-pub fn watch_all(targets: &[&Opened]) -> Vec<Box<dyn Source>> {
-    let of = targets.iter().map(|opened| nodes(opened)).sum();
-    targets.iter().flat_map(|opened| sources(opened, of)).collect()
+pub fn watch_all(targets: &[Box<dyn OpenTarget>]) -> Vec<Box<dyn Source>> {
+    sources(&targets.iter().map(AsRef::as_ref).collect::<Vec<_>>())
 }
 
-/// How many nodes of a target are asked.
-fn nodes(opened: &Opened) -> usize {
-    match opened {
-        Opened::Redis { options, topology, .. } => {
-            topology.serving(options.reads != ReadFrom::Primary).len().min(NODES)
-        }
-        Opened::Mongo { deployment, .. } => deployment.endpoints.len().min(NODES),
-        Opened::Official(_) => 1,
-        Opened::Store(_) | Opened::Null | Opened::Sim(_) => 0,
-    }
-}
-
-fn sources(opened: &Opened, of: usize) -> Vec<Box<dyn Source>> {
-    let mut sources: Vec<Box<dyn Source>> = Vec::new();
-    match opened {
-        Opened::Redis { options, tls, topology, facts, .. } => {
-            let all = topology.endpoints();
-            let serving = topology.serving(options.reads != ReadFrom::Primary);
-            for endpoint in serving.iter().filter_map(|n| all.get(usize::from(*n))).take(NODES) {
-                let ask = ask::redis(options, tls.clone(), endpoint);
-                sources.push(Box::new(RedisSource::new(&name(endpoint, of), ask)));
-            }
-            // Every node has its own: what is asked of all of them is summed.
-            let metrics = tls.is_none() && facts.product().starts_with("Dragonfly");
-            for endpoint in all.iter().filter(|_| metrics).take(NODES) {
-                let Endpoint::Tcp { address, .. } = endpoint else { continue };
-                let Ok(url) = Url::parse(&format!("http://{address}/metrics")) else { continue };
-                let name = if all.len() == 1 { "dragonfly".into() } else { format!("dragonfly-{address}") };
-                sources.push(Box::new(PrometheusSource::new(&name, url)));
-            }
-        }
-        Opened::Mongo { options, tls, deployment, .. } => {
-            for endpoint in deployment.endpoints.iter().take(NODES) {
-                let ask = ask::mongo(options, tls.clone(), endpoint);
-                sources.push(Box::new(MongoSource::new(&name(endpoint, of), ask)));
-            }
-        }
-        Opened::Official(_) => {
-            let ask = opened.mongo_admin().map(ask::official);
-            sources.extend(ask.map(|ask| Box::new(MongoSource::new("database", ask)) as Box<dyn Source>));
-        }
-        Opened::Store(_) | Opened::Null | Opened::Sim(_) => {}
-    }
-    sources
-}
-
-fn name(endpoint: &Endpoint, of: usize) -> String {
-    if of == 1 { "database".into() } else { format!("database-{endpoint}") }
+fn sources(targets: &[&dyn OpenTarget]) -> Vec<Box<dyn Source>> {
+    let of: usize = targets.iter().map(|opened| opened.nodes().len()).sum();
+    let name = |endpoint: Option<&Endpoint>| match endpoint {
+        Some(endpoint) if of > 1 => format!("database-{endpoint}"),
+        _ => "database".into(),
+    };
+    targets.iter().flat_map(|opened| opened.sources(&name)).collect()
 }
 
 /// The process of a server that dyno did not start, as the server tells of itself.
@@ -88,8 +39,8 @@ pub struct ToldProcess {
 
 impl ToldProcess {
     /// That of the only server of a target.
-    pub fn of(opened: &Opened) -> Option<Self> {
-        let ((pid, program), endpoint) = told(opened)?;
+    pub fn of(opened: &dyn OpenTarget) -> Option<Self> {
+        let (pid, program, endpoint) = opened.process()?;
         let address = match endpoint {
             Endpoint::Tcp { address, .. } => Some(address.ip()),
             Endpoint::Unix(_) => None,
@@ -115,27 +66,6 @@ impl ToldProcess {
 }
 
 /// The process of a server on this host that dyno did not start.
-pub fn server_process(opened: &Opened) -> Option<u32> {
+pub fn server_process(opened: &dyn OpenTarget) -> Option<u32> {
     ToldProcess::of(opened).filter(|told| told.is_local() && told.is_here()).map(|told| told.pid)
-}
-
-/// Number and program, and who told them.
-fn told(opened: &Opened) -> Option<((u32, String), &Endpoint)> {
-    match opened {
-        Opened::Redis { topology, facts, .. } => {
-            let [endpoint] = topology.endpoints() else { return None };
-            let program = facts.get("executable").and_then(|path| path.rsplit('/').next());
-            let program = program.unwrap_or("redis-server").to_owned();
-            Some(((facts.get("process_id")?.parse().ok()?, program), endpoint))
-        }
-        Opened::Mongo { deployment, .. } => {
-            let [endpoint] = deployment.endpoints.as_slice() else { return None };
-            let status =
-                opened.mongo_admin()?.run_on("admin", &|out| bson::int32(out, "serverStatus", 1)).ok()?;
-            let pid = bson::find(&status, "pid")?.as_i64()?;
-            let process = bson::find(&status, "process")?.as_str()?.to_owned();
-            Some(((u32::try_from(pid).ok()?, process.rsplit('/').next()?.to_owned()), endpoint))
-        }
-        _ => None,
-    }
 }

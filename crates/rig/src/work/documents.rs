@@ -1,9 +1,9 @@
 //! Documents and operations of one's own as work.
 
 use super::{Prepared, Work, shape};
-use crate::collections::Collections;
+use crate::databases::Collections;
+use crate::databases::OpenTarget;
 use crate::stored::{DOCUMENTS, same_documents};
-use crate::target::Opened;
 use dyno_engine::{Control, Job, RunError};
 use dyno_plan::experiment::{Experiment, When};
 use dyno_types::bson;
@@ -61,7 +61,7 @@ impl Work for Documents {
         self.run.content()
     }
 
-    fn prepare(&mut self, opened: &Opened, _control: &Arc<Control>) -> Result<Prepared, RunError> {
+    fn prepare(&mut self, opened: &dyn OpenTarget, _control: &Arc<Control>) -> Result<Prepared, RunError> {
         let hint = "phases.load.when: `always` drops it and loads it again, `never` takes it as it is";
         prepare_documents(&self.template, opened, self.spec.phases.load.when, hint)
     }
@@ -92,18 +92,18 @@ impl Work for Documents {
 /// Makes indexes and counts what is there; a collection that holds some of its documents is refused with `hint`.
 pub fn prepare_documents(
     template: &Template,
-    opened: &Opened,
+    opened: &dyn OpenTarget,
     when: When,
     hint: &str,
 ) -> Result<Prepared, RunError> {
     let wanted = when != When::Never && !opened.is_virtual();
     let mut ready = Prepared { load: wanted, ..Prepared::default() };
-    let Some(collections) = Collections::of(opened) else { return Ok(ready) };
+    let Some(collections) = opened.collections() else { return Ok(ready) };
     let mut there = 0;
     for (number, collection) in template.collections.iter().enumerate() {
         let name = &collection.name;
         if when == When::Always {
-            collections.drop(name)?;
+            collections.remove(name)?;
         }
         for (index, fields) in &collection.indexes {
             collections.index(name, index, fields)?;
@@ -115,11 +115,11 @@ pub fn prepare_documents(
             return Err(Refused(words).into());
         }
         if count > 0 && wanted {
-            same_shape(&collections, template, number, hint)?;
+            same_shape(collections.as_ref(), template, number, hint)?;
         }
         let first = match count {
             0 => collection.count,
-            _ => first_free(&collections, name, &collection.id)?,
+            _ => first_free(collections.as_ref(), name, &collection.id)?,
         };
         ready.fresh.push(first);
     }
@@ -132,7 +132,7 @@ pub fn prepare_documents(
 
 /// Refuses documents that do not look like those that a load would write; what operations change may look otherwise.
 fn same_shape(
-    collections: &Collections<'_>,
+    collections: &dyn Collections,
     template: &Template,
     number: usize,
     hint: &str,
@@ -151,7 +151,7 @@ fn same_shape(
 
 /// One more than the highest `_id`, where it is a sequence. Other `_id`s follow from numbers that cannot be read back:
 /// those of this second are new.
-fn first_free(collections: &Collections<'_>, collection: &str, id: &Value) -> Result<u64, RunError> {
+fn first_free(collections: &dyn Collections, collection: &str, id: &Value) -> Result<u64, RunError> {
     if *id != Value::Sequence {
         let second = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         return Ok(second << 20);

@@ -19,7 +19,7 @@ pub use users::part_of_users;
 pub(crate) use ycsb::core_config_of;
 pub use ycsb::{core_config, verbs};
 
-use crate::target::Opened;
+use crate::databases::OpenTarget;
 use dyno_engine::{Control, Job, RunError};
 use dyno_plan::experiment::Experiment;
 use dyno_types::{Content, Refused, Verb};
@@ -59,7 +59,7 @@ pub trait Work: Send {
     }
 
     /// Collections and indexes are made, records are looked for, until `control` ends it.
-    fn prepare(&mut self, opened: &Opened, control: &Arc<Control>) -> Result<Prepared, RunError>;
+    fn prepare(&mut self, opened: &dyn OpenTarget, control: &Arc<Control>) -> Result<Prepared, RunError>;
 
     /// Takes over what [`Work::prepare`] has found, here or in another worker.
     fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused>;

@@ -1,9 +1,8 @@
 //! sysbench-mongodb's load and transactions as work.
 
 use super::{Prepared, Work, part_of_users, shape};
-use crate::collections::Collections;
+use crate::databases::OpenTarget;
 use crate::stored::{DOCUMENTS, same_documents};
-use crate::target::Opened;
 use dyno_engine::{Control, Job, RunError, dealt};
 use dyno_plan::experiment::{Experiment, When};
 use dyno_plan::settings::Source;
@@ -61,8 +60,12 @@ impl Sysbench {
 }
 
 /// Refuses collections whose documents do not look like those that a load would write; `ways` say how to go on.
-pub fn same_collections(opened: &Opened, config: &SysbenchConfig, ways: &str) -> Result<(), RunError> {
-    let Some(collections) = Collections::of(opened) else { return Ok(()) };
+pub fn same_collections(
+    opened: &dyn OpenTarget,
+    config: &SysbenchConfig,
+    ways: &str,
+) -> Result<(), RunError> {
+    let Some(collections) = opened.collections() else { return Ok(()) };
     let load = SysbenchLoad::new(config).map_err(bad)?;
     let (content, first) = (load.content(), load.request(0, &Frontier::new(0)));
     let wanted = |number: u32| {
@@ -72,7 +75,7 @@ pub fn same_collections(opened: &Opened, config: &SysbenchConfig, ways: &str) ->
     };
     let wanted: Vec<Vec<u8>> = (0..content.documents(&first).min(DOCUMENTS as u32)).map(wanted).collect();
     (1..=config.collections)
-        .try_for_each(|number| same_documents(&collections, &collection(number), &wanted, &[], ways))
+        .try_for_each(|number| same_documents(collections.as_ref(), &collection(number), &wanted, &[], ways))
 }
 
 /// The name of a collection, from 1.
@@ -93,12 +96,12 @@ impl Work for Sysbench {
         Some(self.plan.database.clone())
     }
 
-    fn prepare(&mut self, opened: &Opened, _control: &Arc<Control>) -> Result<Prepared, RunError> {
+    fn prepare(&mut self, opened: &dyn OpenTarget, _control: &Arc<Control>) -> Result<Prepared, RunError> {
         let (config, when) = (&self.plan.config, self.spec.phases.load.when);
         let mut load = when != When::Never;
         let ways =
             "phases.load.when: `always` drops them and loads them again, `never` takes them as they are";
-        let Some(collections) = Collections::of(opened) else {
+        let Some(collections) = opened.collections() else {
             return Ok(Prepared { load, ..Prepared::default() });
         };
         let fields = [(INDEX.1.to_owned(), 1)];
@@ -106,7 +109,7 @@ impl Work for Sysbench {
         for number in 1..=config.collections {
             let name = collection(number);
             if when == When::Always {
-                collections.drop(&name)?;
+                collections.remove(&name)?;
             }
             collections.index(&name, INDEX.0, &fields)?;
             let count = collections.count(&name)?;

@@ -1,9 +1,9 @@
 //! YCSB's core workload as work.
 
 use super::{Prepared, Work, shape};
+use crate::databases::OpenTarget;
 use crate::presence::{Inserted, inserted};
 use crate::stored::present_as;
-use crate::target::Opened;
 use dyno_engine::{Control, Job, RunError};
 use dyno_plan::experiment::{Experiment, When, Ycsb};
 use dyno_plan::settings::BadSetting;
@@ -68,7 +68,7 @@ impl Work for Records {
         self.verbs.clone()
     }
 
-    fn prepare(&mut self, opened: &Opened, control: &Arc<Control>) -> Result<Prepared, RunError> {
+    fn prepare(&mut self, opened: &dyn OpenTarget, control: &Arc<Control>) -> Result<Prepared, RunError> {
         let load = match self.spec.phases.load.when {
             When::Always => !opened.is_virtual(),
             When::Never => false,

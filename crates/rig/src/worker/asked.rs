@@ -1,8 +1,8 @@
 //! What the controller itself knows and asks of a crew's targets.
 
-use crate::mongo::MongoAdmin;
-use crate::probe::NEVER;
-use crate::target::Target;
+use crate::databases::Target;
+use crate::databases::mongodb::MongoAdmin;
+use crate::databases::probe::NEVER;
 use dyno_record::Totals;
 use dyno_rundir::schema::CollectionFigures;
 use std::sync::OnceLock;
@@ -22,11 +22,11 @@ pub struct Part {
 
 /// Targets whose collections the controller asks for itself, with what it needs for that once it is known.
 #[derive(Default)]
-pub struct Asked(Vec<(Target, OnceLock<Option<MongoAdmin>>)>);
+pub struct Asked(Vec<(Box<dyn Target>, OnceLock<Option<MongoAdmin>>)>);
 
 impl Asked {
     /// Of these, in the order of the pairs.
-    pub fn of(targets: Vec<Target>) -> Self {
+    pub fn of(targets: Vec<Box<dyn Target>>) -> Self {
         Asked(targets.into_iter().map(|target| (target, OnceLock::new())).collect())
     }
 
@@ -50,6 +50,7 @@ impl Asked {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::databases;
     use dyno_types::bson::{self, kind};
     use dyno_wire::mongodb::message::{self, code};
     use std::io::{Read, Write};
@@ -99,7 +100,7 @@ mod tests {
         }
     }
 
-    fn server(documents: i32) -> Target {
+    fn server(documents: i32) -> Box<dyn Target> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         std::thread::spawn(move || {
@@ -107,12 +108,12 @@ mod tests {
                 std::thread::spawn(move || talk(stream, documents));
             }
         });
-        Target::parse(&format!("mongodb://127.0.0.1:{port}/a")).unwrap()
+        databases::parse(&format!("mongodb://127.0.0.1:{port}/a")).unwrap()
     }
 
     #[test]
     fn collections_have_the_number_of_their_pair_before_their_name_where_there_are_several() {
-        let counts = |targets: Vec<Target>| -> Vec<(String, f64)> {
+        let counts = |targets: Vec<Box<dyn Target>>| -> Vec<(String, f64)> {
             let all = Asked::of(targets).collections();
             all.into_iter().map(|(name, figures)| (name, figures["count"])).collect()
         };
@@ -121,6 +122,6 @@ mod tests {
         let two = [("pair 1: usertable".to_owned(), 7.0), ("pair 2: usertable".to_owned(), 8.0)];
         assert_eq!(counts(vec![server(7), server(8)]), two);
         // The first is nobody who could be asked.
-        assert_eq!(counts(vec![Target::Null, server(8)]), two[1..]);
+        assert_eq!(counts(vec![databases::parse("null:").unwrap(), server(8)]), two[1..]);
     }
 }

@@ -218,7 +218,7 @@ impl Work for Queued {
         self.0.content()
     }
 
-    fn prepare(&mut self, opened: &Opened, control: &Arc<Control>) -> Result<Prepared, RunError> {
+    fn prepare(&mut self, opened: &dyn OpenTarget, control: &Arc<Control>) -> Result<Prepared, RunError> {
         self.0.prepare(opened, control)
     }
 

@@ -7,8 +7,9 @@ use super::enlist::{Recruit, enlist};
 use super::frame::{Frame, PackedSecond, write_frame};
 use super::serve::unix_ns;
 use super::{Done, FromWorker, Stage, ToWorker};
-use crate::apparatus::{Apparatus, Applied, Nature};
-use crate::mongo::ROUTERS_DOWN;
+use crate::apparatus::{Apparatus, Applied};
+use crate::databases::TargetInfo;
+use crate::databases::mongodb::ROUTERS_DOWN;
 use crate::remote::{Input, Offset, Running, Way};
 use crate::work::Prepared;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
@@ -59,7 +60,7 @@ pub struct Crew {
     pub(super) members: Vec<Member>,
     pub(super) told: Mutex<Receiver<(usize, Told)>>,
     ending: Arc<AtomicBool>,
-    nature: Nature,
+    nature: TargetInfo,
     /// Facts about the target, as the first worker found them.
     pub facts: BTreeMap<String, String>,
     /// Targets without secrets, by instance.
@@ -91,7 +92,7 @@ impl Crew {
             members,
             told: Mutex::new(told),
             ending: Arc::new(AtomicBool::new(false)),
-            nature: Nature::default(),
+            nature: TargetInfo::default(),
             facts: BTreeMap::new(),
             shown: vec![String::new(); instances],
             prepared: Mutex::new(vec![Prepared::default(); instances]),
@@ -333,7 +334,7 @@ impl Crew {
 }
 
 impl Apparatus for Crew {
-    fn nature(&self) -> Nature {
+    fn nature(&self) -> TargetInfo {
         self.nature.clone()
     }
 

@@ -77,7 +77,7 @@ impl Rehearsal {
             members: hosts.iter().enumerate().map(member).collect(),
             told: Mutex::new(told),
             ending: Arc::default(),
-            nature: Nature::default(),
+            nature: TargetInfo::default(),
             facts: BTreeMap::new(),
             shown: Vec::new(),
             prepared: Mutex::new(vec![Prepared::default(); hosts.len()]),

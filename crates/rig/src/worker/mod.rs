@@ -41,7 +41,7 @@ pub use enlist::{Recruit, Start};
 pub use frame::{FRAME_BYTES, Frame, FrameError, read_frame, write_frame};
 pub use serve::{ReadWork, serve};
 
-use crate::apparatus::Nature;
+use crate::databases::TargetInfo;
 use crate::work::Prepared;
 use dyno_plan::experiment::Experiment;
 use serde::{Deserialize, Serialize};
@@ -160,7 +160,7 @@ pub enum FromWorker {
     /// The target answers.
     Ready {
         /// What it is.
-        nature: Nature,
+        nature: TargetInfo,
         /// Facts about it.
         facts: BTreeMap<String, String>,
         /// The target without secrets.

@@ -6,8 +6,9 @@
 use super::frame::{Frame, FrameError, read_frame, write_frame};
 use super::{Assignment, Done, FromWorker, PROTOCOL, Stage, ToWorker};
 use crate::apparatus::Apparatus;
+use crate::apparatus::run_jobs;
 use crate::cores::choose_cores;
-use crate::target::{Opened, Target, TargetError};
+use crate::databases::{self, OpenTarget, TargetError};
 use crate::work::{Prepared, Work};
 use dyno_engine::net::monotonic_ns;
 use dyno_engine::{Control, Gate, Job, RunError, Team};
@@ -235,7 +236,7 @@ struct Worker<'a, W: Write + Send> {
 /// A target that is open, and what is done with it.
 struct Place {
     assignment: Assignment,
-    opened: Opened,
+    opened: Box<dyn OpenTarget>,
     work: Box<dyn Work>,
     cores: Vec<usize>,
 }
@@ -276,7 +277,7 @@ impl<W: Write + Send> Worker<'_, W> {
         self.shared.lease_ns.store(assignment.lease_ms * 1_000_000, Ordering::Relaxed);
         let spec = &assignment.spec;
         let work = (self.read_work)(spec)?;
-        let mut target = Target::parse_for(&assignment.target, spec.client.driver.into())?;
+        let mut target = databases::parse_for(&assignment.target, spec.client.driver.into())?;
         if let Some(database) = work.database() {
             target.set_database(&database);
         }
@@ -321,7 +322,7 @@ impl<W: Write + Send> Worker<'_, W> {
                 // A pipe that fails shows with the first second.
                 let _ = say(pipes, &FromWorker::Connected);
             });
-            let applied = place.opened.run_jobs(&[job], &control, &mut |second| {
+            let applied = run_jobs(place.opened.as_ref(), &[job], &control, &mut |second| {
                 let mut output = pipes.lock().unwrap_or_else(PoisonError::into_inner);
                 let written = write_frame::<FromWorker>(*output, &Frame::Second(Box::new(second)));
                 if written.is_err() {
@@ -372,7 +373,8 @@ impl<W: Write + Send> Worker<'_, W> {
             self.shared.leave();
             return Ok((0, all));
         }
-        let done = place.opened.run_jobs(&[job], &control, &mut |second| sent += second.totals.ok());
+        let done =
+            run_jobs(place.opened.as_ref(), &[job], &control, &mut |second| sent += second.totals.ok());
         self.shared.leave();
         done?;
         Ok((sent.min(all), all - sent.min(all)))
@@ -390,7 +392,7 @@ fn early() -> Trouble {
 
 /// A controller that does not want it any more ends this process.
 fn prepare(place: &mut Place) -> Result<Prepared, Trouble> {
-    Ok(place.work.prepare(&place.opened, &Arc::new(Control::default()))?)
+    Ok(place.work.prepare(place.opened.as_ref(), &Arc::new(Control::default()))?)
 }
 
 impl Place {

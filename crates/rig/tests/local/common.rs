@@ -2,7 +2,7 @@
 
 use dyno_plan::server::ServerSpec;
 use dyno_rig::local::{Machine, Server};
-use dyno_rig::{MongoAdmin, Target};
+use dyno_rig::{MongoAdmin, databases};
 use dyno_types::bson::{self, kind};
 use dyno_workload::Workload;
 use dyno_workload::sysbench_mongodb::{SysbenchConfig, SysbenchRun};
@@ -119,9 +119,9 @@ pub fn ferretdb() -> Option<PathBuf> {
 }
 
 /// Opens a target, which must answer.
-pub fn open(uri: &str) -> dyno_rig::Opened {
+pub fn open(uri: &str) -> Box<dyn dyno_rig::OpenTarget> {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    Target::parse(uri).unwrap().open(content, &|| false).unwrap()
+    databases::parse(uri).unwrap().open(content, &|| false).unwrap()
 }
 
 fn admin(uri: &str) -> MongoAdmin {

@@ -1,7 +1,7 @@
 //! Clusters, copies of a primary, replica sets and shards.
 
 use super::common::{Home, failure, open, redis, start};
-use dyno_rig::Target;
+use dyno_rig::databases;
 use dyno_rig::local::Harm;
 use std::collections::BTreeSet;
 
@@ -116,7 +116,7 @@ fn copies_of_one_primary_and_reads_from_them() {
         assert_eq!(ask(*port, &["GET", "key"]).trim(), "loaded");
     }
     // Who asks a copy is told whose it is.
-    let why = Target::parse(&uri.replace(&ports[0].to_string(), &ports[1].to_string())).unwrap();
+    let why = databases::parse(&uri.replace(&ports[0].to_string(), &ports[1].to_string())).unwrap();
     let why = why.look(&|| false).err().unwrap().to_string();
     assert!(why.contains(&format!("it is a slave of 127.0.0.1:{}", ports[0])), "{why}");
     // One that was killed and started again copies again.

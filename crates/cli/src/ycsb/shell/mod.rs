@@ -19,7 +19,7 @@ use dyno_plan::settings::BadSetting;
 use dyno_plan::{BindingTarget, Settings, YcsbCommand};
 use dyno_record::Scale;
 use dyno_report::ycsb::ReturnCode;
-use dyno_rig::Opened;
+use dyno_rig::OpenTarget;
 use dyno_types::limits::{DRAIN_NS, SCAN_RECORDS};
 use dyno_types::{Content, Outcome, Verb};
 use dyno_workload::ycsb::properties::Reader;
@@ -47,7 +47,7 @@ struct Shell {
     layout: Vec<Vec<u8>>,
     content: Arc<ShellContent>,
     /// `None` only while a table is changed.
-    opened: Option<Opened>,
+    opened: Option<Box<dyn OpenTarget>>,
     lines: Arc<Mutex<terminal::Results>>,
     timeout_ns: Option<u64>,
 }

@@ -2,7 +2,7 @@
 
 use dyno_engine::{Control, End, Job, Pacing, Queue};
 use dyno_record::Scale;
-use dyno_rig::Opened;
+use dyno_rig::OpenTarget;
 use dyno_types::bson::{self, kind};
 use dyno_types::document::{
     Action, Change, Compare, Condition, Filter, Modify, Operand, Order, Projection, Shape, Stage, Test,
@@ -280,7 +280,7 @@ pub fn content() -> Arc<dyn Content> {
 }
 
 /// Sends the sequence, one request after the other.
-pub fn run(opened: &Opened) -> Vec<Ended> {
+pub fn run(opened: &dyn OpenTarget) -> Vec<Ended> {
     let sequence = Arc::new(Sequence::new());
     let job = Job {
         end: End { operations: Some(sequence.requests.len() as u64), duration_ns: None },

@@ -453,7 +453,7 @@ fn wsf() -> Vec<Row> {
         ),
         there(
             "wsf 90read10update --backend kubernetes --kubernetes namespace=bench --kubernetes image=registry.example/dyno:0.1.0",
-            "kubernetes.rs",
+            "kubernetes/main.rs",
             pods,
         ),
         here("wsf 90read10update --backend kubernetes --manifests manifests"),

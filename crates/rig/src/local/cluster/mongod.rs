@@ -1,8 +1,8 @@
 //! Replica sets of mongod, and the shards, the config server and the routers of a sharded cluster.
 
 use super::super::servers::{Node, set_name};
-use crate::mongo::{self, MongoAdmin};
-use crate::probe::NEVER;
+use crate::databases::mongodb::{self as mongo, MongoAdmin};
+use crate::databases::probe::NEVER;
 use dyno_plan::server::{Part, ServerSpec};
 use dyno_types::bson::{self, kind};
 use dyno_wire::mongodb::{Deployment, MongoOptions};

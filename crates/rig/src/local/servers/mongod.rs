@@ -2,8 +2,8 @@
 
 use super::super::error::LocalError;
 use super::{Node, Told, reserved, set_name};
-use crate::mongo;
-use crate::probe::NEVER;
+use crate::databases::mongodb as mongo;
+use crate::databases::probe::NEVER;
 use dyno_plan::server::{Part, ServerSpec, Setting, Topology, always_journals};
 use dyno_wire::mongodb::MongoOptions;
 use std::collections::BTreeMap;

@@ -239,7 +239,7 @@ fn uris_are_those_that_targets_are_read_from() {
         b.port = 7001;
         let nodes = if spec.topology == Topology::Single { vec![&a] } else { vec![&a, &b] };
         let uri = super::uri(&spec, &nodes);
-        crate::Target::parse(&uri).unwrap();
+        crate::databases::parse(&uri).unwrap();
         uri
     };
     assert_eq!(uri(r#"{"kind": "redis"}"#), "redis://127.0.0.1:7000");

@@ -1,7 +1,7 @@
 //! A conversation with a member of MongoDB: inserts with their write concern, and what is there.
 
 use super::COMMAND;
-use crate::mongo::{MongoLine, Unanswered};
+use crate::databases::mongodb::{MongoLine, Unanswered};
 use crate::prove::database::{Durability, Fate, Part, Talk};
 use crate::prove::drive::IngestPlan;
 use crate::prove::evidence::Sent;

@@ -1,7 +1,7 @@
 //! MongoDB by the official driver: the target, and the deployment that answers.
 
-use crate::mongo::CommandError;
-use crate::target::TargetError;
+use super::CommandError;
+use crate::databases::TargetError;
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_blocking};
 use dyno_official::{DRIVER, Failure, Official, OfficialOptions};
 use dyno_types::{Content, Outcome, Refused};
@@ -43,7 +43,7 @@ impl OfficialTarget {
     }
 
     /// Connects once, and asks the server what it is.
-    pub(crate) fn open(&self) -> Result<Arc<OfficialDeployment>, TargetError> {
+    pub(crate) fn deployment(&self) -> Result<Arc<OfficialDeployment>, TargetError> {
         let opened = Official::open(&self.0);
         let official = opened.map_err(|failure| match failure.outcome {
             Outcome::BadRequest => TargetError::Refused(Refused(failure.words)),

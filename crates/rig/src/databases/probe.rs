@@ -1,13 +1,12 @@
 //! Asks a server, once and waiting, whether it is there and what it is.
 
-use crate::spoken::{Protocol, Spoken, mistaken, spoken};
-use crate::target::TargetError;
+use super::TargetError;
+use super::spoken::{Protocol, Spoken, mistaken, spoken};
 use dyno_engine::files::OutOfFiles;
 use dyno_engine::net::{Received, Socket, TlsConfig, monotonic_ns};
 use dyno_types::limits::ANSWER_BYTES;
 use dyno_types::{Endpoint, Outcome, Refused};
 use dyno_wire::place::Address;
-use dyno_wire::redis::{Facts, FactsStep, RedisOptions, Topology};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustls::AlertDescription;
@@ -35,30 +34,6 @@ const LOOK_NS: u64 = 20_000_000;
 
 /// What is said of a wait that was stopped.
 pub(crate) const STOPPED: &str = "no longer waited for";
-
-/// Tries the seed addresses in order; the first that answers tells facts and topology.
-pub(crate) fn redis(
-    options: &RedisOptions,
-    tls: Option<&Arc<TlsConfig>>,
-    stop: Stop<'_>,
-) -> Result<(Topology, Facts), TargetError> {
-    first_that_answers(&options.addresses, stop, |endpoint| {
-        let (mut topology, mut facts) = (Topology::single(endpoint.clone()), Facts::default());
-        let mut questions = Vec::new();
-        Facts::ask_all(options, &mut questions);
-        converse(Protocol::Redis, (tls, stop), endpoint, questions, &mut |received, _| match Facts::take(
-            options,
-            &mut topology,
-            received,
-            &mut facts,
-        ) {
-            FactsStep::Need => Heard::Need,
-            FactsStep::Done => Heard::Done,
-            FactsStep::Refused(outcome, words) => Heard::Refused(advise(outcome, &words)),
-        })?;
-        Ok((topology, facts))
-    })
-}
 
 /// Asks each address in turn until one answers.
 pub(crate) fn first_that_answers<T>(
@@ -305,7 +280,7 @@ impl Line {
     }
 }
 
-fn advise(outcome: Outcome, words: &str) -> String {
+pub(crate) fn advise(outcome: Outcome, words: &str) -> String {
     match outcome {
         Outcome::Forbidden if words.starts_with("NOAUTH") => {
             format!(
@@ -345,6 +320,7 @@ const EXPECTS_TLS: &str = " (does it expect TLS? then write rediss://, or tls=tr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::databases;
     use std::net::TcpListener;
 
     #[test]
@@ -368,8 +344,8 @@ mod tests {
                 });
             }
         });
-        let options = RedisOptions::from_uri(&format!("redis://{address}")).unwrap();
-        let told = redis(&options, None, NEVER).unwrap_err().to_string();
+        let target = databases::parse(&format!("redis://{address}")).unwrap();
+        let told = target.look(NEVER).err().unwrap().to_string();
         assert!(told.contains(&address.to_string()), "{told}");
         assert!(told.contains("longer than") || told.contains("no answer within"), "{told}");
     }

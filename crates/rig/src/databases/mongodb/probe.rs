@@ -1,43 +1,14 @@
 //! What there is to know of a MongoDB deployment before a run: who its nodes are, and what they say of themselves.
 
-mod admin;
-mod line;
-
-pub use admin::{CommandError, MongoAdmin};
-pub(crate) use line::{MongoLine, Unanswered};
-
-use crate::probe::{Failure, Heard, Stop, converse, first_that_answers, resolve};
-use crate::spoken::Protocol;
-use crate::target::TargetError;
+use crate::databases::probe::{Failure, Heard, Stop, converse, first_that_answers, resolve};
+use crate::databases::spoken::Protocol;
+use crate::databases::{Nothing, TargetError};
 use dyno_engine::net::{TlsConfig, monotonic_ns};
-use dyno_types::{Content, Driver, Endpoint, Hello, Request};
+use dyno_types::{Driver, Endpoint, Hello};
 use dyno_wire::mongodb::{Deployment, Facts, MongoDriver, MongoOptions, QUESTIONS};
 use dyno_wire::place::Address;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// A content of nothing: the questions need none.
-pub(crate) struct Nothing;
-
-impl Content for Nothing {
-    fn table(&self) -> &str {
-        ""
-    }
-
-    fn key(&self, _request: &Request, _out: &mut Vec<u8>) {}
-
-    fn fields(&self, _request: &Request) -> usize {
-        0
-    }
-
-    fn name(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
-
-    fn value_len(&self, _request: &Request, _field: usize) -> usize {
-        0
-    }
-
-    fn value(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
-}
 
 /// Pause between two looks for a primary.
 const ELECTION: Duration = Duration::from_millis(200);

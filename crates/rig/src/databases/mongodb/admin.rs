@@ -1,7 +1,7 @@
 //! Commands that prepare a workload or look after it: indexes, counts, drops, figures of collections.
 
 use super::line::{MongoLine, Unanswered};
-use crate::official::OfficialDeployment;
+use crate::databases::mongodb::official::OfficialDeployment;
 use dyno_engine::RunError;
 use dyno_engine::net::TlsConfig;
 use dyno_types::bson::{self, kind};

@@ -1,8 +1,8 @@
 //! What stands for `official` in a build without the official driver: no target can be made, so nothing can be asked of
 //! one.
 
-use crate::mongo::CommandError;
-use crate::target::TargetError;
+use super::CommandError;
+use crate::databases::TargetError;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_types::{Content, Refused};
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ impl OfficialTarget {
         match *self {}
     }
 
-    pub(crate) fn open(&self) -> Result<Arc<OfficialDeployment>, TargetError> {
+    pub(crate) fn deployment(&self) -> Result<Arc<OfficialDeployment>, TargetError> {
         match *self {}
     }
 }

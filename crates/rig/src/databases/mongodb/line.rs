@@ -1,7 +1,7 @@
 //! A connection to one server on which commands follow each other, each waited for.
 
-use super::Nothing;
-use crate::probe::{Failure, Heard, Line, NEVER};
+use crate::databases::Nothing;
+use crate::databases::probe::{Failure, Heard, Line, NEVER};
 use dyno_engine::net::TlsConfig;
 use dyno_types::{Driver, Endpoint, Hello, bson};
 use dyno_wire::mongodb::{

@@ -1,0 +1,26 @@
+//! The collections of a target beside the load: what they hold, and how they are dropped.
+
+use dyno_engine::RunError;
+
+/// Where a target keeps documents. Each call fails where the target does not answer, or refuses it.
+pub trait Collections {
+    /// Drops a collection; one that is not there is no error.
+    fn remove(&self, name: &str) -> Result<(), RunError>;
+
+    /// Makes an index on several fields.
+    fn index(&self, name: &str, index: &str, fields: &[(String, i32)]) -> Result<(), RunError>;
+
+    /// How many documents a collection holds.
+    fn count(&self, name: &str) -> Result<u64, RunError>;
+
+    /// At most `count` documents of a collection.
+    fn sample(&self, name: &str, count: u32) -> Result<Vec<Vec<u8>>, RunError>;
+
+    /// The document of a collection with the highest `_id`; with `between`, a document of `$gte` and `$lt`, of those `_id`s.
+    fn highest(&self, name: &str, between: Option<&[u8]>) -> Result<Option<Vec<u8>>, RunError>;
+
+    /// Whether an embedded store keeps them, in the forms of its own records.
+    fn is_embedded(&self) -> bool {
+        false
+    }
+}
