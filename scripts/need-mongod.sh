@@ -44,6 +44,7 @@ fetch() (
   # The user that apt downloads with must be able to read it.
   chmod 755 "$work"
   keys=$(ubuntu_keys "$work/keys")
+  [ -r "$keys" ] || { echo "Ubuntu's keys are neither installed nor in the host's distribution"; exit 1; }
   # Nothing of a package is run, so an ordinary user can do it too.
   mode=chrootless
   [ "$(id -u)" != 0 ] || mode=root
