@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes a C compiler for musl on either architecture available to static builds, or says what is missing: Zig's, with the cargo
-# subcommand that uses it, both from PyPI into a folder of the user's cache.
+# subcommand that uses it, both installed by pip into a folder of the user's cache.
 set -u
 home="${XDG_CACHE_HOME:-$HOME/.cache}/dyno-zig"
 [ -x "$home/bin/cargo-zigbuild" ] && exit 0

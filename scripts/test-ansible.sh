@@ -1,19 +1,19 @@
 #!/bin/sh
 # The Ansible collection, on hosts made of network namespaces: syntax, lint, check mode, and what can be run for real. Needs root,
-# sshd and PyPI.
+# sshd and a registry of Python packages.
 set -eu
 cd "$(dirname "$0")/.."
 scripts/need-ssh.sh || true
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 if ! python3 -m venv "$folder/venv" || ! "$folder/venv/bin/pip" -q install ansible-core ansible-lint; then
-  echo "SKIPPED: the Ansible collection: ansible-core cannot be installed from PyPI" >&2
+  echo "SKIPPED: the Ansible collection: ansible-core cannot be installed by pip" >&2
   exit 0
 fi
 PATH="$folder/venv/bin:$PATH"
 export PATH
 
-# What aws.yml needs: from Galaxy where it is reachable, otherwise cut out of the large bundle that PyPI has (54 MB).
+# What aws.yml needs: from Galaxy where it is reachable, otherwise cut out of pip's large bundle (54 MB).
 ANSIBLE_COLLECTIONS_PATH="$folder/collections"
 export ANSIBLE_COLLECTIONS_PATH
 bundled() {
@@ -33,7 +33,7 @@ galaxy() {
 without=
 if ! galaxy && ! bundled; then
   without=playbooks/aws.yml
-  echo "SKIPPED: syntax and lint of deploy/ansible/$without: the collection amazon.aws cannot be had from Galaxy or PyPI" >&2
+  echo "SKIPPED: syntax and lint of deploy/ansible/$without: the collection amazon.aws cannot be had from Galaxy or by pip" >&2
 fi
 (
   cd deploy/ansible
