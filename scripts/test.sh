@@ -25,7 +25,7 @@ nextest() {
   shift
   # shellcheck disable=SC2086
   step "$cargo" nextest run --cargo-profile "$profile" $all "$@"
-  mv "${CARGO_TARGET_DIR:-target}/nextest/default/junit.xml" "$logs/$profile.xml" || failed=1
+  mv target/nextest/default/junit.xml "$logs/$profile.xml" || failed=1
 }
 
 step "$cargo" fmt --all --check
