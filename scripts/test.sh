@@ -23,8 +23,9 @@ step() {
 nextest() {
   local profile=$1
   shift
+  # Two on each core: most wait for servers.
   # shellcheck disable=SC2086
-  step "$cargo" nextest run --cargo-profile "$profile" $all "$@"
+  step "$cargo" nextest run --cargo-profile "$profile" --test-threads "$((2 * $(nproc)))" $all "$@"
   mv target/nextest/default/junit.xml "$logs/$profile.xml" || failed=1
 }
 

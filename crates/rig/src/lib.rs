@@ -40,7 +40,7 @@ pub use databases::mongodb::{CommandError, MongoAdmin};
 pub use databases::{Client, Collections, OpenTarget, Stop, Target, TargetError, TargetInfo};
 pub use presence::{Inserted, inserted, remove};
 pub use session::{Ended, Observer, PhasePlan, Progress, Session, SessionPlan};
-pub use spawn::{SERVERS, Spawned, find_server, free_port, spawn, spawn_under};
+pub use spawn::{Spawned, find_server, free_port, servers, spawn, spawn_under};
 pub use stored::{DOCUMENTS, present_as, same_documents};
 pub use temporary::{Temporary, remove_abandoned};
 pub use watch::{Said, ServerNow, Watch, WatchPlan, server_process, watch, watch_all};

@@ -1,5 +1,6 @@
 //! A temporary server for one run: started on a free loopback port in a directory of its own, removed afterwards.
 
+use crate::databases::{self, TempServer};
 use crate::temporary::Temporary;
 use dyno_engine::{Control, affinity};
 use dyno_types::child;
@@ -14,14 +15,6 @@ use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Kinds of servers that can be started, and the program of each.
-pub const SERVERS: [(&str, &str); 4] = [
-    ("redis", "redis-server"),
-    ("valkey", "valkey-server"),
-    ("dragonfly", "dragonfly"),
-    ("keydb", "keydb-server"),
-];
-
 /// How long a server may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -31,8 +24,7 @@ pub struct Spawned {
     child: Child,
     /// Holds its data and its log; removed on drop.
     home: Temporary,
-    /// `redis`, `valkey`, ...
-    pub kind: String,
+    server: &'static TempServer,
     /// Its loopback port.
     pub port: u16,
     /// The core it was pinned to, if there is more than one.
@@ -40,6 +32,16 @@ pub struct Spawned {
 }
 
 impl Spawned {
+    /// `redis`, `valkey`, ...
+    pub fn kind(&self) -> &'static str {
+        self.server.kind
+    }
+
+    /// The URI of a target that it is.
+    pub fn uri(&self) -> String {
+        (self.server.uri)(self.port)
+    }
+
     /// Its process number.
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -48,7 +50,7 @@ impl Spawned {
     /// How it ended, with the last lines of its log, if it has.
     pub fn died(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok()??;
-        Some(format!("{} ended ({status}): {}", self.kind, self.last_words()))
+        Some(format!("{} ended ({status}): {}", self.server.kind, self.last_words()))
     }
 
     fn last_words(&self) -> String {
@@ -74,12 +76,16 @@ fn on_path(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(|p| p.is_file())
 }
 
-/// The first server that is installed, in the order of [`SERVERS`], or the one of `kind`.
-pub fn find_server(kind: Option<&str>) -> Option<(&'static str, PathBuf)> {
-    SERVERS
-        .iter()
-        .filter(|(name, _)| kind.is_none_or(|k| k == *name))
-        .find_map(|(name, program)| on_path(program).map(|path| (*name, path)))
+/// Servers that can be started, in the order in which one is looked for.
+pub fn servers() -> impl Iterator<Item = &'static TempServer> {
+    databases::ALL.iter().flat_map(|database| database.servers())
+}
+
+/// The server of `kind` with its program, if it is installed; without a kind the first of those that may stand for any.
+pub fn find_server(kind: Option<&str>) -> Option<(&'static TempServer, PathBuf)> {
+    servers()
+        .filter(|server| kind.map_or(server.stands_for_any, |kind| kind == server.kind))
+        .find_map(|server| on_path(server.program).map(|path| (server, path)))
 }
 
 /// A free loopback port below those that the kernel gives to outgoing connections: one of them could take a port of
@@ -100,48 +106,18 @@ pub fn free_port() -> io::Result<u16> {
     Err(io::Error::new(io::ErrorKind::AddrInUse, "no free loopback port from 10000 to 22000"))
 }
 
-fn arguments(kind: &str, port: u16, home: &Path) -> Vec<String> {
-    let port = port.to_string();
-    let home = home.display().to_string();
-    let list: Vec<&str> = match kind {
-        "dragonfly" => vec![
-            "--bind",
-            "127.0.0.1",
-            "--port",
-            &port,
-            "--dir",
-            &home,
-            "--dbfilename",
-            "",
-            "--proactor_threads",
-            "1",
-        ],
-        _ => vec![
-            "--bind",
-            "127.0.0.1",
-            "--port",
-            &port,
-            "--dir",
-            &home,
-            "--save",
-            "",
-            "--appendonly",
-            "no",
-            "--maxclients",
-            "20000",
-        ],
-    };
-    list.into_iter().map(str::to_owned).collect()
-}
-
 /// Starts a server and waits until it accepts connections. Where there are two cores or more it gets the first, and
 /// load threads keep off it.
-pub fn spawn(kind: &'static str, program: &Path) -> io::Result<Spawned> {
-    spawn_under(kind, program, None)
+pub fn spawn(server: &'static TempServer, program: &Path) -> io::Result<Spawned> {
+    spawn_under(server, program, None)
 }
 
 /// The same; it is not waited for any longer when `control` stops.
-pub fn spawn_under(kind: &'static str, program: &Path, control: Option<&Control>) -> io::Result<Spawned> {
+pub fn spawn_under(
+    server: &'static TempServer,
+    program: &Path,
+    control: Option<&Control>,
+) -> io::Result<Spawned> {
     let mut home = Temporary::server().map_err(io::Error::other)?;
     let port = free_port()?;
     let log = File::create(home.data().join("log"))?;
@@ -154,7 +130,7 @@ pub fn spawn_under(kind: &'static str, program: &Path, control: Option<&Control>
         }
         None => child::command(program),
     };
-    command.args(arguments(kind, port, home.data())).current_dir(home.data());
+    command.args((server.arguments)(port, home.data())).current_dir(home.data());
     // A group of its own: Ctrl-C in a terminal goes to every process of the foreground group, and the server must
     // outlive the replies that are still awaited.
     command.process_group(0);
@@ -163,7 +139,7 @@ pub fn spawn_under(kind: &'static str, program: &Path, control: Option<&Control>
     let core = if cores.len() > 1 { Some(cores[0]) } else { None };
     let child = on_core(core, || command.spawn())?;
     let noted = home.notes(child.id());
-    let mut server = Spawned { child, home, kind: kind.to_owned(), port, core };
+    let mut server = Spawned { child, home, server, port, core };
     noted.map_err(io::Error::other)?;
     await_listening(&mut server, control)?;
     Ok(server)
@@ -191,15 +167,18 @@ fn await_listening(server: &mut Spawned, control: Option<&Control>) -> io::Resul
         if let Some(status) = server.child.try_wait()? {
             let words = server.last_words();
             return Err(io::Error::other(format!(
-                "{}-server ended at once ({status}): {words}",
-                server.kind
+                "{} ended at once ({status}): {words}",
+                server.server.program
             )));
         }
         if control.is_some_and(Control::stopping) {
-            return Err(io::Error::other(format!("{}: no longer waited for", server.kind)));
+            return Err(io::Error::other(format!("{}: no longer waited for", server.server.kind)));
         }
         if begun.elapsed() > PATIENCE {
-            return Err(io::Error::other(format!("{} does not listen after {PATIENCE:?}", server.kind)));
+            return Err(io::Error::other(format!(
+                "{} does not listen after {PATIENCE:?}",
+                server.server.kind
+            )));
         }
         std::thread::sleep(Duration::from_millis(2));
     }

@@ -280,14 +280,14 @@ pub fn assert_ran_in(folder: &Path, output: &Output, open: &[&str]) {
     // Drop-ins print the originals' reports, and a warning for each reason.
     let warned = stderr(output);
     let warned = warned.lines().filter_map(|line| line.split_once(" is invalid (")?.1.split_once("): "));
-    found.extend(warned.map(|(check, _)| check.to_owned()));
+    found.extend(warned.map(|(check, why)| (check.to_owned(), why.to_owned())));
     if found.is_empty() {
         found = invalid_below(folder);
     }
     let allowed = |check: &str| OF_A_BUSY_HOST.contains(&check) || open.contains(&check);
-    let other = found.iter().find(|check| !allowed(check));
+    let other = found.iter().find(|(check, _)| !allowed(check));
     let told = format!("{}\n{}", stdout(output), stderr(output));
-    assert!(!found.is_empty() && other.is_none(), "invalid by {found:?}\n{told}");
+    assert!(!found.is_empty() && other.is_none(), "invalid by {found:#?}\n{told}");
 }
 
 /// Checks by which a run is invalid where other programs take the host's CPU: the client is late, or what is due waits so long
@@ -297,19 +297,22 @@ const OF_A_BUSY_HOST: [&str; 3] = ["schedule_lag", "receive_lag", "drops"];
 /// Checks by which a run is invalid whose server is killed, cut off or stopped: what it did not answer has failed.
 pub const OF_A_LOST_SERVER: &[&str] = &["errors", "gone"];
 
-/// The checks by which a summary that was printed, as text or as JSON, is invalid.
-fn invalid_by(printed: &str) -> Vec<String> {
+/// The checks by which a summary that was printed, as text or as JSON, is invalid, and why.
+fn invalid_by(printed: &str) -> Vec<(String, String)> {
+    let pair = |check: &str, why: &str| (check.to_owned(), why.to_owned());
     if let Ok(summary) = serde_json::from_str::<Value>(printed) {
         let reasons = summary["verdict"]["reasons"].as_array().cloned().unwrap_or_default();
         let invalid = reasons.iter().filter(|reason| reason["trust"] == "invalid");
-        return invalid.filter_map(|reason| reason["check"].as_str()).map(str::to_owned).collect();
+        return invalid
+            .filter_map(|reason| Some(pair(reason["check"].as_str()?, reason["text"].as_str()?)))
+            .collect();
     }
     let lines = printed.lines().filter_map(|line| line.strip_prefix("  invalid ")?.split_once(": "));
-    lines.map(|(check, _)| check.to_owned()).collect()
+    lines.map(|(check, why)| pair(check, why)).collect()
 }
 
 /// The same of all runs that are recorded below a folder.
-fn invalid_below(folder: &Path) -> Vec<String> {
+fn invalid_below(folder: &Path) -> Vec<(String, String)> {
     let entries = std::fs::read_dir(folder).unwrap().flatten();
     let each = entries.flat_map(|entry| match entry.file_type().unwrap().is_dir() {
         true => invalid_below(&entry.path()),

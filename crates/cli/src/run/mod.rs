@@ -63,7 +63,7 @@ fn place(args: &RunArgs) -> Result<Wanted, Failure> {
             ));
         }
         return Ok(match find_server(None) {
-            Some((kind, _)) => Wanted::Spawn(kind.to_owned()),
+            Some((server, _)) => Wanted::Spawn(server.kind.to_owned()),
             None => Wanted::Sqlite,
         });
     };
@@ -106,18 +106,20 @@ fn prepare(wanted: Wanted, control: &Control) -> Result<Place, Failure> {
     match wanted {
         Wanted::Spawn(kind) => {
             let found = find_server(Some(&kind).filter(|k| !k.is_empty()).map(String::as_str));
-            let Some((name, program)) = found else {
-                let known: Vec<String> =
-                    dyno_rig::SERVERS.iter().map(|(k, p)| format!("{k} ({p})")).collect();
+            let Some((server, program)) = found else {
+                let known: Vec<String> = dyno_rig::servers()
+                    .map(|server| format!("{} ({})", server.kind, server.program))
+                    .collect();
                 let text = format!("no server of kind {kind:?} on PATH; known kinds: {}", known.join(", "));
                 return Err(Failure::Usage(text));
             };
-            let server = spawn_under(name, &program, Some(control));
+            let name = server.kind;
+            let server = spawn_under(server, &program, Some(control));
             let server = server.map_err(|e| match control.stopping() {
                 true => Failure::Interrupted,
                 false => Failure::Usage(format!("{name}: {e}")),
             })?;
-            let target = databases::parse(&format!("redis://127.0.0.1:{}", server.port))?;
+            let target = databases::parse(&server.uri())?;
             terminal::note(&format!(
                 "started a temporary {name} on port {}; it ends with this run",
                 server.port

@@ -169,13 +169,14 @@ fn here(
     let uri = spec.target.clone().unwrap_or_else(|| "spawn:".into());
     if let Some(kind) = uri.strip_prefix("spawn:") {
         let found = find_server(Some(kind).filter(|kind| !kind.is_empty()));
-        let Some((name, program)) = found else {
+        let Some((server, program)) = found else {
             return Err(format!("target: no server of kind {kind:?} on PATH").into());
         };
         // What could not be removed is told by `dyno stop`.
         let _ = remove_abandoned();
-        let server = spawn_under(name, &program, Some(control)).map_err(|e| format!("{name}: {e}"))?;
-        let uris = vec![format!("redis://127.0.0.1:{}", server.port)];
+        let kind = server.kind;
+        let server = spawn_under(server, &program, Some(control)).map_err(|e| format!("{kind}: {e}"))?;
+        let uris = vec![server.uri()];
         let taken = server.core.into_iter().collect();
         return Ok(Place::new(uris, taken, true, Held::Temporary(Box::new(server))));
     }
@@ -404,7 +405,7 @@ impl Place {
         match &self.held {
             // Those of other hosts are watched there.
             Held::Nothing | Held::Far(_) | Held::Pods(..) => Vec::new(),
-            Held::Temporary(server) => vec![(server.kind.clone(), server.pid().into())],
+            Held::Temporary(server) => vec![(server.kind().to_owned(), server.pid().into())],
             Held::Server(held) => held.server.watched(),
         }
     }

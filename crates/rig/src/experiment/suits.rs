@@ -2,7 +2,7 @@
 
 use super::check::placed;
 use crate::local::{LocalError, Machine, has_engine, placement, program, router};
-use crate::spawn::{SERVERS, find_server};
+use crate::spawn::{find_server, servers};
 use dyno_monitor::topology::{Topology, list};
 use dyno_plan::experiment::{Cell, Experiment};
 use dyno_plan::server::{Placement, Policy, ServerKind};
@@ -215,8 +215,9 @@ fn lacks(spec: &Experiment, machine: &Machine) -> Option<String> {
         if find_server(wanted).is_some() {
             return None;
         }
-        let programs: Vec<&str> =
-            SERVERS.iter().filter(|(name, _)| wanted.is_none_or(|k| k == *name)).map(|(_, p)| *p).collect();
+        let meant =
+            servers().filter(|server| wanted.map_or(server.stands_for_any, |kind| kind == server.kind));
+        let programs: Vec<&str> = meant.map(|server| server.program).collect();
         let named = if programs.is_empty() { kind.to_owned() } else { programs.join(", ") };
         return Some(format!("no server on PATH ({named}); --set target=URI names one that runs"));
     }

@@ -4,7 +4,7 @@ mod monitors;
 
 use super::probe::{Heard, Stop, advise, converse, first_that_answers};
 use super::spoken::Protocol;
-use super::{Database, OpenTarget, Scheme, Target, TargetError, TargetInfo, WATCHED, tls_words};
+use super::{Database, OpenTarget, Scheme, Target, TargetError, TargetInfo, TempServer, WATCHED, tls_words};
 use crate::prove;
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
@@ -13,6 +13,7 @@ use dyno_types::{Content, Endpoint, Refused, Verb};
 use dyno_wire::place::Address;
 use dyno_wire::redis::{Facts, FactsStep, ReadFrom, RedisDriver, RedisOptions, Topology};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The database.
@@ -31,9 +32,48 @@ impl Database for Redis {
         ]
     }
 
+    fn servers(&self) -> &'static [TempServer] {
+        static SERVERS: [TempServer; 4] = [
+            server("redis", "redis-server", redis_arguments),
+            server("valkey", "valkey-server", redis_arguments),
+            server("dragonfly", "dragonfly", dragonfly_arguments),
+            server("keydb", "keydb-server", redis_arguments),
+        ];
+        &SERVERS
+    }
+
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {
         Ok(target(RedisOptions::from_uri(uri)?))
     }
+}
+
+const fn server(
+    kind: &'static str,
+    program: &'static str,
+    arguments: fn(u16, &Path) -> Vec<String>,
+) -> TempServer {
+    TempServer {
+        kind,
+        program,
+        arguments,
+        uri: |port| format!("redis://127.0.0.1:{port}"),
+        stands_for_any: true,
+    }
+}
+
+fn redis_arguments(port: u16, home: &Path) -> Vec<String> {
+    let more = ["--save", "", "--appendonly", "no", "--maxclients", "20000"];
+    listening(port, home).chain(more.map(str::to_owned)).collect()
+}
+
+fn dragonfly_arguments(port: u16, home: &Path) -> Vec<String> {
+    let more = ["--dbfilename", "", "--proactor_threads", "1"];
+    listening(port, home).chain(more.map(str::to_owned)).collect()
+}
+
+fn listening(port: u16, home: &Path) -> impl Iterator<Item = String> {
+    let (port, home) = (port.to_string(), home.display().to_string());
+    ["--bind", "127.0.0.1", "--port", &port, "--dir", &home].map(str::to_owned).into_iter()
 }
 
 /// A target with these options.
