@@ -28,7 +28,9 @@ impl Drop for Server {
 
 #[expect(clippy::print_stderr, reason = "the test script counts these lines")]
 fn skipped(what: &str) {
-    eprint!("SKIPPED: {what}: memcached is not installed\n");
+    // In one piece: other tests write to the same stream.
+    let line = format!("SKIPPED: {what}: memcached is not installed\n");
+    eprint!("{line}");
 }
 
 fn server(what: &str, options: &[&str]) -> Option<Server> {
