@@ -5,7 +5,7 @@ use super::options::{MemcachedOptions, Protocol};
 use super::reply::{NotMemcached, Reply, line, reply};
 use super::{meta, text};
 use crate::redis::FactsStep;
-use dyno_types::{Hello, Outcome};
+use dyno_types::{Hello, Outcome, Refused};
 
 /// Whether the greeting begins with a login.
 fn logs_in(options: &MemcachedOptions) -> bool {
@@ -157,12 +157,12 @@ impl Facts {
 
     /// The answer to [`Facts::ask_stats`] at the start of `input`: its lines, and how many bytes it has; `None` if it is not
     /// complete. An error is no lines. Refuses what is no such answer.
-    pub fn text(input: &[u8]) -> Result<Option<(String, usize)>, (Outcome, String)> {
+    pub fn text(input: &[u8]) -> Result<Option<(String, usize)>, Refused> {
         match stats(input) {
             Ok(found) => {
                 Ok(found.map(|(_, used)| (String::from_utf8_lossy(&input[..used]).into_owned(), used)))
             }
-            Err(NotMemcached) => Err((Outcome::Protocol, not_memcached(input))),
+            Err(NotMemcached) => Err(Refused(not_memcached(input))),
         }
     }
 }
