@@ -14,15 +14,18 @@ pub use files::{
 pub use strangers::{
     dns_answer, http_answer, manifests, promql, redis_replies, relay_frames, threshold, uri,
 };
-pub use wire::{bson, host_frame, mongodb, prometheus, redis_facts, resp, scram, totals, worker_frame};
+pub use wire::{
+    bson, host_frame, memcached, mongodb, prometheus, redis_facts, resp, scram, totals, worker_frame,
+};
 
 /// A target's name and function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 28] = [
+pub const TARGETS: [Target; 29] = [
     ("resp", resp),
     ("redis_facts", redis_facts),
+    ("memcached", memcached),
     ("bson", bson),
     ("mongodb", mongodb),
     ("scram", scram),

@@ -5,6 +5,8 @@ use dyno_record::codec;
 use dyno_rig::remote::{FromHost, ToHost};
 use dyno_rig::worker::{Frame, FromWorker, ToWorker, read_frame};
 use dyno_types::bson as doc;
+use dyno_types::{Content, Decoded, Driver, Fields, Request, Verb};
+use dyno_wire::memcached::{self, Exchange, MemcachedDriver, MemcachedOptions, Servers};
 use dyno_wire::mongodb::compress::Codec;
 use dyno_wire::mongodb::message::{self, HEADER, code};
 use dyno_wire::mongodb::scram::{Conversation, Login};
@@ -34,6 +36,74 @@ pub fn redis_facts(data: &[u8]) {
     let endpoint = dyno_types::Endpoint::Unix("/s".into());
     let (mut topology, mut facts) = (Topology::single(endpoint), Facts::default());
     let _ = Facts::take(&options, &mut topology, rest, &mut facts);
+}
+
+/// Replies of memcached, to commands of every kind, and what a server says of itself; the first byte chooses the options.
+pub fn memcached(data: &[u8]) {
+    let Some((first, rest)) = data.split_first() else { return };
+    let uri =
+        ["memcached://h", "memcached://u:p@h", "memcached://h?protocol=text", "memcached://h?layout=string"];
+    let options = MemcachedOptions::from_uri(uri[usize::from(first % 4)]).expect("the URI is right");
+    let _ = memcached::Facts::take(&options, rest, &mut memcached::Facts::default());
+    if let Ok(text) = std::str::from_utf8(rest) {
+        dyno_monitor::database::stats(text, &mut Sample::default());
+    }
+    let servers = Servers::new(&options, vec![dyno_types::Endpoint::Unix("/s".into())]).expect("one server");
+    let content = std::sync::Arc::new(OneField);
+    let mut driver = MemcachedDriver::new(options.into(), content, servers, &[]).expect("a driver");
+    let mut x = Exchange::default();
+    for verb in [Verb::Read, Verb::Insert, Verb::Update, Verb::Delete] {
+        let (mut at, mut out) = (0, Vec::new());
+        // Each reply belongs to an exchange of its own.
+        loop {
+            driver.begin(&mut x, &Request { verb, fields: Fields::One(0), ..Request::default() });
+            let Decoded::Reply { used, then } = driver.decode(&mut x, 0, &rest[at..]) else { break };
+            assert!(used > 0 && at + used <= rest.len());
+            assert!(
+                driver.decode(&mut x, 0, &rest[at..at + used - 1]) == Decoded::Need,
+                "not whole, and taken"
+            );
+            if let dyno_types::Then::Send { first: 1, count: 1 } = then {
+                out.clear();
+                driver.encode(&x, 1, &mut out);
+                assert!(out.ends_with(b"}\r\n"), "an object was merged");
+            }
+            at += used;
+        }
+    }
+}
+
+/// Records with two fields, of which one is asked for.
+struct OneField;
+
+impl Content for OneField {
+    fn table(&self) -> &str {
+        "t"
+    }
+
+    fn key(&self, _request: &Request, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"key");
+    }
+
+    fn fields(&self, request: &Request) -> usize {
+        if request.fields == Fields::All { 2 } else { 1 }
+    }
+
+    fn name(&self, _request: &Request, field: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(if field == 0 { b"a" } else { b"b" });
+    }
+
+    fn value_len(&self, _request: &Request, _field: usize) -> usize {
+        1
+    }
+
+    fn value(&self, _request: &Request, _field: usize, out: &mut Vec<u8>) {
+        out.push(b'"');
+    }
+
+    fn verifies(&self) -> bool {
+        true
+    }
 }
 
 /// A document: what passes the check can be read to its end, and a reader never leaves it.

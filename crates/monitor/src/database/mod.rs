@@ -1,8 +1,10 @@
 //! What databases say of themselves. How they are asked is the caller's affair: a closure that brings the answer.
 
+mod memcached;
 mod mongodb;
 mod redis;
 
+pub use memcached::stats;
 pub use mongodb::server_status;
 pub use redis::info;
 
@@ -60,6 +62,34 @@ impl Source for MongoSource {
     fn sample(&mut self, into: &mut Sample) -> Result<(), String> {
         server_status(&(self.ask)()?, into);
         if into.is_empty() { Err("serverStatus says nothing that is known".into()) } else { Ok(()) }
+    }
+
+    fn waits(&self) -> bool {
+        true
+    }
+}
+
+/// `stats` of memcached.
+pub struct MemcachedSource {
+    name: String,
+    ask: Ask<String>,
+}
+
+impl MemcachedSource {
+    /// `ask` brings the text of `stats`: its lines as they come.
+    pub fn new(name: &str, ask: Ask<String>) -> Self {
+        MemcachedSource { name: name.to_owned(), ask }
+    }
+}
+
+impl Source for MemcachedSource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn sample(&mut self, into: &mut Sample) -> Result<(), String> {
+        stats(&(self.ask)()?, into);
+        if into.is_empty() { Err("stats says nothing that is known".into()) } else { Ok(()) }
     }
 
     fn waits(&self) -> bool {

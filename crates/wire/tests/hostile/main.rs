@@ -3,6 +3,7 @@
 
 mod common;
 mod logins;
+mod memcached;
 mod mongodb;
 mod redis;
 mod uris;

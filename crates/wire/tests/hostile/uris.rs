@@ -1,5 +1,6 @@
 //! Connection strings: whatever stands in them, they are read or refused, and a refusal tells no password.
 
+use dyno_wire::memcached::MemcachedOptions;
 use dyno_wire::mongodb::MongoOptions;
 use dyno_wire::redis::RedisOptions;
 use proptest::prelude::*;
@@ -9,6 +10,7 @@ fn piece() -> impl Strategy<Value = String> {
         "mongodb://",
         "mongodb+srv://",
         "redis://",
+        "memcached://",
         "rediss://",
         "unix://",
         "@",
@@ -72,6 +74,10 @@ proptest! {
             let shown = options.redacted();
             prop_assert!(shown.starts_with("mongodb"), "{}", shown);
         }
+        if let Ok(options) = MemcachedOptions::from_uri(&text) {
+            prop_assert!(options.check().is_ok() && !options.addresses.is_empty());
+            prop_assert!(options.redacted().starts_with("memcached"));
+        }
         if let Ok(options) = RedisOptions::from_uri(&text) {
             prop_assert!(!options.addresses.is_empty());
             let _ = options.redacted();
@@ -80,16 +86,19 @@ proptest! {
 
     #[test]
     fn passwords_are_not_told(user in "[a-z]{1,4}", password in "[A-Z]{8,12}", rest in uri()) {
-        for scheme in ["mongodb", "mongodb+srv", "redis"] {
+        for scheme in ["mongodb", "mongodb+srv", "redis", "memcached"] {
             let text = format!("{scheme}://{user}:{password}@host.example.com/{rest}");
             // A further @ makes the password's end a matter of taste, and what is no password may be repeated.
             if rest.contains('@') || rest.contains(&password) {
                 continue;
             }
             let mongo = MongoOptions::from_uri(&text).map_or_else(|refused| refused.0, |options| options.redacted());
-            prop_assert!(scheme == "redis" || !mongo.contains(&password), "{}", mongo);
+            prop_assert!(!scheme.starts_with("mongodb") || !mongo.contains(&password), "{}", mongo);
             let redis = RedisOptions::from_uri(&text).map_or_else(|refused| refused.0, |options| options.redacted());
             prop_assert!(scheme != "redis" || !redis.contains(&password), "{}", redis);
+            let other =
+                MemcachedOptions::from_uri(&text).map_or_else(|refused| refused.0, |options| options.redacted());
+            prop_assert!(scheme != "memcached" || !other.contains(&password), "{}", other);
         }
     }
 }
