@@ -8,17 +8,19 @@
 mod ask;
 mod collections;
 mod embedded;
+mod memcached;
 pub mod mongodb;
 mod null;
 pub(crate) mod probe;
 pub mod redis;
 mod sim;
 mod spawned;
-pub(crate) mod spoken;
+mod spoken;
 
 pub use collections::Collections;
 pub use embedded::open_store;
 pub use probe::Stop;
+pub use spoken::Protocol;
 
 use crate::prove;
 use dyno_engine::{Clock, Control, Finished, Job, RunError, Second};
@@ -35,9 +37,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The databases, in the order of help and errors.
-pub static ALL: [&dyn Database; 12] = [
+pub static ALL: [&dyn Database; 13] = [
     &redis::Redis,
     &mongodb::MongoDb,
+    &memcached::Memcached,
     &embedded::Embedded(&[Scheme { name: "sqlite", form: "sqlite:PATH?journal=wal&synchronous=full" }]),
     &embedded::Embedded(&[Scheme { name: "redb", form: "redb:PATH" }]),
     &embedded::Embedded(&[Scheme { name: "fjall", form: "fjall:PATH" }]),
@@ -99,6 +102,11 @@ pub trait Database: Sync {
     /// # Errors
     /// Says which part is wrong, and what is accepted.
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused>;
+
+    /// Its protocol, where it has one of its own.
+    fn protocol(&self) -> Option<&'static Protocol> {
+        None
+    }
 
     /// Servers of it that dyno can start for a run.
     fn servers(&self) -> &'static [TempServer] {

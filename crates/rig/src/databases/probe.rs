@@ -123,7 +123,7 @@ pub(crate) enum Heard {
 /// it has used and appends what is to be said next. Where nothing comes back, or the server closes the connection, it is
 /// looked for what else it may speak than `protocol`.
 pub(crate) fn converse(
-    protocol: Protocol,
+    protocol: &'static Protocol,
     (tls, stop): (Option<&Arc<TlsConfig>>, Stop<'_>),
     endpoint: &Endpoint,
     opening: Vec<u8>,

@@ -1,6 +1,5 @@
 //! What a port speaks, found out by asking in each protocol: a target whose URI names another one is told so at once.
 
-use dyno_types::bson;
 use dyno_types::driver::Endpoint;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -10,62 +9,30 @@ use std::time::Duration;
 /// How long an answer is awaited.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// A database's protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Protocol {
-    Redis,
-    MongoDb,
-}
-
-impl Protocol {
-    fn name(self) -> &'static str {
-        match self {
-            Protocol::Redis => "Redis'",
-            Protocol::MongoDb => "MongoDB's",
-        }
-    }
-
-    fn scheme(self) -> &'static str {
-        match self {
-            Protocol::Redis => "redis",
-            Protocol::MongoDb => "mongodb",
-        }
-    }
-
+/// A database's protocol, as far as it is told from others.
+#[derive(Debug)]
+pub struct Protocol {
+    /// Whose it is, with an apostrophe.
+    pub name: &'static str,
+    /// The scheme of its URIs.
+    pub scheme: &'static str,
     /// A question that every server answers, also before a login.
-    fn question(self) -> Vec<u8> {
-        if self == Protocol::Redis {
-            return b"*1\r\n$4\r\nPING\r\n".to_vec();
-        }
-        let mut out = vec![0; 16];
-        out[4] = 1;
-        out[12..16].copy_from_slice(&OP_MSG.to_le_bytes());
-        // No flags, one section with a document.
-        out.extend_from_slice(&[0; 5]);
-        let document = bson::open(&mut out);
-        bson::int32(&mut out, "isMaster", 1);
-        bson::string(&mut out, "$db", "admin");
-        bson::close(&mut out, document);
-        let length = out.len() as i32;
-        out[..4].copy_from_slice(&length.to_le_bytes());
-        out
-    }
-
-    fn is_answer(self, answer: &[u8]) -> bool {
-        match self {
-            Protocol::Redis => matches!(answer, [b'+' | b'-', .., b'\n']),
-            Protocol::MongoDb => answer.get(12..16) == Some(&OP_MSG.to_le_bytes()),
-        }
-    }
+    pub question: fn() -> Vec<u8>,
+    /// Whether the bytes are an answer to it.
+    pub is_answer: fn(&[u8]) -> bool,
 }
 
-const OP_MSG: i32 = 2013;
+impl PartialEq for Protocol {
+    fn eq(&self, other: &Self) -> bool {
+        self.scheme == other.scheme
+    }
+}
 
 /// What was found at an endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Spoken {
     /// It answered in this protocol.
-    Known(Protocol),
+    Known(&'static Protocol),
     /// It answered nothing that is known.
     Unknown,
     /// Nothing listens there (any more).
@@ -90,13 +57,13 @@ fn connect(endpoint: &Endpoint) -> io::Result<Box<dyn Stream>> {
     }
 }
 
-/// The protocol of an endpoint; asks without TLS, at most 0.6 s.
+/// The protocol of an endpoint; asks without TLS, at most 0.3 s for each protocol that dyno knows.
 pub(crate) fn spoken(endpoint: &Endpoint) -> Spoken {
-    for protocol in [Protocol::Redis, Protocol::MongoDb] {
+    for protocol in super::ALL.iter().filter_map(|database| database.protocol()) {
         let Ok(mut stream) = connect(endpoint) else { return Spoken::Gone };
         let mut answer = [0; 512];
-        let asked = stream.write_all(&protocol.question()).and_then(|()| stream.read(&mut answer));
-        if asked.is_ok_and(|n| protocol.is_answer(&answer[..n])) {
+        let asked = stream.write_all(&(protocol.question)()).and_then(|()| stream.read(&mut answer));
+        if asked.is_ok_and(|n| (protocol.is_answer)(&answer[..n])) {
             return Spoken::Known(protocol);
         }
     }
@@ -104,11 +71,9 @@ pub(crate) fn spoken(endpoint: &Endpoint) -> Spoken {
 }
 
 /// That somebody wrote a URI of one protocol for a server of another.
-pub(crate) fn mistaken(asked: Protocol, found: Protocol, endpoint: &Endpoint) -> String {
+pub(crate) fn mistaken(asked: &Protocol, found: &Protocol, endpoint: &Endpoint) -> String {
     format!(
         "what answers there speaks {} protocol, not {}: write {}://{endpoint}",
-        found.name(),
-        asked.name(),
-        found.scheme()
+        found.name, asked.name, found.scheme
     )
 }

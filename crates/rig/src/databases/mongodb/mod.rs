@@ -13,7 +13,8 @@ pub(crate) use line::{MongoLine, Unanswered};
 pub(crate) use probe::{ROUTERS_DOWN, address, probe};
 
 use super::{
-    Collections, Database, OpenTarget, Scheme, Stop, Target, TargetError, TargetInfo, WATCHED, tls_words,
+    Collections, Database, OpenTarget, Protocol, Scheme, Stop, Target, TargetError, TargetInfo, WATCHED,
+    tls_words,
 };
 use crate::prove;
 use dyno_engine::net::{TlsConfig, tls_config};
@@ -44,6 +45,10 @@ impl Database for MongoDb {
 
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {
         Ok(target(MongoOptions::from_uri(uri)?))
+    }
+
+    fn protocol(&self) -> Option<&'static Protocol> {
+        Some(&probe::PROTOCOL)
     }
 
     fn parse_official(&self, uri: &str) -> Option<Result<Box<dyn Target>, Refused>> {

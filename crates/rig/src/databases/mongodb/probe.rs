@@ -4,11 +4,33 @@ use crate::databases::probe::{Failure, Heard, Stop, converse, first_that_answers
 use crate::databases::spoken::Protocol;
 use crate::databases::{Nothing, TargetError};
 use dyno_engine::net::{TlsConfig, monotonic_ns};
-use dyno_types::{Driver, Endpoint, Hello};
+use dyno_types::{Driver, Endpoint, Hello, bson};
 use dyno_wire::mongodb::{Deployment, Facts, MongoDriver, MongoOptions, QUESTIONS};
 use dyno_wire::place::Address;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+pub(super) static PROTOCOL: Protocol = Protocol {
+    name: "MongoDB's",
+    scheme: "mongodb",
+    question: || {
+        let mut out = vec![0; 16];
+        out[4] = 1;
+        out[12..16].copy_from_slice(&OP_MSG.to_le_bytes());
+        // No flags, one section with a document.
+        out.extend_from_slice(&[0; 5]);
+        let document = bson::open(&mut out);
+        bson::int32(&mut out, "isMaster", 1);
+        bson::string(&mut out, "$db", "admin");
+        bson::close(&mut out, document);
+        let length = out.len() as i32;
+        out[..4].copy_from_slice(&length.to_le_bytes());
+        out
+    },
+    is_answer: |answer| answer.get(12..16) == Some(&OP_MSG.to_le_bytes()),
+};
+
+const OP_MSG: i32 = 2013;
 
 /// Pause between two looks for a primary.
 const ELECTION: Duration = Duration::from_millis(200);
@@ -197,7 +219,7 @@ fn ask(options: &Arc<MongoOptions>, asked_by: Asked<'_>, endpoint: &Endpoint) ->
     // Replies of the greeting, then questions answered.
     let (mut greeted, mut asked) = (Some(0u16), 0usize);
     let (mut begun_ns, mut put_ns, mut away_ns) = (0, 0, u64::MAX);
-    converse(Protocol::MongoDb, asked_by, endpoint, opening, &mut |received, out| {
+    converse(&PROTOCOL, asked_by, endpoint, opening, &mut |received, out| {
         loop {
             if let Some(reply) = greeted {
                 match driver.greeted(0, 0, reply, received, out) {

@@ -19,6 +19,13 @@ use std::sync::Arc;
 /// The database.
 pub(super) struct Redis;
 
+static PROTOCOL: Protocol = Protocol {
+    name: "Redis'",
+    scheme: "redis",
+    question: || b"*1\r\n$4\r\nPING\r\n".to_vec(),
+    is_answer: |answer| matches!(answer, [b'+' | b'-', .., b'\n']),
+};
+
 impl Database for Redis {
     fn name(&self) -> &'static str {
         "redis"
@@ -30,6 +37,10 @@ impl Database for Redis {
             Scheme { name: "rediss", form: "rediss://host:port?ca=FILE" },
             Scheme { name: "unix", form: "unix:///run/redis.sock" },
         ]
+    }
+
+    fn protocol(&self) -> Option<&'static Protocol> {
+        Some(&PROTOCOL)
     }
 
     fn servers(&self) -> &'static [TempServer] {
@@ -123,7 +134,7 @@ fn probe(
         let (mut topology, mut facts) = (Topology::single(endpoint.clone()), Facts::default());
         let mut questions = Vec::new();
         Facts::ask_all(options, &mut questions);
-        converse(Protocol::Redis, (tls, stop), endpoint, questions, &mut |received, _| match Facts::take(
+        converse(&PROTOCOL, (tls, stop), endpoint, questions, &mut |received, _| match Facts::take(
             options,
             &mut topology,
             received,
