@@ -14,8 +14,10 @@ use dyno_types::driver::NOWHERE;
 use dyno_types::{Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb};
 use std::sync::Arc;
 
-/// How often an update of some fields is tried before it ends as [`Outcome::Busy`].
-const TRIES: u32 = 4;
+/// How often an update of some fields is tried before it ends as [`Outcome::Busy`]. With 8 users on 2,000 records (YCSB's zipfian
+/// choice, half of it updates) 4 tries fail for 2 of 10,000 updates and 8 for none. With 128 updates under way by pipelining 5 %
+/// fail, and 16 tries help little: those that read the same version move in step.
+const TRIES: u32 = 8;
 
 /// A key as it is sent.
 #[derive(Clone, Copy)]
