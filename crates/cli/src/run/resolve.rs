@@ -273,7 +273,7 @@ impl Resolved {
             end: End { operations: Some(self.records), duration_ns: None },
             warmup_ns: 0,
             users: self.users.clamp(1, 16),
-            pipeline: if opened.is_wire() { self.load_pipeline } else { 1 },
+            pipeline: opened.pipeline(self.load_pipeline),
             batch: self.load_batch,
             cores: self.load_cores.iter().copied().take(self.users.clamp(1, 16)).collect(),
             ..self.measure_job()

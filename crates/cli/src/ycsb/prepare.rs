@@ -113,6 +113,7 @@ impl Prepared {
         let timeout_ns = match &bound.target {
             BindingTarget::Redis { timeout_ns, .. }
             | BindingTarget::Mongo { timeout_ns, .. }
+            | BindingTarget::Memcached { timeout_ns, .. }
             | BindingTarget::Official { timeout_ns, .. } => *timeout_ns,
             BindingTarget::Store { .. } | BindingTarget::Null => client.timeout_ns,
         };

@@ -97,6 +97,7 @@ pub(super) fn open_target(
     let target = match target {
         BindingTarget::Redis { options, .. } => databases::redis::target(options.as_ref().clone()),
         BindingTarget::Mongo { options, .. } => databases::mongodb::target(options.as_ref().clone()),
+        BindingTarget::Memcached { options, .. } => databases::memcached::target(options.as_ref().clone()),
         BindingTarget::Official { uri, database, upsert, .. } => {
             databases::mongodb::official_target(uri, database.as_deref(), *upsert)
                 .map_err(TargetError::from)?

@@ -24,6 +24,7 @@ mod interrupts;
 mod ladders;
 mod ledger;
 mod machine;
+mod memcached;
 mod mongod_replica_set;
 mod mongod_secure;
 mod mongod_sharded;

@@ -4,6 +4,7 @@
 //! [`BindingTarget`], with every value checked. `redis` reads the properties of Redis, `stores` those of the
 //! embedded stores and the mock, whose target is a URI for `dyno-stores`.
 
+mod memcached;
 mod mongodb;
 mod redis;
 mod stores;
@@ -11,6 +12,7 @@ mod stores;
 use crate::known::Known;
 use crate::settings::{BadSetting, Settings, Source};
 use crate::suggest;
+use dyno_wire::memcached::MemcachedOptions;
 use dyno_wire::mongodb::MongoOptions;
 use dyno_wire::redis::RedisOptions;
 
@@ -23,6 +25,8 @@ pub enum Binding {
     Mongo,
     /// The same under the name of YCSB's other binding.
     MongoAsync,
+    /// memcached.
+    Memcached,
     /// YCSB's mock.
     Basic,
     /// YCSB's mock for time series.
@@ -44,10 +48,11 @@ pub enum Binding {
 }
 
 /// Each binding with its name and the class that `-db` knows it by.
-const BINDINGS: [(Binding, &str, &str); 12] = [
+const BINDINGS: [(Binding, &str, &str); 13] = [
     (Binding::Redis, "redis", "site.ycsb.db.RedisClient"),
     (Binding::Mongo, "mongodb", "site.ycsb.db.MongoDbClient"),
     (Binding::MongoAsync, "mongodb-async", "site.ycsb.db.AsyncMongoDbClient"),
+    (Binding::Memcached, "memcached", "site.ycsb.db.MemcachedClient"),
     (Binding::Basic, "basic", "site.ycsb.BasicDB"),
     (Binding::BasicTs, "basicts", "site.ycsb.BasicTSDB"),
     (Binding::Sqlite, "sqlite", "sqlite"),
@@ -131,6 +136,13 @@ pub enum BindingTarget {
         /// How long a reply is awaited, nanoseconds; `None` for ever.
         timeout_ns: Option<u64>,
     },
+    /// memcached servers.
+    Memcached {
+        /// Everything about the target.
+        options: Box<MemcachedOptions>,
+        /// How long a reply is awaited, nanoseconds; `None` for ever.
+        timeout_ns: Option<u64>,
+    },
     /// A server that speaks MongoDB's protocol, by the official driver.
     Official {
         /// The URI, with its secrets.
@@ -170,6 +182,7 @@ pub fn resolve(binding: Binding, settings: &Settings) -> Result<Bound, BadSettin
     let target = match binding {
         Binding::Redis => redis::target(settings, &mut notes)?,
         Binding::Mongo | Binding::MongoAsync => mongodb::target(settings, &mut notes)?,
+        Binding::Memcached => memcached::target(settings, &mut notes)?,
         Binding::Basic | Binding::BasicTs => store(stores::basic_uri(settings, &mut notes)?),
         Binding::Sqlite
         | Binding::Redb
@@ -184,7 +197,11 @@ pub fn resolve(binding: Binding, settings: &Settings) -> Result<Bound, BadSettin
 
 /// The properties of all bindings, save the mock's `basicdb.*`, which YCSB counts among the client's.
 pub fn properties() -> Vec<Known> {
-    redis::properties().chain(mongodb::properties()).chain(stores::properties()).collect()
+    redis::properties()
+        .chain(mongodb::properties())
+        .chain(memcached::properties())
+        .chain(stores::properties())
+        .collect()
 }
 
 /// Environment variables that stand for a property, so that a password need not be typed where all can see it.
@@ -238,7 +255,8 @@ mod tests {
         assert!(text("site.ycsb.db.RedisCleint").contains("did you mean RedisClient?"));
         let far = text("cassandra-cql");
         assert!(
-            !far.contains("did you mean") && far.contains("accepted: redis, mongodb, mongodb-async, basic"),
+            !far.contains("did you mean")
+                && far.contains("accepted: redis, mongodb, mongodb-async, memcached, basic"),
             "{far}"
         );
     }

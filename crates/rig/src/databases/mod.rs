@@ -8,7 +8,7 @@
 mod ask;
 mod collections;
 mod embedded;
-mod memcached;
+pub mod memcached;
 pub mod mongodb;
 mod null;
 pub(crate) mod probe;
@@ -348,6 +348,11 @@ pub trait OpenTarget: Any + Send + Sync {
         false
     }
 
+    /// Whether a connection takes several requests at a time.
+    fn pipelines(&self) -> bool {
+        self.info().wire
+    }
+
     /// Nodes that say something of themselves, at most 64.
     fn nodes(&self) -> Vec<&Endpoint> {
         Vec::new()
@@ -390,6 +395,11 @@ impl dyn OpenTarget {
         self.info().wire
     }
 
+    /// Requests on a connection at a time: as many as are wanted, or one.
+    pub fn pipeline(&self, wanted: usize) -> usize {
+        if self.pipelines() { wanted } else { 1 }
+    }
+
     /// Whether time is virtual.
     pub fn is_virtual(&self) -> bool {
         self.info().virtual_time
@@ -408,6 +418,10 @@ impl dyn OpenTarget {
         if job.stamps == Clock::Hardware && !self.has_sockets() {
             let words = "--stamps hardware: this target has no network connections of dyno's own; use --stamps client";
             return Err(Refused(words.into()).into());
+        }
+        if job.pipeline > 1 && self.is_wire() && !self.pipelines() {
+            let words = "this target takes one request at a time on a connection; use pipeline 1";
+            return Err(Refused(format!("pipeline {}: {words}", job.pipeline)).into());
         }
         self.apply(job, control, on_second)
     }

@@ -406,8 +406,8 @@ impl Place {
         if self.opened.is_virtual() {
             job.cores = vec![None];
         }
-        if !self.opened.is_wire() {
-            job.pipeline = 1;
+        if stage == Stage::Load || !self.opened.is_wire() {
+            job.pipeline = self.opened.pipeline(job.pipeline);
         }
         job.spin = assignment.spin && pinned;
         let all = spec.taking_part(stage == Stage::Load, assignment.of);

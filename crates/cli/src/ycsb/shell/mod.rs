@@ -94,6 +94,7 @@ impl Shell {
         let timeout_ns = match &target {
             BindingTarget::Redis { timeout_ns, .. }
             | BindingTarget::Mongo { timeout_ns, .. }
+            | BindingTarget::Memcached { timeout_ns, .. }
             | BindingTarget::Official { timeout_ns, .. } => *timeout_ns,
             BindingTarget::Store { .. } | BindingTarget::Null => None,
         };

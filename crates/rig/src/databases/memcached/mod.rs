@@ -53,8 +53,13 @@ impl Database for Memcached {
     }
 
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {
-        Ok(Box::new(MemcachedTarget(Arc::new(MemcachedOptions::from_uri(uri)?))))
+        Ok(target(MemcachedOptions::from_uri(uri)?))
     }
+}
+
+/// A target with these options.
+pub fn target(options: MemcachedOptions) -> Box<dyn Target> {
+    Box::new(MemcachedTarget(Arc::new(options)))
 }
 
 /// One thread as Redis has one, 1 GiB, and as many connections as a run may want. As root it wants to be told so.
@@ -139,7 +144,8 @@ struct OpenMemcached {
 
 impl OpenTarget for OpenMemcached {
     fn info(&self) -> TargetInfo {
-        TargetInfo { database: self.facts[0].product(), wire: true, ..TargetInfo::default() }
+        let batches = self.pipelines();
+        TargetInfo { database: self.facts[0].product(), wire: true, batches, ..TargetInfo::default() }
     }
 
     fn redacted(&self) -> String {
@@ -171,11 +177,18 @@ impl OpenTarget for OpenMemcached {
     ) -> Result<Finished, RunError> {
         let content = job.workload.content();
         let make = || MemcachedDriver::new(self.options.clone(), content.clone(), self.servers.clone(), &[]);
-        run_wire(job, control, self.tls.clone(), make, on_second)
+        let batch = if self.pipelines() { job.batch } else { 1 };
+        run_wire(Job { batch, ..job }, control, self.tls.clone(), make, on_second)
     }
 
     fn has_sockets(&self) -> bool {
         true
+    }
+
+    /// memcached reads 16 KiB at a time and does not look for what TLS has left over: requests behind the first one may lie
+    /// there until something else comes (seen with 1.6.18).
+    fn pipelines(&self) -> bool {
+        self.tls.is_none()
     }
 
     fn nodes(&self) -> Vec<&Endpoint> {
