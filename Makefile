@@ -24,6 +24,7 @@ test:
 	@scripts/need-mongo.sh || true
 	@scripts/need-mongod.sh || true
 	@scripts/need-valkey.sh || true
+	@scripts/need-memcached.sh || true
 	@scripts/need-storage.sh || true
 	@scripts/need-ycsb.sh || true
 	@scripts/need-prometheus.sh || true

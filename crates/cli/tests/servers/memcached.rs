@@ -101,6 +101,17 @@ fn what_dyno_counts_is_what_the_server_counts() {
     assert!(measured["monitor"]["database"]["nodes"] == 1, "{}", measured["monitor"]);
 }
 
+#[test]
+fn a_temporary_server_and_a_look_at_one() {
+    let Some(server) = Memcached::start("dyno top of memcached", &[]) else { return };
+    let dyno = Dyno::new();
+    dyno.assert_ran(&dyno.run(&["run", "spawn:memcached", "--records", "2k", "--duration", "1s", "--quiet"]));
+    let top = dyno.run(&["top", &server.uri(), "--count", "1", "--interval", "100ms"]);
+    assert_exit(&top, &[0]);
+    let told = String::from_utf8_lossy(&top.stdout).into_owned();
+    assert!(told.lines().count() == 2 && told.contains("busiest commands"), "{told}");
+}
+
 /// YCSB's keys and values; an update keeps the fields that it does not write, unless YCSB's own way is asked for.
 #[test]
 fn records_are_those_of_ycsbs_binding() {

@@ -100,6 +100,7 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
         ("docs/export.md", export()),
         ("docs/guide.md", guide()),
         ("docs/lab.md", lab()),
+        ("docs/memcached.md", memcached()),
         ("docs/mongodb.md", mongodb()),
         (
             "docs/monitoring.md",
@@ -210,6 +211,38 @@ fn clusters() -> Vec<Row> {
         "kubernetes/presets.rs",
         "all_five",
     )]
+}
+
+fn memcached() -> Vec<Row> {
+    let file = "memcached.rs";
+    vec![
+        there(
+            "run spawn:memcached --records 20k --duration 5s",
+            file,
+            "a_temporary_server_and_a_look_at_one",
+        ),
+        there(
+            "run memcached://127.0.0.1:11211 --workload b --records 1M --users 64 --duration 1m",
+            file,
+            "what_goes_wrong_is_said",
+        ),
+        there(
+            "run memcached://cache1,cache2,cache3 --rate 20k --connections 64",
+            file,
+            "keys_are_spread_over_several_servers",
+        ),
+        there("top memcached://127.0.0.1:11211", file, "a_temporary_server_and_a_look_at_one"),
+        there(
+            "ycsb load memcached -P workloads/workloada -p memcached.hosts=127.0.0.1 -threads 16",
+            file,
+            "records_are_those_of_ycsbs_binding",
+        ),
+        there(
+            "ycsb run memcached -P workloads/workloada -p memcached.hosts=127.0.0.1 -threads 16 -s",
+            file,
+            "records_are_those_of_ycsbs_binding",
+        ),
+    ]
 }
 
 fn own_documents() -> Vec<Row> {
