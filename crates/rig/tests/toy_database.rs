@@ -1,5 +1,5 @@
-//! A database in 150 lines: what docs/contributing/add-a-database.md walks through. A server that keeps texts under keys is spoken
-//! to in lines, `SET key value` and `GET key`, and is loaded and measured by dyno.
+//! A database in 150 lines: what docs/contributing/add-a-database.md walks through. A server that keeps texts under keys is
+//! spoken to in lines, `SET key value` and `GET key`, and is loaded and measured by dyno.
 
 use dyno_engine::{Control, End, Finished, Job, RunError, Second, run_wire};
 use dyno_record::Totals;
