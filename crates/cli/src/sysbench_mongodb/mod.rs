@@ -209,6 +209,14 @@ impl Bench<'_> {
         let summary = session.finish(&ended, &job.pacing, status);
         if self.args.json || !(plan.config.faithful || is_load) {
             report::show(&summary, self.args.json)?;
+        } else {
+            // The original's text has no place for the verdict, and an exit code needs words.
+            summary.verdict.reasons.iter().filter(|reason| summary.verdict.is_asked(reason)).for_each(
+                |reason| {
+                    let word = reason.trust.word();
+                    terminal::warn(&format!("the run is {word} ({}): {}", reason.check, reason.text));
+                },
+            );
         }
         let exit = match status {
             // A load has to bring the records in, however short it is.

@@ -65,7 +65,10 @@ fn told(parent: u32) -> Vec<String> {
     };
     let line = |pid: u32| {
         let read = |name| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
-        String::from_utf8_lossy(&[read("cmdline"), read("environ")].concat()).into_owned()
+        let words = read("cmdline");
+        // A hook has the words that its file gives it.
+        let words = if words.starts_with(b"sh\0-c\0") { Vec::new() } else { words };
+        String::from_utf8_lossy(&[words, read("environ")].concat()).into_owned()
     };
     parents
         .iter()
