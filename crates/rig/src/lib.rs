@@ -5,7 +5,6 @@
 //! `proxy` stands in the way where an experiment asks for that. `local` starts the servers of an experiment,
 //! `remote` does the same, and applies load, on other hosts.
 
-mod apparatus;
 mod cores;
 mod course;
 pub mod databases;
@@ -13,6 +12,7 @@ mod edges;
 pub mod experiment;
 mod keyspace;
 pub mod kubernetes;
+mod load_generator;
 pub mod local;
 pub mod oracle;
 mod parts;
@@ -33,11 +33,11 @@ mod watch;
 pub mod work;
 pub mod worker;
 
-pub use apparatus::{Apparatus, Applied};
 pub use cores::choose_cores;
 pub use databases::mongodb::official::NO_BATCHES;
 pub use databases::mongodb::{CommandError, MongoAdmin};
 pub use databases::{Client, Collections, OpenTarget, Stop, Target, TargetError, TargetInfo};
+pub use load_generator::{Applied, LoadGenerator};
 pub use presence::{Inserted, inserted, remove};
 pub use session::{Ended, Observer, PhasePlan, Progress, Session, SessionPlan};
 pub use spawn::{Spawned, find_server, free_port, servers, spawn, spawn_under};

@@ -1,10 +1,10 @@
 //! A run of several phases on one open target, recorded as it goes.
 
-use crate::apparatus::{Apparatus, Applied};
 use crate::course::{Course, PerSecond, Whole};
 use crate::databases::TargetInfo;
 use crate::edges::{Edges, OnEpoch};
 use crate::keyspace::distinct_keys;
+use crate::load_generator::{Applied, LoadGenerator};
 use crate::parts;
 use crate::silence::Silence;
 use crate::watch::{Said, ServerNow, Watch};
@@ -102,7 +102,7 @@ pub struct SessionPlan {
 /// A run under way.
 pub struct Session<'a> {
     plan: SessionPlan,
-    apparatus: &'a dyn Apparatus,
+    generator: &'a dyn LoadGenerator,
     control: Arc<Control>,
     writer: Option<Writer>,
     watch: Option<Watch>,
@@ -121,17 +121,17 @@ impl<'a> Session<'a> {
     /// Nothing has run yet.
     pub fn new(
         plan: SessionPlan,
-        apparatus: &'a dyn Apparatus,
+        generator: &'a dyn LoadGenerator,
         control: Arc<Control>,
         writer: Option<Writer>,
     ) -> Self {
         let mut writer = writer;
-        if let (Some(writer), Some(missing)) = (&mut writer, apparatus.missing()) {
+        if let (Some(writer), Some(missing)) = (&mut writer, generator.missing()) {
             writer.event("target", &format!("routers that do not answer: {missing}"));
         }
         Session {
             plan,
-            apparatus,
+            generator,
             control,
             writer,
             watch: None,
@@ -154,7 +154,7 @@ impl<'a> Session<'a> {
 
     /// Workers that were lost, and what has cut a phase short, in words.
     pub(crate) fn lost(&self) -> Vec<String> {
-        self.apparatus.lost()
+        self.generator.lost()
     }
 
     /// Keeps at most so many single samples, where a job records them; what is counted stays exact.
@@ -289,8 +289,8 @@ impl<'a> Session<'a> {
                 said: watch.map(Watch::said).unwrap_or_default(),
             });
         };
-        let before = self.apparatus.collections();
-        let applied = self.apparatus.run(name, jobs, &control, &mut on_second)?;
+        let before = self.generator.collections();
+        let applied = self.generator.run(name, jobs, &control, &mut on_second)?;
         if control.stopping() && !self.control.stopping() {
             let words = silence.words(&self.plan.target);
             return Err(RunError::Unreachable { outcome: Outcome::TimedOut, words });
@@ -305,11 +305,11 @@ impl<'a> Session<'a> {
         }
         let finished = &applied.finished;
         let seconds = finished.elapsed_ns.saturating_sub(job.warmup_ns) as f64 / 1e9;
-        let mut client = client(job, &totals, &applied, &self.apparatus.nature());
+        let mut client = client(job, &totals, &applied, &self.generator.target());
         client.steal_share = if total_ticks > 0 { stolen_ticks as f64 / total_ticks as f64 } else { 0.0 };
         let errors: BTreeMap<String, String> =
             finished.errors.iter().map(|(o, words)| (o.name().to_owned(), words.clone())).collect();
-        let cut_off = !self.apparatus.lost().is_empty();
+        let cut_off = !self.generator.lost().is_empty();
         let ended_ns = (self.control.stopping() || cut_off).then_some(finished.elapsed_ns);
         let offered = offered(job, &totals, ended_ns);
         let facts = PhaseFacts { name: name.into(), seconds, offered, client, errors, cut_off };
@@ -338,14 +338,14 @@ impl<'a> Session<'a> {
             varied: matches!(&job.pacing, Pacing::Open { profile, .. } if !is_constant(profile)),
             keys: distinct_keys(job.workload.as_ref()),
             mix: metrics.iter().cloned().zip(job.workload.asked()).collect(),
-            clock_skew_s: if self.apparatus.nature().virtual_time { 0.0 } else { skew_s(clocks) },
-            on_disk: self.apparatus.nature().on_disk,
+            clock_skew_s: if self.generator.target().virtual_time { 0.0 } else { skew_s(clocks) },
+            on_disk: self.generator.target().on_disk,
             counted: job.end.operations.is_some(),
             watched: self.watch.is_some(),
             silent: self.watch.as_ref().map(Watch::silent).unwrap_or_default(),
             changed: Vec::new(),
             shared_cores: Vec::new(),
-            missing: self.apparatus.missing(),
+            missing: self.generator.missing(),
             ..seconds_of.whole(&job.end, job.warmup_ns, finished.elapsed_ns)
         };
         Ok(Ended { phase: phase_summary, totals, warmup, finished: applied.finished, further })
@@ -353,14 +353,14 @@ impl<'a> Session<'a> {
 
     /// What the collections were before a phase and are after it; whoever interrupts a run waits for nobody's answers.
     fn collections_after(&self, before: CollectionFigures) -> Option<Collections> {
-        let asked = (!self.control.stopping()).then(|| self.apparatus.collections());
+        let asked = (!self.control.stopping()).then(|| self.generator.collections());
         let both = Collections { before, after: asked.unwrap_or_default() };
         (both != Collections::default()).then_some(both)
     }
 
     /// What each target did by itself in the phase that has ended.
     fn take_pairs(&mut self, name: &str, metrics: &[String], cut_off: bool) {
-        for (at, (target, totals, measured_ns)) in self.apparatus.parts().into_iter().enumerate() {
+        for (at, (target, totals, measured_ns)) in self.generator.parts().into_iter().enumerate() {
             let seconds = measured_ns as f64 / 1e9;
             let facts = PhaseFacts { name: name.into(), seconds, cut_off, ..PhaseFacts::default() };
             let one = phase(facts, metrics, &totals);
@@ -375,7 +375,7 @@ impl<'a> Session<'a> {
     fn take_workers(&mut self, name: &str, metrics: &[String], cut_off: bool) {
         let Some(writer) = &mut self.writer else { return };
         let mut workers = Vec::new();
-        for (at, (target, part)) in self.apparatus.workers().into_iter().enumerate() {
+        for (at, (target, part)) in self.generator.workers().into_iter().enumerate() {
             let seconds = part.measured_ns as f64 / 1e9;
             let client = Client { users: part.users, ..Client::default() };
             let facts = PhaseFacts { name: name.into(), seconds, client, cut_off, ..PhaseFacts::default() };
@@ -394,11 +394,11 @@ impl<'a> Session<'a> {
             phase: &measured.phase,
             totals: &measured.totals,
             think_ns,
-            wire: self.apparatus.nature().wire,
-            clock_ns: if self.apparatus.nature().virtual_time { 0 } else { self.plan.clock_ns },
+            wire: self.generator.target().wire,
+            clock_ns: if self.generator.target().virtual_time { 0 } else { self.plan.clock_ns },
             interrupted: status == Status::Interrupted,
             partial: false,
-            lost: self.apparatus.lost(),
+            lost: self.generator.lost(),
             asked: match self.plan.conditions.as_slice() {
                 [] => self.plan.asked.iter().map(|claim| (claim.name().to_owned(), vec![*claim])).collect(),
                 thresholds => thresholds.iter().map(Condition::asks).collect(),
@@ -427,7 +427,7 @@ impl<'a> Session<'a> {
             dyno: env!("CARGO_PKG_VERSION").into(),
             status,
             target: self.plan.target.clone(),
-            database: self.apparatus.nature().database,
+            database: self.generator.target().database,
             started: self.plan.started.clone(),
             title: self.plan.title.clone(),
             verdict,
@@ -510,14 +510,14 @@ fn offered(job: &Job, totals: &Totals, ended_ns: Option<u64>) -> Option<f64> {
     Some(totals.arrivals as f64 / (length_ns / 1e9).max(1e-9))
 }
 
-fn client(job: &Job, totals: &Totals, applied: &Applied, nature: &TargetInfo) -> Client {
-    let batches = nature.batches && job.workload.only_inserts();
-    let threads = applied.threads.unwrap_or(if nature.wire { job.cores.len() } else { job.users });
+fn client(job: &Job, totals: &Totals, applied: &Applied, target_info: &TargetInfo) -> Client {
+    let batches = target_info.batches && job.workload.only_inserts();
+    let threads = applied.threads.unwrap_or(if target_info.wire { job.cores.len() } else { job.users });
     let measured_ns = applied.finished.elapsed_ns.saturating_sub(job.warmup_ns) as f64;
     let busy = totals.busy_ns as f64 / (measured_ns * threads as f64).max(1.0);
     let (ended, spent_us) = (totals.ended_total(), (applied.user_s + applied.system_s) * 1e6);
     Client {
-        driver: nature.driver.clone(),
+        driver: target_info.driver.clone(),
         threads,
         users: job.users,
         pipeline: job.pipeline,
@@ -529,7 +529,7 @@ fn client(job: &Job, totals: &Totals, applied: &Applied, nature: &TargetInfo) ->
         user_cpu_s: applied.user_s,
         system_cpu_s: applied.system_s,
         cpu_us_per_op: if ended == 0 { 0.0 } else { spent_us / ended as f64 },
-        busy_share: nature.wire.then_some(busy.min(1.0)),
+        busy_share: target_info.wire.then_some(busy.min(1.0)),
         peak_resident_bytes: applied.peak_resident_bytes,
         pinned: applied.finished.pinned,
         steal_share: 0.0,

@@ -13,7 +13,7 @@ use crate::databases::{self, Target};
 use crate::local::Confinement;
 use crate::session::{Ended, Observer, Session, SessionPlan};
 use crate::work::{Prepared, Work};
-use crate::worker::{Asked, Assignment, Crew, LEASE_MS, Recruit, Start};
+use crate::worker::{Assignment, CollectionStats, LEASE_MS, Start, WorkerPool, WorkerSpec};
 use dyno_engine::{Pacing, affinity, share};
 use dyno_plan::experiment::{Client, Experiment, Phases, When};
 use dyno_plan::server::{IfNotPermitted, Limits};
@@ -28,7 +28,7 @@ use std::process::{Command, Stdio};
 pub(super) struct Bench<'a> {
     run: &'a OneRun<'a>,
     place: Place,
-    crew: Option<Crew>,
+    pool: Option<WorkerPool>,
     confined: Vec<Confinement>,
     /// Cores that both servers and workers of this host run on.
     shared_cores: BTreeSet<usize>,
@@ -42,14 +42,14 @@ impl<'a> Bench<'a> {
     /// Nothing runs yet but the target.
     pub fn new(run: &'a OneRun<'a>, place: Place, data: PathBuf) -> Self {
         let (confined, shared_cores) = (Vec::new(), BTreeSet::new());
-        Bench { run, place, crew: None, confined, shared_cores, data, loaded_s: None }
+        Bench { run, place, pool: None, confined, shared_cores, data, loaded_s: None }
     }
 
     /// Ends workers, groups and target.
     pub fn end(mut self, spec: &Experiment, shared: &mut Shared) -> Result<(), Failed> {
-        let dismissed = self.dismiss();
+        let shut_down = self.shutdown();
         let ended = self.place.end(spec, shared);
-        dismissed?;
+        shut_down?;
         Ok(ended?)
     }
 
@@ -66,31 +66,31 @@ impl<'a> Bench<'a> {
             // The load is not what the limits are about.
             true => {
                 let client = Client { limits: Limits::default(), ..spec.client.clone() };
-                self.enlist(&Experiment { client, ..spec.clone() }, logs)?
+                self.spawn_workers(&Experiment { client, ..spec.clone() }, logs)?
             }
-            false => self.enlist(spec, logs)?,
+            false => self.spawn_workers(spec, logs)?,
         };
         if keeps && prepared.iter().any(|one| one.load) {
             self.load_and_keep(spec, tree, logs, &prepared, observer)?;
         }
         if keeps {
             let loaded = Experiment { phases: loaded(&spec.phases), ..spec.clone() };
-            prepared = self.enlist(&loaded, logs)?;
+            prepared = self.spawn_workers(&loaded, logs)?;
         }
         self.measure(spec, tree, logs, &prepared, observer)
     }
 
     /// Starts the workers; what each pair's first has found.
-    fn enlist(&mut self, spec: &Experiment, logs: &Path) -> Result<Vec<Prepared>, Failed> {
-        self.dismiss()?;
-        let recruits = self.recruits(spec, logs)?;
-        let of = recruits.iter().map(|recruit| recruit.assignment.of).max().unwrap_or(0);
-        let crew = Crew::start(recruits, &self.run.control).map_err(|error| self.with_cause(error.into()));
-        let mut crew = crew?;
-        crew.taking_part = [true, false].map(|loads| spec.taking_part(loads, of));
-        crew.asked = Asked::of(self.with_collections(spec)?);
-        let prepared = crew.prepare(&self.run.control).map_err(|error| self.with_cause(error.into()))?;
-        self.crew = Some(crew);
+    fn spawn_workers(&mut self, spec: &Experiment, logs: &Path) -> Result<Vec<Prepared>, Failed> {
+        self.shutdown()?;
+        let specs = self.specs(spec, logs)?;
+        let of = specs.iter().map(|worker| worker.assignment.of).max().unwrap_or(0);
+        let pool = WorkerPool::start(specs, &self.run.control).map_err(|error| self.with_cause(error.into()));
+        let mut pool = pool?;
+        pool.taking_part = [true, false].map(|loads| spec.taking_part(loads, of));
+        pool.collection_stats = CollectionStats::of(self.with_collections(spec)?);
+        let prepared = pool.prepare(&self.run.control).map_err(|error| self.with_cause(error.into()))?;
+        self.pool = Some(pool);
         Ok(prepared)
     }
 
@@ -109,8 +109,8 @@ impl<'a> Bench<'a> {
         Ok(targets)
     }
 
-    fn dismiss(&mut self) -> Result<(), Failed> {
-        self.crew = None;
+    fn shutdown(&mut self) -> Result<(), Failed> {
+        self.pool = None;
         for one in self.confined.drain(..) {
             one.end().map_err(|e| e.to_string())?;
         }
@@ -129,7 +129,7 @@ impl<'a> Bench<'a> {
         if self.place.is_filled()? && own.phases.load.when == When::Always {
             own.phases.load.when = When::Missing;
         }
-        let prepared = self.enlist(&own, logs)?;
+        let prepared = self.spawn_workers(&own, logs)?;
         let summary = match prepared.iter().any(|one| one.load) {
             true => {
                 let dir = self.run.dir.clone();
@@ -140,13 +140,13 @@ impl<'a> Bench<'a> {
             }
             false => None,
         };
-        self.dismiss()?;
+        self.shutdown()?;
         Ok(summary)
     }
 
     /// Leaves the servers running.
     pub fn leave(mut self, spec: &Experiment) -> Result<(), Failed> {
-        self.dismiss()?;
+        self.shutdown()?;
         self.place.leave(spec, (self.run.below, &self.run.control), (&self.run.dir, self.loaded_s))
     }
 
@@ -161,7 +161,7 @@ impl<'a> Bench<'a> {
     ) -> Result<(), Failed> {
         let dir = self.run.dir.with_extension("load");
         self.load(spec, tree, logs, (prepared, &dir), observer)?;
-        self.dismiss()?;
+        self.shutdown()?;
         kept::keep(spec, self.run.below, &self.data, &self.run.control)?;
         // As cold as the runs that begin with a copy.
         Ok(kept::forget(&self.data)?)
@@ -178,16 +178,16 @@ impl<'a> Bench<'a> {
     ) -> Result<(Summary, f64), Failed> {
         let mut work = (self.run.read_work)(spec)?;
         work.adopt(&together(prepared))?;
-        let Some(crew) = &self.crew else { return Err(Failed::Words("a load without workers".into())) };
+        let Some(pool) = &self.pool else { return Err(Failed::Words("a load without workers".into())) };
         let run = self.run;
-        let plan = run.session_plan(spec, work.as_ref(), crew)?;
+        let plan = run.session_plan(spec, work.as_ref(), pool)?;
         // Thresholds are about what is measured.
         let plan = SessionPlan { title: format!("load, {}", plan.title), conditions: Vec::new(), ..plan };
-        let writer = run.writer(dir, tree, work.as_ref(), crew, self.facts(crew)?, &plan)?;
-        let mut session = Session::new(plan, crew, run.control.clone(), Some(writer));
+        let writer = run.writer(dir, tree, work.as_ref(), pool, self.facts(pool)?, &plan)?;
+        let mut session = Session::new(plan, pool, run.control.clone(), Some(writer));
         let pairs = self.place.uris.len();
-        let mut guarded = Guarded::new(&self.place, crew, observer)?;
-        let loaded = watching::begin(spec, &self.place, crew, &mut session, &run.control)
+        let mut guarded = Guarded::new(&self.place, pool, observer)?;
+        let loaded = watching::begin(spec, &self.place, pool, &mut session, &run.control)
             .map_err(Failed::Words)
             .and_then(|()| run.load(spec, work.as_ref(), pairs, &mut session, logs, &mut guarded));
         drop(guarded);
@@ -217,18 +217,18 @@ impl<'a> Bench<'a> {
         observer: &mut dyn Observer,
     ) -> Result<(Summary, Option<Figures>), Failed> {
         let run = self.run;
-        let Some(crew) = self.crew.take() else { return Err(Failed::Words("a run without workers".into())) };
+        let Some(pool) = self.pool.take() else { return Err(Failed::Words("a run without workers".into())) };
         let mut work = (run.read_work)(spec)?;
         work.adopt(&together(prepared))?;
-        let plan = run.session_plan(spec, work.as_ref(), &crew)?;
-        let facts = self.facts(&crew)?;
-        let writer = run.writer(&run.dir, tree, work.as_ref(), &crew, facts, &plan)?;
-        let mut session = Session::new(plan, &crew, run.control.clone(), Some(writer));
-        let mut guarded = Guarded::new(&self.place, &crew, observer)?;
-        let made = watching::begin(spec, &self.place, &crew, &mut session, &run.control)
+        let plan = run.session_plan(spec, work.as_ref(), &pool)?;
+        let facts = self.facts(&pool)?;
+        let writer = run.writer(&run.dir, tree, work.as_ref(), &pool, facts, &plan)?;
+        let mut session = Session::new(plan, &pool, run.control.clone(), Some(writer));
+        let mut guarded = Guarded::new(&self.place, &pool, observer)?;
+        let made = watching::begin(spec, &self.place, &pool, &mut session, &run.control)
             .map_err(Failed::Words)
             .and_then(|()| {
-                self.phases(spec, work.as_ref(), crew.whereabouts(), &mut session, logs, &mut guarded)
+                self.phases(spec, work.as_ref(), pool.whereabouts(), &mut session, logs, &mut guarded)
             });
         drop(guarded);
         note_failure(&made, &mut session);
@@ -238,16 +238,16 @@ impl<'a> Bench<'a> {
         let (ended, series) = made?;
         let died = self.place.died();
         // A worker that was lost says nothing any more.
-        let facts = self.facts(&crew).unwrap_or_else(|_| self.place.facts());
+        let facts = self.facts(&pool).unwrap_or_else(|_| self.place.facts());
         if let Some(writer) = session.writer() {
             died.iter().for_each(|words| writer.event("server", words));
             // Counters of limits say most at the end.
             writer.update(|run| run.facts.extend(facts));
-            if let Some(skew_ns) = crew.start_skew() {
+            if let Some(skew_ns) = pool.start_skew() {
                 let skew = format!("{:.3} ms", skew_ns as f64 / 1e6);
                 writer.update(|run| drop(run.facts.insert("workers.start_skew".into(), skew)));
             }
-            for (worker, clock) in crew.clocks() {
+            for (worker, clock) in pool.clocks() {
                 let (offset, bound) = (clock.ns as f64 / 1e6, clock.bound_ns as f64 / 1e6);
                 writer.update(|run| {
                     run.facts
@@ -311,10 +311,10 @@ impl<'a> Bench<'a> {
     }
 
     /// What is known of target, server and workers at the start.
-    fn facts(&self, crew: &Crew) -> Result<BTreeMap<String, String>, Failed> {
-        let mut facts = crew.facts.clone();
+    fn facts(&self, pool: &WorkerPool) -> Result<BTreeMap<String, String>, Failed> {
+        let mut facts = pool.facts.clone();
         facts.extend(self.place.facts());
-        for (number, (confined, pid)) in self.confined.iter().zip(crew.pids()).enumerate() {
+        for (number, (confined, pid)) in self.confined.iter().zip(pool.pids()).enumerate() {
             let own = confined.facts(pid).map_err(|e| e.to_string())?;
             facts.extend(own.into_iter().map(|(key, value)| (format!("worker-{number}.{key}"), value)));
             for lost in &confined.lost {
@@ -348,20 +348,20 @@ impl<'a> Bench<'a> {
     }
 
     /// Workers of all pairs, each with its part of the cores that are left to the load.
-    fn recruits(&mut self, spec: &Experiment, logs: &Path) -> Result<Vec<Recruit>, Failed> {
+    fn specs(&mut self, spec: &Experiment, logs: &Path) -> Result<Vec<WorkerSpec>, Failed> {
         if !self.place.clients.is_empty() {
-            return self.recruits_elsewhere(spec, logs);
+            return self.workers_elsewhere(spec, logs);
         }
         let place = &self.place;
         let (local, taken) = (place.local, place.taken.clone());
         let free = left(affinity::allowed_cores(), &taken, local);
         let (uris, pairs) = (place.ways(), place.uris.len());
-        let mut recruits = Vec::new();
+        let mut specs = Vec::new();
         self.shared_cores.clear();
         for (instance, uri) in uris.iter().enumerate() {
             for number in 0..spec.client.workers as usize {
                 let (log, errors) = log(logs, instance, number)?;
-                let (mut command, own) = self.command(spec, recruits.len(), pairs, logs)?;
+                let (mut command, own) = self.command(spec, specs.len(), pairs, logs)?;
                 command.stderr(errors);
                 let cores = match &spec.client.cores {
                     Some(cores) => cores.0.clone(),
@@ -383,17 +383,17 @@ impl<'a> Bench<'a> {
                     spin,
                     lease_ms: LEASE_MS,
                 };
-                recruits.push(Recruit { start: Start::Here(command), assignment, log });
+                specs.push(WorkerSpec { start: Start::Here(command), assignment, log });
             }
         }
-        Ok(recruits)
+        Ok(specs)
     }
 
     /// Workers on other hosts: as many on each host as the file says, for each target that is dealt to it.
-    fn recruits_elsewhere(&self, spec: &Experiment, logs: &Path) -> Result<Vec<Recruit>, Failed> {
+    fn workers_elsewhere(&self, spec: &Experiment, logs: &Path) -> Result<Vec<WorkerSpec>, Failed> {
         let (hosts, targets) = (&self.place.clients, &self.place.uris);
         let each = spec.client.workers as usize;
-        let mut recruits = Vec::new();
+        let mut specs = Vec::new();
         for (instance, uri) in targets.iter().enumerate() {
             let own = dealt(hosts.len(), targets.len(), instance);
             for number in 0..own.len() * each {
@@ -412,10 +412,10 @@ impl<'a> Bench<'a> {
                     lease_ms: host.way.lease_ms(),
                 };
                 let start = Start::There { way: host.way.clone(), program: host.program.clone() };
-                recruits.push(Recruit { start, assignment, log });
+                specs.push(WorkerSpec { start, assignment, log });
             }
         }
-        Ok(recruits)
+        Ok(specs)
     }
 
     /// A worker's command, inside its placement and limits, and the cores that gives it (none: any).

@@ -6,7 +6,7 @@
 
 use super::place::Place;
 use crate::session::{Observer, Progress};
-use crate::worker::{Crew, CutShort};
+use crate::worker::{CutShort, WorkerPool};
 use dyno_engine::Job;
 use dyno_record::Totals;
 use dyno_rundir::schema::Phase;
@@ -27,10 +27,10 @@ pub(super) struct Guarded<'a> {
 }
 
 impl<'a> Guarded<'a> {
-    /// Looks after the servers of `place`, where they are pods; `crew`'s phase is cut short when one of them is gone.
-    pub fn new(place: &Place, crew: &Crew, observer: &'a mut dyn Observer) -> Result<Self, String> {
+    /// Looks after the servers of `place`, where they are pods; `worker pool`'s phase is cut short when one of them is gone.
+    pub fn new(place: &Place, pool: &WorkerPool, observer: &'a mut dyn Observer) -> Result<Self, String> {
         let pods = place.pods().map(|pods| pods.server_pods().clone()).filter(|pods| !pods.is_nothing());
-        let guard = pods.map(|pods| Guard::post(move || pods.died(), crew.cut_short()));
+        let guard = pods.map(|pods| Guard::post(move || pods.died(), pool.cut_short()));
         let guard = guard.transpose().map_err(|e| format!("cannot start a thread: {e}"))?;
         Ok(Guarded { observer, guard })
     }

@@ -8,7 +8,7 @@ use super::place::{self, Shared};
 use super::strategy::Point;
 use crate::local::Machine;
 use crate::session::Observer;
-use crate::worker::{CrewError, ReadWork};
+use crate::worker::{ReadWork, WorkerPoolError};
 use dyno_engine::Control;
 use dyno_plan::experiment::{Cell, Experiment, Strategy, When};
 use dyno_plan::tree::Node;
@@ -51,10 +51,10 @@ impl From<String> for Failed {
     }
 }
 
-impl From<CrewError> for Failed {
-    fn from(error: CrewError) -> Self {
+impl From<WorkerPoolError> for Failed {
+    fn from(error: WorkerPoolError) -> Self {
         match error {
-            CrewError::Unreachable(words) => Failed::Unreachable(words),
+            WorkerPoolError::Unreachable(words) => Failed::Unreachable(words),
             other => Failed::Words(other.to_string()),
         }
     }

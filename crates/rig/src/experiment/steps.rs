@@ -5,12 +5,12 @@ use super::hooks;
 use super::one::{Failed, OneRun};
 use super::series::Series;
 use super::traces::Traces;
-use crate::apparatus::Apparatus;
 use crate::databases;
+use crate::load_generator::LoadGenerator;
 use crate::parts;
 use crate::session::{Ended, Observer, Session, SessionPlan};
 use crate::work::Work;
-use crate::worker::Crew;
+use crate::worker::WorkerPool;
 use dyno_analysis::Condition;
 use dyno_engine::{End, Job};
 use dyno_plan::experiment::{Experiment, Strategy, TracedPhase};
@@ -29,13 +29,13 @@ impl OneRun<'_> {
         &self,
         spec: &Experiment,
         work: &dyn Work,
-        crew: &Crew,
+        pool: &WorkerPool,
     ) -> Result<SessionPlan, Failed> {
         let measured = work.measure()?;
         let conditions = conditions(spec, measured.workload.metrics())?;
         Ok(SessionPlan {
             title: format!("{}, {}", work.name(), self.cell.label()),
-            target: crew.shown.join(" "),
+            target: pool.shown.join(" "),
             started: jiff::Timestamp::now().to_string(),
             conditions,
             asked: Vec::new(),
@@ -48,7 +48,7 @@ impl OneRun<'_> {
         dir: &Path,
         shown: &Node,
         work: &dyn Work,
-        crew: &Crew,
+        pool: &WorkerPool,
         facts: BTreeMap<String, String>,
         plan: &SessionPlan,
     ) -> Result<Writer, Failed> {
@@ -79,7 +79,7 @@ impl OneRun<'_> {
             started: plan.started.clone(),
             status: Status::Running,
             target: plan.target.clone(),
-            database: crew.nature().database,
+            database: pool.target().database,
             facts,
             settings,
             metrics: BTreeMap::new(),

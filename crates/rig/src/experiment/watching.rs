@@ -1,12 +1,12 @@
 //! Monitors of an experiment's run: host, servers, workers, databases, exporters.
 
 use super::place::Place;
-use crate::apparatus::Apparatus;
 use crate::databases::{self, OpenTarget};
+use crate::load_generator::LoadGenerator;
 use crate::remote::FarServer;
 use crate::session::Session;
 use crate::watch::{ToldProcess, Watch, WatchPlan, server_process, watch_all};
-use crate::worker::Crew;
+use crate::worker::WorkerPool;
 use dyno_engine::Control;
 use dyno_monitor::Pid;
 use dyno_monitor::prometheus::Url;
@@ -18,7 +18,7 @@ use std::time::Duration;
 pub(super) fn begin(
     spec: &Experiment,
     place: &Place,
-    crew: &Crew,
+    pool: &WorkerPool,
     session: &mut Session<'_>,
     control: &Control,
 ) -> Result<(), String> {
@@ -27,7 +27,7 @@ pub(super) fn begin(
         session.link_to(dashboard);
     }
     // Nothing that is measured in real time says anything of a simulated run.
-    if !monitors.enabled || crew.nature().virtual_time {
+    if !monitors.enabled || pool.target().virtual_time {
         return Ok(());
     }
     let mut exporters = Vec::new();
@@ -59,7 +59,7 @@ pub(super) fn begin(
             &opened.iter().filter_map(|one| server_process(one.as_ref())).collect::<Vec<_>>(),
         );
     }
-    processes.extend(numbered("worker", &crew.pids()));
+    processes.extend(numbered("worker", &pool.pids()));
     let plan = WatchPlan {
         interval: Duration::from_nanos(monitors.interval.0),
         processes,
@@ -72,7 +72,7 @@ pub(super) fn begin(
     let watch = Watch::start(sources, &plan, directory.as_deref());
     let mut watch = watch.map_err(|e| format!("cannot start the monitors: {e}"))?;
     let told: Vec<ToldProcess> = opened.iter().filter_map(|one| ToldProcess::of(one.as_ref())).collect();
-    elsewhere(place, crew, &told, plan.interval, &mut watch, directory.as_deref())?;
+    elsewhere(place, pool, &told, plan.interval, &mut watch, directory.as_deref())?;
     if let Some(pods) = place.pods() {
         match pods.watch(watch.sink()) {
             Ok(kubelets) => kubelets.into_iter().for_each(|kubelets| watch.keep(kubelets)),
@@ -96,7 +96,7 @@ pub(super) fn end(place: &Place) {
 /// Has the agents of other hosts tell what they read there, and writes down what hosts those are.
 fn elsewhere(
     place: &Place,
-    crew: &Crew,
+    pool: &WorkerPool,
     told: &[ToldProcess],
     interval: Duration,
     watch: &mut Watch,
@@ -110,7 +110,7 @@ fn elsewhere(
             let text = serde_json::to_string_pretty(&far.environment).map_err(|e| e.to_string())?;
             std::fs::write(&path, text + "\n").map_err(|e| format!("{}: {e}", path.display()))?;
         }
-        let mut processes = numbered(&format!("worker-{name}"), &crew.pids_on(name));
+        let mut processes = numbered(&format!("worker-{name}"), &pool.pids_on(name));
         for (process, pid) in servers.get(at).map_or(&[][..], |server| &server.processes) {
             processes.push((format!("server-{name}-{process}"), *pid));
         }

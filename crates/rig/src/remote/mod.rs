@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! this host                                    another host
-//!   crew   --- ssh HOST dyno worker --stdio ---  applies load
+//!   worker pool   --- ssh HOST dyno worker --stdio ---  applies load
 //!   far    --- ssh HOST dyno host --stdio   ---  agent: starts servers as `local` does, reads monitors
 //! ```
 //!

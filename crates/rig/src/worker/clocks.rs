@@ -1,13 +1,13 @@
 //! Workers on other hosts: their numbers there, and their clocks beside ours.
 
-use super::crew::{Crew, READY, held};
-use super::crew_error::CrewError;
+use super::pool::{READY, WorkerPool, held};
+use super::pool_error::WorkerPoolError;
 use super::{FromWorker, ToWorker};
 use crate::remote::{Offset, offset};
 use dyno_engine::Control;
 use std::sync::atomic::Ordering;
 
-impl Crew {
+impl WorkerPool {
     /// Process numbers of the workers on another host, by its name.
     pub fn pids_on(&self, host: &str) -> Vec<u32> {
         let there =
@@ -34,7 +34,7 @@ impl Crew {
     }
 
     /// Asks the clocks of workers on other hosts.
-    pub(super) fn ask_clocks(&self, control: &Control) -> Result<u64, CrewError> {
+    pub(super) fn ask_clocks(&self, control: &Control) -> Result<u64, WorkerPoolError> {
         let mut widest_ns = 0;
         for (worker, member) in self.members.iter().enumerate().filter(|(_, member)| member.way.is_some()) {
             let found = offset(|| {
@@ -43,7 +43,7 @@ impl Crew {
                 let answers = self.answers(control, &[worker], READY, "tell its time", is)?;
                 match answers.first() {
                     Some((_, FromWorker::Clock { now_ns })) => Ok(*now_ns),
-                    _ => Err(CrewError::Worker("another answer than the time".into())),
+                    _ => Err(WorkerPoolError::Worker("another answer than the time".into())),
                 }
             })?;
             widest_ns = widest_ns.max(found.bound_ns);

@@ -1,8 +1,8 @@
 //! Seconds of all workers, gathered as they come.
 
-use super::asked::Part;
-use super::crew::{Crew, Told, held};
-use super::crew_error::CrewError;
+use super::collection_stats::Part;
+use super::pool::{Told, WorkerPool, held};
+use super::pool_error::WorkerPoolError;
 use super::{Done, FromWorker, ToWorker};
 use crate::parts::Seconds;
 use dyno_engine::{Control, Job, Second};
@@ -19,7 +19,7 @@ fn given_up(told: Option<Instant>, now: Instant) -> bool {
     told.is_some_and(|told| now.duration_since(told) > GIVEN_UP)
 }
 
-impl Crew {
+impl WorkerPool {
     /// Takes seconds until every worker that takes part has ended.
     pub(super) fn gather(
         &self,
@@ -27,7 +27,7 @@ impl Crew {
         whole: Option<&Job>,
         control: &Control,
         on_second: &mut dyn FnMut(Second),
-    ) -> Result<Vec<Option<Done>>, CrewError> {
+    ) -> Result<Vec<Option<Done>>, WorkerPoolError> {
         let mut seconds = Seconds::new(self.members.len());
         let mut done: Vec<Option<Done>> = vec![None; self.members.len()];
         let mut open = active.to_vec();

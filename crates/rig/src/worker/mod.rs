@@ -1,8 +1,8 @@
 //! Both ends of the worker protocol, and what travels between them.
 //!
 //! A worker is this program in a process of its own: it applies load and nothing else, under the placement and the limits
-//! that the controller starts it with. `frame` is how messages are cut, `serve` the worker's end, `crew` the
-//! controller's, `enlist` the start of a worker, `clocks` what other hosts' clocks say, `cut_short` what ends a phase early.
+//! that the controller starts it with. `frame` is how messages are cut, `serve` the worker's end, `worker pool` the
+//! controller's, `spawn` the start of a worker, `clocks` what other hosts' clocks say, `cut_short` what ends a phase early.
 //!
 //! ```text
 //! controller                      worker
@@ -23,23 +23,23 @@
 //!   stop, abort    ------------->           any time
 //! ```
 
-mod asked;
 mod clocks;
-mod crew;
-mod crew_error;
+mod collection_stats;
 mod cut_short;
-mod enlist;
 mod frame;
 mod gather;
+mod pool;
+mod pool_error;
 mod serve;
+mod spawn;
 
-pub use asked::{Asked, Part};
-pub use crew::Crew;
-pub use crew_error::CrewError;
+pub use collection_stats::{CollectionStats, Part};
 pub(crate) use cut_short::CutShort;
-pub use enlist::{Recruit, Start};
 pub use frame::{FRAME_BYTES, Frame, FrameError, read_frame, write_frame};
+pub use pool::WorkerPool;
+pub use pool_error::WorkerPoolError;
 pub use serve::{ReadWork, serve};
+pub use spawn::{Start, WorkerSpec};
 
 use crate::databases::TargetInfo;
 use crate::work::Prepared;
@@ -160,7 +160,7 @@ pub enum FromWorker {
     /// The target answers.
     Ready {
         /// What it is.
-        nature: TargetInfo,
+        target_info: TargetInfo,
         /// Facts about it.
         facts: BTreeMap<String, String>,
         /// The target without secrets.

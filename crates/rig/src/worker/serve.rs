@@ -5,10 +5,10 @@
 
 use super::frame::{Frame, FrameError, read_frame, write_frame};
 use super::{Assignment, Done, FromWorker, PROTOCOL, Stage, ToWorker};
-use crate::apparatus::Apparatus;
-use crate::apparatus::run_jobs;
 use crate::cores::choose_cores;
 use crate::databases::{self, OpenTarget, TargetError};
+use crate::load_generator::LoadGenerator;
+use crate::load_generator::run_jobs;
 use crate::work::{Prepared, Work};
 use dyno_engine::net::monotonic_ns;
 use dyno_engine::{Control, Gate, Job, RunError, Team};
@@ -290,7 +290,7 @@ impl<W: Write + Send> Worker<'_, W> {
             (None, given) => given.iter().copied().take(spec.client.threads.unwrap_or(usize::MAX)).collect(),
         };
         let ready = FromWorker::Ready {
-            nature: opened.nature(),
+            target_info: opened.target(),
             facts: opened.facts(),
             shown: target.redacted(),
             cores: cores.clone(),

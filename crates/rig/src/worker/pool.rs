@@ -1,15 +1,15 @@
 //! The controller's end: workers are started, told what to do, begin together, and their seconds are added up.
 
-use super::asked::{Asked, Part};
-use super::crew_error::CrewError;
+use super::collection_stats::{CollectionStats, Part};
 use super::cut_short::CutShort;
-use super::enlist::{Recruit, enlist};
 use super::frame::{Frame, PackedSecond, write_frame};
+use super::pool_error::WorkerPoolError;
 use super::serve::unix_ns;
+use super::spawn::{WorkerSpec, spawn};
 use super::{Done, FromWorker, Stage, ToWorker};
-use crate::apparatus::{Apparatus, Applied};
 use crate::databases::TargetInfo;
 use crate::databases::mongodb::ROUTERS_DOWN;
+use crate::load_generator::{Applied, LoadGenerator};
 use crate::remote::{Input, Offset, Running, Way};
 use crate::work::Prepared;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
@@ -56,11 +56,11 @@ pub(super) struct Member {
 }
 
 /// Workers that are ready.
-pub struct Crew {
+pub struct WorkerPool {
     pub(super) members: Vec<Member>,
     pub(super) told: Mutex<Receiver<(usize, Told)>>,
     ending: Arc<AtomicBool>,
-    nature: TargetInfo,
+    target_info: TargetInfo,
     /// Facts about the target, as the first worker found them.
     pub facts: BTreeMap<String, String>,
     /// Targets without secrets, by instance.
@@ -70,7 +70,7 @@ pub struct Crew {
     pub(super) lost: Mutex<Vec<String>>,
     pub(super) cut_short: CutShort,
     /// Targets whose collections are asked for before and after every phase.
-    pub asked: Asked,
+    pub collection_stats: CollectionStats,
     /// Numbers of the workers of each target that take part in loading and in measuring.
     pub taking_part: [Range<usize>; 2],
 }
@@ -79,45 +79,45 @@ pub(super) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Crew {
+impl WorkerPool {
     /// Starts the workers and waits until each has opened its target.
-    pub fn start(recruits: Vec<Recruit>, control: &Control) -> Result<Crew, CrewError> {
+    pub fn start(specs: Vec<WorkerSpec>, control: &Control) -> Result<WorkerPool, WorkerPoolError> {
         let (tell, told) = channel();
         let mut members = Vec::new();
-        for recruit in recruits {
-            members.push(enlist(recruit, members.len(), &tell)?);
+        for spec in specs {
+            members.push(spawn(spec, members.len(), &tell)?);
         }
         let instances = members.iter().map(|m: &Member| m.instance + 1).max().unwrap_or(0);
-        let mut crew = Crew {
+        let mut pool = WorkerPool {
             members,
             told: Mutex::new(told),
             ending: Arc::new(AtomicBool::new(false)),
-            nature: TargetInfo::default(),
+            target_info: TargetInfo::default(),
             facts: BTreeMap::new(),
             shown: vec![String::new(); instances],
             prepared: Mutex::new(vec![Prepared::default(); instances]),
             parts: Mutex::new(Vec::new()),
             lost: Mutex::new(Vec::new()),
             cut_short: CutShort::default(),
-            asked: Asked::default(),
+            collection_stats: CollectionStats::default(),
             taking_part: [0..usize::MAX, 0..usize::MAX],
         };
-        crew.keep_alive()?;
-        let all: Vec<usize> = (0..crew.members.len()).collect();
+        pool.keep_alive()?;
+        let all: Vec<usize> = (0..pool.members.len()).collect();
         for (worker, word) in
-            crew.answers(control, &all, READY, "open its target", |w| matches!(w, FromWorker::Ready { .. }))?
+            pool.answers(control, &all, READY, "open its target", |w| matches!(w, FromWorker::Ready { .. }))?
         {
-            let FromWorker::Ready { nature, facts, shown, .. } = word else { continue };
-            crew.shown[crew.members[worker].instance] = shown;
+            let FromWorker::Ready { target_info, facts, shown, .. } = word else { continue };
+            pool.shown[pool.members[worker].instance] = shown;
             if worker == 0 {
-                (crew.nature, crew.facts) = (nature, facts);
+                (pool.target_info, pool.facts) = (target_info, facts);
             }
         }
-        Ok(crew)
+        Ok(pool)
     }
 
     /// A sign of life five times a second, so that workers whose controller is gone stop.
-    fn keep_alive(&self) -> Result<(), CrewError> {
+    fn keep_alive(&self) -> Result<(), WorkerPoolError> {
         let alone = self.members.iter().filter(|member| !held(&member.running).is_kept_alive());
         let inputs: Vec<_> = alone.map(|member| member.input.clone()).collect();
         if inputs.is_empty() {
@@ -136,11 +136,11 @@ impl Crew {
             }
         };
         let started = std::thread::Builder::new().name("alive".into()).spawn(alive);
-        started.map(drop).map_err(|e| CrewError::Worker(e.to_string()))
+        started.map(drop).map_err(|e| WorkerPoolError::Worker(e.to_string()))
     }
 
     /// Lets the first worker of every target make collections and look for records; returns what each has found.
-    pub fn prepare(&self, control: &Control) -> Result<Vec<Prepared>, CrewError> {
+    pub fn prepare(&self, control: &Control) -> Result<Vec<Prepared>, WorkerPoolError> {
         let firsts: Vec<usize> =
             self.members.iter().enumerate().filter(|(_, m)| m.number == 0).map(|(at, _)| at).collect();
         firsts.iter().for_each(|at| self.say(*at, &ToWorker::Prepare));
@@ -214,13 +214,13 @@ impl Crew {
         patience: Duration,
         what: &str,
         is: impl Fn(&FromWorker) -> bool,
-    ) -> Result<Vec<(usize, FromWorker)>, CrewError> {
+    ) -> Result<Vec<(usize, FromWorker)>, WorkerPoolError> {
         let end = Instant::now() + patience;
         let told = held(&self.told);
         let mut answers: Vec<(usize, FromWorker)> = Vec::new();
         while answers.len() < workers.len() {
             if control.stopping() {
-                return Err(CrewError::Worker("interrupted".into()));
+                return Err(WorkerPoolError::Worker("interrupted".into()));
             }
             let left = end.saturating_duration_since(Instant::now());
             match told.recv_timeout(left.min(Duration::from_millis(50))) {
@@ -232,25 +232,25 @@ impl Crew {
                     return Err(self.failed(worker, unreachable, words));
                 }
                 Ok((worker, Told::Lost(words))) => {
-                    return Err(CrewError::Worker(self.ending_of(worker, &words)));
+                    return Err(WorkerPoolError::Worker(self.ending_of(worker, &words)));
                 }
                 Ok(_) => {}
                 Err(_) if !left.is_zero() => {}
                 Err(_) => {
                     let text = format!("a worker did not {what} within {} s", patience.as_secs());
-                    return Err(CrewError::Worker(text));
+                    return Err(WorkerPoolError::Worker(text));
                 }
             }
         }
         Ok(answers)
     }
 
-    pub(super) fn failed(&self, worker: usize, unreachable: bool, words: String) -> CrewError {
+    pub(super) fn failed(&self, worker: usize, unreachable: bool, words: String) -> WorkerPoolError {
         let words = match self.members.len() {
             1 => words,
             _ => format!("{}: {words}", self.name(worker)),
         };
-        if unreachable { CrewError::Unreachable(words) } else { CrewError::Refused(words) }
+        if unreachable { WorkerPoolError::Unreachable(words) } else { WorkerPoolError::Refused(words) }
     }
 
     /// How a worker that is gone has ended.
@@ -287,7 +287,7 @@ impl Crew {
     }
 
     /// Connects all who take part and lets them begin at the same instant. True if they have begun.
-    fn begin(&self, stage: Stage, active: &[usize], control: &Control) -> Result<bool, CrewError> {
+    fn begin(&self, stage: Stage, active: &[usize], control: &Control) -> Result<bool, WorkerPoolError> {
         // Who takes no part in this phase has begun another one.
         self.members.iter().for_each(|member| member.began_ns.store(0, Ordering::Relaxed));
         let widest_ns = self.ask_clocks(control)?;
@@ -308,7 +308,7 @@ impl Crew {
                 }
                 Ok((worker, Told::Lost(words))) => {
                     self.say_all(&ToWorker::Abort);
-                    return Err(CrewError::Worker(self.ending_of(worker, &words)));
+                    return Err(WorkerPoolError::Worker(self.ending_of(worker, &words)));
                 }
                 _ if control.stopping() => {
                     self.say_all(&ToWorker::Abort);
@@ -317,7 +317,7 @@ impl Crew {
                 _ if Instant::now() > end => {
                     self.say_all(&ToWorker::Abort);
                     let text = format!("a worker did not connect its users within {} s", CONNECT.as_secs());
-                    return Err(CrewError::Unreachable(text));
+                    return Err(WorkerPoolError::Unreachable(text));
                 }
                 _ => {}
             }
@@ -333,9 +333,9 @@ impl Crew {
     }
 }
 
-impl Apparatus for Crew {
-    fn nature(&self) -> TargetInfo {
-        self.nature.clone()
+impl LoadGenerator for WorkerPool {
+    fn target(&self) -> TargetInfo {
+        self.target_info.clone()
     }
 
     fn run(
@@ -354,7 +354,7 @@ impl Apparatus for Crew {
         let done = self.gather(&active, jobs.first(), control, on_second)?;
         let there: Vec<&Done> = done.iter().flatten().collect();
         let Some(first) = there.first() else {
-            return Err(CrewError::Worker(held(&self.lost).join("; ")).into());
+            return Err(WorkerPoolError::Worker(held(&self.lost).join("; ")).into());
         };
         let mut errors: Vec<(Outcome, String)> = Vec::new();
         for (name, words) in there.iter().flat_map(|done| &done.errors) {
@@ -387,7 +387,7 @@ impl Apparatus for Crew {
             return Vec::new();
         }
         let named = |part: Part| (self.shown[part.instance].clone(), part.totals, part.measured_ns);
-        Crew::parts(self).into_iter().map(named).collect()
+        WorkerPool::parts(self).into_iter().map(named).collect()
     }
 
     fn workers(&self) -> Vec<(String, Part)> {
@@ -396,7 +396,7 @@ impl Apparatus for Crew {
     }
 
     fn collections(&self) -> CollectionFigures {
-        self.asked.collections()
+        self.collection_stats.collections()
     }
 
     fn missing(&self) -> Option<String> {
@@ -404,11 +404,11 @@ impl Apparatus for Crew {
     }
 
     fn lost(&self) -> Vec<String> {
-        Crew::lost(self)
+        WorkerPool::lost(self)
     }
 }
 
-impl Drop for Crew {
+impl Drop for WorkerPool {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::Relaxed);
         for member in &self.members {
@@ -425,5 +425,5 @@ impl Drop for Crew {
 }
 
 #[cfg(test)]
-#[path = "crew_tests.rs"]
+#[path = "pool_tests.rs"]
 mod tests;

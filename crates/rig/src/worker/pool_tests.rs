@@ -1,4 +1,4 @@
-//! Crews whose workers are the test's own: what each is told is heard at once, what it says is said beforehand or in answer.
+//! Pools whose workers are the test's own: what each is told is heard at once, what it says is said beforehand or in answer.
 
 use super::super::frame::{Packed, read_frame, read_packed};
 use super::*;
@@ -39,9 +39,9 @@ impl Write for Ear {
     }
 }
 
-/// A crew and what its workers have heard.
+/// A worker pool and what its workers have heard.
 struct Rehearsal {
-    crew: Crew,
+    pool: WorkerPool,
     says: Says,
     heard: Vec<Arc<Mutex<Vec<ToWorker>>>>,
     control: Control,
@@ -73,21 +73,21 @@ impl Rehearsal {
                 began_ns: AtomicU64::new(0),
             }
         };
-        let crew = Crew {
+        let pool = WorkerPool {
             members: hosts.iter().enumerate().map(member).collect(),
             told: Mutex::new(told),
             ending: Arc::default(),
-            nature: TargetInfo::default(),
+            target_info: TargetInfo::default(),
             facts: BTreeMap::new(),
             shown: Vec::new(),
             prepared: Mutex::new(vec![Prepared::default(); hosts.len()]),
             parts: Mutex::default(),
             lost: Mutex::default(),
             cut_short: CutShort::default(),
-            asked: Asked::default(),
+            collection_stats: CollectionStats::default(),
             taking_part: [0..usize::MAX, 0..usize::MAX],
         };
-        Rehearsal { crew, says, heard, control: Control::default(), seconds: Vec::new() }
+        Rehearsal { pool, says, heard, control: Control::default(), seconds: Vec::new() }
     }
 
     /// So many workers on this host.
@@ -114,10 +114,14 @@ impl Rehearsal {
         self.says.send((worker, Told::Second(packed))).unwrap();
     }
 
-    fn gather(&mut self, active: &[usize], whole: Option<&Job>) -> Result<Vec<Option<Done>>, CrewError> {
+    fn gather(
+        &mut self,
+        active: &[usize],
+        whole: Option<&Job>,
+    ) -> Result<Vec<Option<Done>>, WorkerPoolError> {
         let seconds = &mut self.seconds;
         let mut take = |one: Second| seconds.push((one.number, one.warmup, one.totals.arrivals));
-        self.crew.gather(active, whole, &self.control, &mut take)
+        self.pool.gather(active, whole, &self.control, &mut take)
     }
 
     fn heard(&self, worker: usize) -> Vec<ToWorker> {
@@ -126,7 +130,7 @@ impl Rehearsal {
 
     /// Of each worker: number of the target, users, arrivals, measured nanoseconds.
     fn parts(&self) -> Vec<(usize, usize, u64, u64)> {
-        let parts = held(&self.crew.parts);
+        let parts = held(&self.pool.parts);
         parts.iter().map(|p| (p.instance, p.users, p.totals.arrivals, p.measured_ns)).collect()
     }
 }
@@ -145,7 +149,7 @@ fn job() -> Job {
 #[test]
 fn seconds_of_all_who_take_part_are_added_up_and_what_each_did_is_kept() {
     let mut rehearsal = Rehearsal::here(3, silent);
-    held(&rehearsal.crew.members[1].clock).ns = 400;
+    held(&rehearsal.pool.members[1].clock).ns = 400;
     for (worker, arrivals) in [(0, 1), (1, 10)] {
         rehearsal.second(worker, 0, true, 3 * arrivals);
         rehearsal.second(worker, 1, false, arrivals);
@@ -162,23 +166,23 @@ fn seconds_of_all_who_take_part_are_added_up_and_what_each_did_is_kept() {
     // What was warm-up is none of it.
     assert_eq!(rehearsal.parts(), [(0, 2, 2, 1_500_000_000), (1, 2, 20, 1_500_000_000)]);
     // On their clocks: a load thread of each began 30 ns after the epoch.
-    let began = rehearsal.crew.members.iter().map(|member| member.began_ns.load(Ordering::Relaxed));
+    let began = rehearsal.pool.members.iter().map(|member| member.began_ns.load(Ordering::Relaxed));
     assert_eq!(began.collect::<Vec<_>>(), [5_030, 5_030, 0]);
-    assert_eq!((rehearsal.crew.start_skew(), rehearsal.crew.lost()), (Some(400), Vec::new()));
+    assert_eq!((rehearsal.pool.start_skew(), rehearsal.pool.lost()), (Some(400), Vec::new()));
     assert!((0..3).all(|worker| rehearsal.heard(worker).is_empty()), "nobody was told to stop");
 }
 
 #[test]
 fn beginnings_lie_apart_only_where_two_have_begun() {
     let rehearsal = Rehearsal::here(2, silent);
-    assert_eq!(rehearsal.crew.start_skew(), None);
-    rehearsal.crew.members[1].began_ns.store(5_000, Ordering::Relaxed);
-    assert_eq!(rehearsal.crew.start_skew(), None);
-    rehearsal.crew.members[0].began_ns.store(4_993, Ordering::Relaxed);
-    assert_eq!(rehearsal.crew.start_skew(), Some(7));
+    assert_eq!(rehearsal.pool.start_skew(), None);
+    rehearsal.pool.members[1].began_ns.store(5_000, Ordering::Relaxed);
+    assert_eq!(rehearsal.pool.start_skew(), None);
+    rehearsal.pool.members[0].began_ns.store(4_993, Ordering::Relaxed);
+    assert_eq!(rehearsal.pool.start_skew(), Some(7));
     // The clock of the later one is ahead of ours.
-    held(&rehearsal.crew.members[1].clock).ns = 4;
-    assert_eq!(rehearsal.crew.start_skew(), Some(3));
+    held(&rehearsal.pool.members[1].clock).ns = 4;
+    assert_eq!(rehearsal.pool.start_skew(), Some(3));
 }
 
 #[test]
@@ -194,7 +198,7 @@ fn a_worker_that_is_lost_ends_the_others_and_what_has_come_is_kept() {
     assert_eq!(rehearsal.seconds, [(0, false, 11), (1, false, 1)]);
     assert_eq!(rehearsal.parts(), [(0, 2, 2, 2_500_000_000), (1, 0, 10, 0)]);
     let why = "worker 2 (process 8) was lost: the other end has closed (exit status: 0)";
-    assert_eq!(rehearsal.crew.lost(), [why]);
+    assert_eq!(rehearsal.pool.lost(), [why]);
     assert_eq!(rehearsal.heard(0), [ToWorker::Stop]);
 }
 
@@ -204,8 +208,8 @@ fn what_has_come_is_kept_of_all_although_one_does_not_end() {
     rehearsal.second(0, 0, false, 1);
     rehearsal.says(0, FromWorker::Done(done()));
     // Nobody hears the second worker any more.
-    rehearsal.crew.members[1].input = Arc::default();
-    rehearsal.crew.members[0].input = Arc::default();
+    rehearsal.pool.members[1].input = Arc::default();
+    rehearsal.pool.members[0].input = Arc::default();
     rehearsal.says = channel().0;
     let told = rehearsal.gather(&[0, 1], None).unwrap();
     assert_eq!((told, rehearsal.seconds), (vec![Some(done()), None], vec![(0, false, 1)]));
@@ -222,7 +226,7 @@ fn a_second_that_cannot_be_read_is_the_end_of_its_worker() {
         "worker 1 (process 7) was lost: a second of too few bytes (exit status: 0)",
         "worker 2 (process 8) ended early: the lease",
     ];
-    assert_eq!(rehearsal.crew.lost(), why);
+    assert_eq!(rehearsal.pool.lost(), why);
 }
 
 #[test]
@@ -231,7 +235,7 @@ fn a_worker_that_cannot_do_its_part_aborts_all() {
     rehearsal.says(1, FromWorker::Failed { unreachable: true, words: "no way".into() });
     let why = rehearsal.gather(&[0, 1], None).unwrap_err();
     assert!(
-        matches!(&why, CrewError::Unreachable(words) if words == "worker 2 (process 8): no way"),
+        matches!(&why, WorkerPoolError::Unreachable(words) if words == "worker 2 (process 8): no way"),
         "{why}"
     );
     assert_eq!([rehearsal.heard(0), rehearsal.heard(1)], [[ToWorker::Abort], [ToWorker::Abort]]);
@@ -248,7 +252,7 @@ fn workers_are_told_once_to_stop_and_once_to_abort() {
     let abort = Rehearsal::here(2, aborts);
     abort.control.abort();
     let cut_short = Rehearsal::here(2, aborts);
-    cut_short.crew.cut_short().say("the server is gone".into());
+    cut_short.pool.cut_short().say("the server is gone".into());
     let gone = vec!["the server is gone".to_owned()];
     for (mut rehearsal, words, why) in [
         (stop, vec![ToWorker::Stop], Vec::new()),
@@ -259,8 +263,8 @@ fn workers_are_told_once_to_stop_and_once_to_abort() {
         assert_eq!(told, [Some(done()), Some(done())]);
         assert_eq!([rehearsal.heard(0), rehearsal.heard(1)], [words.clone(), words]);
         // Nobody is accused of not having ended.
-        assert_eq!(rehearsal.crew.lost(), why);
-        assert_eq!(rehearsal.crew.cut_short.take(), None, "it is said once");
+        assert_eq!(rehearsal.pool.lost(), why);
+        assert_eq!(rehearsal.pool.cut_short.take(), None, "it is said once");
     }
 }
 
@@ -269,10 +273,10 @@ fn workers_on_other_hosts_are_known_by_their_host_and_asked_for_their_clock() {
     let told: Answer =
         |word| (*word == ToWorker::Clock).then(|| FromWorker::Clock { now_ns: unix_ns() + 5_000_000_000 });
     let rehearsal = Rehearsal::of(&[None, Some("far"), Some("further"), Some("far")], told);
-    assert_eq!((rehearsal.crew.pids_on("far"), rehearsal.crew.pids_on("further")), (vec![8, 10], vec![9]));
-    assert!(rehearsal.crew.pids_on("nowhere").is_empty());
-    let widest_ns = rehearsal.crew.ask_clocks(&rehearsal.control).unwrap();
-    let clocks = rehearsal.crew.clocks();
+    assert_eq!((rehearsal.pool.pids_on("far"), rehearsal.pool.pids_on("further")), (vec![8, 10], vec![9]));
+    assert!(rehearsal.pool.pids_on("nowhere").is_empty());
+    let widest_ns = rehearsal.pool.ask_clocks(&rehearsal.control).unwrap();
+    let clocks = rehearsal.pool.clocks();
     let names: Vec<&str> = clocks.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["worker-2", "worker-3", "worker-4"]);
     for (name, clock) in &clocks {
@@ -293,7 +297,7 @@ fn a_phase_is_run_as_what_it_is_called_and_all_begin_at_the_same_instant() {
     let rehearsal = Rehearsal::of(&[None, None, Some("far")], runs);
     for stage in [Stage::Load, Stage::Measure] {
         let control = Arc::default();
-        rehearsal.crew.run(stage.name(), &[job()], &control, &mut |_| panic!("no second")).unwrap();
+        rehearsal.pool.run(stage.name(), &[job()], &control, &mut |_| panic!("no second")).unwrap();
         let begun = |worker: usize| {
             let mut heard = std::mem::take(&mut *held(&rehearsal.heard[worker]));
             heard.retain(|word| *word != ToWorker::Clock);
@@ -305,7 +309,7 @@ fn a_phase_is_run_as_what_it_is_called_and_all_begin_at_the_same_instant() {
         let (here, near, far) = (begun(0), begun(1), begun(2));
         assert_eq!((here.0, far.0, here), (stage, stage, near));
         // On its own clock.
-        let ahead_ns = rehearsal.crew.clocks()[0].1.ns;
+        let ahead_ns = rehearsal.pool.clocks()[0].1.ns;
         assert_eq!(far.1, here.1.saturating_add_signed(ahead_ns));
     }
     let names = [Stage::Load, Stage::Measure].map(Stage::name);

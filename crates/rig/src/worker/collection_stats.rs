@@ -1,4 +1,4 @@
-//! What the controller itself knows and asks of a crew's targets.
+//! What the controller itself knows and asks of a worker pool's targets.
 
 use crate::databases::Target;
 use crate::databases::mongodb::MongoAdmin;
@@ -22,12 +22,12 @@ pub struct Part {
 
 /// Targets whose collections the controller asks for itself, with what it needs for that once it is known.
 #[derive(Default)]
-pub struct Asked(Vec<(Box<dyn Target>, OnceLock<Option<MongoAdmin>>)>);
+pub struct CollectionStats(Vec<(Box<dyn Target>, OnceLock<Option<MongoAdmin>>)>);
 
-impl Asked {
+impl CollectionStats {
     /// Of these, in the order of the pairs.
     pub fn of(targets: Vec<Box<dyn Target>>) -> Self {
-        Asked(targets.into_iter().map(|target| (target, OnceLock::new())).collect())
+        CollectionStats(targets.into_iter().map(|target| (target, OnceLock::new())).collect())
     }
 
     /// What they say now; of several the names begin with the pair's number.
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn collections_have_the_number_of_their_pair_before_their_name_where_there_are_several() {
         let counts = |targets: Vec<Box<dyn Target>>| -> Vec<(String, f64)> {
-            let all = Asked::of(targets).collections();
+            let all = CollectionStats::of(targets).collections();
             all.into_iter().map(|(name, figures)| (name, figures["count"])).collect()
         };
         assert_eq!(counts(Vec::new()), []);

@@ -1,4 +1,4 @@
-//! What applies the load of a session: an open target of this process, or a crew of worker processes.
+//! What applies the load of a session: an open target of this process, or a pool of worker processes.
 
 use crate::databases::{OpenTarget, TargetInfo};
 use crate::parts;
@@ -27,9 +27,9 @@ pub struct Applied {
 }
 
 /// What applies the load.
-pub trait Apparatus {
+pub trait LoadGenerator {
     /// What it is applied to.
-    fn nature(&self) -> TargetInfo;
+    fn target(&self) -> TargetInfo;
 
     /// Runs the jobs of one phase side by side; `on_second` gets their seconds added up.
     fn run(
@@ -66,8 +66,8 @@ pub trait Apparatus {
     }
 }
 
-impl Apparatus for Box<dyn OpenTarget> {
-    fn nature(&self) -> TargetInfo {
+impl LoadGenerator for Box<dyn OpenTarget> {
+    fn target(&self) -> TargetInfo {
         self.info()
     }
 

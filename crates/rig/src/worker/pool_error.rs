@@ -5,7 +5,7 @@ use dyno_types::{Outcome, Refused};
 
 /// Why workers could not be brought to work.
 #[derive(Debug, thiserror::Error)]
-pub enum CrewError {
+pub enum WorkerPoolError {
     /// The request is wrong.
     #[error("{0}")]
     Refused(String),
@@ -17,12 +17,14 @@ pub enum CrewError {
     Worker(String),
 }
 
-impl From<CrewError> for RunError {
-    fn from(error: CrewError) -> Self {
+impl From<WorkerPoolError> for RunError {
+    fn from(error: WorkerPoolError) -> Self {
         match error {
-            CrewError::Refused(words) => RunError::Refused(Refused(words)),
-            CrewError::Unreachable(words) => RunError::Unreachable { outcome: Outcome::Unreachable, words },
-            CrewError::Worker(words) => RunError::Io(std::io::Error::other(words)),
+            WorkerPoolError::Refused(words) => RunError::Refused(Refused(words)),
+            WorkerPoolError::Unreachable(words) => {
+                RunError::Unreachable { outcome: Outcome::Unreachable, words }
+            }
+            WorkerPoolError::Worker(words) => RunError::Io(std::io::Error::other(words)),
         }
     }
 }

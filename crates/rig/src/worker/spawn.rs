@@ -1,8 +1,8 @@
 //! Starting a worker: its process, the first words, and the thread that hears it.
 
-use super::crew::{Member, Told};
-use super::crew_error::CrewError;
 use super::frame::{Frame, Packed, read_packed, write_frame};
+use super::pool::{Member, Told};
+use super::pool_error::WorkerPoolError;
 use super::serve::unix_ns;
 use super::{Assignment, PROTOCOL, ToWorker};
 use crate::relay::Service;
@@ -31,7 +31,7 @@ pub enum Start {
 
 /// A worker to be started.
 #[derive(Debug)]
-pub struct Recruit {
+pub struct WorkerSpec {
     /// How.
     pub start: Start,
     /// What it is to do.
@@ -41,9 +41,13 @@ pub struct Recruit {
 }
 
 /// Starts a worker and says the first words.
-pub(super) fn enlist(recruit: Recruit, at: usize, tell: &Sender<(usize, Told)>) -> Result<Member, CrewError> {
-    let Recruit { start, assignment, log } = recruit;
-    let trouble = |words: String| CrewError::Worker(format!("worker {}: {words}", at + 1));
+pub(super) fn spawn(
+    spec: WorkerSpec,
+    at: usize,
+    tell: &Sender<(usize, Told)>,
+) -> Result<Member, WorkerPoolError> {
+    let WorkerSpec { start, assignment, log } = spec;
+    let trouble = |words: String| WorkerPoolError::Worker(format!("worker {}: {words}", at + 1));
     let (link, way) = match start {
         Start::Here(mut command) => {
             let link = Link::start(&mut command).map_err(|e| {
