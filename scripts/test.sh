@@ -32,9 +32,9 @@ nextest() {
 step "$cargo" fmt --all --check
 # shellcheck disable=SC2086
 step "$cargo" clippy --profile fast $all --all-targets --quiet -- -D warnings
-nextest fast --lib --bins --test it --test bson --test corpus --test engine --test hostile --test read_back --test stores --test trees
+nextest fast --lib --bins --test it --test bson --test corpus --test engine --test hostile --test read_back --test stores --test toy_database --test trees
 if [ "${1:-}" != check ]; then
-  nextest release --test servers --test alone --test arrival --test local
+  nextest release --test servers --test alone --test arrival --test local --test memcached
   # Pods of a real Kubernetes, where its binaries are there.
   if [ -x "${KUBELAB:-$HOME/.cache/kubelab}/bin/kubeone" ]; then
     echo "== scripts/test-kubernetes.sh"
@@ -49,7 +49,7 @@ fi
 count() { grep -ho "<testsuites [^>]*" "$logs"/*.xml | grep -o " $1=\"[0-9]*" | grep -o '[0-9]*$' | awk '{s += $1} END {print s + 0}'; }
 broken=$(($(count failures) + $(count errors)))
 passed=$(($(count tests) - broken))
-grep -rhoE 'SKIPPED: [^<]*' "$logs" | sort | uniq -c >"$logs/skipped"
+grep -rhoE 'SKIPPED: [^<]*' "$logs" | sed 's/&quot;/"/g' | sort | uniq -c >"$logs/skipped"
 skipped=$(awk '{s += $1} END {print s + 0}' "$logs/skipped")
 if [ "$skipped" -gt 0 ]; then
   echo
