@@ -303,8 +303,8 @@ pub struct SampleArgs {
 /// `dyno run`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-Targets: redis://[user:password@]host:port[/db] rediss://... unix:///path sqlite:PATH redb:PATH fjall:PATH null:\n\
-sim:?service=100us spawn:redis. Without a target a temporary server is started from PATH (redis-server,\n\
+Targets: redis://[user:password@]host:port[/db] rediss://... unix:///path mongodb://... memcached://... sqlite:PATH\n\
+redb:PATH fjall:PATH null: sim:?service=100us spawn:redis spawn:memcached. Without a target a temporary server is started from PATH (redis-server,\n\
 valkey-server, dragonfly, keydb-server), or SQLite is used where there is none.\n\n\
 Exit codes: 0 valid or suspect, 1 internal error, 2 usage, 3 target unreachable, 4 threshold missed, 5 run invalid,\n\
 130 interrupted.")]
@@ -468,7 +468,7 @@ pub struct RunArgs {
 /// `dyno top`.
 #[derive(Clone, Debug, Args)]
 pub struct TopArgs {
-    /// URI of the server: redis://... or mongodb://...
+    /// URI of the server: redis://..., mongodb://... or memcached://...
     #[arg(value_name = "TARGET")]
     pub target: String,
     /// Take the target's password from env:NAME, file:PATH (its first line) or a prompt, instead of its URI

@@ -198,7 +198,7 @@ pub fn top(args: &TopArgs) -> Result<Exit, Failure> {
         databases::parse_for(&secret::uri(&args.target, args.password_from.as_ref())?, Client::Wire)?;
     if !target.is_watched() {
         return Err(Failure::Usage(format!(
-            "{}: only servers can be watched: redis://... or mongodb://...",
+            "{}: only servers can be watched: redis://..., mongodb://... or memcached://...",
             target.redacted()
         )));
     }

@@ -60,10 +60,10 @@ impl OpenTarget for OpenToy {
     }
 
     fn check(&self, _content: &Arc<dyn Content>, verbs: &[Verb]) -> Result<(), Refused> {
-        match verbs.contains(&Verb::Scan) {
-            true => Err(Refused("the toy has no scans".into())),
-            false => Ok(()),
+        if verbs.contains(&Verb::Scan) {
+            return Err(Refused("the toy has no scans".into()));
         }
+        Ok(())
     }
 
     fn has_sockets(&self) -> bool {

@@ -107,10 +107,11 @@ fn prepare(wanted: Wanted, control: &Control) -> Result<Place, Failure> {
         Wanted::Spawn(kind) => {
             let found = find_server(Some(&kind).filter(|k| !k.is_empty()).map(String::as_str));
             let Some((server, program)) = found else {
-                let known: Vec<String> = dyno_rig::servers()
-                    .map(|server| format!("{} ({})", server.kind, server.program))
-                    .collect();
-                let text = format!("no server of kind {kind:?} on PATH; known kinds: {}", known.join(", "));
+                let meant = dyno_rig::servers().filter(|server| !kind.is_empty() || server.stands_for_any);
+                let known: Vec<String> =
+                    meant.map(|server| format!("{} ({})", server.kind, server.program)).collect();
+                let of = if kind.is_empty() { String::new() } else { format!(" of kind {kind:?}") };
+                let text = format!("no server{of} on PATH; known kinds: {}", known.join(", "));
                 return Err(Failure::Usage(text));
             };
             let name = server.kind;
@@ -167,6 +168,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let opened = place.target.open(content.clone(), &|| control.stopping())?;
     say_missing(opened.as_ref());
     opened.check(&content, &resolved.verbs)?;
+    opened.check_pipeline(resolved.measure_job().pipeline)?;
     let local = place.target.is_local();
     resolved.place_threads(args, opened.as_ref(), local, place.server.as_ref().and_then(|s| s.core))?;
     let environment = environment();

@@ -85,6 +85,7 @@ fn open(prepared: &Prepared) -> Result<Place, Failure> {
     let lines = Arc::new(Mutex::new(terminal::Results::new()));
     let (target, opened) = open_target(&prepared.target, &content, &lines)?;
     opened.check(&content, &prepared.verbs)?;
+    opened.check_pipeline(prepared.client.pipeline as usize)?;
     Ok(Place { shown: target.redacted(), local: target.is_local(), opened, lines })
 }
 
@@ -103,10 +104,10 @@ pub(super) fn open_target(
                 .map_err(TargetError::from)?
         }
         BindingTarget::Store { uri } => {
+            let target = databases::parse(uri)?;
             let sink: Sink = lines.clone();
             let store = dyno_stores::open_with_sink(uri, content.clone(), Some(sink));
-            let opened = databases::open_store(store.map_err(TargetError::from)?);
-            return Ok((databases::parse(uri)?, opened));
+            return Ok((target, databases::open_store(store.map_err(TargetError::from)?)));
         }
         BindingTarget::Null => databases::parse("null:")?,
     };

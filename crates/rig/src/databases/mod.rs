@@ -3,7 +3,7 @@
 //! A module describes its database to the rest of dyno by three traits. A [`Database`] reads target URIs; a [`Target`] is where
 //! the load goes to, before anything was said to it; an [`OpenTarget`] is one that has answered. They are met once a phase: the
 //! load itself is applied by the engine, whose drivers and stores are chosen in [`OpenTarget::apply`]. [`ALL`] lists the
-//! databases; nothing outside of the modules names one of them.
+//! databases.
 
 mod ask;
 mod collections;
@@ -400,6 +400,18 @@ impl dyn OpenTarget {
         if self.pipelines() { wanted } else { 1 }
     }
 
+    /// Refuses several requests at a time on a connection where the target takes one.
+    ///
+    /// # Errors
+    /// Says so. Users that block inside a store are never refused: theirs is one.
+    pub fn check_pipeline(&self, wanted: usize) -> Result<(), Refused> {
+        if wanted > 1 && self.is_wire() && !self.pipelines() {
+            let words = "this target takes one request at a time on a connection; use pipeline 1";
+            return Err(Refused(format!("pipeline {wanted}: {words}")));
+        }
+        Ok(())
+    }
+
     /// Whether time is virtual.
     pub fn is_virtual(&self) -> bool {
         self.info().virtual_time
@@ -419,10 +431,7 @@ impl dyn OpenTarget {
             let words = "--stamps hardware: this target has no network connections of dyno's own; use --stamps client";
             return Err(Refused(words.into()).into());
         }
-        if job.pipeline > 1 && self.is_wire() && !self.pipelines() {
-            let words = "this target takes one request at a time on a connection; use pipeline 1";
-            return Err(Refused(format!("pipeline {}: {words}", job.pipeline)).into());
-        }
+        self.check_pipeline(job.pipeline)?;
         self.apply(job, control, on_second)
     }
 }

@@ -315,7 +315,8 @@ const SPEAKS_TLS: &str = " (does it speak TLS, and does it ask for a client cert
                           tlsCertificateKeyFile=FILE for mongodb://)";
 
 /// What often lies behind a server that listens and closes plain connections.
-const EXPECTS_TLS: &str = " (does it expect TLS? then write rediss://, or tls=true for mongodb://)";
+const EXPECTS_TLS: &str =
+    " (does it expect TLS? then write rediss:// or memcacheds://, or tls=true for mongodb://)";
 
 #[cfg(test)]
 mod tests {

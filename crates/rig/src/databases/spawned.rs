@@ -17,7 +17,7 @@ impl Database for Spawn {
     }
 
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {
-        Ok(Box::new(Unstarted(uri["spawn:".len()..].to_owned())))
+        Ok(Box::new(Unstarted(uri.strip_prefix("spawn:").unwrap_or_default().to_owned())))
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Guarded<'a> {
 }
 
 impl<'a> Guarded<'a> {
-    /// Looks after the servers of `place`, where they are pods; `worker pool`'s phase is cut short when one of them is gone.
+    /// Looks after the servers of `place`, where they are pods; `pool`'s phase is cut short when one of them is gone.
     pub fn new(place: &Place, pool: &WorkerPool, observer: &'a mut dyn Observer) -> Result<Self, String> {
         let pods = place.pods().map(|pods| pods.server_pods().clone()).filter(|pods| !pods.is_nothing());
         let guard = pods.map(|pods| Guard::post(move || pods.died(), pool.cut_short()));

@@ -284,6 +284,7 @@ impl<W: Write + Send> Worker<'_, W> {
         let shared = &self.shared;
         let opened = target.open(work.content(), &|| shared.closed.load(Ordering::Relaxed))?;
         opened.check(&work.content(), &work.verbs())?;
+        opened.check_pipeline(spec.phases.measure.pipeline)?;
         let cores = match (&spec.client.cores, assignment.cores.as_slice()) {
             (Some(cores), _) => cores.0.clone(),
             (None, []) => choose_cores(spec.client.threads, usize::MAX, assignment.local, None)?,

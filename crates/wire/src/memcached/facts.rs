@@ -105,7 +105,7 @@ impl Facts {
             ("threads", self.get("threads")),
             ("maxconns", self.setting("maxconns")),
             ("item_size_max", self.setting("item_size_max")),
-            ("evictions", self.setting("evictions")),
+            ("evictions_allowed", self.setting("evictions")),
             ("auth_enabled_ascii", self.setting("auth_enabled_ascii")),
             ("auth_enabled_sasl", self.setting("auth_enabled_sasl")),
             ("ssl_enabled", self.setting("ssl_enabled")),
@@ -210,7 +210,7 @@ mod tests {
         };
         assert_eq!(greeted("memcached://h"), "mn\r\n");
         assert_eq!(greeted("memcached://h?protocol=text"), "version\r\n");
-        assert_eq!(greeted("memcached://me:secret@h"), "set user 0 -1 9\r\nme secret\r\nmn\r\n");
+        assert_eq!(greeted("memcached://me:secret@h"), "set dyno-login 0 -1 9\r\nme secret\r\nmn\r\n");
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub(super) fn put_delete(key: &[u8], out: &mut Vec<u8>) {
 /// Appends a login. The server takes it as one before it looks at the key; a server without logins stores it as a value.
 /// Such a value has expired when it is stored: a password is nothing to leave there.
 pub(super) fn put_login(user: &str, password: &str, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"set user 0 -1 ");
+    out.extend_from_slice(b"set dyno-login 0 -1 ");
     put_number(out, (user.len() + 1 + password.len()) as u64);
     for part in ["\r\n", user, " ", password, "\r\n"] {
         out.extend_from_slice(part.as_bytes());
@@ -79,6 +79,6 @@ mod tests {
             written(|out| put_write(key, Mode::Swap(12), 0, b"abc", out)),
             "cas user1 0 0 3 12\r\nabc\r\n"
         );
-        assert_eq!(written(|out| put_login("me", "secret", out)), "set user 0 -1 9\r\nme secret\r\n");
+        assert_eq!(written(|out| put_login("me", "secret", out)), "set dyno-login 0 -1 9\r\nme secret\r\n");
     }
 }

@@ -99,9 +99,11 @@ impl Target for MemcachedTarget {
         let endpoints: Result<Vec<Endpoint>, String> = options.addresses.iter().map(resolve).collect();
         let mut servers = Servers::new(&options, endpoints.map_err(TargetError::Unreachable)?)?;
         // Each has keys of its own: all must answer.
-        let ask = |endpoint: &Endpoint| match stop() {
-            true => Err(Failure::Silent(STOPPED.into()).of(endpoint)),
-            false => probe(&options, (tls.as_ref(), stop), endpoint).map_err(|failure| failure.of(endpoint)),
+        let ask = |endpoint: &Endpoint| {
+            if stop() {
+                return Err(Failure::Silent(STOPPED.into()).of(endpoint));
+            }
+            probe(&options, (tls.as_ref(), stop), endpoint).map_err(|failure| failure.of(endpoint))
         };
         let facts = servers.endpoints().iter().map(ask).collect::<Result<Vec<Facts>, TargetError>>()?;
         for (server, facts) in facts.iter().enumerate() {

@@ -116,8 +116,8 @@ pub(super) fn followed(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String>
 /// Counts the copies of a primary that have all it has.
 ///
 /// Redis calls a copy `online` when the copy has its first data, but may send it what follows up to a second later
-/// (`repl-diskless-sync`, the default since 7.0). So a message is published, which is replicated as a write is, and
-/// acknowledgements of it are counted. Dragonfly knows neither and tells apart the two states itself.
+/// (`repl-diskless-sync`, the default since 7.0). So a key is written and removed, and acknowledgements of that are counted.
+/// Dragonfly knows neither and tells apart the two states itself.
 fn in_step(primary: &mut Client) -> Result<usize, String> {
     let told = primary.call(&["INFO", "replication"])?;
     let copies = || told.text().lines().filter(|line| line.starts_with("slave"));
@@ -125,10 +125,20 @@ fn in_step(primary: &mut Client) -> Result<usize, String> {
     if online == 0 {
         return Ok(copies().filter(|copy| copy.contains("state=stable_sync")).count());
     }
-    primary.call(&["PUBLISH", "dyno", "in step"])?;
+    let written = (0..KEYS).any(|number| {
+        // In a cluster a node takes the keys of its own slots alone.
+        let key = format!("dyno in step {number}");
+        primary.call(&["SET", &key, "1", "PX", "1000"]).and_then(|_| primary.call(&["DEL", &key])).is_ok()
+    });
+    if !written {
+        return Err("no key could be written".into());
+    }
     let acknowledged = primary.call(&["WAIT", &online.to_string(), "100"])?;
     acknowledged.text().parse().map_err(|_| format!("WAIT: {acknowledged:?}"))
 }
+
+/// Keys that are tried: one of them is in the slots of a node that has a thousandth of all.
+const KEYS: u32 = 10_000;
 
 /// Every node says that the cluster is whole, and every replica has its primary's data.
 pub(super) fn whole(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
