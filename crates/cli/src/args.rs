@@ -304,8 +304,8 @@ pub struct SampleArgs {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Targets: redis://[user:password@]host:port[/db] rediss://... unix:///path mongodb://... memcached://... sqlite:PATH\n\
-redb:PATH fjall:PATH null: sim:?service=100us spawn:redis spawn:memcached. Without a target a temporary server is started from PATH (redis-server,\n\
-valkey-server, dragonfly, keydb-server), or SQLite is used where there is none.\n\n\
+redb:PATH fjall:PATH null: sim:?service=100us spawn:redis spawn:memcached. Without a target a temporary server is\n\
+started from PATH (redis-server, valkey-server, dragonfly, keydb-server), or SQLite is used where there is none.\n\n\
 Exit codes: 0 valid or suspect, 1 internal error, 2 usage, 3 target unreachable, 4 threshold missed, 5 run invalid,\n\
 130 interrupted.")]
 pub struct RunArgs {
