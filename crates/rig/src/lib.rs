@@ -5,6 +5,7 @@
 //! `proxy` stands in the way where an experiment asks for that. `local` starts the servers of an experiment,
 //! `remote` does the same, and applies load, on other hosts.
 
+mod collection_stats;
 mod cores;
 mod course;
 pub mod databases;
@@ -14,8 +15,10 @@ mod keyspace;
 pub mod kubernetes;
 mod load_generator;
 pub mod local;
+mod offset;
 pub mod oracle;
 mod parts;
+mod port;
 mod presence;
 pub mod prove;
 mod proxy;
@@ -38,9 +41,10 @@ pub use databases::mongodb::official::NO_BATCHES;
 pub use databases::mongodb::{CommandError, MongoAdmin};
 pub use databases::{Client, Collections, OpenTarget, Stop, Target, TargetError, TargetInfo};
 pub use load_generator::{Applied, LoadGenerator};
+pub use port::free_port;
 pub use presence::{Inserted, inserted, remove};
 pub use session::{Ended, Observer, PhasePlan, Progress, Session, SessionPlan};
-pub use spawn::{Spawned, find_server, free_port, servers, spawn, spawn_under};
+pub use spawn::{Spawned, find_server, servers, spawn, spawn_under};
 pub use stored::{DOCUMENTS, present_as, same_documents};
 pub use temporary::{Temporary, remove_abandoned};
 pub use watch::{Said, ServerNow, Watch, WatchPlan, server_process, watch, watch_all};

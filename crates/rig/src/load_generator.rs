@@ -1,8 +1,8 @@
 //! What applies the load of a session: an open target of this process, or a pool of worker processes.
 
+use crate::collection_stats::Part;
 use crate::databases::{OpenTarget, TargetInfo};
 use crate::parts;
-use crate::worker::Part;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_monitor::{ProcessCpu, peak_resident_bytes};
 use dyno_record::Totals;

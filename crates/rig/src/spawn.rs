@@ -1,19 +1,18 @@
 //! A temporary server for one run: started on a free loopback port in a directory of its own, removed afterwards.
 
 use crate::databases::{self, TempServer};
+use crate::port::free_port;
 use crate::temporary::Temporary;
 use dyno_engine::{Control, affinity};
 use dyno_types::child;
-use dyno_types::rng::Stream;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fs::File;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// How long a server may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -86,24 +85,6 @@ pub fn find_server(kind: Option<&str>) -> Option<(&'static TempServer, PathBuf)>
     servers()
         .filter(|server| kind.map_or(server.stands_for_any, |kind| kind == server.kind))
         .find_map(|server| on_path(server.program).map(|path| (server, path)))
-}
-
-/// A free loopback port below those that the kernel gives to outgoing connections: one of them could take a port of
-/// that range between this look and the server's start.
-pub fn free_port() -> io::Result<u16> {
-    static CALLS: AtomicU64 = AtomicU64::new(0);
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
-    let mut draws = Stream::from_bits(since ^ (u64::from(std::process::id()) << 32));
-    let call = CALLS.fetch_add(1, Ordering::Relaxed);
-    for _ in 0..1_000 {
-        // Ports up to 22,000, so that a cluster's bus port (10,000 higher) is below that range too.
-        let port = 10_000 + ((draws.next_u64().wrapping_add(call)) % 12_000) as u16;
-        let bus = TcpListener::bind(("127.0.0.1", port + 10_000));
-        if let (Ok(_), Ok(_)) = (TcpListener::bind(("127.0.0.1", port)), bus) {
-            return Ok(port);
-        }
-    }
-    Err(io::Error::new(io::ErrorKind::AddrInUse, "no free loopback port from 10000 to 22000"))
 }
 
 /// Starts a server and waits until it accepts connections. Where there are two cores or more it gets the first, and

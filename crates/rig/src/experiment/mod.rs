@@ -15,6 +15,7 @@
 mod bench;
 mod check;
 mod clock;
+mod dataset_key;
 mod directory;
 mod elsewhere;
 mod faults;
@@ -38,6 +39,7 @@ mod victims;
 mod volumes;
 mod watching;
 
+pub use crate::volume::Part;
 pub use check::check;
 pub use directory::{
     CellRecord, Directory, DirectoryError, ExperimentRecord, finished, held, holder, lock, read_journal,
@@ -45,7 +47,7 @@ pub use directory::{
 };
 pub use journal::{Entry, Figures, RunRecord, RunStatus};
 pub use standing::{Left, Standing, leave};
-pub use stored::{Part, Stored, running_in, stored_by, stored_in};
+pub use stored::{Stored, running_in, stored_by, stored_in};
 pub use suits::{Lacking, Unfit, lacking, lacking_engines, unfit};
 pub use volumes::{VolumeNote, volumes};
 

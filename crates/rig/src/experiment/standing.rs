@@ -2,6 +2,7 @@
 //! they are, and the journal below `standing/` what there is to undo. Nothing else outlives a command.
 
 use super::bench::Bench;
+use super::dataset_key::{differs, key};
 use super::directory::{Directory, DirectoryError};
 use super::journal::Entry;
 use super::one::{Failed, OneRun};
@@ -12,7 +13,7 @@ use super::volumes::{self, Volume};
 use super::{Means, RunRecord, RunStatus, Watcher};
 use crate::kubernetes::{Stood, server_image};
 use crate::local::{Machine, Room, Server, count_elsewhere, process, version_of};
-use crate::volume::{Key, Loaded, differs, key};
+use crate::volume::{Key, Loaded};
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Kubernetes, Plan};
 use dyno_plan::server::ServerSpec;

@@ -2,25 +2,10 @@
 
 use crate::kubernetes::{Kubectl, volumes as claims};
 use crate::local::{Machine, undo, volume as folders};
-use crate::volume::Loaded;
+use crate::volume::{Loaded, Part};
 use dyno_plan::experiment::Kubernetes;
 use rustix::fs::statvfs;
 use std::path::Path;
-
-/// A part of a volume: the data of one process.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Part {
-    /// The folder or the claim.
-    pub name: String,
-    /// Size that was asked for; blank where nobody did.
-    pub asked: String,
-    /// `Bound`, `Pending`; of folders `Present`.
-    pub status: String,
-    /// What it can hold, bytes.
-    pub size: Option<u64>,
-    /// What it holds, bytes, where that is known.
-    pub used: Option<u64>,
-}
 
 /// A volume.
 #[derive(Clone, Debug, PartialEq)]

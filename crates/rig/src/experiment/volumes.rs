@@ -1,11 +1,12 @@
 //! The volume of a run: found and judged before the servers start, counted once they run, filled after the load.
 
+use super::dataset_key::{Begin, decide, key};
 use super::one::Failed;
 use crate::kubernetes::{Kubectl, volumes as claims};
 use crate::local::{Beginning, Machine, Room, Server, version_of, volume as folders};
 use crate::remote::{Far, FarServer};
 use crate::trusted;
-use crate::volume::{Begin, Found, Key, Loaded, decide, is_still, key};
+use crate::volume::{Found, Key, Loaded, is_still};
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Kubernetes, When};
 use dyno_plan::server::{ServerSpec, VolumeSpec};

@@ -75,7 +75,7 @@ pub(super) fn begin(
     elsewhere(place, pool, &told, plan.interval, &mut watch, directory.as_deref())?;
     if let Some(pods) = place.pods() {
         match pods.watch(watch.sink()) {
-            Ok(kubelets) => kubelets.into_iter().for_each(|kubelets| watch.keep(kubelets)),
+            Ok(kubelets) => kubelets.into_iter().for_each(|kubelets| watch.keep(Box::new(kubelets))),
             Err(why) => words.push(format!("server pods are not watched: {why}")),
         }
     }
@@ -122,7 +122,7 @@ fn elsewhere(
         let databases = if place.is_in_pods() && at == 0 { &place.uris[..] } else { &[] };
         far.watch(interval, &processes, &told, databases, watch.sink())
             .map_err(|e| format!("monitors: {e}"))?;
-        watch.mark_too(far.marker());
+        watch.mark_too(std::sync::Arc::new(far.marker()));
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! Asking needs the right to `get nodes/proxy`, which not everybody has: without it that is said once, and nothing is recorded.
 
 use super::kubectl::Kubectl;
+use crate::watch::SlowSource;
 use dyno_monitor::{Sample, Sink, unix_ns};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,9 +66,10 @@ impl Kubelets {
         })?;
         Ok(Kubelets { rounds: Some(rounds), ending, thread: Some(thread) })
     }
+}
 
-    /// Asks once more, now: what has come since the last round belongs to what is over. Waits for it, not for long.
-    pub fn ask_now(&self) {
+impl SlowSource for Kubelets {
+    fn ask_now(&self) {
         let (heard, over) = channel();
         if self.rounds.as_ref().is_some_and(|rounds| rounds.send(heard).is_ok()) {
             // Hung up, or too late: what has not come is not there.

@@ -18,7 +18,6 @@ mod standing;
 pub(crate) mod volumes;
 
 pub use kubectl::Kubectl;
-pub(crate) use kubelet::Kubelets;
 pub use looking::running_pods;
 pub(crate) use manifests::everywhere;
 pub(crate) use manifests::server_image;

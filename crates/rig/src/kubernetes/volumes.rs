@@ -2,8 +2,7 @@
 //! loaded into them as an annotation.
 
 use super::kubectl::Kubectl;
-use crate::experiment::Part;
-use crate::volume::{Found, Loaded};
+use crate::volume::{Found, Loaded, Part};
 use dyno_engine::Control;
 use serde_json::Value;
 use std::time::{Duration, Instant};

@@ -4,7 +4,7 @@ use super::error::LocalError;
 use super::machine::{Machine, is_program};
 use super::process;
 use super::servers;
-use crate::spawn::free_port;
+use crate::port::free_port;
 use dyno_monitor::topology::Topology;
 use dyno_plan::server::{Part, ServerKind, ServerSpec, Topology as Shape};
 use dyno_types::child;

@@ -1,9 +1,9 @@
 //! What a proof asks of a database.
 
-use super::drive::IngestPlan;
-use super::evidence::Sent;
 use super::ledger::Ledger;
+use super::plan::IngestPlan;
 use super::records::Records;
+use super::sent::Sent;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -5,8 +5,9 @@
 //! way when it was killed is known to be so. What a kill of the process cannot show is what a loss of power does.
 
 use super::database::Part;
-use super::drive::{Course, IngestPlan, Written};
+use super::drive::{Course, Written};
 use super::ledger::{Ledger, Status};
+use super::plan::IngestPlan;
 use super::records::Records;
 use super::verify::{Copy, Look};
 use dyno_engine::Control;

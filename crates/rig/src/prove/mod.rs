@@ -12,19 +12,23 @@ mod evidence;
 mod failover;
 mod ledger;
 mod mongo;
+mod plan;
 mod records;
 mod redis;
+mod sent;
 mod verify;
 
 pub use database::{Behind, Database, Durability, PreCheck};
-pub use drive::{Course, IngestPlan, Written, ingest};
+pub use drive::{Course, Written, ingest};
 pub use embedded::{EmbeddedProof, Kill, embedded, write_embedded};
-pub use evidence::{Lag, Sent, clocks};
+pub use evidence::{Lag, clocks};
 pub use failover::{By, Curve, FailoverPlan, FailoverProof, Fates, Round, entrance, failover, inside};
 pub use ledger::{Ledger, Range, Status};
 pub use mongo::MongoSet;
+pub use plan::IngestPlan;
 pub use records::Records;
 pub use redis::RedisSet;
+pub use sent::Sent;
 pub use verify::{Copy, verify};
 
 /// A document of fields, for tests.

@@ -3,10 +3,10 @@
 mod talk;
 
 use super::database::{Behind, Database, Durability, PreCheck, Talk};
-use super::drive::IngestPlan;
-use super::evidence::Sent;
 use super::ledger::Ledger;
+use super::plan::IngestPlan;
 use super::records::Records;
+use super::sent::Sent;
 use crate::databases::mongodb::{MongoLine, Unanswered, address};
 use crate::databases::probe::resolve;
 use dyno_engine::net::{TlsConfig, tls_config};

@@ -1,10 +1,10 @@
 //! Redis, Valkey and Dragonfly: a primary, its replicas, and WAIT.
 
 use super::database::{Behind, Database, Durability, Fate, Part, PreCheck, Talk};
-use super::drive::IngestPlan;
-use super::evidence::Sent;
 use super::ledger::Ledger;
+use super::plan::IngestPlan;
 use super::records::Records;
+use super::sent::Sent;
 use crate::local::{RespClient as Client, RespFailed as Failed, RespLogin as Login, RespReply as Reply};
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_wire::redis::{Address, RedisOptions};

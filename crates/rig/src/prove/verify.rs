@@ -1,8 +1,8 @@
 //! Looking everything up again: on every copy, every record, byte by byte.
 
 use super::database::{Database, Part};
-use super::drive::IngestPlan;
 use super::ledger::{Ledger, Status};
+use super::plan::IngestPlan;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::time::{Duration, Instant};

@@ -1,7 +1,8 @@
 //! The hub, in one pod of a run: opens connections to all pods, and carries what the controller and they say to each other.
 
+use super::frames::{ALIVE, Kind, Open, PIECE, Piece, SILENCE, greeted, hello, read, write};
 use super::seal::{Opener, Sealer, Side, meet};
-use super::{ALIVE, Kind, Open, PIECE, Piece, SILENCE, Service, greeted, hello, read, write};
+use super::service::Service;
 use dyno_engine::net::monotonic_ns;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -246,4 +247,4 @@ fn connected(address: SocketAddr) -> io::Result<TcpStream> {
 }
 
 // A piece of a pod fits a frame of the controller.
-const _: () = assert!(PIECE + 5 <= super::FRAME_BYTES);
+const _: () = assert!(PIECE + 5 <= super::frames::FRAME_BYTES);

@@ -1,6 +1,7 @@
 //! The controller's end: one process of kubectl, and channels through it.
 
-use super::{Kind, Open, PIECE, SILENCE, Service, greeted, hello, put, read};
+use super::frames::{Kind, Open, PIECE, SILENCE, greeted, hello, put, read};
+use super::service::Service;
 use crate::kubernetes::Kubectl;
 use crate::worker::{FRAME_BYTES, Frame, ToWorker, write_frame};
 use dyno_engine::Control;

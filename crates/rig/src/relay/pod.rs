@@ -1,7 +1,8 @@
 //! The pods' end: listens on the pod network and starts programs for whoever holds the token.
 
+use super::frames::{ALIVE, Kind, PIECE, SILENCE};
 use super::seal::{Opener, Sealer, Side, meet};
-use super::{ALIVE, Kind, PIECE, SILENCE, Service};
+use super::service::Service;
 use dyno_types::child;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};

@@ -3,7 +3,7 @@
 //! ChaCha20-Poly1305 with a key for each direction of each connection and a counter as nonce: a record that was made by somebody
 //! else, changed, left out, repeated or sent back does not open.
 
-use super::{Kind, PIECE};
+use super::frames::{Kind, PIECE};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
 use std::io::{self, BufReader, Read, Write};

@@ -1,11 +1,16 @@
 //! Hub and pods in one process, with shells for programs.
 
+use super::frames::*;
 use super::seal::{Side, meet};
+use super::service::Service;
 use super::*;
+use std::io::{Read, Write};
+use std::net::SocketAddr;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::Duration;
 use std::time::Instant;
 
 const HELD: &[u8] = b"0123456789abcdef0123456789abcdef";

@@ -5,9 +5,10 @@ use super::ssh::RemoteError;
 use super::way::Way;
 use super::{FromHost, ToHost};
 use crate::local::{Harm, Harmed, Room, WorkerHarm};
+use crate::offset::{Offset, offset};
 use crate::relay::Service;
 use crate::volume::{Found, Loaded};
-use crate::watch::ToldProcess;
+use crate::watch::{RemoteMarker, ToldProcess};
 use crate::worker::{Frame, PROTOCOL, read_frame, write_frame};
 use dyno_engine::Control;
 use dyno_monitor::{Kind, Sample, Sink};
@@ -27,39 +28,11 @@ const LONG: Duration = Duration::from_secs(600);
 /// Copying loaded data takes longer.
 const VERY_LONG: Duration = Duration::from_secs(7_200);
 const SHORT: Duration = Duration::from_secs(30);
-/// How long the edge of a phase waits for samples of other hosts.
-const MARKED: Duration = Duration::from_secs(1);
-/// Times that a clock is asked; the quickest answer tells most.
-const ROUNDS: usize = 16;
 
 type Sinks = Arc<Mutex<Option<Arc<Mutex<dyn Sink>>>>>;
 
 fn held<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Another host's clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Offset {
-    /// Its Unix time less ours, nanoseconds.
-    pub ns: i64,
-    /// By how much that may be wrong: half of the way there and back.
-    pub bound_ns: u64,
-}
-
-/// The quickest of several questions for a clock.
-pub(crate) fn offset<E>(mut ask: impl FnMut() -> Result<u64, E>) -> Result<Offset, E> {
-    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
-    let mut best = Offset { ns: 0, bound_ns: u64::MAX };
-    for _ in 0..ROUNDS {
-        let (before, began) = (now(), Instant::now());
-        let theirs = ask()?;
-        let half = began.elapsed().as_nanos() as u64 / 2;
-        if half < best.bound_ns {
-            best = Offset { ns: theirs as i64 - (before + half) as i64, bound_ns: half };
-        }
-    }
-    Ok(best)
 }
 
 /// Asks the monitors of another host for further samples, from any thread.
@@ -77,25 +50,25 @@ impl FarMarker {
             let _ = write_frame(pipe, &Frame::Message(&ToHost::Mark { at_ns }));
         }
     }
+}
 
-    /// Takes a further sample at `at`, or at once where that is past.
-    pub fn mark_at(&self, at: SystemTime) {
+impl RemoteMarker for FarMarker {
+    fn mark_at(&self, at: SystemTime) {
         let own_ns = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
         self.say(Some(own_ns.saturating_add_signed(held(&self.clock).ns)));
     }
 
-    /// Takes further samples of all of `markers` now and waits until they have been told, but not long for those that are slow.
-    pub fn mark_all(markers: &[FarMarker]) {
-        let told = |one: &FarMarker| *held(&one.marked.0);
-        let before: Vec<u64> = markers.iter().map(told).collect();
-        markers.iter().for_each(|one| one.say(None));
-        let end = Instant::now() + MARKED;
-        for (one, before) in markers.iter().zip(before) {
-            let left = end.saturating_duration_since(Instant::now());
-            let waiting = |told: &mut u64| *told == before;
-            // Whoever panicked with the number had only counted.
-            drop(one.marked.1.wait_timeout_while(held(&one.marked.0), left, waiting));
-        }
+    fn mark_now(&self) -> u64 {
+        let before = *held(&self.marked.0);
+        self.say(None);
+        before
+    }
+
+    fn await_mark(&self, before: u64, end: Instant) {
+        let left = end.saturating_duration_since(Instant::now());
+        let waiting = |told: &mut u64| *told == before;
+        // Whoever panicked with the number had only counted.
+        drop(self.marked.1.wait_timeout_while(held(&self.marked.0), left, waiting));
     }
 }
 

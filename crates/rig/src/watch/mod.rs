@@ -6,8 +6,6 @@ mod sources;
 pub use seen::{Said, ServerNow};
 pub use sources::{ToldProcess, server_process, watch, watch_all};
 
-use crate::kubernetes::Kubelets;
-use crate::remote::FarMarker;
 use dyno_analysis::{is_summarised, monitored};
 use dyno_monitor::prometheus::{PrometheusSource, Url};
 use dyno_monitor::{Cost, HostSource, Marker, Monitor, Neighbours, Pid, ProcessSource, Roots, Sink, Source};
@@ -16,13 +14,34 @@ use dyno_rundir::schema::{Monitored, OthersUse};
 use seen::Seen;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Samples so long before a phase are looked at for what was so at its edge, should the last ones be missing.
 const BEFORE: Duration = Duration::from_secs(30);
 
 /// Other programs that are named.
 const PROGRAMS: usize = 3;
+
+/// How long the edge of a phase waits for samples of other hosts.
+const MARKED: Duration = Duration::from_secs(1);
+
+/// Monitors of another host, as far as a phase's boundaries concern them.
+pub trait RemoteMarker: Send + Sync {
+    /// Takes a further sample at `at` of this host's clock, or at once where that is past.
+    fn mark_at(&self, at: SystemTime);
+
+    /// Takes a further sample now, and returns how many have been told so far.
+    fn mark_now(&self) -> u64;
+
+    /// Waits until one more than `before` has been told, but no longer than to `end`.
+    fn await_mark(&self, before: u64, end: Instant);
+}
+
+/// A source that says something seldom. It ends when it is dropped.
+pub trait SlowSource: Send {
+    /// Asks once more, now, and waits for the answer, but not for long.
+    fn ask_now(&self);
+}
 
 /// What is to be watched beside the host, this process and the database.
 #[derive(Clone, Debug)]
@@ -46,13 +65,13 @@ pub struct Watch {
     /// The processes that are the run's own.
     own: Vec<Pid>,
     /// Asked beside the others, in their own time.
-    kubelets: Option<Kubelets>,
+    slow: Option<Box<dyn SlowSource>>,
     /// Monitors of other hosts.
-    far: Vec<FarMarker>,
+    far: Vec<Arc<dyn RemoteMarker>>,
 }
 
 /// Asks all monitors of a run for further samples, those of other hosts too.
-pub(crate) struct Markers(Marker, Vec<FarMarker>);
+pub(crate) struct Markers(Marker, Vec<Arc<dyn RemoteMarker>>);
 
 impl Markers {
     /// Takes a further sample at `at`.
@@ -93,7 +112,7 @@ impl Watch {
             seen,
             directory: directory.map(Path::to_owned),
             own,
-            kubelets: None,
+            slow: None,
             far: Vec::new(),
         })
     }
@@ -126,7 +145,9 @@ impl Watch {
     /// A sample of everything now: nothing is under way before a phase and after it, so that counters of both are whole.
     fn mark(&self) {
         self.monitor.mark();
-        FarMarker::mark_all(&self.far);
+        let before: Vec<u64> = self.far.iter().map(|one| one.mark_now()).collect();
+        let end = Instant::now() + MARKED;
+        self.far.iter().zip(before).for_each(|(one, before)| one.await_mark(before, end));
     }
 
     /// Takes samples at given times.
@@ -137,7 +158,7 @@ impl Watch {
     /// A phase has ended.
     pub(crate) fn end(&self) {
         self.mark();
-        self.kubelets.iter().for_each(Kubelets::ask_now);
+        self.slow.iter().for_each(|source| source.ask_now());
     }
 
     /// What was seen between two times of the phase that began last. It is read from the run directory, where there is
@@ -159,12 +180,12 @@ impl Watch {
     }
 
     /// Keeps what asks kubelets, until the end.
-    pub(crate) fn keep(&mut self, kubelets: Kubelets) {
-        self.kubelets = Some(kubelets);
+    pub(crate) fn keep(&mut self, source: Box<dyn SlowSource>) {
+        self.slow = Some(source);
     }
 
     /// Has the monitors of another host take samples at the edges of phases, too.
-    pub(crate) fn mark_too(&mut self, far: FarMarker) {
+    pub(crate) fn mark_too(&mut self, far: Arc<dyn RemoteMarker>) {
         self.far.push(far);
     }
 
@@ -195,7 +216,7 @@ impl Watch {
 
     /// Ends all monitors: what they have cost, and the first write that failed.
     pub fn finish(mut self) -> (Cost, Option<String>) {
-        drop(self.kubelets.take());
+        drop(self.slow.take());
         let cost = self.monitor.stop();
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         (cost, seen.failure().map(str::to_owned))

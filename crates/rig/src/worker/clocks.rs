@@ -3,7 +3,7 @@
 use super::pool::{READY, WorkerPool, held};
 use super::pool_error::WorkerPoolError;
 use super::{FromWorker, ToWorker};
-use crate::remote::{Offset, offset};
+use crate::offset::{Offset, offset};
 use dyno_engine::Control;
 use std::sync::atomic::Ordering;
 

@@ -1,9 +1,9 @@
 //! Seconds of all workers, gathered as they come.
 
-use super::collection_stats::Part;
 use super::pool::{Told, WorkerPool, held};
 use super::pool_error::WorkerPoolError;
 use super::{Done, FromWorker, ToWorker};
+use crate::collection_stats::Part;
 use crate::parts::Seconds;
 use dyno_engine::{Control, Job, Second};
 use dyno_record::Totals;

@@ -1,12 +1,12 @@
 //! The controller's end: workers are started, told what to do, begin together, and their seconds are added up.
 
-use super::collection_stats::{CollectionStats, Part};
 use super::cut_short::CutShort;
 use super::frame::{Frame, PackedSecond, write_frame};
 use super::pool_error::WorkerPoolError;
 use super::serve::unix_ns;
 use super::spawn::{WorkerSpec, spawn};
 use super::{Done, FromWorker, Stage, ToWorker};
+use crate::collection_stats::{CollectionStats, Part};
 use crate::databases::TargetInfo;
 use crate::databases::mongodb::ROUTERS_DOWN;
 use crate::load_generator::{Applied, LoadGenerator};

@@ -75,7 +75,7 @@ impl Dragonfly {
     fn start(told: &Told, number: usize) -> Dragonfly {
         let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let pair = (0..1_000).find_map(|_| {
-            let port = crate::spawn::free_port().ok().filter(|port| *port < 55_000)?;
+            let port = crate::port::free_port().ok().filter(|port| *port < 55_000)?;
             Some((
                 port,
                 TcpListener::bind((here, port)).ok()?,

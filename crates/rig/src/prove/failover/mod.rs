@@ -18,8 +18,9 @@ pub use curve::Curve;
 pub use partition::{entrance, inside};
 
 use super::database::Database;
-use super::drive::{IngestPlan, Written, ingest};
+use super::drive::{Written, ingest};
 use super::ledger::{Ledger, Status};
+use super::plan::IngestPlan;
 use super::verify::{Copy, verify};
 use dyno_engine::Control;
 use dyno_plan::server::ServerKind;

@@ -3,9 +3,9 @@
 use super::COMMAND;
 use crate::databases::mongodb::{MongoLine, Unanswered};
 use crate::prove::database::{Durability, Fate, Part, Talk};
-use crate::prove::drive::IngestPlan;
-use crate::prove::evidence::Sent;
+use crate::prove::plan::IngestPlan;
 use crate::prove::records::Records;
+use crate::prove::sent::Sent;
 use dyno_types::bson::{self, kind};
 use dyno_wire::mongodb::put_command;
 use dyno_workload::pocdriver::{FieldKind, Template};

@@ -31,7 +31,7 @@ impl CollectionStats {
     }
 
     /// What they say now; of several the names begin with the pair's number.
-    pub(super) fn collections(&self) -> CollectionFigures {
+    pub(crate) fn collections(&self) -> CollectionFigures {
         let mut all = CollectionFigures::new();
         for (at, (target, admin)) in self.0.iter().enumerate() {
             // Workers speak to it: that it does not answer here is an accident, and its figures are absent.
