@@ -225,6 +225,15 @@ impl<'a> Element<'a> {
     }
 }
 
+/// Builds a document of the fields that `fields` appends.
+pub fn build(fields: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = Vec::new();
+    let at = open(&mut out);
+    fields(&mut out);
+    close(&mut out, at);
+    out
+}
+
 /// The length that a document at the start of `input` says it has; `None` if there are fewer than four bytes.
 #[inline]
 pub fn length(input: &[u8]) -> Option<Result<usize, NotBson>> {

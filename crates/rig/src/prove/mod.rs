@@ -30,14 +30,3 @@ pub use records::Records;
 pub use redis::RedisSet;
 pub use sent::Sent;
 pub use verify::{Copy, verify};
-
-/// A document of fields, for tests.
-#[cfg(test)]
-fn document(fields: &dyn Fn(&mut Vec<u8>)) -> Vec<u8> {
-    use dyno_types::bson;
-    let mut out = Vec::new();
-    let at = bson::open(&mut out);
-    fields(&mut out);
-    bson::close(&mut out, at);
-    out
-}

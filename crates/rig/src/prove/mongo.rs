@@ -357,18 +357,18 @@ impl Database for MongoSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prove::document;
+    use dyno_types::bson::build as document;
 
     #[test]
     fn arbiters_and_members_without_a_vote_make_no_majority() {
         let member = |host: &str, arbiter: bool, votes: i32| {
-            document(&|out| {
+            document(|out| {
                 bson::string(out, "host", host);
                 bson::boolean(out, "arbiterOnly", arbiter);
                 bson::int32(out, "votes", votes);
             })
         };
-        let members = document(&|out| {
+        let members = document(|out| {
             bson::document(out, "0", &member("a:1", false, 1));
             bson::document(out, "1", &member("b:1", true, 1));
             bson::document(out, "2", &member("c:1", false, 0));

@@ -122,7 +122,7 @@ pub(super) fn read(from: &mut dyn Read) -> io::Result<Piece> {
 }
 
 /// Reads frames to the end of what there is; each is written again as it was read.
-pub(crate) fn reread(mut bytes: &[u8]) -> Vec<Vec<u8>> {
+pub fn reread(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     while let Ok(piece) = read(&mut bytes) {
         let mut written = Vec::new();

@@ -198,18 +198,18 @@ fn copy(out: &mut Vec<u8>, document: &[u8], without: &[&str]) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prove::document;
+    use dyno_types::bson::build as document;
 
     #[test]
     fn a_configuration_keeps_what_it_does_not_change() {
-        let config = document(&|out| {
+        let config = document(|out| {
             bson::string(out, "_id", "rs0");
             bson::int32(out, "version", 3);
             bson::int64(out, "term", 7);
-            let members = document(&|out| bson::string(out, "0", "a:1"));
+            let members = document(|out| bson::string(out, "0", "a:1"));
             bson::head(out, kind::ARRAY, "members");
             out.extend_from_slice(&members);
-            let settings = document(&|out| {
+            let settings = document(|out| {
                 bson::boolean(out, "chainingAllowed", true);
                 bson::int32(out, "electionTimeoutMillis", 10_000);
             });
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(bson::find(&found, "_id").unwrap().as_str(), Some("rs0"));
         // The server knows its term itself.
         assert!(bson::find(&found, "term").is_none());
-        assert_eq!(hurried(&document(&|_| ()), Duration::from_secs(1)), None);
+        assert_eq!(hurried(&document(|_| ()), Duration::from_secs(1)), None);
     }
 
     #[test]

@@ -259,15 +259,15 @@ pub(super) fn counted(reply: Result<Vec<u8>, Unanswered>) -> Result<u64, String>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prove::document;
+    use dyno_types::bson::build as document;
 
     #[test]
     fn an_insert_is_acknowledged_only_without_any_error() {
-        assert_eq!(trouble(&document(&|out| bson::int32(out, "n", 5)), 5), None);
-        assert!(trouble(&document(&|out| bson::int32(out, "n", 4)), 5).is_some());
-        let late = document(&|out| {
+        assert_eq!(trouble(&document(|out| bson::int32(out, "n", 5)), 5), None);
+        assert!(trouble(&document(|out| bson::int32(out, "n", 4)), 5).is_some());
+        let late = document(|out| {
             bson::int32(out, "n", 5);
-            let error = document(&|out| bson::string(out, "errmsg", "waiting for replication timed out"));
+            let error = document(|out| bson::string(out, "errmsg", "waiting for replication timed out"));
             bson::document(out, "writeConcernError", &error);
         });
         let words = "waiting for replication timed out";
