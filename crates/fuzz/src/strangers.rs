@@ -2,23 +2,28 @@
 
 use dyno_analysis::{Condition, promql};
 use dyno_monitor::prometheus;
-use dyno_rig::strangers;
+use dyno_rig::databases;
+use dyno_rig::databases::mongodb::dns;
+use dyno_rig::kubernetes::{objects_of_a_file, unknown_keys};
+use dyno_rig::{local, relay};
 use dyno_rundir::monitor::{Kind, Recording};
 use dyno_types::secret::mask_text;
 
 /// Replies to the client that sets servers of Redis up.
 pub fn redis_replies(data: &[u8]) {
-    strangers::redis_replies(data);
+    let mut bytes = data;
+    while local::resp_reply(&mut bytes).is_ok() && !bytes.is_empty() {}
 }
 
 /// Frames of the relay of pods.
 pub fn relay_frames(data: &[u8]) {
-    strangers::relay_frames(data);
+    let whole = relay::reread(data).concat();
+    assert_eq!(whole.as_slice(), &data[..whole.len()], "read as it is written");
 }
 
 /// Answers of name servers.
 pub fn dns_answer(data: &[u8]) {
-    strangers::dns_answer(data);
+    let _ = (dns::services(data), dns::texts(data));
 }
 
 /// An exporter's answer by HTTP: what is whole stays so, whatever follows.
@@ -36,14 +41,16 @@ fn text(data: &[u8]) -> Option<&str> {
 /// Objects of Kubernetes that a user brings.
 pub fn manifests(data: &[u8]) {
     if let Some(text) = text(data) {
-        strangers::manifests(text);
+        for object in objects_of_a_file(text).unwrap_or_default() {
+            let _ = unknown_keys(&object);
+        }
     }
 }
 
 /// URIs of targets: a password of those that are masked is not shown.
 pub fn uri(data: &[u8]) {
     let Some(text) = text(data) else { return };
-    strangers::uri(text);
+    let _ = databases::parse(text);
     let once = mask_text(text);
     assert_eq!(mask_text(&once), once, "masked twice is masked once");
     // Whatever stands around a login, its password goes.
