@@ -1,8 +1,9 @@
 //! Servers and clients as child processes on their cores, and the CPU time they took.
 
 use anyhow::{Context, Result, bail};
+use dyno_databases::spawn::spawn;
+use dyno_databases::spawn::{Spawned, find_server};
 use dyno_engine::affinity::allowed_cores;
-use dyno_rig::{Spawned, find_server, spawn};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;

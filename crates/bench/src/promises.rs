@@ -3,7 +3,8 @@
 use crate::children::{Bench, host_ticks};
 use crate::rounds::Spread;
 use anyhow::{Context, Result};
-use dyno_rig::{find_server, spawn};
+use dyno_databases::spawn::find_server;
+use dyno_databases::spawn::spawn;
 use std::time::Instant;
 
 const ROUNDS: usize = 15;

@@ -3,7 +3,8 @@
 use crate::children::{Bench, Cpu, words};
 use crate::rounds::Spread;
 use anyhow::{Context, Result};
-use dyno_rig::{find_server, spawn};
+use dyno_databases::spawn::find_server;
+use dyno_databases::spawn::spawn;
 
 /// A short and a long run: what the long one takes more is that of its further operations, without any start.
 const OPERATIONS: (u64, u64) = (100_000, 300_000);

@@ -207,7 +207,7 @@ pub struct RelayArgs {
     #[arg(long, required = true)]
     pub stdio: bool,
     /// The run's token
-    #[arg(long, value_name = "FILE", default_value = dyno_rig::kubernetes::TOKEN)]
+    #[arg(long, value_name = "FILE", default_value = dyno_kubernetes::manifests::TOKEN)]
     pub token: PathBuf,
 }
 
@@ -248,11 +248,11 @@ pub enum ClientArg {
     Official,
 }
 
-impl From<ClientArg> for dyno_rig::Client {
+impl From<ClientArg> for dyno_databases::target::Client {
     fn from(client: ClientArg) -> Self {
         match client {
-            ClientArg::Wire => dyno_rig::Client::Wire,
-            ClientArg::Official => dyno_rig::Client::Official,
+            ClientArg::Wire => dyno_databases::target::Client::Wire,
+            ClientArg::Official => dyno_databases::target::Client::Official,
         }
     }
 }

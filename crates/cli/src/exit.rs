@@ -1,8 +1,9 @@
 //! Exit codes, the same for every front end, and the errors that lead to them. `docs/exit-codes.md` describes them.
 
 use crate::{signals, terminal};
+use dyno_databases::mongodb::admin::CommandError;
+use dyno_databases::target::TargetError;
 use dyno_engine::RunError;
-use dyno_rig::{CommandError, TargetError};
 use dyno_rundir::ReadError;
 use dyno_types::Refused;
 use std::process::ExitCode;

@@ -3,8 +3,9 @@
 use crate::terminal;
 use dyno_engine::{Job, Pacing};
 use dyno_record::{Buckets, Scale, Totals};
-use dyno_rig::{Observer, Progress, ServerNow};
 use dyno_rundir::schema::Phase;
+use dyno_session::session::{Observer, Progress};
+use dyno_session::watch::seen::ServerNow;
 use dyno_types::units::{Latency, Rate, Thousands, counted};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::{Duration, Instant};

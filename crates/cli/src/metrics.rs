@@ -5,8 +5,9 @@ use dyno_engine::{Job, Pacing};
 use dyno_monitor::prometheus::{Exporter, Text};
 use dyno_monitor::{Kind, ProcessCpu, peak_resident_bytes};
 use dyno_record::{Buckets, Totals, bucket_high};
-use dyno_rig::{Observer, Progress, Said};
 use dyno_rundir::schema::Phase;
+use dyno_session::session::{Observer, Progress};
+use dyno_session::watch::seen::Said;
 use dyno_types::Outcome;
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 use crate::args::SelftestArgs;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
-use dyno_rig::oracle;
+use dyno_session::oracle;
 use std::fmt::Write as _;
 
 /// Runs all cases.

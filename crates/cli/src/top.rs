@@ -3,8 +3,9 @@
 use crate::args::TopArgs;
 use crate::exit::{Exit, Failure};
 use crate::{secret, signals, terminal};
+use dyno_databases::registry;
+use dyno_databases::target::Client;
 use dyno_monitor::{Kind, Sample, Source};
-use dyno_rig::{Client, databases};
 use dyno_types::units::{Thousands, parse_duration_ns};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -194,8 +195,7 @@ pub fn top(args: &TopArgs) -> Result<Exit, Failure> {
         return Err(Failure::Usage(format!("--interval {}: expected 50ms or more", args.interval)));
     }
     signals::begin()?;
-    let target =
-        databases::parse_for(&secret::uri(&args.target, args.password_from.as_ref())?, Client::Wire)?;
+    let target = registry::parse_for(&secret::uri(&args.target, args.password_from.as_ref())?, Client::Wire)?;
     if !target.is_watched() {
         return Err(Failure::Usage(format!(
             "{}: only servers can be watched: redis://..., mongodb://... or memcached://...",
@@ -204,7 +204,7 @@ pub fn top(args: &TopArgs) -> Result<Exit, Failure> {
     }
     let mongo = target.has_collections();
     let opened = target.look(&signals::interrupted)?;
-    let mut sources = dyno_rig::watch(opened.as_ref());
+    let mut sources = dyno_session::watch::sources::watch(opened.as_ref());
     sources.retain(|source| source.name().starts_with("database"));
     let mut before = Look::take(&mut sources).map_err(Failure::Unreachable)?;
     let (mut printed, mut due) = (0, Instant::now());

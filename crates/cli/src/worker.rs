@@ -5,10 +5,11 @@ use crate::exit::{Exit, Failure};
 use crate::run::environment;
 use crate::signals;
 use dyno_engine::Control;
-use dyno_rig::kubernetes::wait_for_words;
-use dyno_rig::relay;
-use dyno_rig::remote::agent;
-use dyno_rig::worker::{FrameError, serve};
+use dyno_kubernetes::place::wait_for_words;
+use dyno_protocol::frame::FrameError;
+use dyno_remote::agent::agent;
+use dyno_remote::relay;
+use dyno_remote::worker::serve::serve;
 use dyno_types::units::parse_duration_ns;
 use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
@@ -42,7 +43,7 @@ pub fn pod(args: &PodArgs) -> Result<Exit, Failure> {
     let listening = match (args.port, &args.token) {
         (Some(port), Some(token)) => {
             let program = std::env::current_exe()?;
-            Some(relay::listen(port, relay::token(token)?, &program)?)
+            Some(relay::pod::listen(port, relay::token(token)?, &program)?)
         }
         _ => None,
     };
@@ -64,7 +65,7 @@ pub fn pod(args: &PodArgs) -> Result<Exit, Failure> {
 /// `dyno relay`.
 pub fn relay(args: &RelayArgs) -> Result<Exit, Failure> {
     no_terminal("a relay")?;
-    relay::hub(stdin(), stdout(), relay::token(&args.token)?)?;
+    relay::hub::hub(stdin(), stdout(), relay::token(&args.token)?)?;
     Ok(Exit::Ok)
 }
 

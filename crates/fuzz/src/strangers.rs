@@ -1,23 +1,24 @@
 //! What comes from servers, name servers and pods beside the load, and short texts that users write.
 
 use dyno_analysis::{Condition, promql};
+use dyno_databases::mongodb::dns;
+use dyno_databases::redis::resp;
+use dyno_databases::registry;
+use dyno_kubernetes::replace::{objects as objects_of_a_file, unknown as unknown_keys};
 use dyno_monitor::prometheus;
-use dyno_rig::databases;
-use dyno_rig::databases::mongodb::dns;
-use dyno_rig::kubernetes::{objects_of_a_file, unknown_keys};
-use dyno_rig::{local, relay};
+use dyno_remote::relay;
 use dyno_rundir::monitor::{Kind, Recording};
 use dyno_types::secret::mask_text;
 
 /// Replies to the client that sets servers of Redis up.
 pub fn redis_replies(data: &[u8]) {
     let mut bytes = data;
-    while local::resp_reply(&mut bytes).is_ok() && !bytes.is_empty() {}
+    while resp::reply(&mut bytes).is_ok() && !bytes.is_empty() {}
 }
 
 /// Frames of the relay of pods.
 pub fn relay_frames(data: &[u8]) {
-    let whole = relay::reread(data).concat();
+    let whole = relay::frames::reread(data).concat();
     assert_eq!(whole.as_slice(), &data[..whole.len()], "read as it is written");
 }
 
@@ -50,7 +51,7 @@ pub fn manifests(data: &[u8]) {
 /// URIs of targets: a password of those that are masked is not shown.
 pub fn uri(data: &[u8]) {
     let Some(text) = text(data) else { return };
-    let _ = databases::parse(text);
+    let _ = registry::parse(text);
     let once = mask_text(text);
     assert_eq!(mask_text(&once), once, "masked twice is masked once");
     // Whatever stands around a login, its password goes.

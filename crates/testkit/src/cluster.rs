@@ -139,7 +139,7 @@ pub struct Cluster {
 
 /// A port whose cluster bus port is free too.
 fn port_pair() -> u16 {
-    dyno_rig::free_port().unwrap()
+    dyno_localhost::port::free_port().unwrap()
 }
 
 impl Cluster {

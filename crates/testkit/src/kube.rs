@@ -81,7 +81,7 @@ impl Cluster {
 
     /// The same of Dragonfly, called `localhost/dragonfly:test`; false where it is not on PATH.
     pub fn dragonfly_image(&self) -> bool {
-        let Some((_, program)) = dyno_rig::find_server(Some("dragonfly")) else { return false };
+        let Some((_, program)) = dyno_databases::spawn::find_server(Some("dragonfly")) else { return false };
         self.image("localhost/dragonfly:test", &[&format!("{}:/usr/bin/dragonfly", program.display())]);
         true
     }

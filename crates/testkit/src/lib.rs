@@ -40,7 +40,7 @@ pub struct Server {
 }
 
 pub fn free_port() -> u16 {
-    dyno_rig::free_port().unwrap()
+    dyno_localhost::port::free_port().unwrap()
 }
 
 fn launch(program: &str, port: u16, folder: &Path, options: &[String]) -> Option<Child> {

@@ -67,7 +67,7 @@ pub fn jupyter(typed: &Typed) -> Result<Exit, Failure> {
     serve(&program, Path::new(typed.value("resultfolder")), &experiment)
 }
 
-fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, Failure> {
+pub fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, Failure> {
     let notebook = results.join(NAME);
     // What somebody has changed in it stays.
     match files::read_to_string(&notebook) {
@@ -81,7 +81,7 @@ fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, Fail
     let mut random = [0; 24];
     getrandom::fill(&mut random).map_err(|e| Failure::Internal(format!("no random numbers: {e}")))?;
     let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    let port = dyno_rig::free_port()?;
+    let port = dyno_localhost::port::free_port()?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let mut command = child::command(program);

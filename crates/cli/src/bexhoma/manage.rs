@@ -4,8 +4,10 @@ use super::run::show;
 use crate::args::{ListArgs, StatusArgs};
 use crate::exit::{Exit, Failure};
 use crate::{experiment, pages, terminal};
+use dyno_experiment::directory::holder;
+use dyno_experiment::left_behind;
+use dyno_experiment::standing::Standing;
 use dyno_plan::bexhoma::Typed;
-use dyno_rig::experiment::{Standing, holder, left_behind};
 use std::path::{Path, PathBuf};
 
 /// Experiments by their codes, the oldest first; of one code if one was named.

@@ -2,13 +2,15 @@
 
 use super::grid::grid;
 use crate::exit::Failure;
+use dyno_experiment::directory::{holder, read_journal, read_record};
+use dyno_experiment::journal::Entry;
+use dyno_experiment::standing::Standing;
+use dyno_experiment::stored::{Stored, running_in, stored_by, stored_in};
+use dyno_experiment::volumes::volumes;
+use dyno_kubernetes::looking::running_pods;
 use dyno_plan::bexhoma::{Dbms, Typed};
 use dyno_plan::experiment::{Cell, Kubernetes, Plan, plan};
 use dyno_plan::server::{ServerSpec, Topology};
-use dyno_rig::experiment::{
-    Entry, Standing, Stored, holder, read_journal, read_record, running_in, stored_by, stored_in, volumes,
-};
-use dyno_rig::kubernetes::running_pods;
 use dyno_rundir::RunDir;
 use dyno_rundir::files;
 use std::path::{Path, PathBuf};
@@ -26,7 +28,7 @@ const COLUMNS: [&str; 9] = [
     "benchmarker",
 ];
 /// Columns of the table of volumes.
-const VOLUMES: [&str; 11] = [
+pub const VOLUMES: [&str; 11] = [
     "Volumes",
     "configuration",
     "experiment",
@@ -102,7 +104,7 @@ fn components(results: &Path) -> String {
 /// The plan of a directory; `None` where its text is no longer one, or not the caller's own: what it names is asked, and kubectl
 /// is among that.
 fn planned(dir: &Path) -> Option<Plan> {
-    dyno_rig::trusted::directory(dir).ok()?;
+    dyno_localhost::trusted::directory(dir).ok()?;
     let text = files::read_to_string(&dir.join("experiment.yaml")).ok()?;
     plan(&text, "experiment.yaml", &read_record(dir).ok()?.sets).ok()
 }
@@ -265,7 +267,7 @@ fn code(run: Option<&str>) -> String {
 
 /// Both tables; nothing where there are no volumes.
 fn tables(all: &[Stored]) -> String {
-    let sum = |of: &dyn Fn(&dyno_rig::experiment::Part) -> Option<u64>, one: &Stored| {
+    let sum = |of: &dyn Fn(&dyno_servers::volume::Part) -> Option<u64>, one: &Stored| {
         one.parts.iter().map(of).sum::<Option<u64>>()
     };
     let volumes: Vec<Vec<String>> = all
@@ -274,7 +276,7 @@ fn tables(all: &[Stored]) -> String {
             let first = one.parts.first();
             let (configuration, data) = named(&one.name);
             let seconds = one.seconds.map_or("not loaded".into(), |s| format!("{s:.2}"));
-            let status = |part: &dyno_rig::experiment::Part| part.status.clone();
+            let status = |part: &dyno_servers::volume::Part| part.status.clone();
             // Parts of one folder have one filesystem.
             let whole = if one.class == "folder" {
                 first.and_then(|part| part.size)
@@ -327,7 +329,7 @@ fn tables(all: &[Stored]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_rig::experiment::Part;
+    use dyno_servers::volume::Part;
 
     /// Cells of the rows of a table.
     fn cells(text: &str) -> Vec<Vec<String>> {

@@ -6,8 +6,10 @@ use crate::pages;
 use crate::pocdriver::read_work;
 use crate::run::{changes, environment};
 use dyno_engine::Control;
+use dyno_experiment::Means;
+use dyno_experiment::directory::Directory;
+use dyno_experiment::standing::Left;
 use dyno_plan::experiment::Plan;
-use dyno_rig::experiment::{Directory, Left, Means};
 use std::sync::Arc;
 
 /// Starts the servers of a plan of one cell and leaves them; the reports of what was loaded are written.
@@ -28,7 +30,7 @@ pub fn leave(
         standing: None,
     };
     let mut watch = Watch::new(directory.path(), quiet, quiet, None);
-    let left = dyno_rig::experiment::leave(plan, directory, &means, load, &mut watch)?;
+    let left = dyno_experiment::standing::leave(plan, directory, &means, load, &mut watch)?;
     if load {
         pages::leave_experiment(directory.path());
     }

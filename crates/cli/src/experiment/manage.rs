@@ -4,10 +4,10 @@ use super::table;
 use crate::args::{ListArgs, StatusArgs, StopArgs};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
-use dyno_rig::experiment::{
-    Entry, ExperimentRecord, RunRecord, clean_up, finished, held, holder, read_journal, read_record,
-};
-use dyno_rig::trusted;
+use dyno_experiment::clean_up;
+use dyno_experiment::directory::{ExperimentRecord, finished, held, holder, read_journal, read_record};
+use dyno_experiment::journal::{Entry, RunRecord};
+use dyno_localhost::trusted;
 use dyno_rundir::progress;
 use dyno_types::units::Rate;
 use rustix::process::{Pid, Signal, kill_process};
@@ -100,11 +100,11 @@ pub fn status(args: &StatusArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     terminal::line(&format!("{}: {}", record.name, standing.words));
-    for run in standing.ended.iter().filter(|run| run.status == dyno_rig::experiment::RunStatus::Failed) {
+    for run in standing.ended.iter().filter(|run| run.status == dyno_experiment::journal::RunStatus::Failed) {
         terminal::line(&format!("failed: {}: {}", run.dir, run.words));
     }
     table::show(&rows, false)?;
-    let left = dyno_rig::experiment::Standing::of(&args.dir).map_err(Failure::Usage)?;
+    let left = dyno_experiment::standing::Standing::of(&args.dir).map_err(Failure::Usage)?;
     if left.is_none() && standing.by.is_none() && !standing.over {
         terminal::note(&format!("`dyno resume {}` goes on", args.dir.display()));
     }
@@ -170,7 +170,7 @@ pub fn stop_all(dirs: impl IntoIterator<Item = PathBuf>) -> Exit {
 
 /// `dyno stop DIR`: as Ctrl-C does.
 pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
-    dyno_rig::remove_abandoned().iter().for_each(|line| terminal::note(line));
+    dyno_localhost::temporary::remove_abandoned().iter().for_each(|line| terminal::note(line));
     trusted::directory(&args.dir).map_err(|e| Failure::Usage(e.to_string()))?;
     if crate::prove::is_proof(&args.dir) {
         return crate::prove::stop(args);
@@ -183,7 +183,7 @@ pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
     };
     end(&args.dir, pid)?;
     // A run on servers that stand was at work: they are to end as well.
-    if dyno_rig::experiment::Standing::of(&args.dir).is_ok_and(|found| found.is_some()) {
+    if dyno_experiment::standing::Standing::of(&args.dir).is_ok_and(|found| found.is_some()) {
         put_back(&args.dir)?;
     }
     terminal::note(&format!("{}: stopped; `dyno resume {}` goes on", record.name, args.dir.display()));

@@ -2,8 +2,9 @@
 
 use crate::exit::Failure;
 use crate::terminal;
+use dyno_kubernetes::manifests::{shown, yaml};
+use dyno_kubernetes::rights::{role, role_for_kubelets};
 use dyno_plan::experiment::{Experiment, Kubernetes, Plan};
-use dyno_rig::kubernetes::{role, role_for_kubelets, shown, yaml};
 use dyno_rundir::files;
 use serde_json::Value;
 use std::path::Path;

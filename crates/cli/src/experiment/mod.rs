@@ -20,12 +20,14 @@ use crate::pocdriver::read_work;
 use crate::run::{changes, environment, new_directory};
 use crate::{pages, signals, terminal, wsf};
 use dyno_engine::Control;
+use dyno_experiment::check::check;
+use dyno_experiment::directory::{Directory, DirectoryError};
+use dyno_experiment::journal::{Entry, RunStatus};
+use dyno_experiment::standing::Standing;
+use dyno_experiment::{Ending, Means, conduct, pending};
+use dyno_localhost::trusted;
 use dyno_plan::experiment::{self, Cell, Plan};
 use dyno_plan::presets;
-use dyno_rig::experiment::{
-    Directory, DirectoryError, Ending, Entry, Means, RunStatus, Standing, check, conduct, pending,
-};
-use dyno_rig::trusted;
 use dyno_rundir::progress;
 use dyno_types::secret::{MASK, conceal};
 use std::path::Path;

@@ -3,10 +3,11 @@
 use crate::exit::Failure;
 use crate::terminal;
 use dyno_analysis::Felt;
+use dyno_experiment::directory::ExperimentRecord;
+use dyno_experiment::journal::{RunRecord, RunStatus};
 use dyno_record::Scale;
 use dyno_report::experiment::{CellRow, table};
 use dyno_report::worth;
-use dyno_rig::experiment::{ExperimentRecord, RunRecord, RunStatus};
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::Phase;
 use std::path::Path;

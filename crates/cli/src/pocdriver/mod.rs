@@ -22,10 +22,12 @@ pub use work::{parse, read as read_work};
 use crate::exit::{Exit, Failure};
 use crate::run::{check_new, choose_cores, create_directory, environment, monitor, now};
 use crate::{signals, terminal};
+use dyno_databases::registry;
+use dyno_databases::target::{OpenTarget, Target};
 use dyno_engine::{Control, End, Job, Pacing, Queue, Team, share};
 use dyno_record::Scale;
-use dyno_rig::{OpenTarget, Session, SessionPlan, Target, databases};
 use dyno_rundir::schema::{Claim, Reason, Status, Summary, Trust};
+use dyno_session::session::{Session, SessionPlan};
 use dyno_types::limits::DRAIN_NS;
 use dyno_workload::pocdriver::{PocConfig, PocWorkload};
 use dyno_workload::{Frontier, Workload};
@@ -114,7 +116,7 @@ fn refused(bad: dyno_workload::ycsb::BadProperty) -> Failure {
 }
 
 fn open(args: &PocArgs, config: &PocConfig) -> Result<(Box<dyn Target>, Box<dyn OpenTarget>), Failure> {
-    let mut target = databases::parse_for(&args.host, args.client.into()).map_err(Failure::from)?;
+    let mut target = registry::parse_for(&args.host, args.client.into()).map_err(Failure::from)?;
     target.set_database(args.names()?.0);
     let probe = PocWorkload::new(config, &[]).map_err(refused)?;
     let opened = target.open(probe.content(), &signals::interrupted)?;

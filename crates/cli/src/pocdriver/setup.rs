@@ -3,7 +3,10 @@
 use super::PocArgs;
 use super::shards::{self, Balancer};
 use crate::exit::Failure;
-use dyno_rig::{Collections, CommandError, DOCUMENTS, MongoAdmin, OpenTarget, same_documents};
+use dyno_databases::collections::Collections;
+use dyno_databases::mongodb::admin::{CommandError, MongoAdmin};
+use dyno_databases::target::OpenTarget;
+use dyno_session::stored::{DOCUMENTS, same_documents};
 use dyno_types::bson::{self, kind};
 use dyno_workload::pocdriver::{PocConfig, PocWorkload, Template};
 

@@ -4,7 +4,7 @@
 use super::setup::Ready;
 use crate::exit::Failure;
 use crate::{signals, terminal};
-use dyno_rig::{CommandError, MongoAdmin};
+use dyno_databases::mongodb::admin::{CommandError, MongoAdmin};
 use dyno_workload::pocdriver::{PocConfig, Template};
 use std::thread::sleep;
 use std::time::Duration;

@@ -4,11 +4,12 @@ use super::args::PocArgs;
 use super::{part_of_rate, setup};
 use crate::exit::Failure;
 use clap::{Args, Command, FromArgMatches};
+use dyno_databases::target::OpenTarget;
 use dyno_engine::{Control, Job, RunError};
 use dyno_plan::experiment::{Experiment, When};
 use dyno_plan::values::Span;
-use dyno_rig::OpenTarget;
-use dyno_rig::work::{Prepared, Work, measured_job, part_of_users};
+use dyno_session::work::users::part_of_users;
+use dyno_session::work::{Prepared, Work, measured_job};
 use dyno_types::{Content, Refused};
 use dyno_workload::Workload;
 use dyno_workload::pocdriver::{PocConfig, PocWorkload};
@@ -151,6 +152,6 @@ impl Work for PocWork {
 pub fn read(spec: &Experiment) -> Result<Box<dyn Work>, Refused> {
     match &spec.workload.pocdriver {
         Some(flags) => Ok(Box::new(PocWork::read(spec, flags)?)),
-        None => dyno_rig::work::read(spec),
+        None => dyno_session::work::read(spec),
     }
 }

@@ -6,9 +6,12 @@ use super::paper::{self, Claim, Figures, Paper, Tested};
 use super::{figure, run_name};
 use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
+use dyno_databases::copies::database::PreCheck;
+use dyno_databases::copies::plan::IngestPlan;
 use dyno_engine::Control;
+use dyno_prove::embedded::embedded;
+use dyno_prove::embedded::{EmbeddedProof, Kill, write_embedded};
 use dyno_report::html::Part;
-use dyno_rig::prove::{EmbeddedProof, IngestPlan, Kill, PreCheck, embedded, write_embedded};
 use std::sync::Arc;
 use std::time::Duration;
 

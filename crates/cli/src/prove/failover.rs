@@ -6,9 +6,12 @@ use super::{figure, run_name};
 use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
 use clap::{Args, ValueEnum};
+use dyno_databases::copies::database::Durability;
+use dyno_databases::copies::plan::IngestPlan;
 use dyno_engine::Control;
 use dyno_plan::server::ServerKind;
-use dyno_rig::prove::{self, Durability, FailoverPlan, FailoverProof, Fates, IngestPlan, Round};
+use dyno_prove::failover;
+use dyno_prove::failover::{FailoverPlan, FailoverProof, Fates, Round};
 use dyno_types::units::parse_duration_ns;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -162,8 +165,8 @@ impl FailoverArgs {
                 pocdriver: None,
             },
             by: match self.by {
-                By::Kill => prove::By::Kill,
-                By::Cut => prove::By::Cut,
+                By::Kill => failover::By::Kill,
+                By::Cut => failover::By::Cut,
             },
             rounds: self.rounds,
             replicas,
@@ -180,7 +183,7 @@ impl FailoverArgs {
 #[derive(Clone, Debug, serde::Serialize)]
 struct More {
     server: String,
-    by: prove::By,
+    by: failover::By,
     rounds: Vec<Round>,
     /// `None`: the last primary could not be looked at to the end.
     #[serde(flatten)]
@@ -189,8 +192,9 @@ struct More {
 
 /// The same command in a network namespace of its own; it comes back only if that cannot be.
 fn again_inside() -> Failure {
-    let command =
-        std::env::current_exe().map_err(|e| e.to_string()).and_then(|program| prove::entrance(&program));
+    let command = std::env::current_exe()
+        .map_err(|e| e.to_string())
+        .and_then(|program| failover::partition::entrance(&program));
     match command {
         Ok(mut command) => Failure::from(command.args(std::env::args_os().skip(1)).exec()),
         Err(why) => Failure::Internal(why),
@@ -201,7 +205,7 @@ fn again_inside() -> Failure {
 pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
     let plan = args.plan()?;
     let folder = paper::folder(args.out.as_ref(), "proof-failover")?;
-    if plan.by == prove::By::Cut && !prove::inside().map_err(Failure::Internal)? {
+    if plan.by == failover::By::Cut && !failover::partition::inside().map_err(Failure::Internal)? {
         return Err(again_inside());
     }
     let home = tempfile::Builder::new().prefix("dyno-proof-").tempdir()?;
@@ -217,7 +221,7 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
             terminal::note(&rounds::line(round));
         }
     };
-    let proof = prove::failover(&plan, home.path(), &control, &mut on_round);
+    let proof = failover::failover(&plan, home.path(), &control, &mut on_round);
     let proof = proof.map_err(|why| match signals::interrupted() {
         true => Failure::Interrupted,
         false => Failure::Unreachable(why),
@@ -265,8 +269,8 @@ fn target(plan: &FailoverPlan) -> String {
 
 fn claim(plan: &FailoverPlan) -> Claim {
     let done = match plan.by {
-        prove::By::Kill => "killed",
-        prove::By::Cut => "cut off from the other servers",
+        failover::By::Kill => "killed",
+        failover::By::Cut => "cut off from the other servers",
     };
     let copies = match (plan.kind, plan.ingest.copies) {
         (ServerKind::Mongod, 1) => "one member has (w:1)".to_owned(),
@@ -286,15 +290,15 @@ fn claim(plan: &FailoverPlan) -> Claim {
 
 fn limits(plan: &FailoverPlan) -> Vec<String> {
     let mut all = vec![match plan.by {
-        prove::By::Kill => "All servers run on one host, and are killed, not cut off.".to_owned(),
-        prove::By::Cut => {
+        failover::By::Kill => "All servers run on one host, and are killed, not cut off.".to_owned(),
+        failover::By::Cut => {
             "All servers run on one host, whose kernel drops what is cut: delays, losses in one direction and \
              partitions that come and go are not among it."
                 .to_owned()
         }
     }];
     all.push(match plan.kind {
-        ServerKind::Mongod if plan.by == prove::By::Cut => {
+        ServerKind::Mongod if plan.by == failover::By::Cut => {
             "A primary that is cut off goes on for `--down-after` and then steps down by itself; what it has acknowledged \
              meanwhile with w:1 is undone when it comes back."
         }

@@ -6,12 +6,15 @@ use super::paper::{self, Claim, Figures, Paper, Tested};
 use super::{figure, run_name};
 use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
+use dyno_databases::copies::database::{Database, Durability, PreCheck};
+use dyno_databases::copies::plan::IngestPlan;
+use dyno_databases::copies::sent::Sent;
+use dyno_databases::registry;
 use dyno_engine::Control;
+use dyno_prove::drive::ingest as write;
+use dyno_prove::evidence::{Lag, clocks};
+use dyno_prove::verify::verify;
 use dyno_report::html::Part;
-use dyno_rig::databases;
-use dyno_rig::prove::{
-    Database, Durability, IngestPlan, Lag, PreCheck, Sent, clocks, ingest as write, verify,
-};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +25,7 @@ const LEAST_RECORDS: u64 = 1_000;
 /// A database that has copies elsewhere; none where the URI is of another kind.
 pub(super) fn database(uri: &str) -> Result<Option<Box<dyn Database>>, Failure> {
     let refused = |why: String| Failure::Usage(format!("{}: {why}", dyno_types::secret::mask_text(uri)));
-    databases::parse(uri)?.copies().transpose().map_err(refused)
+    registry::parse(uri)?.copies().transpose().map_err(refused)
 }
 
 /// The command.
@@ -31,7 +34,7 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
     let uri = crate::secret::uri(&args.target, args.password_from.as_ref())?;
     let refused =
         |why: String| Failure::Usage(format!("{}: {why}", dyno_types::secret::mask_text(&args.target)));
-    let parsed = databases::parse(&uri)?;
+    let parsed = registry::parse(&uri)?;
     if args.document == Document::Pocdriver && !parsed.keeps_documents() {
         return Err(refused("--document pocdriver: documents are kept by mongodb:// alone".into()));
     }
@@ -234,7 +237,7 @@ pub(super) fn tests(
     plan: &IngestPlan,
     (claimed, least): (f64, Duration),
     figures: &Figures,
-    copies: &[dyno_rig::prove::Copy],
+    copies: &[dyno_prove::verify::Copy],
 ) -> Vec<Tested> {
     let test = |test: &str, held: bool, found: String| Tested { test: test.into(), held, found };
     let whole = copies.iter().filter(|copy| copy.is_whole()).count();

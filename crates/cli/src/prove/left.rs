@@ -3,9 +3,10 @@
 use crate::args::StopArgs;
 use crate::exit::{Exit, Failure};
 use crate::{experiment, secret, terminal};
-use dyno_rig::experiment::{held, lock};
-use dyno_rig::prove::{IngestPlan, Records};
-use dyno_rig::trusted;
+use dyno_databases::copies::plan::IngestPlan;
+use dyno_databases::copies::records::Records;
+use dyno_experiment::directory::{held, lock};
+use dyno_localhost::trusted;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

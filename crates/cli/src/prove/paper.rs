@@ -1,8 +1,11 @@
 //! The papers of a proof: JSON, ledger, a page, and the digests of them all.
 
 use crate::exit::{Exit, Failure};
+use dyno_databases::copies::database::PreCheck;
+use dyno_databases::copies::ledger::Ledger;
+use dyno_prove::drive::Course;
+use dyno_prove::verify::Copy;
 use dyno_report::html::{Part, plain_page};
-use dyno_rig::prove::{Copy, Course, Ledger, PreCheck};
 use dyno_rundir::files;
 use dyno_types::child;
 use dyno_types::secret::{conceal, conceal_json, own_command_line};
@@ -63,7 +66,7 @@ pub struct Figures {
 impl Figures {
     /// From ledger and course.
     pub fn of(ledger: &Ledger, course: &Course, copies: &[Copy]) -> Self {
-        use dyno_rig::prove::Status;
+        use dyno_databases::copies::ledger::Status;
         let (acknowledged, seconds) = (ledger.count(Status::Acknowledged), course.seconds());
         let slowest = |seconds: u64| {
             let mut all: Vec<f64> =

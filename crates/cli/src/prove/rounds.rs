@@ -1,8 +1,9 @@
 //! What a proof of failover shows of its rounds: tables for the page, lines for the terminal.
 
 use super::figure;
+use dyno_prove::failover::curve::Curve;
+use dyno_prove::failover::{By, Fates, Round};
 use dyno_report::html::Part;
-use dyno_rig::prove::{By, Curve, Fates, Round};
 use std::collections::BTreeMap;
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

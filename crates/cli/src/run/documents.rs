@@ -4,9 +4,10 @@ use super::resolve::usage;
 use crate::args::RunArgs;
 use crate::exit::Failure;
 use crate::terminal;
+use dyno_databases::target::OpenTarget;
 use dyno_plan::experiment::When;
-use dyno_rig::OpenTarget;
-use dyno_rig::work::{Prepared, prepare_documents};
+use dyno_session::work::Prepared;
+use dyno_session::work::documents::prepare_documents;
 use dyno_workload::template::Template;
 use std::path::Path;
 

@@ -15,13 +15,16 @@ use crate::live::Live;
 use crate::metrics::{Both, Metrics};
 use crate::report::{exit_of, show};
 use crate::{experiment, secret, signals, terminal};
+use dyno_databases::registry;
+use dyno_databases::spawn::{Spawned, find_server, spawn_under};
+use dyno_databases::target::{OpenTarget, Target};
 use dyno_engine::Control;
-use dyno_rig::{
-    Ended, OpenTarget, PhasePlan, Session, SessionPlan, Spawned, Target, Temporary, databases, find_server,
-    present_as, remove, spawn_under,
-};
+use dyno_localhost::temporary::Temporary;
 use dyno_rundir::Writer;
 use dyno_rundir::schema::{Status, Summary};
+use dyno_session::presence::remove;
+use dyno_session::session::{Ended, PhasePlan, Session, SessionPlan};
+use dyno_session::stored::present_as;
 use resolve::Resolved;
 use std::sync::Arc;
 
@@ -52,12 +55,12 @@ enum Wanted {
 
 /// Reads the positional: a URI.
 fn place(args: &RunArgs) -> Result<Wanted, Failure> {
-    let client = dyno_rig::Client::from(args.client);
+    let client = dyno_databases::target::Client::from(args.client);
     let Some(text) = &args.target else {
         if args.password_from.is_some() {
             return Err(Failure::Usage("--password-from: expected a target, such as redis://host".into()));
         }
-        if client == dyno_rig::Client::Official {
+        if client == dyno_databases::target::Client::Official {
             return Err(Failure::Usage(
                 "--client official: expected a target, such as mongodb://host".into(),
             ));
@@ -73,7 +76,7 @@ fn place(args: &RunArgs) -> Result<Wanted, Failure> {
         && !scheme.is_empty()
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || c == '+')
     {
-        let target = databases::parse_for(text, client)?;
+        let target = registry::parse_for(text, client)?;
         if target.has_password() && args.password_from.is_none() {
             terminal::warn("a password on the command line can be seen by every user of this host");
         }
@@ -92,22 +95,23 @@ fn place(args: &RunArgs) -> Result<Wanted, Failure> {
     if group.is_some() && presets.clone().any(|preset| preset.split('/').next() == group) {
         return Err(Failure::Usage(format!("{text:?} is no preset; `dyno presets` lists them")));
     }
-    let near = dyno_plan::nearest(text, databases::schemes().map(|one| one.name));
+    let near = dyno_plan::nearest(text, registry::schemes().map(|one| one.name));
     let hint = near.map_or(String::new(), |n| format!("; did you mean {n}: ?"));
-    let forms: Vec<&str> = databases::schemes().map(|one| one.form).collect();
+    let forms: Vec<&str> = registry::schemes().map(|one| one.form).collect();
     Err(Failure::Usage(format!("{text:?} is no target URI{hint} Targets: {}", forms.join("  "))))
 }
 
 /// Starts what must be started, after what a dyno that was killed has left of the same kind is gone.
 fn prepare(wanted: Wanted, control: &Control) -> Result<Place, Failure> {
     if !matches!(wanted, Wanted::Target(_)) {
-        dyno_rig::remove_abandoned().iter().for_each(|line| terminal::note(line));
+        dyno_localhost::temporary::remove_abandoned().iter().for_each(|line| terminal::note(line));
     }
     match wanted {
         Wanted::Spawn(kind) => {
             let found = find_server(Some(&kind).filter(|k| !k.is_empty()).map(String::as_str));
             let Some((server, program)) = found else {
-                let meant = dyno_rig::servers().filter(|server| !kind.is_empty() || server.stands_for_any);
+                let meant = dyno_databases::spawn::servers()
+                    .filter(|server| !kind.is_empty() || server.stands_for_any);
                 let known: Vec<String> =
                     meant.map(|server| format!("{} ({})", server.kind, server.program)).collect();
                 let of = if kind.is_empty() { String::new() } else { format!(" of kind {kind:?}") };
@@ -120,7 +124,7 @@ fn prepare(wanted: Wanted, control: &Control) -> Result<Place, Failure> {
                 true => Failure::Interrupted,
                 false => Failure::Usage(format!("{name}: {e}")),
             })?;
-            let target = databases::parse(&server.uri())?;
+            let target = registry::parse(&server.uri())?;
             terminal::note(&format!(
                 "started a temporary {name} on port {}; it ends with this run",
                 server.port
@@ -133,7 +137,7 @@ fn prepare(wanted: Wanted, control: &Control) -> Result<Place, Failure> {
             terminal::note(
                 "no redis-server, valkey-server, dragonfly or keydb-server on PATH: measuring SQLite instead",
             );
-            let target = databases::parse(&format!("sqlite:{}", path.display()))?;
+            let target = registry::parse(&format!("sqlite:{}", path.display()))?;
             Ok(Place { target, server: None, _folder: Some(folder) })
         }
         Wanted::Target(target) => Ok(Place { target, server: None, _folder: None }),
@@ -225,7 +229,10 @@ fn phases(
         remove(opened, &resolved.measure_workload, control)?;
     }
     if load && args.load_batch > 1 && args.client == ClientArg::Official {
-        terminal::note(&format!("records are loaded one by one: {}", dyno_rig::NO_BATCHES));
+        terminal::note(&format!(
+            "records are loaded one by one: {}",
+            dyno_databases::mongodb::official::NO_BATCHES
+        ));
     }
     if load && !signals::interrupted() {
         let loaded = session.run(&PhasePlan { name: "load", job: resolved.load_job(opened) }, &mut live)?;
@@ -303,5 +310,5 @@ pub fn choose_cores(
     local: bool,
     taken: Option<usize>,
 ) -> Result<Vec<usize>, Failure> {
-    Ok(dyno_rig::choose_cores(wanted, users, local, taken)?)
+    Ok(dyno_session::cores::choose_cores(wanted, users, local, taken)?)
 }

@@ -5,10 +5,14 @@ use super::resolve::usage;
 use crate::args::RunArgs;
 use crate::exit::Failure;
 use crate::{pages, terminal};
+use dyno_databases::target::OpenTarget;
 use dyno_engine::{Job, affinity};
 use dyno_monitor::prometheus::Url;
-use dyno_rig::{OpenTarget, Session, Watch, WatchPlan, server_process, watch};
 use dyno_rundir::schema::Status;
+use dyno_session::session::Session;
+use dyno_session::watch::sources::server_process;
+use dyno_session::watch::sources::watch;
+use dyno_session::watch::{Watch, WatchPlan};
 use dyno_types::units::parse_duration_ns;
 use std::time::Duration;
 

@@ -4,13 +4,15 @@ use super::applied::settings_of;
 use super::resolve::Resolved;
 use crate::args::RunArgs;
 use crate::exit::Failure;
+use dyno_databases::registry;
+use dyno_databases::target::OpenTarget;
 use dyno_engine::affinity;
 use dyno_plan::Settings;
 use dyno_record::Scale;
-use dyno_rig::{OpenTarget, SessionPlan, databases};
 use dyno_rundir::monitor::ELSEWHERE;
 use dyno_rundir::schema::{Environment, Run, Setting, Status, VERSION};
 use dyno_rundir::{Writer, must_be_new};
+use dyno_session::session::SessionPlan;
 use dyno_types::secret::{mask_value, own_command_line};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -99,7 +101,7 @@ pub fn create(
     let mut list = vec![Setting { key: "title".into(), value: plan.title.clone(), source: "derived".into() }];
     list.extend(settings);
     let mut facts = opened.facts();
-    if databases::parse(&plan.target).is_ok_and(|target| target.is_elsewhere()) {
+    if registry::parse(&plan.target).is_ok_and(|target| target.is_elsewhere()) {
         facts.insert(ELSEWHERE.into(), "true".into());
     }
     let run = Run {

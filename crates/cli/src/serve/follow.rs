@@ -2,7 +2,8 @@
 
 use super::listing::{silence, state};
 use super::place::Place;
-use dyno_rig::experiment::{Entry, holder, read_journal, read_record};
+use dyno_experiment::directory::{holder, read_journal, read_record};
+use dyno_experiment::journal::Entry;
 use dyno_rundir::files;
 use dyno_rundir::schema::{Planned, Run, Status};
 use dyno_rundir::{Event, series};
@@ -75,7 +76,8 @@ pub fn tail(place: &Place, path: &Path, asked: &Asked<'_>) -> Result<Tail, Strin
         of_experiment = true;
         run = under_way(path);
         let record = read_record(path).map_err(|error| error.to_string())?;
-        let ended = read_journal(path).map_or(0, |entries| dyno_rig::experiment::finished(entries).len());
+        let ended =
+            read_journal(path).map_or(0, |entries| dyno_experiment::directory::finished(entries).len());
         tail.runs = (!record.searches).then_some((ended, record.runs));
         tail.over = holder(path).is_none();
     }

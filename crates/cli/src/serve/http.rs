@@ -172,7 +172,7 @@ fn accept(listener: &TcpListener, answer: &Arc<Answer>) {
     }
 }
 
-fn serve(stream: &TcpStream, answer: &Arc<Answer>) -> io::Result<()> {
+pub fn serve(stream: &TcpStream, answer: &Arc<Answer>) -> io::Result<()> {
     let (head_only, response) = match request(stream)? {
         Ok(request) => {
             let made = catch_unwind(AssertUnwindSafe(|| answer(&request)));

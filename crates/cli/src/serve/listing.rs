@@ -1,8 +1,8 @@
 //! The list: every run and every experiment below a folder, with what its own files say of it.
 
 use super::place::Place;
+use dyno_experiment::directory::holder;
 use dyno_report::html::{Kind, Listed};
-use dyno_rig::experiment::holder;
 use dyno_rundir::ExperimentDir;
 use dyno_rundir::files;
 use dyno_rundir::schema::{Run, Status, Summary, VERSION};

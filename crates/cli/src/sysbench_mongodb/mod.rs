@@ -14,15 +14,17 @@ pub use args::SysbenchArgs;
 use crate::exit::{Exit, Failure};
 use crate::run::{check_new, choose_cores, create_directory, environment, monitor, now};
 use crate::{report, signals, terminal};
+use dyno_databases::registry;
+use dyno_databases::target::{OpenTarget, Target};
 use dyno_engine::{Control, End, Job, Pacing, Queue, Team, share};
 use dyno_plan::sysbench_mongodb::{Phase, SysbenchPlan, parse};
 use dyno_record::Scale;
 use dyno_report::sysbench_mongodb::{
     ExecuteHeader, LoadHeader, Reporter, Stage, Window, Wording, average, finish, thread_line,
 };
-use dyno_rig::work::same_collections;
-use dyno_rig::{Ended, OpenTarget, Session, SessionPlan, Target, databases};
 use dyno_rundir::schema::{Setting, Status, Summary, Trust};
+use dyno_session::session::{Ended, Session, SessionPlan};
+use dyno_session::work::sysbench::same_collections;
 use dyno_types::limits::DRAIN_NS;
 use dyno_types::secret::mask_value;
 use dyno_workload::Workload;
@@ -49,7 +51,7 @@ pub fn sysbench_mongodb(args: &SysbenchArgs) -> Result<Exit, Failure> {
     plan.config.first_writer = args.first_writer;
     plan.notes.iter().for_each(|note| terminal::warn(note));
     let uri = args.target.as_deref().unwrap_or(&plan.uri);
-    let mut target = databases::parse_for(uri, args.client.into()).map_err(Failure::from)?;
+    let mut target = registry::parse_for(uri, args.client.into()).map_err(Failure::from)?;
     target.set_database(&plan.database);
     let run = Arc::new(SysbenchRun::new(&plan.config).map_err(refused)?);
     check_new(args.out.as_ref())?;

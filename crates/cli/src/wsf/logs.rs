@@ -15,9 +15,10 @@
 use super::run::EXPERIMENT;
 use crate::exit::Failure;
 use crate::terminal;
+use dyno_experiment::directory::{CellRecord, read_record};
+use dyno_experiment::journal::{RunRecord, RunStatus};
 use dyno_plan::tree::Node;
 use dyno_report::wsf::{ClientKpis, Together, Windowed, client_log, kpi_text, read_log};
-use dyno_rig::experiment::{CellRecord, RunRecord, RunStatus, read_record};
 use dyno_rundir::RunDir;
 use dyno_rundir::files;
 use dyno_rundir::schema::{Phase, Status};

@@ -5,7 +5,8 @@ use super::run::EXPERIMENT;
 use crate::args::{ResumeArgs, StatusArgs};
 use crate::exit::{Exit, Failure};
 use crate::{experiment, signals, terminal};
-use dyno_rig::experiment::{finished, holder, left_behind, read_journal, read_record};
+use dyno_experiment::directory::{finished, holder, read_journal, read_record};
+use dyno_experiment::left_behind;
 use std::path::{Path, PathBuf};
 
 /// Folders of logs with an experiment, in the order of their names.

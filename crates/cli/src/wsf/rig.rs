@@ -5,10 +5,11 @@ use super::{Iteration, run};
 use crate::exit::{Exit, Failure};
 use crate::experiment::manifests as written;
 use crate::{experiment, terminal};
+use dyno_localhost::machine::Machine;
 use dyno_plan::experiment::Plan;
 use dyno_plan::inventory::Inventory;
 use dyno_plan::wsf::{Rig, SshRig};
-use dyno_rig::local::{Machine, program_version};
+use dyno_servers::needs::program_version;
 use serde_json::Value;
 use std::path::Path;
 

@@ -28,7 +28,7 @@ const DIALECT: [(&str, &str); 8] = [
 ];
 
 /// Refuses files that cannot be written, before the run instead of after it.
-pub(super) fn check(prepared: &Prepared) -> Result<(), BadSetting> {
+pub fn check(prepared: &Prepared) -> Result<(), BadSetting> {
     let (options, settings) = (&prepared.options, &prepared.settings);
     let writable = |key: &str, path: &str| {
         let opened = OpenOptions::new().create(true).append(true).open(path);

@@ -2,6 +2,7 @@
 //! before anything is sent. Nothing here touches the target.
 
 use crate::exit::Failure;
+use dyno_databases::target::OpenTarget;
 use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::{Control, End, Job, Pacing, Queue, Retry};
 use dyno_plan::bindings::take_environment;
@@ -11,8 +12,8 @@ use dyno_plan::ycsb::Extras;
 use dyno_plan::{Arrivals, BindingTarget, ClientConfig, Mode, Settings, YcsbCommand, bindings};
 use dyno_record::Scale;
 use dyno_report::ycsb::{Interval, MeasurementOptions};
-use dyno_rig::work::{core_config, verbs};
-use dyno_rig::{OpenTarget, inserted};
+use dyno_session::presence::inserted;
+use dyno_session::work::ycsb::{core_config, verbs};
 use dyno_types::Verb;
 use dyno_types::limits::DRAIN_NS;
 use dyno_workload::Workload;
@@ -103,7 +104,11 @@ impl Prepared {
             warnings.push(format!("batchsize={one} and mongodb.batchsize={other}: the first counts"));
         }
         if client.batch > 1 && official {
-            warnings.push(format!("batchsize={} has no effect: {}", client.batch, dyno_rig::NO_BATCHES));
+            warnings.push(format!(
+                "batchsize={} has no effect: {}",
+                client.batch,
+                dyno_databases::mongodb::official::NO_BATCHES
+            ));
             client.batch = 1;
         }
         if mode == Mode::Load && client.warmup_ns > 0 {

@@ -8,12 +8,14 @@ use super::watch::Watch;
 use crate::exit::{Exit, Failure};
 use crate::run::{choose_cores, create_directory, environment, monitor, now, settings_list};
 use crate::{report, signals, terminal};
+use dyno_databases::registry;
+use dyno_databases::target::{OpenTarget, Target, TargetError};
 use dyno_engine::{Control, Job};
 use dyno_plan::{BindingTarget, Mode, YcsbCommand};
 use dyno_record::Scale;
 use dyno_report::ycsb::{Overall, metrics};
-use dyno_rig::{Ended, OpenTarget, Session, SessionPlan, Target, TargetError, databases};
 use dyno_rundir::schema::{Environment, Status, Summary};
+use dyno_session::session::{Ended, Session, SessionPlan};
 use dyno_stores::Sink;
 use dyno_types::Content;
 use dyno_workload::ycsb::Audit;
@@ -96,20 +98,22 @@ pub(super) fn open_target(
     lines: &Arc<Mutex<terminal::Results>>,
 ) -> Result<(Box<dyn Target>, Box<dyn OpenTarget>), Failure> {
     let target = match target {
-        BindingTarget::Redis { options, .. } => databases::redis::target(options.as_ref().clone()),
-        BindingTarget::Mongo { options, .. } => databases::mongodb::target(options.as_ref().clone()),
-        BindingTarget::Memcached { options, .. } => databases::memcached::target(options.as_ref().clone()),
+        BindingTarget::Redis { options, .. } => dyno_databases::redis::target(options.as_ref().clone()),
+        BindingTarget::Mongo { options, .. } => dyno_databases::mongodb::target(options.as_ref().clone()),
+        BindingTarget::Memcached { options, .. } => {
+            dyno_databases::memcached::target(options.as_ref().clone())
+        }
         BindingTarget::Official { uri, database, upsert, .. } => {
-            databases::mongodb::official_target(uri, database.as_deref(), *upsert)
+            dyno_databases::mongodb::official_target(uri, database.as_deref(), *upsert)
                 .map_err(TargetError::from)?
         }
         BindingTarget::Store { uri } => {
-            let target = databases::parse(uri)?;
+            let target = registry::parse(uri)?;
             let sink: Sink = lines.clone();
             let store = dyno_stores::open_with_sink(uri, content.clone(), Some(sink));
-            return Ok((target, databases::open_store(store.map_err(TargetError::from)?)));
+            return Ok((target, dyno_databases::embedded::open_store(store.map_err(TargetError::from)?)));
         }
-        BindingTarget::Null => databases::parse("null:")?,
+        BindingTarget::Null => registry::parse("null:")?,
     };
     let opened = target.open(content.clone(), &signals::interrupted)?;
     crate::run::say_missing(opened.as_ref());

@@ -13,8 +13,8 @@ use dyno_report::ycsb::{
     HdrFileError, HdrFiles, Interval, MeasurementOptions, Metrics, Progress as Where, StatusLines,
     local_zone, metrics,
 };
-use dyno_rig::{Observer, Progress};
 use dyno_rundir::schema::Phase;
+use dyno_session::session::{Observer, Progress};
 use dyno_types::Outcome;
 use jiff::Timestamp;
 use std::time::{Instant, SystemTime};

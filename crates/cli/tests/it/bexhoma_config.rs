@@ -48,7 +48,7 @@ fn figure(summary: &str, section: &str, column: &str) -> String {
 
 #[test]
 fn metrics_price_and_delay() {
-    if dyno_rig::find_server(Some("redis")).is_none() {
+    if dyno_databases::spawn::find_server(Some("redis")).is_none() {
         return skip("cluster.config of dyno bexhoma");
     }
     let dyno = Dyno::new();

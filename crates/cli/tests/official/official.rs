@@ -1,6 +1,8 @@
 //! `--client official`: the same commands as by dyno's own codec, the same counts, the same documents.
 
-use dyno_rig::{Client, MongoAdmin, databases};
+use dyno_databases::mongodb::admin::MongoAdmin;
+use dyno_databases::registry;
+use dyno_databases::target::Client;
 use dyno_testkit::fake_mongo::{Script, cursor, error, serve};
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::mongo_proxy::Proxy;
@@ -26,7 +28,7 @@ fn servers(what: &str) -> Vec<(&'static str, Mongo, Proxy)> {
 
 fn admin(server: &Mongo, database: &str) -> MongoAdmin {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    let opened = databases::parse(&server.uri(database)).unwrap().open(content, &|| false).unwrap();
+    let opened = registry::parse(&server.uri(database)).unwrap().open(content, &|| false).unwrap();
     opened.mongo_admin().unwrap()
 }
 
@@ -244,7 +246,7 @@ fn what_cannot_be_reached_or_meant_is_said_before_any_load() {
         assert!(stderr(&run).contains(words), "{uri}: {}", stderr(&run));
     }
     let (_, parsed) =
-        (Client::Official, databases::parse_for("mongodb+srv://u:p@h/db", Client::Official).unwrap());
+        (Client::Official, registry::parse_for("mongodb+srv://u:p@h/db", Client::Official).unwrap());
     assert_eq!(parsed.redacted(), "mongodb+srv://u:***@h/db");
 }
 

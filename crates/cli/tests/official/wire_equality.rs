@@ -2,7 +2,8 @@
 
 mod sequence;
 
-use dyno_rig::{Client, databases};
+use dyno_databases::registry;
+use dyno_databases::target::Client;
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::mongo_proxy::{Command, Proxy};
 use dyno_testkit::skip_because;
@@ -24,7 +25,7 @@ fn record(
     database: &str,
     query: &str,
 ) -> (Vec<Command>, Vec<sequence::Ended>) {
-    let target = databases::parse_for(&format!("{}{query}", proxy.uri(database)), client).unwrap();
+    let target = registry::parse_for(&format!("{}{query}", proxy.uri(database)), client).unwrap();
     let opened = target.open(sequence::content(), &|| false).unwrap();
     proxy.take();
     let ended = sequence::run(&opened);
@@ -67,7 +68,7 @@ fn compare(name: &str, server: &Mongo, query: &str) {
     let database = format!("equal{}", query.len());
     let (ours, our_ends) = record(&proxy, Client::Wire, &database, query);
     let opened =
-        databases::parse(&server.uri(&database)).unwrap().open(sequence::content(), &|| false).unwrap();
+        registry::parse(&server.uri(&database)).unwrap().open(sequence::content(), &|| false).unwrap();
     let admin = opened.mongo_admin().unwrap();
     for collection in ["records", "documents"] {
         admin.drop_collection(collection).unwrap();

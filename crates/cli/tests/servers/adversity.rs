@@ -50,7 +50,7 @@ fn err(output: &Output) -> String {
 }
 
 fn has_redis(what: &str) -> bool {
-    let there = dyno_rig::find_server(Some("redis")).is_some();
+    let there = dyno_databases::spawn::find_server(Some("redis")).is_some();
     if !there {
         dyno_testkit::skip(what);
     }

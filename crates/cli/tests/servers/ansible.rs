@@ -1,7 +1,6 @@
 //! The Ansible collection on hosts made of network namespaces, as far as it can be run for real: `scripts/test-ansible.sh`.
 
 use dyno_testkit::lab;
-
 use dyno_testkit::skip_because;
 use lab::Lab;
 use std::path::{Path, PathBuf};

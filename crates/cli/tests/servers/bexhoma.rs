@@ -58,7 +58,7 @@ fn column(rows: &[Vec<String>], name: &str) -> Vec<String> {
 
 #[test]
 fn a_whole_run_and_its_summary() {
-    if dyno_rig::find_server(Some("redis")).is_none() {
+    if dyno_databases::spawn::find_server(Some("redis")).is_none() {
         return skip("a whole run of dyno bexhoma");
     }
     let dyno = Dyno::new();
@@ -220,7 +220,7 @@ fn managed(dyno: &Dyno, code: &str, summary: &str, ended: Option<i32>) {
 
 #[test]
 fn rounds_are_clients() {
-    if dyno_rig::find_server(Some("redis")).is_none() {
+    if dyno_databases::spawn::find_server(Some("redis")).is_none() {
         return skip("rounds of dyno bexhoma");
     }
     let dyno = Dyno::new();
@@ -258,7 +258,7 @@ fn server_below(folder: &std::path::Path) -> Option<u32> {
 
 #[test]
 fn a_run_that_failed_is_shown_with_what_it_did_and_its_tests_fail() {
-    if dyno_rig::find_server(Some("redis")).is_none() {
+    if dyno_databases::spawn::find_server(Some("redis")).is_none() {
         return skip("a server of dyno bexhoma that dies");
     }
     let dyno = Dyno::new();

@@ -17,7 +17,7 @@ fn bexhoma(dyno: &Dyno, words: &str) -> Output {
 }
 
 fn has_redis(what: &str) -> bool {
-    let there = dyno_rig::find_server(Some("redis")).is_some();
+    let there = dyno_databases::spawn::find_server(Some("redis")).is_some();
     if !there {
         skip(what);
     }

@@ -52,7 +52,7 @@ impl Drop for Dragonfly {
 }
 
 fn is_there(what: &str) -> bool {
-    let there = dyno_rig::find_server(Some("dragonfly")).is_some();
+    let there = dyno_databases::spawn::find_server(Some("dragonfly")).is_some();
     if !there {
         skip_because(what, "dragonfly is not on PATH");
     }

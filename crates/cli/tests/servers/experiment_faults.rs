@@ -1,6 +1,6 @@
 //! Faults of an experiment on the built command and a real redis-server: done in time, judged, undone.
 
-use dyno_rig::find_server;
+use dyno_databases::spawn::find_server;
 use dyno_testkit::signal;
 use serde_json::Value;
 use std::path::Path;

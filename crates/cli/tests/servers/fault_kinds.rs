@@ -1,7 +1,7 @@
 //! Kinds of faults that need the kernel's or a library's help, each in a whole run on a real redis-server: it takes place, by
 //! the counters of whoever does it, it ends, and the record says what it did to the load.
 
-use dyno_rig::find_server;
+use dyno_databases::spawn::find_server;
 use dyno_testkit::{signal, skip, skip_because};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};

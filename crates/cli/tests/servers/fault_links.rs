@@ -1,7 +1,6 @@
 //! Faults of the way to servers that the kernel does: of one process of several, of a primary with copies, and on other hosts.
 
 use dyno_testkit::lab;
-
 use dyno_testkit::{Dyno, skip, skip_because};
 use lab::Lab;
 use serde_json::Value;
@@ -54,7 +53,7 @@ fn faults_of(dyno: &Dyno, text: &str, out: &str) -> Vec<Value> {
 /// One after the other: this host has one loopback.
 #[test]
 fn servers_of_this_host() {
-    if dyno_rig::find_server(Some("redis")).is_none() {
+    if dyno_databases::spawn::find_server(Some("redis")).is_none() {
         return skip("faults of the way on this host");
     }
     if !has_kernel("faults of the way on this host") {

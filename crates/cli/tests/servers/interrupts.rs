@@ -158,7 +158,7 @@ fn a_target_that_cannot_be_meant_is_refused_by_the_plan() {
 /// What was interrupted names the command of its own front end, which goes on with it.
 #[test]
 fn an_interrupted_wsf_goes_on_by_its_own_option() {
-    if dyno_rig::find_server(Some("redis")).is_none() {
+    if dyno_databases::spawn::find_server(Some("redis")).is_none() {
         return dyno_testkit::skip("an interrupted wsf");
     }
     let folder = tempfile::tempdir().unwrap();

@@ -108,7 +108,7 @@ fn a_search_for_the_highest_rate_does_not_end_above_the_capacity() {
 /// Each pair is asked for the rate; what is kept, and what is done beside it, is of all pairs.
 #[test]
 fn the_rate_of_several_pairs_is_that_of_all() {
-    if dyno_rig::find_server(Some("redis")).is_none() {
+    if dyno_databases::spawn::find_server(Some("redis")).is_none() {
         return skip("rates of several pairs");
     }
     let dyno = Dyno::new();

@@ -73,7 +73,7 @@ fn compare(ledger: &Ledger, measured: &Value) {
 
 #[test]
 fn every_count_equals_the_ledger_while_masters_change_and_die() {
-    if dyno_rig::find_server(Some("redis")).is_none() {
+    if dyno_databases::spawn::find_server(Some("redis")).is_none() {
         return skip("ledger");
     }
     let Some(certificates) = Certificates::make() else {

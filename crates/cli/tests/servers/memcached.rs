@@ -2,7 +2,6 @@
 
 use dyno_testkit::cluster::Certificates;
 use dyno_testkit::{Dyno, Server, assert_exit, await_port, free_port, outcome, phase, skip_because, stderr};
-
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};

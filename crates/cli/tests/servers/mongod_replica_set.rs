@@ -1,6 +1,7 @@
 //! A replica set of three real `mongod`s, where `mongod` is on PATH: elections, sessions, transactions.
 
-use dyno_rig::{MongoAdmin, databases};
+use dyno_databases::mongodb::admin::MongoAdmin;
+use dyno_databases::registry;
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, arrivals, assert_exit, finish, outcome, phase, skip_because};
 use dyno_types::bson::{self, kind};
@@ -10,8 +11,7 @@ use std::time::{Duration, Instant};
 
 fn admin(uri: &str) -> Result<MongoAdmin, String> {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    let opened =
-        databases::parse(uri).unwrap().open(content, &|| false).map_err(|error| error.to_string())?;
+    let opened = registry::parse(uri).unwrap().open(content, &|| false).map_err(|error| error.to_string())?;
     Ok(opened.mongo_admin().unwrap())
 }
 

@@ -1,6 +1,7 @@
 //! A real `mongod`, where it is on PATH, behind TLS and with logins: SCRAM, X.509, and messages that are compressed.
 
-use dyno_rig::{MongoAdmin, databases};
+use dyno_databases::mongodb::admin::MongoAdmin;
+use dyno_databases::registry;
 use dyno_testkit::cluster::Certificates;
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, assert_exit, outcome, phase, skip_because, stderr};
@@ -10,7 +11,7 @@ use dyno_workload::sysbench_mongodb::{SysbenchConfig, SysbenchRun};
 
 fn admin(uri: &str) -> MongoAdmin {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    databases::parse(uri).unwrap().open(content, &|| false).unwrap().mongo_admin().unwrap()
+    registry::parse(uri).unwrap().open(content, &|| false).unwrap().mongo_admin().unwrap()
 }
 
 /// A user that may do everything; without a password in the database of certificates.

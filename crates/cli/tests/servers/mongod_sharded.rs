@@ -1,7 +1,8 @@
 //! A sharded cluster of real `mongod`s behind two real `mongos`, where they are on PATH: what POCDriver shards, loads through
 //! several routers, and a router that dies.
 
-use dyno_rig::{MongoAdmin, databases};
+use dyno_databases::mongodb::admin::MongoAdmin;
+use dyno_databases::registry;
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, arrivals, finish, outcome, phase, skip_because};
 use dyno_types::bson::{self, kind};
@@ -11,8 +12,7 @@ use std::time::{Duration, Instant};
 
 fn admin(uri: &str) -> Result<MongoAdmin, String> {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    let opened =
-        databases::parse(uri).unwrap().open(content, &|| false).map_err(|error| error.to_string())?;
+    let opened = registry::parse(uri).unwrap().open(content, &|| false).map_err(|error| error.to_string())?;
     Ok(opened.mongo_admin().unwrap())
 }
 

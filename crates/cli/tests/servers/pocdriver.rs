@@ -1,6 +1,6 @@
 //! `dyno pocdriver` as its users type it: sizes, reports, exact counts, resuming, refusals.
 
-use dyno_rig::databases;
+use dyno_databases::registry;
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, Server, assert_exit, finish, signal, skip, skip_because, stderr, stdout};
 use dyno_types::bson::{self, kind};
@@ -104,7 +104,7 @@ fn arrays_are_updated_and_indexes_are_those_of_the_flags() {
     };
     assert_exit(&run("-d 1 -q 200"), &[0]);
     let content = PocWorkload::new(&PocConfig::default(), &[]).unwrap().content();
-    let opened = databases::parse(&server.uri("arrays")).unwrap().open(content, &|| false).unwrap();
+    let opened = registry::parse(&server.uri("arrays")).unwrap().open(content, &|| false).unwrap();
     let admin = opened.mongo_admin().unwrap();
     let changed = || {
         admin.find_one("c", &|out| {
@@ -187,7 +187,7 @@ fn binary_fields_do_not_compress_and_updates_keep_the_type() {
     };
     run("-q 50 --binary 8");
     let content = PocWorkload::new(&PocConfig::default(), &[]).unwrap().content();
-    let opened = databases::parse(&server.uri("types")).unwrap().open(content, &|| false).unwrap();
+    let opened = registry::parse(&server.uri("types")).unwrap().open(content, &|| false).unwrap();
     let admin = opened.mongo_admin().unwrap();
     let document = admin.find_one("c", &|_| {}).unwrap().unwrap();
     let bytes = bson::find(&document, "bin").unwrap().as_bytes().unwrap().to_vec();

@@ -19,7 +19,7 @@ fn run(dyno: &Dyno, preset: &str, folder: &str, sets: &[&str]) -> Output {
 }
 
 fn without_redis(what: &str) -> bool {
-    let absent = dyno_rig::find_server(Some("redis")).is_none();
+    let absent = dyno_databases::spawn::find_server(Some("redis")).is_none();
     if absent {
         skip(what);
     }

@@ -88,7 +88,7 @@ fn may_cut(what: &str) -> bool {
         return false;
     }
     // What dyno itself tries first.
-    let entrance = dyno_rig::prove::entrance(Path::new("/bin/true"));
+    let entrance = dyno_prove::failover::partition::entrance(Path::new("/bin/true"));
     if let Err(why) = &entrance {
         skip_because(what, why);
     }

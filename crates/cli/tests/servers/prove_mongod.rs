@@ -105,7 +105,7 @@ fn a_real_primary_that_is_cut_off_takes_with_it_what_no_majority_has() {
     if Command::new("mongod").arg("--version").stdout(Stdio::null()).status().is_err() {
         return skip_because(what, "mongod is not on PATH");
     }
-    if let Err(why) = dyno_rig::prove::entrance(Path::new("/bin/true")) {
+    if let Err(why) = dyno_prove::failover::partition::entrance(Path::new("/bin/true")) {
         return skip_because(what, &why);
     }
     let dyno = Dyno::new();

@@ -89,7 +89,7 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 fn has_redis(what: &str) -> bool {
-    let there = dyno_rig::find_server(Some("redis")).is_some();
+    let there = dyno_databases::spawn::find_server(Some("redis")).is_some();
     if !there {
         dyno_testkit::skip(what);
     }
@@ -278,7 +278,7 @@ fn killed_with_a_server(bench: &Bench, command: &dyn Fn(&[&str]) -> Command) -> 
 
 #[test]
 fn a_temporary_server_of_a_killed_dyno_goes_with_the_next_run_and_with_stop() {
-    let Some((_, program)) = dyno_rig::find_server(Some("redis")) else {
+    let Some((_, program)) = dyno_databases::spawn::find_server(Some("redis")) else {
         return dyno_testkit::skip("temporary servers of killed dynos");
     };
     let bench = Bench::of("");

@@ -3,7 +3,7 @@
 //! The user's own words are the user's: a URI on dyno's command line is there for all to see, which is why a password can come
 //! from a file or the environment. What dyno makes of it is nobody's affair.
 
-use dyno_rig::databases;
+use dyno_databases::registry;
 use dyno_testkit::{Dyno, Server, finish, skip, stderr, stdout};
 use dyno_types::bson::{self, kind};
 use dyno_workload::Workload;
@@ -390,7 +390,7 @@ fn a_signal_at_the_prompt_leaves_the_terminal_as_it_was() {
 /// Passwords of servers that an experiment describes: of a cluster with a fault, and of bexhoma's flags.
 #[test]
 fn passwords_of_servers_that_dyno_starts_are_nowhere() {
-    if dyno_rig::find_server(Some("redis")).is_none() {
+    if dyno_databases::spawn::find_server(Some("redis")).is_none() {
         return skip("planted secrets of servers that dyno starts");
     }
     let dyno = Dyno::new();
@@ -448,7 +448,7 @@ fn a_password_of_mongod_is_nowhere() {
     let dyno = Dyno::new();
     // The first user is made without one.
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    let admin = databases::parse(&format!("mongodb://{place}/test"))
+    let admin = registry::parse(&format!("mongodb://{place}/test"))
         .unwrap()
         .open(content, &|| false)
         .unwrap()

@@ -1,7 +1,6 @@
 //! Experiments over ssh: hosts are network namespaces with an sshd of their own.
 
 use dyno_testkit::lab;
-
 use dyno_testkit::{Dyno, skip_because, stderr, stdout};
 use lab::Lab;
 use serde_json::Value;

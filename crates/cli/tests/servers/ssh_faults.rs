@@ -1,7 +1,6 @@
 //! Faults of servers on other hosts, which are network namespaces with an sshd of their own: done and undone by the agent there.
 
 use dyno_testkit::lab;
-
 use dyno_testkit::{Dyno, assert_exit, skip_because, stderr, stdout};
 use lab::Lab;
 use serde_json::Value;

@@ -1,7 +1,6 @@
 //! bexhoma's presets on hosts of ssh, at small scale, with Redis in Dragonfly's place.
 
 use dyno_testkit::lab;
-
 use dyno_testkit::{Dyno, skip_because};
 use lab::Lab;
 use serde_json::Value;

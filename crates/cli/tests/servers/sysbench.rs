@@ -1,6 +1,7 @@
 //! `dyno sysbench-mongodb` as its users type it: data, transaction, lines, tables, refusals.
 
-use dyno_rig::{MongoAdmin, databases};
+use dyno_databases::mongodb::admin::MongoAdmin;
+use dyno_databases::registry;
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, assert_exit, skip_because, stderr, stdout};
 use dyno_types::bson::{self, kind};
@@ -30,7 +31,7 @@ fn servers() -> Vec<(&'static str, Mongo)> {
 
 fn admin(server: &Mongo) -> MongoAdmin {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    let opened = databases::parse(&server.uri("sbtest")).unwrap().open(content, &|| false).unwrap();
+    let opened = registry::parse(&server.uri("sbtest")).unwrap().open(content, &|| false).unwrap();
     opened.mongo_admin().unwrap()
 }
 

@@ -27,7 +27,7 @@ fn assert_whole(summary: &Value, nodes: u64) {
 
 #[test]
 fn copies_of_a_primary_are_read_from_and_watched() {
-    if dyno_rig::find_server(Some("redis")).is_none() {
+    if dyno_databases::spawn::find_server(Some("redis")).is_none() {
         return skip("copies of a primary");
     }
     let dyno = Dyno::new();
@@ -44,7 +44,7 @@ fn copies_of_a_primary_are_read_from_and_watched() {
 /// Documents are written where they can be.
 #[test]
 fn documents_are_read_from_copies_and_written_to_their_primary() {
-    if dyno_rig::find_server(Some("redis")).is_none() {
+    if dyno_databases::spawn::find_server(Some("redis")).is_none() {
         return skip("documents of a primary with copies");
     }
     let dyno = Dyno::new();

@@ -1,6 +1,6 @@
 //! Answer tests of analysis: what an operation is, which runs are points of a sweep, and what may be measured instead of what.
 
-use dyno_rig::databases;
+use dyno_databases::registry;
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, assert_exit, phase, skip_because, stderr, stdout};
 use dyno_workload::Workload;
@@ -366,7 +366,7 @@ fn an_index_that_cannot_be_is_no_unreachable_target() {
     };
     let dyno = Dyno::new();
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    let opened = databases::parse(&server.uri("x")).unwrap().open(content, &|| false).unwrap();
+    let opened = registry::parse(&server.uri("x")).unwrap().open(content, &|| false).unwrap();
     let admin = opened.mongo_admin().unwrap();
     admin.create_compound_index("sbtest1", "k_1", &[("k".into(), -1)]).unwrap();
     let line = format!(

@@ -1,8 +1,10 @@
 //! Several workers of one process divide the work and make one report: `dyno ycsb`, `sysbench-mongodb`, `pocdriver`.
 
-use dyno_rig::remote::{FromHost, ToHost};
-use dyno_rig::worker::{Frame, FromWorker, ToWorker, read_frame, write_frame};
-use dyno_rig::{MongoAdmin, databases};
+use dyno_databases::mongodb::admin::MongoAdmin;
+use dyno_databases::registry;
+use dyno_protocol::agent::{FromHost, ToHost};
+use dyno_protocol::frame::{Frame, read_frame, write_frame};
+use dyno_protocol::worker::{FromWorker, ToWorker};
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, assert_exit, skip_because, stderr, stdout};
 use dyno_types::bson::{self, kind};
@@ -50,7 +52,7 @@ fn ycsb_workers_load_every_record_once_and_know_of_each_others_inserts() {
 
 fn admin(server: &Mongo, database: &str) -> MongoAdmin {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    let opened = databases::parse(&server.uri(database)).unwrap().open(content, &|| false).unwrap();
+    let opened = registry::parse(&server.uri(database)).unwrap().open(content, &|| false).unwrap();
     opened.mongo_admin().unwrap()
 }
 

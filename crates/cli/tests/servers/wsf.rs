@@ -4,7 +4,7 @@ use dyno_testkit::{Dyno, assert_exit, skip, stderr, stdout};
 use std::fs;
 
 fn has_redis() -> bool {
-    dyno_rig::find_server(Some("redis")).is_some()
+    dyno_databases::spawn::find_server(Some("redis")).is_some()
 }
 
 type Exports = &'static [(&'static str, &'static str)];

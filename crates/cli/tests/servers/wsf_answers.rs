@@ -10,7 +10,7 @@ fn run(dyno: &Dyno, words: &[&str]) -> Output {
 }
 
 fn has_redis(what: &str) -> bool {
-    let there = dyno_rig::find_server(Some("redis")).is_some();
+    let there = dyno_databases::spawn::find_server(Some("redis")).is_some();
     if !there {
         skip(what);
     }

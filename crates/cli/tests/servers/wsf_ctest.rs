@@ -6,7 +6,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 fn has_redis() -> bool {
-    dyno_rig::find_server(Some("redis")).is_some()
+    dyno_databases::spawn::find_server(Some("redis")).is_some()
 }
 
 const SMALL: [&str; 5] = ["--server", "redis", "--noenv", "-q", "--if-not-permitted=continue"];

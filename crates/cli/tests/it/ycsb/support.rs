@@ -1,7 +1,8 @@
 //! A Redis server of its own for each test, the command as a process, and a parser of YCSB's report as others
 //! wrote theirs.
 
-use dyno_rig::{Spawned, find_server, spawn};
+use dyno_databases::spawn::spawn;
+use dyno_databases::spawn::{Spawned, find_server};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;

@@ -1,0 +1,120 @@
+//! Servers that run where this process cannot see them, such as in pods: what they are told, and what is made of them.
+
+use crate::cluster;
+use crate::count;
+use crate::servers;
+use crate::servers::Node;
+use dyno_engine::Control;
+use dyno_localhost::error::LocalError;
+use dyno_plan::server::{Part, ServerSpec};
+use dyno_types::secret::{is_secret, is_user};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The configuration of a server in a container: its file's name and text, and the command line.
+pub struct Contained {
+    /// Name and text, if it has a file.
+    pub file: Option<(&'static str, String)>,
+    /// Whether a password or its like is in it.
+    pub secret: bool,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+}
+
+/// What a process in a container is there for.
+pub struct Role {
+    /// The instance it belongs to, from 0.
+    pub instance: usize,
+    /// Which of the instance's processes it is, or the first of those that are told the same.
+    pub number: usize,
+    /// Name and port of the config server, where there is one.
+    pub config: Option<String>,
+}
+
+fn node(spec: &ServerSpec, role: Role, socket: SocketAddr, home: &Path) -> Node {
+    Node {
+        name: format!("{}-{socket}", spec.kind),
+        address: socket.ip(),
+        port: socket.port(),
+        home: home.to_owned(),
+        data: PathBuf::from("/data"),
+        instance: role.instance,
+        number: role.number,
+        cores: None,
+        config: role.config,
+    }
+}
+
+/// What a server is told that listens on all addresses of its container, with its file in `home` and its data in `/data`.
+pub fn contained(spec: &ServerSpec, role: Role, port: u16, home: &Path) -> Result<Contained, LocalError> {
+    let all = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port);
+    let node = node(spec, role, all, home);
+    let told = servers::tell(spec, &node, "unknown")?;
+    let own = spec.program.clone().unwrap_or_else(|| spec.kind.program().into());
+    let program = match spec.part(node.number as u32) {
+        Part::Router => own.with_file_name("mongos"),
+        _ => own,
+    };
+    let mut command = vec![program.display().to_string()];
+    command.extend(told.arguments);
+    let secret =
+        servers::password(spec).is_some() || spec.options.keys().any(|key| is_secret(key) || is_user(key));
+    Ok(Contained { file: told.configuration, secret, command })
+}
+
+fn nodes(spec: &ServerSpec, sockets: &[SocketAddr]) -> Vec<Node> {
+    let each = (spec.processes_each() as usize).max(1);
+    let role = |at: usize| Role { instance: at / each, number: at % each, config: None };
+    sockets.iter().enumerate().map(|(at, socket)| node(spec, role(at), *socket, Path::new("/"))).collect()
+}
+
+/// Keys or documents of servers elsewhere.
+pub fn count_elsewhere(spec: &ServerSpec, sockets: &[SocketAddr]) -> Result<u64, LocalError> {
+    count::count(spec, &nodes(spec, sockets).iter().collect::<Vec<_>>())
+}
+
+/// Has servers elsewhere write their data to disk.
+pub fn save_elsewhere(spec: &ServerSpec, sockets: &[SocketAddr]) -> Result<(), LocalError> {
+    count::save(spec, &nodes(spec, sockets).iter().collect::<Vec<_>>())
+}
+
+/// Waits until all answer, makes what the topology says of them, unless their data say that it has been `made`, and returns
+/// the URI of each instance. Nobody waits any longer once `control` stops.
+pub fn form_elsewhere(
+    spec: &ServerSpec,
+    sockets: &[SocketAddr],
+    made: bool,
+    control: &Control,
+) -> Result<Vec<String>, LocalError> {
+    let nodes = nodes(spec, sockets);
+    let is_router = |node: &Node| spec.part(node.number as u32) == Part::Router;
+    await_all(spec, nodes.iter().filter(|node| !is_router(node)), control)?;
+    let instances = nodes.chunks((spec.processes_each() as usize).max(1));
+    let instances: Vec<Vec<&Node>> = instances.map(|instance| instance.iter().collect()).collect();
+    instances.iter().try_for_each(|nodes| cluster::form(spec, nodes, made, Some(control)))?;
+    if nodes.iter().any(is_router) {
+        // They listen once the config server is there.
+        await_all(spec, nodes.iter().filter(|node| is_router(node)), control)?;
+        instances.iter().try_for_each(|nodes| cluster::join(spec, nodes, made, Some(control)))?;
+    }
+    Ok(instances.iter().map(|nodes| servers::uri(spec, nodes)).collect())
+}
+
+/// Waits until each answers.
+fn await_all<'a>(
+    spec: &ServerSpec,
+    nodes: impl Iterator<Item = &'a Node>,
+    control: &Control,
+) -> Result<(), LocalError> {
+    let end = Instant::now() + Duration::from_nanos(spec.ready_within.0);
+    for node in nodes {
+        while let Err(why) = servers::answers(spec, node) {
+            if Instant::now() > end || control.stopping() {
+                return Err(LocalError::failed(&node.name, why));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+    Ok(())
+}

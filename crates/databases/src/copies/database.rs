@@ -1,0 +1,155 @@
+//! What a proof asks of a database.
+
+use crate::copies::ledger::Ledger;
+use crate::copies::plan::IngestPlan;
+use crate::copies::records::Records;
+use crate::copies::sent::Sent;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// What an acknowledgement must stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// In the memory of that many machines.
+    Memory,
+    /// In the append-only files or journals of that many machines (Redis: WAITAOF, from 7.2 on; MongoDB: `j: true`).
+    Disk,
+}
+
+/// A question that is asked before anything is claimed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PreCheck {
+    /// What is looked at.
+    pub name: String,
+    /// Whether it is as the claim needs it.
+    pub held: bool,
+    /// What was found.
+    pub found: String,
+}
+
+impl PreCheck {
+    /// Notes what was looked at, whether it held, and what was found.
+    pub fn new(name: &str, held: bool, found: impl Into<String>) -> Self {
+        PreCheck { name: name.into(), held, found: found.into() }
+    }
+
+    /// On how many hosts copies are. Said, not demanded: a demonstration runs on one machine.
+    pub fn hosts(mut hosts: Vec<String>, copies: usize) -> Self {
+        hosts.sort_unstable();
+        hosts.dedup();
+        let words = match hosts.len() >= copies {
+            true => format!("{} hosts", hosts.len()),
+            false => format!("{} host: what takes it takes all copies", hosts.len()),
+        };
+        PreCheck::new("distinct hosts", true, words)
+    }
+}
+
+/// What copies are counted behind in, and by how much each is.
+pub type Behind = (&'static str, Vec<(String, f64)>);
+
+/// A primary, and copies elsewhere; members are `host:port`.
+pub trait Database: Send + Sync {
+    /// The primary now.
+    fn primary(&self) -> Result<String, String>;
+
+    /// Members that hold copies, the primary left out.
+    fn replicas(&self) -> Result<Vec<String>, String>;
+
+    /// What must be so that the claim means anything.
+    fn pre_checks(&self, copies: usize, durability: Durability) -> Result<Vec<PreCheck>, String>;
+
+    /// What an acknowledgement of this plan stands for, by what the members say of themselves; and in words.
+    fn acknowledges(&self, plan: &IngestPlan) -> (Durability, String) {
+        let words = match plan.durability {
+            Durability::Memory => "in memory",
+            Durability::Disk => "in a log on disk",
+        };
+        (plan.durability, words.to_owned())
+    }
+
+    /// Makes ready what records are written into.
+    fn prepare(&self, _plan: &IngestPlan) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Speaks to a member, whose answers to writes may take `patience` longer than others.
+    fn connect(&self, member: &str, patience: Duration) -> Result<Box<dyn Talk>, String>;
+
+    /// Whether a replica has everything that the primary has written by now.
+    fn caught_up(&self, replica: &str) -> Result<bool, String>;
+
+    /// A member's clock, Unix nanoseconds.
+    fn clock_ns(&self, _member: &str) -> Result<u64, String> {
+        Err("it is not asked".into())
+    }
+
+    /// How far each copy is behind the primary by now, and what that is counted in.
+    fn behind(&self) -> Result<Behind, String> {
+        Err("it is not asked".into())
+    }
+
+    /// Things that are there already under names of this run: there must be none.
+    fn existing(&self, _plan: &IngestPlan) -> Result<u64, String> {
+        Ok(0)
+    }
+
+    /// What the primary says of the size of what it holds, by name.
+    fn storage(&self, _plan: &IngestPlan) -> Result<BTreeMap<String, f64>, String> {
+        Ok(BTreeMap::new())
+    }
+
+    /// Removes a run's records and indexes: those of the ledger; without one whatever is there under the run's names.
+    fn remove(&self, records: &Records, ledger: Option<&Ledger>) -> Result<(), String>;
+}
+
+/// What became of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// As many copies as asked for have it; it was sent then.
+    Acknowledged(Instant),
+    /// It may be there or not.
+    Indeterminate(String),
+    /// It must not be there.
+    Refused(String),
+}
+
+/// Consecutive records of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The worker, from 0.
+    pub worker: u32,
+    /// The first.
+    pub from: u64,
+    /// The one after the last.
+    pub to: u64,
+}
+
+/// A conversation with a member.
+pub trait Talk: Send {
+    /// Writes records and waits until as many copies have them as the plan says.
+    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> Fate;
+
+    /// What has gone out since it was asked last, acknowledged or not.
+    fn take_sent(&mut self) -> Sent {
+        Sent::default()
+    }
+
+    /// What a copy holds of a record that is there as it was sent.
+    fn content(&self, records: &Records, worker: u32, number: u64) -> Vec<u8> {
+        records.value(worker, number).into_bytes()
+    }
+
+    /// Contents of records, in their order; `None` for what is not there.
+    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, String>;
+
+    /// Entries of an index.
+    fn indexed(&mut self, records: &Records, index: usize) -> Result<u64, String>;
+
+    /// All records of the run, each counted as often as it is there; `None` where a name can be there only once.
+    fn held(&mut self, _records: &Records) -> Result<Option<u64>, String> {
+        Ok(None)
+    }
+}

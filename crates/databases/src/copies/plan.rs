@@ -1,0 +1,66 @@
+//! What a proof writes.
+
+use crate::copies::database::Durability;
+use crate::copies::records::Records;
+use dyno_workload::pocdriver::{PocConfig, Template};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is to be written.
+#[derive(Clone, Debug)]
+pub struct IngestPlan {
+    /// Connections, each with a thread.
+    pub workers: u32,
+    /// Records that go out together.
+    pub batch: u64,
+    /// Bytes of a record.
+    pub record_bytes: usize,
+    /// Secondary indexes.
+    pub indexes: usize,
+    /// Copies that an acknowledgement stands for, the primary's own among them.
+    pub copies: usize,
+    /// What a copy is.
+    pub durability: Durability,
+    /// How long a batch waits for its copies.
+    pub patience: Duration,
+    /// For how long records are written.
+    pub duration: Option<Duration>,
+    /// How many of them.
+    pub records: Option<u64>,
+    /// Records a second, at most.
+    pub rate: Option<f64>,
+    /// Seed of the contents.
+    pub seed: u64,
+    /// Makes names of this run's own.
+    pub run: String,
+    /// POCDriver's documents instead of names and values, where the database keeps documents.
+    pub pocdriver: Option<PocConfig>,
+}
+
+impl IngestPlan {
+    /// How its records are made.
+    pub fn contents(&self) -> Records {
+        let (run, bytes, indexes, seed) = (self.run.clone(), self.record_bytes, self.indexes, self.seed);
+        let pocdriver = self.pocdriver.as_ref().map(|config| Arc::new(Template::new(config)));
+        Records { run, bytes, indexes, seed, pocdriver }
+    }
+
+    /// Records of a worker; very many if their number is not fixed.
+    pub fn share(&self, worker: u32) -> u64 {
+        let workers = u64::from(self.workers);
+        // Below what an embedded store's keys can hold.
+        let many = 1 << 39;
+        self.records.map_or(many, |all| all / workers + u64::from(u64::from(worker) < all % workers))
+    }
+
+    /// From a worker's batch to its next, as the rate has it: all workers may wait for that long at once.
+    pub fn gap(&self) -> Duration {
+        let seconds = self.rate.map_or(0.0, |rate| self.batch as f64 * f64::from(self.workers) / rate);
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    }
+
+    /// Bytes of a record as they are sent: names, scores and protocol left out.
+    pub fn size(&self) -> usize {
+        self.record_bytes
+    }
+}

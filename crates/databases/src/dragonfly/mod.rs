@@ -1,0 +1,4 @@
+//! Dragonfly: its servers, and clusters of them.
+
+pub mod cluster;
+pub mod server;

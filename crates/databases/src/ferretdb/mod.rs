@@ -1,0 +1,3 @@
+//! FerretDB: its server.
+
+pub mod server;

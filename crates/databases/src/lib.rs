@@ -1,0 +1,28 @@
+//! Databases: one module each, and what is common to them.
+//!
+//! A module describes its database to the rest of dyno by three traits. A [`Database`] reads target URIs; a [`Target`] is where
+//! the load goes to, before anything was said to it; an [`OpenTarget`] is one that has answered. They are met once a phase: the
+//! load itself is applied by the engine, whose drivers and stores are chosen in [`OpenTarget::apply`]. [`registry::ALL`] lists the
+//! databases.
+
+pub mod ask;
+pub mod cluster;
+pub mod collections;
+pub mod contained;
+pub mod copies;
+pub mod count;
+pub mod dragonfly;
+pub mod embedded;
+pub mod ferretdb;
+pub mod memcached;
+pub mod mongodb;
+pub mod null;
+pub mod probe;
+pub mod redis;
+pub mod registry;
+pub mod servers;
+pub mod sim;
+pub mod spawn;
+pub mod spawned;
+pub mod spoken;
+pub mod target;

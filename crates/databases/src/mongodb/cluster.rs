@@ -1,0 +1,108 @@
+//! Replica sets of mongod, and the shards, the config server and the routers of a sharded cluster.
+
+use crate::mongodb as mongo;
+use crate::mongodb::admin::MongoAdmin;
+use crate::probe::NEVER;
+use crate::servers::{Node, set_name};
+use dyno_plan::server::{Part, ServerSpec};
+use dyno_types::bson::{self, kind};
+use dyno_wire::mongodb::{Deployment, MongoOptions};
+use std::sync::Arc;
+
+fn host(node: &Node) -> String {
+    node.socket().to_string()
+}
+
+/// A direct connection to one process.
+fn member(node: &Node) -> Result<MongoAdmin, String> {
+    let uri = format!("mongodb://{}/?directConnection=true", host(node));
+    let options = Arc::new(MongoOptions::from_uri(&uri).map_err(|refused| refused.0)?);
+    let (deployment, _): (Deployment, _) = mongo::probe(&options, None, NEVER).map_err(|e| e.to_string())?;
+    Ok(MongoAdmin::new(&options, None, &deployment))
+}
+
+fn part(spec: &ServerSpec, node: &Node) -> Part {
+    spec.part(node.number as u32)
+}
+
+fn routers<'a>(spec: &ServerSpec, nodes: &[&'a Node]) -> Vec<&'a Node> {
+    nodes.iter().copied().filter(|node| part(spec, node) == Part::Router).collect()
+}
+
+/// The replica sets of an instance: its only one, or the config server's and each shard's.
+pub fn sets<'a>(spec: &ServerSpec, nodes: &[&'a Node]) -> Vec<Vec<&'a Node>> {
+    let mut sets: Vec<Vec<&Node>> = Vec::new();
+    for node in nodes.iter().copied().filter(|node| part(spec, node) != Part::Router) {
+        match sets.last_mut().filter(|set| part(spec, set[0]) == part(spec, node)) {
+            Some(set) => set.push(node),
+            None => sets.push(vec![node]),
+        }
+    }
+    sets
+}
+
+/// Makes a replica set of them; one that has been made stays as it is.
+pub fn initiate(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+    let initiated = member(nodes[0])?.initialize(&|out| {
+        bson::head(out, kind::DOCUMENT, "replSetInitiate");
+        let config = bson::open(out);
+        bson::string(out, "_id", &set_name(spec, nodes[0]));
+        if part(spec, nodes[0]) == Part::Config {
+            bson::boolean(out, "configsvr", true);
+        }
+        bson::head(out, kind::ARRAY, "members");
+        let list = bson::open(out);
+        for (number, node) in nodes.iter().enumerate() {
+            bson::item(out, kind::DOCUMENT, number as u32);
+            let member = bson::open(out);
+            bson::int32(out, "_id", number as i32);
+            bson::string(out, "host", &host(node));
+            bson::close(out, member);
+        }
+        bson::close(out, list);
+        bson::close(out, config);
+    });
+    Ok(initiated?)
+}
+
+/// One member is primary and all others are secondaries.
+pub fn elected(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+    let set = set_name(spec, nodes[0]);
+    let status = member(nodes[0])?.run_on("admin", &|out| bson::int32(out, "replSetGetStatus", 1))?;
+    let states: Vec<i64> = (0..nodes.len())
+        .filter_map(|i| bson::path(&status, &format!("members.{i}.state")).and_then(|state| state.as_i64()))
+        .collect();
+    let count = |state: i64| states.iter().filter(|s| **s == state).count();
+    // 1 is primary, 2 is secondary.
+    if count(1) != 1 || count(1) + count(2) != nodes.len() {
+        return Err(format!("{set}: the members' states are {states:?}"));
+    }
+    let hosts: Vec<String> = nodes.iter().map(|node| host(node)).collect();
+    let uri = format!("mongodb://{}/?replicaSet={set}", hosts.join(","));
+    let options = MongoOptions::from_uri(&uri).map_err(|refused| refused.0)?;
+    mongo::probe(&Arc::new(options), None, NEVER).map(drop).map_err(|e| e.to_string())
+}
+
+/// Tells a router of every shard; of one that it knows, too.
+pub fn add_shards(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+    let router = member(routers(spec, nodes).first().ok_or("it has no router")?)?;
+    for set in sets(spec, nodes).iter().filter(|set| part(spec, set[0]) != Part::Config) {
+        let hosts: Vec<String> = set.iter().map(|node| host(node)).collect();
+        let place = format!("{}/{}", set_name(spec, set[0]), hosts.join(","));
+        router.run_on("admin", &|out| bson::string(out, "addShard", &place))?;
+    }
+    Ok(())
+}
+
+/// Every router knows every shard.
+pub fn know_shards(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+    for node in routers(spec, nodes) {
+        let listed = member(node)?.run_on("admin", &|out| bson::int32(out, "listShards", 1))?;
+        let shards = bson::path(&listed, "shards").and_then(|e| e.as_document()).unwrap_or_default();
+        let known = bson::elements(shards).into_iter().flatten().flatten().count();
+        if known != spec.primaries() as usize {
+            return Err(format!("{} knows {known} shards of {}", node.name, spec.primaries()));
+        }
+    }
+    Ok(())
+}

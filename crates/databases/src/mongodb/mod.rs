@@ -1,0 +1,320 @@
+//! MongoDB and what speaks its protocol, by dyno's own codec or by the official driver.
+
+pub mod admin;
+pub mod cluster;
+pub mod copies;
+pub mod dns;
+pub mod line;
+pub mod monitors;
+#[cfg_attr(not(feature = "official"), path = "without_official.rs")]
+pub mod official;
+pub mod probe;
+pub mod server;
+
+use crate::collections::Collections;
+use crate::mongodb::admin::{CommandError, MongoAdmin};
+use crate::mongodb::official::{OfficialDeployment, OfficialTarget};
+use crate::mongodb::probe::{ROUTERS_DOWN, probe};
+use crate::probe::Stop;
+use crate::spoken::Protocol;
+use crate::target::{Database, OpenTarget, Scheme, Target, TargetError, TargetInfo, WATCHED, tls_words};
+use dyno_engine::net::{TlsConfig, tls_config};
+use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
+use dyno_monitor::Source;
+use dyno_types::bson::{self, kind};
+use dyno_types::{Content, Endpoint, Refused, Verb};
+use dyno_wire::mongodb::{Deployment, Facts, MongoDriver, MongoOptions};
+use dyno_wire::place::Address;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The database.
+pub(super) struct MongoDb;
+
+impl Database for MongoDb {
+    fn name(&self) -> &'static str {
+        "mongodb"
+    }
+
+    fn schemes(&self) -> &'static [Scheme] {
+        &[
+            Scheme { name: "mongodb", form: "mongodb://[user:password@]host:port/[database][?options]" },
+            Scheme { name: "mongodb+srv", form: "mongodb+srv://[user:password@]name/[database][?options]" },
+        ]
+    }
+
+    fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {
+        Ok(target(MongoOptions::from_uri(uri)?))
+    }
+
+    fn protocol(&self) -> Option<&'static Protocol> {
+        Some(&probe::PROTOCOL)
+    }
+
+    fn parse_official(&self, uri: &str) -> Option<Result<Box<dyn Target>, Refused>> {
+        Some(OfficialTarget::parse(uri).map(|target| Box::new(target) as Box<dyn Target>))
+    }
+}
+
+/// A target with these options.
+pub fn target(options: MongoOptions) -> Box<dyn Target> {
+    Box::new(MongoTarget(options))
+}
+
+/// A target of the official driver: the database of the records if not the URI's own, and whether inserts replace a record
+/// that is there.
+///
+/// # Errors
+/// The driver cannot use the URI, or the build is without it.
+pub fn official_target(uri: &str, database: Option<&str>, upsert: bool) -> Result<Box<dyn Target>, Refused> {
+    let mut target = OfficialTarget::parse(uri)?;
+    if let Some(database) = database {
+        target.set_database(database);
+    }
+    target.set_upsert(upsert);
+    Ok(Box::new(target))
+}
+
+#[derive(Debug)]
+struct MongoTarget(MongoOptions);
+
+impl Target for MongoTarget {
+    fn redacted(&self) -> String {
+        self.0.redacted()
+    }
+
+    fn addresses(&self) -> &[Address] {
+        // The hosts of `mongodb+srv://` are not known before they are asked for.
+        if self.0.srv.is_some() { &[] } else { &self.0.addresses }
+    }
+
+    fn set_database(&mut self, database: &str) {
+        self.0.database = database.to_owned();
+    }
+
+    fn has_collections(&self) -> bool {
+        true
+    }
+
+    fn is_watched(&self) -> bool {
+        true
+    }
+
+    fn copies(&self) -> Option<Result<Box<dyn crate::copies::database::Database>, String>> {
+        Some(
+            copies::MongoSet::of(self.0.clone())
+                .map(|set| Box::new(set) as Box<dyn crate::copies::database::Database>),
+        )
+    }
+
+    fn keeps_documents(&self) -> bool {
+        true
+    }
+
+    fn open(&self, _content: Arc<dyn Content>, stop: Stop<'_>) -> Result<Box<dyn OpenTarget>, TargetError> {
+        let tls = self.0.tls.as_ref().map(tls_config).transpose()?.map(Arc::new);
+        let options = Arc::new(dns::seeds(self.0.clone())?);
+        let (deployment, facts) = probe(&options, tls.as_ref(), stop)?;
+        Ok(Box::new(OpenMongo { options, tls, deployment, facts }))
+    }
+}
+
+/// Servers that have answered.
+struct OpenMongo {
+    options: Arc<MongoOptions>,
+    /// TLS made ready.
+    tls: Option<Arc<TlsConfig>>,
+    /// Nodes and roles.
+    deployment: Deployment,
+    /// What the primary or the first router says of itself.
+    facts: Facts,
+}
+
+impl OpenTarget for OpenMongo {
+    fn info(&self) -> TargetInfo {
+        TargetInfo {
+            database: self.facts.product(),
+            driver: Some("wire".into()),
+            wire: true,
+            on_disk: true,
+            virtual_time: false,
+            batches: true,
+        }
+    }
+
+    fn redacted(&self) -> String {
+        self.options.redacted()
+    }
+
+    fn facts(&self) -> BTreeMap<String, String> {
+        let mut out: BTreeMap<String, String> = self.facts.all.clone().into_iter().collect();
+        let concern = &self.options.write_concern;
+        let w = concern.w.as_deref().or(self.facts.default_write_concern()).unwrap_or("the server's default");
+        let journal = concern.journal.map_or(String::new(), |j| format!(", journal {j}"));
+        out.insert("client".into(), "wire".into());
+        out.insert("durability".into(), format!("write concern w: {w}{journal}"));
+        out.insert("nodes".into(), self.deployment.endpoints.len().to_string());
+        if let Some(tls) = &self.options.tls {
+            out.insert("tls".into(), tls_words(tls).into());
+        }
+        out
+    }
+
+    fn check(&self, content: &Arc<dyn Content>, _verbs: &[Verb]) -> Result<(), Refused> {
+        let transaction = content.shapes().iter().find(|shape| shape.action.ends_transaction());
+        if let (Some(_), None, false) = (transaction, self.facts.get("replica_set"), self.facts.is_router()) {
+            let why =
+                "transactions of several documents need a replica set or a router; this is a single server";
+            return Err(Refused(why.into()));
+        }
+        MongoDriver::new(self.options.clone(), content.clone(), self.deployment.clone()).map(drop)
+    }
+
+    fn apply(
+        &self,
+        job: Job,
+        control: Arc<Control>,
+        on_second: &mut dyn FnMut(Second),
+    ) -> Result<Finished, RunError> {
+        let content = job.workload.content();
+        let make = || MongoDriver::new(self.options.clone(), content.clone(), self.deployment.clone());
+        run_wire(job, control, self.tls.clone(), make, on_second)
+    }
+
+    fn has_sockets(&self) -> bool {
+        true
+    }
+
+    fn nodes(&self) -> Vec<&Endpoint> {
+        self.deployment.endpoints.iter().take(WATCHED).collect()
+    }
+
+    fn sources(&self, name: &dyn Fn(Option<&Endpoint>) -> String) -> Vec<Box<dyn Source>> {
+        self.all_sources(name)
+    }
+
+    fn process(&self) -> Option<(u32, String, &Endpoint)> {
+        let [endpoint] = self.deployment.endpoints.as_slice() else { return None };
+        let status = self.mongo_admin()?.run_on("admin", &|out| bson::int32(out, "serverStatus", 1)).ok()?;
+        let pid = bson::find(&status, "pid")?.as_i64()?;
+        let process = bson::find(&status, "process")?.as_str()?;
+        Some((u32::try_from(pid).ok()?, process.rsplit('/').next()?.to_owned(), endpoint))
+    }
+
+    fn missing(&self) -> Option<String> {
+        self.facts.get(ROUTERS_DOWN).map(str::to_owned)
+    }
+
+    fn collections(&self) -> Option<Box<dyn Collections + '_>> {
+        Some(Box::new(self.mongo_admin()?))
+    }
+
+    fn mongo_admin(&self) -> Option<MongoAdmin> {
+        Some(MongoAdmin::new(&self.options, self.tls.as_ref(), &self.deployment))
+    }
+}
+
+impl Target for OfficialTarget {
+    fn redacted(&self) -> String {
+        OfficialTarget::redacted(self)
+    }
+
+    fn set_database(&mut self, database: &str) {
+        OfficialTarget::set_database(self, database);
+    }
+
+    fn has_collections(&self) -> bool {
+        true
+    }
+
+    fn is_local(&self) -> bool {
+        OfficialTarget::is_local(self)
+    }
+
+    fn open(&self, _content: Arc<dyn Content>, _stop: Stop<'_>) -> Result<Box<dyn OpenTarget>, TargetError> {
+        Ok(Box::new(OpenOfficial(self.deployment()?)))
+    }
+}
+
+/// A deployment that has answered the official driver.
+struct OpenOfficial(Arc<OfficialDeployment>);
+
+impl OpenTarget for OpenOfficial {
+    fn info(&self) -> TargetInfo {
+        TargetInfo {
+            database: self.0.product(),
+            driver: Some(self.0.driver().into()),
+            on_disk: true,
+            ..TargetInfo::default()
+        }
+    }
+
+    fn facts(&self) -> BTreeMap<String, String> {
+        let mut out = self.0.facts();
+        out.insert("client".into(), self.0.driver().into());
+        out
+    }
+
+    fn check(&self, content: &Arc<dyn Content>, _verbs: &[Verb]) -> Result<(), Refused> {
+        self.0.check(content.as_ref())
+    }
+
+    fn apply(
+        &self,
+        job: Job,
+        control: Arc<Control>,
+        on_second: &mut dyn FnMut(Second),
+    ) -> Result<Finished, RunError> {
+        self.0.run(job, control, on_second)
+    }
+
+    fn sources(&self, name: &dyn Fn(Option<&Endpoint>) -> String) -> Vec<Box<dyn Source>> {
+        vec![monitors::source_of(&name(None), MongoAdmin::official(&self.0))]
+    }
+
+    fn collections(&self) -> Option<Box<dyn Collections + '_>> {
+        Some(Box::new(MongoAdmin::official(&self.0)))
+    }
+
+    fn mongo_admin(&self) -> Option<MongoAdmin> {
+        Some(MongoAdmin::official(&self.0))
+    }
+}
+
+impl Collections for MongoAdmin {
+    fn remove(&self, name: &str) -> Result<(), RunError> {
+        Ok(self.drop_collection(name)?)
+    }
+
+    fn index(&self, name: &str, index: &str, fields: &[(String, i32)]) -> Result<(), RunError> {
+        Ok(self.create_compound_index(name, index, fields)?)
+    }
+
+    fn count(&self, name: &str) -> Result<u64, RunError> {
+        Ok(MongoAdmin::count(self, name)?)
+    }
+
+    fn sample(&self, name: &str, count: u32) -> Result<Vec<Vec<u8>>, RunError> {
+        Ok(MongoAdmin::sample(self, name, count)?)
+    }
+
+    fn highest(&self, name: &str, between: Option<&[u8]>) -> Result<Option<Vec<u8>>, RunError> {
+        Ok(highest(self, name, between)?)
+    }
+}
+
+fn highest(admin: &MongoAdmin, name: &str, between: Option<&[u8]>) -> Result<Option<Vec<u8>>, CommandError> {
+    admin.find_one(name, &|out| {
+        if let Some(range) = between {
+            bson::head(out, kind::DOCUMENT, "filter");
+            let filter = bson::open(out);
+            bson::head(out, kind::DOCUMENT, "_id");
+            out.extend_from_slice(range);
+            bson::close(out, filter);
+        }
+        bson::head(out, kind::DOCUMENT, "sort");
+        let sort = bson::open(out);
+        bson::int32(out, "_id", -1);
+        bson::close(out, sort);
+    })
+}

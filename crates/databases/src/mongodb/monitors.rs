@@ -1,0 +1,77 @@
+//! What MongoDB servers say of themselves while the load runs.
+
+use crate::ask::{PATIENCE_NS, ask};
+use crate::mongodb::OpenMongo;
+use crate::mongodb::admin::MongoAdmin;
+use crate::probe::{Failure, Heard, Line, NEVER};
+use crate::target::{Nothing, OpenTarget};
+use dyno_engine::net::TlsConfig;
+use dyno_monitor::Source;
+use dyno_monitor::database::{Ask, MongoSource};
+use dyno_types::{Driver, Endpoint, Hello, bson};
+use dyno_wire::mongodb::{
+    Deployment, MongoDriver, MongoOptions, describe, is_ok, put_command, take_document,
+};
+use std::sync::Arc;
+
+impl OpenMongo {
+    /// `serverStatus` of every node.
+    pub(super) fn all_sources(&self, name: &dyn Fn(Option<&Endpoint>) -> String) -> Vec<Box<dyn Source>> {
+        let source = |endpoint: &Endpoint| -> Box<dyn Source> {
+            let ask = status(&self.options, self.tls.clone(), endpoint);
+            Box::new(MongoSource::new(&name(Some(endpoint)), ask))
+        };
+        self.nodes().into_iter().map(source).collect()
+    }
+}
+
+/// `serverStatus` of the deployment, by commands.
+pub(super) fn source_of(name: &str, admin: MongoAdmin) -> Box<dyn Source> {
+    Box::new(MongoSource::new(name, official_status(admin)))
+}
+
+/// Asks one MongoDB server for `serverStatus`.
+fn status(options: &Arc<MongoOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &Endpoint) -> Ask<Vec<u8>> {
+    let (options, deployment) = (options.clone(), Deployment::single(endpoint.clone()));
+    let greet = move |line: &mut Line| {
+        let driver = MongoDriver::new(options.clone(), Arc::new(Nothing), deployment.clone());
+        let mut driver = driver.map_err(|refused| Failure::Final(refused.0))?;
+        let mut opening = Vec::new();
+        driver.hello(0, 0, &mut opening);
+        let mut number = 0;
+        line.converse(opening, (PATIENCE_NS, NEVER), &mut |received, out| {
+            loop {
+                match driver.greeted(0, 0, number, received, out) {
+                    Hello::Need => return Heard::Need,
+                    Hello::Refused(_, words) => return Heard::Refused(words),
+                    Hello::Reply { used, more } => {
+                        received.drain(..used);
+                        number += 1;
+                        if !more {
+                            return Heard::Done;
+                        }
+                    }
+                }
+            }
+        })
+    };
+    let question = |line: &mut Line| {
+        let (mut words, mut answer) = (Vec::new(), Vec::new());
+        put_command(&mut words, "admin", &|out| bson::int32(out, "serverStatus", 1));
+        line.converse(words, (PATIENCE_NS, NEVER), &mut |received, _| match take_document(received) {
+            Ok(None) => Heard::Need,
+            Ok(Some(document)) => {
+                answer = document;
+                Heard::Done
+            }
+            Err(_) => Heard::Refused("what answered does not speak MongoDB's protocol".into()),
+        })?;
+        if is_ok(bson::find(&answer, "ok")) { Ok(answer) } else { Err(Failure::Final(describe(&answer).1)) }
+    };
+    ask(endpoint, tls, Box::new(greet), Box::new(question))
+}
+
+/// Asks by the official driver.
+fn official_status(admin: MongoAdmin) -> Ask<Vec<u8>> {
+    Box::new(move || Ok(admin.run_on("admin", &|out| bson::int32(out, "serverStatus", 1))?))
+}

@@ -1,0 +1,189 @@
+//! mongod: mongod.conf, in YAML.
+
+use crate::mongodb as mongo;
+use crate::probe::NEVER;
+use crate::servers::{Node, Told, reserved, set_name};
+use dyno_localhost::error::LocalError;
+use dyno_plan::server::{Part, ServerSpec, Setting, Topology, always_journals};
+use dyno_wire::mongodb::MongoOptions;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const RESERVED: [(&str, &str); 14] = [
+    ("net.port", "port"),
+    ("net.bindIp", "address"),
+    ("net.bindIpAll", "address"),
+    ("storage.dbPath", "data.path"),
+    ("storage.engine", "engine"),
+    ("storage.journal.enabled", "journal"),
+    ("storage.syncPeriodSecs", "sync_delay"),
+    ("storage.wiredTiger.engineConfig.cacheSizeGB", "cache"),
+    ("storage.wiredTiger.engineConfig.journalCompressor", "journal_compressor"),
+    ("storage.wiredTiger.collectionConfig.blockCompressor", "compressor"),
+    ("replication.replSetName", "topology"),
+    ("sharding.clusterRole", "topology"),
+    ("sharding.configDB", "topology"),
+    ("processManagement.fork", "nothing: dyno must see the process end"),
+];
+
+/// WiredTiger's own words, which it reads after mongod's.
+const CONFIG_STRING: &str = "storage.wiredTiger.engineConfig.configString";
+
+/// The text of `mongod.conf` or `mongos.conf`: dotted keys become mappings.
+pub fn tell(spec: &ServerSpec, node: &Node, version: &str) -> Result<Told, LocalError> {
+    reserved(spec, &RESERVED)?;
+    if let part @ (Part::Config | Part::Router) = spec.part(node.number as u32) {
+        return beside(spec, node, part);
+    }
+    let mut keys = heard(node);
+    let mut add = |key: &str, value: Setting| keys.insert(key.to_owned(), value);
+    add("storage.dbPath", text(&node.data.display().to_string()));
+    add("storage.directoryPerDB", Setting::Switch(false));
+    if let Some(engine) = &spec.engine {
+        add("storage.engine", text(engine));
+    }
+    match (&spec.cache, spec.mongod_cache_key()) {
+        (Some(cache), _) if spec.has_small_cache() => {
+            if spec.options.contains_key(CONFIG_STRING) {
+                let words = "cache: sizes below 256MiB are set by it; say cache_size there, or leave it out";
+                return Err(LocalError::Refused(format!("options.{CONFIG_STRING}: {words}")));
+            }
+            add(CONFIG_STRING, text(&format!("cache_size={}", cache.0)));
+        }
+        (Some(cache), Some(key)) => {
+            add(key, Setting::Number(cache.0 as f64 / f64::from(1 << 30)));
+        }
+        _ => {}
+    }
+    if let Some(journal) = spec.journal {
+        match (always_journals(version), journal) {
+            // The key is gone: a server that is given it does not start.
+            (true, true) => {}
+            (true, false) => {
+                return Err(LocalError::Refused(format!(
+                    "journal: is mandatory from mongod 6.1 on; this is {version}"
+                )));
+            }
+            (false, _) => {
+                add("storage.journal.enabled", Setting::Switch(journal));
+            }
+        }
+    }
+    if let Some(name) = &spec.journal_compressor {
+        add("storage.wiredTiger.engineConfig.journalCompressor", text(name));
+    }
+    if let Some(name) = &spec.compressor {
+        add("storage.wiredTiger.collectionConfig.blockCompressor", text(name));
+    }
+    if let Some(delay) = &spec.sync_delay {
+        add("storage.syncPeriodSecs", Setting::Whole((delay.0 / 1_000_000_000) as i64));
+    }
+    if spec.topology == Topology::ReplicaSet {
+        add("replication.replSetName", text(&set_name(spec, node)));
+    }
+    if spec.topology == Topology::Sharded {
+        add("replication.replSetName", text(&set_name(spec, node)));
+        add("sharding.clusterRole", text("shardsvr"));
+    }
+    keys.extend(spec.options.iter().map(|(key, value)| (key.clone(), value.clone())));
+    told("mongod.conf", &keys, node)
+}
+
+/// Cache of a config server, bytes: the least that WiredTiger takes.
+pub const CONFIG_CACHE: u64 = 256 << 20;
+
+/// A config server or a router: what is said of storage is meant for the shards.
+fn beside(spec: &ServerSpec, node: &Node, part: Part) -> Result<Told, LocalError> {
+    let mut keys = heard(node);
+    let mut add = |key: &str, value: Setting| keys.insert(key.to_owned(), value);
+    if part == Part::Config {
+        add("storage.dbPath", text(&node.data.display().to_string()));
+        let gib = CONFIG_CACHE as f64 / (1u64 << 30) as f64;
+        add("storage.wiredTiger.engineConfig.cacheSizeGB", Setting::Number(gib));
+        add("replication.replSetName", text(&set_name(spec, node)));
+        add("sharding.clusterRole", text("configsvr"));
+    } else {
+        // Processes of an instance have their ports one after the other, the config server the first.
+        let config = Node { number: 0, port: node.port.saturating_sub(node.number as u16), ..node.clone() };
+        let place = node.config.clone().unwrap_or_else(|| config.socket().to_string());
+        add("sharding.configDB", text(&format!("{}/{place}", set_name(spec, &config))));
+    }
+    // A router ends at once when it is given a parameter that mongod alone knows.
+    let meant = |key: &String| {
+        key.starts_with("net.")
+            || key.starts_with("security.")
+            || part == Part::Config && key.starts_with("setParameter.")
+    };
+    let own = spec.options.iter().filter(|(key, _)| meant(key));
+    keys.extend(own.map(|(key, value)| (key.clone(), value.clone())));
+    told(if part == Part::Config { "mongod.conf" } else { "mongos.conf" }, &keys, node)
+}
+
+/// Where it listens.
+fn heard(node: &Node) -> BTreeMap<String, Setting> {
+    BTreeMap::from([
+        ("net.bindIp".to_owned(), text(&node.address.to_string())),
+        ("net.port".to_owned(), Setting::Whole(node.port.into())),
+        ("net.unixDomainSocket.enabled".to_owned(), Setting::Switch(false)),
+    ])
+}
+
+fn text(text: &str) -> Setting {
+    Setting::Text(text.to_owned())
+}
+
+fn told(name: &'static str, keys: &BTreeMap<String, Setting>, node: &Node) -> Result<Told, LocalError> {
+    let arguments = vec!["--config".to_owned(), node.home.join(name).display().to_string()];
+    Ok(Told { configuration: Some((name, yaml(keys)?)), arguments })
+}
+
+enum Yaml {
+    Value(Setting),
+    Map(BTreeMap<String, Yaml>),
+}
+
+fn yaml(keys: &BTreeMap<String, Setting>) -> Result<String, LocalError> {
+    let mut root = BTreeMap::new();
+    for (key, value) in keys {
+        let clash = || LocalError::Refused(format!("options.{key}: another key is above or below it"));
+        let mut map = &mut root;
+        let mut parts: Vec<&str> = key.split('.').collect();
+        let last = parts.pop().unwrap_or_default();
+        for part in parts {
+            match map.entry(part.to_owned()).or_insert_with(|| Yaml::Map(BTreeMap::new())) {
+                Yaml::Map(below) => map = below,
+                Yaml::Value(_) => return Err(clash()),
+            }
+        }
+        if map.insert(last.to_owned(), Yaml::Value(value.clone())).is_some() {
+            return Err(clash());
+        }
+    }
+    let mut text = String::from("# Written by dyno for this run.\n");
+    write(&root, 0, &mut text);
+    Ok(text)
+}
+
+fn write(map: &BTreeMap<String, Yaml>, depth: usize, out: &mut String) {
+    let indent = "  ".repeat(depth);
+    for (key, value) in map {
+        match value {
+            Yaml::Map(below) => {
+                out.push_str(&format!("{indent}{key}:\n"));
+                write(below, depth + 1, out);
+            }
+            // A text in JSON's quotes is one in YAML's.
+            Yaml::Value(Setting::Text(text)) => {
+                out.push_str(&format!("{indent}{key}: {}\n", serde_json::Value::from(text.as_str())));
+            }
+            Yaml::Value(other) => out.push_str(&format!("{indent}{key}: {other}\n")),
+        }
+    }
+}
+
+/// Ready is who answers a client's greeting and questions.
+pub fn ready(node: &Node) -> Result<(), String> {
+    let uri = format!("mongodb://{}/?directConnection=true", node.socket());
+    let options = MongoOptions::from_uri(&uri).map_err(|refused| refused.0)?;
+    mongo::probe(&Arc::new(options), None, NEVER).map(drop).map_err(|e| e.to_string())
+}

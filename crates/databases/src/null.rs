@@ -1,0 +1,50 @@
+//! Nothing: the engine alone, whose requests are answered in the process (`null:`).
+
+use crate::probe::Stop;
+use crate::target::{Database, OpenTarget, Scheme, Target, TargetError, TargetInfo};
+use dyno_engine::{Control, Finished, Job, RunError, Second, run_null};
+use dyno_types::{Content, Refused};
+use std::sync::Arc;
+
+/// The engine alone: the database, its target, and the target open.
+#[derive(Debug)]
+pub(super) struct Null;
+
+impl Database for Null {
+    fn name(&self) -> &'static str {
+        "null"
+    }
+
+    fn schemes(&self) -> &'static [Scheme] {
+        &[Scheme { name: "null", form: "null:" }]
+    }
+
+    fn parse(&self, _uri: &str) -> Result<Box<dyn Target>, Refused> {
+        Ok(Box::new(Null))
+    }
+}
+
+impl Target for Null {
+    fn redacted(&self) -> String {
+        "null:".into()
+    }
+
+    fn open(&self, _content: Arc<dyn Content>, _stop: Stop<'_>) -> Result<Box<dyn OpenTarget>, TargetError> {
+        Ok(Box::new(Null))
+    }
+}
+
+impl OpenTarget for Null {
+    fn info(&self) -> TargetInfo {
+        TargetInfo { database: "null".into(), wire: true, ..TargetInfo::default() }
+    }
+
+    fn apply(
+        &self,
+        job: Job,
+        control: Arc<Control>,
+        on_second: &mut dyn FnMut(Second),
+    ) -> Result<Finished, RunError> {
+        run_null(job, control, on_second)
+    }
+}

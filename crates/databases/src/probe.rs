@@ -1,0 +1,371 @@
+//! Asks a server, once and waiting, whether it is there and what it is.
+
+use crate::spoken::{Protocol, Spoken, mistaken, spoken};
+use crate::target::TargetError;
+use dyno_engine::files::OutOfFiles;
+use dyno_engine::net::{Received, Socket, TlsConfig, monotonic_ns};
+use dyno_types::limits::ANSWER_BYTES;
+use dyno_types::{Endpoint, Outcome, Refused};
+use dyno_wire::place::Address;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustls::AlertDescription;
+use std::io::ErrorKind::{
+    BrokenPipe, ConnectionRefused, ConnectionReset, InvalidData, NotFound, UnexpectedEof,
+};
+use std::net::ToSocketAddrs;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a server may take to answer.
+const PATIENCE_NS: u64 = 5_000_000_000;
+
+/// How long nothing may come back before it is looked for what else the server may speak, nanoseconds.
+const SILENCE_NS: u64 = 300_000_000;
+
+/// Says whether nobody waits any longer.
+pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// Of waits that are short, and those of whom nobody can stop.
+pub const NEVER: Stop<'static> = &|| false;
+
+/// How often it is asked whether anybody still waits.
+const LOOK_NS: u64 = 20_000_000;
+
+/// What is said of a wait that was stopped.
+pub(crate) const STOPPED: &str = "no longer waited for";
+
+/// Asks each address in turn until one answers.
+pub(crate) fn first_that_answers<T>(
+    addresses: &[Address],
+    stop: Stop<'_>,
+    ask: impl Fn(&Endpoint) -> Result<T, Failure>,
+) -> Result<T, TargetError> {
+    let mut failures = Vec::new();
+    for address in addresses {
+        if stop() {
+            failures.push(STOPPED.into());
+            break;
+        }
+        let endpoint = match resolve(address) {
+            Ok(endpoint) => endpoint,
+            Err(why) => {
+                failures.push(why);
+                continue;
+            }
+        };
+        match ask(&endpoint) {
+            Ok(found) => return Ok(found),
+            Err(failure @ (Failure::Final(_) | Failure::Own(_))) => return Err(failure.of(&endpoint)),
+            Err(failure) => failures.push(format!("{endpoint}: {}", failure.words())),
+        }
+    }
+    Err(TargetError::Unreachable(failures.join("; ")))
+}
+
+pub(crate) fn resolve(address: &Address) -> Result<Endpoint, String> {
+    match address {
+        Address::Unix(path) => Ok(Endpoint::Unix(path.clone())),
+        Address::Tcp(host, port) => {
+            let found = (host.as_str(), *port).to_socket_addrs().map_err(|e| format!("{host}: {e}"))?;
+            let mut found: Vec<_> = found.collect();
+            // The order of the resolver, but an address that is likely to be listened on first.
+            found.sort_by_key(|a| !a.is_ipv4());
+            let address = found.first().ok_or_else(|| format!("{host}: the name has no address"))?;
+            Ok(Endpoint::Tcp { host: host.clone(), address: *address })
+        }
+    }
+}
+
+/// Why a server was not found.
+pub(crate) enum Failure {
+    /// Nobody there: another seed may answer.
+    Absent(String),
+    /// Somebody there who has not answered in time.
+    Silent(String),
+    /// Somebody there who has closed the connection without an answer.
+    Closed(String),
+    /// Somebody there who will not have us.
+    Final(String),
+    /// This process may not open a connection: nothing is known of the server.
+    Own(OutOfFiles),
+}
+
+impl Failure {
+    /// Why, in words.
+    pub fn words(self) -> String {
+        match self {
+            Failure::Absent(why) | Failure::Silent(why) | Failure::Closed(why) | Failure::Final(why) => why,
+            Failure::Own(limit) => limit.to_string(),
+        }
+    }
+
+    /// The same as the end of an attempt to use a target.
+    pub fn of(self, endpoint: &Endpoint) -> TargetError {
+        match self {
+            Failure::Own(limit) => TargetError::Refused(Refused(limit.to_string())),
+            other => TargetError::Unreachable(format!("{endpoint}: {}", other.words())),
+        }
+    }
+}
+
+/// What has been heard.
+pub(crate) enum Heard {
+    /// More must come.
+    Need,
+    /// All there is to know.
+    Done,
+    /// The server will not have us, in its words.
+    Refused(String),
+}
+
+/// Connects, says `opening`, and hands all that is received to `hear` until it has heard enough. `hear` takes away what
+/// it has used and appends what is to be said next. Where nothing comes back, or the server closes the connection, it is
+/// looked for what else it may speak than `protocol`.
+pub(crate) fn converse(
+    protocol: &'static Protocol,
+    (tls, stop): (Option<&Arc<TlsConfig>>, Stop<'_>),
+    endpoint: &Endpoint,
+    opening: Vec<u8>,
+    hear: &mut dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> Heard,
+) -> Result<(), Failure> {
+    let mut line = Line::open(tls, endpoint)?;
+    if tls.is_some() {
+        return line.converse(opening, (PATIENCE_NS, stop), hear);
+    }
+    match line.converse(opening, (SILENCE_NS, stop), hear) {
+        Err(Failure::Silent(_)) if !stop() => match spoken(endpoint) {
+            Spoken::Known(found) if found != protocol => {
+                Err(Failure::Final(mistaken(protocol, found, endpoint)))
+            }
+            // It is slow: what it says may still come.
+            _ => line.converse(Vec::new(), (PATIENCE_NS, stop), hear),
+        },
+        Err(Failure::Closed(why)) => Err(match spoken(endpoint) {
+            Spoken::Known(found) if found != protocol => Failure::Final(mistaken(protocol, found, endpoint)),
+            Spoken::Known(_) => Failure::Absent(why),
+            Spoken::Gone => Failure::Absent(format!("{why}, and nothing listens there any more")),
+            Spoken::Unknown => Failure::Final(format!("{why}{EXPECTS_TLS}")),
+        }),
+        ended => ended,
+    }
+}
+
+/// A connection for questions that are waited for.
+pub(crate) struct Line {
+    socket: Socket,
+    tls: bool,
+    established: bool,
+    /// What is still to be sent.
+    unsent: Vec<u8>,
+    received: Vec<u8>,
+    buffer: Vec<u8>,
+}
+
+impl Line {
+    /// Begins to connect.
+    pub fn open(tls: Option<&Arc<TlsConfig>>, endpoint: &Endpoint) -> Result<Self, Failure> {
+        let socket = Socket::connect(endpoint, tls.map(Arc::as_ref), None);
+        let socket = socket.map_err(|e| match OutOfFiles::behind(&e) {
+            Some(limit) => Failure::Own(limit),
+            None => Failure::Absent(explain(&e, tls.is_some())),
+        })?;
+        Ok(Line {
+            socket,
+            tls: tls.is_some(),
+            established: false,
+            unsent: Vec::new(),
+            received: Vec::new(),
+            buffer: vec![0; 64 << 10],
+        })
+    }
+
+    /// Says `words` once connected, and hands all that is received to `hear` until it has heard enough, for so many
+    /// nanoseconds and until somebody stops it.
+    pub fn converse(
+        &mut self,
+        words: Vec<u8>,
+        (patience_ns, stop): (u64, Stop<'_>),
+        hear: &mut dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> Heard,
+    ) -> Result<(), Failure> {
+        let tls = self.tls;
+        // A plain connection that is cut says nothing of the reason: the server may have died.
+        let absent = |e: std::io::Error| match e.kind() {
+            ConnectionReset | BrokenPipe | UnexpectedEof if !tls => Failure::Closed(e.to_string()),
+            _ => Failure::Absent(explain(&e, tls)),
+        };
+        let deadline = monotonic_ns() + patience_ns;
+        self.unsent = words;
+        loop {
+            if self.established {
+                self.send().map_err(absent)?;
+            }
+            if !self.wait(deadline, stop).map_err(absent)? {
+                if stop() {
+                    return Err(Failure::Silent(STOPPED.into()));
+                }
+                let hint = if tls && !self.established { SPEAKS_TLS } else { "" };
+                let seconds = patience_ns as f64 / 1e9;
+                return Err(Failure::Silent(format!("no answer within {seconds} s{hint}")));
+            }
+            if !self.established {
+                self.established = self.socket.established().map_err(absent)?;
+                // What came with the end of the handshake is there already and wakes nobody.
+                if !self.established {
+                    continue;
+                }
+                self.send().map_err(absent)?;
+            }
+            let closed = self.receive().map_err(absent)?;
+            if self.received.len() > ANSWER_BYTES {
+                return Err(Failure::Final(format!("its answer is longer than {ANSWER_BYTES} bytes")));
+            }
+            match hear(&mut self.received, &mut self.unsent) {
+                Heard::Need if closed && tls => {
+                    return Err(Failure::Final(format!("the server closed the connection{SPEAKS_TLS}")));
+                }
+                Heard::Need if closed => {
+                    return Err(Failure::Closed("the server closed the connection".into()));
+                }
+                Heard::Need => {}
+                Heard::Done => return Ok(()),
+                Heard::Refused(words) => return Err(Failure::Final(words)),
+            }
+        }
+    }
+
+    /// Sends what can be sent.
+    fn send(&mut self) -> std::io::Result<()> {
+        let taken = self.socket.send(&self.unsent)?;
+        self.unsent.drain(..taken);
+        Ok(())
+    }
+
+    /// Waits until something can be done; false if nothing can before the deadline, or somebody stops it.
+    fn wait(&self, deadline_ns: u64, stop: Stop<'_>) -> std::io::Result<bool> {
+        let more = if self.established { !self.unsent.is_empty() } else { !self.tls };
+        let writes = more || self.socket.wants_write();
+        let wanted = if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        loop {
+            let left = deadline_ns.saturating_sub(monotonic_ns());
+            if left == 0 || stop() {
+                return Ok(false);
+            }
+            let timeout = Timespec { tv_sec: 0, tv_nsec: left.min(LOOK_NS) as _ };
+            let mut watched = [PollFd::from_borrowed_fd(self.socket.fd(), wanted)];
+            match poll(&mut watched, Some(&timeout)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => {
+                    // A Unix socket whose backlog is full hangs up at once, again and again.
+                    if !self.established && watched[0].revents().contains(PollFlags::HUP) {
+                        std::thread::sleep(Duration::from_millis(2));
+                    }
+                    return Ok(true);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Takes everything that has come, or more than anybody says; true if nothing more will.
+    fn receive(&mut self) -> std::io::Result<bool> {
+        while self.received.len() <= ANSWER_BYTES {
+            match self.socket.recv(&mut self.buffer)? {
+                Received::Empty => return Ok(false),
+                Received::Closed => return Ok(true),
+                Received::Bytes { n, .. } => self.received.extend_from_slice(&self.buffer[..n]),
+            }
+        }
+        Ok(false)
+    }
+}
+
+pub(crate) fn advise(outcome: Outcome, words: &str) -> String {
+    match outcome {
+        Outcome::Forbidden if words.starts_with("NOAUTH") => {
+            format!(
+                "{words} (give a password: --password-from env:NAME or file:PATH, or redis.password for `dyno ycsb`)"
+            )
+        }
+        _ => words.to_owned(),
+    }
+}
+
+fn explain(error: &std::io::Error, tls: bool) -> String {
+    match error.kind() {
+        ConnectionRefused => "connection refused: nothing listens there".into(),
+        NotFound => "no such socket".into(),
+        InvalidData if tls => {
+            let why = error.get_ref().and_then(|why| why.downcast_ref::<rustls::Error>());
+            let hint = match why {
+                Some(rustls::Error::AlertReceived(AlertDescription::CertificateRequired)) => {
+                    " (give cert=FILE and key=FILE, or tlsCertificateKeyFile=FILE for mongodb://)"
+                }
+                _ => "",
+            };
+            format!("TLS: {error}{hint}")
+        }
+        ConnectionReset | BrokenPipe | UnexpectedEof if tls => format!("{error}{SPEAKS_TLS}"),
+        _ => error.to_string(),
+    }
+}
+
+/// What often lies behind a TLS connection that is cut or stays silent.
+const SPEAKS_TLS: &str = " (does it speak TLS, and does it ask for a client certificate? then give cert=FILE and key=FILE, or \
+                          tlsCertificateKeyFile=FILE for mongodb://)";
+
+/// What often lies behind a server that listens and closes plain connections.
+const EXPECTS_TLS: &str =
+    " (does it expect TLS? then write rediss:// or memcacheds://, or tls=true for mongodb://)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry;
+    use std::net::TcpListener;
+
+    #[test]
+    fn an_answer_without_end_is_refused() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            use std::io::Write as _;
+            for mut stream in listener.incoming().flatten() {
+                let endless = b":1\r\n".repeat(10_000);
+                // Until the other side has had enough.
+                std::thread::spawn(move || {
+                    let begun = stream.write_all(b"*500000000\r\n");
+                    begun
+                        .and_then(|()| {
+                            loop {
+                                stream.write_all(&endless)?;
+                            }
+                        })
+                        .unwrap_or(())
+                });
+            }
+        });
+        let target = registry::parse(&format!("redis://{address}")).unwrap();
+        let told = target.look(NEVER).err().unwrap().to_string();
+        assert!(told.contains(&address.to_string()), "{told}");
+        assert!(told.contains("longer than") || told.contains("no answer within"), "{told}");
+    }
+
+    /// A server that was killed with words of ours unread has cut the connection: nothing speaks of TLS there.
+    #[test]
+    fn a_plain_connection_that_is_cut_is_not_asked_for_tls() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let endpoint = Endpoint::Tcp { host: "127.0.0.1".into(), address };
+        let Ok(mut line) = Line::open(None, &endpoint) else { panic!("no connection") };
+        let mut need = |_: &mut Vec<u8>, _: &mut Vec<u8>| Heard::Need;
+        let silent = line.converse(b"hello".to_vec(), (1_000_000, NEVER), &mut need);
+        assert!(matches!(silent, Err(Failure::Silent(_))));
+        // Unread words make the end of the connection a reset.
+        drop(listener.accept().unwrap());
+        drop(listener);
+        let cut = line.converse(b"again".to_vec(), (1_000_000_000, NEVER), &mut need).unwrap_err();
+        assert!(matches!(cut, Failure::Closed(_)), "not told apart");
+        assert!(!cut.words().contains("TLS"));
+    }
+}

@@ -1,0 +1,184 @@
+//! Redis, Valkey and KeyDB: clusters and copies of a primary. Dragonfly says the same of replication and of the whole.
+
+use crate::cluster::{COMMAND, primary_of};
+use crate::redis::resp::Client;
+use crate::servers::{Node, password};
+use dyno_plan::server::{ServerKind, ServerSpec};
+
+/// Hash slots of a cluster.
+const SLOTS: u32 = 16_384;
+
+pub(super) fn client(spec: &ServerSpec, node: &Node) -> Result<Client, String> {
+    Client::connect(node.socket(), password(spec).as_deref(), COMMAND)
+}
+
+/// First and last slot of primary `i` of `n`.
+pub fn slots(i: u32, n: u32) -> (u32, u32) {
+    (SLOTS * i / n, SLOTS * (i + 1) / n - 1)
+}
+
+/// Gives every primary its slots and introduces the nodes to each other.
+///
+/// # Errors
+/// A node does not answer or refuses.
+pub fn slots_and_meeting(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+    let primaries = spec.primaries();
+    for (i, node) in nodes.iter().enumerate() {
+        let mut client = client(spec, node)?;
+        // Different epochs from the start: equal ones would be told apart one by one, by gossip.
+        client.call(&["CLUSTER", "SET-CONFIG-EPOCH", &(i + 1).to_string()])?;
+        if (i as u32) < primaries {
+            let (from, to) = slots(i as u32, primaries);
+            // One by one, as servers before 7.0 need it.
+            let all: Vec<String> = (from..=to).map(|slot| slot.to_string()).collect();
+            let mut words = vec!["CLUSTER", "ADDSLOTS"];
+            words.extend(all.iter().map(String::as_str));
+            client.call(&words)?;
+        }
+    }
+    let mut first = client(spec, nodes[0])?;
+    for node in &nodes[1..] {
+        first.call(&["CLUSTER", "MEET", &node.address.to_string(), &node.port.to_string()])?;
+    }
+    Ok(())
+}
+
+/// Nodes that know each other from their data are told where the others are now: ports and addresses may be new.
+pub fn meet_again(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+    for node in nodes {
+        let mut client = client(spec, node)?;
+        for other in nodes.iter().filter(|other| other.socket() != node.socket()) {
+            client.call(&["CLUSTER", "MEET", &other.address.to_string(), &other.port.to_string()])?;
+        }
+    }
+    Ok(())
+}
+
+fn info(client: &mut Client, section: &[&str], key: &str) -> Result<String, String> {
+    let text = client.call(section)?;
+    let value = text.text().lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+    value.map(|value| value.trim().to_owned()).ok_or_else(|| format!("{} has no {key}", section.join(" ")))
+}
+
+/// Checks that every node knows all others.
+///
+/// # Errors
+/// A node does not answer, or knows too few.
+pub fn all_know_all(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+    for node in nodes {
+        let mut client = client(spec, node)?;
+        let known = info(&mut client, &["CLUSTER", "INFO"], "cluster_known_nodes")?;
+        if known != nodes.len().to_string() {
+            return Err(format!("{} knows {known} nodes of {}", node.name, nodes.len()));
+        }
+        // A node that is still shaking hands is known by a name that it does not have.
+        if client.call(&["CLUSTER", "NODES"])?.text().contains("handshake") {
+            return Err(format!("{} is still meeting the others", node.name));
+        }
+    }
+    Ok(())
+}
+
+/// Says to a replica whose it is: primary first.
+pub(super) type Say = dyn FnMut(&ServerSpec, &Node, &Node) -> Result<(), String>;
+
+/// Has every replica follow its primary; `say` gives the command.
+///
+/// # Errors
+/// A node does not answer or refuses.
+pub fn replicate(spec: &ServerSpec, nodes: &[&Node], say: &mut Say) -> Result<(), String> {
+    let mut replicas = nodes.iter().enumerate().filter_map(|(i, node)| Some((primary_of(spec, i)?, node)));
+    replicas.try_for_each(|(primary, node)| say(spec, nodes[primary], node))
+}
+
+/// Has the replicas of a Redis cluster copy their primaries.
+pub fn attach(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+    replicate(spec, nodes, &mut |spec, primary, node| {
+        let name = client(spec, primary)?.call(&["CLUSTER", "MYID"])?;
+        client(spec, node)?.call(&["CLUSTER", "REPLICATE", name.text()]).map(drop)
+    })
+}
+
+/// Has a node copy another one.
+pub fn follows(spec: &ServerSpec, primary: &Node, node: &Node) -> Result<(), String> {
+    let (address, port) = (primary.address.to_string(), primary.port.to_string());
+    client(spec, node)?.call(&["REPLICAOF", &address, &port]).map(drop)
+}
+
+/// Has all nodes but the first copy the first.
+pub fn follow(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+    nodes[1..].iter().try_for_each(|node| follows(spec, nodes[0], node))
+}
+
+/// Every copy has its primary's data, and the primary counts them all.
+pub fn followed(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+    for node in &nodes[1..] {
+        let link = info(&mut client(spec, node)?, &["INFO", "replication"], "master_link_status")?;
+        if link != "up" {
+            return Err(format!("{}: master_link_status:{link}", node.name));
+        }
+    }
+    let counted = in_step(&mut client(spec, nodes[0])?)?;
+    match counted == nodes.len() - 1 {
+        true => Ok(()),
+        false => Err(format!("{}: {counted} of {} copies are in step", nodes[0].name, nodes.len() - 1)),
+    }
+}
+
+/// Counts the copies of a primary that have all it has.
+///
+/// Redis calls a copy `online` when the copy has its first data, but may send it what follows up to a second later
+/// (`repl-diskless-sync`, the default since 7.0). So a key is written and removed, and acknowledgements of that are counted.
+/// Dragonfly knows neither and tells apart the two states itself.
+fn in_step(primary: &mut Client) -> Result<usize, String> {
+    let told = primary.call(&["INFO", "replication"])?;
+    let copies = || told.text().lines().filter(|line| line.starts_with("slave"));
+    let online = copies().filter(|copy| copy.contains("state=online")).count();
+    if online == 0 {
+        return Ok(copies().filter(|copy| copy.contains("state=stable_sync")).count());
+    }
+    let written = (0..KEYS).any(|number| {
+        // In a cluster a node takes the keys of its own slots alone.
+        let key = format!("dyno in step {number}");
+        primary.call(&["SET", &key, "1", "PX", "1000"]).and_then(|_| primary.call(&["DEL", &key])).is_ok()
+    });
+    if !written {
+        return Err("no key could be written".into());
+    }
+    let acknowledged = primary.call(&["WAIT", &online.to_string(), "100"])?;
+    acknowledged.text().parse().map_err(|_| format!("WAIT: {acknowledged:?}"))
+}
+
+/// Keys that are tried: one of them is in the slots of a node that has a thousandth of all.
+const KEYS: u32 = 10_000;
+
+/// Every node says that the cluster is whole, and every replica has its primary's data.
+pub fn whole(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+    let (mut replicas, mut counted) = (0, 0);
+    for node in nodes {
+        let mut client = client(spec, node)?;
+        let state = info(&mut client, &["CLUSTER", "INFO"], "cluster_state")?;
+        let covered = info(&mut client, &["CLUSTER", "INFO"], "cluster_slots_ok")?;
+        if state != "ok" || covered != SLOTS.to_string() {
+            return Err(format!("{}: cluster_state:{state}, {covered} slots of {SLOTS}", node.name));
+        }
+        // After a restart a replica may have become a primary and the other way round: their numbers count.
+        if info(&mut client, &["INFO", "replication"], "role")? == "master" {
+            counted += in_step(&mut client)?;
+        } else {
+            replicas += 1;
+            let link = info(&mut client, &["INFO", "replication"], "master_link_status")?;
+            if link != "up" {
+                return Err(format!("{}: master_link_status:{link}", node.name));
+            }
+        }
+    }
+    let wanted = spec.primaries() * spec.replicas;
+    if replicas != wanted {
+        return Err(format!("{replicas} replicas of {wanted}"));
+    }
+    if spec.kind != ServerKind::Dragonfly && counted != wanted as usize {
+        return Err(format!("{counted} of {wanted} replicas are in step"));
+    }
+    Ok(())
+}

@@ -1,0 +1,253 @@
+//! Redis and what speaks its protocol: Valkey, KeyDB, Dragonfly.
+
+pub mod cluster;
+pub mod copies;
+pub mod monitors;
+pub mod resp;
+pub mod server;
+
+use crate::probe::{Heard, Stop, advise, converse, first_that_answers};
+use crate::spoken::Protocol;
+use crate::target::{
+    Database, OpenTarget, Scheme, Target, TargetError, TargetInfo, TempServer, WATCHED, tls_words,
+};
+use dyno_engine::net::{TlsConfig, tls_config};
+use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
+use dyno_monitor::Source;
+use dyno_types::{Content, Endpoint, Refused, Verb};
+use dyno_wire::place::Address;
+use dyno_wire::redis::{Facts, FactsStep, ReadFrom, RedisDriver, RedisOptions, Topology};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The database.
+pub(super) struct Redis;
+
+static PROTOCOL: Protocol = Protocol {
+    name: "Redis'",
+    scheme: "redis",
+    question: || b"*1\r\n$4\r\nPING\r\n".to_vec(),
+    is_answer: |answer| matches!(answer, [b'+' | b'-', .., b'\n']),
+};
+
+impl Database for Redis {
+    fn name(&self) -> &'static str {
+        "redis"
+    }
+
+    fn schemes(&self) -> &'static [Scheme] {
+        &[
+            Scheme { name: "redis", form: "redis://[user:password@]host:port[/db]" },
+            Scheme { name: "rediss", form: "rediss://host:port?ca=FILE" },
+            Scheme { name: "unix", form: "unix:///run/redis.sock" },
+        ]
+    }
+
+    fn protocol(&self) -> Option<&'static Protocol> {
+        Some(&PROTOCOL)
+    }
+
+    fn servers(&self) -> &'static [TempServer] {
+        static SERVERS: [TempServer; 4] = [
+            server("redis", "redis-server", redis_arguments),
+            server("valkey", "valkey-server", redis_arguments),
+            server("dragonfly", "dragonfly", dragonfly_arguments),
+            server("keydb", "keydb-server", redis_arguments),
+        ];
+        &SERVERS
+    }
+
+    fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {
+        Ok(target(RedisOptions::from_uri(uri)?))
+    }
+}
+
+const fn server(
+    kind: &'static str,
+    program: &'static str,
+    arguments: fn(u16, &Path) -> Vec<String>,
+) -> TempServer {
+    TempServer {
+        kind,
+        program,
+        arguments,
+        uri: |port| format!("redis://127.0.0.1:{port}"),
+        stands_for_any: true,
+    }
+}
+
+fn redis_arguments(port: u16, home: &Path) -> Vec<String> {
+    let more = ["--save", "", "--appendonly", "no", "--maxclients", "20000"];
+    listening(port, home).chain(more.map(str::to_owned)).collect()
+}
+
+fn dragonfly_arguments(port: u16, home: &Path) -> Vec<String> {
+    let more = ["--dbfilename", "", "--proactor_threads", "1"];
+    listening(port, home).chain(more.map(str::to_owned)).collect()
+}
+
+fn listening(port: u16, home: &Path) -> impl Iterator<Item = String> {
+    let (port, home) = (port.to_string(), home.display().to_string());
+    ["--bind", "127.0.0.1", "--port", &port, "--dir", &home].map(str::to_owned).into_iter()
+}
+
+/// A target with these options.
+pub fn target(options: RedisOptions) -> Box<dyn Target> {
+    Box::new(RedisTarget(Arc::new(options)))
+}
+
+#[derive(Debug)]
+struct RedisTarget(Arc<RedisOptions>);
+
+impl Target for RedisTarget {
+    fn redacted(&self) -> String {
+        self.0.redacted()
+    }
+
+    fn addresses(&self) -> &[Address] {
+        &self.0.addresses
+    }
+
+    fn has_password(&self) -> bool {
+        self.0.password.is_some()
+    }
+
+    fn is_watched(&self) -> bool {
+        true
+    }
+
+    fn copies(&self) -> Option<Result<Box<dyn crate::copies::database::Database>, String>> {
+        Some(
+            copies::RedisSet::of(&self.0)
+                .map(|set| Box::new(set) as Box<dyn crate::copies::database::Database>),
+        )
+    }
+
+    fn open(&self, _content: Arc<dyn Content>, stop: Stop<'_>) -> Result<Box<dyn OpenTarget>, TargetError> {
+        let options = self.0.clone();
+        let tls = options.tls.as_ref().map(tls_config).transpose()?.map(Arc::new);
+        let (topology, facts) = probe(&options, tls.as_ref(), stop)?;
+        Ok(Box::new(OpenRedis { options, tls, topology, facts }))
+    }
+}
+
+/// Tries the seed addresses in order; the first that answers tells facts and topology.
+fn probe(
+    options: &RedisOptions,
+    tls: Option<&Arc<TlsConfig>>,
+    stop: Stop<'_>,
+) -> Result<(Topology, Facts), TargetError> {
+    first_that_answers(&options.addresses, stop, |endpoint| {
+        let (mut topology, mut facts) = (Topology::single(endpoint.clone()), Facts::default());
+        let mut questions = Vec::new();
+        Facts::ask_all(options, &mut questions);
+        converse(&PROTOCOL, (tls, stop), endpoint, questions, &mut |received, _| match Facts::take(
+            options,
+            &mut topology,
+            received,
+            &mut facts,
+        ) {
+            FactsStep::Need => Heard::Need,
+            FactsStep::Done => Heard::Done,
+            FactsStep::Refused(outcome, words) => Heard::Refused(advise(outcome, &words)),
+        })?;
+        Ok((topology, facts))
+    })
+}
+
+/// Servers that have answered.
+struct OpenRedis {
+    options: Arc<RedisOptions>,
+    /// TLS made ready.
+    tls: Option<Arc<TlsConfig>>,
+    /// Nodes and slots.
+    topology: Topology,
+    /// What the first of them says of itself.
+    facts: Facts,
+}
+
+impl OpenRedis {
+    /// Nodes that serve what the load asks, as many as are watched.
+    fn serving(&self) -> Vec<&Endpoint> {
+        let all = self.topology.endpoints();
+        let serving = self.topology.serving(self.options.reads != ReadFrom::Primary);
+        serving.iter().filter_map(|node| all.get(usize::from(*node))).take(WATCHED).collect()
+    }
+}
+
+impl OpenTarget for OpenRedis {
+    fn info(&self) -> TargetInfo {
+        TargetInfo { database: self.facts.product(), wire: true, batches: true, ..TargetInfo::default() }
+    }
+
+    fn redacted(&self) -> String {
+        self.options.redacted()
+    }
+
+    fn facts(&self) -> BTreeMap<String, String> {
+        let kept = [
+            "redis_mode",
+            "os",
+            "maxmemory_human",
+            "maxmemory_policy",
+            "aof_enabled",
+            "io_threads_active",
+            "role",
+        ];
+        let kept =
+            kept.into_iter().filter_map(|name| Some((name.to_owned(), self.facts.get(name)?.to_owned())));
+        let mut out: BTreeMap<String, String> = kept.collect();
+        let durability = if self.facts.get("aof_enabled") == Some("1") {
+            "append-only file on (see appendfsync)"
+        } else {
+            "no append-only file: writes live in memory until the next snapshot, if any"
+        };
+        out.insert("durability".into(), durability.into());
+        out.insert("protocol".into(), format!("RESP{}", self.options.protocol));
+        if let Some(primaries) = self.facts.primaries {
+            out.insert("cluster_primaries".into(), primaries.to_string());
+        }
+        if let Some(copies) = self.facts.copies {
+            out.insert("copies_read".into(), copies.to_string());
+        }
+        if let Some(tls) = &self.options.tls {
+            out.insert("tls".into(), tls_words(tls).into());
+        }
+        out
+    }
+
+    fn check(&self, content: &Arc<dyn Content>, verbs: &[Verb]) -> Result<(), Refused> {
+        RedisDriver::new(self.options.clone(), content.clone(), self.topology.clone(), verbs).map(drop)
+    }
+
+    fn apply(
+        &self,
+        job: Job,
+        control: Arc<Control>,
+        on_second: &mut dyn FnMut(Second),
+    ) -> Result<Finished, RunError> {
+        let content = job.workload.content();
+        let make = || RedisDriver::new(self.options.clone(), content.clone(), self.topology.clone(), &[]);
+        run_wire(job, control, self.tls.clone(), make, on_second)
+    }
+
+    fn has_sockets(&self) -> bool {
+        true
+    }
+
+    fn nodes(&self) -> Vec<&Endpoint> {
+        self.serving()
+    }
+
+    fn sources(&self, name: &dyn Fn(Option<&Endpoint>) -> String) -> Vec<Box<dyn Source>> {
+        self.all_sources(name)
+    }
+
+    fn process(&self) -> Option<(u32, String, &Endpoint)> {
+        let [endpoint] = self.topology.endpoints() else { return None };
+        let program = self.facts.get("executable").and_then(|path| path.rsplit('/').next());
+        let program = program.unwrap_or("redis-server").to_owned();
+        Some((self.facts.get("process_id")?.parse().ok()?, program, endpoint))
+    }
+}

@@ -1,0 +1,78 @@
+//! What Redis servers say of themselves while the load runs.
+
+use crate::ask::{PATIENCE_NS, ask};
+use crate::probe::{Heard, Line, NEVER};
+use crate::redis::OpenRedis;
+use crate::target::WATCHED;
+use dyno_engine::net::TlsConfig;
+use dyno_monitor::Source;
+use dyno_monitor::database::{Ask, RedisSource};
+use dyno_monitor::prometheus::{PrometheusSource, Url};
+use dyno_types::Endpoint;
+use dyno_wire::redis::resp::{self, Token};
+use dyno_wire::redis::{Facts, FactsStep, ReadFrom, RedisOptions, Topology};
+use std::sync::Arc;
+
+impl OpenRedis {
+    /// `INFO` of the nodes that serve, and `/metrics` of Dragonfly's.
+    pub(super) fn all_sources(&self, name: &dyn Fn(Option<&Endpoint>) -> String) -> Vec<Box<dyn Source>> {
+        let mut sources: Vec<Box<dyn Source>> = Vec::new();
+        for endpoint in self.serving() {
+            let ask = info(&self.options, self.tls.clone(), endpoint);
+            sources.push(Box::new(RedisSource::new(&name(Some(endpoint)), ask)));
+        }
+        // Every node has its own: what is asked of all of them is summed.
+        let all = self.topology.endpoints();
+        let metrics = self.tls.is_none() && self.facts.product().starts_with("Dragonfly");
+        for endpoint in all.iter().filter(|_| metrics).take(WATCHED) {
+            let Endpoint::Tcp { address, .. } = endpoint else { continue };
+            let Ok(url) = Url::parse(&format!("http://{address}/metrics")) else { continue };
+            let name = if all.len() == 1 { "dragonfly".into() } else { format!("dragonfly-{address}") };
+            sources.push(Box::new(PrometheusSource::new(&name, url)));
+        }
+        sources
+    }
+}
+
+/// Asks one server for `INFO all`.
+fn info(options: &Arc<RedisOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &Endpoint) -> Ask<String> {
+    // It is this one that is asked: slots and copies are nothing to it.
+    let options = RedisOptions { cluster: false, reads: ReadFrom::Primary, ..options.as_ref().clone() };
+    let single = Topology::single(endpoint.clone());
+    let greet = move |line: &mut Line| {
+        let mut opening = Vec::new();
+        Facts::ask_all(&options, &mut opening);
+        line.converse(opening, (PATIENCE_NS, NEVER), &mut |received, _| {
+            let (mut topology, mut facts) = (single.clone(), Facts::default());
+            match Facts::take(&options, &mut topology, received, &mut facts) {
+                FactsStep::Need => Heard::Need,
+                FactsStep::Done => {
+                    received.clear();
+                    Heard::Done
+                }
+                FactsStep::Refused(_, words) => Heard::Refused(words),
+            }
+        })
+    };
+    let question = |line: &mut Line| {
+        let (mut words, mut text) = (Vec::new(), String::new());
+        resp::put_command(&mut words, &[b"INFO", b"all"]);
+        line.converse(words, (PATIENCE_NS, NEVER), &mut |received, _| {
+            let heard = match (resp::skip(received, 0), resp::token(received, 0)) {
+                (Ok(None), _) | (_, Ok(None)) => return Heard::Need,
+                (Ok(Some(_)), Ok(Some((Token::Bulk(info), _)))) => {
+                    text = String::from_utf8_lossy(info).into_owned();
+                    Heard::Done
+                }
+                (Ok(Some(_)), Ok(Some((Token::Error(words), _)))) => {
+                    Heard::Refused(String::from_utf8_lossy(words).into_owned())
+                }
+                _ => Heard::Refused("the answer to INFO is no text".into()),
+            };
+            received.clear();
+            heard
+        })?;
+        Ok(text)
+    };
+    ask(endpoint, tls, Box::new(greet), Box::new(question))
+}

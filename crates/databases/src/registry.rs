@@ -1,0 +1,66 @@
+//! The list of databases, and the reading of a target's URI by it.
+
+use crate::target::{Client, Database, Scheme, Target};
+use crate::{embedded, memcached, mongodb, null, redis, sim, spawned};
+use dyno_types::Refused;
+use dyno_types::secret::{mask_value, remember_value};
+
+/// The databases, in the order of help and errors.
+pub static ALL: [&dyn Database; 13] = [
+    &redis::Redis,
+    &mongodb::MongoDb,
+    &memcached::Memcached,
+    &embedded::Embedded(&[Scheme { name: "sqlite", form: "sqlite:PATH?journal=wal&synchronous=full" }]),
+    &embedded::Embedded(&[Scheme { name: "redb", form: "redb:PATH" }]),
+    &embedded::Embedded(&[Scheme { name: "fjall", form: "fjall:PATH" }]),
+    &embedded::Embedded(&[Scheme { name: "lmdb", form: "lmdb:PATH" }]),
+    &embedded::Embedded(&[Scheme { name: "rocksdb", form: "rocksdb:PATH" }]),
+    &embedded::Embedded(&[Scheme { name: "wiredtiger", form: "wiredtiger:PATH" }]),
+    &embedded::Embedded(&[Scheme { name: "basic", form: "basic:" }]),
+    &null::Null,
+    &sim::Sim,
+    &spawned::Spawn,
+];
+
+/// All schemes.
+pub fn schemes() -> impl Iterator<Item = &'static Scheme> {
+    ALL.iter().flat_map(|database| database.schemes())
+}
+
+/// Reads the URI of a target.
+///
+/// # Errors
+/// Names the scheme that may be meant, and all that are accepted; or says which part of the URI is wrong.
+pub fn parse(uri: &str) -> Result<Box<dyn Target>, Refused> {
+    remember_value("target", uri);
+    let scheme = uri.split(':').next().unwrap_or_default();
+    let known = |database: &&&dyn Database| database.schemes().iter().any(|one| one.name == scheme);
+    match ALL.iter().find(known) {
+        Some(database) => database.parse(uri),
+        None => Err(unknown_scheme(uri, scheme)),
+    }
+}
+
+/// Reads the URI of a target for a client.
+///
+/// # Errors
+/// As [`parse`]; the official driver refuses what is not its database's, and a build without it every URI.
+pub fn parse_for(uri: &str, client: Client) -> Result<Box<dyn Target>, Refused> {
+    if client == Client::Wire {
+        return parse(uri);
+    }
+    remember_value("target", uri);
+    let official = ALL.iter().find_map(|database| database.parse_official(uri));
+    official.unwrap_or_else(|| Err(Refused("no database has an official driver".into())))
+}
+
+fn unknown_scheme(uri: &str, scheme: &str) -> Refused {
+    let near = schemes().map(|one| one.name).find(|s| {
+        s.len().abs_diff(scheme.len()) <= 2
+            && s.chars().zip(scheme.chars()).filter(|(a, b)| a == b).count() + 2 >= s.len()
+    });
+    let hint = near.map_or(String::new(), |n| format!("; did you mean {n}:?"));
+    let known: Vec<String> = schemes().map(|one| format!("{}:", one.name)).collect();
+    let shown = mask_value("target", uri);
+    Refused(format!("unknown target {shown:?}{hint}; known schemes: {}", known.join(" ")))
+}

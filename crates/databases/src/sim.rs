@@ -1,0 +1,108 @@
+//! A simulated server in virtual time: `sim:`.
+
+use crate::probe::Stop;
+use crate::target::{Database, OpenTarget, Scheme, Target, TargetError, TargetInfo};
+use dyno_engine::{Control, Finished, Job, RunError, Second, run_virtual};
+use dyno_types::units::parse_duration_ns;
+use dyno_types::{Content, Refused};
+use dyno_wire::sim::{Service, SimOptions};
+use std::sync::Arc;
+
+/// The simulated server.
+pub(super) struct Sim;
+
+impl Database for Sim {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn schemes(&self) -> &'static [Scheme] {
+        &[Scheme { name: "sim", form: "sim:?service=100us&capacity=1" }]
+    }
+
+    fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {
+        Ok(Box::new(Simulated(sim_options(uri)?)))
+    }
+}
+
+/// One with its options, asked for or open.
+#[derive(Clone, Debug)]
+struct Simulated(SimOptions);
+
+impl Target for Simulated {
+    fn redacted(&self) -> String {
+        "sim:".into()
+    }
+
+    fn open(&self, _content: Arc<dyn Content>, _stop: Stop<'_>) -> Result<Box<dyn OpenTarget>, TargetError> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl OpenTarget for Simulated {
+    fn info(&self) -> TargetInfo {
+        let database = "simulated server (virtual time)".into();
+        TargetInfo { database, wire: true, virtual_time: true, ..TargetInfo::default() }
+    }
+
+    fn apply(
+        &self,
+        job: Job,
+        control: Arc<Control>,
+        on_second: &mut dyn FnMut(Second),
+    ) -> Result<Finished, RunError> {
+        run_virtual(job, control, self.0.clone(), on_second)
+    }
+}
+
+/// `sim:?service=100us&distribution=exponential&capacity=4&growth=0.01&stall=1s@10s&seed=7`
+fn sim_options(uri: &str) -> Result<SimOptions, Refused> {
+    let mut options = SimOptions::default();
+    let (mut service_ns, mut exponential) = (100_000, false);
+    let query = uri.split_once('?').map_or("", |(_, q)| q);
+    for pair in query.split('&').filter(|p| !p.is_empty()) {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let bad = |expected: &str| Refused(format!("sim: option {key}={value}: expected {expected}"));
+        let duration =
+            |v: &str| parse_duration_ns(v, 1_000).map_err(|e| Refused(format!("sim: option {key}: {e}")));
+        match key {
+            "service" => service_ns = duration(value)?,
+            "distribution" => match value {
+                "constant" => exponential = false,
+                "exponential" => exponential = true,
+                _ => return Err(bad("constant or exponential")),
+            },
+            "capacity" => {
+                options.capacity = match value {
+                    "unbounded" => None,
+                    n => Some(
+                        n.parse()
+                            .ok()
+                            .filter(|&n| n > 0)
+                            .ok_or_else(|| bad("a number from 1, or unbounded"))?,
+                    ),
+                }
+            }
+            "stall" => {
+                let (length, begin) =
+                    value.split_once('@').ok_or_else(|| bad("LENGTH@BEGIN such as 1s@10s"))?;
+                options.stalls.push((duration(begin)?, duration(length)?));
+            }
+            "growth" => {
+                let growth = value.parse::<f64>().ok().filter(|growth| growth.is_finite());
+                options.growth =
+                    growth.ok_or_else(|| bad("the part by which service grows each second: 0.01"))?;
+            }
+            "seed" => options.seed = value.parse().map_err(|_| bad("a whole number"))?,
+            _ => {
+                return Err(Refused(format!(
+                    "sim: unknown option {key:?}; known: service, distribution, capacity, growth, stall, seed"
+                )));
+            }
+        }
+    }
+    options.stalls.sort_unstable();
+    options.service =
+        if exponential { Service::Exponential(service_ns as f64) } else { Service::Constant(service_ns) };
+    Ok(options)
+}

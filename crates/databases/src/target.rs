@@ -1,0 +1,376 @@
+//! What the rest of dyno knows of a database: [`Database`], [`Target`], [`OpenTarget`].
+
+use crate::collections::Collections;
+use crate::probe::Stop;
+use crate::spoken::Protocol;
+use dyno_engine::{Clock, Control, Finished, Job, RunError, Second};
+use dyno_monitor::Source;
+use dyno_types::{Content, Endpoint, Outcome, Refused, Request, Verb};
+use dyno_wire::place::{Address, Tls};
+use serde::{Deserialize, Serialize};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{ToSocketAddrs, UdpSocket};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Nodes of a cluster that are asked while the load runs; each has a thread and a connection.
+pub(crate) const WATCHED: usize = 64;
+
+/// A scheme of target URIs.
+#[derive(Clone, Copy, Debug)]
+pub struct Scheme {
+    /// The word before the colon.
+    pub name: &'static str,
+    /// The form of a URI.
+    pub form: &'static str,
+}
+
+/// Who speaks to the database, where there is a choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Client {
+    /// dyno's own codec.
+    #[default]
+    Wire,
+    /// The official driver.
+    Official,
+}
+
+impl From<dyno_plan::experiment::Driver> for Client {
+    fn from(driver: dyno_plan::experiment::Driver) -> Self {
+        match driver {
+            dyno_plan::experiment::Driver::Wire => Client::Wire,
+            dyno_plan::experiment::Driver::Official => Client::Official,
+        }
+    }
+}
+
+/// A kind of database.
+pub trait Database: Sync {
+    /// Its name: `redis`.
+    fn name(&self) -> &'static str;
+
+    /// Schemes of its URIs.
+    fn schemes(&self) -> &'static [Scheme];
+
+    /// Reads a URI of one of its schemes.
+    ///
+    /// # Errors
+    /// Says which part is wrong, and what is accepted.
+    fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused>;
+
+    /// Its protocol, where it has one of its own.
+    fn protocol(&self) -> Option<&'static Protocol> {
+        None
+    }
+
+    /// Servers of it that dyno can start for a run.
+    fn servers(&self) -> &'static [TempServer] {
+        &[]
+    }
+
+    /// Reads a URI for the database's official driver; `None` where dyno knows no such driver.
+    fn parse_official(&self, _uri: &str) -> Option<Result<Box<dyn Target>, Refused>> {
+        None
+    }
+}
+
+/// A server that is started for a run and ends with it.
+#[derive(Debug)]
+pub struct TempServer {
+    /// What follows `spawn:`.
+    pub kind: &'static str,
+    /// Its program, looked for on PATH.
+    pub program: &'static str,
+    /// Arguments for a loopback port and a folder of its own.
+    pub arguments: fn(u16, &Path) -> Vec<String>,
+    /// The URI of a target on that port.
+    pub uri: fn(u16) -> String,
+    /// Whether it is started where a run names no target.
+    pub stands_for_any: bool,
+}
+
+/// Why a target cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// Invalid configuration.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// It does not answer, or not as it should.
+    #[error("{0}")]
+    Unreachable(String),
+}
+
+impl From<RunError> for TargetError {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Refused(refused) => TargetError::Refused(refused),
+            RunError::Unreachable { outcome: Outcome::Aborted, words } => TargetError::Unreachable(words),
+            other => TargetError::Unreachable(other.to_string()),
+        }
+    }
+}
+
+/// Where the load goes to, before anything was said to it.
+pub trait Target: fmt::Debug + Send + Sync {
+    /// The URI without secrets.
+    fn redacted(&self) -> String;
+
+    /// Connects once (or opens the store) and learns what the target is. Nobody waits for a server once `stop` says so.
+    ///
+    /// # Errors
+    /// The target does not answer, speaks another protocol, or refuses what the URI asks for.
+    fn open(&self, content: Arc<dyn Content>, stop: Stop<'_>) -> Result<Box<dyn OpenTarget>, TargetError>;
+
+    /// Addresses of its servers, as far as the URI names them.
+    fn addresses(&self) -> &[Address] {
+        &[]
+    }
+
+    /// Whether it runs on this host, so that a core must be left to it.
+    fn is_local(&self) -> bool {
+        let here = |address: &Address| match address {
+            Address::Tcp(host, _) => matches!(host.as_str(), "localhost" | "::1") || host.starts_with("127."),
+            Address::Unix(_) => true,
+        };
+        !self.addresses().is_empty() && self.addresses().iter().all(here)
+    }
+
+    /// Whether the URI holds a password.
+    fn has_password(&self) -> bool {
+        false
+    }
+
+    /// Chooses the database of the records, where a server has several.
+    fn set_database(&mut self, _database: &str) {}
+
+    /// Whether its server says of its collections how large they are.
+    fn has_collections(&self) -> bool {
+        false
+    }
+
+    /// Whether it is a server that can be watched beside the load.
+    fn is_watched(&self) -> bool {
+        false
+    }
+
+    /// The kind of server that must be started first; empty for any.
+    fn must_start(&self) -> Option<&str> {
+        None
+    }
+
+    /// The URI of an embedded store.
+    fn embedded(&self) -> Option<&str> {
+        None
+    }
+
+    /// The copies that `dyno prove ingest` looks for; `None` where the database has none.
+    fn copies(&self) -> Option<Result<Box<dyn crate::copies::database::Database>, String>> {
+        None
+    }
+
+    /// Whether documents of POCDriver's are kept as such.
+    fn keeps_documents(&self) -> bool {
+        false
+    }
+}
+
+impl dyn Target {
+    /// Connects once to look at the target: no operation of a workload can be applied to it. Nobody waits once `stop` says so.
+    ///
+    /// # Errors
+    /// As [`Target::open`].
+    pub fn look(&self, stop: Stop<'_>) -> Result<Box<dyn OpenTarget>, TargetError> {
+        self.open(Arc::new(Nothing), stop)
+    }
+
+    /// Whether the servers are known to be on another host: not one of their addresses is this host's.
+    pub fn is_elsewhere(&self) -> bool {
+        let elsewhere = |address: &Address| match address {
+            Address::Unix(_) => false,
+            Address::Tcp(host, port) => {
+                let found = (host.as_str(), *port).to_socket_addrs();
+                // An address that can be bound is this host's own.
+                found.is_ok_and(|mut all| all.all(|one| UdpSocket::bind((one.ip(), 0)).is_err()))
+            }
+        };
+        !self.addresses().is_empty() && self.addresses().iter().all(elsewhere)
+    }
+}
+
+/// A content of nothing: the questions need none.
+pub(crate) struct Nothing;
+
+impl Content for Nothing {
+    fn table(&self) -> &str {
+        ""
+    }
+
+    fn key(&self, _request: &Request, _out: &mut Vec<u8>) {}
+
+    fn fields(&self, _request: &Request) -> usize {
+        0
+    }
+
+    fn name(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
+
+    fn value_len(&self, _request: &Request, _field: usize) -> usize {
+        0
+    }
+
+    fn value(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
+}
+
+/// What a session must know of a target and of the way to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetInfo {
+    /// Product and version.
+    pub database: String,
+    /// Who speaks to the database, where there is a choice.
+    pub driver: Option<String>,
+    /// Whether load threads of the engine apply the load (not users that block inside a store).
+    pub wire: bool,
+    /// Whether its data belong on a disk, not in memory alone.
+    pub on_disk: bool,
+    /// Whether time is virtual.
+    pub virtual_time: bool,
+    /// Whether several inserts can go out as one batch.
+    pub batches: bool,
+}
+
+/// A target that has answered.
+pub trait OpenTarget: Any + Send + Sync {
+    /// What it is.
+    fn info(&self) -> TargetInfo;
+
+    /// The URI without secrets, or what it is.
+    fn redacted(&self) -> String {
+        self.info().database
+    }
+
+    /// Facts for the report, by name; durability among them.
+    fn facts(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+
+    /// Refuses a workload that the target cannot hold.
+    ///
+    /// # Errors
+    /// Says which operation or shape it has no form for.
+    fn check(&self, _content: &Arc<dyn Content>, _verbs: &[Verb]) -> Result<(), Refused> {
+        Ok(())
+    }
+
+    /// Applies the load of a job; `on_second` gets each second once it is over.
+    ///
+    /// # Errors
+    /// The load could not begin. What fails later is an outcome, and no error.
+    fn apply(
+        &self,
+        job: Job,
+        control: Arc<Control>,
+        on_second: &mut dyn FnMut(Second),
+    ) -> Result<Finished, RunError>;
+
+    /// Whether it is spoken to over sockets of dyno's own.
+    fn has_sockets(&self) -> bool {
+        false
+    }
+
+    /// Whether a connection takes several requests at a time.
+    fn pipelines(&self) -> bool {
+        self.info().wire
+    }
+
+    /// Nodes that say something of themselves, at most 64.
+    fn nodes(&self) -> Vec<&Endpoint> {
+        Vec::new()
+    }
+
+    /// What is asked of them while the load runs; a source for a node is called as `name` says.
+    fn sources(&self, _name: &dyn Fn(Option<&Endpoint>) -> String) -> Vec<Box<dyn Source>> {
+        Vec::new()
+    }
+
+    /// Process number and program of the only server, as it tells, and where it was asked.
+    fn process(&self) -> Option<(u32, String, &Endpoint)> {
+        None
+    }
+
+    /// What of the target did not answer and is left out until it does, in words.
+    fn missing(&self) -> Option<String> {
+        None
+    }
+
+    /// Its collections of documents, where it keeps documents.
+    fn collections(&self) -> Option<Box<dyn Collections + '_>> {
+        None
+    }
+
+    /// Commands beside the load that MongoDB's drop-ins give, where it is a MongoDB.
+    fn mongo_admin(&self) -> Option<crate::mongodb::admin::MongoAdmin> {
+        None
+    }
+}
+
+impl dyn OpenTarget {
+    /// Product and version.
+    pub fn database(&self) -> String {
+        self.info().database
+    }
+
+    /// Whether load threads of the engine apply the load (not users that block inside a store).
+    pub fn is_wire(&self) -> bool {
+        self.info().wire
+    }
+
+    /// Requests on a connection at a time: as many as are wanted, or one.
+    pub fn pipeline(&self, wanted: usize) -> usize {
+        if self.pipelines() { wanted } else { 1 }
+    }
+
+    /// Refuses several requests at a time on a connection where the target takes one.
+    ///
+    /// # Errors
+    /// Says so. Users that block inside a store are never refused: theirs is one.
+    pub fn check_pipeline(&self, wanted: usize) -> Result<(), Refused> {
+        if wanted > 1 && self.is_wire() && !self.pipelines() {
+            let words = "this target takes one request at a time on a connection; use pipeline 1";
+            return Err(Refused(format!("pipeline {wanted}: {words}")));
+        }
+        Ok(())
+    }
+
+    /// Whether time is virtual.
+    pub fn is_virtual(&self) -> bool {
+        self.info().virtual_time
+    }
+
+    /// Runs a job.
+    ///
+    /// # Errors
+    /// As [`OpenTarget::apply`]; hardware stamps are refused where there are no sockets.
+    pub fn run(
+        &self,
+        job: Job,
+        control: Arc<Control>,
+        on_second: &mut dyn FnMut(Second),
+    ) -> Result<Finished, RunError> {
+        if job.stamps == Clock::Hardware && !self.has_sockets() {
+            let words = "--stamps hardware: this target has no network connections of dyno's own; use --stamps client";
+            return Err(Refused(words.into()).into());
+        }
+        self.check_pipeline(job.pipeline)?;
+        self.apply(job, control, on_second)
+    }
+}
+
+/// How TLS is used, for the report.
+pub(crate) fn tls_words(tls: &Tls) -> &'static str {
+    match (tls.insecure, tls.any_name) {
+        (true, _) => "on, certificates NOT verified",
+        (_, true) => "on, certificates verified, their names NOT",
+        _ => "on, certificates verified",
+    }
+}

@@ -1,0 +1,70 @@
+//! What is wrong with a file, found without touching anything, and where it was written.
+
+use crate::steps;
+use dyno_databases::registry;
+use dyno_monitor::prometheus::Url;
+use dyno_plan::experiment::{Cell, Experiment, Plan};
+use dyno_plan::tree::{Node, TreeError};
+use dyno_remote::worker::serve::ReadWork;
+
+/// Checks what can be checked without touching anything: targets and their options, workloads, rates, thresholds and
+/// exporters of every cell.
+pub fn check(plan: &Plan, read_work: ReadWork<'_>) -> Result<(), TreeError> {
+    let mut known: Vec<&Experiment> = Vec::new();
+    for cell in &plan.cells {
+        let spec = &cell.spec;
+        // Cells often differ in nothing that matters here.
+        let same = |other: &&&Experiment| {
+            (&other.workload, &other.require, &other.phases, &other.strategy, &other.target, &other.client)
+                == (&spec.workload, &spec.require, &spec.phases, &spec.strategy, &spec.target, &spec.client)
+                && other.monitors == spec.monitors
+        };
+        if known.iter().any(|other| same(&other)) {
+            continue;
+        }
+        of_cell(cell, read_work).map_err(|mut error| {
+            if plan.cells.len() > 1 {
+                error.text = format!("{} (cell {}: {})", error.text, cell.number, cell.label());
+            }
+            error
+        })?;
+        known.push(spec);
+    }
+    Ok(())
+}
+
+fn of_cell(cell: &Cell, read_work: ReadWork<'_>) -> Result<(), TreeError> {
+    let spec = &cell.spec;
+    let wrong = |key: &str, words: String| named(&cell.tree, key, &words);
+    if let Some(uri) = &spec.target {
+        registry::parse_for(&uri.replace("{dir}", "dir"), spec.client.driver.into())
+            .map_err(|e| wrong("target", e.0))?;
+    }
+    for (name, url) in &spec.monitors.prometheus {
+        Url::parse(url).map_err(|e| wrong(&format!("monitors.prometheus.{name}"), e.to_string()))?;
+    }
+    let work = read_work(spec).map_err(|e| wrong("workload", e.0))?;
+    let job = work.measure().map_err(|e| wrong("phases", e.0))?;
+    steps::conditions(spec, job.workload.metrics()).map_err(|words| wrong("require", words)).map(drop)
+}
+
+/// An error at a key: that which the words name first, or `key`.
+fn named(tree: &Node, key: &str, words: &str) -> TreeError {
+    match words.split_once(": ") {
+        Some((own, text)) if tree.find(own).is_some() => placed(tree, own, text.to_owned()),
+        _ => placed(tree, key, words.to_owned()),
+    }
+}
+
+/// An error at the deepest part of a key that somebody has written.
+pub(super) fn placed(tree: &Node, key: &str, text: String) -> TreeError {
+    let mut at = key;
+    let node = loop {
+        match (tree.find(at), at.rsplit_once('.')) {
+            (Some(node), _) => break node,
+            (None, Some((above, _))) => at = above,
+            (None, None) => break tree,
+        }
+    };
+    node.error(key, text)
+}

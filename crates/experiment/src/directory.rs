@@ -1,0 +1,335 @@
+//! The directory of an experiment.
+//!
+//! ```text
+//! experiment.yaml   the file as it was given, secrets masked
+//! experiment.json   version, command line, cells, runs in order
+//! journal.jsonl     what has begun and ended
+//! lock              held by the dyno that works on it; its process number, and when that was started
+//! tuning.json       what tunings have found
+//! runs/0001-...     run directories, see docs/run-directory.md
+//! results.csv       one line for each run, written as they end
+//! ```
+
+use crate::journal::{Entry, Journal, RunRecord, RunStatus};
+use dyno_localhost::machine::Machine;
+use dyno_localhost::process;
+use dyno_localhost::trusted;
+use dyno_plan::experiment::{Plan, masked, masked_set};
+use dyno_rundir::files;
+use dyno_types::secret::{conceal, conceal_json, own_command_line};
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Version of the directory's format. Readers refuse a higher one.
+pub const VERSION: u32 = 1;
+
+/// Why a directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DirectoryError {
+    /// It cannot be meant.
+    #[error("{0}")]
+    Refused(String),
+    /// The system refuses.
+    #[error("{path}: {error}")]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// The system's words.
+        error: io::Error,
+    },
+}
+
+/// One cell, as it was planned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellRecord {
+    /// From 1.
+    pub number: usize,
+    /// Its levels in words.
+    pub label: String,
+    /// The level of each factor.
+    pub levels: Vec<(String, String)>,
+}
+
+/// `experiment.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExperimentRecord {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Version of dyno.
+    pub dyno: String,
+    /// Its name.
+    pub name: String,
+    /// What the text was called: a path, or a preset's name.
+    pub path: String,
+    /// `--set`, as typed.
+    pub sets: Vec<String>,
+    /// The command line, secrets masked.
+    pub command: Vec<String>,
+    /// Directory in which relative paths were meant.
+    pub cwd: PathBuf,
+    /// Begin, RFC 3339.
+    pub started: String,
+    /// The matrix.
+    pub cells: Vec<CellRecord>,
+    /// Runs that are planned; of searches, how many there are.
+    pub runs: usize,
+    /// Whether cells are searched, with as many runs as that needs.
+    #[serde(default)]
+    pub searches: bool,
+    /// SHA-256 of experiment.yaml: an experiment that is gone on with is the one that was begun. Older directories have none.
+    #[serde(default)]
+    pub text: Option<String>,
+}
+
+/// SHA-256 in hexadecimal digits.
+fn hash(text: &str) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// An experiment's directory, held by this process.
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+    _lock: File,
+    journal: Journal,
+    /// What was planned.
+    pub record: ExperimentRecord,
+    /// Runs that have ended.
+    pub ended: Vec<RunRecord>,
+}
+
+fn io_error(path: &Path) -> impl FnOnce(io::Error) -> DirectoryError {
+    let path = path.to_owned();
+    move |error| DirectoryError::Io { path, error }
+}
+
+/// The process that holds a directory, if one does that can be told.
+pub fn holder(path: &Path) -> Option<u32> {
+    held(path).ok().flatten()
+}
+
+/// The same; an error where the lock is held by a process other than the one it names. A process is told by its number and its
+/// start time, because the kernel gives numbers again; locks of older versions have no start time.
+pub fn held(path: &Path) -> Result<Option<u32>, DirectoryError> {
+    let name = path.join("lock");
+    let Ok(mut lock) = files::open_with(&name, OpenOptions::new().read(true).write(true)) else {
+        return Ok(None);
+    };
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        return Ok(None);
+    }
+    let mut text = String::new();
+    lock.read_to_string(&mut text).map_err(io_error(&name))?;
+    let mut words = text.split_whitespace();
+    let pid = words.next().and_then(|pid| pid.parse().ok());
+    let started = words.next().map(str::parse::<u64>);
+    let is_it = |pid: &u32| match &started {
+        None => true,
+        Some(started) => process::started(&Machine::default(), *pid) == started.clone().ok(),
+    };
+    pid.filter(is_it).map(Some).ok_or_else(|| {
+        let name = name.display();
+        DirectoryError::Refused(format!(
+            "{name}: held by a process other than the one it names; find it with `fuser {name}` and end it"
+        ))
+    })
+}
+
+/// Holds a directory until the file is closed.
+pub fn lock(path: &Path) -> Result<File, DirectoryError> {
+    let name = path.join("lock");
+    let mut options = OpenOptions::new();
+    options.create(true).read(true).write(true).truncate(false).mode(0o600);
+    let mut file = files::open_with(&name, &mut options).map_err(io_error(&name))?;
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let by = holder(path).map_or("another dyno".into(), |pid| format!("process {pid}"));
+        let text = format!("{}: {by} is at work on it; `dyno stop` ends that", path.display());
+        return Err(DirectoryError::Refused(text));
+    }
+    let own = std::process::id();
+    let words = match process::started(&Machine::default(), own) {
+        Some(started) => format!("{own} {started}\n"),
+        None => format!("{own}\n"),
+    };
+    file.set_len(0).and_then(|()| file.write_all(words.as_bytes())).map_err(io_error(&name))?;
+    Ok(file)
+}
+
+impl Directory {
+    /// Makes a directory (it must not exist, or be empty).
+    pub fn create(
+        path: &Path,
+        text: &str,
+        called: &str,
+        sets: &[String],
+        plan: &Plan,
+    ) -> Result<Directory, DirectoryError> {
+        let refused = |e: std::io::Error| DirectoryError::Refused(format!("{}: {e}", path.display()));
+        if path.exists() && std::fs::read_dir(path).map_err(refused)?.next().is_some() {
+            let text = format!("{}: not empty; `dyno resume {0}` goes on with an experiment", path.display());
+            return Err(DirectoryError::Refused(text));
+        }
+        let runs = path.join("runs");
+        trusted::make_folder(path).map_err(refused)?;
+        // Before anything is started that `dyno stop` would refuse to end.
+        trusted::directory(path).map_err(|e| DirectoryError::Refused(format!("{e}; choose a new folder")))?;
+        trusted::make_folder(&runs).map_err(io_error(&runs))?;
+        let held = lock(path)?;
+        let cells = plan
+            .cells
+            .iter()
+            .map(|cell| CellRecord { number: cell.number, label: cell.label(), levels: cell.levels.clone() })
+            .collect();
+        let record = ExperimentRecord {
+            version: VERSION,
+            dyno: env!("CARGO_PKG_VERSION").into(),
+            name: plan.name.clone(),
+            path: called.to_owned(),
+            sets: sets.iter().map(|set| masked_set(set)).collect(),
+            command: own_command_line(),
+            cwd: std::env::current_dir().unwrap_or_default(),
+            started: jiff::Timestamp::now().to_string(),
+            cells,
+            runs: plan.runs.len(),
+            searches: plan.cells.iter().any(|cell| cell.spec.strategy.is_some()),
+            text: Some(hash(&masked(text))),
+        };
+        let yaml = path.join("experiment.yaml");
+        trusted::write(&yaml, masked(text).as_bytes()).map_err(io_error(&yaml))?;
+        let json = path.join("experiment.json");
+        let words = serde_json::to_string_pretty(&record).map_err(|e| io_error(&json)(e.into()))?;
+        trusted::write(&json, conceal_json(&words).as_bytes()).map_err(io_error(&json))?;
+        let mut directory = Self::with(path, held, record)?;
+        directory.note(Entry::Begin { pid: std::process::id() })?;
+        Ok(directory)
+    }
+
+    /// Opens a directory to go on with it; its text comes along.
+    pub fn resume(path: &Path) -> Result<(Directory, String), DirectoryError> {
+        trusted::directory(path).map_err(|e| DirectoryError::Refused(e.to_string()))?;
+        let record = read_record(path)?;
+        let held = lock(path)?;
+        let yaml = path.join("experiment.yaml");
+        let text = files::read_to_string(&yaml).map_err(io_error(&yaml))?;
+        if record.text.as_ref().is_some_and(|begun| *begun != hash(&text)) {
+            let words = "was changed since the experiment began: runs of two configurations would stand side by side. Put it \
+                         back, or run it as an experiment of its own";
+            return Err(DirectoryError::Refused(format!("{}: {words}", yaml.display())));
+        }
+        let mut directory = Self::with(path, held, record)?;
+        directory.note(Entry::Begin { pid: std::process::id() })?;
+        Ok((directory, text))
+    }
+
+    fn with(path: &Path, held: File, record: ExperimentRecord) -> Result<Directory, DirectoryError> {
+        let name = path.join("journal.jsonl");
+        let entries = Journal::read(&name).map_err(io_error(&name))?;
+        let journal = Journal::open(&name).map_err(io_error(&name))?;
+        Ok(Directory { path: path.to_owned(), _lock: held, journal, record, ended: finished(entries) })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a line of the journal.
+    pub fn note(&mut self, entry: Entry) -> Result<(), DirectoryError> {
+        if let Entry::Ended(record) = &entry
+            && record.status != RunStatus::Interrupted
+        {
+            self.ended.push(record.clone());
+            let results = self.path.join("results.csv");
+            self.results(record).map_err(io_error(&results))?;
+        }
+        let name = self.path.join("journal.jsonl");
+        self.journal.write(entry).map_err(io_error(&name))
+    }
+
+    /// Adds a line to `results.csv`, for spreadsheets.
+    fn results(&self, run: &RunRecord) -> io::Result<()> {
+        let path = self.path.join("results.csv");
+        let new = !path.exists();
+        let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+        let cell = self.record.cells.iter().find(|cell| cell.number == run.cell);
+        let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\"").replace(['\n', '\r'], " "));
+        let figure = |n: Option<f64>| n.map_or(String::new(), |n| format!("{n:.3}"));
+        let status = match run.status {
+            RunStatus::Complete => "complete",
+            RunStatus::Failed => "failed",
+            RunStatus::Interrupted => "interrupted",
+        };
+        let mut text = String::new();
+        if new {
+            text.push_str(
+                "cell,repetition,label,point,status,trust,passed,throughput_per_s,offered_per_s,dir,words\n",
+            );
+        }
+        text.push_str(&format!(
+            "{},{},{},{},{},{},{},{},{},{},{}\n",
+            run.cell,
+            run.repetition,
+            quoted(cell.map_or("", |cell| &cell.label)),
+            quoted(&run.point),
+            status,
+            run.trust,
+            run.passed,
+            figure(run.throughput),
+            figure(run.offered),
+            quoted(&run.dir),
+            quoted(&run.words),
+        ));
+        file.write_all(conceal(&text).as_bytes())
+    }
+
+    /// A directory for the next run, which does not exist yet.
+    pub fn run_directory(&self, cell: usize, repetition: u32, point: &str) -> PathBuf {
+        let words: String = point.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let tail = if words.is_empty() { String::new() } else { format!("-{words}") };
+        let name = format!("cell{cell:04}-rep{repetition:02}{tail}");
+        let runs = self.path.join("runs");
+        let again = (2..10_000).map(|n| runs.join(format!("{name}-try{n}")));
+        let first = runs.join(&name);
+        std::iter::once(first.clone()).chain(again).find(|path| !path.exists()).unwrap_or(first)
+    }
+}
+
+/// Runs that need not be made again.
+pub fn finished(entries: Vec<Entry>) -> Vec<RunRecord> {
+    let ended = entries.into_iter().filter_map(|entry| match entry {
+        Entry::Ended(record) if record.status != RunStatus::Interrupted => Some(record),
+        _ => None,
+    });
+    ended.collect()
+}
+
+/// Reads `experiment.json`.
+pub fn read_record(path: &Path) -> Result<ExperimentRecord, DirectoryError> {
+    let name = path.join("experiment.json");
+    let text = files::read_to_string(&name).map_err(|error| {
+        let text = format!("{}: no experiment's directory ({error})", path.display());
+        DirectoryError::Refused(text)
+    })?;
+    let record: ExperimentRecord = serde_json::from_str(&text)
+        .map_err(|error| DirectoryError::Refused(format!("{}:{}: {error}", name.display(), error.line())))?;
+    if record.version > VERSION {
+        let text = format!(
+            "{}: format {} is newer than this dyno reads ({VERSION})",
+            name.display(),
+            record.version
+        );
+        return Err(DirectoryError::Refused(text));
+    }
+    Ok(record)
+}
+
+/// Reads the journal of an experiment's directory.
+pub fn read_journal(path: &Path) -> Result<Vec<Entry>, DirectoryError> {
+    let name = path.join("journal.jsonl");
+    Journal::read(&name).map_err(io_error(&name))
+}

@@ -1,0 +1,394 @@
+//! Faults that the file asks for: done at their times of the measured phase, undone at their ends, and at the end in any case.
+//!
+//! ```text
+//! schedule -> begins and ends on one time axis -> a thread beside the load: wait, do, note -> over, or Ctrl-C: undo all
+//! ```
+
+use crate::clock::Clock;
+use crate::one::OneRun;
+use crate::proxy::{Proxy, Treatment};
+use crate::victims::{Noted, Outcome, Trace, Victims};
+use dyno_analysis::faults::Happened;
+use dyno_engine::Control;
+use dyno_localhost::machine::Machine;
+use dyno_localhost::shaping::{can_narrow, can_slow};
+use dyno_localhost::undo;
+use dyno_plan::experiment::{
+    Experiment, Fault, FaultKind, LEAST_SHAPED_BYTES_PER_S, On, PlannedFault, schedule_faults,
+};
+use dyno_plan::server::Topology;
+use dyno_remote::far::Far;
+use dyno_servers::server::faults::{Harm, Harmed, WorkerHarm, harm_worker};
+use dyno_session::session::Session;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+/// How often it is looked whether somebody wants the end.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Kinds of faults that a proxy between workers and server does: a partition, and what this kernel does not do. On other
+/// hosts, and where clients learn the addresses of members by themselves, the kernel does all of them.
+pub(super) fn by_proxies(spec: &Experiment, machine: &Machine) -> Vec<FaultKind> {
+    let Some(server) = spec.server.as_ref().filter(|server| server.topology == Topology::Single) else {
+        return Vec::new();
+    };
+    if !spec.ssh.is_nothing() {
+        return Vec::new();
+    }
+    // One that listens beyond the loopback may have several devices.
+    let abroad = server.address.is_some_and(|address| !address.is_loopback());
+    let of = |kind: FaultKind| spec.faults.iter().filter(move |fault| fault.kind == kind);
+    let slow = of(FaultKind::Bandwidth)
+        .any(|fault| fault.bytes_per_s.as_ref().is_some_and(|bytes| bytes.0 < LEAST_SHAPED_BYTES_PER_S));
+    let by_proxy = |kind: &FaultKind| {
+        of(*kind).next().is_some()
+            && match kind {
+                FaultKind::Bandwidth => slow || abroad || !can_narrow(machine),
+                FaultKind::Delay => abroad || !can_slow(machine),
+                _ => true,
+            }
+    };
+    [FaultKind::Partition, FaultKind::Bandwidth, FaultKind::Delay].into_iter().filter(by_proxy).collect()
+}
+
+/// Whether workers have faults.
+pub(super) fn on_workers(faults: &[Fault]) -> bool {
+    faults.iter().any(|fault| matches!(fault.on, On::Worker(_)))
+}
+
+/// What faults can be done to.
+pub(super) struct Reach<'a> {
+    pub servers: Victims<'a>,
+    /// One for each instance, where there are faults that they do.
+    pub proxies: &'a [Proxy],
+    /// The kinds that they do.
+    pub by_proxies: &'a [FaultKind],
+    /// Process numbers, and the other hosts that they are on.
+    pub workers: Vec<(u32, Option<String>)>,
+    /// Agents on hosts that have workers and no servers.
+    pub beside: &'a mut [Far],
+    /// A folder of the run.
+    pub logs: PathBuf,
+}
+
+impl Reach<'_> {
+    /// Whether there is whom they are on; on other hosts that is known no sooner.
+    fn check(&self, faults: &[Fault]) -> Result<(), String> {
+        for (at, fault) in faults.iter().enumerate() {
+            let (number, there) = match fault.on {
+                On::Server => continue,
+                On::One(number) => (number, self.servers.count()),
+                On::Worker(number) => (number, self.workers.len()),
+            };
+            if number as usize > there {
+                return Err(format!("faults.{at}.on: {}: there are {there}", fault.on));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What came of them.
+#[derive(Default)]
+pub(super) struct Done {
+    events: Vec<(SystemTime, &'static str, String)>,
+    happened: Vec<Happened>,
+    missed: Vec<String>,
+    failure: Option<String>,
+}
+
+impl Done {
+    /// Writes events, has the session judge; an error if one could not be done or undone.
+    pub fn note(self, session: &mut Session<'_>) -> Result<(), String> {
+        if let Some(writer) = session.writer() {
+            self.events.iter().for_each(|(at, kind, words)| writer.event_at(*at, kind, words));
+        }
+        session.judge(&self.happened, self.missed);
+        self.failure.map_or(Ok(()), Err)
+    }
+}
+
+/// Tells that the phase is over, also where it ended by a panic.
+struct Over<'a>(&'a Clock);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Runs the phase with its faults beside it.
+pub(super) fn beside<T>(
+    run: &OneRun<'_>,
+    spec: &Experiment,
+    reach: Reach<'_>,
+    clock: &Clock,
+    phase: impl FnOnce() -> T,
+) -> Result<(T, Done), String> {
+    if spec.faults.is_empty() {
+        return Ok((phase(), Done::default()));
+    }
+    reach.check(&spec.faults)?;
+    let mut hand = Hand {
+        faults: &spec.faults,
+        planned: schedule_faults(spec, run.point.repetition),
+        journal: undo::Journal::open(&reach.logs.join("faults"), run.machine).map_err(|e| e.to_string())?,
+        reach,
+        machine: run.machine,
+        control: &run.control,
+        active: Vec::new(),
+        done: Done::default(),
+    };
+    std::thread::scope(|scope| {
+        let hand = scope.spawn(move || {
+            hand.follow(clock);
+            std::mem::take(&mut hand.done)
+        });
+        let over = Over(clock);
+        let made = phase();
+        drop(over);
+        let done = hand.join().map_err(|_| "faults: their thread has failed".to_owned())?;
+        Ok((made, done))
+    })
+}
+
+/// A fault under way.
+struct Active {
+    planned: PlannedFault,
+    /// Its place among those that happened.
+    at: usize,
+    /// What journals have it by.
+    noted: Noted,
+}
+
+/// What carries faults out.
+struct Hand<'a> {
+    faults: &'a [Fault],
+    planned: Vec<PlannedFault>,
+    reach: Reach<'a>,
+    /// Of processes that are not the server's.
+    journal: undo::Journal,
+    machine: &'a Machine,
+    control: &'a Control,
+    active: Vec<Active>,
+    done: Done,
+}
+
+impl Hand<'_> {
+    fn follow(&mut self, clock: &Clock) {
+        let planned = std::mem::take(&mut self.planned);
+        let mut left = planned.into_iter().peekable();
+        let Some((epoch, warmup)) = clock.epoch() else { return self.miss(left) };
+        let begun = epoch + warmup;
+        let at = |ns: u64| begun + Duration::from_nanos(ns);
+        loop {
+            let end = self.active.iter().filter_map(|one| one.planned.end_ns).min();
+            let begin = left.peek().map(|next| next.begin_ns);
+            // What ends goes first.
+            let next = match (end, begin) {
+                (None, None) => break,
+                (end, begin) => end.unwrap_or(u64::MAX).min(begin.unwrap_or(u64::MAX)),
+            };
+            if self.waited(clock, at(next)) {
+                break;
+            }
+            if end == Some(next) {
+                let which = self.active.iter().position(|one| one.planned.end_ns == end);
+                let Some(one) = which.map(|which| self.active.remove(which)) else { break };
+                self.end(one, begun);
+            } else if let Some(planned) = left.next() {
+                self.begin(planned, begun);
+            }
+        }
+        // Ctrl-C ends what is under way at once; what is killed stays away until the phase is over.
+        while let Some(one) = self.active.pop() {
+            if one.planned.end_ns.is_some() {
+                self.end(one, begun);
+            }
+        }
+        self.miss(left);
+    }
+
+    /// Waits until then; whether the phase is over before.
+    fn waited(&self, clock: &Clock, until: SystemTime) -> bool {
+        loop {
+            if clock.wait(Some(until), LOOK) || self.control.stopping() {
+                return true;
+            }
+            if SystemTime::now() >= until {
+                return false;
+            }
+        }
+    }
+
+    fn miss(&mut self, left: impl Iterator<Item = PlannedFault>) {
+        for planned in left {
+            let words = format!("{}: the phase ended before its time", self.named(&planned));
+            self.done.events.push((SystemTime::now(), "fault_failed", words.clone()));
+            self.done.missed.push(words);
+        }
+    }
+
+    /// As events name it.
+    fn named(&self, planned: &PlannedFault) -> String {
+        let fault = &self.faults[planned.fault];
+        let which =
+            if fault.times > 1 { format!(" ({} of {})", planned.time, fault.times) } else { String::new() };
+        format!("{}{which} {}", planned.fault + 1, fault.words())
+    }
+
+    fn begin(&mut self, planned: PlannedFault, begun: SystemTime) {
+        let (words, fault) = (self.named(&planned), &self.faults[planned.fault]);
+        let at = SystemTime::now();
+        let outcome = self.apply(fault);
+        match outcome.failed {
+            None => {
+                let means = outcome.means;
+                self.done.events.push((at, "fault_begin", format!("{words}: {means}")));
+                self.done.happened.push(Happened {
+                    number: planned.fault + 1,
+                    fault: fault.words(),
+                    means,
+                    begin_s: since(begun, at),
+                    end_s: None,
+                });
+                self.active.push(Active { planned, at: self.done.happened.len() - 1, noted: outcome.noted });
+            }
+            Some(why) => {
+                if outcome.lacking {
+                    let words = format!("{words}: {why}");
+                    self.done.events.push((at, "fault_failed", words.clone()));
+                    self.done.missed.push(words);
+                } else {
+                    self.fail(format!("{words}: {why}"));
+                }
+                // Some of several may have been done: they are undone, and nothing else is touched.
+                if let Err(why) = self.revert(fault, &outcome.noted) {
+                    self.fail(format!("{words}: {why}"));
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, one: Active, begun: SystemTime) {
+        let (words, fault) = (self.named(&one.planned), &self.faults[one.planned.fault]);
+        // A run that is to end needs no server.
+        let needless = fault.kind == FaultKind::Restart && self.control.stopping();
+        let reverted = if needless { Ok(None) } else { self.revert(fault, &one.noted) };
+        let at = SystemTime::now();
+        match reverted {
+            Ok(said) => {
+                let said = said.map_or(String::new(), |said| format!(": {said}"));
+                self.done.happened[one.at].means += &said;
+                self.done.events.push((at, "fault_end", words + &said));
+                self.done.happened[one.at].end_s = Some(since(begun, at));
+            }
+            Err(_) if self.control.stopping() && fault.kind == FaultKind::Restart => {}
+            Err(why) => self.fail(format!("{words}: {why}")),
+        }
+    }
+
+    fn fail(&mut self, words: String) {
+        self.done.events.push((SystemTime::now(), "fault_failed", words.clone()));
+        self.done.failure.get_or_insert(format!("faults: {words}"));
+    }
+
+    /// Processes or proxies that a fault is on, from 0.
+    fn of(&self, on: On) -> Range<usize> {
+        match on {
+            On::Server => 0..self.reach.servers.count(),
+            On::One(number) | On::Worker(number) => number as usize - 1..number as usize,
+        }
+    }
+
+    /// Does it.
+    fn apply(&mut self, fault: &Fault) -> Outcome {
+        let which = self.of(fault.on);
+        if let On::Worker(number) = fault.on {
+            let mut harmed = Harmed::default();
+            match self.apply_to_worker(fault.kind, number, &mut harmed) {
+                Ok(means) => harmed.means = means,
+                Err(why) => harmed.failed = Some(why),
+            }
+            let noted = vec![Trace { noted: harmed.noted, ..Trace::default() }];
+            return Outcome { means: harmed.means, noted, failed: harmed.failed, lacking: false };
+        }
+        if !self.reach.by_proxies.contains(&fault.kind) {
+            return match Harm::of(fault) {
+                Some(harm) => self.reach.servers.harm(&which, &harm),
+                None => Outcome { failed: Some("it does not say how much".into()), ..Outcome::default() },
+            };
+        }
+        self.treat(fault, true);
+        let named: Vec<String> = which.filter_map(|i| Some(self.reach.proxies.get(i)?.words())).collect();
+        Outcome { means: named.join("; "), ..Outcome::default() }
+    }
+
+    fn apply_to_worker(
+        &mut self,
+        kind: FaultKind,
+        number: u32,
+        harmed: &mut Harmed,
+    ) -> Result<String, String> {
+        let worker = self.reach.workers.get(number as usize - 1).cloned();
+        let (pid, host) = worker.ok_or("there is no such worker")?;
+        let harm = if kind == FaultKind::Kill { WorkerHarm::Kill } else { WorkerHarm::Pause };
+        match host {
+            None => {
+                harmed.noted.extend(harm_worker(self.machine, &mut self.journal, pid, harm)?);
+                Ok(harm.means().into())
+            }
+            Some(host) => {
+                let agent = self.agent(&host)?;
+                harmed.noted.extend(agent.harm_worker(pid, harm).map_err(|e| e.to_string())?);
+                Ok(format!("{} on {host}", harm.means()))
+            }
+        }
+    }
+
+    fn agent(&self, host: &str) -> Result<&Far, String> {
+        let beside = self.reach.beside.iter().find(|far| far.name() == host);
+        let agent = beside.or_else(|| self.reach.servers.agent(host));
+        agent.ok_or_else(|| format!("there is no agent on {host}"))
+    }
+
+    fn treat(&self, fault: &Fault, begins: bool) {
+        let delay = fault.delay.as_ref().map_or(Duration::ZERO, |delay| Duration::from_nanos(delay.0));
+        let bytes_per_s = fault.bytes_per_s.as_ref().map(|bytes| bytes.0);
+        let treatment = match begins {
+            true => Treatment { delay, bytes_per_s, shut: fault.kind == FaultKind::Partition },
+            false => Treatment::default(),
+        };
+        for proxy in self.of(fault.on).filter_map(|i| self.reach.proxies.get(i)) {
+            proxy.treat(|now| *now = treatment);
+        }
+    }
+
+    /// Undoes it; what there is to say of it then.
+    fn revert(&mut self, fault: &Fault, noted: &Noted) -> Result<Option<String>, String> {
+        if let On::Worker(number) = fault.on {
+            let host = self.reach.workers.get(number as usize - 1).and_then(|(_, host)| host.clone());
+            for id in noted.iter().flat_map(|trace| &trace.noted) {
+                match &host {
+                    None => self.journal.undo(*id).map_err(|e| e.to_string())?,
+                    Some(host) => self.agent(host)?.heal_worker(*id).map_err(|e| e.to_string())?,
+                }
+            }
+            return Ok(None);
+        }
+        match Harm::of(fault) {
+            Some(harm) if !self.reach.by_proxies.contains(&fault.kind) => {
+                self.reach.servers.heal(&harm, noted)
+            }
+            _ => {
+                self.treat(fault, false);
+                Ok(None)
+            }
+        }
+    }
+}
+
+fn since(begun: SystemTime, at: SystemTime) -> f64 {
+    at.duration_since(begun).unwrap_or_default().as_secs_f64()
+}

@@ -1,0 +1,99 @@
+//! Commands around experiment, run and phase. Words go to the program as they are; no shell sees them.
+
+use dyno_engine::Control;
+use dyno_localhost::machine::Machine;
+use dyno_localhost::{process, undo};
+use dyno_plan::values::Span;
+use dyno_types::child;
+use dyno_types::secret::mask_arguments;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// How long a command may take where the file does not say.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Runs commands one after the other; what they print goes to `hooks.log` in `dir`, what they are told of the run stands in
+/// their environment. Ctrl-C ends commands of what lies ahead; those that follow something are ended by a second one.
+pub(super) fn run(
+    when: &str,
+    commands: &[Vec<String>],
+    timeout: &Option<Span>,
+    dir: &Path,
+    environment: &[(String, String)],
+    control: &Control,
+) -> Result<(), String> {
+    let ahead = when.starts_with("before");
+    let given_up = || if ahead { control.stopping() } else { control.aborting() };
+    let patience = timeout.as_ref().map_or(PATIENCE, |span| Duration::from_nanos(span.0));
+    for words in commands {
+        one(words, patience, dir, environment, &given_up)
+            .map_err(|why| format!("hooks.{when}: {}: {why}", mask_arguments(words).join(" ")))?;
+    }
+    Ok(())
+}
+
+/// Has a command ended by `dyno stop` or `dyno resume` should this dyno be killed while it runs.
+fn noted(dir: &Path, pid: u32) -> Option<(undo::Journal, u64)> {
+    let machine = Machine::default();
+    let mut journal = undo::Journal::open(&dir.join("hooks"), &machine).ok()?;
+    let (started, session) = (process::started(&machine, pid)?, process::session(&machine, pid));
+    let id = journal.add(undo::Undo::Process { pid, started, session }).ok()?;
+    Some((journal, id))
+}
+
+fn one(
+    words: &[String],
+    patience: Duration,
+    dir: &Path,
+    environment: &[(String, String)],
+    given_up: &dyn Fn() -> bool,
+) -> Result<(), String> {
+    let Some((program, arguments)) = words.split_first() else { return Err("an empty command".into()) };
+    let path = dir.join("hooks.log");
+    let mut log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(|e| format!("{}: {e}", path.display()))?;
+    let _ = writeln!(log, "$ {}", mask_arguments(words).join(" "));
+    let err = log.try_clone().map_err(|e| e.to_string())?;
+    let mut command = child::command(program);
+    command.args(arguments).envs(environment.iter().cloned());
+    command.stdin(Stdio::null()).stdout(log).stderr(err).process_group(0);
+    let mut child = command.spawn().map_err(|e| format!("could not be started: {e}"))?;
+    let mut noted = noted(dir, child.id());
+    let end = Instant::now() + patience;
+    loop {
+        match child.try_wait().map_err(|e| e.to_string())? {
+            Some(status) => {
+                // What it has left running is meant to run on.
+                if let Some((mut journal, id)) = noted.take() {
+                    // A note that cannot be taken back is of a process that has ended.
+                    let _ = journal.forget(id);
+                }
+                return match status.success() {
+                    true => Ok(()),
+                    false => Err(format!("{status}; its output is in {}", path.display())),
+                };
+            }
+            None if Instant::now() > end || given_up() => {
+                // It has a group of its own: its children end with it.
+                if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
+                    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+                }
+                let _ = child.wait();
+                if given_up() {
+                    return Err("ended by a signal".into());
+                }
+                return Err(format!("did not end within {} s", patience.as_secs_f64()));
+            }
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    }
+}

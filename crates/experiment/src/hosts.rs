@@ -1,0 +1,140 @@
+//! Hosts of an experiment that are reached by ssh: looked up, given the program once, and asked for what happens there.
+
+use crate::one::Failed;
+use dyno_engine::Control;
+use dyno_plan::experiment::Ssh;
+use dyno_plan::inventory::{Host, Inventory};
+use dyno_remote::deploy;
+use dyno_remote::far::Far;
+use dyno_remote::ssh::{RemoteError, SshHost};
+use dyno_remote::way::Way;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::path::Path;
+
+impl From<RemoteError> for Failed {
+    fn from(error: RemoteError) -> Self {
+        match error {
+            RemoteError::Unreachable { .. } => Failed::Unreachable(error.to_string()),
+            RemoteError::Failed { .. } => Failed::Words(error.to_string()),
+        }
+    }
+}
+
+/// A host that has the program.
+#[derive(Clone, Debug)]
+pub(super) struct Reached {
+    /// The way to it.
+    pub way: Way,
+    /// The program there.
+    pub program: String,
+    /// The folder for what runs there, if the file names one.
+    pub directory: Option<String>,
+}
+
+impl Reached {
+    /// Its agent; `log` takes what ssh says.
+    pub fn agent(&self, logs: &Path) -> Result<Far, RemoteError> {
+        let log = logs.join(format!("agent-{}.log", self.way.name()));
+        Far::start(&self.way, &self.program, self.directory.as_deref(), &log)
+    }
+
+    /// The address that others use for it.
+    pub fn address(&self) -> Result<IpAddr, Failed> {
+        let Way::Ssh(ssh) = &self.way else {
+            return Err(Failed::Words(format!(
+                "{}: a pod's address is the cluster's affair",
+                self.way.name()
+            )));
+        };
+        let name = ssh.address()?;
+        let found = (name.as_str(), 0).to_socket_addrs().map(|mut all| all.next());
+        match found {
+            Ok(Some(found)) => Ok(found.ip()),
+            _ => Err(Failed::Unreachable(format!("{}: {name} has no address", ssh.name))),
+        }
+    }
+}
+
+/// Hosts that were reached so far.
+#[derive(Default)]
+pub(super) struct Hosts {
+    /// By way, since the same name may mean another host in another inventory, and folder.
+    known: BTreeMap<(SshHost, Option<String>), Reached>,
+}
+
+impl Hosts {
+    /// The hosts that names of hosts and groups stand for, each once, with the program in place.
+    pub fn reach(
+        &mut self,
+        ssh: &Ssh,
+        names: &[String],
+        (program, control): (&Path, &Control),
+    ) -> Result<Vec<Reached>, Failed> {
+        let mut wanted: Vec<Host> = Vec::new();
+        for host in hosts(ssh, names)? {
+            if wanted.iter().all(|one| one.name != host.name) {
+                wanted.push(host);
+            }
+        }
+        let mut keys = Vec::new();
+        for host in &wanted {
+            keys.push((SshHost::new(host, ssh.config.as_deref().map(Path::new))?, ssh.directory.clone()));
+        }
+        let new: Vec<_> = keys.iter().filter(|key| !self.known.contains_key(key)).cloned().collect();
+        // Each copy waits for its host alone.
+        let deployed: Vec<Result<String, RemoteError>> = std::thread::scope(|scope| {
+            let way =
+                |way| scope.spawn(move || deploy::deploy(way, program, ssh.directory.as_deref(), control));
+            let all: Vec<_> = new.iter().map(|(one, _)| way(one)).collect();
+            let lost = |(one, _): &(SshHost, _)| RemoteError::Failed {
+                host: one.name.clone(),
+                words: "the program could not be copied".into(),
+            };
+            all.into_iter()
+                .zip(&new)
+                .map(|(thread, one)| thread.join().unwrap_or_else(|_| Err(lost(one))))
+                .collect()
+        });
+        for (key, program) in new.into_iter().zip(deployed) {
+            let (way, directory) = (Way::Ssh(key.0.clone()), key.1.clone());
+            self.known.insert(key, Reached { way, program: program?, directory });
+        }
+        Ok(keys.iter().filter_map(|key| self.known.get(key).cloned()).collect())
+    }
+}
+
+fn hosts(ssh: &Ssh, names: &[String]) -> Result<Vec<Host>, Failed> {
+    let Some(path) = &ssh.inventory else {
+        return Ok(names.iter().map(|name| Host::named(name)).collect());
+    };
+    let text = std::fs::read_to_string(path).map_err(|e| format!("ssh.inventory: {path}: {e}"))?;
+    let inventory = Inventory::parse(&text, path).map_err(|why| format!("ssh.inventory: {why}"))?;
+    let mut all = Vec::new();
+    for name in names {
+        all.extend(inventory.select(name).map_err(|why| format!("ssh.inventory: {path}: {why}"))?);
+    }
+    Ok(all)
+}
+
+/// Which of `hosts` work on target `instance` of `targets`: hosts are dealt out to targets, or, where there are fewer, targets
+/// to hosts.
+pub(super) fn dealt(hosts: usize, targets: usize, instance: usize) -> Vec<usize> {
+    match hosts >= targets {
+        true => (0..hosts).filter(|host| host % targets == instance).collect(),
+        false => vec![instance % hosts],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_and_targets_are_dealt_to_each_other() {
+        assert_eq!(dealt(3, 1, 0), [0, 1, 2]);
+        assert_eq!((dealt(4, 2, 0), dealt(4, 2, 1)), (vec![0, 2], vec![1, 3]));
+        assert_eq!((dealt(1, 3, 0), dealt(1, 3, 2)), (vec![0], vec![0]));
+        assert_eq!((dealt(2, 3, 0), dealt(2, 3, 1), dealt(2, 3, 2)), (vec![0], vec![1], vec![0]));
+    }
+}

@@ -1,0 +1,107 @@
+//! Copies of loaded data of embedded stores (`phases.load.keep`): every run that loads the same begins with the same bytes.
+
+use dyno_engine::Control;
+use dyno_localhost::machine::Machine;
+use dyno_localhost::storage::run_under;
+use dyno_plan::experiment::Experiment;
+use dyno_rundir::files;
+use rustix::fs::{Advice, fadvise};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+const KEY: &str = "key.json";
+const DATA: &str = "data";
+
+/// Whether a run of this kind keeps its data.
+pub(super) fn wanted(spec: &Experiment) -> bool {
+    spec.phases.load.keep && spec.target.as_ref().is_some_and(|target| target.contains("{dir}"))
+}
+
+/// What decides about the bytes that a load leaves behind; a cache does not.
+fn key(spec: &Experiment) -> String {
+    let target = spec.target.as_deref().unwrap_or_default();
+    let (path, options) = target.split_once('?').unwrap_or((target, ""));
+    let options: Vec<&str> = options.split('&').filter(|option| !option.starts_with("cache=")).collect();
+    let parts = (path, options, &spec.workload, spec.seed, &spec.phases.load.batch);
+    serde_json::to_string(&parts).unwrap_or_default()
+}
+
+/// The copy that a run can begin with.
+pub(super) fn find(spec: &Experiment, below: &Path) -> Option<PathBuf> {
+    let wanted = key(spec);
+    // The key is written last: a copy that was cut off has none.
+    folders(below)
+        .into_iter()
+        .find(|path| files::read_to_string(&path.join(KEY)).is_ok_and(|key| key == wanted))
+        .map(|path| path.join(DATA))
+}
+
+fn folders(below: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(below) else { return Vec::new() };
+    let mut all: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    all.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("data-")));
+    all
+}
+
+/// Removes all copies: the experiment needs them no more.
+pub(super) fn remove(below: &Path) {
+    for folder in folders(below) {
+        // What cannot be removed is in nobody's way.
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}
+
+/// Copies a folder; blocks are shared where the filesystem can. Ends when `control` stops.
+pub(super) fn copy(from: &Path, to: &Path, control: &Control) -> Result<(), String> {
+    let (source, target) = (from.display().to_string(), to.display().to_string());
+    let words = ["-a", "--reflink=auto", "--", &source, &target];
+    let done = run_under(&Machine::default(), "cp", &words, Some(control));
+    done.map(drop).map_err(|why| format!("{source} to {target}: {why}"))
+}
+
+/// Takes the files of a folder out of the page cache. What copied them pays for their pages: a run under a limit of memory
+/// would read them for nothing.
+pub(super) fn forget(folder: &Path) -> Result<(), String> {
+    let words = |error: io::Error| format!("{}: {error}", folder.display());
+    for entry in std::fs::read_dir(folder).map_err(words)? {
+        let path = entry.map_err(words)?.path();
+        if path.is_dir() {
+            forget(&path)?;
+        } else if path.is_file() {
+            let file = File::open(&path).map_err(words)?;
+            // Only what is on disk can be forgotten.
+            file.sync_all().map_err(words)?;
+            fadvise(&file, 0, None, Advice::DontNeed).map_err(|error| words(error.into()))?;
+        }
+    }
+    Ok(())
+}
+
+/// What the files of a folder take of the disk, bytes; `None` where there is no folder.
+pub(super) fn bytes_below(folder: &Path) -> Option<u64> {
+    let entries = std::fs::read_dir(folder).ok()?.flatten();
+    let bytes = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(about) if about.is_dir() => bytes_below(&entry.path()).unwrap_or(0),
+        Ok(about) => about.blocks() * 512,
+        // A file that goes away meanwhile takes nothing.
+        Err(_) => 0,
+    };
+    Some(entries.map(bytes).sum())
+}
+
+/// Keeps a copy of `data`, which nobody has open.
+pub(super) fn keep(spec: &Experiment, below: &Path, data: &Path, control: &Control) -> Result<(), String> {
+    let free = (1..10_000).map(|n| below.join(format!("data-{n:03}"))).find(|path| !path.exists());
+    let folder = free.ok_or("no free name for a copy of the data")?;
+    let words = |error: io::Error| format!("{}: {error}", folder.display());
+    std::fs::create_dir_all(&folder).map_err(words)?;
+    let kept = copy(data, &folder.join(DATA), control)
+        .and_then(|()| std::fs::write(folder.join(KEY), key(spec)).map_err(words));
+    if kept.is_err() {
+        // A copy that is not whole is of no use.
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+    kept
+}

@@ -1,0 +1,359 @@
+//! An experiment, carried out: runs in their order, each in its directory, with a journal that lets it go on after
+//! anything.
+//!
+//! `check` says what is wrong with a file, `directory` is the experiment's directory and its lock, `journal` what has
+//! begun and ended, `one` a single run, `bench` its target and workers, `steps` what it does with them, `place` the
+//! target, `pods` that of a cluster, `standing` servers that are left on purpose, `kept` copies of loaded data, `volumes`
+//! those that outlive their run (`stored` lists them), `watching` its monitors, `strategy` which point of a cell comes
+//! next, `series` the figure of a run, `hooks` the file's own commands, `faults` what is done to server and workers on
+//! purpose, `clock` when, `suits` what this machine does not have.
+//!
+//! ```text
+//! Plan -> for each run: not in the journal? -> place -> workers -> load, measure -> summary -> journal -> results.csv
+//! ```
+
+pub mod bench;
+pub mod check;
+pub mod clock;
+pub mod dataset_key;
+pub mod directory;
+pub mod elsewhere;
+pub mod faults;
+pub mod guard;
+pub mod hooks;
+pub mod hosts;
+pub mod journal;
+pub mod kept;
+pub mod one;
+pub mod place;
+pub mod pods;
+pub mod proxy;
+pub mod series;
+pub mod standing;
+pub mod steps;
+pub mod stored;
+pub mod strategy;
+pub mod suits;
+pub mod traces;
+pub mod tune;
+pub mod victims;
+pub mod volumes;
+pub mod watching;
+
+use crate::directory::{Directory, DirectoryError, read_record};
+use crate::journal::{Entry, RunRecord, RunStatus};
+use crate::one::OneRun;
+use crate::place::Shared;
+use crate::strategy::Point;
+use crate::volumes::volumes;
+use dyno_engine::Control;
+use dyno_localhost::error::LocalError;
+use dyno_localhost::machine::Machine;
+use dyno_localhost::trusted;
+use dyno_localhost::{tuning, undo};
+use dyno_plan::experiment::{Cell, OnFailure, Plan, Strategy};
+use dyno_remote::worker::serve::ReadWork;
+use dyno_rundir::files;
+use dyno_rundir::schema::{Environment, Summary};
+use dyno_session::session::Observer;
+use dyno_types::secret::MASK;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Who watches an experiment.
+pub trait Watcher: Observer {
+    /// A run begins: its cell, its point, and how many of the planned runs have ended.
+    fn run_begins(&mut self, cell: &Cell, point: &Point, ended: usize, planned: usize);
+    /// A run has ended.
+    fn run_ended(&mut self, cell: &Cell, record: &RunRecord, summary: Option<&Summary>);
+}
+
+/// What an experiment is carried out with.
+pub struct Means<'a> {
+    /// Ends it early.
+    pub control: Arc<Control>,
+    /// This host.
+    pub environment: &'a Environment,
+    /// What is no longer as it was then, in words.
+    pub changes: &'a dyn Fn(&Environment) -> Vec<String>,
+    /// Reads works.
+    pub read_work: ReadWork<'a>,
+    /// This program, to be started as worker.
+    pub program: &'a Path,
+    /// The directory of an experiment whose servers stand: they are used instead of new ones.
+    pub standing: Option<&'a Path>,
+}
+
+/// How an experiment ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Every run was made, or has failed.
+    Complete,
+    /// A signal came first.
+    Interrupted,
+    /// A run failed, and the file says to stop then.
+    Stopped,
+}
+
+/// Makes every run that the journal does not hold.
+pub fn conduct(
+    plan: &Plan,
+    directory: &mut Directory,
+    means: &Means<'_>,
+    watcher: &mut dyn Watcher,
+) -> Result<Ending, DirectoryError> {
+    let base = &plan.base;
+    let told = [("DYNO_EXPERIMENT_DIR".to_owned(), directory.path().display().to_string())];
+    let hook = |when: &str, commands: &[Vec<String>]| {
+        hooks::run(when, commands, &base.hooks.timeout, directory.path(), &told, &means.control)
+    };
+    match hook("before_experiment", &base.hooks.before_experiment) {
+        Err(_) if means.control.stopping() => {
+            directory.note(Entry::End { status: "interrupted".into() })?;
+            return Ok(Ending::Interrupted);
+        }
+        done => done.map_err(DirectoryError::Refused)?,
+    }
+    let after = directory.path().to_owned();
+    let machine = Machine::default();
+    let tuned = match base.host.is_nothing() {
+        true => None,
+        false => {
+            let home = directory.path().join("host");
+            std::fs::create_dir_all(&home)
+                .map_err(|error| DirectoryError::Io { path: home.clone(), error })?;
+            let tuned = tuning::apply(&base.host, &machine, &home, false);
+            Some(tuned.map_err(|e| DirectoryError::Refused(format!("host: {e}")))?)
+        }
+    };
+    let mut shared = Shared::on(means.standing);
+    // Servers that stand are one run's at a time.
+    let _alone = means.standing.map(directory::lock).transpose()?;
+    let ending = all_runs(plan, directory, means, &machine, &mut shared, watcher);
+    let ended = shared.end().map_err(DirectoryError::Refused);
+    if let Some(tuned) = tuned {
+        tuned.revert().map_err(|e| DirectoryError::Refused(format!("host: {e}")))?;
+    }
+    let hooks = &base.hooks;
+    let done = hooks::run(
+        "after_experiment",
+        &hooks.after_experiment,
+        &hooks.timeout,
+        &after,
+        &told,
+        &means.control,
+    );
+    let ending = ending?;
+    ended?;
+    keep_tunings(plan, directory)?;
+    if ending != Ending::Interrupted {
+        kept::remove(&after);
+    }
+    let status = if ending == Ending::Interrupted { "interrupted" } else { "complete" };
+    directory.note(Entry::End { status: status.into() })?;
+    done.map_err(DirectoryError::Refused)?;
+    Ok(ending)
+}
+
+/// Leaves what tunings have found so far in the directory.
+fn keep_tunings(plan: &Plan, directory: &Directory) -> Result<(), DirectoryError> {
+    let found = tune::found(plan, &directory.ended);
+    if found.is_empty() {
+        return Ok(());
+    }
+    let path = directory.path().join(dyno_rundir::tuning::FILE);
+    let text = serde_json::to_string_pretty(&found).map_err(io::Error::from);
+    text.and_then(|text| trusted::write(&path, (text + "\n").as_bytes()))
+        .map_err(|error| DirectoryError::Io { path, error })
+}
+
+fn all_runs(
+    plan: &Plan,
+    directory: &mut Directory,
+    means: &Means<'_>,
+    machine: &Machine,
+    shared: &mut Shared,
+    watcher: &mut dyn Watcher,
+) -> Result<Ending, DirectoryError> {
+    for planned in &plan.runs {
+        let cell = &plan.cells[planned.cell];
+        while let Some(point) = next_point(cell, planned.repetition, &directory.ended) {
+            if means.control.stopping() {
+                return Ok(Ending::Interrupted);
+            }
+            watcher.run_begins(cell, &point, directory.ended.len(), plan.runs.len());
+            let record = run(cell, &point, directory, (means, machine), shared, watcher)?;
+            match record.status {
+                RunStatus::Interrupted => return Ok(Ending::Interrupted),
+                RunStatus::Failed if plan.base.on_failure == OnFailure::Stop => return Ok(Ending::Stopped),
+                _ => {}
+            }
+        }
+    }
+    Ok(Ending::Complete)
+}
+
+fn run(
+    cell: &Cell,
+    point: &Point,
+    directory: &mut Directory,
+    (means, machine): (&Means<'_>, &Machine),
+    shared: &mut Shared,
+    watcher: &mut dyn Watcher,
+) -> Result<RunRecord, DirectoryError> {
+    let dir = directory.run_directory(cell.number, point.repetition, &point.label);
+    let below = directory.path().to_owned();
+    let shown = dir.strip_prefix(&below).unwrap_or(&dir).display().to_string();
+    directory.note(Entry::Run {
+        cell: cell.number,
+        repetition: point.repetition,
+        point: point.label.clone(),
+        dir: shown,
+    })?;
+    let one = OneRun {
+        cell,
+        point,
+        dir,
+        environment: means.environment,
+        changes: means.changes,
+        control: means.control.clone(),
+        read_work: means.read_work,
+        program: means.program,
+        below: &below,
+        machine,
+    };
+    let (record, summary) = one.make(shared, watcher);
+    directory.note(Entry::Ended(record.clone()))?;
+    watcher.run_ended(cell, &record, summary.as_ref());
+    Ok(record)
+}
+
+/// What of a planned run is still to be made.
+fn next_point(cell: &Cell, repetition: u32, ended: &[RunRecord]) -> Option<Point> {
+    let seed = cell.spec.seed;
+    let of_cell = ended.iter().filter(|run| run.cell == cell.number);
+    match &cell.spec.strategy {
+        None => {
+            let made = of_cell.into_iter().any(|run| run.repetition == repetition);
+            (!made).then(|| Point::plain(repetition))
+        }
+        // It counts its own repetitions; the file's are not asked for.
+        Some(strategy @ (Strategy::RepeatUntil(_) | Strategy::Tune(_))) => {
+            let history: Vec<&RunRecord> = of_cell.collect();
+            if repetition == 1 { strategy::next(strategy, seed, 1, &history) } else { None }
+        }
+        Some(strategy) => {
+            let history: Vec<&RunRecord> = of_cell.filter(|run| run.repetition == repetition).collect();
+            strategy::next(strategy, seed, repetition, &history)
+        }
+    }
+}
+
+/// The cells of which a run is still to be made.
+pub fn pending(plan: &Plan, ended: &[RunRecord]) -> Vec<usize> {
+    let left = |cell: &Cell| {
+        let mut runs = plan.runs.iter().filter(|run| run.cell + 1 == cell.number);
+        runs.any(|run| next_point(cell, run.repetition, ended).is_some())
+    };
+    plan.cells.iter().filter(|cell| left(cell)).map(|cell| cell.number).collect()
+}
+
+/// What below an experiment's directory says what there is to put back.
+struct Leavings {
+    /// Of objects in clusters.
+    pods: Vec<PathBuf>,
+    /// Of everything on this host.
+    journals: Vec<PathBuf>,
+}
+
+fn leavings(path: &Path) -> Leavings {
+    let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_of_pods =
+        |path: &PathBuf| trusted::is_of_pods(&path.file_name().unwrap_or_default().to_string_lossy());
+    let pods = entries(path).map(|entry| entry.path()).filter(is_of_pods).collect();
+    let (mut journals, mut folders) = (Vec::new(), vec![(path.to_owned(), 0)]);
+    while let Some((folder, depth)) = folders.pop() {
+        journals.extend(Some(folder.join(undo::NAME)).filter(|journal| journal.symlink_metadata().is_ok()));
+        // runs/CELL.server/worker-0 is the deepest. What is behind a link is somebody else's: a journal there is refused.
+        if depth < 4 && !(depth > 0 && folder.is_symlink()) {
+            folders.extend(entries(&folder).filter(|e| e.path().is_dir()).map(|e| (e.path(), depth + 1)));
+        }
+    }
+    Leavings { pods, journals }
+}
+
+/// How many things a dyno that was killed has left below an experiment's directory, and one that left servers on purpose:
+/// [`clean_up`] puts them back.
+pub fn left_behind(path: &Path) -> usize {
+    let found = leavings(path);
+    found.pods.len() + found.journals.iter().map(|journal| undo::pending(journal)).sum::<usize>()
+}
+
+/// Puts back what a dyno that was killed has left behind below an experiment's directory: processes, control groups,
+/// mounts, files, settings of the host; and servers that were left on purpose.
+pub fn clean_up(path: &Path) -> Cleaned {
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut cleaned = Cleaned::default();
+    let found = leavings(path);
+    for journal in &found.pods {
+        match clean_pods(path, journal) {
+            Err(LocalError::Failed(why)) => cleaned.unreachable.push(why),
+            done => cleaned.take(done.map(|selector| Some(format!("{selector}: removed from the cluster")))),
+        }
+    }
+    for journal in &found.journals {
+        let done = undo::revert(journal, &Machine::default());
+        let words = |count| format!("{}: {count} things put back", journal.display());
+        cleaned.take(done.map(|count| Some(count).filter(|count| *count > 0).map(words)));
+    }
+    // What could not be ended still stands.
+    if cleaned.left().is_empty() {
+        let forgotten = standing::forget(path).map_err(|error| LocalError::failed(path.display(), error));
+        cleaned.take(forgotten.map(|were| were.then(|| "its servers no longer stand".into())));
+    }
+    cleaned
+}
+
+/// What [`clean_up`] did, in words.
+#[derive(Debug, Default)]
+pub struct Cleaned {
+    /// What was done.
+    pub done: Vec<String>,
+    /// What was not tried: a file that is not the caller's own, an entry that dyno does not write, a dyno that still runs.
+    pub refused: Vec<String>,
+    /// What a cluster has not removed.
+    pub unreachable: Vec<String>,
+    /// What this host has not done.
+    pub failed: Vec<String>,
+}
+
+impl Cleaned {
+    /// What is still there, and why.
+    pub fn left(&self) -> String {
+        [&self.refused[..], &self.unreachable, &self.failed].concat().join("\n")
+    }
+
+    fn take(&mut self, ended: Result<Option<String>, LocalError>) {
+        match ended {
+            Ok(done) => self.done.extend(done),
+            Err(LocalError::Untrusted(why) | LocalError::Refused(why)) => self.refused.push(why),
+            Err(error) => self.failed.push(error.to_string()),
+        }
+    }
+}
+
+/// Removes the objects of a journal with the program and the credentials of the experiment itself.
+fn clean_pods(path: &Path, journal: &Path) -> Result<String, LocalError> {
+    let refused = |why: String| LocalError::Refused(format!("{}: {why}", journal.display()));
+    trusted::directory(path)?;
+    let record = read_record(path).map_err(|e| refused(e.to_string()))?;
+    let text = files::read_to_string(&path.join("experiment.yaml")).map_err(|e| refused(e.to_string()))?;
+    // What is masked is no secret of kubectl's; unquoted, YAML takes it for an alias.
+    let (text, sets) =
+        (text.replace(MASK, "masked"), record.sets.iter().map(|set| set.replace(MASK, "masked")));
+    let plan = dyno_plan::experiment::plan(&text, &record.path, &sets.collect::<Vec<_>>())
+        .map_err(|e| refused(e.to_string()))?;
+    let known: Vec<_> = plan.cells.into_iter().filter_map(|cell| cell.spec.kubernetes).collect();
+    dyno_kubernetes::place::clean(journal, &known, &record.cwd)
+}

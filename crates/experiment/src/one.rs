@@ -1,0 +1,248 @@
+//! One run of an experiment: target, workers, phases, summary.
+
+use crate::bench::Bench;
+use crate::hooks;
+use crate::journal::{Figures, RunRecord, RunStatus};
+use crate::kept;
+use crate::place;
+use crate::place::Shared;
+use crate::strategy::Point;
+use dyno_engine::Control;
+use dyno_localhost::machine::Machine;
+use dyno_plan::experiment::{Cell, Experiment, Strategy, When};
+use dyno_plan::tree::Node;
+use dyno_remote::worker::pool_error::WorkerPoolError;
+use dyno_remote::worker::serve::ReadWork;
+use dyno_rundir::schema::{Environment, Status, Summary};
+use dyno_session::session::Observer;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Starts load and measure phases of one run.
+pub(super) struct OneRun<'a> {
+    pub cell: &'a Cell,
+    pub point: &'a Point,
+    pub dir: PathBuf,
+    pub environment: &'a Environment,
+    /// What is no longer as it was when the experiment began or was resumed.
+    pub changes: &'a dyn Fn(&Environment) -> Vec<String>,
+    pub control: Arc<Control>,
+    pub read_work: ReadWork<'a>,
+    /// This program, to be started as worker.
+    pub program: &'a Path,
+    /// The experiment's directory.
+    pub below: &'a Path,
+    pub machine: &'a Machine,
+}
+
+/// Why a run was not made.
+pub enum Failed {
+    /// Something is wrong, in words.
+    Words(String),
+    /// There is no target, in words.
+    Unreachable(String),
+    /// A server did not start, in words: its options or this host are wrong.
+    Server(String),
+    /// A signal came first.
+    Interrupted,
+}
+
+impl From<String> for Failed {
+    fn from(words: String) -> Self {
+        Failed::Words(words)
+    }
+}
+
+impl From<WorkerPoolError> for Failed {
+    fn from(error: WorkerPoolError) -> Self {
+        match error {
+            WorkerPoolError::Unreachable(words) => Failed::Unreachable(words),
+            other => Failed::Words(other.to_string()),
+        }
+    }
+}
+
+impl From<dyno_types::Refused> for Failed {
+    fn from(refused: dyno_types::Refused) -> Self {
+        Failed::Words(refused.0)
+    }
+}
+
+impl OneRun<'_> {
+    /// Makes the run; what came of it, for the journal.
+    pub fn make(&self, shared: &mut Shared, observer: &mut dyn Observer) -> (RunRecord, Option<Summary>) {
+        self.concluded(self.attempt(shared, observer).map(|(summary, window)| (Some(summary), window)))
+    }
+
+    /// The record of what came of it.
+    pub fn concluded(
+        &self,
+        made: Result<(Option<Summary>, Option<Figures>), Failed>,
+    ) -> (RunRecord, Option<Summary>) {
+        let mut record = RunRecord {
+            cell: self.cell.number,
+            repetition: self.point.repetition,
+            point: self.point.label.clone(),
+            value: self.point.value,
+            dir: self.dir.strip_prefix(self.below).unwrap_or(&self.dir).display().to_string(),
+            status: RunStatus::Complete,
+            unreachable: false,
+            not_started: false,
+            words: String::new(),
+            trust: String::new(),
+            throughput: None,
+            offered: None,
+            passed: true,
+            overloaded: false,
+            window: None,
+            objective: None,
+        };
+        match made {
+            Ok((None, _)) => (record, None),
+            Ok((Some(summary), window)) => {
+                let measured = summary.measured();
+                record.throughput =
+                    window.map(|found| found.figure).or(measured.map(|phase| phase.throughput));
+                record.window = window;
+                record.offered = measured.and_then(|phase| phase.offered);
+                record.overloaded = summary.verdict.says("overload");
+                // A tuning's objective is no threshold: it only says what was measured.
+                let objective = self.objective();
+                let bound = summary.thresholds.iter().filter(|t| Some(&t.expression) != objective.as_ref());
+                record.passed = bound.into_iter().all(|t| t.passed);
+                let measured_by = |text: &String| summary.thresholds.iter().find(|t| t.expression == *text);
+                record.objective = objective.as_ref().and_then(measured_by).and_then(|t| t.measured);
+                record.trust = summary.verdict.trust.name().into();
+                record.words = summary.verdict.worst().map_or(String::new(), |r| r.text.clone());
+                if summary.status == Status::Interrupted {
+                    record.status = RunStatus::Interrupted;
+                }
+                (record, Some(summary))
+            }
+            Err(Failed::Interrupted) => {
+                record.status = RunStatus::Interrupted;
+                (record, None)
+            }
+            Err(Failed::Words(words)) => (self.failed(record, words), None),
+            Err(Failed::Unreachable(words)) => {
+                (self.failed(RunRecord { unreachable: true, ..record }, words), None)
+            }
+            Err(Failed::Server(words)) => {
+                (self.failed(RunRecord { not_started: true, ..record }, words), None)
+            }
+        }
+    }
+
+    /// The record of a run that failed; one that failed because it was to end is interrupted.
+    fn failed(&self, record: RunRecord, words: String) -> RunRecord {
+        let status = if self.control.stopping() { RunStatus::Interrupted } else { RunStatus::Failed };
+        RunRecord { status, passed: false, words, ..record }
+    }
+
+    fn attempt(
+        &self,
+        shared: &mut Shared,
+        observer: &mut dyn Observer,
+    ) -> Result<(Summary, Option<Figures>), Failed> {
+        let (spec, tree) = self.spec()?;
+        let told = self.told();
+        let hooks = spec.hooks.clone();
+        // Commands print into the folder beside the run directory, which must be empty until it is made.
+        let logs = self.dir.with_extension("server");
+        std::fs::create_dir_all(&logs).map_err(|e| format!("{}: {e}", logs.display()))?;
+        hooks::run("before_run", &hooks.before_run, &hooks.timeout, &logs, &told, &self.control)?;
+        let made = self.with_place(spec, &tree, &logs, shared, observer);
+        let after = hooks::run("after_run", &hooks.after_run, &hooks.timeout, &logs, &told, &self.control);
+        self.put_away(&logs);
+        // Words of what failed name files where they are now.
+        let (was, is) = (logs.display().to_string(), self.dir.join("server").display().to_string());
+        let moved = !logs.is_dir();
+        let found = |failed: Failed| match failed {
+            Failed::Words(words) if moved => Failed::Words(words.replace(&was, &is)),
+            other => other,
+        };
+        let made = made.map_err(found)?;
+        after.map_err(|words| found(words.into()))?;
+        Ok(made)
+    }
+
+    /// Moves what server, workers and commands have printed into the run directory; empty files say nothing.
+    pub(super) fn put_away(&self, logs: &Path) {
+        let Ok(entries) = std::fs::read_dir(logs) else { return };
+        for entry in entries.flatten() {
+            if entry.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == 0) {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+        // Goes only if it is empty; else it becomes a folder of the run, or stays where there is none.
+        let _ = std::fs::remove_dir(logs);
+        if self.dir.is_dir() && logs.is_dir() {
+            let _ = std::fs::rename(logs, self.dir.join("server"));
+        }
+    }
+
+    /// The cell's experiment with the point put in.
+    fn spec(&self) -> Result<(Experiment, Node), Failed> {
+        let (spec, tree) =
+            self.cell.at(&self.point.sets).map_err(|error| Failed::Words(error.to_string()))?;
+        Ok((Experiment { repetition: Some(self.point.repetition), ..spec }, tree))
+    }
+
+    /// What a tuning looks at, as a condition.
+    fn objective(&self) -> Option<String> {
+        match &self.cell.spec.strategy {
+            Some(Strategy::Tune(tune)) => Some(tune.measured()),
+            _ => None,
+        }
+    }
+
+    /// What commands are told in their environment.
+    pub(super) fn told(&self) -> Vec<(String, String)> {
+        vec![
+            ("DYNO_RUN_DIR".into(), self.dir.display().to_string()),
+            ("DYNO_CELL".into(), self.cell.number.to_string()),
+            ("DYNO_CELL_LABEL".into(), self.cell.label()),
+            ("DYNO_REPETITION".into(), self.point.repetition.to_string()),
+        ]
+    }
+
+    fn with_place(
+        &self,
+        mut spec: Experiment,
+        tree: &Node,
+        logs: &Path,
+        shared: &mut Shared,
+        observer: &mut dyn Observer,
+    ) -> Result<(Summary, Option<Figures>), Failed> {
+        let means = (self.machine, &self.control, self.program);
+        let place =
+            place::provide(&spec, logs, self.below, shared, means).map_err(|failed| match failed {
+                Failed::Words(words) => Failed::Server(words),
+                other => other,
+            })?;
+        if place.is_filled()? && spec.phases.load.when == When::Always {
+            // They are counted; some of them are looked for, too.
+            spec.phases.load.when = When::Missing;
+        }
+        let data = logs.join("data");
+        let copied = match kept::wanted(&spec).then(|| kept::find(&spec, self.below)).flatten() {
+            Some(copy) => {
+                spec.phases.load.when = When::Never;
+                // The folder is there, and empty.
+                let emptied = std::fs::remove_dir(&data).map_err(|e| format!("{}: {e}", data.display()));
+                emptied
+                    .and_then(|()| kept::copy(&copy, &data, &self.control))
+                    .and_then(|()| kept::forget(&data))
+            }
+            None => Ok(()),
+        };
+        let mut bench = Bench::new(self, place, data.clone());
+        let made = copied.map_err(Failed::Words).and_then(|()| bench.conduct(&spec, tree, logs, observer));
+        let ended = bench.end(&spec, shared);
+        // What an embedded store has written is as large as the data set.
+        let _ = std::fs::remove_dir_all(data);
+        let made = made?;
+        ended?;
+        Ok(made)
+    }
+}

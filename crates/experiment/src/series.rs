@@ -1,0 +1,112 @@
+//! Throughput second by second of the measured phase, and the one figure a table shows.
+
+use crate::journal::Figures;
+use dyno_analysis::interval::{mean_interval, median};
+use dyno_engine::Job;
+use dyno_plan::experiment::{Estimator, Window};
+use dyno_rundir::schema::Phase;
+use dyno_session::session::{Observer, Progress};
+
+/// Successful operations of each measured second.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Series {
+    warmup_s: f64,
+    /// (Begin in seconds since the end of the warm-up, operations that ended well).
+    seconds: Vec<(f64, u64)>,
+}
+
+impl Series {
+    pub fn new(warmup_ns: u64) -> Self {
+        Series { warmup_s: warmup_ns as f64 / 1e9, seconds: Vec::new() }
+    }
+
+    /// An observer that takes down seconds and hands everything on.
+    pub fn watch<'a>(&'a mut self, observer: &'a mut dyn Observer) -> Watched<'a> {
+        Watched { series: self, observer }
+    }
+
+    /// The window's throughput; `None` if the file names no window, or if no whole interval lies in it.
+    pub fn estimate(&self, window: &Window) -> Option<Figures> {
+        if *window == Window::default() {
+            return None;
+        }
+        let seconds = |span: &Option<dyno_plan::values::Span>| span.as_ref().map(|span| span.0 as f64 / 1e9);
+        let from = seconds(&window.from).unwrap_or(0.0);
+        let to = seconds(&window.to).unwrap_or(f64::INFINITY);
+        let length = seconds(&window.interval).unwrap_or(1.0).max(1.0);
+        let last = self.seconds.last().map_or(0.0, |(begin, _)| begin + 1.0);
+        let mut rates = Vec::new();
+        let mut begin = from;
+        // Half a millisecond of slack: seconds are whole, the warm-up's end need not be.
+        while begin + length <= to.min(last) + 5e-4 {
+            let inside =
+                self.seconds.iter().filter(|(at, _)| *at >= begin - 5e-4 && *at < begin + length - 5e-4);
+            rates.push(inside.map(|(_, count)| *count as f64).sum::<f64>() / length);
+            begin += length;
+        }
+        let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
+        let figure = match window.estimator {
+            Estimator::Mean => mean,
+            Estimator::TruncatedMean => mean.trunc(),
+            Estimator::Median => median(&rates)?,
+        };
+        let half_width = mean_interval(&rates).map(|interval| interval.half_width);
+        (!rates.is_empty()).then_some(Figures { figure, intervals: rates.len(), mean, half_width })
+    }
+}
+
+/// See [`Series::watch`].
+pub(super) struct Watched<'a> {
+    series: &'a mut Series,
+    observer: &'a mut dyn Observer,
+}
+
+impl Observer for Watched<'_> {
+    fn begin(&mut self, phase: &str, plan: &Job) {
+        self.observer.begin(phase, plan);
+    }
+
+    fn second(&mut self, progress: &Progress<'_>) {
+        if progress.phase == "measure" {
+            let begin = progress.elapsed_s - 1.0 - self.series.warmup_s;
+            self.series.seconds.push((begin.max(0.0), progress.last.ok()));
+        }
+        self.observer.second(progress);
+    }
+
+    fn end(&mut self, phase: &Phase) {
+        self.observer.end(phase);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_plan::values::Span;
+
+    #[test]
+    fn windows_hold_whole_intervals() {
+        let series = Series {
+            warmup_s: 5.0,
+            seconds: (0..30).map(|s| (f64::from(s), u64::from(s as u32) * 10)).collect(),
+        };
+        let span = |s: u64| Some(Span(s * 1_000_000_000));
+        let window = |from, to, interval, estimator| Window {
+            from: span(from),
+            to: span(to),
+            interval: span(interval),
+            estimator,
+        };
+        let figure = |window: &Window| series.estimate(window).map(|found| found.figure);
+        // Seconds 10 to 19: 100, 110, ... 190.
+        assert_eq!(figure(&window(10, 20, 1, Estimator::Mean)), Some(145.0));
+        assert_eq!(figure(&window(10, 20, 5, Estimator::Median)), Some(145.0));
+        assert_eq!(figure(&window(10, 13, 1, Estimator::TruncatedMean)), Some(110.0));
+        assert_eq!(figure(&window(10, 24, 10, Estimator::Mean)), Some(145.0));
+        let whole = series.estimate(&window(10, 20, 1, Estimator::Mean)).unwrap();
+        // s = 30.277, t(0.975, 9) = 2.2622: 21.659 (computed apart).
+        assert!(whole.intervals == 10 && (whole.half_width.unwrap() - 21.659).abs() < 1e-2, "{whole:?}");
+        assert_eq!(series.estimate(&window(40, 50, 1, Estimator::Mean)), None);
+        assert_eq!(series.estimate(&Window::default()), None);
+    }
+}

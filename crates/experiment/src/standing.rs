@@ -1,0 +1,451 @@
+//! Servers that outlive the command that has started them, on purpose: `standing.json` in an experiment's directory says what
+//! they are, and the journal below `standing/` what there is to undo. Nothing else outlives a command.
+
+use crate::bench::Bench;
+use crate::dataset_key::{differs, key};
+use crate::directory::{Directory, DirectoryError};
+use crate::journal::Entry;
+use crate::journal::{RunRecord, RunStatus};
+use crate::one::{Failed, OneRun};
+use crate::place::{Described, Held, Place, Shared, secured};
+use crate::pods::{in_pods, on_standing};
+use crate::strategy::Point;
+use crate::volumes;
+use crate::volumes::Volume;
+use crate::{Means, Watcher};
+use dyno_databases::contained::count_elsewhere;
+use dyno_engine::Control;
+use dyno_kubernetes::manifests::server::server_image;
+use dyno_kubernetes::standing::Stood;
+use dyno_localhost::machine::Machine;
+use dyno_localhost::process;
+use dyno_plan::experiment::{Experiment, Kubernetes, Plan};
+use dyno_plan::server::ServerSpec;
+use dyno_rundir::files;
+use dyno_servers::needs::version_of;
+use dyno_servers::server::Server;
+use dyno_servers::server::faults::Room;
+use dyno_servers::volume::{Key, Loaded};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const FILE: &str = "standing.json";
+
+/// A process, and when it was started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Process {
+    name: String,
+    pid: u32,
+    started: u64,
+}
+
+/// Servers that stand.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Standing {
+    /// The experiment that has started them.
+    #[serde(skip)]
+    directory: PathBuf,
+    /// As the experiment describes them.
+    described: ServerSpec,
+    /// The same with a password, where they have one.
+    secured: ServerSpec,
+    /// What they hold, or will.
+    key: Key,
+    /// URIs, one for each instance.
+    pub uris: Vec<String>,
+    sockets: Vec<SocketAddr>,
+    processes: Vec<Process>,
+    cores: Vec<usize>,
+    facts: BTreeMap<String, String>,
+    /// When they were started, RFC 3339.
+    pub since: String,
+    /// What is loaded, if anything is.
+    loaded: Option<Loaded>,
+    /// Where they are in a cluster, if they are in one.
+    #[serde(default)]
+    pods: Option<(Kubernetes, Stood)>,
+}
+
+impl Standing {
+    /// Those that an experiment has left, if it has.
+    pub fn of(directory: &Path) -> Result<Option<Standing>, String> {
+        let path = directory.join(FILE);
+        let text = match files::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            read => read.map_err(|e| format!("{}: {e}", path.display()))?,
+        };
+        let read: Standing = serde_json::from_slice(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+        Ok(Some(Standing { directory: directory.to_owned(), ..read }))
+    }
+
+    fn write(&self) -> Result<(), String> {
+        let path = self.directory.join(FILE);
+        let text = serde_json::to_vec_pretty(self).map_err(|e| e.to_string())?;
+        // There may be a password in it.
+        dyno_localhost::trusted::write(&path, &text).map_err(|e| format!("{}: {e}", path.display()))
+    }
+
+    /// The StatefulSets of servers in pods.
+    pub fn sets(&self) -> Vec<String> {
+        self.pods.as_ref().map_or(Vec::new(), |(_, stood)| stood.sets.clone())
+    }
+
+    /// Processes that run, and all of them.
+    pub fn processes_running(&self) -> (usize, usize) {
+        (self.processes.iter().filter(|one| runs(one)).count(), self.processes.len())
+    }
+
+    /// When and how long they were loaded, seconds; `None` if they were not.
+    pub fn loaded(&self) -> Option<(&str, f64)> {
+        self.loaded.as_ref().map(|record| (record.loaded.as_str(), record.seconds))
+    }
+
+    /// A process that is no more, in words.
+    pub(super) fn died(&self) -> Option<String> {
+        let gone = self.processes.iter().find(|one| !runs(one))?;
+        Some(format!("{} (process {}) no longer runs", gone.name, gone.pid))
+    }
+
+    pub(super) fn processes(&self) -> Vec<(String, u32)> {
+        self.processes.iter().map(|one| (one.name.clone(), one.pid)).collect()
+    }
+
+    pub(super) fn facts(&self) -> BTreeMap<String, String> {
+        let mut facts = self.facts.clone();
+        facts.insert("server.standing".into(), format!("since {}", self.since));
+        if let Some(record) = &self.loaded {
+            facts.insert("server.loaded".into(), record.loaded.clone());
+            facts.insert("server.load_seconds".into(), format!("{:.3}", record.seconds));
+            facts.insert("server.loaded_by".into(), record.run.clone());
+        }
+        facts
+    }
+
+    fn counted(&self) -> Result<u64, Failed> {
+        Ok(count_elsewhere(&self.secured, &self.sockets).map_err(|e| format!("server: {e}"))?)
+    }
+
+    /// A run's place on them; otherwise why a run cannot use them: they are other servers, hold other data, or not all of them.
+    pub(super) fn place(
+        self,
+        spec: &Experiment,
+        (home, below): (&Path, &Path),
+        (machine, control): (&Machine, &Arc<Control>),
+    ) -> Result<Place, Failed> {
+        self.check(spec, machine)?;
+        match (&self.pods, &spec.kubernetes) {
+            (None, None) => {
+                self.is_whole(self.counted()?)?;
+                let place = Place::new(self.uris.clone(), self.cores.clone(), true, Held::Nothing);
+                Ok(Place { standing: Some(Box::new(self)), ..place })
+            }
+            (Some((there, stood)), Some(asked)) if same(there, asked) => {
+                let place = on_standing(spec, asked, (&self.secured, stood), (home, below), control)?;
+                let count = place.counted_in_pods(false, control);
+                let whole = count.and_then(|count| self.is_whole(count.unwrap_or(0)));
+                match whole {
+                    Ok(()) => Ok(Place { standing: Some(Box::new(self)), ..place }),
+                    Err(failed) => {
+                        place.end(spec, &mut Shared::default())?;
+                        Err(failed)
+                    }
+                }
+            }
+            _ => Err(Failed::Words(format!("{}: its servers are somewhere else", self.directory.display()))),
+        }
+    }
+
+    fn check(&self, spec: &Experiment, machine: &Machine) -> Result<(), Failed> {
+        let of = self.directory.display();
+        if let Some(died) = self.died() {
+            return Err(Failed::Unreachable(format!("{of}: {died}; `dyno bexhoma stop` clears up")));
+        }
+        let Some(server) = &spec.server else {
+            return Err(Failed::Words(format!(
+                "{of}: its servers are of no use to an experiment without one"
+            )));
+        };
+        if let Some(name) = other(&self.described, server) {
+            return Err(Failed::Words(format!("{of}: server.{name} was another one when it was started")));
+        }
+        let Some(loaded) = &self.loaded else { return Ok(()) };
+        match differs(&loaded.key, &key(spec, server, &version(spec, server, machine)?)?) {
+            Some(why) => Err(Failed::Words(format!("{of}: other data are loaded: {why}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether as much is there as was loaded; inserts of earlier runs are there, too.
+    fn is_whole(&self, count: u64) -> Result<(), Failed> {
+        match &self.loaded {
+            Some(loaded) if count < loaded.count => {
+                let of = self.directory.display();
+                Err(Failed::Words(format!("{of}: count: {} were loaded, {count} are there", loaded.count)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A run has loaded them.
+    pub(super) fn filled(
+        &mut self,
+        spec: &Experiment,
+        counted: Option<u64>,
+        run: &Path,
+        seconds: f64,
+    ) -> Result<(), Failed> {
+        let wanted = key(spec, &self.described, self.key.get("version").map_or("unknown", String::as_str))?;
+        let count = counted.map_or_else(|| self.counted(), Ok)?;
+        self.loaded = Some(volumes::record(wanted, count, run, seconds)?);
+        Ok(self.write()?)
+    }
+}
+
+fn runs(process: &Process) -> bool {
+    process::started(&Machine::default(), process.pid) == Some(process.started)
+}
+
+/// Whether two ways lead to one namespace.
+fn same(a: &Kubernetes, b: &Kubernetes) -> bool {
+    (&a.kubeconfig, &a.context, &a.namespace) == (&b.kubeconfig, &b.context, &b.namespace)
+}
+
+/// What stands for a server's version in a key: what its program says, in pods its image.
+fn version(spec: &Experiment, server: &ServerSpec, machine: &Machine) -> Result<String, Failed> {
+    match &spec.kubernetes {
+        Some(asked) => Ok(server_image(server, asked)),
+        None => Ok(version_of(server, machine).map_err(|e| e.to_string())?),
+    }
+}
+
+/// The first key in which two descriptions differ.
+fn other(a: &ServerSpec, b: &ServerSpec) -> Option<String> {
+    let read = |spec: &ServerSpec| serde_json::to_value(spec).unwrap_or_default();
+    let (a, b) = (read(a), read(b));
+    let (a, b) = (a.as_object()?, b.as_object()?);
+    a.keys().chain(b.keys()).find(|key| a.get(*key) != b.get(*key)).cloned()
+}
+
+/// What has become of servers that are to stand.
+#[derive(Debug)]
+pub struct Left {
+    /// They stand, and this is what they are.
+    pub standing: Option<Standing>,
+    /// What came of the load, where there was one.
+    pub record: Option<RunRecord>,
+}
+
+/// Starts the servers of a plan's only cell, loads them where that is asked for, and leaves them.
+pub fn leave(
+    plan: &Plan,
+    directory: &mut Directory,
+    means: &Means<'_>,
+    load: bool,
+    watcher: &mut dyn Watcher,
+) -> Result<Left, DirectoryError> {
+    let [cell] = plan.cells.as_slice() else {
+        return Err(DirectoryError::Refused("servers of several cells cannot be left".into()));
+    };
+    if cell.spec.server.is_none() || !cell.spec.ssh.is_nothing() {
+        let words = "only servers of this host and of Kubernetes can be left";
+        return Err(DirectoryError::Refused(words.into()));
+    }
+    let point = Point::plain(1);
+    let dir = directory.run_directory(cell.number, 1, "load");
+    let shown = dir.strip_prefix(directory.path()).unwrap_or(&dir).display().to_string();
+    let (below, machine) = (directory.path().to_owned(), Machine::default());
+    if load {
+        directory.note(Entry::Run { cell: cell.number, repetition: 1, point: String::new(), dir: shown })?;
+        watcher.run_begins(cell, &point, 0, 1);
+    }
+    let one = OneRun {
+        cell,
+        point: &point,
+        dir,
+        environment: means.environment,
+        changes: means.changes,
+        control: means.control.clone(),
+        read_work: means.read_work,
+        program: means.program,
+        below: &below,
+        machine: &machine,
+    };
+    let (record, summary) = one.concluded(stand(&one, load, watcher).map(|summary| (summary, None)));
+    let failed = record.status != RunStatus::Complete;
+    // A load alone has nothing that a verdict could be about.
+    let words = if failed { record.words.clone() } else { String::new() };
+    let record = RunRecord { words, trust: String::new(), ..record };
+    // Data of a volume need no load, and so there is no run.
+    if load && (failed || summary.is_some()) {
+        directory.note(Entry::Ended(record.clone()))?;
+        watcher.run_ended(cell, &record, summary.as_ref());
+    }
+    if failed && !load {
+        return Err(DirectoryError::Refused(record.words));
+    }
+    let status = if failed { "interrupted" } else { "standing" };
+    directory.note(Entry::End { status: status.into() })?;
+    let standing = Standing::of(&below).map_err(DirectoryError::Refused)?;
+    Ok(Left { standing, record: Some(record).filter(|_| failed || summary.is_some()) })
+}
+
+fn stand(
+    one: &OneRun<'_>,
+    load: bool,
+    watcher: &mut dyn Watcher,
+) -> Result<Option<dyno_rundir::schema::Summary>, Failed> {
+    let (spec, shown) = (&one.cell.spec, one.cell.shown().map_err(|e| e.to_string())?);
+    let logs = one.dir.with_extension("server");
+    std::fs::create_dir_all(&logs).map_err(|e| format!("{}: {e}", logs.display()))?;
+    let place = provide(spec, one, &logs)?;
+    let mut bench = Bench::new(one, place, logs.join("data"));
+    let made = match load {
+        true => bench.load_only(spec, &shown, &logs, watcher),
+        false => Ok(None),
+    };
+    one.put_away(&logs);
+    match made {
+        Ok(summary) if !one.control.stopping() => bench.leave(spec).map(|()| summary),
+        made => {
+            bench.end(spec, &mut Shared::default())?;
+            made.and(Err(Failed::Interrupted))
+        }
+    }
+}
+
+/// Servers that may outlive dyno.
+fn provide(spec: &Experiment, one: &OneRun<'_>, logs: &Path) -> Result<Place, Failed> {
+    if let Some(asked) = &spec.kubernetes {
+        return in_pods(spec, asked, logs, (one.below, true), &one.control);
+    }
+    let Some(server) = &spec.server else { return Err(Failed::Words("server: nothing is described".into())) };
+    let home = one.below.join("standing");
+    std::fs::create_dir_all(&home).map_err(|e| format!("{}: {e}", home.display()))?;
+    let mut volume = Volume::here(spec, server, one.below, one.machine)?;
+    let own = secured(server)?;
+    let room = Room::default();
+    let started = volumes::start(&own, (&room, true, false), &home, (one.machine, &one.control), &mut volume)
+        .map_err(Failed::Unreachable)?;
+    Ok(Place::of_server(server, own, started, volume))
+}
+
+impl Place {
+    /// A server that was started for being left.
+    fn of_server(spec: &ServerSpec, own: ServerSpec, server: Server, volume: Option<Volume>) -> Self {
+        let (uris, taken) = (server.uris(), server.cores());
+        let room = Room::default();
+        let held = Described { spec: spec.clone(), own, room, server, copied: false };
+        Place { volume, ..Place::new(uris, taken, true, Held::Server(Box::new(held))) }
+    }
+
+    /// Leaves its servers running, and says what they are and what `run` has loaded in so many seconds.
+    pub(super) fn leave(
+        self,
+        spec: &Experiment,
+        (below, control): (&Path, &Control),
+        (run, seconds): (&Path, Option<f64>),
+    ) -> Result<(), Failed> {
+        let of_volume = self.volume.as_ref().and_then(Volume::held).cloned();
+        let counted = self.counted_in_pods(false, control)?;
+        // Agents end before what they are in, and the way to pods before the pods.
+        drop((self.beside, self.clients));
+        match self.held {
+            Held::Server(held) => {
+                note((&held.spec, &held.own), &held.server, spec, (of_volume, run, seconds), below)?;
+                held.server.leave();
+                Ok(())
+            }
+            Held::Pods(Some(own), pods) => {
+                let facts = pods.facts();
+                let stood = pods.leave().map_err(|e| format!("kubernetes: {e}"))?;
+                note_pods(spec, (&own, stood, facts), (of_volume, run, seconds, counted), below)
+            }
+            _ => Err(Failed::Words("there is nothing to leave".into())),
+        }
+    }
+}
+
+/// What servers that are left are, for those who come later.
+fn note(
+    (described, secured): (&ServerSpec, &ServerSpec),
+    server: &Server,
+    spec: &Experiment,
+    (of_volume, run, seconds): (Option<Loaded>, &Path, Option<f64>),
+    below: &Path,
+) -> Result<(), Failed> {
+    let machine = Machine::default();
+    let version = server.facts().get("version").cloned().unwrap_or_default();
+    let key = key(spec, described, &version)?;
+    let loaded = match (of_volume, seconds) {
+        (None, Some(seconds)) => {
+            let count = server.counted().map_err(|e| format!("server: {e}"))?;
+            Some(volumes::record(key.clone(), count, run, seconds)?)
+        }
+        (loaded, _) => loaded,
+    };
+    let process = |(name, pid): (String, u32)| Process {
+        started: process::started(&machine, pid).unwrap_or(0),
+        name,
+        pid,
+    };
+    let facts = server.facts().into_iter().map(|(key, value)| (format!("server.{key}"), value));
+    let standing = Standing {
+        directory: below.to_owned(),
+        described: described.clone(),
+        secured: secured.clone(),
+        key,
+        uris: server.uris(),
+        sockets: server.sockets(),
+        processes: server.processes().into_iter().map(process).collect(),
+        cores: server.cores(),
+        facts: facts.collect(),
+        since: jiff::Timestamp::now().to_string(),
+        loaded,
+        pods: None,
+    };
+    Ok(standing.write()?)
+}
+
+/// The same of servers in pods.
+fn note_pods(
+    spec: &Experiment,
+    (secured, stood, facts): (&ServerSpec, Stood, BTreeMap<String, String>),
+    (of_volume, run, seconds, counted): (Option<Loaded>, &Path, Option<f64>, Option<u64>),
+    below: &Path,
+) -> Result<(), Failed> {
+    let (Some(described), Some(asked)) = (&spec.server, &spec.kubernetes) else {
+        return Err(Failed::Words("there is nothing to leave".into()));
+    };
+    let key = key(spec, described, &server_image(described, asked))?;
+    let loaded = match (of_volume, seconds, counted) {
+        (None, Some(seconds), Some(count)) => Some(volumes::record(key.clone(), count, run, seconds)?),
+        (loaded, ..) => loaded,
+    };
+    let standing = Standing {
+        directory: below.to_owned(),
+        described: described.clone(),
+        secured: secured.clone(),
+        key,
+        uris: Vec::new(),
+        sockets: Vec::new(),
+        processes: Vec::new(),
+        cores: Vec::new(),
+        facts,
+        since: jiff::Timestamp::now().to_string(),
+        loaded,
+        pods: Some((asked.clone(), stood)),
+    };
+    Ok(standing.write()?)
+}
+
+/// That servers no longer stand: whoever has ended them says so.
+pub(super) fn forget(directory: &Path) -> std::io::Result<bool> {
+    match std::fs::remove_file(directory.join(FILE)) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}

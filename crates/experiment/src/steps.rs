@@ -1,0 +1,218 @@
+//! The steps of a run: what is recorded, load, pause, measurement.
+
+use crate::faults;
+use crate::faults::Reach;
+use crate::hooks;
+use crate::one::{Failed, OneRun};
+use crate::series::Series;
+use crate::traces::Traces;
+use dyno_analysis::Condition;
+use dyno_databases::registry;
+use dyno_engine::{End, Job};
+use dyno_plan::experiment::{Experiment, Strategy, TracedPhase};
+use dyno_plan::tree::Node;
+use dyno_record::Scale;
+use dyno_remote::worker::pool::WorkerPool;
+use dyno_rundir::Writer;
+use dyno_rundir::monitor::ELSEWHERE;
+use dyno_rundir::schema::{Run, Setting, Status, VERSION};
+use dyno_session::load_generator::LoadGenerator;
+use dyno_session::parts;
+use dyno_session::session::{Ended, Observer, Session, SessionPlan};
+use dyno_session::work::Work;
+use dyno_types::secret::{mask_value, own_command_line};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+impl OneRun<'_> {
+    pub(super) fn session_plan(
+        &self,
+        spec: &Experiment,
+        work: &dyn Work,
+        pool: &WorkerPool,
+    ) -> Result<SessionPlan, Failed> {
+        let measured = work.measure()?;
+        let conditions = conditions(spec, measured.workload.metrics())?;
+        Ok(SessionPlan {
+            title: format!("{}, {}", work.name(), self.cell.label()),
+            target: pool.shown.join(" "),
+            started: jiff::Timestamp::now().to_string(),
+            conditions,
+            asked: Vec::new(),
+            clock_ns: self.environment.clock_ns,
+        })
+    }
+
+    pub(super) fn writer(
+        &self,
+        dir: &Path,
+        shown: &Node,
+        work: &dyn Work,
+        pool: &WorkerPool,
+        facts: BTreeMap<String, String>,
+        plan: &SessionPlan,
+    ) -> Result<Writer, Failed> {
+        let setting = |key: &str, value: &str, source: String| Setting {
+            value: mask_value(key, value),
+            key: key.to_owned(),
+            source,
+        };
+        let mut settings = vec![setting("title", &plan.title, "derived".into())];
+        settings.push(setting("cell", &self.cell.label(), "derived".into()));
+        settings.push(setting("repetition", &self.point.repetition.to_string(), "derived".into()));
+        let leaves = shown.leaves();
+        settings.extend(leaves.iter().map(|(key, value, origin)| Setting {
+            key: key.clone(),
+            value: value.clone(),
+            source: origin.to_string(),
+        }));
+        let own = work.settings();
+        settings.extend(own.iter().map(|(key, s)| setting(key, &s.value, s.source.to_string())));
+        let mut facts = facts;
+        if registry::parse(&plan.target).is_ok_and(|target| target.is_elsewhere()) {
+            facts.insert(ELSEWHERE.into(), "true".into());
+        }
+        let run = Run {
+            version: VERSION,
+            dyno: env!("CARGO_PKG_VERSION").into(),
+            command: own_command_line(),
+            started: plan.started.clone(),
+            status: Status::Running,
+            target: plan.target.clone(),
+            database: pool.target().database,
+            facts,
+            settings,
+            metrics: BTreeMap::new(),
+            unit_ns: Scale::Ns64.unit_ns(),
+            plans: Default::default(),
+        };
+        let writer = Writer::create(dir, run, self.environment, Scale::Ns64);
+        Ok(writer.map_err(|e| format!("cannot write the run directory: {e}"))?)
+    }
+
+    /// The load phase, if there is something to load.
+    pub(super) fn load(
+        &self,
+        spec: &Experiment,
+        work: &dyn Work,
+        pairs: usize,
+        session: &mut Session<'_>,
+        logs: &Path,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Ended>, Failed> {
+        let Some(job) = work.load()? else { return Ok(None) };
+        let hooks = &spec.hooks;
+        hooks::run("before_load", &hooks.before_load, &hooks.timeout, logs, &self.told(), &self.control)?;
+        let job = whole(job, pairs)?;
+        let traces = Traces::expect(&spec.traces, &[TracedPhase::Load], &self.told(), session)?;
+        let ended = session.run_workers("load", &[job], observer);
+        traces.end(session);
+        let ended = ended.map_err(|e| e.to_string())?;
+        let lost = session.lost();
+        if !lost.is_empty() {
+            return Err(Failed::Words(format!("the load was cut short: {}", lost.join("; "))));
+        }
+        let failed = ended.totals.failed();
+        if failed > 0 && !self.control.stopping() {
+            let first = ended.phase.errors.values().next().cloned().unwrap_or_default();
+            // MongoDB's code of a key that is there already, by itself or behind its name.
+            let head = first.split(": ").next().unwrap_or_default();
+            let again = head == "11000" || head.ends_with("(11000)");
+            let hint = "; the target holds records of this load already: drop them first, and it loads anew";
+            let hint = if again { hint } else { "" };
+            return Err(Failed::Words(format!("{failed} inserts of the load failed: {first}{hint}")));
+        }
+        hooks::run("after_load", &hooks.after_load, &hooks.timeout, logs, &self.told(), &self.control)?;
+        Ok(Some(ended))
+    }
+
+    /// Pause, warm-up and measurement.
+    pub(super) fn measured(
+        &self,
+        spec: &Experiment,
+        work: &dyn Work,
+        pairs: usize,
+        session: &mut Session<'_>,
+        reach: Reach<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<(Ended, Series), Failed> {
+        let logs = &reach.logs.clone();
+        if let Some(pause) = &spec.phases.pause {
+            self.pause(Duration::from_nanos(pause.0));
+        }
+        if self.control.stopping() {
+            return Err(Failed::Interrupted);
+        }
+        let hooks = &spec.hooks;
+        hooks::run(
+            "before_measure",
+            &hooks.before_measure,
+            &hooks.timeout,
+            logs,
+            &self.told(),
+            &self.control,
+        )?;
+        let job = whole(work.measure()?, pairs)?;
+        let mut series = Series::new(job.warmup_ns);
+        let mut watched = series.watch(observer);
+        let phases = [TracedPhase::Warmup, TracedPhase::Measure];
+        let traces = Traces::expect(&spec.traces, &phases, &self.told(), session)?;
+        let clock = traces.clock();
+        if !spec.faults.is_empty() {
+            session.expect_faults();
+        }
+        let (ended, done) = faults::beside(self, spec, reach, &clock, || {
+            session.run_workers("measure", &[job], &mut watched)
+        })?;
+        traces.end(session);
+        let done = done.note(session);
+        let ended = ended.map_err(|e| e.to_string())?;
+        done?;
+        hooks::run("after_measure", &hooks.after_measure, &hooks.timeout, logs, &self.told(), &self.control)?;
+        Ok((ended, series))
+    }
+
+    /// Waits, but not longer than the user wants.
+    fn pause(&self, length: Duration) {
+        let end = std::time::Instant::now() + length;
+        while !self.control.stopping() {
+            let left = end.saturating_duration_since(std::time::Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            std::thread::sleep(left.min(Duration::from_millis(50)));
+        }
+    }
+}
+
+/// The job of all pairs together, as reports see it.
+fn whole(job: Job, pairs: usize) -> Result<Job, Failed> {
+    let operations = job.end.operations.map(|n| n * pairs as u64);
+    let end = End { operations, ..job.end };
+    let all = vec![Job { end, ..job }; pairs];
+    parts::together(&all).ok_or_else(|| Failed::Words("a run without targets".into()))
+}
+
+/// Thresholds of the experiment and objectives of its search, checked against the workload's operations.
+pub(super) fn conditions(spec: &Experiment, metrics: &[String]) -> Result<Vec<Condition>, String> {
+    let of =
+        |key: &'static str, all: &[String]| all.iter().map(|text| (key, text.clone())).collect::<Vec<_>>();
+    let mut all = of("require", &spec.require);
+    match &spec.strategy {
+        Some(Strategy::HighestRate(search)) => {
+            all.extend(of("strategy.highest_rate.objectives", &search.objectives));
+        }
+        Some(Strategy::Tune(tune)) => {
+            all.extend(of("strategy.tune.constraints", &tune.constraints));
+            all.extend(of("strategy.tune.objective", &[tune.measured()]));
+        }
+        _ => {}
+    }
+    let read = |(key, text): &(&str, String)| {
+        let condition = Condition::parse(text).map_err(|e| format!("{key}: {e}"))?;
+        condition.check(metrics).map_err(|e| format!("{key}: {e}"))?;
+        Ok(condition)
+    };
+    all.iter().map(read).collect()
+}

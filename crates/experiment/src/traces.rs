@@ -1,0 +1,192 @@
+//! Trace windows: commands of the file that run for a part of a phase, placed on the phase's exact epoch.
+//!
+//! ```text
+//! expect -> [the engine announces its epoch] -> a thread for each: wait, start, wait, SIGINT, SIGKILL -> end: events
+//! ```
+
+use crate::clock::Clock;
+use dyno_localhost::machine::Machine;
+use dyno_localhost::{process, undo};
+use dyno_plan::experiment::{Trace, TracedPhase};
+use dyno_session::session::Session;
+use dyno_types::child;
+use dyno_types::secret::mask_arguments;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+/// How long a command may take to end after SIGINT.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How often it is asked whether it has ended.
+const POLL: Duration = Duration::from_millis(5);
+
+/// An event of a trace.
+type Happened = (SystemTime, &'static str, String);
+
+/// Traces of one phase (a warm-up and the measurement after it are one run of the engine).
+#[derive(Debug, Default)]
+pub(super) struct Traces {
+    clock: Arc<Clock>,
+    threads: Vec<JoinHandle<Vec<Happened>>>,
+}
+
+/// One command and where it is kept.
+struct Window {
+    number: usize,
+    trace: Trace,
+    folder: PathBuf,
+    environment: Vec<(String, String)>,
+}
+
+impl Traces {
+    /// Prepares the traces of `phases`; they begin when the engine tells its epoch.
+    pub fn expect(
+        traces: &[Trace],
+        phases: &[TracedPhase],
+        environment: &[(String, String)],
+        session: &mut Session<'_>,
+    ) -> Result<Self, String> {
+        let mut all = Traces::default();
+        let wanted = traces.iter().enumerate().filter(|(_, trace)| phases.contains(&trace.phase));
+        let clock = all.clock();
+        session.on_epoch(move |epoch, warmup| clock.begin(epoch, warmup));
+        // Without a run directory there is no place for what they print.
+        let Some(dir) = session.writer().map(|writer| writer.path().to_owned()) else { return Ok(all) };
+        for (at, trace) in wanted {
+            let number = at + 1;
+            let refuse = |words: String| format!("traces[{number}]: {words}");
+            let program = trace.command.first().ok_or_else(|| refuse("an empty command".into()))?;
+            if !program.contains('/') && Machine::default().find(program).is_none() {
+                return Err(refuse(format!("{program}: not found on PATH")));
+            }
+            let folder = dir.join("traces");
+            std::fs::create_dir_all(&folder).map_err(|e| refuse(format!("{}: {e}", folder.display())))?;
+            let window = Window { number, trace: trace.clone(), folder, environment: environment.to_vec() };
+            let clock = all.clock.clone();
+            all.threads.push(std::thread::spawn(move || window.follow(&clock)));
+        }
+        Ok(all)
+    }
+
+    /// What knows the epoch of the phase, and its end.
+    pub fn clock(&self) -> Arc<Clock> {
+        self.clock.clone()
+    }
+
+    /// The phase is over: ends what still runs, and writes what happened to the events.
+    pub fn end(mut self, session: &mut Session<'_>) {
+        let mut happened = self.finish();
+        happened.sort_by_key(|(at, ..)| *at);
+        if let Some(writer) = session.writer() {
+            happened.iter().for_each(|(at, kind, words)| writer.event_at(*at, kind, words));
+        }
+    }
+
+    fn finish(&mut self) -> Vec<Happened> {
+        self.clock.end();
+        self.threads.drain(..).flat_map(|thread| thread.join().unwrap_or_default()).collect()
+    }
+}
+
+impl Drop for Traces {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+impl Window {
+    /// Waits for the window, and has the command run in it.
+    fn follow(&self, clock: &Clock) -> Vec<Happened> {
+        let mut happened = Vec::new();
+        let words = format!("{} {}", self.number, mask_arguments(&self.trace.command).join(" "));
+        let Some((epoch, warmup)) = clock.epoch() else {
+            return vec![(SystemTime::now(), "trace_failed", format!("{words}: the phase did not begin"))];
+        };
+        let after = if self.trace.phase == TracedPhase::Measure { warmup } else { Duration::ZERO };
+        let begin = epoch + after + Duration::from_nanos(self.trace.from.0);
+        if clock.wait(Some(begin), Duration::MAX) {
+            return vec![(
+                SystemTime::now(),
+                "trace_failed",
+                format!("{words}: the phase ended before its window"),
+            )];
+        }
+        match self.start() {
+            Err(why) => happened.push((SystemTime::now(), "trace_failed", format!("{words}: {why}"))),
+            Ok((mut child, journal)) => {
+                happened.push((SystemTime::now(), "trace_begin", words.clone()));
+                let end = self.trace.length.as_ref().map(|length| begin + Duration::from_nanos(length.0));
+                let ended = watch(&mut child, clock, end);
+                drop(journal.map(|mut journal| journal.undo_all()));
+                happened.push((SystemTime::now(), "trace_end", format!("{words}: {ended}")));
+            }
+        }
+        happened
+    }
+
+    /// Starts the command in a group of its own; the journal has it ended if dyno is killed.
+    fn start(&self) -> Result<(Child, Option<undo::Journal>), String> {
+        let path = self.folder.join(format!("{}.log", self.number));
+        let named = |e: std::io::Error| format!("{}: {e}", path.display());
+        let log: File =
+            OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(named)?;
+        let errors = log.try_clone().map_err(named)?;
+        let (program, arguments) = self.trace.command.split_first().ok_or("an empty command")?;
+        let mut command = child::command(program);
+        command.args(arguments).envs(self.environment.iter().cloned()).process_group(0);
+        command.stdin(Stdio::null()).stdout(log).stderr(errors);
+        let child = command.spawn().map_err(|e| e.to_string())?;
+        let machine = Machine::default();
+        let home = self.folder.join(self.number.to_string());
+        let journal = undo::Journal::open(&home, &machine).ok().and_then(|mut journal| {
+            let started = process::started(&machine, child.id())?;
+            let (pid, session) = (child.id(), process::session(&machine, child.id()));
+            journal.add(undo::Undo::Process { pid, started, session }).ok()?;
+            Some(journal)
+        });
+        Ok((child, journal))
+    }
+}
+
+/// Waits for the end of the window or of the phase, then ends the command; how it went, in words.
+fn watch(child: &mut Child, clock: &Clock, end: Option<SystemTime>) -> String {
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return format!("ended by itself, {status}"),
+            Ok(None) => {}
+            Err(error) => return error.to_string(),
+        }
+        let over = clock.wait(end, POLL);
+        if over || end.is_some_and(|end| SystemTime::now() >= end) {
+            return stop(child);
+        }
+    }
+}
+
+/// SIGINT to the command's group, so that it says what it has; SIGKILL if that does not end it.
+fn stop(child: &mut Child) -> String {
+    let group = Pid::from_raw(child.id() as i32);
+    let send = |signal| group.map(|group| kill_process_group(group, signal));
+    send(Signal::INT);
+    let until = std::time::Instant::now() + GRACE;
+    while std::time::Instant::now() < until {
+        if let Ok(Some(status)) = child.try_wait() {
+            return told(status);
+        }
+        std::thread::sleep(POLL);
+    }
+    send(Signal::KILL);
+    let killed = child.wait().map_or_else(|e| e.to_string(), told);
+    format!("did not end within {} s of SIGINT; {killed}", GRACE.as_secs())
+}
+
+fn told(status: ExitStatus) -> String {
+    format!("ended at the end of its window, {status}")
+}

@@ -1,0 +1,425 @@
+//! The volume of a run: found and judged before the servers start, counted once they run, filled after the load.
+
+use crate::dataset_key::{Begin, decide, key};
+use crate::one::Failed;
+use dyno_engine::Control;
+use dyno_kubernetes::kubectl::Kubectl;
+use dyno_kubernetes::volumes as claims;
+use dyno_localhost::machine::Machine;
+use dyno_localhost::trusted;
+use dyno_plan::experiment::{Experiment, Kubernetes, When};
+use dyno_plan::server::{ServerSpec, VolumeSpec};
+use dyno_remote::far::{Far, FarServer};
+use dyno_rundir::files;
+use dyno_servers::needs::version_of;
+use dyno_servers::server::faults::Room;
+use dyno_servers::server::{Beginning, Server, volume as folders};
+use dyno_servers::volume::{Found, Key, Loaded, is_still};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What an experiment knows of a volume: `volumes/NAME.json` in its directory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VolumeNote {
+    /// The volume.
+    pub name: String,
+    /// The folder on this host, or the storage class.
+    pub place: String,
+    /// Whether this experiment has loaded it.
+    pub own: bool,
+    /// Tells one load from the next.
+    pub id: String,
+    /// When the load ended, RFC 3339.
+    pub loaded: String,
+    /// How long it took, seconds.
+    pub seconds: f64,
+    /// Keys or documents.
+    pub count: u64,
+    /// What server has the data: its kind.
+    pub server: String,
+}
+
+/// Where a volume is.
+enum Where {
+    Folder(PathBuf),
+    /// One on each host of servers, in their order.
+    Far(Vec<PathBuf>),
+    Claims(Kubectl, String),
+}
+
+/// A volume, and what a run begins with.
+pub(super) struct Volume {
+    asked: VolumeSpec,
+    server: ServerSpec,
+    wanted: Key,
+    begin: Begin,
+    at: Where,
+    /// The experiment's directory.
+    below: PathBuf,
+    /// What this run has loaded.
+    loaded: Option<Loaded>,
+}
+
+/// The record of what has been loaded.
+pub(super) fn record(key: Key, count: u64, run: &Path, seconds: f64) -> Result<Loaded, Failed> {
+    let mut id = [0; 8];
+    getrandom::fill(&mut id).map_err(|e| format!("no random numbers: {e}"))?;
+    Ok(Loaded {
+        id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
+        key,
+        count,
+        loaded: jiff::Timestamp::now().to_string(),
+        seconds,
+        run: run.display().to_string(),
+        used: 0,
+    })
+}
+
+fn words(name: &str, why: impl std::fmt::Display) -> Failed {
+    Failed::Words(format!("volume {name}: {why}"))
+}
+
+impl Volume {
+    /// That of a server of this host, if it has one.
+    pub fn here(
+        spec: &Experiment,
+        server: &ServerSpec,
+        below: &Path,
+        machine: &Machine,
+    ) -> Result<Option<Volume>, Failed> {
+        let (Some(asked), Some(path)) = (&server.data.volume, &server.data.path) else { return Ok(None) };
+        let path = path.of(0);
+        let base = path.canonicalize();
+        let base =
+            base.map_err(|e| words(&asked.name, format!("server.data.path: {}: {e}", path.display())))?;
+        let folder = folders::folder(&base, &asked.name);
+        let version = version_of(server, machine).map_err(|e| e.to_string())?;
+        Volume::judged(spec, server, &version, folders::look(&folder), Where::Folder(folder), below).map(Some)
+    }
+
+    /// That of a server in pods, if it has one.
+    pub fn in_pods(
+        spec: &Experiment,
+        server: &ServerSpec,
+        kubernetes: &Kubernetes,
+        below: &Path,
+    ) -> Result<Option<Volume>, Failed> {
+        let Some(asked) = &server.data.volume else { return Ok(None) };
+        let kubectl = Kubectl::new(kubernetes);
+        let found = claims::look(&kubectl, &asked.name)
+            .map_err(|why| Failed::Unreachable(format!("kubernetes: {why}")))?;
+        let class = kubernetes.storage.as_ref().and_then(|storage| storage.class.clone());
+        let at = Where::Claims(kubectl, class.unwrap_or_else(|| "default".into()));
+        // The version that a server says it has is not known before it runs: the image stands for it.
+        let image = dyno_kubernetes::manifests::server::server_image(server, kubernetes);
+        Volume::judged(spec, server, &image, found, at, below).map(Some)
+    }
+
+    /// That of servers of other hosts, if they have one: a folder on each, with the data of the same load in all of them.
+    pub fn elsewhere(
+        spec: &Experiment,
+        server: &ServerSpec,
+        hosts: &[&Far],
+        below: &Path,
+    ) -> Result<Option<Volume>, Failed> {
+        if server.data.volume.is_none() {
+            return Ok(None);
+        }
+        let (mut folders, mut all, mut versions) = (Vec::new(), Vec::new(), BTreeSet::new());
+        for host in hosts {
+            let (folder, found, version) = host.look(server)?;
+            folders.push(folder);
+            all.push(found);
+            versions.insert(version);
+        }
+        let there = all.iter().all(|found| found.there);
+        let mut records = all.into_iter().map(|found| found.record);
+        let first = records.next().flatten();
+        let mut count = first.as_ref().map_or(0, |record| record.count);
+        let mut same = |one: Option<Loaded>| {
+            count += one.as_ref().map_or(0, |one| one.count);
+            one.map(|one| one.id) == first.as_ref().map(|first| first.id.clone())
+        };
+        let record = records.all(&mut same).then_some(()).and(first.clone());
+        let found = Found { record: record.map(|record| Loaded { count, ..record }), there };
+        let versions: Vec<String> = versions.into_iter().collect();
+        Volume::judged(spec, server, &versions.join(", "), found, Where::Far(folders), below).map(Some)
+    }
+
+    fn judged(
+        spec: &Experiment,
+        server: &ServerSpec,
+        version: &str,
+        found: Found,
+        at: Where,
+        below: &Path,
+    ) -> Result<Volume, Failed> {
+        let Some(asked) = server.data.volume.clone() else { return Err(Failed::Words("no volume".into())) };
+        let wanted = key(spec, server, version).map_err(|refused| words(&asked.name, refused.0))?;
+        let note = note(below, &asked.name);
+        let own = |record: &Loaded| note.as_ref().is_some_and(|note| note.own && note.id == record.id);
+        let begin = decide(found, &wanted, asked.reuse, own);
+        if let (Begin::Empty(why), When::Never) = (&begin, spec.phases.load.when) {
+            return Err(words(&asked.name, format!("{why}; phases.load.when: never")));
+        }
+        let server = server.clone();
+        Ok(Volume { asked, server, wanted, begin, at, below: below.to_owned(), loaded: None })
+    }
+
+    /// Whether the run begins with loaded data.
+    pub fn is_full(&self) -> bool {
+        matches!(self.begin, Begin::With(_))
+    }
+
+    /// The folder whose data the servers begin with, and which load they are of.
+    fn source(&self) -> Option<(&Path, &str)> {
+        match (&self.begin, &self.at) {
+            (Begin::With(record), Where::Folder(folder)) => Some((folder, &record.id)),
+            _ => None,
+        }
+    }
+
+    /// The same on the host of this number.
+    pub fn source_on(&self, host: usize) -> Option<(PathBuf, String)> {
+        match (&self.begin, &self.at) {
+            (Begin::With(record), Where::Far(folders)) => {
+                Some((folders.get(host)?.clone(), record.id.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Begins without its data, for this reason.
+    pub fn refuse(&mut self, why: String) {
+        self.begin = Begin::Empty(why);
+    }
+
+    /// What speaks against the data, once the servers have been counted.
+    pub fn miscounted(&self, count: u64) -> Option<String> {
+        match &self.begin {
+            Begin::With(record) if record.count != count => {
+                Some(format!("count: {} were loaded, {count} are there", record.count))
+            }
+            _ => None,
+        }
+    }
+
+    /// Makes room for a load: claims that are to be filled anew go. A folder is replaced when its successor is whole.
+    pub fn clear(&self, control: &Control) -> Result<(), Failed> {
+        match (&self.begin, &self.at) {
+            (Begin::Empty(_), Where::Claims(kubectl, _)) => {
+                claims::remove(kubectl, &self.asked.name, control).map_err(|why| words(&self.asked.name, why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What is loaded, by this run or by an earlier one.
+    pub fn held(&self) -> Option<&Loaded> {
+        match (&self.loaded, &self.begin) {
+            (Some(record), _) => Some(record),
+            (None, Begin::With(record)) => Some(record),
+            _ => None,
+        }
+    }
+
+    /// A load has ended on a server of this host, which keeps its data.
+    pub fn fill_here(&mut self, server: &mut Server, run: &Path, seconds: f64) -> Result<(), Failed> {
+        let name = self.asked.name.clone();
+        let failed = |e: dyno_localhost::error::LocalError| words(&name, e);
+        let Where::Folder(folder) = &self.at else { return Ok(()) };
+        let record = record(self.wanted.clone(), server.counted().map_err(failed)?, run, seconds)?;
+        server.keep(folder, &record).map_err(failed)?;
+        let count = server.counted().map_err(failed)?;
+        if count != record.count {
+            folders::remove(folder).map_err(|e| words(&name, e))?;
+            let why = format!("{} were loaded, {count} are there now", record.count);
+            return Err(words(&name, why));
+        }
+        self.filled(record)
+    }
+
+    /// A load has ended on servers of other hosts, which keep their data there.
+    pub fn fill_far(
+        &mut self,
+        servers: &[FarServer],
+        (run, seconds): (&Path, f64),
+        control: &Control,
+    ) -> Result<(), Failed> {
+        let Where::Far(folders) = &self.at else { return Ok(()) };
+        let mut all = record(self.wanted.clone(), 0, run, seconds)?;
+        for (server, folder) in servers.iter().zip(folders) {
+            let own = Loaded { count: server.counted(control)?, ..all.clone() };
+            server.keep(folder, &own, control)?;
+            all.count += own.count;
+        }
+        self.filled(all)
+    }
+
+    /// A load has ended on servers in pods, which have written their data to their claims.
+    pub fn fill_claims(&mut self, count: u64, run: &Path, seconds: f64) -> Result<(), Failed> {
+        let Where::Claims(kubectl, _) = &self.at else { return Ok(()) };
+        let record = record(self.wanted.clone(), count, run, seconds)?;
+        claims::mark(kubectl, &self.asked.name, &record).map_err(|why| words(&self.asked.name, why))?;
+        self.filled(record)
+    }
+
+    fn filled(&mut self, record: Loaded) -> Result<(), Failed> {
+        if self.is_full() {
+            self.refuse("records that were looked for were missing".into());
+        }
+        self.loaded = Some(record);
+        self.note()
+    }
+
+    /// The measured phase begins. Claims are what it works on: where a server writes there by itself, they say so.
+    pub fn used(&mut self) -> Result<(), Failed> {
+        // Dragonfly writes everything at its end.
+        let writes = !is_still(&self.server) || !self.server.kind.is_redis_like();
+        let Where::Claims(kubectl, _) = &self.at else { return Ok(()) };
+        let record = match (&mut self.loaded, &mut self.begin) {
+            (Some(record), _) => record,
+            (None, Begin::With(record)) => &mut **record,
+            _ => return Ok(()),
+        };
+        if !writes {
+            return Ok(());
+        }
+        record.used += 1;
+        claims::mark(kubectl, &self.asked.name, record).map_err(|why| words(&self.asked.name, why))
+    }
+
+    /// What the experiment knows of it.
+    pub fn note(&self) -> Result<(), Failed> {
+        let Some(record) = self.held() else { return Ok(()) };
+        let before = note(&self.below, &self.asked.name).is_some_and(|note| note.own && note.id == record.id);
+        let note = VolumeNote {
+            name: self.asked.name.clone(),
+            place: match &self.at {
+                Where::Folder(folder) => folder.display().to_string(),
+                Where::Far(folders) => folders
+                    .first()
+                    .map_or(String::new(), |folder| format!("{} on the servers' hosts", folder.display())),
+                Where::Claims(_, class) => class.clone(),
+            },
+            own: self.loaded.is_some() || before,
+            id: record.id.clone(),
+            loaded: record.loaded.clone(),
+            seconds: record.seconds,
+            count: record.count,
+            server: self.server.kind.to_string(),
+        };
+        let path = noted(&self.below, &self.asked.name);
+        let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        let text = serde_json::to_vec_pretty(&note).map_err(|e| e.to_string())?;
+        folder.and_then(|()| trusted::write(&path, &text)).map_err(|e| words(&note.name, e))
+    }
+
+    /// For the record of the run.
+    pub fn facts(&self) -> BTreeMap<String, String> {
+        let mut facts = BTreeMap::from([("volume.name".to_owned(), self.asked.name.clone())]);
+        let mut put = |key: &str, value: String| drop(facts.insert(format!("volume.{key}"), value));
+        let record = match &self.begin {
+            Begin::With(record) => {
+                put("data", "reused".into());
+                Some(&**record)
+            }
+            Begin::Empty(why) => {
+                put("data", "loaded".into());
+                put("why", why.clone());
+                self.loaded.as_ref()
+            }
+        };
+        if let Some(record) = record {
+            put("loaded", record.loaded.clone());
+            put("load_seconds", format!("{:.3}", record.seconds));
+            put("count", record.count.to_string());
+            put("loaded_by", record.run.clone());
+            if record.used > 0 {
+                put("used", format!("by {} measured phases since", record.used));
+            }
+        }
+        facts
+    }
+
+    /// The same in a line.
+    pub fn words(&self) -> String {
+        let name = &self.asked.name;
+        match &self.begin {
+            Begin::With(record) => {
+                format!("{name}: {} keys or documents reused, loaded {}", record.count, record.loaded)
+            }
+            Begin::Empty(why) => format!("{name}: loaded anew: {why}"),
+        }
+    }
+}
+
+/// Starts a server of this host, with a volume's data if they are what the run would load: they are counted before they are
+/// believed.
+pub(super) fn start(
+    server: &ServerSpec,
+    (room, lasting, loads): (&Room, bool, bool),
+    home: &Path,
+    (machine, control): (&Machine, &Arc<Control>),
+    volume: &mut Option<Volume>,
+) -> Result<Server, String> {
+    let start = |volume: Option<(&Path, &str)>| {
+        let begin = Beginning { room: room.clone(), volume, lasting, loads, ways: &[] };
+        Server::start_with(server, &begin, home, machine, Some(control.clone()))
+    };
+    let told = |error: dyno_localhost::error::LocalError| format!("server: {error}");
+    let Some(volume) = volume.as_mut().filter(|volume| volume.is_full()) else {
+        return start(None).map_err(told);
+    };
+    let why = match start(volume.source()) {
+        Ok(started) => match started.counted().map(|count| volume.miscounted(count)) {
+            Ok(None) => return Ok(started),
+            Ok(Some(why)) => started.stop().map(|_| why).map_err(told)?,
+            Err(error) => return Err(told(error)),
+        },
+        Err(error) if control.stopping() => return Err(told(error)),
+        Err(error) => format!("no server starts with its data: {error}"),
+    };
+    volume.refuse(why);
+    start(None).map_err(told)
+}
+
+fn noted(below: &Path, name: &str) -> PathBuf {
+    below.join("volumes").join(format!("{name}.json"))
+}
+
+fn note(below: &Path, name: &str) -> Option<VolumeNote> {
+    serde_json::from_slice(&files::read(&noted(below, name)).ok()?).ok()
+}
+
+/// The volumes that an experiment has worked with.
+pub fn volumes(directory: &Path) -> Vec<VolumeNote> {
+    let entries = std::fs::read_dir(directory.join("volumes")).into_iter().flatten().flatten();
+    let mut all: Vec<VolumeNote> =
+        entries.filter_map(|entry| serde_json::from_slice(&files::read(&entry.path()).ok()?).ok()).collect();
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pipes_and_links_among_notes_are_neither_waited_for_nor_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let notes = folder.path().join("volumes");
+        std::fs::create_dir(&notes).unwrap();
+        let text = r#"{"name":"a","place":"","own":true,"id":"i","loaded":"l","seconds":1.0,"count":1,"server":"redis"}"#;
+        let _ = serde_json::from_str::<VolumeNote>(text).unwrap();
+        std::fs::write(notes.join("a.json"), text).unwrap();
+        std::os::unix::fs::symlink(notes.join("a.json"), notes.join("b.json")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, notes.join("c.json"), rustix::fs::Mode::RUSR).unwrap();
+        let found: Vec<String> = volumes(folder.path()).into_iter().map(|note| note.name).collect();
+        assert_eq!(found, ["a"]);
+        assert!(note(folder.path(), "a").is_some());
+        assert!(note(folder.path(), "b").is_none() && note(folder.path(), "c").is_none());
+    }
+}

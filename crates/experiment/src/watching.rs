@@ -1,0 +1,137 @@
+//! Monitors of an experiment's run: host, servers, workers, databases, exporters.
+
+use crate::place::Place;
+use dyno_databases::registry;
+use dyno_databases::target::OpenTarget;
+use dyno_engine::Control;
+use dyno_monitor::Pid;
+use dyno_monitor::prometheus::Url;
+use dyno_plan::experiment::Experiment;
+use dyno_remote::far::FarServer;
+use dyno_remote::worker::pool::WorkerPool;
+use dyno_session::load_generator::LoadGenerator;
+use dyno_session::session::Session;
+use dyno_session::watch::sources::{ToldProcess, server_process, watch_all};
+use dyno_session::watch::{Watch, WatchPlan};
+use std::path::Path;
+use std::time::Duration;
+
+/// Has monitors look on, as the experiment says: at this host, and at the others by their agents.
+pub(super) fn begin(
+    spec: &Experiment,
+    place: &Place,
+    pool: &WorkerPool,
+    session: &mut Session<'_>,
+    control: &Control,
+) -> Result<(), String> {
+    let monitors = &spec.monitors;
+    if let Some(dashboard) = &monitors.grafana {
+        session.link_to(dashboard);
+    }
+    // Nothing that is measured in real time says anything of a simulated run.
+    if !monitors.enabled || pool.target().virtual_time {
+        return Ok(());
+    }
+    let mut exporters = Vec::new();
+    for (name, url) in &monitors.prometheus {
+        exporters
+            .push((name.clone(), Url::parse(url).map_err(|e| format!("monitors.prometheus.{name}: {e}"))?));
+    }
+    let (mut opened, mut words): (Vec<Box<dyn OpenTarget>>, Vec<String>) = (Vec::new(), Vec::new());
+    for uri in place.uris.iter().filter(|_| !place.is_in_pods()) {
+        // An embedded store says nothing of itself, and opening it again would be in its way.
+        let target = registry::parse(uri).map_err(|refused| refused.0);
+        if target.as_ref().is_ok_and(|target| !target.is_watched()) {
+            continue;
+        }
+        match target.and_then(|target| target.look(&|| control.stopping()).map_err(|e| e.to_string())) {
+            Ok(one) => opened.push(one),
+            Err(why) => words.push(format!("database: {why}")),
+        }
+    }
+    // One that a fault of an earlier run has ended says nothing.
+    let started: Vec<_> = place.processes().into_iter().filter(|(_, pid)| pid.get().is_some()).collect();
+    let alone = started.len() == 1;
+    let called = |name: String| if alone { "server".to_owned() } else { format!("server-{name}") };
+    let mut processes: Vec<(String, Pid)> =
+        started.into_iter().map(|(name, pid)| (called(name), pid)).collect();
+    if processes.is_empty() {
+        processes = numbered(
+            "server",
+            &opened.iter().filter_map(|one| server_process(one.as_ref())).collect::<Vec<_>>(),
+        );
+    }
+    processes.extend(numbered("worker", &pool.pids()));
+    let plan = WatchPlan {
+        interval: Duration::from_nanos(monitors.interval.0),
+        processes,
+        exporters,
+        // Workers have all cores that servers do not have: there is none to spare.
+        cores: Vec::new(),
+    };
+    let sources = watch_all(&opened);
+    let directory = session.writer().map(|writer| writer.path().to_owned());
+    let watch = Watch::start(sources, &plan, directory.as_deref());
+    let mut watch = watch.map_err(|e| format!("cannot start the monitors: {e}"))?;
+    let told: Vec<ToldProcess> = opened.iter().filter_map(|one| ToldProcess::of(one.as_ref())).collect();
+    elsewhere(place, pool, &told, plan.interval, &mut watch, directory.as_deref())?;
+    if let Some(pods) = place.pods() {
+        match pods.watch(watch.sink()) {
+            Ok(kubelets) => kubelets.into_iter().for_each(|kubelets| watch.keep(Box::new(kubelets))),
+            Err(why) => words.push(format!("server pods are not watched: {why}")),
+        }
+    }
+    session.watch(watch);
+    if let Some(writer) = session.writer() {
+        words.iter().for_each(|words| writer.event("monitor", words));
+    }
+    Ok(())
+}
+
+/// Ends the monitors of other hosts. An agent that is lost has been told of already.
+pub(super) fn end(place: &Place) {
+    for far in place.far().iter().map(FarServer::far).chain(&place.beside) {
+        let _ = far.unwatch();
+    }
+}
+
+/// Has the agents of other hosts tell what they read there, and writes down what hosts those are.
+fn elsewhere(
+    place: &Place,
+    pool: &WorkerPool,
+    told: &[ToldProcess],
+    interval: Duration,
+    watch: &mut Watch,
+    directory: Option<&Path>,
+) -> Result<(), String> {
+    let servers = place.far();
+    for (at, far) in servers.iter().map(FarServer::far).chain(&place.beside).enumerate() {
+        let name = far.name();
+        if let Some(directory) = directory {
+            let path = directory.join(format!("environment-{name}.json"));
+            let text = serde_json::to_string_pretty(&far.environment).map_err(|e| e.to_string())?;
+            std::fs::write(&path, text + "\n").map_err(|e| format!("{}: {e}", path.display()))?;
+        }
+        let mut processes = numbered(&format!("worker-{name}"), &pool.pids_on(name));
+        for (process, pid) in servers.get(at).map_or(&[][..], |server| &server.processes) {
+            processes.push((format!("server-{name}-{process}"), *pid));
+        }
+        let told: Vec<_> = match place.watched.iter().any(|host| host == name) {
+            true => told.iter().map(|one| (format!("server-{name}-{}", one.program), one.clone())).collect(),
+            false => Vec::new(),
+        };
+        // One of those who can reach the databases asks them.
+        let databases = if place.is_in_pods() && at == 0 { &place.uris[..] } else { &[] };
+        far.watch(interval, &processes, &told, databases, watch.sink())
+            .map_err(|e| format!("monitors: {e}"))?;
+        watch.mark_too(std::sync::Arc::new(far.marker()));
+    }
+    Ok(())
+}
+
+/// `NAME` for one process, `NAME-1` and so on for several.
+fn numbered<P: From<u32>>(name: &str, pids: &[u32]) -> Vec<(String, P)> {
+    let named =
+        |number: usize| if pids.len() == 1 { name.to_owned() } else { format!("{name}-{}", number + 1) };
+    pids.iter().enumerate().map(|(number, pid)| (named(number), P::from(*pid))).collect()
+}

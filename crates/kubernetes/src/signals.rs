@@ -1,0 +1,122 @@
+//! What is done to servers in pods on purpose: signals, by a shell in the server's container.
+//!
+//! Pods whose servers have faults share one namespace of processes, whose first is the pod's own: a server that was the first
+//! itself could not be stopped from within. One that was killed is started again by the kubelet, at its own time.
+
+use crate::servers::ServerPods;
+use dyno_engine::Control;
+use std::time::{Duration, Instant};
+
+/// Sends a signal to all processes but the pod's own and this shell; says first to how many.
+const SIGNAL: &str = r#"all=; n=0
+for p in /proc/[0-9]*; do
+  p=${p#/proc/}
+  if [ "$p" != 1 ] && [ "$p" != $$ ] && kill -0 "$p" 2>/dev/null; then all="$all $p"; n=$((n + 1)); fi
+done
+echo "$n"
+[ "$n" = 0 ] || kill -"$1" $all"#;
+
+/// How long the cluster may take to see that a container has ended.
+const SEEN: Duration = Duration::from_secs(10);
+/// How long it may take to start it again: it waits the longer the more often it has ended.
+const STARTED: Duration = Duration::from_secs(120);
+
+/// A signal for servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PodSignal {
+    /// Ends it; the kubelet starts it again.
+    Kill,
+    /// Stops it.
+    Stop,
+    /// Has it go on.
+    Continue,
+}
+
+impl PodSignal {
+    fn name(self) -> &'static str {
+        match self {
+            PodSignal::Kill => "KILL",
+            PodSignal::Stop => "STOP",
+            PodSignal::Continue => "CONT",
+        }
+    }
+}
+
+impl ServerPods {
+    /// Sends a signal to the servers in these pods, to all at the same time; for each, why it could not be.
+    pub fn signal(&self, pods: &[&str], signal: PodSignal) -> Vec<Result<(), String>> {
+        std::thread::scope(|scope| {
+            let sent: Vec<_> = pods.iter().map(|pod| scope.spawn(move || self.send(pod, signal))).collect();
+            let failed = |_| Err("the thread that signals has failed".to_owned());
+            sent.into_iter().map(|one| one.join().unwrap_or_else(failed)).collect()
+        })
+    }
+
+    fn send(&self, pod: &str, signal: PodSignal) -> Result<(), String> {
+        if signal == PodSignal::Kill {
+            // Before it is so, or whoever looks meanwhile takes it for a failure.
+            self.expect_end(pod);
+        }
+        let words = ["exec", pod, "-c", "server", "--", "sh", "-c", SIGNAL, "sh", signal.name()];
+        let told = self.kubectl().run(&words, None);
+        let by_whom = "pods of servers with faults share one namespace of processes (shareProcessNamespace) and have a shell";
+        match (told, signal) {
+            (Ok(count), _) if count.trim() == "0" => {
+                Err(format!("pod {pod}: there is nothing to be signalled: {by_whom}"))
+            }
+            // The shell ends with the container: that it has ended is asked of the cluster.
+            (told, PodSignal::Kill) => self.await_end(pod, told.err()),
+            (Ok(_), _) => Ok(()),
+            (Err(why), _) => Err(format!("pod {pod}: {why}; {by_whom}")),
+        }
+    }
+
+    /// Waits until the server of a pod that was killed is there again, or somebody wants the end.
+    pub fn await_start(&self, pod: &str, control: &Control) -> Result<(), String> {
+        let seen = waited(STARTED, || if control.stopping() { Ok(true) } else { self.is_back(pod) });
+        seen.map_err(|why| {
+            self.with_log(pod, &format!("its server has not come back after {} s{why}", STARTED.as_secs()))
+        })
+    }
+
+    /// Waits until the cluster has seen a container end that was killed.
+    fn await_end(&self, pod: &str, why: Option<String>) -> Result<(), String> {
+        let why = why.map_or(String::new(), |why| format!(": {why}"));
+        waited(SEEN, || self.has_ended(pod))
+            .map_err(|more| format!("pod {pod}: its server still runs after SIGKILL{why}{more}"))
+    }
+}
+
+/// Waits until something is so, for as long as that may take; what was said instead last. A cluster that does not answer once may
+/// answer the next time.
+fn waited(patience: Duration, is_so: impl Fn() -> Result<bool, String>) -> Result<(), String> {
+    let end = Instant::now() + patience;
+    loop {
+        match is_so() {
+            Ok(true) => return Ok(()),
+            other if Instant::now() >= end => {
+                return Err(other.err().map_or(String::new(), |why| format!(": {why}")));
+            }
+            _ => std::thread::sleep(Duration::from_millis(300)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn what_does_not_answer_once_is_asked_again() {
+        let asked = Cell::new(0);
+        let third = || {
+            asked.set(asked.get() + 1);
+            if asked.get() < 3 { Err("silent".to_owned()) } else { Ok(true) }
+        };
+        assert_eq!(waited(Duration::from_secs(60), third), Ok(()));
+        assert_eq!(asked.get(), 3);
+        assert_eq!(waited(Duration::ZERO, || Ok(false)), Err(String::new()));
+        assert_eq!(waited(Duration::ZERO, || Err("silent".into())), Err(": silent".to_owned()));
+    }
+}

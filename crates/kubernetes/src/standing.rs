@@ -1,0 +1,68 @@
+//! Servers in pods that stay after the command that has started them.
+
+use crate::place::InPods;
+use dyno_engine::Control;
+use dyno_plan::experiment::{Experiment, Kubernetes};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+/// Where servers that stay are found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stood {
+    /// The label of their run.
+    pub selector: String,
+    /// The StatefulSets of each instance.
+    pub sets: Vec<String>,
+    /// Their port.
+    pub port: u16,
+}
+
+/// Which StatefulSet a server's pod is of, its number in it, and its address.
+pub(super) fn socket(pod: &Value, sets: &[String], port: u16) -> Result<(usize, usize, SocketAddr), String> {
+    let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+    let apart = name
+        .rsplit_once('-')
+        .and_then(|(set, number)| Some((sets.iter().position(|one| one == set)?, number.parse().ok()?)));
+    let (set, ordinal) = apart.ok_or_else(|| format!("pod {name} is of none of {}", sets.join(", ")))?;
+    let address = pod["status"]["podIP"].as_str().and_then(|ip| ip.parse::<IpAddr>().ok());
+    let address = address.ok_or_else(|| format!("pod {name} has no address"))?;
+    Ok((set, ordinal, SocketAddr::new(address, port)))
+}
+
+/// Where the servers are now.
+pub(super) fn sockets(pods: &[Value], stood: &Stood) -> Result<Vec<SocketAddr>, String> {
+    let found: Result<Vec<_>, String> = pods.iter().map(|pod| socket(pod, &stood.sets, stood.port)).collect();
+    let mut found = found?;
+    found.sort_unstable();
+    match found.is_empty() {
+        true => Err(format!("no servers stand there any more ({})", stood.selector)),
+        false => Ok(found.into_iter().map(|(_, _, socket)| socket).collect()),
+    }
+}
+
+impl InPods {
+    /// Servers that may stay, and workers.
+    pub fn start_lasting(
+        spec: &Experiment,
+        asked: &Kubernetes,
+        name: (&str, &str),
+        journal: &Path,
+        control: &Control,
+    ) -> Result<InPods, String> {
+        InPods::begin(spec, asked, name, (journal, true, None), control)
+    }
+
+    /// Workers on servers that stand.
+    pub fn start_on(
+        spec: &Experiment,
+        asked: &Kubernetes,
+        name: (&str, &str),
+        (journal, stood): (&Path, &Stood),
+        control: &Control,
+    ) -> Result<InPods, String> {
+        let workers = Experiment { server: None, ..spec.clone() };
+        InPods::begin(&workers, asked, name, (journal, false, Some(stood)), control)
+    }
+}

@@ -1,0 +1,132 @@
+//! Decides for each entry of an undo journal whether dyno could have written it: it names what dyno makes, where dyno makes it.
+
+use crate::machine::Machine;
+use crate::undo::Undo;
+use crate::{clock, tuning};
+use std::path::{Component, Path, PathBuf};
+
+/// Where a journal's entries may reach.
+pub(super) struct Within<'a> {
+    /// Its folder, as it is behind all links.
+    pub home: &'a Path,
+    /// Folders outside in which its dyno made data.
+    pub data: &'a [PathBuf],
+    /// This host.
+    pub machine: &'a Machine,
+    /// Whether it is known to be of this host: only then are its numbers those of processes here.
+    pub known: bool,
+}
+
+impl Within<'_> {
+    /// Why an entry is not followed, in words; `None` if it is one that dyno writes.
+    pub fn refuses(&self, undo: &Undo) -> Option<String> {
+        let (allowed, what) = match undo {
+            Undo::Process { pid, .. } | Undo::Continue { pid, .. } => {
+                let usual = *pid > 1 && *pid != std::process::id();
+                (usual && self.known, format!("process {pid} is not known to be one that dyno has started"))
+            }
+            Undo::File { path } | Undo::Folder { path } => {
+                let own = self.is_ours(path, undo) || is_absent(path);
+                (own, format!("{} is outside the folders that dyno made", path.display()))
+            }
+            Undo::Mount { path } | Undo::Loop { file: path } => {
+                let own = self.is_ours(path, undo) && !path.is_symlink();
+                (own, format!("{} is outside the folders that dyno made", path.display()))
+            }
+            Undo::Cgroup { path } => {
+                (self.is_group(path), format!("{} is no group of dyno's", path.display()))
+            }
+            Undo::Array { device } => {
+                (is_array(device), format!("{} is no array of dyno's", device.display()))
+            }
+            Undo::Table { name } => (is_table(name), format!("{name:?} is no table of dyno's")),
+            Undo::Device { name, handle } => (
+                is_device(name) && is_handle(handle),
+                format!("{name:?} {handle:?} is no discipline of dyno's"),
+            ),
+            Undo::Value { path, old } => {
+                let plain = old.len() < 4096 && !old.chars().any(char::is_control);
+                let own = plain && tuning::is_setting(self.machine, path);
+                (own, format!("{} is no setting that dyno changes", path.display()))
+            }
+        };
+        (!allowed).then_some(what)
+    }
+
+    /// Below the journal's folder; in a folder for data, by the names that dyno gives; what a stepped clock leaves in memory.
+    fn is_ours(&self, path: &Path, undo: &Undo) -> bool {
+        let Some(real) = real(path) else { return false };
+        let in_data = |folder: &PathBuf| {
+            real.parent() == Some(folder) && !self.home.starts_with(&real) && is_data(&name(&real))
+        };
+        let in_memory = || {
+            let pid = name(&real).rsplit('_').next().and_then(|pid| pid.parse().ok());
+            matches!(undo, Undo::File { .. }) && pid.is_some_and(|pid| clock::leavings(pid).contains(&real))
+        };
+        (real.starts_with(self.home) && real != self.home) || self.data.iter().any(in_data) || in_memory()
+    }
+
+    /// A group called `dyno`, or one in such a group, in a tree of groups.
+    fn is_group(&self, path: &Path) -> bool {
+        let Some(real) = real(path) else { return is_absent(path) };
+        let named = name(&real) == "dyno" || real.parent().is_some_and(|above| name(above) == "dyno");
+        let mounts = self.machine.mounts().unwrap_or_default();
+        let mut trees = mounts.iter().filter(|mount| matches!(mount.kind.as_str(), "cgroup" | "cgroup2"));
+        named && trees.any(|tree| real != tree.point && real.starts_with(&tree.point))
+    }
+}
+
+/// The path with the links above its last part followed; `None` if there is none, or if it is not written out.
+fn real(path: &Path) -> Option<PathBuf> {
+    let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+    let above = path.parent().filter(|_| path.is_absolute() && plain)?.canonicalize().ok()?;
+    Some(above.join(path.file_name()?))
+}
+
+/// Whether there is nothing there, so that there is nothing to be removed.
+fn is_absent(path: &Path) -> bool {
+    path.is_absolute() && path.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Names that data, copies, images and new volumes have.
+fn is_data(name: &str) -> bool {
+    let numbered =
+        |parts: Option<(&str, &str)>| parts.is_some_and(|(front, end)| !front.is_empty() && is_number(end));
+    name.ends_with(".data")
+        || name.ends_with(".snapshot")
+        || name.strip_prefix("image-").is_some_and(is_number)
+        || numbered(name.rsplit_once(".new-"))
+}
+
+fn is_array(device: &Path) -> bool {
+    device.to_str().and_then(|text| text.strip_prefix("/dev/md/dyno-")).is_some_and(is_number)
+}
+
+/// `dyno-PROCESS-START-NUMBER`
+fn is_table(name: &str) -> bool {
+    let parts: Vec<&str> = name.split('-').collect();
+    matches!(*parts, ["dyno", a, b, c] if [a, b, c].into_iter().all(is_number))
+}
+
+fn is_device(name: &str) -> bool {
+    let usual = |byte: u8| byte.is_ascii_alphanumeric() || b"._:".contains(&byte) || byte == b'-';
+    (1..16).contains(&name.len()) && !name.starts_with(['-', '.']) && name.bytes().all(usual)
+}
+
+/// `7abc:`
+fn is_handle(handle: &str) -> bool {
+    let digits = handle.strip_prefix('7').and_then(|rest| rest.strip_suffix(':'));
+    digits.is_some_and(|digits| digits.len() == 3 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+#[cfg(test)]
+#[path = "confine_tests.rs"]
+mod tests;

@@ -1,0 +1,19 @@
+//! This host: processes, control groups, storage, the network's shape, clocks and settings; and the journal of what must be put
+//! back.
+//!
+//! What must be put back stands in `undo.jsonl` before it is done; a normal stop and [`undo::revert`] take the same list.
+
+pub mod cgroup;
+pub mod clock;
+pub mod confine;
+pub mod error;
+pub mod machine;
+pub mod packets;
+pub mod port;
+pub mod process;
+pub mod shaping;
+pub mod storage;
+pub mod temporary;
+pub mod trusted;
+pub mod tuning;
+pub mod undo;

@@ -1,0 +1,246 @@
+//! Settings of the host: reported always, applied only when a file says so, put back at the end.
+
+use crate::error::LocalError;
+use crate::machine::Machine;
+use crate::undo::{Journal, Undo};
+use dyno_monitor::topology::parse_list;
+use dyno_plan::server::{HostTuning, Rps, RpsWord};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Settings applied; dropping it puts them back.
+#[derive(Debug)]
+pub struct Tuned {
+    journal: Journal,
+    /// What could not be set, where the file allows that.
+    pub lost: Vec<String>,
+}
+
+impl Tuned {
+    /// Puts everything back as it was.
+    pub fn revert(mut self) -> Result<(), LocalError> {
+        self.journal.undo_all()
+    }
+}
+
+const FILES: [(&str, &str); 3] = [
+    ("swappiness", "sys/vm/swappiness"),
+    ("zone_reclaim_mode", "sys/vm/zone_reclaim_mode"),
+    ("numa_balancing", "sys/kernel/numa_balancing"),
+];
+
+/// The settings as they are; what the system does not have is absent.
+pub fn report(machine: &Machine) -> BTreeMap<String, String> {
+    let mut facts = BTreeMap::new();
+    let mut add = |key: &str, path: &Path| {
+        if let Ok(text) = fs::read_to_string(path) {
+            facts.insert(key.to_owned(), chosen(text.trim()).to_owned());
+        }
+    };
+    let pages = machine.sys.join("kernel/mm/transparent_hugepage");
+    add("transparent_huge_pages", &pages.join("enabled"));
+    add("defrag", &pages.join("defrag"));
+    for (key, path) in FILES {
+        add(key, &machine.proc.join(path));
+    }
+    for device in entries(&machine.sys.join("block")) {
+        let file = machine.sys.join("block").join(&device).join("queue/read_ahead_kb");
+        // Ten loop devices that nobody uses are no fact about the host.
+        if !device.starts_with("loop") && !device.starts_with("ram") {
+            add(&format!("read_ahead_kib.{device}"), &file);
+        }
+    }
+    let mut governors: BTreeMap<String, usize> = BTreeMap::new();
+    for file in governor_files(machine) {
+        if let Ok(text) = fs::read_to_string(file) {
+            *governors.entry(text.trim().to_owned()).or_default() += 1;
+        }
+    }
+    let words: Vec<String> = match governors.len() {
+        1 => governors.into_keys().collect(),
+        _ => governors.iter().map(|(name, cores)| format!("{name} ({cores} cores)")).collect(),
+    };
+    if !words.is_empty() {
+        facts.insert("governor".to_owned(), words.join(", "));
+    }
+    for device in entries(&machine.sys.join("class/net")).into_iter().filter(|name| name != "lo") {
+        let masks: Vec<String> =
+            rps_files(machine, &device).iter().filter_map(|file| fs::read_to_string(file).ok()).collect();
+        let mut masks: Vec<&str> = masks.iter().map(|mask| mask.trim()).collect();
+        masks.dedup();
+        if !masks.is_empty() {
+            facts.insert(format!("rps.{device}"), masks.join(" "));
+        }
+    }
+    facts
+}
+
+fn entries(folder: &Path) -> Vec<String> {
+    let found = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        found.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+fn governor_files(machine: &Machine) -> Vec<PathBuf> {
+    let folder = machine.sys.join("devices/system/cpu");
+    let cpus = entries(&folder).into_iter();
+    let cpus = cpus.filter(|name| name.strip_prefix("cpu").is_some_and(|n| n.parse::<usize>().is_ok()));
+    cpus.map(|cpu| folder.join(cpu).join("cpufreq/scaling_governor")).filter(|file| file.exists()).collect()
+}
+
+fn rps_files(machine: &Machine, device: &str) -> Vec<PathBuf> {
+    let queues = machine.sys.join("class/net").join(device).join("queues");
+    let names = entries(&queues).into_iter().filter(|name| name.starts_with("rx-"));
+    names.map(|name| queues.join(name).join("rps_cpus")).collect()
+}
+
+/// Whether this is a file that [`apply`] writes, on a host that may have been without it since.
+pub(super) fn is_setting(machine: &Machine, path: &Path) -> bool {
+    let parts = |root: &Path| -> Option<Vec<&str>> {
+        path.strip_prefix(root).ok()?.iter().map(|p| p.to_str()).collect()
+    };
+    let numbered =
+        |name: &str, front: &str| name.strip_prefix(front).is_some_and(|n| n.parse::<usize>().is_ok());
+    let plain = |name: &str| name != ".." && name != ".";
+    let of_sys = parts(&machine.sys).is_some_and(|parts| match *parts {
+        ["kernel", "mm", "transparent_hugepage", "enabled" | "defrag"] => true,
+        ["block", device, "queue", "read_ahead_kb"] => plain(device),
+        ["devices", "system", "cpu", cpu, "cpufreq", "scaling_governor"] => numbered(cpu, "cpu"),
+        ["class", "net", device, "queues", queue, "rps_cpus"] => plain(device) && numbered(queue, "rx-"),
+        _ => false,
+    });
+    of_sys || FILES.iter().any(|(_, file)| path == machine.proc.join(file))
+}
+
+/// `always [madvise] never` means `madvise`.
+fn chosen(text: &str) -> &str {
+    match (text.find('['), text.find(']')) {
+        (Some(open), Some(close)) if open < close => &text[open + 1..close],
+        _ => text,
+    }
+}
+
+/// Applies what is asked for; each setting is noted in the journal of `home`, a folder for nothing else, before,
+/// and read back after. With `go_on` what
+/// cannot be set is listed instead of refused.
+pub fn apply(tuning: &HostTuning, machine: &Machine, home: &Path, go_on: bool) -> Result<Tuned, LocalError> {
+    tuning.check().map_err(|why| LocalError::Refused(format!("host.{why}")))?;
+    let mut tuned = Tuned { journal: Journal::open(home, machine)?, lost: Vec::new() };
+    for (key, files, value) in wanted(tuning, machine)? {
+        let none = LocalError::NotPermitted {
+            what: key.clone(),
+            why: "this host has no such setting".into(),
+            lost: "it stays as it is".into(),
+        };
+        let set = match files.is_empty() {
+            true => Err(none),
+            false => files.iter().try_for_each(|file| set(&mut tuned.journal, &key, file, &value)),
+        };
+        match set {
+            Err(error @ LocalError::NotPermitted { .. }) if go_on => tuned.lost.push(error.to_string()),
+            other => other?,
+        }
+    }
+    Ok(tuned)
+}
+
+/// Key, files and value of everything asked for.
+type Wanted = Vec<(String, Vec<PathBuf>, String)>;
+
+fn wanted(tuning: &HostTuning, machine: &Machine) -> Result<Wanted, LocalError> {
+    let mut list = Wanted::new();
+    let there =
+        |path: PathBuf| -> Vec<PathBuf> { Some(path).filter(|path| path.exists()).into_iter().collect() };
+    if let Some(governor) = &tuning.governor {
+        list.push(("governor".into(), governor_files(machine), governor.clone()));
+    }
+    let pages = machine.sys.join("kernel/mm/transparent_hugepage");
+    if let Some(word) = &tuning.transparent_huge_pages {
+        list.push(("transparent_huge_pages".into(), there(pages.join("enabled")), word.clone()));
+    }
+    if let Some(word) = &tuning.defrag {
+        list.push(("defrag".into(), there(pages.join("defrag")), word.clone()));
+    }
+    for (device, kib) in &tuning.read_ahead_kib {
+        let file = machine.sys.join("block").join(device).join("queue/read_ahead_kb");
+        list.push((format!("read_ahead_kib.{device}"), there(file), kib.to_string()));
+    }
+    for (device, rps) in &tuning.rps {
+        list.push((format!("rps.{device}"), rps_files(machine, device), rps_mask(rps, device, machine)?));
+    }
+    let numbers = [tuning.swappiness, tuning.zone_reclaim_mode, tuning.numa_balancing.map(u32::from)];
+    for ((key, path), number) in FILES.into_iter().zip(numbers) {
+        if let Some(number) = number {
+            list.push((key.into(), there(machine.proc.join(path)), number.to_string()));
+        }
+    }
+    Ok(list)
+}
+
+fn rps_mask(rps: &Rps, device: &str, machine: &Machine) -> Result<String, LocalError> {
+    match rps {
+        Rps::Word(RpsWord::None) => Ok("0".into()),
+        Rps::Cores(cores) => Ok(mask(&cores.0)),
+        Rps::Word(RpsWord::Local) => {
+            let file = machine.sys.join("class/net").join(device).join("device/local_cpulist");
+            let text = fs::read_to_string(&file).map_err(|e| LocalError::failed(file.display(), e))?;
+            let cores = parse_list(&text).filter(|cores| !cores.is_empty());
+            cores
+                .map(|cores| mask(&cores))
+                .ok_or_else(|| LocalError::failed(file.display(), "is no list of cores"))
+        }
+    }
+}
+
+/// Words of 32 bits in hexadecimal, the highest first, as the kernel writes them: `1,00000003`.
+fn mask(cores: &[usize]) -> String {
+    let words = cores.iter().max().map_or(1, |highest| highest / 32 + 1);
+    let mut bits = vec![0u32; words];
+    cores.iter().for_each(|core| bits[core / 32] |= 1 << (core % 32));
+    let mut out = format!("{:x}", bits[words - 1]);
+    bits[..words - 1].iter().rev().for_each(|word| out.push_str(&format!(",{word:08x}")));
+    out
+}
+
+fn set(journal: &mut Journal, key: &str, file: &Path, value: &str) -> Result<(), LocalError> {
+    let refused = |why: String| LocalError::NotPermitted {
+        what: key.to_owned(),
+        why: format!("{}: {why}", file.display()),
+        lost: "it stays as it is".into(),
+    };
+    let read = || fs::read_to_string(file).map(|text| chosen(text.trim()).to_owned());
+    let old = read().map_err(|e| refused(e.to_string()))?;
+    if same(&old, value) {
+        return Ok(());
+    }
+    let id = journal.add(Undo::Value { path: file.to_owned(), old })?;
+    if let Err(e) = fs::write(file, value) {
+        // Nothing was changed, so what cannot be written need not be written back.
+        journal.forget(id)?;
+        return Err(refused(format!("{value}: {e}")));
+    }
+    let now = read().map_err(|e| refused(e.to_string()))?;
+    if !same(&now, value) {
+        return Err(refused(format!("is {now:?} after {value:?} was written")));
+    }
+    Ok(())
+}
+
+/// Masks are padded with zeros when they are read.
+fn same(there: &str, wanted: &str) -> bool {
+    let bare = |text: &str| {
+        let text: String = text.chars().filter(|c| *c != ',').collect();
+        text.trim_start_matches('0').to_owned()
+    };
+    there == wanted
+        || (bare(there) == bare(wanted)
+            && there.len() > 1
+            && there.bytes().all(|b| b == b',' || b.is_ascii_hexdigit()))
+}
+
+#[cfg(test)]
+#[path = "tuning_tests.rs"]
+mod tests;

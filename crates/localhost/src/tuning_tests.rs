@@ -1,0 +1,118 @@
+use crate::tuning::*;
+use dyno_monitor::topology::trees::{GUEST, put};
+use std::path::PathBuf;
+
+/// A host in a folder: settings as a kernel shows them, though a written file shows what was written.
+fn host(folder: &Path) -> Machine {
+    let machine = Machine { sys: folder.join("sys"), proc: folder.join("proc"), ..Machine::default() };
+    GUEST.write(&machine.sys).unwrap();
+    for cpu in 0..8 {
+        let governor = if cpu < 2 { "performance" } else { "powersave" };
+        put(&machine.sys.join(format!("devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")), governor)
+            .unwrap();
+    }
+    let files = [
+        ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never"),
+        ("sys/kernel/mm/transparent_hugepage/defrag", "always defer defer+madvise [madvise] never"),
+        ("sys/block/nvme0n1/queue/read_ahead_kb", "128"),
+        ("sys/block/loop0/queue/read_ahead_kb", "128"),
+        ("sys/class/net/eth0/queues/rx-0/rps_cpus", "00000000,00000000"),
+        ("sys/class/net/eth0/queues/rx-1/rps_cpus", "00000000,00000000"),
+        ("sys/class/net/eth0/queues/tx-0/xps_cpus", "0"),
+        ("sys/class/net/eth0/device/local_cpulist", "0-3,33"),
+        ("proc/sys/vm/swappiness", "60"),
+        ("proc/sys/kernel/numa_balancing", "1"),
+        ("proc/self/stat", "1 (x) S"),
+    ];
+    files.iter().for_each(|(path, text)| put(&folder.join(path), text).unwrap());
+    machine
+}
+
+fn all_files(folder: &Path) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.join("sys"), folder.join("proc")];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap().flatten() {
+            match entry.path().is_dir() {
+                true => folders.push(entry.path()),
+                false => {
+                    let text = fs::read_to_string(entry.path()).unwrap();
+                    found.insert(entry.path(), chosen(text.trim()).to_owned());
+                }
+            }
+        }
+    }
+    found
+}
+
+const WANTED: &str = r#"{"governor": "performance", "transparent_huge_pages": "never", "defrag": "never",
+    "read_ahead_kib": {"nvme0n1": 16}, "rps": {"eth0": "local"}, "swappiness": 1, "numa_balancing": false}"#;
+
+#[test]
+fn settings_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let facts = report(&host(folder.path()));
+    assert_eq!(facts["governor"], "performance (2 cores), powersave (6 cores)");
+    assert_eq!(facts["transparent_huge_pages"], "madvise");
+    assert_eq!(facts["read_ahead_kib.nvme0n1"], "128");
+    assert_eq!(facts["rps.eth0"], "00000000,00000000");
+    assert!(!facts.contains_key("zone_reclaim_mode") && !facts.contains_key("read_ahead_kib.loop0"));
+}
+
+#[test]
+fn settings_are_applied_and_put_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = host(folder.path());
+    let before = all_files(folder.path());
+    let home = folder.path().join("home");
+    let tuned = apply(&serde_json::from_str(WANTED).unwrap(), &machine, &home, false).unwrap();
+    let facts = report(&machine);
+    let now =
+        ["governor", "transparent_huge_pages", "defrag", "read_ahead_kib.nvme0n1", "rps.eth0", "swappiness"];
+    let now: Vec<&str> = now.iter().map(|key| facts[*key].as_str()).collect();
+    assert_eq!(now, ["performance", "never", "never", "16", "2,0000000f", "1"]);
+    assert_eq!(facts["numa_balancing"], "0");
+    tuned.revert().unwrap();
+    assert_eq!(all_files(folder.path()), before);
+}
+
+#[test]
+fn what_a_killed_dyno_has_set_is_put_back_from_its_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = host(folder.path());
+    let before = all_files(folder.path());
+    let home = folder.path().join("home");
+    let tuned = apply(&serde_json::from_str(WANTED).unwrap(), &machine, &home, false).unwrap();
+    // As if nobody were there to drop it.
+    std::mem::forget(tuned);
+    assert_ne!(all_files(folder.path()), before);
+    assert!(Journal::open(&home, &machine).is_err(), "a journal with something in it is not written on");
+    // Six cores, two words, a device, two queues, two numbers.
+    assert_eq!(crate::undo::revert(&home.join("undo.jsonl"), &machine).unwrap(), 13);
+    assert_eq!(all_files(folder.path()), before);
+    assert_eq!(crate::undo::revert(&home.join("undo.jsonl"), &machine).unwrap(), 0);
+    Journal::open(&home, &machine).unwrap();
+}
+
+#[test]
+fn what_the_host_has_not_is_an_error_or_a_loss() {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = host(folder.path());
+    let before = all_files(folder.path());
+    let wanted: HostTuning = serde_json::from_str(r#"{"swappiness": 1, "zone_reclaim_mode": 0}"#).unwrap();
+    let home = folder.path().join("home");
+    let error = apply(&wanted, &machine, &home, false).unwrap_err().to_string();
+    assert!(error.contains("zone_reclaim_mode: this host has no such setting"), "{error}");
+    assert_eq!(all_files(folder.path()), before, "nothing is left behind");
+    let tuned = apply(&wanted, &machine, &home, true).unwrap();
+    assert!(tuned.lost[0].contains("zone_reclaim_mode") && report(&machine)["swappiness"] == "1");
+}
+
+#[test]
+fn masks_are_those_of_the_kernel() {
+    assert_eq!(mask(&[0, 1, 2, 3]), "f");
+    assert_eq!(mask(&[0, 33, 70]), "40,00000002,00000001");
+    assert!(
+        same("00000000,0000000f", "f") && same("00", "0") && !same("f", "e") && !same("performance", "e")
+    );
+}

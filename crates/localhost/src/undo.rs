@@ -1,0 +1,484 @@
+//! The journal of what must be put back.
+//!
+//! Each entry is a line of `undo.jsonl`, appended before the thing is done. A normal stop takes the same list from its end;
+//! after a dyno that was killed, [`revert`] does it from the file. Every entry can be undone twice, or without ever having
+//! been done.
+
+use crate::error::LocalError;
+use crate::machine::Machine;
+use crate::trusted;
+use crate::{cgroup, confine, packets, process, shaping, storage};
+use dyno_rundir::files;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Something that must be undone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "undo")]
+pub enum Undo {
+    /// A process to be ended, and its group; its start time tells it from a later one of the same number.
+    Process {
+        /// Its number, and its group's.
+        pid: u32,
+        /// Clock ticks since the host's start.
+        started: u64,
+        /// Its session, by which what has outlived it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<u32>,
+    },
+    /// A process that was stopped (SIGSTOP), and its group: it goes on.
+    Continue {
+        /// Its number, and its group's if it leads one.
+        pid: u32,
+        /// Clock ticks since the host's start.
+        started: u64,
+    },
+    /// A control group to be removed, with what still runs in it.
+    Cgroup {
+        /// Its folder.
+        path: PathBuf,
+    },
+    /// A filesystem to be unmounted.
+    Mount {
+        /// Where.
+        path: PathBuf,
+    },
+    /// Loop devices to be detached.
+    Loop {
+        /// The file behind them.
+        file: PathBuf,
+    },
+    /// An md array to be stopped.
+    Array {
+        /// Its device.
+        device: PathBuf,
+    },
+    /// A file to be removed.
+    File {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A folder to be removed with all that is in it.
+    Folder {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A table of the packet filter to be removed.
+    Table {
+        /// Its name.
+        name: String,
+    },
+    /// A network device to be given its usual queueing discipline.
+    Device {
+        /// Its name.
+        name: String,
+        /// The handle of the root that is ours.
+        handle: String,
+    },
+    /// A setting of the kernel to be written back.
+    Value {
+        /// Its file.
+        path: PathBuf,
+        /// What was in it.
+        old: String,
+    },
+}
+
+/// A line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", untagged)]
+enum Line {
+    Owner {
+        owner: u32,
+        started: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        boot: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<String>,
+    },
+    /// A folder outside the home in which data are made.
+    Folder {
+        data: PathBuf,
+    },
+    Do {
+        id: u64,
+        #[serde(flatten)]
+        undo: Undo,
+    },
+    Done {
+        undone: u64,
+    },
+}
+
+/// The journal of one server or of the host's settings.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    path: PathBuf,
+    next: u64,
+    pending: Vec<(u64, Undo)>,
+    machine: Machine,
+}
+
+/// Its name in a home.
+pub const NAME: &str = "undo.jsonl";
+
+impl Journal {
+    /// Opens `undo.jsonl` in a home; refuses a journal that still has something to be undone.
+    pub fn open(home: &Path, machine: &Machine) -> Result<Self, LocalError> {
+        let path = home.join(NAME);
+        let failed = |e: io::Error| LocalError::failed(path.display(), e);
+        trusted::make_folder(home).map_err(failed)?;
+        let home = home.canonicalize().map_err(failed)?;
+        let path = home.join(NAME);
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).mode(0o600);
+        let (file, before) = match trusted::open(&path, &mut options)? {
+            Some(mut file) => {
+                let found = read(&mut file, &path)?;
+                (file, Some(found))
+            }
+            None => (options.create_new(true).open(&path).map_err(failed)?, None),
+        };
+        if before.as_ref().is_some_and(|found| !found.pending.is_empty()) {
+            return Err(LocalError::Refused(format!(
+                "{}: an earlier run has left something that must be undone first",
+                path.display()
+            )));
+        }
+        file.set_len(before.map_or(0, |found| found.whole)).map_err(failed)?;
+        let mut journal = Journal { file, path, next: 1, pending: Vec::new(), machine: machine.clone() };
+        let owner = std::process::id();
+        // Numbers begin anew with each owner.
+        let started = process::started(&journal.machine, owner).unwrap_or(0);
+        let boot = process::boot(&journal.machine);
+        let host = process::host(&journal.machine);
+        journal.append(&Line::Owner { owner, started, boot, host })?;
+        Ok(journal)
+    }
+
+    /// Notes a folder outside the home in which files and folders are about to be made.
+    pub fn makes_data_in(&mut self, folder: &Path) -> Result<(), LocalError> {
+        let folder = folder.canonicalize().map_err(|e| LocalError::failed(folder.display(), e))?;
+        self.append(&Line::Folder { data: folder })
+    }
+
+    /// Notes what is about to be done.
+    pub fn add(&mut self, undo: Undo) -> Result<u64, LocalError> {
+        let id = self.next;
+        self.append(&Line::Do { id, undo: undo.clone() })?;
+        self.next += 1;
+        self.pending.push((id, undo));
+        Ok(id)
+    }
+
+    /// What is noted by that number and not undone yet.
+    pub fn noted(&self, id: u64) -> Option<&Undo> {
+        self.pending.iter().find(|(known, _)| *known == id).map(|(_, undo)| undo)
+    }
+
+    /// Undoes one thing now.
+    pub fn undo(&mut self, id: u64) -> Result<(), LocalError> {
+        let Some(at) = self.pending.iter().position(|(known, _)| *known == id) else { return Ok(()) };
+        undo_one(&self.pending[at].1, &self.machine)?;
+        self.pending.remove(at);
+        self.append(&Line::Done { undone: id })
+    }
+
+    /// Undoes everything, the last first; goes on after a failure and tells of all.
+    pub fn undo_all(&mut self) -> Result<(), LocalError> {
+        let mut failures = Vec::new();
+        let ids: Vec<u64> = self.pending.iter().rev().map(|(id, _)| *id).collect();
+        for id in ids {
+            if let Err(failure) = self.undo(id) {
+                failures.push(failure.to_string());
+            }
+        }
+        if failures.is_empty() { Ok(()) } else { Err(LocalError::Failed(failures.join("; "))) }
+    }
+
+    /// Where the list ends now, for [`Journal::undo_since`].
+    pub fn mark(&self) -> u64 {
+        self.next
+    }
+
+    /// Undoes everything noted since a mark, the last first.
+    pub fn undo_since(&mut self, mark: u64) -> Result<(), LocalError> {
+        let ids: Vec<u64> = self.pending.iter().rev().map(|(id, _)| *id).filter(|id| *id >= mark).collect();
+        ids.into_iter().try_for_each(|id| self.undo(id))
+    }
+
+    /// Takes back the note of something that has turned out not to have been done.
+    pub fn forget(&mut self, id: u64) -> Result<(), LocalError> {
+        self.pending.retain(|(known, _)| *known != id);
+        self.append(&Line::Done { undone: id })
+    }
+
+    /// Whether nothing is left to be undone.
+    pub fn is_clear(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    fn append(&mut self, line: &Line) -> Result<(), LocalError> {
+        let mut text = serde_json::to_string(line).map_err(|e| LocalError::failed(self.path.display(), e))?;
+        text.push('\n');
+        self.file.write_all(text.as_bytes()).map_err(|e| LocalError::failed(self.path.display(), e))
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // What fails here stays in the file, for `revert`.
+        let _ = self.undo_all();
+    }
+}
+
+/// What a file says.
+#[derive(Default)]
+struct Found {
+    owner: Option<(u32, u64)>,
+    boot: Option<String>,
+    host: Option<String>,
+    /// Folders outside the home in which data are made.
+    data: Vec<PathBuf>,
+    pending: Vec<(u64, Undo)>,
+    /// Length of its whole lines, bytes.
+    whole: u64,
+}
+
+fn read(file: &mut File, path: &Path) -> Result<Found, LocalError> {
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(|e| LocalError::failed(path.display(), e))?;
+    // A line that was cut off while it was written is of something that had not been done.
+    let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+    let mut found = Found { whole: whole.len() as u64, ..Found::default() };
+    for (number, line) in whole.lines().enumerate() {
+        match serde_json::from_str(line) {
+            Ok(Line::Owner { owner, started, boot, host }) => {
+                (found.owner, found.boot, found.host) = (Some((owner, started)), boot, host);
+                found.data.clear();
+            }
+            Ok(Line::Folder { data }) => found.data.push(data),
+            Ok(Line::Do { id, undo }) => found.pending.push((id, undo)),
+            // Numbers begin anew with each owner, but an owner begins only when nothing is pending.
+            Ok(Line::Done { undone }) => found.pending.retain(|(id, _)| *id != undone),
+            Err(e) => return Err(LocalError::failed(format!("{}:{}", path.display(), number + 1), e)),
+        }
+    }
+    Ok(found)
+}
+
+/// What a journal says, for people who ask: nothing of it is done.
+fn look(path: &Path) -> Result<Found, LocalError> {
+    let mut file = files::open(path).map_err(|e| LocalError::failed(path.display(), e))?;
+    read(&mut file, path)
+}
+
+/// How many processes that a journal names run now.
+pub fn running(path: &Path, machine: &Machine) -> usize {
+    let pending = look(path).map(|found| found.pending).unwrap_or_default();
+    let runs = |undo: &Undo| match undo {
+        Undo::Process { pid, started, .. } => process::started(machine, *pid) == Some(*started),
+        _ => false,
+    };
+    pending.iter().filter(|(_, undo)| runs(undo)).count()
+}
+
+/// How many things a journal says are still to be undone; one that cannot be read is itself one.
+pub fn pending(path: &Path) -> usize {
+    look(path).map_or(1, |found| found.pending.len())
+}
+
+/// Undoes what a dyno that is no more has left, from its journal; the number of things undone. A journal whose dyno still
+/// runs is refused, a journal that is not there is clear. One that is not the caller's own, or of another host, is refused as a
+/// whole; of others an entry that no dyno writes stays, and is named.
+pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
+    // Of one with nothing left to be done nothing is believed, whoever has written it.
+    if look(path).is_ok_and(|found| found.pending.is_empty()) {
+        return Ok(0);
+    }
+    let Some(mut file) = trusted::open(path, OpenOptions::new().read(true).append(true))? else {
+        return Ok(0);
+    };
+    let found = read(&mut file, path)?;
+    if found.pending.is_empty() {
+        return Ok(0);
+    }
+    let now = process::boot(machine);
+    // One running of a kernel is of one host, whatever a container calls it.
+    let same_boot = found.boot.is_some() && found.boot == now;
+    if !same_boot && found.host.is_some() && found.host != process::host(machine) {
+        let why = "was made on another host, and nothing of it is done here: `dyno stop` it there, or remove the file \
+                   where that host is no more";
+        return Err(LocalError::Untrusted(format!("{}: {why}", path.display())));
+    }
+    // After the host has been started anew none of those processes is there, whoever has their numbers now, and no table.
+    let gone = found.boot.is_some() && now.is_some() && found.boot != now;
+    if let Some((owner, started)) = found.owner
+        && !gone
+        && owner != std::process::id()
+        && process::started(machine, owner) == Some(started)
+    {
+        return Err(LocalError::Refused(format!(
+            "{}: its dyno, process {owner}, still runs",
+            path.display()
+        )));
+    }
+    let home = path.parent().unwrap_or(Path::new("/"));
+    let home = home.canonicalize().map_err(|e| LocalError::failed(home.display(), e))?;
+    // Without either it is not known whose numbers those of its processes are.
+    let known = found.host.is_some() || found.boot.is_some();
+    let within = confine::Within { home: &home, data: &found.data, machine, known };
+    file.set_len(found.whole).map_err(|e| LocalError::failed(path.display(), e))?;
+    let (mut undone, mut failures, mut refused) = (0, Vec::new(), false);
+    for (id, undo) in found.pending.iter().rev() {
+        let done = match undo {
+            Undo::Process { .. } | Undo::Continue { .. } | Undo::Table { .. } | Undo::Device { .. }
+                if gone =>
+            {
+                Ok(())
+            }
+            undo => match within.refuses(undo) {
+                None => undo_one(undo, machine),
+                Some(why) => {
+                    refused = true;
+                    let how =
+                        "left as it is: look at it, undo it by hand, and remove that line of the journal";
+                    Err(LocalError::Failed(format!("{}: {why}; {how}", path.display())))
+                }
+            },
+        };
+        match done {
+            Ok(()) => {
+                undone += 1;
+                writeln!(file, "{{\"undone\":{id}}}").map_err(|e| LocalError::failed(path.display(), e))?;
+            }
+            Err(failure) => failures.push(failure.to_string()),
+        }
+    }
+    match (failures.is_empty(), refused) {
+        (true, _) => Ok(undone),
+        (false, true) => Err(LocalError::Untrusted(failures.join("; "))),
+        (false, false) => Err(LocalError::Failed(failures.join("; "))),
+    }
+}
+
+fn undo_one(undo: &Undo, machine: &Machine) -> Result<(), LocalError> {
+    let gone = |result: io::Result<()>, path: &Path| match result {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(LocalError::failed(path.display(), e)),
+        _ => Ok(()),
+    };
+    match undo {
+        Undo::Process { pid, started, session } => {
+            process::end(machine, (*pid, *started, *session), Duration::from_secs(5))
+        }
+        Undo::Continue { pid, started } => {
+            process::go_on(machine, *pid, *started);
+            Ok(())
+        }
+        Undo::Cgroup { path } => cgroup::remove(path),
+        Undo::Mount { path } => storage::unmount(machine, path),
+        Undo::Loop { file } => storage::detach(machine, file),
+        Undo::Array { device } => storage::stop_array(machine, device),
+        Undo::File { path } => gone(fs::remove_file(path), path),
+        Undo::Folder { path } => {
+            // Never through a mount: the filesystem below it is somebody's until it is unmounted.
+            if storage::mounts_below(machine, path)?.is_empty() {
+                gone(fs::remove_dir_all(path), path)
+            } else {
+                Err(LocalError::Failed(format!("{}: something is mounted there", path.display())))
+            }
+        }
+        Undo::Table { name } => packets::remove(machine, name),
+        Undo::Device { name, handle } => shaping::remove(machine, name, handle),
+        Undo::Value { path, old } => fs::write(path, old)
+            .map_err(|e| LocalError::failed(format!("{} back to {old:?}", path.display()), e)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
+        trusted::write(path, text.as_ref())
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_is_of_nothing_done() {
+        let home = tempfile::tempdir().unwrap();
+        let machine = Machine::default();
+        let file = home.path().join("x");
+        fs::write(&file, "").unwrap();
+        let path = home.path().join(NAME);
+        let entry = serde_json::json!({"id": 1, "undo": "file", "path": file});
+        let lines = format!("{{\"owner\":1,\"started\":1}}\n{entry}\n{{\"id\":2,\"undo\":\"fi");
+        write(&path, &lines).unwrap();
+        assert!(
+            Journal::open(home.path(), &machine).unwrap_err().to_string().contains("must be undone first")
+        );
+        assert_eq!(revert(&path, &machine).unwrap(), 1);
+        assert!(!file.exists());
+        let mut journal = Journal::open(home.path(), &machine).unwrap();
+        journal.add(Undo::File { path: file.clone() }).unwrap();
+        // The file was never made.
+        journal.undo_all().unwrap();
+        drop(journal);
+        assert_eq!(revert(&path, &machine).unwrap(), 0);
+        assert_eq!(revert(&home.path().join("none"), &machine).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_journal_whose_dyno_runs_is_left_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let machine = Machine::default();
+        let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let started = process::started(&machine, other.id()).unwrap();
+        let path = home.path().join(NAME);
+        let owner = |started: u64| format!("{{\"owner\":{},\"started\":{started}}}\n", other.id());
+        let file = home.path().join("x");
+        let entry = serde_json::json!({"id": 1, "undo": "file", "path": file});
+        fs::write(&file, "").unwrap();
+        write(&path, format!("{}{entry}\n", owner(started))).unwrap();
+        assert!(revert(&path, &machine).unwrap_err().to_string().contains("still runs"));
+        assert!(file.exists());
+        // The same number, but another process.
+        write(&path, format!("{}{entry}\n", owner(started + 1))).unwrap();
+        assert_eq!(revert(&path, &machine).unwrap(), 1);
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+
+    #[test]
+    fn after_the_host_has_been_started_anew_numbers_are_somebody_elses() {
+        let home = tempfile::tempdir().unwrap();
+        let machine = Machine::default();
+        let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let (pid, started) = (other.id(), process::started(&machine, other.id()).unwrap());
+        let path = home.path().join(NAME);
+        let process = serde_json::json!({"id": 1, "undo": "process", "pid": pid, "started": started});
+        // Its owner, too, has the number of a process that runs.
+        let owner = |boot: &str| serde_json::json!({"owner": pid, "started": started, "boot": boot});
+        write(&path, format!("{}\n{process}\n", owner("before"))).unwrap();
+        assert_eq!(revert(&path, &machine).unwrap(), 1);
+        assert_eq!(process::started(&machine, pid), Some(started));
+        let boot = process::boot(&machine).unwrap();
+        write(&path, format!("{}\n{process}\n", owner(&boot))).unwrap();
+        assert!(revert(&path, &machine).unwrap_err().to_string().contains("still runs"));
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+
+    #[test]
+    fn what_is_no_journal_is_named_by_its_line() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join(NAME);
+        write(&path, "{\"owner\":1,\"started\":1}\n{\"id\":1,\"undo\":\"everything\"}\n").unwrap();
+        let error = revert(&path, &Machine::default()).unwrap_err().to_string();
+        assert!(error.contains("undo.jsonl:2"), "{error}");
+    }
+}

@@ -1,0 +1,196 @@
+//! Messages between controller and agent.
+
+use dyno_plan::server::ServerSpec;
+use dyno_servers::server::faults::{Harm, Harmed, Room, WorkerHarm};
+use dyno_servers::volume::Loaded;
+use dyno_session::watch::sources::ToldProcess;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// How long an agent goes on without a word, milliseconds: a network that is gone for so long has been cut.
+pub const LEASE_MS: u64 = 10_000;
+
+/// Controller to agent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToHost {
+    /// The first word.
+    Hello {
+        /// [`crate::worker::PROTOCOL`].
+        protocol: u32,
+    },
+    /// Asks for the host's clock.
+    Clock,
+    /// Starts servers.
+    Start {
+        /// What they are.
+        spec: Box<ServerSpec>,
+        /// What they are made ready for.
+        room: Box<Room>,
+        /// The folder of the volume whose data they begin with, and which load these are of.
+        volume: Option<(PathBuf, String)>,
+    },
+    /// Looks for the volume that servers of this description would begin with.
+    Look {
+        /// What they are.
+        spec: Box<ServerSpec>,
+    },
+    /// Keeps the data of the servers as a volume.
+    Keep {
+        /// Its folder.
+        folder: PathBuf,
+        /// What they are. `count` is of this host's servers.
+        record: Box<Loaded>,
+    },
+    /// Counts keys or documents of the servers.
+    CountOwn,
+    /// Does something to processes of the servers on purpose.
+    Harm {
+        /// The first, from 0, and the one after the last.
+        which: (usize, usize),
+        /// What.
+        harm: Harm,
+    },
+    /// Undoes that.
+    Heal {
+        /// The processes that the answer to it has named.
+        which: Vec<usize>,
+        /// What was done.
+        harm: Harm,
+        /// What else the answer has said.
+        noted: Vec<u64>,
+    },
+    /// Makes a cluster or a replica set of servers that run elsewhere, and waits until they are ready.
+    Form {
+        /// What they are.
+        spec: Box<ServerSpec>,
+        /// Where they listen, instance by instance.
+        nodes: Vec<SocketAddr>,
+        /// Whether their data say that it has been made.
+        #[serde(default)]
+        made: bool,
+    },
+    /// Counts keys or documents of servers that run elsewhere, after they have written them to disk if that is asked for.
+    Count {
+        /// What they are.
+        spec: Box<ServerSpec>,
+        /// Where they listen, instance by instance.
+        nodes: Vec<SocketAddr>,
+        /// Whether they write them to disk first.
+        save: bool,
+    },
+    /// Does something to a worker there on purpose.
+    HarmWorker {
+        /// Its process number.
+        pid: u32,
+        /// What.
+        harm: WorkerHarm,
+    },
+    /// Undoes that.
+    HealWorker {
+        /// What the answer to it has said.
+        noted: u64,
+    },
+    /// Has monitors tell what they read from now on: the host, the servers, and these processes.
+    Watch {
+        /// Time between two ticks, nanoseconds.
+        interval_ns: u64,
+        /// Databases to be asked, by URI.
+        databases: Vec<String>,
+        /// Further processes by name.
+        processes: Vec<(String, u32)>,
+        /// Processes of servers that others have started, by name, if they run there.
+        #[serde(default)]
+        told: Vec<(String, ToldProcess)>,
+    },
+    /// Has monitors take a further sample.
+    Mark {
+        /// When, on the host's clock, Unix nanoseconds; none: now, and then it is answered.
+        at_ns: Option<u64>,
+    },
+    /// Ends the monitors.
+    Unwatch,
+    /// What there is to know of the servers now.
+    Ask,
+    /// The load is over: keeps a copy of the data, where the servers' description asks for that.
+    Loaded,
+    /// Stops the servers and removes what they left.
+    Stop,
+    /// A sign of life.
+    Ping,
+}
+
+/// Agent to controller.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FromHost {
+    /// The answer to hello.
+    Hello {
+        /// [`crate::worker::PROTOCOL`].
+        protocol: u32,
+        /// Version of dyno.
+        dyno: String,
+        /// What the host is, as `environment.json` has it.
+        environment: Box<dyno_rundir::schema::Environment>,
+    },
+    /// The host's Unix time, nanoseconds.
+    Clock {
+        /// When it read it.
+        now_ns: u64,
+    },
+    /// Servers are there.
+    Started {
+        /// Their URIs, one for each instance.
+        uris: Vec<String>,
+        /// Names and numbers of their processes.
+        processes: Vec<(String, u32)>,
+    },
+    /// What there is to know of the servers.
+    Facts {
+        /// By name.
+        facts: BTreeMap<String, String>,
+        /// Why they are no longer there, if they are not.
+        died: Option<String>,
+    },
+    /// Keys or documents.
+    Counted(u64),
+    /// A volume, as it was found.
+    Found {
+        /// Its folder.
+        folder: PathBuf,
+        /// Whether anything is there.
+        there: bool,
+        /// What has been loaded, if a load has come to its end.
+        record: Option<Box<Loaded>>,
+        /// What the servers' program says of its version.
+        version: String,
+    },
+    /// What came of a harm.
+    Harmed(Box<Harmed>),
+    /// It is undone; what there is to say of it.
+    Healed(Option<String>),
+    /// It is done.
+    Done,
+    /// It could not be done.
+    Failed(String),
+    /// What a monitor has read.
+    Sample {
+        /// Which.
+        source: String,
+        /// When, on the host's clock, Unix nanoseconds.
+        at_ns: u64,
+        /// Its figures: name, whether it is a counter, value; none is a missing sample.
+        readings: Option<Vec<(String, bool, f64)>>,
+    },
+    /// The further sample that was asked for has been told.
+    Marked,
+    /// Something has happened to a monitor.
+    Event {
+        /// Which.
+        source: String,
+        /// What.
+        words: String,
+    },
+}

@@ -1,0 +1,7 @@
+//! What travels between controller, workers and agents: frames, messages, leases, clock offsets.
+
+pub mod agent;
+pub mod frame;
+pub mod offset;
+pub mod service;
+pub mod worker;

@@ -1,0 +1,179 @@
+//! Messages between controller and worker.
+
+use dyno_databases::target::TargetInfo;
+use dyno_plan::experiment::Experiment;
+use dyno_session::work::Prepared;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Version of the protocol; both ends must speak the same.
+pub const PROTOCOL: u32 = 7;
+
+/// How long a worker goes on without a word, milliseconds.
+pub const LEASE_MS: u64 = 1_000;
+
+/// A phase of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Records are put in.
+    Load,
+    /// Warm-up and measurement.
+    Measure,
+}
+
+impl Stage {
+    /// The phase's name in the run directory.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Load => "load",
+            Stage::Measure => "measure",
+        }
+    }
+}
+
+/// What a worker is to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// URI of the target, with its secrets: it travels through the pipe, never on a command line.
+    pub target: String,
+    /// The cell's experiment.
+    pub spec: Box<Experiment>,
+    /// Its number among the workers of this target.
+    pub number: usize,
+    /// Workers of this target.
+    pub of: usize,
+    /// Number of targets before this one (server-client pairs); part of nothing but names.
+    pub instance: usize,
+    /// Cores its load threads may choose from; empty: all that the process may use.
+    pub cores: Vec<usize>,
+    /// Whether the target runs on the same host, so that a core is left to it where the file does not say.
+    pub local: bool,
+    /// Whether the target is known to keep off the load threads' cores, so that they may spin.
+    pub spin: bool,
+    /// How long it goes on without a word, milliseconds.
+    pub lease_ms: u64,
+}
+
+/// Controller to worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToWorker {
+    /// The first word.
+    Hello {
+        /// [`PROTOCOL`].
+        protocol: u32,
+        /// The controller's Unix time, nanoseconds.
+        now_ns: u64,
+    },
+    /// What to do.
+    Assign(Box<Assignment>),
+    /// Asks for the worker's clock.
+    Clock,
+    /// Makes collections ready and looks for records.
+    Prepare,
+    /// Connects for a phase.
+    Start {
+        /// Which.
+        stage: Stage,
+        /// What the first worker of the target has found.
+        prepared: Prepared,
+    },
+    /// Begins the phase.
+    Begin {
+        /// Unix time on the worker's clock, nanoseconds.
+        at_ns: u64,
+    },
+    /// Starts nothing new; waits for replies.
+    Stop,
+    /// Does not even wait.
+    Abort,
+    /// A sign of life.
+    Ping,
+    /// The end.
+    Bye,
+}
+
+/// Worker to controller.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FromWorker {
+    /// The answer to hello.
+    Hello {
+        /// [`PROTOCOL`].
+        protocol: u32,
+        /// Version of dyno.
+        dyno: String,
+        /// Its process number.
+        pid: u32,
+        /// The controller's time as heard, nanoseconds.
+        heard_ns: u64,
+        /// Its own Unix time, nanoseconds.
+        now_ns: u64,
+    },
+    /// Its clock.
+    Clock {
+        /// Its Unix time, nanoseconds.
+        now_ns: u64,
+    },
+    /// The target answers.
+    Ready {
+        /// What it is.
+        target_info: TargetInfo,
+        /// Facts about it.
+        facts: BTreeMap<String, String>,
+        /// The target without secrets.
+        shown: String,
+        /// Cores of its load threads.
+        cores: Vec<usize>,
+    },
+    /// Collections are there.
+    Prepared(Prepared),
+    /// All users have connected.
+    Connected,
+    /// The phase has ended.
+    Done(Done),
+    /// It could not be done.
+    Failed {
+        /// Whether the target, not the request, is at fault.
+        unreachable: bool,
+        /// Why.
+        words: String,
+    },
+    /// Something worth noting.
+    Event(String),
+}
+
+/// How a phase ended at a worker.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Done {
+    /// First error text of every outcome, by the outcome's name.
+    pub errors: BTreeMap<String, String>,
+    /// Unix time at its beginning, nanoseconds.
+    pub epoch_ns: u64,
+    /// How long after that its last load thread began, nanoseconds.
+    #[serde(default)]
+    pub late_ns: u64,
+    /// From the beginning to the last completion, nanoseconds.
+    pub elapsed_ns: u64,
+    /// How long connecting took, nanoseconds.
+    pub connecting_ns: u64,
+    /// Whether all threads were on their cores.
+    pub pinned: bool,
+    /// User CPU, seconds.
+    pub user_s: f64,
+    /// System CPU, seconds.
+    pub system_s: f64,
+    /// Largest resident memory, bytes.
+    pub peak_resident_bytes: u64,
+    /// Load threads.
+    pub threads: usize,
+    /// Users.
+    #[serde(default)]
+    pub users: usize,
+    /// Requests that were still queued at the end: sent afterwards, and not sent.
+    #[serde(default)]
+    pub rest: (u64, u64),
+    /// Why it ended early, if it did.
+    pub ended_early: Option<String>,
+}

@@ -1,0 +1,499 @@
+//! Embedded stores: a process of its own writes, is killed at random moments (SIGKILL) and started again; in the end every
+//! record that it had called written is looked up.
+//!
+//! The writer says `b WORKER FROM TO` before a batch and `a WORKER FROM TO` after it, a line each, so that whatever was on its
+//! way when it was killed is known to be so. What a kill of the process cannot show is what a loss of power does.
+
+use crate::drive::{Course, Written};
+use crate::verify::{Copy, Look};
+use dyno_databases::copies::database::Part;
+use dyno_databases::copies::ledger::{Ledger, Status};
+use dyno_databases::copies::plan::IngestPlan;
+use dyno_databases::copies::records::Records;
+use dyno_engine::Control;
+use dyno_types::child;
+use dyno_types::rng::{Purpose, Stream};
+use dyno_types::{Content, Fields, Outcome, Refused, Request, Store, StoreSession, Verb};
+use serde::{Deserialize, Serialize};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a writer may say nothing beyond the gaps that its rate makes: it opens a store that was left by a kill.
+const OPENING: Duration = Duration::from_secs(120);
+
+/// What a writer is told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WriterJob {
+    uri: String,
+    records: Records,
+    batch: u64,
+    /// Records a second of all workers, at most.
+    rate: Option<f64>,
+    /// Of each worker: the first record, and the one after the last.
+    workers: Vec<(u64, u64)>,
+    /// Whether it waits at its end to be killed.
+    waits: bool,
+}
+
+/// A kill.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Kill {
+    /// When, seconds after the first sending.
+    pub at_s: f64,
+    /// Records on their way then.
+    pub under_way: u64,
+    /// From the next start until its first acknowledgement, seconds; nothing after the last.
+    pub back_s: Option<f64>,
+}
+
+/// How it went.
+#[derive(Clone, Debug)]
+pub struct EmbeddedProof {
+    /// What was written.
+    pub written: Written,
+    /// The kills.
+    pub kills: Vec<Kill>,
+    /// Records on their way when writing ended for good.
+    pub at_end: u64,
+    /// What the store holds.
+    pub copy: Copy,
+    /// Name and version of the engine, and its durability.
+    pub engine: String,
+    /// The same in words.
+    pub durability: String,
+}
+
+/// Records and the entries of their indexes as records of a key-value store; an entry's key begins with its index.
+struct Layout(Records);
+
+/// An index in the upper eight bits (0: the record itself), worker, number.
+const WORKER: u32 = 40;
+const INDEX: u32 = 56;
+
+impl Layout {
+    fn request(&self, verb: Verb, worker: u32, number: u64, index: Option<usize>) -> Request {
+        let index = index.map_or(0, |index| index as u64 + 1);
+        let key = index << INDEX | u64::from(worker) << WORKER | number;
+        Request { verb, fields: Fields::All, key, seed: key, ..Request::default() }
+    }
+
+    fn parts(request: &Request) -> (Option<usize>, u32, u64) {
+        let index = (request.key >> INDEX).checked_sub(1).map(|index| index as usize);
+        let worker = (request.key >> WORKER & 0xffff) as u32;
+        (index, worker, request.key & ((1 << WORKER) - 1))
+    }
+
+    fn text(&self, request: &Request) -> String {
+        match Self::parts(request) {
+            (None, worker, number) => self.0.value(worker, number),
+            (Some(_), worker, number) => self.0.key(worker, number),
+        }
+    }
+}
+
+impl Content for Layout {
+    fn table(&self) -> &str {
+        "proof"
+    }
+
+    fn key(&self, request: &Request, out: &mut Vec<u8>) {
+        let key = match Self::parts(request) {
+            (None, worker, number) => self.0.key(worker, number),
+            (Some(index), worker, number) => {
+                let score = self.0.score(worker, number, index);
+                format!("{}:{score:020}:{worker}:{number}", self.0.index(index))
+            }
+        };
+        out.extend_from_slice(key.as_bytes());
+    }
+
+    fn fields(&self, _request: &Request) -> usize {
+        1
+    }
+
+    fn name(&self, _request: &Request, _field: usize, out: &mut Vec<u8>) {
+        out.push(b'v');
+    }
+
+    fn value_len(&self, request: &Request, _field: usize) -> usize {
+        self.text(request).len()
+    }
+
+    fn value(&self, request: &Request, _field: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.text(request).as_bytes());
+    }
+
+    fn verifies(&self) -> bool {
+        true
+    }
+
+    fn verify(&self, request: &Request, field: &[u8], value: &[u8]) -> bool {
+        field == b"v" && value == self.text(request).as_bytes()
+    }
+}
+
+fn open(uri: &str, records: &Records) -> Result<(Arc<dyn Store>, Arc<Layout>), Refused> {
+    let layout = Arc::new(Layout(records.clone()));
+    Ok((dyno_stores::open(uri, layout.clone())?, layout))
+}
+
+/// The writer: does the job that `input` holds and says on `output` what it has done.
+pub fn write_embedded(input: &mut dyn BufRead, output: &mut (dyn Write + Send)) -> Result<(), String> {
+    let job: WriterJob = serde_json::from_reader(input).map_err(|e| format!("the job: {e}"))?;
+    let (store, layout) = open(&job.uri, &job.records).map_err(|refused| refused.0)?;
+    let said = Mutex::new(output);
+    let say = |line: String| {
+        let mut output = said.lock().unwrap_or_else(PoisonError::into_inner);
+        output.write_all(line.as_bytes()).and_then(|()| output.flush()).map_err(|e| e.to_string())
+    };
+    say("r\n".into())?;
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0u32..)
+            .zip(&job.workers)
+            .map(|(worker, (from, to))| {
+                let (store, layout, job, say) = (&store, &layout, &job, &say);
+                scope.spawn(move || {
+                    let mut session = store.session().map_err(|refused| refused.0)?;
+                    let mut at = *from;
+                    while at < *to {
+                        pace(job, begun, at - from);
+                        let part = Part { worker, from: at, to: (at + job.batch).min(*to) };
+                        let words = format!("{worker} {} {}\n", part.from, part.to);
+                        say(format!("b {words}"))?;
+                        put(layout, session.as_mut(), part)?;
+                        say(format!("a {words}"))?;
+                        at = part.to;
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        let ended = threads.into_iter().map(|thread| thread.join().map_err(|_| "a writer has panicked")?);
+        ended.collect::<Result<(), String>>()
+    })?;
+    if !job.waits {
+        return Ok(());
+    }
+    loop {
+        // Whoever started it is gone when nobody reads any more.
+        say("w\n".into())?;
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Waits until the next batch of a worker that has done `done` records is due.
+fn pace(job: &WriterJob, begun: Instant, done: u64) {
+    let Some(rate) = job.rate else { return };
+    let due = Duration::from_secs_f64(done as f64 * job.workers.len() as f64 / rate);
+    std::thread::sleep(due.saturating_sub(begun.elapsed()));
+}
+
+/// One transaction: records and the entries of their indexes.
+fn put(layout: &Layout, session: &mut dyn StoreSession, part: Part) -> Result<(), String> {
+    let mut requests = Vec::new();
+    for number in part.from..part.to {
+        for index in 0..layout.0.indexes {
+            requests.push(layout.request(Verb::Insert, part.worker, number, Some(index)));
+        }
+        requests.push(layout.request(Verb::Insert, part.worker, number, None));
+    }
+    let done = session.execute_batch(&requests);
+    match done.outcome.is_ok() {
+        true => Ok(()),
+        false => Err(format!("{}: {}", done.outcome.name(), session.last_error())),
+    }
+}
+
+/// A writer that runs.
+struct Writer {
+    child: Child,
+    said: Receiver<(Instant, String)>,
+}
+
+impl Writer {
+    /// Starts `program`, dyno itself, as the writer of a job.
+    fn start(program: &Path, job: &WriterJob) -> Result<Self, String> {
+        let words = |e: std::io::Error| format!("{}: {e}", program.display());
+        let mut command = child::command(program);
+        // Ctrl-C of a terminal is for dyno, which ends the writer.
+        command.args(["prove", "writer"]).process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(words)?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (Some(mut input), Some(output)) = (input, output) else { return Err("no pipes".into()) };
+        let (tell, said) = channel();
+        std::thread::spawn(move || {
+            let mut lines = BufReader::new(output);
+            let mut line = String::new();
+            // A line without its end was cut off by a kill and says nothing.
+            while lines.read_line(&mut line).is_ok_and(|n| n > 0) && line.ends_with('\n') {
+                if tell.send((Instant::now(), line.trim_end().to_owned())).is_err() {
+                    break;
+                }
+                line.clear();
+            }
+        });
+        let text = serde_json::to_string(job).map_err(|e| e.to_string())?;
+        let told = input.write_all(text.as_bytes());
+        drop(input);
+        let writer = Writer { child, said };
+        told.map_err(words)?;
+        Ok(writer)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What the lines of writers have said so far.
+struct Heard {
+    begun: Option<Instant>,
+    /// Of each worker: the next record, and the batch under way since when.
+    next: Vec<u64>,
+    under_way: Vec<Option<(Part, Instant)>>,
+    ledger: Vec<Ledger>,
+    course: Course,
+    /// Whether the writer has nothing left to write.
+    waits: bool,
+}
+
+impl Heard {
+    fn new(workers: u32) -> Self {
+        let workers = workers as usize;
+        Heard {
+            begun: None,
+            next: vec![0; workers],
+            under_way: vec![None; workers],
+            ledger: vec![Ledger::default(); workers],
+            course: Course::default(),
+            waits: false,
+        }
+    }
+
+    fn take(&mut self, at: Instant, line: &str) -> Result<(), String> {
+        let strange = || format!("the writer said {line:?}");
+        let mut words = line.split(' ');
+        let what = words.next().unwrap_or_default();
+        if matches!(what, "r" | "w") {
+            self.waits |= what == "w";
+            return Ok(());
+        }
+        let mut number = || words.next().and_then(|word| word.parse::<u64>().ok()).ok_or_else(strange);
+        let (worker, from, to) = (number()? as usize, number()?, number()?);
+        let begun = *self.begun.get_or_insert(at);
+        let next = self.next.get_mut(worker).ok_or_else(strange)?;
+        match what {
+            "b" if from == *next => {
+                *next = to;
+                self.under_way[worker] = Some((Part { worker: worker as u32, from, to }, at));
+            }
+            "a" => {
+                let (part, sent) = self.under_way[worker].take().ok_or_else(strange)?;
+                self.ledger[worker].add(part.worker, part.from, part.to, Status::Acknowledged);
+                let ns = |span: Duration| span.as_nanos() as u64;
+                self.course.batches.push((ns(at - begun), part.to - part.from, ns(at - sent)));
+            }
+            _ => return Err(strange()),
+        }
+        Ok(())
+    }
+
+    /// The writer is gone: what was under way may be there or not. How many records that is.
+    fn gone(&mut self) -> u64 {
+        let mut lost = 0;
+        for (part, _) in self.under_way.iter_mut().filter_map(Option::take) {
+            lost += part.to - part.from;
+            self.ledger[part.worker as usize].add(part.worker, part.from, part.to, Status::Indeterminate);
+        }
+        lost
+    }
+
+    /// Nothing more comes.
+    fn end(&mut self) {
+        self.course.end_ns = self.begun.map_or(0, |begun| begun.elapsed().as_nanos() as u64);
+    }
+
+    fn records(&self) -> u64 {
+        self.course.batches.iter().map(|(_, records, _)| records).sum()
+    }
+}
+
+/// Writes to the store of `uri` by processes of `program`, kills `kills` of them, and looks everything up.
+pub fn embedded(
+    uri: &str,
+    program: &Path,
+    plan: &IngestPlan,
+    kills: u32,
+    control: &Control,
+    on_second: &mut (dyn FnMut(f64, u64) + Send),
+) -> Result<EmbeddedProof, String> {
+    let mut run =
+        Run { uri, program, plan, control, heard: Heard::new(plan.workers), kills: Vec::new(), at_end: 0 };
+    let mut moments = Stream::new(plan.seed, 0, Purpose::Key);
+    let begun = Instant::now();
+    let mut second = Duration::from_secs(1);
+    let mut tick = |heard: &Heard| {
+        if begun.elapsed() >= second {
+            on_second(begun.elapsed().as_secs_f64(), heard.records());
+            second += Duration::from_secs(1);
+        }
+    };
+    for kill in 0..=kills {
+        let share = (kill < kills).then(|| (f64::from(kill) + moments.next_unit()) / f64::from(kills));
+        run.heard.waits = false;
+        run.round(begun, share, &mut tick)?;
+        if control.stopping() {
+            break;
+        }
+    }
+    run.heard.end();
+    let (store, layout) = open(uri, &plan.contents()).map_err(|refused| refused.0)?;
+    let mut ledger = Ledger::default();
+    run.heard.ledger.drain(..).for_each(|own| ledger.merge(own));
+    let copy = look(uri, store.as_ref(), &layout, &ledger)?;
+    let written = Written { ledger, course: run.heard.course, ..Written::default() };
+    Ok(EmbeddedProof {
+        written,
+        kills: run.kills,
+        at_end: run.at_end,
+        copy,
+        engine: store.engine(),
+        durability: store.durability(),
+    })
+}
+
+struct Run<'a> {
+    uri: &'a str,
+    program: &'a Path,
+    plan: &'a IngestPlan,
+    control: &'a Control,
+    heard: Heard,
+    kills: Vec<Kill>,
+    /// Records on their way when the writer was ended for good.
+    at_end: u64,
+}
+
+impl Run<'_> {
+    /// The share of the work that is done.
+    fn done(&self, begun: Instant) -> f64 {
+        match (self.plan.records, self.plan.duration) {
+            (Some(all), _) => self.heard.records() as f64 / all.max(1) as f64,
+            (None, Some(all)) => begun.elapsed().as_secs_f64() / all.as_secs_f64().max(1e-9),
+            (None, None) => 1.0,
+        }
+    }
+
+    fn job(&self, waits: bool) -> WriterJob {
+        let workers =
+            self.heard.next.iter().zip(0u32..).map(|(next, worker)| (*next, self.plan.share(worker)));
+        WriterJob {
+            uri: self.uri.to_owned(),
+            records: self.plan.contents(),
+            batch: self.plan.batch,
+            rate: self.plan.rate,
+            workers: workers.collect(),
+            waits,
+        }
+    }
+
+    /// Runs a writer until `share` of the work is done and kills it; without one, to the end.
+    fn round(
+        &mut self,
+        begun: Instant,
+        share: Option<f64>,
+        tick: &mut dyn FnMut(&Heard),
+    ) -> Result<(), String> {
+        let mut writer = Writer::start(self.program, &self.job(share.is_some()))?;
+        let started = Instant::now();
+        let before = self.heard.records();
+        let mut heard = started;
+        let silence = OPENING.saturating_add(self.plan.gap());
+        loop {
+            match writer.said.recv_timeout(Duration::from_millis(20)) {
+                Ok((at, line)) => (heard, ()) = (at, self.heard.take(at, &line)?),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            tick(&self.heard);
+            let acknowledged = self.heard.records() > before;
+            if acknowledged && let Some(last) = self.kills.last_mut().filter(|last| last.back_s.is_none()) {
+                last.back_s = Some(started.elapsed().as_secs_f64());
+            }
+            if heard.elapsed() > silence && !self.heard.waits {
+                return Err(format!("the writer has written nothing in {} s", silence.as_secs()));
+            }
+            // Each writer has shown that it can write before it is killed.
+            let due =
+                self.heard.waits || acknowledged && share.is_some_and(|share| self.done(begun) >= share);
+            let over = self.plan.duration.is_some() && share.is_none() && self.done(begun) >= 1.0;
+            if due || over || self.control.stopping() {
+                return self.kill(writer, due);
+            }
+        }
+        let ended = writer.child.wait().map_err(|e| e.to_string())?;
+        self.heard.gone();
+        match ended.success() {
+            true => Ok(()),
+            false => Err("the writer has failed; its words are above".into()),
+        }
+    }
+
+    /// Ends a writer at once and hears what it had still said; `asked` if this is one of the kills that were asked for.
+    fn kill(&mut self, mut writer: Writer, asked: bool) -> Result<(), String> {
+        writer.child.kill().map_err(|e| e.to_string())?;
+        writer.child.wait().map_err(|e| e.to_string())?;
+        let killed = Instant::now();
+        while let Ok((at, line)) = writer.said.recv_timeout(Duration::from_secs(5)) {
+            self.heard.take(at, &line)?;
+        }
+        let under_way = self.heard.gone();
+        match asked {
+            true => {
+                let at_s = self.heard.begun.map_or(0.0, |begun| (killed - begun).as_secs_f64());
+                self.kills.push(Kill { at_s, under_way, back_s: None });
+            }
+            false => self.at_end += under_way,
+        }
+        Ok(())
+    }
+}
+
+/// Looks everything up in the store.
+fn look(uri: &str, store: &dyn Store, layout: &Layout, ledger: &Ledger) -> Result<Copy, String> {
+    let mut session = store.session().map_err(|refused| refused.0)?;
+    let mut read = |worker, number, index| {
+        let done = session.execute(&layout.request(Verb::Read, worker, number, index));
+        match (done.outcome, done.verified.map(|verified| verified.outcome)) {
+            (Outcome::Ok, Some(Outcome::Ok)) => Ok(Some(true)),
+            (Outcome::Ok, _) => Ok(Some(false)),
+            (Outcome::NotFound, _) => Ok(None),
+            (outcome, _) => Err(format!("{}: {}", outcome.name(), session.last_error())),
+        }
+    };
+    let records = &layout.0;
+    let mut look = Look::new(uri);
+    look.copy.indexed = vec![0; records.indexes];
+    for range in ledger.ranges() {
+        for number in range.from..range.to {
+            let found = read(range.worker, number, None)?;
+            let value = found.is_some_and(|right| right).then(|| records.value(range.worker, number));
+            let (key, value) = (records.key(range.worker, number), value.unwrap_or_default());
+            look.record(key, range.status, found, value.as_bytes());
+            for index in 0..records.indexes {
+                look.copy.indexed[index] += u64::from(read(range.worker, number, Some(index))? == Some(true));
+            }
+        }
+    }
+    look.copy.caught_up_s = Some(0.0);
+    look.copy.primary = true;
+    Ok(look.end())
+}

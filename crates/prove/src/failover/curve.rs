@@ -1,0 +1,125 @@
+//! What a failover did to the writers: the time without acknowledgements, and how they came back.
+
+use crate::drive::Course;
+use serde::Serialize;
+use std::time::Duration;
+
+/// How long a window of a curve is, seconds.
+const WINDOW_S: f64 = 0.5;
+/// Windows before the fault.
+const BEFORE: usize = 4;
+/// Windows after the servers have settled.
+const AFTER: usize = 4;
+/// Most windows of a curve.
+const MOST: usize = 400;
+/// What counts as recovered, of the level before.
+const RECOVERED: f64 = 0.9;
+
+/// Acknowledged records around a fault, window by window.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Curve {
+    /// Where the first window begins, seconds since the fault (before it: negative).
+    pub from_s: f64,
+    /// The length of each window.
+    pub window_s: f64,
+    /// Acknowledged records of each window.
+    pub acknowledged: Vec<u64>,
+    /// Acknowledged records a second before the fault, by the median window, if there was one.
+    pub before_per_s: Option<f64>,
+    /// When, after the longest time without an acknowledgement, nine tenths of that were acknowledged again, seconds since
+    /// the fault; `None` if they were not within the curve.
+    pub recovered_s: Option<f64>,
+}
+
+/// The longest time without an acknowledgement that ends after `at_s` and begins before `until_s`: begin and length.
+pub(super) fn longest_gap(course: &Course, at_s: f64, until_s: f64) -> (f64, f64) {
+    let near = |(begin, length): &(f64, f64)| begin + length >= at_s && *begin <= until_s;
+    let gaps = course.stalls(Duration::ZERO).into_iter().filter(near);
+    gaps.fold((at_s, 0.0), |longest, gap| if gap.1 > longest.1 { gap } else { longest })
+}
+
+/// The curve around a fault at `at_s` after which the servers had settled at `settled_s`.
+pub(super) fn curve(course: &Course, at_s: f64, settled_s: f64) -> Curve {
+    let before = BEFORE.min((at_s / WINDOW_S) as usize);
+    let end_s = course.seconds().max(course.end_ns as f64 / 1e9);
+    let after = ((settled_s - at_s) / WINDOW_S).ceil().max(0.0) as usize + AFTER;
+    let there = ((end_s - at_s) / WINDOW_S).max(0.0) as usize;
+    let count = (before + after.min(there)).min(MOST);
+    let first_s = at_s - before as f64 * WINDOW_S;
+    let mut acknowledged = vec![0; count];
+    for (at, records, _) in &course.batches {
+        let window = ((*at as f64 / 1e9 - first_s) / WINDOW_S).floor();
+        if window >= 0.0
+            && let Some(one) = acknowledged.get_mut(window as usize)
+        {
+            *one += records;
+        }
+    }
+    let level = median(&acknowledged[..before.min(count)]);
+    let before_per_s = level.map(|level| level / WINDOW_S);
+    let (begin, length) = longest_gap(course, at_s, settled_s);
+    let begins = |window: usize| (window as f64 - before as f64) * WINDOW_S;
+    let back = (begin + length - at_s).max(0.0);
+    let enough = |records: u64| level.is_some_and(|level| level > 0.0 && records as f64 >= RECOVERED * level);
+    let again = |window: &usize| begins(*window) + WINDOW_S > back && enough(acknowledged[*window]);
+    let recovered_s = (before..count).find(again).map(|window| begins(window) + WINDOW_S);
+    Curve { from_s: begins(0), window_s: WINDOW_S, acknowledged, before_per_s, recovered_s }
+}
+
+/// The one in the middle: writers that have just caught up with what was due are no level.
+fn median(all: &[u64]) -> Option<f64> {
+    let mut all = all.to_vec();
+    all.sort_unstable();
+    let middle = all.len() / 2;
+    match all.len() {
+        0 => None,
+        count if count % 2 == 1 => Some(all[middle] as f64),
+        _ => Some((all[middle - 1] + all[middle]) as f64 / 2.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A batch of 10 each 100 ms, none from 3 s to 5 s.
+    fn course() -> Course {
+        let at = (1..=100u64).map(|tenth| tenth * 100_000_000);
+        let batches = at.filter(|at| !(3_000_000_000..5_000_000_000).contains(at)).map(|at| (at, 10, 1));
+        Course { batches: batches.collect(), end_ns: 10_000_000_000 }
+    }
+
+    #[test]
+    fn a_gap_is_found_where_it_is() {
+        let (begin, length) = longest_gap(&course(), 3.2, 6.0);
+        assert!((begin - 2.9).abs() < 1e-9 && (length - 2.1).abs() < 1e-9, "{begin} {length}");
+        assert!(longest_gap(&course(), 6.0, 7.0).1 < 0.2);
+    }
+
+    #[test]
+    fn the_curve_falls_and_rises() {
+        let found = curve(&course(), 3.0, 5.0);
+        assert_eq!((found.from_s, found.window_s), (-2.0, 0.5));
+        assert_eq!(found.acknowledged.len(), 4 + 4 + 4);
+        assert!(found.acknowledged[..4].iter().all(|n| (40..=50).contains(n)), "{found:?}");
+        assert_eq!(found.acknowledged[4..8], [0, 0, 0, 0]);
+        assert!(found.acknowledged[9] >= 40, "{found:?}");
+        assert!(found.recovered_s.is_some_and(|s| (2.5..=3.0).contains(&s)), "{found:?}");
+        assert!(found.before_per_s.is_some_and(|level| (level - 100.0).abs() < 10.0), "{found:?}");
+    }
+
+    #[test]
+    fn writers_that_catch_up_are_no_level() {
+        assert_eq!(median(&[32_000, 1_000, 990, 1_010]), Some(1_005.0));
+        assert_eq!((median(&[7, 1, 3]), median(&[])), (Some(3.0), None));
+    }
+
+    #[test]
+    fn what_does_not_come_back_has_not_recovered() {
+        let mut course = course();
+        course.batches.retain(|(at, ..)| *at < 3_000_000_000);
+        assert_eq!(curve(&course, 3.0, 5.0).recovered_s, None);
+        // A fault right at the beginning has no level before it.
+        assert_eq!(curve(&course, 0.1, 1.0).before_per_s, None);
+    }
+}

@@ -1,0 +1,308 @@
+//! Failover: servers on this host that elect a primary among themselves, which is killed or cut off at random moments under
+//! load.
+//!
+//! A proof that cannot fail proves nothing. Before a kill the others stand still for a moment, so that what is in one place
+//! only is surely lost with it; a primary that is cut off goes on acknowledging what nobody else has. With one copy asked
+//! for records are lost; with as many as the servers promise to keep, none.
+//!
+//! `sentinel` and `replica_set` are the servers; `partition` is what cuts; `curve` is what the writers felt.
+
+pub mod curve;
+pub mod partition;
+pub mod replica_set;
+pub mod sentinel;
+#[cfg(test)]
+mod tests;
+
+use crate::drive::{Written, ingest};
+use crate::failover::curve::Curve;
+use crate::verify::{Copy, verify};
+use dyno_databases::copies::database::Database;
+use dyno_databases::copies::ledger::{Ledger, Status};
+use dyno_databases::copies::plan::IngestPlan;
+use dyno_engine::Control;
+use dyno_plan::server::ServerKind;
+use dyno_types::rng::{Purpose, Stream};
+use serde::Serialize;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long an election may take, and an old primary until it follows.
+const ELECTION: Duration = Duration::from_secs(60);
+
+/// What is done to a primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// SIGKILL, after the others have stood still.
+    Kill,
+    /// No packet passes between it and the other servers; writers still reach it.
+    Cut,
+}
+
+/// What is to be proven.
+#[derive(Clone, Debug)]
+pub struct FailoverPlan {
+    /// What is written meanwhile.
+    pub ingest: IngestPlan,
+    /// What is done to primaries.
+    pub by: By,
+    /// How often.
+    pub rounds: u32,
+    /// Servers beside the primary.
+    pub replicas: u32,
+    /// How long the others stand still before a kill.
+    pub isolate: Duration,
+    /// How long a cut lasts after the election, at least; up to as long again at random.
+    pub heal_after: Duration,
+    /// After how long without a sign a server counts as down.
+    pub down_after: Duration,
+    /// Between two rounds, at least; up to as long again at random.
+    pub between: Duration,
+    /// Redis or Valkey with Sentinel, or mongod.
+    pub kind: ServerKind,
+}
+
+/// A primary that was taken away.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Round {
+    /// What was done.
+    pub by: By,
+    /// When, seconds after the first sending.
+    pub at_s: f64,
+    /// Who was primary.
+    pub primary: String,
+    /// Who is now.
+    pub promoted: String,
+    /// Until another was primary and said so, seconds.
+    pub elected_s: f64,
+    /// How long it was cut off, seconds.
+    pub cut_s: Option<f64>,
+    /// From the healing or the restart until the old primary followed the new one, seconds.
+    pub back_s: f64,
+    /// From the fault until every server was where it should be, seconds.
+    pub settled_s: f64,
+    /// Longest time without an acknowledgement around it, seconds.
+    pub without_acks_s: f64,
+    /// Acknowledged records around it.
+    pub curve: Option<Curve>,
+}
+
+/// How it went.
+#[derive(Clone, Debug)]
+pub struct FailoverProof {
+    /// What was written.
+    pub written: Written,
+    /// What was done.
+    pub rounds: Vec<Round>,
+    /// What the last primary and its replicas hold.
+    pub copies: Vec<Copy>,
+    /// Version of the servers.
+    pub version: String,
+}
+
+/// What became of all records, by the last primary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Fates {
+    /// Acknowledged, and not there.
+    pub lost: u64,
+    /// There with other content.
+    pub wrong: u64,
+    /// Without an acknowledgement, and there.
+    pub indeterminate_found: u64,
+    /// Without an acknowledgement, and not there.
+    pub indeterminate_not_found: u64,
+    /// Refused, and there all the same.
+    pub refused_found: u64,
+    /// There more often than once; `None` where a name can be there only once.
+    pub duplicated: Option<u64>,
+}
+
+/// Servers of a proof, of which one is primary and another takes its place. They end when this is dropped.
+trait Elects {
+    /// Their version.
+    fn version(&self) -> String;
+
+    /// What writers speak to: whoever is primary.
+    fn database(&self) -> Arc<dyn Database>;
+
+    /// Takes the primary away; from then on it is gone.
+    fn strike(&mut self, primary: &str) -> Result<Instant, String>;
+
+    /// Another that has taken its place and says so itself.
+    fn successor(&self, of: &str) -> Option<String>;
+
+    /// Undoes what was done, so that the old primary can follow the new one; when it was undone.
+    fn mend(&mut self, old: &str, new: &str) -> Result<Instant, String>;
+
+    /// Whether the old primary follows the new one.
+    fn follows(&self, old: &str, new: &str) -> bool;
+
+    /// Waits until one is primary, all others follow it and all agree on that; the primary.
+    fn settle(&self) -> Result<String, String>;
+}
+
+/// Waits until there is something, at most for `patience` and while `control` does not stop.
+fn await_some<T>(
+    patience: Duration,
+    control: &Control,
+    what: &str,
+    mut look: impl FnMut() -> Option<T>,
+) -> Result<T, String> {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return Ok(found);
+        }
+        if control.stopping() {
+            return Err(format!("{what}: no longer waited for"));
+        }
+        if begun.elapsed() > patience {
+            return Err(format!("{what} after {} s", patience.as_secs()));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn pause(length: Duration, control: &Control) {
+    let until = Instant::now() + length;
+    while Instant::now() < until && !control.stopping() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Takes primary after primary away, at random moments, and leaves the writers some time after the last.
+struct Striking<'a> {
+    plan: &'a FailoverPlan,
+    control: &'a Control,
+    begun: Instant,
+    moments: Stream,
+}
+
+impl Striking<'_> {
+    /// At least so long, up to as long again at random.
+    fn random(&mut self, least: Duration) -> Duration {
+        least.mul_f64(1.0 + self.moments.next_unit())
+    }
+
+    fn all(
+        &mut self,
+        set: &mut dyn Elects,
+        on_round: &mut (dyn FnMut(&Round) + Send),
+    ) -> Result<Vec<Round>, String> {
+        let mut rounds = Vec::new();
+        for _ in 0..self.plan.rounds {
+            let wait = self.random(self.plan.between);
+            pause(wait, self.control);
+            if self.control.stopping() {
+                return Ok(rounds);
+            }
+            let round = self.one(set)?;
+            on_round(&round);
+            rounds.push(round);
+        }
+        pause(self.plan.between, self.control);
+        Ok(rounds)
+    }
+
+    fn one(&mut self, set: &mut dyn Elects) -> Result<Round, String> {
+        // On a busy host they may have elected another without being asked to.
+        let primary = set.settle()?;
+        let struck = set.strike(&primary)?;
+        let promoted = await_some(ELECTION, self.control, "no other primary", || set.successor(&primary))?;
+        let elected = struck.elapsed();
+        if self.plan.by == By::Cut {
+            let more = self.random(self.plan.heal_after);
+            pause(more, self.control);
+        }
+        let mended = set.mend(&primary, &promoted)?;
+        let follows = || set.follows(&primary, &promoted).then_some(());
+        await_some(ELECTION, self.control, &format!("{primary} does not follow {promoted}"), follows)?;
+        let back = mended.elapsed();
+        set.settle()?;
+        Ok(Round {
+            by: self.plan.by,
+            at_s: (struck - self.begun).as_secs_f64(),
+            primary,
+            promoted,
+            elected_s: elected.as_secs_f64(),
+            cut_s: (self.plan.by == By::Cut).then(|| (mended - struck).as_secs_f64()),
+            back_s: back.as_secs_f64(),
+            settled_s: struck.elapsed().as_secs_f64(),
+            without_acks_s: 0.0,
+            curve: None,
+        })
+    }
+}
+
+/// Carries out a proof; `home` is an empty folder for the servers' files.
+pub fn failover(
+    plan: &FailoverPlan,
+    home: &Path,
+    control: &Arc<Control>,
+    on_round: &mut (dyn FnMut(&Round) + Send),
+) -> Result<FailoverProof, String> {
+    let mut set: Box<dyn Elects> = match plan.kind {
+        ServerKind::Mongod => Box::new(replica_set::ReplicaSet::start(plan, home, control)?),
+        _ => Box::new(sentinel::Guarded::start(plan, home, control)?),
+    };
+    prove(plan, set.as_mut(), control, on_round)
+}
+
+fn prove(
+    plan: &FailoverPlan,
+    set: &mut dyn Elects,
+    control: &Control,
+    on_round: &mut (dyn FnMut(&Round) + Send),
+) -> Result<FailoverProof, String> {
+    let (version, database) = (set.version(), set.database());
+    let enough = Control::default();
+    let (written, rounds) = std::thread::scope(|scope| {
+        let moments = Stream::new(plan.ingest.seed, 0, Purpose::Key);
+        let mut striking = Striking { plan, control, begun: Instant::now(), moments };
+        let writer = scope.spawn(|| ingest(database.as_ref(), &plan.ingest, &enough, &mut |_, _| ()));
+        let rounds = striking.all(set, on_round);
+        enough.stop();
+        (writer.join(), rounds)
+    });
+    let (written, mut rounds) = (written.map_err(|_| "a writer has panicked")?, rounds?);
+    for round in &mut rounds {
+        let settled_s = round.at_s + round.settled_s;
+        round.without_acks_s = curve::longest_gap(&written.course, round.at_s, settled_s).1;
+        round.curve = Some(curve::curve(&written.course, round.at_s, settled_s));
+    }
+    let replicas = database.replicas()?;
+    let copies = verify(database.as_ref(), &replicas, &plan.ingest, &written.ledger, ELECTION);
+    Ok(FailoverProof { written, rounds, copies, version })
+}
+
+impl FailoverProof {
+    /// The last primary, if it could be looked at to the end: otherwise nothing is known.
+    pub fn primary(&self) -> Option<&Copy> {
+        self.copies.iter().find(|copy| copy.primary && copy.trouble.is_none())
+    }
+
+    /// What became of all records, by the last primary.
+    pub fn fates(&self) -> Option<Fates> {
+        let last = self.primary()?;
+        Some(Fates {
+            lost: last.missing,
+            wrong: last.wrong,
+            indeterminate_found: last.indeterminate_found,
+            indeterminate_not_found: last.indeterminate_missing,
+            refused_found: last.failed_found,
+            duplicated: last.duplicated,
+        })
+    }
+
+    /// The ledger.
+    pub fn ledger(&self) -> &Ledger {
+        &self.written.ledger
+    }
+
+    /// Acknowledged records.
+    pub fn acknowledged(&self) -> u64 {
+        self.written.ledger.count(Status::Acknowledged)
+    }
+}

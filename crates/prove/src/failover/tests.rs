@@ -1,0 +1,206 @@
+//! The course of a proof on two members that are maps: a cut that loses what one of them has acknowledged, and one that
+//! does not.
+
+use crate::failover::*;
+use dyno_databases::copies::database::{Database, Durability, Fate, Part, PreCheck, Talk};
+use dyno_databases::copies::records::Records;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+#[derive(Default)]
+struct State {
+    held: [BTreeMap<String, String>; 2],
+    primary: usize,
+    cut: bool,
+    /// Connections to who was primary before end with it.
+    epoch: u64,
+    /// Records that are there twice.
+    twice: u64,
+}
+
+#[derive(Clone, Default)]
+struct Pair(Arc<Mutex<State>>);
+
+impl Pair {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn number(member: &str) -> usize {
+    usize::from(member == "m1")
+}
+
+struct Line(Pair, usize, u64);
+
+impl Talk for Line {
+    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> Fate {
+        let mut state = self.0.state();
+        if self.2 != state.epoch {
+            return Fate::Indeterminate("the connection is lost".into());
+        }
+        for number in part.from..part.to {
+            let (key, value) = (records.key(part.worker, number), records.value(part.worker, number));
+            if !state.cut {
+                state.held[1 - self.1].insert(key.clone(), value.clone());
+            }
+            state.held[self.1].insert(key, value);
+        }
+        match state.cut && plan.copies > 1 {
+            true => Fate::Indeterminate("one copy".into()),
+            false => Fate::Acknowledged(Instant::now()),
+        }
+    }
+
+    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, String> {
+        let state = self.0.state();
+        let of = |number| {
+            state.held[self.1].get(&records.key(part.worker, number)).map(|value| value.clone().into_bytes())
+        };
+        Ok((part.from..part.to).map(of).collect())
+    }
+
+    fn indexed(&mut self, _: &Records, _: usize) -> Result<u64, String> {
+        Ok(0)
+    }
+
+    fn held(&mut self, _: &Records) -> Result<Option<u64>, String> {
+        let state = self.0.state();
+        Ok(Some(state.held[self.1].len() as u64 + state.twice))
+    }
+}
+
+impl Database for Pair {
+    fn primary(&self) -> Result<String, String> {
+        Ok(format!("m{}", self.state().primary))
+    }
+
+    fn replicas(&self) -> Result<Vec<String>, String> {
+        Ok(vec![format!("m{}", 1 - self.state().primary)])
+    }
+
+    fn pre_checks(&self, _: usize, _: Durability) -> Result<Vec<PreCheck>, String> {
+        Ok(Vec::new())
+    }
+
+    fn connect(&self, member: &str, _: Duration) -> Result<Box<dyn Talk>, String> {
+        Ok(Box::new(Line(self.clone(), number(member), self.state().epoch)))
+    }
+
+    fn caught_up(&self, _: &str) -> Result<bool, String> {
+        Ok(true)
+    }
+
+    fn remove(&self, _: &Records, _: Option<&Ledger>) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+impl Elects for Pair {
+    fn version(&self) -> String {
+        "two maps".into()
+    }
+
+    fn database(&self) -> Arc<dyn Database> {
+        Arc::new(self.clone())
+    }
+
+    fn strike(&mut self, _: &str) -> Result<Instant, String> {
+        self.state().cut = true;
+        Ok(Instant::now())
+    }
+
+    fn successor(&self, of: &str) -> Option<String> {
+        let mut state = self.state();
+        state.primary = 1 - number(of);
+        Some(format!("m{}", state.primary))
+    }
+
+    fn mend(&mut self, old: &str, new: &str) -> Result<Instant, String> {
+        let mut state = self.state();
+        state.held[number(old)] = state.held[number(new)].clone();
+        (state.cut, state.epoch) = (false, state.epoch + 1);
+        Ok(Instant::now())
+    }
+
+    fn follows(&self, _: &str, _: &str) -> bool {
+        true
+    }
+
+    fn settle(&self) -> Result<String, String> {
+        Database::primary(self)
+    }
+}
+
+fn plan(copies: usize) -> FailoverPlan {
+    let ms = Duration::from_millis;
+    FailoverPlan {
+        ingest: IngestPlan {
+            workers: 2,
+            batch: 5,
+            record_bytes: 20,
+            indexes: 0,
+            copies,
+            durability: Durability::Memory,
+            patience: ms(100),
+            duration: None,
+            records: None,
+            rate: Some(2_000.0),
+            seed: 1,
+            run: "r".into(),
+            pocdriver: None,
+        },
+        by: By::Cut,
+        rounds: 2,
+        replicas: 1,
+        isolate: ms(50),
+        heal_after: ms(100),
+        down_after: ms(100),
+        between: ms(100),
+        kind: ServerKind::Redis,
+    }
+}
+
+fn proven(copies: usize, twice: u64) -> FailoverProof {
+    let mut pair = Pair::default();
+    pair.state().twice = twice;
+    let mut heard = 0;
+    let proof = prove(&plan(copies), &mut pair, &Control::default(), &mut |_| heard += 1).unwrap();
+    assert_eq!((proof.rounds.len(), heard), (2, 2));
+    for round in &proof.rounds {
+        assert_ne!(round.primary, round.promoted);
+        assert!(round.cut_s.is_some_and(|s| s >= 0.1) && round.settled_s >= 0.1, "{round:?}");
+        assert!(round.curve.is_some());
+    }
+    proof
+}
+
+#[test]
+fn what_one_member_has_acknowledged_goes_with_it() {
+    let fates = proven(1, 0).fates().unwrap();
+    assert!(fates.lost > 0, "{fates:?}");
+    assert_eq!((fates.wrong, fates.duplicated), (0, Some(0)));
+}
+
+#[test]
+fn what_both_have_acknowledged_stays() {
+    let proof = proven(2, 0);
+    let fates = proof.fates().unwrap();
+    assert!(proof.acknowledged() > 0);
+    assert_eq!((fates.lost, fates.wrong, fates.refused_found), (0, 0, 0));
+    // What was written into the cut is not there.
+    assert!(fates.indeterminate_not_found > 0, "{fates:?}");
+}
+
+#[test]
+fn what_is_there_twice_is_counted() {
+    assert_eq!(proven(2, 3).fates().unwrap().duplicated, Some(3));
+}
+
+#[test]
+fn who_is_told_to_stop_stops() {
+    let control = Control::default();
+    control.stop();
+    let proof = prove(&plan(2), &mut Pair::default(), &control, &mut |_| ()).unwrap();
+    assert!(proof.rounds.is_empty());
+}

@@ -1,0 +1,382 @@
+//! The far end: does on this host what a controller elsewhere asks for, and ends with its pipe.
+
+use dyno_databases::registry;
+use dyno_databases::target::{OpenTarget, TargetError};
+use dyno_engine::Control;
+use dyno_engine::net::monotonic_ns;
+use dyno_localhost::machine::Machine;
+use dyno_localhost::undo;
+use dyno_monitor::{HostSource, Kind, Monitor, Pid, ProcessSource, Roots, Sample, Sink, Source};
+use dyno_plan::server::ServerSpec;
+use dyno_protocol::agent::{FromHost, LEASE_MS, ToHost};
+use dyno_protocol::frame::{Frame, FrameError, read_frame, write_frame};
+use dyno_protocol::worker::PROTOCOL;
+use dyno_rundir::schema::Environment;
+use dyno_servers::needs::version_of;
+use dyno_servers::server::faults::{Harm, Harmed, Room, WorkerHarm};
+use dyno_servers::server::{Beginning, Server, volume};
+use dyno_servers::volume::Loaded;
+use dyno_session::watch::sources::{ToldProcess, watch_all};
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+type Output = Arc<Mutex<dyn Write + Send>>;
+
+fn held<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn say(output: &Output, word: &FromHost) -> std::io::Result<()> {
+    write_frame(&mut *held(output), &Frame::Message(word))
+}
+
+/// Passes on what monitors read.
+struct Told(Output);
+
+impl Sink for Told {
+    fn sample(&mut self, source: &str, at_ns: u64, sample: Option<&Sample>) {
+        let each = |r: &dyno_monitor::Reading| (r.name.clone(), r.kind == Kind::Counter, r.value);
+        let readings = sample.map(|sample| sample.readings().iter().map(each).collect());
+        // A controller that is gone shows at the other end of the pipe.
+        let _ = say(&self.0, &FromHost::Sample { source: source.to_owned(), at_ns, readings });
+    }
+
+    fn event(&mut self, source: &str, words: &str) {
+        let _ = say(&self.0, &FromHost::Event { source: source.to_owned(), words: words.to_owned() });
+    }
+}
+
+/// The folder in an agent's own that has the journal of workers.
+const WORKERS: &str = "workers";
+
+/// What a host does for its controller.
+struct Host {
+    home: PathBuf,
+    output: Output,
+    control: Arc<Control>,
+    server: Option<Server>,
+    /// Whether a copy of loaded data is asked for.
+    keeps: bool,
+    monitor: Option<Monitor>,
+    /// Of workers that are stopped.
+    workers: Option<undo::Journal>,
+}
+
+/// Serves one controller until it closes the pipe or is silent for too long. Servers have their files in a folder of their own
+/// below `directory`, which goes with them; what an agent that was killed has left there is undone first.
+pub fn agent(
+    mut input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+    directory: &Path,
+    environment: Environment,
+) -> Result<(), FrameError> {
+    let Frame::Message(ToHost::Hello { protocol }) = read_frame(&mut input)? else {
+        return Err(FrameError::Malformed("the first word must be hello".into()));
+    };
+    let output: Output = Arc::new(Mutex::new(output));
+    let dyno = env!("CARGO_PKG_VERSION").into();
+    say(&output, &FromHost::Hello { protocol: PROTOCOL, dyno, environment: Box::new(environment) })?;
+    if protocol != PROTOCOL {
+        let text =
+            format!("the controller speaks protocol {protocol}, this host {PROTOCOL}: use the same dyno");
+        return Err(FrameError::Malformed(text));
+    }
+    let control = Arc::new(Control::default());
+    let heard = Arc::new(AtomicU64::new(monotonic_ns()));
+    let closed = Arc::new(AtomicBool::new(false));
+    let (tell, told) = channel();
+    let (listening, hearing, closing) = (control.clone(), heard.clone(), closed.clone());
+    let listen = move || {
+        listen(&mut input, &hearing, &tell);
+        closing.store(true, Ordering::Relaxed);
+        // Whatever is being waited for, nobody waits for it any more.
+        listening.abort();
+    };
+    std::thread::Builder::new().name("pipe".into()).spawn(listen)?;
+    clean(directory);
+    let home = directory.join(format!("{}{}", own_folders(), std::process::id()));
+    let mut host = Host { home, output, control, server: None, keeps: false, monitor: None, workers: None };
+    host.serve(&told, &heard, &closed);
+    host.end();
+    Ok(())
+}
+
+fn listen(input: &mut impl Read, heard: &AtomicU64, tell: &Sender<ToHost>) {
+    while let Ok(Frame::Message(word)) = read_frame::<ToHost>(input) {
+        heard.store(monotonic_ns(), Ordering::Relaxed);
+        if !matches!(word, ToHost::Ping) && tell.send(word).is_err() {
+            return;
+        }
+    }
+}
+
+/// What the names of this host's folders begin with: several hosts may share a home, and each knows its own processes alone.
+fn own_folders() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().replace('/', "_");
+    format!("host-{name}-")
+}
+
+/// Undoes what agents that were killed have left: their folders are named by processes that are no more.
+fn clean(directory: &Path) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(pid) = name.strip_prefix(&own_folders()).and_then(|pid| pid.parse::<u32>().ok()) else {
+            continue;
+        };
+        let program = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words = String::from_utf8_lossy(&program);
+        if words.split('\0').any(|word| word == "host") && words.contains("--stdio") {
+            continue;
+        }
+        // What cannot be undone stays there to be looked at.
+        let undone = |folder: PathBuf| undo::revert(&folder.join(undo::NAME), &Machine::default()).is_ok();
+        if undone(entry.path().join(WORKERS)) && undone(entry.path()) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Servers that run elsewhere: made one, and awaited.
+fn form(spec: &ServerSpec, nodes: &[SocketAddr], made: bool, control: &Control) -> Result<FromHost, String> {
+    let uris =
+        dyno_databases::contained::form_elsewhere(spec, nodes, made, control).map_err(|e| e.to_string())?;
+    Ok(FromHost::Started { uris, processes: Vec::new() })
+}
+
+/// What servers that run elsewhere hold.
+fn count(spec: &ServerSpec, nodes: &[SocketAddr], save: bool) -> Result<FromHost, String> {
+    if save {
+        dyno_databases::contained::save_elsewhere(spec, nodes).map_err(|e| e.to_string())?;
+    }
+    dyno_databases::contained::count_elsewhere(spec, nodes).map(FromHost::Counted).map_err(|e| e.to_string())
+}
+
+/// The volume that servers of this description would begin with.
+fn look(spec: &ServerSpec) -> Result<FromHost, String> {
+    let (Some(asked), Some(path)) = (&spec.data.volume, &spec.data.path) else {
+        return Err("no volume is asked for".into());
+    };
+    let path = path.of(0);
+    let base = path.canonicalize().map_err(|e| format!("server.data.path: {}: {e}", path.display()))?;
+    let folder = volume::folder(&base, &asked.name);
+    let version = version_of(spec, &Machine::default()).map_err(|e| e.to_string())?;
+    let found = volume::look(&folder);
+    Ok(FromHost::Found { folder, there: found.there, record: found.record.map(Box::new), version })
+}
+
+impl Host {
+    fn serve(&mut self, told: &Receiver<ToHost>, heard: &AtomicU64, closed: &AtomicBool) {
+        while !closed.load(Ordering::Relaxed) {
+            let silent_ns = monotonic_ns().saturating_sub(heard.load(Ordering::Relaxed));
+            if silent_ns > LEASE_MS * 1_000_000 {
+                return;
+            }
+            let word = match told.recv_timeout(Duration::from_millis(50)) {
+                Ok(word) => word,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            let answer = match word {
+                ToHost::Clock => {
+                    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                    Ok(FromHost::Clock { now_ns: now.as_nanos() as u64 })
+                }
+                ToHost::Start { spec, room, volume } => self.start(&spec, &room, volume.as_ref()),
+                ToHost::Look { spec } => look(&spec),
+                ToHost::Keep { folder, record } => self.keep(&folder, &record),
+                ToHost::CountOwn => self.count(),
+                ToHost::Harm { which, harm } => self.harm(which.0..which.1, &harm),
+                ToHost::HarmWorker { pid, harm } => self.harm_worker(pid, harm),
+                ToHost::HealWorker { noted } => self.heal_worker(noted),
+                ToHost::Heal { which, harm, noted } => self.heal(&which, &harm, &noted),
+                ToHost::Form { spec, nodes, made } => form(&spec, &nodes, made, &self.control),
+                ToHost::Count { spec, nodes, save } => count(&spec, &nodes, save),
+                ToHost::Watch { interval_ns, databases, processes, told } => {
+                    self.watch(interval_ns, &databases, &processes, &told)
+                }
+                ToHost::Mark { at_ns: Some(at_ns) } => {
+                    let at = UNIX_EPOCH + Duration::from_nanos(at_ns);
+                    self.monitor.iter().for_each(|monitor| monitor.marker().mark_at(at));
+                    continue;
+                }
+                ToHost::Mark { at_ns: None } => {
+                    self.monitor.iter().for_each(Monitor::mark);
+                    Ok(FromHost::Marked)
+                }
+                ToHost::Unwatch => {
+                    self.monitor.take().map(Monitor::stop);
+                    Ok(FromHost::Done)
+                }
+                ToHost::Ask => Ok(self.facts()),
+                ToHost::Loaded => self.loaded(),
+                ToHost::Stop => self.stop(),
+                ToHost::Hello { .. } | ToHost::Ping => continue,
+            };
+            if say(&self.output, &answer.unwrap_or_else(FromHost::Failed)).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn start(
+        &mut self,
+        spec: &ServerSpec,
+        room: &Room,
+        volume: Option<&(PathBuf, String)>,
+    ) -> Result<FromHost, String> {
+        self.stop()?;
+        self.keeps = spec.data.snapshot;
+        std::fs::create_dir_all(&self.home).map_err(|e| format!("{}: {e}", self.home.display()))?;
+        let machine = Machine::default();
+        let volume = volume.map(|(folder, record)| (folder.as_path(), record.as_str()));
+        let begin = Beginning { room: room.clone(), volume, lasting: false, loads: false, ways: &[] };
+        let started = Server::start_with(spec, &begin, &self.home, &machine, Some(self.control.clone()));
+        let server = self.server.insert(started.map_err(|e| e.to_string())?);
+        Ok(FromHost::Started { uris: server.uris(), processes: server.processes() })
+    }
+
+    fn own(&mut self) -> Result<&mut Server, String> {
+        self.server.as_mut().ok_or_else(|| "there is no server".into())
+    }
+
+    fn count(&mut self) -> Result<FromHost, String> {
+        self.own()?.counted().map(FromHost::Counted).map_err(|e| e.to_string())
+    }
+
+    /// Keeps the data as a volume, which is removed again if the servers then have others than were loaded.
+    fn keep(&mut self, folder: &Path, record: &Loaded) -> Result<FromHost, String> {
+        let server = self.own()?;
+        server.keep(folder, record).map_err(|e| e.to_string())?;
+        let count = server.counted().map_err(|e| e.to_string())?;
+        if count != record.count {
+            volume::remove(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+            return Err(format!("{} were loaded, {count} are there now", record.count));
+        }
+        Ok(FromHost::Done)
+    }
+
+    /// The servers, if they have so many processes.
+    fn having(&mut self, which: &Range<usize>) -> Result<&mut Server, String> {
+        let server =
+            self.server.as_mut().filter(|server| which.start <= which.end && which.end <= server.count());
+        server.ok_or_else(|| "there is no such server".into())
+    }
+
+    fn harm(&mut self, which: Range<usize>, harm: &Harm) -> Result<FromHost, String> {
+        let server = self.having(&which)?;
+        Ok(FromHost::Harmed(Box::new(server.harm(which, harm))))
+    }
+
+    fn heal(&mut self, which: &[usize], harm: &Harm, noted: &[u64]) -> Result<FromHost, String> {
+        let server = self.having(&(0..which.iter().max().map_or(0, |last| last.saturating_add(1))))?;
+        server.heal(which, harm, noted).map(FromHost::Healed).map_err(|e| e.to_string())
+    }
+
+    fn harm_worker(&mut self, pid: u32, harm: WorkerHarm) -> Result<FromHost, String> {
+        let machine = Machine::default();
+        let words = std::fs::read(machine.proc.join(format!("{pid}/cmdline"))).unwrap_or_default();
+        if !String::from_utf8_lossy(&words).contains("worker\0--stdio") {
+            return Err(format!("process {pid} is no worker"));
+        }
+        if self.workers.is_none() {
+            let journal = undo::Journal::open(&self.home.join(WORKERS), &machine);
+            self.workers = Some(journal.map_err(|e| e.to_string())?);
+        }
+        let Some(journal) = &mut self.workers else { return Err("there is no journal".into()) };
+        let noted = dyno_servers::server::faults::harm_worker(&machine, journal, pid, harm)?;
+        let noted = noted.into_iter().collect();
+        Ok(FromHost::Harmed(Box::new(Harmed { noted, ..Harmed::default() })))
+    }
+
+    fn heal_worker(&mut self, noted: u64) -> Result<FromHost, String> {
+        let undone = self.workers.as_mut().map_or(Ok(()), |journal| journal.undo(noted));
+        undone.map(|()| FromHost::Done).map_err(|e| e.to_string())
+    }
+
+    fn watch(
+        &mut self,
+        interval_ns: u64,
+        databases: &[String],
+        processes: &[(String, u32)],
+        told: &[(String, ToldProcess)],
+    ) -> Result<FromHost, String> {
+        let roots = Roots::default();
+        let mut sources: Vec<Box<dyn Source>> = vec![Box::new(HostSource::new(roots.clone()))];
+        // Its own servers may be ended and started again, and may have been: they are known by their names.
+        let own = self.server.as_ref().map_or(Vec::new(), Server::watched);
+        for (name, pid) in processes {
+            let named =
+                |own: &&(String, Pid)| name.strip_suffix(&own.0).is_some_and(|before| before.ends_with('-'));
+            let pid = own.iter().find(named).map_or_else(|| (*pid).into(), |(_, own)| own.clone());
+            sources.push(Box::new(ProcessSource::new(name, roots.clone(), pid)));
+        }
+        for (name, told) in told {
+            if told.is_here() {
+                sources.push(Box::new(ProcessSource::new(name, roots.clone(), told.pid)));
+            } else {
+                let words = format!("process {} of {} was not found on this host", told.pid, told.program);
+                let word = FromHost::Event { source: "host".into(), words };
+                say(&self.output, &word).map_err(|e| e.to_string())?;
+            }
+        }
+        let mut opened: Vec<Box<dyn OpenTarget>> = Vec::new();
+        for uri in databases {
+            match registry::parse(uri)
+                .map_err(TargetError::from)
+                .and_then(|target| target.look(&|| self.control.stopping()))
+            {
+                Ok(one) => opened.push(one),
+                Err(why) => {
+                    let words = FromHost::Event { source: "database".into(), words: why.to_string() };
+                    say(&self.output, &words).map_err(|e| e.to_string())?;
+                }
+            }
+        }
+        sources.extend(watch_all(&opened));
+        let sink = Arc::new(Mutex::new(Told(self.output.clone())));
+        self.monitor.take().map(Monitor::stop);
+        let started = Monitor::start(sources, Duration::from_nanos(interval_ns), &[], sink);
+        self.monitor = Some(started.map_err(|e| format!("cannot start the monitors: {e}"))?);
+        Ok(FromHost::Done)
+    }
+
+    fn facts(&mut self) -> FromHost {
+        match &mut self.server {
+            Some(server) => FromHost::Facts { facts: server.facts(), died: server.died() },
+            None => FromHost::Facts { facts: Default::default(), died: None },
+        }
+    }
+
+    fn loaded(&mut self) -> Result<FromHost, String> {
+        if let Some(server) = self.server.as_mut().filter(|_| self.keeps) {
+            server.snapshot().map_err(|e| e.to_string())?;
+        }
+        Ok(FromHost::Done)
+    }
+
+    fn stop(&mut self) -> Result<FromHost, String> {
+        // Whoever is still stopped goes on.
+        self.workers = None;
+        if let Some(server) = self.server.take() {
+            server.stop().map_err(|e| e.to_string())?;
+            std::fs::remove_dir_all(&self.home).map_err(|e| format!("{}: {e}", self.home.display()))?;
+        }
+        Ok(FromHost::Done)
+    }
+
+    fn end(&mut self) {
+        self.monitor.take().map(Monitor::stop);
+        if self.stop().is_err() {
+            // The next agent tries again.
+            return;
+        }
+        // Nothing is there if no server was started.
+        let _ = std::fs::remove_dir_all(&self.home);
+    }
+}

@@ -1,0 +1,38 @@
+//! One way for all pods of a run: the controller speaks to a hub in one of them, and the hub to every pod.
+//!
+//! ```text
+//! controller                  pod 0                        every pod
+//!   near  --- kubectl exec --- hub  --- pod network, sealed --- listen --- dyno worker --stdio
+//!                                                                     \--- dyno host --stdio
+//! ```
+//!
+//! A `kubectl exec` costs the controller a process of tens of megabytes, so there is one and not one a worker. What it carries
+//! is cut into frames of channels; a channel is the standard input, output and error of one program in one pod. Nobody but the
+//! holders of the run's token, which stands in a Secret of the run, can open a connection between pods, or read it (`seal`).
+//!
+//! What ends: a channel whose program has ended, with how it did; all channels of a hub that is lost; programs in pods whose
+//! connection is lost; and a hub to which nobody speaks.
+
+pub mod frames;
+pub mod hub;
+pub mod near;
+pub mod pod;
+pub mod seal;
+#[cfg(test)]
+mod tests;
+
+use crate::relay::frames::TOKEN_BYTES;
+use std::io;
+use std::path::Path;
+
+/// Reads a token from a file.
+pub fn token(path: &Path) -> io::Result<Vec<u8>> {
+    let text = std::fs::read_to_string(path)?;
+    let token = text.trim();
+    match token.len() >= TOKEN_BYTES {
+        true => Ok(token.as_bytes().to_vec()),
+        false => {
+            Err(io::Error::other(format!("{}: a token has {TOKEN_BYTES} characters or more", path.display())))
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Workers on other hosts: their numbers there, and their clocks beside ours.
+
+use crate::worker::pool::{READY, WorkerPool, held};
+use crate::worker::pool_error::WorkerPoolError;
+use dyno_engine::Control;
+use dyno_protocol::offset::{Offset, offset};
+use dyno_protocol::worker::{FromWorker, ToWorker};
+use std::sync::atomic::Ordering;
+
+impl WorkerPool {
+    /// Process numbers of the workers on another host, by its name.
+    pub fn pids_on(&self, host: &str) -> Vec<u32> {
+        let there =
+            self.members.iter().filter(|member| member.way.as_ref().is_some_and(|way| way.name() == host));
+        there.map(|member| member.pid.load(Ordering::Relaxed)).collect()
+    }
+
+    /// Clocks of workers on other hosts beside ours, as they were asked before the last phase: worker, offset.
+    pub fn clocks(&self) -> Vec<(String, Offset)> {
+        let far = self.members.iter().enumerate().filter(|(_, member)| member.way.is_some());
+        far.map(|(at, member)| (format!("worker-{}", at + 1), *held(&member.clock))).collect()
+    }
+
+    /// Between the first and the last worker's beginning of the last phase, nanoseconds, by the clocks as they are known: of
+    /// workers on this host exactly, of others within the bounds of their clocks. None if fewer than two have begun.
+    pub fn start_skew(&self) -> Option<u64> {
+        let begun = self.members.iter().filter_map(|member| {
+            let own = member.began_ns.load(Ordering::Relaxed);
+            (own > 0).then(|| own.saturating_add_signed(-held(&member.clock).ns))
+        });
+        let begun: Vec<u64> = begun.collect();
+        let skew = begun.iter().max()? - begun.iter().min()?;
+        (begun.len() > 1).then_some(skew)
+    }
+
+    /// Asks the clocks of workers on other hosts.
+    pub(super) fn ask_clocks(&self, control: &Control) -> Result<u64, WorkerPoolError> {
+        let mut widest_ns = 0;
+        for (worker, member) in self.members.iter().enumerate().filter(|(_, member)| member.way.is_some()) {
+            let found = offset(|| {
+                self.say(worker, &ToWorker::Clock);
+                let is = |word: &FromWorker| matches!(word, FromWorker::Clock { .. });
+                let answers = self.answers(control, &[worker], READY, "tell its time", is)?;
+                match answers.first() {
+                    Some((_, FromWorker::Clock { now_ns })) => Ok(*now_ns),
+                    _ => Err(WorkerPoolError::Worker("another answer than the time".into())),
+                }
+            })?;
+            widest_ns = widest_ns.max(found.bound_ns);
+            *held(&member.clock) = found;
+        }
+        Ok(widest_ns)
+    }
+}

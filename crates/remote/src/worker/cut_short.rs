@@ -1,0 +1,20 @@
+//! A phase that is ended for a reason outside of its workers.
+
+use crate::worker::pool::held;
+use std::sync::{Arc, Mutex};
+
+/// Ends the phase under way, from any thread: what has arrived is kept, and the run is not valid.
+#[derive(Clone, Debug, Default)]
+pub struct CutShort(Arc<Mutex<Option<String>>>);
+
+impl CutShort {
+    /// Ends it, and says why.
+    pub fn say(&self, why: String) {
+        *held(&self.0) = Some(why);
+    }
+
+    /// Why it is to end, once.
+    pub fn take(&self) -> Option<String> {
+        held(&self.0).take()
+    }
+}

@@ -1,0 +1,109 @@
+//! Starting a worker: its process, the first words, and the thread that hears it.
+
+use crate::link::{Input, Link};
+use crate::way::Way;
+use crate::worker::pool::{Member, Told};
+use crate::worker::pool_error::WorkerPoolError;
+use crate::worker::serve::unix_ns;
+use dyno_protocol::frame::{Frame, Packed, read_packed, write_frame};
+use dyno_protocol::service::Service;
+use dyno_protocol::worker::{Assignment, PROTOCOL, ToWorker};
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// How a worker is started.
+#[derive(Debug)]
+pub enum Start {
+    /// On this host: the program and its surroundings; standard input and output are taken.
+    Here(Command),
+    /// On another one.
+    There {
+        /// The way to it.
+        way: Way,
+        /// This program there.
+        program: String,
+    },
+}
+
+/// A worker to be started.
+#[derive(Debug)]
+pub struct WorkerSpec {
+    /// How.
+    pub start: Start,
+    /// What it is to do.
+    pub assignment: Assignment,
+    /// Where its words for people go: its standard error.
+    pub log: PathBuf,
+}
+
+/// Starts a worker and says the first words.
+pub(super) fn spawn(
+    spec: WorkerSpec,
+    at: usize,
+    tell: &Sender<(usize, Told)>,
+) -> Result<Member, WorkerPoolError> {
+    let WorkerSpec { start, assignment, log } = spec;
+    let trouble = |words: String| WorkerPoolError::Worker(format!("worker {}: {words}", at + 1));
+    let (link, way) = match start {
+        Start::Here(mut command) => {
+            let link = Link::start(&mut command).map_err(|e| {
+                let program = command.get_program().to_string_lossy().into_owned();
+                trouble(format!("{program} could not be started: {e}"))
+            })?;
+            (link, None)
+        }
+        Start::There { way, program } => {
+            let errors = File::create(&log).map_err(|e| trouble(format!("{}: {e}", log.display())))?;
+            let link = way.open(&program, &Service::Worker, errors).map_err(|e| trouble(e.to_string()))?;
+            (link, Some(way))
+        }
+    };
+    let Link { mut input, mut output, mut running } = link;
+    let (instance, number, pid) = (assignment.instance, assignment.number, running.number());
+    let hello = ToWorker::Hello { protocol: PROTOCOL, now_ns: unix_ns() };
+    let said = write_frame(&mut input, &Frame::Message(&hello))
+        .and_then(|()| write_frame(&mut input, &Frame::Message(&ToWorker::Assign(Box::new(assignment)))));
+    if let Err(error) = said {
+        running.end(Instant::now() + Duration::from_secs(1));
+        let status = running.ended().map_or(String::new(), |status| format!(" ({status})"));
+        return Err(trouble(format!("it ended at once{status}: {error}")));
+    }
+    let tell = tell.clone();
+    let listen = move || {
+        loop {
+            let told = match read_packed(&mut output) {
+                Ok(Packed::Message(word)) => Told::Message(word),
+                Ok(Packed::Second(second)) => Told::Second(second),
+                Err(error) => {
+                    drop(tell.send((at, Told::Lost(error.to_string()))));
+                    return;
+                }
+            };
+            if tell.send((at, told)).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name(format!("worker-{}", at + 1))
+        .spawn(listen)
+        .map_err(|e| trouble(e.to_string()))?;
+    let input: Input = Arc::new(Mutex::new(Some(input)));
+    let pid = AtomicU32::new(pid);
+    Ok(Member {
+        running: Mutex::new(running),
+        input,
+        instance,
+        number,
+        pid,
+        way,
+        log,
+        clock: Mutex::default(),
+        began_ns: AtomicU64::new(0),
+    })
+}

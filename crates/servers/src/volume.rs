@@ -1,0 +1,58 @@
+//! Loaded data that outlive their run: the record that lies beside them, and what a volume is made of.
+
+use dyno_plan::server::ServerSpec;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Everything that shapes loaded data, by name.
+pub type Key = BTreeMap<String, String>;
+
+/// The record of loaded data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Loaded {
+    /// Tells one load from the next.
+    pub id: String,
+    /// What the data are.
+    pub key: Key,
+    /// Keys or documents that the servers had after the load.
+    pub count: u64,
+    /// When the load ended, RFC 3339.
+    pub loaded: String,
+    /// How long it took, seconds.
+    pub seconds: f64,
+    /// The run that has loaded them: its directory.
+    pub run: String,
+    /// Measured phases that have worked on these very data since, where runs do not get a copy.
+    #[serde(default)]
+    pub used: u32,
+}
+
+/// A volume, as a run finds it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The record, if there is one.
+    pub record: Option<Loaded>,
+    /// Whether anything is there.
+    pub there: bool,
+}
+
+/// Whether a server writes to its disk only when it is told to, or at its end.
+pub fn is_still(server: &ServerSpec) -> bool {
+    let by_itself = ["appendonly", "save"].iter().any(|option| server.options.contains_key(*option));
+    server.kind.speaks_redis() && server.journal != Some(true) && !by_itself
+}
+
+/// A part of a volume: the data of one process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// The folder or the claim.
+    pub name: String,
+    /// Size that was asked for; blank where nobody did.
+    pub asked: String,
+    /// `Bound`, `Pending`; of folders `Present`.
+    pub status: String,
+    /// What it can hold, bytes.
+    pub size: Option<u64>,
+    /// What it holds, bytes, where that is known.
+    pub used: Option<u64>,
+}

@@ -1,0 +1,16 @@
+//! One run: its phases (load, warm-up, measure), their boundaries, the monitors beside them, and the run directory that they fill.
+
+pub mod collection_stats;
+pub mod cores;
+pub mod course;
+pub mod edges;
+pub mod keyspace;
+pub mod load_generator;
+pub mod oracle;
+pub mod parts;
+pub mod presence;
+pub mod session;
+pub mod silence;
+pub mod stored;
+pub mod watch;
+pub mod work;

@@ -1,0 +1,111 @@
+//! What applies the load of a session: an open target of this process, or a pool of worker processes.
+
+use crate::collection_stats::Part;
+use crate::parts;
+use dyno_databases::target::{OpenTarget, TargetInfo};
+use dyno_engine::{Control, Finished, Job, RunError, Second};
+use dyno_monitor::{ProcessCpu, peak_resident_bytes};
+use dyno_record::Totals;
+use dyno_rundir::schema::CollectionFigures;
+use std::sync::Arc;
+
+/// A phase that has been applied, and what that cost the client.
+#[derive(Debug)]
+pub struct Applied {
+    /// The engine's own account.
+    pub finished: Finished,
+    /// User CPU of all processes, seconds.
+    pub user_s: f64,
+    /// System CPU of all processes, seconds.
+    pub system_s: f64,
+    /// Largest resident memory, bytes, of all processes together.
+    pub peak_resident_bytes: u64,
+    /// Load threads; `None`: as many as the job says.
+    pub threads: Option<usize>,
+    /// Requests that were still queued when the phase ended: sent afterwards, and not sent.
+    pub rest: (u64, u64),
+}
+
+/// What applies the load.
+pub trait LoadGenerator {
+    /// What it is applied to.
+    fn target(&self) -> TargetInfo;
+
+    /// Runs the jobs of one phase side by side; `on_second` gets their seconds added up.
+    fn run(
+        &self,
+        phase: &str,
+        jobs: &[Job],
+        control: &Arc<Control>,
+        on_second: &mut dyn FnMut(Second),
+    ) -> Result<Applied, RunError>;
+
+    /// What each target did in the last phase, where there are several: target, totals, measured nanoseconds.
+    fn parts(&self) -> Vec<(String, Totals, u64)> {
+        Vec::new()
+    }
+
+    /// What each worker process did in the last phase: its target and its part.
+    fn workers(&self) -> Vec<(String, Part)> {
+        Vec::new()
+    }
+
+    /// What the database says of the collections that it holds now: name, figure, value.
+    fn collections(&self) -> CollectionFigures {
+        CollectionFigures::new()
+    }
+
+    /// What of the target did not answer before the run and is left out until it does, in words.
+    fn missing(&self) -> Option<String> {
+        None
+    }
+
+    /// Workers that were lost on the way, in words: what they had measured since their last second is missing.
+    fn lost(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+impl LoadGenerator for Box<dyn OpenTarget> {
+    fn target(&self) -> TargetInfo {
+        self.info()
+    }
+
+    fn run(
+        &self,
+        _phase: &str,
+        jobs: &[Job],
+        control: &Arc<Control>,
+        on_second: &mut dyn FnMut(Second),
+    ) -> Result<Applied, RunError> {
+        run_jobs(self.as_ref(), jobs, control, on_second)
+    }
+
+    fn collections(&self) -> CollectionFigures {
+        self.mongo_admin().map(|admin| admin.collections()).unwrap_or_default()
+    }
+
+    fn missing(&self) -> Option<String> {
+        OpenTarget::missing(self.as_ref())
+    }
+}
+
+/// Runs jobs side by side in this process, and takes down what they cost it.
+pub fn run_jobs(
+    opened: &dyn OpenTarget,
+    jobs: &[Job],
+    control: &Arc<Control>,
+    on_second: &mut dyn FnMut(Second),
+) -> Result<Applied, RunError> {
+    let before = ProcessCpu::now();
+    let finished = parts::run(opened, jobs, control, on_second)?;
+    let cpu = ProcessCpu::now().since(&before);
+    Ok(Applied {
+        finished,
+        user_s: cpu.user_s,
+        system_s: cpu.system_s,
+        peak_resident_bytes: peak_resident_bytes().unwrap_or(0),
+        threads: None,
+        rest: (0, 0),
+    })
+}

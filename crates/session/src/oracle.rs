@@ -1,0 +1,325 @@
+//! The oracle: the engine on a virtual clock against a simulated server, beside results known in closed form.
+
+use dyno_analysis::closed_form::{closed_throughput, md1_response, mm1_response, mm1_response_quantile};
+use dyno_analysis::users_by_littles_law;
+use dyno_databases::target::TargetError;
+use dyno_engine::arrivals::{Process, Profile};
+use dyno_engine::{Clock, Control, End, Job, Pacing, Queue, run_virtual};
+use dyno_record::{Scale, Totals};
+use dyno_types::{Content, Request};
+use dyno_wire::sim::{Service, SimOptions};
+use dyno_workload::{Draw, Frontier, Workload};
+use std::sync::Arc;
+
+/// One comparison.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What was simulated.
+    pub name: &'static str,
+    /// What is compared, with its unit.
+    pub quantity: &'static str,
+    /// What the engine measured.
+    pub measured: f64,
+    /// What theory says.
+    pub expected: f64,
+    /// Relative tolerance: statistical where the case is random, the histogram's resolution where it is not.
+    pub tolerance: f64,
+}
+
+impl Case {
+    /// Whether measured and expected agree.
+    pub fn passed(&self) -> bool {
+        (self.measured - self.expected).abs() <= self.tolerance * self.expected.abs().max(f64::MIN_POSITIVE)
+    }
+}
+
+/// A workload of one kind of request without content.
+struct Pings(Vec<String>);
+
+struct Nothing;
+
+impl Content for Nothing {
+    fn table(&self) -> &str {
+        ""
+    }
+    fn key(&self, _request: &Request, _out: &mut Vec<u8>) {}
+    fn fields(&self, _request: &Request) -> usize {
+        0
+    }
+    fn name(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
+    fn value_len(&self, _request: &Request, _field: usize) -> usize {
+        0
+    }
+    fn value(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
+}
+
+impl Workload for Pings {
+    fn metrics(&self) -> &[String] {
+        &self.0
+    }
+    fn content(&self) -> Arc<dyn Content> {
+        Arc::new(Nothing)
+    }
+    fn draw(&self, index: u64) -> Draw {
+        Draw { index, kind: 0, seed: 0 }
+    }
+    fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {
+        Request { key: draw.index, ..Request::default() }
+    }
+    fn is_pure(&self) -> bool {
+        true
+    }
+}
+
+/// A job of pings for a simulation.
+pub fn job(pacing: Pacing, users: usize, threads: usize, end: End) -> Job {
+    Job {
+        workload: Arc::new(Pings(vec!["PING".into()])),
+        pacing,
+        end,
+        warmup_ns: 0,
+        users,
+        warm_users: None,
+        pipeline: 1,
+        cores: vec![None; threads],
+        timeout_ns: None,
+        queue: Queue::default(),
+        seed: 42,
+        stripe: (0, 1),
+        team: None,
+        scale: Scale::Ns64,
+        interval_ns: dyno_engine::INTERVAL_NS,
+        raw_samples: false,
+        stamps: Clock::Client,
+        spin: false,
+        drain_ns: u64::MAX / 4,
+        batch: 1,
+        retry: None,
+    }
+}
+
+/// Runs a job in virtual time; the totals and the virtual seconds it took.
+pub fn simulate(job: Job, server: SimOptions) -> Result<(Totals, f64), TargetError> {
+    let mut totals = Totals::new(1, job.scale);
+    let finished = run_virtual(job, Arc::new(Control::default()), server, &mut |second| {
+        totals.merge(&second.totals);
+        totals.samples.extend_from_slice(&second.totals.samples);
+    })?;
+    Ok((totals, finished.elapsed_ns as f64 / 1e9))
+}
+
+fn open(rate: f64, process: Process) -> Pacing {
+    Pacing::Open { profile: Profile::Constant { rate }, process }
+}
+
+fn mean_us(totals: &Totals) -> f64 {
+    totals.ok_slot(0).map_or(0.0, |s| s.response.mean_ns() / 1e3)
+}
+
+fn operations(n: u64) -> End {
+    End { operations: Some(n), duration_ns: None }
+}
+
+/// All cases.
+pub fn all() -> Result<Vec<Case>, TargetError> {
+    let mut cases = Vec::new();
+    constant(&mut cases)?;
+    queues(&mut cases)?;
+    stall(&mut cases)?;
+    stolen(&mut cases)?;
+    closed(&mut cases)?;
+    workers(&mut cases)?;
+    Ok(cases)
+}
+
+fn constant(cases: &mut Vec<Case>) -> Result<(), TargetError> {
+    let server = SimOptions { service: Service::Constant(100_000), ..SimOptions::default() };
+    let (totals, _) = simulate(job(open(5_000.0, Process::Constant), 8, 1, operations(50_000)), server)?;
+    let max = totals.ok_slot(0).map_or(0.0, |s| s.response.max_ns() as f64 / 1e3);
+    let name = "constant service 100 us, 5,000/s evenly";
+    cases.push(Case {
+        name,
+        quantity: "mean response, us",
+        measured: mean_us(&totals),
+        expected: 100.0,
+        tolerance: 1e-9,
+    });
+    cases.push(Case { name, quantity: "max response, us", measured: max, expected: 100.0, tolerance: 1e-9 });
+    Ok(())
+}
+
+fn queues(cases: &mut Vec<Case>) -> Result<(), TargetError> {
+    let (lambda, mu) = (7_000.0, 10_000.0);
+    let exponential = SimOptions { service: Service::Exponential(1e9 / mu), ..SimOptions::default() };
+    let (totals, _) =
+        simulate(job(open(lambda, Process::Poisson), 1_000, 1, operations(1_000_000)), exponential)?;
+    let name = "M/M/1, load 0.7";
+    let expected = mm1_response(lambda, mu) * 1e6;
+    cases.push(Case {
+        name,
+        quantity: "mean response, us",
+        measured: mean_us(&totals),
+        expected,
+        tolerance: 0.03,
+    });
+    let p99 = totals.ok_slot(0).map_or(0.0, |s| s.response.percentile_ns(99.0) as f64 / 1e3);
+    let expected = mm1_response_quantile(lambda, mu, 0.99) * 1e6;
+    cases.push(Case { name, quantity: "p99 response, us", measured: p99, expected, tolerance: 0.05 });
+    let constant = SimOptions { service: Service::Constant((1e9 / mu) as u64), ..SimOptions::default() };
+    let (totals, _) =
+        simulate(job(open(lambda, Process::Poisson), 1_000, 1, operations(1_000_000)), constant)?;
+    let expected = md1_response(lambda, mu) * 1e6;
+    let name = "M/D/1, load 0.7";
+    cases.push(Case {
+        name,
+        quantity: "mean response, us",
+        measured: mean_us(&totals),
+        expected,
+        tolerance: 0.02,
+    });
+    Ok(())
+}
+
+/// A server that stops for 1 s in a run at r per second: exactly r samples wait, evenly from 0 to 1 s.
+fn stall(cases: &mut Vec<Case>) -> Result<(), TargetError> {
+    let server = SimOptions {
+        service: Service::Constant(64),
+        capacity: None,
+        growth: 0.0,
+        stalls: vec![(5_000_000_000, 1_000_000_000)],
+        ..SimOptions::default()
+    };
+    let rate = 1_000.0;
+    let mut job =
+        job(open(rate, Process::Constant), 4, 1, End { operations: None, duration_ns: Some(10_000_000_000) });
+    job.raw_samples = true;
+    let (totals, _) = simulate(job, server)?;
+    let name = "stall of 1 s at 1,000/s, 4 connections";
+    let mut waited: Vec<u64> =
+        totals.samples.iter().map(|s| s.response_ns).filter(|&ns| ns > 500_000).collect();
+    waited.sort_unstable();
+    cases.push(Case {
+        name,
+        quantity: "operations",
+        measured: totals.arrivals as f64,
+        expected: 10_000.0,
+        tolerance: 0.0,
+    });
+    cases.push(Case {
+        name,
+        quantity: "operations that waited",
+        measured: waited.len() as f64,
+        expected: rate,
+        tolerance: 0.0,
+    });
+    // The i-th of them, in ascending order, waited i milliseconds, and up to 16 us for the backlog (4 x 64 ns at a time).
+    let worst = waited
+        .iter()
+        .enumerate()
+        .map(|(i, &ns)| (ns as f64 / 1e6 - (i + 1) as f64).abs())
+        .fold(0.0, f64::max);
+    cases.push(Case {
+        name,
+        quantity: "largest deviation + 1, ms",
+        measured: 1.0 + worst,
+        expected: 1.0,
+        tolerance: 0.02,
+    });
+    Ok(())
+}
+
+/// A client that does not run for 50 ms of each second, before ten servers of 5 ms each at a load of 0.6: with arrivals by the
+/// kernel's clock service times are true, and the response times of an ideal client are those of one that was not disturbed.
+fn stolen(cases: &mut Vec<Case>) -> Result<(), TargetError> {
+    let run = |stalls: bool| {
+        let client_stalls = if stalls {
+            (0..20).map(|s| (s * 1_000_000_000 + 400_000_000, 50_000_000)).collect()
+        } else {
+            Vec::new()
+        };
+        let server = SimOptions {
+            service: Service::Constant(5_000_000),
+            capacity: None,
+            client_stalls,
+            ..SimOptions::default()
+        };
+        let job = job(open(1_200.0, Process::Poisson), 10, 1, operations(24_000));
+        simulate(Job { stamps: Clock::Kernel, ..job }, server)
+    };
+    let ((disturbed, _), (calm, _)) = (run(true)?, run(false)?);
+    let service = disturbed.ok_slot(0).map_or(0, |slot| slot.service.max_ns());
+    let response = |totals: &Totals| totals.ok_slot(0).map(|slot| slot.response.clone());
+    let plain = response(&disturbed).map_or(0, |buckets| buckets.max_ns());
+    let name = "client stopped 50 ms a second, load 0.6";
+    let equal = |one: bool| f64::from(u8::from(one));
+    for (quantity, measured, expected, tolerance) in [
+        ("longest service time, us", service as f64 / 1e3, 5_000.0, 1e-9),
+        ("plain ones waited (1 yes)", equal(plain > 50_000_000), 1.0, 0.0),
+        ("ideal as calm (1 yes)", equal(Some(&disturbed.ideal) == response(&calm).as_ref()), 1.0, 0.0),
+        ("calm: ideal as plain", equal(Some(&calm.ideal) == response(&calm).as_ref()), 1.0, 0.0),
+    ] {
+        cases.push(Case { name, quantity, measured, expected, tolerance });
+    }
+    Ok(())
+}
+
+fn closed(cases: &mut Vec<Case>) -> Result<(), TargetError> {
+    let service_ns = 100_000;
+    for (users, think_ns, name) in [
+        (4usize, 900_000u64, "closed loop, 4 users, think 900 us"),
+        (32, 900_000, "closed loop, 32 users, think 900 us (saturated)"),
+    ] {
+        let server = SimOptions { service: Service::Constant(service_ns), ..SimOptions::default() };
+        let (totals, seconds) =
+            simulate(job(Pacing::Closed { think_ns }, users, 1, operations(200_000)), server)?;
+        let measured = totals.ok() as f64 / seconds;
+        let expected = closed_throughput(users as f64, service_ns as f64 / 1e9, think_ns as f64 / 1e9);
+        cases.push(Case { name, quantity: "throughput, 1/s", measured, expected, tolerance: 0.001 });
+        let found = users_by_littles_law(&totals, think_ns, seconds, &["PING"]).unwrap_or(0.0);
+        cases.push(Case {
+            name,
+            quantity: "users by Little's law",
+            measured: found,
+            expected: users as f64,
+            tolerance: 0.002,
+        });
+    }
+    Ok(())
+}
+
+/// Four threads apply what one applies: same intended starts, same histogram.
+fn workers(cases: &mut Vec<Case>) -> Result<(), TargetError> {
+    let server = SimOptions { service: Service::Constant(250_000), capacity: None, ..SimOptions::default() };
+    let run = |threads| {
+        simulate(job(open(3_000.0, Process::Poisson), 4_000, threads, operations(60_000)), server.clone())
+    };
+    let ((one, _), (four, _)) = (run(1)?, run(4)?);
+    let equal = one.ok_slot(0).map(|s| &s.response) == four.ok_slot(0).map(|s| &s.response)
+        && one.ended == four.ended;
+    cases.push(Case {
+        name: "four load threads against one, Poisson",
+        quantity: "equal histograms",
+        measured: f64::from(u8::from(equal)),
+        expected: 1.0,
+        tolerance: 0.0,
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engine_agrees_with_theory() {
+        // Case by case, so that a failing one is named at once.
+        type Part = fn(&mut Vec<Case>) -> Result<(), TargetError>;
+        for part in [constant as Part, queues, stall, stolen, closed, workers] {
+            let mut cases = Vec::new();
+            part(&mut cases).unwrap();
+            for case in cases {
+                assert!(case.passed(), "{case:?}");
+            }
+        }
+    }
+}

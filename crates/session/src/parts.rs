@@ -1,0 +1,150 @@
+//! Several engine runs side by side, as one: the workers of one process.
+//!
+//! Each has its own users and its own workload; their seconds are added up, each handed out once all workers are past
+//! it.
+
+use dyno_databases::target::OpenTarget;
+use dyno_engine::{Control, Finished, Job, RunError, Second};
+use dyno_record::Totals;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+
+/// A second of one worker, or how it ended.
+enum Told {
+    Second(usize, Box<Second>),
+    Ended(usize, Result<Finished, RunError>),
+}
+
+/// One job that stands for all: their users and threads together.
+pub fn together(jobs: &[Job]) -> Option<Job> {
+    let first = jobs.first()?;
+    Some(Job {
+        users: jobs.iter().map(|job| job.users).sum(),
+        warm_users: first.warm_users.map(|_| jobs.iter().filter_map(|job| job.warm_users).sum()),
+        cores: jobs.iter().flat_map(|job| job.cores.iter().copied()).collect(),
+        ..first.clone()
+    })
+}
+
+/// Runs all jobs at the same time.
+pub(crate) fn run(
+    opened: &dyn OpenTarget,
+    jobs: &[Job],
+    control: &Arc<Control>,
+    on_second: &mut dyn FnMut(Second),
+) -> Result<Finished, RunError> {
+    if let [job] = jobs {
+        return opened.run(job.clone(), control.clone(), on_second);
+    }
+    let (tell, told) = channel();
+    std::thread::scope(|scope| {
+        for (worker, job) in jobs.iter().enumerate() {
+            let tell = tell.clone();
+            scope.spawn(move || {
+                // The receiver outlives the workers.
+                let mut seconds = |second| drop(tell.send(Told::Second(worker, Box::new(second))));
+                let ended = opened.run(job.clone(), control.clone(), &mut seconds);
+                if ended.is_err() {
+                    control.abort();
+                }
+                drop(tell.send(Told::Ended(worker, ended)));
+            });
+        }
+        drop(tell);
+        merge(jobs, &told, on_second)
+    })
+}
+
+fn merge(
+    jobs: &[Job],
+    told: &Receiver<Told>,
+    on_second: &mut dyn FnMut(Second),
+) -> Result<Finished, RunError> {
+    let mut seconds = Seconds::new(jobs.len());
+    let mut finished: Option<Finished> = None;
+    let mut failed = None;
+    while let Ok(word) = told.recv() {
+        match word {
+            Told::Second(worker, second) => seconds.take(worker, *second),
+            Told::Ended(worker, Ok(ended)) => {
+                seconds.ended(worker);
+                finished = Some(match finished.take() {
+                    None => ended,
+                    Some(others) => both(others, ended),
+                });
+            }
+            Told::Ended(worker, Err(error)) => {
+                seconds.ended(worker);
+                failed.get_or_insert(error);
+            }
+        }
+        seconds.hand_out(on_second);
+    }
+    match (failed, finished) {
+        (Some(error), _) => Err(error),
+        (None, Some(finished)) => Ok(finished),
+        (None, None) => Err(RunError::Panicked),
+    }
+}
+
+/// Seconds of several workers, added up; each is handed out once all workers are past it.
+pub struct Seconds {
+    /// By (second, measured).
+    open: BTreeMap<(u64, bool), Totals>,
+    /// What each worker is counting; `None` when it has ended.
+    at: Vec<Option<(u64, bool)>>,
+}
+
+impl Seconds {
+    /// Expects seconds of so many workers.
+    pub fn new(workers: usize) -> Self {
+        Seconds { open: BTreeMap::new(), at: vec![Some((0, false)); workers] }
+    }
+
+    /// A worker's second.
+    pub fn take(&mut self, worker: usize, second: Second) {
+        let key = (second.number, !second.warmup);
+        self.at[worker] = Some((key.0 + u64::from(key.1), !key.1));
+        match self.open.get_mut(&key) {
+            Some(totals) => {
+                totals.merge(&second.totals);
+                totals.samples.extend(second.totals.samples);
+            }
+            None => drop(self.open.insert(key, second.totals)),
+        }
+    }
+
+    /// A worker has no more seconds.
+    pub fn ended(&mut self, worker: usize) {
+        self.at[worker] = None;
+    }
+
+    /// Hands out the seconds that all workers are past.
+    pub fn hand_out(&mut self, on_second: &mut dyn FnMut(Second)) {
+        let safe = self.at.iter().flatten().min().copied();
+        while let Some(entry) = self.open.first_entry() {
+            let (number, measured) = *entry.key();
+            if safe.is_some_and(|safe| (number, measured) >= safe) {
+                break;
+            }
+            on_second(Second { number, warmup: !measured, totals: entry.remove() });
+        }
+    }
+}
+
+/// Two workers' endings as one.
+pub(crate) fn both(mut one: Finished, other: Finished) -> Finished {
+    for (outcome, words) in other.errors {
+        if one.errors.iter().all(|(known, _)| *known != outcome) {
+            one.errors.push((outcome, words));
+        }
+    }
+    Finished {
+        errors: one.errors,
+        epoch: one.epoch.min(other.epoch),
+        elapsed_ns: one.elapsed_ns.max(other.elapsed_ns),
+        connecting_ns: one.connecting_ns.max(other.connecting_ns),
+        pinned: one.pinned && other.pinned,
+    }
+}

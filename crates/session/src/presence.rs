@@ -1,0 +1,249 @@
+//! Which records are there: reads before the first phase.
+
+use dyno_databases::target::OpenTarget;
+use dyno_engine::{Control, End, INTERVAL_NS, Job, Pacing, Queue, RunError};
+use dyno_record::Scale;
+use dyno_types::{Content, Outcome, Refused, Request, Verb};
+use dyno_workload::ycsb::CoreConfig;
+use dyno_workload::{Draw, Frontier, Workload};
+use std::sync::Arc;
+
+/// Records that are looked at beyond the first free key: inserts that were under way when an earlier run was killed may
+/// have left gaps before them.
+const BEYOND: u64 = 1_024;
+
+/// Time-outs after which a server is not asked for records any longer.
+const TIMEOUTS: u64 = 3;
+
+/// How long a reply is awaited, nanoseconds.
+const TIMEOUT_NS: u64 = 5_000_000_000;
+
+/// Reads, or deletions, of keys spread evenly over a range, its first and last among them.
+struct Presence {
+    verb: Verb,
+    metrics: Vec<String>,
+    content: Arc<dyn Content>,
+    first: u64,
+    count: u64,
+    samples: u64,
+}
+
+impl Workload for Presence {
+    fn metrics(&self) -> &[String] {
+        &self.metrics
+    }
+
+    fn content(&self) -> Arc<dyn Content> {
+        self.content.clone()
+    }
+
+    fn draw(&self, index: u64) -> Draw {
+        Draw { index, kind: 0, seed: 0 }
+    }
+
+    fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {
+        let offset = match self.samples {
+            0 | 1 => 0,
+            n => (u128::from(draw.index) * u128::from(self.count - 1) / u128::from(n - 1)) as u64,
+        };
+        Request { verb: self.verb, key: self.first + offset, ..Request::default() }
+    }
+
+    fn is_pure(&self) -> bool {
+        true
+    }
+}
+
+/// What reads of keys have come to; those that failed are neither.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Found {
+    pub there: u64,
+    pub missing: u64,
+}
+
+/// How many of `samples` keys, spread evenly over the `count` from `first` on, are there.
+pub(crate) fn found(
+    opened: &dyn OpenTarget,
+    content: &Arc<dyn Content>,
+    (first, count): (u64, u64),
+    samples: u64,
+    control: &Arc<Control>,
+) -> Result<Found, RunError> {
+    let mut found = Found::default();
+    asked(opened, job(Verb::Read, content, (first, count), samples, 1), control, &mut |ended| {
+        // A record whose values are not the expected ones is there, too.
+        found.there += ended[Outcome::Ok as usize] + ended[Outcome::Mismatch as usize];
+        found.missing += ended[Outcome::NotFound as usize];
+    })?;
+    Ok(found)
+}
+
+/// Carries out a job before the first phase; `hear` gets the outcomes of each second. An error where the server stays silent, or
+/// `control` ends it.
+fn asked(
+    opened: &dyn OpenTarget,
+    job: Job,
+    control: &Arc<Control>,
+    hear: &mut dyn FnMut(&[u64]),
+) -> Result<(), RunError> {
+    let (own, mut silent) = (Arc::new(Control::below(control)), 0);
+    let ended = opened.run(job, own.clone(), &mut |second| {
+        hear(&second.totals.ended);
+        silent += second.totals.ended[Outcome::TimedOut as usize];
+        if silent >= TIMEOUTS {
+            own.abort();
+        }
+    });
+    let unreachable = |outcome, words: String| Err(RunError::Unreachable { outcome, words });
+    match ended {
+        _ if control.stopping() => unreachable(Outcome::Aborted, "interrupted".into()),
+        Ok(_) if silent >= TIMEOUTS => {
+            let seconds = TIMEOUT_NS / 1_000_000_000;
+            let words = format!("{silent} requests that look for records have no reply within {seconds} s");
+            unreachable(Outcome::TimedOut, format!("{}: {words}", opened.redacted()))
+        }
+        ended => ended.map(drop),
+    }
+}
+
+/// A job of `samples` requests over the `count` keys from `first` on.
+fn job(
+    verb: Verb,
+    content: &Arc<dyn Content>,
+    (first, count): (u64, u64),
+    samples: u64,
+    users: usize,
+) -> Job {
+    let metrics = vec![format!("{verb:?}").to_uppercase()];
+    Job {
+        workload: Arc::new(Presence { verb, metrics, content: content.clone(), first, count, samples }),
+        pacing: Pacing::Closed { think_ns: 0 },
+        end: End { operations: Some(samples), duration_ns: None },
+        warmup_ns: 0,
+        users,
+        warm_users: None,
+        pipeline: 1,
+        cores: vec![None],
+        timeout_ns: Some(TIMEOUT_NS),
+        queue: Queue::default(),
+        seed: 0,
+        stripe: (0, 1),
+        team: None,
+        scale: Scale::Ns64,
+        interval_ns: INTERVAL_NS,
+        raw_samples: false,
+        stamps: dyno_engine::Clock::Client,
+        spin: false,
+        drain_ns: 5_000_000_000,
+        batch: 1,
+        retry: None,
+    }
+}
+
+/// Whether the records that `workload` expects are there: 100 of them, spread evenly, are read. True only if all are.
+pub fn present(
+    opened: &dyn OpenTarget,
+    workload: &Arc<dyn Workload>,
+    control: &Arc<Control>,
+) -> Result<bool, RunError> {
+    let Some((count, first)) = workload.expects().filter(|(count, _)| *count > 0) else { return Ok(true) };
+    let samples = count.min(100);
+    Ok(found(opened, &workload.content(), (first, count), samples, control)?.there == samples)
+}
+
+/// Run-phase inserts of earlier runs of one client.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inserted {
+    /// The number of its keys up to the last that is there.
+    pub end: u64,
+    /// Those among them that are not there, in order.
+    pub missing: Vec<u64>,
+}
+
+/// The run-phase inserts of this client that are there from earlier runs. Their end is found by doubling and halving,
+/// about forty reads, and by looking at the next 1,024 keys; gaps are looked for in the 1,024 before it, too.
+pub fn inserted(
+    opened: &dyn OpenTarget,
+    content: &Arc<dyn Content>,
+    config: &CoreConfig,
+    control: &Arc<Control>,
+) -> Result<Inserted, RunError> {
+    let stride = config.client_count;
+    let key = |rank: u64| config.record_count + rank * stride + config.client_id;
+    // Keys of this client, from the one of this rank on.
+    let count = |rank: u64, ranks: u64| {
+        let found = found(opened, content, (key(rank), (ranks - 1) * stride + 1), ranks, control)?;
+        let failed = ranks.saturating_sub(found.there + found.missing);
+        match failed {
+            0 => Ok(found.there),
+            n => {
+                let words = "reads failed that look for the inserts of earlier runs (dyno.insert.resume)";
+                Err(RunError::from(Refused(format!("{n} {words}"))))
+            }
+        }
+    };
+    let some = |rank: u64, ranks: u64| count(rank, ranks).map(|found| found > 0);
+    let (mut there, mut free) = (0, 1);
+    // Ranks below `there` exist; the first at or above `free - 1` that is looked at does not.
+    while some(free - 1, 1)? {
+        there = free;
+        free *= 2;
+    }
+    while there + 1 < free {
+        let middle = there + (free - there) / 2;
+        match some(middle - 1, 1)? {
+            true => there = middle,
+            false => free = middle,
+        }
+    }
+    let from = there.saturating_sub(BEYOND);
+    while some(there, BEYOND)? {
+        // The last one of the window: at least one of those from `there` on exists.
+        let (mut low, mut high) = (there, there + BEYOND);
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            match some(middle, there + BEYOND - middle)? {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        there = low + 1;
+    }
+    let mut missing = Vec::new();
+    gaps(&count, from, there - from, &mut missing)?;
+    Ok(Inserted { end: there, missing })
+}
+
+/// Appends the ranks that are not there, of `ranks` from `first` on.
+fn gaps(
+    count: &dyn Fn(u64, u64) -> Result<u64, RunError>,
+    first: u64,
+    ranks: u64,
+    missing: &mut Vec<u64>,
+) -> Result<(), RunError> {
+    match if ranks == 0 { 0 } else { count(first, ranks)? } {
+        found if found == ranks => {}
+        0 => missing.extend(first..first + ranks),
+        _ => {
+            let half = ranks / 2;
+            gaps(count, first, half, missing)?;
+            gaps(count, first + half, ranks - half, missing)?;
+        }
+    }
+    Ok(())
+}
+
+/// Deletes the records that `workload` expects, if any of them is there: what is loaded then is not mixed with what was.
+pub fn remove(
+    opened: &dyn OpenTarget,
+    workload: &Arc<dyn Workload>,
+    control: &Arc<Control>,
+) -> Result<(), RunError> {
+    let Some((count, first)) = workload.expects().filter(|(count, _)| *count > 0) else { return Ok(()) };
+    let content = workload.content();
+    if found(opened, &content, (first, count), count.min(100), control)?.there > 0 {
+        let users = count.min(16) as usize;
+        asked(opened, job(Verb::Delete, &content, (first, count), count, users), control, &mut |_| {})?;
+    }
+    Ok(())
+}

@@ -1,0 +1,553 @@
+//! A run of several phases on one open target, recorded as it goes.
+
+use crate::course::{Course, PerSecond, Whole};
+use crate::edges::{Edges, OnEpoch};
+use crate::keyspace::distinct_keys;
+use crate::load_generator::{Applied, LoadGenerator};
+use crate::parts;
+use crate::silence::Silence;
+use crate::watch::Watch;
+use crate::watch::seen::{Said, ServerNow};
+use dyno_analysis::faults::Happened;
+use dyno_analysis::{Condition, Evidence, Further, PhaseFacts, load_failed, phase, verdict};
+use dyno_databases::target::TargetInfo;
+use dyno_engine::arrivals::Profile;
+use dyno_engine::{Control, Finished, Job, Pacing, RunError, Second};
+use dyno_monitor::HostCpu;
+use dyno_record::{Sample, Totals};
+use dyno_rundir::Writer;
+use dyno_rundir::schema::{
+    Claim, Client, CollectionFigures, Collections, Pair, Phase, Planned, Status, Summary, Threshold, VERSION,
+    Verdict,
+};
+use dyno_types::limits::SAMPLES;
+use dyno_types::{Outcome, Refused};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+/// One phase to run.
+#[derive(Clone)]
+pub struct PhasePlan {
+    /// `load` or `measure`; the warm-up inside a job is recorded as `warmup`.
+    pub name: &'static str,
+    /// What to do.
+    pub job: Job,
+}
+
+/// What a viewer is shown about once a second.
+#[derive(Debug)]
+pub struct Progress<'a> {
+    /// Phase being counted.
+    pub phase: &'a str,
+    /// Seconds since its epoch.
+    pub elapsed_s: f64,
+    /// Share done, 0 to 1, if it can be told.
+    pub done: Option<f64>,
+    /// Seconds left, if it can be told.
+    pub left_s: Option<f64>,
+    /// Everything of the phase so far.
+    pub so_far: &'a Totals,
+    /// The last second alone.
+    pub last: &'a Totals,
+    /// Whether it was a whole one: the first and the last of a phase need not be.
+    pub whole: bool,
+    /// What the database says of itself, where monitors ask it.
+    pub server: Option<ServerNow>,
+    /// The same in full, and what the kernel says of servers, by source.
+    pub said: Vec<(String, Said)>,
+}
+
+/// Who watches a run.
+pub trait Observer {
+    /// A phase begins.
+    fn begin(&mut self, phase: &str, plan: &Job);
+    /// A second has gone by.
+    fn second(&mut self, progress: &Progress<'_>);
+    /// The phase has ended.
+    fn end(&mut self, phase: &Phase);
+}
+
+/// A phase that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its summary.
+    pub phase: Phase,
+    /// Its totals.
+    pub totals: Totals,
+    /// The warm-up's, if there was one.
+    pub warmup: Option<Phase>,
+    /// The engine's own account.
+    pub finished: Finished,
+    /// What else is known, for the verdict.
+    pub further: Further,
+}
+
+/// Settings of a session that are not a phase's.
+#[derive(Clone, Debug, Default)]
+pub struct SessionPlan {
+    /// What is done, in words.
+    pub title: String,
+    /// Target without secrets.
+    pub target: String,
+    /// Begin, RFC 3339.
+    pub started: String,
+    /// Thresholds.
+    pub conditions: Vec<Condition>,
+    /// What is asked for where there are no thresholds; empty: throughput and tail.
+    pub asked: Vec<Claim>,
+    /// Median cost of reading the clock, nanoseconds.
+    pub clock_ns: u64,
+}
+
+/// A run under way.
+pub struct Session<'a> {
+    plan: SessionPlan,
+    generator: &'a dyn LoadGenerator,
+    control: Arc<Control>,
+    writer: Option<Writer>,
+    watch: Option<Watch>,
+    on_epoch: Option<OnEpoch>,
+    grafana: Option<String>,
+    samples: usize,
+    changed: Vec<String>,
+    shared_cores: Vec<usize>,
+    data: Option<(u64, u64)>,
+    phases: Vec<Phase>,
+    pairs: Vec<Pair>,
+    course: Course,
+}
+
+impl<'a> Session<'a> {
+    /// Nothing has run yet.
+    pub fn new(
+        plan: SessionPlan,
+        generator: &'a dyn LoadGenerator,
+        control: Arc<Control>,
+        writer: Option<Writer>,
+    ) -> Self {
+        let mut writer = writer;
+        if let (Some(writer), Some(missing)) = (&mut writer, generator.missing()) {
+            writer.event("target", &format!("routers that do not answer: {missing}"));
+        }
+        Session {
+            plan,
+            generator,
+            control,
+            writer,
+            watch: None,
+            on_epoch: None,
+            grafana: None,
+            samples: SAMPLES,
+            changed: Vec::new(),
+            shared_cores: Vec::new(),
+            data: None,
+            phases: Vec::new(),
+            pairs: Vec::new(),
+            course: Course::default(),
+        }
+    }
+
+    /// The run directory.
+    pub fn writer(&mut self) -> Option<&mut Writer> {
+        self.writer.as_mut()
+    }
+
+    /// Workers that were lost, and what has cut a phase short, in words.
+    pub fn lost(&self) -> Vec<String> {
+        self.generator.lost()
+    }
+
+    /// Keeps at most so many single samples, where a job records them; what is counted stays exact.
+    pub fn keep_samples(&mut self, most: usize) {
+        self.samples = most;
+    }
+
+    /// Notes what is not the same as when the run began; the verdict says so.
+    pub fn changed(&mut self, what: Vec<String>) {
+        self.changed = what;
+    }
+
+    /// Notes how many bytes the data have, and the memory that may hold them.
+    pub fn data(&mut self, bytes: u64, memory: u64) {
+        self.data = Some((bytes, memory));
+    }
+
+    /// Cores on which both the load and servers run, as far as that is known.
+    pub fn shared_cores(&mut self, cores: Vec<usize>) {
+        self.shared_cores = cores;
+    }
+
+    /// Keeps the intervals of the next phase, so that faults can be judged by them.
+    pub fn expect_faults(&mut self) {
+        self.course = Course::kept();
+    }
+
+    /// Says what happened in the phase, and which faults did not come, in words.
+    pub fn judge(&mut self, happened: &[Happened], missed: Vec<String>) {
+        self.course.judge(happened, missed);
+    }
+
+    /// Has monitors look on from now on.
+    pub fn watch(&mut self, watch: Watch) {
+        self.watch = Some(watch);
+    }
+
+    /// Has `tell` called with the epoch of every phase from now on, and the length of its warm-up, a little before it.
+    pub fn on_epoch(&mut self, tell: impl Fn(SystemTime, Duration) + Send + Sync + 'static) {
+        self.on_epoch = Some(Arc::new(tell));
+    }
+
+    /// Has the summary link each phase's time on a dashboard of Grafana.
+    pub fn link_to(&mut self, dashboard: &str) {
+        self.grafana = Some(dashboard.to_owned());
+    }
+
+    /// Ends the monitors, if there are any, and notes what they have cost; the first of their writes that failed.
+    pub fn unwatch(&mut self) -> Option<String> {
+        let (cost, failure) = self.watch.take()?.finish();
+        if let Some(writer) = &mut self.writer {
+            let words = format!("monitors took {:.3} s of CPU in {:.1} s", cost.cpu_s, cost.wall_s);
+            writer.event("monitor", &words);
+        }
+        failure
+    }
+
+    /// Runs one phase.
+    pub fn run(&mut self, plan: &PhasePlan, observer: &mut dyn Observer) -> Result<Ended, RunError> {
+        self.run_workers(plan.name, std::slice::from_ref(&plan.job), observer)
+    }
+
+    /// Runs one phase that is divided among several workers of this process, each with its own job: see
+    /// [`Job::divide`].
+    pub fn run_workers(
+        &mut self,
+        name: &'static str,
+        jobs: &[Job],
+        observer: &mut dyn Observer,
+    ) -> Result<Ended, RunError> {
+        let whole = parts::together(jobs).ok_or_else(|| Refused("a phase without workers".into()))?;
+        let job = &whole;
+        observer.begin(name, job);
+        if let Some(writer) = &mut self.writer {
+            writer.event("phase", name);
+        }
+        let metrics = job.workload.metrics().to_vec();
+        if let Some(writer) = &mut self.writer {
+            writer.metrics(name, &metrics);
+            writer.plan(name, planned(job));
+            if job.warmup_ns > 0 {
+                writer.metrics("warmup", &metrics);
+            }
+        }
+        let mut sums = [Totals::new(metrics.len(), job.scale), Totals::new(metrics.len(), job.scale)];
+        let watch = self.watch.as_ref();
+        let neighbours = watch.map(Watch::neighbours);
+        let mut silence = Silence::of(job, &self.control);
+        let control = silence.control.clone();
+        let mut edges = Edges::expect(name, job.warmup_ns, watch, self.on_epoch.clone(), &control);
+        let mut whole = Whole::default();
+        let (mut seconds_of, clocks) = (PerSecond::default(), (SystemTime::now(), Instant::now()));
+        let (mut steal, mut total_ticks, mut stolen_ticks) = (HostCpu::start(), 0, 0);
+        let (writer, most, course) = (&mut self.writer, self.samples, &mut self.course);
+        let mut on_second = |second: Second| {
+            let lap = steal.lap();
+            if let (Some(lap), false) = (lap, second.warmup) {
+                total_ticks += lap.total;
+                stolen_ticks += lap.steal;
+            }
+            let phase = if second.warmup { "warmup" } else { name };
+            silence.take(&second);
+            course.take(&second, job);
+            edges.second(second.warmup, writer.as_mut());
+            let start = Duration::from_nanos(second.number * job.interval_ns);
+            if let Some(writer) = writer.as_mut() {
+                let steal_pct = lap.map(|l| l.steal_share() * 100.0);
+                let length_s = job.interval_ns as f64 / 1e9;
+                writer.interval(phase, start, length_s, &second.totals, steal_pct);
+            }
+            let so_far = &mut sums[usize::from(second.warmup)];
+            so_far.merge(&second.totals);
+            keep(&mut so_far.samples, &second.totals, most);
+            if !second.warmup {
+                seconds_of.take(start.as_secs(), &second.totals, job);
+            }
+            // Viewers are shown whole seconds.
+            let Some(second) = whole.take(second, job.interval_ns) else { return };
+            let elapsed_s = start.as_secs() as f64 + 1.0;
+            let done = share_done(job, elapsed_s, so_far);
+            let left_s = done.filter(|d| *d > 0.0).map(|d| elapsed_s * (1.0 - d) / d);
+            let server = watch.and_then(Watch::now);
+            observer.second(&Progress {
+                phase,
+                elapsed_s,
+                done,
+                left_s,
+                so_far,
+                last: &second.totals,
+                whole: is_whole(job, start.as_secs(), second.warmup) && done.is_none_or(|done| done < 1.0),
+                server,
+                said: watch.map(Watch::said).unwrap_or_default(),
+            });
+        };
+        let before = self.generator.collections();
+        let applied = self.generator.run(name, jobs, &control, &mut on_second)?;
+        if control.stopping() && !self.control.stopping() {
+            let words = silence.words(&self.plan.target);
+            return Err(RunError::Unreachable { outcome: Outcome::TimedOut, words });
+        }
+        let collections = self.collections_after(before);
+        let [totals, warm] = sums;
+        if let (Some(writer), (sent, left)) = (&mut self.writer, applied.rest)
+            && sent + left > 0
+        {
+            let words = format!("of what was queued at the end {sent} requests were sent, {left} were not");
+            writer.event("rest", &words);
+        }
+        let finished = &applied.finished;
+        let seconds = finished.elapsed_ns.saturating_sub(job.warmup_ns) as f64 / 1e9;
+        let mut client = client(job, &totals, &applied, &self.generator.target());
+        client.steal_share = if total_ticks > 0 { stolen_ticks as f64 / total_ticks as f64 } else { 0.0 };
+        let errors: BTreeMap<String, String> =
+            finished.errors.iter().map(|(o, words)| (o.name().to_owned(), words.clone())).collect();
+        let cut_off = !self.generator.lost().is_empty();
+        let ended_ns = (self.control.stopping() || cut_off).then_some(finished.elapsed_ns);
+        let offered = offered(job, &totals, ended_ns);
+        let facts = PhaseFacts { name: name.into(), seconds, offered, client, errors, cut_off };
+        let documents = documents(job, totals.ok());
+        let mut phase_summary = Phase { collections, documents, ..phase(facts, &metrics, &totals) };
+        let mut warmup = (job.warmup_ns > 0).then(|| {
+            let seconds = job.warmup_ns as f64 / 1e9;
+            phase(PhaseFacts { name: "warmup".into(), seconds, ..PhaseFacts::default() }, &metrics, &warm)
+        });
+        edges.end(finished, &mut phase_summary, warmup.as_mut(), self.writer.as_mut());
+        if let Some(seen) = &mut phase_summary.monitor {
+            seen.others = watch.zip(neighbours.as_ref()).map(|(watch, since)| watch.others(since));
+        }
+        if let Some(grafana) = &self.grafana {
+            let (epoch, elapsed) = (applied.finished.epoch, applied.finished.elapsed_ns);
+            let begun = epoch + Duration::from_nanos(job.warmup_ns);
+            phase_summary.link = Some(link(grafana, begun, epoch + Duration::from_nanos(elapsed)));
+            warmup.iter_mut().for_each(|phase| phase.link = Some(link(grafana, epoch, begun)));
+        }
+        self.take_pairs(name, &metrics, cut_off);
+        self.take_workers(name, &metrics, cut_off);
+        self.phases.extend(warmup.clone());
+        self.phases.push(phase_summary.clone());
+        observer.end(&phase_summary);
+        let further = Further {
+            varied: matches!(&job.pacing, Pacing::Open { profile, .. } if !is_constant(profile)),
+            keys: distinct_keys(job.workload.as_ref()),
+            mix: metrics.iter().cloned().zip(job.workload.asked()).collect(),
+            clock_skew_s: if self.generator.target().virtual_time { 0.0 } else { skew_s(clocks) },
+            on_disk: self.generator.target().on_disk,
+            counted: job.end.operations.is_some(),
+            watched: self.watch.is_some(),
+            silent: self.watch.as_ref().map(Watch::silent).unwrap_or_default(),
+            changed: Vec::new(),
+            shared_cores: Vec::new(),
+            missing: self.generator.missing(),
+            ..seconds_of.whole(&job.end, job.warmup_ns, finished.elapsed_ns)
+        };
+        Ok(Ended { phase: phase_summary, totals, warmup, finished: applied.finished, further })
+    }
+
+    /// What the collections were before a phase and are after it; whoever interrupts a run waits for nobody's answers.
+    fn collections_after(&self, before: CollectionFigures) -> Option<Collections> {
+        let asked = (!self.control.stopping()).then(|| self.generator.collections());
+        let both = Collections { before, after: asked.unwrap_or_default() };
+        (both != Collections::default()).then_some(both)
+    }
+
+    /// What each target did by itself in the phase that has ended.
+    fn take_pairs(&mut self, name: &str, metrics: &[String], cut_off: bool) {
+        for (at, (target, totals, measured_ns)) in self.generator.parts().into_iter().enumerate() {
+            let seconds = measured_ns as f64 / 1e9;
+            let facts = PhaseFacts { name: name.into(), seconds, cut_off, ..PhaseFacts::default() };
+            let one = phase(facts, metrics, &totals);
+            match self.pairs.get_mut(at) {
+                Some(pair) => pair.phases.push(one),
+                None => self.pairs.push(Pair { number: at + 1, target, phases: vec![one] }),
+            }
+        }
+    }
+
+    /// What each worker did goes into a file of its own: there may be many, and the summary adds them up.
+    fn take_workers(&mut self, name: &str, metrics: &[String], cut_off: bool) {
+        let Some(writer) = &mut self.writer else { return };
+        let mut workers = Vec::new();
+        for (at, (target, part)) in self.generator.workers().into_iter().enumerate() {
+            let seconds = part.measured_ns as f64 / 1e9;
+            let client = Client { users: part.users, ..Client::default() };
+            let facts = PhaseFacts { name: name.into(), seconds, client, cut_off, ..PhaseFacts::default() };
+            workers.push(Pair { number: at + 1, target, phases: vec![phase(facts, metrics, &part.totals)] });
+        }
+        writer.workers(&workers);
+    }
+
+    /// The summary with verdict and thresholds on the phase `measured`; written to the run directory.
+    pub fn finish(&mut self, measured: &Ended, pacing: &Pacing, status: Status) -> Summary {
+        let think_ns = match pacing {
+            Pacing::Closed { think_ns } => Some(*think_ns),
+            Pacing::Open { .. } => None,
+        };
+        let evidence = Evidence {
+            phase: &measured.phase,
+            totals: &measured.totals,
+            think_ns,
+            wire: self.generator.target().wire,
+            clock_ns: if self.generator.target().virtual_time { 0 } else { self.plan.clock_ns },
+            interrupted: status == Status::Interrupted,
+            partial: false,
+            lost: self.generator.lost(),
+            asked: match self.plan.conditions.as_slice() {
+                [] => self.plan.asked.iter().map(|claim| (claim.name().to_owned(), vec![*claim])).collect(),
+                thresholds => thresholds.iter().map(Condition::asks).collect(),
+            },
+            further: Further {
+                changed: self.changed.clone(),
+                shared_cores: self.shared_cores.clone(),
+                data: self.data,
+                faults: self.course.assessed.figures.clone(),
+                failed_in_faults: self.course.assessed.failed,
+                not_carried_out: self.course.missed.clone(),
+                load_failed: load_failed(&self.phases, &measured.phase),
+                ..measured.further.clone()
+            },
+        };
+        let verdict = verdict(&evidence);
+        let thresholds = self.plan.conditions.iter().map(|c| c.evaluate(&measured.phase)).collect();
+        self.write_summary(verdict, thresholds, status)
+    }
+
+    fn write_summary(&mut self, verdict: Verdict, thresholds: Vec<Threshold>, status: Status) -> Summary {
+        let last = self.phases.iter().rev().find_map(|phase| phase.collections.as_ref());
+        let collections = last.map(|edges| edges.after.clone()).unwrap_or_default();
+        let summary = Summary {
+            version: VERSION,
+            dyno: env!("CARGO_PKG_VERSION").into(),
+            status,
+            target: self.plan.target.clone(),
+            database: self.generator.target().database,
+            started: self.plan.started.clone(),
+            title: self.plan.title.clone(),
+            verdict,
+            thresholds,
+            phases: self.phases.clone(),
+            faults: self.course.assessed.figures.clone(),
+            pairs: self.pairs.clone(),
+            collections,
+        };
+        if let Some(writer) = &mut self.writer {
+            writer.finish(&summary, status);
+        }
+        summary
+    }
+}
+
+/// The dashboard from one time to another: Grafana takes milliseconds since 1970.
+fn link(dashboard: &str, from: SystemTime, to: SystemTime) -> String {
+    let ms = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
+    let sign = if dashboard.contains('?') { '&' } else { '?' };
+    format!("{}{sign}from={}&to={}", dashboard.trim_end_matches('/'), ms(from), ms(to))
+}
+
+/// What the run's directory says of a phase that begins.
+fn planned(job: &Job) -> Planned {
+    Planned {
+        seconds: job.end.duration_ns.map(|ns| ns as f64 / 1e9),
+        warmup_s: job.warmup_ns as f64 / 1e9,
+        operations: job.end.operations,
+        interval_s: job.interval_ns as f64 / 1e9,
+    }
+}
+
+/// Whether the second that began `start_s` after the epoch lies in one phase as a whole.
+fn is_whole(job: &Job, start_s: u64, warmup: bool) -> bool {
+    let (from, to) = (start_s * 1_000_000_000, (start_s + 1) * 1_000_000_000);
+    let end = job.end.duration_ns.map_or(u64::MAX, |ns| job.warmup_ns.saturating_add(ns));
+    if warmup { to <= job.warmup_ns } else { from >= job.warmup_ns && to <= end }
+}
+
+/// Documents that `ok` successful operations of a load have written, where an operation writes several: in proportion, where
+/// some have failed.
+pub fn documents(job: &Job, ok: u64) -> Option<u64> {
+    let (all, operations) = (job.workload.documents()?, job.end.operations?);
+    Some((u128::from(all) * u128::from(ok) / u128::from(operations.max(1))) as u64)
+}
+
+/// The share of a job that is done after `elapsed_s` seconds.
+fn share_done(job: &Job, elapsed_s: f64, so_far: &Totals) -> Option<f64> {
+    let by_time = job.end.duration_ns.map(|d| elapsed_s / ((job.warmup_ns + d) as f64 / 1e9));
+    let by_count = job.end.operations.map(|n| so_far.arrivals as f64 / n.max(1) as f64);
+    by_time.into_iter().chain(by_count).reduce(f64::max).map(|share| share.min(1.0))
+}
+
+/// Whether the measured phase is to have one rate.
+fn is_constant(profile: &Profile) -> bool {
+    match profile {
+        Profile::Constant { .. } => true,
+        // The warm-up has a rate of its own.
+        Profile::After { then, .. } => is_constant(then),
+        Profile::Ramp { .. } | Profile::Steps { .. } => false,
+    }
+}
+
+/// Arrivals that the schedule held for the measured phase, per second of the schedule. Of a phase that was ended early,
+/// `ended_ns` after the epoch: what the schedule asked for until then.
+fn offered(job: &Job, totals: &Totals, ended_ns: Option<u64>) -> Option<f64> {
+    let Pacing::Open { profile, .. } = &job.pacing else { return None };
+    if let Some(ended_ns) = ended_ns {
+        let planned = job.end.duration_ns.map_or(u64::MAX, |ns| job.warmup_ns.saturating_add(ns));
+        let until_ns = ended_ns.min(planned);
+        let length_s = until_ns.checked_sub(job.warmup_ns).filter(|ns| *ns > 0)? as f64 / 1e9;
+        return Some((profile.count_at(until_ns) - profile.count_at(job.warmup_ns)) / length_s);
+    }
+    let by_count = job.end.operations.map(|n| {
+        // Arrivals of the warm-up come before those that are counted.
+        profile.time_of(profile.count_at(job.warmup_ns) + n as f64) - job.warmup_ns as f64
+    });
+    let length_ns = by_count.into_iter().chain(job.end.duration_ns.map(|d| d as f64)).reduce(f64::min)?;
+    Some(totals.arrivals as f64 / (length_ns / 1e9).max(1e-9))
+}
+
+fn client(job: &Job, totals: &Totals, applied: &Applied, target_info: &TargetInfo) -> Client {
+    let batches = target_info.batches && job.workload.only_inserts();
+    let threads = applied.threads.unwrap_or(if target_info.wire { job.cores.len() } else { job.users });
+    let measured_ns = applied.finished.elapsed_ns.saturating_sub(job.warmup_ns) as f64;
+    let busy = totals.busy_ns as f64 / (measured_ns * threads as f64).max(1.0);
+    let (ended, spent_us) = (totals.ended_total(), (applied.user_s + applied.system_s) * 1e6);
+    Client {
+        driver: target_info.driver.clone(),
+        threads,
+        users: job.users,
+        pipeline: job.pipeline,
+        think_us: match &job.pacing {
+            Pacing::Closed { think_ns } => Some(*think_ns as f64 / 1e3),
+            Pacing::Open { .. } => None,
+        },
+        batch: if batches { job.batch } else { 1 },
+        user_cpu_s: applied.user_s,
+        system_cpu_s: applied.system_s,
+        cpu_us_per_op: if ended == 0 { 0.0 } else { spent_us / ended as f64 },
+        busy_share: target_info.wire.then_some(busy.min(1.0)),
+        peak_resident_bytes: applied.peak_resident_bytes,
+        pinned: applied.finished.pinned,
+        steal_share: 0.0,
+    }
+}
+
+/// By how much the wall clock has gone further than the steady one since both were read.
+fn skew_s((wall, steady): (SystemTime, Instant)) -> f64 {
+    let gone = match SystemTime::now().duration_since(wall) {
+        Ok(gone) => gone.as_secs_f64(),
+        Err(back) => -back.duration().as_secs_f64(),
+    };
+    gone - steady.elapsed().as_secs_f64()
+}
+
+/// Keeps an interval's samples as long as there are not too many.
+fn keep(samples: &mut Vec<Sample>, totals: &Totals, most: usize) {
+    let room = most.saturating_sub(samples.len()).min(totals.samples.len());
+    samples.extend_from_slice(&totals.samples[..room]);
+}

@@ -1,0 +1,222 @@
+//! Monitors of a run: what there is to watch, and what is kept of it.
+
+pub mod seen;
+pub mod sources;
+
+use crate::watch::seen::Seen;
+use crate::watch::seen::{Said, ServerNow};
+use dyno_analysis::{is_summarised, monitored};
+use dyno_monitor::prometheus::{PrometheusSource, Url};
+use dyno_monitor::{Cost, HostSource, Marker, Monitor, Neighbours, Pid, ProcessSource, Roots, Sink, Source};
+use dyno_rundir::monitor::{MonitorWriter, Recording};
+use dyno_rundir::schema::{Monitored, OthersUse};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Samples so long before a phase are looked at for what was so at its edge, should the last ones be missing.
+const BEFORE: Duration = Duration::from_secs(30);
+
+/// Other programs that are named.
+const PROGRAMS: usize = 3;
+
+/// How long the edge of a phase waits for samples of other hosts.
+const MARKED: Duration = Duration::from_secs(1);
+
+/// Monitors of another host, as far as a phase's boundaries concern them.
+pub trait RemoteMarker: Send + Sync {
+    /// Takes a further sample at `at` of this host's clock, or at once where that is past.
+    fn mark_at(&self, at: SystemTime);
+
+    /// Takes a further sample now, and returns how many have been told so far.
+    fn mark_now(&self) -> u64;
+
+    /// Waits until one more than `before` has been told, but no longer than to `end`.
+    fn await_mark(&self, before: u64, end: Instant);
+}
+
+/// A source that says something seldom. It ends when it is dropped.
+pub trait SlowSource: Send {
+    /// Asks once more, now, and waits for the answer, but not for long.
+    fn ask_now(&self);
+}
+
+/// What is to be watched beside the host, this process and the database.
+#[derive(Clone, Debug)]
+pub struct WatchPlan {
+    /// Time between two ticks.
+    pub interval: Duration,
+    /// Further processes of this host by name: those called `server`, `server-1` and so on are the database's.
+    pub processes: Vec<(String, Pid)>,
+    /// Exporters by name.
+    pub exporters: Vec<(String, Url)>,
+    /// Cores for the monitors: not those of the load threads. None means any.
+    pub cores: Vec<usize>,
+}
+
+/// Monitors at work.
+pub struct Watch {
+    monitor: Monitor,
+    seen: Arc<Mutex<Seen>>,
+    /// The run directory.
+    directory: Option<PathBuf>,
+    /// The processes that are the run's own.
+    own: Vec<Pid>,
+    /// Asked beside the others, in their own time.
+    slow: Option<Box<dyn SlowSource>>,
+    /// Monitors of other hosts.
+    far: Vec<Arc<dyn RemoteMarker>>,
+}
+
+/// Asks all monitors of a run for further samples, those of other hosts too.
+pub(crate) struct Markers(Marker, Vec<Arc<dyn RemoteMarker>>);
+
+impl Markers {
+    /// Takes a further sample at `at`.
+    pub fn mark_at(&self, at: SystemTime) {
+        self.0.mark_at(at);
+        self.1.iter().for_each(|far| far.mark_at(at));
+    }
+}
+
+impl Watch {
+    /// Begins to watch the host, this process, what the plan names, and `databases`; into `directory`, if there is one.
+    pub fn start(
+        databases: Vec<Box<dyn Source>>,
+        plan: &WatchPlan,
+        directory: Option<&Path>,
+    ) -> std::io::Result<Self> {
+        let roots = Roots::default();
+        let this = std::process::id();
+        let mut sources: Vec<Box<dyn Source>> = vec![
+            Box::new(HostSource::new(roots.clone())),
+            Box::new(ProcessSource::new("dyno", roots.clone(), this)),
+        ];
+        let own = plan.processes.iter().map(|(_, pid)| pid.clone()).collect();
+        for (name, pid) in &plan.processes {
+            sources.push(Box::new(ProcessSource::new(name, roots.clone(), pid.clone())));
+        }
+        sources.extend(databases);
+        for (name, url) in &plan.exporters {
+            let name = format!("prometheus-{name}");
+            sources.push(Box::new(PrometheusSource::new(&name, url.clone())));
+        }
+        let interval_ms = plan.interval.as_secs_f64() * 1e3;
+        let writer = directory.map(|d| MonitorWriter::create(d, interval_ms)).transpose()?;
+        let seen = Arc::new(Mutex::new(Seen::new(writer, plan.interval)));
+        let monitor = Monitor::start(sources, plan.interval, &plan.cores, seen.clone())?;
+        Ok(Watch {
+            monitor,
+            seen,
+            directory: directory.map(Path::to_owned),
+            own,
+            slow: None,
+            far: Vec::new(),
+        })
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What other programs of this host use from now on.
+    pub(crate) fn neighbours(&self) -> Neighbours {
+        Neighbours::start(Roots::default())
+    }
+
+    /// What they have used since.
+    pub(crate) fn others(&self, since: &Neighbours) -> OthersUse {
+        let own: Vec<u32> = self.own.iter().filter_map(Pid::get).collect();
+        let used = since.cores(&own);
+        let cpu_cores = used.values().sum();
+        let mut most: Vec<(String, f64)> = used.into_iter().collect();
+        most.sort_by(|a, b| b.1.total_cmp(&a.1));
+        OthersUse { cpu_cores, programs: most.into_iter().take(PROGRAMS).collect() }
+    }
+
+    /// A phase is about to begin: what came before it is only in the files from now on.
+    pub(crate) fn begin(&self) {
+        self.mark();
+        self.seen().forget(SystemTime::now());
+    }
+
+    /// A sample of everything now: nothing is under way before a phase and after it, so that counters of both are whole.
+    fn mark(&self) {
+        self.monitor.mark();
+        let before: Vec<u64> = self.far.iter().map(|one| one.mark_now()).collect();
+        let end = Instant::now() + MARKED;
+        self.far.iter().zip(before).for_each(|(one, before)| one.await_mark(before, end));
+    }
+
+    /// Takes samples at given times.
+    pub(crate) fn markers(&self) -> Markers {
+        Markers(self.monitor.marker(), self.far.clone())
+    }
+
+    /// A phase has ended.
+    pub(crate) fn end(&self) {
+        self.mark();
+        self.slow.iter().for_each(|source| source.ask_now());
+    }
+
+    /// What was seen between two times of the phase that began last. It is read from the run directory, where there is
+    /// one: runs may take days, and memory must not grow with them.
+    pub(crate) fn monitored(&self, from: SystemTime, to: SystemTime) -> Monitored {
+        let ms = |time| dyno_monitor::unix_ns(time) as f64 / 1e6;
+        let Some(directory) = &self.directory else {
+            return monitored(&self.seen().recording, ms(from), ms(to));
+        };
+        let recording = Recording::open_part(directory, ms(from - BEFORE), &is_summarised);
+        let recording = recording.map_err(|refused| refused.to_string()).and_then(|found| {
+            found.ok_or_else(|| format!("{}: the monitors' folder is not there", directory.display()))
+        });
+        let recording = recording.unwrap_or_else(|why| {
+            self.seen().event("summary", &why);
+            Recording::new()
+        });
+        monitored(&recording, ms(from), ms(to))
+    }
+
+    /// Keeps what asks kubelets, until the end.
+    pub fn keep(&mut self, source: Box<dyn SlowSource>) {
+        self.slow = Some(source);
+    }
+
+    /// Has the monitors of another host take samples at the edges of phases, too.
+    pub fn mark_too(&mut self, far: Arc<dyn RemoteMarker>) {
+        self.far.push(far);
+    }
+
+    /// Takes what monitors elsewhere read.
+    pub fn sink(&self) -> Arc<Mutex<dyn Sink>> {
+        self.seen.clone()
+    }
+
+    /// Sources that answer no more.
+    pub(crate) fn silent(&self) -> Vec<String> {
+        self.seen().silent()
+    }
+
+    /// What the database says of itself now, if it does.
+    pub fn now(&self) -> Option<ServerNow> {
+        self.seen().now()
+    }
+
+    /// What servers and databases have said last, by source.
+    pub fn said(&self) -> Vec<(String, Said)> {
+        self.seen().said()
+    }
+
+    /// What has happened to sources since the last call: when, which, in words.
+    pub(crate) fn events(&self) -> Vec<(SystemTime, String)> {
+        self.seen().events()
+    }
+
+    /// Ends all monitors: what they have cost, and the first write that failed.
+    pub fn finish(mut self) -> (Cost, Option<String>) {
+        drop(self.slow.take());
+        let cost = self.monitor.stop();
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        (cost, seen.failure().map(str::to_owned))
+    }
+}

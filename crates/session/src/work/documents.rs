@@ -1,0 +1,162 @@
+//! Documents and operations of one's own as work.
+
+use crate::stored::{DOCUMENTS, same_documents};
+use crate::work::{Prepared, Work, shape};
+use dyno_databases::collections::Collections;
+use dyno_databases::target::OpenTarget;
+use dyno_engine::{Control, Job, RunError};
+use dyno_plan::experiment::{Experiment, When};
+use dyno_types::bson;
+use dyno_types::{Content, Refused};
+use dyno_workload::Workload;
+use dyno_workload::template::{Template, TemplateContent, TemplateLoad, TemplateRun, Value};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A template and what is known of its collections.
+pub(super) struct Documents {
+    spec: Experiment,
+    name: String,
+    template: Template,
+    run: Arc<TemplateRun>,
+    must_load: bool,
+}
+
+fn refused(words: impl std::fmt::Display) -> Refused {
+    Refused(words.to_string())
+}
+
+fn bad(bad: dyno_workload::ycsb::BadProperty) -> Refused {
+    Refused(format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
+}
+
+/// Seed of the operations: the file's in the first repetition.
+fn run_seed(spec: &Experiment, template: &Template) -> u64 {
+    template.seed.wrapping_add(spec.run_seed() - spec.seed)
+}
+
+impl Documents {
+    pub(super) fn read(spec: &Experiment, path: &str) -> Result<Self, Refused> {
+        let text =
+            std::fs::read_to_string(path).map_err(|e| Refused(format!("workload.documents: {path}: {e}")))?;
+        let mut template = dyno_plan::template::parse(&text, path).map_err(refused)?;
+        if spec.seed != 1 {
+            template.seed = spec.seed;
+        }
+        let stem =
+            Path::new(path).file_stem().map_or("documents".into(), |s| s.to_string_lossy().into_owned());
+        let must_load = spec.phases.load.when == When::Always;
+        let run = Arc::new(TemplateRun::new(&template, &[], run_seed(spec, &template)).map_err(bad)?);
+        Ok(Documents { spec: spec.clone(), name: stem, template, run, must_load })
+    }
+}
+
+impl Work for Documents {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn content(&self) -> Arc<dyn Content> {
+        self.run.content()
+    }
+
+    fn prepare(&mut self, opened: &dyn OpenTarget, _control: &Arc<Control>) -> Result<Prepared, RunError> {
+        let hint = "phases.load.when: `always` drops it and loads it again, `never` takes it as it is";
+        prepare_documents(&self.template, opened, self.spec.phases.load.when, hint)
+    }
+
+    fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused> {
+        self.must_load = prepared.load;
+        self.run = Arc::new(
+            TemplateRun::new(&self.template, &prepared.fresh, run_seed(&self.spec, &self.template))
+                .map_err(bad)?,
+        );
+        Ok(())
+    }
+
+    fn load(&self) -> Result<Option<Job>, Refused> {
+        if !self.must_load {
+            return Ok(None);
+        }
+        let load = TemplateLoad::new(&self.template).map_err(bad)?;
+        let operations = load.operations();
+        shape::load(&self.spec, Arc::new(load), operations).map(Some)
+    }
+
+    fn measure(&self) -> Result<Job, Refused> {
+        shape::measure(&self.spec, self.run.clone())
+    }
+}
+
+/// Makes indexes and counts what is there; a collection that holds some of its documents is refused with `hint`.
+pub fn prepare_documents(
+    template: &Template,
+    opened: &dyn OpenTarget,
+    when: When,
+    hint: &str,
+) -> Result<Prepared, RunError> {
+    let wanted = when != When::Never && !opened.is_virtual();
+    let mut ready = Prepared { load: wanted, ..Prepared::default() };
+    let Some(collections) = opened.collections() else { return Ok(ready) };
+    let mut there = 0;
+    for (number, collection) in template.collections.iter().enumerate() {
+        let name = &collection.name;
+        if when == When::Always {
+            collections.remove(name)?;
+        }
+        for (index, fields) in &collection.indexes {
+            collections.index(name, index, fields)?;
+        }
+        let count = collections.count(name)?;
+        there += u64::from(count >= collection.count);
+        if count > 0 && count < collection.count && wanted {
+            let words = format!("{name} holds {count} documents, not {}: {hint}", collection.count);
+            return Err(Refused(words).into());
+        }
+        if count > 0 && wanted {
+            same_shape(collections.as_ref(), template, number, hint)?;
+        }
+        let first = match count {
+            0 => collection.count,
+            _ => first_free(collections.as_ref(), name, &collection.id)?,
+        };
+        ready.fresh.push(first);
+    }
+    if wanted && there == template.collections.len() as u64 {
+        ready.notes.push("all documents are there already".into());
+        ready.load = false;
+    }
+    Ok(ready)
+}
+
+/// Refuses documents that do not look like those that a load would write; what operations change may look otherwise.
+fn same_shape(
+    collections: &dyn Collections,
+    template: &Template,
+    number: usize,
+    hint: &str,
+) -> Result<(), RunError> {
+    let collection = &template.collections[number];
+    let content = TemplateContent::new(template);
+    let wanted = |document: u64| {
+        let mut out = Vec::new();
+        content.document_of(number, document, &mut out);
+        out
+    };
+    let wanted: Vec<Vec<u8>> = (0..collection.count.min(DOCUMENTS)).map(wanted).collect();
+    let changed = template.changed(number);
+    same_documents(collections, &collection.name, &wanted, &changed, hint)
+}
+
+/// One more than the highest `_id`, where it is a sequence. Other `_id`s follow from numbers that cannot be read back:
+/// those of this second are new.
+fn first_free(collections: &dyn Collections, collection: &str, id: &Value) -> Result<u64, RunError> {
+    if *id != Value::Sequence {
+        let second = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        return Ok(second << 20);
+    }
+    let newest = collections.highest(collection, None)?;
+    let highest = newest.as_deref().and_then(|document| bson::find(document, "_id")).and_then(|e| e.as_i64());
+    Ok(highest.and_then(|id| u64::try_from(id + 1).ok()).unwrap_or(0))
+}

@@ -1,0 +1,107 @@
+//! Work: what an experiment's `workload` and `phases` ask for, as jobs of the engine.
+//!
+//! Controller and workers read the same text and come to the same jobs; a worker then takes its part. One file for each
+//! kind of workload; `shape` is what they share, `users` divides those whose operations belong to users.
+//!
+//! ```text
+//! Experiment --read--> Work --prepare(opened)--> Prepared (to the other workers) --load, measure--> Job --part--> Job
+//! ```
+
+pub mod documents;
+pub mod shape;
+pub mod sysbench;
+pub mod users;
+pub mod ycsb;
+
+use dyno_databases::target::OpenTarget;
+use dyno_engine::{Control, Job, RunError};
+use dyno_plan::experiment::Experiment;
+use dyno_types::{Content, Refused, Verb};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What the first worker of a target has found or made there, for all workers of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prepared {
+    /// Whether records must be loaded.
+    pub load: bool,
+    /// The first free number of each collection or sequence, where there is such a thing.
+    pub fresh: Vec<u64>,
+    /// Run-phase inserts of earlier runs: how many keys they reach over, and which of them are not there.
+    #[serde(default)]
+    pub inserted: (u64, Vec<u64>),
+    /// What is worth saying.
+    pub notes: Vec<String>,
+}
+
+/// A workload of an experiment. Time is in nanoseconds, as everywhere in jobs.
+pub trait Work: Send {
+    /// What tables and directories call it.
+    fn name(&self) -> String;
+
+    /// How its requests are rendered.
+    fn content(&self) -> Arc<dyn Content>;
+
+    /// The verbs of its requests, for the driver to check.
+    fn verbs(&self) -> Vec<Verb> {
+        Vec::new()
+    }
+
+    /// The database it wants, where the target is MongoDB and the URI names none.
+    fn database(&self) -> Option<String> {
+        None
+    }
+
+    /// Collections and indexes are made, records are looked for, until `control` ends it.
+    fn prepare(&mut self, opened: &dyn OpenTarget, control: &Arc<Control>) -> Result<Prepared, RunError>;
+
+    /// Takes over what [`Work::prepare`] has found, here or in another worker.
+    fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused>;
+
+    /// The job of the load phase: all workers of a target together.
+    fn load(&self) -> Result<Option<Job>, Refused>;
+
+    /// The job of the measured phase: all workers of a target together.
+    fn measure(&self) -> Result<Job, Refused>;
+
+    /// What worker `number` of `of` does of a job.
+    fn part(&self, job: &Job, number: usize, of: usize) -> Result<Job, Refused> {
+        if of == 1 {
+            return Ok(job.clone());
+        }
+        let part = job.divide(of)?.swap_remove(number);
+        let own = part.workload.part(number as u64, of as u64);
+        Ok(Job { workload: own.unwrap_or(part.workload), ..part })
+    }
+
+    /// What was still queued when the measured phase ended, after this worker's [`Work::part`] of it has run: a job that is
+    /// not measured, as many requests as its `end` says.
+    fn rest(&self) -> Option<Job> {
+        None
+    }
+
+    /// Every setting of the workload with its source, for the run directory.
+    fn settings(&self) -> dyno_plan::Settings {
+        dyno_plan::Settings::new()
+    }
+}
+
+/// The measured job of a workload, as `phases` and `client` ask for it; for workloads that are read elsewhere.
+pub fn measured_job(spec: &Experiment, workload: Arc<dyn dyno_workload::Workload>) -> Result<Job, Refused> {
+    shape::measure(spec, workload)
+}
+
+/// Reads the work of an experiment; POCDriver's flags are read where its command line is.
+pub fn read(spec: &Experiment) -> Result<Box<dyn Work>, Refused> {
+    let workload = &spec.workload;
+    if let Some(path) = &workload.documents {
+        return Ok(Box::new(documents::Documents::read(spec, path)?));
+    }
+    if let Some(variables) = &workload.sysbench {
+        return Ok(Box::new(sysbench::Sysbench::read(spec, variables)?));
+    }
+    if workload.pocdriver.is_some() {
+        return Err(Refused("workload.pocdriver: its flags are read by the command line's room".into()));
+    }
+    Ok(Box::new(ycsb::Records::read(spec)?))
+}

@@ -1,0 +1,184 @@
+//! sysbench-mongodb's load and transactions as work.
+
+use crate::stored::{DOCUMENTS, same_documents};
+use crate::work::users::part_of_users;
+use crate::work::{Prepared, Work, shape};
+use dyno_databases::target::OpenTarget;
+use dyno_engine::{Control, Job, RunError, dealt};
+use dyno_plan::experiment::{Experiment, When};
+use dyno_plan::settings::Source;
+use dyno_plan::sysbench_mongodb::{SysbenchPlan, Wishes, parse_named};
+use dyno_plan::values::Span;
+use dyno_types::{Content, Refused};
+use dyno_workload::sysbench_mongodb::{INDEX, SysbenchConfig, SysbenchLoad, SysbenchRun};
+use dyno_workload::{Frontier, Workload};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The variable that names a configuration file.
+const CONFIG: &str = "CONFIG";
+
+/// Collections `sbtest1` to `sbtestN` and their transaction.
+pub(super) struct Sysbench {
+    spec: Experiment,
+    plan: SysbenchPlan,
+    content: Arc<dyn Content>,
+    must_load: bool,
+}
+
+fn bad(bad: dyno_workload::ycsb::BadProperty) -> Refused {
+    Refused(format!("workload.sysbench: {} {}: expected {}", bad.key, bad.value, bad.expected))
+}
+
+impl Sysbench {
+    pub(super) fn read(spec: &Experiment, variables: &BTreeMap<String, String>) -> Result<Self, Refused> {
+        let mut words: Vec<String> = variables.get(CONFIG).into_iter().cloned().collect();
+        let pairs = variables.iter().filter(|(name, _)| *name != CONFIG);
+        words.extend(pairs.map(|(name, value)| format!("{name}={value}")));
+        // The clock would give every worker another seed.
+        if !variables.contains_key("SEED") {
+            words.push(format!("SEED={}", spec.run_seed()));
+        }
+        let wishes = Wishes { dialect: None, faithful: false, independent: false };
+        let mut plan =
+            parse_named(&words, &wishes, 0).map_err(|e| Refused(format!("workload.sysbench: {e}")))?;
+        let mut spec = spec.clone();
+        let measure = &mut spec.phases.measure;
+        match measure.users {
+            Some(users) => plan.config.writers = users as u32,
+            None => measure.users = Some(plan.config.writers as usize),
+        }
+        if measure.duration.is_none() && measure.operations.is_none() {
+            measure.duration = Some(Span(plan.run_seconds * 1_000_000_000));
+        }
+        // The original has no warm-up: its users leave the beginning out themselves.
+        measure.warmup.get_or_insert(Span(0));
+        spec.phases.load.users = plan.config.loaders as usize;
+        let must_load = spec.phases.load.when == When::Always;
+        let content = SysbenchRun::new(&plan.config).map_err(bad)?.content();
+        Ok(Sysbench { spec, plan, content, must_load })
+    }
+}
+
+/// Refuses collections whose documents do not look like those that a load would write; `ways` say how to go on.
+pub fn same_collections(
+    opened: &dyn OpenTarget,
+    config: &SysbenchConfig,
+    ways: &str,
+) -> Result<(), RunError> {
+    let Some(collections) = opened.collections() else { return Ok(()) };
+    let load = SysbenchLoad::new(config).map_err(bad)?;
+    let (content, first) = (load.content(), load.request(0, &Frontier::new(0)));
+    let wanted = |number: u32| {
+        let mut out = Vec::new();
+        content.document(&first, number, &mut out);
+        out
+    };
+    let wanted: Vec<Vec<u8>> = (0..content.documents(&first).min(DOCUMENTS as u32)).map(wanted).collect();
+    (1..=config.collections)
+        .try_for_each(|number| same_documents(collections.as_ref(), &collection(number), &wanted, &[], ways))
+}
+
+/// The name of a collection, from 1.
+fn collection(number: u32) -> String {
+    format!("sbtest{number}")
+}
+
+impl Work for Sysbench {
+    fn name(&self) -> String {
+        "sysbench-mongodb".into()
+    }
+
+    fn content(&self) -> Arc<dyn Content> {
+        self.content.clone()
+    }
+
+    fn database(&self) -> Option<String> {
+        Some(self.plan.database.clone())
+    }
+
+    fn prepare(&mut self, opened: &dyn OpenTarget, _control: &Arc<Control>) -> Result<Prepared, RunError> {
+        let (config, when) = (&self.plan.config, self.spec.phases.load.when);
+        let mut load = when != When::Never;
+        let ways =
+            "phases.load.when: `always` drops them and loads them again, `never` takes them as they are";
+        let Some(collections) = opened.collections() else {
+            return Ok(Prepared { load, ..Prepared::default() });
+        };
+        let fields = [(INDEX.1.to_owned(), 1)];
+        let mut there = 0;
+        for number in 1..=config.collections {
+            let name = collection(number);
+            if when == When::Always {
+                collections.remove(&name)?;
+            }
+            collections.index(&name, INDEX.0, &fields)?;
+            let count = collections.count(&name)?;
+            if when == When::Missing && count > 0 && count < u64::from(config.documents) {
+                let words =
+                    "phases.load.when: `always` drops it and loads it again, `never` takes it as it is";
+                let words = format!("{name} holds {count} documents, not {}: {words}", config.documents);
+                return Err(Refused(words).into());
+            }
+            there += u32::from(count >= u64::from(config.documents));
+        }
+        if when == When::Missing {
+            same_collections(opened, config, ways)?;
+        }
+        load &= there < config.collections;
+        Ok(Prepared { load, ..Prepared::default() })
+    }
+
+    fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused> {
+        self.must_load = prepared.load;
+        Ok(())
+    }
+
+    fn load(&self) -> Result<Option<Job>, Refused> {
+        if !self.must_load {
+            return Ok(None);
+        }
+        let load = Arc::new(SysbenchLoad::new(&self.plan.config).map_err(bad)?);
+        let operations = load.operations();
+        let job = shape::load(&self.spec, load, operations)?;
+        // A batch is one operation here already, and may take as long as the server likes.
+        Ok(Some(Job { batch: 1, timeout_ns: None, ..job }))
+    }
+
+    fn measure(&self) -> Result<Job, Refused> {
+        let run = Arc::new(SysbenchRun::new(&self.plan.config).map_err(bad)?);
+        shape::measure(&self.spec, run)
+    }
+
+    fn part(&self, job: &Job, number: usize, of: usize) -> Result<Job, Refused> {
+        if of == 1 || !job.workload.is_per_user() {
+            return match of {
+                1 => Ok(job.clone()),
+                _ => Ok(job.divide(of)?.swap_remove(number)),
+            };
+        }
+        // Users are numbered on from worker to worker: the stream of each is its own.
+        let config = &self.plan.config;
+        let users = config.writers as usize;
+        if of > users {
+            return Err(Refused(format!("client.workers: {of}: expected 1 to {users}, the number of users")));
+        }
+        let own = |n: usize| dealt(users, n, of) as u32;
+        let mine = SysbenchConfig {
+            writers: own(number),
+            first_writer: config.first_writer + (0..number).map(own).sum::<u32>(),
+            all_writers: config.writers,
+            ..config.clone()
+        };
+        let workload = Arc::new(SysbenchRun::new(&mine).map_err(bad)?);
+        Ok(part_of_users(job, workload, number, of))
+    }
+
+    fn settings(&self) -> dyno_plan::Settings {
+        let mut settings = dyno_plan::Settings::new();
+        for one in &self.plan.provenance {
+            settings.set(&one.key, &one.value, Source::Option { flag: one.source.clone() });
+        }
+        settings
+    }
+}

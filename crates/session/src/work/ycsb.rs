@@ -1,0 +1,202 @@
+//! YCSB's core workload as work.
+
+use crate::presence::{Inserted, inserted};
+use crate::stored::present_as;
+use crate::work::{Prepared, Work, shape};
+use dyno_databases::target::OpenTarget;
+use dyno_engine::{Control, Job, RunError};
+use dyno_plan::experiment::{Experiment, When, Ycsb};
+use dyno_plan::settings::BadSetting;
+use dyno_plan::{Settings, Source, properties, suggest};
+use dyno_types::{Content, Refused, Verb};
+use dyno_workload::Workload;
+use dyno_workload::ycsb::config::Proportions;
+use dyno_workload::ycsb::{CoreConfig, CoreWorkload, Earlier, known_properties, stock, stock_by_letter};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Records where nobody says how many.
+const RECORDS: u64 = 100_000;
+
+/// How to go on where records of another shape are there.
+const WAYS: &str = "phases.load.when: `always` loads them again, `never` measures those that are there";
+
+/// Records with fields.
+pub(super) struct Records {
+    spec: Experiment,
+    name: String,
+    settings: Settings,
+    verbs: Vec<Verb>,
+    records: u64,
+    load: Arc<dyn Workload>,
+    measure: Arc<dyn Workload>,
+    config: CoreConfig,
+    must_load: bool,
+}
+
+fn refused(words: impl std::fmt::Display) -> Refused {
+    Refused(words.to_string())
+}
+
+impl Records {
+    pub(super) fn read(spec: &Experiment) -> Result<Self, Refused> {
+        let asked = spec.workload.ycsb.clone().unwrap_or_default();
+        let (settings, name) = settings(&asked, spec.seed)?;
+        let loaded = core_config(&settings).map_err(refused)?;
+        let load = Arc::new(CoreWorkload::load(&loaded).map_err(|bad| refused(settings.blame(bad)))?);
+        let (mut settings, _) = self::settings(&asked, spec.run_seed())?;
+        take_properties(&asked.run_properties, "workload.ycsb.run_properties", &mut settings)?;
+        let config = core_config(&settings).map_err(refused)?;
+        let measure = Arc::new(CoreWorkload::run(&config).map_err(|bad| refused(settings.blame(bad)))?);
+        let (records, verbs) = (loaded.insert_count, verbs(&config.proportions));
+        let must_load = spec.phases.load.when == When::Always;
+        Ok(Records { spec: spec.clone(), name, settings, verbs, records, load, measure, config, must_load })
+    }
+}
+
+impl Work for Records {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn content(&self) -> Arc<dyn Content> {
+        self.measure.content()
+    }
+
+    fn verbs(&self) -> Vec<Verb> {
+        self.verbs.clone()
+    }
+
+    fn prepare(&mut self, opened: &dyn OpenTarget, control: &Arc<Control>) -> Result<Prepared, RunError> {
+        let load = match self.spec.phases.load.when {
+            When::Always => !opened.is_virtual(),
+            When::Never => false,
+            When::Missing if opened.is_virtual() => false,
+            When::Missing => !present_as(opened, &self.measure, &self.config, WAYS, control)?,
+        };
+        let inserted = match self.config.resume && !opened.is_virtual() {
+            true => inserted(opened, &self.measure.content(), &self.config, control)?,
+            false => Inserted::default(),
+        };
+        let inserted = (inserted.end, inserted.missing);
+        Ok(Prepared { load, inserted, ..Prepared::default() })
+    }
+
+    fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused> {
+        self.must_load = prepared.load;
+        if prepared.inserted.0 > 0 {
+            self.config.earlier = Earlier::new(prepared.inserted.0, &prepared.inserted.1);
+            let measure = CoreWorkload::run(&self.config).map_err(|bad| refused(self.settings.blame(bad)))?;
+            self.measure = Arc::new(measure);
+        }
+        Ok(())
+    }
+
+    fn load(&self) -> Result<Option<Job>, Refused> {
+        match self.must_load {
+            true => shape::load(&self.spec, self.load.clone(), self.records).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn measure(&self) -> Result<Job, Refused> {
+        shape::measure(&self.spec, self.measure.clone())
+    }
+
+    fn settings(&self) -> Settings {
+        self.settings.clone()
+    }
+}
+
+/// The core workload as an experiment loads it.
+pub fn core_config_of(spec: &Experiment) -> Result<CoreConfig, Refused> {
+    let (settings, _) = settings(&spec.workload.ycsb.clone().unwrap_or_default(), spec.seed)?;
+    core_config(&settings).map_err(refused)
+}
+
+/// Layers: the workload's file or built-in text, then the experiment's own words.
+fn settings(asked: &Ycsb, seed: u64) -> Result<(Settings, String), Refused> {
+    let mut settings = Settings::new();
+    let name = take_workload(&asked.workload, &mut settings)?;
+    let option = |flag: &str| Source::Option { flag: flag.to_owned() };
+    let of_file = |key: &str| settings.get(key).is_some_and(|s| matches!(s.source, Source::File { .. }));
+    let (records, operations) = (of_file("recordcount"), of_file("operationcount"));
+    match &asked.records {
+        Some(count) => settings.set("recordcount", count.0.to_string(), option("workload.ycsb.records")),
+        // Built-in texts say 1000, which nobody means.
+        None if !records => settings.set("recordcount", RECORDS.to_string(), option("default")),
+        None => {}
+    }
+    if !operations {
+        settings.set("operationcount", "0", option("default"));
+    }
+    settings.set("dyno.seed", seed.to_string(), option("seed"));
+    take_properties(&asked.properties, "workload.ycsb.properties", &mut settings)?;
+    Ok((settings, name))
+}
+
+/// Properties that the file `at` a key says.
+fn take_properties(all: &BTreeMap<String, String>, at: &str, settings: &mut Settings) -> Result<(), Refused> {
+    let known = known_properties();
+    for (key, value) in all {
+        if !known.iter().any(|p| p.name == key) {
+            let hint = suggest::hint(key, known.iter().map(|p| p.name));
+            return Err(Refused(format!("{at}: unknown property {key:?}{hint}")));
+        }
+        settings.set(key, value, Source::Option { flag: at.to_owned() });
+    }
+    Ok(())
+}
+
+/// A letter, a built-in name, or a file.
+fn take_workload(text: &str, settings: &mut Settings) -> Result<String, Refused> {
+    let path = Path::new(text);
+    if path.is_file() {
+        let entries = properties::read_file(path).map_err(|e| Refused(format!("{text}: {e}")))?;
+        for entry in entries {
+            settings.set(&entry.key, entry.value, Source::File { path: text.to_owned(), line: entry.line });
+        }
+        return Ok(path.file_stem().map_or("workload".into(), |stem| stem.to_string_lossy().into_owned()));
+    }
+    let Some(found) = stock_by_letter(text).or_else(|| stock(text)) else {
+        let names: Vec<&str> = dyno_workload::ycsb::stock::stock_names().collect();
+        let hint = suggest::hint(text, names.iter().copied());
+        let known = names.join(", ");
+        return Err(Refused(format!(
+            "workload.ycsb.workload: {text:?} is no file and no built-in workload{hint}; expected a to f, a file, or one \
+             of {known}"
+        )));
+    };
+    let name =
+        if text.len() == 1 { format!("workload{}", text.to_ascii_lowercase()) } else { text.to_owned() };
+    for entry in properties::parse(found.as_bytes()).map_err(refused)? {
+        settings.set(&entry.key, entry.value, Source::BuiltIn { name: name.clone(), line: entry.line });
+    }
+    Ok(name.rsplit('/').next().unwrap_or(&name).to_owned())
+}
+
+/// The core workload's properties, with the histogram of field lengths that they name.
+pub fn core_config(settings: &Settings) -> Result<CoreConfig, BadSetting> {
+    let blame = |bad| settings.blame(bad);
+    let mut config = CoreConfig::from_lookup(&mut settings.lookup()).map_err(blame)?;
+    if let Some(path) = config.needs_histogram().map(str::to_owned) {
+        let text = std::fs::read_to_string(&path)
+            .map_err(|e| settings.refuse("fieldlengthhistogram", format!("a file that can be read ({e})")))?;
+        config.set_histogram(&text).map_err(blame)?;
+    }
+    Ok(config)
+}
+
+/// The verbs that operations with these weights need.
+pub fn verbs(p: &Proportions) -> Vec<Verb> {
+    let weighted = [
+        (p.read, Verb::Read),
+        (p.update, Verb::Update),
+        (p.insert, Verb::Insert),
+        (p.scan, Verb::Scan),
+        (p.read_modify_write, Verb::Update),
+        (p.delete, Verb::Delete),
+    ];
+    weighted.into_iter().filter(|(weight, _)| *weight > 0.0).map(|(_, verb)| verb).collect()
+}
