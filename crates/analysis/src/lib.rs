@@ -21,6 +21,6 @@ mod verdict_further;
 pub use felt::Felt;
 pub use monitored::{is_summarised, monitored};
 pub use summarise::{PhaseFacts, latency, phase};
-pub use thresholds::{BadThreshold, Condition};
+pub use thresholds::{BadThreshold, Condition, ThresholdProblem};
 pub use verdict::{Evidence, Further, users_by_littles_law, verdict};
 pub use verdict_further::load_failed;

@@ -2,7 +2,7 @@
 
 use dyno_rundir::schema::{Claim, Latency, Phase, Threshold};
 use dyno_types::Outcome;
-use dyno_types::units::{parse_duration_ns, parse_rate};
+use dyno_types::units::{BadUnit, parse_duration_ns, parse_rate};
 
 /// A threshold that cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -14,7 +14,45 @@ pub struct BadThreshold {
     /// As written.
     pub text: String,
     /// What is wrong.
-    pub why: String,
+    #[source]
+    pub why: ThresholdProblem,
+}
+
+/// What is wrong with a threshold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ThresholdProblem {
+    /// There is no comparison.
+    #[error("no < or >")]
+    NoRelation,
+    /// A limit that is no rate or no duration.
+    #[error(transparent)]
+    Limit(#[from] BadUnit),
+    /// A limit of errors without its unit.
+    #[error("errors are given in %")]
+    NoPercent,
+    /// A percentage that is no number.
+    #[error("{0:?} is no number")]
+    NotANumber(String),
+    /// Another quantity.
+    #[error("{0:?} is neither throughput, errors nor STATISTIC(METRIC)")]
+    Quantity(String),
+    /// A parenthesis is open.
+    #[error("no closing )")]
+    OpenParenthesis,
+    /// A statistic that is not recorded.
+    #[error("{0:?} is no statistic (mean, min, max, p50, p90, p95, p99, p99.9, p99.99, p99.999)")]
+    Statistic(String),
+    /// A latency of another kind.
+    #[error("{0:?} is neither service nor response")]
+    Kind(String),
+    /// A metric that the workload does not record.
+    #[error("this workload records {recorded} (or all), not {metric:?}")]
+    Metric {
+        /// The metric.
+        metric: String,
+        /// Those that it records.
+        recorded: String,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +86,8 @@ pub struct Condition {
 impl Condition {
     /// Reads an expression.
     pub fn parse(text: &str) -> Result<Self, BadThreshold> {
-        let bad = |why: String| BadThreshold { text: text.to_owned(), why };
-        let at = text.find(['<', '>']).ok_or_else(|| bad("no < or >".into()))?;
+        let bad = |why| BadThreshold { text: text.to_owned(), why };
+        let at = text.find(['<', '>']).ok_or_else(|| bad(ThresholdProblem::NoRelation))?;
         let (left, right) = (text[..at].trim(), &text[at..]);
         let (relation, limit) = match right.as_bytes() {
             [b'<', b'=', ..] => (Relation::AtMost, &right[2..]),
@@ -60,41 +98,43 @@ impl Condition {
         let limit = limit.trim();
         let (quantity, limit) = match left.split_once('(') {
             None if left == "throughput" => {
-                (Quantity::Throughput, parse_rate(limit).map_err(|e| bad(e.to_string()))?)
+                (Quantity::Throughput, parse_rate(limit).map_err(|e| bad(e.into()))?)
             }
             None if left == "errors" => {
-                let percent = limit.strip_suffix('%').ok_or_else(|| bad("errors are given in %".into()))?;
+                let percent = limit.strip_suffix('%').ok_or_else(|| bad(ThresholdProblem::NoPercent))?;
                 (
                     Quantity::Errors,
-                    percent.trim().parse().map_err(|_| bad(format!("{percent:?} is no number")))?,
+                    percent
+                        .trim()
+                        .parse()
+                        .map_err(|_| bad(ThresholdProblem::NotANumber(percent.to_owned())))?,
                 )
             }
-            None => return Err(bad(format!("{left:?} is neither throughput, errors nor STATISTIC(METRIC)"))),
+            None => return Err(bad(ThresholdProblem::Quantity(left.to_owned()))),
             Some((statistic, metric)) => {
-                let metric = metric.strip_suffix(')').ok_or_else(|| bad("no closing )".into()))?;
-                let ns = parse_duration_ns(limit, 1_000).map_err(|e| bad(e.to_string()))?;
+                let metric =
+                    metric.strip_suffix(')').ok_or_else(|| bad(ThresholdProblem::OpenParenthesis))?;
+                let ns = parse_duration_ns(limit, 1_000).map_err(|e| bad(e.into()))?;
                 (Self::latency(statistic.trim(), metric.trim()).map_err(bad)?, ns as f64 / 1e3)
             }
         };
         Ok(Condition { text: text.trim().to_owned(), quantity, relation, limit })
     }
 
-    fn latency(statistic: &str, metric: &str) -> Result<Quantity, String> {
+    fn latency(statistic: &str, metric: &str) -> Result<Quantity, ThresholdProblem> {
         let known = matches!(statistic, "mean" | "min" | "max")
             || statistic
                 .strip_prefix('p')
                 .and_then(|p| p.parse::<f64>().ok())
                 .is_some_and(|p| [50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999].contains(&p));
         if !known {
-            return Err(format!(
-                "{statistic:?} is no statistic (mean, min, max, p50, p90, p95, p99, p99.9, p99.99, p99.999)"
-            ));
+            return Err(ThresholdProblem::Statistic(statistic.to_owned()));
         }
         let metric = metric.to_ascii_lowercase();
         let (metric, service) = match metric.split_once('.') {
             Some((metric, "service")) => (metric.to_owned(), true),
             Some((metric, "response")) => (metric.to_owned(), false),
-            Some((_, kind)) => return Err(format!("{kind:?} is neither service nor response")),
+            Some((_, kind)) => return Err(ThresholdProblem::Kind(kind.to_owned())),
             None => (metric, false),
         };
         Ok(Quantity::Latency { statistic: statistic.to_owned(), metric, service })
@@ -106,8 +146,8 @@ impl Condition {
         if metric == "all" || metrics.iter().any(|m| m.eq_ignore_ascii_case(metric)) {
             return Ok(());
         }
-        let why =
-            format!("this workload records {} (or all), not {metric:?}", metrics.join(", ").to_lowercase());
+        let recorded = metrics.join(", ").to_lowercase();
+        let why = ThresholdProblem::Metric { metric: metric.clone(), recorded };
         Err(BadThreshold { text: self.text.clone(), why })
     }
 

@@ -65,6 +65,11 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// Wrong usage, in the words of an error.
+    pub fn usage(error: impl std::fmt::Display) -> Self {
+        Failure::Usage(error.to_string())
+    }
+
     /// The code to exit with.
     pub fn exit(&self) -> Exit {
         match self {

@@ -42,7 +42,7 @@ impl Look {
         let mut look = Look { at: Some(Instant::now()), ..Look::default() };
         for source in sources {
             let mut sample = Sample::default();
-            source.sample(&mut sample)?;
+            source.sample(&mut sample).map_err(|error| error.to_string())?;
             for reading in sample.readings() {
                 let sums = if reading.kind == Kind::Counter { &mut look.counters } else { &mut look.gauges };
                 *sums.entry(reading.name.clone()).or_insert(0.0) += reading.value;

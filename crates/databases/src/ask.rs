@@ -50,5 +50,5 @@ pub(super) fn ask<T: 'static>(
     question: Talk<T>,
 ) -> Ask<T> {
     let mut connected = Connected { endpoint: endpoint.clone(), tls, line: None, greet, question };
-    Box::new(move || connected.ask())
+    Box::new(move || Ok(connected.ask()?))
 }

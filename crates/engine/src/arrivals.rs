@@ -6,6 +6,7 @@
 //! still walks the global gap sequence, so that N threads apply what one would.
 
 use dyno_types::rng::{Purpose, draw, unit};
+use dyno_types::units::{BadUnit, parse_duration_ns, parse_rate};
 
 const NS: f64 = 1e9;
 
@@ -44,6 +45,37 @@ pub enum Profile {
     },
 }
 
+/// A text that is no rate over time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{text:?} is no rate profile ({why}); expected a rate such as 20000, ramp:FROM-TO:DURATION or \
+     steps:RATE:DURATION,RATE:DURATION"
+)]
+pub struct BadProfile {
+    /// The text.
+    pub text: String,
+    /// What is wrong with it.
+    #[source]
+    pub why: ProfileProblem,
+}
+
+/// What is wrong with a rate over time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProfileProblem {
+    /// A ramp without its length.
+    #[error("no duration")]
+    NoDuration,
+    /// A ramp without two rates.
+    #[error("no FROM-TO")]
+    NoRates,
+    /// A step without its length.
+    #[error("{0:?}")]
+    Step(String),
+    /// A rate or a duration that is none.
+    #[error(transparent)]
+    Quantity(#[from] BadUnit),
+}
+
 impl Profile {
     /// `first` for `length_ns` nanoseconds, then `then` from its beginning.
     pub fn after(first: Profile, length_ns: u64, then: Profile) -> Self {
@@ -52,29 +84,33 @@ impl Profile {
     }
 
     /// Reads `20000`, `ramp:1000-20000:30s` or `steps:1000:10s,2000:10s`.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        use dyno_types::units::{parse_duration_ns, parse_rate};
+    pub fn parse(text: &str) -> Result<Self, BadProfile> {
+        Self::read(text).map_err(|why| BadProfile { text: text.to_owned(), why })
+    }
+
+    fn read(text: &str) -> Result<Self, ProfileProblem> {
         let second = 1_000_000_000;
-        let accepted = "a rate such as 20000, ramp:FROM-TO:DURATION or steps:RATE:DURATION,RATE:DURATION";
-        let bad = |why: String| format!("{text:?} is no rate profile ({why}); expected {accepted}");
         if let Some(rest) = text.strip_prefix("ramp:") {
-            let (rates, over) = rest.split_once(':').ok_or_else(|| bad("no duration".into()))?;
-            let (from, to) = rates.split_once('-').ok_or_else(|| bad("no FROM-TO".into()))?;
+            let (rates, over) = rest.split_once(':').ok_or(ProfileProblem::NoDuration)?;
+            let (from, to) = rates.split_once('-').ok_or(ProfileProblem::NoRates)?;
             return Ok(Profile::Ramp {
-                from: parse_rate(from).map_err(|e| bad(e.to_string()))?,
-                to: parse_rate(to).map_err(|e| bad(e.to_string()))?,
-                over_ns: parse_duration_ns(over, second).map_err(|e| bad(e.to_string()))?.max(1),
+                from: parse_rate(from)?,
+                to: parse_rate(to)?,
+                over_ns: parse_duration_ns(over, second)?.max(1),
             });
         }
         if let Some(rest) = text.strip_prefix("steps:") {
             let step = |part: &str| {
-                let (rate, length) = part.split_once(':').ok_or_else(|| bad(format!("{part:?}")))?;
-                let rate = parse_rate(rate).map_err(|e| bad(e.to_string()))?;
-                Ok((rate, parse_duration_ns(length, second).map_err(|e| bad(e.to_string()))?.max(1)))
+                let (rate, length) =
+                    part.split_once(':').ok_or_else(|| ProfileProblem::Step(part.to_owned()))?;
+                let rate = parse_rate(rate)?;
+                Ok((rate, parse_duration_ns(length, second)?.max(1)))
             };
-            return Ok(Profile::Steps { steps: rest.split(',').map(step).collect::<Result<_, String>>()? });
+            return Ok(Profile::Steps {
+                steps: rest.split(',').map(step).collect::<Result<_, ProfileProblem>>()?,
+            });
         }
-        parse_rate(text).map(|rate| Profile::Constant { rate }).map_err(|e| bad(e.to_string()))
+        Ok(Profile::Constant { rate: parse_rate(text)? })
     }
 
     /// The time in nanoseconds at which `count` arrivals are expected: the inverse of the integrated rate.
@@ -327,6 +363,6 @@ mod tests {
         assert!(
             matches!(Profile::parse("steps:1k:10s,2k:5s"), Ok(Profile::Steps { steps }) if steps.len() == 2)
         );
-        assert!(Profile::parse("ramp:5").unwrap_err().contains("expected"));
+        assert!(Profile::parse("ramp:5").unwrap_err().to_string().contains("expected"));
     }
 }

@@ -26,4 +26,4 @@ pub use monitor::{Cost, Marker, Monitor, OWN, Sink, unix_ns};
 pub use neighbours::Neighbours;
 pub use process::{Pid, ProcessSource};
 pub use roots::Roots;
-pub use sample::{Kind, Reading, Sample, Source};
+pub use sample::{Kind, Reading, Sample, SampleError, Source};

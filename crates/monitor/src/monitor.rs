@@ -235,7 +235,7 @@ impl Worker {
             let when = begun + (ended - begun) / 2;
             let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
             match (&answer, *failing) {
-                (Err(words), false) => sink.event(source.name(), words),
+                (Err(error), false) => sink.event(source.name(), &error.to_string()),
                 (Ok(()), true) => sink.event(source.name(), "answers again"),
                 _ => {}
             }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::sample::SampleError;
 use std::sync::atomic::AtomicBool;
 
 #[derive(Default)]
@@ -30,10 +31,10 @@ impl Source for Fake {
         self.name
     }
 
-    fn sample(&mut self, into: &mut Sample) -> Result<(), String> {
+    fn sample(&mut self, into: &mut Sample) -> Result<(), SampleError> {
         std::thread::sleep(self.pause);
         if self.fails.load(Ordering::SeqCst) {
-            return Err("out of order".into());
+            return Err(SampleError::Ask("out of order".into()));
         }
         into.gauge("x", 1.0);
         Ok(())

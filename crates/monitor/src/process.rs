@@ -3,7 +3,7 @@
 use crate::cgroup::Cgroup;
 use crate::cpu::TICKS;
 use crate::roots::{Roots, pairs};
-use crate::sample::{Sample, Source};
+use crate::sample::{Sample, SampleError, Source};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -129,13 +129,13 @@ impl Source for ProcessSource {
         &self.name
     }
 
-    fn sample(&mut self, into: &mut Sample) -> Result<(), String> {
+    fn sample(&mut self, into: &mut Sample) -> Result<(), SampleError> {
         self.follow();
         if self.pid == 0 {
-            return Err("is not running".to_owned());
+            return Err(SampleError::NotRunning);
         }
         let stat = self.stat().filter(|s| Some(s.started) == self.started);
-        let stat = stat.ok_or_else(|| format!("process {} has ended", self.pid))?;
+        let stat = stat.ok_or(SampleError::Ended(self.pid))?;
         self.count(into, "cpu.user_s", stat.user_s);
         self.count(into, "cpu.system_s", stat.system_s);
         self.count(into, "minor_faults", stat.minor_faults);

@@ -1,5 +1,9 @@
 //! What monitors hand on: named figures, counters raw and cumulative.
 
+use crate::database::AskError;
+use crate::prometheus::ScrapeError;
+use std::path::PathBuf;
+
 /// Whether a series only grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -75,13 +79,41 @@ impl Sample {
     }
 }
 
+/// A source has nothing to say now.
+#[derive(Debug, thiserror::Error)]
+pub enum SampleError {
+    /// The process has not been started, or is being started anew.
+    #[error("is not running")]
+    NotRunning,
+    /// The process with this number has ended.
+    #[error("process {0} has ended")]
+    Ended(u32),
+    /// A file of the system cannot be read.
+    #[error("{} cannot be read", .0.display())]
+    Unreadable(PathBuf),
+    /// A database cannot be asked, or gives no answer.
+    #[error(transparent)]
+    Ask(AskError),
+    /// A database's answer to this question has no known figure.
+    #[error("{0} says nothing that is known")]
+    NothingKnown(&'static str),
+    /// An exporter cannot be read.
+    #[error("{url}: {source}")]
+    Scrape {
+        /// Where it is.
+        url: String,
+        /// Why.
+        source: ScrapeError,
+    },
+}
+
 /// Something that can be asked again and again.
 pub trait Source: Send {
     /// Its name: that of its file in the run directory.
     fn name(&self) -> &str;
 
-    /// Adds what it says now, or says in words why it cannot; then the sample is missing.
-    fn sample(&mut self, into: &mut Sample) -> Result<(), String>;
+    /// Adds what it says now; after an error the sample is missing.
+    fn sample(&mut self, into: &mut Sample) -> Result<(), SampleError>;
 
     /// Whether it waits for somebody else (a server, a network). Such a source gets a thread of its own, so that it
     /// delays no other.

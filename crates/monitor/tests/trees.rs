@@ -68,7 +68,7 @@ fn a_kernel_without_pressure_has_none() {
     let sample = sampled(HostSource::new(roots("v1")));
     assert!(sample.readings().iter().all(|r| !r.name.starts_with("pressure")));
     let mut none = HostSource::new(Roots::recorded(Path::new("/nonexistent")));
-    let words = none.sample(&mut Sample::default()).unwrap_err();
+    let words = none.sample(&mut Sample::default()).unwrap_err().to_string();
     assert!(words.contains("/nonexistent/proc/stat cannot be read"), "{words}");
 }
 
@@ -124,7 +124,7 @@ fn a_container_that_sees_only_its_own_part() {
 fn a_process_that_has_ended_is_missing() {
     let mut source = ProcessSource::new("server", roots("v2"), 4243);
     let mut sample = Sample::default();
-    assert_eq!(source.sample(&mut sample).unwrap_err(), "process 4243 has ended");
+    assert_eq!(source.sample(&mut sample).unwrap_err().to_string(), "process 4243 has ended");
     assert!(sample.is_empty());
 }
 
@@ -135,9 +135,9 @@ fn a_process_that_is_started_again_is_followed() {
     let mut sample = Sample::default();
     source.sample(&mut sample).unwrap();
     pid.set(None);
-    assert_eq!(source.sample(&mut sample).unwrap_err(), "is not running");
+    assert_eq!(source.sample(&mut sample).unwrap_err().to_string(), "is not running");
     pid.set(Some(4243));
-    assert_eq!(source.sample(&mut sample).unwrap_err(), "process 4243 has ended");
+    assert_eq!(source.sample(&mut sample).unwrap_err().to_string(), "process 4243 has ended");
     pid.set(Some(PID));
     sample.clear();
     source.sample(&mut sample).unwrap();

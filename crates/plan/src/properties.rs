@@ -35,7 +35,22 @@ pub struct BadLine {
     /// The line, from 1.
     pub line: u32,
     /// What is wrong with it.
-    pub problem: String,
+    #[source]
+    pub problem: LineError,
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LineError {
+    /// A logical line beyond [`LINE_BYTES`].
+    #[error("longer than {LINE_BYTES} bytes")]
+    TooLong,
+    /// An escape of a character without its digits.
+    #[error("\\u without four hexadecimal digits; expected such as \\u00e9 (a backslash is \\\\)")]
+    Escape,
+    /// An escape of half a character.
+    #[error("\\u{0:04x} is half of a surrogate pair; expected both halves, such as \\ud83d\\ude00")]
+    Surrogate(u16),
 }
 
 /// Why a property file could not be read.
@@ -135,8 +150,7 @@ impl<'a> Lines<'a> {
                     let continued = backslashes % 2 == 1;
                     text.extend_from_slice(&body[..body.len() - usize::from(continued)]);
                     if text.len() > LINE_BYTES {
-                        let problem = format!("longer than {LINE_BYTES} bytes");
-                        return Err(BadLine { line: first, problem });
+                        return Err(BadLine { line: first, problem: LineError::TooLong });
                     }
                     if !continued {
                         return Ok(Some((first, text)));
@@ -165,7 +179,7 @@ fn split(text: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// Undoes escapes and decodes ISO-8859-1.
-fn unescape(text: &[u8]) -> Result<String, String> {
+fn unescape(text: &[u8]) -> Result<String, LineError> {
     let mut units: Vec<u16> = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((&byte, after)) = rest.split_first() {
@@ -184,17 +198,13 @@ fn unescape(text: &[u8]) -> Result<String, String> {
             b'u' => {
                 let unit = rest.get(..4).and_then(hex);
                 rest = rest.get(4..).unwrap_or_default();
-                unit.ok_or(
-                    "\\u without four hexadecimal digits; expected such as \\u00e9 (a backslash is \\\\)",
-                )?
+                unit.ok_or(LineError::Escape)?
             }
             other => u16::from(other),
         });
     }
-    char::decode_utf16(units).collect::<Result<String, _>>().map_err(|half| {
-        let unit = half.unpaired_surrogate();
-        format!("\\u{unit:04x} is half of a surrogate pair; expected both halves, such as \\ud83d\\ude00")
-    })
+    let text: Result<String, _> = char::decode_utf16(units).collect();
+    text.map_err(|half| LineError::Surrogate(half.unpaired_surrogate()))
 }
 
 fn hex(digits: &[u8]) -> Option<u16> {

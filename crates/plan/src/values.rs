@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// Reads a number or a text.
-struct Words<T>(fn(&str) -> Result<T, String>, &'static str);
+struct Words<T>(fn(&str) -> Option<T>, &'static str);
 
 impl<T> Visitor<'_> for Words<T> {
     type Value = T;
@@ -20,19 +20,19 @@ impl<T> Visitor<'_> for Words<T> {
     }
 
     fn visit_u64<E: Error>(self, n: u64) -> Result<T, E> {
-        (self.0)(&n.to_string()).map_err(|_| E::invalid_value(Unexpected::Unsigned(n), &self))
+        (self.0)(&n.to_string()).ok_or_else(|| E::invalid_value(Unexpected::Unsigned(n), &self))
     }
 
     fn visit_i64<E: Error>(self, n: i64) -> Result<T, E> {
-        (self.0)(&n.to_string()).map_err(|_| E::invalid_value(Unexpected::Signed(n), &self))
+        (self.0)(&n.to_string()).ok_or_else(|| E::invalid_value(Unexpected::Signed(n), &self))
     }
 
     fn visit_f64<E: Error>(self, n: f64) -> Result<T, E> {
-        (self.0)(&n.to_string()).map_err(|_| E::invalid_value(Unexpected::Float(n), &self))
+        (self.0)(&n.to_string()).ok_or_else(|| E::invalid_value(Unexpected::Float(n), &self))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
-        (self.0)(text).map_err(|_| E::invalid_value(Unexpected::Str(text), &self))
+        (self.0)(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
     }
 }
 
@@ -80,7 +80,7 @@ macro_rules! quantity {
 quantity!(
     /// A size in bytes. A bare number counts bytes; `k`, `M`, `G` are powers of 1000, `KiB`, `MiB`, `GiB` of 1024.
     Bytes(u64),
-    |text| parse_bytes(text).map_err(|e| e.to_string()),
+    |text| parse_bytes(text).ok(),
     |bytes| written_bytes(*bytes),
     "bytes",
     "a size such as 512MiB or 8GiB"
@@ -89,7 +89,7 @@ quantity!(
 quantity!(
     /// A duration in nanoseconds. A bare number counts seconds.
     Span(u64),
-    |text| parse_duration_ns(text, 1_000_000_000).map_err(|e| e.to_string()),
+    |text| parse_duration_ns(text, 1_000_000_000).ok(),
     |ns| written_span(*ns),
     "duration; a bare number counts seconds",
     "a duration such as 500ms, 30s or 2h"
@@ -107,7 +107,7 @@ quantity!(
 quantity!(
     /// A count such as `1000`, `100k` or `2.5M`.
     Count(u64),
-    |text| parse_count(text).map_err(|e| e.to_string()),
+    |text| parse_count(text).ok(),
     |n| n.to_string(),
     "count",
     "a whole number, also 10k, 2.5M or 1G"
@@ -116,7 +116,7 @@ quantity!(
 quantity!(
     /// A rate such as `1000`, `20k` or `20k/s`.
     PerSecond(f64),
-    |text| parse_rate(text).map_err(|e| e.to_string()),
+    |text| parse_rate(text).ok(),
     |rate| rate.to_string(),
     "operations per second",
     "a rate such as 1000, 20k or 2.5M/s"
@@ -139,15 +139,15 @@ fn written_bytes(bytes: u64) -> String {
     }
 }
 
-fn parse_shift(text: &str) -> Result<i64, String> {
+fn parse_shift(text: &str) -> Option<i64> {
     let text = text.trim();
     let (back, length) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    let ns = parse_duration_ns(length, 1_000_000_000).map_err(|e| e.to_string())?;
-    let ns = i64::try_from(ns).map_err(|_| format!("{text}: too long"))?;
-    Ok(if back { -ns } else { ns })
+    let ns = parse_duration_ns(length, 1_000_000_000).ok()?;
+    let ns = i64::try_from(ns).ok()?;
+    Some(if back { -ns } else { ns })
 }
 
 fn written_span(ns: u64) -> String {
@@ -165,20 +165,19 @@ fn written_span(ns: u64) -> String {
     }
 }
 
-/// Reads `0-3,8`; numbers are kept in their order.
-pub fn parse_cores(text: &str) -> Result<Vec<usize>, String> {
-    let bad = || format!("{text:?}: expected a list of numbers such as 0-3,8");
+/// Reads `0-3,8`; numbers are kept in their order. `None` where the text is no such list.
+pub fn parse_cores(text: &str) -> Option<Vec<usize>> {
     let mut cores = Vec::new();
     for part in text.split(',').map(str::trim) {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
-        let from: usize = from.trim().parse().map_err(|_| bad())?;
-        let to: usize = to.trim().parse().map_err(|_| bad())?;
+        let from: usize = from.trim().parse().ok()?;
+        let to: usize = to.trim().parse().ok()?;
         if from > to || to > 65_535 {
-            return Err(bad());
+            return None;
         }
         cores.extend(from..=to);
     }
-    Ok(cores)
+    Some(cores)
 }
 
 fn written_cores(cores: &[usize]) -> String {

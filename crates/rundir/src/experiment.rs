@@ -1,7 +1,7 @@
 //! Reads an experiment's directory: its cells, and the runs that have ended. What is written there is described in
 //! `docs/experiments.md`; unknown keys of later versions are passed over.
 
-use crate::reader::ReadError;
+use crate::reader::{ContentError, ReadError};
 use serde::Deserialize;
 use std::path::{Component, Path, PathBuf};
 
@@ -109,7 +109,7 @@ impl ExperimentDir {
             let bad = |error: serde_json::Error| ReadError::Content {
                 path: journal.clone(),
                 line: number + 1,
-                why: error.to_string(),
+                why: error.into(),
             };
             let value: serde_json::Value = serde_json::from_str(line).map_err(bad)?;
             match value["event"].as_str() {
@@ -119,7 +119,7 @@ impl ExperimentDir {
                     let below =
                         |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
                     if !Path::new(&run.dir).components().all(below) {
-                        let why = format!("{}: a run lies below its experiment", run.dir);
+                        let why = ContentError::Outside(run.dir);
                         return Err(ReadError::Content { path: journal, line: number + 1, why });
                     }
                     runs.retain(|old| {

@@ -9,10 +9,11 @@ use base64::engine::general_purpose::STANDARD;
 use dyno_record::{Buckets, Scale, Totals, bucket_low, bucket_of};
 use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::{DeserializeError, Deserializer, Serializer, V2DeflateSerializer};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{BufRead, Read as _};
+use std::str::Utf8Error;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The factor from a bucket's unit to the logged value: nanoseconds for the engine's unit, the unit itself for
@@ -95,13 +96,42 @@ pub fn lines(phase: &str, metrics: &[String], start_s: f64, length_s: f64, total
     out
 }
 
+/// What is wrong with a line of a log.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    /// A tag that nothing follows.
+    #[error("no comma after the tag")]
+    NoComma,
+    /// A begin that is no number.
+    #[error("no begin of the interval")]
+    NoBegin,
+    /// The line is no text.
+    #[error(transparent)]
+    Utf8(#[from] Utf8Error),
+    /// The histogram is not encoded.
+    #[error(transparent)]
+    Base64(#[from] base64::DecodeError),
+    /// The histogram is not compressed.
+    #[error(transparent)]
+    Inflate(#[from] std::io::Error),
+    /// The histogram has not as many bytes of counts as it says.
+    #[error("a histogram of {0} bytes of counts, which are not there")]
+    Counts(u32),
+    /// The histogram is damaged.
+    #[error(transparent)]
+    Histogram(#[from] DeserializeError),
+    /// More than [`SAMPLES`] of one tag.
+    #[error("more than {SAMPLES} samples")]
+    TooMany,
+}
+
 /// A line that could not be read: its number and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct BadLine {
     /// Number of the line, from 1.
     pub line: usize,
     /// What is wrong with it.
-    pub why: String,
+    pub why: LineError,
 }
 
 /// Everything a log holds, merged by tag. An unfinished last line (of a killed run) is left out.
@@ -134,7 +164,7 @@ pub(crate) fn read_file(
         line.clear();
         file.read_until(b'\n', &mut line)?;
         let Some(whole) = line.strip_suffix(b"\n") else { break };
-        let read = std::str::from_utf8(whole).map_err(|error| error.to_string());
+        let read = std::str::from_utf8(whole).map_err(LineError::from);
         if let Err(why) = read.and_then(|line| log.take(line, &|_, _| true)) {
             return Ok((log.merged, Some(BadLine { line: number, why })));
         }
@@ -153,13 +183,12 @@ const HEAD: usize = 40;
 const COUNTS: u64 = 64 << 20;
 
 /// A histogram that is not compressed any more, and has the counts that it says: the library makes room for what it is told.
-fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
+fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, LineError> {
     let plain = match bytes.strip_prefix(&COMPRESSED) {
         // The length of what follows comes first.
         Some(compressed) => {
             let (mut plain, stream) = (Vec::new(), compressed.get(4..).unwrap_or_default());
-            let read = ZlibDecoder::new(stream).take(HEAD as u64 + COUNTS).read_to_end(&mut plain);
-            read.map_err(|e| e.to_string())?;
+            ZlibDecoder::new(stream).take(HEAD as u64 + COUNTS).read_to_end(&mut plain)?;
             plain
         }
         None => bytes,
@@ -167,7 +196,7 @@ fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     let told = plain.get(4..8).and_then(|told| told.try_into().ok()).map_or(0, u32::from_be_bytes);
     match told as usize <= plain.len().saturating_sub(HEAD) {
         true => Ok(plain),
-        false => Err(format!("a histogram of {told} bytes of counts, which are not there")),
+        false => Err(LineError::Counts(told)),
     }
 }
 
@@ -179,29 +208,28 @@ struct Log {
 
 impl Log {
     /// Adds a line.
-    fn take(&mut self, line: &str, wanted: &dyn Fn(&str, f64) -> bool) -> Result<(), String> {
+    fn take(&mut self, line: &str, wanted: &dyn Fn(&str, f64) -> bool) -> Result<(), LineError> {
         if line.starts_with('#') || line.starts_with('"') || line.is_empty() {
             return Ok(());
         }
         let (tag, rest) = match line.strip_prefix("Tag=") {
-            Some(rest) => rest.split_once(',').ok_or("no comma after the tag")?,
+            Some(rest) => rest.split_once(',').ok_or(LineError::NoComma)?,
             None => ("", line),
         };
         let begin = rest.split(',').next().and_then(|begin| begin.parse::<f64>().ok());
-        if !wanted(tag, begin.ok_or("no begin of the interval")?) {
+        if !wanted(tag, begin.ok_or(LineError::NoBegin)?) {
             return Ok(());
         }
         let encoded = rest.rsplit(',').next().unwrap_or_default();
-        let bytes = STANDARD.decode(encoded).map_err(|e| e.to_string())?;
+        let bytes = STANDARD.decode(encoded)?;
         let plain = inflated(bytes)?;
-        let histogram: Histogram<u64> =
-            Deserializer::new().deserialize(&mut plain.as_slice()).map_err(|e| e.to_string())?;
+        let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut plain.as_slice())?;
         // What is of all operations together is always in the engine's own unit.
         let scale = if tag.contains(".client.") { Scale::Ns64 } else { self.scale };
         let before = self.merged.get(tag).map_or(0, Buckets::count);
         let mut counts = histogram.iter_recorded().map(|value| value.count_at_value());
         let sum = counts.try_fold(before, u64::checked_add).filter(|all| *all <= SAMPLES);
-        sum.ok_or_else(|| format!("more than {SAMPLES} samples"))?;
+        sum.ok_or(LineError::TooMany)?;
         let found = from_hdr(&histogram, scale);
         match self.merged.get_mut(tag) {
             Some(all) => all.merge(&found),
@@ -240,11 +268,11 @@ mod tests {
         let log = |bytes: &[u8]| read(&format!("0.0,1.0,0.0,{}\n", STANDARD.encode(bytes)), Scale::Micros);
         assert_eq!(log(&plain).unwrap()[""].count(), 1);
         plain[4..8].copy_from_slice(&u32::MAX.to_be_bytes());
-        assert!(log(&plain).unwrap_err().why.contains("4294967295 bytes of counts"));
+        assert!(log(&plain).unwrap_err().why.to_string().contains("4294967295 bytes of counts"));
         let mut deflated = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
         std::io::Write::write_all(&mut deflated, &plain).unwrap();
         let compressed = [&COMPRESSED[..], &[0; 4], &deflated.finish().unwrap()].concat();
-        assert!(log(&compressed).unwrap_err().why.contains("4294967295 bytes of counts"));
+        assert!(log(&compressed).unwrap_err().why.to_string().contains("4294967295 bytes of counts"));
         assert!(log(b"nothing").is_err() && log(&COMPRESSED).is_err());
     }
 

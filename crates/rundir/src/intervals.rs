@@ -119,6 +119,22 @@ fn by_number(counts: &BTreeMap<String, u64>) -> [u64; Outcome::COUNT] {
     out
 }
 
+/// An interval that nobody can have recorded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ImplausibleInterval {
+    /// Milliseconds that make a second or more.
+    #[error("ms: {0} is more than a second")]
+    Ms(u32),
+    /// A figure beyond what can be counted.
+    #[error("{name}: {count} cannot have been counted in one interval")]
+    Count {
+        /// Its name.
+        name: String,
+        /// The figure.
+        count: u64,
+    },
+}
+
 impl IntervalLine {
     /// The counters of an interval.
     pub fn of(phase: &str, start: Duration, metrics: &[String], totals: &Totals) -> Self {
@@ -170,10 +186,10 @@ impl IntervalLine {
         (self.start_ms() + u64::from(self.length_ms)).div_ceil(1_000).max(self.second + 1)
     }
 
-    /// Says which figure nobody can have counted: beyond it, sums over a day's intervals would not be true.
-    pub fn check(&self) -> Result<(), String> {
+    /// Refuses a figure that nobody can have counted: beyond it, sums over a day's intervals would not be true.
+    pub fn check(&self) -> Result<(), ImplausibleInterval> {
         if self.ms >= 1_000 {
-            return Err(format!("ms: {} is more than a second", self.ms));
+            return Err(ImplausibleInterval::Ms(self.ms));
         }
         let counts = [
             ("second", self.second),
@@ -188,8 +204,10 @@ impl IntervalLine {
         let exact = self.exact.iter().map(|(tag, exact)| (tag.as_str(), exact.count));
         let drops = self.drops.iter().map(|(_, n)| ("drops", *n));
         let beyond = counts.into_iter().chain(named).chain(exact).chain(drops).find(|(_, n)| *n > MOST);
-        beyond
-            .map_or(Ok(()), |(name, n)| Err(format!("{name}: {n} cannot have been counted in one interval")))
+        match beyond {
+            None => Ok(()),
+            Some((name, count)) => Err(ImplausibleInterval::Count { name: name.to_owned(), count }),
+        }
     }
 
     fn stamps(&self) -> Stamps {

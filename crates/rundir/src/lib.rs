@@ -28,8 +28,8 @@ mod writer;
 
 pub use course::Course;
 pub use experiment::{Cell, EndedRun, ExperimentDir, progress};
-pub use intervals::IntervalLine;
-pub use reader::{Event, ReadError, RecordedPhase, RunDir};
+pub use intervals::{ImplausibleInterval, IntervalLine};
+pub use reader::{ContentError, Event, ReadError, RecordedPhase, RunDir};
 pub use recorded::{RecordedInterval, RecordedMetric};
 pub use unit::{adds_up, unit};
 pub use writer::{Writer, must_be_new};

@@ -3,13 +3,15 @@
 use crate::course::Course;
 use crate::files;
 use crate::hlog;
-use crate::intervals::IntervalLine;
+use crate::intervals::{ImplausibleInterval, IntervalLine};
+use crate::monitor::RowError;
 use crate::schema::{Environment, Pair, Run, Summary, VERSION};
 use crate::writer::{TOTALS, WORKERS};
 use dyno_record::{Buckets, Scale, Totals};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
+use std::str::Utf8Error;
 
 /// Why a directory could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +32,8 @@ pub enum ReadError {
         /// Line, from 1.
         line: usize,
         /// What is wrong.
-        why: String,
+        #[source]
+        why: ContentError,
     },
     /// Written by a later version.
     #[error("{path}: format {found} is newer than this dyno reads ({VERSION}): update dyno")]
@@ -40,6 +43,35 @@ pub enum ReadError {
         /// Its format.
         found: u32,
     },
+}
+
+/// What is wrong with a line of a file.
+#[derive(Debug, thiserror::Error)]
+pub enum ContentError {
+    /// The file is no JSON, or has not the fields that it should.
+    #[error("{}", in_words(.0))]
+    Json(#[source] serde_json::Error),
+    /// The line is no JSON, or has not the fields that it should.
+    #[error(transparent)]
+    JsonLine(#[from] serde_json::Error),
+    /// The line cannot be read on.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// The line is no text.
+    #[error(transparent)]
+    Utf8(#[from] Utf8Error),
+    /// The line of a log is damaged.
+    #[error(transparent)]
+    Log(#[from] hlog::LineError),
+    /// The row of a table is damaged.
+    #[error(transparent)]
+    Row(#[from] RowError),
+    /// The interval cannot have been recorded.
+    #[error(transparent)]
+    Interval(#[from] ImplausibleInterval),
+    /// A journal names a run elsewhere.
+    #[error("{0}: a run lies below its experiment")]
+    Outside(String),
 }
 
 /// A phase as far as it was recorded.
@@ -138,7 +170,7 @@ pub(crate) fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Rea
     serde_json::from_str(&text).map_err(|e| ReadError::Content {
         path: path.to_owned(),
         line: e.line(),
-        why: in_words(&e),
+        why: ContentError::Json(e),
     })
 }
 
@@ -244,8 +276,11 @@ impl RunDir {
         let Some(file) = opened else { return Ok(BTreeMap::new()) };
         let (log, bad) = or_lost(hlog::read_file(BufReader::new(file), scale).map_err(failed), lost)?;
         if let Some(bad) = bad {
-            let why = if lost.is_some() { format!("{}; later lines are left out", bad.why) } else { bad.why };
-            or_lost::<()>(Err(ReadError::Content { path: path.to_owned(), line: bad.line, why }), lost)?;
+            let error = ReadError::Content { path: path.to_owned(), line: bad.line, why: bad.why.into() };
+            match lost {
+                Some(lost) => lost.push(format!("{error}; later lines are left out")),
+                None => return Err(error),
+            }
         }
         Ok(log)
     }
@@ -341,7 +376,7 @@ impl RunDir {
         let log = hlog::read_part(&read(&path)?, scale, wanted).map_err(|e| ReadError::Content {
             path,
             line: e.line,
-            why: e.why,
+            why: e.why.into(),
         })?;
         part.latencies = log.into_iter().filter_map(|(tag, all)| Some((name(&tag)?, all))).collect();
         Ok(part)
@@ -360,7 +395,7 @@ impl RunDir {
     /// The same one by one.
     pub(crate) fn each_line<T: serde::de::DeserializeOwned>(
         path: &Path,
-        mut each: impl FnMut(T) -> Result<(), String>,
+        mut each: impl FnMut(T) -> Result<(), ContentError>,
     ) -> Result<(), ReadError> {
         let failed = |error| ReadError::File { path: path.to_owned(), error };
         let mut file = BufReader::with_capacity(1 << 16, files::open(path).map_err(failed)?);
@@ -369,7 +404,7 @@ impl RunDir {
             line.clear();
             file.read_until(b'\n', &mut line).map_err(failed)?;
             let Some(whole) = line.strip_suffix(b"\n") else { break };
-            let read = serde_json::from_slice(whole).map_err(|e| e.to_string()).and_then(&mut each);
+            let read = serde_json::from_slice(whole).map_err(ContentError::from).and_then(&mut each);
             read.map_err(|why| ReadError::Content { path: path.to_owned(), line: number, why })?;
         }
         Ok(())

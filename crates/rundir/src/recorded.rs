@@ -68,7 +68,7 @@ impl RunDir {
                 let found = hlog::read(&format!("{text}\n"), scale).map_err(|e| ReadError::Content {
                     path: path.clone(),
                     line: number + 1,
-                    why: e.why,
+                    why: e.why.into(),
                 })?;
                 histograms.extend(found);
             }

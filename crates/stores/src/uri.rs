@@ -32,7 +32,7 @@ impl StoreUri {
             Some(absolute) if absolute.starts_with('/') => absolute,
             Some(_) => return Err(bad("after // a host would follow; write sqlite:PATH or sqlite:///PATH")),
         };
-        let path = decode(path).map_err(|why| bad(&why))?;
+        let path = decode(path).map_err(|why| bad(&why.to_string()))?;
         if path.contains(&0) {
             return Err(bad("a path cannot hold %00"));
         }
@@ -42,7 +42,7 @@ impl StoreUri {
                 .split_once('=')
                 .ok_or_else(|| bad(&format!("option {pair:?} has no value; expected {pair}=VALUE")))?;
             let text = |part: &str| {
-                let bytes = decode(part).map_err(|why| bad(&why))?;
+                let bytes = decode(part).map_err(|why| bad(&why.to_string()))?;
                 String::from_utf8(bytes).map_err(|_| bad(&format!("option {pair:?} is not UTF-8")))
             };
             options.push((text(name)?, text(value)?));
@@ -88,8 +88,13 @@ impl StoreUri {
     }
 }
 
+/// A text has a `%` that no two hexadecimal digits follow.
+#[derive(Debug, thiserror::Error)]
+#[error("% in {0:?} needs two hexadecimal digits; % is %25")]
+struct NotEncoded(String);
+
 /// Decodes `%XX`; everything else stands for itself.
-fn decode(text: &str) -> Result<Vec<u8>, String> {
+fn decode(text: &str) -> Result<Vec<u8>, NotEncoded> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
@@ -99,8 +104,7 @@ fn decode(text: &str) -> Result<Vec<u8>, String> {
             continue;
         }
         let digits = after.get(..2).and_then(|two| Some((hex(two[0])?, hex(two[1])?)));
-        let (high, low) =
-            digits.ok_or_else(|| format!("% in {text:?} needs two hexadecimal digits; % is %25"))?;
+        let (high, low) = digits.ok_or_else(|| NotEncoded(text.to_owned()))?;
         bytes.push(high << 4 | low);
         rest = &after[2..];
     }

@@ -10,8 +10,13 @@ pub fn quoted<S: AsRef<str>>(words: &[S]) -> String {
     words.iter().map(one).collect::<Vec<_>>().join(" ")
 }
 
+/// A quote is open at the end of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a {0} that is not closed")]
+pub struct OpenQuote(pub char);
+
 /// Words as a shell splits them: quotes hold them together, a backslash takes the next letter as it is. Nothing is expanded.
-pub fn words(text: &str) -> Result<Vec<String>, String> {
+pub fn words(text: &str) -> Result<Vec<String>, OpenQuote> {
     let (mut all, mut word, mut open) = (Vec::new(), None::<String>, None);
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {
@@ -29,7 +34,7 @@ pub fn words(text: &str) -> Result<Vec<String>, String> {
         }
     }
     match open {
-        Some(quote) => Err(format!("a {quote} that is not closed")),
+        Some(quote) => Err(OpenQuote(quote)),
         None => {
             all.extend(word);
             Ok(all)
@@ -47,6 +52,6 @@ mod tests {
         assert_eq!(words(&quoted(&all)).unwrap(), all);
         assert_eq!(quoted(&["dyno", "run", "a=1"]), "dyno run a=1");
         assert_eq!(words(r#"a "b \" c" 'd \ e' f\ g"#).unwrap(), ["a", "b \" c", "d \\ e", "f g"]);
-        assert!(words("'a").unwrap_err().contains("not closed"));
+        assert_eq!(words("'a"), Err(OpenQuote('\'')));
     }
 }

@@ -173,12 +173,12 @@ pub fn rates(runs: &[Observed]) -> Option<Rates> {
     let found = match even {
         0 => fit(&stable, 1.0),
         all if all == open.len() => fit(&stable, 0.0),
-        _ => Err("arrivals were evenly spaced in some runs and not in others: no model is for both".into()),
+        _ => Err(NoFit::MixedArrivals),
     };
     let found = found.map(|fit| OpenFit { interval: interval(&fit, &open, &stable), ..fit });
     let (fit, why) = match found {
         Ok(fit) => (Some(fit), None),
-        Err(why) => (None, Some(why)),
+        Err(why) => (None, Some(why.to_string())),
     };
     let kept = stable.last().map(|level| level.rate);
     let missed = levels.iter().filter(|level| !level.is_kept()).map(|level| (level.rate, level.throughput));
@@ -208,32 +208,42 @@ fn least(mut low: f64, mut high: f64, of: impl Fn(f64) -> f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-fn fit(levels: &[&RateLevel], arrivals: f64) -> Result<OpenFit, String> {
+/// Rates that no model explains.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+enum NoFit {
+    #[error("arrivals were evenly spaced in some runs and not in others: no model is for both")]
+    MixedArrivals,
+    #[error("{0} rates were kept: a model of response times takes {LEVELS}")]
+    TooFewRates(usize),
+    #[error("when operations were due was not recorded: there are no response times for a model")]
+    NoResponseTimes,
+    #[error(
+        "no station with one queue explains these response times (the best, with {servers} servers, misses by {:.0} %)",
+        error * 100.0
+    )]
+    Misses { servers: u32, error: f64 },
+    #[error("response times hardly grow up to the greatest rate: the capacity is beyond, try higher rates")]
+    Idle,
+}
+
+fn fit(levels: &[&RateLevel], arrivals: f64) -> Result<OpenFit, NoFit> {
     let kept = levels.len();
     let levels: Vec<(f64, f64)> =
         levels.iter().filter_map(|one| Some((one.throughput, one.response_s?))).collect();
     if kept < LEVELS {
-        return Err(format!("{kept} rates were kept: a model of response times takes {LEVELS}"));
+        return Err(NoFit::TooFewRates(kept));
     }
     if levels.len() < LEVELS {
-        return Err(
-            "when operations were due was not recorded: there are no response times for a model".into()
-        );
+        return Err(NoFit::NoResponseTimes);
     }
     let most = levels.iter().map(|level| level.0).fold(0.0, f64::max);
     let (servers, service_s, error) = station(&levels, arrivals, 1..=SERVERS);
     if !error.is_finite() || error > GOOD {
-        return Err(format!(
-            "no station with one queue explains these response times (the best, with {servers} servers, misses by {:.0} %)",
-            error * 100.0
-        ));
+        return Err(NoFit::Misses { servers, error });
     }
     let utilisation = Open { rate: most, service: service_s, servers }.utilisation();
     if utilisation < IDLE {
-        return Err(
-            "response times hardly grow up to the greatest rate: the capacity is beyond, try higher rates"
-                .into(),
-        );
+        return Err(NoFit::Idle);
     }
     let miss = |(rate, measured): &(f64, f64)| {
         (

@@ -5,7 +5,10 @@
 //! bexhoma prints for counters, is none. Other counters are their increase with resets taken into account, gauges their
 //! greatest value in time.
 
+mod error;
 mod parse;
+
+pub use error::{QueryError, SyntaxError};
 
 use dyno_rundir::monitor::{Recording, Series};
 use parse::{Expr, Matcher, parse};
@@ -68,7 +71,7 @@ pub enum Reduction {
 }
 
 /// The figure of a phase; otherwise why there is none.
-pub fn evaluate(query: &str, by: Reduction, recording: &Recording, edges: Edges) -> Result<f64, String> {
+pub fn evaluate(query: &str, by: Reduction, recording: &Recording, edges: Edges) -> Result<f64, QueryError> {
     let expr = parse(query)?;
     let own = Evaluation { recording, edges };
     if expr.has_rate() || expr.has_increase() {
@@ -86,24 +89,24 @@ pub fn evaluate(query: &str, by: Reduction, recording: &Recording, edges: Edges)
         Reduction::Mean => values.into_iter().reduce(|sum, value| sum + value).map(|sum| sum / count),
         _ => values.into_iter().reduce(f64::max),
     };
-    figure.ok_or_else(|| "no sample lies in the phase".into())
+    figure.ok_or(QueryError::NoSample)
 }
 
 impl Evaluation<'_> {
-    fn single(&self, expr: &Expr, instant: Instant) -> Result<f64, String> {
+    fn single(&self, expr: &Expr, instant: Instant) -> Result<f64, QueryError> {
         let value = match self.figure(expr, instant)? {
             Figure::Scalar(value) => value,
             Figure::Vector(values) => match values.as_slice() {
                 [value] => *value,
-                several => return Err(format!("{} series, and no sum or max of them", several.len())),
+                several => return Err(QueryError::SeveralSeries(several.len())),
             },
         };
         // Hits of nothing by nothing, for one.
-        Some(value).filter(|value| value.is_finite()).ok_or_else(|| "the figure is divided by nothing".into())
+        Some(value).filter(|value| value.is_finite()).ok_or(QueryError::NotFinite)
     }
 
     /// Series of a name: those of exporters, or dyno's own of databases.
-    fn series(&self, name: &str, matchers: &[Matcher]) -> Result<Vec<Series>, String> {
+    fn series(&self, name: &str, matchers: &[Matcher]) -> Result<Vec<Series>, QueryError> {
         let mut found = Vec::new();
         for source in self.recording.sources() {
             for full in self.recording.names(source) {
@@ -120,13 +123,13 @@ impl Evaluation<'_> {
             found.extend(databases.filter_map(|source| self.recording.series(source, ours)));
         }
         match found.is_empty() {
-            true => Err(format!("{name}: was not recorded")),
+            true => Err(QueryError::NotRecorded(name.to_owned())),
             false => Ok(found),
         }
     }
 
     /// When something was recorded in the phase.
-    fn times(&self, expr: &Expr, times: &mut Vec<f64>) -> Result<(), String> {
+    fn times(&self, expr: &Expr, times: &mut Vec<f64>) -> Result<(), QueryError> {
         match expr {
             Expr::Number(_) => Ok(()),
             Expr::Call(_, inner) => self.times(inner, times),
@@ -142,13 +145,11 @@ impl Evaluation<'_> {
         }
     }
 
-    fn figure(&self, expr: &Expr, instant: Instant) -> Result<Figure, String> {
+    fn figure(&self, expr: &Expr, instant: Instant) -> Result<Figure, QueryError> {
         let (from, to) = self.edges;
         match expr {
             Expr::Number(value) => Ok(Figure::Scalar(*value)),
-            Expr::Series { name, window: true, .. } => {
-                Err(format!("{name}: a window without rate or increase"))
-            }
+            Expr::Series { name, window: true, .. } => Err(QueryError::BareWindow(name.clone())),
             Expr::Series { name, matchers, .. } => {
                 let value = |series: Series| match instant {
                     Instant::Increase => series.increase(from, to),
@@ -160,7 +161,7 @@ impl Evaluation<'_> {
                 };
                 let values: Vec<f64> = self.series(name, matchers)?.into_iter().filter_map(value).collect();
                 match values.is_empty() {
-                    true => Err(format!("{name}: too few samples in the phase")),
+                    true => Err(QueryError::TooFewSamples(name.clone())),
                     false => Ok(Figure::Vector(values)),
                 }
             }
@@ -184,13 +185,13 @@ impl Evaluation<'_> {
                     (Figure::Vector(a), Figure::Vector(b)) if a.len() == 1 && b.len() == 1 => {
                         Ok(Figure::Vector(vec![of(a[0], b[0])]))
                     }
-                    _ => Err("several series on both sides of an operator are not evaluated here".into()),
+                    _ => Err(QueryError::SeveralOnBothSides),
                 }
             }
         }
     }
 
-    fn call(&self, function: &str, inner: &Expr, instant: Instant) -> Result<Figure, String> {
+    fn call(&self, function: &str, inner: &Expr, instant: Instant) -> Result<Figure, QueryError> {
         if let Expr::Series { name, matchers, window: true } = inner {
             let (from, to) = self.edges;
             let value = |series: &Series| match function {
@@ -199,13 +200,13 @@ impl Evaluation<'_> {
             };
             let values: Vec<f64> = self.series(name, matchers)?.iter().filter_map(value).collect();
             return match values.is_empty() {
-                true => Err(format!("{name}: too few samples in the phase")),
+                true => Err(QueryError::TooFewSamples(name.clone())),
                 false => Ok(Figure::Vector(values)),
             };
         }
         let values = match self.figure(inner, instant)? {
             Figure::Vector(values) => values,
-            Figure::Scalar(_) => return Err(format!("{function}: expected a metric, not a number")),
+            Figure::Scalar(_) => return Err(QueryError::NoMetric(function.to_owned())),
         };
         let value = match function {
             "sum" => values.iter().sum(),
@@ -250,7 +251,7 @@ mod tests {
 
     fn of(query: &str, counter: bool) -> Result<f64, String> {
         let by = if counter { Reduction::Increase } else { Reduction::Greatest };
-        evaluate(query, by, &recording(), (0.0, 10_000.0))
+        evaluate(query, by, &recording(), (0.0, 10_000.0)).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The part of PromQL that is evaluated here.
 
+use super::SyntaxError;
+
 /// How deep expressions may lie in each other.
 const DEPTH: usize = 40;
 
@@ -58,12 +60,12 @@ struct Reader<'a> {
 }
 
 /// Reads an expression.
-pub(super) fn parse(text: &str) -> Result<Expr, String> {
+pub(super) fn parse(text: &str) -> Result<Expr, SyntaxError> {
     let mut reader = Reader { rest: text };
     let expr = reader.sum(0)?;
     match reader.peek() {
         None => Ok(expr),
-        Some(_) => Err(format!("{:?}: is not evaluated here", reader.shown())),
+        Some(_) => Err(SyntaxError::NotEvaluated(reader.shown())),
     }
 }
 
@@ -85,11 +87,11 @@ impl<'a> Reader<'a> {
         there
     }
 
-    fn wants(&mut self, c: char) -> Result<(), String> {
-        if self.takes(c) { Ok(()) } else { Err(format!("{:?}: expected {c:?}", self.shown())) }
+    fn wants(&mut self, c: char) -> Result<(), SyntaxError> {
+        if self.takes(c) { Ok(()) } else { Err(SyntaxError::Expected { at: self.shown(), expected: c }) }
     }
 
-    fn sum(&mut self, depth: usize) -> Result<Expr, String> {
+    fn sum(&mut self, depth: usize) -> Result<Expr, SyntaxError> {
         let mut left = self.product(depth)?;
         while let Some(sign @ ('+' | '-')) = self.peek() {
             self.takes(sign);
@@ -98,7 +100,7 @@ impl<'a> Reader<'a> {
         Ok(left)
     }
 
-    fn product(&mut self, depth: usize) -> Result<Expr, String> {
+    fn product(&mut self, depth: usize) -> Result<Expr, SyntaxError> {
         let mut left = self.one(depth)?;
         while let Some(sign @ ('*' | '/')) = self.peek() {
             self.takes(sign);
@@ -114,9 +116,9 @@ impl<'a> Reader<'a> {
         word
     }
 
-    fn one(&mut self, depth: usize) -> Result<Expr, String> {
+    fn one(&mut self, depth: usize) -> Result<Expr, SyntaxError> {
         if depth > DEPTH {
-            return Err("too many brackets in each other".into());
+            return Err(SyntaxError::TooDeep);
         }
         if self.takes('(') {
             let inner = self.sum(depth + 1)?;
@@ -130,10 +132,10 @@ impl<'a> Reader<'a> {
         let before = self.shown();
         let word = self.word();
         if word.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
-            return word.parse().map(Expr::Number).map_err(|_| format!("{word:?} is no number"));
+            return word.parse().map(Expr::Number).map_err(|_| SyntaxError::NotANumber(word.to_owned()));
         }
         if word.is_empty() {
-            return Err(format!("{before:?}: is not evaluated here"));
+            return Err(SyntaxError::NotEvaluated(before));
         }
         let known = OVER.contains(&word) || RANGED.contains(&word);
         match self.peek() {
@@ -143,53 +145,47 @@ impl<'a> Reader<'a> {
                 self.wants(')')?;
                 let ranged = matches!(inner, Expr::Series { window: true, .. });
                 if RANGED.contains(&word) != ranged {
-                    return Err(format!(
-                        "{word}: expected {} window, such as [5m]",
-                        if ranged { "no" } else { "a" }
-                    ));
+                    let word = word.to_owned();
+                    return Err(if ranged { SyntaxError::Window(word) } else { SyntaxError::NoWindow(word) });
                 }
                 Ok(Expr::Call(word.to_owned(), Box::new(inner)))
             }
-            Some('(') => Err(format!(
-                "{word}: of functions only {} and {} are evaluated here",
-                OVER.join(", "),
-                RANGED.join(", ")
-            )),
+            Some('(') => Err(SyntaxError::Function(word.to_owned())),
             _ => self.series(word),
         }
     }
 
-    fn series(&mut self, name: &str) -> Result<Expr, String> {
+    fn series(&mut self, name: &str) -> Result<Expr, SyntaxError> {
         let mut matchers = Vec::new();
         if self.takes('{') {
             while !self.takes('}') {
                 matchers.push(self.matcher()?);
                 if !self.takes(',') && self.peek() != Some('}') {
-                    return Err(format!("{:?}: expected a comma or '}}'", self.shown()));
+                    return Err(SyntaxError::OpenLabels(self.shown()));
                 }
             }
         }
         let window = self.takes('[');
         if window {
-            let end = self.rest.find(']').ok_or("a window is not closed by ']'")?;
+            let end = self.rest.find(']').ok_or(SyntaxError::OpenWindow)?;
             self.rest = &self.rest[end + 1..];
         }
         Ok(Expr::Series { name: name.to_owned(), matchers, window })
     }
 
-    fn matcher(&mut self) -> Result<Matcher, String> {
+    fn matcher(&mut self) -> Result<Matcher, SyntaxError> {
         self.peek();
         let label = self.word().to_owned();
         let sign = ["=~", "!~", "!=", "="].into_iter().find(|sign| self.rest.trim_start().starts_with(sign));
-        let sign = sign.ok_or_else(|| format!("{:?}: expected a sign after a label", self.shown()))?;
+        let sign = sign.ok_or_else(|| SyntaxError::NoSign(self.shown()))?;
         self.peek();
         self.rest = &self.rest[sign.len()..];
         if sign.ends_with('~') {
-            return Err(format!("{label}{sign}: patterns are not evaluated here"));
+            return Err(SyntaxError::Pattern { label, sign });
         }
-        let quote = self.peek().filter(|c| "\"'".contains(*c)).ok_or("expected a text after a label")?;
+        let quote = self.peek().filter(|c| "\"'".contains(*c)).ok_or(SyntaxError::NoText)?;
         self.takes(quote);
-        let end = self.rest.find(quote).ok_or("a text is not closed")?;
+        let end = self.rest.find(quote).ok_or(SyntaxError::OpenText)?;
         let value = self.rest[..end].to_owned();
         self.rest = &self.rest[end + 1..];
         Ok(Matcher { label, equal: sign == "=", value })

@@ -85,7 +85,9 @@ impl Catalogue {
         let query = filled(&metric.query)?;
         match (&self.prometheus, recording) {
             (Some(api), _) => asked(api, &query, metric.kind, edges),
-            (None, Some(recording)) => evaluate(&query, reduction(metric.kind), recording, edges),
+            (None, Some(recording)) => {
+                evaluate(&query, reduction(metric.kind), recording, edges).map_err(|e| e.to_string())
+            }
             (None, None) => Err("nothing was watched (-m, -mc, -ma)".into()),
         }
     }
@@ -154,7 +156,8 @@ fn asked(api: &str, query: &str, kind: MetricKind, (from, to): (f64, f64)) -> Re
         to / 1e3
     );
     let failed = |why: String| format!("{api}: {why}");
-    let body = Url::parse(&url).map_err(&failed)?.get().map_err(|e| failed(e.to_string()))?;
+    let body =
+        Url::parse(&url).map_err(|e| failed(e.to_string()))?.get().map_err(|e| failed(e.to_string()))?;
     let answer: Value = serde_json::from_slice(&body).map_err(|e| failed(e.to_string()))?;
     if answer["status"] != "success" {
         return Err(failed(answer["error"].as_str().unwrap_or("it does not answer the query").to_owned()));

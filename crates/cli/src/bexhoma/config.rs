@@ -26,7 +26,7 @@ fn load(typed: &Typed) -> Result<Option<ClusterConfig>, Failure> {
         Err(error) if named.is_empty() && error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         read => read.map_err(|e| Failure::Usage(format!("{path}: {e}")))?,
     };
-    let config = read_config(&text, path).map_err(Failure::Usage)?;
+    let config = read_config(&text, path).map_err(Failure::usage)?;
     for warning in &config.warnings {
         terminal::warn(warning);
     }
@@ -51,8 +51,7 @@ pub fn added(options: &Options) -> Result<Added, Failure> {
     for dbms in &options.dbms {
         let key = options.deployment(*dbms);
         let found = config.dockers.get(&key).or_else(|| config.dockers.get(dbms.name()));
-        let Some(docker) = found.map(|found| found.as_ref().map_err(|words| Failure::Usage(words.clone())))
-        else {
+        let Some(docker) = found.map(|found| found.as_ref().map_err(Failure::usage)) else {
             terminal::note(&format!("note: {NAME} has no section dockers.{key}"));
             continue;
         };

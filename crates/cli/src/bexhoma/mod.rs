@@ -56,7 +56,7 @@ pub fn bexhoma(args: &BexhomaArgs) -> Result<Exit, Failure> {
         terminal::out(&format!("{USAGE}\n{}", help()));
         return Ok(Exit::Ok);
     }
-    let typed = |rest: &[String]| parse(rest).map_err(Failure::Usage);
+    let typed = |rest: &[String]| parse(rest).map_err(Failure::usage);
     match first.as_str() {
         "ycsb" => ycsb(typed(rest)?),
         "status" => manage::status(&only(first, typed(rest)?)?),

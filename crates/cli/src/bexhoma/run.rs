@@ -32,8 +32,8 @@ struct Ready {
 
 /// Reads and checks everything; nothing is touched. Notes are printed.
 fn read(typed: Typed) -> Result<Ready, Failure> {
-    let options = Options::read(typed).map_err(Failure::Usage)?;
-    let lowered = lower(&options).map_err(Failure::Usage)?;
+    let options = Options::read(typed)?;
+    let lowered = lower(&options)?;
     let mut notes = lowered.notes.clone();
     // What patches a container of the original's manifests has nothing to patch here.
     let patches = |set: &&String| set.starts_with("deployment[") || set.starts_with("statefulset[");

@@ -54,7 +54,7 @@ pub fn is_experiment(text: &str) -> bool {
 /// Reads an experiment's text: a file, or a preset by its name.
 fn text_of(name: &str, scale: Option<u32>) -> Result<String, Failure> {
     if let Some(preset) = presets::find(name).filter(|_| !Path::new(name).is_file()) {
-        return preset.text(scale).map_err(Failure::Usage);
+        return preset.text(scale).map_err(Failure::usage);
     }
     if let Some(scale) = scale {
         return Err(Failure::Usage(format!("--scale {scale}: goes with a preset that has scales")));

@@ -120,6 +120,6 @@ pub fn presets(args: &PresetsArgs) -> Result<Exit, Failure> {
         let known: Vec<&str> = all.iter().map(|preset| preset.name).collect();
         return Err(Failure::Usage(format!("{name:?} is no preset{hint}; presets: {}", known.join(", "))));
     };
-    terminal::out(&preset.text(args.scale).map_err(Failure::Usage)?);
+    terminal::out(&preset.text(args.scale).map_err(Failure::usage)?);
     Ok(Exit::Ok)
 }

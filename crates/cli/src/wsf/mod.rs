@@ -121,7 +121,7 @@ fn iterations(args: &WsfArgs, selected: &[Selected]) -> Result<Vec<Iteration>, F
         .iter()
         .map(|text| SetOption::parse(text))
         .collect::<Result<_, _>>()
-        .map_err(Failure::Usage)?;
+        .map_err(Failure::usage)?;
     let mut configs = Vec::new();
     if let Some(name) = &args.bkm {
         let Some(known) = best_known(name) else {
@@ -129,13 +129,13 @@ fn iterations(args: &WsfArgs, selected: &[Selected]) -> Result<Vec<Iteration>, F
                 "--bkm {name}: expected icx, spr, m6i.32xlarge or m6i.16xlarge"
             )));
         };
-        configs.push(known.config().map_err(Failure::Internal)?);
+        configs.push(known.config().map_err(|error| Failure::Internal(error.to_string()))?);
     }
     for path in &args.configs {
         let shown = path.display().to_string();
         let text =
             std::fs::read_to_string(path).map_err(|e| Failure::Usage(format!("--config {shown}: {e}")))?;
-        configs.push(Config::parse(&text, &shown, false).map_err(Failure::Usage)?);
+        configs.push(Config::parse(&text, &shown, false).map_err(Failure::usage)?);
     }
     let counted = args.loops.is_some() || args.burst.is_some();
     let burst = args.burst.unwrap_or(1);
@@ -156,16 +156,16 @@ fn iterations(args: &WsfArgs, selected: &[Selected]) -> Result<Vec<Iteration>, F
             sets: &sets,
             faithful: args.faithful,
         };
-        let of = |at: usize| resolve(&asked, at).map_err(Failure::Usage);
+        let of = |at: usize| resolve(&asked, at).map_err(Failure::usage);
         let points: Vec<Resolved> = (0..loops * burst).map(of).collect::<Result<_, _>>()?;
         let typed = one.typed.clone();
         if !counted && is_sweep(&points) {
-            let lowered = lower_sweep(&points, &means).map_err(Failure::Usage)?;
+            let lowered = lower_sweep(&points, &means).map_err(Failure::usage)?;
             all.push(Iteration { number: None, typed, resolved: points[0].clone(), lowered, sweep: points });
             continue;
         }
         for (at, resolved) in points.into_iter().enumerate() {
-            let lowered = lower(&resolved, &means).map_err(Failure::Usage)?;
+            let lowered = lower(&resolved, &means).map_err(Failure::usage)?;
             let second = (burst > 1).then_some(at % burst + 1);
             let number = (loops * burst > 1).then_some((at / burst + 1, second));
             all.push(Iteration { number, typed: typed.clone(), resolved, lowered, sweep: Vec::new() });

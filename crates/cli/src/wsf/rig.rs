@@ -82,13 +82,13 @@ fn ssh(args: &WsfArgs) -> Result<Rig, Failure> {
         return Err(usage(format!("--backend ssh: {words}")));
     };
     let shown = path.display().to_string();
-    let wrong = |why: String| usage(format!("--inventory {shown}: {why}"));
+    let wrong = |why: &dyn std::fmt::Display| usage(format!("--inventory {shown}: {why}"));
     // The experiment may be gone on with from another folder.
     let absolute = |path: &Path| std::fs::canonicalize(path).map(|path| path.display().to_string());
-    let text = std::fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
-    let inventory = Inventory::parse(&text, &shown).map_err(wrong)?;
+    let text = std::fs::read_to_string(path).map_err(|e| wrong(&e))?;
+    let inventory = Inventory::parse(&text, &shown).map_err(|e| wrong(&e))?;
     let group = |name: &str| -> Result<Vec<String>, Failure> {
-        let hosts = inventory.select(name).map_err(wrong)?;
+        let hosts = inventory.select(name).map_err(|e| wrong(&e))?;
         Ok(hosts.into_iter().map(|host| host.name).collect())
     };
     let mut more = keys("--ssh", "config=FILE", &args.rig.ssh)?;
@@ -98,7 +98,7 @@ fn ssh(args: &WsfArgs) -> Result<Rig, Failure> {
         *value = whole.into();
     }
     Ok(Rig::Ssh(SshRig {
-        inventory: absolute(path).map_err(|e| wrong(e.to_string()))?,
+        inventory: absolute(path).map_err(|e| wrong(&e))?,
         more,
         servers: group("worker")?,
         // One host may be all there is, with RUN_SINGLE_NODE=true.

@@ -57,18 +57,18 @@ impl Cards {
     pub fn towards(endpoints: &[Endpoint]) -> Result<Self, Refused> {
         let mut cards: Vec<(IpAddr, Arc<CardClock>)> = Vec::new();
         for endpoint in endpoints {
-            let refused = |why: String| {
+            let refused = |why: &dyn std::fmt::Display| {
                 Refused(format!(
                     "--stamps hardware: {endpoint}: {why}; use --stamps kernel, or a card that stamps every packet (ethtool -T)"
                 ))
             };
             let Endpoint::Tcp { address, .. } = endpoint else {
-                return Err(refused("a Unix socket has no network card".into()));
+                return Err(refused(&"a Unix socket has no network card"));
             };
-            let own = own_address(*address).map_err(|e| refused(e.to_string()))?;
+            let own = own_address(*address).map_err(|e| refused(&e))?;
             if cards.iter().all(|(known, _)| *known != own) {
-                let name = interface_of(own).map_err(|e| refused(e.to_string()))?;
-                cards.push((own, Arc::new(open(&name).map_err(refused)?)));
+                let name = interface_of(own).map_err(|e| refused(&e))?;
+                cards.push((own, Arc::new(open(&name).map_err(|e| refused(&e))?)));
             }
         }
         Ok(Cards(cards))
@@ -90,25 +90,43 @@ fn interface_of(own: IpAddr) -> io::Result<String> {
     found.map(|interface| interface.name).ok_or_else(|| io::Error::other(format!("no interface has {own}")))
 }
 
-/// The clock of an interface whose card stamps every packet; in words why there is none.
-fn open(name: &str) -> Result<CardClock, String> {
+/// An interface whose card does not stamp every packet by a clock that can be read.
+#[derive(Debug, thiserror::Error)]
+enum CardError {
+    #[error("{name} tells nothing of its clock: {source}")]
+    ClockUnknown { name: String, source: io::Error },
+    #[error("{0} has no clock of its own")]
+    NoClock(String),
+    #[error("{name} tells nothing of its stamps: {source}")]
+    StampsUnknown { name: String, source: io::Error },
+    #[error(
+        "{name} does not stamp every packet (rx_filter {rx_filter}): let it by hwstamp_ctl -i {name} -r 1"
+    )]
+    NotEveryPacket { name: String, rx_filter: i32 },
+    #[error("{path}: {source}")]
+    Device { path: String, source: io::Error },
+}
+
+/// The clock of an interface whose card stamps every packet.
+fn open(interface: &str) -> Result<CardClock, CardError> {
+    let name = || interface.to_owned();
     let mut info = TsInfo { command: GET_TS_INFO, ..TsInfo::default() };
-    ask(name, libc::SIOCETHTOOL, &mut info).map_err(|e| format!("{name} tells nothing of its clock: {e}"))?;
+    ask(interface, libc::SIOCETHTOOL, &mut info)
+        .map_err(|source| CardError::ClockUnknown { name: name(), source })?;
     if info.so_timestamping & libc::SOF_TIMESTAMPING_RX_HARDWARE == 0 || info.clock < 0 {
-        return Err(format!("{name} has no clock of its own"));
+        return Err(CardError::NoClock(name()));
     }
     let mut config = libc::hwtstamp_config { flags: 0, tx_type: 0, rx_filter: 0 };
-    ask(name, libc::SIOCGHWTSTAMP, &mut config)
-        .map_err(|e| format!("{name} tells nothing of its stamps: {e}"))?;
+    ask(interface, libc::SIOCGHWTSTAMP, &mut config)
+        .map_err(|source| CardError::StampsUnknown { name: name(), source })?;
     if config.rx_filter != EVERY_PACKET {
-        return Err(format!(
-            "{name} does not stamp every packet (rx_filter {}): let it by hwstamp_ctl -i {name} -r 1",
-            config.rx_filter
-        ));
+        return Err(CardError::NotEveryPacket { name: name(), rx_filter: config.rx_filter });
     }
     let path = format!("/dev/ptp{}", info.clock);
-    let device = File::open(&path).map_err(|e| format!("{path}: {e}"))?;
-    Ok(CardClock { device })
+    match File::open(&path) {
+        Ok(device) => Ok(CardClock { device }),
+        Err(source) => Err(CardError::Device { path, source }),
+    }
 }
 
 /// Asks the driver of an interface; `about` is what the request takes and gives.
@@ -150,7 +168,7 @@ mod tests {
         ask("lo", libc::SIOCETHTOOL, &mut info).unwrap();
         assert_eq!(info.clock, -1);
         assert_ne!(info.so_timestamping & libc::SOF_TIMESTAMPING_RX_SOFTWARE, 0);
-        assert!(open("none0").unwrap_err().contains("none0"));
+        assert!(open("none0").unwrap_err().to_string().contains("none0"));
     }
 
     #[test]

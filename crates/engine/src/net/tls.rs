@@ -5,7 +5,7 @@ use dyno_wire::redis::Tls;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem, pem::PemObject};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::io;
 use std::path::Path;
@@ -33,7 +33,16 @@ impl TlsConfig {
     }
 }
 
-fn load<T>(path: &Path, what: &str, read: impl Fn(&Path) -> Result<T, String>) -> Result<T, Refused> {
+/// A file that holds no certificate, or no key.
+#[derive(Debug, thiserror::Error)]
+enum PemError {
+    #[error(transparent)]
+    Pem(#[from] pem::Error),
+    #[error("no certificate in it")]
+    NoCertificate,
+}
+
+fn load<T>(path: &Path, what: &str, read: impl Fn(&Path) -> Result<T, PemError>) -> Result<T, Refused> {
     read(path).map_err(|why| Refused(format!("{what} {}: {why}", path.display())))
 }
 
@@ -59,8 +68,7 @@ pub fn tls_config(tls: &Tls) -> Result<TlsConfig, Refused> {
     let config = match (&tls.cert, &tls.key) {
         (Some(cert), Some(key)) => {
             let chain = load(cert, "client certificate", certificates)?;
-            let key =
-                load(key, "client key", |p| PrivateKeyDer::from_pem_file(p).map_err(|e| e.to_string()))?;
+            let key = load(key, "client key", |p| Ok(PrivateKeyDer::from_pem_file(p)?))?;
             builder
                 .with_client_auth_cert(chain, key)
                 .map_err(|e| Refused(format!("client certificate: {e}")))?
@@ -70,10 +78,9 @@ pub fn tls_config(tls: &Tls) -> Result<TlsConfig, Refused> {
     Ok(TlsConfig { config: Arc::new(config), server_name: tls.server_name.clone() })
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).map_err(|e| e.to_string())?.collect();
-    let found = found.map_err(|e| e.to_string())?;
-    if found.is_empty() { Err("no certificate in it".into()) } else { Ok(found) }
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, PemError> {
+    let found = CertificateDer::pem_file_iter(path)?.collect::<Result<Vec<_>, _>>()?;
+    if found.is_empty() { Err(PemError::NoCertificate) } else { Ok(found) }
 }
 
 fn roots(tls: &Tls) -> Result<RootCertStore, Refused> {

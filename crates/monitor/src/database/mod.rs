@@ -8,10 +8,18 @@ pub use memcached::stats;
 pub use mongodb::server_status;
 pub use redis::info;
 
-use crate::sample::{Sample, Source};
+use crate::sample::{Sample, SampleError, Source};
 
-/// Brings one answer, or says in words why there is none.
-pub type Ask<T> = Box<dyn FnMut() -> Result<T, String> + Send>;
+/// Whatever keeps a database from answering.
+pub type AskError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Brings one answer, or the error of who asks.
+pub type Ask<T> = Box<dyn FnMut() -> Result<T, AskError> + Send>;
+
+/// Refuses an answer of which nothing has been taken.
+fn known(question: &'static str, sample: &Sample) -> Result<(), SampleError> {
+    if sample.is_empty() { Err(SampleError::NothingKnown(question)) } else { Ok(()) }
+}
 
 /// `INFO` of Redis and what speaks its protocol.
 pub struct RedisSource {
@@ -31,9 +39,9 @@ impl Source for RedisSource {
         &self.name
     }
 
-    fn sample(&mut self, into: &mut Sample) -> Result<(), String> {
-        info(&(self.ask)()?, into);
-        if into.is_empty() { Err("INFO says nothing that is known".into()) } else { Ok(()) }
+    fn sample(&mut self, into: &mut Sample) -> Result<(), SampleError> {
+        info(&(self.ask)().map_err(SampleError::Ask)?, into);
+        known("INFO", into)
     }
 
     fn waits(&self) -> bool {
@@ -59,9 +67,9 @@ impl Source for MongoSource {
         &self.name
     }
 
-    fn sample(&mut self, into: &mut Sample) -> Result<(), String> {
-        server_status(&(self.ask)()?, into);
-        if into.is_empty() { Err("serverStatus says nothing that is known".into()) } else { Ok(()) }
+    fn sample(&mut self, into: &mut Sample) -> Result<(), SampleError> {
+        server_status(&(self.ask)().map_err(SampleError::Ask)?, into);
+        known("serverStatus", into)
     }
 
     fn waits(&self) -> bool {
@@ -87,9 +95,9 @@ impl Source for MemcachedSource {
         &self.name
     }
 
-    fn sample(&mut self, into: &mut Sample) -> Result<(), String> {
-        stats(&(self.ask)()?, into);
-        if into.is_empty() { Err("stats says nothing that is known".into()) } else { Ok(()) }
+    fn sample(&mut self, into: &mut Sample) -> Result<(), SampleError> {
+        stats(&(self.ask)().map_err(SampleError::Ask)?, into);
+        known("stats", into)
     }
 
     fn waits(&self) -> bool {

@@ -12,7 +12,7 @@ pub use facts::{Host, host};
 pub(crate) use pressure::pressure;
 
 use crate::roots::Roots;
-use crate::sample::{Sample, Source};
+use crate::sample::{Sample, SampleError, Source};
 
 /// CPU, memory, disks, network and pressure of the host.
 #[derive(Clone, Debug)]
@@ -33,11 +33,9 @@ impl Source for HostSource {
         "host"
     }
 
-    fn sample(&mut self, into: &mut Sample) -> Result<(), String> {
-        let stat = self
-            .roots
-            .proc("stat")
-            .ok_or_else(|| format!("{} cannot be read", self.roots.proc.join("stat").display()))?;
+    fn sample(&mut self, into: &mut Sample) -> Result<(), SampleError> {
+        let stat =
+            self.roots.proc("stat").ok_or_else(|| SampleError::Unreadable(self.roots.proc.join("stat")))?;
         cpu::cpu(&stat, into);
         if let Some(load) = self.roots.proc("loadavg").and_then(|l| l.split(' ').next()?.parse().ok()) {
             into.gauge("load_1m", load);

@@ -6,6 +6,6 @@ mod scrape;
 mod text;
 
 pub use exporter::Exporter;
-pub use parse::parse;
-pub use scrape::{PrometheusSource, Url, answer};
+pub use parse::{TextError, parse};
+pub use scrape::{PrometheusSource, ScrapeError, Url, UrlError, UrlProblem, answer};
 pub use text::Text;

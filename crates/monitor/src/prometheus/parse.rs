@@ -6,9 +6,25 @@ use std::collections::HashMap;
 /// Series that are taken from one exporter.
 const SERIES: usize = 10_000;
 
+/// A text that is not Prometheus' format.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TextError {
+    /// A line that is something else.
+    #[error("line {line} is not Prometheus' text format: {shown:?}")]
+    Line {
+        /// The line, from 1.
+        line: usize,
+        /// Its beginning.
+        shown: String,
+    },
+    /// More than [`SERIES`].
+    #[error("more than {SERIES} series")]
+    TooMany,
+}
+
 /// Adds every series, named as the exporter names it, labels included. Values that are not finite are missing.
 /// Refuses text that is something else, naming the line.
-pub fn parse(text: &str, into: &mut Sample) -> Result<(), String> {
+pub fn parse(text: &str, into: &mut Sample) -> Result<(), TextError> {
     let mut kinds: HashMap<&str, &str> = HashMap::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -22,14 +38,11 @@ pub fn parse(text: &str, into: &mut Sample) -> Result<(), String> {
         if line.is_empty() {
             continue;
         }
-        let bad = || {
-            let shown: String = line.chars().take(60).collect();
-            format!("line {} is not Prometheus' text format: {shown:?}", number + 1)
-        };
+        let bad = || TextError::Line { line: number + 1, shown: line.chars().take(60).collect() };
         let (name, labels, rest) = series(line).ok_or_else(bad)?;
         let value = rest.split_ascii_whitespace().next().and_then(value).ok_or_else(bad)?;
         if into.readings().len() >= SERIES {
-            return Err(format!("more than {SERIES} series"));
+            return Err(TextError::TooMany);
         }
         into.put(format!("{name}{labels}"), kind_of(name, &kinds), value);
     }
@@ -123,6 +136,6 @@ mod tests {
             assert!(parse(text, &mut Sample::default()).is_err(), "{text}");
         }
         let long: String = (0..=SERIES).map(|i| format!("a{{i=\"{i}\"}} 1\n")).collect();
-        assert!(parse(&long, &mut Sample::default()).unwrap_err().contains("10000 series"));
+        assert_eq!(parse(&long, &mut Sample::default()), Err(TextError::TooMany));
     }
 }

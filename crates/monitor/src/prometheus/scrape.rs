@@ -1,7 +1,7 @@
 //! A scraper: HTTP/1.1 over plain TCP with one bound on time and one on size.
 
-use super::parse::parse;
-use crate::sample::{Sample, Source};
+use super::parse::{TextError, parse};
+use crate::sample::{Sample, SampleError, Source};
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
@@ -23,28 +23,73 @@ pub struct Url {
     path: String,
 }
 
+/// A text that is not the URL of an exporter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} {problem}; expected http://host:port/metrics")]
+pub struct UrlError {
+    /// The text.
+    pub text: String,
+    /// What is wrong with it.
+    #[source]
+    pub problem: UrlProblem,
+}
+
+/// What is wrong with a URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UrlProblem {
+    /// The scheme is `https`.
+    #[error("needs TLS, which the scraper does not speak")]
+    Tls,
+    /// Another scheme, or none.
+    #[error("is no http URL")]
+    Scheme,
+    /// A user, or a password.
+    #[error("has a login, which the scraper does not use")]
+    Login,
+    /// A port that is no number up to 65,535.
+    #[error("has no valid port")]
+    Port,
+    /// No host, or a host with blanks.
+    #[error("has no host or has blanks")]
+    Host,
+}
+
+/// An exporter that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ScrapeError {
+    /// It does not answer, or does not speak HTTP.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The answer is no text.
+    #[error("the answer is not UTF-8")]
+    NotUtf8(#[from] std::string::FromUtf8Error),
+    /// The answer is another text.
+    #[error(transparent)]
+    Text(#[from] TextError),
+}
+
 impl Url {
     /// `http://host[:port][/path]`; without a path `/metrics`.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let bad = |why: &str| format!("{text:?} {why}; expected http://host:port/metrics");
+    pub fn parse(text: &str) -> Result<Self, UrlError> {
+        let bad = |problem| UrlError { text: text.to_owned(), problem };
         if text.starts_with("https:") {
-            return Err(bad("needs TLS, which the scraper does not speak"));
+            return Err(bad(UrlProblem::Tls));
         }
-        let rest = text.strip_prefix("http://").ok_or_else(|| bad("is no http URL"))?;
+        let rest = text.strip_prefix("http://").ok_or_else(|| bad(UrlProblem::Scheme))?;
         let at = rest.find(['/', '?']).unwrap_or(rest.len());
         let (place, path) = rest.split_at(at);
         if place.contains('@') {
-            return Err(bad("has a login, which the scraper does not use"));
+            return Err(bad(UrlProblem::Login));
         }
         let (host, port) = match place.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => {
-                (host, port.parse().map_err(|_| bad("has no valid port"))?)
+                (host, port.parse().map_err(|_| bad(UrlProblem::Port))?)
             }
             _ => (place, 80),
         };
         let bare = |c: char| c.is_control() || c.is_whitespace();
         if host.is_empty() || text.contains(bare) {
-            return Err(bad("has no host or has blanks"));
+            return Err(bad(UrlProblem::Host));
         }
         let path = match path {
             "" | "/" => "/metrics".to_owned(),
@@ -194,6 +239,12 @@ fn chunks(mut rest: &[u8]) -> io::Result<Progress> {
     }
 }
 
+/// Reads what an exporter says now.
+fn scrape(url: &Url, into: &mut Sample) -> Result<(), ScrapeError> {
+    let text = String::from_utf8(url.get()?)?;
+    Ok(parse(&text, into)?)
+}
+
 /// An exporter, scraped at every tick.
 #[derive(Clone, Debug)]
 pub struct PrometheusSource {
@@ -213,11 +264,11 @@ impl Source for PrometheusSource {
         &self.name
     }
 
-    fn sample(&mut self, into: &mut Sample) -> Result<(), String> {
-        let place = || format!("http://{}:{}{}", self.url.host, self.url.port, self.url.path);
-        let answer = self.url.get().map_err(|e| format!("{}: {e}", place()))?;
-        let text = String::from_utf8(answer).map_err(|_| format!("{}: the answer is not UTF-8", place()))?;
-        parse(&text, into).map_err(|e| format!("{}: {e}", place()))
+    fn sample(&mut self, into: &mut Sample) -> Result<(), SampleError> {
+        scrape(&self.url, into).map_err(|source| {
+            let Url { host, port, path } = &self.url;
+            SampleError::Scrape { url: format!("http://{host}:{port}{path}"), source }
+        })
     }
 
     fn waits(&self) -> bool {
@@ -247,7 +298,7 @@ mod tests {
         Url::parse(&format!("http://127.0.0.1:{port}")).unwrap()
     }
 
-    fn scraped(answer: &'static [u8], close: bool) -> Result<Sample, String> {
+    fn scraped(answer: &'static [u8], close: bool) -> Result<Sample, SampleError> {
         let mut sample = Sample::default();
         PrometheusSource::new("x", serving(answer, close)).sample(&mut sample)?;
         Ok(sample)
@@ -265,7 +316,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said() {
-        let said = |answer, close| scraped(answer, close).unwrap_err();
+        let said = |answer, close| scraped(answer, close).unwrap_err().to_string();
         assert!(said(b"HTTP/1.1 404 Not Found\r\n\r\n", true).ends_with("it answers HTTP/1.1 404 Not Found"));
         assert!(said(b"-ERR unknown command\r\n\r\n", true).contains("does not speak HTTP"));
         assert!(said(b"HTTP/1.1 200 OK\r\ncontent-length: 40\r\n\r\na 1\n", true).contains("ends early"));

@@ -1,7 +1,7 @@
 //! bexhoma's `cluster.config`: contexts, databases and metrics, as far as they mean something here. Keys that are not known
 //! are named; those that are known and do nothing say why.
 
-use super::literal::{Literal, Value, read};
+use super::literal::{Literal, LiteralError, Value, read};
 use crate::suggest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ pub struct ClusterConfig {
     /// Contexts by name.
     pub contexts: BTreeMap<String, Context>,
     /// Databases by bexhoma's key; why one cannot be read.
-    pub dockers: BTreeMap<String, Result<Docker, String>>,
+    pub dockers: BTreeMap<String, Result<Docker, ConfigError>>,
     /// Where a Prometheus is asked, as a template with `{service}` and `{namespace}`.
     pub prometheus: Option<String>,
     /// Keys that nobody knows outside of the databases.
@@ -97,6 +97,43 @@ const COMPONENT: [&str; 7] =
 const METRIC: [&str; 5] = ["type", "active", "metric", "query", "title"];
 const COLLECTION: [&str; 1] = ["metrics"];
 
+/// A file that cannot be used, or a part of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// It is no literal of Python.
+    #[error("{file}:{source}")]
+    Literal {
+        /// The file.
+        file: String,
+        /// What is wrong, and where.
+        source: LiteralError,
+    },
+    /// The file is something else than a dictionary.
+    #[error("{file}:{line}:{column}: expected a dictionary")]
+    NoDictionary {
+        /// The file.
+        file: String,
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+    },
+    /// A key has a value of another kind.
+    #[error("{file}:{line}:{column}: {path}: expected {expected}")]
+    Value {
+        /// The file.
+        file: String,
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// The key and those above it.
+        path: String,
+        /// What is accepted.
+        expected: &'static str,
+    },
+}
+
 struct Draft<'a> {
     file: &'a str,
     root: &'a Literal,
@@ -104,10 +141,11 @@ struct Draft<'a> {
 }
 
 /// Reads a file; `file` is what messages call it.
-pub fn read_config(text: &str, file: &str) -> Result<ClusterConfig, String> {
-    let root = read(text).map_err(|error| format!("{file}:{error}"))?;
+pub fn read_config(text: &str, file: &str) -> Result<ClusterConfig, ConfigError> {
+    let root = read(text).map_err(|source| ConfigError::Literal { file: file.to_owned(), source })?;
     if !root.is_dictionary() {
-        return Err(format!("{file}:{}:{}: expected a dictionary", root.line, root.column));
+        let Literal { line, column, .. } = root;
+        return Err(ConfigError::NoDictionary { file: file.to_owned(), line, column });
     }
     let mut draft = Draft { file, root: &root, out: ClusterConfig::default() };
     // Sets of metrics may stand beside the rest.
@@ -129,23 +167,24 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn wrong(&self, at: &Literal, path: &str, expected: &str) -> String {
-        format!("{}:{}:{}: {path}: expected {expected}", self.file, at.line, at.column)
+    fn wrong(&self, at: &Literal, path: &str, expected: &'static str) -> ConfigError {
+        let (file, path) = (self.file.to_owned(), path.to_owned());
+        ConfigError::Value { file, line: at.line, column: at.column, path, expected }
     }
 
-    fn text(&self, of: &Literal, path: &str, key: &str) -> Result<Option<String>, String> {
+    fn text(&self, of: &Literal, path: &str, key: &str) -> Result<Option<String>, ConfigError> {
         let Some(found) = of.get(key).filter(|found| found.value != Value::Nothing) else { return Ok(None) };
         let text = found.text().ok_or_else(|| self.wrong(found, &format!("{path}{key}"), "a text"))?;
         Ok(Some(text.to_owned()))
     }
 
-    fn number(&self, of: &Literal, path: &str, key: &str) -> Result<f64, String> {
+    fn number(&self, of: &Literal, path: &str, key: &str) -> Result<f64, ConfigError> {
         let Some(found) = of.get(key).filter(|found| found.value != Value::Nothing) else { return Ok(0.0) };
         let number = found.number().filter(|n| n.is_finite() && *n >= 0.0);
         number.ok_or_else(|| self.wrong(found, &format!("{path}{key}"), "a number of 0 or more"))
     }
 
-    fn contexts(&mut self) -> Result<(), String> {
+    fn contexts(&mut self) -> Result<(), ConfigError> {
         let Some(k8s) = self.root.get("credentials").and_then(|all| all.get("k8s")) else { return Ok(()) };
         let sets: Vec<&str> =
             k8s.entries().filter(|(_, v)| v.get("metrics").is_some()).map(|(key, _)| key).collect();
@@ -177,7 +216,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn docker(&mut self, name: &str, docker: &Literal) -> Result<Docker, String> {
+    fn docker(&mut self, name: &str, docker: &Literal) -> Result<Docker, ConfigError> {
         let path = format!("dockers.{name}.");
         if !docker.is_dictionary() {
             return Err(self.wrong(docker, path.trim_end_matches('.'), "a dictionary"));
@@ -203,7 +242,7 @@ impl<'a> Draft<'a> {
     }
 
     /// A component's metrics: a set by its name, or the set itself.
-    fn metrics(&mut self, monitor: &Literal, path: &str) -> Result<Vec<Metric>, String> {
+    fn metrics(&mut self, monitor: &Literal, path: &str) -> Result<Vec<Metric>, ConfigError> {
         let Some(asked) = monitor.get("metrics") else { return Ok(Vec::new()) };
         let set = match asked.text() {
             Some(name) => match set(self.root, name) {
@@ -313,15 +352,19 @@ mod tests {
         let words = "c:2:95: metrics.odd.metric: expected counter, gauge or ratio; it is left out";
         assert!(redis.warnings[0].ends_with(words.split_once(": ").unwrap().1), "{:?}", redis.warnings);
         assert!(
-            config.dockers["Other"].as_ref().unwrap_err().contains("dockers.Other: expected a dictionary")
+            config.dockers["Other"]
+                .as_ref()
+                .unwrap_err()
+                .to_string()
+                .contains("dockers.Other: expected a dictionary")
         );
     }
 
     #[test]
     fn what_is_wrong_has_its_place() {
         let told = |text: &str| match read_config(text, "c") {
-            Err(words) => words,
-            Ok(config) => config.dockers.into_values().find_map(Result::err).unwrap(),
+            Err(error) => error.to_string(),
+            Ok(config) => config.dockers.into_values().find_map(Result::err).unwrap().to_string(),
         };
         assert_eq!(told("[1]"), "c:1:1: expected a dictionary");
         assert!(

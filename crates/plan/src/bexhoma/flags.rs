@@ -279,7 +279,43 @@ pub fn shown(long: &str) -> String {
     }
 }
 
-fn find(word: &str) -> Result<&'static Flag, String> {
+/// Words that are not the flags of `bexhoma ycsb`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FlagError {
+    /// No flag has this name.
+    #[error("{flag}: is no flag of bexhoma ycsb{hint}")]
+    Unknown {
+        /// As typed.
+        flag: String,
+        /// The nearest flag, as a question; empty if none is near.
+        hint: String,
+    },
+    /// A mode of bexhoma's other scripts.
+    #[error("{0:?}: expected a mode: run, load, start or summary; it is a mode of bexhoma's TPC scripts")]
+    TpcMode(String),
+    /// A word that is no mode.
+    #[error("{0:?}: expected a mode: run, load, start or summary")]
+    NoMode(String),
+    /// Another mode than the one before.
+    #[error("{0}: a mode was given before")]
+    SecondMode(String),
+    /// A value of a flag that takes none.
+    #[error("{0}: takes no value")]
+    TakesNoValue(String),
+    /// A flag without its value.
+    #[error("{0}: expected a value")]
+    NeedsValue(String),
+    /// A flag that is not offered here.
+    #[error("{flag}: is not offered: {why}")]
+    NotOffered {
+        /// The flag.
+        flag: String,
+        /// Why.
+        why: &'static str,
+    },
+}
+
+fn find(word: &str) -> Result<&'static Flag, FlagError> {
     let by_long = word.strip_prefix("--");
     let is = |flag: &&Flag| match by_long {
         Some(long) => flag.long == long,
@@ -291,28 +327,28 @@ fn find(word: &str) -> Result<&'static Flag, String> {
             .flat_map(|flag| [format!("-{}", flag.short), format!("--{}", flag.long)])
             .filter(|word| word != "-")
             .collect();
-        format!("{word}: is no flag of bexhoma ycsb{}", suggest::hint(word, known.iter().map(String::as_str)))
+        let hint = suggest::hint(word, known.iter().map(String::as_str));
+        FlagError::Unknown { flag: word.to_owned(), hint }
     })
 }
 
-fn mode(word: &str) -> Result<Mode, String> {
+fn mode(word: &str) -> Result<Mode, FlagError> {
     if let Some((_, mode)) = MODES.iter().find(|(name, _)| *name == word) {
         return Ok(*mode);
     }
     let tpc = ["empty", "profiling"].contains(&word);
-    let more = if tpc { "; it is a mode of bexhoma's TPC scripts" } else { "" };
-    Err(format!("{word:?}: expected a mode: run, load, start or summary{more}"))
+    Err(if tpc { FlagError::TpcMode(word.to_owned()) } else { FlagError::NoMode(word.to_owned()) })
 }
 
 /// Reads the words after `dyno bexhoma ycsb`.
-pub fn parse(words: &[String]) -> Result<Typed, String> {
+pub fn parse(words: &[String]) -> Result<Typed, FlagError> {
     let mut typed = Typed::default();
     let mut rest = words.iter().peekable();
     while let Some(word) = rest.next() {
         if !word.starts_with('-') {
             let found = mode(word)?;
             if typed.mode.is_some_and(|before| before != found) {
-                return Err(format!("{word}: a mode was given before"));
+                return Err(FlagError::SecondMode(word.clone()));
             }
             typed.mode = Some(found);
             continue;
@@ -325,12 +361,12 @@ pub fn parse(words: &[String]) -> Result<Typed, String> {
         let values = typed.values.entry(flag.long).or_default();
         match (flag.takes, attached) {
             (Nothing, None) => {}
-            (Nothing, Some(_)) => return Err(format!("{name}: takes no value")),
+            (Nothing, Some(_)) => return Err(FlagError::TakesNoValue(name.to_owned())),
             (_, Some(value)) => values.push(value),
             (One(_), None) => {
                 // A value may begin with a dash only where it is attached by `=`.
                 let next = rest.next_if(|next| !next.starts_with('-'));
-                values.push(next.ok_or_else(|| format!("{name}: expected a value"))?.clone());
+                values.push(next.ok_or_else(|| FlagError::NeedsValue(name.to_owned()))?.clone());
             }
             (Several, None) => {
                 let ends = |next: &&String| next.starts_with('-') || MODES.iter().any(|(m, _)| m == next);
@@ -339,7 +375,7 @@ pub fn parse(words: &[String]) -> Result<Typed, String> {
                     values.push(next.clone());
                 }
                 if values.len() == before {
-                    return Err(format!("{name}: expected a value"));
+                    return Err(FlagError::NeedsValue(name.to_owned()));
                 }
             }
         }
@@ -349,11 +385,11 @@ pub fn parse(words: &[String]) -> Result<Typed, String> {
 }
 
 /// Refuses a flag that is not offered; notes one that does nothing.
-fn standing(flag: &Flag, typed: &mut Typed) -> Result<(), String> {
+fn standing(flag: &Flag, typed: &mut Typed) -> Result<(), FlagError> {
     // What is not offered may be given with the value that it would have anyway.
     let changed = !matches!(flag.takes, One(default) if default == typed.value(flag.long));
     match flag.standing {
-        Refused(why) if changed => Err(format!("{}: is not offered: {why}", shown(flag.long))),
+        Refused(why) if changed => Err(FlagError::NotOffered { flag: shown(flag.long), why }),
         Refused(_) | Applies => Ok(()),
         Idle(why) => {
             typed.notes.push(format!("{}: without effect: {why}", shown(flag.long)));

@@ -3,8 +3,6 @@
 //! Understood are dictionaries, lists, tuples, texts (in either quotes, thrice quoted, several in a row, `r` in front), numbers,
 //! `True`, `False`, `None` and comments. Anything else (names, calls, operators) is an error with its line and column.
 
-use std::fmt;
-
 /// How deep values may lie in each other.
 const DEPTH: usize = 64;
 
@@ -37,7 +35,8 @@ pub enum Value {
 }
 
 /// What is wrong, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{line}:{column}: {words}")]
 pub struct LiteralError {
     /// Line, from 1.
     pub line: usize,
@@ -45,12 +44,6 @@ pub struct LiteralError {
     pub column: usize,
     /// In words.
     pub words: String,
-}
-
-impl fmt::Display for LiteralError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.line, self.column, self.words)
-    }
 }
 
 impl Literal {

@@ -4,6 +4,7 @@ use super::expand::{Configuration, Job, dropped, expand};
 use super::options::{Dbms, Options};
 use crate::server::ServerKind;
 use crate::wsf::Tree;
+use dyno_types::Refused;
 use serde_json::{Map, Value, json};
 
 /// An experiment, and what one should know about it.
@@ -26,7 +27,7 @@ struct Draft<'a> {
 }
 
 /// Turns flags into an experiment.
-pub fn lower(options: &Options) -> Result<Lowered, String> {
+pub fn lower(options: &Options) -> Result<Lowered, Refused> {
     let configurations = expand(options);
     let mut notes = options.typed.notes.clone();
     notes.extend(dropped(&configurations));
@@ -42,13 +43,13 @@ pub fn lower(options: &Options) -> Result<Lowered, String> {
 }
 
 /// A quantity of Kubernetes, which must be one; `None` where it is "0": no limit.
-fn quantity(flag: &str, text: &str) -> Result<Option<String>, String> {
+fn quantity(flag: &str, text: &str) -> Result<Option<String>, Refused> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let known = ["", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti"].contains(&&text[digits..]);
     match text[..digits].parse::<f64>() {
         Ok(0.0) => Ok(None),
         Ok(_) if known => Ok(Some(text.to_owned())),
-        _ => Err(format!("{flag} {text}: expected a quantity such as 4, 500m or 16Gi")),
+        _ => Err(Refused(format!("{flag} {text}: expected a quantity such as 4, 500m or 16Gi"))),
     }
 }
 
@@ -59,7 +60,7 @@ fn size(text: &str) -> String {
 }
 
 /// The same as a number of CPUs.
-fn cpus(flag: &str, text: &str) -> Result<f64, String> {
+fn cpus(flag: &str, text: &str) -> Result<f64, Refused> {
     let (number, factor) = match text.strip_suffix('m') {
         Some(thousandths) => (thousandths, 1e-3),
         None => (text, 1.0),
@@ -67,7 +68,7 @@ fn cpus(flag: &str, text: &str) -> Result<f64, String> {
     let number: Result<f64, _> = number.parse();
     number
         .map(|number| number * factor)
-        .map_err(|_| format!("{flag} {text}: expected CPUs such as 4 or 500m"))
+        .map_err(|_| Refused(format!("{flag} {text}: expected CPUs such as 4 or 500m")))
 }
 
 impl Draft<'_> {
@@ -123,7 +124,7 @@ impl Draft<'_> {
         self.options.dbms.windows(2).all(|pair| self.shape(pair[0]) == self.shape(pair[1]))
     }
 
-    fn servers(&mut self) -> Result<(), String> {
+    fn servers(&mut self) -> Result<(), Refused> {
         let options = self.options;
         self.put("server.kind", json!(options.dbms[0].kind().to_string()), "-dbms");
         if self.alike() {
@@ -167,7 +168,7 @@ impl Draft<'_> {
     }
 
     /// `--local`: limits are control groups, and what is about nodes and volumes says so.
-    fn limits_here(&mut self) -> Result<(), String> {
+    fn limits_here(&mut self) -> Result<(), Refused> {
         if let Some(limit) = quantity("-lr", self.value("limit-ram"))? {
             self.put("server.limits.memory", json!(size(&limit)), "-lr");
         }
@@ -202,7 +203,7 @@ impl Draft<'_> {
     }
 
     /// Requests, limits, nodes and volumes of the servers' pods.
-    fn pods(&mut self) -> Result<(), String> {
+    fn pods(&mut self) -> Result<(), Refused> {
         let places = ["context", "namespace", "image", "manifests"];
         for (flag, key) in places.map(|one| (one, one)) {
             if !self.value(flag).is_empty() {
@@ -211,7 +212,7 @@ impl Draft<'_> {
             }
         }
         if !self.value("program").is_empty() {
-            return Err("--program: is for servers of this host: expected --local, too".into());
+            return Err(Refused("--program: is for servers of this host: expected --local, too".into()));
         }
         let resources = [
             ("requests", "memory", "request-ram"),
@@ -247,7 +248,7 @@ impl Draft<'_> {
         self.storage()
     }
 
-    fn storage(&mut self) -> Result<(), String> {
+    fn storage(&mut self) -> Result<(), Refused> {
         let class = self.value("request-storage-type").to_owned();
         let Some(size_asked) = (match self.value("request-storage-size") {
             "" => None,
@@ -255,7 +256,7 @@ impl Draft<'_> {
         }) else {
             return match class.as_str() {
                 "" => Ok(()),
-                class => Err(format!("-rst {class}: expected -rss, too: how large volumes are")),
+                class => Err(Refused(format!("-rst {class}: expected -rss, too: how large volumes are"))),
             };
         };
         if class.is_empty() {
@@ -266,7 +267,7 @@ impl Draft<'_> {
             return Ok(());
         }
         if class == "ramdisk" {
-            return Err("-rst ramdisk: is not offered: expected a storage class, or none".into());
+            return Err(Refused("-rst ramdisk: is not offered: expected a storage class, or none".into()));
         }
         self.put("kubernetes.storage.class", json!(class), "-rst");
         self.put("kubernetes.storage.size", json!(size(&size_asked)), "-rss");

@@ -14,9 +14,9 @@ mod lower;
 mod options;
 
 pub use about::{About, about};
-pub use config::{ClusterConfig, Context, Docker, Metric, MetricKind, read_config};
+pub use config::{ClusterConfig, ConfigError, Context, Docker, Metric, MetricKind, read_config};
 pub use expand::{Configuration, Job, Pod, Round, dropped, expand, share};
-pub use flags::{FLAGS, Flag, Mode, Standing, Takes, Typed, help, parse};
+pub use flags::{FLAGS, Flag, FlagError, Mode, Standing, Takes, Typed, help, parse};
 pub use lower::{Lowered, lower};
 pub use options::{Dbms, Options};
 

@@ -2,6 +2,7 @@
 
 use super::flags::{Typed, shown};
 use crate::server::ServerKind;
+use dyno_types::Refused;
 
 /// Rows and operations are counted in millions.
 const MILLION: u64 = 1_000_000;
@@ -43,7 +44,7 @@ const KNOWN: [(&str, Dbms, ServerKind); 4] = [
 ];
 
 impl Dbms {
-    fn parse(word: &str) -> Result<Self, String> {
+    fn parse(word: &str) -> Result<Self, Refused> {
         if let Some((_, dbms, _)) = KNOWN.iter().find(|(name, _, _)| *name == word) {
             return Ok(*dbms);
         }
@@ -52,7 +53,7 @@ impl Dbms {
             true => "is no key-value store that dyno drives",
             false => "is not known",
         };
-        Err(format!("-dbms {word}: {why}: expected {}", names.join(", ")))
+        Err(Refused(format!("-dbms {word}: {why}: expected {}", names.join(", "))))
     }
 
     /// What is started.
@@ -113,22 +114,22 @@ pub struct Options {
     pub typed: Typed,
 }
 
-fn number(typed: &Typed, long: &str, least: u64, most: u64) -> Result<u64, String> {
+fn number(typed: &Typed, long: &str, least: u64, most: u64) -> Result<u64, Refused> {
     whole(&shown(long), typed.value(long), least, most)
 }
 
-fn whole(flag: &str, text: &str, least: u64, most: u64) -> Result<u64, String> {
+fn whole(flag: &str, text: &str, least: u64, most: u64) -> Result<u64, Refused> {
     let found = text.trim().parse::<u64>().ok().filter(|n| (least..=most).contains(n));
-    found.ok_or_else(|| format!("{flag} {text}: expected a whole number from {least} to {most}"))
+    found.ok_or_else(|| Refused(format!("{flag} {text}: expected a whole number from {least} to {most}")))
 }
 
-fn list(typed: &Typed, long: &str, least: u64, most: u64) -> Result<Vec<u64>, String> {
+fn list(typed: &Typed, long: &str, least: u64, most: u64) -> Result<Vec<u64>, Refused> {
     typed.value(long).split(',').map(|text| whole(&shown(long), text, least, most)).collect()
 }
 
 impl Options {
     /// Takes what was typed.
-    pub fn read(typed: Typed) -> Result<Options, String> {
+    pub fn read(typed: Typed) -> Result<Options, Refused> {
         let words = typed.all("dbms").iter().flat_map(|word| word.split(','));
         let dbms: Vec<Dbms> = words
             .map(str::trim)
@@ -137,11 +138,11 @@ impl Options {
             .collect::<Result<_, _>>()?;
         if dbms.is_empty() {
             let words = "expected Redis, Valkey, KeyDB or Dragonfly; without it bexhoma would take SQL databases, too";
-            return Err(format!("-dbms: {words}"));
+            return Err(Refused(format!("-dbms: {words}")));
         }
         let scale = number(&typed, "scale", 1, MILLION)?;
         if !MILLION.is_multiple_of(scale) {
-            return Err(format!("--scale {scale}: expected a divisor of 1,000,000"));
+            return Err(Refused(format!("--scale {scale}: expected a divisor of 1,000,000")));
         }
         let factor = number(&typed, "scaling-factor", 1, 1_000_000)?;
         let operations = match typed.value("xnum-operations") {
@@ -151,15 +152,15 @@ impl Options {
         let workload = match typed.value("xworkload").as_bytes() {
             [letter @ (b'a'..=b'f' | b'A'..=b'F')] => letter.to_ascii_lowercase() as char,
             _ => {
-                return Err(format!(
+                return Err(Refused(format!(
                     "-xwl {}: expected a workload: a, b, c, d, e or f",
                     typed.value("xworkload")
-                ));
+                )));
             }
         };
         let order = typed.value("extra-insert-order").to_owned();
         if !["hashed", "ordered"].contains(&order.as_str()) {
-            return Err(format!("-xio {order}: expected hashed or ordered"));
+            return Err(Refused(format!("-xio {order}: expected hashed or ordered")));
         }
         for flag in ["max-sut", "max-sut-experiment"] {
             if typed.given(flag) {
@@ -196,23 +197,25 @@ impl Options {
         Ok(options)
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), Refused> {
         if self.replicas > 0 && self.workers == 0 {
-            return Err("-nwr: replicas are of a cluster's workers: expected -nw, too".into());
+            return Err(Refused("-nwr: replicas are of a cluster's workers: expected -nw, too".into()));
         }
         if (1..3).contains(&self.workers) {
-            return Err(format!(
+            return Err(Refused(format!(
                 "-nw {}: a cluster has 3 primaries or more; 0 is a single server",
                 self.workers
-            ));
+            )));
         }
         if self.typed.given("skip-loading") {
             let given = |flag: &str| !self.typed.value(flag).is_empty();
             if !given("experiment") && !given("request-storage-type") {
-                return Err("-sl: a server of its own begins with nothing: expected -e CODE, or -rst".into());
+                return Err(Refused(
+                    "-sl: a server of its own begins with nothing: expected -e CODE, or -rst".into(),
+                ));
             }
             if self.typed.given("request-storage-remove") {
-                return Err("-sl: the volume is to be empty (-rsr)".into());
+                return Err(Refused("-sl: the volume is to be empty (-rsr)".into()));
             }
         }
         let sides = [
@@ -222,9 +225,9 @@ impl Options {
         for (threads_flag, threads, pods_flag, pods) in sides {
             let (least, most) = (threads.iter().min().unwrap_or(&1), pods.iter().max().unwrap_or(&1));
             if least < most {
-                return Err(format!(
+                return Err(Refused(format!(
                     "{threads_flag} {least}: fewer threads than the {most} pods of {pods_flag}"
-                ));
+                )));
             }
         }
         Ok(())

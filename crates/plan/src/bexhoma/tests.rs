@@ -19,7 +19,8 @@ fn words(text: &str) -> Vec<String> {
 }
 
 fn made(text: &str) -> Result<Lowered, String> {
-    lower(&Options::read(parse(&words(text))?)?)
+    let typed = parse(&words(text)).map_err(|error| error.to_string())?;
+    Options::read(typed).and_then(|options| lower(&options)).map_err(|refused| refused.0)
 }
 
 fn seed(number: usize) -> Lowered {
@@ -210,7 +211,7 @@ fn what_does_not_apply_is_refused_or_noted_by_name() {
         assert!(found.contains(why), "{given}: {found}");
     }
     assert!(made("-xwl a run").unwrap_err().contains("-dbms: expected Redis"));
-    assert!(parse(&words("empty")).unwrap_err().contains("TPC"));
+    assert!(parse(&words("empty")).unwrap_err().to_string().contains("TPC"));
     let noted = [
         ("-t 60", "-t: without effect"),
         ("-xli 1", "-xli: without effect: every second"),

@@ -1,7 +1,7 @@
 //! What the types of an experiment file cannot say: values that exclude each other, and bounds.
 
 use super::{Cell, Experiment, Factor, Lifetime, Strategy, Tune, When, factors, faults};
-use crate::server::Topology;
+use crate::server::{InvalidSetting, Topology};
 use crate::tree::{Node, TreeError};
 
 /// What the types cannot say.
@@ -20,7 +20,7 @@ pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
         return refuse("server", "a target that exists is named too: remove target or server");
     }
     if let Some(Err(why)) = spec.server.as_ref().map(crate::server::ServerSpec::check) {
-        return at(tree, "server", &why);
+        return at(tree, "server", why);
     }
     if let Err((path, why)) =
         check_ssh(spec).and_then(|()| check_kubernetes(spec)).and_then(|()| check_volume(spec))
@@ -28,13 +28,13 @@ pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
         return refuse(path, why);
     }
     if let Err(why) = spec.host.check() {
-        return at(tree, "host", &why);
+        return at(tree, "host", why);
     }
     if let Err(why) = spec.client.placement.check() {
-        return at(tree, "client.placement", &why);
+        return at(tree, "client.placement", why);
     }
     if let Err(why) = spec.client.limits.check() {
-        return at(tree, "client.limits", &why);
+        return at(tree, "client.limits", why);
     }
     if spec.repetition.is_some() {
         return refuse("repetition", "is set for each run: say repetitions");
@@ -356,10 +356,9 @@ fn check_tune(cell: &Cell, tune: &Tune) -> Result<(), TreeError> {
     Ok(())
 }
 
-/// An error whose words begin with the key below `path`.
-fn at(tree: &Node, path: &str, why: &str) -> Result<(), TreeError> {
-    let (key, text) = why.split_once(": ").unwrap_or(("", why));
-    let whole = if key.is_empty() { path.to_owned() } else { format!("{path}.{key}") };
-    let node = tree.find(&whole).or_else(|| tree.find(path)).unwrap_or(tree);
-    Err(node.error(&whole, text))
+/// An error of a key below `path`.
+fn at(tree: &Node, path: &str, wrong: InvalidSetting) -> Result<(), TreeError> {
+    let wrong = wrong.below(path);
+    let node = tree.find(&wrong.key).or_else(|| tree.find(path)).unwrap_or(tree);
+    Err(node.error(&wrong.key, wrong.problem))
 }

@@ -303,11 +303,11 @@ fn geometric(from: f64, to: f64, times: f64) -> Option<Vec<f64>> {
     (steps <= LEVELS as f64).then(|| (0..=steps as usize).map(|i| from * times.powi(i as i32)).collect())
 }
 
-/// Every combination of levels; the last factor varies fastest.
-pub(super) fn product(factors: &[Factor], most: usize) -> Result<Vec<Vec<&Level>>, String> {
+/// Every combination of levels; the last factor varies fastest. `None` where there are more than `most`.
+pub(super) fn product(factors: &[Factor], most: usize) -> Option<Vec<Vec<&Level>>> {
     let count = factors.iter().try_fold(1usize, |n, factor| n.checked_mul(factor.levels.len()));
     if count.is_none_or(|n| n > most) {
-        return Err(format!("more than {most} cells"));
+        return None;
     }
     let mut rows: Vec<Vec<&Level>> = vec![Vec::new()];
     for factor in factors {
@@ -322,7 +322,7 @@ pub(super) fn product(factors: &[Factor], most: usize) -> Result<Vec<Vec<&Level>
             })
             .collect();
     }
-    Ok(rows)
+    Some(rows)
 }
 
 /// Puts the values of `variables` in place of `{NAME}` in every text.

@@ -184,7 +184,8 @@ fn plan_of(mut tree: Node, stem: &str, given: &Given) -> Result<Plan, TreeError>
     let overrides =
         tree.take("overrides").map_or(Ok(Vec::new()), |node| Override::read_all(&node, &factors))?;
     let mut cells = Vec::new();
-    for levels in factors::product(&factors, RUNS).map_err(|text| tree.error("factors", text))? {
+    let combinations = factors::product(&factors, RUNS);
+    for levels in combinations.ok_or_else(|| tree.error("factors", format!("more than {RUNS} cells")))? {
         let names: Vec<(String, String)> =
             factors.iter().zip(&levels).map(|(f, level)| (f.name.clone(), level.label.clone())).collect();
         if exclude.iter().any(|filter| filter.matches(&names)) {

@@ -111,15 +111,26 @@ pub enum Levels {
     },
 }
 
+/// Levels that are no values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LevelsError {
+    /// A list without values.
+    #[error("an empty list")]
+    Empty,
+    /// A series without an end, or in two ways at once.
+    #[error("{}", super::factors::SERIES)]
+    Series,
+}
+
 impl Levels {
     /// The values in words; an error if the series cannot be meant.
-    pub fn values(&self) -> Result<Vec<String>, String> {
+    pub fn values(&self) -> Result<Vec<String>, LevelsError> {
         match self {
-            Levels::List(all) if all.is_empty() => Err("an empty list".into()),
+            Levels::List(all) if all.is_empty() => Err(LevelsError::Empty),
             Levels::List(all) => Ok(all.iter().map(ToString::to_string).collect()),
             Levels::Range { from, to, step, times, count } => {
                 let numbers = super::factors::series(*from, *to, *step, *times, *count);
-                let numbers = numbers.ok_or_else(|| super::factors::SERIES.to_owned())?;
+                let numbers = numbers.ok_or(LevelsError::Series)?;
                 Ok(numbers.into_iter().map(|n| Setting::Number(n).to_string()).collect())
             }
         }

@@ -1,6 +1,6 @@
 //! The INI form: hosts with variables in sections that are groups.
 
-use super::Inventory;
+use super::{Inventory, InventoryError, LineError, MOST};
 use dyno_types::shell::words;
 
 enum Section {
@@ -9,12 +9,12 @@ enum Section {
     Variables(String),
 }
 
-pub(super) fn parse(text: &str, path: &str) -> Result<Inventory, String> {
+pub(super) fn parse(text: &str, path: &str) -> Result<Inventory, InventoryError> {
     let mut inventory = Inventory::default();
     let mut section = Section::Hosts("ungrouped".into());
     for (at, line) in text.lines().enumerate() {
         let line = line.trim();
-        let wrong = |why: String| format!("{path}:{}: {why}", at + 1);
+        let wrong = |problem| InventoryError::Line { path: path.to_owned(), line: at as u64 + 1, problem };
         if line.is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
@@ -23,7 +23,7 @@ pub(super) fn parse(text: &str, path: &str) -> Result<Inventory, String> {
                 .split_once(']')
                 .map(|(name, _)| name.trim())
                 .filter(|name| !name.is_empty())
-                .ok_or_else(|| wrong("expected a section such as [name]".into()))?;
+                .ok_or_else(|| wrong(LineError::Section))?;
             section = begin(name).map_err(wrong)?;
             let (Section::Hosts(name) | Section::Children(name) | Section::Variables(name)) = &section;
             inventory.group(name);
@@ -35,8 +35,7 @@ pub(super) fn parse(text: &str, path: &str) -> Result<Inventory, String> {
                 inventory.group(group).children.insert(line.to_owned());
             }
             Section::Variables(group) => {
-                let (name, value) =
-                    line.split_once('=').ok_or_else(|| wrong("expected NAME=VALUE".into()))?;
+                let (name, value) = line.split_once('=').ok_or_else(|| wrong(LineError::Variable))?;
                 let value = unquoted(value.trim()).to_owned();
                 inventory.group(group).variables.insert(name.trim().to_owned(), value);
             }
@@ -45,12 +44,12 @@ pub(super) fn parse(text: &str, path: &str) -> Result<Inventory, String> {
     Ok(inventory)
 }
 
-fn begin(name: &str) -> Result<Section, String> {
+fn begin(name: &str) -> Result<Section, LineError> {
     match name.split_once(':') {
         None => Ok(Section::Hosts(name.to_owned())),
         Some((name, "children")) => Ok(Section::Children(name.to_owned())),
         Some((name, "vars")) => Ok(Section::Variables(name.to_owned())),
-        Some(_) => Err("expected [name], [name:children] or [name:vars]".into()),
+        Some(_) => Err(LineError::SectionKind),
     }
 }
 
@@ -60,14 +59,13 @@ fn unquoted(text: &str) -> &str {
 }
 
 /// `db[01:03].lab:2222 ansible_user=admin`
-fn host(inventory: &mut Inventory, group: &str, line: &str) -> Result<(), String> {
+fn host(inventory: &mut Inventory, group: &str, line: &str) -> Result<(), LineError> {
     let comment = line.find(" #").or_else(|| line.find(" ;")).unwrap_or(line.len());
     let mut all = words(&line[..comment])?.into_iter();
     let pattern = all.next().unwrap_or_default();
     let mut variables = Vec::new();
     for word in all {
-        let (name, value) =
-            word.split_once('=').ok_or_else(|| format!("expected NAME=VALUE, not {word:?}"))?;
+        let (name, value) = word.split_once('=').ok_or_else(|| LineError::HostVariable(word.clone()))?;
         variables.push((name.to_owned(), value.to_owned()));
     }
     // A colon inside brackets belongs to a range.
@@ -86,14 +84,11 @@ fn host(inventory: &mut Inventory, group: &str, line: &str) -> Result<(), String
     Ok(())
 }
 
-/// At most so many hosts are on one line.
-const MOST: usize = 10_000;
-
 /// `db[01:03].lab` as names; a pattern without brackets is one.
-fn ranged(pattern: &str) -> Result<Vec<String>, String> {
+fn ranged(pattern: &str) -> Result<Vec<String>, LineError> {
     let Some((before, rest)) = pattern.split_once('[') else { return Ok(vec![pattern.to_owned()]) };
-    let (range, after) = rest.split_once(']').ok_or_else(|| format!("range {pattern}: no ]"))?;
-    let bad = || format!("range [{range}]: expected [1:3], [01:10], [1:9:2] or [a:c]");
+    let (range, after) = rest.split_once(']').ok_or_else(|| LineError::OpenRange(pattern.to_owned()))?;
+    let bad = || LineError::Range(range.to_owned());
     let parts: Vec<&str> = range.split(':').collect();
     let (&[from, to] | &[from, to, _]) = parts.as_slice() else { return Err(bad()) };
     let step: usize =
@@ -112,7 +107,7 @@ fn ranged(pattern: &str) -> Result<Vec<String>, String> {
     };
     let tails = ranged(after)?;
     if middles.len().saturating_mul(tails.len()) > MOST {
-        return Err(format!("range {pattern}: more than {MOST} hosts"));
+        return Err(LineError::TooManyHosts(pattern.to_owned()));
     }
     Ok(middles.iter().flat_map(|m| tails.iter().map(move |tail| format!("{before}{m}{tail}"))).collect())
 }

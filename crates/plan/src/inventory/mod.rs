@@ -7,6 +7,7 @@
 mod ini;
 mod yaml;
 
+use dyno_types::shell::OpenQuote;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Variables by name.
@@ -58,10 +59,111 @@ pub struct Inventory {
 /// Nesting of groups stays below this.
 const DEPTH: usize = 16;
 
+/// At most so many hosts are on one line.
+const MOST: usize = 10_000;
+
+/// An inventory that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum InventoryError {
+    /// The text is no YAML.
+    #[error("{path}: {source}")]
+    Yaml {
+        /// The file.
+        path: String,
+        /// The parser's error.
+        source: Box<serde_saphyr::Error>,
+    },
+    /// A line that is not understood.
+    #[error("{path}:{line}: {problem}")]
+    Line {
+        /// The file.
+        path: String,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        #[source]
+        problem: LineError,
+    },
+    /// A group has a child that is not there.
+    #[error("{path}: group {group} has a child {child} that is no group")]
+    NoChild {
+        /// The file.
+        path: String,
+        /// The group.
+        group: String,
+        /// Its child.
+        child: String,
+    },
+}
+
+/// What is wrong with a line of an inventory.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LineError {
+    /// A bracket that begins no section.
+    #[error("expected a section such as [name]")]
+    Section,
+    /// A section of an unknown kind.
+    #[error("expected [name], [name:children] or [name:vars]")]
+    SectionKind,
+    /// A line of a section of variables that is none.
+    #[error("expected NAME=VALUE")]
+    Variable,
+    /// A word behind a host that is no variable.
+    #[error("expected NAME=VALUE, not {0:?}")]
+    HostVariable(String),
+    /// A quote without its other one.
+    #[error(transparent)]
+    OpenQuote(#[from] OpenQuote),
+    /// A range of hosts without its end.
+    #[error("range {0}: no ]")]
+    OpenRange(String),
+    /// A range of hosts that is none.
+    #[error("range [{0}]: expected [1:3], [01:10], [1:9:2] or [a:c]")]
+    Range(String),
+    /// Ranges with more hosts than one line may have.
+    #[error("range {0}: more than {MOST} hosts")]
+    TooManyHosts(String),
+    /// YAML that is no mapping of groups.
+    #[error("expected groups with their hosts")]
+    Groups,
+    /// Groups inside each other beyond the depth that is followed.
+    #[error("group {0}: groups are nested too deeply")]
+    TooDeep(String),
+    /// A group, or one of its keys, that is no mapping.
+    #[error("group {group}: {}expected a mapping", .key.as_ref().map_or(String::new(), |key| format!("{key}: ")))]
+    NoMapping {
+        /// The group.
+        group: String,
+        /// Its key, if it is not the group itself.
+        key: Option<String>,
+    },
+    /// A key that groups do not have.
+    #[error("group {group}: unknown key {key}: expected hosts, vars, children")]
+    UnknownKey {
+        /// The group.
+        group: String,
+        /// The key.
+        key: String,
+    },
+    /// Variables that are no mapping.
+    #[error("expected variables and their values")]
+    Variables,
+}
+
+/// The inventory has neither a group nor a host of this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no host or group {name:?}; there are {}", there.join(", "))]
+pub struct NoSuchHost {
+    /// The name.
+    pub name: String,
+    /// Names of the groups and hosts that are there.
+    pub there: Vec<String>,
+}
+
 impl Inventory {
     /// Reads the text of an inventory; `path` is for messages, and its ending tells the form: `.yml` and `.yaml` are YAML, what
     /// begins with `---` or `all:` too.
-    pub fn parse(text: &str, path: &str) -> Result<Self, String> {
+    pub fn parse(text: &str, path: &str) -> Result<Self, InventoryError> {
         let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
         let yaml = path.ends_with(".yml")
             || path.ends_with(".yaml")
@@ -69,7 +171,8 @@ impl Inventory {
         let inventory = if yaml { yaml::parse(text, path)? } else { ini::parse(text, path)? };
         for (name, group) in &inventory.groups {
             if let Some(child) = group.children.iter().find(|child| !inventory.groups.contains_key(*child)) {
-                return Err(format!("{path}: group {name} has a child {child} that is no group"));
+                let [path, group, child] = [path, name, child].map(str::to_owned);
+                return Err(InventoryError::NoChild { path, group, child });
             }
         }
         Ok(inventory)
@@ -92,7 +195,7 @@ impl Inventory {
     }
 
     /// The hosts of a group, or the one of this name; `all` is every one. In the order of the file.
-    pub fn select(&self, name: &str) -> Result<Vec<Host>, String> {
+    pub fn select(&self, name: &str) -> Result<Vec<Host>, NoSuchHost> {
         let wanted: BTreeSet<&str> = if name == "all" {
             self.order.iter().map(String::as_str).collect()
         } else if self.groups.contains_key(name) {
@@ -100,7 +203,8 @@ impl Inventory {
         } else if let Some((host, _)) = self.hosts.get_key_value(name) {
             BTreeSet::from([host.as_str()])
         } else {
-            return Err(format!("no host or group {name:?}; there are {}", self.names().join(", ")));
+            let there = self.names().into_iter().map(str::to_owned).collect();
+            return Err(NoSuchHost { name: name.to_owned(), there });
         };
         let groups = self.ranked();
         let of = |host: &String| Host { name: host.clone(), variables: self.variables(host, &groups) };
@@ -191,7 +295,7 @@ disks=[\"vdb\", \"vdc\"]
         let text = format!("[g0]\nh[1:5000]\n{}", sections.collect::<String>());
         let inventory = Inventory::parse(&text, "hosts.ini").unwrap();
         assert_eq!(inventory.select("g39").unwrap().len(), 5_000);
-        let many = Inventory::parse("[a]\nx[0:999].y[0:999]\n", "hosts.ini").unwrap_err();
+        let many = Inventory::parse("[a]\nx[0:999].y[0:999]\n", "hosts.ini").unwrap_err().to_string();
         assert!(many.contains("hosts.ini:2") && many.contains("10000"), "{many}");
     }
 
@@ -215,7 +319,7 @@ disks=[\"vdb\", \"vdc\"]
             lab.select("other").unwrap()[0].get("ansible_ssh_common_args"),
             Some("-o ProxyJump=bastion -4")
         );
-        let unknown = lab.select("nobody").unwrap_err();
+        let unknown = lab.select("nobody").unwrap_err().to_string();
         assert!(unknown.contains("no host or group \"nobody\"") && unknown.contains("mongod"), "{unknown}");
     }
 
@@ -248,7 +352,7 @@ disks=[\"vdb\", \"vdc\"]
             ),
             ("all: 3\n", "h.yml", "h.yml:1: group all: expected a mapping"),
         ] {
-            let wrong = Inventory::parse(text, path).unwrap_err();
+            let wrong = Inventory::parse(text, path).unwrap_err().to_string();
             assert!(wrong.starts_with(expected), "{wrong}");
         }
         // Groups that are children of each other end.

@@ -1,32 +1,37 @@
 //! The YAML form: groups with hosts, vars and children.
 
-use super::{Inventory, Variables};
+use super::{Inventory, InventoryError, LineError, Variables};
 use crate::yaml::{Node, Yaml};
 
-pub(super) fn parse(text: &str, path: &str) -> Result<Inventory, String> {
-    let root: Node = serde_saphyr::from_str(text).map_err(|error| format!("{path}: {error}"))?;
+pub(super) fn parse(text: &str, path: &str) -> Result<Inventory, InventoryError> {
+    let root: Node = serde_saphyr::from_str(text)
+        .map_err(|error| InventoryError::Yaml { path: path.to_owned(), source: Box::new(error) })?;
     let mut inventory = Inventory::default();
-    let wrong = |node: &Node, why: &str| format!("{path}:{}: {why}", node.line());
+    let wrong = |(node, problem): Wrong<'_>| InventoryError::Line {
+        path: path.to_owned(),
+        line: node.line(),
+        problem,
+    };
     let Yaml::Map(groups) = root.value() else {
-        return Err(wrong(&root, "expected groups with their hosts"));
+        return Err(wrong((&root, LineError::Groups)));
     };
     for (name, node) in groups {
-        group(&mut inventory, name, node, 0).map_err(|(node, why)| wrong(node, &why))?;
+        group(&mut inventory, name, node, 0).map_err(wrong)?;
     }
     Ok(inventory)
 }
 
-type Wrong<'a> = (&'a Node, String);
+type Wrong<'a> = (&'a Node, LineError);
 
 fn group<'a>(inventory: &mut Inventory, name: &str, node: &'a Node, depth: usize) -> Result<(), Wrong<'a>> {
     inventory.group(name);
     if depth > super::DEPTH {
-        return Err((node, format!("group {name}: groups are nested too deeply")));
+        return Err((node, LineError::TooDeep(name.to_owned())));
     }
-    let parts = map(node).ok_or_else(|| (node, format!("group {name}: expected a mapping")))?;
+    let no_mapping = |key| LineError::NoMapping { group: name.to_owned(), key };
+    let parts = map(node).ok_or_else(|| (node, no_mapping(None)))?;
     for (key, value) in parts {
-        let entries =
-            || map(value).ok_or_else(|| (value, format!("group {name}: {key}: expected a mapping")));
+        let entries = || map(value).ok_or_else(|| (value, no_mapping(Some(key.clone()))));
         match key.as_str() {
             "hosts" => {
                 for (host, own) in entries()? {
@@ -46,8 +51,7 @@ fn group<'a>(inventory: &mut Inventory, name: &str, node: &'a Node, depth: usize
                 }
             }
             _ => {
-                let why = format!("group {name}: unknown key {key}: expected hosts, vars, children");
-                return Err((value, why));
+                return Err((value, LineError::UnknownKey { group: name.to_owned(), key: key.clone() }));
             }
         }
     }
@@ -64,7 +68,7 @@ fn map(node: &Node) -> Option<&[(String, Node)]> {
 }
 
 fn variables(node: &Node) -> Result<Variables, Wrong<'_>> {
-    let entries = map(node).ok_or_else(|| (node, "expected variables and their values".to_owned()))?;
+    let entries = map(node).ok_or((node, LineError::Variables))?;
     let text = |value: &Node| match value.value() {
         Yaml::Text(text) => text.clone(),
         _ => value.word(),

@@ -117,8 +117,11 @@ const fn example(name: &'static str, about: &'static str, make: fn(u32) -> Strin
 
 /// Its text; the presets' test reads all of them.
 fn best_known(name: &str) -> String {
-    let found = wsf::best_known(name).ok_or_else(|| format!("# no configuration {name}\n"));
-    found.and_then(|known| known.experiment()).unwrap_or_else(|words| words)
+    match wsf::best_known(name).map(wsf::BestKnown::experiment) {
+        Some(Ok(text)) => text,
+        Some(Err(error)) => error.to_string(),
+        None => format!("# no configuration {name}\n"),
+    }
 }
 
 /// Finds a preset by its name.
@@ -126,17 +129,37 @@ pub fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 
+/// A preset is not made for a scale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScaleError {
+    /// It is not made for any.
+    #[error("{preset} has no scale")]
+    NoScale {
+        /// Name of the preset.
+        preset: &'static str,
+    },
+    /// It is made for others.
+    #[error("--scale {scale}: {preset} is made for {}", .known.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))]
+    Unknown {
+        /// Name of the preset.
+        preset: &'static str,
+        /// The scale asked for.
+        scale: u32,
+        /// The scales it is made for.
+        known: &'static [u32],
+    },
+}
+
 impl Preset {
     /// Its text at a scale; `None` is its default.
-    pub fn text(&self, scale: Option<u32>) -> Result<String, String> {
+    pub fn text(&self, scale: Option<u32>) -> Result<String, ScaleError> {
         match (self.scales.first(), scale) {
             (Some(first), None) => Ok((self.make)(*first)),
             (None, None) => Ok((self.make)(1)),
             (_, Some(scale)) if self.scales.contains(&scale) => Ok((self.make)(scale)),
-            (None, Some(_)) => Err(format!("{} has no scale", self.name)),
+            (None, Some(_)) => Err(ScaleError::NoScale { preset: self.name }),
             (Some(_), Some(scale)) => {
-                let known: Vec<String> = self.scales.iter().map(u32::to_string).collect();
-                Err(format!("--scale {scale}: {} is made for {}", self.name, known.join(", ")))
+                Err(ScaleError::Unknown { preset: self.name, scale, known: self.scales })
             }
         }
     }
@@ -202,7 +225,7 @@ mod tests {
             let documents = number("NUM_COLLECTIONS") * number("NUM_DOCUMENTS_PER_COLLECTION");
             assert_eq!(documents * scale, 640_000_000, "the data shrink as the memory does");
         }
-        assert!(preset.text(Some(7)).unwrap_err().contains("is made for 16, 1, 8, 32, 512"));
+        assert!(preset.text(Some(7)).unwrap_err().to_string().contains("is made for 16, 1, 8, 32, 512"));
         assert!(find("ingest/small").unwrap().text(Some(16)).is_err());
     }
 }

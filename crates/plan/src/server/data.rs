@@ -1,5 +1,6 @@
 //! Where data lie.
 
+use super::InvalidSetting;
 use crate::values::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -117,16 +118,16 @@ pub struct VolumeSpec {
 }
 
 impl VolumeSpec {
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), InvalidSetting> {
         let ends = [self.name.bytes().next(), self.name.bytes().last()];
         let sane = self.name.len() <= 40
             && self.name.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-')
             && ends.iter().all(|end| end.is_some_and(|c| c != b'-'));
         match sane {
             true => Ok(()),
-            false => Err(format!(
-                "volume.name: {:?}: expected 1 to 40 small letters, digits and dashes between them",
-                self.name
+            false => Err(InvalidSetting::new(
+                "volume.name",
+                format!("{:?}: expected 1 to 40 small letters, digits and dashes between them", self.name),
             )),
         }
     }
@@ -152,36 +153,45 @@ pub struct DataSpec {
 }
 
 impl DataSpec {
-    /// Says what cannot be meant; a complaint begins with the key.
-    pub fn check(&self) -> Result<(), String> {
+    /// Says what cannot be meant, by its key.
+    pub fn check(&self) -> Result<(), InvalidSetting> {
         if let Some(paths) = &self.path {
             if paths.all().is_empty() {
-                return Err("path: the list is empty".into());
+                return Err(InvalidSetting::new("path", "the list is empty"));
             }
             if self.image.is_some() && paths.all().len() > 1 {
-                return Err("path: the images need one folder, not several".into());
+                return Err(InvalidSetting::new("path", "the images need one folder, not several"));
             }
         }
         if let Some(volume) = &self.volume {
             volume.check()?;
             if self.snapshot || self.image.is_some() {
-                return Err("volume: loaded data outlive their run: remove snapshot and image".into());
+                return Err(InvalidSetting::new(
+                    "volume",
+                    "loaded data outlive their run: remove snapshot and image",
+                ));
             }
             if self.path.as_ref().is_some_and(|paths| paths.all().len() > 1) {
-                return Err("path: a volume needs one folder, not several".into());
+                return Err(InvalidSetting::new("path", "a volume needs one folder, not several"));
             }
         }
         let Some(image) = &self.image else { return Ok(()) };
         let least = Bytes(image.filesystem.smallest());
         if image.size.0 < least.0 {
             let name = image.filesystem.name();
-            return Err(format!("image.size: {} is too small for {name}, at least {least}", image.size));
+            return Err(InvalidSetting::new(
+                "image.size",
+                format!("{} is too small for {name}, at least {least}", image.size),
+            ));
         }
         if image.members == 0 || image.members > 16 {
-            return Err(format!("image.members: {}: expected 1 to 16", image.members));
+            return Err(InvalidSetting::new("image.members", format!("{}: expected 1 to 16", image.members)));
         }
         match image.mount_options.iter().find(|option| option.is_empty() || option.contains([',', ' '])) {
-            Some(bad) => Err(format!("image.mount_options: {bad:?}: expected one option in each entry")),
+            Some(bad) => Err(InvalidSetting::new(
+                "image.mount_options",
+                format!("{bad:?}: expected one option in each entry"),
+            )),
             None => Ok(()),
         }
     }

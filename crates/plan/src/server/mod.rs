@@ -5,6 +5,7 @@
 
 mod check;
 mod data;
+mod invalid;
 mod placement;
 mod tuning;
 
@@ -12,6 +13,7 @@ mod tuning;
 mod tests;
 
 pub use data::{DataSpec, Filesystem, ImageSpec, Paths, Reuse, VolumeSpec};
+pub use invalid::InvalidSetting;
 pub use placement::{Limits, Placement, Policy};
 pub use tuning::{HostTuning, Rps, RpsWord};
 

@@ -1,5 +1,6 @@
 //! Where a process runs and how much it may use.
 
+use super::InvalidSetting;
 use crate::values::{Bytes, Cores};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Unexpected, Visitor};
@@ -134,35 +135,52 @@ impl Placement {
         self.policy == Policy::None && self.cores.is_none() && self.numactl.is_none()
     }
 
-    /// Says what cannot be meant; a complaint begins with the key.
-    pub fn check(&self) -> Result<(), String> {
+    /// Says what cannot be meant, by its key.
+    pub fn check(&self) -> Result<(), InvalidSetting> {
         let each = matches!(self.policy, Policy::CoresEach | Policy::CoresEachSmt);
         match (each, self.cores_each) {
-            (true, None) => return Err(format!("cores_each: policy {} needs it", self.policy.name())),
-            (_, Some(0)) => return Err("cores_each: expected a whole number from 1".into()),
+            (true, None) => {
+                return Err(InvalidSetting::new(
+                    "cores_each",
+                    format!("policy {} needs it", self.policy.name()),
+                ));
+            }
+            (_, Some(0)) => return Err(InvalidSetting::new("cores_each", "expected a whole number from 1")),
             (false, Some(_)) => {
-                return Err(format!("cores_each: policy {} has no use for it", self.policy.name()));
+                return Err(InvalidSetting::new(
+                    "cores_each",
+                    format!("policy {} has no use for it", self.policy.name()),
+                ));
             }
             _ => {}
         }
         if self.node.is_some() && !each && self.policy != Policy::Node {
-            return Err(format!("node: policy {} has no use for it", self.policy.name()));
+            return Err(InvalidSetting::new(
+                "node",
+                format!("policy {} has no use for it", self.policy.name()),
+            ));
         }
         if let Some(cores) = &self.cores {
             if matches!(self.policy, Policy::Interleave | Policy::BindByPort) {
-                return Err(format!("cores: policy {} has no use for them", self.policy.name()));
+                return Err(InvalidSetting::new(
+                    "cores",
+                    format!("policy {} has no use for them", self.policy.name()),
+                ));
             }
             let mut seen = cores.0.clone();
             seen.sort_unstable();
             if seen.is_empty() {
-                return Err("cores: the list is empty".into());
+                return Err(InvalidSetting::new("cores", "the list is empty"));
             }
             if let Some(twice) = seen.windows(2).find(|pair| pair[0] == pair[1]) {
-                return Err(format!("cores: {} is listed twice", twice[0]));
+                return Err(InvalidSetting::new("cores", format!("{} is listed twice", twice[0])));
             }
         }
         if self.numactl.is_some() && (self.policy != Policy::None || self.cores.is_some()) {
-            return Err("numactl: stands instead of policy and cores, not beside them".into());
+            return Err(InvalidSetting::new(
+                "numactl",
+                "stands instead of policy and cores, not beside them",
+            ));
         }
         Ok(())
     }
@@ -209,15 +227,15 @@ impl Limits {
             || self.write_iops.is_some()
     }
 
-    /// Says what cannot be meant; a complaint begins with the key.
-    pub fn check(&self) -> Result<(), String> {
+    /// Says what cannot be meant, by its key.
+    pub fn check(&self) -> Result<(), InvalidSetting> {
         if self.swap.is_some() && self.memory.is_none() {
-            return Err("swap: only beside memory".into());
+            return Err(InvalidSetting::new("swap", "only beside memory"));
         }
         if let Some(cpus) = self.cpus
             && !(0.01..=65_536.0).contains(&cpus)
         {
-            return Err(format!("cpus: {cpus}: expected a number of cores from 0.01"));
+            return Err(InvalidSetting::new("cpus", format!("{cpus}: expected a number of cores from 0.01")));
         }
         let rates = [
             ("memory", self.memory.as_ref().map(|b| b.0)),
@@ -227,7 +245,9 @@ impl Limits {
             ("write_iops", self.write_iops),
         ];
         match rates.iter().find(|(_, rate)| *rate == Some(0)) {
-            Some((key, _)) => Err(format!("{key}: 0 would stop everything; leave it out for no limit")),
+            Some((key, _)) => {
+                Err(InvalidSetting::new(key, "0 would stop everything; leave it out for no limit"))
+            }
             None => Ok(()),
         }
     }

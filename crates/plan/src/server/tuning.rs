@@ -1,5 +1,6 @@
 //! Settings of the host, applied for the run and put back.
 
+use super::InvalidSetting;
 use crate::values::Cores;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,8 +63,8 @@ impl HostTuning {
         *self == HostTuning::default()
     }
 
-    /// Says what cannot be meant; a complaint begins with the key.
-    pub fn check(&self) -> Result<(), String> {
+    /// Says what cannot be meant, by its key.
+    pub fn check(&self) -> Result<(), InvalidSetting> {
         let words: [(&str, &Option<String>, &[&str]); 2] = [
             ("transparent_huge_pages", &self.transparent_huge_pages, &["always", "madvise", "never"]),
             ("defrag", &self.defrag, &["always", "defer", "defer+madvise", "madvise", "never"]),
@@ -72,19 +73,21 @@ impl HostTuning {
             if let Some(word) = value
                 && !known.contains(&word.as_str())
             {
-                return Err(format!("{key}: {word:?}: expected {}", known.join(", ")));
+                return Err(InvalidSetting::new(key, format!("{word:?}: expected {}", known.join(", "))));
             }
         }
         if let Some(n) = self.swappiness.filter(|n| *n > 200) {
-            return Err(format!("swappiness: {n}: expected 0 to 200"));
+            return Err(InvalidSetting::new("swappiness", format!("{n}: expected 0 to 200")));
         }
         if let Some(n) = self.zone_reclaim_mode.filter(|n| *n > 7) {
-            return Err(format!("zone_reclaim_mode: {n}: expected 0 to 7"));
+            return Err(InvalidSetting::new("zone_reclaim_mode", format!("{n}: expected 0 to 7")));
         }
         let devices = self.read_ahead_kib.keys().chain(self.rps.keys());
         match devices.into_iter().find(|name| name.is_empty() || name.contains('/') || name.starts_with('.'))
         {
-            Some(bad) => Err(format!("read_ahead_kib, rps: {bad:?} is no name of a device")),
+            Some(bad) => {
+                Err(InvalidSetting::new("read_ahead_kib, rps", format!("{bad:?} is no name of a device")))
+            }
             None => Ok(()),
         }
     }

@@ -1,13 +1,55 @@
 //! Whole-number arithmetic as a shell's `$(( ))` has it: `+ - * / %`, parentheses, numbers and variables.
 
+use super::shell::Unassigned;
+
+/// Arithmetic that has no value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ArithmeticError {
+    /// A character that has no meaning here.
+    #[error("{0:?} in arithmetic: expected numbers, variables, + - * / % and parentheses")]
+    Unexpected(char),
+    /// An operand is missing at the end.
+    #[error("arithmetic ends too early: expected a number or a variable")]
+    TooShort,
+    /// A parenthesis is open at the end.
+    #[error("a parenthesis that is not closed")]
+    OpenParenthesis,
+    /// `${NAME` without its brace.
+    #[error("${{{0} is not closed")]
+    OpenBrace(String),
+    /// More than [`DEPTH`] levels.
+    #[error("more than {DEPTH} parentheses and signs inside each other")]
+    TooDeep,
+    /// A result beyond 64 bits.
+    #[error("arithmetic beyond 64 bits")]
+    Overflow,
+    /// A division, or a remainder, by zero.
+    #[error("division by zero")]
+    DivisionByZero,
+    /// A number beyond 64 bits, or written as a shell writes octal ones.
+    #[error("{0} is not a whole number of 64 bits")]
+    NotANumber(String),
+    /// A variable whose value is no whole number.
+    #[error("{name} is {value:?}, which is not a whole number")]
+    ValueNotANumber {
+        /// The variable.
+        name: String,
+        /// Its value.
+        value: String,
+    },
+    /// A variable that has no value.
+    #[error(transparent)]
+    Variable(#[from] Unassigned),
+}
+
 /// Nesting of parentheses and signs that is followed.
 const DEPTH: usize = 100;
 
 /// The value of `text`; `variable` gives the value of a name.
 pub(super) fn evaluate(
     text: &str,
-    variable: &mut dyn FnMut(&str) -> Result<String, String>,
-) -> Result<i64, String> {
+    variable: &mut dyn FnMut(&str) -> Result<String, Unassigned>,
+) -> Result<i64, ArithmeticError> {
     let mut reader = Reader { rest: text, variable, depth: 0 };
     let value = reader.sum()?;
     reader.skip();
@@ -16,7 +58,7 @@ pub(super) fn evaluate(
 
 struct Reader<'a, 'v> {
     rest: &'a str,
-    variable: &'v mut dyn FnMut(&str) -> Result<String, String>,
+    variable: &'v mut dyn FnMut(&str) -> Result<String, Unassigned>,
     depth: usize,
 }
 
@@ -25,11 +67,8 @@ impl Reader<'_, '_> {
         self.rest = self.rest.trim_start();
     }
 
-    fn unexpected(&self) -> String {
-        match self.rest.chars().next() {
-            Some(c) => format!("{c:?} in arithmetic: expected numbers, variables, + - * / % and parentheses"),
-            None => "arithmetic ends too early: expected a number or a variable".to_owned(),
-        }
+    fn unexpected(&self) -> ArithmeticError {
+        self.rest.chars().next().map_or(ArithmeticError::TooShort, ArithmeticError::Unexpected)
     }
 
     fn take(&mut self, accepted: &[char]) -> Option<char> {
@@ -39,45 +78,45 @@ impl Reader<'_, '_> {
         Some(c)
     }
 
-    fn sum(&mut self) -> Result<i64, String> {
+    fn sum(&mut self) -> Result<i64, ArithmeticError> {
         let mut value = self.product()?;
         while let Some(sign) = self.take(&['+', '-']) {
             let other = self.product()?;
             let sum = if sign == '+' { value.checked_add(other) } else { value.checked_sub(other) };
-            value = sum.ok_or("arithmetic beyond 64 bits")?;
+            value = sum.ok_or(ArithmeticError::Overflow)?;
         }
         Ok(value)
     }
 
-    fn product(&mut self) -> Result<i64, String> {
+    fn product(&mut self) -> Result<i64, ArithmeticError> {
         let mut value = self.factor()?;
         while let Some(sign) = self.take(&['*', '/', '%']) {
             let other = self.factor()?;
             if other == 0 && sign != '*' {
-                return Err("division by zero".to_owned());
+                return Err(ArithmeticError::DivisionByZero);
             }
             let product = match sign {
                 '*' => value.checked_mul(other),
                 '/' => value.checked_div(other),
                 _ => value.checked_rem(other),
             };
-            value = product.ok_or("arithmetic beyond 64 bits")?;
+            value = product.ok_or(ArithmeticError::Overflow)?;
         }
         Ok(value)
     }
 
-    fn factor(&mut self) -> Result<i64, String> {
+    fn factor(&mut self) -> Result<i64, ArithmeticError> {
         self.depth += 1;
         if self.depth > DEPTH {
-            return Err(format!("more than {DEPTH} parentheses and signs inside each other"));
+            return Err(ArithmeticError::TooDeep);
         }
         let value = match self.take(&['(', '+', '-']) {
             Some('(') => {
                 let value = self.sum()?;
-                self.take(&[')']).ok_or_else(|| "a parenthesis that is not closed".to_owned())?;
+                self.take(&[')']).ok_or(ArithmeticError::OpenParenthesis)?;
                 value
             }
-            Some('-') => self.factor()?.checked_neg().ok_or("arithmetic beyond 64 bits")?,
+            Some('-') => self.factor()?.checked_neg().ok_or(ArithmeticError::Overflow)?,
             Some(_) => self.factor()?,
             None => self.word()?,
         };
@@ -85,7 +124,7 @@ impl Reader<'_, '_> {
         Ok(value)
     }
 
-    fn word(&mut self) -> Result<i64, String> {
+    fn word(&mut self) -> Result<i64, ArithmeticError> {
         let braced = if self.take(&['$']).is_some() { self.take(&['{']).is_some() } else { false };
         let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
@@ -94,13 +133,13 @@ impl Reader<'_, '_> {
         }
         self.rest = rest;
         if braced && self.take(&['}']).is_none() {
-            return Err(format!("${{{word} is not closed"));
+            return Err(ArithmeticError::OpenBrace(word.to_owned()));
         }
         if word.starts_with(|c: char| c.is_ascii_digit()) {
-            return number(word).ok_or_else(|| format!("{word} is not a whole number of 64 bits"));
+            return number(word).ok_or_else(|| ArithmeticError::NotANumber(word.to_owned()));
         }
         let value = (self.variable)(word)?;
-        number(value.trim()).ok_or_else(|| format!("{word} is {value:?}, which is not a whole number"))
+        number(value.trim()).ok_or_else(|| ArithmeticError::ValueNotANumber { name: word.to_owned(), value })
     }
 }
 
@@ -115,11 +154,11 @@ fn number(text: &str) -> Option<i64> {
 mod tests {
     use super::*;
 
-    fn value(text: &str) -> Result<i64, String> {
+    fn value(text: &str) -> Result<i64, ArithmeticError> {
         evaluate(text, &mut |name| match name {
             "M" => Ok("10".into()),
             "S" => Ok("ten".into()),
-            _ => Err(format!("no {name}")),
+            _ => Err(Unassigned { name: name.into(), hint: String::new() }),
         })
     }
 
@@ -145,7 +184,7 @@ mod tests {
             ("1/0", "division by zero"),
             ("1+", "ends too early"),
             ("1 2", "'2' in arithmetic"),
-            ("X", "no X"),
+            ("X", "$X is not assigned"),
             ("S", "not a whole number"),
             ("(1", "not closed"),
             ("${M", "not closed"),
@@ -153,11 +192,11 @@ mod tests {
             ("99999999999999999999", "64 bits"),
             ("010", "not a whole number"),
             ("2**3", "'*'"),
-            ("a=1", "no a"),
+            ("a=1", "$a is not assigned"),
         ] {
-            let why = value(text).unwrap_err();
+            let why = value(text).unwrap_err().to_string();
             assert!(why.contains(part), "{text}: {why}");
         }
-        assert!(value(&"(".repeat(10_000)).unwrap_err().contains("inside each other"));
+        assert_eq!(value(&"(".repeat(10_000)), Err(ArithmeticError::TooDeep));
     }
 }

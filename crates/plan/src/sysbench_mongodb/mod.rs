@@ -13,14 +13,15 @@ mod resolve;
 mod shell;
 mod variables;
 
+pub use arithmetic::ArithmeticError;
 pub use resolve::{Phase, SysbenchPlan, Wishes};
-pub use shell::{Assignment, BadLine, Shell};
+pub use shell::{Assignment, BadLine, LineError, Shell, Unassigned};
 pub use variables::{Known, VARIABLES, Variable};
 
 use crate::settings::{BadSetting, Setting, Settings, Source};
 use crate::suggest;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 
 /// The file that is read if none is named and there is one.
 pub const CONFIG: &str = "config.bash";
@@ -32,12 +33,12 @@ const COMMAND_LINE: &str = "command line";
 #[derive(Debug, thiserror::Error)]
 pub enum SysbenchError {
     /// A file that cannot be read.
-    #[error("{path}: {reason}")]
+    #[error("{path}: {source}")]
     Unreadable {
         /// Its path as typed.
         path: String,
         /// Why.
-        reason: String,
+        source: io::Error,
     },
     /// A line that is not understood.
     #[error("{path}:{line}: {problem}")]
@@ -47,7 +48,8 @@ pub enum SysbenchError {
         /// The line, from 1.
         line: u32,
         /// What is wrong with it.
-        problem: String,
+        #[source]
+        problem: LineError,
     },
     /// A variable that nobody knows.
     #[error("{place}: unknown variable {name}{hint}")]
@@ -147,7 +149,7 @@ fn read_file(
         Ok(text) => text,
         Err(error) if optional && error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => {
-            return Err(SysbenchError::Unreadable { path: path.to_owned(), reason: error.to_string() });
+            return Err(SysbenchError::Unreadable { path: path.to_owned(), source: error });
         }
     };
     let known = shell.assignments.len();

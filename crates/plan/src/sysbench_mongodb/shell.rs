@@ -3,7 +3,7 @@
 //! A line holds assignments, after `export` or not, and a comment. A value is a word: bare text, '...', "...", `\x`,
 //! `$X`, `${X}`, `$((...))`, `$[...]`; of commands only `$(date +%s)` is understood. Everything else is an error.
 
-use super::arithmetic;
+use super::arithmetic::{self, ArithmeticError};
 use crate::suggest;
 use std::collections::BTreeSet;
 
@@ -28,7 +28,60 @@ pub struct BadLine {
     /// Line, from 1.
     pub line: u32,
     /// What is wrong with it.
-    pub problem: String,
+    #[source]
+    pub problem: LineError,
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LineError {
+    /// Something other than an assignment; its beginning.
+    #[error(
+        "{0:?} is no assignment: expected NAME=VALUE or export NAME=VALUE, or a comment that starts with #"
+    )]
+    NotAnAssignment(String),
+    /// A command other than `date +%s`.
+    #[error("a command: configurations are read, not executed; of commands only $(date +%s) is understood")]
+    Command,
+    /// A character outside of quotes that has a meaning for a shell.
+    #[error("{0} has a meaning for a shell: put the value in quotes")]
+    Meta(char),
+    /// A quote without its other one.
+    #[error("a {0} without its other one")]
+    OpenQuote(char),
+    /// A backslash at the end of the file.
+    #[error("a backslash at the end")]
+    Backslash,
+    /// An expansion that is not closed.
+    #[error("{open} without {close}")]
+    Open {
+        /// How it begins.
+        open: &'static str,
+        /// How it should end.
+        close: &'static str,
+    },
+    /// Something other than a name between braces.
+    #[error("${{{0}}}: expected the name of a variable between the braces")]
+    Braces(String),
+    /// A `$` before something else.
+    #[error("a $ without the name of a variable: expected $X, ${{X}}, $((...)) or $[...]")]
+    Dollar,
+    /// A variable that has no value.
+    #[error(transparent)]
+    Unassigned(#[from] Unassigned),
+    /// Arithmetic that has no value.
+    #[error(transparent)]
+    Arithmetic(#[from] ArithmeticError),
+}
+
+/// A variable is asked for that no line above assigns.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("${name} is not assigned above{hint}")]
+pub struct Unassigned {
+    /// The variable.
+    pub name: String,
+    /// The nearest that is assigned, as a question; empty if none is near.
+    pub hint: String,
 }
 
 /// What a file is read against, and what has been read.
@@ -64,7 +117,7 @@ impl Shell {
         Ok(())
     }
 
-    fn line(&mut self, text: &str, line: u32) -> Result<(), String> {
+    fn line(&mut self, text: &str, line: u32) -> Result<(), LineError> {
         let mut rest = text;
         let mut exports = false;
         loop {
@@ -100,17 +153,17 @@ impl Shell {
     }
 
     /// The latest value of a variable.
-    fn value(&mut self, name: &str) -> Result<String, String> {
+    fn value(&mut self, name: &str) -> Result<String, Unassigned> {
         self.used.insert(name.to_owned());
         let found = self.assignments.iter().rev().find(|a| a.name == name);
         found.map(|a| a.value.clone()).ok_or_else(|| {
             let names = self.assignments.iter().map(|a| a.name.as_str());
-            format!("${name} is not assigned above{}", suggest::hint(name, names))
+            Unassigned { name: name.to_owned(), hint: suggest::hint(name, names) }
         })
     }
 
     /// A word, and what follows it.
-    fn word<'a>(&mut self, text: &'a str) -> Result<(String, &'a str), String> {
+    fn word<'a>(&mut self, text: &'a str) -> Result<(String, &'a str), LineError> {
         let mut out = String::new();
         let mut rest = text;
         while let Some(c) = rest.chars().next() {
@@ -118,21 +171,21 @@ impl Shell {
             match c {
                 ' ' | '\t' | ';' => break,
                 '\'' => {
-                    let end = after.find('\'').ok_or("a ' without its other one")?;
+                    let end = after.find('\'').ok_or(LineError::OpenQuote('\''))?;
                     out.push_str(&after[..end]);
                     rest = &after[end + 1..];
                 }
                 '"' => rest = self.quoted(after, &mut out)?,
                 '\\' => {
-                    let next = after.chars().next().ok_or("a backslash at the end")?;
+                    let next = after.chars().next().ok_or(LineError::Backslash)?;
                     out.push(next);
                     rest = &after[next.len_utf8()..];
                 }
                 '$' => rest = self.expansion(after, &mut out)?,
                 '`' if is_date(after.split('`').next()) => rest = self.date(after, '`', &mut out),
-                '`' => return Err(no_command()),
+                '`' => return Err(LineError::Command),
                 c if META.contains(&c) => {
-                    return Err(format!("{c} has a meaning for a shell: put the value in quotes"));
+                    return Err(LineError::Meta(c));
                 }
                 c => {
                     out.push(c);
@@ -144,10 +197,10 @@ impl Shell {
     }
 
     /// The rest of a text in double quotes; returns what follows it.
-    fn quoted<'a>(&mut self, text: &'a str, out: &mut String) -> Result<&'a str, String> {
+    fn quoted<'a>(&mut self, text: &'a str, out: &mut String) -> Result<&'a str, LineError> {
         let mut rest = text;
         loop {
-            let c = rest.chars().next().ok_or("a \" without its other one")?;
+            let c = rest.chars().next().ok_or(LineError::OpenQuote('"'))?;
             let after = &rest[c.len_utf8()..];
             match c {
                 '"' => return Ok(after),
@@ -157,7 +210,7 @@ impl Shell {
                 }
                 '$' => rest = self.expansion(after, out)?,
                 '`' if is_date(after.split('`').next()) => rest = self.date(after, '`', out),
-                '`' => return Err(no_command()),
+                '`' => return Err(LineError::Command),
                 c => {
                     out.push(c);
                     rest = after;
@@ -167,14 +220,14 @@ impl Shell {
     }
 
     /// What follows a `$`; returns what follows the expansion.
-    fn expansion<'a>(&mut self, text: &'a str, out: &mut String) -> Result<&'a str, String> {
+    fn expansion<'a>(&mut self, text: &'a str, out: &mut String) -> Result<&'a str, LineError> {
         if let Some(inner) = text.strip_prefix("((") {
-            let end = closing(inner, "))").ok_or("$(( without ))")?;
+            let end = closing(inner, "))").ok_or(LineError::Open { open: "$((", close: "))" })?;
             out.push_str(&self.arithmetic(&inner[..end])?);
             return Ok(&inner[end + 2..]);
         }
         if let Some(inner) = text.strip_prefix('[') {
-            let end = inner.find(']').ok_or("$[ without ]")?;
+            let end = inner.find(']').ok_or(LineError::Open { open: "$[", close: "]" })?;
             out.push_str(&self.arithmetic(&inner[..end])?);
             return Ok(&inner[end + 1..]);
         }
@@ -182,27 +235,27 @@ impl Shell {
             return if is_date(inner.split(')').next()) {
                 Ok(self.date(inner, ')', out))
             } else {
-                Err(no_command())
+                Err(LineError::Command)
             };
         }
         if let Some(inner) = text.strip_prefix('{') {
-            let end = inner.find('}').ok_or("${ without }")?;
+            let end = inner.find('}').ok_or(LineError::Open { open: "${", close: "}" })?;
             let name = &inner[..end];
             if name.is_empty() || name.contains(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
-                return Err(format!("${{{name}}}: expected the name of a variable between the braces"));
+                return Err(LineError::Braces(name.to_owned()));
             }
             out.push_str(&self.value(name)?);
             return Ok(&inner[end + 1..]);
         }
         let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
         if text[..end].is_empty() || text.starts_with(|c: char| c.is_ascii_digit()) {
-            return Err("a $ without the name of a variable: expected $X, ${X}, $((...)) or $[...]".into());
+            return Err(LineError::Dollar);
         }
         out.push_str(&self.value(&text[..end])?);
         Ok(&text[end..])
     }
 
-    fn arithmetic(&mut self, text: &str) -> Result<String, String> {
+    fn arithmetic(&mut self, text: &str) -> Result<String, ArithmeticError> {
         arithmetic::evaluate(text, &mut |name| self.value(name)).map(|n| n.to_string())
     }
 
@@ -234,15 +287,8 @@ fn closing(text: &str, end: &str) -> Option<usize> {
     None
 }
 
-fn no_command() -> String {
-    "a command: configurations are read, not executed; of commands only $(date +%s) is understood".to_owned()
-}
-
-fn not_an_assignment(text: &str) -> String {
-    let shown: String = text.trim().chars().take(60).collect();
-    format!(
-        "{shown:?} is no assignment: expected NAME=VALUE or export NAME=VALUE, or a comment that starts with #"
-    )
+fn not_an_assignment(text: &str) -> LineError {
+    LineError::NotAnAssignment(text.trim().chars().take(60).collect())
 }
 
 #[cfg(test)]
@@ -327,7 +373,7 @@ mod tests {
         ] {
             let bad = read(text).unwrap_err();
             assert_eq!(bad.line, line, "{text}: {bad}");
-            assert!(bad.problem.contains(part), "{text}: {bad}");
+            assert!(bad.problem.to_string().contains(part), "{text}: {bad}");
         }
     }
 

@@ -147,13 +147,34 @@ pub struct Chosen {
     pub reading: Option<Reading>,
 }
 
+/// A name that chooses no case.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CaseError {
+    /// The version before the slash is none.
+    #[error("{text}: {version:?} is no reading; expected wsf-23.3 or wsf-25")]
+    NoReading {
+        /// As typed.
+        text: String,
+        /// The version.
+        version: String,
+    },
+    /// No case has this name.
+    #[error("{text:?} is no case{hint}; cases: {}", CASES.map(|case| case.name).join(", "))]
+    NoCase {
+        /// As typed.
+        text: String,
+        /// The nearest case, as a question; empty if none is near.
+        hint: String,
+    },
+}
+
 /// Finds a case by any of its names: `write`, `wsf-23.3/write`, `mongodb_ycsb_write`, `test_mongodb_ycsb_write`,
 /// `test_static_ycsb_mongodb441_base_write`.
-pub fn choose(text: &str) -> Result<Chosen, String> {
+pub fn choose(text: &str) -> Result<Chosen, CaseError> {
     let (reading, name) = match text.split_once('/') {
         Some((version, name)) => match Reading::from_name(version) {
             Some(reading) => (Some(reading), name),
-            None => return Err(format!("{text}: {version:?} is no reading; expected wsf-23.3 or wsf-25")),
+            None => return Err(CaseError::NoReading { text: text.to_owned(), version: version.to_owned() }),
         },
         None => (None, text),
     };
@@ -164,9 +185,8 @@ pub fn choose(text: &str) -> Result<Chosen, String> {
     };
     let found = CASES.iter().find(|case| case.name == suffix);
     let Some(case) = found else {
-        let names: Vec<&str> = CASES.iter().map(|case| case.name).collect();
-        let hint = suggest::hint(suffix, names.iter().copied());
-        return Err(format!("{text:?} is no case{hint}; cases: {}", names.join(", ")));
+        let hint = suggest::hint(suffix, CASES.iter().map(|case| case.name));
+        return Err(CaseError::NoCase { text: text.to_owned(), hint });
     };
     Ok(Chosen { case, reading })
 }

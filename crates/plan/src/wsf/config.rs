@@ -1,6 +1,6 @@
 //! Configuration files: `GLOB: {VAR: value}`, sections for the tests whose names they match.
 
-use crate::tree::{Node, Value};
+use crate::tree::{Node, TreeError, Value};
 
 /// A file's sections.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,24 +14,22 @@ pub struct Config {
 
 impl Config {
     /// Reads a file's text.
-    pub fn parse(text: &str, path: &str, shipped: bool) -> Result<Config, String> {
-        let tree = Node::parse(text, path).map_err(|e| e.to_string())?;
+    pub fn parse(text: &str, path: &str, shipped: bool) -> Result<Config, TreeError> {
+        let tree = Node::parse(text, path)?;
         let Some(entries) = tree.entries() else {
-            return Err(tree
-                .error("", "expected sections such as `*_90read10update: {THREADS: 64}`")
-                .to_string());
+            return Err(tree.error("", "expected sections such as `*_90read10update: {THREADS: 64}`"));
         };
         let mut sections = Vec::new();
         for (glob, section) in entries {
             let Some(pairs) = section.entries() else {
-                return Err(section.error(glob, "expected a mapping of variables to values").to_string());
+                return Err(section.error(glob, "expected a mapping of variables to values"));
             };
             let mut values = Vec::new();
             for (name, value) in pairs {
                 let text = match &value.value {
                     Value::Null => String::new(),
                     Value::List(_) | Value::Map(_) => {
-                        return Err(value.error(&format!("{glob}.{name}"), "expected one value").to_string());
+                        return Err(value.error(&format!("{glob}.{name}"), "expected one value"));
                     }
                     _ => value.label(),
                 };

@@ -1,7 +1,8 @@
 //! The best known configurations of the workload's description.
 
-use super::{Asked, Case};
-use super::{CASES, Config, Means, Reading, lower, resolve};
+use super::{Asked, Config, Means, Reading, choose, lower, resolve};
+use super::{CaseError, LowerError, ResolveError};
+use crate::tree::TreeError;
 
 /// A best known configuration.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +25,23 @@ macro_rules! parameters {
             ("RECORD_COUNT", "4000000"),
         ]
     };
+}
+
+/// A best known configuration that is no experiment.
+#[derive(Debug, thiserror::Error)]
+pub enum BestKnownError {
+    /// Its case is not there.
+    #[error(transparent)]
+    Case(#[from] CaseError),
+    /// Its parameters are no configuration.
+    #[error(transparent)]
+    Config(#[from] TreeError),
+    /// Its variables have no values.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// It cannot be carried out.
+    #[error(transparent)]
+    Lower(#[from] LowerError),
 }
 
 /// All four.
@@ -50,16 +68,15 @@ pub fn best_known(name: &str) -> Option<&'static BestKnown> {
 
 impl BestKnown {
     /// As a configuration file for every case.
-    pub fn config(&self) -> Result<Config, String> {
+    pub fn config(&self) -> Result<Config, TreeError> {
         let pairs: Vec<String> =
             self.parameters.iter().map(|(name, value)| format!("{name}: {value}")).collect();
         Config::parse(&format!("\"*\": {{{}}}", pairs.join(", ")), &format!("bkm-{}", self.name), true)
     }
 
     /// 90read10update with it, as an experiment file.
-    pub fn experiment(&self) -> Result<String, String> {
-        let case: &'static Case =
-            CASES.iter().find(|case| case.name == "90read10update").ok_or("90read10update is no case")?;
+    pub fn experiment(&self) -> Result<String, BestKnownError> {
+        let case = choose("90read10update")?.case;
         let configs = [self.config()?];
         let asked = Asked {
             case,

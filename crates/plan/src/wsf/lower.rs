@@ -6,9 +6,11 @@ mod rigs;
 pub(super) mod text;
 
 use super::window::Traced;
-use super::{Resolved, Source, Window, switch};
+use super::{Resolved, Source, Window, WindowError, switch};
 use crate::experiment::TracedPhase;
+use crate::properties::ReadError;
 use crate::server::{IfNotPermitted, ServerKind};
+use dyno_types::Refused;
 pub use rigs::{Rig, SshRig};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -85,6 +87,25 @@ pub struct Lowered {
     pub pairs: u64,
 }
 
+/// A case that cannot be carried out as it is asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum LowerError {
+    /// Variables or options that exclude each other or are not offered.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The windows of traces are not understood.
+    #[error(transparent)]
+    Window(#[from] WindowError),
+    /// The file of properties cannot be read.
+    #[error("WORKLOAD_FILE: {name}: {source}")]
+    WorkloadFile {
+        /// Its name as given.
+        name: String,
+        /// Why.
+        source: ReadError,
+    },
+}
+
 /// What is being made.
 struct Draft<'a> {
     from: &'a Resolved,
@@ -94,19 +115,19 @@ struct Draft<'a> {
 }
 
 /// Turns a case into an experiment.
-pub fn lower(resolved: &Resolved, means: &Means) -> Result<Lowered, String> {
+pub fn lower(resolved: &Resolved, means: &Means) -> Result<Lowered, LowerError> {
     lower_sweep(std::slice::from_ref(resolved), means)
 }
 
 /// Turns a case into an experiment with a cell for each TARGET; iterations differ in nothing else ([`is_sweep`]).
-pub fn lower_sweep(iterations: &[Resolved], means: &Means) -> Result<Lowered, String> {
-    let Some(first) = iterations.first() else { return Err("no iteration".into()) };
+pub fn lower_sweep(iterations: &[Resolved], means: &Means) -> Result<Lowered, LowerError> {
+    let Some(first) = iterations.first() else { return Err(Refused("no iteration".into()).into()) };
     let notes = first.notes.clone();
     let mut draft = Draft { from: first, means, tree: Tree::default(), notes };
     draft.refuse()?;
     draft.head();
     draft.servers()?;
-    draft.clients()?;
+    draft.clients();
     draft.rigged()?;
     let records = draft.workload()?;
     draft.phases(records);
@@ -152,7 +173,7 @@ impl Draft<'_> {
     }
 
     /// What is switched on and cannot be had.
-    fn refuse(&self) -> Result<(), String> {
+    fn refuse(&self) -> Result<(), Refused> {
         let why = [
             ("TLS_FLAG", "servers that are started here speak without TLS; use --target with tls=true"),
             (
@@ -165,7 +186,7 @@ impl Draft<'_> {
             ("UNCORE_FREQUENCY_ENABLE", "frequencies are not set here; set them beforehand"),
         ];
         match why.iter().find(|(name, _)| self.from.on(name)) {
-            Some((name, words)) => Err(format!("{name}: {words}")),
+            Some((name, words)) => Err(Refused(format!("{name}: {words}"))),
             None => Ok(()),
         }
     }
@@ -212,7 +233,7 @@ impl Draft<'_> {
         self.own("order", json!("sequential"));
     }
 
-    fn windows(&mut self) -> Result<Vec<Window>, String> {
+    fn windows(&mut self) -> Result<Vec<Window>, WindowError> {
         let all = Window::parse_all(self.from.value("EVENT_TRACE_PARAMS"))?;
         self.traces(&all)?;
         let Some((begin, end)) = all.iter().find_map(Window::seconds) else { return Ok(all) };
@@ -229,7 +250,7 @@ impl Draft<'_> {
     }
 
     /// Every tracer in every window; without a window over the whole execution, as the original has it.
-    fn traces(&mut self, windows: &[Window]) -> Result<(), String> {
+    fn traces(&mut self, windows: &[Window]) -> Result<(), WindowError> {
         let phases = [TracedPhase::Load, TracedPhase::Measure];
         let mut parts: Vec<Traced> =
             windows.iter().map(Window::traced).collect::<Result<Vec<_>, _>>()?.concat();

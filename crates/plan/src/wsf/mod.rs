@@ -21,14 +21,14 @@ mod rig_tests;
 #[cfg(test)]
 mod tests;
 
-pub use cases::{CASES, Case, Chosen, Overwrites, Reading, choose, names};
+pub use cases::{CASES, Case, CaseError, Chosen, Overwrites, Reading, choose, names};
 pub use config::{Config, matches};
-pub use known::{BEST_KNOWN, BestKnown, best_known};
+pub use known::{BEST_KNOWN, BestKnown, BestKnownError, best_known};
 pub(crate) use lower::text::Tree;
-pub use lower::{Lowered, Means, Rig, SshRig, is_sweep, lower, lower_sweep};
-pub use sets::{SetOption, covering};
-pub use variables::{IN_PODS, Kind, VARIABLES, Variable, find, switch};
-pub use window::{Traced, Window};
+pub use lower::{LowerError, Lowered, Means, Rig, SshRig, is_sweep, lower, lower_sweep};
+pub use sets::{SeriesError, SetError, SetOption, SetProblem, covering};
+pub use variables::{BadValue, IN_PODS, Kind, VARIABLES, Variable, find, switch};
+pub use window::{Traced, Window, WindowError};
 
 use crate::suggest;
 use std::fmt;
@@ -147,29 +147,78 @@ impl Resolved {
     }
 }
 
-fn unknown(name: &str, reading: Reading, at: &str) -> String {
-    if let Some(variable) = find(name) {
+/// A case whose variables cannot all be given a value.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// The other reading has the case.
+    #[error("{case}: reading {reading} has no such case, --reading {other} has")]
+    NotInReading {
+        /// Name of the case.
+        case: &'static str,
+        /// The reading asked for.
+        reading: Reading,
+        /// The one that has it.
+        other: Reading,
+    },
+    /// The other reading has the variable.
+    #[error("{at}: {name} is a variable of reading {other} (--reading {other}), not of {reading}")]
+    OtherReading {
+        /// Who sets it.
+        at: String,
+        /// The variable.
+        name: String,
+        /// The reading that has it.
+        other: Reading,
+        /// The reading asked for.
+        reading: Reading,
+    },
+    /// No reading has the variable.
+    #[error("{at}: {name:?} is no variable of this workload{hint}")]
+    NoVariable {
+        /// Who sets it.
+        at: String,
+        /// The name.
+        name: String,
+        /// The nearest variable, as a question; empty if none is near.
+        hint: String,
+    },
+    /// A variable does not take its value.
+    #[error("{name} ({from}): {source}")]
+    Value {
+        /// The variable.
+        name: &'static str,
+        /// Who has set it.
+        from: Source,
+        /// What it takes.
+        source: BadValue,
+    },
+    /// The windows of traces are not understood.
+    #[error("EVENT_TRACE_PARAMS: {0}")]
+    Window(#[source] WindowError),
+}
+
+fn unknown(name: &str, reading: Reading, at: &str) -> ResolveError {
+    let (at, name) = (at.to_owned(), name.to_owned());
+    if let Some(variable) = find(&name) {
         let other = if variable.defaults[0].is_some() { Reading::V23 } else { Reading::V25 };
-        return format!(
-            "{at}: {name} is a variable of reading {other} (--reading {other}), not of {reading}"
-        );
+        return ResolveError::OtherReading { at, name, other, reading };
     }
-    let hint = suggest::hint(name, VARIABLES.iter().map(|variable| variable.name));
-    format!("{at}: {name:?} is no variable of this workload{hint}")
+    let hint = suggest::hint(&name, VARIABLES.iter().map(|variable| variable.name));
+    ResolveError::NoVariable { at, name, hint }
 }
 
 /// Gives every variable its value for an iteration (from 0) of `--set`.
-pub fn resolve(asked: &Asked<'_>, iteration: usize) -> Result<Resolved, String> {
+pub fn resolve(asked: &Asked<'_>, iteration: usize) -> Result<Resolved, ResolveError> {
     let (case, reading) = (asked.case, asked.reading);
     let Some(overwrites) = case.overwrites(reading, asked.faithful) else {
         let other = if reading == Reading::V23 { Reading::V25 } else { Reading::V23 };
-        return Err(format!("{}: reading {reading} has no such case, --reading {other} has", case.name));
+        return Err(ResolveError::NotInReading { case: case.name, reading, other });
     };
     let mut all = Resolved { case, reading, values: Vec::new(), notes: Vec::new() };
     for variable in &VARIABLES {
         let Some(default) = variable.default(reading) else {
             if (asked.environment)(variable.name).is_some_and(|value| !value.is_empty()) {
-                all.notes.push(unknown(variable.name, reading, "exported, without effect"));
+                all.notes.push(unknown(variable.name, reading, "exported, without effect").to_string());
             }
             continue;
         };
@@ -202,14 +251,17 @@ pub fn resolve(asked: &Asked<'_>, iteration: usize) -> Result<Resolved, String> 
     }
     for given in &all.values {
         let kind = find(given.name).map_or(Kind::Text, |variable| variable.kind);
-        kind.check(&given.value).map_err(|words| format!("{} ({}): {words}", given.name, given.source))?;
+        kind.check(&given.value).map_err(|source| ResolveError::Value {
+            name: given.name,
+            from: given.source.clone(),
+            source,
+        })?;
     }
-    Window::parse_all(all.value("EVENT_TRACE_PARAMS"))
-        .map_err(|words| format!("EVENT_TRACE_PARAMS: {words}"))?;
+    Window::parse_all(all.value("EVENT_TRACE_PARAMS")).map_err(ResolveError::Window)?;
     Ok(all)
 }
 
-fn put(all: &mut Resolved, name: &str, value: &str, source: Source, at: &str) -> Result<(), String> {
+fn put(all: &mut Resolved, name: &str, value: &str, source: Source, at: &str) -> Result<(), ResolveError> {
     let reading = all.reading;
     let Some(given) = all.values.iter_mut().find(|given| given.name == name) else {
         return Err(unknown(name, reading, at));

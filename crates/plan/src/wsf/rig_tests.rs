@@ -12,7 +12,7 @@ fn lowered(sets: &[&str], rig: Rig) -> Result<Lowered, String> {
     let reading = Reading::V25;
     let asked =
         Asked { case, reading, typed, environment: nothing, configs: &[], sets: &sets, faithful: false };
-    lower(&resolve(&asked, 0).unwrap(), &Means { rig, ..Means::default() })
+    lower(&resolve(&asked, 0).unwrap(), &Means { rig, ..Means::default() }).map_err(|error| error.to_string())
 }
 
 fn experiment(sets: &[&str], rig: Rig) -> Experiment {

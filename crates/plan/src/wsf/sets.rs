@@ -22,22 +22,93 @@ pub struct SetOption {
 /// Most values of one series.
 const VALUES: usize = 10_000;
 
+/// A `--set` that is not understood.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("--set {text:?}: {problem}")]
+pub struct SetError {
+    /// As typed.
+    pub text: String,
+    /// What is wrong with it.
+    #[source]
+    pub problem: SetProblem,
+}
+
+/// What is wrong with a `--set`.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SetProblem {
+    /// A part that is no assignment.
+    #[error("expected VAR=VALUES, such as THREADS=8 16 32")]
+    NoAssignment,
+    /// The same variable in two parts.
+    #[error("{0} stands here twice")]
+    Twice(String),
+    /// The values of a variable.
+    #[error("{name}: {source}")]
+    Values {
+        /// The variable.
+        name: String,
+        /// What is wrong with them.
+        source: SeriesError,
+    },
+}
+
+/// Values that are no series, or that a filter cannot take.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SeriesError {
+    /// A filter that is none.
+    #[error("{0:?}: expected |d or m| with a whole number from 1")]
+    Filter(String),
+    /// A filter of a value that is no whole number.
+    #[error("{0:?}: a filter needs whole numbers")]
+    FilterValue(String),
+    /// A filter that nothing passes.
+    #[error("the filter leaves no value")]
+    FilterLeavesNone,
+    /// Dots without a value behind them, or with several.
+    #[error("expected one value behind the dots, such as ...64")]
+    Stop,
+    /// Less than three values before the dots.
+    #[error("{0} values before the dots: expected 3 or more")]
+    TooFew(usize),
+    /// A value that is no number.
+    #[error("{0:?}: a series needs numbers")]
+    NotANumber(String),
+    /// Values that are all the same.
+    #[error("the values before the dots do not change")]
+    Constant,
+    /// Values that are neither an arithmetic nor a geometric series.
+    #[error("the values before the dots have neither the same difference nor the same factor")]
+    NoSeries,
+    /// The stop lies in the other direction.
+    #[error("{stop} does not lie beyond {last}")]
+    StopBefore {
+        /// The stop.
+        stop: f64,
+        /// The last value before the dots.
+        last: f64,
+    },
+    /// More than [`VALUES`].
+    #[error("more than {VALUES} values")]
+    TooMany,
+}
+
 impl SetOption {
     /// Reads one.
-    pub fn parse(text: &str) -> Result<SetOption, String> {
-        let wrong = |words: String| format!("--set {text:?}: {words}");
+    pub fn parse(text: &str) -> Result<SetOption, SetError> {
+        let wrong = |problem| SetError { text: text.to_owned(), problem };
         let mut axes: Vec<(String, Vec<String>)> = Vec::new();
         for part in split(text) {
             let Some((name, rest)) = part.split_once('=').filter(|(name, _)| is_name(name)) else {
-                return Err(wrong("expected VAR=VALUES, such as THREADS=8 16 32".into()));
+                return Err(wrong(SetProblem::NoAssignment));
             };
             if axes.iter().any(|(known, _)| known == name) {
-                return Err(wrong(format!("{name} stands here twice")));
+                return Err(wrong(SetProblem::Twice(name.to_owned())));
             }
             let all = match name {
                 // Phrases of a log have blanks.
                 "EVENT_TRACE_PARAMS" => vec![rest.replace("%20", " ")],
-                _ => values(rest).map_err(|words| wrong(format!("{name}: {words}")))?,
+                _ => values(rest)
+                    .map_err(|source| wrong(SetProblem::Values { name: name.to_owned(), source }))?,
             };
             axes.push((name.to_owned(), all));
         }
@@ -96,7 +167,7 @@ enum Filter {
     DivisorsOf(u64),
 }
 
-fn values(text: &str) -> Result<Vec<String>, String> {
+fn values(text: &str) -> Result<Vec<String>, SeriesError> {
     let mut words: Vec<&str> = text.split_whitespace().collect();
     let mut filter = None;
     if let Some(last) = words.last().copied()
@@ -108,7 +179,7 @@ fn values(text: &str) -> Result<Vec<String>, String> {
         };
         let n = number.parse::<u64>().ok().filter(|n| *n > 0);
         let Some(n) = n else {
-            return Err(format!("{last:?}: expected |d or m| with a whole number from 1"));
+            return Err(SeriesError::Filter(last.to_owned()));
         };
         filter = Some(kind(n));
         words.pop();
@@ -126,10 +197,10 @@ fn values(text: &str) -> Result<Vec<String>, String> {
     Ok(all.into_iter().map(|value| value.replace("%20", " ")).collect())
 }
 
-fn keep(all: &mut Vec<String>, filter: Filter) -> Result<(), String> {
+fn keep(all: &mut Vec<String>, filter: Filter) -> Result<(), SeriesError> {
     let mut kept = Vec::new();
     for value in all.drain(..) {
-        let n: u64 = value.parse().map_err(|_| format!("{value:?}: a filter needs whole numbers"))?;
+        let n: u64 = value.parse().map_err(|_| SeriesError::FilterValue(value.clone()))?;
         let stays = match filter {
             Filter::MultiplesOf(d) => n.is_multiple_of(d),
             Filter::DivisorsOf(m) => n > 0 && m.is_multiple_of(n),
@@ -139,14 +210,14 @@ fn keep(all: &mut Vec<String>, filter: Filter) -> Result<(), String> {
         }
     }
     if kept.is_empty() {
-        return Err("the filter leaves no value".into());
+        return Err(SeriesError::FilterLeavesNone);
     }
     *all = kept;
     Ok(())
 }
 
 /// The words as they are, or the series that they begin.
-fn series(words: &[&str]) -> Result<Vec<String>, String> {
+fn series(words: &[&str]) -> Result<Vec<String>, SeriesError> {
     let Some(at) = words.iter().position(|word| word.starts_with("...")) else {
         return Ok(words.iter().map(|word| (*word).to_owned()).collect());
     };
@@ -154,34 +225,30 @@ fn series(words: &[&str]) -> Result<Vec<String>, String> {
     let stop = match (&words[at][3..], &words[at + 1..]) {
         (stop, []) if !stop.is_empty() => stop,
         ("", [stop]) => *stop,
-        _ => return Err("expected one value behind the dots, such as ...64".into()),
+        _ => return Err(SeriesError::Stop),
     };
     if at < 3 {
-        return Err(format!("{at} values before the dots: expected 3 or more"));
+        return Err(SeriesError::TooFew(at));
     }
     let number = |word: &str| {
         let n = word.parse::<f64>().ok().filter(|n| n.is_finite());
-        n.ok_or_else(|| format!("{word:?}: a series needs numbers"))
+        n.ok_or_else(|| SeriesError::NotANumber(word.to_owned()))
     };
     let (a, b, c, stop) =
         (number(words[at - 3])?, number(words[at - 2])?, number(words[at - 1])?, number(stop)?);
     let mut all: Vec<String> = words[..at].iter().map(|word| (*word).to_owned()).collect();
     let close = |x: f64, y: f64| (x - y).abs() <= 1e-9 * x.abs().max(y.abs());
     let next: Box<dyn Fn(f64) -> f64> = match () {
-        () if b == a => return Err("the values before the dots do not change".into()),
+        () if b == a => return Err(SeriesError::Constant),
         () if close(c - b, b - a) => Box::new(move |steps| c + steps * (c - b)),
         () if a != 0.0 && b != 0.0 && close(c / b, b / a) && b / a > 0.0 => {
             Box::new(move |steps| c * (c / b).powf(steps))
         }
-        () => {
-            return Err(
-                "the values before the dots have neither the same difference nor the same factor".into()
-            );
-        }
+        () => return Err(SeriesError::NoSeries),
     };
     let up = c > b;
     if (stop - c) * if up { 1.0 } else { -1.0 } < 0.0 {
-        return Err(format!("{stop} does not lie beyond {c}"));
+        return Err(SeriesError::StopBefore { stop, last: c });
     }
     // A falling series of factors never gets to 0.
     for step in 1..=VALUES {
@@ -195,5 +262,5 @@ fn series(words: &[&str]) -> Result<Vec<String>, String> {
             return Ok(all);
         }
     }
-    Err(format!("more than {VALUES} values"))
+    Err(SeriesError::TooMany)
 }

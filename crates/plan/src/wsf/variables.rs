@@ -2,6 +2,7 @@
 
 use super::Reading;
 use crate::values::parse_cores;
+use std::fmt;
 
 /// What a variable takes. Blank is allowed everywhere and means "not passed on".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,25 +24,45 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Checks a value; the error says what is expected.
-    pub fn check(self, value: &str) -> Result<(), String> {
-        if value.is_empty() {
-            return Ok(());
-        }
+    /// Checks a value.
+    pub fn check(self, value: &str) -> Result<(), BadValue> {
         let number = value.parse::<f64>().ok().filter(|n| n.is_finite());
-        let (fits, expected) = match self {
-            Kind::Whole(from) => {
-                (value.parse::<u64>().is_ok_and(|n| n >= from), format!("a whole number from {from}"))
-            }
-            Kind::Share => (number.is_some_and(|n| (0.0..=1.0).contains(&n)), "a number from 0 to 1".into()),
-            Kind::Size => (number.is_some_and(|n| n > 0.0), "a number above 0".into()),
-            Kind::Switch => (switch(value).is_some(), "true or false".into()),
-            Kind::Cores => (parse_cores(value).is_ok(), "a list of cores such as 0-3,8".into()),
-            Kind::Word(words) => (words.contains(&value), words.join(", ")),
-            Kind::Text => (true, String::new()),
+        let fits = match self {
+            _ if value.is_empty() => true,
+            Kind::Whole(from) => value.parse::<u64>().is_ok_and(|n| n >= from),
+            Kind::Share => number.is_some_and(|n| (0.0..=1.0).contains(&n)),
+            Kind::Size => number.is_some_and(|n| n > 0.0),
+            Kind::Switch => switch(value).is_some(),
+            Kind::Cores => parse_cores(value).is_some(),
+            Kind::Word(words) => words.contains(&value),
+            Kind::Text => true,
         };
-        if fits { Ok(()) } else { Err(format!("{value:?}: expected {expected}")) }
+        if fits { Ok(()) } else { Err(BadValue { value: value.to_owned(), kind: self }) }
     }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Whole(from) => write!(f, "a whole number from {from}"),
+            Kind::Share => f.write_str("a number from 0 to 1"),
+            Kind::Size => f.write_str("a number above 0"),
+            Kind::Switch => f.write_str("true or false"),
+            Kind::Cores => f.write_str("a list of cores such as 0-3,8"),
+            Kind::Word(words) => f.write_str(&words.join(", ")),
+            Kind::Text => f.write_str("a text"),
+        }
+    }
+}
+
+/// A value that a variable does not take.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{value:?}: expected {kind}")]
+pub struct BadValue {
+    /// The value.
+    pub value: String,
+    /// What the variable takes.
+    pub kind: Kind,
 }
 
 /// A switch's value; blank is off.

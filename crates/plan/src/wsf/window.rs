@@ -51,23 +51,58 @@ pub enum Window {
     },
 }
 
+/// A window of traces that is not understood.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum WindowError {
+    /// Words that are no triples.
+    #[error("{0:?}: expected triples roi,BEGIN,END or time,BEGIN,LENGTH")]
+    NoTriples(String),
+    /// A triple of another kind.
+    #[error("{0:?}: expected roi or time")]
+    Kind(String),
+    /// A time that is no whole number.
+    #[error("{0:?}: expected whole seconds in time,BEGIN,LENGTH")]
+    Seconds(String),
+    /// A window of no length.
+    #[error("time: expected a length above 0")]
+    NoLength,
+    /// A phrase is missing.
+    #[error("roi: expected two phrases")]
+    NoPhrases,
+    /// It ends before it begins.
+    #[error("roi: its end comes before its begin")]
+    EndsBefore,
+    /// It begins when everything is over.
+    #[error("roi: nothing follows benchmark-finish")]
+    AfterFinish,
+    /// A pattern that is none.
+    #[error("{phrase:?}: no regular expression: {source}")]
+    Pattern {
+        /// The phrase with the pattern.
+        phrase: String,
+        /// What is wrong with the pattern.
+        source: regex_lite::Error,
+    },
+    /// A phrase that marks no edge of a phase.
+    #[error("{0:?}: is no phrase of the log: LOAD PHASE, RUN PHASE, benchmark-finish; +5s behind it delays")]
+    NoPhrase(String),
+}
+
 impl Window {
     /// Reads triples; blank means the whole execution, and is no window.
-    pub fn parse_all(text: &str) -> Result<Vec<Window>, String> {
+    pub fn parse_all(text: &str) -> Result<Vec<Window>, WindowError> {
         if text.trim().is_empty() {
             return Ok(Vec::new());
         }
         let words: Vec<&str> = text.split(',').map(str::trim).collect();
         if !words.len().is_multiple_of(3) {
-            return Err(format!("{text:?}: expected triples roi,BEGIN,END or time,BEGIN,LENGTH"));
+            return Err(WindowError::NoTriples(text.to_owned()));
         }
         words.chunks(3).map(Window::parse).collect()
     }
 
-    fn parse(triple: &[&str]) -> Result<Window, String> {
-        let second = |word: &str| {
-            word.parse::<u64>().map_err(|_| format!("{word:?}: expected whole seconds in time,BEGIN,LENGTH"))
-        };
+    fn parse(triple: &[&str]) -> Result<Window, WindowError> {
+        let second = |word: &str| word.parse::<u64>().map_err(|_| WindowError::Seconds(word.to_owned()));
         match triple {
             ["roi", begin, end] if !begin.is_empty() && !end.is_empty() => {
                 let window = Window::Roi { begin: (*begin).into(), end: (*end).into() };
@@ -76,13 +111,12 @@ impl Window {
             ["time", begin, length] => {
                 let (begin_s, length_s) = (second(begin)?, second(length)?);
                 if length_s == 0 {
-                    return Err("time: expected a length above 0".into());
+                    return Err(WindowError::NoLength);
                 }
                 Ok(Window::Time { begin_s, length_s })
             }
-            ["roi", ..] => Err("roi: expected two phrases".into()),
-            [kind, ..] => Err(format!("{kind:?}: expected roi or time")),
-            [] => Err("expected roi or time".into()),
+            ["roi", ..] => Err(WindowError::NoPhrases),
+            _ => Err(WindowError::Kind(triple.first().copied().unwrap_or_default().to_owned())),
         }
     }
 
@@ -95,7 +129,7 @@ impl Window {
     }
 
     /// The parts of phases that it means: edges of phases are known exactly, no log is searched for phrases.
-    pub fn traced(&self) -> Result<Vec<Traced>, String> {
+    pub fn traced(&self) -> Result<Vec<Traced>, WindowError> {
         let (begin, end) = match self {
             Window::Time { begin_s, length_s } => {
                 let length_s = Some(*length_s);
@@ -105,11 +139,11 @@ impl Window {
         };
         let ((first, after), (last, beyond)) = (begin, end);
         if (first, after) >= (last, beyond) {
-            return Err("roi: its end comes before its begin".into());
+            return Err(WindowError::EndsBefore);
         }
         let phase = |edge| if edge == Edge::Load { TracedPhase::Load } else { TracedPhase::Measure };
         if first == Edge::Finish {
-            return Err("roi: nothing follows benchmark-finish".into());
+            return Err(WindowError::AfterFinish);
         }
         let mut all = vec![Traced { phase: phase(first), from_s: after, length_s: None }];
         match last {
@@ -128,7 +162,7 @@ impl Window {
 }
 
 /// The edge that a phrase marks, and the delay behind it in seconds.
-fn edge(phrase: &str) -> Result<(Edge, u64), String> {
+fn edge(phrase: &str) -> Result<(Edge, u64), WindowError> {
     let (text, delay) = match phrase.rsplit_once('+') {
         Some((text, delay)) if seconds(delay).is_some() => (text, seconds(delay).unwrap_or(0)),
         _ => (phrase, 0),
@@ -136,14 +170,12 @@ fn edge(phrase: &str) -> Result<(Edge, u64), String> {
     let found = match text.strip_prefix('/').and_then(|text| text.strip_suffix('/')) {
         Some(pattern) => {
             let pattern = regex_lite::Regex::new(&pattern.replace('~', "\n"))
-                .map_err(|e| format!("{phrase:?}: no regular expression: {e}"))?;
+                .map_err(|source| WindowError::Pattern { phrase: phrase.to_owned(), source })?;
             MARKS.iter().find(|(mark, _)| pattern.is_match(mark))
         }
         None => MARKS.iter().find(|(mark, _)| mark.contains(text)),
     };
-    found.map(|(_, edge)| (*edge, delay)).ok_or_else(|| {
-        format!("{phrase:?}: is no phrase of the log: LOAD PHASE, RUN PHASE, benchmark-finish; +5s behind it delays")
-    })
+    found.map(|(_, edge)| (*edge, delay)).ok_or_else(|| WindowError::NoPhrase(phrase.to_owned()))
 }
 
 /// `5s`, `2m`, `1h`.

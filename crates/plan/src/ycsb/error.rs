@@ -104,7 +104,8 @@ pub enum YcsbError {
         /// The line, from 1.
         line: u32,
         /// What is wrong with it.
-        problem: String,
+        #[source]
+        problem: crate::properties::LineError,
     },
     /// No workload was named.
     #[error("workload is not set: give -P FILE, such as -P workloads/workloada, or -p workload=core")]

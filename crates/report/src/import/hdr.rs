@@ -56,7 +56,7 @@ pub(super) fn read(input: &Input) -> Result<Log, BadFile> {
             return Err(bad(number + 1, expected, text));
         };
         let found = hlog::read(&format!("{text}\n"), Scale::Micros)
-            .map_err(|e| bad(number + 1, "a compressed HdrHistogram (V2)", &e.why))?;
+            .map_err(|e| bad(number + 1, "a compressed HdrHistogram (V2)", &e.why.to_string()))?;
         let buckets = found.into_values().next().unwrap_or_else(|| Buckets::new(Scale::Micros));
         if log.whole.count() + buckets.count() > MOST {
             return Err(bad(number + 1, &format!("up to {MOST} samples in all"), "more"));

@@ -14,7 +14,7 @@ use dyno_rundir::files;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::{Status, Summary};
 use dyno_rundir::tuning::{self, TunedCell};
-use dyno_rundir::{EndedRun, ExperimentDir, RunDir};
+use dyno_rundir::{EndedRun, ExperimentDir, ReadError, RunDir};
 use entry::Entry;
 use std::fmt::Write as _;
 
@@ -174,14 +174,23 @@ pub fn of_experiment(dir: &ExperimentDir) -> String {
     document.text()
 }
 
+/// A run that has no figures.
+#[derive(Debug, thiserror::Error)]
+enum EntryError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("it has no summary")]
+    NoSummary,
+}
+
 /// A run's figures. One that failed is shown with what it did until then.
-fn entry_of(dir: &ExperimentDir, ended: &EndedRun) -> Result<Entry, String> {
+fn entry_of(dir: &ExperimentDir, ended: &EndedRun) -> Result<Entry, EntryError> {
     let path = dir.path.join(&ended.dir);
-    let (run, _) = crate::rebuilt::open(&path).map_err(|error| error.to_string())?;
-    let recording = Recording::open(&path).map_err(|error| error.to_string())?;
+    let (run, _) = crate::rebuilt::open(&path)?;
+    let recording = Recording::open(&path)?;
     let summary = match (&run.summary, ended.status.as_str()) {
         (Some(summary), _) => summary.clone(),
-        (None, "complete") => return Err("it has no summary".into()),
+        (None, "complete") => return Err(EntryError::NoSummary),
         (None, _) => crate::rebuilt::rebuild(&run, recording.as_ref(), false),
     };
     let product = entry::product(&summary.database);

@@ -219,9 +219,19 @@ pub struct Axes<'a> {
     pub tables: &'a [&'a str],
 }
 
+/// No test has the parameter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name}: expected {}", known.join(", "))]
+pub struct NoParameter {
+    /// Its name.
+    pub name: String,
+    /// The parameters that tests have.
+    pub known: Vec<String>,
+}
+
 /// A table for each KPI: its mean over the iterations that passed, by two parameters; an error names a parameter that no test
 /// has.
-pub fn pivot(listings: &[Listing], axes: Axes<'_>, all: bool) -> Result<String, String> {
+pub fn pivot(listings: &[Listing], axes: Axes<'_>, all: bool) -> Result<String, NoParameter> {
     let value = |listing: &Listing, name: &str| {
         listing.parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
     };
@@ -231,7 +241,8 @@ pub fn pivot(listings: &[Listing], axes: Axes<'_>, all: bool) -> Result<String, 
             let known =
                 listings.iter().flat_map(|listing| &listing.parameters).map(|(known, _)| known.as_str());
             let known: std::collections::BTreeSet<&str> = known.collect();
-            return Err(format!("{name}: expected {}", known.into_iter().collect::<Vec<_>>().join(", ")));
+            let known = known.into_iter().map(str::to_owned).collect();
+            return Err(NoParameter { name: name.to_owned(), known });
         }
     }
     let of = |listing: &Listing, name: &str| value(listing, name).unwrap_or_default();

@@ -20,4 +20,4 @@ pub(crate) use client::lines;
 pub use client::{ClientKpis, Half, Operation, client_log, read_log};
 pub use grammar::{Kpi, Kpis, read_kpis};
 pub use kpis::{Together, Windowed, kpi_text};
-pub use list::{Axes, Iteration, Listing, csv, list, pivot};
+pub use list::{Axes, Iteration, Listing, NoParameter, csv, list, pivot};

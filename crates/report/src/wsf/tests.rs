@@ -214,7 +214,7 @@ fn a_table_by_two_parameters() {
     let apart = pivot(&all, Axes { tables: &["PAIRS"], ..axes }, false).unwrap();
     assert!(apart.contains("\"Throughput, PAIRS=1\"\nTHREADS / PAIRS,1\n2,3\n16,5\n"), "{apart}");
     assert_eq!(
-        pivot(&all, Axes { row: "CORES", ..axes }, false).unwrap_err(),
+        pivot(&all, Axes { row: "CORES", ..axes }, false).unwrap_err().to_string(),
         "CORES: expected PAIRS, THREADS"
     );
 }

@@ -3,7 +3,7 @@
 use super::table::{ELSEWHERE, Part, Recording, WATCHED, WATCHED_BETWEEN};
 use super::{FOLDER, Index};
 use crate::files;
-use crate::reader::ReadError;
+use crate::reader::{ContentError, ReadError};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
@@ -37,7 +37,7 @@ impl Recording {
         let index: Index = serde_json::from_str(&read(&path)?).map_err(|e| ReadError::Content {
             path,
             line: e.line(),
-            why: e.to_string(),
+            why: e.into(),
         })?;
         let mut recording = Recording::new();
         (recording.elsewhere, recording.watched) = place_of_target(run);
@@ -93,15 +93,14 @@ struct Lines<R> {
 
 impl<R: BufRead> Lines<R> {
     /// The next one with its line feed; `None` at the end, and of one that is torn.
-    fn next(&mut self) -> Result<Option<&str>, (usize, String)> {
+    fn next(&mut self) -> Result<Option<&str>, (usize, ContentError)> {
         self.bytes.clear();
         self.number += 1;
-        let failed = |error: std::io::Error| (self.number, error.to_string());
-        self.file.read_until(b'\n', &mut self.bytes).map_err(failed)?;
+        self.file.read_until(b'\n', &mut self.bytes).map_err(|error| (self.number, error.into()))?;
         if !self.bytes.ends_with(b"\n") {
             return Ok(None);
         }
-        std::str::from_utf8(&self.bytes).map(Some).map_err(|error| (self.number, error.to_string()))
+        std::str::from_utf8(&self.bytes).map(Some).map_err(|error| (self.number, error.into()))
     }
 }
 
@@ -111,7 +110,7 @@ fn part(
     length: u64,
     from_ms: f64,
     wanted: &dyn Fn(&str) -> bool,
-) -> Result<Part, (usize, String)> {
+) -> Result<Part, (usize, ContentError)> {
     let mut lines = Lines { file, number: 0, bytes: Vec::new() };
     // A name may hold a line feed: the header ends outside quotes.
     let mut head = String::new();
@@ -129,7 +128,7 @@ fn part(
         let bytes = line.len() as u64;
         let line = line.trim_end_matches('\n');
         let filled = row(line, &names, &wanted, &mut columns);
-        filled.map_err(|why| (lines.number, why))?;
+        filled.map_err(|why| (lines.number, why.into()))?;
         // A clock that is set back later takes nothing away.
         if !room && columns[0].last().is_some_and(|at| *at < from_ms) {
             columns.iter_mut().for_each(|column| drop(column.drain(..column.len().saturating_sub(1))));
@@ -151,25 +150,49 @@ fn part(
 /// Rows that room is made for at once.
 const MOST: u64 = 1 << 18;
 
+/// What is wrong with a row of a table.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RowError {
+    /// A column has no cell.
+    #[error("there is no cell for {0}")]
+    NoCell(String),
+    /// A cell is no number.
+    #[error("{name}: {cell:?} is no number")]
+    NotANumber {
+        /// The column.
+        name: String,
+        /// The cell.
+        cell: String,
+    },
+    /// The first cell is empty.
+    #[error("the time is missing")]
+    NoTime,
+    /// There are more cells than columns.
+    #[error("there are more cells than names")]
+    TooManyCells,
+}
+
 /// Adds what is wanted of a row, whose first cell is the time.
-fn row(line: &str, names: &[String], wanted: &[bool], columns: &mut [Vec<f64>]) -> Result<(), String> {
+fn row(line: &str, names: &[String], wanted: &[bool], columns: &mut [Vec<f64>]) -> Result<(), RowError> {
     let mut cells = line.split(',');
     for (at, (column, name)) in columns.iter_mut().zip(names).enumerate() {
-        let cell = cells.next().ok_or_else(|| format!("there is no cell for {name}"))?;
+        let cell = cells.next().ok_or_else(|| RowError::NoCell(name.clone()))?;
         if !wanted[at] {
             continue;
         }
         let value = match cell {
             "" => f64::NAN,
-            cell => cell.parse().map_err(|_| format!("{name}: {cell:?} is no number"))?,
+            cell => cell
+                .parse()
+                .map_err(|_| RowError::NotANumber { name: name.clone(), cell: cell.to_owned() })?,
         };
         if at == 0 && f64::is_nan(value) {
-            return Err("the time is missing".into());
+            return Err(RowError::NoTime);
         }
         column.push(value);
     }
     match cells.next() {
-        Some(_) => Err("there are more cells than names".into()),
+        Some(_) => Err(RowError::TooManyCells),
         None => Ok(()),
     }
 }

@@ -1,7 +1,7 @@
 //! fjall as an engine for documents: a keyspace for each collection and index, and transactions of one writer at a
 //! time, so that there are no conflicts. The journal is synced after the next writer may have begun.
 
-use crate::ordered::{Engine, Failure, Handle, Reader, Visit, Writer};
+use crate::ordered::{Engine, Failure, Handle, Reader, RequestError, Visit, Writer};
 use dyno_types::Refused;
 use dyno_types::document::Order;
 use fjall::{
@@ -38,8 +38,8 @@ pub(super) struct Writing<'h> {
 
 fn failed(error: fjall::Error) -> Failure {
     match error {
-        fjall::Error::Locked => Failure::Conflict(error.to_string()),
-        error => Failure::Engine(error.to_string()),
+        fjall::Error::Locked => Failure::Conflict(error.into()),
+        error => Failure::Engine(error.into()),
     }
 }
 
@@ -47,7 +47,7 @@ fn failed(error: fjall::Error) -> Failure {
 fn checked(key: &[u8]) -> Result<(), Failure> {
     match key.len() {
         1..=super::session::KEY_BYTES => Ok(()),
-        other => Err(Failure::Request(super::session::key_words(other))),
+        other => Err(RequestError::Limit(super::session::KeyLength(other).into()).into()),
     }
 }
 
@@ -88,7 +88,7 @@ impl Handle for User {
             return Ok(known);
         }
         if name.len() > super::NAME_BYTES {
-            return Err(Failure::Request(super::name_words(name)));
+            return Err(RequestError::Limit(super::NameTooLong(name.len()).into()).into());
         }
         let keyspace = self.database.keyspace(name, KeyspaceCreateOptions::default).map_err(failed)?;
         self.tables.push((name.to_owned(), keyspace));

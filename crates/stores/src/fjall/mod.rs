@@ -80,7 +80,7 @@ pub(crate) fn open(
 ) -> Result<Arc<dyn Store>, Refused> {
     let (mode, cache_bytes, replaces) = settings(given)?;
     if content.table().len() > NAME_BYTES {
-        return Err(Refused(name_words(content.table())));
+        return Err(Refused(NameTooLong(content.table().len()).to_string()));
     }
     let path = uri.required_path()?;
     if !content.shapes().is_empty() {
@@ -149,9 +149,10 @@ fn name() -> String {
 }
 
 /// Why a keyspace cannot be called `name`.
-fn name_words(name: &str) -> String {
-    format!("fjall: the table's name has {} bytes; at most {NAME_BYTES}", name.len())
-}
+/// A table's name of so many bytes is too long.
+#[derive(Debug, thiserror::Error)]
+#[error("fjall: the table's name has {0} bytes; at most {NAME_BYTES}")]
+struct NameTooLong(usize);
 
 fn durability_in_words(mode: PersistMode) -> String {
     match mode {

@@ -29,14 +29,14 @@ enum Failure {
     Fjall(#[from] fjall::Error),
     #[error("the key exists already (insert=fail)")]
     Exists,
-    #[error("{}", key_words(*.0))]
-    Key(usize),
+    #[error(transparent)]
+    Key(#[from] KeyLength),
 }
 
-/// Why a key of so many bytes is none.
-pub(super) fn key_words(bytes: usize) -> String {
-    format!("fjall's keys have 1 to {KEY_BYTES} bytes, this one has {bytes}")
-}
+/// A key of so many bytes is none.
+#[derive(Debug, thiserror::Error)]
+#[error("fjall's keys have 1 to {KEY_BYTES} bytes, this one has {0}")]
+pub(super) struct KeyLength(pub(super) usize);
 
 impl Session {
     pub(super) fn new(shared: Arc<Shared>, content: Arc<dyn Content>) -> Self {
@@ -57,7 +57,7 @@ impl Session {
         self.buffers.render_key(self.content.as_ref(), request);
         match self.buffers.key.len() {
             1..=KEY_BYTES => Ok(()),
-            other => Err(Failure::Key(other)),
+            other => Err(KeyLength(other).into()),
         }
     }
 

@@ -2,12 +2,12 @@
 #![expect(unsafe_code, reason = "LMDB is a C library")]
 
 use crate::options::Given;
-use crate::ordered::{self, Engine, Failure, Handle, Patience, Reader, Visit, Writer};
+use crate::ordered::{self, Engine, Failure, Handle, Patience, Reader, RequestError, Visit, Writer};
 use crate::uri::StoreUri;
 use dyno_types::document::Order;
 use dyno_types::{Content, Refused, Store};
 use std::collections::{HashMap, HashSet};
-use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, NulError, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::ptr::{null, null_mut};
@@ -111,6 +111,31 @@ impl Val {
     }
 }
 
+/// LMDB's own error.
+#[derive(Debug, thiserror::Error)]
+enum LmdbError {
+    /// A key, or a value that is a key somewhere, is empty or too long.
+    #[error("{} (keys have 1 to 511 bytes)", words(BAD_VALSIZE))]
+    KeyLength,
+    /// Any other failed call.
+    #[error("{}", words(*.0))]
+    Code(c_int),
+}
+
+/// An environment was not opened.
+#[derive(Debug, thiserror::Error)]
+enum OpenError {
+    /// LMDB allows no second environment on one file in a process.
+    #[error("it is open in this process already")]
+    OpenHere,
+    /// The path has a zero byte.
+    #[error(transparent)]
+    Path(#[from] NulError),
+    /// LMDB refuses.
+    #[error(transparent)]
+    Engine(#[from] Failure),
+}
+
 fn words(code: c_int) -> String {
     // SAFETY: the library hands out a text that lives for ever, or one of strerror, which is read at once.
     unsafe { CStr::from_ptr(mdb_strerror(code)) }.to_string_lossy().into_owned()
@@ -119,8 +144,8 @@ fn words(code: c_int) -> String {
 fn ok(code: c_int) -> Result<(), Failure> {
     match code {
         0 => Ok(()),
-        BAD_VALSIZE => Err(Failure::Request(format!("{} (keys have 1 to 511 bytes)", words(code)))),
-        _ => Err(Failure::Engine(words(code))),
+        BAD_VALSIZE => Err(RequestError::Limit(LmdbError::KeyLength.into()).into()),
+        _ => Err(Failure::Engine(LmdbError::Code(code).into())),
     }
 }
 
@@ -162,11 +187,11 @@ pub(crate) fn open(
 }
 
 impl Env {
-    fn open(path: PathBuf, map: u64, sync: c_uint, flags: c_uint) -> Result<Env, String> {
-        let name = CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
+    fn open(path: PathBuf, map: u64, sync: c_uint, flags: c_uint) -> Result<Env, OpenError> {
+        let name = CString::new(path.as_os_str().as_bytes())?;
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if !open.get_or_insert_default().insert(path.clone()) {
-            return Err("it is open in this process already".into());
+            return Err(OpenError::OpenHere);
         }
         drop(open);
         let mut env = null_mut();
@@ -184,7 +209,7 @@ impl Env {
                 ok(mdb_env_open(env.env, name.as_ptr(), flags, 0o644))
             }
         };
-        steps().map_err(|failure| failure.to_string())?;
+        steps()?;
         Ok(env)
     }
 
@@ -200,7 +225,7 @@ impl Env {
         if let Some(known) = tables.get(name) {
             return Ok(*known);
         }
-        let text = CString::new(name).map_err(|error| Failure::Request(error.to_string()))?;
+        let text = CString::new(name).map_err(RequestError::from)?;
         let mut txn = Txn { txn: self.begin(0)? };
         let mut table = 0;
         // SAFETY: the transaction is open, `text` ends with a zero byte, `table` is written by the library.

@@ -2,7 +2,7 @@
 //! not at all, and it is kept up by every later user of the collection, whether its workload asks for it or not.
 
 use super::documents::{Collection, Index, index_entry};
-use super::{Failure, Handle, Reader, Writer, key};
+use super::{Failure, Handle, Reader, RequestError, Writer, key};
 use dyno_types::document::Order;
 
 /// The table of all indexes: collection, 0, name of the index -> field.
@@ -15,7 +15,7 @@ pub(super) fn collection<H: Handle>(
     wanted: &[(String, String)],
 ) -> Result<Collection, Failure> {
     if name.is_empty() || name.contains('\0') || name == CATALOG {
-        return Err(Failure::Request(format!("{name:?} cannot be the name of a collection")));
+        return Err(RequestError::CollectionName(name.into()).into());
     }
     let catalog = handle.table(CATALOG)?;
     let documents = handle.table(name)?;
@@ -35,8 +35,8 @@ pub(super) fn collection<H: Handle>(
         match known.iter().find(|(there, _)| there == index) {
             Some((_, there)) if there == field => {}
             Some((_, there)) => {
-                let why = format!("{name}: index {index} is there already, on {there} instead of {field}");
-                return Err(Failure::Request(why));
+                let [collection, index, there, field] = [name, index, there, field].map(str::to_owned);
+                return Err(RequestError::OtherIndex { collection, index, there, field }.into());
             }
             None => {
                 let made = Index { field: field.clone(), table: handle.table(&table_of(name, index))? };
@@ -98,7 +98,7 @@ fn fill(
     let mut entries = Vec::new();
     writer.range(documents, &[], &[], Order::Ascending, &mut |id, document| {
         let (mut key, mut value) = (Vec::new(), Vec::new());
-        index_entry(index, document, id, &mut key, &mut value).map_err(Failure::Request)?;
+        index_entry(index, document, id, &mut key, &mut value)?;
         entries.push((key, value));
         Ok(true)
     })?;

@@ -3,7 +3,8 @@
 //! A change renders a new document from the old one. As in MongoDB, `_id` never changes, a number grows into a wider
 //! type where it must, and a path leads into documents and, by a number, into arrays.
 
-use dyno_types::bson::{self, Element, NotBson, kind};
+use super::RequestError;
+use dyno_types::bson::{self, Element, kind};
 use dyno_types::document::Modify;
 
 /// What happens to the element at a path.
@@ -19,21 +20,17 @@ pub(super) struct Edit<'a> {
 const FILL: u32 = 1_500_000;
 
 /// Appends `document` changed by `edit`.
-pub(super) fn apply(document: &[u8], edit: &Edit<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+pub(super) fn apply(document: &[u8], edit: &Edit<'_>, out: &mut Vec<u8>) -> Result<(), RequestError> {
     if edit.path == "_id" || edit.path.starts_with("_id.") {
         return match bson::find(document, "_id") {
             Some(id) if edit.path == "_id" && (id.kind, id.value) == (edit.value.kind, edit.value.value) => {
                 out.extend_from_slice(document);
                 Ok(())
             }
-            _ => Err("the field _id cannot be changed".into()),
+            _ => Err(RequestError::ChangesId),
         };
     }
     walk(document, edit.path, false, edit, out)
-}
-
-fn broken(error: NotBson) -> String {
-    error.to_string()
 }
 
 /// Appends an element under another name.
@@ -44,12 +41,18 @@ pub(super) fn element(out: &mut Vec<u8>, name: &[u8], from: &Element<'_>) {
     out.extend_from_slice(from.value);
 }
 
-fn walk(document: &[u8], path: &str, array: bool, edit: &Edit<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+fn walk(
+    document: &[u8],
+    path: &str,
+    array: bool,
+    edit: &Edit<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), RequestError> {
     let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
     let at = bson::open(out);
     let (mut found, mut items) = (false, 0);
-    for member in bson::elements(document).map_err(broken)? {
-        let member = member.map_err(broken)?;
+    for member in bson::elements(document)? {
+        let member = member?;
         items += 1;
         if found || member.name != name.as_bytes() {
             element(out, member.name, &member);
@@ -64,7 +67,7 @@ fn walk(document: &[u8], path: &str, array: bool, edit: &Edit<'_>, out: &mut Vec
                     walk(inner, rest, member.kind == kind::ARRAY, edit, out)?;
                 }
                 None if edit.modify == Modify::Unset => element(out, member.name, &member),
-                None => return Err(format!("{name:?} is neither document nor array: it has no {rest:?}")),
+                None => return Err(RequestError::HoldsNoFields { name: name.into(), rest: rest.into() }),
             },
         }
     }
@@ -85,10 +88,10 @@ fn walk(document: &[u8], path: &str, array: bool, edit: &Edit<'_>, out: &mut Vec
 }
 
 /// Appends nulls up to the item called `name`.
-fn fill(name: &str, items: u32, out: &mut Vec<u8>) -> Result<(), String> {
-    let number: u32 = name.parse().map_err(|_| format!("an array has no field {name:?}"))?;
+fn fill(name: &str, items: u32, out: &mut Vec<u8>) -> Result<(), RequestError> {
+    let number: u32 = name.parse().map_err(|_| RequestError::NamedItem(name.into()))?;
     if number.saturating_sub(items) > FILL {
-        return Err(format!("item {number} is too far beyond the end of the array"));
+        return Err(RequestError::BeyondArray(number));
     }
     (items..number).for_each(|item| bson::item(out, kind::NULL, item));
     Ok(())
@@ -100,11 +103,11 @@ fn one(
     array: bool,
     edit: &Edit<'_>,
     out: &mut Vec<u8>,
-) -> Result<(), String> {
+) -> Result<(), RequestError> {
     match (edit.modify, old) {
         (Modify::Set, _) | (Modify::Increment, None) => {
             if edit.modify == Modify::Increment && !is_number(&edit.value) {
-                return Err("what is added must be a number".into());
+                return Err(RequestError::AddsNoNumber);
             }
             element(out, name.as_bytes(), &edit.value);
         }
@@ -117,7 +120,7 @@ fn one(
             bson::head(out, kind::ARRAY, name);
             push(old.value, &edit.value, out)?;
         }
-        (Modify::Push, Some(_)) => return Err(format!("{name:?} is no array")),
+        (Modify::Push, Some(_)) => return Err(RequestError::NoArray(name.into())),
         // An item of an array leaves a null, so that the others keep their numbers.
         (Modify::Unset, _) if array => bson::null(out, name),
         (Modify::Unset, _) => {}
@@ -125,9 +128,9 @@ fn one(
     Ok(())
 }
 
-fn push(array: &[u8], value: &Element<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+fn push(array: &[u8], value: &Element<'_>, out: &mut Vec<u8>) -> Result<(), RequestError> {
     let at = bson::open(out);
-    let items = bson::elements(array).map_err(broken)?.count() as u32;
+    let items = bson::elements(array)?.count() as u32;
     out.extend_from_slice(&array[4..array.len() - 1]);
     bson::item(out, value.kind, items);
     out.extend_from_slice(value.value);
@@ -139,16 +142,16 @@ pub(super) fn is_number(element: &Element<'_>) -> bool {
     matches!(element.kind, kind::INT32 | kind::INT64 | kind::DOUBLE)
 }
 
-fn add(old: &Element<'_>, by: &Element<'_>, name: &str, out: &mut Vec<u8>) -> Result<(), String> {
+fn add(old: &Element<'_>, by: &Element<'_>, name: &str, out: &mut Vec<u8>) -> Result<(), RequestError> {
     if !is_number(old) || !is_number(by) {
-        return Err(format!("{name:?} and what is added to it must be numbers"));
+        return Err(RequestError::AddsToNoNumber(name.into()));
     }
     if old.kind == kind::DOUBLE || by.kind == kind::DOUBLE {
         bson::double(out, name, old.as_f64().unwrap_or_default() + by.as_f64().unwrap_or_default());
         return Ok(());
     }
     let (a, b) = (old.as_i64().unwrap_or_default(), by.as_i64().unwrap_or_default());
-    let sum = a.checked_add(b).ok_or_else(|| format!("{name:?} would exceed 64 bits"))?;
+    let sum = a.checked_add(b).ok_or_else(|| RequestError::Overflow(name.into()))?;
     match i32::try_from(sum) {
         Ok(small) if old.kind == kind::INT32 && by.kind == kind::INT32 => bson::int32(out, name, small),
         _ => bson::int64(out, name, sum),
@@ -157,11 +160,11 @@ fn add(old: &Element<'_>, by: &Element<'_>, name: &str, out: &mut Vec<u8>) -> Re
 }
 
 /// Appends `document` with each field of `fields` set.
-pub(super) fn set_all(document: &[u8], fields: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+pub(super) fn set_all(document: &[u8], fields: &[u8], out: &mut Vec<u8>) -> Result<(), RequestError> {
     let (mut old, mut new) = (document.to_vec(), Vec::new());
-    for value in bson::elements(fields).map_err(broken)? {
-        let value = value.map_err(broken)?;
-        let path = std::str::from_utf8(value.name).map_err(|error| error.to_string())?;
+    for value in bson::elements(fields)? {
+        let value = value?;
+        let path = std::str::from_utf8(value.name)?;
         new.clear();
         apply(&old, &Edit { modify: Modify::Set, path, value }, &mut new)?;
         std::mem::swap(&mut old, &mut new);
@@ -171,11 +174,11 @@ pub(super) fn set_all(document: &[u8], fields: &[u8], out: &mut Vec<u8>) -> Resu
 }
 
 /// Appends `by` as the document that takes the place of `document`: the `_id` stays, and comes first.
-pub(super) fn replace(document: &[u8], by: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+pub(super) fn replace(document: &[u8], by: &[u8], out: &mut Vec<u8>) -> Result<(), RequestError> {
     let (old, new) = (bson::find(document, "_id"), bson::find(by, "_id"));
     match (&old, &new) {
         (Some(old), Some(new)) if (old.kind, old.value) != (new.kind, new.value) => {
-            return Err("the field _id cannot be changed".into());
+            return Err(RequestError::ChangesId);
         }
         _ => {}
     }
@@ -183,8 +186,8 @@ pub(super) fn replace(document: &[u8], by: &[u8], out: &mut Vec<u8>) -> Result<(
     if let Some(id) = old.or(new) {
         element(out, b"_id", &id);
     }
-    for value in bson::elements(by).map_err(broken)? {
-        let value = value.map_err(broken)?;
+    for value in bson::elements(by)? {
+        let value = value?;
         if value.name != b"_id" {
             element(out, value.name, &value);
         }
@@ -218,7 +221,11 @@ mod tests {
         })
     }
 
-    fn changed(modify: Modify, path: &str, write: impl FnOnce(&mut Vec<u8>)) -> Result<Vec<u8>, String> {
+    fn changed(
+        modify: Modify,
+        path: &str,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Vec<u8>, RequestError> {
         let operand = document(write);
         let value = bson::find(&operand, "v").unwrap();
         let mut out = Vec::new();

@@ -5,7 +5,7 @@
 //! them: an ordered batch that meets a failure leaves nothing, an unordered one what went well.
 
 use super::query::{Plan, Query, Way};
-use super::{Engine, Failure, Handle, Patience, Reader, catalog, key, reads, writes};
+use super::{Engine, Failure, Handle, Patience, Reader, RequestError, catalog, key, reads, writes};
 use dyno_types::bson::{self, kind};
 use dyno_types::document::{Action, Order, Stage};
 use dyno_types::{Content, Executed, Outcome, Refused, Request, Store, StoreSession, Verb};
@@ -29,7 +29,7 @@ pub(crate) fn check(scheme: &str, content: &dyn Content) -> Result<(), Refused> 
     for shape in content.shapes_used() {
         let possible = match &shape.action {
             Action::Aggregate { pipeline } => stages(pipeline).map(drop),
-            action if action.ends_transaction() => Err("transactions of several requests".to_owned()),
+            action if action.ends_transaction() => Err(RequestError::Transaction),
             _ => Ok(()),
         };
         if let Err(why) = possible {
@@ -42,15 +42,15 @@ pub(crate) fn check(scheme: &str, content: &dyn Content) -> Result<(), Refused> 
 /// An aggregation's matches, its sort and its limit, if it consists of nothing else, in this order.
 pub(super) type Stages<'s> = (Option<&'s dyno_types::document::Filter>, &'s [(String, Order)], u32);
 
-pub(super) fn stages(pipeline: &[Stage]) -> Result<Stages<'_>, String> {
+pub(super) fn stages(pipeline: &[Stage]) -> Result<Stages<'_>, RequestError> {
     let (mut filter, mut sort, mut limit) = (None, &[][..], 0);
     for (number, stage) in pipeline.iter().enumerate() {
         match stage {
             Stage::Match(first) if number == 0 => filter = Some(first),
             Stage::Sort(by) if sort.is_empty() && limit == 0 => sort = by,
             Stage::Limit(most) if limit == 0 => limit = *most,
-            Stage::Raw(_) => return Err("aggregations other than a match, a sort and a limit".into()),
-            _ => return Err("the stages of an aggregation other than one match, one sort, one limit".into()),
+            Stage::Raw(_) => return Err(RequestError::RawStage),
+            _ => return Err(RequestError::Stages),
         }
     }
     Ok((filter, sort, limit))
@@ -178,7 +178,7 @@ impl<H: Handle> DocumentSession<H> {
         if !self.collections.contains_key(&request.collection) {
             let mut name = Vec::new();
             content.collection(request, &mut name);
-            let name = String::from_utf8(name).map_err(|error| Failure::Request(error.to_string()))?;
+            let name = String::from_utf8(name).map_err(|error| RequestError::from(error.utf8_error()))?;
             let _held = common.making.lock().unwrap_or_else(PoisonError::into_inner);
             let handle = &mut self.handle;
             let opened = common.patience.run(|| catalog::collection(handle, &name, &content.indexes()))?;
@@ -234,7 +234,7 @@ impl<'j> Job<'j> {
         filter: &'j dyno_types::document::Filter,
         number: u32,
     ) -> Result<Query<'j>, Failure> {
-        Query::new(filter, &mut self.render(number)).map_err(Failure::Request)
+        Ok(Query::new(filter, &mut self.render(number))?)
     }
 
     pub(super) fn plan(&self, query: &Query<'_>, sort: &[(String, Order)]) -> Plan {
@@ -253,10 +253,10 @@ pub(super) fn index_entry(
     id: &[u8],
     key: &mut Vec<u8>,
     value: &mut Vec<u8>,
-) -> Result<(), String> {
+) -> Result<(), RequestError> {
     let field = bson::path(document, &index.field);
     if field.is_some_and(|field| field.kind == kind::ARRAY) {
-        return Err(format!("the index on {} cannot hold an array", index.field));
+        return Err(RequestError::IndexesArray(index.field.clone()));
     }
     key.clear();
     key::encode_field(field.as_ref(), key)?;
@@ -269,7 +269,7 @@ pub(super) fn index_entry(
 /// The key of the document that an entry of an index leads to.
 fn id_of<'k>(key: &'k [u8], value: &[u8]) -> Result<&'k [u8], Failure> {
     let at = value.first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes) as usize);
-    at.and_then(|at| key.get(at..)).ok_or_else(|| Failure::Engine("an entry of an index is broken".into()))
+    at.and_then(|at| key.get(at..)).ok_or(Failure::BrokenIndex)
 }
 
 /// Sees the key of a document and the document; false ends the walk.
@@ -290,7 +290,7 @@ pub(super) fn walk(
     let mut tested = |id: &[u8], document: &[u8]| match query.meets(document, plan, &mut value) {
         Ok(true) => found(id, document),
         Ok(false) => Ok(true),
-        Err(why) => Err(Failure::Request(why)),
+        Err(why) => Err(why.into()),
     };
     let downwards = plan.order == Order::Descending;
     let table = collection.documents;

@@ -4,6 +4,7 @@
 //! begin another's, so several may follow each other in one key. Whole and floating-point numbers are one class and
 //! compare by what they are worth. Decimals, code and references have no order here and are refused.
 
+use super::RequestError;
 use dyno_types::bson::{self, Element, kind};
 
 /// Class of the smallest key.
@@ -26,14 +27,14 @@ const LARGEST: u8 = 0xF0;
 const END: u8 = 0;
 
 /// Appends the value of `element`.
-pub(super) fn encode(element: &Element<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+pub(super) fn encode(element: &Element<'_>, out: &mut Vec<u8>) -> Result<(), RequestError> {
     let class = class(element.kind)?;
     out.push(class);
     payload(element, class, out)
 }
 
 /// Appends the value of a field, which counts as null where it is not there.
-pub(super) fn encode_field(element: Option<&Element<'_>>, out: &mut Vec<u8>) -> Result<(), String> {
+pub(super) fn encode_field(element: Option<&Element<'_>>, out: &mut Vec<u8>) -> Result<(), RequestError> {
     match element {
         Some(element) => encode(element, out),
         None => {
@@ -63,7 +64,7 @@ pub(super) fn least(class: u8) -> Vec<u8> {
     }
 }
 
-fn class(of: u8) -> Result<u8, String> {
+fn class(of: u8) -> Result<u8, RequestError> {
     Ok(match of {
         0xFF => SMALLEST,
         kind::NULL | 0x06 => NULL,
@@ -78,12 +79,12 @@ fn class(of: u8) -> Result<u8, String> {
         kind::TIMESTAMP => TIMESTAMP,
         kind::REGEX => REGEX,
         0x7F => LARGEST,
-        kind::DECIMAL => return Err("decimal numbers cannot be compared here".into()),
-        other => return Err(format!("values of BSON type {other:#04x} cannot be compared here")),
+        kind::DECIMAL => return Err(RequestError::ComparesDecimal),
+        other => return Err(RequestError::ComparesType(other)),
     })
 }
 
-fn payload(element: &Element<'_>, class: u8, out: &mut Vec<u8>) -> Result<(), String> {
+fn payload(element: &Element<'_>, class: u8, out: &mut Vec<u8>) -> Result<(), RequestError> {
     let value = element.value;
     match class {
         NUMBER => number(element, out),
@@ -112,9 +113,9 @@ fn payload(element: &Element<'_>, class: u8, out: &mut Vec<u8>) -> Result<(), St
 }
 
 /// Members compare by type, then name (in a document), then value.
-fn members(document: &[u8], named: bool, out: &mut Vec<u8>) -> Result<(), String> {
-    for member in bson::elements(document).map_err(|error| error.to_string())? {
-        let member = member.map_err(|error| error.to_string())?;
+fn members(document: &[u8], named: bool, out: &mut Vec<u8>) -> Result<(), RequestError> {
+    for member in bson::elements(document)? {
+        let member = member?;
         let class = class(member.kind)?;
         out.push(class);
         if named {

@@ -13,17 +13,22 @@ mod query;
 mod reads;
 #[cfg(any(feature = "lmdb", feature = "rocksdb", feature = "wiredtiger"))]
 mod records;
+mod request_error;
 mod writes;
 
 pub(crate) use documents::{DocumentStore, check};
 #[cfg(any(feature = "lmdb", feature = "rocksdb", feature = "wiredtiger"))]
 pub(crate) use records::store;
+pub(crate) use request_error::RequestError;
 
 use crate::record::RecordError;
 use dyno_types::document::Order;
 use dyno_types::{Executed, Outcome, Refused};
 use std::fmt::Write;
 use std::time::Duration;
+
+/// The engine's own error.
+pub(crate) type EngineError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A failed request.
 #[derive(Debug, thiserror::Error)]
@@ -35,18 +40,21 @@ pub(crate) enum Failure {
     #[error("duplicate key: it is there already")]
     Duplicate,
     /// The request asks for what is not offered.
-    #[error("{0}")]
-    Request(String),
+    #[error(transparent)]
+    Request(#[from] RequestError),
     /// Another transaction was in the way: this one has changed nothing.
-    #[error("{0}")]
-    Conflict(String),
+    #[error(transparent)]
+    Conflict(EngineError),
     /// A lock was waited for in vain: this transaction has changed nothing.
     #[cfg(feature = "rocksdb")]
-    #[error("{0}")]
-    Locked(String),
-    /// The engine's own words.
-    #[error("{0}")]
-    Engine(String),
+    #[error(transparent)]
+    Locked(EngineError),
+    /// An entry of an index names no document.
+    #[error("an entry of an index is broken")]
+    BrokenIndex,
+    /// The engine has failed.
+    #[error(transparent)]
+    Engine(EngineError),
 }
 
 impl Failure {
@@ -58,7 +66,9 @@ impl Failure {
             Failure::Conflict(_) => Outcome::Busy,
             #[cfg(feature = "rocksdb")]
             Failure::Locked(_) => Outcome::Busy,
-            Failure::Record(RecordError::Malformed) | Failure::Engine(_) => Outcome::ServerError,
+            Failure::Record(RecordError::Malformed) | Failure::BrokenIndex | Failure::Engine(_) => {
+                Outcome::ServerError
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 //! walking over keys and walking over an index use the same bounds. As in MongoDB a comparison holds for values of the
 //! operand's class only, a field that is not there is null, and an array meets a condition where one of its items does.
 
-use super::key;
+use super::{RequestError, key};
 use dyno_types::bson::{self, Element, kind};
 use dyno_types::document::{self, Compare, Operand, Order, Test};
 
@@ -54,18 +54,18 @@ pub(super) fn operand<'b>(
     render: &mut Render<'_>,
     operand: Operand,
     bytes: &'b mut Vec<u8>,
-) -> Result<Element<'b>, String> {
+) -> Result<Element<'b>, RequestError> {
     bytes.clear();
     let at = bson::open(bytes);
     render(operand, bytes);
     bson::close(bytes, at);
-    bson::find(bytes, "v").ok_or_else(|| "an operand is no BSON".into())
+    bson::find(bytes, "v").ok_or(RequestError::Operand)
 }
 
 impl<'s> Query<'s> {
-    pub(super) fn new(filter: &'s document::Filter, render: &mut Render<'_>) -> Result<Self, String> {
+    pub(super) fn new(filter: &'s document::Filter, render: &mut Render<'_>) -> Result<Self, RequestError> {
         let mut bytes = Vec::new();
-        let mut encoded = |wanted: Operand| -> Result<Vec<u8>, String> {
+        let mut encoded = |wanted: Operand| -> Result<Vec<u8>, RequestError> {
             let mut out = Vec::new();
             key::encode(&operand(render, wanted, &mut bytes)?, &mut out)?;
             Ok(out)
@@ -96,16 +96,21 @@ impl<'s> Query<'s> {
     }
 
     /// Whether `document` meets the conditions that `plan` has not met. `value` is a buffer.
-    pub(super) fn meets(&self, document: &[u8], plan: &Plan, value: &mut Vec<u8>) -> Result<bool, String> {
+    pub(super) fn meets(
+        &self,
+        document: &[u8],
+        plan: &Plan,
+        value: &mut Vec<u8>,
+    ) -> Result<bool, RequestError> {
         self.rest(document, plan.met, value)
     }
 
     /// Whether `document` meets all conditions. `value` is a buffer.
-    pub(super) fn meets_all(&self, document: &[u8], value: &mut Vec<u8>) -> Result<bool, String> {
+    pub(super) fn meets_all(&self, document: &[u8], value: &mut Vec<u8>) -> Result<bool, RequestError> {
         self.rest(document, None, value)
     }
 
-    fn rest(&self, document: &[u8], met: Option<usize>, value: &mut Vec<u8>) -> Result<bool, String> {
+    fn rest(&self, document: &[u8], met: Option<usize>, value: &mut Vec<u8>) -> Result<bool, RequestError> {
         for (number, condition) in self.0.iter().enumerate() {
             if met != Some(number) && !condition.meets(document, value)? {
                 return Ok(false);
@@ -152,7 +157,7 @@ impl<'s> Query<'s> {
 }
 
 impl Condition<'_> {
-    fn meets(&self, document: &[u8], value: &mut Vec<u8>) -> Result<bool, String> {
+    fn meets(&self, document: &[u8], value: &mut Vec<u8>) -> Result<bool, RequestError> {
         let field = bson::path(document, self.field);
         value.clear();
         key::encode_field(field.as_ref(), value)?;
@@ -210,7 +215,7 @@ pub(super) fn sort_key(
     sort: &[(String, Order)],
     value: &mut Vec<u8>,
     out: &mut Vec<u8>,
-) -> Result<(), String> {
+) -> Result<(), RequestError> {
     for (field, order) in sort {
         let element = bson::path(document, field);
         let at = out.len();
@@ -226,7 +231,7 @@ pub(super) fn sort_key(
 }
 
 /// An array sorts as its least item, or downwards as its largest; an empty one below null.
-fn extreme(array: &[u8], order: Order, value: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<(), String> {
+fn extreme(array: &[u8], order: Order, value: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<(), RequestError> {
     let mut best: Option<Vec<u8>> = None;
     for item in bson::elements(array).into_iter().flatten().flatten() {
         value.clear();

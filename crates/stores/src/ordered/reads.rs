@@ -3,7 +3,7 @@
 
 use super::documents::{Job, Pair, Stages, stages, walk};
 use super::query::{project, sort_key};
-use super::{Failure, Reader, key};
+use super::{Failure, Reader, RequestError, key};
 use dyno_types::bson::{self, Element, kind};
 use dyno_types::document::{Action, Filter, Order, Projection};
 use dyno_types::{Executed, Outcome};
@@ -24,12 +24,10 @@ pub(super) fn execute(job: &Job<'_>, reader: &mut impl Reader) -> Result<Execute
             }
             records
         }
-        Action::Aggregate { pipeline } => {
-            find(job, reader, stages(pipeline).map_err(Failure::Request)?, &WHOLE)?
-        }
+        Action::Aggregate { pipeline } => find(job, reader, stages(pipeline)?, &WHOLE)?,
         Action::Sum { filter, field, result } => sum(job, reader, filter, field, result)?,
         Action::Distinct { filter, field } => distinct(job, reader, filter, field)?,
-        _ => return Err(Failure::Request("a write cannot be done by reading".into())),
+        _ => return Err(RequestError::WriteByReading.into()),
     };
     Ok(Executed::new(Outcome::Ok, records))
 }
@@ -65,7 +63,7 @@ fn find(
     let (mut all, mut value) = (Vec::new(), Vec::new());
     walk(reader, job.collection, &query, &plan, &mut |_, document| {
         let mut by = Vec::new();
-        sort_key(document, sort, &mut value, &mut by).map_err(Failure::Request)?;
+        sort_key(document, sort, &mut value, &mut by)?;
         all.push((by, document.to_vec()));
         Ok(true)
     })?;
@@ -91,7 +89,7 @@ pub(super) fn first(
     walk(reader, job.collection, &query, &plan, &mut |id, document| {
         let mut by = Vec::new();
         if !plan.sorted {
-            sort_key(document, sort, &mut value, &mut by).map_err(Failure::Request)?;
+            sort_key(document, sort, &mut value, &mut by)?;
         }
         if best.as_ref().is_none_or(|(least, _)| by < *least) {
             best = Some((by, id.to_vec()));
@@ -143,7 +141,7 @@ fn distinct(job: &Job<'_>, reader: &mut impl Reader, filter: &Filter, field: &st
     let query = job.query(filter, 0)?;
     let plan = job.plan(&query, &[]);
     let (mut seen, mut records, mut out) = (HashSet::new(), 0, Vec::new());
-    let mut add = |element: &Element<'_>| -> Result<(), String> {
+    let mut add = |element: &Element<'_>| -> Result<(), RequestError> {
         let mut value = Vec::new();
         key::encode(element, &mut value)?;
         if seen.insert(value) {
@@ -164,7 +162,8 @@ fn distinct(job: &Job<'_>, reader: &mut impl Reader, filter: &Filter, field: &st
             Some(element) => add(&element),
             None => Ok(()),
         };
-        added.map(|()| true).map_err(Failure::Request)
+        added?;
+        Ok(true)
     })?;
     Ok(records)
 }

@@ -4,7 +4,7 @@
 use super::change::{self, Edit};
 use super::documents::{Job, Pair, index_entry, walk};
 use super::query::{Query, Way, operand, project};
-use super::{Failure, Writer, key, reads};
+use super::{Failure, RequestError, Writer, key, reads};
 use dyno_types::bson::{self, kind};
 use dyno_types::document::{Action, Change, Filter, Test};
 use dyno_types::{Executed, Outcome};
@@ -38,7 +38,7 @@ pub(super) fn execute(job: &Job<'_>, mut writer: impl Writer) -> Result<Executed
             Ok(removed)
         })?,
         Action::FindAndModify { .. } => (find_and_modify(job, &mut writer)?, None),
-        _ => return Err(Failure::Request("a read cannot be done by writing".into())),
+        _ => return Err(RequestError::ReadByWriting.into()),
     };
     let (records, failure) = done;
     if records > 0 {
@@ -73,12 +73,12 @@ fn each(
 
 /// Inserts a document and its entries in the indexes.
 fn insert(job: &Job<'_>, writer: &mut impl Writer, document: &[u8]) -> Result<(), Failure> {
-    let id = bson::find(document, "_id").ok_or_else(|| Failure::Request("a document without _id".into()))?;
+    let id = bson::find(document, "_id").ok_or(RequestError::NoId)?;
     if matches!(id.kind, kind::ARRAY | kind::REGEX) {
-        return Err(Failure::Request("an _id cannot be an array or a regular expression".into()));
+        return Err(RequestError::IdType.into());
     }
     let mut at = Vec::new();
-    key::encode(&id, &mut at).map_err(Failure::Request)?;
+    key::encode(&id, &mut at)?;
     if writer.get(job.collection.documents, &at, |_| ())?.is_some() {
         return Err(Failure::Duplicate);
     }
@@ -97,7 +97,7 @@ fn index(
     let entry = |index, document: Option<&[u8]>| -> Result<Option<Pair>, Failure> {
         let Some(document) = document else { return Ok(None) };
         let (mut key, mut value) = (Vec::new(), Vec::new());
-        index_entry(index, document, id, &mut key, &mut value).map_err(Failure::Request)?;
+        index_entry(index, document, id, &mut key, &mut value)?;
         Ok(Some((key, value)))
     };
     let mut changes = Vec::new();
@@ -147,7 +147,7 @@ fn meant(
     id: &[u8],
 ) -> Result<Option<Vec<u8>>, Failure> {
     let Some(document) = writer.get(job.collection.documents, id, <[u8]>::to_vec)? else { return Ok(None) };
-    let meets = query.meets_all(&document, &mut Vec::new()).map_err(Failure::Request)?;
+    let meets = query.meets_all(&document, &mut Vec::new())?;
     Ok(meets.then_some(document))
 }
 
@@ -161,7 +161,7 @@ fn modify(
     id: &[u8],
 ) -> Result<Option<Pair>, Failure> {
     let Some(old) = meant(job, writer, query, id)? else { return Ok(None) };
-    let new = changed(job, &old, change, number).map_err(Failure::Request)?;
+    let new = changed(job, &old, change, number)?;
     if new != old {
         index(job, writer, id, Some(&old), Some(&new))?;
         writer.put(job.collection.documents, id, &new)?;
@@ -177,7 +177,7 @@ fn remove(job: &Job<'_>, writer: &mut impl Writer, query: &Query<'_>, id: &[u8])
 }
 
 /// The document after a change.
-fn changed(job: &Job<'_>, old: &[u8], change: &Change, number: u32) -> Result<Vec<u8>, String> {
+fn changed(job: &Job<'_>, old: &[u8], change: &Change, number: u32) -> Result<Vec<u8>, RequestError> {
     let mut out = Vec::with_capacity(old.len() + 64);
     match change {
         Change::Fields(fields) => {
@@ -210,12 +210,12 @@ fn upsert_one(
     change: &Change,
     number: u32,
 ) -> Result<Vec<u8>, Failure> {
-    let document = fresh(job, filter, change, number).map_err(Failure::Request)?;
+    let document = fresh(job, filter, change, number)?;
     insert(job, writer, &document)?;
     Ok(document)
 }
 
-fn fresh(job: &Job<'_>, filter: &Filter, change: &Change, number: u32) -> Result<Vec<u8>, String> {
+fn fresh(job: &Job<'_>, filter: &Filter, change: &Change, number: u32) -> Result<Vec<u8>, RequestError> {
     let mut base = Vec::new();
     let at = bson::open(&mut base);
     let equal = |path_is_id: bool| {

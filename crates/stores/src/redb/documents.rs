@@ -2,7 +2,7 @@
 //! one before it, so that there are no conflicts.
 
 use super::{Shared, Table};
-use crate::ordered::{Engine, Failure, Handle, Reader, Visit, Writer};
+use crate::ordered::{Engine, Failure, Handle, Reader, RequestError, Visit, Writer};
 use dyno_types::Refused;
 use dyno_types::document::Order;
 use redb::{ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, TableError, WriteTransaction};
@@ -33,8 +33,8 @@ pub(super) struct Writing<'h> {
 
 fn failed(error: impl Into<redb::Error>) -> Failure {
     match error.into() {
-        error @ redb::Error::ValueTooLarge(_) => Failure::Request(error.to_string()),
-        error => Failure::Engine(error.to_string()),
+        error @ redb::Error::ValueTooLarge(_) => RequestError::Limit(error.into()).into(),
+        error => Failure::Engine(error.into()),
     }
 }
 

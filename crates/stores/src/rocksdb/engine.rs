@@ -3,7 +3,7 @@
 
 use super::sys::*;
 use crate::options::Given;
-use crate::ordered::{self, Engine, Failure, Handle, Patience, Reader, Visit, Writer};
+use crate::ordered::{self, Engine, Failure, Handle, Patience, Reader, RequestError, Visit, Writer};
 use crate::uri::StoreUri;
 use dyno_types::document::Order;
 use dyno_types::{Content, Refused, Store};
@@ -119,8 +119,7 @@ pub(crate) fn open(
 
 impl Database {
     fn open(path: &Path, settings: &Settings) -> Result<Database, Failure> {
-        let words = |error: std::ffi::NulError| Failure::Request(error.to_string());
-        let path = CString::new(path.as_os_str().as_bytes()).map_err(words)?;
+        let path = CString::new(path.as_os_str().as_bytes()).map_err(RequestError::from)?;
         let mut database = Database::unopened(settings);
         let options = database.options;
         let mut count = 0;
@@ -309,7 +308,7 @@ impl Handle for User {
         let table = match families.get(name) {
             Some(table) => *table,
             None => {
-                let text = CString::new(name).map_err(|error| Failure::Request(error.to_string()))?;
+                let text = CString::new(name).map_err(RequestError::from)?;
                 // SAFETY: the database is open, the options live, the name ends with a zero byte.
                 let family = call(|e| unsafe {
                     rocksdb_transactiondb_create_column_family(

@@ -166,12 +166,12 @@ pub(super) fn call<T>(make: impl FnOnce(Err) -> T) -> Result<T, Failure> {
     }
     // SAFETY: an error is a text to be freed.
     let words = unsafe { taken(error) };
-    // The text of a status begins with its code.
+    // RocksDB's functions of C hand out a status as its text alone, which begins with its code.
     Err(if words.starts_with("Operation timed out") {
-        Failure::Locked(words)
+        Failure::Locked(words.into())
     } else if words.starts_with("Resource busy") || words.contains("Try again") {
-        Failure::Conflict(words)
+        Failure::Conflict(words.into())
     } else {
-        Failure::Engine(words)
+        Failure::Engine(words.into())
     })
 }

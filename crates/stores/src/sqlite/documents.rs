@@ -37,16 +37,40 @@ pub(super) fn check(content: &dyn Content) -> Result<(), Refused> {
     Ok(())
 }
 
-fn quoted(name: &str) -> Result<String, String> {
+/// A table cannot express a shape or hold a value.
+#[derive(Debug, thiserror::Error)]
+enum ShapeError {
+    #[error("a table has no field called {0:?}")]
+    FieldName(String),
+    #[error("the limit of a request is no parameter here")]
+    RequestLimit,
+    #[error("only changes of single fields, without upsert")]
+    Change,
+    #[error("a change of one of several documents")]
+    OneOfSeveral,
+    #[error("arrays and missing fields")]
+    PushOrUnset,
+    #[error("aggregations other than a sum")]
+    Aggregation,
+    #[error("find-and-modify")]
+    FindAndModify,
+    #[error("a column holds no documents, arrays and the like")]
+    Value,
+    /// The content has rendered nothing for an operand.
+    #[error("no operand")]
+    NoOperand,
+}
+
+fn quoted(name: &str) -> Result<String, ShapeError> {
     match name.contains(['.', '"']) {
-        true => Err(format!("a table has no field called {name:?}")),
+        true => Err(ShapeError::FieldName(name.to_owned())),
         false => Ok(format!("\"{name}\"")),
     }
 }
 
 /// The statement of a shape; parameters stand in the order of [`operands`]. Inserts depend on their documents.
-fn statement(action: &Action, table: &str) -> Result<Option<String>, String> {
-    let sorted = |by: &[(String, Order)]| -> Result<String, String> {
+fn statement(action: &Action, table: &str) -> Result<Option<String>, ShapeError> {
+    let sorted = |by: &[(String, Order)]| -> Result<String, ShapeError> {
         let mut out = String::new();
         for (number, (field, order)) in by.iter().enumerate() {
             let word = if number == 0 { " ORDER BY " } else { ", " };
@@ -61,7 +85,7 @@ fn statement(action: &Action, table: &str) -> Result<Option<String>, String> {
             let limit = match limit {
                 Some(0) => String::new(),
                 Some(n) => format!(" LIMIT {n}"),
-                None => return Err("the limit of a request is no parameter here".into()),
+                None => return Err(ShapeError::RequestLimit),
             };
             format!("SELECT {} FROM {table}{}{}{limit}", columns(fields)?, condition(filter)?, sorted(sort)?)
         }
@@ -79,26 +103,26 @@ fn statement(action: &Action, table: &str) -> Result<Option<String>, String> {
             whole(filter, *many)?;
             format!("DELETE FROM {table}{}", condition(filter)?)
         }
-        Action::Update { .. } => return Err("only changes of single fields, without upsert".into()),
-        Action::Aggregate { .. } => return Err("aggregations other than a sum".into()),
-        Action::FindAndModify { .. } => return Err("find-and-modify".into()),
+        Action::Update { .. } => return Err(ShapeError::Change),
+        Action::Aggregate { .. } => return Err(ShapeError::Aggregation),
+        Action::FindAndModify { .. } => return Err(ShapeError::FindAndModify),
     }))
 }
 
 /// A statement for one document must name it.
-fn whole(filter: &Filter, many: bool) -> Result<(), String> {
+fn whole(filter: &Filter, many: bool) -> Result<(), ShapeError> {
     let named = filter.0.iter().any(|c| c.field == "_id" && matches!(c.test, Test::Equal(_)));
-    if many || named { Ok(()) } else { Err("a change of one of several documents".into()) }
+    if many || named { Ok(()) } else { Err(ShapeError::OneOfSeveral) }
 }
 
-fn columns(fields: &Projection) -> Result<String, String> {
-    let shown: Result<Vec<String>, String> =
+fn columns(fields: &Projection) -> Result<String, ShapeError> {
+    let shown: Result<Vec<String>, ShapeError> =
         fields.0.iter().filter(|(_, shown)| *shown).map(|(field, _)| quoted(field)).collect();
     let shown = shown?;
     Ok(if shown.is_empty() { "*".into() } else { shown.join(", ") })
 }
 
-fn condition(filter: &Filter) -> Result<String, String> {
+fn condition(filter: &Filter) -> Result<String, ShapeError> {
     let mut out = String::new();
     for condition in &filter.0 {
         let field = quoted(&condition.field)?;
@@ -126,13 +150,13 @@ fn condition(filter: &Filter) -> Result<String, String> {
     Ok(out)
 }
 
-fn changed(changes: &[(Modify, String, Operand)]) -> Result<String, String> {
+fn changed(changes: &[(Modify, String, Operand)]) -> Result<String, ShapeError> {
     let one = |(modify, field, _): &(Modify, String, Operand)| {
         let field = quoted(field)?;
         match modify {
             Modify::Set => Ok(format!("{field} = ?")),
             Modify::Increment => Ok(format!("{field} = {field} + ?")),
-            Modify::Push | Modify::Unset => Err("arrays and missing fields".to_owned()),
+            Modify::Push | Modify::Unset => Err(ShapeError::PushOrUnset),
         }
     };
     changes.iter().map(one).collect::<Result<Vec<_>, _>>().map(|all| all.join(", "))
@@ -152,7 +176,7 @@ fn operands(action: &Action) -> Vec<Operand> {
 }
 
 /// A BSON value as SQLite has it.
-fn value<'a>(element: &Element<'a>) -> Result<ToSqlOutput<'a>, String> {
+fn value<'a>(element: &Element<'a>) -> Result<ToSqlOutput<'a>, ShapeError> {
     Ok(match element.kind {
         kind::STRING => {
             ToSqlOutput::Borrowed(ValueRef::Text(element.as_str().unwrap_or_default().as_bytes()))
@@ -162,21 +186,26 @@ fn value<'a>(element: &Element<'a>) -> Result<ToSqlOutput<'a>, String> {
         kind::NULL => ToSqlOutput::Owned(Value::Null),
         _ => match element.as_i64() {
             Some(number) => ToSqlOutput::Owned(Value::Integer(number)),
-            None => return Err("a column holds no documents, arrays and the like".into()),
+            None => return Err(ShapeError::Value),
         },
     })
 }
 
 /// A failed request.
+#[derive(Debug, thiserror::Error)]
 enum Failure {
-    Sqlite(Error),
-    /// What a table cannot hold.
-    Shape(String),
+    #[error(transparent)]
+    Sqlite(#[from] Error),
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Failure::Sqlite(error)
+impl Failure {
+    fn outcome(&self) -> Outcome {
+        match self {
+            Failure::Sqlite(error) => outcome(error),
+            Failure::Shape(_) => Outcome::BadRequest,
+        }
     }
 }
 
@@ -221,7 +250,7 @@ impl DocumentSession {
         let at = (request.shape, request.collection);
         if !self.sql.contains_key(&at) {
             let table = self.table(request);
-            let sql = statement(action, &table).map_err(Failure::Shape)?.unwrap_or_default();
+            let sql = statement(action, &table)?.unwrap_or_default();
             self.sql.insert(at, sql);
         }
         let (writes, count) = (action.writes(), content.documents(request));
@@ -247,9 +276,8 @@ impl DocumentSession {
                 let at = bson::open(&mut self.bytes);
                 self.content.operand(request, number, operand, "v", &mut self.bytes);
                 bson::close(&mut self.bytes, at);
-                let element =
-                    bson::find(&self.bytes, "v").ok_or_else(|| Failure::Shape("no operand".into()))?;
-                prepared.raw_bind_parameter(place + 1, value(&element).map_err(Failure::Shape)?)?;
+                let element = bson::find(&self.bytes, "v").ok_or(ShapeError::NoOperand)?;
+                prepared.raw_bind_parameter(place + 1, value(&element)?)?;
             }
             records += if action.writes() { prepared.raw_execute()? as u32 } else { rows(&mut prepared)? };
         }
@@ -282,12 +310,12 @@ impl DocumentSession {
             self.content.document(request, number, &mut self.bytes);
             let at = (request.shape, request.collection);
             if !self.sql.contains_key(&at) {
-                let sql = self.insertion(request).map_err(Failure::Shape)?;
+                let sql = self.insertion(request)?;
                 self.sql.insert(at, sql);
             }
             let mut prepared = self.connection.prepare_cached(&self.sql[&at])?;
             for (place, element) in elements(&self.bytes).enumerate() {
-                prepared.raw_bind_parameter(place + 1, value(&element).map_err(Failure::Shape)?)?;
+                prepared.raw_bind_parameter(place + 1, value(&element)?)?;
             }
             prepared.raw_execute()?;
         }
@@ -295,9 +323,10 @@ impl DocumentSession {
     }
 
     /// The insert of the document just rendered.
-    fn insertion(&mut self, request: &Request) -> Result<String, String> {
+    fn insertion(&mut self, request: &Request) -> Result<String, ShapeError> {
         let table = self.table(request);
-        let names: Result<Vec<String>, String> = elements(&self.bytes).map(|e| quoted(name(&e))).collect();
+        let names: Result<Vec<String>, ShapeError> =
+            elements(&self.bytes).map(|e| quoted(name(&e))).collect();
         let names = names?;
         let places = vec!["?"; names.len()].join(", ");
         Ok(format!("INSERT INTO {table}({}) VALUES({places})", names.join(", ")))
@@ -316,7 +345,7 @@ impl DocumentSession {
             };
             let key = if element.name == b"_id" { " PRIMARY KEY" } else { "" };
             let comma = if number == 0 { "" } else { ", " };
-            let column = quoted(name(&element)).map_err(Failure::Shape)?;
+            let column = quoted(name(&element))?;
             let _ = write!(sql, "{comma}{column} {word}{key}");
         }
         sql.push_str(");");
@@ -325,7 +354,7 @@ impl DocumentSession {
             if bson::find(&self.bytes, &field).is_none() {
                 continue;
             }
-            let column = quoted(&field).map_err(Failure::Shape)?;
+            let column = quoted(&field)?;
             let index = format!("\"{}_{index}\"", table.trim_matches('"'));
             let _ = write!(sql, "CREATE INDEX IF NOT EXISTS {index} ON {table}({column});");
         }
@@ -400,12 +429,8 @@ impl StoreSession for DocumentSession {
             return Executed::new(Outcome::NotImplemented, 0);
         }
         self.try_execute(request).unwrap_or_else(|failure| {
-            let (outcome, words) = match failure {
-                Failure::Sqlite(error) => (outcome(&error), error.to_string()),
-                Failure::Shape(why) => (Outcome::BadRequest, why),
-            };
-            self.error = words;
-            Executed::new(outcome, 0)
+            self.error = failure.to_string();
+            Executed::new(failure.outcome(), 0)
         })
     }
 

@@ -36,6 +36,40 @@ pub(super) struct Schema {
     pub(super) count: String,
 }
 
+/// The table was not created, or the one there does not fit the workload.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SchemaError {
+    /// SQLite's own error.
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    /// The table there lacks columns.
+    #[error(
+        "table {table:?} is there already with columns {has:?}, but the workload also needs {missing:?}; \
+         use another file or table, or remove it"
+    )]
+    MissingColumns {
+        /// The table's name.
+        table: String,
+        /// Its columns.
+        has: Vec<String>,
+        /// The columns it lacks.
+        missing: Vec<String>,
+    },
+    /// The table there has columns that the workload does not write.
+    #[error(
+        "table {table:?} is there already with columns {has:?}, but records of this workload have {needed:?}; \
+         use another file or table, or remove it"
+    )]
+    OtherColumns {
+        /// The table's name.
+        table: String,
+        /// Its columns.
+        has: Vec<String>,
+        /// The columns of the workload.
+        needed: Vec<String>,
+    },
+}
+
 impl Schema {
     /// The schema of what `content` writes; `replaces` decides what an insert does when its key exists.
     pub(super) fn new(content: &dyn Content, replaces: bool) -> Result<Self, Refused> {
@@ -105,23 +139,23 @@ impl Schema {
 
     /// Creates the table, or checks that the one there has the columns needed and no others. (Unchecked, SQLite would take
     /// the quoted name of a column that is not there for a string.)
-    pub(super) fn create(&self, connection: &Connection) -> Result<(), String> {
-        connection.execute_batch(&self.create).map_err(|error| error.to_string())?;
+    pub(super) fn create(&self, connection: &Connection) -> Result<(), SchemaError> {
+        connection.execute_batch(&self.create)?;
         let probe = format!("SELECT * FROM {} LIMIT 0", quote(&self.table));
-        let statement = connection.prepare(&probe).map_err(|error| error.to_string())?;
+        let statement = connection.prepare(&probe)?;
         let there: Vec<&str> = statement.column_names().collect();
         let needed = std::iter::once(&self.key).chain(&self.fields);
         let needed: Vec<&str> = needed.map(String::as_str).collect();
-        let missing: Vec<&&str> = needed.iter().filter(|column| !there.contains(column)).collect();
-        let what = match missing.is_empty() {
-            true if needed.len() == there.len() => return Ok(()),
-            true => format!("records of this workload have {needed:?}"),
-            false => format!("the workload also needs {missing:?}"),
-        };
-        Err(format!(
-            "table {:?} is there already with columns {there:?}, but {what}; use another file or table, or remove it",
-            self.table
-        ))
+        let missing: Vec<&str> = needed.iter().copied().filter(|column| !there.contains(column)).collect();
+        let owned = |columns: &[&str]| columns.iter().map(|&column| column.to_owned()).collect();
+        let (table, has) = (self.table.clone(), owned(&there));
+        if !missing.is_empty() {
+            return Err(SchemaError::MissingColumns { table, has, missing: owned(&missing) });
+        }
+        if needed.len() < there.len() {
+            return Err(SchemaError::OtherColumns { table, has, needed: owned(&needed) });
+        }
+        Ok(())
     }
 
     /// The number of the field called `name`; `hint` is where it is looked for first.

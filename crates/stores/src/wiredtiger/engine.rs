@@ -3,7 +3,7 @@
 
 use super::sys::{self, Item};
 use crate::options::Given;
-use crate::ordered::{self, Engine, Failure, Handle, Patience, Reader, Visit, Writer};
+use crate::ordered::{self, Engine, Failure, Handle, Patience, Reader, RequestError, Visit, Writer};
 use crate::uri::StoreUri;
 use dyno_types::document::Order;
 use dyno_types::{Content, Refused, Store};
@@ -40,6 +40,11 @@ const TOLD: [&str; 14] = [
     "transaction: update conflicts",
 ];
 
+/// WiredTiger's own error: the code of a failed call.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", words(*.0))]
+struct WiredTigerError(c_int);
+
 fn words(code: c_int) -> String {
     // SAFETY: the library hands out a text, which is read at once.
     unsafe { CStr::from_ptr(sys::wiredtiger_strerror(code)) }.to_string_lossy().into_owned()
@@ -48,13 +53,13 @@ fn words(code: c_int) -> String {
 fn ok(code: c_int) -> Result<(), Failure> {
     match code {
         0 => Ok(()),
-        sys::ROLLBACK | sys::PREPARE_CONFLICT => Err(Failure::Conflict(words(code))),
-        _ => Err(Failure::Engine(words(code))),
+        sys::ROLLBACK | sys::PREPARE_CONFLICT => Err(Failure::Conflict(WiredTigerError(code).into())),
+        _ => Err(Failure::Engine(WiredTigerError(code).into())),
     }
 }
 
-fn text(of: &str) -> Result<CString, Failure> {
-    CString::new(of).map_err(|error| Failure::Request(error.to_string()))
+fn text(of: &str) -> Result<CString, RequestError> {
+    Ok(CString::new(of)?)
 }
 
 /// A connection, which is what WiredTiger calls a database that is open.
@@ -148,7 +153,7 @@ fn version() -> [c_int; 3] {
 }
 
 fn connect(path: &Path, config: &str) -> Result<*mut sys::Connection, Failure> {
-    let home = CString::new(path.as_os_str().as_bytes()).map_err(|e| Failure::Request(e.to_string()))?;
+    let home = CString::new(path.as_os_str().as_bytes()).map_err(RequestError::from)?;
     let config = text(config)?;
     let mut connection = null_mut();
     // SAFETY: both texts end with a zero byte and outlive the call; `connection` is written by the library.

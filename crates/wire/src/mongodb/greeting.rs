@@ -4,7 +4,7 @@ use super::compress::Compressor;
 use super::errors::{classify, describe, is_ok};
 use super::message::{self, HEADER, NotMessage};
 use super::options::{Auth, MongoOptions};
-use super::scram::{Conversation, Login, Mechanism};
+use super::scram::{Conversation, Login, Mechanism, ScramError};
 use super::session;
 use dyno_types::bson::{self, kind};
 use dyno_types::{Hello, Outcome, Refused};
@@ -155,13 +155,22 @@ fn greeted(
         options.compressors.iter().copied().find(|c| offered.is_some_and(|o| names(o, c.name())));
     let more = match begin_login(options, credentials, talk, reply, id, out) {
         Ok(more) => more,
-        Err(words) => return (Hello::Refused(Outcome::Forbidden, words), None),
+        Err(error) => return (Hello::Refused(Outcome::Forbidden, error.to_string()), None),
     };
     (Hello::Reply { used, more }, compressor)
 }
 
 fn names(array: &[u8], name: &str) -> bool {
     bson::elements(array).is_ok_and(|mut all| all.any(|e| e.is_ok_and(|e| e.as_str() == Some(name))))
+}
+
+/// A login that cannot begin.
+#[derive(Debug, thiserror::Error)]
+enum LoginError {
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    #[error(transparent)]
+    Scram(#[from] ScramError),
 }
 
 /// Appends the first message of the login; false if there is none.
@@ -172,7 +181,7 @@ fn begin_login(
     reply: &[u8],
     id: i32,
     out: &mut Vec<u8>,
-) -> Result<bool, String> {
+) -> Result<bool, LoginError> {
     match &options.auth {
         None => Ok(false),
         Some(Auth::X509 { user }) => {
@@ -195,7 +204,7 @@ fn begin_login(
                 Mechanism::Sha1
             };
             let mechanism = mechanism.unwrap_or(best);
-            let login = credentials.login(mechanism, user, password).map_err(|refused| refused.0)?;
+            let login = credentials.login(mechanism, user, password)?;
             let (conversation, first) = Conversation::begin(&login)?;
             command(out, id, &options.auth_source, |out| {
                 bson::int32(out, "saslStart", 1);
@@ -238,7 +247,7 @@ fn logged_in(
                 *talk = Talk::Final(conversation);
                 Hello::Reply { used, more: true }
             }
-            Err(words) => Hello::Refused(Outcome::Forbidden, words),
+            Err(error) => Hello::Refused(Outcome::Forbidden, error.to_string()),
         },
         Talk::Final(conversation) => match conversation.check(&payload) {
             Ok(()) if done => Hello::Reply { used, more: false },
@@ -246,7 +255,7 @@ fn logged_in(
                 go_on(b"", out);
                 Hello::Reply { used, more: true }
             }
-            Err(words) => Hello::Refused(Outcome::Forbidden, words),
+            Err(error) => Hello::Refused(Outcome::Forbidden, error.to_string()),
         },
         Talk::Last | Talk::Hello => Hello::Reply { used, more: false },
     }

@@ -110,6 +110,34 @@ impl Login {
     }
 }
 
+/// A conversation that cannot go on: a login fails.
+#[derive(Debug, thiserror::Error)]
+pub enum ScramError {
+    /// This host has no random bytes.
+    #[error("no random bytes for a nonce: {0}")]
+    Random(#[source] getrandom::Error),
+    /// The server's first message lacks a field.
+    #[error("SCRAM: the server's first message lacks r=, s= or i=: {0:?}")]
+    Incomplete(String),
+    /// The server has not taken our nonce.
+    #[error("SCRAM: the server's nonce does not continue ours")]
+    Nonce,
+    /// The salt is not encoded.
+    #[error("SCRAM: the salt is not base64")]
+    Salt(#[source] base64::DecodeError),
+    /// The iterations are no number.
+    #[error("SCRAM: no number of iterations")]
+    NoIterations(#[source] std::num::ParseIntError),
+    /// Iterations outside of what is accepted.
+    #[error(
+        "SCRAM: the server asks for {0} iterations; {LEAST_ITERATIONS} to {MOST_ITERATIONS} are accepted"
+    )]
+    Iterations(u32),
+    /// The server's last message has no signature, or a wrong one.
+    #[error("SCRAM: the server did not prove that it knows the password")]
+    Unproven,
+}
+
 /// What the server's first message says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerFirst<'a> {
@@ -131,9 +159,9 @@ pub struct Conversation {
 
 impl Conversation {
     /// Begins one with a fresh nonce; returns the client's first message too.
-    pub fn begin(login: &Login) -> Result<(Self, String), String> {
+    pub fn begin(login: &Login) -> Result<(Self, String), ScramError> {
         let mut bytes = [0u8; 24];
-        getrandom::fill(&mut bytes).map_err(|e| format!("no random bytes for a nonce: {e}"))?;
+        getrandom::fill(&mut bytes).map_err(ScramError::Random)?;
         Ok(Self::with_nonce(login, BASE64.encode(bytes)))
     }
 
@@ -145,26 +173,24 @@ impl Conversation {
     }
 
     /// Reads the server's first message.
-    pub fn read_first<'a>(&self, server_first: &'a str) -> Result<ServerFirst<'a>, String> {
+    pub fn read_first<'a>(&self, server_first: &'a str) -> Result<ServerFirst<'a>, ScramError> {
         let field = |name: &str| server_first.split(',').find_map(|part| part.strip_prefix(name));
         let (Some(nonce), Some(salt), Some(iterations)) = (field("r="), field("s="), field("i=")) else {
-            return Err(format!("SCRAM: the server's first message lacks r=, s= or i=: {server_first:?}"));
+            return Err(ScramError::Incomplete(server_first.to_owned()));
         };
         if !nonce.starts_with(&self.nonce) || nonce.len() == self.nonce.len() {
-            return Err("SCRAM: the server's nonce does not continue ours".into());
+            return Err(ScramError::Nonce);
         }
-        let salt = BASE64.decode(salt).map_err(|_| "SCRAM: the salt is not base64".to_owned())?;
-        let iterations: u32 = iterations.parse().map_err(|_| "SCRAM: no number of iterations".to_owned())?;
+        let salt = BASE64.decode(salt).map_err(ScramError::Salt)?;
+        let iterations: u32 = iterations.parse().map_err(ScramError::NoIterations)?;
         if !(LEAST_ITERATIONS..=MOST_ITERATIONS).contains(&iterations) {
-            return Err(format!(
-                "SCRAM: the server asks for {iterations} iterations; {LEAST_ITERATIONS} to {MOST_ITERATIONS} are accepted"
-            ));
+            return Err(ScramError::Iterations(iterations));
         }
         Ok(ServerFirst { nonce, salt, iterations })
     }
 
     /// The client's final message, in answer to the server's first.
-    pub fn prove(&mut self, login: &Login, server_first: &str) -> Result<String, String> {
+    pub fn prove(&mut self, login: &Login, server_first: &str) -> Result<String, ScramError> {
         let ServerFirst { nonce, salt, iterations } = self.read_first(server_first)?;
         let m = login.mechanism;
         let salted = login.salted(&salt, iterations);
@@ -178,11 +204,11 @@ impl Conversation {
     }
 
     /// Whether the server knows the password too.
-    pub fn check(&self, server_final: &str) -> Result<(), String> {
+    pub fn check(&self, server_final: &str) -> Result<(), ScramError> {
         let found = server_final.strip_prefix("v=").and_then(|v| BASE64.decode(v).ok());
         match found {
             Some(signature) if signature == self.server_signature && !signature.is_empty() => Ok(()),
-            _ => Err("SCRAM: the server did not prove that it knows the password".into()),
+            _ => Err(ScramError::Unproven),
         }
     }
 }

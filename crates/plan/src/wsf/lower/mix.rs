@@ -1,7 +1,8 @@
 //! The workload: YCSB's properties, shares that sum to 1, and the range of keys.
 
-use super::Draft;
+use super::{Draft, LowerError};
 use crate::properties;
+use dyno_types::Refused;
 use serde_json::json;
 use std::path::Path;
 
@@ -59,7 +60,7 @@ const TOLERANCE: f64 = 1e-9;
 
 impl Draft<'_> {
     /// The workload; returns the number of records.
-    pub(super) fn workload(&mut self) -> Result<u64, String> {
+    pub(super) fn workload(&mut self) -> Result<u64, LowerError> {
         let mut all = self.file()?;
         let records = self.records(&all);
         all.retain(|one| !["recordcount", "operationcount"].contains(&one.key.as_str()));
@@ -93,21 +94,23 @@ impl Draft<'_> {
     }
 
     /// The properties of WORKLOAD_FILE.
-    fn file(&self) -> Result<Vec<Property>, String> {
+    fn file(&self) -> Result<Vec<Property>, LowerError> {
         let name = self.from.value("WORKLOAD_FILE");
         let property =
             |key: &str, value: &str| Property { key: key.into(), value: value.into(), variable: "" };
         if name.is_empty() || name == BUILT_IN {
             return Ok(FILE.iter().map(|(key, value)| property(key, value)).collect());
         }
+        let unreadable = |source| LowerError::WorkloadFile { name: name.to_owned(), source };
         let entries = if Path::new(name).is_file() {
-            properties::read_file(Path::new(name)).map_err(|e| format!("WORKLOAD_FILE: {name}: {e}"))?
+            properties::read_file(Path::new(name)).map_err(unreadable)?
         } else if let Some(text) = dyno_workload::ycsb::stock(name) {
-            properties::parse(text.as_bytes()).map_err(|e| format!("WORKLOAD_FILE: {name}: {e}"))?
+            properties::parse(text.as_bytes()).map_err(|line| unreadable(line.into()))?
         } else {
-            return Err(format!(
+            return Err(Refused(format!(
                 "WORKLOAD_FILE: {name:?}: expected {BUILT_IN}, workloads/workloada and its like, or a file of properties"
-            ));
+            ))
+            .into());
         };
         let known = dyno_workload::ycsb::known_properties();
         let entries = entries.into_iter().filter(|entry| known.iter().any(|p| p.name == entry.key));
@@ -133,13 +136,15 @@ impl Draft<'_> {
     }
 
     /// Shares of the mix; returns that of inserts.
-    fn shares(&mut self, all: &[Property]) -> Result<f64, String> {
+    fn shares(&mut self, all: &[Property]) -> Result<f64, Refused> {
         let mut sum = 0.0;
         let mut inserts = 0.0;
         let mut words = Vec::new();
         for one in all.iter().filter(|one| one.key.ends_with("proportion")) {
-            let share: f64 =
-                one.value.parse().map_err(|_| format!("{}: {:?} is no share", one.key, one.value))?;
+            let share: f64 = one
+                .value
+                .parse()
+                .map_err(|_| Refused(format!("{}: {:?} is no share", one.key, one.value)))?;
             sum += share;
             if one.key == "insertproportion" {
                 inserts = share;
@@ -154,22 +159,22 @@ impl Draft<'_> {
         let text =
             format!("the shares sum to {}, not to 1 ({})", (sum * 1e9).round() / 1e9, words.join(", "));
         if !self.means.faithful_weights || sum <= 0.0 {
-            return Err(format!(
+            return Err(Refused(format!(
                 "{}: {text}; --faithful-weights takes them as weights",
                 self.from.full_name()
-            ));
+            )));
         }
         self.note(format!("{text}: taken as weights, so that {:.1} % are inserts", 100.0 * inserts / sum));
         Ok(inserts)
     }
 
     /// The keys of the run phase: in the original INSERT_START and INSERT_COUNT reach no other.
-    fn keys(&mut self, records: u64, inserts: f64, all: &[Property]) -> Result<(), String> {
+    fn keys(&mut self, records: u64, inserts: f64, all: &[Property]) -> Result<(), Refused> {
         let (start, count) = (self.from.number("INSERT_START"), self.from.number("INSERT_COUNT"));
         let run = "workload.ycsb.run_properties";
         if let Some(start) = start.filter(|start| *start > 0) {
             if start >= records {
-                return Err(format!("INSERT_START: {start} lies beyond the {records} records"));
+                return Err(Refused(format!("INSERT_START: {start} lies beyond the {records} records")));
             }
             self.put(&format!("{run}.insertstart"), json!(start.to_string()), "INSERT_START");
         }

@@ -3,6 +3,7 @@
 use super::super::{Reading, Source};
 use super::Draft;
 use crate::server::{IfNotPermitted, ServerKind, always_journals};
+use dyno_types::Refused;
 use serde_json::{Value, json};
 
 /// mongod's port, and the first of several.
@@ -11,13 +12,13 @@ const PORT: u16 = 27_017;
 const GIB: f64 = (1u64 << 30) as f64;
 
 impl Draft<'_> {
-    pub(super) fn servers(&mut self) -> Result<(), String> {
+    pub(super) fn servers(&mut self) -> Result<(), Refused> {
         let pairs = self.from.number("CLIENT_SERVER_PAIR").unwrap_or(1);
         if let Some(target) = &self.means.target {
             if pairs != 1 {
-                return Err(format!(
+                return Err(Refused(format!(
                     "CLIENT_SERVER_PAIR={pairs}: --target is one server; --set CLIENT_SERVER_PAIR=1 goes with it"
-                ));
+                )));
             }
             self.own("target", json!(target));
             self.note(
@@ -50,14 +51,14 @@ impl Draft<'_> {
         match kind {
             ServerKind::Mongod => self.mongod(),
             _ => {
-                self.note(format!("{kind} stands in for mongod: cache, journal and compressors are its own"));
-                Ok(())
+                self.note(format!("{kind} stands in for mongod: cache, journal and compressors are its own"))
             }
-        }?;
-        self.host()
+        }
+        self.host();
+        Ok(())
     }
 
-    fn mongod(&mut self) -> Result<(), String> {
+    fn mongod(&mut self) {
         // Blank stays in the file: what is said of the cache is said of this variable.
         let cache = self.from.value("CACHE_SIZE_GB").parse::<f64>();
         let cache = cache.map_or(Value::Null, |size| json!((size * GIB).round() as u64));
@@ -76,7 +77,6 @@ impl Draft<'_> {
             self.put("server.topology", json!("replica_set"), "REPLICA_SET");
             self.own("server.members", json!(1));
         }
-        Ok(())
     }
 
     /// The older reading's default switches the journal off, the newer one's leaves it to mongod; from 6.1 on there is no choice.
@@ -99,7 +99,7 @@ impl Draft<'_> {
         }
     }
 
-    fn placement(&mut self) -> Result<(), String> {
+    fn placement(&mut self) -> Result<(), Refused> {
         let own = flags(self.from.value("CUSTOMER_NUMAOPT_SERVER"));
         if !own.is_empty() {
             self.put("server.placement.numactl", json!(own), "CUSTOMER_NUMAOPT_SERVER");
@@ -110,7 +110,9 @@ impl Draft<'_> {
         if option > most {
             let reading = self.from.reading;
             let other = if most == 2 && option <= 5 { "; --reading 25 has 0 to 5" } else { "" };
-            return Err(format!("NUMACTL_OPTION={option}: reading {reading} has 0 to {most}{other}"));
+            return Err(Refused(format!(
+                "NUMACTL_OPTION={option}: reading {reading} has 0 to {most}{other}"
+            )));
         }
         self.put("server.placement.policy", json!(option), "NUMACTL_OPTION");
         match option {
@@ -124,7 +126,9 @@ impl Draft<'_> {
             }
             3 | 4 => {
                 let Some(each) = self.from.number("CORE_NUMS_EACH_INSTANCE") else {
-                    return Err(format!("CORE_NUMS_EACH_INSTANCE: NUMACTL_OPTION={option} needs it"));
+                    return Err(Refused(format!(
+                        "CORE_NUMS_EACH_INSTANCE: NUMACTL_OPTION={option} needs it"
+                    )));
                 };
                 self.put("server.placement.cores_each", json!(each), "CORE_NUMS_EACH_INSTANCE");
             }
@@ -148,11 +152,11 @@ impl Draft<'_> {
         }
     }
 
-    pub(super) fn clients(&mut self) -> Result<(), String> {
+    pub(super) fn clients(&mut self) {
         // YCSB's definition of a latency.
         self.own("client.stamps", json!("client"));
         if self.in_pods() {
-            return Ok(());
+            return;
         }
         let own = flags(self.from.value("CUSTOMER_NUMAOPT_CLIENT"));
         let cores = self.from.value("YCSB_CORES").to_owned();
@@ -171,11 +175,10 @@ impl Draft<'_> {
         if self.means.if_not_permitted == IfNotPermitted::Continue {
             self.own("client.if_not_permitted", json!("continue"));
         }
-        Ok(())
     }
 
     /// Settings of the host: changed only where that is asked for.
-    fn host(&mut self) -> Result<(), String> {
+    fn host(&mut self) {
         if !matches!(self.means.rig, super::Rig::Local) {
             self.note(
                 "settings of the servers' hosts (huge pages, zone reclaim, NUMA balancing) are left alone",
@@ -195,7 +198,6 @@ impl Draft<'_> {
         if self.from.on("NETWORK_RPS_TUNE_ENABLE") {
             self.note("NETWORK_RPS_TUNE_ENABLE: a local run uses no network device; for others set host.rps");
         }
-        Ok(())
     }
 }
 

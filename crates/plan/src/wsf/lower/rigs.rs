@@ -2,6 +2,7 @@
 
 use super::super::Source;
 use super::Draft;
+use dyno_types::Refused;
 use serde_json::{Value, json};
 
 /// The label by which the framework groups nodes.
@@ -43,15 +44,15 @@ impl Draft<'_> {
     }
 
     /// What the rig is told, and what cannot be had there.
-    pub(super) fn rigged(&mut self) -> Result<(), String> {
+    pub(super) fn rigged(&mut self) -> Result<(), Refused> {
         match self.means.rig.clone() {
             Rig::Local => Ok(()),
             Rig::Ssh(rig) => self.this_host_only().and_then(|()| self.hosts(&rig)),
-            Rig::Kubernetes(given) => self.this_host_only().and_then(|()| self.pods(given)),
+            Rig::Kubernetes(given) => self.this_host_only().map(|()| self.pods(given)),
         }
     }
 
-    fn this_host_only(&self) -> Result<(), String> {
+    fn this_host_only(&self) -> Result<(), Refused> {
         let own = [
             ("--tune-host", self.means.tune_host, "changes this host, where no server runs"),
             (
@@ -63,15 +64,18 @@ impl Draft<'_> {
             ("--target", self.means.target.is_some(), "is for --backend local"),
         ];
         match own.iter().find(|(_, given, _)| *given) {
-            Some((what, _, why)) => Err(format!("{what}: {why}")),
+            Some((what, _, why)) => Err(Refused(format!("{what}: {why}"))),
             None => Ok(()),
         }
     }
 
     /// All servers on the first host of the group `worker`, clients on the first CLIENT_COUNT of the group `client`.
-    fn hosts(&mut self, rig: &SshRig) -> Result<(), String> {
+    fn hosts(&mut self, rig: &SshRig) -> Result<(), Refused> {
         let Some(server) = rig.servers.first() else {
-            return Err(format!("{}: expected a group worker with a host for the servers", rig.inventory));
+            return Err(Refused(format!(
+                "{}: expected a group worker with a host for the servers",
+                rig.inventory
+            )));
         };
         let pairs = self.from.number("CLIENT_SERVER_PAIR").unwrap_or(1);
         let asked = self.from.number("CLIENT_COUNT").unwrap_or(1);
@@ -80,18 +84,18 @@ impl Draft<'_> {
         } else {
             if (rig.clients.len() as u64) < asked {
                 let there = rig.clients.len();
-                return Err(format!(
+                return Err(Refused(format!(
                     "CLIENT_COUNT={asked}: {} has {there} hosts in its group client",
                     rig.inventory
-                ));
+                )));
             }
             // A client has one server: more machines than pairs would be idle.
             rig.clients.iter().take(asked.min(pairs) as usize).cloned().collect()
         };
         if !self.single_node() && clients.contains(server) {
-            return Err(format!(
+            return Err(Refused(format!(
                 "{server}: is in both groups, and clients keep off the servers' host: RUN_SINGLE_NODE=true allows it"
-            ));
+            )));
         }
         self.own("ssh.inventory", json!(rig.inventory));
         for (key, value) in &rig.more {
@@ -103,7 +107,7 @@ impl Draft<'_> {
     }
 
     /// A set of servers and a pod of clients for each pair, with the affinity and the spread of the original.
-    fn pods(&mut self, given: Vec<(String, Value)>) -> Result<(), String> {
+    fn pods(&mut self, given: Vec<(String, Value)>) {
         let pairs = self.from.number("CLIENT_SERVER_PAIR").unwrap_or(1);
         self.put("kubernetes.worker_pods", json!(pairs), "CLIENT_SERVER_PAIR");
         for (switch, side) in
@@ -130,7 +134,6 @@ impl Draft<'_> {
         self.note(
             "pods have addresses of their own, so that all servers listen on one port; the original's use the node's network",
         );
-        Ok(())
     }
 
     /// Servers keep together and away from clients where they can; clients must keep off the servers' nodes, and are spread.
@@ -169,7 +172,7 @@ impl Draft<'_> {
     }
 
     /// Placement within a node is the cluster's affair: refused where somebody has asked for it.
-    pub(super) fn no_placement(&mut self) -> Result<(), String> {
+    pub(super) fn no_placement(&mut self) -> Result<(), Refused> {
         let asked = |name: &str| {
             let given = self.from.given(name);
             given.is_some_and(|g| !g.value.is_empty() && !matches!(g.source, Source::Default | Source::Case))
@@ -177,9 +180,9 @@ impl Draft<'_> {
         let names =
             ["CUSTOMER_NUMAOPT_SERVER", "CUSTOMER_NUMAOPT_CLIENT", "CORES", "YCSB_CORES", "DB_HOSTPATH"];
         if let Some(name) = names.iter().find(|name| asked(name)) {
-            return Err(format!(
+            return Err(Refused(format!(
                 "{name}: pods without privileges choose no cores and have no folders of the node"
-            ));
+            )));
         }
         match self.from.number("NUMACTL_OPTION").unwrap_or(0) {
             5 => {}
@@ -187,9 +190,9 @@ impl Draft<'_> {
                 self.note("NUMACTL_OPTION=0: memory of pods is not interleaved; nodes decide where it is");
             }
             option => {
-                return Err(format!(
+                return Err(Refused(format!(
                     "NUMACTL_OPTION={option}: pods without privileges choose no cores; 5 (reading 25) is no policy"
-                ));
+                )));
             }
         }
         Ok(())
