@@ -12,6 +12,7 @@ use dyno_rig::prove::{self, Durability, FailoverPlan, FailoverProof, Fates, Inge
 use dyno_types::units::parse_duration_ns;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -189,11 +190,10 @@ struct More {
 
 /// The same command in a network namespace of its own; it comes back only if that cannot be.
 fn again_inside() -> Failure {
-    let command =
-        std::env::current_exe().map_err(|e| e.to_string()).and_then(|program| prove::entrance(&program));
-    match command {
-        Ok(mut command) => Failure::from(command.args(std::env::args_os().skip(1)).exec()),
-        Err(why) => Failure::Internal(why),
+    let command = || -> Result<Command, Failure> { Ok(prove::entrance(&std::env::current_exe()?)?) };
+    match command() {
+        Ok(mut command) => command.args(std::env::args_os().skip(1)).exec().into(),
+        Err(failure) => failure,
     }
 }
 
@@ -201,7 +201,7 @@ fn again_inside() -> Failure {
 pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
     let plan = args.plan()?;
     let folder = paper::folder(args.out.as_ref(), "proof-failover")?;
-    if plan.by == prove::By::Cut && !prove::inside().map_err(Failure::Internal)? {
+    if plan.by == prove::By::Cut && !prove::inside()? {
         return Err(again_inside());
     }
     let home = tempfile::Builder::new().prefix("dyno-proof-").tempdir()?;
@@ -218,9 +218,9 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
         }
     };
     let proof = prove::failover(&plan, home.path(), &control, &mut on_round);
-    let proof = proof.map_err(|why| match signals::interrupted() {
+    let proof = proof.map_err(|error| match signals::interrupted() {
         true => Failure::Interrupted,
-        false => Failure::Unreachable(why),
+        false => error.into(),
     })?;
     let figures = Figures::of(proof.ledger(), &proof.written.course, &proof.copies);
     let tests = tests(args, &proof, &figures);

@@ -38,6 +38,7 @@ pub use launch::Confinement;
 pub use machine::Machine;
 pub use needs::program_version;
 pub(crate) use needs::{has_engine, program, router, version_of};
+pub use resp::RespError;
 pub(crate) use resp::{
     Client as RespClient, Failed as RespFailed, Login as RespLogin, Reply as RespReply, reply as resp_reply,
 };

@@ -215,7 +215,7 @@ impl Worker<'_> {
                 {
                     Ok(one) => client = Some(one),
                     Err(why) => {
-                        self.trouble(why);
+                        self.trouble(why.to_string());
                         if connected.elapsed() > GIVE_UP {
                             self.trouble(format!("given up after {} s without a primary", GIVE_UP.as_secs()));
                             break;

@@ -16,11 +16,14 @@ mod records;
 mod redis;
 mod verify;
 
-pub use database::{Behind, Database, Durability, PreCheck};
+pub use database::{Behind, Database, DatabaseError, Durability, PreCheck};
 pub use drive::{Course, IngestPlan, Written, ingest};
-pub use embedded::{EmbeddedProof, Kill, embedded, write_embedded};
+pub use embedded::{EmbeddedError, EmbeddedProof, Kill, embedded, write_embedded};
 pub use evidence::{Lag, Sent, clocks};
-pub use failover::{By, Curve, FailoverPlan, FailoverProof, Fates, Round, entrance, failover, inside};
+pub use failover::{
+    By, Curve, FailoverError, FailoverPlan, FailoverProof, Fates, PartitionError, Round, entrance, failover,
+    inside,
+};
 pub use ledger::{Ledger, Range, Status};
 pub use mongo::MongoSet;
 pub use records::Records;

@@ -100,7 +100,7 @@ impl Target for MongoTarget {
         true
     }
 
-    fn copies(&self) -> Option<Result<Box<dyn prove::Database>, String>> {
+    fn copies(&self) -> Option<Result<Box<dyn prove::Database>, Refused>> {
         Some(prove::MongoSet::of(self.0.clone()).map(|set| Box::new(set) as Box<dyn prove::Database>))
     }
 

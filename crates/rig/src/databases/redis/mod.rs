@@ -112,7 +112,7 @@ impl Target for RedisTarget {
         true
     }
 
-    fn copies(&self) -> Option<Result<Box<dyn prove::Database>, String>> {
+    fn copies(&self) -> Option<Result<Box<dyn prove::Database>, Refused>> {
         Some(prove::RedisSet::of(&self.0).map(|set| Box::new(set) as Box<dyn prove::Database>))
     }
 

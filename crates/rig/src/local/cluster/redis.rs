@@ -1,6 +1,6 @@
 //! Redis, Valkey and KeyDB: clusters and copies of a primary. Dragonfly says the same of replication and of the whole.
 
-use super::super::resp::Client;
+use super::super::resp::{Client, RespError};
 use super::super::servers::{Node, password};
 use super::{COMMAND, primary_of};
 use dyno_plan::server::{ServerKind, ServerSpec};
@@ -8,7 +8,7 @@ use dyno_plan::server::{ServerKind, ServerSpec};
 /// Hash slots of a cluster.
 const SLOTS: u32 = 16_384;
 
-pub(super) fn client(spec: &ServerSpec, node: &Node) -> Result<Client, String> {
+pub(super) fn client(spec: &ServerSpec, node: &Node) -> Result<Client, RespError> {
     Client::connect(node.socket(), password(spec).as_deref(), COMMAND)
 }
 
@@ -83,14 +83,16 @@ pub(super) fn replicate(spec: &ServerSpec, nodes: &[&Node], say: &mut Say) -> Re
 pub(super) fn attach(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
     replicate(spec, nodes, &mut |spec, primary, node| {
         let name = client(spec, primary)?.call(&["CLUSTER", "MYID"])?;
-        client(spec, node)?.call(&["CLUSTER", "REPLICATE", name.text()]).map(drop)
+        client(spec, node)?.call(&["CLUSTER", "REPLICATE", name.text()])?;
+        Ok(())
     })
 }
 
 /// Has a node copy another one.
 pub(super) fn follows(spec: &ServerSpec, primary: &Node, node: &Node) -> Result<(), String> {
     let (address, port) = (primary.address.to_string(), primary.port.to_string());
-    client(spec, node)?.call(&["REPLICAOF", &address, &port]).map(drop)
+    client(spec, node)?.call(&["REPLICAOF", &address, &port])?;
+    Ok(())
 }
 
 /// Has all nodes but the first copy the first.

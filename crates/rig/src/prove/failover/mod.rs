@@ -15,14 +15,16 @@ mod sentinel;
 mod tests;
 
 pub use curve::Curve;
-pub use partition::{entrance, inside};
+pub use partition::{PartitionError, entrance, inside};
 
-use super::database::Database;
+use super::database::{Database, DatabaseError};
 use super::drive::{IngestPlan, Written, ingest};
 use super::ledger::{Ledger, Status};
 use super::verify::{Copy, verify};
+use crate::local::LocalError;
 use dyno_engine::Control;
 use dyno_plan::server::ServerKind;
+use dyno_types::Refused;
 use dyno_types::rng::{Purpose, Stream};
 use serde::Serialize;
 use std::path::Path;
@@ -120,6 +122,54 @@ pub struct Fates {
     pub duplicated: Option<u64>,
 }
 
+/// Why a proof of failover does not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum FailoverError {
+    /// A server does not start, or not again.
+    #[error(transparent)]
+    Server(#[from] LocalError),
+    /// A server does not start with an address of its own.
+    #[error("{0} (cutting off needs bind-source-addr: Redis 7 or later, Valkey)")]
+    NoOwnAddress(#[source] LocalError),
+    /// Options of the servers are refused.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// A server does not answer, or refuses a command.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    /// A step with a member failed.
+    #[error("{step}: {source}")]
+    Member {
+        /// The member, and what was asked of it.
+        step: String,
+        /// Why.
+        source: DatabaseError,
+    },
+    /// Nothing can be cut off, or healed.
+    #[error(transparent)]
+    Partition(#[from] PartitionError),
+    /// A member could not be stopped or killed.
+    #[error("{0}")]
+    Fault(String),
+    /// The primary is no member that was started.
+    #[error("{0}: not among the members that were started")]
+    UnknownMember(String),
+    /// Something has not come about in time.
+    #[error("{what} after {} s", patience.as_secs())]
+    Late {
+        /// What is not so.
+        what: String,
+        /// How long it was waited for.
+        patience: Duration,
+    },
+    /// The proof was stopped before something had come about.
+    #[error("{0}: no longer waited for")]
+    Stopped(String),
+    /// A thread that writes has panicked.
+    #[error("a writer has panicked")]
+    Panicked,
+}
+
 /// Servers of a proof, of which one is primary and another takes its place. They end when this is dropped.
 trait Elects {
     /// Their version.
@@ -129,19 +179,19 @@ trait Elects {
     fn database(&self) -> Arc<dyn Database>;
 
     /// Takes the primary away; from then on it is gone.
-    fn strike(&mut self, primary: &str) -> Result<Instant, String>;
+    fn strike(&mut self, primary: &str) -> Result<Instant, FailoverError>;
 
     /// Another that has taken its place and says so itself.
     fn successor(&self, of: &str) -> Option<String>;
 
     /// Undoes what was done, so that the old primary can follow the new one; when it was undone.
-    fn mend(&mut self, old: &str, new: &str) -> Result<Instant, String>;
+    fn mend(&mut self, old: &str, new: &str) -> Result<Instant, FailoverError>;
 
     /// Whether the old primary follows the new one.
     fn follows(&self, old: &str, new: &str) -> bool;
 
     /// Waits until one is primary, all others follow it and all agree on that; the primary.
-    fn settle(&self) -> Result<String, String>;
+    fn settle(&self) -> Result<String, FailoverError>;
 }
 
 /// Waits until there is something, at most for `patience` and while `control` does not stop.
@@ -150,17 +200,17 @@ fn await_some<T>(
     control: &Control,
     what: &str,
     mut look: impl FnMut() -> Option<T>,
-) -> Result<T, String> {
+) -> Result<T, FailoverError> {
     let begun = Instant::now();
     loop {
         if let Some(found) = look() {
             return Ok(found);
         }
         if control.stopping() {
-            return Err(format!("{what}: no longer waited for"));
+            return Err(FailoverError::Stopped(what.to_owned()));
         }
         if begun.elapsed() > patience {
-            return Err(format!("{what} after {} s", patience.as_secs()));
+            return Err(FailoverError::Late { what: what.to_owned(), patience });
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -191,7 +241,7 @@ impl Striking<'_> {
         &mut self,
         set: &mut dyn Elects,
         on_round: &mut (dyn FnMut(&Round) + Send),
-    ) -> Result<Vec<Round>, String> {
+    ) -> Result<Vec<Round>, FailoverError> {
         let mut rounds = Vec::new();
         for _ in 0..self.plan.rounds {
             let wait = self.random(self.plan.between);
@@ -207,7 +257,7 @@ impl Striking<'_> {
         Ok(rounds)
     }
 
-    fn one(&mut self, set: &mut dyn Elects) -> Result<Round, String> {
+    fn one(&mut self, set: &mut dyn Elects) -> Result<Round, FailoverError> {
         // On a busy host they may have elected another without being asked to.
         let primary = set.settle()?;
         let struck = set.strike(&primary)?;
@@ -238,12 +288,15 @@ impl Striking<'_> {
 }
 
 /// Carries out a proof; `home` is an empty folder for the servers' files.
+///
+/// # Errors
+/// The servers do not come up, do not elect or do not answer, or `control` stops while they are waited for.
 pub fn failover(
     plan: &FailoverPlan,
     home: &Path,
     control: &Arc<Control>,
     on_round: &mut (dyn FnMut(&Round) + Send),
-) -> Result<FailoverProof, String> {
+) -> Result<FailoverProof, FailoverError> {
     let mut set: Box<dyn Elects> = match plan.kind {
         ServerKind::Mongod => Box::new(replica_set::ReplicaSet::start(plan, home, control)?),
         _ => Box::new(sentinel::Guarded::start(plan, home, control)?),
@@ -256,7 +309,7 @@ fn prove(
     set: &mut dyn Elects,
     control: &Control,
     on_round: &mut (dyn FnMut(&Round) + Send),
-) -> Result<FailoverProof, String> {
+) -> Result<FailoverProof, FailoverError> {
     let (version, database) = (set.version(), set.database());
     let enough = Control::default();
     let (written, rounds) = std::thread::scope(|scope| {
@@ -267,7 +320,7 @@ fn prove(
         enough.stop();
         (writer.join(), rounds)
     });
-    let (written, mut rounds) = (written.map_err(|_| "a writer has panicked")?, rounds?);
+    let (written, mut rounds) = (written.map_err(|_| FailoverError::Panicked)?, rounds?);
     for round in &mut rounds {
         let settled_s = round.at_s + round.settled_s;
         round.without_acks_s = curve::longest_gap(&written.course, round.at_s, settled_s).1;

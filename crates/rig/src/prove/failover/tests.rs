@@ -1,7 +1,7 @@
 //! The course of a proof on two members that are maps: a cut that loses what one of them has acknowledged, and one that
 //! does not.
 
-use super::super::database::{Database, Durability, Fate, Part, PreCheck, Talk};
+use super::super::database::{Database, DatabaseError, Durability, Fate, Part, PreCheck, Talk};
 use super::super::records::Records;
 use super::*;
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ impl Talk for Line {
         }
     }
 
-    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, String> {
+    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, DatabaseError> {
         let state = self.0.state();
         let of = |number| {
             state.held[self.1].get(&records.key(part.worker, number)).map(|value| value.clone().into_bytes())
@@ -60,38 +60,38 @@ impl Talk for Line {
         Ok((part.from..part.to).map(of).collect())
     }
 
-    fn indexed(&mut self, _: &Records, _: usize) -> Result<u64, String> {
+    fn indexed(&mut self, _: &Records, _: usize) -> Result<u64, DatabaseError> {
         Ok(0)
     }
 
-    fn held(&mut self, _: &Records) -> Result<Option<u64>, String> {
+    fn held(&mut self, _: &Records) -> Result<Option<u64>, DatabaseError> {
         let state = self.0.state();
         Ok(Some(state.held[self.1].len() as u64 + state.twice))
     }
 }
 
 impl Database for Pair {
-    fn primary(&self) -> Result<String, String> {
+    fn primary(&self) -> Result<String, DatabaseError> {
         Ok(format!("m{}", self.state().primary))
     }
 
-    fn replicas(&self) -> Result<Vec<String>, String> {
+    fn replicas(&self) -> Result<Vec<String>, DatabaseError> {
         Ok(vec![format!("m{}", 1 - self.state().primary)])
     }
 
-    fn pre_checks(&self, _: usize, _: Durability) -> Result<Vec<PreCheck>, String> {
+    fn pre_checks(&self, _: usize, _: Durability) -> Result<Vec<PreCheck>, DatabaseError> {
         Ok(Vec::new())
     }
 
-    fn connect(&self, member: &str, _: Duration) -> Result<Box<dyn Talk>, String> {
+    fn connect(&self, member: &str, _: Duration) -> Result<Box<dyn Talk>, DatabaseError> {
         Ok(Box::new(Line(self.clone(), number(member), self.state().epoch)))
     }
 
-    fn caught_up(&self, _: &str) -> Result<bool, String> {
+    fn caught_up(&self, _: &str) -> Result<bool, DatabaseError> {
         Ok(true)
     }
 
-    fn remove(&self, _: &Records, _: Option<&Ledger>) -> Result<(), String> {
+    fn remove(&self, _: &Records, _: Option<&Ledger>) -> Result<(), DatabaseError> {
         Ok(())
     }
 }
@@ -105,7 +105,7 @@ impl Elects for Pair {
         Arc::new(self.clone())
     }
 
-    fn strike(&mut self, _: &str) -> Result<Instant, String> {
+    fn strike(&mut self, _: &str) -> Result<Instant, FailoverError> {
         self.state().cut = true;
         Ok(Instant::now())
     }
@@ -116,7 +116,7 @@ impl Elects for Pair {
         Some(format!("m{}", state.primary))
     }
 
-    fn mend(&mut self, old: &str, new: &str) -> Result<Instant, String> {
+    fn mend(&mut self, old: &str, new: &str) -> Result<Instant, FailoverError> {
         let mut state = self.state();
         state.held[number(old)] = state.held[number(new)].clone();
         (state.cut, state.epoch) = (false, state.epoch + 1);
@@ -127,8 +127,8 @@ impl Elects for Pair {
         true
     }
 
-    fn settle(&self) -> Result<String, String> {
-        Database::primary(self)
+    fn settle(&self) -> Result<String, FailoverError> {
+        Ok(Database::primary(self)?)
     }
 }
 

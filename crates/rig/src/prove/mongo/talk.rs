@@ -1,8 +1,8 @@
 //! A conversation with a member of MongoDB: inserts with their write concern, and what is there.
 
 use super::COMMAND;
-use crate::databases::mongodb::{MongoLine, Unanswered};
-use crate::prove::database::{Durability, Fate, Part, Talk};
+use crate::databases::mongodb::{CommandError, MongoLine, Unanswered};
+use crate::prove::database::{DatabaseError, Durability, Fate, Part, Talk};
 use crate::prove::drive::IngestPlan;
 use crate::prove::evidence::Sent;
 use crate::prove::records::Records;
@@ -72,7 +72,7 @@ impl MongoTalk {
         field: &str,
         class: FieldKind,
         index: Option<&str>,
-    ) -> Result<u64, String> {
+    ) -> Result<u64, DatabaseError> {
         let reply = self.line.call(&self.database, 30 * COMMAND, &|out| {
             bson::string(out, "count", &records.collection());
             bson::head(out, kind::DOCUMENT, "query");
@@ -175,7 +175,7 @@ impl Talk for MongoTalk {
                 Err(Unanswered::Refused(NOT_PRIMARY, why)) if !begun => {
                     return Fate::Refused(why);
                 }
-                Err(why) => return Fate::Indeterminate(why.words()),
+                Err(why) => return Fate::Indeterminate(why.to_string()),
             }
             begun = true;
         }
@@ -192,7 +192,7 @@ impl Talk for MongoTalk {
         out
     }
 
-    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, String> {
+    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, DatabaseError> {
         let count = i32::try_from(part.to - part.from).unwrap_or(i32::MAX);
         let reply = self.line.call(&self.database, COMMAND, &|out| {
             bson::string(out, "find", &records.collection());
@@ -213,11 +213,12 @@ impl Talk for MongoTalk {
             bson::boolean(out, "singleBatch", true);
             from_anyone(out);
         });
-        let reply = reply.map_err(Unanswered::words)?;
+        let reply = reply.map_err(CommandError::from)?;
         let batch = bson::path(&reply, "cursor.firstBatch").and_then(|e| e.as_document());
-        let batch = batch.ok_or("find gives no cursor")?;
+        let batch = batch.ok_or_else(|| DatabaseError::incomplete("find gives no cursor"))?;
         let mut found = HashMap::new();
-        for document in bson::elements(batch).map_err(|e| e.to_string())?.flatten() {
+        for document in bson::elements(batch).map_err(|e| DatabaseError::incomplete(e.to_string()))?.flatten()
+        {
             let document = document.as_document().unwrap_or_default();
             if let Some(id) = bson::find(document, "_id") {
                 found.insert(id.value.to_vec(), document.to_vec());
@@ -233,14 +234,14 @@ impl Talk for MongoTalk {
         Ok((part.from..part.to).map(of).collect())
     }
 
-    fn indexed(&mut self, records: &Records, index: usize) -> Result<u64, String> {
+    fn indexed(&mut self, records: &Records, index: usize) -> Result<u64, DatabaseError> {
         let (name, field) = index_of(records, index);
         let class = records.pocdriver.as_ref().map_or(FieldKind::Number, |_| FieldKind::of(index as u32));
         self.count(records, &field, class, Some(&name))
     }
 
     /// Looks at every document: `_id` is unique by its index, which is not asked here.
-    fn held(&mut self, records: &Records) -> Result<Option<u64>, String> {
+    fn held(&mut self, records: &Records) -> Result<Option<u64>, DatabaseError> {
         let (field, class) = match &records.pocdriver {
             Some(_) => ("_id.i", FieldKind::Number),
             None => ("v", FieldKind::Text),
@@ -250,10 +251,10 @@ impl Talk for MongoTalk {
 }
 
 /// What a count has come to.
-pub(super) fn counted(reply: Result<Vec<u8>, Unanswered>) -> Result<u64, String> {
-    let reply = reply.map_err(Unanswered::words)?;
+pub(super) fn counted(reply: Result<Vec<u8>, Unanswered>) -> Result<u64, DatabaseError> {
+    let reply = reply.map_err(CommandError::from)?;
     let n = bson::find(&reply, "n").and_then(|n| n.as_i64()).and_then(|n| u64::try_from(n).ok());
-    n.ok_or_else(|| "count gives no number".to_owned())
+    n.ok_or_else(|| DatabaseError::incomplete("count gives no number"))
 }
 
 #[cfg(test)]
