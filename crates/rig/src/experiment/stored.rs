@@ -1,6 +1,6 @@
 //! Volumes as they are now: folders of this host, claims of a cluster; servers that run. For people who ask what there is.
 
-use crate::kubernetes::{Kubectl, volumes as claims};
+use crate::kubernetes::{Kubectl, KubectlError, volumes as claims};
 use crate::local::{Machine, undo, volume as folders};
 use crate::volume::Loaded;
 use dyno_plan::experiment::Kubernetes;
@@ -87,7 +87,10 @@ pub fn stored_in(folder: &Path) -> Vec<Stored> {
 }
 
 /// Volumes of a namespace, by name.
-pub fn stored_by(asked: &Kubernetes) -> Result<Vec<Stored>, String> {
+///
+/// # Errors
+/// The cluster does not say.
+pub fn stored_by(asked: &Kubernetes) -> Result<Vec<Stored>, KubectlError> {
     let mut all: Vec<Stored> = Vec::new();
     for (name, class, record, part) in claims::all(&Kubectl::new(asked))? {
         match all.iter_mut().find(|one| one.name == name) {

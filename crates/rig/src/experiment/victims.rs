@@ -1,6 +1,6 @@
 //! The servers that faults are done to, on this host, through the agents of others or in pods, counted through from 0.
 
-use crate::kubernetes::{PodSignal, ServerPods};
+use crate::kubernetes::{PodSignal, ServerPods, SignalError};
 use crate::local::{Harm, Harmed, Server};
 use crate::remote::{Far, FarServer};
 use dyno_engine::Control;
@@ -117,7 +117,10 @@ impl Victims<'_> {
                 Victims::Nobody => Ok(None),
                 Victims::Near(server) => server.heal(processes, harm, noted).map_err(|e| e.to_string()),
                 Victims::Far(all) => all[*host].heal(processes, harm, noted).map_err(|e| e.to_string()),
-                Victims::Pods(pods, control) => heal_pods(pods, processes, harm, control).map(|()| None),
+                Victims::Pods(pods, control) => {
+                    let healed = heal_pods(pods, processes, harm, control);
+                    healed.map(|()| None).map_err(|e| e.to_string())
+                }
             };
             match healed {
                 Ok(said) => words.extend(said),
@@ -150,13 +153,18 @@ fn harm_pods(pods: &ServerPods, which: Range<usize>, harm: &Harm) -> Harmed {
     for (at, sent) in which.zip(pods.signal(&names, signal)) {
         match sent {
             Ok(()) => harmed.processes.push(at),
-            Err(why) => drop(harmed.failed.get_or_insert(why)),
+            Err(why) => drop(harmed.failed.get_or_insert(why.to_string())),
         }
     }
     harmed
 }
 
-fn heal_pods(pods: &ServerPods, processes: &[usize], harm: &Harm, control: &Control) -> Result<(), String> {
+fn heal_pods(
+    pods: &ServerPods,
+    processes: &[usize],
+    harm: &Harm,
+    control: &Control,
+) -> Result<(), SignalError> {
     let names = named(pods, processes.iter().copied());
     match harm {
         Harm::Pause => pods.signal(&names, PodSignal::Continue).into_iter().collect(),

@@ -4,6 +4,7 @@
 //! Everything belongs to the workers' Job, which ends by itself when nobody speaks to its pods any more, and then takes all
 //! with it: a controller that is killed leaves nothing for long.
 
+mod error;
 mod kubectl;
 mod kubelet;
 mod looking;
@@ -17,7 +18,8 @@ mod signals;
 mod standing;
 pub(crate) mod volumes;
 
-pub use kubectl::Kubectl;
+pub use error::PodsError;
+pub use kubectl::{Kubectl, KubectlError};
 pub(crate) use kubelet::Kubelets;
 pub use looking::running_pods;
 pub(crate) use manifests::everywhere;
@@ -29,5 +31,5 @@ pub use replace::{Given, RUN, read as read_manifests};
 pub(crate) use replace::{objects as objects_of_a_file, unknown as unknown_keys};
 pub use rights::{role, role_for_kubelets};
 pub(crate) use servers::ServerPods;
-pub(crate) use signals::PodSignal;
+pub(crate) use signals::{PodSignal, SignalError};
 pub(crate) use standing::Stood;
