@@ -137,7 +137,7 @@ pub trait Database: Send + Sync {
 
 /// What became of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum WriteOutcome {
     /// As many copies as asked for have it; it was sent then.
     Acknowledged(Instant),
     /// It may be there or not.
@@ -160,7 +160,7 @@ pub struct Part {
 /// A conversation with a member.
 pub trait Talk: Send {
     /// Writes records and waits until as many copies have them as the plan says.
-    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> Fate;
+    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> WriteOutcome;
 
     /// What has gone out since it was asked last, acknowledged or not.
     fn take_sent(&mut self) -> Sent {

@@ -1,6 +1,6 @@
 //! Redis, Valkey and Dragonfly: a primary, its replicas, and WAIT.
 
-use super::database::{Behind, Database, DatabaseError, Durability, Fate, Part, PreCheck, Talk};
+use super::database::{Behind, Database, DatabaseError, Durability, Part, PreCheck, Talk, WriteOutcome};
 use super::drive::IngestPlan;
 use super::evidence::Sent;
 use super::ledger::Ledger;
@@ -277,12 +277,12 @@ fn sweep(client: &mut Client, pattern: &str) -> Result<(), DatabaseError> {
 struct RedisTalk(Client, Sent);
 
 impl Talk for RedisTalk {
-    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> Fate {
+    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> WriteOutcome {
         let words = commands(records, part, plan);
         let sent = Instant::now();
         match self.0.send_all(&words) {
             Ok(bytes) => self.1.wire_bytes += bytes,
-            Err(lost) => return Fate::Indeterminate(lost.to_string()),
+            Err(lost) => return WriteOutcome::Indeterminate(lost.to_string()),
         }
         let values = words.iter().filter(|words| words[0] == "SET");
         values.for_each(|words| self.1.record(words[2].len() as u64));
@@ -295,13 +295,17 @@ impl Talk for RedisTalk {
                     read_only += usize::from(reply.code() == "READONLY");
                     refused = refused.or(Some(reply));
                 }
-                Err(Failed::Lost(why)) => return Fate::Indeterminate(why.to_string()),
+                Err(Failed::Lost(why)) => return WriteOutcome::Indeterminate(why.to_string()),
             }
         }
         if let Some(why) = refused.map(|reply| reply.to_string()) {
             // One that was a replica all the while has done nothing; otherwise a part may have been done.
             let writes = (part.to - part.from) as usize * (records.indexes + 1);
-            return if read_only == writes { Fate::Refused(why) } else { Fate::Indeterminate(why) };
+            return if read_only == writes {
+                WriteOutcome::Refused(why)
+            } else {
+                WriteOutcome::Indeterminate(why)
+            };
         }
         let number = |reply: &Reply| reply.text().parse::<usize>().unwrap_or(0);
         let there = match (plan.durability, &last) {
@@ -314,10 +318,10 @@ impl Talk for RedisTalk {
             (Durability::Disk, _) => false,
         };
         match there {
-            true => Fate::Acknowledged(sent),
+            true => WriteOutcome::Acknowledged(sent),
             false => {
                 let ms = plan.patience.as_millis();
-                Fate::Indeterminate(format!("fewer than {} copies after {ms} ms", plan.copies))
+                WriteOutcome::Indeterminate(format!("fewer than {} copies after {ms} ms", plan.copies))
             }
         }
     }

@@ -171,7 +171,7 @@ pub enum FailoverError {
 }
 
 /// Servers of a proof, of which one is primary and another takes its place. They end when this is dropped.
-trait Elects {
+trait FailoverCluster {
     /// Their version.
     fn version(&self) -> String;
 
@@ -179,19 +179,19 @@ trait Elects {
     fn database(&self) -> Arc<dyn Database>;
 
     /// Takes the primary away; from then on it is gone.
-    fn strike(&mut self, primary: &str) -> Result<Instant, FailoverError>;
+    fn inject(&mut self, primary: &str) -> Result<Instant, FailoverError>;
 
     /// Another that has taken its place and says so itself.
-    fn successor(&self, of: &str) -> Option<String>;
+    fn new_primary(&self, of: &str) -> Option<String>;
 
     /// Undoes what was done, so that the old primary can follow the new one; when it was undone.
-    fn mend(&mut self, old: &str, new: &str) -> Result<Instant, FailoverError>;
+    fn heal(&mut self, old: &str, new: &str) -> Result<Instant, FailoverError>;
 
     /// Whether the old primary follows the new one.
-    fn follows(&self, old: &str, new: &str) -> bool;
+    fn is_replica(&self, old: &str, new: &str) -> bool;
 
     /// Waits until one is primary, all others follow it and all agree on that; the primary.
-    fn settle(&self) -> Result<String, FailoverError>;
+    fn await_healthy(&self) -> Result<String, FailoverError>;
 }
 
 /// Waits until there is something, at most for `patience` and while `control` does not stop.
@@ -224,14 +224,14 @@ fn pause(length: Duration, control: &Control) {
 }
 
 /// Takes primary after primary away, at random moments, and leaves the writers some time after the last.
-struct Striking<'a> {
+struct FaultRounds<'a> {
     plan: &'a FailoverPlan,
     control: &'a Control,
     begun: Instant,
     moments: Stream,
 }
 
-impl Striking<'_> {
+impl FaultRounds<'_> {
     /// At least so long, up to as long again at random.
     fn random(&mut self, least: Duration) -> Duration {
         least.mul_f64(1.0 + self.moments.next_unit())
@@ -239,7 +239,7 @@ impl Striking<'_> {
 
     fn all(
         &mut self,
-        set: &mut dyn Elects,
+        cluster: &mut dyn FailoverCluster,
         on_round: &mut (dyn FnMut(&Round) + Send),
     ) -> Result<Vec<Round>, FailoverError> {
         let mut rounds = Vec::new();
@@ -249,7 +249,7 @@ impl Striking<'_> {
             if self.control.stopping() {
                 return Ok(rounds);
             }
-            let round = self.one(set)?;
+            let round = self.one(cluster)?;
             on_round(&round);
             rounds.push(round);
         }
@@ -257,30 +257,31 @@ impl Striking<'_> {
         Ok(rounds)
     }
 
-    fn one(&mut self, set: &mut dyn Elects) -> Result<Round, FailoverError> {
+    fn one(&mut self, cluster: &mut dyn FailoverCluster) -> Result<Round, FailoverError> {
         // On a busy host they may have elected another without being asked to.
-        let primary = set.settle()?;
-        let struck = set.strike(&primary)?;
-        let promoted = await_some(ELECTION, self.control, "no other primary", || set.successor(&primary))?;
-        let elected = struck.elapsed();
+        let primary = cluster.await_healthy()?;
+        let injected = cluster.inject(&primary)?;
+        let promoted =
+            await_some(ELECTION, self.control, "no other primary", || cluster.new_primary(&primary))?;
+        let elected = injected.elapsed();
         if self.plan.by == By::Cut {
             let more = self.random(self.plan.heal_after);
             pause(more, self.control);
         }
-        let mended = set.mend(&primary, &promoted)?;
-        let follows = || set.follows(&primary, &promoted).then_some(());
+        let healed = cluster.heal(&primary, &promoted)?;
+        let follows = || cluster.is_replica(&primary, &promoted).then_some(());
         await_some(ELECTION, self.control, &format!("{primary} does not follow {promoted}"), follows)?;
-        let back = mended.elapsed();
-        set.settle()?;
+        let back = healed.elapsed();
+        cluster.await_healthy()?;
         Ok(Round {
             by: self.plan.by,
-            at_s: (struck - self.begun).as_secs_f64(),
+            at_s: (injected - self.begun).as_secs_f64(),
             primary,
             promoted,
             elected_s: elected.as_secs_f64(),
-            cut_s: (self.plan.by == By::Cut).then(|| (mended - struck).as_secs_f64()),
+            cut_s: (self.plan.by == By::Cut).then(|| (healed - injected).as_secs_f64()),
             back_s: back.as_secs_f64(),
-            settled_s: struck.elapsed().as_secs_f64(),
+            settled_s: injected.elapsed().as_secs_f64(),
             without_acks_s: 0.0,
             curve: None,
         })
@@ -297,26 +298,26 @@ pub fn failover(
     control: &Arc<Control>,
     on_round: &mut (dyn FnMut(&Round) + Send),
 ) -> Result<FailoverProof, FailoverError> {
-    let mut set: Box<dyn Elects> = match plan.kind {
+    let mut cluster: Box<dyn FailoverCluster> = match plan.kind {
         ServerKind::Mongod => Box::new(replica_set::ReplicaSet::start(plan, home, control)?),
-        _ => Box::new(sentinel::Guarded::start(plan, home, control)?),
+        _ => Box::new(sentinel::SentinelCluster::start(plan, home, control)?),
     };
-    prove(plan, set.as_mut(), control, on_round)
+    prove(plan, cluster.as_mut(), control, on_round)
 }
 
 fn prove(
     plan: &FailoverPlan,
-    set: &mut dyn Elects,
+    cluster: &mut dyn FailoverCluster,
     control: &Control,
     on_round: &mut (dyn FnMut(&Round) + Send),
 ) -> Result<FailoverProof, FailoverError> {
-    let (version, database) = (set.version(), set.database());
+    let (version, database) = (cluster.version(), cluster.database());
     let enough = Control::default();
     let (written, rounds) = std::thread::scope(|scope| {
         let moments = Stream::new(plan.ingest.seed, 0, Purpose::Key);
-        let mut striking = Striking { plan, control, begun: Instant::now(), moments };
+        let mut faults = FaultRounds { plan, control, begun: Instant::now(), moments };
         let writer = scope.spawn(|| ingest(database.as_ref(), &plan.ingest, &enough, &mut |_, _| ()));
-        let rounds = striking.all(set, on_round);
+        let rounds = faults.all(cluster, on_round);
         enough.stop();
         (writer.join(), rounds)
     });

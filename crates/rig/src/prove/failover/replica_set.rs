@@ -10,7 +10,7 @@
 use super::super::database::{Database, DatabaseError};
 use super::super::mongo::MongoSet;
 use super::partition::Partition;
-use super::{By, ELECTION, Elects, FailoverError, FailoverPlan, await_some};
+use super::{By, ELECTION, FailoverCluster, FailoverError, FailoverPlan, await_some};
 use crate::local::{Beginning, Harm, Machine, Server};
 use dyno_engine::Control;
 use dyno_plan::server::{ServerKind, ServerSpec, Setting, Topology};
@@ -56,9 +56,9 @@ impl<'a> ReplicaSet<'a> {
         let uri = server.uris().swap_remove(0).replacen("/?", &format!("/{DATABASE}?"), 1);
         let set = MongoSet::of(MongoOptions::from_uri(&uri)?)?;
         let set = ReplicaSet { plan, control: control.clone(), server, set, partition };
-        let primary = set.settle()?;
+        let primary = set.await_healthy()?;
         set.hurry(&primary)?;
-        set.settle()?;
+        set.await_healthy()?;
         Ok(set)
     }
 
@@ -104,7 +104,7 @@ impl<'a> ReplicaSet<'a> {
     }
 }
 
-impl Elects for ReplicaSet<'_> {
+impl FailoverCluster for ReplicaSet<'_> {
     fn version(&self) -> String {
         self.server.facts().get("version").cloned().unwrap_or_else(|| "unknown".into())
     }
@@ -113,7 +113,7 @@ impl Elects for ReplicaSet<'_> {
         Arc::new(self.set.clone())
     }
 
-    fn strike(&mut self, primary: &str) -> Result<Instant, FailoverError> {
+    fn inject(&mut self, primary: &str) -> Result<Instant, FailoverError> {
         let at = self.number(primary)?;
         if let Some(partition) = &self.partition {
             let sockets = self.server.sockets();
@@ -128,11 +128,11 @@ impl Elects for ReplicaSet<'_> {
         killed
     }
 
-    fn successor(&self, of: &str) -> Option<String> {
+    fn new_primary(&self, of: &str) -> Option<String> {
         self.members().into_iter().find(|member| member != of && self.set.is_writable(member))
     }
 
-    fn mend(&mut self, old: &str, _new: &str) -> Result<Instant, FailoverError> {
+    fn heal(&mut self, old: &str, _new: &str) -> Result<Instant, FailoverError> {
         let at = self.number(old)?;
         let begun = Instant::now();
         if let Some(partition) = &self.partition {
@@ -143,11 +143,11 @@ impl Elects for ReplicaSet<'_> {
         Ok(begun)
     }
 
-    fn follows(&self, old: &str, _new: &str) -> bool {
+    fn is_replica(&self, old: &str, _new: &str) -> bool {
         self.set.replicas().is_ok_and(|all| all.iter().any(|one| one == old))
     }
 
-    fn settle(&self) -> Result<String, FailoverError> {
+    fn await_healthy(&self) -> Result<String, FailoverError> {
         let whole = || {
             let primary = self.set.primary().ok().filter(|primary| self.set.is_writable(primary))?;
             let replicas = self.set.replicas().ok()?;

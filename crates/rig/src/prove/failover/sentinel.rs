@@ -8,7 +8,7 @@ use super::super::ledger::Ledger;
 use super::super::records::Records;
 use super::super::redis::RedisSet;
 use super::partition::Partition;
-use super::{By, ELECTION, Elects, FailoverError, FailoverPlan, await_some};
+use super::{By, ELECTION, FailoverCluster, FailoverError, FailoverPlan, await_some};
 use crate::local::{LocalError, Machine, RespClient as Client, RespReply as Reply, Server};
 use dyno_engine::Control;
 use dyno_plan::server::{ServerSpec, Setting};
@@ -26,7 +26,7 @@ const SERVER: u8 = 11;
 const SENTINEL: u8 = 201;
 
 /// The servers.
-pub(super) struct Guarded<'a> {
+pub(super) struct SentinelCluster<'a> {
     plan: &'a FailoverPlan,
     control: Arc<Control>,
     home: PathBuf,
@@ -38,12 +38,12 @@ pub(super) struct Guarded<'a> {
     made: usize,
 }
 
-impl<'a> Guarded<'a> {
+impl<'a> SentinelCluster<'a> {
     /// Starts everything and waits until the replicas follow and the sentinels know of all.
     pub fn start(plan: &'a FailoverPlan, home: &Path, control: &Arc<Control>) -> Result<Self, FailoverError> {
         let machine = Machine::default();
         let partition = (plan.by == By::Cut).then(|| Partition::new(&machine)).transpose()?;
-        let mut set = Guarded {
+        let mut set = SentinelCluster {
             plan,
             control: control.clone(),
             home: home.to_owned(),
@@ -65,7 +65,7 @@ impl<'a> Guarded<'a> {
         for number in 0..SENTINELS {
             set.guard(number, primary)?;
         }
-        set.settle()?;
+        set.await_healthy()?;
         Ok(set)
     }
 
@@ -192,7 +192,7 @@ impl<'a> Guarded<'a> {
     }
 }
 
-impl Elects for Guarded<'_> {
+impl FailoverCluster for SentinelCluster<'_> {
     fn version(&self) -> String {
         self.version.clone()
     }
@@ -201,7 +201,7 @@ impl Elects for Guarded<'_> {
         Arc::new(Writers(self.guards()))
     }
 
-    fn strike(&mut self, primary: &str) -> Result<Instant, FailoverError> {
+    fn inject(&mut self, primary: &str) -> Result<Instant, FailoverError> {
         let primary = parsed(primary)?;
         match &self.partition {
             None => self.kill(primary),
@@ -214,13 +214,13 @@ impl Elects for Guarded<'_> {
         }
     }
 
-    fn successor(&self, of: &str) -> Option<String> {
+    fn new_primary(&self, of: &str) -> Option<String> {
         let now = asked(&self.guards()).ok()?;
         (now.to_string() != of && is_primary(now)).then(|| now.to_string())
     }
 
     /// A server that was killed begins anew and is told whom to follow; one that was cut off is told by the sentinels.
-    fn mend(&mut self, old: &str, new: &str) -> Result<Instant, FailoverError> {
+    fn heal(&mut self, old: &str, new: &str) -> Result<Instant, FailoverError> {
         let old = parsed(old)?;
         match &self.partition {
             Some(partition) => partition.heal()?,
@@ -233,14 +233,14 @@ impl Elects for Guarded<'_> {
         Ok(Instant::now())
     }
 
-    fn follows(&self, old: &str, _new: &str) -> bool {
+    fn is_replica(&self, old: &str, _new: &str) -> bool {
         let online = |primary| RedisSet::plain(primary).online();
         // Whoever is primary by now: on a busy host it may be another one.
         let all = asked(&self.guards()).and_then(online);
         all.is_ok_and(|all| all.iter().any(|one| one.to_string() == old))
     }
 
-    fn settle(&self) -> Result<String, FailoverError> {
+    fn await_healthy(&self) -> Result<String, FailoverError> {
         let guards = self.guards();
         let mut helped = Instant::now();
         let whole = || {

@@ -1,7 +1,7 @@
 //! The course of a proof on two members that are maps: a cut that loses what one of them has acknowledged, and one that
 //! does not.
 
-use super::super::database::{Database, DatabaseError, Durability, Fate, Part, PreCheck, Talk};
+use super::super::database::{Database, DatabaseError, Durability, Part, PreCheck, Talk, WriteOutcome};
 use super::super::records::Records;
 use super::*;
 use std::collections::BTreeMap;
@@ -34,10 +34,10 @@ fn number(member: &str) -> usize {
 struct Line(Pair, usize, u64);
 
 impl Talk for Line {
-    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> Fate {
+    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> WriteOutcome {
         let mut state = self.0.state();
         if self.2 != state.epoch {
-            return Fate::Indeterminate("the connection is lost".into());
+            return WriteOutcome::Indeterminate("the connection is lost".into());
         }
         for number in part.from..part.to {
             let (key, value) = (records.key(part.worker, number), records.value(part.worker, number));
@@ -47,8 +47,8 @@ impl Talk for Line {
             state.held[self.1].insert(key, value);
         }
         match state.cut && plan.copies > 1 {
-            true => Fate::Indeterminate("one copy".into()),
-            false => Fate::Acknowledged(Instant::now()),
+            true => WriteOutcome::Indeterminate("one copy".into()),
+            false => WriteOutcome::Acknowledged(Instant::now()),
         }
     }
 
@@ -96,7 +96,7 @@ impl Database for Pair {
     }
 }
 
-impl Elects for Pair {
+impl FailoverCluster for Pair {
     fn version(&self) -> String {
         "two maps".into()
     }
@@ -105,29 +105,29 @@ impl Elects for Pair {
         Arc::new(self.clone())
     }
 
-    fn strike(&mut self, _: &str) -> Result<Instant, FailoverError> {
+    fn inject(&mut self, _: &str) -> Result<Instant, FailoverError> {
         self.state().cut = true;
         Ok(Instant::now())
     }
 
-    fn successor(&self, of: &str) -> Option<String> {
+    fn new_primary(&self, of: &str) -> Option<String> {
         let mut state = self.state();
         state.primary = 1 - number(of);
         Some(format!("m{}", state.primary))
     }
 
-    fn mend(&mut self, old: &str, new: &str) -> Result<Instant, FailoverError> {
+    fn heal(&mut self, old: &str, new: &str) -> Result<Instant, FailoverError> {
         let mut state = self.state();
         state.held[number(old)] = state.held[number(new)].clone();
         (state.cut, state.epoch) = (false, state.epoch + 1);
         Ok(Instant::now())
     }
 
-    fn follows(&self, _: &str, _: &str) -> bool {
+    fn is_replica(&self, _: &str, _: &str) -> bool {
         true
     }
 
-    fn settle(&self) -> Result<String, FailoverError> {
+    fn await_healthy(&self) -> Result<String, FailoverError> {
         Ok(Database::primary(self)?)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::COMMAND;
 use crate::databases::mongodb::{CommandError, MongoLine, Unanswered};
-use crate::prove::database::{DatabaseError, Durability, Fate, Part, Talk};
+use crate::prove::database::{DatabaseError, Durability, Part, Talk, WriteOutcome};
 use crate::prove::drive::IngestPlan;
 use crate::prove::evidence::Sent;
 use crate::prove::records::Records;
@@ -153,7 +153,7 @@ fn trouble(reply: &[u8], count: u64) -> Option<String> {
 const NOT_PRIMARY: i64 = 10_107;
 
 impl Talk for MongoTalk {
-    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> Fate {
+    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> WriteOutcome {
         let step = (INSERT_BYTES / (plan.record_bytes as u64 + 200)).max(1);
         let pieces = (part.from..part.to).step_by(step as usize);
         let pieces: Vec<_> = pieces
@@ -168,18 +168,18 @@ impl Talk for MongoTalk {
             match self.line.send(words, plan.patience + COMMAND) {
                 Ok(reply) => {
                     if let Some(why) = trouble(&reply, count) {
-                        return Fate::Indeterminate(why);
+                        return WriteOutcome::Indeterminate(why);
                     }
                 }
                 // Nothing of what a server that is no primary refuses is done; what came before it is.
                 Err(Unanswered::Refused(NOT_PRIMARY, why)) if !begun => {
-                    return Fate::Refused(why);
+                    return WriteOutcome::Refused(why);
                 }
-                Err(why) => return Fate::Indeterminate(why.to_string()),
+                Err(why) => return WriteOutcome::Indeterminate(why.to_string()),
             }
             begun = true;
         }
-        Fate::Acknowledged(sent)
+        WriteOutcome::Acknowledged(sent)
     }
 
     fn take_sent(&mut self) -> Sent {
