@@ -166,7 +166,7 @@ pub trait Target: fmt::Debug + Send + Sync {
     }
 
     /// The copies that `dyno prove ingest` looks for; `None` where the database has none.
-    fn copies(&self) -> Option<Result<Box<dyn crate::copies::database::Database>, String>> {
+    fn copies(&self) -> Option<Result<Box<dyn crate::copies::database::Database>, Refused>> {
         None
     }
 

@@ -63,7 +63,7 @@ fn pods_of(
     with_agents(own, pods, home, made, control)
 }
 
-fn unreachable(why: String) -> Failed {
+fn unreachable(why: impl std::fmt::Display) -> Failed {
     Failed::Unreachable(format!("kubernetes: {why}"))
 }
 
@@ -75,7 +75,7 @@ fn with_agents(
     made: bool,
     control: &Arc<Control>,
 ) -> Result<Place, Failed> {
-    let Some((first, _)) = pods.workers.first() else { return Err(unreachable("no pods of workers".into())) };
+    let Some((first, _)) = pods.workers.first() else { return Err(unreachable("no pods of workers")) };
     // One kubectl for all pods.
     let relay = Relay::start(&pods.kubectl, first, &home.join("relay.log"), control).map_err(unreachable)?;
     let relay = Arc::new(relay);

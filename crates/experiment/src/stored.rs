@@ -1,6 +1,7 @@
 //! Volumes as they are now: folders of this host, claims of a cluster; servers that run. For people who ask what there is.
 
 use dyno_kubernetes::kubectl::Kubectl;
+use dyno_kubernetes::kubectl::KubectlError;
 use dyno_kubernetes::volumes as claims;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::undo;
@@ -75,7 +76,10 @@ pub fn stored_in(folder: &Path) -> Vec<Stored> {
 }
 
 /// Volumes of a namespace, by name.
-pub fn stored_by(asked: &Kubernetes) -> Result<Vec<Stored>, String> {
+///
+/// # Errors
+/// The cluster does not say.
+pub fn stored_by(asked: &Kubernetes) -> Result<Vec<Stored>, KubectlError> {
     let mut all: Vec<Stored> = Vec::new();
     for (name, class, record, part) in claims::all(&Kubectl::new(asked))? {
         match all.iter_mut().find(|one| one.name == name) {

@@ -3,6 +3,7 @@
 use dyno_engine::Control;
 use dyno_kubernetes::servers::ServerPods;
 use dyno_kubernetes::signals::PodSignal;
+use dyno_kubernetes::signals::SignalError;
 use dyno_remote::far::{Far, FarServer};
 use dyno_servers::server::Server;
 use dyno_servers::server::faults::{Harm, Harmed};
@@ -119,7 +120,10 @@ impl Victims<'_> {
                 Victims::Nobody => Ok(None),
                 Victims::Near(server) => server.heal(processes, harm, noted).map_err(|e| e.to_string()),
                 Victims::Far(all) => all[*host].heal(processes, harm, noted).map_err(|e| e.to_string()),
-                Victims::Pods(pods, control) => heal_pods(pods, processes, harm, control).map(|()| None),
+                Victims::Pods(pods, control) => {
+                    let healed = heal_pods(pods, processes, harm, control);
+                    healed.map(|()| None).map_err(|e| e.to_string())
+                }
             };
             match healed {
                 Ok(said) => words.extend(said),
@@ -152,13 +156,18 @@ fn harm_pods(pods: &ServerPods, which: Range<usize>, harm: &Harm) -> Harmed {
     for (at, sent) in which.zip(pods.signal(&names, signal)) {
         match sent {
             Ok(()) => harmed.processes.push(at),
-            Err(why) => drop(harmed.failed.get_or_insert(why)),
+            Err(why) => drop(harmed.failed.get_or_insert(why.to_string())),
         }
     }
     harmed
 }
 
-fn heal_pods(pods: &ServerPods, processes: &[usize], harm: &Harm, control: &Control) -> Result<(), String> {
+fn heal_pods(
+    pods: &ServerPods,
+    processes: &[usize],
+    harm: &Harm,
+    control: &Control,
+) -> Result<(), SignalError> {
     let names = named(pods, processes.iter().copied());
     match harm {
         Harm::Pause => pods.signal(&names, PodSignal::Continue).into_iter().collect(),

@@ -4,6 +4,7 @@
 //! Asking needs the right to `get nodes/proxy`, which not everybody has: without it that is said once, and nothing is recorded.
 
 use crate::kubectl::Kubectl;
+use crate::kubectl::KubectlError;
 use dyno_monitor::{Sample, Sink, unix_ns};
 use dyno_session::watch::SlowSource;
 use serde_json::{Value, json};
@@ -27,6 +28,20 @@ const STALE: Duration = Duration::from_secs(60);
 const AHEAD: Duration = Duration::from_secs(5);
 /// What events of it are called by.
 const SOURCE: &str = "kubelet";
+
+/// Why there are no figures of a node's pods.
+#[derive(Debug, thiserror::Error)]
+enum KubeletError {
+    /// It was not asked, or has not answered.
+    #[error(transparent)]
+    Kubectl(#[from] KubectlError),
+    /// Its newest figures are of so many seconds ago.
+    #[error(
+        "the newest figures are of {late_s:.0} s ago by this host's clock, and are left out: the clocks differ, or the kubelet \
+         does not look any more"
+    )]
+    OutOfTime { late_s: f64 },
+}
 
 /// Pods by the node that runs them.
 pub(crate) type Placed = BTreeMap<String, Vec<String>>;
@@ -120,13 +135,13 @@ impl Asking {
             let path = format!("/api/v1/nodes/{node}/proxy/stats/summary?only_cpu_and_memory=true");
             let answer = self.kubectl.json(&["--request-timeout=5s", "get", "--raw", &path]);
             let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
-            let told = answer.and_then(|summary| {
+            let told = answer.map_err(KubeletError::from).and_then(|summary| {
                 let all = read(&summary, pods);
                 let newest = all.iter().map(|(_, at_ns, _)| *at_ns).max();
                 newest.map_or(Ok(()), |at_ns| on_time(at_ns, unix_ns(SystemTime::now()))).map(|()| all)
             });
             match told {
-                Err(why) if self.is_refused() => {
+                Err(KubeletError::Kubectl(why)) if self.is_refused() => {
                     let right = "server pods are not watched: it takes the right to get nodes/proxy (rbac-kubelet.yaml)";
                     sink.event(SOURCE, &format!("{right}: {why}"));
                     return false;
@@ -156,14 +171,11 @@ impl Asking {
 
 /// Whether figures of `at_ns` can be of now, by this host's clock: both are nanoseconds since 1970. Times of a clock that is
 /// another would be taken for other seconds of the run.
-fn on_time(at_ns: u64, now_ns: u64) -> Result<(), String> {
+fn on_time(at_ns: u64, now_ns: u64) -> Result<(), KubeletError> {
     let late_s = (now_ns as f64 - at_ns as f64) / 1e9;
     match (-AHEAD.as_secs_f64()..STALE.as_secs_f64()).contains(&late_s) {
         true => Ok(()),
-        false => Err(format!(
-            "the newest figures are of {late_s:.0} s ago by this host's clock, and are left out: the clocks differ, or the \
-             kubelet does not look any more"
-        )),
+        false => Err(KubeletError::OutOfTime { late_s }),
     }
 }
 
@@ -248,7 +260,7 @@ mod tests {
     fn figures_of_another_clock_are_left_out() {
         let s = |seconds: u64| seconds * 1_000_000_000;
         assert!(on_time(s(1_000), s(1_020)).is_ok() && on_time(s(1_004), s(1_000)).is_ok());
-        assert!(on_time(s(1_000), s(1_120)).unwrap_err().contains("of 120 s ago"));
+        assert!(on_time(s(1_000), s(1_120)).unwrap_err().to_string().contains("of 120 s ago"));
         assert!(on_time(s(1_120), s(1_000)).is_err());
     }
 }

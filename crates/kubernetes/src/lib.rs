@@ -4,6 +4,7 @@
 //! Everything belongs to the workers' Job, which ends by itself when nobody speaks to its pods any more, and then takes all
 //! with it: a controller that is killed leaves nothing for long.
 
+pub mod error;
 pub mod kubectl;
 pub mod kubelet;
 pub mod looking;

@@ -1,6 +1,8 @@
 //! A run's objects in the cluster: made, awaited, looked after, removed.
 
+use crate::error::PodsError;
 use crate::kubectl::Kubectl;
+use crate::kubectl::KubectlError;
 use crate::kubelet::Kubelets;
 use crate::manifests::{LOADERS, Manifests, RELAY_PORT, manifests};
 use crate::pods::{State, state};
@@ -14,6 +16,7 @@ use dyno_plan::experiment::{Experiment, Kubernetes};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -52,7 +55,7 @@ impl InPods {
         (name, token): (&str, &str),
         journal: &Path,
         control: &Control,
-    ) -> Result<InPods, String> {
+    ) -> Result<InPods, PodsError> {
         InPods::begin(spec, asked, (name, token), (journal, false, None), control)
     }
 
@@ -63,13 +66,14 @@ impl InPods {
         (name, token): (&str, &str),
         (journal, lasting, stood): (&Path, bool, Option<&Stood>),
         control: &Control,
-    ) -> Result<InPods, String> {
-        let made = manifests(spec, asked, name, token).map_err(|e| e.to_string())?;
+    ) -> Result<InPods, PodsError> {
+        let made = manifests(spec, asked, name, token)?;
         let kubectl = Kubectl::new(asked);
         let pods = ServerPods::new(&kubectl, stood.map_or(made.selector.as_str(), |stood| &stood.selector));
         let noted = Noted { selector: made.selector.clone(), secrets: secrets(&made), asked: asked.into() };
-        let noted = serde_json::to_vec(&noted).map_err(|e| e.to_string())?;
-        dyno_localhost::trusted::write(journal, &noted).map_err(|e| format!("{}: {e}", journal.display()))?;
+        let failed = |source| PodsError::Journal { path: journal.to_owned(), source };
+        let noted = serde_json::to_vec(&noted).map_err(|e| failed(e.into()))?;
+        dyno_localhost::trusted::write(journal, &noted).map_err(failed)?;
         let mut own = InPods {
             kubectl,
             asked: asked.clone(),
@@ -99,12 +103,12 @@ impl InPods {
         Ok(own)
     }
 
-    fn all(&self) -> Result<Vec<Value>, String> {
+    fn all(&self) -> Result<Vec<Value>, KubectlError> {
         let found = self.kubectl.json(&["get", "pods", "-l", &self.made.selector, "-o", "json"])?;
         Ok(found["items"].as_array().cloned().unwrap_or_default())
     }
 
-    fn wait(&mut self, spec: &Experiment, control: &Control) -> Result<(), String> {
+    fn wait(&mut self, spec: &Experiment, control: &Control) -> Result<(), PodsError> {
         let servers = spec.server.as_ref().map_or(0, |server| server.processes() as usize);
         let wanted = servers + (self.asked.worker_pods + self.asked.load_pods) as usize;
         let begun = Instant::now();
@@ -115,7 +119,7 @@ impl InPods {
             for pod in &pods {
                 match state(pod) {
                     State::Ready => {}
-                    State::Failed(why) => return Err(self.pods.with_log(&name(pod), &why)),
+                    State::Failed(why) => return Err(self.pods.with_log(&name(pod), why)),
                     State::Waiting(why) => waiting = waiting.or(Some(format!("pod {}: {why}", name(pod)))),
                 }
             }
@@ -124,17 +128,17 @@ impl InPods {
             }
             if pods.len() < wanted && begun.elapsed() > REFUSED {
                 if let Some(why) = self.refused() {
-                    return Err(why);
+                    return Err(PodsError::Refused(why));
                 }
                 waiting = waiting.or_else(|| Some(format!("{} of {wanted} pods are there", pods.len())));
             }
             if control.stopping() {
-                return Err("interrupted".into());
+                return Err(PodsError::Interrupted);
             }
             if begun.elapsed().as_nanos() > u128::from(self.asked.patience.0) {
                 let why = waiting.unwrap_or_else(|| "no pod is there".into());
                 let why = self.unprovisioned().map_or(why.clone(), |more| format!("{why}; {more}"));
-                return Err(format!("not ready after {} s: {why}", begun.elapsed().as_secs()));
+                return Err(PodsError::Late { waited: begun.elapsed(), why });
             }
             std::thread::sleep(Duration::from_millis(200));
         }
@@ -154,7 +158,7 @@ impl InPods {
     }
 
     /// Takes down where everything is: workers that load come first.
-    fn take(&mut self, pods: &[Value]) -> Result<(), String> {
+    fn take(&mut self, pods: &[Value]) -> Result<(), PodsError> {
         let label =
             |pod: &Value, name: &str| pod["metadata"]["labels"][name].as_str().unwrap_or_default().to_owned();
         let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -165,7 +169,7 @@ impl InPods {
             let address: IpAddr = pod["status"]["podIP"]
                 .as_str()
                 .and_then(|ip| ip.parse().ok())
-                .ok_or_else(|| format!("pod {} has no address", name(pod)))?;
+                .ok_or_else(|| PodsError::NoAddress(name(pod)))?;
             if label(pod, "app.kubernetes.io/component") == "worker" {
                 let index =
                     label(pod, "batch.kubernetes.io/job-completion-index").parse().unwrap_or(workers.len());
@@ -186,10 +190,10 @@ impl InPods {
     }
 
     /// Has the kubelets tell of the servers' pods. None, where there are no servers of ours.
-    pub fn watch(&self, sink: Arc<Mutex<dyn Sink>>) -> Result<Option<Kubelets>, String> {
+    pub fn watch(&self, sink: Arc<Mutex<dyn Sink>>) -> Result<Option<Kubelets>, PodsError> {
         let placed = self.pods.placed()?;
         let watched = (!placed.is_empty()).then(|| Kubelets::watch(self.kubectl.clone(), placed, sink));
-        watched.transpose().map_err(|e| format!("cannot start a thread: {e}"))
+        watched.transpose().map_err(PodsError::Thread)
     }
 
     /// Pods of the servers, to be looked after.
@@ -246,7 +250,7 @@ impl InPods {
     }
 
     /// Removes the workers and leaves the servers; what the journal says is for whoever removes those.
-    pub fn leave(mut self) -> Result<Stood, String> {
+    pub fn leave(mut self) -> Result<Stood, PodsError> {
         let (selector, sets) = (self.made.selector.clone(), self.made.servers.clone());
         remove(
             &self.kubectl,
@@ -258,15 +262,16 @@ impl InPods {
     }
 
     /// Removes everything and waits until it is gone.
-    pub fn remove(mut self) -> Result<(), String> {
+    pub fn remove(mut self) -> Result<(), PodsError> {
         self.removed = true;
         self.clear()
     }
 
-    fn clear(&self) -> Result<(), String> {
+    fn clear(&self) -> Result<(), PodsError> {
         remove(&self.kubectl, &self.made.selector, &secrets(&self.made))?;
         // What is gone needs no journal.
-        std::fs::remove_file(&self.journal).map_err(|e| format!("{}: {e}", self.journal.display()))
+        std::fs::remove_file(&self.journal)
+            .map_err(|source| PodsError::Journal { path: self.journal.clone(), source })
     }
 }
 
@@ -291,7 +296,7 @@ fn is_selected(object: &Value, selector: &str) -> bool {
     selector.split(',').all(|one| one.split_once('=').is_some_and(|(name, value)| label(name) == Some(value)))
 }
 
-fn remove(kubectl: &Kubectl, selector: &str, secrets: &[String]) -> Result<(), String> {
+fn remove(kubectl: &Kubectl, selector: &str, secrets: &[String]) -> Result<(), PodsError> {
     let words =
         ["delete", KINDS, "-l", selector, "--ignore-not-found", "--cascade=foreground", "--wait=false"];
     kubectl.run(&words, None)?;
@@ -308,11 +313,7 @@ fn remove(kubectl: &Kubectl, selector: &str, secrets: &[String]) -> Result<(), S
             return Ok(());
         }
         if begun.elapsed() > REMOVAL {
-            return Err(format!(
-                "still there after {} s: {}",
-                REMOVAL.as_secs(),
-                left.trim().replace('\n', ", ")
-            ));
+            return Err(PodsError::Left { waited: REMOVAL, objects: left.trim().replace('\n', ", ") });
         }
         std::thread::sleep(Duration::from_millis(200));
     }
@@ -366,11 +367,11 @@ pub(super) fn is_selector(text: &str) -> bool {
 /// Removes what a journal says that a controller which was killed has left; what it was. The cluster must be one of those that
 /// the experiment's text names: program, credentials, context and namespace are those of the text, relative paths from `cwd`.
 pub fn clean(journal: &Path, known: &[Kubernetes], cwd: &Path) -> Result<String, LocalError> {
-    let failed = |why: String| LocalError::failed(journal.display(), why);
+    let failed = |why: &dyn Display| LocalError::failed(journal.display(), why);
     let untrusted =
         |why: &str| LocalError::Untrusted(format!("{}: {why}; nothing of it is done", journal.display()));
     let Some(file) = dyno_localhost::trusted::open(journal, OpenOptions::new().read(true))? else {
-        return Err(failed("is gone".into()));
+        return Err(failed(&"is gone"));
     };
     let noted: Noted = serde_json::from_reader(file).map_err(|e| untrusted(&e.to_string()))?;
     if !is_selector(&noted.selector) {
@@ -386,8 +387,8 @@ pub fn clean(journal: &Path, known: &[Kubernetes], cwd: &Path) -> Result<String,
     own.kubeconfig = own.kubeconfig.as_ref().map(from);
     // A name without a folder is looked for on PATH.
     own.kubectl = own.kubectl.map(|program| if program.contains('/') { from(&program) } else { program });
-    remove(&Kubectl::new(&own), &noted.selector, &noted.secrets).map_err(failed)?;
-    std::fs::remove_file(journal).map_err(|e| failed(e.to_string()))?;
+    remove(&Kubectl::new(&own), &noted.selector, &noted.secrets).map_err(|e| failed(&e))?;
+    std::fs::remove_file(journal).map_err(|e| failed(&e))?;
     Ok(noted.selector)
 }
 

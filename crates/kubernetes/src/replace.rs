@@ -2,8 +2,10 @@
 //!
 //! dyno's labels and selectors are put on whatever is given, so that it is found and removed with the run.
 
+use dyno_types::Refused;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::path::Path;
 
 /// What a run is called in files; its real name takes the place.
@@ -124,9 +126,13 @@ fn name(object: &Value) -> (&str, &str) {
 }
 
 /// Reads a folder: every `.yaml`, `.yml` and `.json`, several documents in each if they are divided by `---`.
-pub fn read(folder: &Path) -> Result<Given, String> {
-    let failed = |path: &Path, why: String| format!("kubernetes.manifests: {}: {why}", path.display());
-    let entries = std::fs::read_dir(folder).map_err(|e| failed(folder, e.to_string()))?;
+///
+/// # Errors
+/// The folder or a file cannot be read, or holds what is no object that may be given.
+pub fn read(folder: &Path) -> Result<Given, Refused> {
+    let failed =
+        |path: &Path, why: &dyn Display| Refused(format!("kubernetes.manifests: {}: {why}", path.display()));
+    let entries = std::fs::read_dir(folder).map_err(|e| failed(folder, &e))?;
     let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     let known = |end: &str| ["yaml", "yml", "json"].contains(&end);
     files.retain(|path| path.extension().and_then(|end| end.to_str()).is_some_and(known));
@@ -134,11 +140,11 @@ pub fn read(folder: &Path) -> Result<Given, String> {
     files.sort();
     let (mut given, mut names) = (Given::default(), BTreeSet::new());
     for path in files {
-        let content = std::fs::read_to_string(&path).map_err(|e| failed(&path, e.to_string()))?;
-        for object in objects(&content).map_err(|why| failed(&path, why))? {
+        let content = std::fs::read_to_string(&path).map_err(|e| failed(&path, &e))?;
+        for object in objects(&content).map_err(|refused| failed(&path, &refused))? {
             let (kind, own) = name(&object);
             if !names.insert((kind.to_owned(), own.to_owned())) {
-                return Err(failed(&path, format!("{kind} {own} is there twice")));
+                return Err(failed(&path, &format_args!("{kind} {own} is there twice")));
             }
             let odd = unknown(&object)
                 .into_iter()
@@ -148,22 +154,23 @@ pub fn read(folder: &Path) -> Result<Given, String> {
         }
     }
     match given.objects.is_empty() {
-        true => Err(failed(folder, "there are no objects in it".into())),
+        true => Err(failed(folder, &"there are no objects in it")),
         false => Ok(given),
     }
 }
 
 /// The objects of a file.
-pub fn objects(content: &str) -> Result<Vec<Value>, String> {
+pub fn objects(content: &str) -> Result<Vec<Value>, Refused> {
     let mut all = Vec::new();
     for document in documents(content) {
-        let object: Value = serde_saphyr::from_str(&document).map_err(|e| e.to_string())?;
+        let object: Value = serde_saphyr::from_str(&document).map_err(|e| Refused(e.to_string()))?;
         if object.is_null() {
             continue;
         }
         let (kind, own) = name(&object);
         if !KINDS.contains(&kind) || own.is_empty() {
-            return Err(format!("{kind:?} {own:?}: expected a name, and one of {}", KINDS.join(", ")));
+            let words = format!("{kind:?} {own:?}: expected a name, and one of {}", KINDS.join(", "));
+            return Err(Refused(words));
         }
         all.push(object);
     }
@@ -343,7 +350,7 @@ data: {a: b}
         }
     }
 
-    fn given(files: &[(&str, &str)]) -> Result<Given, String> {
+    fn given(files: &[(&str, &str)]) -> Result<Given, Refused> {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
             std::fs::write(folder.path().join(name), text).unwrap();
@@ -414,9 +421,9 @@ data: {a: b}
             ("a: [\n", "x.yaml"),
             ("# nothing\n", "there are no objects in it"),
         ] {
-            let error = given(&[("x.yaml", text)]).unwrap_err();
+            let error = given(&[("x.yaml", text)]).unwrap_err().0;
             assert!(error.contains(why), "{text}: {error}");
         }
-        assert!(read(Path::new("/nowhere")).unwrap_err().starts_with("kubernetes.manifests: /nowhere: "));
+        assert!(read(Path::new("/nowhere")).unwrap_err().0.starts_with("kubernetes.manifests: /nowhere: "));
     }
 }

@@ -1,6 +1,8 @@
 //! Pods of a run's servers: where they are, and what has become of them.
 
+use crate::error::PodsError;
 use crate::kubectl::Kubectl;
+use crate::kubectl::KubectlError;
 use crate::kubelet::Placed;
 use crate::pods::{State, ends, is_ready, state, was_killed};
 use serde_json::Value;
@@ -60,17 +62,17 @@ impl ServerPods {
     }
 
     /// Whether the cluster has seen a server end as often as it was killed.
-    pub fn has_ended(&self, pod: &str) -> Result<bool, String> {
+    pub fn has_ended(&self, pod: &str) -> Result<bool, KubectlError> {
         Ok(ends(&self.one(pod)?) >= self.kills(pod))
     }
 
     /// Whether a server that was killed runs again, and listens.
-    pub fn is_back(&self, pod: &str) -> Result<bool, String> {
+    pub fn is_back(&self, pod: &str) -> Result<bool, KubectlError> {
         let found = self.one(pod)?;
         Ok(is_ready(&found) && ends(&found) >= self.kills(pod))
     }
 
-    fn one(&self, pod: &str) -> Result<Value, String> {
+    fn one(&self, pod: &str) -> Result<Value, KubectlError> {
         self.kubectl.json(&["--request-timeout=5s", "get", "pod", pod, "-o", "json"])
     }
 
@@ -84,7 +86,7 @@ impl ServerPods {
     }
 
     /// As the cluster describes them now.
-    pub fn all(&self) -> Result<Vec<Value>, String> {
+    pub fn all(&self) -> Result<Vec<Value>, KubectlError> {
         let words = ["--request-timeout=5s", "get", "pods", "-l", &self.selector, "-o", "json"];
         let found = self.kubectl.json(&words)?;
         Ok(found["items"].as_array().cloned().unwrap_or_default())
@@ -103,7 +105,7 @@ impl ServerPods {
     }
 
     /// The node that each runs on.
-    pub fn placed(&self) -> Result<Placed, String> {
+    pub fn placed(&self) -> Result<Placed, KubectlError> {
         let mut placed = Placed::new();
         for pod in self.all()? {
             if let Some(node) = pod["spec"]["nodeName"].as_str() {
@@ -119,7 +121,7 @@ impl ServerPods {
         let failed = pods.iter().find_map(|pod| match state(pod) {
             // One that was killed on purpose waits for its next start, or has started.
             State::Failed(_) if self.is_spared(pod) => None,
-            State::Failed(why) => Some(self.with_log(name(pod), &why)),
+            State::Failed(why) => Some(self.with_log(name(pod), why).to_string()),
             _ => None,
         });
         failed.or_else(|| replaced(&self.identities, &pods).map(|name| self.why_replaced(name)))
@@ -155,13 +157,10 @@ impl ServerPods {
     }
 
     /// What is wrong with a pod, and how its log ends.
-    pub fn with_log(&self, pod: &str, why: &str) -> String {
+    pub fn with_log(&self, pod: &str, why: String) -> PodsError {
         let log = self.kubectl.run(&["logs", pod, "--tail=5"], None).unwrap_or_default();
-        let lines: Vec<&str> = log.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        match lines.is_empty() {
-            true => format!("pod {pod}: {why}"),
-            false => format!("pod {pod}: {why}; its log ends: {}", lines.join(" | ")),
-        }
+        let lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
+        PodsError::Failed { pod: pod.to_owned(), why, log: lines.map(str::to_owned).collect() }
     }
 }
 

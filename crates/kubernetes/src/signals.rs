@@ -3,6 +3,8 @@
 //! Pods whose servers have faults share one namespace of processes, whose first is the pod's own: a server that was the first
 //! itself could not be stopped from within. One that was killed is started again by the kubelet, at its own time.
 
+use crate::error::PodsError;
+use crate::kubectl::KubectlError;
 use crate::servers::ServerPods;
 use dyno_engine::Control;
 use std::time::{Duration, Instant};
@@ -42,61 +44,100 @@ impl PodSignal {
     }
 }
 
+/// What the pods of servers that are signalled have.
+const SHARED: &str =
+    "pods of servers with faults share one namespace of processes (shareProcessNamespace) and have a shell";
+
+/// Why the server of a pod could not be signalled, or has not come back.
+#[derive(Debug, thiserror::Error)]
+pub enum SignalError {
+    /// No process but the pod's own is there.
+    #[error("pod {0}: there is nothing to be signalled: {SHARED}")]
+    Nobody(String),
+    /// The shell that signals has failed.
+    #[error("pod {pod}: {source}; {SHARED}")]
+    Shell {
+        /// The pod's name.
+        pod: String,
+        /// What kubectl says.
+        source: KubectlError,
+    },
+    /// The server has not ended: why the shell failed, and what the cluster has answered last instead.
+    #[error("pod {pod}: its server still runs after SIGKILL{}{}", after(shell), after(cluster))]
+    StillRuns {
+        /// The pod's name.
+        pod: String,
+        /// How the shell in it ended, if it did not do its work.
+        shell: Option<KubectlError>,
+        /// How asking the cluster ended, if it failed.
+        cluster: Option<KubectlError>,
+    },
+    /// A server that was killed has not come back.
+    #[error(transparent)]
+    NotBack(PodsError),
+    /// The thread that signals has panicked.
+    #[error("the thread that signals has failed")]
+    Panicked,
+}
+
+fn after(error: &Option<KubectlError>) -> String {
+    error.as_ref().map_or(String::new(), |error| format!(": {error}"))
+}
+
 impl ServerPods {
     /// Sends a signal to the servers in these pods, to all at the same time; for each, why it could not be.
-    pub fn signal(&self, pods: &[&str], signal: PodSignal) -> Vec<Result<(), String>> {
+    pub fn signal(&self, pods: &[&str], signal: PodSignal) -> Vec<Result<(), SignalError>> {
         std::thread::scope(|scope| {
             let sent: Vec<_> = pods.iter().map(|pod| scope.spawn(move || self.send(pod, signal))).collect();
-            let failed = |_| Err("the thread that signals has failed".to_owned());
+            let failed = |_| Err(SignalError::Panicked);
             sent.into_iter().map(|one| one.join().unwrap_or_else(failed)).collect()
         })
     }
 
-    fn send(&self, pod: &str, signal: PodSignal) -> Result<(), String> {
+    fn send(&self, pod: &str, signal: PodSignal) -> Result<(), SignalError> {
         if signal == PodSignal::Kill {
             // Before it is so, or whoever looks meanwhile takes it for a failure.
             self.expect_end(pod);
         }
         let words = ["exec", pod, "-c", "server", "--", "sh", "-c", SIGNAL, "sh", signal.name()];
         let told = self.kubectl().run(&words, None);
-        let by_whom = "pods of servers with faults share one namespace of processes (shareProcessNamespace) and have a shell";
         match (told, signal) {
-            (Ok(count), _) if count.trim() == "0" => {
-                Err(format!("pod {pod}: there is nothing to be signalled: {by_whom}"))
-            }
+            (Ok(count), _) if count.trim() == "0" => Err(SignalError::Nobody(pod.to_owned())),
             // The shell ends with the container: that it has ended is asked of the cluster.
             (told, PodSignal::Kill) => self.await_end(pod, told.err()),
             (Ok(_), _) => Ok(()),
-            (Err(why), _) => Err(format!("pod {pod}: {why}; {by_whom}")),
+            (Err(source), _) => Err(SignalError::Shell { pod: pod.to_owned(), source }),
         }
     }
 
     /// Waits until the server of a pod that was killed is there again, or somebody wants the end.
-    pub fn await_start(&self, pod: &str, control: &Control) -> Result<(), String> {
+    pub fn await_start(&self, pod: &str, control: &Control) -> Result<(), SignalError> {
         let seen = waited(STARTED, || if control.stopping() { Ok(true) } else { self.is_back(pod) });
-        seen.map_err(|why| {
-            self.with_log(pod, &format!("its server has not come back after {} s{why}", STARTED.as_secs()))
+        seen.map_err(|cluster| {
+            let why =
+                format!("its server has not come back after {} s{}", STARTED.as_secs(), after(&cluster));
+            SignalError::NotBack(self.with_log(pod, why))
         })
     }
 
     /// Waits until the cluster has seen a container end that was killed.
-    fn await_end(&self, pod: &str, why: Option<String>) -> Result<(), String> {
-        let why = why.map_or(String::new(), |why| format!(": {why}"));
-        waited(SEEN, || self.has_ended(pod))
-            .map_err(|more| format!("pod {pod}: its server still runs after SIGKILL{why}{more}"))
+    fn await_end(&self, pod: &str, shell: Option<KubectlError>) -> Result<(), SignalError> {
+        waited(SEEN, || self.has_ended(pod)).map_err(|cluster| SignalError::StillRuns {
+            pod: pod.to_owned(),
+            shell,
+            cluster,
+        })
     }
 }
 
-/// Waits until something is so, for as long as that may take; what was said instead last. A cluster that does not answer once may
-/// answer the next time.
-fn waited(patience: Duration, is_so: impl Fn() -> Result<bool, String>) -> Result<(), String> {
+/// Waits until something is so, for as long as that may take; otherwise why the last answer did not come, if it did not. A cluster
+/// that does not answer once may answer the next time.
+fn waited<E>(patience: Duration, is_so: impl Fn() -> Result<bool, E>) -> Result<(), Option<E>> {
     let end = Instant::now() + patience;
     loop {
         match is_so() {
             Ok(true) => return Ok(()),
-            other if Instant::now() >= end => {
-                return Err(other.err().map_or(String::new(), |why| format!(": {why}")));
-            }
+            other if Instant::now() >= end => return Err(other.err()),
             _ => std::thread::sleep(Duration::from_millis(300)),
         }
     }
@@ -112,11 +153,11 @@ mod tests {
         let asked = Cell::new(0);
         let third = || {
             asked.set(asked.get() + 1);
-            if asked.get() < 3 { Err("silent".to_owned()) } else { Ok(true) }
+            if asked.get() < 3 { Err("silent") } else { Ok(true) }
         };
         assert_eq!(waited(Duration::from_secs(60), third), Ok(()));
         assert_eq!(asked.get(), 3);
-        assert_eq!(waited(Duration::ZERO, || Ok(false)), Err(String::new()));
-        assert_eq!(waited(Duration::ZERO, || Err("silent".into())), Err(": silent".to_owned()));
+        assert_eq!(waited::<&str>(Duration::ZERO, || Ok(false)), Err(None));
+        assert_eq!(waited(Duration::ZERO, || Err("silent")), Err(Some("silent")));
     }
 }

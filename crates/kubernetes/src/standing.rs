@@ -1,5 +1,6 @@
 //! Servers in pods that stay after the command that has started them.
 
+use crate::error::PodsError;
 use crate::place::InPods;
 use dyno_engine::Control;
 use dyno_plan::experiment::{Experiment, Kubernetes};
@@ -20,24 +21,30 @@ pub struct Stood {
 }
 
 /// Which StatefulSet a server's pod is of, its number in it, and its address.
-pub(super) fn socket(pod: &Value, sets: &[String], port: u16) -> Result<(usize, usize, SocketAddr), String> {
+pub(super) fn socket(
+    pod: &Value,
+    sets: &[String],
+    port: u16,
+) -> Result<(usize, usize, SocketAddr), PodsError> {
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
     let apart = name
         .rsplit_once('-')
         .and_then(|(set, number)| Some((sets.iter().position(|one| one == set)?, number.parse().ok()?)));
-    let (set, ordinal) = apart.ok_or_else(|| format!("pod {name} is of none of {}", sets.join(", ")))?;
+    let unknown = || PodsError::Unknown { pod: name.to_owned(), sets: sets.to_vec() };
+    let (set, ordinal) = apart.ok_or_else(unknown)?;
     let address = pod["status"]["podIP"].as_str().and_then(|ip| ip.parse::<IpAddr>().ok());
-    let address = address.ok_or_else(|| format!("pod {name} has no address"))?;
+    let address = address.ok_or_else(|| PodsError::NoAddress(name.to_owned()))?;
     Ok((set, ordinal, SocketAddr::new(address, port)))
 }
 
 /// Where the servers are now.
-pub(super) fn sockets(pods: &[Value], stood: &Stood) -> Result<Vec<SocketAddr>, String> {
-    let found: Result<Vec<_>, String> = pods.iter().map(|pod| socket(pod, &stood.sets, stood.port)).collect();
+pub(super) fn sockets(pods: &[Value], stood: &Stood) -> Result<Vec<SocketAddr>, PodsError> {
+    let found: Result<Vec<_>, PodsError> =
+        pods.iter().map(|pod| socket(pod, &stood.sets, stood.port)).collect();
     let mut found = found?;
     found.sort_unstable();
     match found.is_empty() {
-        true => Err(format!("no servers stand there any more ({})", stood.selector)),
+        true => Err(PodsError::Gone(stood.selector.clone())),
         false => Ok(found.into_iter().map(|(_, _, socket)| socket).collect()),
     }
 }
@@ -50,7 +57,7 @@ impl InPods {
         name: (&str, &str),
         journal: &Path,
         control: &Control,
-    ) -> Result<InPods, String> {
+    ) -> Result<InPods, PodsError> {
         InPods::begin(spec, asked, name, (journal, true, None), control)
     }
 
@@ -61,7 +68,7 @@ impl InPods {
         name: (&str, &str),
         (journal, stood): (&Path, &Stood),
         control: &Control,
-    ) -> Result<InPods, String> {
+    ) -> Result<InPods, PodsError> {
         let workers = Experiment { server: None, ..spec.clone() };
         InPods::begin(&workers, asked, name, (journal, false, Some(stood)), control)
     }

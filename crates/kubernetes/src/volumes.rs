@@ -2,9 +2,11 @@
 //! loaded into them as an annotation.
 
 use crate::kubectl::Kubectl;
+use crate::kubectl::KubectlError;
 use dyno_engine::Control;
 use dyno_servers::volume::{Found, Loaded, Part};
 use serde_json::Value;
+use std::io;
 use std::time::{Duration, Instant};
 
 /// The label that says which volume a claim belongs to.
@@ -14,11 +16,38 @@ const LOADED: &str = "dyno.io/loaded";
 /// How long the cluster may take to remove claims.
 const REMOVAL: Duration = Duration::from_secs(60);
 
+/// Why a volume cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum VolumeError {
+    /// kubectl has not done what was asked.
+    #[error(transparent)]
+    Kubectl(#[from] KubectlError),
+    /// Servers are at work on it.
+    #[error(
+        "volume {volume}: StatefulSet {set} is at work on it: another run's, or servers that were left (`dyno stop`)"
+    )]
+    AtWork {
+        /// The volume's name.
+        volume: String,
+        /// The stateful set that uses it.
+        set: String,
+    },
+    /// Its claims are still there long after they were deleted.
+    #[error("volume {volume}: its claims are still there after {} s: is another run at work on it?", REMOVAL.as_secs())]
+    Left {
+        /// The volume's name.
+        volume: String,
+    },
+    /// Somebody wants the end.
+    #[error("interrupted")]
+    Interrupted,
+}
+
 fn selector(name: &str) -> String {
     format!("{LABEL}={name}")
 }
 
-fn claims(kubectl: &Kubectl, name: &str) -> Result<Vec<Value>, String> {
+fn claims(kubectl: &Kubectl, name: &str) -> Result<Vec<Value>, KubectlError> {
     let found = kubectl.json(&["get", "persistentvolumeclaims", "-l", &selector(name), "-o", "json"])?;
     Ok(found["items"].as_array().cloned().unwrap_or_default())
 }
@@ -27,7 +56,7 @@ fn claims(kubectl: &Kubectl, name: &str) -> Result<Vec<Value>, String> {
 pub(crate) type Claim = (String, String, Option<Loaded>, Part);
 
 /// All claims of volumes.
-pub fn all(kubectl: &Kubectl) -> Result<Vec<Claim>, String> {
+pub fn all(kubectl: &Kubectl) -> Result<Vec<Claim>, KubectlError> {
     let found = kubectl.json(&["get", "persistentvolumeclaims", "-l", LABEL, "-o", "json"])?;
     Ok(found["items"].as_array().map_or(&[][..], Vec::as_slice).iter().map(claim).collect())
 }
@@ -73,32 +102,26 @@ fn at_work<'a>(sets: &'a Value, name: &str) -> Option<&'a str> {
 }
 
 /// What a volume holds; refused while servers are at work on it.
-pub fn look(kubectl: &Kubectl, name: &str) -> Result<Found, String> {
+pub fn look(kubectl: &Kubectl, name: &str) -> Result<Found, VolumeError> {
     let sets = kubectl.json(&["get", "statefulsets", "-o", "json"])?;
     match at_work(&sets, name) {
-        Some(set) => Err(format!(
-            "volume {name}: StatefulSet {set} is at work on it: another run's, or servers that were left (`dyno stop`)"
-        )),
+        Some(set) => Err(VolumeError::AtWork { volume: name.to_owned(), set: set.to_owned() }),
         None => Ok(read(&claims(kubectl, name)?)),
     }
 }
 
 /// Removes a volume and waits until it is gone.
-pub fn remove(kubectl: &Kubectl, name: &str, control: &Control) -> Result<(), String> {
+pub fn remove(kubectl: &Kubectl, name: &str, control: &Control) -> Result<(), VolumeError> {
     let words =
         ["delete", "persistentvolumeclaims", "-l", &selector(name), "--ignore-not-found", "--wait=false"];
     kubectl.run(&words, None)?;
     let begun = Instant::now();
     while !claims(kubectl, name)?.is_empty() {
         if control.stopping() {
-            return Err("interrupted".into());
+            return Err(VolumeError::Interrupted);
         }
         if begun.elapsed() > REMOVAL {
-            let words = "is another run at work on it?";
-            return Err(format!(
-                "volume {name}: its claims are still there after {} s: {words}",
-                REMOVAL.as_secs()
-            ));
+            return Err(VolumeError::Left { volume: name.to_owned() });
         }
         std::thread::sleep(Duration::from_millis(200));
     }
@@ -106,8 +129,11 @@ pub fn remove(kubectl: &Kubectl, name: &str, control: &Control) -> Result<(), St
 }
 
 /// Writes down what is loaded.
-pub fn mark(kubectl: &Kubectl, name: &str, record: &Loaded) -> Result<(), String> {
-    let value = format!("{LOADED}={}", serde_json::to_string(record).map_err(|e| e.to_string())?);
+pub fn mark(kubectl: &Kubectl, name: &str, record: &Loaded) -> Result<(), KubectlError> {
+    let value = format!(
+        "{LOADED}={}",
+        serde_json::to_string(record).map_err(io::Error::from).map_err(KubectlError::Io)?
+    );
     let words = ["annotate", "persistentvolumeclaims", "-l", &selector(name), "--overwrite", &value];
     kubectl.run(&words, None).map(drop)
 }

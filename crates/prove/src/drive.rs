@@ -1,6 +1,7 @@
 //! Writing: threads with a connection each, batch by batch, every batch acknowledged before the next.
 
-use dyno_databases::copies::database::{Database, Fate, Part};
+use dyno_databases::copies::database::WriteOutcome;
+use dyno_databases::copies::database::{Database, Part};
 use dyno_databases::copies::ledger::{Ledger, Status};
 use dyno_databases::copies::plan::IngestPlan;
 use dyno_databases::copies::sent::Sent;
@@ -155,7 +156,7 @@ impl Worker<'_> {
                 {
                     Ok(one) => client = Some(one),
                     Err(why) => {
-                        self.trouble(why);
+                        self.trouble(why.to_string());
                         if connected.elapsed() > GIVE_UP {
                             self.trouble(format!("given up after {} s without a primary", GIVE_UP.as_secs()));
                             break;
@@ -169,22 +170,22 @@ impl Worker<'_> {
             connected = Instant::now();
             let to = (number + plan.batch).min(self.plan.share(self.worker));
             let part = Part { worker: self.worker, from: number, to };
-            let fate = open.put(&records, part, plan);
+            let outcome = open.put(&records, part, plan);
             self.whole.lock().unwrap_or_else(PoisonError::into_inner).sent.merge(open.take_sent());
-            let status = match fate {
-                Fate::Acknowledged(sent) => {
+            let status = match outcome {
+                WriteOutcome::Acknowledged(sent) => {
                     let at = self.begun.elapsed().as_nanos() as u64;
                     let mut all = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
                     all.course.batches.push((at, to - number, sent.elapsed().as_nanos() as u64));
                     Status::Acknowledged
                 }
-                Fate::Indeterminate(why) => {
+                WriteOutcome::Indeterminate(why) => {
                     self.trouble(why);
                     // Whatever the connection still says belongs to nobody.
                     client = None;
                     Status::Indeterminate
                 }
-                Fate::Refused(why) => {
+                WriteOutcome::Refused(why) => {
                     self.trouble(why);
                     client = None;
                     Status::Failed

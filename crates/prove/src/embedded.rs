@@ -15,9 +15,9 @@ use dyno_types::child;
 use dyno_types::rng::{Purpose, Stream};
 use dyno_types::{Content, Fields, Outcome, Refused, Request, Store, StoreSession, Verb};
 use serde::{Deserialize, Serialize};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,6 +25,48 @@ use std::time::{Duration, Instant};
 
 /// How long a writer may say nothing beyond the gaps that its rate makes: it opens a store that was left by a kill.
 const OPENING: Duration = Duration::from_secs(120);
+
+/// Why a proof of an embedded store, or its writer, does not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum EmbeddedError {
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// An operation of the store failed.
+    #[error("{}: {words}", outcome.name())]
+    Operation {
+        /// How it ended.
+        outcome: Outcome,
+        /// The store's words.
+        words: String,
+    },
+    /// The writer cannot read what it is to do.
+    #[error("the job: {0}")]
+    Job(#[source] serde_json::Error),
+    /// The program of the writer cannot be started, or takes no job.
+    #[error("{}: {source}", program.display())]
+    Program {
+        /// The program.
+        program: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The two cannot speak to each other, or the writer cannot be waited for.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The writer has said what it cannot have done.
+    #[error("the writer said {0:?}")]
+    Garbled(String),
+    /// The writer has written nothing for this long.
+    #[error("the writer has written nothing in {} s", .0.as_secs())]
+    Silent(Duration),
+    /// The writer has ended by itself.
+    #[error("the writer has failed; its words are above")]
+    Failed,
+    /// A thread of the writer has panicked.
+    #[error("a writer has panicked")]
+    Panicked,
+}
 
 /// What a writer is told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -143,13 +185,16 @@ fn open(uri: &str, records: &Records) -> Result<(Arc<dyn Store>, Arc<Layout>), R
 }
 
 /// The writer: does the job that `input` holds and says on `output` what it has done.
-pub fn write_embedded(input: &mut dyn BufRead, output: &mut (dyn Write + Send)) -> Result<(), String> {
-    let job: WriterJob = serde_json::from_reader(input).map_err(|e| format!("the job: {e}"))?;
-    let (store, layout) = open(&job.uri, &job.records).map_err(|refused| refused.0)?;
+///
+/// # Errors
+/// The job cannot be read, the store refuses something, or nobody hears the writer any more.
+pub fn write_embedded(input: &mut dyn BufRead, output: &mut (dyn Write + Send)) -> Result<(), EmbeddedError> {
+    let job: WriterJob = serde_json::from_reader(input).map_err(EmbeddedError::Job)?;
+    let (store, layout) = open(&job.uri, &job.records)?;
     let said = Mutex::new(output);
     let say = |line: String| {
         let mut output = said.lock().unwrap_or_else(PoisonError::into_inner);
-        output.write_all(line.as_bytes()).and_then(|()| output.flush()).map_err(|e| e.to_string())
+        output.write_all(line.as_bytes()).and_then(|()| output.flush())
     };
     say("r\n".into())?;
     let begun = Instant::now();
@@ -159,7 +204,7 @@ pub fn write_embedded(input: &mut dyn BufRead, output: &mut (dyn Write + Send)) 
             .map(|(worker, (from, to))| {
                 let (store, layout, job, say) = (&store, &layout, &job, &say);
                 scope.spawn(move || {
-                    let mut session = store.session().map_err(|refused| refused.0)?;
+                    let mut session = store.session()?;
                     let mut at = *from;
                     while at < *to {
                         pace(job, begun, at - from);
@@ -174,8 +219,8 @@ pub fn write_embedded(input: &mut dyn BufRead, output: &mut (dyn Write + Send)) 
                 })
             })
             .collect();
-        let ended = threads.into_iter().map(|thread| thread.join().map_err(|_| "a writer has panicked")?);
-        ended.collect::<Result<(), String>>()
+        let ended = threads.into_iter().map(|thread| thread.join().map_err(|_| EmbeddedError::Panicked)?);
+        ended.collect::<Result<(), EmbeddedError>>()
     })?;
     if !job.waits {
         return Ok(());
@@ -195,7 +240,7 @@ fn pace(job: &WriterJob, begun: Instant, done: u64) {
 }
 
 /// One transaction: records and the entries of their indexes.
-fn put(layout: &Layout, session: &mut dyn StoreSession, part: Part) -> Result<(), String> {
+fn put(layout: &Layout, session: &mut dyn StoreSession, part: Part) -> Result<(), EmbeddedError> {
     let mut requests = Vec::new();
     for number in part.from..part.to {
         for index in 0..layout.0.indexes {
@@ -206,8 +251,12 @@ fn put(layout: &Layout, session: &mut dyn StoreSession, part: Part) -> Result<()
     let done = session.execute_batch(&requests);
     match done.outcome.is_ok() {
         true => Ok(()),
-        false => Err(format!("{}: {}", done.outcome.name(), session.last_error())),
+        false => Err(failed(done.outcome, session)),
     }
+}
+
+fn failed(outcome: Outcome, session: &dyn StoreSession) -> EmbeddedError {
+    EmbeddedError::Operation { outcome, words: session.last_error().to_string() }
 }
 
 /// A writer that runs.
@@ -218,14 +267,16 @@ struct Writer {
 
 impl Writer {
     /// Starts `program`, dyno itself, as the writer of a job.
-    fn start(program: &Path, job: &WriterJob) -> Result<Self, String> {
-        let words = |e: std::io::Error| format!("{}: {e}", program.display());
+    fn start(program: &Path, job: &WriterJob) -> Result<Self, EmbeddedError> {
+        let failed = |source| EmbeddedError::Program { program: program.to_owned(), source };
         let mut command = child::command(program);
         // Ctrl-C of a terminal is for dyno, which ends the writer.
         command.args(["prove", "writer"]).process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(words)?;
+        let mut child = command.spawn().map_err(failed)?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
-        let (Some(mut input), Some(output)) = (input, output) else { return Err("no pipes".into()) };
+        let (Some(mut input), Some(output)) = (input, output) else {
+            return Err(io::Error::other("no pipes").into());
+        };
         let (tell, said) = channel();
         std::thread::spawn(move || {
             let mut lines = BufReader::new(output);
@@ -238,11 +289,11 @@ impl Writer {
                 line.clear();
             }
         });
-        let text = serde_json::to_string(job).map_err(|e| e.to_string())?;
+        let text = serde_json::to_string(job).map_err(io::Error::from)?;
         let told = input.write_all(text.as_bytes());
         drop(input);
         let writer = Writer { child, said };
-        told.map_err(words)?;
+        told.map_err(failed)?;
         Ok(writer)
     }
 }
@@ -279,8 +330,8 @@ impl Heard {
         }
     }
 
-    fn take(&mut self, at: Instant, line: &str) -> Result<(), String> {
-        let strange = || format!("the writer said {line:?}");
+    fn take(&mut self, at: Instant, line: &str) -> Result<(), EmbeddedError> {
+        let strange = || EmbeddedError::Garbled(line.to_owned());
         let mut words = line.split(' ');
         let what = words.next().unwrap_or_default();
         if matches!(what, "r" | "w") {
@@ -328,6 +379,9 @@ impl Heard {
 }
 
 /// Writes to the store of `uri` by processes of `program`, kills `kills` of them, and looks everything up.
+///
+/// # Errors
+/// A writer does not start, fails or says nothing for too long, or the store cannot be opened or read in the end.
 pub fn embedded(
     uri: &str,
     program: &Path,
@@ -335,7 +389,7 @@ pub fn embedded(
     kills: u32,
     control: &Control,
     on_second: &mut (dyn FnMut(f64, u64) + Send),
-) -> Result<EmbeddedProof, String> {
+) -> Result<EmbeddedProof, EmbeddedError> {
     let mut run =
         Run { uri, program, plan, control, heard: Heard::new(plan.workers), kills: Vec::new(), at_end: 0 };
     let mut moments = Stream::new(plan.seed, 0, Purpose::Key);
@@ -356,7 +410,7 @@ pub fn embedded(
         }
     }
     run.heard.end();
-    let (store, layout) = open(uri, &plan.contents()).map_err(|refused| refused.0)?;
+    let (store, layout) = open(uri, &plan.contents())?;
     let mut ledger = Ledger::default();
     run.heard.ledger.drain(..).for_each(|own| ledger.merge(own));
     let copy = look(uri, store.as_ref(), &layout, &ledger)?;
@@ -411,7 +465,7 @@ impl Run<'_> {
         begun: Instant,
         share: Option<f64>,
         tick: &mut dyn FnMut(&Heard),
-    ) -> Result<(), String> {
+    ) -> Result<(), EmbeddedError> {
         let mut writer = Writer::start(self.program, &self.job(share.is_some()))?;
         let started = Instant::now();
         let before = self.heard.records();
@@ -429,7 +483,7 @@ impl Run<'_> {
                 last.back_s = Some(started.elapsed().as_secs_f64());
             }
             if heard.elapsed() > silence && !self.heard.waits {
-                return Err(format!("the writer has written nothing in {} s", silence.as_secs()));
+                return Err(EmbeddedError::Silent(silence));
             }
             // Each writer has shown that it can write before it is killed.
             let due =
@@ -439,18 +493,18 @@ impl Run<'_> {
                 return self.kill(writer, due);
             }
         }
-        let ended = writer.child.wait().map_err(|e| e.to_string())?;
+        let ended = writer.child.wait()?;
         self.heard.gone();
         match ended.success() {
             true => Ok(()),
-            false => Err("the writer has failed; its words are above".into()),
+            false => Err(EmbeddedError::Failed),
         }
     }
 
     /// Ends a writer at once and hears what it had still said; `asked` if this is one of the kills that were asked for.
-    fn kill(&mut self, mut writer: Writer, asked: bool) -> Result<(), String> {
-        writer.child.kill().map_err(|e| e.to_string())?;
-        writer.child.wait().map_err(|e| e.to_string())?;
+    fn kill(&mut self, mut writer: Writer, asked: bool) -> Result<(), EmbeddedError> {
+        writer.child.kill()?;
+        writer.child.wait()?;
         let killed = Instant::now();
         while let Ok((at, line)) = writer.said.recv_timeout(Duration::from_secs(5)) {
             self.heard.take(at, &line)?;
@@ -468,15 +522,15 @@ impl Run<'_> {
 }
 
 /// Looks everything up in the store.
-fn look(uri: &str, store: &dyn Store, layout: &Layout, ledger: &Ledger) -> Result<Copy, String> {
-    let mut session = store.session().map_err(|refused| refused.0)?;
+fn look(uri: &str, store: &dyn Store, layout: &Layout, ledger: &Ledger) -> Result<Copy, EmbeddedError> {
+    let mut session = store.session()?;
     let mut read = |worker, number, index| {
         let done = session.execute(&layout.request(Verb::Read, worker, number, index));
         match (done.outcome, done.verified.map(|verified| verified.outcome)) {
             (Outcome::Ok, Some(Outcome::Ok)) => Ok(Some(true)),
             (Outcome::Ok, _) => Ok(Some(false)),
             (Outcome::NotFound, _) => Ok(None),
-            (outcome, _) => Err(format!("{}: {}", outcome.name(), session.last_error())),
+            (outcome, _) => Err(failed(outcome, session.as_ref())),
         }
     };
     let records = &layout.0;

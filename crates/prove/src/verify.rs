@@ -1,5 +1,6 @@
 //! Looking everything up again: on every copy, every record, byte by byte.
 
+use dyno_databases::copies::database::DatabaseError;
 use dyno_databases::copies::database::{Database, Part};
 use dyno_databases::copies::ledger::{Ledger, Status};
 use dyno_databases::copies::plan::IngestPlan;
@@ -99,7 +100,7 @@ pub fn verify(
     let members = members.chain(replicas.iter().map(|replica| (replica.clone(), false)));
     let looked = members.map(|(member, primary)| {
         let mut look = Look::new(&member);
-        look.copy.trouble = copy(set, &member, plan, ledger, &mut look).err();
+        look.copy.trouble = copy(set, &member, plan, ledger, &mut look).err().map(|error| error.to_string());
         (look.copy.primary, look.copy.caught_up_s) =
             (primary, if primary { Some(0.0) } else { when(&member) });
         look.end()
@@ -113,7 +114,7 @@ fn copy(
     plan: &IngestPlan,
     ledger: &Ledger,
     look: &mut Look,
-) -> Result<(), String> {
+) -> Result<(), DatabaseError> {
     let mut talk = set.connect(member, Duration::ZERO)?;
     let records = plan.contents();
     let batch = (BYTES / plan.record_bytes.max(1) as u64).clamp(1, BATCH);
@@ -122,7 +123,8 @@ fn copy(
             let part = Part { worker: range.worker, from, to: (from + batch).min(range.to) };
             let values = talk.get(&records, part)?;
             if values.len() as u64 != part.to - part.from {
-                return Err(format!("{} values for {} names", values.len(), part.to - part.from));
+                let words = format!("{} values for {} names", values.len(), part.to - part.from);
+                return Err(DatabaseError::Incomplete(words));
             }
             for (number, value) in (from..part.to).zip(&values) {
                 let right =

@@ -47,7 +47,7 @@ pub fn of_cell(spec: &Experiment, asked: &Kubernetes) -> Result<Vec<Value>, Fail
 
 /// Writes objects as YAML.
 pub fn put(path: &Path, objects: &[Value]) -> Result<(), Failure> {
-    let text = yaml(objects).map_err(Failure::Internal)?;
+    let text = yaml(objects).map_err(|e| Failure::Internal(e.to_string()))?;
     // Secrets are among them.
     let written = files::put_private(path, text.as_bytes());
     written.map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))

@@ -83,7 +83,7 @@ pub fn ready_for(cells: &[Cell]) -> Result<(), Failure> {
 fn manifests(cells: &[Cell]) -> Result<(), Failure> {
     let asked = cells.iter().filter_map(|cell| cell.spec.kubernetes.as_ref()?.manifests.clone());
     for folder in asked.collect::<BTreeSet<String>>() {
-        for warning in read_manifests(Path::new(&folder)).map_err(Failure::Usage)?.warnings {
+        for warning in read_manifests(Path::new(&folder))?.warnings {
             terminal::warn(&warning);
         }
     }

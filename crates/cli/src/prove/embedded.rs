@@ -18,7 +18,7 @@ use std::time::Duration;
 /// `dyno prove writer`.
 pub fn writer() -> Result<Exit, Failure> {
     let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout());
-    write_embedded(&mut input, &mut output).map_err(Failure::Internal)?;
+    write_embedded(&mut input, &mut output)?;
     Ok(Exit::Ok)
 }
 
@@ -47,8 +47,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let started = crate::run::now();
-    let proof = embedded(uri, &program, &plan, args.kills, &control, &mut progress(args.quiet))
-        .map_err(Failure::Internal)?;
+    let proof = embedded(uri, &program, &plan, args.kills, &control, &mut progress(args.quiet))?;
     let copies = vec![proof.copy.clone()];
     let figures = Figures::of(&proof.written.ledger, &proof.written.course, &copies);
     let tests = all_tests(args, &plan, (claimed, args.least()?), &figures, &proof);

@@ -15,6 +15,7 @@ use dyno_prove::failover::{FailoverPlan, FailoverProof, Fates, Round};
 use dyno_types::units::parse_duration_ns;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -192,12 +193,11 @@ struct More {
 
 /// The same command in a network namespace of its own; it comes back only if that cannot be.
 fn again_inside() -> Failure {
-    let command = std::env::current_exe()
-        .map_err(|e| e.to_string())
-        .and_then(|program| failover::partition::entrance(&program));
-    match command {
-        Ok(mut command) => Failure::from(command.args(std::env::args_os().skip(1)).exec()),
-        Err(why) => Failure::Internal(why),
+    let command =
+        || -> Result<Command, Failure> { Ok(failover::partition::entrance(&std::env::current_exe()?)?) };
+    match command() {
+        Ok(mut command) => command.args(std::env::args_os().skip(1)).exec().into(),
+        Err(failure) => failure,
     }
 }
 
@@ -205,7 +205,7 @@ fn again_inside() -> Failure {
 pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
     let plan = args.plan()?;
     let folder = paper::folder(args.out.as_ref(), "proof-failover")?;
-    if plan.by == failover::By::Cut && !failover::partition::inside().map_err(Failure::Internal)? {
+    if plan.by == failover::By::Cut && !failover::partition::inside()? {
         return Err(again_inside());
     }
     let home = tempfile::Builder::new().prefix("dyno-proof-").tempdir()?;
@@ -222,9 +222,9 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
         }
     };
     let proof = failover::failover(&plan, home.path(), &control, &mut on_round);
-    let proof = proof.map_err(|why| match signals::interrupted() {
+    let proof = proof.map_err(|error| match signals::interrupted() {
         true => Failure::Interrupted,
-        false => Failure::Unreachable(why),
+        false => error.into(),
     })?;
     let figures = Figures::of(proof.ledger(), &proof.written.course, &proof.copies);
     let tests = tests(args, &proof, &figures);

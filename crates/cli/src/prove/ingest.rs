@@ -15,6 +15,7 @@ use dyno_prove::drive::ingest as write;
 use dyno_prove::evidence::{Lag, clocks};
 use dyno_prove::verify::verify;
 use dyno_report::html::Part;
+use dyno_types::driver::Refused;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ const LEAST_RECORDS: u64 = 1_000;
 
 /// A database that has copies elsewhere; none where the URI is of another kind.
 pub(super) fn database(uri: &str) -> Result<Option<Box<dyn Database>>, Failure> {
-    let refused = |why: String| Failure::Usage(format!("{}: {why}", dyno_types::secret::mask_text(uri)));
+    let refused = |why: Refused| Failure::Usage(format!("{}: {why}", dyno_types::secret::mask_text(uri)));
     registry::parse(uri)?.copies().transpose().map_err(refused)
 }
 
@@ -46,8 +47,8 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
     })?;
     let ((plan, claimed), least) = (args.plan(run_name()?, 2)?, args.least()?);
     let folder = paper::folder(args.out.as_ref(), "proof-ingest")?;
-    let mut pre_checks = database.pre_checks(plan.copies, plan.durability).map_err(Failure::Unreachable)?;
-    let existing = database.existing(&plan).map_err(Failure::Unreachable)?;
+    let mut pre_checks = database.pre_checks(plan.copies, plan.durability)?;
+    let existing = database.existing(&plan)?;
     let found = format!("{existing} records or indexes");
     pre_checks.push(PreCheck { name: "nothing is there yet".into(), held: existing == 0, found });
     if existing > 0 {
@@ -63,15 +64,15 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
         );
         return Err(Failure::Usage(words));
     }
-    let replicas = database.replicas().map_err(Failure::Unreachable)?;
-    let primary = database.primary().map_err(Failure::Unreachable)?;
+    let replicas = database.replicas()?;
+    let primary = database.primary()?;
     let members = [&[primary], &replicas[..]].concat();
     pre_checks.extend(clocks(database.as_ref(), &members));
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let started = crate::run::now();
     let under_way = UnderWay::begin(&folder, &uri, &plan)?;
-    database.prepare(&plan).map_err(Failure::Unreachable)?;
+    database.prepare(&plan)?;
     let (mut lag, mut told) = (Lag::default(), progress(args.quiet));
     let mut each_second = |seconds: f64, done: u64| {
         told(seconds, done);

@@ -85,7 +85,7 @@ pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
     })?;
     let reached =
         database.primary().map_err(|why| Failure::Unreachable(format!("{}: {why}", entry.target)))?;
-    database.remove(&entry.records, None).map_err(Failure::Unreachable)?;
+    database.remove(&entry.records, None)?;
     fs::remove_file(&path).map_err(|e| Failure::Internal(format!("{}: {e}", path.display())))?;
     let _ = fs::remove_file(args.dir.join("lock"));
     terminal::note(&format!("the records of proof {run} are removed from {reached}"));

@@ -12,6 +12,10 @@ pub use left::{is_proof, stop};
 
 use crate::exit::{Exit, Failure};
 use clap::{Args, Subcommand};
+use dyno_databases::copies::database::DatabaseError;
+use dyno_prove::embedded::EmbeddedError;
+use dyno_prove::failover::FailoverError;
+use dyno_prove::failover::partition::PartitionError;
 
 /// `dyno prove`.
 #[derive(Clone, Debug, Args)]
@@ -38,6 +42,30 @@ pub fn prove(args: &ProveArgs) -> Result<Exit, Failure> {
         What::Ingest(args) => ingest::ingest(args),
         What::Failover(args) => failover::failover(args),
         What::Writer => embedded::writer(),
+    }
+}
+
+impl From<DatabaseError> for Failure {
+    fn from(error: DatabaseError) -> Self {
+        Failure::Unreachable(error.to_string())
+    }
+}
+
+impl From<FailoverError> for Failure {
+    fn from(error: FailoverError) -> Self {
+        Failure::Unreachable(error.to_string())
+    }
+}
+
+impl From<PartitionError> for Failure {
+    fn from(error: PartitionError) -> Self {
+        Failure::Internal(error.to_string())
+    }
+}
+
+impl From<EmbeddedError> for Failure {
+    fn from(error: EmbeddedError) -> Self {
+        Failure::Internal(error.to_string())
     }
 }
 

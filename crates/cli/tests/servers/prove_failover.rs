@@ -90,7 +90,7 @@ fn may_cut(what: &str) -> bool {
     // What dyno itself tries first.
     let entrance = dyno_prove::failover::partition::entrance(Path::new("/bin/true"));
     if let Err(why) = &entrance {
-        skip_because(what, why);
+        skip_because(what, &why.to_string());
     }
     entrance.is_ok()
 }

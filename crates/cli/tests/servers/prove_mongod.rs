@@ -106,7 +106,7 @@ fn a_real_primary_that_is_cut_off_takes_with_it_what_no_majority_has() {
         return skip_because(what, "mongod is not on PATH");
     }
     if let Err(why) = dyno_prove::failover::partition::entrance(Path::new("/bin/true")) {
-        return skip_because(what, &why);
+        return skip_because(what, &why.to_string());
     }
     let dyno = Dyno::new();
     let base = ["prove", "failover", "mongod", "--by", "cut", "--rounds", "1", "--quiet"];

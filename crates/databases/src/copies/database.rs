@@ -4,6 +4,8 @@ use crate::copies::ledger::Ledger;
 use crate::copies::plan::IngestPlan;
 use crate::copies::records::Records;
 use crate::copies::sent::Sent;
+use crate::mongodb::admin::CommandError;
+use crate::redis::resp::RespError;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -47,19 +49,49 @@ impl PreCheck {
     }
 }
 
+/// Why a database does not answer a proof: it counts as unreachable.
+#[derive(Debug, thiserror::Error)]
+pub enum DatabaseError {
+    /// Redis and its kin: there is no connection, it was lost, or the server has refused a command.
+    #[error(transparent)]
+    Redis(#[from] RespError),
+    /// MongoDB: the same; the code says whether the server has refused.
+    #[error(transparent)]
+    MongoDb(#[from] CommandError),
+    /// Nobody is primary, or nobody who was asked knows of one.
+    #[error("{0}")]
+    NoPrimary(&'static str),
+    /// The name of a member is no address.
+    #[error("{0}: no address")]
+    NoAddress(String),
+    /// A reply lacks what was asked for.
+    #[error("{0}")]
+    Incomplete(String),
+    /// This kind of database is not asked that.
+    #[error("it is not asked")]
+    NotAsked,
+}
+
+impl DatabaseError {
+    /// Reports a reply that lacks what was asked for.
+    pub fn incomplete(words: impl Into<String>) -> Self {
+        DatabaseError::Incomplete(words.into())
+    }
+}
+
 /// What copies are counted behind in, and by how much each is.
 pub type Behind = (&'static str, Vec<(String, f64)>);
 
 /// A primary, and copies elsewhere; members are `host:port`.
 pub trait Database: Send + Sync {
     /// The primary now.
-    fn primary(&self) -> Result<String, String>;
+    fn primary(&self) -> Result<String, DatabaseError>;
 
     /// Members that hold copies, the primary left out.
-    fn replicas(&self) -> Result<Vec<String>, String>;
+    fn replicas(&self) -> Result<Vec<String>, DatabaseError>;
 
     /// What must be so that the claim means anything.
-    fn pre_checks(&self, copies: usize, durability: Durability) -> Result<Vec<PreCheck>, String>;
+    fn pre_checks(&self, copies: usize, durability: Durability) -> Result<Vec<PreCheck>, DatabaseError>;
 
     /// What an acknowledgement of this plan stands for, by what the members say of themselves; and in words.
     fn acknowledges(&self, plan: &IngestPlan) -> (Durability, String) {
@@ -71,43 +103,43 @@ pub trait Database: Send + Sync {
     }
 
     /// Makes ready what records are written into.
-    fn prepare(&self, _plan: &IngestPlan) -> Result<(), String> {
+    fn prepare(&self, _plan: &IngestPlan) -> Result<(), DatabaseError> {
         Ok(())
     }
 
     /// Speaks to a member, whose answers to writes may take `patience` longer than others.
-    fn connect(&self, member: &str, patience: Duration) -> Result<Box<dyn Talk>, String>;
+    fn connect(&self, member: &str, patience: Duration) -> Result<Box<dyn Talk>, DatabaseError>;
 
     /// Whether a replica has everything that the primary has written by now.
-    fn caught_up(&self, replica: &str) -> Result<bool, String>;
+    fn caught_up(&self, replica: &str) -> Result<bool, DatabaseError>;
 
     /// A member's clock, Unix nanoseconds.
-    fn clock_ns(&self, _member: &str) -> Result<u64, String> {
-        Err("it is not asked".into())
+    fn clock_ns(&self, _member: &str) -> Result<u64, DatabaseError> {
+        Err(DatabaseError::NotAsked)
     }
 
     /// How far each copy is behind the primary by now, and what that is counted in.
-    fn behind(&self) -> Result<Behind, String> {
-        Err("it is not asked".into())
+    fn behind(&self) -> Result<Behind, DatabaseError> {
+        Err(DatabaseError::NotAsked)
     }
 
     /// Things that are there already under names of this run: there must be none.
-    fn existing(&self, _plan: &IngestPlan) -> Result<u64, String> {
+    fn existing(&self, _plan: &IngestPlan) -> Result<u64, DatabaseError> {
         Ok(0)
     }
 
     /// What the primary says of the size of what it holds, by name.
-    fn storage(&self, _plan: &IngestPlan) -> Result<BTreeMap<String, f64>, String> {
+    fn storage(&self, _plan: &IngestPlan) -> Result<BTreeMap<String, f64>, DatabaseError> {
         Ok(BTreeMap::new())
     }
 
     /// Removes a run's records and indexes: those of the ledger; without one whatever is there under the run's names.
-    fn remove(&self, records: &Records, ledger: Option<&Ledger>) -> Result<(), String>;
+    fn remove(&self, records: &Records, ledger: Option<&Ledger>) -> Result<(), DatabaseError>;
 }
 
 /// What became of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum WriteOutcome {
     /// As many copies as asked for have it; it was sent then.
     Acknowledged(Instant),
     /// It may be there or not.
@@ -130,7 +162,7 @@ pub struct Part {
 /// A conversation with a member.
 pub trait Talk: Send {
     /// Writes records and waits until as many copies have them as the plan says.
-    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> Fate;
+    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> WriteOutcome;
 
     /// What has gone out since it was asked last, acknowledged or not.
     fn take_sent(&mut self) -> Sent {
@@ -143,13 +175,13 @@ pub trait Talk: Send {
     }
 
     /// Contents of records, in their order; `None` for what is not there.
-    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, String>;
+    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, DatabaseError>;
 
     /// Entries of an index.
-    fn indexed(&mut self, records: &Records, index: usize) -> Result<u64, String>;
+    fn indexed(&mut self, records: &Records, index: usize) -> Result<u64, DatabaseError>;
 
     /// All records of the run, each counted as often as it is there; `None` where a name can be there only once.
-    fn held(&mut self, _records: &Records) -> Result<Option<u64>, String> {
+    fn held(&mut self, _records: &Records) -> Result<Option<u64>, DatabaseError> {
         Ok(None)
     }
 }

@@ -62,6 +62,7 @@ pub fn assign(spec: &ServerSpec, nodes: &[&Node], absent: bool) -> Result<(), St
     let text = shards(spec, nodes, &names).to_string();
     there.iter().try_for_each(|node| {
         let mut admin = Client::connect(admin_socket(node), password(spec).as_deref(), COMMAND)?;
-        admin.call(&["DFLYCLUSTER", "CONFIG", &text]).map(drop)
+        admin.call(&["DFLYCLUSTER", "CONFIG", &text])?;
+        Ok(())
     })
 }

@@ -2,16 +2,19 @@
 
 pub mod talk;
 
+use crate::copies::database::DatabaseError;
 use crate::copies::database::{Behind, Database, Durability, PreCheck, Talk};
 use crate::copies::ledger::Ledger;
 use crate::copies::plan::IngestPlan;
 use crate::copies::records::Records;
 use crate::copies::sent::Sent;
+use crate::mongodb::admin::CommandError;
 use crate::mongodb::copies::talk::{MongoTalk, counted, index_of};
 use crate::mongodb::line::{MongoLine, Unanswered};
 use crate::mongodb::probe::address;
 use crate::probe::resolve;
 use dyno_engine::net::{TlsConfig, tls_config};
+use dyno_types::Refused;
 use dyno_types::bson::{self, kind};
 use dyno_wire::mongodb::{Deployment, MongoOptions};
 use dyno_wire::place::Address;
@@ -24,6 +27,8 @@ const COMMAND: Duration = Duration::from_secs(10);
 
 /// The code by which a server says that there is no such collection.
 const NAMESPACE_NOT_FOUND: i64 = 26;
+
+const NO_PRIMARY: DatabaseError = DatabaseError::NoPrimary("there is no primary now");
 
 /// A replica set, or one server.
 #[derive(Clone)]
@@ -45,9 +50,12 @@ struct Greeted {
 
 impl MongoSet {
     /// From a URI's options; what proofs do not speak is refused.
-    pub fn of(options: MongoOptions) -> Result<Self, String> {
-        let options = crate::mongodb::dns::seeds(options).map_err(|e| e.to_string())?;
-        let tls = options.tls.as_ref().map(tls_config).transpose().map_err(|refused| refused.0)?;
+    ///
+    /// # Errors
+    /// DNS has no seeds for the options, or TLS cannot be made ready.
+    pub fn of(options: MongoOptions) -> Result<Self, Refused> {
+        let options = crate::mongodb::dns::seeds(options).map_err(|error| Refused(error.to_string()))?;
+        let tls = options.tls.as_ref().map(tls_config).transpose()?;
         Ok(MongoSet {
             options: Arc::new(options),
             tls: tls.map(Arc::new),
@@ -56,13 +64,14 @@ impl MongoSet {
         })
     }
 
-    fn line(&self, member: &str) -> Result<MongoLine, String> {
-        let endpoint = resolve(&address(member))?;
+    fn line(&self, member: &str) -> Result<MongoLine, CommandError> {
+        let endpoint = resolve(&address(member)).map_err(CommandError::lost)?;
         let deployment = Deployment::single(endpoint.clone());
-        MongoLine::open(&self.options, self.tls.as_ref(), &endpoint, &deployment)
+        let line = MongoLine::open(&self.options, self.tls.as_ref(), &endpoint, &deployment);
+        line.map_err(CommandError::lost)
     }
 
-    fn greet(&self, seed: &str) -> Result<Greeted, String> {
+    fn greet(&self, seed: &str) -> Result<Greeted, CommandError> {
         // Servers before 4.4.2 know it by its old name alone.
         let greet = |name: &str| self.ask(seed, &|out| bson::int32(out, name, 1));
         let hello = greet("hello").or_else(|_| greet("isMaster"))?;
@@ -89,8 +98,8 @@ impl MongoSet {
     }
 
     /// A command on `admin` of a member, on a connection of its own.
-    pub fn ask(&self, member: &str, fields: &dyn Fn(&mut Vec<u8>)) -> Result<Vec<u8>, String> {
-        self.line(member)?.call("admin", COMMAND, fields).map_err(Unanswered::words)
+    pub fn ask(&self, member: &str, fields: &dyn Fn(&mut Vec<u8>)) -> Result<Vec<u8>, CommandError> {
+        Ok(self.line(member)?.call("admin", COMMAND, fields)?)
     }
 
     fn seeds(&self) -> Vec<String> {
@@ -99,13 +108,13 @@ impl MongoSet {
 
     /// The greeting of the first seed that names a primary, else of the first that answers: a member that is cut off from the
     /// others knows of none.
-    fn greeted(&self) -> Result<Greeted, String> {
-        let mut without = Err("no seed".to_owned());
+    fn greeted(&self) -> Result<Greeted, DatabaseError> {
+        let mut without = Err(DatabaseError::NoPrimary("no seed"));
         for seed in self.seeds() {
             match self.greet(&seed) {
                 Ok(greeted) if greeted.primary.is_some() => return Ok(greeted),
                 Ok(greeted) => without = without.or(Ok(greeted)),
-                Err(words) => without = without.map_err(|_| words),
+                Err(error) => without = without.map_err(|_| error.into()),
             }
         }
         without
@@ -134,7 +143,7 @@ impl MongoSet {
     }
 
     /// State and last write (ms since 1970) of every member, by the primary.
-    fn states(&self, primary: &str) -> Result<Vec<(String, String, i64)>, String> {
+    fn states(&self, primary: &str) -> Result<Vec<(String, String, i64)>, CommandError> {
         let status = self.ask(primary, &|out| bson::int32(out, "replSetGetStatus", 1))?;
         let members = bson::find(&status, "members").and_then(|e| e.as_document()).unwrap_or_default();
         let all = bson::elements(members).into_iter().flatten().flatten().filter_map(|e| e.as_document());
@@ -147,10 +156,11 @@ impl MongoSet {
     }
 
     /// Members of the configuration that hold data and have a vote: a majority of them is what `majority` means.
-    fn voters(&self, primary: &str) -> Result<Vec<String>, String> {
+    fn voters(&self, primary: &str) -> Result<Vec<String>, DatabaseError> {
         let told = self.ask(primary, &|out| bson::int32(out, "replSetGetConfig", 1))?;
         let members = bson::path(&told, "config.members").and_then(|e| e.as_document());
-        let members = members.ok_or("replSetGetConfig names no members")?;
+        let members =
+            members.ok_or_else(|| DatabaseError::incomplete("replSetGetConfig names no members"))?;
         Ok(bearing(members))
     }
 }
@@ -193,22 +203,22 @@ fn optime(status: &[u8], path: &str) -> Option<u64> {
 }
 
 impl Database for MongoSet {
-    fn primary(&self) -> Result<String, String> {
-        self.greeted()?.primary.ok_or_else(|| "there is no primary now".to_owned())
+    fn primary(&self) -> Result<String, DatabaseError> {
+        self.greeted()?.primary.ok_or(NO_PRIMARY)
     }
 
-    fn replicas(&self) -> Result<Vec<String>, String> {
+    fn replicas(&self) -> Result<Vec<String>, DatabaseError> {
         let greeted = self.greeted()?;
         let (Some(primary), Some(_)) = (greeted.primary, greeted.set) else { return Ok(Vec::new()) };
         let all = self.states(&primary)?.into_iter();
         Ok(all.filter(|(_, state, _)| state == "SECONDARY").map(|(name, ..)| name).collect())
     }
 
-    fn pre_checks(&self, copies: usize, durability: Durability) -> Result<Vec<PreCheck>, String> {
+    fn pre_checks(&self, copies: usize, durability: Durability) -> Result<Vec<PreCheck>, DatabaseError> {
         let greeted = self.greeted()?;
         let set = greeted.set.clone();
         let mut checks = vec![PreCheck::new("no router", !greeted.router, "members are asked themselves")];
-        let primary = greeted.primary.ok_or("there is no primary now")?;
+        let primary = greeted.primary.ok_or(NO_PRIMARY)?;
         let told = |command: &str, path: &str| self.told(&primary, command, path);
         let known = |value: Option<String>| value.unwrap_or_else(|| "not told".into());
         checks.push(PreCheck::new("version", true, known(told("buildInfo", "version"))));
@@ -265,7 +275,7 @@ impl Database for MongoSet {
         }
     }
 
-    fn prepare(&self, plan: &IngestPlan) -> Result<(), String> {
+    fn prepare(&self, plan: &IngestPlan) -> Result<(), DatabaseError> {
         let records = plan.contents();
         let primary = self.primary()?;
         let mut line = self.line(&primary)?;
@@ -285,7 +295,7 @@ impl Database for MongoSet {
                 bson::close(out, one);
                 bson::close(out, list);
             });
-            made.map_err(Unanswered::words)?;
+            made.map_err(CommandError::from)?;
         }
         let written = self.states(&primary).unwrap_or_default();
         if let Some((.., at)) = written.into_iter().find(|(name, ..)| *name == primary) {
@@ -294,31 +304,33 @@ impl Database for MongoSet {
         Ok(())
     }
 
-    fn connect(&self, member: &str, _patience: Duration) -> Result<Box<dyn Talk>, String> {
+    fn connect(&self, member: &str, _patience: Duration) -> Result<Box<dyn Talk>, DatabaseError> {
         let line = self.line(member)?;
         let majority = self.majority(member);
         let (database, sent) = (self.options.database.clone(), Sent::default());
         Ok(Box::new(MongoTalk { line, database, majority, sent }))
     }
 
-    fn caught_up(&self, replica: &str) -> Result<bool, String> {
+    fn caught_up(&self, replica: &str) -> Result<bool, DatabaseError> {
         let of = |member: &str| {
             let status = self.ask(member, &|out| bson::int32(out, "replSetGetStatus", 1))?;
-            optime(&status, "optimes.appliedOpTime.ts").ok_or_else(|| format!("{member}: no appliedOpTime"))
+            optime(&status, "optimes.appliedOpTime.ts")
+                .ok_or_else(|| DatabaseError::incomplete(format!("{member}: no appliedOpTime")))
         };
         Ok(of(replica)? >= of(&self.primary()?)?)
     }
 
-    fn clock_ns(&self, member: &str) -> Result<u64, String> {
+    fn clock_ns(&self, member: &str) -> Result<u64, DatabaseError> {
         let told = self.ask(member, &|out| bson::int32(out, "isMaster", 1))?;
         let ms = bson::find(&told, "localTime").and_then(|time| time.as_i64());
-        ms.map(|ms| ms.cast_unsigned() * 1_000_000).ok_or_else(|| "it says no time".into())
+        ms.map(|ms| ms.cast_unsigned() * 1_000_000)
+            .ok_or_else(|| DatabaseError::incomplete("it says no time"))
     }
 
-    fn behind(&self) -> Result<Behind, String> {
+    fn behind(&self) -> Result<Behind, DatabaseError> {
         let all = self.states(&self.primary()?)?;
         let written = all.iter().find(|(_, state, _)| state == "PRIMARY").map(|(.., at)| *at);
-        let written = written.ok_or("no member is primary")?;
+        let written = written.ok_or(DatabaseError::NoPrimary("no member is primary"))?;
         let begun = self.begun_ms.get().copied().unwrap_or(i64::MIN);
         let copies = all.into_iter().filter(|(_, state, _)| state == "SECONDARY");
         // Optimes have whole seconds. A copy that has nothing of the load yet is behind by the load alone.
@@ -326,31 +338,31 @@ impl Database for MongoSet {
         Ok(("s of the oplog", behind.collect()))
     }
 
-    fn existing(&self, plan: &IngestPlan) -> Result<u64, String> {
+    fn existing(&self, plan: &IngestPlan) -> Result<u64, DatabaseError> {
         let mut line = self.line(&self.primary()?)?;
         let collection = plan.contents().collection();
         counted(line.call(&self.options.database, COMMAND, &|out| bson::string(out, "count", &collection)))
     }
 
-    fn storage(&self, plan: &IngestPlan) -> Result<BTreeMap<String, f64>, String> {
+    fn storage(&self, plan: &IngestPlan) -> Result<BTreeMap<String, f64>, DatabaseError> {
         let mut line = self.line(&self.primary()?)?;
         let collection = plan.contents().collection();
         let told =
             line.call(&self.options.database, COMMAND, &|out| bson::string(out, "collStats", &collection));
-        let told = told.map_err(Unanswered::words)?;
+        let told = told.map_err(CommandError::from)?;
         let names = ["count", "size", "avgObjSize", "storageSize", "nindexes", "totalIndexSize"];
         let of = |name: &str| Some((name.to_owned(), bson::find(&told, name)?.as_f64()?));
         Ok(names.into_iter().filter_map(of).collect())
     }
 
-    fn remove(&self, records: &Records, _: Option<&Ledger>) -> Result<(), String> {
+    fn remove(&self, records: &Records, _: Option<&Ledger>) -> Result<(), DatabaseError> {
         let collection = records.collection();
         let mut line = self.line(&self.primary()?)?;
         let dropped =
             line.call(&self.options.database, COMMAND, &|out| bson::string(out, "drop", &collection));
         match dropped {
             Ok(_) | Err(Unanswered::Refused(NAMESPACE_NOT_FOUND, _)) => Ok(()),
-            Err(why) => Err(why.words()),
+            Err(why) => Err(CommandError::from(why).into()),
         }
     }
 }

@@ -14,19 +14,14 @@ use std::time::Duration;
 const GREETING_NS: u64 = 5_000_000_000;
 
 /// Why a command has no good reply.
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Unanswered {
     /// The connection is of no use any more: the command may have been done.
+    #[error("{0}")]
     Lost(String),
     /// The server has refused it: its code, and its words.
+    #[error("{1}")]
     Refused(i64, String),
-}
-
-impl Unanswered {
-    pub fn words(self) -> String {
-        match self {
-            Unanswered::Lost(words) | Unanswered::Refused(_, words) => words,
-        }
-    }
 }
 
 /// The connection, logged in.

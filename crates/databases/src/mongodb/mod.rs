@@ -100,7 +100,7 @@ impl Target for MongoTarget {
         true
     }
 
-    fn copies(&self) -> Option<Result<Box<dyn crate::copies::database::Database>, String>> {
+    fn copies(&self) -> Option<Result<Box<dyn crate::copies::database::Database>, Refused>> {
         Some(
             copies::MongoSet::of(self.0.clone())
                 .map(|set| Box::new(set) as Box<dyn crate::copies::database::Database>),

@@ -2,13 +2,14 @@
 
 use crate::cluster::{COMMAND, primary_of};
 use crate::redis::resp::Client;
+use crate::redis::resp::RespError;
 use crate::servers::{Node, password};
 use dyno_plan::server::{ServerKind, ServerSpec};
 
 /// Hash slots of a cluster.
 const SLOTS: u32 = 16_384;
 
-pub(super) fn client(spec: &ServerSpec, node: &Node) -> Result<Client, String> {
+pub(super) fn client(spec: &ServerSpec, node: &Node) -> Result<Client, RespError> {
     Client::connect(node.socket(), password(spec).as_deref(), COMMAND)
 }
 
@@ -95,14 +96,16 @@ pub fn replicate(spec: &ServerSpec, nodes: &[&Node], say: &mut Say) -> Result<()
 pub fn attach(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
     replicate(spec, nodes, &mut |spec, primary, node| {
         let name = client(spec, primary)?.call(&["CLUSTER", "MYID"])?;
-        client(spec, node)?.call(&["CLUSTER", "REPLICATE", name.text()]).map(drop)
+        client(spec, node)?.call(&["CLUSTER", "REPLICATE", name.text()])?;
+        Ok(())
     })
 }
 
 /// Has a node copy another one.
 pub fn follows(spec: &ServerSpec, primary: &Node, node: &Node) -> Result<(), String> {
     let (address, port) = (primary.address.to_string(), primary.port.to_string());
-    client(spec, node)?.call(&["REPLICAOF", &address, &port]).map(drop)
+    client(spec, node)?.call(&["REPLICAOF", &address, &port])?;
+    Ok(())
 }
 
 /// Has all nodes but the first copy the first.

@@ -1,12 +1,16 @@
 //! Redis, Valkey and Dragonfly: a primary, its replicas, and WAIT.
 
-use crate::copies::database::{Behind, Database, Durability, Fate, Part, PreCheck, Talk};
+use crate::copies::database::DatabaseError;
+use crate::copies::database::WriteOutcome;
+use crate::copies::database::{Behind, Database, Durability, Part, PreCheck, Talk};
 use crate::copies::ledger::Ledger;
 use crate::copies::plan::IngestPlan;
 use crate::copies::records::Records;
 use crate::copies::sent::Sent;
+use crate::redis::resp::RespError;
 use crate::redis::resp::{Client, Failed, Login, Reply};
 use dyno_engine::net::{TlsConfig, tls_config};
+use dyno_types::Refused;
 use dyno_wire::redis::{Address, RedisOptions};
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -30,16 +34,20 @@ pub struct RedisSet {
 
 impl RedisSet {
     /// From a URI's options; what proofs do not speak is refused.
-    pub fn of(options: &RedisOptions) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// The options ask for what proofs do not speak, or name a host without an address.
+    pub fn of(options: &RedisOptions) -> Result<Self, Refused> {
         if options.cluster {
-            return Err("proofs speak to a primary and its replicas; no cluster".into());
+            return Err(Refused("proofs speak to a primary and its replicas; no cluster".into()));
         }
         let [Address::Tcp(host, port)] = options.addresses.as_slice() else {
-            return Err("expected one host and port: the primary".into());
+            return Err(Refused("expected one host and port: the primary".into()));
         };
-        let found = (host.as_str(), *port).to_socket_addrs().map_err(|e| format!("{host}:{port}: {e}"))?;
-        let primary = found.into_iter().next().ok_or_else(|| format!("{host}:{port} has no address"))?;
-        let tls = options.tls.as_ref().map(tls_config).transpose().map_err(|refused| refused.0)?;
+        let found = (host.as_str(), *port).to_socket_addrs();
+        let mut found = found.map_err(|e| Refused(format!("{host}:{port}: {e}")))?;
+        let primary = found.next().ok_or_else(|| Refused(format!("{host}:{port} has no address")))?;
+        let tls = options.tls.as_ref().map(tls_config).transpose()?;
         Ok(RedisSet {
             primary,
             host: host.clone(),
@@ -54,11 +62,11 @@ impl RedisSet {
         RedisSet { primary, host: primary.ip().to_string(), user: None, password: None, tls: None }
     }
 
-    fn client(&self, address: SocketAddr) -> Result<Client, String> {
+    fn client(&self, address: SocketAddr) -> Result<Client, RespError> {
         self.patient(address, Duration::ZERO)
     }
 
-    fn patient(&self, address: SocketAddr, patience: Duration) -> Result<Client, String> {
+    fn patient(&self, address: SocketAddr, patience: Duration) -> Result<Client, RespError> {
         // Replicas are known by their addresses alone.
         let host = if address == self.primary { self.host.clone() } else { address.ip().to_string() };
         let login = Login {
@@ -70,7 +78,7 @@ impl RedisSet {
     }
 
     /// Addresses of the replicas that are online.
-    pub fn online(&self) -> Result<Vec<SocketAddr>, String> {
+    pub fn online(&self) -> Result<Vec<SocketAddr>, DatabaseError> {
         let mut client = self.client(self.primary)?;
         let told = client.call(&["INFO", "replication"])?;
         let of = |line: &str| {
@@ -100,20 +108,20 @@ fn line(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':').map(str::to_owned))
 }
 
-fn parsed(member: &str) -> Result<SocketAddr, String> {
-    member.parse().map_err(|_| format!("{member}: no address"))
+fn parsed(member: &str) -> Result<SocketAddr, DatabaseError> {
+    member.parse().map_err(|_| DatabaseError::NoAddress(member.to_owned()))
 }
 
 impl Database for RedisSet {
-    fn primary(&self) -> Result<String, String> {
+    fn primary(&self) -> Result<String, DatabaseError> {
         Ok(self.primary.to_string())
     }
 
-    fn replicas(&self) -> Result<Vec<String>, String> {
+    fn replicas(&self) -> Result<Vec<String>, DatabaseError> {
         Ok(self.online()?.iter().map(ToString::to_string).collect())
     }
 
-    fn pre_checks(&self, copies: usize, durability: Durability) -> Result<Vec<PreCheck>, String> {
+    fn pre_checks(&self, copies: usize, durability: Durability) -> Result<Vec<PreCheck>, DatabaseError> {
         let mut client = self.client(self.primary)?;
         let mut checks = Vec::new();
         let server = client.call(&["INFO", "server"])?;
@@ -134,7 +142,7 @@ impl Database for RedisSet {
         // They are known by their addresses alone, which a certificate may not have.
         for replica in replicas.iter().filter(|_| self.tls.is_some()) {
             let told = self.client(*replica).and_then(|mut client| client.call(&["PING"]));
-            let found = told.as_ref().map_or_else(Clone::clone, |_| "answers".to_owned());
+            let found = told.as_ref().map_or_else(ToString::to_string, |_| "answers".to_owned());
             checks.push(PreCheck::new(&format!("replica {replica}"), told.is_ok(), found));
         }
         let hosts = replicas.iter().chain([&self.primary]).map(|member| member.ip().to_string());
@@ -152,39 +160,39 @@ impl Database for RedisSet {
         };
         if let Some(words) = wait {
             let told = client.call(words);
-            let found = told.as_ref().map_or_else(Clone::clone, |_| "understood".to_owned());
+            let found = told.as_ref().map_or_else(ToString::to_string, |_| "understood".to_owned());
             checks.push(PreCheck::new(words[0], told.is_ok(), found));
         }
         Ok(checks)
     }
 
-    fn connect(&self, member: &str, patience: Duration) -> Result<Box<dyn Talk>, String> {
+    fn connect(&self, member: &str, patience: Duration) -> Result<Box<dyn Talk>, DatabaseError> {
         Ok(Box::new(RedisTalk(self.patient(parsed(member)?, patience)?, Sent::default())))
     }
 
-    fn caught_up(&self, replica: &str) -> Result<bool, String> {
-        let offset = |client: &mut Client, name: &str| -> Result<u64, String> {
+    fn caught_up(&self, replica: &str) -> Result<bool, DatabaseError> {
+        let offset = |client: &mut Client, name: &str| -> Result<u64, DatabaseError> {
             let told = client.call(&["INFO", "replication"])?;
             let value = line(told.text(), name).and_then(|value| value.parse().ok());
-            value.ok_or_else(|| format!("no {name}"))
+            value.ok_or_else(|| DatabaseError::incomplete(format!("no {name}")))
         };
         let written = offset(&mut self.client(self.primary)?, "master_repl_offset")?;
         Ok(offset(&mut self.client(parsed(replica)?)?, "slave_repl_offset")? >= written)
     }
 
-    fn clock_ns(&self, member: &str) -> Result<u64, String> {
+    fn clock_ns(&self, member: &str) -> Result<u64, DatabaseError> {
         let told = self.client(parsed(member)?)?.call(&["TIME"])?;
-        let Reply::List(parts) = &told else { return Err("TIME gives no list".into()) };
+        let Reply::List(parts) = &told else { return Err(DatabaseError::incomplete("TIME gives no list")) };
         let number = |at: usize| parts.get(at).and_then(|part| part.text().parse::<u64>().ok());
         let time = number(0).zip(number(1)).map(|(s, us)| s * 1_000_000_000 + us * 1_000);
-        time.ok_or_else(|| "TIME gives no time".into())
+        time.ok_or_else(|| DatabaseError::incomplete("TIME gives no time"))
     }
 
-    fn behind(&self) -> Result<Behind, String> {
+    fn behind(&self) -> Result<Behind, DatabaseError> {
         let told = self.client(self.primary)?.call(&["INFO", "replication"])?;
         let written: Option<f64> =
             line(told.text(), "master_repl_offset").and_then(|value| value.parse().ok());
-        let written = written.ok_or("no master_repl_offset")?;
+        let written = written.ok_or_else(|| DatabaseError::incomplete("no master_repl_offset"))?;
         let of = |text: &str| {
             let field =
                 |key: &str| text.split([',', ':']).find_map(|part| part.strip_prefix(key)?.strip_prefix('='));
@@ -194,17 +202,17 @@ impl Database for RedisSet {
         Ok(("bytes of the replication stream", told.text().lines().filter_map(of).collect()))
     }
 
-    fn existing(&self, plan: &IngestPlan) -> Result<u64, String> {
+    fn existing(&self, plan: &IngestPlan) -> Result<u64, DatabaseError> {
         let records = plan.contents();
         let first = (0..plan.workers).map(|worker| records.key(worker, 0));
         let names = (0..records.indexes).map(|index| records.index(index)).chain(first);
         let words: Vec<String> = std::iter::once("EXISTS".to_owned()).chain(names).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let told = self.client(self.primary)?.call(&words)?;
-        told.text().parse().map_err(|_| format!("EXISTS gives {:?}", told.text()))
+        told.text().parse().map_err(|_| DatabaseError::incomplete(format!("EXISTS gives {:?}", told.text())))
     }
 
-    fn storage(&self, plan: &IngestPlan) -> Result<BTreeMap<String, f64>, String> {
+    fn storage(&self, plan: &IngestPlan) -> Result<BTreeMap<String, f64>, DatabaseError> {
         let mut client = self.client(self.primary)?;
         let memory = client.call(&["INFO", "memory"])?;
         let mut all = BTreeMap::new();
@@ -226,7 +234,7 @@ impl Database for RedisSet {
         Ok(all)
     }
 
-    fn remove(&self, records: &Records, ledger: Option<&Ledger>) -> Result<(), String> {
+    fn remove(&self, records: &Records, ledger: Option<&Ledger>) -> Result<(), DatabaseError> {
         let mut client = self.client(self.primary)?;
         let Some(ledger) = ledger else { return sweep(&mut client, &records.keys()) };
         for index in 0..records.indexes {
@@ -244,16 +252,16 @@ impl Database for RedisSet {
 }
 
 /// Removes all keys that a pattern matches.
-fn sweep(client: &mut Client, pattern: &str) -> Result<(), String> {
+fn sweep(client: &mut Client, pattern: &str) -> Result<(), DatabaseError> {
     let mut cursor = "0".to_owned();
     loop {
         let Reply::List(mut told) = client.call(&["SCAN", &cursor, "MATCH", pattern, "COUNT", "1000"])?
         else {
-            return Err("SCAN gives no list".into());
+            return Err(DatabaseError::incomplete("SCAN gives no list"));
         };
         let keys = match told.pop() {
             Some(Reply::List(keys)) => keys,
-            _ => return Err("SCAN gives no keys".into()),
+            _ => return Err(DatabaseError::incomplete("SCAN gives no keys")),
         };
         cursor = told.pop().map(|cursor| cursor.text().to_owned()).unwrap_or_default();
         if !keys.is_empty() {
@@ -270,12 +278,12 @@ fn sweep(client: &mut Client, pattern: &str) -> Result<(), String> {
 struct RedisTalk(Client, Sent);
 
 impl Talk for RedisTalk {
-    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> Fate {
+    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> WriteOutcome {
         let words = commands(records, part, plan);
         let sent = Instant::now();
         match self.0.send_all(&words) {
             Ok(bytes) => self.1.wire_bytes += bytes,
-            Err(why) => return Fate::Indeterminate(why),
+            Err(lost) => return WriteOutcome::Indeterminate(lost.to_string()),
         }
         let values = words.iter().filter(|words| words[0] == "SET");
         values.for_each(|words| self.1.record(words[2].len() as u64));
@@ -284,17 +292,21 @@ impl Talk for RedisTalk {
         for _ in &words {
             match self.0.next() {
                 Ok(reply) => last = reply,
-                Err(Failed::Said(why)) => {
-                    read_only += usize::from(why.starts_with("READONLY"));
-                    refused = refused.or(Some(why));
+                Err(Failed::Said(reply)) => {
+                    read_only += usize::from(reply.code() == "READONLY");
+                    refused = refused.or(Some(reply));
                 }
-                Err(Failed::Lost(why)) => return Fate::Indeterminate(why),
+                Err(Failed::Lost(why)) => return WriteOutcome::Indeterminate(why.to_string()),
             }
         }
-        if let Some(why) = refused {
+        if let Some(why) = refused.map(|reply| reply.to_string()) {
             // One that was a replica all the while has done nothing; otherwise a part may have been done.
             let writes = (part.to - part.from) as usize * (records.indexes + 1);
-            return if read_only == writes { Fate::Refused(why) } else { Fate::Indeterminate(why) };
+            return if read_only == writes {
+                WriteOutcome::Refused(why)
+            } else {
+                WriteOutcome::Indeterminate(why)
+            };
         }
         let number = |reply: &Reply| reply.text().parse::<usize>().unwrap_or(0);
         let there = match (plan.durability, &last) {
@@ -307,10 +319,10 @@ impl Talk for RedisTalk {
             (Durability::Disk, _) => false,
         };
         match there {
-            true => Fate::Acknowledged(sent),
+            true => WriteOutcome::Acknowledged(sent),
             false => {
                 let ms = plan.patience.as_millis();
-                Fate::Indeterminate(format!("fewer than {} copies after {ms} ms", plan.copies))
+                WriteOutcome::Indeterminate(format!("fewer than {} copies after {ms} ms", plan.copies))
             }
         }
     }
@@ -319,11 +331,11 @@ impl Talk for RedisTalk {
         std::mem::take(&mut self.1)
     }
 
-    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, String> {
+    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, DatabaseError> {
         let keys = (part.from..part.to).map(|number| records.key(part.worker, number));
         let words: Vec<String> = std::iter::once("MGET".to_owned()).chain(keys).collect();
         let Reply::List(values) = self.0.call(&words.iter().map(String::as_str).collect::<Vec<_>>())? else {
-            return Err("MGET gives no list".into());
+            return Err(DatabaseError::incomplete("MGET gives no list"));
         };
         let value = |reply: Reply| match reply {
             Reply::Text(text) => Some(text.into_bytes()),
@@ -332,9 +344,9 @@ impl Talk for RedisTalk {
         Ok(values.into_iter().map(value).collect())
     }
 
-    fn indexed(&mut self, records: &Records, index: usize) -> Result<u64, String> {
+    fn indexed(&mut self, records: &Records, index: usize) -> Result<u64, DatabaseError> {
         let count = self.0.call(&["ZCARD", &records.index(index)])?;
-        count.text().parse().map_err(|_| format!("ZCARD gives {:?}", count.text()))
+        count.text().parse().map_err(|_| DatabaseError::incomplete(format!("ZCARD gives {:?}", count.text())))
     }
 }
 

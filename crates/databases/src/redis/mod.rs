@@ -117,7 +117,7 @@ impl Target for RedisTarget {
         true
     }
 
-    fn copies(&self) -> Option<Result<Box<dyn crate::copies::database::Database>, String>> {
+    fn copies(&self) -> Option<Result<Box<dyn crate::copies::database::Database>, Refused>> {
         Some(
             copies::RedisSet::of(&self.0)
                 .map(|set| Box::new(set) as Box<dyn crate::copies::database::Database>),

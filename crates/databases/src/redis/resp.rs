@@ -4,7 +4,7 @@ use dyno_engine::net::TlsConfig;
 use dyno_types::Endpoint;
 use dyno_types::limits::ANSWER_BYTES;
 use rustls::StreamOwned;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -35,13 +35,82 @@ const ELEMENT: usize = size_of::<Reply>();
 /// Longest line.
 const LINE: u64 = 64 << 10;
 
+/// Why nothing more can be expected of a connection.
+#[derive(Debug, thiserror::Error)]
+pub enum Lost {
+    /// The server has not answered in time.
+    #[error("no answer in time")]
+    Late,
+    /// The connection has failed.
+    #[error(transparent)]
+    Io(io::Error),
+    /// What came is no reply, or not a whole one.
+    #[error("{0}")]
+    Malformed(String),
+}
+
+/// An error reply. Its first word is its code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ErrorReply(String);
+
+impl ErrorReply {
+    /// The code, such as `READONLY`.
+    pub fn code(&self) -> &str {
+        self.0.split(' ').next().unwrap_or_default()
+    }
+}
+
 /// Why there is no reply to use.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error)]
 pub enum Failed {
     /// The server has answered with an error.
-    Said(String),
+    #[error(transparent)]
+    Said(ErrorReply),
     /// Nothing more can be expected of the connection.
-    Lost(String),
+    #[error(transparent)]
+    Lost(Lost),
+}
+
+/// Why a command has no good reply.
+#[derive(Debug, thiserror::Error)]
+pub enum RespError {
+    /// There is no connection.
+    #[error("{address}: {source}")]
+    Connect {
+        /// The server.
+        address: SocketAddr,
+        /// What the system, or TLS, says.
+        source: io::Error,
+    },
+    /// The command could not be sent.
+    #[error(transparent)]
+    Send(io::Error),
+    /// The server has refused the command.
+    #[error("{command}: {reply}")]
+    Refused {
+        /// The command's name.
+        command: String,
+        /// The server's code and words.
+        #[source]
+        reply: ErrorReply,
+    },
+    /// The connection is of no use any more: the command may have been done.
+    #[error("{address}: {command}: {source}")]
+    Lost {
+        /// The server.
+        address: SocketAddr,
+        /// The command's name.
+        command: String,
+        /// Why.
+        source: Lost,
+    },
+}
+
+impl From<RespError> for String {
+    fn from(error: RespError) -> Self {
+        error.to_string()
+    }
 }
 
 /// Who connects, and how.
@@ -97,24 +166,32 @@ pub struct Client {
 
 impl Client {
     /// Connects, with a password where one is needed.
-    pub fn connect(address: SocketAddr, password: Option<&str>, patience: Duration) -> Result<Self, String> {
+    pub fn connect(
+        address: SocketAddr,
+        password: Option<&str>,
+        patience: Duration,
+    ) -> Result<Self, RespError> {
         Client::log_in(address, &Login { password, ..Login::default() }, patience)
     }
 
     /// Connects as somebody, by TLS where that is asked for.
-    pub(crate) fn log_in(address: SocketAddr, login: &Login<'_>, patience: Duration) -> Result<Self, String> {
-        let words = |e: std::io::Error| format!("{address}: {e}");
-        let stream = TcpStream::connect_timeout(&address, patience).map_err(words)?;
-        stream.set_write_timeout(Some(patience)).map_err(words)?;
+    pub(crate) fn log_in(
+        address: SocketAddr,
+        login: &Login<'_>,
+        patience: Duration,
+    ) -> Result<Self, RespError> {
+        let unconnected = |source| RespError::Connect { address, source };
+        let stream = TcpStream::connect_timeout(&address, patience).map_err(unconnected)?;
+        stream.set_write_timeout(Some(patience)).map_err(unconnected)?;
         let end = Arc::new(Mutex::new(Instant::now() + patience));
         let stream = Timed { stream, end: end.clone() };
         let stream: Box<dyn Wire> = match login.tls {
             None => Box::new(stream),
             Some((tls, host)) => {
                 let to = Endpoint::Tcp { host: host.to_owned(), address };
-                let mut stream = StreamOwned::new(tls.begin(&to).map_err(words)?, stream);
+                let mut stream = StreamOwned::new(tls.begin(&to).map_err(unconnected)?, stream);
                 // Whom one speaks to is known before anything is said.
-                stream.conn.complete_io(&mut stream.sock).map_err(words)?;
+                stream.conn.complete_io(&mut stream.sock).map_err(unconnected)?;
                 Box::new(stream)
             }
         };
@@ -130,14 +207,14 @@ impl Client {
     }
 
     /// Sends a command and does not wait.
-    pub(crate) fn send(&mut self, words: &[&str]) -> Result<(), String> {
+    pub(crate) fn send(&mut self, words: &[&str]) -> Result<(), RespError> {
         let mut out = format!("*{}\r\n", words.len());
         words.iter().for_each(|word| out.push_str(&format!("${}\r\n{word}\r\n", word.len())));
-        self.stream.get_mut().write_all(out.as_bytes()).map_err(|e| e.to_string())
+        self.stream.get_mut().write_all(out.as_bytes()).map_err(RespError::Send)
     }
 
     /// Sends commands in one go and does not wait; their bytes.
-    pub(crate) fn send_all(&mut self, commands: &[Vec<String>]) -> Result<u64, String> {
+    pub(crate) fn send_all(&mut self, commands: &[Vec<String>]) -> io::Result<u64> {
         let mut out = Vec::new();
         for words in commands {
             out.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
@@ -145,7 +222,7 @@ impl Client {
                 out.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes());
             }
         }
-        self.stream.get_mut().write_all(&out).map_err(|e| e.to_string())?;
+        self.stream.get_mut().write_all(&out)?;
         Ok(out.len() as u64)
     }
 
@@ -155,13 +232,13 @@ impl Client {
     }
 
     /// Sends a command and takes its reply; an error reply is an error.
-    pub fn call(&mut self, words: &[&str]) -> Result<Reply, String> {
+    pub fn call(&mut self, words: &[&str]) -> Result<Reply, RespError> {
         self.send(words)?;
         // The first word alone: others may be secrets.
-        let name = words.first().copied().unwrap_or_default();
-        self.reply().map_err(|why| match why {
-            Failed::Said(words) => format!("{name}: {words}"),
-            Failed::Lost(words) => format!("{}: {name}: {words}", self.address),
+        let command = words.first().copied().unwrap_or_default().to_owned();
+        self.reply().map_err(|failed| match failed {
+            Failed::Said(reply) => RespError::Refused { command, reply },
+            Failed::Lost(source) => RespError::Lost { address: self.address, command, source },
         })
     }
 
@@ -181,7 +258,7 @@ fn part(from: &mut impl BufRead, depth: usize, left: &mut usize) -> Result<Reply
     let mut take = |bytes: usize| {
         let rest = left
             .checked_sub(bytes)
-            .ok_or_else(|| Failed::Lost(format!("its answer is longer than {ANSWER_BYTES} bytes")));
+            .ok_or_else(|| malformed(format!("its answer is longer than {ANSWER_BYTES} bytes")));
         rest.map(|rest| *left = rest)
     };
     let mut line = Vec::new();
@@ -190,13 +267,13 @@ fn part(from: &mut impl BufRead, depth: usize, left: &mut usize) -> Result<Reply
     let line = String::from_utf8_lossy(&line).into_owned();
     let line = line.trim_end_matches(['\r', '\n']);
     if !line.is_char_boundary(1) || line.is_empty() || depth > 8 {
-        return Err(Failed::Lost("the connection was closed, or speaks another protocol".into()));
+        return Err(malformed("the connection was closed, or speaks another protocol"));
     }
     let (kind, rest) = line.split_at(1);
-    let length = || rest.parse::<i64>().map_err(|_| Failed::Lost(format!("{line:?} is no reply")));
+    let length = || rest.parse::<i64>().map_err(|_| malformed(format!("{line:?} is no reply")));
     match kind {
         "+" | ":" => Ok(Reply::Text(rest.to_owned())),
-        "-" => Err(Failed::Said(rest.to_owned())),
+        "-" => Err(Failed::Said(ErrorReply(rest.to_owned()))),
         "$" | "*" => match usize::try_from(length()?) {
             Err(_) => Ok(Reply::Null),
             Ok(count) if kind == "*" => {
@@ -207,21 +284,25 @@ fn part(from: &mut impl BufRead, depth: usize, left: &mut usize) -> Result<Reply
                 let mut text = Vec::new();
                 from.by_ref().take(long as u64 + 2).read_to_end(&mut text).map_err(lost)?;
                 if text.len() < long + 2 {
-                    return Err(Failed::Lost("the connection was closed within a reply".into()));
+                    return Err(malformed("the connection was closed within a reply"));
                 }
                 Ok(Reply::Text(String::from_utf8_lossy(&text[..long]).into_owned()))
             }
         },
-        _ => Err(Failed::Lost(format!("{line:?} is no reply of Redis"))),
+        _ => Err(malformed(format!("{line:?} is no reply of Redis"))),
     }
 }
 
-fn lost(error: std::io::Error) -> Failed {
-    use std::io::ErrorKind::{TimedOut, WouldBlock};
-    match error.kind() {
-        WouldBlock | TimedOut => Failed::Lost("no answer in time".into()),
-        _ => Failed::Lost(error.to_string()),
-    }
+fn malformed(words: impl Into<String>) -> Failed {
+    Failed::Lost(Lost::Malformed(words.into()))
+}
+
+fn lost(error: io::Error) -> Failed {
+    use io::ErrorKind::{TimedOut, WouldBlock};
+    Failed::Lost(match error.kind() {
+        WouldBlock | TimedOut => Lost::Late,
+        _ => Lost::Io(error),
+    })
 }
 
 #[cfg(test)]
@@ -236,15 +317,17 @@ mod tests {
     #[test]
     fn replies_are_read_to_their_end() {
         let text = |text: &str| Reply::Text(text.into());
-        assert_eq!(read(b"*2\r\n$3\r\nabc\r\n:7\r\n"), Ok(Reply::List(vec![text("abc"), text("7")])));
-        assert_eq!(read(b"$-1\r\n"), Ok(Reply::Null));
-        assert_eq!(read(b"-ERR no\r\n"), Err(Failed::Said("ERR no".into())));
+        let list = Reply::List(vec![text("abc"), text("7")]);
+        assert_eq!(read(b"*2\r\n$3\r\nabc\r\n:7\r\n").unwrap(), list);
+        assert_eq!(read(b"$-1\r\n").unwrap(), Reply::Null);
+        let Err(Failed::Said(reply)) = read(b"-ERR no\r\n") else { panic!("an error reply") };
+        assert_eq!((reply.code(), reply.to_string().as_str()), ("ERR", "ERR no"));
     }
 
     #[test]
     fn what_claims_or_says_too_much_is_refused() {
         let too_long = |told: Result<Reply, Failed>| match told {
-            Err(Failed::Lost(words)) => assert!(words.contains("longer than"), "{words}"),
+            Err(Failed::Lost(Lost::Malformed(words))) => assert!(words.contains("longer than"), "{words}"),
             other => panic!("{other:?}"),
         };
         too_long(read(format!("${}\r\nabc", 1_u64 << 40).as_bytes()));
@@ -273,6 +356,7 @@ mod tests {
         });
         let mut client = Client::connect(address, None, Duration::from_millis(300)).unwrap();
         let told = client.call(&["INFO"]).unwrap_err();
-        assert!(told.contains("no answer in time") && told.contains(&address.to_string()), "{told}");
+        assert!(matches!(told, RespError::Lost { source: Lost::Late, .. }), "{told}");
+        assert_eq!(told.to_string(), format!("{address}: INFO: no answer in time"));
     }
 }

@@ -106,7 +106,8 @@ pub fn manifests(
     let mut job = job(asked, name, (&asked.workers, asked.worker_pods, "w"));
     let mut warnings = Vec::new();
     if let Some(folder) = &asked.manifests {
-        let given = crate::replace::read(Path::new(folder)).map_err(LocalError::Refused)?;
+        let given =
+            crate::replace::read(Path::new(folder)).map_err(|refused| LocalError::Refused(refused.0))?;
         given.take_place(name, &mut job, &mut others);
         warnings = given.warnings;
     }
@@ -268,9 +269,12 @@ fn job(asked: &Kubernetes, run: &str, (pods, count, suffix): (&Pods, u32, &str))
 }
 
 /// Objects as one text of YAML documents.
-pub fn yaml(objects: &[Value]) -> Result<String, String> {
-    let documents = objects.iter().map(|one| serde_saphyr::to_string(one).map_err(|e| e.to_string()));
-    Ok(documents.collect::<Result<Vec<String>, String>>()?.join("---\n"))
+///
+/// # Errors
+/// An object is none that YAML can write.
+pub fn yaml(objects: &[Value]) -> Result<String, serde_saphyr::SerializeError> {
+    let documents = objects.iter().map(serde_saphyr::to_string);
+    Ok(documents.collect::<Result<Vec<String>, _>>()?.join("---\n"))
 }
 
 #[cfg(test)]

@@ -16,12 +16,16 @@ mod tests;
 
 use crate::drive::{Written, ingest};
 use crate::failover::curve::Curve;
+use crate::failover::partition::PartitionError;
 use crate::verify::{Copy, verify};
 use dyno_databases::copies::database::Database;
+use dyno_databases::copies::database::DatabaseError;
 use dyno_databases::copies::ledger::{Ledger, Status};
 use dyno_databases::copies::plan::IngestPlan;
 use dyno_engine::Control;
+use dyno_localhost::error::LocalError;
 use dyno_plan::server::ServerKind;
+use dyno_types::Refused;
 use dyno_types::rng::{Purpose, Stream};
 use serde::Serialize;
 use std::path::Path;
@@ -119,8 +123,56 @@ pub struct Fates {
     pub duplicated: Option<u64>,
 }
 
+/// Why a proof of failover does not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum FailoverError {
+    /// A server does not start, or not again.
+    #[error(transparent)]
+    Server(#[from] LocalError),
+    /// A server does not start with an address of its own.
+    #[error("{0} (cutting off needs bind-source-addr: Redis 7 or later, Valkey)")]
+    NoOwnAddress(#[source] LocalError),
+    /// Options of the servers are refused.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// A server does not answer, or refuses a command.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    /// A step with a member failed.
+    #[error("{step}: {source}")]
+    Member {
+        /// The member, and what was asked of it.
+        step: String,
+        /// Why.
+        source: DatabaseError,
+    },
+    /// Nothing can be cut off, or healed.
+    #[error(transparent)]
+    Partition(#[from] PartitionError),
+    /// A member could not be stopped or killed.
+    #[error("{0}")]
+    Fault(String),
+    /// The primary is no member that was started.
+    #[error("{0}: not among the members that were started")]
+    UnknownMember(String),
+    /// Something has not come about in time.
+    #[error("{what} after {} s", patience.as_secs())]
+    Late {
+        /// What is not so.
+        what: String,
+        /// How long it was waited for.
+        patience: Duration,
+    },
+    /// The proof was stopped before something had come about.
+    #[error("{0}: no longer waited for")]
+    Stopped(String),
+    /// A thread that writes has panicked.
+    #[error("a writer has panicked")]
+    Panicked,
+}
+
 /// Servers of a proof, of which one is primary and another takes its place. They end when this is dropped.
-trait Elects {
+trait FailoverCluster {
     /// Their version.
     fn version(&self) -> String;
 
@@ -128,19 +180,19 @@ trait Elects {
     fn database(&self) -> Arc<dyn Database>;
 
     /// Takes the primary away; from then on it is gone.
-    fn strike(&mut self, primary: &str) -> Result<Instant, String>;
+    fn inject(&mut self, primary: &str) -> Result<Instant, FailoverError>;
 
     /// Another that has taken its place and says so itself.
-    fn successor(&self, of: &str) -> Option<String>;
+    fn new_primary(&self, of: &str) -> Option<String>;
 
     /// Undoes what was done, so that the old primary can follow the new one; when it was undone.
-    fn mend(&mut self, old: &str, new: &str) -> Result<Instant, String>;
+    fn heal(&mut self, old: &str, new: &str) -> Result<Instant, FailoverError>;
 
     /// Whether the old primary follows the new one.
-    fn follows(&self, old: &str, new: &str) -> bool;
+    fn is_replica(&self, old: &str, new: &str) -> bool;
 
     /// Waits until one is primary, all others follow it and all agree on that; the primary.
-    fn settle(&self) -> Result<String, String>;
+    fn await_healthy(&self) -> Result<String, FailoverError>;
 }
 
 /// Waits until there is something, at most for `patience` and while `control` does not stop.
@@ -149,17 +201,17 @@ fn await_some<T>(
     control: &Control,
     what: &str,
     mut look: impl FnMut() -> Option<T>,
-) -> Result<T, String> {
+) -> Result<T, FailoverError> {
     let begun = Instant::now();
     loop {
         if let Some(found) = look() {
             return Ok(found);
         }
         if control.stopping() {
-            return Err(format!("{what}: no longer waited for"));
+            return Err(FailoverError::Stopped(what.to_owned()));
         }
         if begun.elapsed() > patience {
-            return Err(format!("{what} after {} s", patience.as_secs()));
+            return Err(FailoverError::Late { what: what.to_owned(), patience });
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -173,14 +225,14 @@ fn pause(length: Duration, control: &Control) {
 }
 
 /// Takes primary after primary away, at random moments, and leaves the writers some time after the last.
-struct Striking<'a> {
+struct FaultRounds<'a> {
     plan: &'a FailoverPlan,
     control: &'a Control,
     begun: Instant,
     moments: Stream,
 }
 
-impl Striking<'_> {
+impl FaultRounds<'_> {
     /// At least so long, up to as long again at random.
     fn random(&mut self, least: Duration) -> Duration {
         least.mul_f64(1.0 + self.moments.next_unit())
@@ -188,9 +240,9 @@ impl Striking<'_> {
 
     fn all(
         &mut self,
-        set: &mut dyn Elects,
+        cluster: &mut dyn FailoverCluster,
         on_round: &mut (dyn FnMut(&Round) + Send),
-    ) -> Result<Vec<Round>, String> {
+    ) -> Result<Vec<Round>, FailoverError> {
         let mut rounds = Vec::new();
         for _ in 0..self.plan.rounds {
             let wait = self.random(self.plan.between);
@@ -198,7 +250,7 @@ impl Striking<'_> {
             if self.control.stopping() {
                 return Ok(rounds);
             }
-            let round = self.one(set)?;
+            let round = self.one(cluster)?;
             on_round(&round);
             rounds.push(round);
         }
@@ -206,30 +258,31 @@ impl Striking<'_> {
         Ok(rounds)
     }
 
-    fn one(&mut self, set: &mut dyn Elects) -> Result<Round, String> {
+    fn one(&mut self, cluster: &mut dyn FailoverCluster) -> Result<Round, FailoverError> {
         // On a busy host they may have elected another without being asked to.
-        let primary = set.settle()?;
-        let struck = set.strike(&primary)?;
-        let promoted = await_some(ELECTION, self.control, "no other primary", || set.successor(&primary))?;
-        let elected = struck.elapsed();
+        let primary = cluster.await_healthy()?;
+        let injected = cluster.inject(&primary)?;
+        let promoted =
+            await_some(ELECTION, self.control, "no other primary", || cluster.new_primary(&primary))?;
+        let elected = injected.elapsed();
         if self.plan.by == By::Cut {
             let more = self.random(self.plan.heal_after);
             pause(more, self.control);
         }
-        let mended = set.mend(&primary, &promoted)?;
-        let follows = || set.follows(&primary, &promoted).then_some(());
+        let healed = cluster.heal(&primary, &promoted)?;
+        let follows = || cluster.is_replica(&primary, &promoted).then_some(());
         await_some(ELECTION, self.control, &format!("{primary} does not follow {promoted}"), follows)?;
-        let back = mended.elapsed();
-        set.settle()?;
+        let back = healed.elapsed();
+        cluster.await_healthy()?;
         Ok(Round {
             by: self.plan.by,
-            at_s: (struck - self.begun).as_secs_f64(),
+            at_s: (injected - self.begun).as_secs_f64(),
             primary,
             promoted,
             elected_s: elected.as_secs_f64(),
-            cut_s: (self.plan.by == By::Cut).then(|| (mended - struck).as_secs_f64()),
+            cut_s: (self.plan.by == By::Cut).then(|| (healed - injected).as_secs_f64()),
             back_s: back.as_secs_f64(),
-            settled_s: struck.elapsed().as_secs_f64(),
+            settled_s: injected.elapsed().as_secs_f64(),
             without_acks_s: 0.0,
             curve: None,
         })
@@ -237,36 +290,39 @@ impl Striking<'_> {
 }
 
 /// Carries out a proof; `home` is an empty folder for the servers' files.
+///
+/// # Errors
+/// The servers do not come up, do not elect or do not answer, or `control` stops while they are waited for.
 pub fn failover(
     plan: &FailoverPlan,
     home: &Path,
     control: &Arc<Control>,
     on_round: &mut (dyn FnMut(&Round) + Send),
-) -> Result<FailoverProof, String> {
-    let mut set: Box<dyn Elects> = match plan.kind {
+) -> Result<FailoverProof, FailoverError> {
+    let mut cluster: Box<dyn FailoverCluster> = match plan.kind {
         ServerKind::Mongod => Box::new(replica_set::ReplicaSet::start(plan, home, control)?),
-        _ => Box::new(sentinel::Guarded::start(plan, home, control)?),
+        _ => Box::new(sentinel::SentinelCluster::start(plan, home, control)?),
     };
-    prove(plan, set.as_mut(), control, on_round)
+    prove(plan, cluster.as_mut(), control, on_round)
 }
 
 fn prove(
     plan: &FailoverPlan,
-    set: &mut dyn Elects,
+    cluster: &mut dyn FailoverCluster,
     control: &Control,
     on_round: &mut (dyn FnMut(&Round) + Send),
-) -> Result<FailoverProof, String> {
-    let (version, database) = (set.version(), set.database());
+) -> Result<FailoverProof, FailoverError> {
+    let (version, database) = (cluster.version(), cluster.database());
     let enough = Control::default();
     let (written, rounds) = std::thread::scope(|scope| {
         let moments = Stream::new(plan.ingest.seed, 0, Purpose::Key);
-        let mut striking = Striking { plan, control, begun: Instant::now(), moments };
+        let mut faults = FaultRounds { plan, control, begun: Instant::now(), moments };
         let writer = scope.spawn(|| ingest(database.as_ref(), &plan.ingest, &enough, &mut |_, _| ()));
-        let rounds = striking.all(set, on_round);
+        let rounds = faults.all(cluster, on_round);
         enough.stop();
         (writer.join(), rounds)
     });
-    let (written, mut rounds) = (written.map_err(|_| "a writer has panicked")?, rounds?);
+    let (written, mut rounds) = (written.map_err(|_| FailoverError::Panicked)?, rounds?);
     for round in &mut rounds {
         let settled_s = round.at_s + round.settled_s;
         round.without_acks_s = curve::longest_gap(&written.course, round.at_s, settled_s).1;

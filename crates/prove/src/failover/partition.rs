@@ -8,9 +8,10 @@
 use dyno_localhost::machine::Machine;
 use dyno_servers::server::Way;
 use dyno_types::child;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 /// Says to the inner process that it is inside: its number, and the namespace that it has come from.
 const MARK: &str = "DYNO_PROVE_OUTSIDE";
@@ -19,10 +20,57 @@ const TABLE: &str = "dyno";
 /// Where packets are dropped: those of loopback addresses come in here, those of namespaces pass; chains are called after it.
 const HOOKS: [&str; 2] = ["input", "forward"];
 
+/// Why nothing can be cut off.
+#[derive(Debug, thiserror::Error)]
+pub enum PartitionError {
+    /// A program is not installed.
+    #[error("cutting off needs {program} ({package}), which is not installed")]
+    Absent {
+        /// The program.
+        program: &'static str,
+        /// The package that has it.
+        package: &'static str,
+    },
+    /// The system gives no namespace.
+    #[error("cutting off needs a network namespace of its own, which is not permitted here: {0}")]
+    NotPermitted(#[source] Box<PartitionError>),
+    /// unshare has started this process and has changed nothing.
+    #[error("cutting off needs a network namespace of its own: unshare made none")]
+    NotMade,
+    /// Rules would be those of the host's own network.
+    #[error("rules are made in a network namespace of dyno's own alone")]
+    Outside,
+    /// A program has failed.
+    #[error("{program}: {words} ({status})")]
+    Failed {
+        /// The program.
+        program: String,
+        /// The first line that it complained with.
+        words: String,
+        /// How it ended.
+        status: ExitStatus,
+    },
+    /// A file cannot be read or written, or a program not started.
+    #[error("{name}: {source}")]
+    Io {
+        /// The file, or the program.
+        name: String,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl PartitionError {
+    fn io(name: &Path) -> impl FnOnce(io::Error) -> Self {
+        let name = name.display().to_string();
+        |source| PartitionError::Io { name, source }
+    }
+}
+
 /// The network namespace of this process.
-fn here() -> Result<String, String> {
+fn here() -> Result<String, PartitionError> {
     let link = Path::new("/proc/self/ns/net");
-    let target = std::fs::read_link(link).map_err(|e| format!("{}: {e}", link.display()))?;
+    let target = std::fs::read_link(link).map_err(PartitionError::io(link))?;
     Ok(target.display().to_string())
 }
 
@@ -33,14 +81,19 @@ fn says_inside(mark: &str, pid: u32, here: &str) -> bool {
 }
 
 /// Whether this process has been put into a namespace of its own by [`entrance`].
-pub fn inside() -> Result<bool, String> {
+///
+/// # Errors
+/// The system does not say which namespace this process is in.
+pub fn inside() -> Result<bool, PartitionError> {
     let here = here()?;
     Ok(std::env::var(MARK).is_ok_and(|mark| says_inside(&mark, std::process::id(), &here)))
 }
 
-/// The command that becomes `program` in a network namespace of its own; whoever executes it must replace itself by it. An
-/// error says what is missing or not permitted.
-pub fn entrance(program: &Path) -> Result<Command, String> {
+/// The command that becomes `program` in a network namespace of its own; whoever executes it must replace itself by it.
+///
+/// # Errors
+/// A program is missing, or the system does not permit a namespace.
+pub fn entrance(program: &Path) -> Result<Command, PartitionError> {
     let machine = Machine::default();
     let unshare = tool(&machine, "unshare", "util-linux")?;
     tool(&machine, "ip", "iproute2")?;
@@ -54,9 +107,9 @@ pub fn entrance(program: &Path) -> Result<Command, String> {
     // Whoever has been through it and is where it was would go round for ever.
     let been = std::env::var(MARK).is_ok_and(|mark| mark.starts_with(&format!("{} ", std::process::id())));
     if been {
-        return Err("cutting off needs a network namespace of its own: unshare made none".into());
+        return Err(PartitionError::NotMade);
     }
-    let mut why = String::new();
+    let mut refused = PartitionError::NotMade;
     for way in ways {
         // Tried on what needs most: rules of a namespace that ends with the trial.
         let mut trial = child::command(&unshare);
@@ -68,26 +121,29 @@ pub fn entrance(program: &Path) -> Result<Command, String> {
                 command.env(MARK, format!("{} {}", std::process::id(), here()?));
                 return Ok(command);
             }
-            Err(words) => why = words,
+            Err(why) => refused = why,
         }
     }
-    Err(format!("cutting off needs a network namespace of its own, which is not permitted here: {why}"))
+    Err(PartitionError::NotPermitted(Box::new(refused)))
 }
 
-fn tool(machine: &Machine, name: &str, package: &str) -> Result<PathBuf, String> {
-    machine.find(name).ok_or_else(|| format!("cutting off needs {name} ({package}), which is not installed"))
+fn tool(machine: &Machine, program: &'static str, package: &'static str) -> Result<PathBuf, PartitionError> {
+    machine.find(program).ok_or(PartitionError::Absent { program, package })
 }
 
 /// Runs a program to its end; what it complains about is the error.
-fn done(command: &mut Command) -> Result<(), String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let told = command.stdin(Stdio::null()).output().map_err(|e| format!("{name}: {e}"))?;
+fn done(command: &mut Command) -> Result<(), PartitionError> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let told = match command.stdin(Stdio::null()).output() {
+        Ok(told) => told,
+        Err(source) => return Err(PartitionError::Io { name: program, source }),
+    };
     if told.status.success() {
         return Ok(());
     }
     let words = String::from_utf8_lossy(&told.stderr);
     let words = words.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no word of why");
-    Err(format!("{name}: {words} ({})", told.status))
+    Err(PartitionError::Failed { program, words: words.to_owned(), status: told.status })
 }
 
 /// The rules of a namespace that this process is inside of.
@@ -101,9 +157,9 @@ pub(super) struct Partition {
 
 impl Partition {
     /// Brings the loopback device up and makes a chain without rules.
-    pub fn new(machine: &Machine) -> Result<Self, String> {
+    pub fn new(machine: &Machine) -> Result<Self, PartitionError> {
         if !inside()? {
-            return Err("rules are made in a network namespace of dyno's own alone".into());
+            return Err(PartitionError::Outside);
         }
         done(child::command(tool(machine, "ip", "iproute2")?).args(["link", "set", "lo", "up"]))?;
         let nft = tool(machine, "nft", "nftables")?;
@@ -118,19 +174,19 @@ impl Partition {
 
     /// Places of servers with a namespace each; the names of these lie in `home`. All of them reach each other by way of this
     /// process' own namespace, and it reaches them.
-    pub fn ways(&mut self, home: &Path, count: u32) -> Result<Vec<Way>, String> {
+    pub fn ways(&mut self, home: &Path, count: u32) -> Result<Vec<Way>, PartitionError> {
         let forward = Path::new("/proc/sys/net/ipv4/ip_forward");
-        std::fs::write(forward, "1").map_err(|e| format!("{}: {e}", forward.display()))?;
+        std::fs::write(forward, "1").map_err(PartitionError::io(forward))?;
         (0..count).map(|number| self.way(home, number)).collect()
     }
 
-    fn way(&mut self, home: &Path, number: u32) -> Result<Way, String> {
+    fn way(&mut self, home: &Path, number: u32) -> Result<Way, PartitionError> {
         let [ip, unshare, nsenter] =
             [("ip", "iproute2"), ("unshare", "util-linux"), ("nsenter", "util-linux")]
                 .map(|(name, package)| tool(&self.machine, name, package));
         let (ip, unshare, nsenter) = (ip?, unshare?, nsenter?);
         let name = home.join(format!("network-{number}"));
-        std::fs::write(&name, "").map_err(|e| format!("{}: {e}", name.display()))?;
+        std::fs::write(&name, "").map_err(PartitionError::io(&name))?;
         let net = format!("--net={}", name.display());
         // It is mounted before the command in it begins.
         self.networks.push(name.clone());
@@ -158,17 +214,17 @@ impl Partition {
         Ok(Way { address: address.into(), prefix: within.into() })
     }
 
-    fn nft(&self, words: &[&str]) -> Result<(), String> {
+    fn nft(&self, words: &[&str]) -> Result<(), PartitionError> {
         done(child::command(&self.nft).args(words))
     }
 
     /// Drops every packet between `one` and `others`, both ways, from one moment on.
-    pub fn cut(&self, one: IpAddr, others: &[IpAddr]) -> Result<(), String> {
+    pub fn cut(&self, one: IpAddr, others: &[IpAddr]) -> Result<(), PartitionError> {
         self.nft(&[&rules(one, others)])
     }
 
     /// Lets everything through again.
-    pub fn heal(&self) -> Result<(), String> {
+    pub fn heal(&self) -> Result<(), PartitionError> {
         HOOKS.iter().try_for_each(|hook| self.nft(&["flush", "chain", "inet", TABLE, hook]))
     }
 }
@@ -217,7 +273,8 @@ mod tests {
     #[test]
     fn rules_stay_out_of_the_hosts_network() {
         assert!(!inside().unwrap());
-        assert!(Partition::new(&Machine::default()).is_err());
+        let outside = Partition::new(&Machine::default());
+        assert!(matches!(outside, Err(PartitionError::Outside)), "{outside:?}");
     }
 
     #[test]

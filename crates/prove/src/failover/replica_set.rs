@@ -7,9 +7,11 @@
 //! Where the primary is cut off, every member has a network namespace of its own: mongod cannot say which address its
 //! connections come from.
 
+use crate::failover::FailoverError;
 use crate::failover::partition::Partition;
-use crate::failover::{By, ELECTION, Elects, FailoverPlan, await_some};
+use crate::failover::{By, ELECTION, FailoverCluster, FailoverPlan, await_some};
 use dyno_databases::copies::database::Database;
+use dyno_databases::copies::database::DatabaseError;
 use dyno_databases::mongodb::copies::MongoSet;
 use dyno_engine::Control;
 use dyno_localhost::machine::Machine;
@@ -41,12 +43,12 @@ pub(super) struct ReplicaSet<'a> {
 
 impl<'a> ReplicaSet<'a> {
     /// Starts the members, forms the set, and waits until one is primary and all others are secondaries.
-    pub fn start(plan: &'a FailoverPlan, home: &Path, control: &Arc<Control>) -> Result<Self, String> {
+    pub fn start(plan: &'a FailoverPlan, home: &Path, control: &Arc<Control>) -> Result<Self, FailoverError> {
         let machine = Machine::default();
         let mut spec = ServerSpec::of(ServerKind::Mongod);
         (spec.topology, spec.members) = (Topology::ReplicaSet, Some(plan.replicas + 1));
         spec.cache = Some(Bytes(CACHE));
-        let version = dyno_servers::needs::version_of(&spec, &machine).map_err(|e| e.to_string())?;
+        let version = dyno_servers::needs::version_of(&spec, &machine)?;
         if streams(&version) {
             spec.options.insert("setParameter.oplogFetcherUsesExhaust".into(), Setting::Switch(false));
         }
@@ -54,38 +56,43 @@ impl<'a> ReplicaSet<'a> {
         let ways = partition.as_mut().map(|partition| partition.ways(home, plan.replicas + 1)).transpose()?;
         let begin = Beginning { ways: ways.as_deref().unwrap_or_default(), ..Beginning::default() };
         let members = home.join("members");
-        let server = Server::start_with(&spec, &begin, &members, &machine, Some(control.clone()));
-        let server = server.map_err(|e| e.to_string())?;
+        let server = Server::start_with(&spec, &begin, &members, &machine, Some(control.clone()))?;
         let uri = server.uris().swap_remove(0).replacen("/?", &format!("/{DATABASE}?"), 1);
-        let set = MongoSet::of(MongoOptions::from_uri(&uri).map_err(|refused| refused.0)?)?;
+        let set = MongoSet::of(MongoOptions::from_uri(&uri)?)?;
         let set = ReplicaSet { plan, control: control.clone(), server, set, partition };
-        let primary = set.settle()?;
+        let primary = set.await_healthy()?;
         set.hurry(&primary)?;
-        set.settle()?;
+        set.await_healthy()?;
         Ok(set)
     }
 
     /// Tells the set after how long without a sign a member counts as down.
-    fn hurry(&self, primary: &str) -> Result<(), String> {
-        let told = self.set.ask(primary, &|out| bson::int32(out, "replSetGetConfig", 1))?;
+    fn hurry(&self, primary: &str) -> Result<(), FailoverError> {
+        let told = self.set.ask(primary, &|out| bson::int32(out, "replSetGetConfig", 1));
+        let told = told.map_err(DatabaseError::from)?;
         let config = bson::find(&told, "config").and_then(|e| e.as_document());
         let config = config.and_then(|config| hurried(config, self.plan.down_after));
-        let config = config.ok_or_else(|| format!("{primary}: replSetGetConfig tells no configuration"))?;
-        let changed = self.set.ask(primary, &|out| bson::document(out, "replSetReconfig", &config)).map(drop);
-        changed.map_err(|why| format!("{primary}: replSetReconfig: {why}"))
+        let lacks =
+            || DatabaseError::incomplete(format!("{primary}: replSetGetConfig tells no configuration"));
+        let config = config.ok_or_else(lacks)?;
+        let changed = self.set.ask(primary, &|out| bson::document(out, "replSetReconfig", &config));
+        changed.map(drop).map_err(|error| FailoverError::Member {
+            step: format!("{primary}: replSetReconfig"),
+            source: error.into(),
+        })
     }
 
     fn members(&self) -> Vec<String> {
         self.server.sockets().iter().map(ToString::to_string).collect()
     }
 
-    fn number(&self, member: &str) -> Result<usize, String> {
+    fn number(&self, member: &str) -> Result<usize, FailoverError> {
         let at = self.members().iter().position(|one| one == member);
-        at.ok_or_else(|| format!("{member}: not among the members that were started"))
+        at.ok_or_else(|| FailoverError::UnknownMember(member.to_owned()))
     }
 
     /// Stops the others, waits, kills.
-    fn isolate(&mut self, at: usize, halted: &mut Vec<u64>) -> Result<Instant, String> {
+    fn isolate(&mut self, at: usize, halted: &mut Vec<u64>) -> Result<Instant, FailoverError> {
         for other in (0..self.server.count()).filter(|other| *other != at) {
             halted.extend(self.harm(other, &Harm::Pause)?);
         }
@@ -95,13 +102,13 @@ impl<'a> ReplicaSet<'a> {
     }
 
     /// Does it to one member; what takes it back.
-    fn harm(&mut self, member: usize, harm: &Harm) -> Result<Vec<u64>, String> {
+    fn harm(&mut self, member: usize, harm: &Harm) -> Result<Vec<u64>, FailoverError> {
         let done = self.server.harm(member..member + 1, harm);
-        done.failed.map_or(Ok(done.noted), Err)
+        done.failed.map_or(Ok(done.noted), |why| Err(FailoverError::Fault(why)))
     }
 }
 
-impl Elects for ReplicaSet<'_> {
+impl FailoverCluster for ReplicaSet<'_> {
     fn version(&self) -> String {
         self.server.facts().get("version").cloned().unwrap_or_else(|| "unknown".into())
     }
@@ -110,7 +117,7 @@ impl Elects for ReplicaSet<'_> {
         Arc::new(self.set.clone())
     }
 
-    fn strike(&mut self, primary: &str) -> Result<Instant, String> {
+    fn inject(&mut self, primary: &str) -> Result<Instant, FailoverError> {
         let at = self.number(primary)?;
         if let Some(partition) = &self.partition {
             let sockets = self.server.sockets();
@@ -121,29 +128,30 @@ impl Elects for ReplicaSet<'_> {
         }
         let mut halted = Vec::new();
         let killed = self.isolate(at, &mut halted);
-        self.server.heal(&[], &Harm::Pause, &halted).map_err(|e| e.to_string())?;
+        self.server.heal(&[], &Harm::Pause, &halted)?;
         killed
     }
 
-    fn successor(&self, of: &str) -> Option<String> {
+    fn new_primary(&self, of: &str) -> Option<String> {
         self.members().into_iter().find(|member| member != of && self.set.is_writable(member))
     }
 
-    fn mend(&mut self, old: &str, _new: &str) -> Result<Instant, String> {
+    fn heal(&mut self, old: &str, _new: &str) -> Result<Instant, FailoverError> {
         let at = self.number(old)?;
         let begun = Instant::now();
         if let Some(partition) = &self.partition {
-            return partition.heal().map(|()| begun);
+            partition.heal()?;
+            return Ok(begun);
         }
-        self.server.heal(&[at], &Harm::Restart, &[]).map_err(|e| e.to_string())?;
+        self.server.heal(&[at], &Harm::Restart, &[])?;
         Ok(begun)
     }
 
-    fn follows(&self, old: &str, _new: &str) -> bool {
+    fn is_replica(&self, old: &str, _new: &str) -> bool {
         self.set.replicas().is_ok_and(|all| all.iter().any(|one| one == old))
     }
 
-    fn settle(&self) -> Result<String, String> {
+    fn await_healthy(&self) -> Result<String, FailoverError> {
         let whole = || {
             let primary = self.set.primary().ok().filter(|primary| self.set.is_writable(primary))?;
             let replicas = self.set.replicas().ok()?;

@@ -3,14 +3,17 @@
 //! Where the primary is cut off, every server and sentinel has a loopback address of its own, which its connections come
 //! from, too (`bind-source-addr`); writers come from 127.0.0.1 and reach everyone.
 
+use crate::failover::FailoverError;
 use crate::failover::partition::Partition;
-use crate::failover::{By, ELECTION, Elects, FailoverPlan, await_some};
+use crate::failover::{By, ELECTION, FailoverCluster, FailoverPlan, await_some};
+use dyno_databases::copies::database::DatabaseError;
 use dyno_databases::copies::database::{Database, Durability, PreCheck, Talk};
 use dyno_databases::copies::ledger::Ledger;
 use dyno_databases::copies::records::Records;
 use dyno_databases::redis::copies::RedisSet;
 use dyno_databases::redis::resp::{Client, Reply};
 use dyno_engine::Control;
+use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_plan::server::{ServerSpec, Setting};
 use dyno_servers::server::Server;
@@ -28,7 +31,7 @@ const SERVER: u8 = 11;
 const SENTINEL: u8 = 201;
 
 /// The servers.
-pub(super) struct Guarded<'a> {
+pub(super) struct SentinelCluster<'a> {
     plan: &'a FailoverPlan,
     control: Arc<Control>,
     home: PathBuf,
@@ -40,12 +43,12 @@ pub(super) struct Guarded<'a> {
     made: usize,
 }
 
-impl<'a> Guarded<'a> {
+impl<'a> SentinelCluster<'a> {
     /// Starts everything and waits until the replicas follow and the sentinels know of all.
-    pub fn start(plan: &'a FailoverPlan, home: &Path, control: &Arc<Control>) -> Result<Self, String> {
+    pub fn start(plan: &'a FailoverPlan, home: &Path, control: &Arc<Control>) -> Result<Self, FailoverError> {
         let machine = Machine::default();
         let partition = (plan.by == By::Cut).then(|| Partition::new(&machine)).transpose()?;
-        let mut set = Guarded {
+        let mut set = SentinelCluster {
             plan,
             control: control.clone(),
             home: home.to_owned(),
@@ -67,7 +70,7 @@ impl<'a> Guarded<'a> {
         for number in 0..SENTINELS {
             set.guard(number, primary)?;
         }
-        set.settle()?;
+        set.await_healthy()?;
         Ok(set)
     }
 
@@ -90,7 +93,7 @@ impl<'a> Guarded<'a> {
     }
 
     /// Starts a server, on the port that it had before if it had one.
-    fn serve(&mut self, address: IpAddr, port: Option<u16>) -> Result<SocketAddr, String> {
+    fn serve(&mut self, address: IpAddr, port: Option<u16>) -> Result<SocketAddr, FailoverError> {
         self.made += 1;
         let home = self.home.join(format!("server-{}", self.made));
         let mut spec = self.spec(address, port);
@@ -102,36 +105,44 @@ impl<'a> Guarded<'a> {
         Ok(socket)
     }
 
-    fn launch(&self, spec: &ServerSpec, home: &Path) -> Result<(SocketAddr, Server), String> {
+    fn launch(&self, spec: &ServerSpec, home: &Path) -> Result<(SocketAddr, Server), FailoverError> {
         let server = Server::start_under(spec, home, &self.machine, Some(self.control.clone()));
-        let server = server.map_err(|e| match self.partition {
-            Some(_) => format!("{e} (cutting off needs bind-source-addr: Redis 7 or later, Valkey)"),
-            None => e.to_string(),
+        let server = server.map_err(|error| match self.partition {
+            Some(_) => FailoverError::NoOwnAddress(error),
+            None => error.into(),
         })?;
-        let socket = server.sockets().first().copied().ok_or("a server listens nowhere")?;
+        let nowhere = || LocalError::Failed("a server listens nowhere".into());
+        let socket = server.sockets().first().copied().ok_or_else(nowhere)?;
         Ok((socket, server))
     }
 
-    fn follow(&self, replica: SocketAddr, primary: SocketAddr) -> Result<(), String> {
+    fn follow(&self, replica: SocketAddr, primary: SocketAddr) -> Result<(), DatabaseError> {
         let mut client = Client::connect(replica, None, COMMAND)?;
         // What has no disk needs no wait before a copy is sent.
         client.call(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"])?;
-        client.call(&["REPLICAOF", &primary.ip().to_string(), &primary.port().to_string()]).map(drop)
+        client.call(&["REPLICAOF", &primary.ip().to_string(), &primary.port().to_string()])?;
+        Ok(())
     }
 
     /// Starts a sentinel and tells it whom to guard.
-    fn guard(&mut self, number: u8, primary: SocketAddr) -> Result<(), String> {
+    fn guard(&mut self, number: u8, primary: SocketAddr) -> Result<(), FailoverError> {
         let mut spec = self.spec(self.address(SENTINEL, number), None);
         spec.arguments.push("--sentinel".into());
         let home = self.home.join(format!("sentinel-{}", number + 1));
         let (sentinel, server) = self.launch(&spec, &home)?;
         self.sentinels.push((sentinel, server));
+        Ok(self.monitor(sentinel, primary)?)
+    }
+
+    /// Tells a sentinel which primary to guard.
+    fn monitor(&self, sentinel: SocketAddr, primary: SocketAddr) -> Result<(), DatabaseError> {
         let ms = self.plan.down_after.as_millis().to_string();
         let mut client = Client::connect(sentinel, None, COMMAND)?;
         let (ip, port) = (primary.ip().to_string(), primary.port().to_string());
         client.call(&["SENTINEL", "MONITOR", NAME, &ip, &port, "2"])?;
         client.call(&["SENTINEL", "SET", NAME, "down-after-milliseconds", &ms])?;
-        client.call(&["SENTINEL", "SET", NAME, "failover-timeout", "5000"]).map(drop)
+        client.call(&["SENTINEL", "SET", NAME, "failover-timeout", "5000"])?;
+        Ok(())
     }
 
     fn guards(&self) -> Vec<SocketAddr> {
@@ -166,7 +177,7 @@ impl<'a> Guarded<'a> {
     }
 
     /// Kills a server, right after the others have stood still.
-    fn kill(&self, primary: SocketAddr) -> Result<Instant, String> {
+    fn kill(&self, primary: SocketAddr) -> Result<Instant, FailoverError> {
         let others = self.others(primary);
         others.iter().for_each(|one| self.signal(*one, Signal::STOP));
         // Their sockets would take what they themselves cannot: the links are cut, too, and who stands still makes no new
@@ -179,11 +190,14 @@ impl<'a> Guarded<'a> {
         }
         let killed = Instant::now();
         others.iter().for_each(|one| self.signal(*one, Signal::CONT));
-        cut.map(|_| killed).map_err(|why| format!("{primary}: {why}"))
+        match cut {
+            Ok(_) => Ok(killed),
+            Err(error) => Err(FailoverError::Member { step: primary.to_string(), source: error.into() }),
+        }
     }
 }
 
-impl Elects for Guarded<'_> {
+impl FailoverCluster for SentinelCluster<'_> {
     fn version(&self) -> String {
         self.version.clone()
     }
@@ -192,7 +206,7 @@ impl Elects for Guarded<'_> {
         Arc::new(Writers(self.guards()))
     }
 
-    fn strike(&mut self, primary: &str) -> Result<Instant, String> {
+    fn inject(&mut self, primary: &str) -> Result<Instant, FailoverError> {
         let primary = parsed(primary)?;
         match &self.partition {
             None => self.kill(primary),
@@ -205,13 +219,13 @@ impl Elects for Guarded<'_> {
         }
     }
 
-    fn successor(&self, of: &str) -> Option<String> {
+    fn new_primary(&self, of: &str) -> Option<String> {
         let now = asked(&self.guards()).ok()?;
         (now.to_string() != of && is_primary(now)).then(|| now.to_string())
     }
 
     /// A server that was killed begins anew and is told whom to follow; one that was cut off is told by the sentinels.
-    fn mend(&mut self, old: &str, new: &str) -> Result<Instant, String> {
+    fn heal(&mut self, old: &str, new: &str) -> Result<Instant, FailoverError> {
         let old = parsed(old)?;
         match &self.partition {
             Some(partition) => partition.heal()?,
@@ -224,14 +238,14 @@ impl Elects for Guarded<'_> {
         Ok(Instant::now())
     }
 
-    fn follows(&self, old: &str, _new: &str) -> bool {
+    fn is_replica(&self, old: &str, _new: &str) -> bool {
         let online = |primary| RedisSet::plain(primary).online();
         // Whoever is primary by now: on a busy host it may be another one.
         let all = asked(&self.guards()).and_then(online);
         all.is_ok_and(|all| all.iter().any(|one| one.to_string() == old))
     }
 
-    fn settle(&self) -> Result<String, String> {
+    fn await_healthy(&self) -> Result<String, FailoverError> {
         let guards = self.guards();
         let mut helped = Instant::now();
         let whole = || {
@@ -258,42 +272,42 @@ impl Elects for Guarded<'_> {
 struct Writers(Vec<SocketAddr>);
 
 impl Writers {
-    fn now(&self) -> Result<RedisSet, String> {
+    fn now(&self) -> Result<RedisSet, DatabaseError> {
         Ok(RedisSet::plain(asked(&self.0)?))
     }
 }
 
 impl Database for Writers {
-    fn primary(&self) -> Result<String, String> {
+    fn primary(&self) -> Result<String, DatabaseError> {
         self.now()?.primary()
     }
 
-    fn replicas(&self) -> Result<Vec<String>, String> {
+    fn replicas(&self) -> Result<Vec<String>, DatabaseError> {
         self.now()?.replicas()
     }
 
-    fn pre_checks(&self, copies: usize, durability: Durability) -> Result<Vec<PreCheck>, String> {
+    fn pre_checks(&self, copies: usize, durability: Durability) -> Result<Vec<PreCheck>, DatabaseError> {
         self.now()?.pre_checks(copies, durability)
     }
 
-    fn connect(&self, member: &str, patience: Duration) -> Result<Box<dyn Talk>, String> {
+    fn connect(&self, member: &str, patience: Duration) -> Result<Box<dyn Talk>, DatabaseError> {
         self.now()?.connect(member, patience)
     }
 
-    fn caught_up(&self, replica: &str) -> Result<bool, String> {
+    fn caught_up(&self, replica: &str) -> Result<bool, DatabaseError> {
         self.now()?.caught_up(replica)
     }
 
-    fn remove(&self, records: &Records, ledger: Option<&Ledger>) -> Result<(), String> {
+    fn remove(&self, records: &Records, ledger: Option<&Ledger>) -> Result<(), DatabaseError> {
         self.now()?.remove(records, ledger)
     }
 }
 
-fn parsed(member: &str) -> Result<SocketAddr, String> {
-    member.parse().map_err(|_| format!("{member}: no address"))
+fn parsed(member: &str) -> Result<SocketAddr, DatabaseError> {
+    member.parse().map_err(|_| DatabaseError::NoAddress(member.to_owned()))
 }
 
-fn version(server: SocketAddr) -> Result<String, String> {
+fn version(server: SocketAddr) -> Result<String, DatabaseError> {
     let told = Client::connect(server, None, COMMAND)?.call(&["INFO", "server"])?;
     let of =
         |name: &str| told.text().lines().find_map(|line| line.trim().strip_prefix(name).map(str::to_owned));
@@ -301,7 +315,7 @@ fn version(server: SocketAddr) -> Result<String, String> {
 }
 
 /// Whom the first of the sentinels that answers calls primary.
-fn asked(sentinels: &[SocketAddr]) -> Result<SocketAddr, String> {
+fn asked(sentinels: &[SocketAddr]) -> Result<SocketAddr, DatabaseError> {
     let ask = |sentinel: &SocketAddr| {
         let mut client = Client::connect(*sentinel, None, COMMAND).ok()?;
         match client.call(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME]).ok()? {
@@ -309,7 +323,7 @@ fn asked(sentinels: &[SocketAddr]) -> Result<SocketAddr, String> {
             _ => None,
         }
     };
-    sentinels.iter().find_map(ask).ok_or_else(|| "no sentinel names a primary".into())
+    sentinels.iter().find_map(ask).ok_or(DatabaseError::NoPrimary("no sentinel names a primary"))
 }
 
 fn is_primary(address: SocketAddr) -> bool {

@@ -2,7 +2,8 @@
 //! does not.
 
 use crate::failover::*;
-use dyno_databases::copies::database::{Database, Durability, Fate, Part, PreCheck, Talk};
+use dyno_databases::copies::database::WriteOutcome;
+use dyno_databases::copies::database::{Database, Durability, Part, PreCheck, Talk};
 use dyno_databases::copies::records::Records;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -34,10 +35,10 @@ fn number(member: &str) -> usize {
 struct Line(Pair, usize, u64);
 
 impl Talk for Line {
-    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> Fate {
+    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> WriteOutcome {
         let mut state = self.0.state();
         if self.2 != state.epoch {
-            return Fate::Indeterminate("the connection is lost".into());
+            return WriteOutcome::Indeterminate("the connection is lost".into());
         }
         for number in part.from..part.to {
             let (key, value) = (records.key(part.worker, number), records.value(part.worker, number));
@@ -47,12 +48,12 @@ impl Talk for Line {
             state.held[self.1].insert(key, value);
         }
         match state.cut && plan.copies > 1 {
-            true => Fate::Indeterminate("one copy".into()),
-            false => Fate::Acknowledged(Instant::now()),
+            true => WriteOutcome::Indeterminate("one copy".into()),
+            false => WriteOutcome::Acknowledged(Instant::now()),
         }
     }
 
-    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, String> {
+    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, DatabaseError> {
         let state = self.0.state();
         let of = |number| {
             state.held[self.1].get(&records.key(part.worker, number)).map(|value| value.clone().into_bytes())
@@ -60,43 +61,43 @@ impl Talk for Line {
         Ok((part.from..part.to).map(of).collect())
     }
 
-    fn indexed(&mut self, _: &Records, _: usize) -> Result<u64, String> {
+    fn indexed(&mut self, _: &Records, _: usize) -> Result<u64, DatabaseError> {
         Ok(0)
     }
 
-    fn held(&mut self, _: &Records) -> Result<Option<u64>, String> {
+    fn held(&mut self, _: &Records) -> Result<Option<u64>, DatabaseError> {
         let state = self.0.state();
         Ok(Some(state.held[self.1].len() as u64 + state.twice))
     }
 }
 
 impl Database for Pair {
-    fn primary(&self) -> Result<String, String> {
+    fn primary(&self) -> Result<String, DatabaseError> {
         Ok(format!("m{}", self.state().primary))
     }
 
-    fn replicas(&self) -> Result<Vec<String>, String> {
+    fn replicas(&self) -> Result<Vec<String>, DatabaseError> {
         Ok(vec![format!("m{}", 1 - self.state().primary)])
     }
 
-    fn pre_checks(&self, _: usize, _: Durability) -> Result<Vec<PreCheck>, String> {
+    fn pre_checks(&self, _: usize, _: Durability) -> Result<Vec<PreCheck>, DatabaseError> {
         Ok(Vec::new())
     }
 
-    fn connect(&self, member: &str, _: Duration) -> Result<Box<dyn Talk>, String> {
+    fn connect(&self, member: &str, _: Duration) -> Result<Box<dyn Talk>, DatabaseError> {
         Ok(Box::new(Line(self.clone(), number(member), self.state().epoch)))
     }
 
-    fn caught_up(&self, _: &str) -> Result<bool, String> {
+    fn caught_up(&self, _: &str) -> Result<bool, DatabaseError> {
         Ok(true)
     }
 
-    fn remove(&self, _: &Records, _: Option<&Ledger>) -> Result<(), String> {
+    fn remove(&self, _: &Records, _: Option<&Ledger>) -> Result<(), DatabaseError> {
         Ok(())
     }
 }
 
-impl Elects for Pair {
+impl FailoverCluster for Pair {
     fn version(&self) -> String {
         "two maps".into()
     }
@@ -105,30 +106,30 @@ impl Elects for Pair {
         Arc::new(self.clone())
     }
 
-    fn strike(&mut self, _: &str) -> Result<Instant, String> {
+    fn inject(&mut self, _: &str) -> Result<Instant, FailoverError> {
         self.state().cut = true;
         Ok(Instant::now())
     }
 
-    fn successor(&self, of: &str) -> Option<String> {
+    fn new_primary(&self, of: &str) -> Option<String> {
         let mut state = self.state();
         state.primary = 1 - number(of);
         Some(format!("m{}", state.primary))
     }
 
-    fn mend(&mut self, old: &str, new: &str) -> Result<Instant, String> {
+    fn heal(&mut self, old: &str, new: &str) -> Result<Instant, FailoverError> {
         let mut state = self.state();
         state.held[number(old)] = state.held[number(new)].clone();
         (state.cut, state.epoch) = (false, state.epoch + 1);
         Ok(Instant::now())
     }
 
-    fn follows(&self, _: &str, _: &str) -> bool {
+    fn is_replica(&self, _: &str, _: &str) -> bool {
         true
     }
 
-    fn settle(&self) -> Result<String, String> {
-        Database::primary(self)
+    fn await_healthy(&self) -> Result<String, FailoverError> {
+        Ok(Database::primary(self)?)
     }
 }
 

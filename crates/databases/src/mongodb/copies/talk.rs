@@ -1,9 +1,12 @@
 //! A conversation with a member of MongoDB: inserts with their write concern, and what is there.
 
-use crate::copies::database::{Durability, Fate, Part, Talk};
+use crate::copies::database::DatabaseError;
+use crate::copies::database::WriteOutcome;
+use crate::copies::database::{Durability, Part, Talk};
 use crate::copies::plan::IngestPlan;
 use crate::copies::records::Records;
 use crate::copies::sent::Sent;
+use crate::mongodb::admin::CommandError;
 use crate::mongodb::copies::COMMAND;
 use crate::mongodb::line::{MongoLine, Unanswered};
 use dyno_types::bson::{self, kind};
@@ -72,7 +75,7 @@ impl MongoTalk {
         field: &str,
         class: FieldKind,
         index: Option<&str>,
-    ) -> Result<u64, String> {
+    ) -> Result<u64, DatabaseError> {
         let reply = self.line.call(&self.database, 30 * COMMAND, &|out| {
             bson::string(out, "count", &records.collection());
             bson::head(out, kind::DOCUMENT, "query");
@@ -153,7 +156,7 @@ fn trouble(reply: &[u8], count: u64) -> Option<String> {
 const NOT_PRIMARY: i64 = 10_107;
 
 impl Talk for MongoTalk {
-    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> Fate {
+    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> WriteOutcome {
         let step = (INSERT_BYTES / (plan.record_bytes as u64 + 200)).max(1);
         let pieces = (part.from..part.to).step_by(step as usize);
         let pieces: Vec<_> = pieces
@@ -168,18 +171,18 @@ impl Talk for MongoTalk {
             match self.line.send(words, plan.patience + COMMAND) {
                 Ok(reply) => {
                     if let Some(why) = trouble(&reply, count) {
-                        return Fate::Indeterminate(why);
+                        return WriteOutcome::Indeterminate(why);
                     }
                 }
                 // Nothing of what a server that is no primary refuses is done; what came before it is.
                 Err(Unanswered::Refused(NOT_PRIMARY, why)) if !begun => {
-                    return Fate::Refused(why);
+                    return WriteOutcome::Refused(why);
                 }
-                Err(why) => return Fate::Indeterminate(why.words()),
+                Err(why) => return WriteOutcome::Indeterminate(why.to_string()),
             }
             begun = true;
         }
-        Fate::Acknowledged(sent)
+        WriteOutcome::Acknowledged(sent)
     }
 
     fn take_sent(&mut self) -> Sent {
@@ -192,7 +195,7 @@ impl Talk for MongoTalk {
         out
     }
 
-    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, String> {
+    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, DatabaseError> {
         let count = i32::try_from(part.to - part.from).unwrap_or(i32::MAX);
         let reply = self.line.call(&self.database, COMMAND, &|out| {
             bson::string(out, "find", &records.collection());
@@ -213,11 +216,12 @@ impl Talk for MongoTalk {
             bson::boolean(out, "singleBatch", true);
             from_anyone(out);
         });
-        let reply = reply.map_err(Unanswered::words)?;
+        let reply = reply.map_err(CommandError::from)?;
         let batch = bson::path(&reply, "cursor.firstBatch").and_then(|e| e.as_document());
-        let batch = batch.ok_or("find gives no cursor")?;
+        let batch = batch.ok_or_else(|| DatabaseError::incomplete("find gives no cursor"))?;
         let mut found = HashMap::new();
-        for document in bson::elements(batch).map_err(|e| e.to_string())?.flatten() {
+        for document in bson::elements(batch).map_err(|e| DatabaseError::incomplete(e.to_string()))?.flatten()
+        {
             let document = document.as_document().unwrap_or_default();
             if let Some(id) = bson::find(document, "_id") {
                 found.insert(id.value.to_vec(), document.to_vec());
@@ -233,14 +237,14 @@ impl Talk for MongoTalk {
         Ok((part.from..part.to).map(of).collect())
     }
 
-    fn indexed(&mut self, records: &Records, index: usize) -> Result<u64, String> {
+    fn indexed(&mut self, records: &Records, index: usize) -> Result<u64, DatabaseError> {
         let (name, field) = index_of(records, index);
         let class = records.pocdriver.as_ref().map_or(FieldKind::Number, |_| FieldKind::of(index as u32));
         self.count(records, &field, class, Some(&name))
     }
 
     /// Looks at every document: `_id` is unique by its index, which is not asked here.
-    fn held(&mut self, records: &Records) -> Result<Option<u64>, String> {
+    fn held(&mut self, records: &Records) -> Result<Option<u64>, DatabaseError> {
         let (field, class) = match &records.pocdriver {
             Some(_) => ("_id.i", FieldKind::Number),
             None => ("v", FieldKind::Text),
@@ -250,10 +254,10 @@ impl Talk for MongoTalk {
 }
 
 /// What a count has come to.
-pub(super) fn counted(reply: Result<Vec<u8>, Unanswered>) -> Result<u64, String> {
-    let reply = reply.map_err(Unanswered::words)?;
+pub(super) fn counted(reply: Result<Vec<u8>, Unanswered>) -> Result<u64, DatabaseError> {
+    let reply = reply.map_err(CommandError::from)?;
     let n = bson::find(&reply, "n").and_then(|n| n.as_i64()).and_then(|n| u64::try_from(n).ok());
-    n.ok_or_else(|| "count gives no number".to_owned())
+    n.ok_or_else(|| DatabaseError::incomplete("count gives no number"))
 }
 
 #[cfg(test)]
