@@ -1,21 +1,8 @@
 //! Every property that something reads: one table for help texts and for the note about unknown properties.
 
+use crate::property::Known;
 use crate::{bindings, client};
 use dyno_workload::ycsb::{Scope, known_properties};
-use std::borrow::Cow;
-
-/// A property as help describes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
-    /// What reads it: `client`, `core`, `dyno`, `occupancy`, `timeseries`, `closedeconomy`, or the name of a binding.
-    pub group: &'static str,
-    /// Its name, case-sensitive.
-    pub name: Cow<'static, str>,
-    /// Its default as text; empty if there is none.
-    pub default: &'static str,
-    /// What it means and accepts, one line.
-    pub doc: Cow<'static, str>,
-}
 
 /// Prefixes of properties that other programs or later releases read; they pass without a note.
 const FOREIGN: [&str; 1] = ["htrace."];

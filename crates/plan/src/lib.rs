@@ -19,6 +19,7 @@ pub mod inventory;
 pub mod known;
 pub mod presets;
 pub mod properties;
+pub mod property;
 pub mod server;
 pub mod settings;
 pub mod suggest;

@@ -42,6 +42,11 @@ pub fn words(text: &str) -> Result<Vec<String>, OpenQuote> {
     }
 }
 
+/// A recorded command line with the program's own name instead of where it was.
+pub fn own_name(words: &[String]) -> Vec<String> {
+    std::iter::once("dyno".to_owned()).chain(words.iter().skip(1).cloned()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

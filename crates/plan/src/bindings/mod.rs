@@ -9,7 +9,7 @@ mod mongodb;
 mod redis;
 mod stores;
 
-use crate::known::Known;
+use crate::property::Known;
 use crate::settings::{BadSetting, Settings, Source};
 use crate::suggest;
 use dyno_wire::memcached::MemcachedOptions;

@@ -5,7 +5,7 @@
 
 use super::BindingTarget;
 use crate::client::duration_ns;
-use crate::known::Known;
+use crate::property::Known;
 use crate::settings::{BadSetting, Settings};
 use dyno_types::secret::mask_value;
 use dyno_wire::redis::{Address, RedisOptions};

@@ -4,7 +4,7 @@
 //! A value is checked here as far as its table tells, so that a refusal can name the place where it was set; what is
 //! left (sizes, paths) the store itself refuses when it is opened.
 
-use crate::known::Known;
+use crate::property::Known;
 use crate::settings::{BadSetting, Settings};
 use dyno_stores::options::OptionSpec;
 use dyno_stores::{KINDS, StoreKind};

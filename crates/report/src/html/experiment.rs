@@ -7,12 +7,13 @@ use super::overlay::overlaid;
 use super::page::document;
 use super::plot::points;
 use super::rates;
-use super::text::{esc, heads, own_name, rate, shell, table_of_markup, us, whole};
+use super::text::{esc, heads, rate, table_of_markup, us, whole};
 use super::users;
 use crate::tuning;
 use crate::worth::Worth;
 use dyno_analysis::series;
 use dyno_rundir::{ExperimentDir, RunDir};
+use dyno_types::shell::{own_name, quoted};
 use std::fmt::Write as _;
 
 /// The page. `price`: of an hour of everything that took part.
@@ -295,14 +296,14 @@ fn repeat(dir: &ExperimentDir) -> String {
         let _ = write!(
             out,
             "<p>The same experiment again; secrets are masked:</p>\n<pre>{}</pre>\n",
-            esc(&shell(&own_name(&dir.command)))
+            esc(&quoted(&own_name(&dir.command)))
         );
     }
     let place = dir.path.display().to_string();
     let file = dir.path.join("experiment.yaml").display().to_string();
     for words in [vec!["dyno", "run", &file], vec!["dyno", "report", &place, "--format", "html"]] {
         let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
-        let _ = writeln!(out, "<pre>{}</pre>", esc(&shell(&words)));
+        let _ = writeln!(out, "<pre>{}</pre>", esc(&quoted(&words)));
     }
     out
 }

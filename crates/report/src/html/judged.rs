@@ -1,10 +1,11 @@
 //! What the figures mean: stability, operational laws, diagnosis.
 
-use super::text::{esc, heads, percent, rate, shell, table, us};
+use super::text::{esc, heads, percent, rate, table, us};
 use dyno_analysis::diagnose::Finding;
 use dyno_analysis::laws::{checks, observe};
 use dyno_analysis::series::{Label, Stability};
 use dyno_rundir::{Course, RunDir};
+use dyno_types::shell::quoted;
 
 /// The measured phase over time, and what was found in it.
 pub struct OverTime {
@@ -214,7 +215,7 @@ pub fn diagnosis(findings: &[Finding], watched: bool) -> String {
             esc(&finding.experiment)
         ));
         if !finding.command.is_empty() {
-            out.push_str(&format!("<pre>{}</pre>\n", esc(&shell(&finding.command))));
+            out.push_str(&format!("<pre>{}</pre>\n", esc(&quoted(&finding.command))));
         }
         out.push_str("</article>\n");
     }

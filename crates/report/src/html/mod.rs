@@ -30,7 +30,6 @@ pub use experiment::experiment_page;
 pub use page::{Report, run_page};
 pub use plain::{Part, plain_page};
 pub use served::{Kind, Listed, list_page, list_rows, live_page, message_page};
-pub(crate) use text::{own_name, shell};
 
 #[cfg(test)]
 mod hostile_tests;

@@ -3,11 +3,12 @@
 use super::charts::Data;
 use super::judged::{self, OverTime};
 use super::page::{Report, TOOLS, figure, percentile_figure};
-use super::text::{bytes, esc, heads, percent, rate, shell, table, us, whole};
+use super::text::{bytes, esc, heads, percent, rate, table, us, whole};
 use super::timeline::Mark;
 use crate::{faults, worth};
 use dyno_rundir::schema::{Latency, Metric, Phase, Status, Summary, Trust};
 use dyno_rundir::{adds_up, unit};
+use dyno_types::shell::{own_name, quoted};
 use dyno_types::units::counted;
 use std::fmt::Write as _;
 
@@ -450,20 +451,20 @@ fn repeat(report: &Report<'_>) -> String {
     match report.dir.run.command.is_empty() {
         true => out.push_str("<p>The command line of this run was not recorded.</p>\n"),
         false => {
-            let words = super::text::own_name(&report.dir.run.command);
+            let words = own_name(&report.dir.run.command);
             let _ = writeln!(
                 out,
                 "<p>The same run again, with dyno {}; secrets are masked:</p>",
                 esc(&report.dir.run.dyno)
             );
-            let _ = writeln!(out, "<pre>{}</pre>", esc(&shell(&words)));
+            let _ = writeln!(out, "<pre>{}</pre>", esc(&quoted(&words)));
         }
     }
     out.push_str("<p>This page again, and as text, from the run's directory:</p>\n");
     let place = report.dir.path.display().to_string();
     for format in ["html", "text", "md", "json"] {
         let words = ["dyno", "report", place.as_str(), "--format", format].map(str::to_owned);
-        let _ = writeln!(out, "<pre>{}</pre>", esc(&shell(&words)));
+        let _ = writeln!(out, "<pre>{}</pre>", esc(&quoted(&words)));
     }
     out
 }

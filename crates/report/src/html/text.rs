@@ -61,13 +61,6 @@ pub fn bytes(value: f64) -> String {
     dyno_types::units::Bytes(value).to_string()
 }
 
-pub use dyno_types::shell::quoted as shell;
-
-/// A recorded command line with the program's own name instead of where it was.
-pub fn own_name(words: &[String]) -> Vec<String> {
-    std::iter::once("dyno".to_owned()).chain(words.iter().skip(1).cloned()).collect()
-}
-
 /// A table: heads, rows of cells that are escaped here, and how many of the first columns are words.
 pub fn table(caption: &str, heads: &[String], rows: &[Vec<String>], words: usize) -> String {
     let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| esc(cell)).collect()).collect();
@@ -116,7 +109,7 @@ mod tests {
     #[test]
     fn words_of_a_shell() {
         let words: Vec<String> = ["dyno", "run", "it's", "", "p99(read) < 5ms"].map(str::to_owned).to_vec();
-        assert_eq!(shell(&words), "dyno run 'it'\\''s' '' 'p99(read) < 5ms'");
+        assert_eq!(dyno_types::shell::quoted(&words), "dyno run 'it'\\''s' '' 'p99(read) < 5ms'");
     }
 
     #[test]

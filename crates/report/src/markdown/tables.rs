@@ -4,9 +4,9 @@ use super::entry::{Component, Entry, PhaseFigures};
 use super::rows::{Line, Of, Pick, Table, heads, line, lines, pods, table, two};
 use super::{Document, esc};
 use crate::faults;
-use crate::html::shell;
 use crate::tuning;
 use dyno_rundir::schema::Status;
+use dyno_types::shell::{own_name, quoted};
 use std::fmt::Write as _;
 
 impl Document {
@@ -69,8 +69,8 @@ impl Document {
             None => bullet("Experiment is run once.".into()),
         }
         if !self.command.is_empty() {
-            let words = crate::html::own_name(&self.command);
-            bullet(format!("Command: {}", shell(&words)));
+            let words = own_name(&self.command);
+            bullet(format!("Command: {}", quoted(&words)));
         }
         bullet(
             "Percentiles are of service times, from histograms merged over threads, workers and runs.".into(),

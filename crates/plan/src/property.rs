@@ -1,0 +1,16 @@
+//! What is known of a property.
+
+use std::borrow::Cow;
+
+/// A property as help describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// What reads it: `client`, `core`, `dyno`, `occupancy`, `timeseries`, `closedeconomy`, or the name of a binding.
+    pub group: &'static str,
+    /// Its name, case-sensitive.
+    pub name: Cow<'static, str>,
+    /// Its default as text; empty if there is none.
+    pub default: &'static str,
+    /// What it means and accepts, one line.
+    pub doc: Cow<'static, str>,
+}
