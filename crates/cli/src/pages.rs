@@ -3,7 +3,8 @@
 use crate::exit::{Failure, limited};
 use crate::terminal;
 use dyno_analysis::diagnose::diagnose;
-use dyno_report::html::{Report, experiment_page, run_page};
+use dyno_report::html::experiment::experiment_page;
+use dyno_report::html::page::{Report, run_page};
 use dyno_report::{markdown, worth};
 use dyno_rundir::files;
 use dyno_rundir::monitor::Recording;

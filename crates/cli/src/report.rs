@@ -7,7 +7,7 @@ use crate::pages::{self, Material};
 use crate::{price, terminal};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use dyno_report::html::experiment_page;
+use dyno_report::html::experiment::experiment_page;
 use dyno_report::summary::{Style, text};
 use dyno_rundir::ExperimentDir;
 use dyno_rundir::schema::{Status, Summary, Trust, summary_schema};
@@ -173,7 +173,7 @@ fn report_experiment(args: &ReportArgs, own: Own, price: Option<f64>) -> Result<
 pub fn schema(args: &SchemaArgs) -> Result<Exit, Failure> {
     terminal::out(&match args.of {
         SchemaOf::Summary => summary_schema(),
-        SchemaOf::Experiment => dyno_plan::experiment::schema(),
+        SchemaOf::Experiment => dyno_config::experiment::schema(),
     });
     Ok(Exit::Ok)
 }

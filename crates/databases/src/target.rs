@@ -37,11 +37,11 @@ pub enum Client {
     Official,
 }
 
-impl From<dyno_plan::experiment::Driver> for Client {
-    fn from(driver: dyno_plan::experiment::Driver) -> Self {
+impl From<dyno_config::experiment::Driver> for Client {
+    fn from(driver: dyno_config::experiment::Driver) -> Self {
         match driver {
-            dyno_plan::experiment::Driver::Wire => Client::Wire,
-            dyno_plan::experiment::Driver::Official => Client::Official,
+            dyno_config::experiment::Driver::Wire => Client::Wire,
+            dyno_config::experiment::Driver::Official => Client::Official,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! What is wrong with a file, found without touching anything, and where it was written.
 
 use crate::steps;
+use dyno_config::experiment::{Cell, Experiment, Plan};
+use dyno_config::tree::{Node, TreeError};
 use dyno_databases::registry;
 use dyno_monitor::prometheus::Url;
-use dyno_plan::experiment::{Cell, Experiment, Plan};
-use dyno_plan::tree::{Node, TreeError};
 use dyno_remote::worker::serve::ReadWork;
 
 /// Checks what can be checked without touching anything: targets and their options, workloads, rates, thresholds and

@@ -3,8 +3,9 @@
 //! A run begins with a volume's data only if their key is that of what it would load, and if the server, once started, has
 //! as many keys or documents as the record says. Everything that shapes the data is in the key.
 
-use dyno_plan::experiment::Experiment;
-use dyno_plan::server::{Reuse, ServerSpec, Setting};
+use dyno_config::experiment::Experiment;
+use dyno_config::server::data::Reuse;
+use dyno_config::server::{ServerSpec, Setting};
 use dyno_servers::volume::{Found, Key, Loaded};
 use dyno_session::work::ycsb::core_config_of;
 use dyno_types::Refused;
@@ -136,7 +137,7 @@ pub(crate) fn decide(found: Found, wanted: &Key, reuse: Reuse, own: impl Fn(&Loa
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_plan::experiment::plan;
+    use dyno_config::experiment::plan;
 
     fn of(text: &str) -> Key {
         let plan = plan(text, "x.yaml", &[]).unwrap();

@@ -11,10 +11,10 @@
 //! ```
 
 use crate::journal::{Entry, Journal, RunRecord, RunStatus};
+use dyno_config::experiment::{Plan, masked, masked_set};
 use dyno_localhost::machine::Machine;
 use dyno_localhost::process;
 use dyno_localhost::trusted;
-use dyno_plan::experiment::{Plan, masked, masked_set};
 use dyno_rundir::files;
 use dyno_types::secret::{conceal, conceal_json, own_command_line};
 use rustix::fs::{FlockOperation, flock};

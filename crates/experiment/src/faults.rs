@@ -9,14 +9,14 @@ use crate::one::OneRun;
 use crate::proxy::{Proxy, Treatment};
 use crate::victims::{Noted, Outcome, Trace, Victims};
 use dyno_analysis::faults::Happened;
+use dyno_config::experiment::Experiment;
+use dyno_config::experiment::fault::{Fault, FaultKind, LEAST_SHAPED_BYTES_PER_S, On};
+use dyno_config::experiment::faults::{Planned as PlannedFault, schedule as schedule_faults};
+use dyno_config::server::Topology;
 use dyno_engine::Control;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::shaping::{can_narrow, can_slow};
 use dyno_localhost::undo;
-use dyno_plan::experiment::{
-    Experiment, Fault, FaultKind, LEAST_SHAPED_BYTES_PER_S, On, PlannedFault, schedule_faults,
-};
-use dyno_plan::server::Topology;
 use dyno_remote::far::Far;
 use dyno_servers::server::faults::{Harm, Harmed, WorkerHarm, harm_worker};
 use dyno_session::session::Session;

@@ -1,9 +1,9 @@
 //! Commands around experiment, run and phase. Words go to the program as they are; no shell sees them.
 
+use dyno_config::values::Span;
 use dyno_engine::Control;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::{process, undo};
-use dyno_plan::values::Span;
 use dyno_types::child;
 use dyno_types::secret::mask_arguments;
 use std::fs::OpenOptions;

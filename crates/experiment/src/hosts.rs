@@ -1,9 +1,9 @@
 //! Hosts of an experiment that are reached by ssh: looked up, given the program once, and asked for what happens there.
 
 use crate::one::Failed;
+use dyno_config::experiment::ssh::Ssh;
+use dyno_config::inventory::{Host, Inventory};
 use dyno_engine::Control;
-use dyno_plan::experiment::Ssh;
-use dyno_plan::inventory::{Host, Inventory};
 use dyno_remote::deploy;
 use dyno_remote::far::Far;
 use dyno_remote::ssh::{RemoteError, SshHost};

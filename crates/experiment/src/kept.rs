@@ -1,9 +1,9 @@
 //! Copies of loaded data of embedded stores (`phases.load.keep`): every run that loads the same begins with the same bytes.
 
+use dyno_config::experiment::Experiment;
 use dyno_engine::Control;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::storage::run_under;
-use dyno_plan::experiment::Experiment;
 use dyno_rundir::files;
 use rustix::fs::{Advice, fadvise};
 use std::fs::File;

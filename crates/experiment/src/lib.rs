@@ -46,12 +46,12 @@ use crate::one::OneRun;
 use crate::place::Shared;
 use crate::strategy::Point;
 use crate::volumes::volumes;
+use dyno_config::experiment::{Cell, OnFailure, Plan, Strategy};
 use dyno_engine::Control;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::trusted;
 use dyno_localhost::{tuning, undo};
-use dyno_plan::experiment::{Cell, OnFailure, Plan, Strategy};
 use dyno_remote::worker::serve::ReadWork;
 use dyno_rundir::files;
 use dyno_rundir::schema::{Environment, Summary};
@@ -352,7 +352,7 @@ fn clean_pods(path: &Path, journal: &Path) -> Result<String, LocalError> {
     // What is masked is no secret of kubectl's; unquoted, YAML takes it for an alias.
     let (text, sets) =
         (text.replace(MASK, "masked"), record.sets.iter().map(|set| set.replace(MASK, "masked")));
-    let plan = dyno_plan::experiment::plan(&text, &record.path, &sets.collect::<Vec<_>>())
+    let plan = dyno_config::experiment::plan(&text, &record.path, &sets.collect::<Vec<_>>())
         .map_err(|e| refused(e.to_string()))?;
     let known: Vec<_> = plan.cells.into_iter().filter_map(|cell| cell.spec.kubernetes).collect();
     dyno_kubernetes::place::clean(journal, &known, &record.cwd)

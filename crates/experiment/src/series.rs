@@ -2,8 +2,8 @@
 
 use crate::journal::Figures;
 use dyno_analysis::interval::{mean_interval, median};
+use dyno_config::experiment::{Estimator, Window};
 use dyno_engine::Job;
-use dyno_plan::experiment::{Estimator, Window};
 use dyno_rundir::schema::Phase;
 use dyno_session::session::{Observer, Progress};
 
@@ -30,7 +30,8 @@ impl Series {
         if *window == Window::default() {
             return None;
         }
-        let seconds = |span: &Option<dyno_plan::values::Span>| span.as_ref().map(|span| span.0 as f64 / 1e9);
+        let seconds =
+            |span: &Option<dyno_config::values::Span>| span.as_ref().map(|span| span.0 as f64 / 1e9);
         let from = seconds(&window.from).unwrap_or(0.0);
         let to = seconds(&window.to).unwrap_or(f64::INFINITY);
         let length = seconds(&window.interval).unwrap_or(1.0).max(1.0);
@@ -82,7 +83,7 @@ impl Observer for Watched<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_plan::values::Span;
+    use dyno_config::values::Span;
 
     #[test]
     fn windows_hold_whole_intervals() {

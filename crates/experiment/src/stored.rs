@@ -1,11 +1,11 @@
 //! Volumes as they are now: folders of this host, claims of a cluster; servers that run. For people who ask what there is.
 
+use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_kubernetes::kubectl::Kubectl;
 use dyno_kubernetes::kubectl::KubectlError;
 use dyno_kubernetes::volumes as claims;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::undo;
-use dyno_plan::experiment::Kubernetes;
 use dyno_servers::server::volume as folders;
 use dyno_servers::volume::{Loaded, Part};
 use rustix::fs::statvfs;

@@ -3,7 +3,7 @@
 
 use crate::journal::{RunRecord, RunStatus};
 use crate::tune;
-use dyno_plan::experiment::{HighestRate, Ladder, RepeatUntil, Strategy};
+use dyno_config::experiment::{HighestRate, Ladder, RepeatUntil, Strategy};
 
 /// What a run is made with beyond its cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,7 +126,7 @@ fn repeat(goal: &RepeatUntil, history: &[&RunRecord]) -> Option<Point> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_plan::values::PerSecond;
+    use dyno_config::values::PerSecond;
 
     fn record(value: f64, throughput: f64) -> RunRecord {
         RunRecord {

@@ -1,13 +1,14 @@
 //! What a plan asks for and this machine does not have: cores, memory, programs. Looks, touches nothing.
 
 use crate::check::placed;
+use dyno_config::experiment::{Cell, Experiment};
+use dyno_config::server::ServerKind;
+use dyno_config::server::placement::{Placement, Policy};
+use dyno_config::tree::TreeError;
 use dyno_databases::spawn::{find_server, servers};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_monitor::topology::{Topology, list};
-use dyno_plan::experiment::{Cell, Experiment};
-use dyno_plan::server::{Placement, Policy, ServerKind};
-use dyno_plan::tree::TreeError;
 use dyno_servers::needs::{has_engine, program, router};
 use dyno_servers::placement;
 use serde::Serialize;

@@ -5,9 +5,9 @@
 //! ```
 
 use crate::clock::Clock;
+use dyno_config::experiment::traces::{Trace, TracedPhase};
 use dyno_localhost::machine::Machine;
 use dyno_localhost::{process, undo};
-use dyno_plan::experiment::{Trace, TracedPhase};
 use dyno_session::session::Session;
 use dyno_types::child;
 use dyno_types::secret::mask_arguments;

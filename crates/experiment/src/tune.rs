@@ -9,7 +9,7 @@
 use crate::journal::{RunRecord, RunStatus};
 use crate::strategy::Point;
 use dyno_analysis::interval::{difference, mean_interval};
-use dyno_plan::experiment::{Cell, Goal, Plan, Strategy, Tune};
+use dyno_config::experiment::{Cell, Goal, Plan, Strategy, Tune};
 use dyno_rundir::tuning::{Effect, Tuned, TunedCell};
 use dyno_types::rng::Stream;
 
@@ -207,7 +207,7 @@ mod tests {
     fn tune() -> Tune {
         let text = "strategy: {tune: {parameters: {server.options.a: [1, 2, 4, 8], server.options.b: [x, y]}}}\n\
                     server: {kind: redis}\n";
-        let plan = dyno_plan::experiment::plan(text, "x.yaml", &[]).unwrap();
+        let plan = dyno_config::experiment::plan(text, "x.yaml", &[]).unwrap();
         match plan.base.strategy {
             Some(Strategy::Tune(tune)) => tune,
             other => panic!("{other:?}"),

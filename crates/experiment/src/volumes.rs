@@ -2,13 +2,15 @@
 
 use crate::dataset_key::{Begin, decide, key};
 use crate::one::Failed;
+use dyno_config::experiment::kubernetes::Kubernetes;
+use dyno_config::experiment::{Experiment, When};
+use dyno_config::server::ServerSpec;
+use dyno_config::server::data::VolumeSpec;
 use dyno_engine::Control;
 use dyno_kubernetes::kubectl::Kubectl;
 use dyno_kubernetes::volumes as claims;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::trusted;
-use dyno_plan::experiment::{Experiment, Kubernetes, When};
-use dyno_plan::server::{ServerSpec, VolumeSpec};
 use dyno_remote::far::{Far, FarServer};
 use dyno_rundir::files;
 use dyno_servers::needs::version_of;

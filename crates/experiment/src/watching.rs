@@ -1,12 +1,12 @@
 //! Monitors of an experiment's run: host, servers, workers, databases, exporters.
 
 use crate::place::Place;
+use dyno_config::experiment::Experiment;
 use dyno_databases::registry;
 use dyno_databases::target::OpenTarget;
 use dyno_engine::Control;
 use dyno_monitor::Pid;
 use dyno_monitor::prometheus::Url;
-use dyno_plan::experiment::Experiment;
 use dyno_remote::far::FarServer;
 use dyno_remote::worker::pool::WorkerPool;
 use dyno_session::load_generator::LoadGenerator;

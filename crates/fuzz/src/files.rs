@@ -1,9 +1,9 @@
 //! What comes from files that people wrote or other tools left.
 
-use dyno_plan::inventory::Inventory;
-use dyno_plan::{properties as java, template as documents};
+use dyno_config::inventory::Inventory;
+use dyno_config::{properties as java, template as documents};
+use dyno_exchange::import::{BadFile, Found, Input, Said, assemble, csv, pocdriver, sysbench, ycsb};
 use dyno_record::Scale;
-use dyno_report::import::{BadFile, Found, Input, Said, assemble, csv, pocdriver, sysbench, ycsb};
 use dyno_rundir::hlog as hdr;
 
 fn text(data: &[u8]) -> Option<&str> {
@@ -18,7 +18,7 @@ pub fn properties(data: &[u8]) {
 /// An experiment file, to its plan.
 pub fn experiment(data: &[u8]) {
     let Some(text) = text(data) else { return };
-    let _ = dyno_plan::experiment::plan(text, "x.yaml", &[]);
+    let _ = dyno_config::experiment::plan(text, "x.yaml", &[]);
     dyno_types::secret::forget();
 }
 
@@ -45,13 +45,13 @@ pub fn inventory(data: &[u8]) {
 /// bexhoma's cluster.config.
 pub fn cluster_config(data: &[u8]) {
     let Some(text) = text(data) else { return };
-    let _ = dyno_plan::bexhoma::read_config(text, "cluster.config");
+    let _ = dyno_compat_bexhoma::plan::config::read_config(text, "cluster.config");
 }
 
 /// sysbench-mongodb's CONFIG.
 pub fn sysbench_config(data: &[u8]) {
     let Some(text) = text(data) else { return };
-    let _ = dyno_plan::sysbench_mongodb::Shell::new(1_800_000_000).read(text);
+    let _ = dyno_compat_sysbench_mongodb::plan::shell::Shell::new(1_800_000_000).read(text);
 }
 
 /// A histogram log.

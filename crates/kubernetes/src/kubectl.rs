@@ -1,6 +1,6 @@
 //! kubectl: the user's own way to the cluster and its credentials.
 
-use dyno_plan::experiment::Kubernetes;
+use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_types::child;
 use serde_json::Value;
 use std::io::{self, Write};

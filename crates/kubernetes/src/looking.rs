@@ -2,7 +2,7 @@
 
 use crate::kubectl::Kubectl;
 use crate::place::is_selector;
-use dyno_plan::experiment::Kubernetes;
+use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_rundir::files;
 use serde_json::Value;
 use std::path::Path;

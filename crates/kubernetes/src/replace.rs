@@ -309,7 +309,7 @@ fn labelled(object: &mut Value, made: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_plan::experiment::plan;
+    use dyno_config::experiment::plan;
 
     const SERVER: &str = "apiVersion: apps/v1
 kind: StatefulSet

@@ -2,8 +2,9 @@
 
 use crate::error::PodsError;
 use crate::place::InPods;
+use dyno_config::experiment::Experiment;
+use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_engine::Control;
-use dyno_plan::experiment::{Experiment, Kubernetes};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::net::{IpAddr, SocketAddr};

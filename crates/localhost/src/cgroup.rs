@@ -10,7 +10,7 @@ use crate::cgroup::lines::{Line, split_lines, unified_lines};
 use crate::error::LocalError;
 use crate::machine::Machine;
 use crate::undo::{Journal, Undo};
-use dyno_plan::server::Limits;
+use dyno_config::server::placement::Limits;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;

@@ -3,8 +3,8 @@
 use crate::error::LocalError;
 use crate::machine::Machine;
 use crate::undo::{Journal, Undo};
+use dyno_config::server::tuning::{HostTuning, Rps, RpsWord};
 use dyno_monitor::topology::parse_list;
-use dyno_plan::server::{HostTuning, Rps, RpsWord};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

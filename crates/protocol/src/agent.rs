@@ -1,6 +1,6 @@
 //! Messages between controller and agent.
 
-use dyno_plan::server::ServerSpec;
+use dyno_config::server::ServerSpec;
 use dyno_servers::server::faults::{Harm, Harmed, Room, WorkerHarm};
 use dyno_servers::volume::Loaded;
 use dyno_session::watch::sources::ToldProcess;

@@ -1,7 +1,7 @@
 //! Messages between controller and worker.
 
+use dyno_config::experiment::Experiment;
 use dyno_databases::target::TargetInfo;
-use dyno_plan::experiment::Experiment;
 use dyno_session::work::Prepared;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
 //! The far end: does on this host what a controller elsewhere asks for, and ends with its pipe.
 
+use dyno_config::server::ServerSpec;
 use dyno_databases::registry;
 use dyno_databases::target::{OpenTarget, TargetError};
 use dyno_engine::Control;
@@ -7,7 +8,6 @@ use dyno_engine::net::monotonic_ns;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::undo;
 use dyno_monitor::{HostSource, Kind, Monitor, Pid, ProcessSource, Roots, Sample, Sink, Source};
-use dyno_plan::server::ServerSpec;
 use dyno_protocol::agent::{FromHost, LEASE_MS, ToHost};
 use dyno_protocol::frame::{Frame, FrameError, read_frame, write_frame};
 use dyno_protocol::worker::PROTOCOL;

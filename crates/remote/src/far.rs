@@ -3,9 +3,9 @@
 use crate::link::{Input, Link, Running};
 use crate::ssh::RemoteError;
 use crate::way::Way;
+use dyno_config::server::ServerSpec;
 use dyno_engine::Control;
 use dyno_monitor::{Kind, Sample, Sink};
-use dyno_plan::server::ServerSpec;
 use dyno_protocol::agent::{FromHost, ToHost};
 use dyno_protocol::frame::{Frame, read_frame, write_frame};
 use dyno_protocol::offset::{Offset, offset};

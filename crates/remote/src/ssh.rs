@@ -1,7 +1,7 @@
 //! Commands on another host, by the user's own ssh.
 
+use dyno_config::inventory::Host;
 use dyno_engine::Control;
-use dyno_plan::inventory::Host;
 use dyno_types::child;
 use dyno_types::shell;
 use rustix::process::{Pid, Signal, kill_process_group};

@@ -1,6 +1,7 @@
 //! The table of an experiment: one line for each cell.
 
-use crate::worth::{self, Worth};
+use crate::worth;
+use crate::worth::Worth;
 use dyno_analysis::Felt;
 use dyno_analysis::interval::mean_interval;
 use dyno_types::units::{Latency, Rate};

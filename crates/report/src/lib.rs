@@ -8,18 +8,12 @@
 
 pub mod comparison;
 pub mod experiment;
-pub mod export;
-mod faults;
+pub mod faults;
 pub mod grafana;
 pub mod html;
-pub mod import;
 pub mod markdown;
-mod monitored;
-pub mod pocdriver;
+pub mod monitored;
 pub mod rebuilt;
 pub mod summary;
-pub mod sysbench_mongodb;
 pub mod tuning;
 pub mod worth;
-pub mod wsf;
-pub mod ycsb;

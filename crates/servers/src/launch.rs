@@ -6,13 +6,13 @@
 
 use crate::placement;
 use crate::placement::Plan;
+use dyno_config::server::placement::{Limits, Placement};
 use dyno_localhost::cgroup::Group;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::process;
 use dyno_localhost::undo::{Journal, Undo};
 use dyno_monitor::topology::Topology;
-use dyno_plan::server::{Limits, Placement};
 use dyno_types::child;
 use dyno_types::shell::quoted;
 use std::collections::BTreeMap;

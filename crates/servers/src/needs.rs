@@ -1,11 +1,11 @@
 //! What a server needs before anything is made: its program, its ports, its share of memory, its folders.
 
+use dyno_config::server::{Part, ServerKind, ServerSpec, Topology as Shape};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::{Machine, is_program};
 use dyno_localhost::port::free_port;
 use dyno_localhost::process;
 use dyno_monitor::topology::Topology;
-use dyno_plan::server::{Part, ServerKind, ServerSpec, Topology as Shape};
 use dyno_types::child;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

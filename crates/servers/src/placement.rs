@@ -2,10 +2,11 @@
 //! and against the kernel afterwards.
 
 use crate::needs::budgets;
+use dyno_config::server::placement::{Placement, Policy};
+use dyno_config::server::{ServerKind, ServerSpec};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_monitor::topology::{Topology, list, parse_list};
-use dyno_plan::server::{Placement, Policy, ServerKind, ServerSpec};
 use dyno_types::units::Bytes;
 use std::collections::BTreeMap;
 

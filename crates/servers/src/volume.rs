@@ -1,6 +1,6 @@
 //! Loaded data that outlive their run: the record that lies beside them, and what a volume is made of.
 
-use dyno_plan::server::ServerSpec;
+use dyno_config::server::ServerSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -31,7 +31,7 @@ pub(crate) fn distinct_keys(workload: &dyn Workload) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_plan::{Settings, Source};
+    use dyno_config::settings::{Settings, Source};
     use dyno_workload::ycsb::{CoreConfig, CoreWorkload};
 
     fn keys(pairs: &[(&str, &str)]) -> Option<(u64, u64)> {

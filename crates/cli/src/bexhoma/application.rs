@@ -4,8 +4,8 @@
 use crate::exit::Failure;
 use crate::{pages, terminal};
 use dyno_analysis::promql::{Reduction, evaluate, is_rate};
+use dyno_compat_bexhoma::plan::config::{Metric, MetricKind};
 use dyno_monitor::prometheus::Url;
-use dyno_plan::bexhoma::{Metric, MetricKind};
 use dyno_rundir::files;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::{ExperimentDir, RunDir};

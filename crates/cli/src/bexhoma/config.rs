@@ -3,7 +3,9 @@
 use super::application::Catalogue;
 use crate::exit::Failure;
 use crate::terminal;
-use dyno_plan::bexhoma::{ClusterConfig, Docker, Metric, Options, Typed, read_config};
+use dyno_compat_bexhoma::plan::config::{ClusterConfig, Docker, Metric, read_config};
+use dyno_compat_bexhoma::plan::flags::Typed;
+use dyno_compat_bexhoma::plan::options::Options;
 use std::collections::BTreeSet;
 
 /// Its name in bexhoma.

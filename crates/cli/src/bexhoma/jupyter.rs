@@ -2,8 +2,8 @@
 
 use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
+use dyno_compat_bexhoma::plan::flags::Typed;
 use dyno_engine::Control;
-use dyno_plan::bexhoma::Typed;
 use dyno_rundir::files;
 use dyno_types::child;
 use std::path::{Path, PathBuf};

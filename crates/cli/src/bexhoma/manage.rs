@@ -4,10 +4,10 @@ use super::run::show;
 use crate::args::{ListArgs, StatusArgs};
 use crate::exit::{Exit, Failure};
 use crate::{experiment, pages, terminal};
+use dyno_compat_bexhoma::plan::flags::Typed;
 use dyno_experiment::directory::holder;
 use dyno_experiment::left_behind;
 use dyno_experiment::standing::Standing;
-use dyno_plan::bexhoma::Typed;
 use std::path::{Path, PathBuf};
 
 /// Experiments by their codes, the oldest first; of one code if one was named.

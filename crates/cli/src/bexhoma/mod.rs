@@ -1,6 +1,6 @@
 //! `dyno bexhoma`: bexhoma's command line for key-value stores.
 //!
-//! Words with one dash are read by `dyno_plan::bexhoma`; `run` carries out what they mean, `manage` is about experiments that
+//! Words with one dash are read by `dyno_compat_bexhoma::plan`; `run` carries out what they mean, `manage` is about experiments that
 //! are there.
 
 mod application;
@@ -16,7 +16,7 @@ pub use application::price;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::Args;
-use dyno_plan::bexhoma::{Mode, Typed, help, parse};
+use dyno_compat_bexhoma::plan::flags::{Mode, Typed, help, parse};
 
 /// `dyno bexhoma`: everything goes to a parser of its own, because bexhoma's flags have one dash.
 #[derive(Clone, Debug, Args)]

@@ -2,15 +2,17 @@
 
 use super::grid::grid;
 use crate::exit::Failure;
+use dyno_compat_bexhoma::plan::flags::Typed;
+use dyno_compat_bexhoma::plan::options::Dbms;
+use dyno_config::experiment::kubernetes::Kubernetes;
+use dyno_config::experiment::{Cell, Plan, plan};
+use dyno_config::server::{ServerSpec, Topology};
 use dyno_experiment::directory::{holder, read_journal, read_record};
 use dyno_experiment::journal::Entry;
 use dyno_experiment::standing::Standing;
 use dyno_experiment::stored::{Stored, running_in, stored_by, stored_in};
 use dyno_experiment::volumes::volumes;
 use dyno_kubernetes::looking::running_pods;
-use dyno_plan::bexhoma::{Dbms, Typed};
-use dyno_plan::experiment::{Cell, Kubernetes, Plan, plan};
-use dyno_plan::server::{ServerSpec, Topology};
 use dyno_rundir::RunDir;
 use dyno_rundir::files;
 use std::path::{Path, PathBuf};

@@ -10,8 +10,10 @@ use crate::exit::{Exit, Failure};
 use crate::{pages, price, terminal};
 use clap::{Args, ValueEnum};
 use dyno_analysis::compare::Conclusion;
-use dyno_report::comparison::{Pairing, markdown, text};
-use dyno_report::html::comparison_page;
+use dyno_report::comparison::Pairing;
+use dyno_report::comparison::markdown::markdown;
+use dyno_report::comparison::text::text;
+use dyno_report::html::comparison::comparison_page;
 use gather::{Group, Side};
 use std::path::PathBuf;
 
@@ -255,7 +257,7 @@ fn by_factor<'a>(factor: &str, sides: &'a [Side]) -> Result<Vec<(String, &'a Gro
     };
     let factors = || side.groups.iter().flat_map(|group| group.levels.iter().map(|(name, _)| name.as_str()));
     if !factors().any(|name| name == factor) {
-        let hint = dyno_plan::suggest::hint(factor, factors());
+        let hint = dyno_config::suggest::hint(factor, factors());
         let mut known: Vec<&str> = factors().collect();
         known.sort_unstable();
         known.dedup();

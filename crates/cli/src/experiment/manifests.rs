@@ -2,9 +2,10 @@
 
 use crate::exit::Failure;
 use crate::terminal;
+use dyno_config::experiment::kubernetes::Kubernetes;
+use dyno_config::experiment::{Experiment, Plan};
 use dyno_kubernetes::manifests::{shown, yaml};
 use dyno_kubernetes::rights::{role, role_for_kubelets};
-use dyno_plan::experiment::{Experiment, Kubernetes, Plan};
 use dyno_rundir::files;
 use serde_json::Value;
 use std::path::Path;

@@ -19,6 +19,8 @@ use crate::metrics::Metrics;
 use crate::pocdriver::read_work;
 use crate::run::{changes, environment, new_directory};
 use crate::{pages, signals, terminal, wsf};
+use dyno_config::experiment;
+use dyno_config::experiment::{Cell, Plan};
 use dyno_engine::Control;
 use dyno_experiment::check::check;
 use dyno_experiment::directory::{Directory, DirectoryError};
@@ -26,8 +28,7 @@ use dyno_experiment::journal::{Entry, RunStatus};
 use dyno_experiment::standing::Standing;
 use dyno_experiment::{Ending, Means, conduct, pending};
 use dyno_localhost::trusted;
-use dyno_plan::experiment::{self, Cell, Plan};
-use dyno_plan::presets;
+use dyno_presets as presets;
 use dyno_rundir::progress;
 use dyno_types::secret::{MASK, conceal};
 use std::path::Path;
@@ -60,7 +61,7 @@ fn text_of(name: &str, scale: Option<u32>) -> Result<String, Failure> {
         return Err(Failure::Usage(format!("--scale {scale}: goes with a preset that has scales")));
     }
     std::fs::read_to_string(name).map_err(|e| {
-        let hint = dyno_plan::suggest::hint(name, presets::PRESETS.iter().map(|preset| preset.name));
+        let hint = dyno_config::suggest::hint(name, presets::PRESETS.iter().map(|preset| preset.name));
         Failure::Usage(format!("{name}: {e}{hint}"))
     })
 }

@@ -6,7 +6,8 @@ use super::{planned, text_of};
 use crate::args::{PlanArgs, PresetsArgs};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
-use dyno_plan::experiment::{Plan, estimate};
+use dyno_config::experiment::Plan;
+use dyno_config::experiment::estimate::estimate;
 use dyno_types::secret::conceal_json;
 use std::fmt::Write as _;
 
@@ -101,7 +102,7 @@ fn json(plan: &Plan, findings: &Findings) -> Result<String, Failure> {
 
 /// `dyno presets [NAME]`.
 pub fn presets(args: &PresetsArgs) -> Result<Exit, Failure> {
-    let all = &dyno_plan::presets::PRESETS;
+    let all = &dyno_presets::PRESETS;
     let Some(name) = &args.name else {
         let wide = all.iter().map(|preset| preset.name.len()).max().unwrap_or(0);
         for preset in all {
@@ -115,8 +116,8 @@ pub fn presets(args: &PresetsArgs) -> Result<Exit, Failure> {
         );
         return Ok(Exit::Ok);
     };
-    let Some(preset) = dyno_plan::presets::find(name) else {
-        let hint = dyno_plan::suggest::hint(name, all.iter().map(|preset| preset.name));
+    let Some(preset) = dyno_presets::find(name) else {
+        let hint = dyno_config::suggest::hint(name, all.iter().map(|preset| preset.name));
         let known: Vec<&str> = all.iter().map(|preset| preset.name).collect();
         return Err(Failure::Usage(format!("{name:?} is no preset{hint}; presets: {}", known.join(", "))));
     };

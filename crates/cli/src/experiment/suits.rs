@@ -2,10 +2,10 @@
 
 use crate::exit::Failure;
 use crate::terminal;
+use dyno_config::experiment::{Cell, Plan};
 use dyno_experiment::suits::{Lacking, Unfit, lacking, lacking_engines, unfit};
 use dyno_kubernetes::replace::read as read_manifests;
 use dyno_localhost::machine::Machine;
-use dyno_plan::experiment::{Cell, Plan};
 use std::collections::BTreeSet;
 use std::path::Path;
 

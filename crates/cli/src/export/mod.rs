@@ -3,9 +3,13 @@
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::{Args, ValueEnum};
-use dyno_report::export::{
-    ExportError, Measure, Source, intervals, originals, parquet, pivot, runs, workbook,
-};
+use dyno_exchange::export::intervals::intervals;
+use dyno_exchange::export::parquet::parquet;
+use dyno_exchange::export::pivot::{Measure, pivot};
+use dyno_exchange::export::runs::runs;
+use dyno_exchange::export::source::Source;
+use dyno_exchange::export::workbook::workbook;
+use dyno_exchange::export::{ExportError, originals};
 use dyno_rundir::files;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,8 @@
 use super::refused;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
-use dyno_report::import::{Said, assemble, csv::Row};
+use dyno_exchange::import::csv::Row;
+use dyno_exchange::import::{Said, assemble};
 use dyno_rundir::files;
 use dyno_rundir::imported;
 use serde_json::{Value, json};

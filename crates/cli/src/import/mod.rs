@@ -5,8 +5,8 @@ mod experiment;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::{Args, Subcommand};
-use dyno_report::import::{BadFile, Found, Input, Said, assemble, csv, pocdriver, sysbench, ycsb};
-use dyno_report::sysbench_mongodb::Window;
+use dyno_compat_sysbench_mongodb::report::average::Window;
+use dyno_exchange::import::{BadFile, Found, Input, Said, assemble, csv, pocdriver, sysbench, ycsb};
 use dyno_rundir::imported;
 use std::path::{Path, PathBuf};
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 pub fn pages() -> [(&'static str, String); 3] {
     [
         ("commands.md", commands()),
-        ("experiment.md", keys("Keys of an experiment file", &dyno_plan::experiment::schema())),
+        ("experiment.md", keys("Keys of an experiment file", &dyno_config::experiment::schema())),
         ("summary.md", keys("Keys of summary.json", &dyno_rundir::schema::summary_schema())),
     ]
 }

@@ -3,8 +3,8 @@
 use super::PocArgs;
 use crate::exit::Failure;
 use crate::terminal;
+use dyno_compat_pocdriver::report::{Tick, csv, csv_head, interval, original_csv, summary};
 use dyno_engine::Job;
-use dyno_report::pocdriver::{Tick, csv, csv_head, interval, original_csv, summary};
 use dyno_rundir::files;
 use dyno_rundir::schema::Phase;
 use dyno_session::session::{Observer, Progress};

@@ -11,7 +11,7 @@ use dyno_databases::copies::plan::IngestPlan;
 use dyno_engine::Control;
 use dyno_prove::embedded::embedded;
 use dyno_prove::embedded::{EmbeddedProof, Kill, write_embedded};
-use dyno_report::html::Part;
+use dyno_report::html::plain::Part;
 use std::sync::Arc;
 use std::time::Duration;
 

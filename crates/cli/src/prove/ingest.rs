@@ -14,7 +14,7 @@ use dyno_engine::Control;
 use dyno_prove::drive::ingest as write;
 use dyno_prove::evidence::{Lag, clocks};
 use dyno_prove::verify::verify;
-use dyno_report::html::Part;
+use dyno_report::html::plain::Part;
 use dyno_types::driver::Refused;
 use std::collections::BTreeMap;
 use std::sync::Arc;

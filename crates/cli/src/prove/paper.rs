@@ -5,7 +5,7 @@ use dyno_databases::copies::database::PreCheck;
 use dyno_databases::copies::ledger::Ledger;
 use dyno_prove::drive::Course;
 use dyno_prove::verify::Copy;
-use dyno_report::html::{Part, plain_page};
+use dyno_report::html::plain::{Part, plain_page};
 use dyno_rundir::files;
 use dyno_types::child;
 use dyno_types::secret::{conceal, conceal_json, own_command_line};

@@ -3,7 +3,7 @@
 use super::figure;
 use dyno_prove::failover::curve::Curve;
 use dyno_prove::failover::{By, Fates, Round};
-use dyno_report::html::Part;
+use dyno_report::html::plain::Part;
 use std::collections::BTreeMap;
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

@@ -4,8 +4,8 @@ use super::resolve::usage;
 use crate::args::RunArgs;
 use crate::exit::Failure;
 use crate::terminal;
+use dyno_config::experiment::When;
 use dyno_databases::target::OpenTarget;
-use dyno_plan::experiment::When;
 use dyno_session::work::Prepared;
 use dyno_session::work::documents::prepare_documents;
 use dyno_workload::template::Template;
@@ -20,7 +20,8 @@ pub(super) fn is_template(workload: &str) -> bool {
 pub fn read_template(path: &str, seed: Option<u64>) -> Result<Template, Failure> {
     let text =
         std::fs::read_to_string(Path::new(path)).map_err(|e| Failure::Usage(format!("{path}: {e}")))?;
-    let mut template = dyno_plan::template::parse(&text, path).map_err(|e| Failure::Usage(e.to_string()))?;
+    let mut template =
+        dyno_config::template::parse(&text, path).map_err(|e| Failure::Usage(e.to_string()))?;
     template.seed = seed.unwrap_or(template.seed);
     Ok(template)
 }

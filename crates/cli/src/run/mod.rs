@@ -83,8 +83,8 @@ fn place(args: &RunArgs) -> Result<Wanted, Failure> {
         let kind = target.must_start().map(str::to_owned);
         return Ok(kind.map_or(Wanted::Target(target), Wanted::Spawn));
     }
-    let presets = dyno_plan::presets::PRESETS.iter().map(|preset| preset.name);
-    if let Some(near) = dyno_plan::nearest(text, presets.clone()) {
+    let presets = dyno_presets::PRESETS.iter().map(|preset| preset.name);
+    if let Some(near) = dyno_config::suggest::nearest(text, presets.clone()) {
         let words = "is no target URI, no experiment and no preset";
         return Err(Failure::Usage(format!(
             "{text:?} {words}; did you mean {near}? `dyno presets` lists them"
@@ -95,7 +95,7 @@ fn place(args: &RunArgs) -> Result<Wanted, Failure> {
     if group.is_some() && presets.clone().any(|preset| preset.split('/').next() == group) {
         return Err(Failure::Usage(format!("{text:?} is no preset; `dyno presets` lists them")));
     }
-    let near = dyno_plan::nearest(text, registry::schemes().map(|one| one.name));
+    let near = dyno_config::suggest::nearest(text, registry::schemes().map(|one| one.name));
     let hint = near.map_or(String::new(), |n| format!("; did you mean {n}: ?"));
     let forms: Vec<&str> = registry::schemes().map(|one| one.form).collect();
     Err(Failure::Usage(format!("{text:?} is no target URI{hint} Targets: {}", forms.join("  "))))

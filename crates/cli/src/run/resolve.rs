@@ -6,10 +6,11 @@ use crate::args::{Arrivals, RunArgs, Wait};
 use crate::exit::Failure;
 use crate::terminal;
 use dyno_analysis::Condition;
+use dyno_config::properties;
+use dyno_config::settings::{Settings, Source};
 use dyno_databases::target::{OpenTarget, Target};
 use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::{Control, End, Job, Pacing, Queue};
-use dyno_plan::{Settings, Source, properties};
 use dyno_record::Scale;
 use dyno_session::presence::inserted;
 use dyno_session::work::ycsb::{core_config, verbs};
@@ -406,7 +407,7 @@ fn settings(args: &RunArgs) -> Result<(Settings, String), Failure> {
             .ok_or_else(|| usage("-p", format!("{pair:?}: expected KEY=VALUE, such as fieldcount=5")))?;
         let known = dyno_workload::ycsb::known_properties();
         if !known.iter().any(|p| p.name == key) {
-            let hint = dyno_plan::suggest::hint(key, known.iter().map(|p| p.name));
+            let hint = dyno_config::suggest::hint(key, known.iter().map(|p| p.name));
             return Err(usage("-p", format!("unknown property {key:?}{hint}")));
         }
         let instead = INSTEAD.iter().find(|(property, _)| *property == key);
@@ -435,7 +436,7 @@ fn take_workload(text: &str, settings: &mut Settings) -> Result<String, Failure>
     }
     let Some(found) = stock_by_letter(text).or_else(|| stock(text)) else {
         let names: Vec<&str> = dyno_workload::ycsb::stock::stock_names().collect();
-        let hint = dyno_plan::suggest::hint(text, names.iter().copied());
+        let hint = dyno_config::suggest::hint(text, names.iter().copied());
         return Err(usage(
             "--workload",
             format!(

@@ -2,7 +2,7 @@
 
 use super::place::Place;
 use dyno_experiment::directory::holder;
-use dyno_report::html::{Kind, Listed};
+use dyno_report::html::served::{Kind, Listed};
 use dyno_rundir::ExperimentDir;
 use dyno_rundir::files;
 use dyno_rundir::schema::{Run, Status, Summary, VERSION};

@@ -2,7 +2,7 @@
 
 use crate::args::ClientArg;
 use clap::{Args, ValueEnum};
-use dyno_plan::sysbench_mongodb::Wishes;
+use dyno_compat_sysbench_mongodb::plan::resolve::Wishes;
 use dyno_workload::sysbench_mongodb::Dialect;
 use std::path::PathBuf;
 

@@ -2,9 +2,9 @@
 
 use crate::exit::Failure;
 use crate::terminal;
+use dyno_compat_sysbench_mongodb::report::console::{Reporter, Stage, Tick};
 use dyno_engine::Job;
 use dyno_record::Totals;
-use dyno_report::sysbench_mongodb::{Reporter, Stage, Tick};
 use dyno_rundir::files;
 use dyno_rundir::schema::Phase;
 use dyno_session::session::{Observer, Progress};

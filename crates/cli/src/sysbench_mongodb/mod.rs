@@ -14,14 +14,15 @@ pub use args::SysbenchArgs;
 use crate::exit::{Exit, Failure};
 use crate::run::{check_new, choose_cores, create_directory, environment, monitor, now};
 use crate::{report, signals, terminal};
+use dyno_compat_sysbench_mongodb::plan::parse;
+use dyno_compat_sysbench_mongodb::plan::resolve::{Phase, SysbenchPlan};
+use dyno_compat_sysbench_mongodb::report::average::{Window, average};
+use dyno_compat_sysbench_mongodb::report::console::{Reporter, Stage, Wording, finish, thread_line};
+use dyno_compat_sysbench_mongodb::report::header::{ExecuteHeader, LoadHeader};
 use dyno_databases::registry;
 use dyno_databases::target::{OpenTarget, Target};
 use dyno_engine::{Control, End, Job, Pacing, Queue, Team, share};
-use dyno_plan::sysbench_mongodb::{Phase, SysbenchPlan, parse};
 use dyno_record::Scale;
-use dyno_report::sysbench_mongodb::{
-    ExecuteHeader, LoadHeader, Reporter, Stage, Window, Wording, average, finish, thread_line,
-};
 use dyno_rundir::schema::{Setting, Status, Summary, Trust};
 use dyno_session::session::{Ended, Session, SessionPlan};
 use dyno_session::work::sysbench::same_collections;

@@ -2,8 +2,8 @@
 
 use super::ctest::CtestArgs;
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
-use dyno_plan::server::ServerKind;
-use dyno_plan::wsf::Reading;
+use dyno_compat_wsf::plan::cases::Reading;
+use dyno_config::server::ServerKind;
 use std::path::PathBuf;
 
 /// A version of the framework.

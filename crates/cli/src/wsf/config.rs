@@ -1,7 +1,7 @@
 //! workload-config.yaml: what was asked for, with the source of every value.
 
 use super::{Iteration, WsfArgs};
-use dyno_plan::wsf::Resolved;
+use dyno_compat_wsf::plan::Resolved;
 use dyno_types::secret::{mask_text, mask_value, own_command_line};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -32,7 +32,7 @@ pub fn text(args: &WsfArgs, iteration: &Iteration, resolved: &Resolved) -> Strin
     line("command", json!(own_command_line()));
     let server = match &args.target {
         Some(target) => mask_text(target),
-        None => dyno_plan::server::ServerKind::from(args.server).to_string(),
+        None => dyno_config::server::ServerKind::from(args.server).to_string(),
     };
     line("server", json!(server));
     line("runs", json!(args.runs));

@@ -3,8 +3,11 @@
 use super::args::{ListFormat, ListKpiArgs};
 use crate::exit::{Exit, Failure};
 use crate::{doctor, terminal};
-use dyno_plan::tree::Node;
-use dyno_report::wsf::{Axes, Iteration, Kpis, Listing, csv, kpi_text, list, pivot, read_kpis, read_log};
+use dyno_compat_wsf::report::client::read_log;
+use dyno_compat_wsf::report::grammar::{Kpis, read_kpis};
+use dyno_compat_wsf::report::kpis::kpi_text;
+use dyno_compat_wsf::report::list::{Axes, Iteration, Listing, csv, list, pivot};
+use dyno_config::tree::Node;
 use dyno_rundir::files;
 use std::path::{Path, PathBuf};
 

@@ -15,10 +15,11 @@
 use super::run::EXPERIMENT;
 use crate::exit::Failure;
 use crate::terminal;
+use dyno_compat_wsf::report::client::{ClientKpis, client_log, read_log};
+use dyno_compat_wsf::report::kpis::{Together, Windowed, kpi_text};
+use dyno_config::tree::Node;
 use dyno_experiment::directory::{CellRecord, read_record};
 use dyno_experiment::journal::{RunRecord, RunStatus};
-use dyno_plan::tree::Node;
-use dyno_report::wsf::{ClientKpis, Together, Windowed, client_log, kpi_text, read_log};
 use dyno_rundir::RunDir;
 use dyno_rundir::files;
 use dyno_rundir::schema::{Phase, Status};

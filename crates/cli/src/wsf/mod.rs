@@ -22,12 +22,15 @@ pub use manage::continues;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use args::{Action, Leave};
+use dyno_compat_wsf::plan::cases::Reading;
+use dyno_compat_wsf::plan::config::Config;
+use dyno_compat_wsf::plan::known::best_known;
+use dyno_compat_wsf::plan::lower::{Lowered, Means, is_sweep, lower, lower_sweep};
+use dyno_compat_wsf::plan::sets::{SetOption, covering};
+use dyno_compat_wsf::plan::variables::VARIABLES;
+use dyno_compat_wsf::plan::{Asked, Resolved, resolve};
+use dyno_config::server::IfNotPermitted;
 use dyno_engine::Control;
-use dyno_plan::server::IfNotPermitted;
-use dyno_plan::wsf::{
-    Asked, Config, Lowered, Means, Reading, Resolved, SetOption, VARIABLES, best_known, covering, is_sweep,
-    lower, lower_sweep, resolve,
-};
 use select::Selected;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use super::WsfArgs;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
-use dyno_plan::wsf::{CASES, Case, Reading, choose, names};
+use dyno_compat_wsf::plan::cases::{CASES, Case, Reading, choose, names};
 use regex_lite::Regex;
 
 /// A test.

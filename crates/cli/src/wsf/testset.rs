@@ -13,7 +13,7 @@
 use super::args::WsfArgs;
 use crate::exit::Failure;
 use crate::terminal;
-use dyno_plan::tree::{Node, Value};
+use dyno_config::tree::{Node, Value};
 use std::path::Path;
 
 /// The tests of a file, each as if it had been typed; what is typed beside `--testset` holds for all.

@@ -1,6 +1,7 @@
 //! The usage text of `dyno ycsb`.
 
-use dyno_plan::{Binding, known};
+use dyno_compat_ycsb::bindings::Binding;
+use dyno_compat_ycsb::known;
 use std::fmt::Write;
 
 const USAGE: &str = "\

@@ -2,7 +2,7 @@
 //! scripts and parsers made for it go on working.
 //!
 //! ```text
-//! arguments --dyno_plan::ycsb--> command --prepare--> job, measurement options --run--> session
+//! arguments --dyno_compat_ycsb::plan--> command --prepare--> job, measurement options --run--> session
 //!                                                        watch: status lines, .hdr files, as it goes
 //!                                                        output: the report, at the end
 //! ```
@@ -19,8 +19,9 @@ mod watch;
 
 use crate::exit::{Exit, Failure};
 use crate::terminal;
-use dyno_plan::settings::BadSetting;
-use dyno_plan::ycsb::{Asked, Mode, YcsbError, parse, wants_compat_exit};
+use dyno_compat_ycsb::plan::error::YcsbError;
+use dyno_compat_ycsb::plan::{Asked, Mode, parse, wants_compat_exit};
+use dyno_config::settings::BadSetting;
 use dyno_types::secret::mask_arguments;
 use std::process::ExitCode;
 

@@ -2,16 +2,20 @@
 //! before anything is sent. Nothing here touches the target.
 
 use crate::exit::Failure;
+use dyno_compat_ycsb::bindings;
+use dyno_compat_ycsb::bindings::BindingTarget;
+use dyno_compat_ycsb::bindings::take_environment;
+use dyno_compat_ycsb::plan::Extras;
+use dyno_compat_ycsb::plan::{Mode, YcsbCommand};
+use dyno_compat_ycsb::report::options::{Interval, MeasurementOptions};
+use dyno_config::client::Warning;
+use dyno_config::client::{Arrivals, ClientConfig};
+use dyno_config::settings::BadSetting;
+use dyno_config::settings::Settings;
 use dyno_databases::target::OpenTarget;
 use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::{Control, End, Job, Pacing, Queue, Retry};
-use dyno_plan::bindings::take_environment;
-use dyno_plan::client::Warning;
-use dyno_plan::settings::BadSetting;
-use dyno_plan::ycsb::Extras;
-use dyno_plan::{Arrivals, BindingTarget, ClientConfig, Mode, Settings, YcsbCommand, bindings};
 use dyno_record::Scale;
-use dyno_report::ycsb::{Interval, MeasurementOptions};
 use dyno_session::presence::inserted;
 use dyno_session::work::ycsb::{core_config, verbs};
 use dyno_types::Verb;

@@ -7,12 +7,12 @@
 
 use super::prepare::Prepared;
 use crate::terminal;
+use dyno_compat_ycsb::report::hdrfiles::{HdrFileError, HdrFiles};
+use dyno_compat_ycsb::report::metrics::{Metrics, metrics};
+use dyno_compat_ycsb::report::options::{Interval, MeasurementOptions};
+use dyno_compat_ycsb::report::status::{Progress as Where, StatusLines, local_zone};
 use dyno_engine::Job;
 use dyno_record::{Scale, Totals};
-use dyno_report::ycsb::{
-    HdrFileError, HdrFiles, Interval, MeasurementOptions, Metrics, Progress as Where, StatusLines,
-    local_zone, metrics,
-};
 use dyno_rundir::schema::Phase;
 use dyno_session::session::{Observer, Progress};
 use dyno_types::Outcome;

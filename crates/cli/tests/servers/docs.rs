@@ -189,8 +189,10 @@ fn every_command_of_the_documents_is_tried() {
 
 #[test]
 fn the_published_schemas_are_current() {
-    let schemas =
-        [("summary", dyno_rundir::schema::summary_schema()), ("experiment", dyno_plan::experiment::schema())];
+    let schemas = [
+        ("summary", dyno_rundir::schema::summary_schema()),
+        ("experiment", dyno_config::experiment::schema()),
+    ];
     for (name, current) in schemas {
         let path = root().join(format!("docs/schema/{name}.schema.json"));
         let published = std::fs::read_to_string(&path).unwrap();
@@ -236,7 +238,7 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn what_the_documentation_says_of_experiments_is_understood() {
     let understood = |text: &str, place: &str| {
-        let planned = dyno_plan::experiment::plan(text, "x.yaml", &[]);
+        let planned = dyno_config::experiment::plan(text, "x.yaml", &[]);
         planned.unwrap_or_else(|error| panic!("{place}: {error}\n{text}"));
     };
     let mut blocks = 0;

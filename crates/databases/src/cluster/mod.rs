@@ -8,9 +8,9 @@ use crate::dragonfly::cluster as dragonfly;
 use crate::mongodb::cluster as mongod;
 use crate::redis::cluster as redis;
 use crate::servers::Node;
+use dyno_config::server::{ServerKind, ServerSpec, Topology};
 use dyno_engine::Control;
 use dyno_localhost::error::LocalError;
-use dyno_plan::server::{ServerKind, ServerSpec, Topology};
 use std::time::{Duration, Instant};
 
 /// How long one command may take.

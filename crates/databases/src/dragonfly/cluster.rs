@@ -6,7 +6,7 @@ use crate::cluster::{COMMAND, primary_of};
 use crate::redis::cluster as redis;
 use crate::redis::resp::Client;
 use crate::servers::{Node, admin_port, password};
-use dyno_plan::server::ServerSpec;
+use dyno_config::server::ServerSpec;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;

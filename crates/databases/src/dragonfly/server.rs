@@ -1,8 +1,8 @@
 //! Dragonfly: a file of flags.
 
 use crate::servers::{Node, Told, admin_port, flags, password, reserved};
+use dyno_config::server::{ServerSpec, Topology};
 use dyno_localhost::error::LocalError;
-use dyno_plan::server::{ServerSpec, Topology};
 
 const RESERVED: [(&str, &str); 7] = [
     ("port", "port"),

@@ -1,8 +1,8 @@
 //! FerretDB 1.x with SQLite: flags alone.
 
 use crate::servers::{Node, Told, flags, reserved};
+use dyno_config::server::ServerSpec;
 use dyno_localhost::error::LocalError;
-use dyno_plan::server::ServerSpec;
 
 const RESERVED: [(&str, &str); 4] = [
     ("listen-addr", "port"),

@@ -4,7 +4,7 @@ use crate::mongodb as mongo;
 use crate::mongodb::admin::MongoAdmin;
 use crate::probe::NEVER;
 use crate::servers::{Node, set_name};
-use dyno_plan::server::{Part, ServerSpec};
+use dyno_config::server::{Part, ServerSpec};
 use dyno_types::bson::{self, kind};
 use dyno_wire::mongodb::{Deployment, MongoOptions};
 use std::sync::Arc;

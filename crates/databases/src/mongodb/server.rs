@@ -3,8 +3,8 @@
 use crate::mongodb as mongo;
 use crate::probe::NEVER;
 use crate::servers::{Node, Told, reserved, set_name};
+use dyno_config::server::{Part, ServerSpec, Setting, Topology, always_journals};
 use dyno_localhost::error::LocalError;
-use dyno_plan::server::{Part, ServerSpec, Setting, Topology, always_journals};
 use dyno_wire::mongodb::MongoOptions;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use crate::cluster::{COMMAND, primary_of};
 use crate::redis::resp::Client;
 use crate::redis::resp::RespError;
 use crate::servers::{Node, password};
-use dyno_plan::server::{ServerKind, ServerSpec};
+use dyno_config::server::{ServerKind, ServerSpec};
 
 /// Hash slots of a cluster.
 const SLOTS: u32 = 16_384;

@@ -2,10 +2,10 @@
 
 use crate::redis::resp::Client;
 use crate::servers::{Node, Told, redis_word, reserved};
+use dyno_config::server::{ServerSpec, Topology};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::process;
-use dyno_plan::server::{ServerSpec, Topology};
 use std::time::Duration;
 
 const RESERVED: [(&str, &str); 14] = [

@@ -7,9 +7,9 @@ use crate::dragonfly::server as dragonfly;
 use crate::ferretdb::server as ferretdb;
 use crate::mongodb::server as mongod;
 use crate::redis::server as redis;
+use dyno_config::server::{Part, Reads, ServerKind, ServerSpec, Setting, Topology};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
-use dyno_plan::server::{Part, Reads, ServerKind, ServerSpec, Setting, Topology};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 

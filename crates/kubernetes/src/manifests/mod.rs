@@ -6,9 +6,11 @@
 pub mod server;
 
 use crate::manifests::server::Instance;
+use dyno_config::experiment::Experiment;
+use dyno_config::experiment::fault::On;
+use dyno_config::experiment::kubernetes::{Kubernetes, Pods, Pull};
+use dyno_config::server::{ServerSpec, Setting};
 use dyno_localhost::error::LocalError;
-use dyno_plan::experiment::{Experiment, Kubernetes, On, Pods, Pull};
-use dyno_plan::server::{ServerSpec, Setting};
 use serde_json::{Map, Value, json};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
@@ -151,7 +153,7 @@ fn restricted() -> Value {
 
 fn resources(pods: &Pods) -> Value {
     let of =
-        |all: &std::collections::BTreeMap<String, dyno_plan::experiment::Quantity>| -> Map<String, Value> {
+        |all: &std::collections::BTreeMap<String, dyno_config::experiment::kubernetes::Quantity>| -> Map<String, Value> {
             all.iter().map(|(name, quantity)| (name.clone(), quantity.text().into())).collect()
         };
     json!({"requests": of(&pods.requests), "limits": of(&pods.limits)})
@@ -280,7 +282,7 @@ pub fn yaml(objects: &[Value]) -> Result<String, serde_saphyr::SerializeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_plan::experiment::plan;
+    use dyno_config::experiment::plan;
 
     fn made(text: &str) -> Manifests {
         let plan = plan(text, "x.yaml", &[]).unwrap();

@@ -2,11 +2,11 @@
 
 use crate::manifests::{HOME, labels, pod, pull, resources, restricted};
 use crate::volumes;
+use dyno_config::experiment::kubernetes::Kubernetes;
+use dyno_config::server::{Part, ServerKind, ServerSpec, Topology};
+use dyno_config::values::Bytes;
 use dyno_databases::contained::{Contained, Role, contained};
 use dyno_localhost::error::LocalError;
-use dyno_plan::experiment::Kubernetes;
-use dyno_plan::server::{Part, ServerKind, ServerSpec, Topology};
-use dyno_plan::values::Bytes;
 use serde_json::{Value, json};
 use std::path::Path;
 

@@ -2,7 +2,7 @@
 
 use crate::cgroup::refused;
 use crate::error::LocalError;
-use dyno_plan::server::Limits;
+use dyno_config::server::placement::Limits;
 use std::fs;
 use std::io;
 use std::path::PathBuf;

@@ -10,13 +10,13 @@
 use crate::failover::FailoverError;
 use crate::failover::partition::Partition;
 use crate::failover::{By, ELECTION, FailoverCluster, FailoverPlan, await_some};
+use dyno_config::server::{ServerKind, ServerSpec, Setting, Topology};
+use dyno_config::values::Bytes;
 use dyno_databases::copies::database::Database;
 use dyno_databases::copies::database::DatabaseError;
 use dyno_databases::mongodb::copies::MongoSet;
 use dyno_engine::Control;
 use dyno_localhost::machine::Machine;
-use dyno_plan::server::{ServerKind, ServerSpec, Setting, Topology};
-use dyno_plan::values::Bytes;
 use dyno_servers::server::faults::Harm;
 use dyno_servers::server::{Beginning, Server};
 use dyno_types::bson::{self, kind};

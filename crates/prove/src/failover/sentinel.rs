@@ -6,6 +6,7 @@
 use crate::failover::FailoverError;
 use crate::failover::partition::Partition;
 use crate::failover::{By, ELECTION, FailoverCluster, FailoverPlan, await_some};
+use dyno_config::server::{ServerSpec, Setting};
 use dyno_databases::copies::database::DatabaseError;
 use dyno_databases::copies::database::{Database, Durability, PreCheck, Talk};
 use dyno_databases::copies::ledger::Ledger;
@@ -15,7 +16,6 @@ use dyno_databases::redis::resp::{Client, Reply};
 use dyno_engine::Control;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
-use dyno_plan::server::{ServerSpec, Setting};
 use dyno_servers::server::Server;
 use rustix::process::Signal;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -1,8 +1,8 @@
 //! A controller's half of the conversation, word by word, with a worker in a thread.
 
 use crate::worker::serve::*;
+use dyno_config::experiment::plan;
 use dyno_engine::{End, Second};
-use dyno_plan::experiment::plan;
 use dyno_session::work;
 use dyno_types::{Content, Outcome};
 use std::os::unix::net::UnixStream;

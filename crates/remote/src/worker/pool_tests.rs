@@ -2,8 +2,8 @@
 
 use crate::ssh::SshHost;
 use crate::worker::pool::*;
-use dyno_plan::experiment::plan;
-use dyno_plan::inventory::Host;
+use dyno_config::experiment::plan;
+use dyno_config::inventory::Host;
 use dyno_protocol::frame::{Packed, read_frame, read_packed};
 use dyno_record::Scale;
 use dyno_session::work;

@@ -3,11 +3,11 @@
 //! One thread reads the pipe and acts at once on what cannot wait (begin, stop, abort); one watches the lease; the
 //! caller's thread opens the target and runs phases.
 
+use dyno_config::experiment::Experiment;
 use dyno_databases::registry;
 use dyno_databases::target::{OpenTarget, TargetError};
 use dyno_engine::net::monotonic_ns;
 use dyno_engine::{Control, Gate, Job, RunError, Team};
-use dyno_plan::experiment::Experiment;
 use dyno_protocol::frame::{Frame, FrameError, read_frame, write_frame};
 use dyno_protocol::worker::{Assignment, Done, FromWorker, PROTOCOL, Stage, ToWorker};
 use dyno_session::cores::choose_cores;

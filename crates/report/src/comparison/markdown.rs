@@ -1,7 +1,7 @@
 //! A comparison as Markdown, for a change request or a note.
 
-use super::text::verdict;
-use super::{FOOT, Pairing, number};
+use crate::comparison::text::verdict;
+use crate::comparison::{FOOT, Pairing, number};
 use crate::markdown::esc;
 use dyno_analysis::compare::rank;
 use std::fmt::Write as _;

@@ -1,10 +1,7 @@
 //! A comparison: what was found, as data, as text for a terminal and as Markdown. Its page is in `html`.
 
-mod markdown;
-mod text;
-
-pub use markdown::markdown;
-pub use text::{text, words};
+pub mod markdown;
+pub mod text;
 
 use dyno_analysis::Felt;
 use dyno_analysis::compare::{Comparison, Conclusion, Shift};

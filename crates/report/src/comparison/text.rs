@@ -1,6 +1,6 @@
 //! A comparison as text: the verdict in words first, then the figures it comes from.
 
-use super::{FOOT, Figure, Pairing, number};
+use crate::comparison::{FOOT, Figure, Pairing, number};
 use dyno_analysis::compare::{Conclusion, rank};
 use dyno_types::units::span;
 

@@ -1,11 +1,10 @@
 //! Dashboards for Grafana, made from tables of panels (`tables`, `mongodb`). They load without edits: the data source and the
 //! instance are variables of the dashboard.
 
-mod mongodb;
-mod tables;
+pub mod mongodb;
+pub mod tables;
 
-pub use tables::{Dashboard, Kind, Panel, Query};
-
+use crate::grafana::tables::{Dashboard, Kind, Panel};
 use serde_json::{Value, json};
 
 /// Version of Grafana's dashboard JSON model that is written.

@@ -1,6 +1,6 @@
 //! The tables of panels: what is shown, in which unit, and the query behind it.
 
-use super::mongodb;
+use crate::grafana::mongodb;
 
 /// How a panel shows its series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

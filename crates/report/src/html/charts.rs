@@ -1,7 +1,7 @@
-//! What the page draws: throughput, latencies, queue, percentiles; what monitors saw is in [`super::watched`].
+//! What the page draws: throughput, latencies, queue, percentiles; what monitors saw is in [`crate::html::watched`].
 
-use super::points::{MOST, Packed, Point, packed, with_gaps};
-use super::timeline::{Timeline, interval};
+use crate::html::points::{MOST, Packed, Point, packed, with_gaps};
+use crate::html::timeline::{Timeline, interval};
 use dyno_analysis::Felt;
 use dyno_rundir::series::Row;
 use dyno_rundir::{RunDir, unit};

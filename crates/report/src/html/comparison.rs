@@ -1,10 +1,11 @@
 //! The page of a comparison: the verdict in words, then the figures it comes from, quantile by quantile, and what else differs.
 
-use super::charts::{Data, distribution};
-use super::page::{document, percentile_figure};
-use super::plot::{Across, Plot, points};
-use super::text::{esc, heads, percent, table, table_of_markup, us};
-use crate::comparison::{FOOT, Figure, Pairing, Responses, number, words};
+use crate::comparison::text::words;
+use crate::comparison::{FOOT, Figure, Pairing, Responses, number};
+use crate::html::charts::{Data, distribution};
+use crate::html::page::{document, percentile_figure};
+use crate::html::plot::{Across, Plot, points};
+use crate::html::text::{esc, heads, percent, table, table_of_markup, us};
 use dyno_analysis::compare::{Conclusion, rank};
 use dyno_analysis::interval::mean_interval;
 use std::fmt::Write as _;
@@ -194,7 +195,7 @@ fn shift(one: &Pairing, responses: &Responses, of: &str) -> String {
         axis: Across::Thinned(responses.shifts.iter().map(|s| format!("{}", s.percentile)).collect()),
         dots: dots.collect(),
         faint: Vec::new(),
-        lines: vec![super::plot::Line {
+        lines: vec![crate::html::plot::Line {
             name: "difference, % of the first".into(),
             style: 1,
             points: places.map(|(at, s)| (at as f64, change(s.ratio))).collect(),

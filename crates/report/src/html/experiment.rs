@@ -1,14 +1,14 @@
 //! The page of an experiment: its cells with intervals, small multiples, users, one factor by another, and links to every run.
 
-use super::charts::Data;
-use super::gathered::{Gathered, OneRun, Row, gather};
-use super::judged::{OverTime, stability};
-use super::overlay::overlaid;
-use super::page::document;
-use super::plot::points;
-use super::rates;
-use super::text::{esc, heads, rate, table_of_markup, us, whole};
-use super::users;
+use crate::html::charts::Data;
+use crate::html::gathered::{Gathered, OneRun, Row, gather};
+use crate::html::judged::{OverTime, stability};
+use crate::html::overlay::overlaid;
+use crate::html::page::document;
+use crate::html::plot::points;
+use crate::html::rates;
+use crate::html::text::{esc, heads, rate, table_of_markup, us, whole};
+use crate::html::users;
 use crate::tuning;
 use crate::worth::Worth;
 use dyno_analysis::series;

@@ -1,7 +1,7 @@
 //! An experiment's runs, read once, reduced to what its page needs.
 
-use super::plot::Dot;
 use crate::experiment::CellRow;
+use crate::html::plot::Dot;
 use crate::worth;
 use dyno_analysis::Felt;
 use dyno_analysis::interval::mean_interval;

@@ -1,8 +1,16 @@
 //! Names that would be markup, in every text field of the pages beside that of a run; and clocks that jump.
 
-use super::tests::{HOSTILE, closed, data, page, written};
-use super::*;
-use crate::comparison::{Figure, Pairing, Responses, markdown, text};
+use crate::comparison::markdown::markdown;
+use crate::comparison::text::text;
+use crate::comparison::{Figure, Pairing, Responses};
+use crate::html::comparison::comparison_page;
+use crate::html::served::Kind;
+use crate::html::served::Listed;
+use crate::html::served::list_page;
+use crate::html::served::list_rows;
+use crate::html::served::live_page;
+use crate::html::served::message_page;
+use crate::html::tests::{HOSTILE, closed, data, page, written};
 use dyno_analysis::Felt;
 use dyno_analysis::compare::{Margin, Quantiles, compare};
 use dyno_record::Scale;

@@ -1,6 +1,6 @@
 //! What the figures mean: stability, operational laws, diagnosis.
 
-use super::text::{esc, heads, percent, rate, table, us};
+use crate::html::text::{esc, heads, percent, rate, table, us};
 use dyno_analysis::diagnose::Finding;
 use dyno_analysis::laws::{checks, observe};
 use dyno_analysis::series::{Label, Stability};

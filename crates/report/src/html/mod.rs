@@ -7,34 +7,25 @@
 //! `dyno serve`, with `list.js` and `live.js`. `page.css` and `page.js` are the page's own. The security policy
 //! allows exactly this style and this script, by their hashes, and no request at all.
 
-mod charts;
-mod comparison;
-mod experiment;
-mod gathered;
-mod judged;
-mod overlay;
-mod page;
-mod plain;
-mod plot;
-mod points;
-mod rates;
-mod sections;
-mod served;
-mod text;
-mod timeline;
-mod users;
-mod watched;
-
-pub use comparison::comparison_page;
-pub use experiment::experiment_page;
-pub use page::{Report, run_page};
-pub use plain::{Part, plain_page};
-pub use served::{Kind, Listed, list_page, list_rows, live_page, message_page};
+pub mod charts;
+pub mod comparison;
+pub mod experiment;
+pub mod gathered;
+pub mod judged;
+pub mod overlay;
+pub mod page;
+pub mod plain;
+pub mod plot;
+pub mod points;
+pub mod rates;
+pub mod sections;
+pub mod served;
+pub mod text;
+pub mod timeline;
+pub mod users;
+pub mod watched;
 
 #[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]
-mod tests;
-
-#[cfg(test)]
-pub(crate) use tests::written as written_for_tests;
+pub(crate) mod tests;

@@ -1,11 +1,11 @@
 //! Two factors: the throughput of every level of one laid over each other for each level of the other, and a table of one by
 //! the other with intervals, as Percona compared storage engines by memory.
 
-use super::charts::{Chart, Data};
-use super::gathered::{Gathered, OneRun, Row};
-use super::page::{TOOLS, figure};
-use super::points::{MOST, Point, packed};
-use super::text::{esc, heads, rate, table};
+use crate::html::charts::{Chart, Data};
+use crate::html::gathered::{Gathered, OneRun, Row};
+use crate::html::page::{TOOLS, figure};
+use crate::html::points::{MOST, Point, packed};
+use crate::html::text::{esc, heads, rate, table};
 use dyno_analysis::interval::mean_interval;
 use std::fmt::Write as _;
 

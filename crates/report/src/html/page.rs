@@ -1,12 +1,12 @@
 //! The page of a run.
 
-use super::charts::{Chart, Data, distributions, of_load};
-use super::judged::OverTime;
-use super::sections;
-use super::sections::Made;
-use super::text::{esc, json, rate};
-use super::timeline::{Mark, Timeline};
-use super::watched::watched;
+use crate::html::charts::{Chart, Data, distributions, of_load};
+use crate::html::judged::OverTime;
+use crate::html::sections;
+use crate::html::sections::Made;
+use crate::html::text::{esc, json, rate};
+use crate::html::timeline::{Mark, Timeline};
+use crate::html::watched::watched;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use dyno_analysis::diagnose::Finding;

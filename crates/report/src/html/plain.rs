@@ -1,7 +1,7 @@
 //! A page of headings, paragraphs and tables, in the style of all pages.
 
-use super::page::document;
-use super::text::{esc, table};
+use crate::html::page::document;
+use crate::html::text::{esc, table};
 
 /// A part of a page.
 pub enum Part {
@@ -31,7 +31,7 @@ pub fn plain_page(title: &str, parts: &[Part]) -> String {
             Part::Verbatim(text) => format!("<pre>{}</pre>\n", esc(text)),
         };
     }
-    document(title, &(body + "</main>\n"), &super::charts::Data::default())
+    document(title, &(body + "</main>\n"), &crate::html::charts::Data::default())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Small drawings that need no script: points with intervals, and lines, on an axis of numbers or of words.
 
-use super::text::esc;
+use crate::html::text::esc;
 use std::fmt::Write as _;
 
 /// The axis across.
@@ -58,7 +58,7 @@ pub fn points(
     top: f64,
 ) -> Plot {
     let (axis, lines) = (Across::Words(words), Vec::new());
-    Plot { title, across, axis, dots, faint, lines, top, bottom: 0.0, show: super::text::rate }
+    Plot { title, across, axis, dots, faint, lines, top, bottom: 0.0, show: crate::html::text::rate }
 }
 
 const WIDTH: f64 = 460.0;

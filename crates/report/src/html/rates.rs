@@ -1,8 +1,8 @@
 //! A sweep over rates: what is kept, how response times grow, and the station that explains them.
 
-use super::gathered::{Gathered, Row, dots};
-use super::plot::{Across, Line, Plot};
-use super::text::{esc, heads, percent, rate, table, us};
+use crate::html::gathered::{Gathered, Row, dots};
+use crate::html::plot::{Across, Line, Plot};
+use crate::html::text::{esc, heads, percent, rate, table, us};
 use dyno_analysis::laws::{Observed, Rates, factors_of_rates, rates};
 use dyno_types::units::span;
 use std::fmt::Write as _;

@@ -1,10 +1,11 @@
 //! The sections of a run's page, in their order.
 
-use super::charts::Data;
-use super::judged::{self, OverTime};
-use super::page::{Report, TOOLS, figure, percentile_figure};
-use super::text::{bytes, esc, heads, percent, rate, table, us, whole};
-use super::timeline::Mark;
+use crate::html::charts::Data;
+use crate::html::judged;
+use crate::html::judged::OverTime;
+use crate::html::page::{Report, TOOLS, figure, percentile_figure};
+use crate::html::text::{bytes, esc, heads, percent, rate, table, us, whole};
+use crate::html::timeline::Mark;
 use crate::{faults, worth};
 use dyno_rundir::schema::{Latency, Metric, Phase, Status, Summary, Trust};
 use dyno_rundir::{adds_up, unit};

@@ -1,8 +1,8 @@
 //! The pages of `dyno serve`: the list, a run that is followed, and words where there is no page.
 
-use super::charts::{Chart, Choice, Data};
-use super::page::{Means, SCRIPT, TOOLS, figure, of_means};
-use super::text::{esc, rate};
+use crate::html::charts::{Chart, Choice, Data};
+use crate::html::page::{Means, SCRIPT, TOOLS, figure, of_means};
+use crate::html::text::{esc, rate};
 use std::fmt::Write as _;
 
 const LIST: &str = include_str!("list.js");

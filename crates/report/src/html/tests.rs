@@ -1,4 +1,6 @@
-use super::*;
+use crate::html::page::Report;
+use crate::html::page::run_page;
+use crate::html::*;
 use dyno_analysis::diagnose::diagnose;
 use dyno_record::{Interval, Scale, Totals};
 use dyno_rundir::monitor::{Kind, MonitorWriter, Recording};

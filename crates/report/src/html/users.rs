@@ -1,9 +1,9 @@
 //! A sweep over users: the laws on the user's own data, bounds, the model the data choose.
 
-use super::experiment::label;
-use super::gathered::{Gathered, Row, dots};
-use super::plot::{Across, Line, Plot};
-use super::text::{esc, heads, percent, rate, table, us};
+use crate::html::experiment::label;
+use crate::html::gathered::{Gathered, Row, dots};
+use crate::html::plot::{Across, Line, Plot};
+use crate::html::text::{esc, heads, percent, rate, table, us};
 use dyno_analysis::laws::{Maximum, Observed, Sweep, factors_of_users, sweep};
 use dyno_types::units::{ends, span};
 use std::fmt::Write as _;

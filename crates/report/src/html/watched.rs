@@ -1,8 +1,8 @@
 //! What monitors saw, on the axis of the load: the usual figures of host, server and database, then every other series.
 
-use super::charts::{Chart, Choice};
-use super::points::{MOST, Packed, Point, packed, with_gaps};
-use super::timeline::Timeline;
+use crate::html::charts::{Chart, Choice};
+use crate::html::points::{MOST, Packed, Point, packed, with_gaps};
+use crate::html::timeline::Timeline;
 use dyno_rundir::monitor::{Kind, Recording};
 
 /// Points of all series that are no chart of their own, together.

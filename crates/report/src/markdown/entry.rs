@@ -1,6 +1,7 @@
 //! A run reduced to the figures of the summary.
 
-use super::places::{self, Facts};
+use crate::markdown::places;
+use crate::markdown::places::Facts;
 use dyno_analysis::latency;
 use dyno_record::Totals;
 use dyno_rundir::RunDir;

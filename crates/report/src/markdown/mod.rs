@@ -4,18 +4,18 @@
 //! throughput is over the phase's own time; what was not measured is `-`, never 0; and a test that cannot be made is `skipped`,
 //! with its reason. `entry` reduces a run to its figures, `tables` are the sections, `tests_made` the tests.
 
-mod entry;
-mod places;
-mod rows;
-mod tables;
-mod tests_made;
+pub mod entry;
+pub mod places;
+pub mod rows;
+pub mod tables;
+pub mod tests_made;
 
+use crate::markdown::entry::Entry;
 use dyno_rundir::files;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::{Status, Summary};
 use dyno_rundir::tuning::{self, TunedCell};
 use dyno_rundir::{EndedRun, ExperimentDir, ReadError, RunDir};
-use entry::Entry;
 use std::fmt::Write as _;
 
 /// What a summary is of.

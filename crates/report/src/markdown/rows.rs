@@ -1,7 +1,7 @@
 //! Rows of bexhoma's tables: of a pod, of a run, or of several runs of the same cell.
 
-use super::entry::{Component, Entry, PhaseFigures};
-use super::esc;
+use crate::markdown::entry::{Component, Entry, PhaseFigures};
+use crate::markdown::esc;
 use dyno_rundir::schema::{Latency, Phase};
 use std::fmt::Write as _;
 

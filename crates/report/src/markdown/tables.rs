@@ -1,9 +1,9 @@
 //! The sections before the tests.
 
-use super::entry::{Component, Entry, PhaseFigures};
-use super::rows::{Line, Of, Pick, Table, heads, line, lines, pods, table, two};
-use super::{Document, esc};
 use crate::faults;
+use crate::markdown::entry::{Component, Entry, PhaseFigures};
+use crate::markdown::rows::{Line, Of, Pick, Table, heads, line, lines, pods, table, two};
+use crate::markdown::{Document, esc};
 use crate::tuning;
 use dyno_rundir::schema::Status;
 use dyno_types::shell::{own_name, quoted};
@@ -142,8 +142,11 @@ impl Document {
                 if phases.is_empty() { "nothing was recorded".into() } else { phases.join(", ") } + ended
             );
             if !entry.links.is_empty() {
-                let links: Vec<String> =
-                    entry.links.iter().map(|(phase, address)| super::link(phase, address)).collect();
+                let links: Vec<String> = entry
+                    .links
+                    .iter()
+                    .map(|(phase, address)| crate::markdown::link(phase, address))
+                    .collect();
                 let _ = writeln!(out, "  * on the dashboard: {}", links.join(", "));
             }
         }

@@ -1,7 +1,7 @@
 //! The tests of the summary. One that cannot be made says why.
 
-use super::Document;
-use super::entry::{Component, Entry, PhaseFigures};
+use crate::markdown::Document;
+use crate::markdown::entry::{Component, Entry, PhaseFigures};
 use dyno_rundir::schema::{Status, Trust};
 use dyno_types::units::Rate;
 

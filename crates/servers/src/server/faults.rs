@@ -1,13 +1,13 @@
 //! What is done to a server on purpose while it is under load, process by process (from 0), and undone again.
 
 use crate::server::Server;
+use dyno_config::experiment::fault::{Fault, FaultKind};
+use dyno_config::server::placement::Limits;
+use dyno_config::values::Bytes;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::undo::{Journal, Undo};
 use dyno_localhost::{clock, process, storage};
-use dyno_plan::experiment::{Fault, FaultKind};
-use dyno_plan::server::Limits;
-use dyno_plan::values::Bytes;
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};

@@ -3,12 +3,12 @@
 use crate::launch::{Launch, group_or_none};
 use crate::member::{LAST_LINES, Member};
 use crate::server::Server;
+use dyno_config::server::Part;
 use dyno_databases::cluster;
 use dyno_databases::servers;
 use dyno_databases::servers::Node;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::process;
-use dyno_plan::server::Part;
 use dyno_types::secret::mask_settings;
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -1,9 +1,9 @@
 //! What these tests share.
 
+use dyno_config::server::ServerSpec;
 use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
 use dyno_localhost::machine::Machine;
-use dyno_plan::server::ServerSpec;
 use dyno_servers::server::Server;
 use dyno_types::bson::{self, kind};
 use dyno_workload::Workload;

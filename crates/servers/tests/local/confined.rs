@@ -1,9 +1,9 @@
 //! Placement, limits and storage, by the kernel of this machine.
 
 use super::common::{Home, failure, redis, skip, spec, start, within};
+use dyno_config::server::placement::{Limits, Placement};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
-use dyno_plan::server::{Limits, Placement};
 use dyno_servers::launch::Confinement;
 use dyno_servers::server::Server;
 use std::path::Path;

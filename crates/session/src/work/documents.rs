@@ -2,10 +2,10 @@
 
 use crate::stored::{DOCUMENTS, same_documents};
 use crate::work::{Prepared, Work, shape};
+use dyno_config::experiment::{Experiment, When};
 use dyno_databases::collections::Collections;
 use dyno_databases::target::OpenTarget;
 use dyno_engine::{Control, Job, RunError};
-use dyno_plan::experiment::{Experiment, When};
 use dyno_types::bson;
 use dyno_types::{Content, Refused};
 use dyno_workload::Workload;
@@ -40,7 +40,7 @@ impl Documents {
     pub(super) fn read(spec: &Experiment, path: &str) -> Result<Self, Refused> {
         let text =
             std::fs::read_to_string(path).map_err(|e| Refused(format!("workload.documents: {path}: {e}")))?;
-        let mut template = dyno_plan::template::parse(&text, path).map_err(refused)?;
+        let mut template = dyno_config::template::parse(&text, path).map_err(refused)?;
         if spec.seed != 1 {
             template.seed = spec.seed;
         }

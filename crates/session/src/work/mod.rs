@@ -13,9 +13,9 @@ pub mod sysbench;
 pub mod users;
 pub mod ycsb;
 
+use dyno_config::experiment::Experiment;
 use dyno_databases::target::OpenTarget;
 use dyno_engine::{Control, Job, RunError};
-use dyno_plan::experiment::Experiment;
 use dyno_types::{Content, Refused, Verb};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -81,8 +81,8 @@ pub trait Work: Send {
     }
 
     /// Every setting of the workload with its source, for the run directory.
-    fn settings(&self) -> dyno_plan::Settings {
-        dyno_plan::Settings::new()
+    fn settings(&self) -> dyno_config::settings::Settings {
+        dyno_config::settings::Settings::new()
     }
 }
 

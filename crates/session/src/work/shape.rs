@@ -1,8 +1,8 @@
 //! What jobs of all kinds take from `phases` and `client`.
 
+use dyno_config::experiment::{Arrivals, Experiment, Stamps};
 use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::{Clock, End, Job, Pacing, Queue};
-use dyno_plan::experiment::{Arrivals, Experiment, Stamps};
 use dyno_record::Scale;
 use dyno_types::Refused;
 use dyno_workload::Workload;

@@ -3,12 +3,13 @@
 use crate::stored::{DOCUMENTS, same_documents};
 use crate::work::users::part_of_users;
 use crate::work::{Prepared, Work, shape};
+use dyno_compat_sysbench_mongodb::plan::parse_named;
+use dyno_compat_sysbench_mongodb::plan::resolve::{SysbenchPlan, Wishes};
+use dyno_config::experiment::{Experiment, When};
+use dyno_config::settings::Source;
+use dyno_config::values::Span;
 use dyno_databases::target::OpenTarget;
 use dyno_engine::{Control, Job, RunError, dealt};
-use dyno_plan::experiment::{Experiment, When};
-use dyno_plan::settings::Source;
-use dyno_plan::sysbench_mongodb::{SysbenchPlan, Wishes, parse_named};
-use dyno_plan::values::Span;
 use dyno_types::{Content, Refused};
 use dyno_workload::sysbench_mongodb::{INDEX, SysbenchConfig, SysbenchLoad, SysbenchRun};
 use dyno_workload::{Frontier, Workload};
@@ -174,8 +175,8 @@ impl Work for Sysbench {
         Ok(part_of_users(job, workload, number, of))
     }
 
-    fn settings(&self) -> dyno_plan::Settings {
-        let mut settings = dyno_plan::Settings::new();
+    fn settings(&self) -> dyno_config::settings::Settings {
+        let mut settings = dyno_config::settings::Settings::new();
         for one in &self.plan.provenance {
             settings.set(&one.key, &one.value, Source::Option { flag: one.source.clone() });
         }

@@ -3,11 +3,12 @@
 use crate::presence::{Inserted, inserted};
 use crate::stored::present_as;
 use crate::work::{Prepared, Work, shape};
+use dyno_config::experiment::{Experiment, When, Ycsb};
+use dyno_config::settings::BadSetting;
+use dyno_config::settings::{Settings, Source};
+use dyno_config::{properties, suggest};
 use dyno_databases::target::OpenTarget;
 use dyno_engine::{Control, Job, RunError};
-use dyno_plan::experiment::{Experiment, When, Ycsb};
-use dyno_plan::settings::BadSetting;
-use dyno_plan::{Settings, Source, properties, suggest};
 use dyno_types::{Content, Refused, Verb};
 use dyno_workload::Workload;
 use dyno_workload::ycsb::config::Proportions;

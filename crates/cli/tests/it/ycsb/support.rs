@@ -79,7 +79,7 @@ pub fn words(line: &str) -> Vec<String> {
 pub fn command(arguments: &[String]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dyno"));
     command.arg("ycsb").args(arguments);
-    for (variable, _) in dyno_plan::bindings::ENVIRONMENT {
+    for (variable, _) in dyno_compat_ycsb::bindings::ENVIRONMENT {
         command.env_remove(variable);
     }
     command

@@ -1,0 +1,3 @@
+//! bexhoma: its command line and configuration as experiments.
+
+pub mod plan;

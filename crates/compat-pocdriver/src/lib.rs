@@ -1,0 +1,3 @@
+//! POCDriver: what it prints.
+
+pub mod report;

@@ -1,0 +1,184 @@
+//! sysbench-mongodb's configuration: a file of assignments, a second one of overrides, `NAME=VALUE` on the command line.
+//!
+//! ```text
+//! config.bash, overrides --shell (arithmetic)--> assignments --Settings--> resolve --> SysbenchPlan
+//!                                                 NAME=VALUE ----^            variables: names, defaults
+//! ```
+//!
+//! Nothing is executed. A configuration that names a server and a port is of the version of 2015, one with a URI of the
+//! last version; defaults and `_id`s follow from that.
+
+pub mod arithmetic;
+pub mod resolve;
+pub mod shell;
+pub mod variables;
+
+use crate::plan::resolve::{SysbenchPlan, Wishes};
+use crate::plan::shell::{Assignment, LineError, Shell};
+use dyno_config::settings::{BadSetting, Setting, Settings, Source};
+use dyno_config::suggest;
+use std::fs;
+use std::io::{self, ErrorKind};
+
+/// The file that is read if none is named and there is one.
+pub const CONFIG: &str = "config.bash";
+
+/// What stands for the command line where a source is named.
+const COMMAND_LINE: &str = "command line";
+
+/// A configuration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SysbenchError {
+    /// A file that cannot be read.
+    #[error("{path}: {source}")]
+    Unreadable {
+        /// Its path as typed.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line that is not understood.
+    #[error("{path}:{line}: {problem}")]
+    BadLine {
+        /// The file's path as typed.
+        path: String,
+        /// The line, from 1.
+        line: u32,
+        /// What is wrong with it.
+        #[source]
+        problem: LineError,
+    },
+    /// A variable that nobody knows.
+    #[error("{place}: unknown variable {name}{hint}")]
+    Unknown {
+        /// Where it stands.
+        place: Source,
+        /// Its name.
+        name: String,
+        /// The nearest name that is known.
+        hint: String,
+    },
+    /// More files than two.
+    #[error("{given:?}: expected CONFIG, then OVERRIDES, then NAME=VALUE; two files at most")]
+    TooManyFiles {
+        /// The third.
+        given: String,
+    },
+    /// A value that cannot be used.
+    #[error("{0}")]
+    Setting(#[from] BadSetting),
+}
+
+/// What is set, in order.
+#[derive(Debug, Default)]
+pub(super) struct Layers {
+    /// By whom and to what.
+    pub(super) settings: Settings,
+    /// Names in the order of their last assignment.
+    pub(super) order: Vec<String>,
+    /// What is worth saying.
+    pub(super) notes: Vec<String>,
+}
+
+impl Layers {
+    fn set(&mut self, name: &str, value: &str, source: Source) {
+        self.settings.set(name, value, source);
+        self.order.retain(|known| known != name);
+        self.order.push(name.to_owned());
+    }
+
+    /// The value of a variable, if anybody has set it.
+    pub(super) fn get(&self, name: &str) -> Option<&Setting> {
+        self.settings.get(name)
+    }
+}
+
+/// Reads the words after `dyno sysbench-mongodb`: files and `NAME=VALUE` pairs. `now_s` is the time in seconds since
+/// 1970, from which the seed is taken where none is set.
+pub fn parse(words: &[String], wishes: &Wishes, now_s: u64) -> Result<SysbenchPlan, SysbenchError> {
+    read(words, wishes, now_s, true)
+}
+
+/// The same, but a `config.bash` that is not named is not read.
+pub fn parse_named(words: &[String], wishes: &Wishes, now_s: u64) -> Result<SysbenchPlan, SysbenchError> {
+    read(words, wishes, now_s, false)
+}
+
+fn read(words: &[String], wishes: &Wishes, now_s: u64, unnamed: bool) -> Result<SysbenchPlan, SysbenchError> {
+    let (pairs, files): (Vec<&String>, Vec<&String>) = words.iter().partition(|word| is_pair(word));
+    if let Some(third) = files.get(2) {
+        return Err(SysbenchError::TooManyFiles { given: (*third).clone() });
+    }
+    let mut shell = Shell::new(now_s);
+    let mut layers = Layers::default();
+    if files.is_empty() && unnamed {
+        read_file(CONFIG, true, &mut shell, &mut layers)?;
+    }
+    for path in files {
+        read_file(path, false, &mut shell, &mut layers)?;
+    }
+    unknown(&shell, &mut layers)?;
+    for pair in pairs {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let place = Source::Option { flag: COMMAND_LINE.to_owned() };
+        if !variables::names().any(|known| known == name) {
+            let hint = suggest::hint(name, variables::names());
+            return Err(SysbenchError::Unknown { place, name: name.to_owned(), hint });
+        }
+        layers.set(name, value, place);
+    }
+    Ok(resolve::resolve(layers, wishes, now_s)?)
+}
+
+/// Whether a word is `NAME=VALUE`, not a path.
+fn is_pair(word: &str) -> bool {
+    let name = word.split_once('=').map_or("", |(name, _)| name);
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+fn read_file(
+    path: &str,
+    optional: bool,
+    shell: &mut Shell,
+    layers: &mut Layers,
+) -> Result<(), SysbenchError> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if optional && error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => {
+            return Err(SysbenchError::Unreadable { path: path.to_owned(), source: error });
+        }
+    };
+    let known = shell.assignments.len();
+    shell.read(&text).map_err(|bad| SysbenchError::BadLine {
+        path: path.to_owned(),
+        line: bad.line,
+        problem: bad.problem,
+    })?;
+    for Assignment { name, value, line } in &shell.assignments[known..] {
+        layers.set(name, value, Source::File { path: path.to_owned(), line: *line });
+    }
+    Ok(())
+}
+
+/// Variables that nobody knows: helpers are used by other lines; what looks like a slip is refused, the rest noted.
+fn unknown(shell: &Shell, layers: &mut Layers) -> Result<(), SysbenchError> {
+    let unknown = layers
+        .settings
+        .iter()
+        .filter(|(name, _)| !shell.used.contains(*name) && !variables::names().any(|known| known == *name));
+    let mut notes = Vec::new();
+    for (name, setting) in unknown {
+        let place = setting.source.clone();
+        let hint = suggest::hint(name, variables::names());
+        if !hint.is_empty() {
+            return Err(SysbenchError::Unknown { place, name: name.to_owned(), hint });
+        }
+        notes.push(format!("{place}: unknown variable {name}, which has no effect"));
+    }
+    layers.notes.extend(notes);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! The best known configurations of the workload's description.
+
+use crate::plan::ResolveError;
+use crate::plan::cases::CaseError;
+use crate::plan::cases::{Reading, choose};
+use crate::plan::config::Config;
+use crate::plan::lower::LowerError;
+use crate::plan::lower::{Means, lower};
+use crate::plan::{Asked, resolve};
+use dyno_config::tree::TreeError;
+
+/// A best known configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct BestKnown {
+    /// Its name behind `bkm-`.
+    pub name: &'static str,
+    /// For which machine.
+    pub machine: &'static str,
+    /// Its parameters.
+    pub parameters: &'static [(&'static str, &'static str)],
+}
+
+macro_rules! parameters {
+    ($pairs:literal, $option:literal) => {
+        &[
+            ("CLIENT_SERVER_PAIR", $pairs),
+            ("THREADS", "64"),
+            ("NUMACTL_OPTION", $option),
+            ("CLIENT_COUNT", "3"),
+            ("RECORD_COUNT", "4000000"),
+        ]
+    };
+}
+
+/// A best known configuration that is no experiment.
+#[derive(Debug, thiserror::Error)]
+pub enum BestKnownError {
+    /// Its case is not there.
+    #[error(transparent)]
+    Case(#[from] CaseError),
+    /// Its parameters are no configuration.
+    #[error(transparent)]
+    Config(#[from] TreeError),
+    /// Its variables have no values.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// It cannot be carried out.
+    #[error(transparent)]
+    Lower(#[from] LowerError),
+}
+
+/// All four.
+pub const BEST_KNOWN: [BestKnown; 4] = [
+    BestKnown {
+        name: "icx",
+        machine: "two Xeon Gold 6338N (Ice Lake), 512 GB",
+        parameters: parameters!("16", "1"),
+    },
+    BestKnown {
+        name: "spr",
+        machine: "Xeon Platinum 8480+ (Sapphire Rapids), 1 TB",
+        parameters: parameters!("16", "2"),
+    },
+    BestKnown { name: "m6i.32xlarge", machine: "AWS m6i.32xlarge", parameters: parameters!("16", "1") },
+    BestKnown { name: "m6i.16xlarge", machine: "AWS m6i.16xlarge", parameters: parameters!("8", "2") },
+];
+
+/// Finds one by its name, with or without `bkm-`.
+pub fn best_known(name: &str) -> Option<&'static BestKnown> {
+    let bare = name.strip_prefix("bkm-").unwrap_or(name);
+    BEST_KNOWN.iter().find(|known| known.name == bare)
+}
+
+impl BestKnown {
+    /// As a configuration file for every case.
+    pub fn config(&self) -> Result<Config, TreeError> {
+        let pairs: Vec<String> =
+            self.parameters.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        Config::parse(&format!("\"*\": {{{}}}", pairs.join(", ")), &format!("bkm-{}", self.name), true)
+    }
+
+    /// 90read10update with it, as an experiment file.
+    pub fn experiment(&self) -> Result<String, BestKnownError> {
+        let case = choose("90read10update")?.case;
+        let configs = [self.config()?];
+        let asked = Asked {
+            case,
+            reading: Reading::default(),
+            typed: case.name.into(),
+            environment: &|_| None,
+            configs: &configs,
+            sets: &[],
+            faithful: false,
+        };
+        let means = Means { name: Some(format!("wsf-bkm-{}", self.name)), ..Means::default() };
+        Ok(lower(&resolve(&asked, 0)?, &means)?.text)
+    }
+}

@@ -1,0 +1,227 @@
+//! The workload: YCSB's properties, shares that sum to 1, and the range of keys.
+
+use crate::plan::lower::{Draft, LowerError};
+use dyno_config::properties;
+use dyno_types::Refused;
+use serde_json::json;
+use std::path::Path;
+
+/// The mix that comes along.
+const BUILT_IN: &str = "90Read10Update";
+
+/// Its operationcount.
+pub(super) const FILE_OPERATIONS: u64 = 10_000_000;
+
+/// Its properties.
+const FILE: [(&str, &str); 8] = [
+    ("recordcount", "1000"),
+    ("readallfields", "true"),
+    ("readproportion", "0.9"),
+    ("updateproportion", "0.1"),
+    ("scanproportion", "0"),
+    ("insertproportion", "0"),
+    ("requestdistribution", "zipfian"),
+    ("operationcount", "10000000"),
+];
+
+/// Records that the workload's description says, where the variable is blank.
+const DESCRIBED_RECORDS: u64 = 4_000_000;
+
+/// Variables that are properties of both phases.
+const PROPERTIES: [(&str, &str); 17] = [
+    ("READ_PROPORTION", "readproportion"),
+    ("UPDATE_PROPORTION", "updateproportion"),
+    ("INSERT_PROPORTION", "insertproportion"),
+    ("SCAN_PROPORTION", "scanproportion"),
+    ("READ_MODIFY_WRITE_PROPORTION", "readmodifywriteproportion"),
+    ("INSERT_ORDER", "insertorder"),
+    ("FIELD_COUNT", "fieldcount"),
+    ("FIELD_LENGTH", "fieldlength"),
+    ("MIN_FIELD_LENGTH", "minfieldlength"),
+    ("READ_ALL_FIELDS", "readallfields"),
+    ("WRITE_ALL_FIELDS", "writeallfields"),
+    ("REQUEST_DISTRIBUTION", "requestdistribution"),
+    ("MIN_SCANLENGTH", "minscanlength"),
+    ("MAX_SCANLENGTH", "maxscanlength"),
+    ("SCAN_LENGTH_DISTRIBUTION", "scanlengthdistribution"),
+    ("ZERO_PADDING", "zeropadding"),
+    ("FIELD_NAME_PREFIX", "fieldnameprefix"),
+];
+
+/// A property, and the variable that says it (blank: the file).
+struct Property {
+    key: String,
+    value: String,
+    variable: &'static str,
+}
+
+/// How far a sum of shares may be off 1.
+const TOLERANCE: f64 = 1e-9;
+
+impl Draft<'_> {
+    /// The workload; returns the number of records.
+    pub(super) fn workload(&mut self) -> Result<u64, LowerError> {
+        let mut all = self.file()?;
+        let records = self.records(&all);
+        all.retain(|one| !["recordcount", "operationcount"].contains(&one.key.as_str()));
+        for (variable, key) in PROPERTIES {
+            let value = self.from.value(variable).to_owned();
+            // In the original this name is misspelt and never arrives.
+            let lost = self.means.faithful && variable == "READ_MODIFY_WRITE_PROPORTION";
+            if value.is_empty() || lost {
+                continue;
+            }
+            let one = Property { key: key.into(), value, variable };
+            match all.iter_mut().find(|known| known.key == key) {
+                Some(known) => *known = one,
+                None => all.push(one),
+            }
+        }
+        let shares = self.shares(&all)?;
+        self.own("workload.ycsb.workload", json!("a"));
+        self.put("workload.ycsb.records", json!(records), "RECORD_COUNT");
+        for share in ["readproportion", "updateproportion", "insertproportion", "scanproportion"] {
+            // What is not said must not be taken from workload a.
+            if !all.iter().any(|one| one.key == share) {
+                all.push(Property { key: share.into(), value: "0".into(), variable: "" });
+            }
+        }
+        for one in &all {
+            self.put(&format!("workload.ycsb.properties.{}", one.key), json!(one.value), one.variable);
+        }
+        self.keys(records, shares, &all)?;
+        Ok(records)
+    }
+
+    /// The properties of WORKLOAD_FILE.
+    fn file(&self) -> Result<Vec<Property>, LowerError> {
+        let name = self.from.value("WORKLOAD_FILE");
+        let property =
+            |key: &str, value: &str| Property { key: key.into(), value: value.into(), variable: "" };
+        if name.is_empty() || name == BUILT_IN {
+            return Ok(FILE.iter().map(|(key, value)| property(key, value)).collect());
+        }
+        let unreadable = |source| LowerError::WorkloadFile { name: name.to_owned(), source };
+        let entries = if Path::new(name).is_file() {
+            properties::read_file(Path::new(name)).map_err(unreadable)?
+        } else if let Some(text) = dyno_workload::ycsb::stock(name) {
+            properties::parse(text.as_bytes()).map_err(|line| unreadable(line.into()))?
+        } else {
+            return Err(Refused(format!(
+                "WORKLOAD_FILE: {name:?}: expected {BUILT_IN}, workloads/workloada and its like, or a file of properties"
+            ))
+            .into());
+        };
+        let known = dyno_workload::ycsb::known_properties();
+        let entries = entries.into_iter().filter(|entry| known.iter().any(|p| p.name == entry.key));
+        Ok(entries.map(|entry| property(&entry.key, &entry.value)).collect())
+    }
+
+    fn records(&mut self, file: &[Property]) -> u64 {
+        if let Some(records) = self.from.number("RECORD_COUNT") {
+            return records;
+        }
+        let said = file.iter().find(|one| one.key == "recordcount").and_then(|one| one.value.parse().ok());
+        let own = !["", BUILT_IN].contains(&self.from.value("WORKLOAD_FILE"));
+        match said {
+            Some(records) if own || self.means.faithful => records,
+            _ => {
+                self.note(format!(
+                    "RECORD_COUNT is blank: {DESCRIBED_RECORDS} records, as the description says; the original takes 1000 \
+                     from its file (--faithful)"
+                ));
+                DESCRIBED_RECORDS
+            }
+        }
+    }
+
+    /// Shares of the mix; returns that of inserts.
+    fn shares(&mut self, all: &[Property]) -> Result<f64, Refused> {
+        let mut sum = 0.0;
+        let mut inserts = 0.0;
+        let mut words = Vec::new();
+        for one in all.iter().filter(|one| one.key.ends_with("proportion")) {
+            let share: f64 = one
+                .value
+                .parse()
+                .map_err(|_| Refused(format!("{}: {:?} is no share", one.key, one.value)))?;
+            sum += share;
+            if one.key == "insertproportion" {
+                inserts = share;
+            }
+            if share > 0.0 {
+                words.push(format!("{} {share}", one.key.trim_end_matches("proportion")));
+            }
+        }
+        if (sum - 1.0).abs() <= TOLERANCE {
+            return Ok(inserts);
+        }
+        let text =
+            format!("the shares sum to {}, not to 1 ({})", (sum * 1e9).round() / 1e9, words.join(", "));
+        if !self.means.faithful_weights || sum <= 0.0 {
+            return Err(Refused(format!(
+                "{}: {text}; --faithful-weights takes them as weights",
+                self.from.full_name()
+            )));
+        }
+        self.note(format!("{text}: taken as weights, so that {:.1} % are inserts", 100.0 * inserts / sum));
+        Ok(inserts)
+    }
+
+    /// The keys of the run phase: in the original INSERT_START and INSERT_COUNT reach no other.
+    fn keys(&mut self, records: u64, inserts: f64, all: &[Property]) -> Result<(), Refused> {
+        let (start, count) = (self.from.number("INSERT_START"), self.from.number("INSERT_COUNT"));
+        let run = "workload.ycsb.run_properties";
+        if let Some(start) = start.filter(|start| *start > 0) {
+            if start >= records {
+                return Err(Refused(format!("INSERT_START: {start} lies beyond the {records} records")));
+            }
+            self.put(&format!("{run}.insertstart"), json!(start.to_string()), "INSERT_START");
+        }
+        match count {
+            None => {}
+            Some(0) if self.means.faithful => self.collapse(run, inserts, all),
+            Some(0) => self.note(
+                "INSERT_COUNT=0 means all records; the original's run phase keeps to one key (--faithful)",
+            ),
+            Some(count) => {
+                self.put(&format!("{run}.insertcount"), json!(count.to_string()), "INSERT_COUNT");
+            }
+        }
+        Ok(())
+    }
+
+    /// What YCSB makes of insertcount=0: a range that is empty but for its first key and those that inserts will make.
+    fn collapse(&mut self, run: &str, inserts: f64, all: &[Property]) {
+        let empty = inserts > 0.0 && has_last_key(all);
+        self.put(&format!("{run}.insertcount"), json!(if empty { "0" } else { "1" }), "INSERT_COUNT");
+        if inserts > 0.0 {
+            let operations = self.from.number("OPERATION_COUNT").unwrap_or(FILE_OPERATIONS);
+            self.own(&format!("{run}.operationcount"), json!(operations.to_string()));
+            self.note(match empty {
+                true => {
+                    "INSERT_COUNT=0, kept: keys are chosen from the first one and those that inserts may make"
+                }
+                false => "INSERT_COUNT=0, kept as a range of one key: only zipfian can do with an empty one",
+            });
+            // A hot set and a cold one need two keys.
+            if value(all, "requestdistribution") == Some("hotspot") {
+                self.own(&format!("{run}.requestdistribution"), json!("uniform"));
+            }
+            return;
+        }
+        self.own(&format!("{run}.requestdistribution"), json!("uniform"));
+        self.note("INSERT_COUNT=0, kept: every operation of the run phase meets the same one key");
+    }
+}
+
+fn value<'a>(all: &'a [Property], key: &str) -> Option<&'a str> {
+    all.iter().find(|one| one.key == key).map(|one| one.value.trim())
+}
+
+/// Whether keys are chosen by YCSB's own zipfian, whose range has its last key in it. What is not said is workload a's.
+fn has_last_key(all: &[Property]) -> bool {
+    value(all, "requestdistribution").is_none_or(|name| name == "zipfian")
+        && value(all, "dyno.zipfian").is_none_or(|flavour| flavour == "ycsb")
+        && value(all, "dyno.zipfian.theta").is_none()
+}

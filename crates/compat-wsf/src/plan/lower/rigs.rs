@@ -1,0 +1,200 @@
+//! Where servers and clients run: on this host, on hosts that are reached by ssh, or in pods.
+
+use crate::plan::Source;
+use crate::plan::lower::Draft;
+use dyno_types::Refused;
+use serde_json::{Value, json};
+
+/// The label by which the framework groups nodes.
+const GROUP: &str = "VM-GROUP";
+
+/// Where servers and clients run.
+#[derive(Clone, Debug, Default)]
+pub enum Rig {
+    /// On this host.
+    #[default]
+    Local,
+    /// On hosts that are reached by ssh.
+    Ssh(SshRig),
+    /// In pods: keys below `kubernetes` and their values.
+    Kubernetes(Vec<(String, Value)>),
+}
+
+/// Hosts that are reached by ssh.
+#[derive(Clone, Debug, Default)]
+pub struct SshRig {
+    /// The inventory.
+    pub inventory: String,
+    /// Further keys below `ssh` and their values.
+    pub more: Vec<(String, Value)>,
+    /// Hosts of the inventory's group `worker`.
+    pub servers: Vec<String>,
+    /// Hosts of its group `client`.
+    pub clients: Vec<String>,
+}
+
+impl Draft<'_> {
+    pub(super) fn in_pods(&self) -> bool {
+        matches!(self.means.rig, Rig::Kubernetes(_))
+    }
+
+    /// Whether clients are beside the servers, and all rules of placement gone.
+    pub(super) fn single_node(&self) -> bool {
+        self.from.on("RUN_SINGLE_NODE") || self.from.number("CLIENT_COUNT") == Some(0)
+    }
+
+    /// What the rig is told, and what cannot be had there.
+    pub(super) fn rigged(&mut self) -> Result<(), Refused> {
+        match self.means.rig.clone() {
+            Rig::Local => Ok(()),
+            Rig::Ssh(rig) => self.this_host_only().and_then(|()| self.hosts(&rig)),
+            Rig::Kubernetes(given) => self.this_host_only().map(|()| self.pods(given)),
+        }
+    }
+
+    fn this_host_only(&self) -> Result<(), Refused> {
+        let own = [
+            ("--tune-host", self.means.tune_host, "changes this host, where no server runs"),
+            (
+                "--program",
+                self.means.program.is_some() && self.in_pods(),
+                "is in the image: see server_image",
+            ),
+            ("tracers", !self.means.tracers.is_empty(), "trace this host, where no server runs"),
+            ("--target", self.means.target.is_some(), "is for --backend local"),
+        ];
+        match own.iter().find(|(_, given, _)| *given) {
+            Some((what, _, why)) => Err(Refused(format!("{what}: {why}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// All servers on the first host of the group `worker`, clients on the first CLIENT_COUNT of the group `client`.
+    fn hosts(&mut self, rig: &SshRig) -> Result<(), Refused> {
+        let Some(server) = rig.servers.first() else {
+            return Err(Refused(format!(
+                "{}: expected a group worker with a host for the servers",
+                rig.inventory
+            )));
+        };
+        let pairs = self.from.number("CLIENT_SERVER_PAIR").unwrap_or(1);
+        let asked = self.from.number("CLIENT_COUNT").unwrap_or(1);
+        let clients: Vec<String> = if self.single_node() {
+            vec![server.clone()]
+        } else {
+            if (rig.clients.len() as u64) < asked {
+                let there = rig.clients.len();
+                return Err(Refused(format!(
+                    "CLIENT_COUNT={asked}: {} has {there} hosts in its group client",
+                    rig.inventory
+                )));
+            }
+            // A client has one server: more machines than pairs would be idle.
+            rig.clients.iter().take(asked.min(pairs) as usize).cloned().collect()
+        };
+        if !self.single_node() && clients.contains(server) {
+            return Err(Refused(format!(
+                "{server}: is in both groups, and clients keep off the servers' host: RUN_SINGLE_NODE=true allows it"
+            )));
+        }
+        self.own("ssh.inventory", json!(rig.inventory));
+        for (key, value) in &rig.more {
+            self.own(&format!("ssh.{key}"), value.clone());
+        }
+        self.own("ssh.servers", json!([server]));
+        self.put("ssh.clients", json!(clients), "CLIENT_COUNT");
+        Ok(())
+    }
+
+    /// A set of servers and a pod of clients for each pair, with the affinity and the spread of the original.
+    fn pods(&mut self, given: Vec<(String, Value)>) {
+        let pairs = self.from.number("CLIENT_SERVER_PAIR").unwrap_or(1);
+        self.put("kubernetes.worker_pods", json!(pairs), "CLIENT_SERVER_PAIR");
+        for (switch, side) in
+            [("KUBERNETES_RESOURCE_REQUESTS", "requests"), ("KUBERNETES_RESOURCE_LIMITS", "limits")]
+        {
+            // The older reading has no such variables, and asks for a core.
+            let on = self.from.on(switch) || (side == "requests" && self.from.given(switch).is_none());
+            for (resource, default) in [("CPU", "1"), ("MEMORY", "")] {
+                let variable = format!("{switch}_{resource}");
+                let own = self.from.given(&variable).map(|given| given.value.clone());
+                let value = own.unwrap_or_else(|| if side == "requests" { default } else { "" }.into());
+                if on && !value.is_empty() {
+                    let key = format!("kubernetes.servers.{side}.{}", resource.to_lowercase());
+                    self.put(&key, json!(value), &variable);
+                }
+            }
+        }
+        if !self.single_node() {
+            self.apart(pairs);
+        }
+        for (key, value) in given {
+            self.own(&format!("kubernetes.{key}"), value);
+        }
+        self.note(
+            "pods have addresses of their own, so that all servers listen on one port; the original's use the node's network",
+        );
+    }
+
+    /// Servers keep together and away from clients where they can; clients must keep off the servers' nodes, and are spread.
+    fn apart(&mut self, pairs: u64) {
+        let nodes = |group: &str| {
+            let rule = json!({"key": GROUP, "operator": "In", "values": [group]});
+            json!({"preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 1, "preference": {"matchExpressions": [rule]}},
+            ]})
+        };
+        let beside = |component: &str| {
+            let labels = json!({"dyno.run": "{run}", "app.kubernetes.io/component": component});
+            json!({"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"})
+        };
+        let preferred = |component: &str| {
+            json!({"preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 1, "podAffinityTerm": beside(component)},
+            ]})
+        };
+        let servers = json!({
+            "nodeAffinity": nodes("worker"), "podAffinity": preferred("server"), "podAntiAffinity": preferred("worker"),
+        });
+        let clients = json!({
+            "nodeAffinity": nodes("client"),
+            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [beside("server")]},
+        });
+        let count = self.from.number("CLIENT_COUNT").unwrap_or(1);
+        self.put("kubernetes.servers.affinity", servers, "CLIENT_COUNT");
+        self.put("kubernetes.workers.affinity", clients, "CLIENT_COUNT");
+        match self.from.number("MAX_SKEW") {
+            Some(skew) => self.put("kubernetes.workers.max_skew", json!(skew), "MAX_SKEW"),
+            None => {
+                self.put("kubernetes.workers.max_skew", json!(pairs.div_ceil(count.max(1))), "CLIENT_COUNT")
+            }
+        }
+    }
+
+    /// Placement within a node is the cluster's affair: refused where somebody has asked for it.
+    pub(super) fn no_placement(&mut self) -> Result<(), Refused> {
+        let asked = |name: &str| {
+            let given = self.from.given(name);
+            given.is_some_and(|g| !g.value.is_empty() && !matches!(g.source, Source::Default | Source::Case))
+        };
+        let names =
+            ["CUSTOMER_NUMAOPT_SERVER", "CUSTOMER_NUMAOPT_CLIENT", "CORES", "YCSB_CORES", "DB_HOSTPATH"];
+        if let Some(name) = names.iter().find(|name| asked(name)) {
+            return Err(Refused(format!(
+                "{name}: pods without privileges choose no cores and have no folders of the node"
+            )));
+        }
+        match self.from.number("NUMACTL_OPTION").unwrap_or(0) {
+            5 => {}
+            0 if !asked("NUMACTL_OPTION") => {
+                self.note("NUMACTL_OPTION=0: memory of pods is not interleaved; nodes decide where it is");
+            }
+            option => {
+                return Err(Refused(format!(
+                    "NUMACTL_OPTION={option}: pods without privileges choose no cores; 5 (reading 25) is no policy"
+                )));
+            }
+        }
+        Ok(())
+    }
+}

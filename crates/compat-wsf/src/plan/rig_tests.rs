@@ -1,0 +1,111 @@
+//! Hosts of an inventory and pods instead of this host.
+
+use crate::plan::cases::choose;
+use crate::plan::lower::Lowered;
+use crate::plan::lower::Means;
+use crate::plan::lower::lower;
+use crate::plan::lower::rigs::Rig;
+use crate::plan::lower::rigs::SshRig;
+use crate::plan::*;
+use dyno_config::experiment::{Experiment, plan};
+use serde_json::json;
+
+fn lowered(sets: &[&str], rig: Rig) -> Result<Lowered, String> {
+    let sets: Vec<SetOption> = sets.iter().map(|text| SetOption::parse(text).unwrap()).collect();
+    let case = choose("gated").unwrap().case;
+    let nothing: &dyn Fn(&str) -> Option<String> = &|_| None;
+    let typed = "gated".into();
+    let reading = Reading::V25;
+    let asked =
+        Asked { case, reading, typed, environment: nothing, configs: &[], sets: &sets, faithful: false };
+    lower(&resolve(&asked, 0).unwrap(), &Means { rig, ..Means::default() }).map_err(|error| error.to_string())
+}
+
+fn experiment(sets: &[&str], rig: Rig) -> Experiment {
+    let lowered = lowered(sets, rig).unwrap();
+    plan(&lowered.text, "wsf", &[]).unwrap_or_else(|e| panic!("{e}\n{}", lowered.text)).base
+}
+
+fn two_groups() -> Rig {
+    let names = |all: &[&str]| all.iter().map(|name| (*name).to_owned()).collect();
+    Rig::Ssh(SshRig {
+        inventory: "hosts.ini".into(),
+        more: vec![("config".into(), json!("conf"))],
+        servers: names(&["db1", "db2"]),
+        clients: names(&["c1", "c2", "c3"]),
+    })
+}
+
+#[test]
+fn pairs_on_hosts() {
+    let made = experiment(&["CLIENT_SERVER_PAIR=4", "CLIENT_COUNT=2"], two_groups());
+    assert_eq!(made.ssh.servers, ["db1"], "all servers are on one host");
+    assert_eq!(made.ssh.clients, ["c1", "c2"]);
+    assert_eq!(made.server.as_ref().unwrap().instances, 4);
+    assert_eq!(
+        (made.ssh.inventory.as_deref(), made.ssh.config.as_deref()),
+        (Some("hosts.ini"), Some("conf"))
+    );
+    // More machines than pairs would be idle.
+    let made = experiment(&["CLIENT_SERVER_PAIR=2", "CLIENT_COUNT=3"], two_groups());
+    assert_eq!(made.ssh.clients, ["c1", "c2"]);
+    for single in ["RUN_SINGLE_NODE=true", "CLIENT_COUNT=0"] {
+        assert_eq!(experiment(&["CLIENT_SERVER_PAIR=2", single], two_groups()).ssh.clients, ["db1"]);
+    }
+    let few = lowered(&["CLIENT_COUNT=9"], two_groups()).unwrap_err();
+    assert!(few.contains("CLIENT_COUNT=9") && few.contains("3 hosts"), "{few}");
+    let same = SshRig { servers: vec!["a".into()], clients: vec!["a".into()], ..SshRig::default() };
+    let both = lowered(&["CLIENT_COUNT=1"], Rig::Ssh(same)).unwrap_err();
+    assert!(both.contains("RUN_SINGLE_NODE"), "{both}");
+}
+
+#[test]
+fn pairs_in_pods() {
+    let keys =
+        || Rig::Kubernetes(vec![("namespace".into(), json!("bench")), ("pull".into(), json!("Never"))]);
+    let sets = ["CLIENT_SERVER_PAIR=5", "CLIENT_COUNT=2", "KUBERNETES_RESOURCE_LIMITS=true"];
+    let made = experiment(&[&sets[..], &["KUBERNETES_RESOURCE_LIMITS_MEMORY=4Gi"]].concat(), keys());
+    let kubernetes = made.kubernetes.as_ref().unwrap();
+    assert_eq!((kubernetes.worker_pods, made.server.as_ref().unwrap().instances), (5, 5));
+    assert_eq!(kubernetes.namespace.as_deref(), Some("bench"));
+    assert_eq!(kubernetes.workers.max_skew, Some(3), "five pods on two nodes");
+    assert_eq!(kubernetes.servers.requests["cpu"].text(), "1");
+    assert_eq!(kubernetes.servers.limits["memory"].text(), "4Gi");
+    let (servers, workers) = (&kubernetes.servers.affinity, &kubernetes.workers.affinity);
+    let text = |affinity: &Option<serde_json::Value>| affinity.as_ref().unwrap().to_string();
+    assert!(!text(servers).contains("required"), "servers only prefer: {}", text(servers));
+    assert!(text(servers).contains("\"worker\"") && text(servers).contains("podAffinity"));
+    let must =
+        &workers.as_ref().unwrap()["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0];
+    assert_eq!(must["labelSelector"]["matchLabels"]["app.kubernetes.io/component"], "server");
+    assert_eq!(must["labelSelector"]["matchLabels"]["dyno.run"], "{run}");
+    let own = experiment(&["MAX_SKEW=7"], keys()).kubernetes.unwrap();
+    assert_eq!(own.workers.max_skew, Some(7));
+    for single in ["RUN_SINGLE_NODE=true", "CLIENT_COUNT=0"] {
+        let kubernetes = experiment(&[single], keys()).kubernetes.unwrap();
+        assert!(kubernetes.servers.affinity.is_none() && kubernetes.workers.affinity.is_none());
+        assert_eq!(kubernetes.workers.max_skew, None);
+    }
+    let keys_that_win = Rig::Kubernetes(vec![("workers.max_skew".into(), json!(9))]);
+    assert_eq!(experiment(&[], keys_that_win).kubernetes.unwrap().workers.max_skew, Some(9));
+}
+
+#[test]
+fn what_pods_cannot_have_is_refused() {
+    let pods = || Rig::Kubernetes(Vec::new());
+    for (set, word) in [
+        ("NUMACTL_OPTION=2", "NUMACTL_OPTION"),
+        ("CUSTOMER_NUMAOPT_SERVER=-N%200", "CUSTOMER_NUMAOPT_SERVER"),
+        ("YCSB_CORES=0-3", "YCSB_CORES"),
+        ("DB_HOSTPATH=/mnt/data", "DB_HOSTPATH"),
+        ("TLS_FLAG=1", "TLS_FLAG"),
+    ] {
+        let error = lowered(&[set], pods()).unwrap_err();
+        assert!(error.contains(word), "{set}: {error}");
+    }
+    assert!(lowered(&["NUMACTL_OPTION=5"], pods()).is_ok());
+    // What pods are told is not noted as idle.
+    let notes = |rig: Rig| lowered(&["MAX_SKEW=2"], rig).unwrap().notes.join("\n");
+    assert!(notes(Rig::Local).contains("MAX_SKEW: recorded"));
+    assert!(!notes(pods()).contains("MAX_SKEW"));
+}

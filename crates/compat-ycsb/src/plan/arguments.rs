@@ -1,0 +1,242 @@
+//! One pass over the arguments, and the conclusions drawn at its end: phase, binding, workload.
+
+use crate::bindings::Binding;
+use crate::plan::error::YcsbError;
+use crate::plan::{Extras, Mode, YcsbCommand, files};
+use dyno_config::settings::{Settings, Source};
+use dyno_types::limits::CONNECTIONS;
+use dyno_types::units::parse_count;
+use dyno_workload::ycsb::workload_class;
+
+/// A flag of the command line.
+pub(super) struct Flag {
+    /// Its name with its dashes.
+    pub(super) name: &'static str,
+    /// What its value is; empty if it takes none.
+    pub(super) value: &'static str,
+    /// Whether load and run take it, and whether the shell does.
+    modes: (bool, bool),
+}
+
+const fn run(name: &'static str, value: &'static str) -> Flag {
+    Flag { name, value, modes: (true, false) }
+}
+
+const fn any(name: &'static str, value: &'static str) -> Flag {
+    Flag { name, value, modes: (true, true) }
+}
+
+/// All flags, those for help aside.
+pub(super) const FLAGS: [Flag; 19] = [
+    any("-P", "a property file or a built-in workload, such as workloads/workloada"),
+    any("-p", "key=value, such as -p operationcount=99999"),
+    any("-db", "a class or name of a binding, such as site.ycsb.db.RedisClient"),
+    run("-threads", "a whole number, 1 to 100000"),
+    run("-target", "a whole number of operations per second, 0 or more"),
+    run("-s", ""),
+    run("-l", "a label for the status lines"),
+    run("-load", ""),
+    run("-t", ""),
+    Flag { name: "-table", value: "the name of a table", modes: (false, true) },
+    any("-cp", "a class path, which is ignored"),
+    any("-jvm-args", "arguments of a JVM, which are ignored"),
+    any("--compat-exit", ""),
+    any("--client", "wire or official"),
+    run("--out", "a directory for the run's files"),
+    run("--no-out", ""),
+    run("--no-monitor", ""),
+    run("--json", ""),
+    any("--quiet", ""),
+];
+
+const HELP: [&str; 6] = ["-h", "-help", "--help", "-?", "--?", "help"];
+
+/// What the value of a flag is.
+pub(super) fn accepted(flag: &str) -> &'static str {
+    FLAGS.iter().find(|known| known.name == flag).map_or("", |known| known.value)
+}
+
+/// What the pass has gathered.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    mode: Option<Mode>,
+    binding: Option<String>,
+    /// The phase asked for by `-load` or `-t`.
+    phase: Option<Mode>,
+    /// Flags seen, for the check against the mode, which may stand behind them.
+    seen: Vec<&'static str>,
+    settings: Settings,
+    notes: Vec<String>,
+    extras: Extras,
+}
+
+/// Goes through the arguments; `None` if help is asked for.
+pub(super) fn take(arguments: &[String]) -> Result<Option<Taken>, YcsbError> {
+    let mut taken = Taken::default();
+    let mut rest = arguments.iter().map(String::as_str);
+    while let Some(argument) = rest.next() {
+        let word = taken.binding.is_none() && !argument.starts_with('-');
+        if HELP.contains(&argument) && (argument.starts_with('-') || taken.mode.is_none()) {
+            return Ok(None);
+        } else if word {
+            taken.word(argument)?;
+        } else if !argument.starts_with('-') {
+            return Err(YcsbError::Stray { given: argument.to_owned() });
+        } else {
+            taken.flag(argument, &mut rest)?;
+        }
+    }
+    Ok(Some(taken))
+}
+
+/// The flag that `argument` names, and the value behind its `=`, which only the flags of our own and of the wrapper
+/// (`bin/ycsb`) take there.
+fn find(argument: &str) -> Option<(&'static Flag, Option<&str>)> {
+    let exact = FLAGS.iter().find(|flag| flag.name == argument);
+    if let Some(flag) = exact {
+        return Some((flag, None));
+    }
+    let (name, value) = argument.split_once('=')?;
+    let flag = FLAGS.iter().find(|flag| flag.name == name && !flag.value.is_empty())?;
+    (name.starts_with("--") || matches!(name, "-cp" | "-jvm-args")).then_some((flag, Some(value)))
+}
+
+impl Taken {
+    /// A word that is no flag: the command, then the binding.
+    fn word(&mut self, word: &str) -> Result<(), YcsbError> {
+        if self.mode.is_some() {
+            self.binding = Some(word.to_owned());
+            return Ok(());
+        }
+        let mode = Mode::ALL.into_iter().find(|mode| mode.name() == word);
+        self.mode = Some(mode.ok_or_else(|| YcsbError::UnknownCommand { given: word.to_owned() })?);
+        Ok(())
+    }
+
+    fn flag<'a>(
+        &mut self,
+        argument: &'a str,
+        rest: &mut impl Iterator<Item = &'a str>,
+    ) -> Result<(), YcsbError> {
+        let unknown = || YcsbError::UnknownOption { given: argument.to_owned() };
+        let (flag, inline) = find(argument).ok_or_else(unknown)?;
+        let name = flag.name;
+        self.seen.push(name);
+        if flag.value.is_empty() {
+            self.switch(name);
+            return Ok(());
+        }
+        let value = inline.or_else(|| rest.next()).ok_or(YcsbError::NoValue { flag: name })?;
+        let source = Source::Option { flag: name.to_owned() };
+        match name {
+            "-P" => files::add(value, &mut self.settings, &mut self.notes)?,
+            "-p" => {
+                let pair = value.split_once('=').filter(|(key, _)| !key.is_empty());
+                let (key, value) = pair.ok_or_else(|| YcsbError::NotAPair { given: value.to_owned() })?;
+                self.settings.set(key, value, Source::CommandLine);
+            }
+            "-db" => self.settings.set("db", value, source),
+            "-l" => self.settings.set("label", value, source),
+            "-table" => self.settings.set("table", value, source),
+            "-threads" => {
+                let threads = number(name, value, 1, CONNECTIONS as u64)?;
+                self.settings.set("threadcount", threads, source);
+            }
+            "-target" => self.settings.set("target", number(name, value, 0, 1_000_000_000)?, source),
+            "--client" => self.settings.set("dyno.client", value, source),
+            "--out" if value.is_empty() => return Err(YcsbError::NoValue { flag: name }),
+            "--out" => self.extras.out = Some(value.into()),
+            _ => self.notes.push(format!("{name} is ignored: there is no Java here")),
+        }
+        Ok(())
+    }
+
+    /// A flag without a value.
+    fn switch(&mut self, name: &str) {
+        match name {
+            "-s" => self.settings.set("status", "true", Source::Option { flag: name.to_owned() }),
+            "-load" => self.phase = Some(Mode::Load),
+            "-t" => self.phase = Some(Mode::Run),
+            "--compat-exit" => self.extras.compat_exit = true,
+            "--no-out" => self.extras.no_out = true,
+            "--no-monitor" => self.extras.no_monitor = true,
+            "--json" => self.extras.json = true,
+            _ => self.extras.quiet = true,
+        }
+    }
+
+    /// Draws the conclusions.
+    pub(super) fn finish(mut self) -> Result<YcsbCommand, YcsbError> {
+        let mode = self.mode.ok_or(YcsbError::NoCommand)?;
+        let name = self.binding.take().ok_or(YcsbError::NoBinding { mode })?;
+        let wrong = self.seen.iter().find(|&&seen| {
+            let flag = FLAGS.iter().find(|flag| flag.name == seen);
+            !flag.is_some_and(|flag| if mode == Mode::Shell { flag.modes.1 } else { flag.modes.0 })
+        });
+        if let Some(&flag) = wrong {
+            return Err(YcsbError::WrongMode { flag, mode });
+        }
+        if self.extras.no_out && self.extras.out.is_some() {
+            return Err(YcsbError::OutAndNoOut);
+        }
+        let binding = self.choose_binding(&name)?;
+        if mode != Mode::Shell {
+            self.choose_phase(mode);
+            self.check_workload()?;
+        }
+        let Taken { settings, notes, extras, .. } = self;
+        Ok(YcsbCommand { mode, binding, settings, notes, extras })
+    }
+
+    /// The binding: YCSB's wrapper hands its class on as the first `-db`, so that a later `-db` or `-p db=` of the
+    /// command line wins, and one of a file does not.
+    fn choose_binding(&mut self, name: &str) -> Result<Binding, YcsbError> {
+        let refuse = |why, asked_by| YcsbError::Binding { why, asked_by };
+        let named = Binding::from_name(name).map_err(|why| refuse(why, Source::Default))?;
+        let typed = self.settings.get("db").filter(|s| is_typed(&s.source)).cloned();
+        let Some(typed) = typed else {
+            self.settings.set("db", named.class(), Source::Option { flag: name.to_owned() });
+            return Ok(named);
+        };
+        let chosen = Binding::from_name(&typed.value).map_err(|why| refuse(why, typed.source.clone()))?;
+        if chosen != named {
+            let flag = if typed.source == Source::CommandLine { "-p db=" } else { "-db " };
+            self.notes.push(format!("{flag}{} wins over the binding {name}, as in YCSB", typed.value));
+        }
+        Ok(chosen)
+    }
+
+    /// The phase: the wrapper hands its flag on last, so that nothing wins over it.
+    fn choose_phase(&mut self, mode: Mode) {
+        if let Some(phase) = self.phase.filter(|&phase| phase != mode) {
+            let flag = if phase == Mode::Load { "-load" } else { "-t" };
+            self.notes.push(format!("{flag} has no effect: the command is {}", mode.name()));
+        }
+        let transactions = if mode == Mode::Run { "true" } else { "false" };
+        if let Some(set) = self.settings.get("dotransactions")
+            && !set.value.trim().eq_ignore_ascii_case(transactions)
+        {
+            let (source, value) = (&set.source, &set.value);
+            let command = mode.name();
+            self.notes
+                .push(format!("{source}: dotransactions={value} has no effect: the command is {command}"));
+        }
+        self.settings.set("dotransactions", transactions, Source::Option { flag: mode.name().to_owned() });
+    }
+
+    fn check_workload(&self) -> Result<(), YcsbError> {
+        let class = self.settings.text("workload").ok_or(YcsbError::NoWorkload)?;
+        workload_class(class).map_err(|bad| self.settings.blame(bad))?;
+        Ok(())
+    }
+}
+
+fn is_typed(source: &Source) -> bool {
+    matches!(source, Source::CommandLine | Source::Option { .. })
+}
+
+/// A whole number from `least` to `most`, in decimal digits.
+fn number(flag: &'static str, text: &str, least: u64, most: u64) -> Result<String, YcsbError> {
+    let number = parse_count(text).ok().filter(|number| (least..=most).contains(number));
+    number.map(|number| number.to_string()).ok_or(YcsbError::BadValue { flag, given: text.to_owned() })
+}

@@ -1,0 +1,126 @@
+//! YCSB's command line: `dyno ycsb <load|run|shell> <binding> [options]`, as `bin/ycsb` and `site.ycsb.Client` take it.
+//!
+//! ```text
+//! load redis -P workloads/workloada -p redis.host=h -threads 8 --out DIR
+//! |    |     |                      |               |          our own, two dashes
+//! |    |     file or built-in       split at first = YCSB's flags, one dash, value in the next argument
+//! |    binding                      all -P lose to all of the command line, wherever they stand
+//! phase: wins over -load and -t
+//! ```
+//!
+//! `arguments` goes through the arguments, `files` finds what `-P` names, `error` holds every refusal in our words and
+//! in YCSB's. Where YCSB keeps silent (unknown properties, passwords that everybody can see, flags without effect) a
+//! note is made.
+
+pub mod arguments;
+pub mod error;
+pub mod files;
+
+use crate::bindings::Binding;
+use crate::known;
+use crate::plan::error::YcsbError;
+use dyno_config::settings::{Settings, Source, unknown_property};
+use dyno_types::secret::{MASK, mask_value};
+use std::path::PathBuf;
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Insert the records.
+    Load,
+    /// Run the mix of operations.
+    Run,
+    /// Talk to the database.
+    Shell,
+}
+
+impl Mode {
+    /// All modes.
+    pub const ALL: [Mode; 3] = [Mode::Load, Mode::Run, Mode::Shell];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Load => "load",
+            Mode::Run => "run",
+            Mode::Shell => "shell",
+        }
+    }
+}
+
+/// Our own options, which start with two dashes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// Exit as YCSB would, which is with 0 for nearly everything.
+    pub compat_exit: bool,
+    /// Where the run directory goes; `None` for none.
+    pub out: Option<PathBuf>,
+    /// No run directory is wanted, which is the default.
+    pub no_out: bool,
+    /// Nothing is watched beside the load.
+    pub no_monitor: bool,
+    /// `summary.json` instead of the report on standard output.
+    pub json: bool,
+    /// Nothing on standard error but errors.
+    pub quiet: bool,
+}
+
+/// A command line, understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct YcsbCommand {
+    /// What is to be done.
+    pub mode: Mode,
+    /// The database.
+    pub binding: Binding,
+    /// All properties with their sources.
+    pub settings: Settings,
+    /// What is worth saying, each a line of its own without an end.
+    pub notes: Vec<String>,
+    /// Our own options.
+    pub extras: Extras,
+}
+
+/// What a command line asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// The usage text.
+    Help,
+    /// Something to do.
+    Command(Box<YcsbCommand>),
+}
+
+/// Reads the arguments after `dyno ycsb`, and the files that they name.
+pub fn parse(arguments: &[String]) -> Result<Asked, YcsbError> {
+    let Some(taken) = arguments::take(arguments)? else { return Ok(Asked::Help) };
+    let mut command = taken.finish()?;
+    let warnings = passwords(&command.settings).chain(unknown(&command.settings));
+    command.notes.extend(warnings.collect::<Vec<_>>());
+    Ok(Asked::Command(Box::new(command)))
+}
+
+/// Whether `--compat-exit` stands among `arguments`; for when they cannot be understood.
+pub fn wants_compat_exit(arguments: &[String]) -> bool {
+    arguments.iter().any(|argument| argument == "--compat-exit")
+}
+
+fn passwords(settings: &Settings) -> impl Iterator<Item = String> + '_ {
+    let typed = settings.iter().filter(|(_, setting)| setting.source == Source::CommandLine);
+    let secret = typed.filter(|(key, setting)| mask_value(key, &setting.value) != setting.value);
+    secret.map(|(key, _)| {
+        let variable = crate::bindings::ENVIRONMENT.iter().find(|(_, known)| *known == key);
+        let instead = variable.map_or(String::new(), |(variable, _)| format!(" or in ${variable}"));
+        format!("-p {key}={MASK}: everybody on this machine can see it in the process list; put it in a -P file{instead}")
+    })
+}
+
+fn unknown(settings: &Settings) -> impl Iterator<Item = String> + '_ {
+    let known = known::all();
+    settings.iter().filter_map(move |(key, setting)| {
+        let names = || known.iter().map(|p| p.name.as_ref());
+        let read = known::is_foreign(key) || names().any(|name| name == key);
+        (!read).then(|| unknown_property(key, &setting.source, names()))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,366 @@
+//! What the types of an experiment file cannot say: values that exclude each other, and bounds.
+
+use crate::experiment::factors::Factor;
+use crate::experiment::{Cell, Experiment, Lifetime, Strategy, Tune, When, factors, faults};
+use crate::server::Topology;
+use crate::server::invalid::InvalidSetting;
+use crate::tree::{Node, TreeError};
+
+/// What the types cannot say.
+pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
+    let refuse = |path: &str, text: &str| {
+        let node = tree.find(path).unwrap_or(tree);
+        Err(node.error(path, text))
+    };
+    let work = &spec.workload;
+    let kinds =
+        [work.ycsb.is_some(), work.documents.is_some(), work.sysbench.is_some(), work.pocdriver.is_some()];
+    if kinds.iter().filter(|there| **there).count() > 1 {
+        return refuse("workload", "expected one of ycsb, documents, sysbench, pocdriver");
+    }
+    if spec.target.is_some() && spec.server.is_some() {
+        return refuse("server", "a target that exists is named too: remove target or server");
+    }
+    if let Some(Err(why)) = spec.server.as_ref().map(crate::server::ServerSpec::check) {
+        return at(tree, "server", why);
+    }
+    if let Err((path, why)) =
+        check_ssh(spec).and_then(|()| check_kubernetes(spec)).and_then(|()| check_volume(spec))
+    {
+        return refuse(path, why);
+    }
+    if let Err(why) = spec.host.check() {
+        return at(tree, "host", why);
+    }
+    if let Err(why) = spec.client.placement.check() {
+        return at(tree, "client.placement", why);
+    }
+    if let Err(why) = spec.client.limits.check() {
+        return at(tree, "client.limits", why);
+    }
+    if spec.repetition.is_some() {
+        return refuse("repetition", "is set for each run: say repetitions");
+    }
+    if spec.repetitions == 0 {
+        return refuse("repetitions", "0: expected 1 or more");
+    }
+    if spec.client.workers == 0 {
+        return refuse("client.workers", "0: expected 1 or more");
+    }
+    let (load, measure) = (&spec.phases.load, &spec.phases.measure);
+    // Hosts of ssh are not counted here: a group may be of any size.
+    let (pods, loading) =
+        spec.kubernetes.as_ref().map_or((1, 0), |asked| (asked.worker_pods, asked.load_pods));
+    let most = |pods: u32| match spec.ssh.clients.is_empty() {
+        true => spec.client.workers.saturating_mul(pods),
+        false => u32::MAX,
+    };
+    let loading = if loading > 0 { loading } else { pods };
+    for (path, asked, most) in [
+        ("phases.load.workers", load.workers, most(loading)),
+        ("phases.measure.workers", measure.workers, most(pods)),
+    ] {
+        if asked.is_some_and(|workers| workers == 0 || workers > most) {
+            return refuse(path, "expected 1 or more, and no more than there are workers");
+        }
+    }
+    check_shares(spec, most(pods), most(loading)).or_else(|(path, why)| refuse(path, &why))?;
+    if measure.rate.is_some() && measure.think.is_some() {
+        return refuse("phases.measure.think", "users think in a closed loop only: remove think or rate");
+    }
+    if let Err((path, text)) = check_warmup(spec) {
+        return refuse(path, text);
+    }
+    if spec.monitors.interval.0 < 10_000_000 {
+        return refuse("monitors.interval", "expected 10ms or more");
+    }
+    if let (Some(from), Some(to)) = (&spec.window.from, &spec.window.to)
+        && from >= to
+    {
+        return refuse("window.to", "expected a time after window.from");
+    }
+    check_window(spec).or_else(|(path, why)| refuse(path, &why))?;
+    if measure.users == Some(0) {
+        return refuse("phases.measure.users", "0: expected 1 or more");
+    }
+    faults::check(tree, spec)
+}
+
+/// Every worker has a user at least: of `measuring` and `loading` workers, as far as it is known how many there are.
+fn check_shares(spec: &Experiment, measuring: u32, loading: u32) -> Result<(), (&'static str, String)> {
+    let (load, measure) = (&spec.phases.load, &spec.phases.measure);
+    let instances = spec.server.as_ref().map_or(1, |server| server.instances);
+    let workload = &spec.workload;
+    let own = workload.documents.is_some() || workload.sysbench.is_some() || workload.pocdriver.is_some();
+    // Workers are dealt out among several targets; other workloads have users of their own.
+    if own || instances > 1 || !spec.ssh.clients.is_empty() || !spec.ssh.servers.is_empty() {
+        return Ok(());
+    }
+    let too_few = |users: usize, workers: u32, key: &str| {
+        let why = format!("{users}: expected {workers} or more, a user for each worker, or a smaller {key}");
+        (users < workers as usize).then_some(why)
+    };
+    let workers = measure.workers.unwrap_or(measuring);
+    if let Some(users) = measure.users
+        && !matches!(spec.strategy, Some(Strategy::Ladder(_)))
+        && let Some(why) = too_few(users, workers, "phases.measure.workers")
+    {
+        return Err(("phases.measure.users", why));
+    }
+    let workers = load.workers.unwrap_or(loading);
+    // Whether a database that is there already is loaded is not known here.
+    if spec.server.is_some()
+        && load.when != When::Never
+        && let Some(why) = too_few(load.users, workers, "phases.load.workers")
+    {
+        return Err(("phases.load.users", why));
+    }
+    Ok(())
+}
+
+/// A warm-up has either a length or a load of its own, of the kind that is measured.
+fn check_warmup(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
+    let Some(warmup) = &spec.phases.warmup else { return Ok(()) };
+    let measure = &spec.phases.measure;
+    if measure.warmup.is_some() {
+        return Err((
+            "phases.measure.warmup",
+            "phases.warmup says how long the warm-up is: remove one of the two",
+        ));
+    }
+    if warmup.users == Some(0) {
+        return Err(("phases.warmup.users", "0: expected 1 or more"));
+    }
+    if warmup.users.is_some() && measure.rate.is_some() {
+        return Err(("phases.warmup.users", "with phases.measure.rate the schedule decides: expected rate"));
+    }
+    // A search for the highest rate sets it in every run.
+    let searched = matches!(spec.strategy, Some(Strategy::HighestRate(_)));
+    if warmup.users.is_some() && searched {
+        return Err(("phases.warmup.users", "strategy.highest_rate applies rates: expected rate"));
+    }
+    if warmup.rate.is_some() && measure.rate.is_none() && !searched {
+        return Err((
+            "phases.warmup.rate",
+            "the measured phase is a closed loop: expected users, or phases.measure.rate too",
+        ));
+    }
+    Ok(())
+}
+
+/// A window lies within the phase: beyond its end there is nothing to be counted.
+fn check_window(spec: &Experiment) -> Result<(), (&'static str, String)> {
+    let (measure, work) = (&spec.phases.measure, &spec.workload);
+    // The originals' own settings say how long they run.
+    let elsewhere = work.sysbench.is_some() || work.pocdriver.is_some();
+    let length = match (&measure.duration, &measure.operations) {
+        (Some(span), _) => span.clone(),
+        (None, None) if !elsewhere => crate::values::Span(10_000_000_000),
+        _ => return Ok(()),
+    };
+    for (path, time) in [("window.to", &spec.window.to), ("window.from", &spec.window.from)] {
+        if let Some(time) = time.as_ref().filter(|time| **time > length) {
+            let words = format!("{time}: expected a time within the measured phase, which lasts {length}");
+            return Err((path, words));
+        }
+    }
+    Ok(())
+}
+
+fn check_kubernetes(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
+    let Some(kubernetes) = &spec.kubernetes else { return Ok(()) };
+    if !spec.ssh.is_nothing() {
+        return Err(("kubernetes", "hosts of ssh are named too: remove one of the two"));
+    }
+    if kubernetes.worker_pods == 0 {
+        return Err(("kubernetes.worker_pods", "0: expected 1 or more"));
+    }
+    let targets = spec.server.as_ref().map_or(1, |server| server.instances);
+    if kubernetes.load_pods > 0 && targets > 1 {
+        return Err(("kubernetes.load_pods", "are for one target: expected server.instances: 1"));
+    }
+    if [&kubernetes.workers, &kubernetes.loaders, &kubernetes.servers]
+        .iter()
+        .any(|pods| pods.max_skew == Some(0))
+    {
+        return Err(("kubernetes", "max_skew: 0: expected 1 or more"));
+    }
+    let target = spec.target.as_deref().unwrap_or("spawn:");
+    if spec.server.is_none() && (target.starts_with("spawn:") || target.contains("{dir}")) {
+        return Err(("target", "workers run in pods: expected a server, or a target that they can reach"));
+    }
+    if spec.server_lifetime == Lifetime::Shared {
+        return Err(("server_lifetime", "servers in pods live for a run: expected run"));
+    }
+    if let Some(server) = &spec.server {
+        if !server.placement.is_nothing() || !server.limits.is_nothing() {
+            return Err((
+                "server",
+                "placement and limits are for this host: expected kubernetes.servers instead",
+            ));
+        }
+        if server.data.snapshot || server.data.path.is_some() || server.data.image.is_some() {
+            return Err(("server.data", "is for this host: expected kubernetes.storage instead"));
+        }
+    }
+    if !spec.client.placement.is_nothing() || !spec.client.limits.is_nothing() {
+        return Err((
+            "client",
+            "placement and limits are for this host: expected kubernetes.workers instead",
+        ));
+    }
+    Ok(())
+}
+
+/// A volume needs somewhere to be, and a server that begins with it.
+fn check_volume(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
+    let Some(data) = spec.server.as_ref().map(|server| &server.data).filter(|data| data.volume.is_some())
+    else {
+        return Ok(());
+    };
+    let key = "server.data.volume";
+    if spec.server.as_ref().is_some_and(|server| server.topology == Topology::Sharded) {
+        return Err((key, "a sharded cluster's data are not kept: expected another topology"));
+    }
+    if spec.server_lifetime == Lifetime::Shared {
+        return Err((key, "every run begins with the volume's data: expected server_lifetime: run"));
+    }
+    let set = spec.server.as_ref().filter(|server| server.topology == Topology::ReplicaSet);
+    if set.is_some_and(|server| spec.kubernetes.is_some() || server.port.is_none()) {
+        return Err((
+            key,
+            "members of a replica set stand in its data by address: expected server.port, on this host",
+        ));
+    }
+    match &spec.kubernetes {
+        Some(asked) if asked.storage.is_none() => {
+            Err((key, "expected kubernetes.storage, too: its claims are the volume"))
+        }
+        None if data.path.is_none() => {
+            Err((key, "expected server.data.path, too: a folder of the server's host that outlives the run"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Hosts that are elsewhere must have something to do there, and be able to do it.
+fn check_ssh(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
+    let ssh = &spec.ssh;
+    if !ssh.servers.is_empty() && spec.server.is_none() {
+        return Err(("ssh.servers", "expected a server, too, which says what is started there"));
+    }
+    if !ssh.servers.is_empty() && spec.server_lifetime == Lifetime::Shared {
+        return Err(("server_lifetime", "servers on other hosts live for a run: expected run"));
+    }
+    if !ssh.watched.is_empty() {
+        check_watched(spec)?;
+    }
+    if ssh.clients.is_empty() {
+        return Ok(());
+    }
+    let here = spec.server.is_some() && ssh.servers.is_empty();
+    if here && spec.server.as_ref().is_some_and(|server| server.address.is_none()) {
+        return Err((
+            "server",
+            "its clients are on other hosts: expected server.address, an address of this host",
+        ));
+    }
+    let target = spec.target.as_deref().unwrap_or("spawn:");
+    if spec.server.is_none() && (target.starts_with("spawn:") || target.contains("{dir}")) {
+        return Err((
+            "target",
+            "workers run on other hosts (ssh.clients): expected a target that they can reach",
+        ));
+    }
+    if !spec.client.placement.is_nothing() || !spec.client.limits.is_nothing() {
+        return Err((
+            "client",
+            "placement and limits are for workers of this host: remove them or ssh.clients",
+        ));
+    }
+    Ok(())
+}
+
+/// Hosts that are only watched are those of a target that others have started.
+fn check_watched(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
+    let key = "ssh.watched";
+    if spec.server.is_some() {
+        return Err((
+            key,
+            "servers that dyno starts are watched where they run: expected a target, and no server",
+        ));
+    }
+    let target = spec.target.as_deref().unwrap_or_default();
+    if !["redis://", "rediss://", "mongodb://", "mongodb+srv://"]
+        .iter()
+        .any(|scheme| target.starts_with(scheme))
+    {
+        return Err((key, "expected a target whose servers run there: redis:// or mongodb://"));
+    }
+    if !spec.monitors.enabled {
+        return Err((key, "nothing is watched there: expected monitors.enabled: true"));
+    }
+    Ok(())
+}
+
+/// What is searched is not varied by a factor, too: its levels would all make the same search.
+pub(super) fn check_strategy(cell: &Cell, strategy: &Strategy, factors: &[Factor]) -> Result<(), TreeError> {
+    let (name, keys): (&str, Vec<&str>) = match strategy {
+        Strategy::Ladder(_) => ("ladder", vec!["phases.measure.users"]),
+        Strategy::HighestRate(_) => ("highest_rate", vec!["phases.measure.rate"]),
+        Strategy::RepeatUntil(_) => ("repeat_until", Vec::new()),
+        Strategy::Tune(tune) => ("tune", tune.parameters.keys().map(|key| factors::full_path(key)).collect()),
+    };
+    for factor in factors {
+        let set = factor.levels.iter().flat_map(|level| &level.set);
+        if let Some((key, at)) = set.into_iter().find(|(key, _)| keys.contains(&key.as_str())) {
+            let text = format!("{key} is what strategy.{name} searches: remove one of the two");
+            return Err(at.error(&format!("factors.{}", factor.name), text));
+        }
+    }
+    // The first point says whether there can be others.
+    match strategy {
+        Strategy::Tune(tune) => check_tune(cell, tune),
+        Strategy::Ladder(ladder) => cell.at(&[(keys[0].to_owned(), ladder.from.to_string())]).map(drop),
+        Strategy::HighestRate(search) => {
+            cell.at(&[(keys[0].to_owned(), search.from.0.to_string())]).map(drop)
+        }
+        Strategy::RepeatUntil(_) => Ok(()),
+    }
+}
+
+/// Parameters must be there, be keys of the file, and have values, each of which makes an experiment that can be run and
+/// that is not what another value makes.
+fn check_tune(cell: &Cell, tune: &Tune) -> Result<(), TreeError> {
+    let path = "strategy.tune.parameters";
+    let place = cell.tree.find(path).unwrap_or(&cell.tree);
+    let refuse = |text: String| Err(place.error(path, text));
+    if tune.parameters.is_empty() {
+        return refuse("expected a mapping of keys to values".into());
+    }
+    for (key, levels) in &tune.parameters {
+        let values = match levels.values() {
+            Ok(values) => values,
+            Err(why) => return refuse(format!("{key}: {why}")),
+        };
+        for value in &values {
+            cell.at(&[(key.clone(), value.clone())])?;
+        }
+        if let Some(name) = key.strip_prefix("variables.")
+            && !factors::is_used(&cell.unfilled, name)
+        {
+            return refuse(format!("{key}: no text of the file has {{{name}}}, so nothing would change"));
+        }
+    }
+    if tune.configurations < 2 {
+        return Err(place.error("strategy.tune.configurations", "expected 2 or more"));
+    }
+    Ok(())
+}
+
+/// An error of a key below `path`.
+fn at(tree: &Node, path: &str, wrong: InvalidSetting) -> Result<(), TreeError> {
+    let wrong = wrong.below(path);
+    let node = tree.find(&wrong.key).or_else(|| tree.find(path)).unwrap_or(tree);
+    Err(node.error(&wrong.key, wrong.problem))
+}

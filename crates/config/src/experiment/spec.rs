@@ -1,0 +1,535 @@
+//! What an experiment file can say, typed. The doc comments are the descriptions of the published JSON Schema.
+
+use crate::experiment::fault::Fault;
+use crate::experiment::kubernetes::Kubernetes;
+use crate::experiment::ssh::Ssh;
+use crate::experiment::strategies::Strategy;
+use crate::experiment::traces::Trace;
+use crate::server::placement::{Limits, Placement};
+use crate::server::tuning::HostTuning;
+use crate::server::{IfNotPermitted, ServerSpec};
+use crate::values::{Cores, Count, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// An experiment: one target, one workload, the phases of a run, and what is varied.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Experiment {
+    /// Its name: part of the experiment directory's name. Default: the file's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it is about, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Values by name for `{NAME}` in any text of this file, so that one factor can set several at once. Default: none.
+    pub variables: BTreeMap<String, String>,
+    /// URI of a target that exists, or of an embedded store; `{dir}` in it stands for a fresh directory of the run.
+    /// Default: a temporary server, as `dyno run` starts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// A server that is started on this host instead; its URI is the target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerSpec>,
+    /// How long a server that was started lives. Default: run.
+    pub server_lifetime: Lifetime,
+    /// Settings of the host, applied before the first run and reverted after the last. Default: none is touched.
+    #[serde(skip_serializing_if = "HostTuning::is_nothing")]
+    pub host: HostTuning,
+    /// Hosts that are reached by ssh. Default: everything runs on this host.
+    #[serde(skip_serializing_if = "Ssh::is_nothing")]
+    pub ssh: Ssh,
+    /// A cluster of Kubernetes that servers and load run in. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kubernetes: Option<Kubernetes>,
+    /// The load's side.
+    pub client: Client,
+    /// What is done.
+    pub workload: Workload,
+    /// How it is done: load, pause, warm-up, measurement.
+    pub phases: Phases,
+    /// What is varied: a mapping of names to values, see docs/experiments.md. Default: nothing, one cell.
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub factors: Option<serde_json::Value>,
+    /// Cells that are left out: each entry names levels of factors; a cell that has all of them is not run.
+    #[schemars(with = "Vec<BTreeMap<String, String>>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exclude: Option<serde_json::Value>,
+    /// Values for some cells: each entry has `when` (levels of factors) and `set` (keys and their values).
+    #[schemars(with = "Vec<BTreeMap<String, serde_json::Value>>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overrides: Option<serde_json::Value>,
+    /// How often every cell is run. Default: 1.
+    pub repetitions: u32,
+    /// In which order runs are made. Default: random.
+    pub order: Order,
+    /// Seed of the order, of arrivals and of the workload. Default: 1. Every repetition has a seed of its own, the same for all
+    /// cells.
+    pub seed: u64,
+    /// Which repetition this is, from 1; set for each run, never by the file.
+    #[schemars(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repetition: Option<u32>,
+    /// A search instead of the grid. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Strategy>,
+    /// Commands around experiment, cell and phase.
+    pub hooks: Hooks,
+    /// Thresholds of every run, such as `p99(read) < 5ms`; one that is missed makes the exit code 4. Default: none.
+    pub require: Vec<String>,
+    /// What is watched while the load runs.
+    pub monitors: Monitors,
+    /// Commands that run for a window of a phase, such as `perf stat -a`; what they print is kept in the run directory.
+    pub traces: Vec<Trace>,
+    /// What is done to server, workers and the way between them in the measured phase, see docs/faults.md. Default: nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
+    /// The part of the measured phase that the table shows.
+    pub window: Window,
+    /// What happens when a run fails: the rest goes on, or the experiment ends. Default: continue.
+    pub on_failure: OnFailure,
+}
+
+impl Experiment {
+    /// Which workers of a target take part in a phase, of all `of`: the first, or, where pods of their own load, the phase's.
+    pub fn taking_part(&self, loads: bool, of: usize) -> Range<usize> {
+        let each = self.client.workers as usize;
+        let loaders = self.kubernetes.as_ref().map_or(0, |asked| asked.load_pods as usize * each);
+        let (own, asked) = match (loads, loaders) {
+            (true, 0) => (0..of, self.phases.load.workers),
+            (true, _) => (0..loaders.min(of), self.phases.load.workers),
+            (false, _) => (loaders.min(of)..of, self.phases.measure.workers),
+        };
+        let most = asked.map_or(usize::MAX, |asked| asked as usize);
+        own.start..own.end.min(own.start.saturating_add(most))
+    }
+}
+
+impl Experiment {
+    /// Seed of the measured phase: the data stay those of [`Experiment::seed`], operations and arrivals are drawn anew in each
+    /// repetition. The first has the seed itself.
+    pub fn run_seed(&self) -> u64 {
+        let before = u64::from(self.repetition.unwrap_or(1).saturating_sub(1));
+        self.seed.wrapping_add(before * REPETITION)
+    }
+}
+
+/// From the seed of one repetition to that of the next: more than any number of users, who number their streams on from the
+/// seed.
+const REPETITION: u64 = 1_000_003;
+
+impl Default for Experiment {
+    fn default() -> Self {
+        Experiment {
+            name: None,
+            description: None,
+            variables: BTreeMap::new(),
+            target: None,
+            server: None,
+            server_lifetime: Lifetime::default(),
+            host: HostTuning::default(),
+            ssh: Ssh::default(),
+            kubernetes: None,
+            client: Client::default(),
+            workload: Workload::default(),
+            phases: Phases::default(),
+            factors: None,
+            exclude: None,
+            overrides: None,
+            repetitions: 1,
+            order: Order::default(),
+            seed: 1,
+            repetition: None,
+            strategy: None,
+            hooks: Hooks::default(),
+            require: Vec::new(),
+            monitors: Monitors::default(),
+            traces: Vec::new(),
+            faults: Vec::new(),
+            window: Window::default(),
+            on_failure: OnFailure::default(),
+        }
+    }
+}
+
+/// The load's side: who speaks to the target, from where.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Client {
+    /// Who speaks to MongoDB: dyno's own codec or the official driver. Default: wire.
+    pub driver: Driver,
+    /// Whose clock says when a reply has arrived: the kernel's, the network card's or the client's. Default: kernel.
+    pub stamps: Stamps,
+    /// Worker processes among which users and operations are divided. Default: 1. Unit: processes.
+    pub workers: u32,
+    /// Load threads of each worker. Default: one a core, less one where the target is on this host. Unit: threads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
+    /// Cores of the load threads, such as `2-5`. Default: the last ones that may be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cores: Option<Cores>,
+    /// Whether load threads are pinned to their cores. Default: true.
+    pub pin: bool,
+    /// Which cores and memory nodes each worker process gets. Default: no policy.
+    #[serde(skip_serializing_if = "Placement::is_nothing")]
+    pub placement: Placement,
+    /// Limits of each worker process, by a cgroup in which it is started: how embedded stores are limited, which live in
+    /// the worker. Default: none.
+    #[serde(skip_serializing_if = "Limits::is_nothing")]
+    pub limits: Limits,
+    /// What to do without leave for placement or limits. Default: fail.
+    pub if_not_permitted: IfNotPermitted,
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Client {
+            driver: Driver::Wire,
+            stamps: Stamps::Kernel,
+            workers: 1,
+            threads: None,
+            cores: None,
+            pin: true,
+            placement: Placement::default(),
+            limits: Limits::default(),
+            if_not_permitted: IfNotPermitted::Fail,
+        }
+    }
+}
+
+/// How long a server that was started lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Lifetime {
+    /// Every run has its own, with no data.
+    #[default]
+    Run,
+    /// Runs that describe it in the same words share one and its data, as long as they follow each other.
+    Shared,
+}
+
+/// Who speaks to MongoDB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Driver {
+    /// dyno's own codec.
+    #[default]
+    Wire,
+    /// The official driver.
+    Official,
+}
+
+/// Whose clock says when a reply has arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Stamps {
+    /// The kernel's, where a connection has it (TCP, with TLS or without): when the reply's last byte came.
+    #[default]
+    Kernel,
+    /// The network card's, where it stamps all that it receives and a connection has it; else the kernel's.
+    Hardware,
+    /// The client's: when it got to the reply.
+    Client,
+}
+
+/// What is done: exactly one of the four kinds; `ycsb` with workload a if nothing is said.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Workload {
+    /// YCSB's core workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ycsb: Option<Ycsb>,
+    /// Documents and operations of one's own: path of a YAML file, see docs/documents.md.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub documents: Option<String>,
+    /// sysbench-mongodb: its variables, such as `NUM_COLLECTIONS: 4`; `CONFIG` names a configuration file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sysbench: Option<BTreeMap<String, String>>,
+    /// POCDriver: its flags as one text, such as `-i 100 -k 20`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pocdriver: Option<String>,
+}
+
+/// YCSB's core workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ycsb {
+    /// A letter (a to f), a built-in name such as `workloads/workloada`, or a properties file. Default: a.
+    pub workload: String,
+    /// Records of the data set. Default: 100k, or the file's recordcount. Unit: records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub records: Option<Count>,
+    /// Properties of the workload by name, such as `fieldlength: 100`.
+    pub properties: BTreeMap<String, String>,
+    /// The same for the measured phase alone, such as `insertcount: 1000` for a part of the keys. Default: none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub run_properties: BTreeMap<String, String>,
+}
+
+impl Default for Ycsb {
+    fn default() -> Self {
+        Ycsb {
+            workload: "a".into(),
+            records: None,
+            properties: BTreeMap::new(),
+            run_properties: BTreeMap::new(),
+        }
+    }
+}
+
+/// The phases of a run, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Phases {
+    /// Records are put in.
+    pub load: Load,
+    /// Pause between load and measurement. Default: 0s. Unit: duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Span>,
+    /// The beginning of the measured phase that is not counted, where its load differs. Default: `phases.measure.warmup` of the
+    /// same load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<Warmup>,
+    /// The measured phase and its warm-up.
+    pub measure: Measure,
+}
+
+/// A warm-up with a load of its own: the same users and the same sequence of operations go on in the measured phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Warmup {
+    /// Its length. Unit: duration.
+    pub duration: Span,
+    /// Closed loop: at most so many of the measured users; the others begin when it ends. Default: all. Unit: users.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub users: Option<usize>,
+    /// Open loop: as `phases.measure.rate`, which begins when it ends. Default: that rate. Unit: operations per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<String>,
+}
+
+/// When records are loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// Unless they are there.
+    #[default]
+    Missing,
+    /// In every run.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+/// The load phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Load {
+    /// Whether records are loaded. Default: missing.
+    pub when: When,
+    /// Users. Default: 16. Unit: users.
+    pub users: usize,
+    /// Workers of each target that take part, the first ones; the others wait. Default: all. Unit: processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u32>,
+    /// Inserts under way on one connection. Default: 1. Unit: operations.
+    pub pipeline: usize,
+    /// Inserts that go out as one batch. Default: 64. Unit: operations.
+    pub batch: usize,
+    /// Rate of all users together. Default: as fast as it goes. Unit: operations per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<String>,
+    /// Embedded stores in `{dir}`: whether a copy of the loaded data is kept, with which every run begins that would load
+    /// the same. Servers have `server.data.snapshot` for that. Default: false.
+    pub keep: bool,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Load {
+            when: When::Missing,
+            users: 16,
+            workers: None,
+            pipeline: 1,
+            batch: 64,
+            rate: None,
+            keep: false,
+        }
+    }
+}
+
+/// How arrivals stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrivals {
+    /// Independent, as from many people.
+    #[default]
+    Poisson,
+    /// Evenly spaced.
+    Constant,
+}
+
+/// The measured phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Measure {
+    /// Closed loop: users; open loop: connections. Default: 16, with a rate 64. Unit: users.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub users: Option<usize>,
+    /// Workers of each target that take part, the first ones; the others wait. Default: all. Unit: processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u32>,
+    /// Open loop: operations per second, or `ramp:FROM-TO:DURATION`, or `steps:RATE:DURATION,...`. Default: closed loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<String>,
+    /// Open loop: how arrivals stand. Default: poisson.
+    pub arrivals: Arrivals,
+    /// Closed loop: pause of a user between two operations. Default: 0s. Unit: duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub think: Option<Span>,
+    /// Measured time. Default: 10s unless `operations` is given. Unit: duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Span>,
+    /// Measured operations; the phase ends at whichever of duration and operations comes first. Unit: operations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operations: Option<Count>,
+    /// Unmeasured time at the start. Default: a tenth of the duration, at most 5s. Unit: duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<Span>,
+    /// Operations under way on one connection. Default: 1. Unit: operations.
+    pub pipeline: usize,
+    /// Time-out of one operation; 0 waits for ever. Default: 10s. Unit: duration.
+    pub timeout: Span,
+    /// How long replies are awaited after the last arrival. Default: 10s. Unit: duration.
+    pub drain: Span,
+    /// Open loop: due arrivals that may wait before the oldest is dropped. Default: 1M. Unit: arrivals.
+    pub queue: Count,
+    /// Length of the intervals that are recorded: 10ms to 1s, a whole number of them in a second. Default: 1s. Unit:
+    /// duration.
+    pub interval: Span,
+}
+
+impl Default for Measure {
+    fn default() -> Self {
+        let ten = Span(10_000_000_000);
+        Measure {
+            users: None,
+            workers: None,
+            rate: None,
+            arrivals: Arrivals::Poisson,
+            think: None,
+            duration: None,
+            operations: None,
+            warmup: None,
+            pipeline: 1,
+            timeout: ten.clone(),
+            drain: ten,
+            queue: Count(1_000_000),
+            interval: Span(1_000_000_000),
+        }
+    }
+}
+
+/// In which order runs are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Every repetition is a block that holds each cell once, shuffled by the seed: drift of the machine meets all cells.
+    #[default]
+    Random,
+    /// Every repetition is a block in the file's order.
+    File,
+    /// All repetitions of a cell one after the other, in the file's order.
+    Sequential,
+}
+
+/// What happens when a run fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    /// The run is noted as failed; the rest goes on.
+    #[default]
+    Continue,
+    /// The experiment ends.
+    Stop,
+}
+
+/// Commands, each a list of words (nothing is put through a shell). A command that fails ends the run it belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Hooks {
+    /// Before the first run.
+    pub before_experiment: Vec<Vec<String>>,
+    /// After the last run, also after a failure or Ctrl-C.
+    pub after_experiment: Vec<Vec<String>>,
+    /// Before every run, before its server is started.
+    pub before_run: Vec<Vec<String>>,
+    /// After every run, also after a failure.
+    pub after_run: Vec<Vec<String>>,
+    /// Before the load phase of every run.
+    pub before_load: Vec<Vec<String>>,
+    /// After the load phase.
+    pub after_load: Vec<Vec<String>>,
+    /// Before the warm-up of every run.
+    pub before_measure: Vec<Vec<String>>,
+    /// After the measured phase.
+    pub after_measure: Vec<Vec<String>>,
+    /// How long a command may take. Default: 5m. Unit: duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Span>,
+}
+
+/// What is watched while the load runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Monitors {
+    /// Whether host, processes and database are watched. Default: true.
+    pub enabled: bool,
+    /// Time between samples. Default: 1s. Unit: duration.
+    pub interval: Span,
+    /// Prometheus exporters to read, by name: `node: http://127.0.0.1:9100/metrics`.
+    pub prometheus: BTreeMap<String, String>,
+    /// A dashboard of Grafana, such as `http://127.0.0.1:3000/d/dyno-run`: the summary of every run then links the exact
+    /// time range of each phase. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grafana: Option<String>,
+}
+
+impl Default for Monitors {
+    fn default() -> Self {
+        Monitors { enabled: true, interval: Span(1_000_000_000), prometheus: BTreeMap::new(), grafana: None }
+    }
+}
+
+/// How one figure is made of the intervals of a window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Estimator {
+    /// Mean of the intervals' throughputs.
+    #[default]
+    Mean,
+    /// The same without its fraction, as sysbench-mongodb's authors print it.
+    TruncatedMean,
+    /// Median of the intervals' throughputs.
+    Median,
+}
+
+/// The part of the measured phase that the table shows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Window {
+    /// Its begin, from the end of the warm-up. Default: 0s. Unit: duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Span>,
+    /// Its end. Default: the end of the phase. Unit: duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Span>,
+    /// Length of an interval. Default: 1s. Unit: duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Span>,
+    /// How one figure is made of them. Default: mean.
+    pub estimator: Estimator,
+}

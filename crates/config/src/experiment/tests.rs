@@ -1,0 +1,289 @@
+use crate::experiment::estimate::estimate;
+use crate::experiment::*;
+
+const LADDER: &str = "\
+target: redis://127.0.0.1:6379
+workload: {ycsb: {workload: b, records: 10k}}
+phases: {measure: {duration: 20s, warmup: 5s}}
+factors:
+  users: {from: 1, to: 8, times: 2}
+  memory: [{phases.measure.pipeline: 1, label: small}, {phases.measure.pipeline: 4, phases.load.batch: 8, label: large}]
+repetitions: 3
+";
+
+fn error(text: &str) -> String {
+    plan(text, "x.yaml", &[]).unwrap_err().to_string()
+}
+
+#[test]
+fn cells_are_every_combination() {
+    let plan = plan(LADDER, "dir/ladder.yaml", &[]).unwrap();
+    assert_eq!((plan.name.as_str(), plan.cells.len(), plan.runs.len()), ("ladder", 8, 24));
+    let labels: Vec<String> = plan.cells.iter().map(Cell::label).collect();
+    assert_eq!(labels[..3], ["users=1 memory=small", "users=1 memory=large", "users=2 memory=small"]);
+    let large = &plan.cells[1].spec;
+    assert_eq!((large.phases.measure.pipeline, large.phases.load.batch), (4, 8));
+    assert_eq!(large.phases.measure.users, Some(1));
+    assert_eq!(plan.cells[0].spec.phases.load.batch, 64);
+    assert!((estimate(&plan).seconds - 24.0 * 27.0).abs() < 1e-6 && estimate(&plan).loads);
+}
+
+#[test]
+fn random_blocks_hold_every_cell_once() {
+    let runs = plan(LADDER, "x.yaml", &[]).unwrap().runs;
+    for block in runs.chunks(8) {
+        let mut cells: Vec<usize> = block.iter().map(|run| run.cell).collect();
+        assert!(block.iter().all(|run| run.repetition == block[0].repetition));
+        cells.sort_unstable();
+        assert_eq!(cells, (0..8).collect::<Vec<_>>());
+    }
+    let again = plan(LADDER, "x.yaml", &[]).unwrap().runs;
+    assert_eq!(runs, again);
+    let other = plan(LADDER, "x.yaml", &["seed=2".into()]).unwrap().runs;
+    assert_ne!(runs, other);
+    let file = plan(LADDER, "x.yaml", &["order=file".into()]).unwrap().runs;
+    assert_eq!(file.iter().map(|run| run.cell).collect::<Vec<_>>()[..9], [0, 1, 2, 3, 4, 5, 6, 7, 0]);
+    let sequential = plan(LADDER, "x.yaml", &["order=sequential".into()]).unwrap().runs;
+    assert_eq!(sequential[..4].iter().map(|run| run.cell).collect::<Vec<_>>(), [0, 0, 0, 1]);
+}
+
+#[test]
+fn options_replace_values_and_factors() {
+    let plan = plan(LADDER, "x.yaml", &["users=[3, 5]".into(), "duration=1m".into()]).unwrap();
+    assert_eq!(plan.cells.len(), 4);
+    assert_eq!(plan.cells[2].label(), "users=5 memory=small");
+    assert_eq!(plan.cells[0].spec.phases.measure.duration.as_ref().unwrap().0, 60_000_000_000);
+    let tree = &plan.cells[0].tree;
+    let leaves = tree.leaves();
+    let (_, _, origin) = leaves.iter().find(|(path, _, _)| path == "phases.measure.duration").unwrap();
+    assert_eq!(origin.to_string(), "--set duration=1m");
+    let one = crate::experiment::plan(LADDER, "x.yaml", &["users=7".into()]).unwrap();
+    assert_eq!(one.cells.len(), 2);
+}
+
+#[test]
+fn options_have_the_last_word_over_factors() {
+    let labels = |text: &str, sets: &[&str]| {
+        let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
+        let plan = plan(text, "x.yaml", &sets).unwrap_or_else(|e| panic!("{e}"));
+        plan.cells.iter().map(|c| (c.label(), c.spec.phases.measure.users.unwrap_or(0))).collect::<Vec<_>>()
+    };
+    let row = |label: &str, users: usize| (label.to_owned(), users);
+    // By either name of the key, and levels by their labels.
+    assert_eq!(labels(LADDER, &["phases.measure.users=2", "memory=large"]), [row("users=2 memory=large", 2)]);
+    let long = "factors: {phases.measure.users: [4, 8]}\n";
+    assert_eq!(labels(long, &["users=2"]), [row("phases.measure.users=2", 2)]);
+    assert_eq!(labels(long, &["phases.measure.users=8"]), [row("phases.measure.users=8", 8)]);
+    let named = "factors: {size: {path: users, values: [4, 8]}}\n";
+    assert_eq!(labels(named, &["size=8"]), [row("size=8", 8)]);
+    assert_eq!(labels(named, &["size=16"]), [row("size=16", 16)]);
+    assert_eq!(labels(named, &["users=2"]), [row("size=2", 2)]);
+    // A level of several keys says that it is no longer what its label says; overrides still know it.
+    let paired = "factors: {test: [{label: a, users: 4}, {label: b, users: 2}]}\n\
+                  overrides: [{when: {test: a}, set: {think: 1s}}]\n";
+    assert_eq!(labels(paired, &["users=2"]), [row("test=a users=2", 2), row("test=b", 2)]);
+    assert_eq!(labels(paired, &["test=b"]), [row("test=b", 2)]);
+    let wrong = plan(LADDER, "x.yaml", &["memory=smal".into()]).unwrap_err().to_string();
+    assert!(wrong.contains("memory has no level \"smal\"; levels: small, large"), "{wrong}");
+}
+
+#[test]
+fn a_level_is_asked_for_by_its_longest_label() {
+    let text = "factors: {size: [{users: 4}, {users: 4, rate: 1000}, {users: 8}]}\n";
+    for (wanted, rate) in [
+        ("users=4", None),
+        ("users=4 rate=1000", Some("1000")),
+        ("users=4 duration=5s", None),
+        ("users=4 rate=1000 duration=5s", Some("1000")),
+    ] {
+        let plan = plan(text, "x.yaml", &[format!("size={wanted}")]).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(plan.cells.len(), 1, "{wanted}");
+        assert_eq!(plan.cells[0].spec.phases.measure.rate.as_deref(), rate, "{wanted}");
+    }
+}
+
+#[test]
+fn ranges_go_up_and_down() {
+    let users = |range: &str| {
+        let text = format!("factors: {{users: {range}}}\n");
+        let plan = plan(&text, "x.yaml", &[])?;
+        Ok::<_, TreeError>(plan.cells.iter().map(|c| c.levels[0].1.clone()).collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(users("{from: 1, to: 10, step: 3}").unwrap(), "1 4 7 10");
+    assert_eq!(users("{from: 8, to: 2, step: -2}").unwrap(), "8 6 4 2");
+    assert_eq!(users("{from: 1, to: 100, times: 10}").unwrap(), "1 10 100");
+    assert_eq!(users("{from: 64, to: 8, times: 0.5}").unwrap(), "64 32 16 8");
+    assert_eq!(users("{from: 10, to: 50, count: 5}").unwrap(), "10 20 30 40 50");
+    assert_eq!(users("{from: 3, to: 1}").unwrap(), "3 2 1");
+    for wrong in ["{from: 1, to: 9, step: 0}", "{from: 1, to: 9, step: -1}", "{from: 1, to: 9, times: 1}"] {
+        assert!(users(wrong).is_err(), "{wrong}");
+    }
+    assert!(users("{from: 1, to: 9, steps: 1}").unwrap_err().to_string().contains("unknown key \"steps\""));
+    assert!(users("{from: 1, to: 1000000000, step: 1}").is_err());
+}
+
+#[test]
+fn cells_can_be_left_out_and_changed() {
+    let text = format!(
+        "{LADDER}exclude: [{{users: [1, 2], memory: large}}]\n\
+         overrides: [{{when: {{memory: large}}, set: {{duration: 3h}}}}]\n"
+    );
+    let plan = plan(&text, "x.yaml", &[]).unwrap();
+    assert_eq!(plan.cells.len(), 6);
+    let long = |cell: &&Cell| cell.spec.phases.measure.duration.as_ref().unwrap().to_string() == "3h";
+    assert_eq!(plan.cells.iter().filter(long).count(), 2);
+    let wrong = error("factors: {users: [1]}\nexclude: [{usres: 1}]\n");
+    assert!(
+        wrong.starts_with("x.yaml:2:19: exclude: \"usres\" is no factor; did you mean users?"),
+        "{wrong}"
+    );
+    assert!(error("factors: {users: [1]}\nexclude: [{users: 2}]\n").contains("levels: 1"));
+    let nothing = error("factors: {users: [1]}\nexclude: [{users: 1}]\n");
+    assert!(nothing.contains("leaves no cell") && nothing.starts_with("x.yaml:2:"), "{nothing}");
+}
+
+#[test]
+fn refusals_name_the_place() {
+    assert!(error("factors:\n  users: []\n").starts_with("x.yaml:2:10: factors.users: an empty list"));
+    let unknown = error("factors:\n  phases.measure.usres: [1]\n");
+    assert!(unknown.contains("unknown key \"usres\"; did you mean users?"), "{unknown}");
+    assert!(unknown.starts_with("x.yaml:2:26: phases.measure"), "{unknown}");
+    assert!(
+        error("factors: {users: [1], phases.measure.users: [2]}\n").contains("is varied by users already")
+    );
+    assert!(error("factors: {users: [1, 1]}\n").contains("stands here twice"));
+    assert!(error("repetitions: 4000000000\n").contains("4000000000 runs: expected at most 50000"));
+    assert!(error("repetitions: 0\n").contains("expected 1 or more"));
+    assert!(error("workload: {ycsb: {}, documents: x.yaml}\n").contains("expected one of ycsb"));
+    assert!(error("just words\n").contains("expected a mapping"));
+    assert!(error("window: {from: 10s, to: 5s}\n").contains("after window.from"));
+    let late = error("phases: {measure: {duration: 20s}}\nwindow: {from: 10s, to: 30s}\n");
+    assert!(late.starts_with("x.yaml:2:") && late.contains("30s: expected a time within"), "{late}");
+    assert!(
+        plan("phases: {measure: {duration: 20s}}\nwindow: {from: 10s, to: 20s}\n", "x.yaml", &[]).is_ok()
+    );
+    let none = error("phases:\n  measure:\n    users: 0\n");
+    assert!(none.starts_with("x.yaml:3:12: phases.measure.users: 0: expected 1 or more"), "{none}");
+    for (text, words) in [
+        ("phases: {measure: {users: many}}\n", "\"many\": expected a whole number, 0 or more"),
+        ("strategy: {ladder: {times: fast}}\n", "\"fast\": expected a number"),
+        ("kubernetes: 3\n", "3: expected a mapping"),
+        ("monitors: {enabled: maybe}\n", "\"maybe\": expected true or false"),
+        ("require: 5\n", "5: expected a list"),
+    ] {
+        assert!(error(text).contains(words), "{}", error(text));
+    }
+    for (warmup, measure, words) in [
+        ("users: 0", "users: 4", "phases.warmup.users: 0: expected 1 or more"),
+        ("users: 4", "rate: 100", "phases.warmup.users: with phases.measure.rate the schedule decides"),
+        ("rate: 50", "users: 4", "phases.warmup.rate: the measured phase is a closed loop"),
+        ("users: 2", "users: 4, warmup: 5s", "phases.measure.warmup: phases.warmup says how long"),
+    ] {
+        let said =
+            error(&format!("phases: {{warmup: {{duration: 1s, {warmup}}}, measure: {{{measure}}}}}\n"));
+        assert!(said.contains(words), "{said}");
+    }
+    assert!(error("phases: {warmup: {users: 2}}\n").contains("duration"));
+    let twice = error("strategy: {ladder: {}}\nfactors: {users: [1, 2]}\n");
+    assert!(twice.starts_with("x.yaml:2:") && twice.contains("is what strategy.ladder searches"), "{twice}");
+    let rate = error("strategy: {highest_rate: {objectives: []}}\nfactors: {test: [{rate: 5, label: a}]}\n");
+    assert!(
+        rate.contains("factors.test: phases.measure.rate is what strategy.highest_rate searches"),
+        "{rate}"
+    );
+    let workers = |load: u32| {
+        let phases = format!("phases: {{load: {{workers: {load}}}, measure: {{workers: 1}}}}");
+        format!("client: {{workers: 2}}\n{phases}\n")
+    };
+    assert!(plan(&workers(2), "x.yaml", &[]).is_ok());
+    assert!(
+        error(&workers(0)).contains("phases.load.workers")
+            && error(&workers(3)).contains("no more than there are")
+    );
+    let many = "factors: {users: {from: 1, to: 9999}, records: {from: 1, to: 9999}}\n";
+    assert!(error(many).contains("more than 50000 cells"));
+    assert!(plan("a: 1\n", "x.yaml", &["nothing".into()]).unwrap_err().to_string().contains("KEY=VALUE"));
+}
+
+#[test]
+fn every_key_of_the_schema_is_described() {
+    let schema: serde_json::Value = serde_json::from_str(&schema()).unwrap();
+    let mut missing = Vec::new();
+    fn walk(path: &str, value: &serde_json::Value, missing: &mut Vec<String>) {
+        if let Some(all) = value.get("properties").and_then(|p| p.as_object()) {
+            for (key, property) in all {
+                if property.get("description").is_none() {
+                    missing.push(format!("{path}.{key}"));
+                }
+            }
+        }
+        if let Some(all) = value.get("$defs").and_then(|d| d.as_object()) {
+            for (name, definition) in all {
+                walk(name, definition, missing);
+            }
+        }
+    }
+    walk("", &schema, &mut missing);
+    assert!(missing.is_empty(), "without description: {missing:?}");
+}
+
+const TUNED: &str = "\
+target: 'sim:?service={s}us&capacity={c}'
+variables: {s: 100, c: 2}
+phases: {measure: {duration: 1s}}
+strategy:
+  tune: {parameters: {variables.s: [50, 100], variables.c: [1, 2], users: [1, 4]}}
+";
+
+#[test]
+fn a_point_of_a_search_sets_variables_too() {
+    let plan = plan(TUNED, "x.yaml", &[]).unwrap();
+    let cell = &plan.cells[0];
+    assert_eq!(cell.spec.target.as_deref(), Some("sim:?service=100us&capacity=2"));
+    let (spec, tree) = cell.at(&[("variables.s".into(), "50".into()), ("users".into(), "4".into())]).unwrap();
+    assert_eq!(spec.target.as_deref(), Some("sim:?service=50us&capacity=2"));
+    assert_eq!(tree.find("target").unwrap().label(), "sim:?service=50us&capacity=2");
+    assert_eq!(spec.phases.measure.users, Some(4));
+    assert_eq!(cell.at(&[]).unwrap().0.target, cell.spec.target);
+}
+
+#[test]
+fn values_of_a_tuning_are_checked_before_anything_runs() {
+    let unused = TUNED.replace("variables.c: [1, 2]", "variables.d: [1, 2]");
+    assert!(
+        error(&unused).contains("no text of the file has {d}, so nothing would change"),
+        "{}",
+        error(&unused)
+    );
+    // Not the first value alone: each must make an experiment.
+    let wrong = TUNED.replace("users: [1, 4]", "client.workers: [1, 0]");
+    assert!(error(&wrong).contains("client.workers: 0: expected 1 or more"), "{}", error(&wrong));
+}
+
+#[test]
+fn every_worker_has_a_user() {
+    let text = |users: u32, load: u32| {
+        format!(
+            "server: {{kind: redis}}\nclient: {{workers: 4}}\n\
+             phases:\n  load: {{users: {load}}}\n  measure: {{users: {users}, duration: 1s}}\n"
+        )
+    };
+    let few = error(&text(3, 4));
+    assert!(few.contains(":5:") && few.contains("phases.measure.users: 3: expected 4 or more"), "{few}");
+    let few = error(&text(4, 2));
+    assert!(few.contains(":4:") && few.contains("phases.load.users: 2: expected 4 or more"), "{few}");
+    let some =
+        text(3, 2).replace("load: {", "load: {workers: 2, ").replace("measure: {", "measure: {workers: 3, ");
+    for taken in [text(4, 4), some, text(4, 2).replace("load: {", "load: {when: never, ")] {
+        assert!(plan(&taken, "x.yaml", &[]).is_ok(), "{taken}");
+    }
+}
+
+#[test]
+fn the_duration_of_operations_at_a_rate_is_told() {
+    let text = "phases: {load: {when: never}, measure: {operations: 10M, rate: 65536, warmup: 0s}}\n";
+    let found = estimate(&plan(text, "x.yaml", &[]).unwrap());
+    assert!((found.seconds - (1e7 / 65_536.0 + 2.0)).abs() < 1e-6 && found.open_ended, "{found:?}");
+    let text = "phases: {warmup: {duration: 7s, users: 2}, measure: {duration: 20s}}\n";
+    assert_eq!(estimate(&plan(text, "x.yaml", &[]).unwrap()).seconds, 29.0);
+}

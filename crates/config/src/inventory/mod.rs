@@ -1,0 +1,362 @@
+//! Ansible's inventories: hosts, groups of them, and their variables, in the INI and in the YAML form.
+//!
+//! Read are the keys that say how a host is reached (`ansible_host`, `ansible_port`, `ansible_user`,
+//! `ansible_ssh_private_key_file`, `ansible_ssh_common_args`); other variables are kept as they are. Templates and scripts
+//! (dynamic inventories) are not evaluated.
+
+pub mod ini;
+pub mod yaml;
+
+use dyno_types::shell::OpenQuote;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Variables by name.
+pub type Variables = BTreeMap<String, String>;
+
+/// A host and what holds for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    /// Its name in the inventory.
+    pub name: String,
+    /// Variables of its groups and its own, which win.
+    pub variables: Variables,
+}
+
+impl Host {
+    /// A host that no inventory names: the user's ssh configuration knows it.
+    pub fn named(name: &str) -> Self {
+        Host { name: name.to_owned(), variables: Variables::new() }
+    }
+
+    /// A variable.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str)
+    }
+
+    /// Name or address that ssh is given.
+    pub fn destination(&self) -> &str {
+        self.get("ansible_host").unwrap_or(&self.name)
+    }
+}
+
+/// A group of hosts.
+#[derive(Clone, Debug, Default)]
+struct Group {
+    hosts: BTreeSet<String>,
+    children: BTreeSet<String>,
+    variables: Variables,
+}
+
+/// Hosts and groups.
+#[derive(Clone, Debug, Default)]
+pub struct Inventory {
+    hosts: BTreeMap<String, Variables>,
+    /// In the order of the file.
+    order: Vec<String>,
+    groups: BTreeMap<String, Group>,
+}
+
+/// Nesting of groups stays below this.
+const DEPTH: usize = 16;
+
+/// At most so many hosts are on one line.
+const MOST: usize = 10_000;
+
+/// An inventory that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum InventoryError {
+    /// The text is no YAML.
+    #[error("{path}: {source}")]
+    Yaml {
+        /// The file.
+        path: String,
+        /// The parser's error.
+        source: Box<serde_saphyr::Error>,
+    },
+    /// A line that is not understood.
+    #[error("{path}:{line}: {problem}")]
+    Line {
+        /// The file.
+        path: String,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        #[source]
+        problem: LineError,
+    },
+    /// A group has a child that is not there.
+    #[error("{path}: group {group} has a child {child} that is no group")]
+    NoChild {
+        /// The file.
+        path: String,
+        /// The group.
+        group: String,
+        /// Its child.
+        child: String,
+    },
+}
+
+/// What is wrong with a line of an inventory.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LineError {
+    /// A bracket that begins no section.
+    #[error("expected a section such as [name]")]
+    Section,
+    /// A section of an unknown kind.
+    #[error("expected [name], [name:children] or [name:vars]")]
+    SectionKind,
+    /// A line of a section of variables that is none.
+    #[error("expected NAME=VALUE")]
+    Variable,
+    /// A word behind a host that is no variable.
+    #[error("expected NAME=VALUE, not {0:?}")]
+    HostVariable(String),
+    /// A quote without its other one.
+    #[error(transparent)]
+    OpenQuote(#[from] OpenQuote),
+    /// A range of hosts without its end.
+    #[error("range {0}: no ]")]
+    OpenRange(String),
+    /// A range of hosts that is none.
+    #[error("range [{0}]: expected [1:3], [01:10], [1:9:2] or [a:c]")]
+    Range(String),
+    /// Ranges with more hosts than one line may have.
+    #[error("range {0}: more than {MOST} hosts")]
+    TooManyHosts(String),
+    /// YAML that is no mapping of groups.
+    #[error("expected groups with their hosts")]
+    Groups,
+    /// Groups inside each other beyond the depth that is followed.
+    #[error("group {0}: groups are nested too deeply")]
+    TooDeep(String),
+    /// A group, or one of its keys, that is no mapping.
+    #[error("group {group}: {}expected a mapping", .key.as_ref().map_or(String::new(), |key| format!("{key}: ")))]
+    NoMapping {
+        /// The group.
+        group: String,
+        /// Its key, if it is not the group itself.
+        key: Option<String>,
+    },
+    /// A key that groups do not have.
+    #[error("group {group}: unknown key {key}: expected hosts, vars, children")]
+    UnknownKey {
+        /// The group.
+        group: String,
+        /// The key.
+        key: String,
+    },
+    /// Variables that are no mapping.
+    #[error("expected variables and their values")]
+    Variables,
+}
+
+/// The inventory has neither a group nor a host of this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no host or group {name:?}; there are {}", there.join(", "))]
+pub struct NoSuchHost {
+    /// The name.
+    pub name: String,
+    /// Names of the groups and hosts that are there.
+    pub there: Vec<String>,
+}
+
+impl Inventory {
+    /// Reads the text of an inventory; `path` is for messages, and its ending tells the form: `.yml` and `.yaml` are YAML, what
+    /// begins with `---` or `all:` too.
+    pub fn parse(text: &str, path: &str) -> Result<Self, InventoryError> {
+        let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
+        let yaml = path.ends_with(".yml")
+            || path.ends_with(".yaml")
+            || first.is_some_and(|line| line.starts_with("---") || line == "all:");
+        let inventory = if yaml { yaml::parse(text, path)? } else { ini::parse(text, path)? };
+        for (name, group) in &inventory.groups {
+            if let Some(child) = group.children.iter().find(|child| !inventory.groups.contains_key(*child)) {
+                let [path, group, child] = [path, name, child].map(str::to_owned);
+                return Err(InventoryError::NoChild { path, group, child });
+            }
+        }
+        Ok(inventory)
+    }
+
+    fn host(&mut self, name: &str) -> &mut Variables {
+        if !self.hosts.contains_key(name) {
+            self.order.push(name.to_owned());
+        }
+        self.hosts.entry(name.to_owned()).or_default()
+    }
+
+    fn group(&mut self, name: &str) -> &mut Group {
+        self.groups.entry(name.to_owned()).or_default()
+    }
+
+    /// Names of hosts and groups, for messages.
+    pub fn names(&self) -> Vec<&str> {
+        self.groups.keys().chain(&self.order).map(String::as_str).collect()
+    }
+
+    /// The hosts of a group, or the one of this name; `all` is every one. In the order of the file.
+    pub fn select(&self, name: &str) -> Result<Vec<Host>, NoSuchHost> {
+        let wanted: BTreeSet<&str> = if name == "all" {
+            self.order.iter().map(String::as_str).collect()
+        } else if self.groups.contains_key(name) {
+            self.members(name)
+        } else if let Some((host, _)) = self.hosts.get_key_value(name) {
+            BTreeSet::from([host.as_str()])
+        } else {
+            let there = self.names().into_iter().map(str::to_owned).collect();
+            return Err(NoSuchHost { name: name.to_owned(), there });
+        };
+        let groups = self.ranked();
+        let of = |host: &String| Host { name: host.clone(), variables: self.variables(host, &groups) };
+        Ok(self.order.iter().filter(|host| wanted.contains(host.as_str())).map(of).collect())
+    }
+
+    /// Hosts of a group and of all below it, however they refer to each other.
+    fn members(&self, name: &str) -> BTreeSet<&str> {
+        let (mut seen, mut next, mut hosts) = (BTreeSet::new(), vec![name], BTreeSet::new());
+        while let Some(name) = next.pop() {
+            let Some((name, group)) = self.groups.get_key_value(name) else { continue };
+            if !seen.insert(name) {
+                continue;
+            }
+            hosts.extend(group.hosts.iter().map(String::as_str));
+            next.extend(group.children.iter().map(String::as_str));
+        }
+        hosts
+    }
+
+    /// How far every group is from the top, at most [`DEPTH`]: variables of what is nearer to the host win.
+    fn depths(&self) -> BTreeMap<&str, usize> {
+        let mut depths: BTreeMap<&str, usize> = self.groups.keys().map(|name| (name.as_str(), 0)).collect();
+        for _ in 0..DEPTH {
+            let before = depths.clone();
+            for (name, group) in &self.groups {
+                for child in &group.children {
+                    if let Some(depth) = depths.get_mut(child.as_str()) {
+                        *depth = (before[name.as_str()] + 1).clamp(*depth, DEPTH);
+                    }
+                }
+            }
+            if depths == before {
+                break;
+            }
+        }
+        depths
+    }
+
+    /// Every group with its members, those farthest from their hosts first.
+    fn ranked(&self) -> Vec<(&str, BTreeSet<&str>)> {
+        let depths = self.depths();
+        let rank = |name: &str| if name == "all" { 0 } else { depths[name] + 1 };
+        let mut groups: Vec<_> = self.groups.keys().map(|name| (rank(name), name.as_str())).collect();
+        groups.sort_unstable();
+        groups.into_iter().map(|(_, name)| (name, self.members(name))).collect()
+    }
+
+    fn variables(&self, host: &str, groups: &[(&str, BTreeSet<&str>)]) -> Variables {
+        let mut all = Variables::new();
+        for (name, _) in groups.iter().filter(|(name, members)| *name == "all" || members.contains(host)) {
+            all.extend(self.groups[*name].variables.clone());
+        }
+        all.extend(self.hosts.get(host).cloned().unwrap_or_default());
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INI: &str = "\
+# the lab
+bastion ansible_host=10.0.0.1
+
+[mongod]
+db[01:03].lab ansible_user=admin
+[clients]
+load-[a:b]:2222
+other  ansible_ssh_common_args='-o ProxyJump=bastion -4' ; a comment
+
+[lab:children]
+mongod
+clients
+
+[lab:vars]
+ansible_user=root
+ansible_ssh_private_key_file=~/.ssh/lab
+[mongod:vars]
+disks=[\"vdb\", \"vdc\"]
+";
+
+    #[test]
+    fn groups_that_contain_each_other_and_many_hosts_take_no_time() {
+        let names: Vec<String> = (0..40).map(|n| format!("g{n}")).collect();
+        let sections = names.iter().map(|name| format!("[{name}:children]\n{}\n", names.join("\n")));
+        let text = format!("[g0]\nh[1:5000]\n{}", sections.collect::<String>());
+        let inventory = Inventory::parse(&text, "hosts.ini").unwrap();
+        assert_eq!(inventory.select("g39").unwrap().len(), 5_000);
+        let many = Inventory::parse("[a]\nx[0:999].y[0:999]\n", "hosts.ini").unwrap_err().to_string();
+        assert!(many.contains("hosts.ini:2") && many.contains("10000"), "{many}");
+    }
+
+    #[test]
+    fn ini_with_ranges_children_and_variables() {
+        let lab = Inventory::parse(INI, "hosts").unwrap();
+        let names = |what: &str| -> Vec<String> {
+            lab.select(what).unwrap().into_iter().map(|host| host.name).collect()
+        };
+        assert_eq!(names("mongod"), ["db01.lab", "db02.lab", "db03.lab"]);
+        assert_eq!(names("clients"), ["load-a", "load-b", "other"]);
+        assert_eq!(names("lab").len(), 6);
+        assert_eq!(names("all").len(), 7);
+        assert_eq!(names("db02.lab"), ["db02.lab"]);
+        let db = &lab.select("mongod").unwrap()[0];
+        assert_eq!((db.get("ansible_user"), db.get("disks")), (Some("admin"), Some("[\"vdb\", \"vdc\"]")));
+        let load = &lab.select("clients").unwrap()[0];
+        assert_eq!((load.get("ansible_user"), load.get("ansible_port")), (Some("root"), Some("2222")));
+        assert_eq!(lab.select("bastion").unwrap()[0].destination(), "10.0.0.1");
+        assert_eq!(
+            lab.select("other").unwrap()[0].get("ansible_ssh_common_args"),
+            Some("-o ProxyJump=bastion -4")
+        );
+        let unknown = lab.select("nobody").unwrap_err().to_string();
+        assert!(unknown.contains("no host or group \"nobody\"") && unknown.contains("mongod"), "{unknown}");
+    }
+
+    #[test]
+    fn yaml_says_the_same() {
+        let text = "all:\n  hosts: {bastion: {ansible_host: 10.0.0.1}}\n  vars: {ansible_port: 22}\n  children:\n    lab:\n\
+                    \x20     vars: {ansible_user: root}\n      children:\n        mongod:\n          hosts:\n            db1:\n\
+                    \x20           db2: {ansible_user: admin}\n";
+        let lab = Inventory::parse(text, "hosts.yml").unwrap();
+        let hosts = lab.select("lab").unwrap();
+        let users: Vec<_> = hosts.iter().map(|host| (host.name.as_str(), host.get("ansible_user"))).collect();
+        assert_eq!(users, [("db1", Some("root")), ("db2", Some("admin"))]);
+        assert_eq!(lab.select("bastion").unwrap()[0].get("ansible_port"), Some("22"));
+    }
+
+    #[test]
+    fn mistakes_name_their_line() {
+        for (text, path, expected) in [
+            ("[a\nx\n", "hosts", "hosts:1: expected a section such as [name]"),
+            ("[a:vars]\nx\n", "hosts", "hosts:2: expected NAME=VALUE"),
+            ("[a]\nx user\n", "hosts", "hosts:2: expected NAME=VALUE"),
+            ("[a:sons]\n", "hosts", "hosts:1: expected [name], [name:children] or [name:vars]"),
+            ("[a:children]\nb\n", "hosts", "hosts: group a has a child b that is no group"),
+            ("h[3:1]\n", "hosts", "hosts:1: range [3:1]"),
+            ("h a='b\n", "hosts", "hosts:1: a ' that is not closed"),
+            (
+                "all:\n  host: {}\n",
+                "h.yml",
+                "h.yml:2: group all: unknown key host: expected hosts, vars, children",
+            ),
+            ("all: 3\n", "h.yml", "h.yml:1: group all: expected a mapping"),
+        ] {
+            let wrong = Inventory::parse(text, path).unwrap_err().to_string();
+            assert!(wrong.starts_with(expected), "{wrong}");
+        }
+        // Groups that are children of each other end.
+        let round = Inventory::parse("[a:children]\nb\n[b:children]\na\n[a]\nx\n", "hosts").unwrap();
+        assert_eq!(round.select("b").unwrap()[0].name, "x");
+    }
+}

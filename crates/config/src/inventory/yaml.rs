@@ -1,0 +1,77 @@
+//! The YAML form: groups with hosts, vars and children.
+
+use crate::inventory::{Inventory, InventoryError, LineError, Variables};
+use crate::yaml::{Node, Yaml};
+
+pub(super) fn parse(text: &str, path: &str) -> Result<Inventory, InventoryError> {
+    let root: Node = serde_saphyr::from_str(text)
+        .map_err(|error| InventoryError::Yaml { path: path.to_owned(), source: Box::new(error) })?;
+    let mut inventory = Inventory::default();
+    let wrong = |(node, problem): Wrong<'_>| InventoryError::Line {
+        path: path.to_owned(),
+        line: node.line(),
+        problem,
+    };
+    let Yaml::Map(groups) = root.value() else {
+        return Err(wrong((&root, LineError::Groups)));
+    };
+    for (name, node) in groups {
+        group(&mut inventory, name, node, 0).map_err(wrong)?;
+    }
+    Ok(inventory)
+}
+
+type Wrong<'a> = (&'a Node, LineError);
+
+fn group<'a>(inventory: &mut Inventory, name: &str, node: &'a Node, depth: usize) -> Result<(), Wrong<'a>> {
+    inventory.group(name);
+    if depth > crate::inventory::DEPTH {
+        return Err((node, LineError::TooDeep(name.to_owned())));
+    }
+    let no_mapping = |key| LineError::NoMapping { group: name.to_owned(), key };
+    let parts = map(node).ok_or_else(|| (node, no_mapping(None)))?;
+    for (key, value) in parts {
+        let entries = || map(value).ok_or_else(|| (value, no_mapping(Some(key.clone()))));
+        match key.as_str() {
+            "hosts" => {
+                for (host, own) in entries()? {
+                    let variables = variables(own)?;
+                    inventory.host(host).extend(variables);
+                    inventory.group(name).hosts.insert(host.clone());
+                }
+            }
+            "vars" => {
+                let variables = variables(value)?;
+                inventory.group(name).variables.extend(variables);
+            }
+            "children" => {
+                for (child, own) in entries()? {
+                    inventory.group(name).children.insert(child.clone());
+                    group(inventory, child, own, depth + 1)?;
+                }
+            }
+            _ => {
+                return Err((value, LineError::UnknownKey { group: name.to_owned(), key: key.clone() }));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A mapping; nothing is an empty one.
+fn map(node: &Node) -> Option<&[(String, Node)]> {
+    match node.value() {
+        Yaml::Map(entries) => Some(entries),
+        Yaml::Null => Some(&[]),
+        _ => None,
+    }
+}
+
+fn variables(node: &Node) -> Result<Variables, Wrong<'_>> {
+    let entries = map(node).ok_or((node, LineError::Variables))?;
+    let text = |value: &Node| match value.value() {
+        Yaml::Text(text) => text.clone(),
+        _ => value.word(),
+    };
+    Ok(entries.iter().map(|(name, value)| (name.clone(), text(value))).collect())
+}

@@ -1,0 +1,219 @@
+//! What cannot be meant of a server, without looking at any machine.
+
+use crate::server::invalid::InvalidSetting;
+use crate::server::{MAX_PROCESSES, Reads, ServerKind, ServerSpec, Topology};
+use crate::values::Bytes;
+
+impl ServerSpec {
+    /// Says what cannot be meant, without looking at the machine; by its key.
+    pub fn check(&self) -> Result<(), InvalidSetting> {
+        self.check_shape()?;
+        self.check_engine()?;
+        self.placement.check().map_err(|wrong| wrong.below("placement"))?;
+        self.limits.check().map_err(|wrong| wrong.below("limits"))?;
+        self.data.check().map_err(|wrong| wrong.below("data"))?;
+        if let Some(limit) = &self.limits.memory
+            && limit.0 < self.memory_needed()
+        {
+            let cache =
+                self.cache.as_ref().map_or(String::new(), |cache| format!(" with a cache of {cache}"));
+            return Err(InvalidSetting::new(
+                "limits.memory",
+                format!(
+                    "{limit} is less than {}{cache} needs, at least {}",
+                    self.kind,
+                    Bytes(self.memory_needed())
+                ),
+            ));
+        }
+        if self.ready_within.0 == 0 {
+            return Err(InvalidSetting::new("ready_within", "expected a duration above 0s"));
+        }
+        Ok(())
+    }
+
+    fn check_shape(&self) -> Result<(), InvalidSetting> {
+        if self.instances == 0 {
+            return Err(InvalidSetting::new("instances", "expected a whole number from 1"));
+        }
+        match (self.topology, self.kind) {
+            (Topology::ReplicaSet | Topology::Sharded, ServerKind::Mongod) => {}
+            (Topology::ReplicaSet, kind) => {
+                return Err(InvalidSetting::new(
+                    "topology",
+                    format!("replica_set is mongod's, not {kind}'s"),
+                ));
+            }
+            (Topology::Sharded, kind) => {
+                return Err(InvalidSetting::new("topology", format!("sharded is mongod's, not {kind}'s")));
+            }
+            (Topology::Cluster | Topology::Replication, kind) if !kind.speaks_redis() => {
+                let name = if self.topology == Topology::Cluster { "cluster" } else { "replication" };
+                return Err(InvalidSetting::new(
+                    "topology",
+                    format!("{name} is for redis, valkey, keydb and dragonfly, not {kind}"),
+                ));
+            }
+            _ => {}
+        }
+        match (self.topology, self.members) {
+            (Topology::Single, Some(n)) if n != 1 => {
+                return Err(InvalidSetting::new(
+                    "members",
+                    format!("a single server has one, not {n}; see topology"),
+                ));
+            }
+            (Topology::Replication, Some(n)) if n != 1 => {
+                return Err(InvalidSetting::new(
+                    "members",
+                    format!("a replication has one primary, not {n}; its copies are replicas"),
+                ));
+            }
+            (Topology::Sharded, Some(0)) => {
+                return Err(InvalidSetting::new("members", "expected one shard or more"));
+            }
+            (Topology::ReplicaSet, Some(n)) if n == 0 || n > 7 => {
+                return Err(InvalidSetting::new(
+                    "members",
+                    format!("a replica set has 1 to 7 that vote, not {n}"),
+                ));
+            }
+            (Topology::Cluster, Some(n)) if n < 3 => {
+                return Err(InvalidSetting::new(
+                    "members",
+                    format!("a cluster needs 3 primaries or more, not {n}"),
+                ));
+            }
+            _ => {}
+        }
+        self.check_copies()?;
+        if self.processes() > MAX_PROCESSES {
+            return Err(InvalidSetting::new(
+                "instances",
+                format!(
+                    "{} processes in all, at most {MAX_PROCESSES}",
+                    u64::from(self.processes_each()) * u64::from(self.instances)
+                ),
+            ));
+        }
+        if let Some(port) = self.port {
+            // A Redis cluster's bus listens 10,000 higher.
+            let above = if self.topology == Topology::Cluster { 10_000 } else { 0 };
+            if port == 0 || u32::from(port) + self.processes() - 1 + above > 65_535 {
+                return Err(InvalidSetting::new(
+                    "port",
+                    format!("{port} and the {} that follow are not all ports", self.processes() - 1),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_copies(&self) -> Result<(), InvalidSetting> {
+        match (self.topology, self.replicas) {
+            (Topology::Single, n) if n > 0 => {
+                return Err(InvalidSetting::new(
+                    "replicas",
+                    "a single server has none: expected topology: replication or cluster",
+                ));
+            }
+            (Topology::ReplicaSet, n) if n > 0 => {
+                return Err(InvalidSetting::new("replicas", "a replica set has members"));
+            }
+            (Topology::Sharded, n) if n > 6 => {
+                return Err(InvalidSetting::new(
+                    "replicas",
+                    format!("a shard has 1 to 7 members that vote, not {}", n + 1),
+                ));
+            }
+            (Topology::Replication, 0) => {
+                return Err(InvalidSetting::new("replicas", "expected 1 or more copies of the primary"));
+            }
+            _ => {}
+        }
+        match (self.topology, self.routers) {
+            (Topology::Sharded, Some(0)) => return Err(InvalidSetting::new("routers", "expected 1 or more")),
+            (Topology::Sharded, _) | (_, None) => {}
+            _ => return Err(InvalidSetting::new("routers", "only a sharded cluster has them")),
+        }
+        if self.reads == Reads::Primary {
+            return Ok(());
+        }
+        let copies = match self.topology {
+            Topology::ReplicaSet => self.primaries() - 1,
+            _ => self.replicas,
+        };
+        if copies == 0 {
+            return Err(InvalidSetting::new(
+                "reads",
+                "there are no copies to be read from: expected primary",
+            ));
+        }
+        if self.topology == Topology::Cluster && self.kind == ServerKind::Dragonfly {
+            return Err(InvalidSetting::new(
+                "reads",
+                "clusters of Dragonfly are read from their primaries alone: expected primary",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_engine(&self) -> Result<(), InvalidSetting> {
+        let mongod = self.kind == ServerKind::Mongod;
+        let own = [
+            ("compressor", self.compressor.is_some()),
+            ("journal_compressor", self.journal_compressor.is_some()),
+            ("sync_delay", self.sync_delay.is_some()),
+            ("engine", self.engine.is_some()),
+        ];
+        if let Some((key, _)) = own.iter().find(|(_, set)| *set && !mongod) {
+            return Err(InvalidSetting::new(key, format!("is mongod's, not {}'s", self.kind)));
+        }
+        for (key, value) in
+            [("compressor", &self.compressor), ("journal_compressor", &self.journal_compressor)]
+        {
+            if let Some(name) = value
+                && !["none", "snappy", "zlib", "zstd"].contains(&name.as_str())
+            {
+                return Err(InvalidSetting::new(
+                    key,
+                    format!("{name:?}: expected none, snappy, zlib or zstd"),
+                ));
+            }
+        }
+        if let Some(delay) = &self.sync_delay
+            && (delay.0 == 0 || delay.0 % 1_000_000_000 != 0)
+        {
+            return Err(InvalidSetting::new(
+                "sync_delay",
+                format!("{delay}: expected whole seconds from 1s"),
+            ));
+        }
+        if self.kind == ServerKind::FerretDb && (self.cache.is_some() || self.journal.is_some()) {
+            return Err(InvalidSetting::new("cache, journal", "FerretDB has no such settings"));
+        }
+        if self.kind == ServerKind::Dragonfly && self.journal == Some(true) {
+            return Err(InvalidSetting::new("journal", "Dragonfly has no append-only file"));
+        }
+        match &self.cache {
+            Some(_) if mongod && self.mongod_cache_key().is_none() => Err(InvalidSetting::new(
+                "cache",
+                format!("engine {} has no cache of its own", self.engine.as_deref().unwrap_or("")),
+            )),
+            Some(cache)
+                if mongod && self.engine.as_deref() == Some("rocksdb") && cache.0 % (1 << 30) != 0 =>
+            {
+                Err(InvalidSetting::new("cache", format!("{cache}: expected whole GiB for this engine")))
+            }
+            Some(cache) if mongod && cache.0 < self.least_mongod_cache() => {
+                let least = self.least_mongod_cache() >> 20;
+                Err(InvalidSetting::new(
+                    "cache",
+                    format!("{cache}: expected {least}MiB or more for this engine"),
+                ))
+            }
+            Some(cache) if cache.0 == 0 => Err(InvalidSetting::new("cache", "expected a size above 0")),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Document workloads of one's own, read from YAML.
+//!
+//! `yaml` keeps values with their lines, `fields` takes mappings apart, `values` reads how values are drawn, `operations`
+//! the mix; here they become a [`Template`].
+//!
+//! ```text
+//! text -> Node (value, line) -> collections, operations -> Template, or an error with file and line
+//! ```
+
+pub mod fields;
+pub mod operations;
+pub mod values;
+
+use crate::template::fields::{Bad, Fields, bad, count, whole};
+use crate::template::values::Names;
+use crate::yaml::{Node, Yaml};
+use dyno_workload::template::{Collection, Index, Template, Value};
+use std::fmt;
+
+/// What is wrong with a file, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct TemplateError {
+    /// The file.
+    pub path: String,
+    /// Its line, from 1; 0 if it belongs to none.
+    pub line: u64,
+    /// What was found and what is accepted.
+    pub text: String,
+}
+
+impl fmt::Display for TemplateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.path, self.text),
+            line => write!(f, "{}:{line}: {}", self.path, self.text),
+        }
+    }
+}
+
+/// Reads a template; `path` is what messages call it.
+pub fn parse(text: &str, path: &str) -> Result<Template, TemplateError> {
+    let error = |(line, text): Bad| TemplateError { path: path.to_owned(), line, text };
+    let root: Node = serde_saphyr::from_str(text).map_err(|e| error((0, e.to_string())))?;
+    template(&root).map_err(error)
+}
+
+fn template(root: &Node) -> Result<Template, Bad> {
+    let mut top = Fields::of(root, "a template")?;
+    let seed = top.take("seed").map_or(Ok(1), |node| whole(node, 0, i64::MAX))? as u64;
+    let batch = top.take("batch").map_or(Ok(1_000), |node| whole(node, 1, 100_000))? as u32;
+    let data = top.need("collections", "what documents there are")?;
+    let mix = top.need("operations", "what is done with them")?;
+    top.end(&["seed", "batch", "collections", "operations"])?;
+    let Yaml::Map(named) = data.value() else {
+        return bad(data, format!("collections: {}: expected a mapping of names", data.word()));
+    };
+    let names = Names(named.iter().map(|(name, _)| name.clone()).collect());
+    let collections =
+        named.iter().map(|(name, node)| collection(name, node, &names)).collect::<Result<_, _>>()?;
+    let operations = operations::read(mix, &names)?;
+    let template = Template { collections, operations, seed, batch };
+    match template.check() {
+        Ok(()) => Ok(template),
+        Err(wrong) => bad(root, format!("{} {}: expected {}", wrong.key, wrong.value, wrong.expected)),
+    }
+}
+
+fn collection(name: &str, node: &Node, names: &Names) -> Result<Collection, Bad> {
+    if name.is_empty() || name.contains(['$', '\0']) {
+        return bad(node, format!("{name:?} is no name of a collection"));
+    }
+    let mut fields = Fields::of(node, name)?;
+    let documents = count(fields.need("count", "the number of documents")?)?;
+    let shape = fields.need("document", "what a document consists of")?;
+    let indexes = fields.take("indexes").map_or(Ok(Vec::new()), indexes)?;
+    fields.end(&["count", "document", "indexes"])?;
+    let Yaml::Map(all) = shape.value() else {
+        return bad(shape, format!("document: {}: expected fields", shape.word()));
+    };
+    let (mut id, mut rest) = (Value::Sequence, Vec::new());
+    for (field, node) in all {
+        let value = values::value(node, names)?;
+        match field.as_str() {
+            "_id" => id = value,
+            _ if field.contains('\0') || field.starts_with('$') => {
+                return bad(node, format!("{field:?} is no name of a field"));
+            }
+            _ => rest.push((field.clone(), value)),
+        }
+    }
+    Ok(Collection { name: name.to_owned(), count: documents, id, fields: rest, indexes })
+}
+
+/// Names of fields, or mappings of fields to 1 and -1.
+fn indexes(node: &Node) -> Result<Vec<Index>, Bad> {
+    let Yaml::List(all) = node.value() else {
+        return bad(
+            node,
+            format!("indexes: {}: expected a list such as [email, {{country: 1, age: -1}}]", node.word()),
+        );
+    };
+    all.iter()
+        .map(|one| {
+            let fields = match one.value() {
+                Yaml::Text(field) => vec![(field.clone(), 1)],
+                _ => operations::directions(one)?,
+            };
+            let name: Vec<String> = fields.iter().map(|(field, way)| format!("{field}_{way}")).collect();
+            Ok((name.join("_"), fields))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

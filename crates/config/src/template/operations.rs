@@ -1,0 +1,287 @@
+//! The mix: what each operation does, in MongoDB's own words.
+
+use crate::template::fields::{Bad, Fields, bad, flag, number, text, whole};
+use crate::template::values::{Names, element, value};
+use crate::yaml::{Node, Yaml};
+use dyno_types::bson;
+use dyno_types::document::{
+    Action, Change, Compare, Condition, Filter, Modify, Operand, Order, Projection, Stage, Test,
+};
+use dyno_workload::template::{Kind, Operation, Step, Value};
+
+/// What an operation may be, by the key that names its collection.
+const VERBS: [&str; 11] = [
+    "findOne",
+    "find",
+    "distinct",
+    "sum",
+    "aggregate",
+    "insert",
+    "update",
+    "updateMany",
+    "delete",
+    "deleteMany",
+    "findAndModify",
+];
+
+/// All operations.
+pub(super) fn read(node: &Node, names: &Names) -> Result<Vec<Operation>, Bad> {
+    let Yaml::Map(all) = node.value() else {
+        return bad(node, format!("operations: {}: expected a mapping of names", node.word()));
+    };
+    all.iter().map(|(name, node)| operation(name, node, names)).collect()
+}
+
+/// The operands of an operation, as they are met.
+struct Operands<'a> {
+    names: &'a Names,
+    values: Vec<Value>,
+}
+
+impl Operands<'_> {
+    fn add(&mut self, node: &Node) -> Result<Operand, Bad> {
+        self.values.push(value(node, self.names)?);
+        Ok((self.values.len() - 1) as Operand)
+    }
+}
+
+fn operation(name: &str, node: &Node, names: &Names) -> Result<Operation, Bad> {
+    let mut fields = Fields::of(node, name)?;
+    let weight = fields.take("weight").map_or(Ok(1.0), number)?;
+    if weight < 0.0 {
+        return bad(node, format!("{name}: weight {weight}: expected 0 or more"));
+    }
+    let transaction = fields.take("transaction");
+    let steps = match transaction.map(|list| (list, list.value())) {
+        None => vec![step(name, fields, node, names)?],
+        Some((_, Yaml::List(all))) if !all.is_empty() => {
+            fields.end(&["weight", "transaction"])?;
+            let one = |(number, node): (usize, &Node)| {
+                let mut fields = Fields::of(node, "a step")?;
+                let numbered = format!("{}", number + 1);
+                let name = fields.take("name").map_or(Ok(numbered.as_str()), text)?;
+                step(name, fields, node, names)
+            };
+            all.iter().enumerate().map(one).collect::<Result<_, _>>()?
+        }
+        Some((list, _)) => {
+            return bad(list, format!("{name}: transaction: {}: expected a list of operations", list.word()));
+        }
+    };
+    Ok(Operation { name: name.to_owned(), weight, steps, transaction: transaction.is_some() })
+}
+
+fn step(name: &str, mut fields: Fields<'_>, node: &Node, names: &Names) -> Result<Step, Bad> {
+    let found: Vec<(&str, &Node)> =
+        VERBS.iter().filter_map(|verb| Some((*verb, fields.take(verb)?))).collect();
+    let [(verb, of)] = found[..] else {
+        return bad(node, format!("{name}: expected exactly one of {}", VERBS.join(", ")));
+    };
+    let collection = names.find(of, text(of)?)?;
+    let mut operands = Operands { names, values: Vec::new() };
+    let kind = match verb {
+        "insert" => {
+            let count = fields.take("documents").map_or(Ok(1), |node| whole(node, 1, 100_000))?;
+            fields.end(&["weight", "insert", "documents"])?;
+            Kind::Insert(count as u32)
+        }
+        _ => Kind::Action(Box::new(action(verb, fields, node, &mut operands)?)),
+    };
+    Ok(Step { name: name.to_owned(), collection, kind, values: operands.values })
+}
+
+fn action(
+    verb: &str,
+    mut fields: Fields<'_>,
+    node: &Node,
+    operands: &mut Operands<'_>,
+) -> Result<Action, Bad> {
+    let filter = match (fields.take("filter"), verb) {
+        (Some(node), _) => filter(node, operands)?,
+        (None, "update" | "delete" | "findAndModify") => {
+            return bad(node, "filter is missing: which document is meant");
+        }
+        (None, _) => Filter::default(),
+    };
+    let (action, known): (Action, &[&str]) = match verb {
+        "find" | "findOne" => {
+            let one = verb == "findOne";
+            let limit = if one { Some(1) } else { limit(fields.take("limit"))? };
+            let sort = fields.take("sort").map_or(Ok(Vec::new()), orders)?;
+            let shown = fields.take("projection").map_or(Ok(Projection::default()), projection)?;
+            let find = Action::Find { filter, fields: shown, sort, limit, single_batch: one };
+            (find, &["weight", "find", "findOne", "filter", "projection", "sort", "limit"])
+        }
+        "distinct" => {
+            let field = text(fields.need("field", "whose values")?)?.to_owned();
+            (Action::Distinct { filter, field }, &["weight", "distinct", "field", "filter"])
+        }
+        "sum" => {
+            let field = text(fields.need("field", "what is added up")?)?.to_owned();
+            (Action::Sum { filter, field, result: "sum".into() }, &["weight", "sum", "field", "filter"])
+        }
+        "aggregate" => {
+            let pipeline = pipeline(fields.need("pipeline", "a list of stages")?, operands)?;
+            (Action::Aggregate { pipeline }, &["weight", "aggregate", "pipeline"])
+        }
+        "delete" | "deleteMany" => {
+            let many = verb == "deleteMany";
+            (Action::Delete { filter, many, ordered: true }, &["weight", "delete", "deleteMany", "filter"])
+        }
+        "update" | "updateMany" => {
+            let change = change(fields.need("change", "operators such as $set")?, operands)?;
+            let upsert = fields.take("upsert").map_or(Ok(false), flag)?;
+            let many = verb == "updateMany";
+            let update = Action::Update { filter, change, many, upsert, ordered: true };
+            (update, &["weight", "update", "updateMany", "filter", "change", "upsert"])
+        }
+        _ => {
+            let change = change(fields.need("change", "operators such as $set")?, operands)?;
+            let modify = Action::FindAndModify {
+                filter,
+                change,
+                fields: fields.take("projection").map_or(Ok(Projection::default()), projection)?,
+                sort: fields.take("sort").map_or(Ok(Vec::new()), orders)?,
+                upsert: fields.take("upsert").map_or(Ok(false), flag)?,
+                returns_new: fields.take("new").map_or(Ok(false), flag)?,
+            };
+            (modify, &["weight", "findAndModify", "filter", "change", "projection", "sort", "upsert", "new"])
+        }
+    };
+    fields.end(known)?;
+    Ok(action)
+}
+
+fn limit(node: Option<&Node>) -> Result<Option<u32>, Bad> {
+    Ok(Some(node.map_or(Ok(0), |node| whole(node, 0, i64::from(i32::MAX)))? as u32))
+}
+
+/// Fields and conditions.
+fn filter(node: &Node, operands: &mut Operands<'_>) -> Result<Filter, Bad> {
+    let Yaml::Map(all) = node.value() else {
+        return bad(node, format!("filter: {}: expected fields and values", node.word()));
+    };
+    let mut conditions = Vec::new();
+    for (field, node) in all {
+        if field.starts_with('$') {
+            return bad(
+                node,
+                format!("{field}: a filter has fields that must all match; no $or and the like"),
+            );
+        }
+        conditions.push(Condition { field: field.clone(), test: test(node, operands)? });
+    }
+    Ok(Filter(conditions))
+}
+
+fn compare(word: &str) -> Option<Compare> {
+    [Compare::Above, Compare::AtLeast, Compare::Below, Compare::AtMost]
+        .into_iter()
+        .find(|c| c.operator() == word)
+}
+
+fn test(node: &Node, operands: &mut Operands<'_>) -> Result<Test, Bad> {
+    let Yaml::Map(all) = node.value() else { return operands.add(node).map(Test::Equal) };
+    match &all[..] {
+        [(word, of)] if word == "$eq" => operands.add(of).map(Test::Equal),
+        [(word, of)] if word == "$in" => match of.value() {
+            Yaml::List(values) => {
+                Ok(Test::In(values.iter().map(|one| operands.add(one)).collect::<Result<_, _>>()?))
+            }
+            _ => bad(of, format!("$in: {}: expected a list", of.word())),
+        },
+        all if all.iter().any(|(word, _)| compare(word).is_some()) => {
+            let one = |(word, of): &(String, Node)| match compare(word) {
+                Some(compare) => Ok((compare, operands.add(of)?)),
+                None => bad(of, format!("{word:?} beside a comparison: accepted are $gt, $gte, $lt, $lte")),
+            };
+            Ok(Test::Range(all.iter().map(one).collect::<Result<_, _>>()?))
+        }
+        _ => operands.add(node).map(Test::Equal),
+    }
+}
+
+fn change(node: &Node, operands: &mut Operands<'_>) -> Result<Change, Bad> {
+    let operators = [Modify::Set, Modify::Increment, Modify::Push, Modify::Unset];
+    let accepted = "$set, $inc, $push and $unset with fields and values";
+    let Yaml::Map(all) = node.value() else {
+        return bad(node, format!("change: {}: expected {accepted}", node.word()));
+    };
+    let mut changes = Vec::new();
+    for (word, fields) in all {
+        let Some(modify) = operators.into_iter().find(|m| m.operator() == word) else {
+            return bad(fields, format!("{word:?}: expected {accepted}"));
+        };
+        let Yaml::Map(fields) = fields.value() else {
+            return bad(fields, format!("{word}: {}: expected fields and values", fields.word()));
+        };
+        for (field, node) in fields {
+            changes.push((modify, field.clone(), operands.add(node)?));
+        }
+    }
+    if changes.is_empty() {
+        return bad(node, format!("change: nothing: expected {accepted}"));
+    }
+    Ok(Change::Fields(changes))
+}
+
+fn orders(node: &Node) -> Result<Vec<(String, Order)>, Bad> {
+    let order = |way: i32| if way > 0 { Order::Ascending } else { Order::Descending };
+    Ok(directions(node)?.into_iter().map(|(field, way)| (field, order(way))).collect())
+}
+
+/// Fields with 1 or -1.
+pub(super) fn directions(node: &Node) -> Result<Vec<(String, i32)>, Bad> {
+    let Yaml::Map(all) = node.value() else {
+        return bad(node, format!("{}: expected fields with 1 or -1", node.word()));
+    };
+    all.iter()
+        .map(|(field, node)| match node.value() {
+            Yaml::Int(way @ (1 | -1)) => Ok((field.clone(), *way as i32)),
+            _ => bad(node, format!("{field}: {}: expected 1 or -1", node.word())),
+        })
+        .collect()
+}
+
+/// A list of fields that are shown, or a mapping of fields to true and false.
+fn projection(node: &Node) -> Result<Projection, Bad> {
+    match node.value() {
+        Yaml::List(all) => {
+            let shown = all.iter().map(|one| Ok((text(one)?.to_owned(), true)));
+            Ok(Projection(shown.collect::<Result<_, Bad>>()?))
+        }
+        Yaml::Map(all) => {
+            let shown = all.iter().map(|(field, node)| match node.value() {
+                Yaml::Int(n @ (0 | 1)) => Ok((field.clone(), *n == 1)),
+                _ => Ok((field.clone(), flag(node)?)),
+            });
+            Ok(Projection(shown.collect::<Result<_, Bad>>()?))
+        }
+        _ => bad(node, format!("projection: {}: expected fields", node.word())),
+    }
+}
+
+fn pipeline(node: &Node, operands: &mut Operands<'_>) -> Result<Vec<Stage>, Bad> {
+    let Yaml::List(all) = node.value() else {
+        return bad(node, format!("pipeline: {}: expected a list of stages", node.word()));
+    };
+    let stage = |node: &Node| {
+        let Yaml::Map(one) = node.value() else {
+            return bad(node, format!("{}: expected a stage such as $match", node.word()));
+        };
+        match &one[..] {
+            [(word, of)] if word == "$match" => Ok(Stage::Match(filter(of, operands)?)),
+            [(word, of)] if word == "$sort" => Ok(Stage::Sort(orders(of)?)),
+            [(word, of)] if word == "$limit" => Ok(Stage::Limit(whole(of, 1, i64::from(i32::MAX))? as u32)),
+            [(word, of)] if word.starts_with('$') => {
+                let mut raw = Vec::new();
+                let at = bson::open(&mut raw);
+                element(of, word, &mut raw);
+                bson::close(&mut raw, at);
+                Ok(Stage::Raw(raw))
+            }
+            _ => bad(node, "expected a stage: one key that begins with $"),
+        }
+    };
+    all.iter().map(stage).collect()
+}

@@ -1,0 +1,104 @@
+//! YCSB's `.hdr` files: HdrHistogram's interval logs in microseconds, one a metric.
+
+use crate::import::{BadFile, Input, MOST, count, in_interval};
+use dyno_record::{Buckets, Scale};
+use dyno_rundir::hlog;
+use dyno_rundir::imported::ImportedInterval;
+use dyno_rundir::schema::Latency;
+use std::collections::BTreeMap;
+
+/// One interval's line.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    /// As it stands in the file.
+    text: String,
+    start_ms: u64,
+    length_ms: u64,
+    /// Samples.
+    count: u64,
+}
+
+impl Line {
+    /// The line of a log with tags.
+    pub(super) fn tagged(&self, tag: &str) -> String {
+        format!("Tag={tag},{}\n", self.text)
+    }
+}
+
+/// One file.
+#[derive(Clone, Debug)]
+pub(super) struct Log {
+    pub(super) metric: String,
+    pub(super) lines: Vec<Line>,
+    /// All intervals together.
+    pub(super) whole: Buckets,
+}
+
+/// Whether a text is such a file.
+pub(super) fn is_one(text: &str) -> bool {
+    text.lines().take(3).any(|line| line.starts_with("#[Histogram log format"))
+}
+
+/// Reads one.
+pub(super) fn read(input: &Input) -> Result<Log, BadFile> {
+    let bad = |line: usize, expected: &str, found: &str| BadFile::new(&input.path, line, expected, found);
+    let named = input.text.lines().find_map(|line| line.strip_prefix("#[Logging for: ")?.strip_suffix(']'));
+    let first = input.text.lines().next().unwrap_or("");
+    let metric = named.ok_or_else(|| bad(1, "#[Logging for: METRIC], as YCSB writes it", first))?;
+    let mut log = Log { metric: metric.to_owned(), lines: Vec::new(), whole: Buckets::new(Scale::Micros) };
+    for (number, text) in input.text.lines().enumerate() {
+        if text.starts_with(['#', '"']) || text.trim().is_empty() {
+            continue;
+        }
+        let expected = "StartTimestamp,Interval_Length,Interval_Max,histogram";
+        let mut parts = text.split(',').map(|part| part.parse::<f64>().ok());
+        let (Some(Some(start)), Some(Some(length))) = (parts.next(), parts.next()) else {
+            return Err(bad(number + 1, expected, text));
+        };
+        let found = hlog::read(&format!("{text}\n"), Scale::Micros)
+            .map_err(|e| bad(number + 1, "a compressed HdrHistogram (V2)", &e.why.to_string()))?;
+        let buckets = found.into_values().next().unwrap_or_else(|| Buckets::new(Scale::Micros));
+        if log.whole.count() + buckets.count() > MOST {
+            return Err(bad(number + 1, &format!("up to {MOST} samples in all"), "more"));
+        }
+        log.whole.merge(&buckets);
+        log.lines.push(Line {
+            text: text.to_owned(),
+            start_ms: (start.max(0.0) * 1e3).round() as u64,
+            length_ms: (length.max(0.0) * 1e3).round() as u64,
+            count: buckets.count(),
+        });
+    }
+    Ok(log)
+}
+
+/// Percentiles from the histogram; mean and extremes stay those of the report, which are exact.
+pub(super) fn percentiles(slot: &mut Option<Latency>, whole: Buckets) {
+    let Some(exact) = dyno_analysis::latency(&whole, 0) else { return };
+    match slot {
+        Some(known) if known.count == exact.count => known.percentiles_us = exact.percentiles_us,
+        Some(_) => {}
+        None => *slot = Some(exact),
+    }
+}
+
+/// Intervals by their begin: successes of every metric.
+pub(super) fn intervals(logs: &[Log], derived: &[&str]) -> Vec<ImportedInterval> {
+    let mut all: BTreeMap<u64, ImportedInterval> = BTreeMap::new();
+    let own = |log: &&Log| !log.metric.starts_with("Intended-") && !log.metric.ends_with("-FAILED");
+    for log in logs.iter().filter(own) {
+        for line in &log.lines {
+            let interval = all.entry(line.start_ms).or_default();
+            interval.start_ms = line.start_ms;
+            interval.length_ms = interval.length_ms.max(line.length_ms);
+            interval.metrics.push(in_interval(&log.metric, line.count, None, false));
+            if !derived.contains(&log.metric.as_str()) {
+                *interval.ended.entry("ok".into()).or_default() += line.count;
+            }
+        }
+    }
+    for interval in all.values_mut().filter(|interval| interval.ended.is_empty()) {
+        interval.ended = count(0);
+    }
+    all.into_values().collect()
+}
