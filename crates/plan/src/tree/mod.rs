@@ -9,7 +9,10 @@
 //! ```
 
 mod deserialize;
+mod keys;
 mod secrets;
+
+pub(crate) use keys::keys_of;
 
 use crate::yaml;
 use serde::de::DeserializeOwned;
